@@ -1,0 +1,278 @@
+#include "common/base/options.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/check.h"
+
+enum { OPTIONS_MAX = 96, LETTER_BASE = 256, HELP_INDEX = OPTIONS_MAX };
+
+static void *field_of(const struct option_spec *spec, void *config)
+{
+    return (char *)config + spec->offset;
+}
+
+static const void *value_of(const struct option_spec *spec, const void *config)
+{
+    return (const char *)config + spec->offset;
+}
+
+static bool in_range(const struct option_spec *spec, double value)
+{
+    return (spec->min == 0 && spec->max == 0) || (value >= spec->min && value <= spec->max);
+}
+
+/* "8 to 1048576", "at least 1", or the words of a choice; for messages and --help. */
+static void describe_expected(const struct option_spec *spec, char *text, size_t size)
+{
+    if (spec->type == OPTION_CHOICE) {
+        size_t used = 0;
+        text[0] = '\0';
+        for (int i = 0; spec->choices[i] && used < size; i++)
+            used += (size_t)snprintf(text + used, size - used, "%s%s", i ? " | " : "",
+                                     spec->choices[i]);
+        return;
+    }
+    const char *kind = spec->type == OPTION_DOUBLE ? "a number"
+                       : spec->type == OPTION_SIZE ? "a size in bytes (suffix k, m or g)"
+                                                   : "a whole number";
+    if (spec->min == 0 && spec->max == 0)
+        snprintf(text, size, "%s", kind);
+    else
+        snprintf(text, size, "%s from %.15g to %.15g", kind, spec->min, spec->max);
+}
+
+static bool parse_size(const char *text, uint64_t *value)
+{
+    char *end = NULL;
+    errno = 0;
+    if (!isdigit((unsigned char)text[0]))
+        return false;
+    uint64_t number = strtoull(text, &end, 10);
+    int shift = 0;
+    switch (tolower((unsigned char)*end)) {
+    case 'k':
+        shift = 10;
+        break;
+    case 'm':
+        shift = 20;
+        break;
+    case 'g':
+        shift = 30;
+        break;
+    default:
+        break;
+    }
+    if (shift)
+        end++;
+    if (errno || *end || number > UINT64_MAX >> shift)
+        return false;
+    *value = number << shift;
+    return true;
+}
+
+static bool parse_choice(const struct option_spec *spec, const char *text, int *index)
+{
+    for (int i = 0; spec->choices[i]; i++) {
+        if (strcmp(spec->choices[i], text) == 0) {
+            *index = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Stores `text` into the field; false if it is not a value of the option's type and range. */
+static bool store(const struct option_spec *spec, const char *text, void *field)
+{
+    char *end = NULL;
+    errno = 0;
+    switch (spec->type) {
+    case OPTION_FLAG:
+        *(bool *)field = strcmp(text, "true") == 0;
+        return true;
+    case OPTION_INT: {
+        int64_t number = strtoll(text, &end, 10);
+        if (errno || end == text || *end || !in_range(spec, (double)number))
+            return false;
+        *(int64_t *)field = number;
+        return true;
+    }
+    case OPTION_SIZE: {
+        uint64_t number;
+        if (!parse_size(text, &number) || !in_range(spec, (double)number))
+            return false;
+        *(uint64_t *)field = number;
+        return true;
+    }
+    case OPTION_DOUBLE: {
+        double number = strtod(text, &end);
+        if (errno || end == text || *end || !(number - number == 0) || !in_range(spec, number))
+            return false;
+        *(double *)field = number;
+        return true;
+    }
+    case OPTION_STRING:
+        *(const char **)field = text;
+        return true;
+    case OPTION_CHOICE:
+        return parse_choice(spec, text, field);
+    }
+    return false;
+}
+
+static enum status apply(const struct options *options, const struct option_spec *spec,
+                         const char *text, void *config)
+{
+    if (store(spec, text, field_of(spec, config)))
+        return STATUS_OK;
+    char expected[256];
+    describe_expected(spec, expected, sizeof expected);
+    log_error("--%s: found '%s', expected %s; see %s --help", spec->name, text, expected,
+              options->command);
+    return STATUS_USAGE;
+}
+
+/* The tables that getopt_long wants; `val` is the index into options->specs. */
+static void build_tables(const struct options *options, struct option *longs, char *shorts)
+{
+    int count = 0;
+    *shorts++ = ':'; /* a missing value is reported as ':' */
+    for (; options->specs[count].name; count++) {
+        const struct option_spec *spec = &options->specs[count];
+        CHECK(count < OPTIONS_MAX);
+        bool takes_value = spec->type != OPTION_FLAG;
+        longs[count] = (struct option){spec->name, takes_value, NULL, LETTER_BASE + count};
+        if (spec->letter) {
+            *shorts++ = spec->letter;
+            if (takes_value)
+                *shorts++ = ':';
+        }
+    }
+    longs[count++] = (struct option){"help", no_argument, NULL, LETTER_BASE + HELP_INDEX};
+    longs[count] = (struct option){0};
+    *shorts++ = 'h';
+    *shorts = '\0';
+}
+
+static const struct option_spec *find_spec(const struct options *options, int code)
+{
+    if (code >= LETTER_BASE)
+        return &options->specs[code - LETTER_BASE];
+    for (const struct option_spec *spec = options->specs; spec->name; spec++) {
+        if (spec->letter == code)
+            return spec;
+    }
+    return NULL;
+}
+
+enum status options_parse(const struct options *options, int argc, char **argv, void *config,
+                          bool *helped, int *operand_at)
+{
+    struct option longs[OPTIONS_MAX + 2];
+    char shorts[2 * OPTIONS_MAX + 4];
+    build_tables(options, longs, shorts);
+    *helped = false;
+    for (const struct option_spec *spec = options->specs; spec->name; spec++) {
+        if (spec->initial)
+            CHECK(store(spec, spec->initial, field_of(spec, config)));
+    }
+    opterr = 0;
+    optind = 0;
+    for (;;) {
+        int at = optind > 0 ? optind : 1;
+        int code = getopt_long(argc, argv, shorts, longs, NULL);
+        if (code == -1)
+            break;
+        if (code == 'h' || code == LETTER_BASE + HELP_INDEX) {
+            options_help(options, stdout);
+            *helped = true;
+            return STATUS_OK;
+        }
+        if (code == ':') {
+            log_error("%s: a value is missing; see %s --help", argv[optind - 1], options->command);
+            return STATUS_USAGE;
+        }
+        if (code == '?') {
+            log_error("%s: no such option; see %s --help", argv[at < argc ? at : argc - 1],
+                      options->command);
+            return STATUS_USAGE;
+        }
+        const struct option_spec *spec = find_spec(options, code);
+        enum status status =
+            apply(options, spec, spec->type == OPTION_FLAG ? "true" : optarg, config);
+        if (status != STATUS_OK)
+            return status;
+    }
+    if (optind < argc && !options->operands) {
+        log_error("%s: not an option; see %s --help", argv[optind], options->command);
+        return STATUS_USAGE;
+    }
+    if (operand_at)
+        *operand_at = optind;
+    return STATUS_OK;
+}
+
+void options_help(const struct options *options, FILE *out)
+{
+    fprintf(out, "usage: %s [OPTION...]%s%s\n%s\n\n", options->command,
+            options->operands ? " " : "", options->operands ? options->operands : "",
+            options->summary);
+    for (const struct option_spec *spec = options->specs; spec->name; spec++) {
+        if (!spec->help)
+            continue;
+        char left[128], choices[256];
+        const char *metavar = spec->metavar;
+        if (!metavar && spec->type == OPTION_CHOICE) {
+            describe_expected(spec, choices, sizeof choices);
+            metavar = choices;
+        }
+        if (!metavar)
+            metavar = spec->type == OPTION_FLAG ? "" : "N";
+        char letter[8] = "    ";
+        if (spec->letter)
+            snprintf(letter, sizeof letter, "-%c, ", spec->letter);
+        snprintf(left, sizeof left, "%s--%s %s", letter, spec->name, metavar);
+        fprintf(out, "  %-34s %s", left, spec->help);
+        if (spec->initial && spec->type != OPTION_FLAG && spec->initial[0])
+            fprintf(out, " [%s]", spec->initial);
+        fputc('\n', out);
+    }
+    fprintf(out, "  %-34s %s\n", "-h, --help", "Print this and exit.");
+}
+
+void options_visit(const struct options *options, const void *config,
+                   void (*visit)(void *context, const char *name, const char *value), void *context)
+{
+    for (const struct option_spec *spec = options->specs; spec->name; spec++) {
+        const void *field = value_of(spec, config);
+        char text[64];
+        const char *value = text;
+        switch (spec->type) {
+        case OPTION_FLAG:
+            value = *(const bool *)field ? "true" : "false";
+            break;
+        case OPTION_INT:
+            snprintf(text, sizeof text, "%" PRId64, *(const int64_t *)field);
+            break;
+        case OPTION_SIZE:
+            snprintf(text, sizeof text, "%" PRIu64, *(const uint64_t *)field);
+            break;
+        case OPTION_DOUBLE:
+            snprintf(text, sizeof text, "%.9g", *(const double *)field);
+            break;
+        case OPTION_STRING:
+            value = *(const char *const *)field ? *(const char *const *)field : "";
+            break;
+        case OPTION_CHOICE:
+            value = spec->choices[*(const int *)field];
+            break;
+        }
+        visit(context, spec->name, value);
+    }
+}

@@ -1,0 +1,59 @@
+/*
+ * Command-line options from one table: it parses, validates, prints --help and lists every value
+ * for the result files. Long options (--name VALUE, --name=VALUE) and optional one-letter forms.
+ */
+#ifndef PSRING_COMMON_BASE_OPTIONS_H
+#define PSRING_COMMON_BASE_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "common/base/status.h"
+
+enum option_type {
+    OPTION_FLAG,   /* bool; no value */
+    OPTION_INT,    /* int64_t in [min, max] */
+    OPTION_SIZE,   /* uint64_t bytes in [min, max]; suffixes k, m, g (powers of 1024) */
+    OPTION_DOUBLE, /* double in [min, max] */
+    OPTION_STRING, /* const char *, borrowed from argv */
+    OPTION_CHOICE, /* int: index into `choices` */
+};
+
+/* One line of the table. `offset` is where the value lives in the config struct. */
+struct option_spec {
+    const char *name;           /* long name without dashes */
+    char letter;                /* one-letter form or 0 */
+    enum option_type type;      /* decides the C type at `offset` */
+    size_t offset;              /* offsetof(struct config, field) */
+    const char *initial;        /* default, parsed like user input; NULL = leave the field alone */
+    double min, max;            /* inclusive, for the numeric types; both 0 = any */
+    const char *const *choices; /* OPTION_CHOICE: NULL-terminated list of words */
+    const char *metavar;        /* what --help shows for the value; NULL = derived */
+    const char *help;           /* one sentence; NULL = not listed */
+};
+
+struct options {
+    const char *command;  /* "psring train", for messages */
+    const char *summary;  /* printed under the usage line of --help */
+    const char *operands; /* what may follow the options, for the usage line; NULL = nothing */
+    const struct option_spec *specs; /* ended by name == NULL */
+};
+
+/*
+ * Fills `config` with the defaults, then from argv[1..]. Sets *operand_at to the index of the first
+ * operand if operands are allowed; else an operand is an error. Prints help to stdout and sets
+ * *helped on --help. Errors (STATUS_USAGE) have been logged, naming option, value and what is
+ * expected. argv may be permuted.
+ */
+enum status options_parse(const struct options *options, int argc, char **argv, void *config,
+                          bool *helped, int *operand_at);
+
+void options_help(const struct options *options, FILE *out);
+
+/* Calls `visit` for each option with its current value as text, in table order. */
+void options_visit(const struct options *options, const void *config,
+                   void (*visit)(void *context, const char *name, const char *value),
+                   void *context);
+
+#endif

@@ -1,0 +1,40 @@
+# Flags of every target, and the function that makes a folder into a library.
+include(CheckCCompilerFlag)
+
+add_library(psring_sys INTERFACE)
+target_include_directories(psring_sys INTERFACE ${CMAKE_SOURCE_DIR})
+target_compile_definitions(psring_sys INTERFACE _GNU_SOURCE PSRING_VERSION="${PROJECT_VERSION}")
+target_link_libraries(psring_sys INTERFACE Threads::Threads m)
+# No contraction into fused multiply-add: ranks, and one process playing them, must agree to the bit.
+target_compile_options(psring_sys INTERFACE -ffp-contract=off -fno-omit-frame-pointer)
+
+set(PSRING_WARNINGS
+    -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith
+    -Wcast-qual -Wwrite-strings -Wvla -Wformat=2 -Wundef -Wconversion -Wno-sign-conversion
+    -Wdouble-promotion -Wimplicit-fallthrough)
+if(PSRING_WERROR)
+  list(APPEND PSRING_WARNINGS -Werror)
+endif()
+
+if(PSRING_SANITIZE)
+  list(JOIN PSRING_SANITIZE "," sanitizers)
+  target_compile_options(psring_sys INTERFACE -fsanitize=${sanitizers} -fno-sanitize-recover=all)
+  target_link_options(psring_sys INTERFACE -fsanitize=${sanitizers})
+endif()
+
+# psring_library(NAME DIR folder [EXCLUDE file...] LINK targets...): libpsring_NAME.a of folder/*.c
+function(psring_library name)
+  cmake_parse_arguments(arg "" "DIR" "EXCLUDE;LINK" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${arg_DIR}/*.c)
+  foreach(file IN LISTS arg_EXCLUDE)
+    list(REMOVE_ITEM sources ${CMAKE_SOURCE_DIR}/${arg_DIR}/${file})
+  endforeach()
+  if(NOT sources)
+    add_library(psring_${name} INTERFACE)
+    target_link_libraries(psring_${name} INTERFACE ${arg_LINK})
+    return()
+  endif()
+  add_library(psring_${name} STATIC ${sources})
+  target_link_libraries(psring_${name} PUBLIC ${arg_LINK})
+  target_compile_options(psring_${name} PRIVATE ${PSRING_WARNINGS})
+endfunction()

@@ -1,0 +1,51 @@
+# What psring is built from. A missing package ends in one message that says what to install.
+set(PSRING_INSTALL_HINT "run experiments/setup.sh, which installs it")
+
+find_package(PkgConfig)
+if(NOT PkgConfig_FOUND)
+  message(FATAL_ERROR "pkg-config is missing: ${PSRING_INSTALL_HINT}.")
+endif()
+
+function(require_pkg prefix module package)
+  pkg_check_modules(${prefix} QUIET IMPORTED_TARGET GLOBAL ${module})
+  if(NOT ${prefix}_FOUND)
+    message(FATAL_ERROR "${module} (Debian: ${package}) is missing: ${PSRING_INSTALL_HINT}.")
+  endif()
+endfunction()
+
+require_pkg(ZMQ libzmq libzmq3-dev)
+require_pkg(CJSON libcjson libcjson-dev)
+if(PSRING_TESTS)
+  require_pkg(CRITERION criterion libcriterion-dev)
+endif()
+
+find_package(ZLIB)
+find_package(OpenSSL COMPONENTS Crypto)
+find_package(MPI COMPONENTS C)
+set(THREADS_PREFER_PTHREAD_FLAG ON)
+find_package(Threads REQUIRED)
+foreach(dependency IN ITEMS "ZLIB;zlib1g-dev" "OpenSSL;libssl-dev" "MPI_C;libopenmpi-dev and openmpi-bin")
+  list(GET dependency 0 name)
+  list(GET dependency 1 package)
+  if(NOT ${name}_FOUND)
+    message(FATAL_ERROR "${name} (Debian: ${package}) is missing: ${PSRING_INSTALL_HINT}.")
+  endif()
+endforeach()
+
+# CBLAS: OpenBLAS by preference, because its thread count can be set (we thread over images instead).
+pkg_search_module(CBLAS QUIET IMPORTED_TARGET GLOBAL openblas blas-openblas cblas)
+if(NOT CBLAS_FOUND)
+  message(FATAL_ERROR "A CBLAS (Debian: libopenblas-dev) is missing: ${PSRING_INSTALL_HINT}.")
+endif()
+add_library(CBLAS::CBLAS ALIAS PkgConfig::CBLAS)
+
+# CUDA and NCCL are optional: without them `--device cuda` and `--backend nccl` say so.
+find_package(CUDAToolkit QUIET)
+find_path(NCCL_INCLUDE_DIR nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+find_library(NCCL_LIBRARY nccl HINTS ${CUDAToolkit_LIBRARY_DIR})
+set(PSRING_TOOLKIT_CUDA "${CUDAToolkit_VERSION}")
+if(NCCL_INCLUDE_DIR AND NCCL_LIBRARY)
+  set(PSRING_TOOLKIT_NCCL "${NCCL_LIBRARY}")
+else()
+  set(PSRING_TOOLKIT_NCCL "")
+endif()
