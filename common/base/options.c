@@ -226,7 +226,7 @@ void options_help(const struct options *options, FILE *out)
     for (const struct option_spec *spec = options->specs; spec->name; spec++) {
         if (!spec->help)
             continue;
-        char left[128], choices[256];
+        char left[512], choices[256];
         const char *metavar = spec->metavar;
         if (!metavar && spec->type == OPTION_CHOICE) {
             describe_expected(spec, choices, sizeof choices);
