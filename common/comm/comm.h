@@ -1,0 +1,115 @@
+/*
+ * Averaging buckets of gradients over the workers: the one interface that trainer and bench see.
+ *
+ *     comm_open(&comm, world, backend, &options)     all ranks
+ *     if (comm_is_server(comm))
+ *         comm_serve(comm)                           returns once every worker has finished
+ *     else
+ *         per step: comm_start(comm, b, data) for each bucket b, then comm_wait(comm, b)
+ *         comm_finish(comm)
+ *     comm_counters(comm, ...); comm_close(&comm)
+ *
+ * The layout (how many buckets, how many elements in each) is given at open, the same on all ranks.
+ * Between start and wait the bucket's memory belongs to the comm. Threads: one, the caller's.
+ */
+#ifndef PSRING_COMMON_COMM_COMM_H
+#define PSRING_COMMON_COMM_COMM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/status.h"
+#include "common/net/topology.h"
+#include "common/net/transport.h"
+#include "common/net/world.h"
+
+/* In which order the contributions to an element are added (floating point is not associative).
+ * ANY: whatever is fastest for the backend. RING: chunk c starts at rank c, then c+1, ... */
+enum reduce_order { REDUCE_ORDER_ANY, REDUCE_ORDER_RING };
+
+struct comm_options {
+    enum transport_kind transport;
+    int servers;
+    enum placement placement;
+    enum reduce_order reduce_order;
+    float scale;                 /* multiplies the sum; 1/workers gives the average. Fused. */
+    const size_t *bucket_counts; /* elements of each bucket; copied */
+    size_t buckets;
+    size_t segment_bytes; /* 0: chosen from the message size (ring/schedule, ps/plan) */
+    int window;           /* segments in flight; 0: chosen */
+    const char *subnet;   /* "10.0.0.0/24": interface to use; NULL: chosen. Borrowed. */
+    int64_t timeout_ms;   /* a peer silent for longer is an error */
+};
+
+/* Payload and headers that crossed the network (traffic inside a process is not counted). */
+struct comm_counters {
+    struct transport_counters worker; /* of this process's worker, zeros if none */
+    struct transport_counters server; /* of this process's server, zeros if none */
+};
+
+/* What a backend's two sides get: where they stand and how to talk. */
+struct comm_site {
+    struct world *world;
+    struct world_group *workers_group; /* NULL on a dedicated server */
+    struct transport *transport;       /* NULL if the backend has none */
+    struct topology topology;
+    int index; /* which worker, or which server */
+    const struct comm_options *options;
+};
+
+/*
+ * A backend. `allreduce` is blocking and runs on one thread, which owns the transport; start/wait
+ * and the thread of a colocated server are the comm's business, once for all backends.
+ */
+struct backend {
+    const char *name;
+    const char *summary;
+    const char *unavailable; /* why this build does not have it; NULL where it has */
+    bool uses_transport;
+    bool uses_servers;
+    bool updates_on_server; /* false: a bucket comes back as the scaled sum of gradients */
+    enum transport_kind default_transport;
+
+    /* A worker's life. */
+    enum status (*open)(void **self, const struct comm_site *site);
+    enum status (*allreduce)(void *self, size_t bucket, float *data);
+    enum status (*finish)(void *self); /* (optional) tells servers that this worker is done */
+    void (*close)(void *self);
+
+    /* (only with uses_servers) A server's whole life, on a thread of its own where colocated. */
+    enum status (*serve)(const struct comm_site *site);
+};
+
+struct comm;
+
+/* Collective. Connects, starts a colocated server's thread. `options` is copied. Errors: logged. */
+enum status comm_open(struct comm **comm, struct world *world, const struct backend *backend,
+                      const struct comm_options *options);
+
+bool comm_is_server(const struct comm *comm); /* dedicated: call comm_serve, nothing else */
+int comm_rank(const struct comm *comm);       /* worker index, 0..workers-1 */
+int comm_workers(const struct comm *comm);
+bool comm_updates_on_server(const struct comm *comm);
+struct world_group *comm_group(const struct comm *comm); /* the workers, for world_sum etc. */
+
+enum status comm_serve(struct comm *comm);
+
+/* Hands over bucket `bucket` (its count was given at open): in place, scaled sum over the workers.
+ */
+enum status comm_start(struct comm *comm, size_t bucket, float *data);
+/* Returns once bucket `bucket` holds its result. */
+enum status comm_wait(struct comm *comm, size_t bucket);
+
+/* Worker 0's data to all workers / all workers have arrived. Not counted as gradient bytes. */
+enum status comm_broadcast(struct comm *comm, float *data, size_t count);
+enum status comm_barrier(struct comm *comm);
+
+/* Workers: no more buckets will follow; joins a colocated server. After it counters are final. */
+enum status comm_finish(struct comm *comm);
+void comm_counters(const struct comm *comm, struct comm_counters *counters);
+
+/* Frees everything; without a comm_finish before, connections are cut. Sets *comm to NULL. */
+void comm_close(struct comm **comm);
+
+#endif

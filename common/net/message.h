@@ -1,0 +1,58 @@
+/*
+ * The header of every message between nodes: MESSAGE_HEADER_BYTES bytes, little-endian, versioned.
+ * Encoding and decoding are pure functions of bytes. A header from the network is untrusted:
+ * message_decode looks at every field before anything is used.
+ *
+ *   at  0  u32 magic "PSRG"    at  8  u64 run id      at 32  u64 step
+ *       4  u16 version             16  u32 sender         40  u64 offset (bytes into the bucket)
+ *       6  u16 kind                20  u32 bucket         48  u64 length (payload bytes)
+ *                                  24  u16 dtype          56  u64 reserved, zero
+ *                                  26  6 bytes, zero
+ */
+#ifndef PSRING_COMMON_NET_MESSAGE_H
+#define PSRING_COMMON_NET_MESSAGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/status.h"
+
+enum { MESSAGE_HEADER_BYTES = 64, MESSAGE_VERSION = 1 };
+
+enum message_kind {
+    MESSAGE_SEGMENT = 1, /* ring: part of a chunk, to the next rank */
+    MESSAGE_PUSH = 2,    /* worker to server: a gradient chunk */
+    MESSAGE_PULL = 3,    /* server to worker: the reduced chunk */
+    MESSAGE_BYE = 4,     /* worker to server: nothing more will come; no payload */
+};
+
+enum message_dtype { MESSAGE_FLOAT32 = 1 };
+
+struct message {
+    enum message_kind kind;
+    uint64_t run_id;
+    uint32_t sender; /* node */
+    uint32_t bucket;
+    uint64_t step;
+    uint64_t offset;
+    uint64_t length;
+    enum message_dtype dtype;
+};
+
+/* What a receiver knows before it reads: anything else is refused. */
+struct message_limits {
+    uint64_t run_id;
+    uint32_t nodes;      /* senders are 0..nodes-1 */
+    uint64_t length_max; /* payload bytes */
+};
+
+void message_encode(const struct message *message, uint8_t bytes[MESSAGE_HEADER_BYTES]);
+
+/*
+ * Decodes `size` bytes. STATUS_INPUT if they are not a header within `limits`: *reason (static)
+ * then says which field, for the caller's log message. `message` is written only on STATUS_OK.
+ */
+enum status message_decode(const uint8_t *bytes, size_t size, const struct message_limits *limits,
+                           struct message *message, const char **reason);
+
+#endif

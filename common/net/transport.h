@@ -1,0 +1,107 @@
+/*
+ * Point-to-point messages between nodes: what every topology is built on, so that topologies are
+ * compared at equal transport. Two implementations: ZeroMQ (zmq.c) and MPI (mpi.c).
+ *
+ * Messages from one node to another arrive complete and in order; a message is a header
+ * (common/net/message.h) and a payload. Sends never block: `transport_send` queues, the number in
+ * flight is the caller's business (windows, segments). Receives are posted into *slots*, matched
+ * per peer in order of posting:
+ *
+ *     transport_slot_init(&slot, transport, peer, capacity)    once
+ *     transport_post(transport, &slot, into)                   then, over and over
+ *     transport_wait(transport, &slot)                         -> slot.message, slot.payload
+ *     transport_release(transport, &slot)
+ *
+ * With into == NULL the payload is *borrowed*: it stays in the transport's memory until release,
+ * and can be reduced from there without a copy. With a buffer it lands there.
+ *
+ * Threads: an endpoint belongs to one thread; two endpoints of one process may run on two.
+ * Cost: a send is one message of MESSAGE_HEADER_BYTES + length bytes. ZeroMQ sends payloads from
+ * the caller's memory; so does MPI. Errors: STATUS_TIMEOUT names the silent peer, STATUS_INPUT a
+ * malformed header; all are logged.
+ */
+#ifndef PSRING_COMMON_NET_TRANSPORT_H
+#define PSRING_COMMON_NET_TRANSPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/status.h"
+#include "common/net/message.h"
+#include "common/net/topology.h"
+#include "common/net/world.h"
+
+enum transport_kind { TRANSPORT_ZMQ, TRANSPORT_MPI };
+
+struct transport_options {
+    enum transport_kind kind;
+    struct topology topology;
+    size_t payload_bytes_max; /* no payload is longer: a bound on what a peer may send */
+    const char *subnet;       /* CIDR of the interface to bind to; NULL: chosen. Borrowed. */
+    int64_t timeout_ms;
+};
+
+struct transport_counters {
+    uint64_t sent_bytes, received_bytes; /* payload */
+    uint64_t sent_messages, received_messages;
+    uint64_t sent_header_bytes, received_header_bytes;
+};
+
+struct transport;
+struct transport_slot_impl;
+
+struct transport_slot {
+    int peer;
+    size_t capacity;
+    bool done;              /* the message is here: read `message` and `payload` */
+    struct message message; /* validated */
+    const void *payload;    /* message.length bytes */
+    /* The transport's own: */
+    void *into;
+    bool posted;
+    void *staging;
+    struct transport_slot *next_posted;
+    struct transport_slot_impl *impl;
+};
+
+/*
+ * Opens this process's endpoints: [NODE_WORKER] and [NODE_SERVER], NULL where it hosts none.
+ * Collective over the world: addresses are exchanged, nobody returns before everybody can be
+ * reached.
+ */
+enum status transport_open(struct transport *endpoint[2], struct world *world,
+                           const struct transport_options *options);
+
+/* Closes one endpoint. Sends that a transport_flush has not seen out are dropped. */
+void transport_close(struct transport **transport);
+
+int transport_node(const struct transport *transport);
+
+/*
+ * Queues a message to node `peer`. kind, step, bucket, offset, length, dtype come from `message`;
+ * the rest is filled in. `payload` (message->length bytes) must stay unchanged until the message is
+ * sent: returns its number in *ticket (may be NULL) for transport_sent and transport_wait_sent.
+ */
+enum status transport_send(struct transport *transport, int peer, const struct message *message,
+                           const void *payload, uint64_t *ticket);
+bool transport_sent(struct transport *transport, int peer, uint64_t ticket);
+enum status transport_wait_sent(struct transport *transport, int peer, uint64_t ticket);
+/* Waits until no payload of this endpoint is needed any more. */
+enum status transport_flush(struct transport *transport);
+
+enum status transport_slot_init(struct transport_slot *slot, struct transport *transport, int peer,
+                                size_t capacity);
+void transport_slot_fini(struct transport_slot *slot, struct transport *transport);
+enum status transport_post(struct transport *transport, struct transport_slot *slot, void *into);
+enum status transport_wait(struct transport *transport, struct transport_slot *slot);
+/* Waits for any posted slot of the array; slots are looked at in turn, so that none starves. */
+enum status transport_wait_any(struct transport *transport, struct transport_slot *slots,
+                               size_t count, size_t *which);
+void transport_release(struct transport *transport, struct transport_slot *slot);
+
+void transport_counters(const struct transport *transport, struct transport_counters *counters);
+
+const char *transport_kind_name(enum transport_kind kind);
+
+#endif

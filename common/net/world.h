@@ -1,0 +1,72 @@
+/*
+ * The processes that run together: how many, which one this is, which share a machine. Started by
+ * mpirun (or alone: a world of one). Collective calls here are for set-up and for gathering
+ * results; gradients go through common/net/transport.
+ *
+ * Threads: created, used and freed by the main thread. All calls block without spinning: they test,
+ * yield, then sleep, because the ranks of an experiment often outnumber the cores.
+ */
+#ifndef PSRING_COMMON_NET_WORLD_H
+#define PSRING_COMMON_NET_WORLD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/status.h"
+
+struct world {
+    int rank;
+    int size;
+    int local_rank; /* among the ranks of this host (by host name) */
+    int local_size;
+    int sharing_cpus; /* ranks that run on this kernel, in whatever namespace: they share its cores
+                       */
+    int cores;        /* that this process may run on */
+    bool concurrent;  /* several threads may call MPI at once (MPI_THREAD_MULTIPLE) */
+    uint64_t run_id;  /* the same on all ranks, different in every run */
+    char host[64];
+    struct world_impl *impl;
+};
+
+/* Initialises MPI. argc and argv are main's. */
+enum status world_open(struct world **world, int *argc, char ***argv);
+
+/* Finalises MPI. Collective. Frees *world and sets it to NULL. */
+void world_close(struct world **world);
+
+/* Ends every process of the world with `exit_code`, at once. For a rank that cannot go on. */
+_Noreturn void world_abort(struct world *world, int exit_code);
+
+/* True where more ranks than cores run on this kernel: waiting must then give up the CPU. */
+bool world_crowded(const struct world *world);
+
+/* A group: a subset of the ranks, e.g. the workers. Every rank of the world calls this; ranks with
+ * member == false get NULL. Ranks keep their order. */
+struct world_group;
+enum status world_group_new(struct world_group **group, struct world *world, bool member);
+void world_group_free(struct world_group **group);
+
+/* The following are collective over the group; group == NULL: over the whole world. */
+enum status world_barrier(struct world *world, struct world_group *group);
+/* Rank 0's `bytes` bytes at `data` to everyone. */
+enum status world_broadcast(struct world *world, struct world_group *group, void *data,
+                            size_t bytes);
+/* Every rank's `bytes` bytes into `all` (size * bytes, by rank) on every rank. */
+enum status world_gather(struct world *world, struct world_group *group, const void *mine,
+                         size_t bytes, void *all);
+/* Elementwise sum in double / maximum, on every rank, in place. */
+enum status world_sum(struct world *world, struct world_group *group, double *values, size_t count);
+enum status world_max(struct world *world, struct world_group *group, double *values, size_t count);
+/* Elementwise float sum in place through MPI_Allreduce: the library's baseline, not ours. Blocks as
+ * MPI does. */
+enum status world_allreduce_float(struct world *world, struct world_group *group, float *data,
+                                  size_t count);
+
+/* Waiting that backs off: spins, then yields, then sleeps up to 100 us. Start from zero. */
+struct backoff {
+    uint32_t rounds;
+};
+void backoff_wait(struct backoff *backoff, bool crowded);
+
+#endif
