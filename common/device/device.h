@@ -1,0 +1,63 @@
+/*
+ * A device computes: it owns memory and offers the operations of training a CNN, through one const
+ * table (ops.h). Callers never branch on which device they have.
+ *
+ * Operations run in the order of the calls, possibly asynchronously (CUDA's compute stream). They
+ * report no error by themselves: a device that fails keeps its first failure, and device_sync
+ * returns it. Results are bit-identical for any number of threads. Nothing is allocated inside an
+ * operation: the `*_prepare` entries reserve the scratch memory that a shape needs, once.
+ *
+ * Threads: one thread at a time drives a device; the device's own threads are its own business.
+ */
+#ifndef PSRING_COMMON_DEVICE_DEVICE_H
+#define PSRING_COMMON_DEVICE_DEVICE_H
+
+#include <stddef.h>
+
+#include "common/base/status.h"
+#include "common/device/ops.h"
+
+enum device_kind { DEVICE_CPU, DEVICE_CUDA };
+
+/* Names by enum device_kind, ended by NULL: the choices of --device. */
+extern const char *const device_kind_names[];
+
+struct device_options {
+    enum device_kind kind;
+    int threads; /* cpu: threads that compute, the caller's included; 0 means 1 */
+};
+
+/* The first member of every kind's own struct. */
+struct device {
+    const struct device_ops *ops;
+};
+
+/*
+ * Opens a device; the caller closes it after all that uses it. STATUS_UNSUPPORTED, with one logged
+ * line that says what to do, if this build or this machine does not have it.
+ */
+enum status device_open(struct device **device, const struct device_options *options);
+
+/* Waits for what was started, frees and sets *device to NULL. NULL is fine. */
+void device_close(struct device **device);
+
+/* Waits until all operations have ended; returns the first failure since the device was opened. */
+enum status device_sync(struct device *device);
+
+/*
+ * `bytes` of device memory aligned to 64 bytes, uninitialised; the caller frees it. 0 bytes gives a
+ * valid pointer. STATUS_NO_MEMORY is logged with the size and with `what` it was for.
+ */
+enum status device_alloc(struct device *device, const char *what, size_t bytes, void **memory);
+
+/* NULL is fine. */
+void device_free(struct device *device, void *memory);
+
+/*
+ * Host to device, device to host: on return the host memory may be reused (upload) or read
+ * (download, which therefore waits for the operations before it).
+ */
+void device_upload(struct device *device, void *to, const void *from_host, size_t bytes);
+enum status device_download(struct device *device, void *to_host, const void *from, size_t bytes);
+
+#endif

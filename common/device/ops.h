@@ -1,0 +1,146 @@
+/*
+ * The operations of a device, all required. Data is float32, row-major; activations are
+ * (N, H, W, C): batch, rows, columns, channels, so that bias, relu and pooling run over contiguous
+ * channels, and a row of a convolution's window is one contiguous run. With one channel these are
+ * the same bytes as (N, 1, H, W). Pointers are device memory unless named host. Outputs do not
+ * overlap inputs unless "in place" is said to be allowed.
+ */
+#ifndef PSRING_COMMON_DEVICE_OPS_H
+#define PSRING_COMMON_DEVICE_OPS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/rng.h"
+#include "common/base/status.h"
+
+struct device;
+
+/* 2 x 2 max-pooling with stride 2; an odd last row or column is dropped. */
+struct pool2d {
+    size_t height, width, channels; /* of the input */
+};
+
+/* Square window with stride 1, bias; then, fused into the call, relu and pooling as above. */
+struct conv2d {
+    size_t height, width, channels; /* of the input */
+    size_t filters, kernel, padding;
+    bool relu, pool;
+};
+
+struct dense {
+    size_t inputs, outputs;
+    bool relu; /* fused after the bias */
+};
+
+/* What a backward pass reads and writes; all gradients are overwritten, none is added to. */
+struct backward {
+    const float *x;       /* the forward pass's input */
+    const float *w;       /* its weights */
+    const float *y;       /* its output, read only where relu is fused */
+    const uint8_t *index; /* its `index`, read only where pooling is fused */
+    float *dy;            /* gradient by y; may be destroyed */
+    float *dx;            /* gradient by x; NULL = not wanted (first layer) */
+    float *dw, *dbias;
+};
+
+/*
+ * Which numbers a dropout draws: a pure function of this and of the element's position, so the
+ * backward pass recomputes the mask, and threads and devices agree. Element e is kept if word e % 4
+ * of rng_block(key, layer << 48 | e / 4, step) is at least floor(rate x 2^32).
+ */
+struct dropout {
+    float rate; /* probability of zero, in [0, 1); what is kept is scaled by 1 / (1 - rate) */
+    struct rng_key key; /* rng_key(seed, RNG_DROPOUT, rank) */
+    uint64_t step;
+    uint16_t layer;
+};
+
+struct loss_sum {
+    double loss; /* sum over the batch of -log p[label] */
+    int64_t correct;
+};
+
+/* velocity = momentum velocity + gradient; parameter -= lr velocity. */
+struct sgd {
+    float lr, momentum;
+};
+
+/*
+ * a = rho a + (1 - rho) g^2; d = g sqrt(u + epsilon) / sqrt(a + epsilon);
+ * u = rho u + (1 - rho) d^2; parameter -= lr d. Source: Zeiler 2012, algorithm 1.
+ */
+struct adadelta {
+    float lr, rho, epsilon;
+};
+
+/* Output height (or width) for an input height (or width): the window alone, then with pooling. */
+static inline size_t conv2d_window_size(const struct conv2d *c, size_t size)
+{
+    return size + 2 * c->padding - c->kernel + 1;
+}
+
+static inline size_t conv2d_out_size(const struct conv2d *c, size_t size)
+{
+    return conv2d_window_size(c, size) / (c->pool ? 2 : 1);
+}
+
+struct device_ops {
+    const char *name;
+    void (*close)(struct device *);
+    enum status (*sync)(struct device *);
+
+    /* Memory: see device.h, whose functions are the way to call these five. */
+    enum status (*alloc)(struct device *, size_t bytes, void **memory);
+    void (*free)(struct device *, void *memory);
+    void (*upload)(struct device *, void *to, const void *from_host, size_t bytes);
+    void (*download)(struct device *, void *to_host, const void *from, size_t bytes);
+
+    void (*copy)(struct device *, float *to, const float *from, size_t count);
+    void (*fill)(struct device *, float *to, float value, size_t count);
+
+    /* w (kernel, kernel, channels, filters), bias (filters), y (N, out height, out width, filters).
+     * index, only with c->pool: which of the window's four (row-major) was first largest, as y. */
+    enum status (*conv2d_prepare)(struct device *, const struct conv2d *, size_t batch_max);
+    void (*conv2d_forward)(struct device *, const struct conv2d *, size_t batch, const float *x,
+                           const float *w, const float *bias, float *y, uint8_t *index);
+    void (*conv2d_backward)(struct device *, const struct conv2d *, size_t batch,
+                            const struct backward *);
+
+    /* y and index (N, height / 2, width / 2, channels). */
+    void (*maxpool_forward)(struct device *, const struct pool2d *, size_t batch, const float *x,
+                            float *y, uint8_t *index);
+    void (*maxpool_backward)(struct device *, const struct pool2d *, size_t batch,
+                             const uint8_t *index, const float *dy, float *dx);
+
+    /* x (N, inputs), w (inputs, outputs), bias (outputs), y (N, outputs). */
+    enum status (*dense_prepare)(struct device *, const struct dense *, size_t batch_max);
+    void (*dense_forward)(struct device *, const struct dense *, size_t batch, const float *x,
+                          const float *w, const float *bias, float *y);
+    void (*dense_backward)(struct device *, const struct dense *, size_t batch,
+                           const struct backward *);
+
+    /* In place allowed (y == x, dx == dy). relu_backward reads the forward pass's output. */
+    void (*relu_forward)(struct device *, size_t count, const float *x, float *y);
+    void (*relu_backward)(struct device *, size_t count, const float *y, const float *dy,
+                          float *dx);
+
+    /* In place allowed. Forward on x and backward on dy are the same operation. */
+    void (*dropout)(struct device *, const struct dropout *, size_t count, const float *x,
+                    float *y);
+
+    /* logits (N, classes). Overwrites *sum (device memory). dlogits, of the *mean* loss; NULL = not
+     * wanted; in place allowed. The prediction is the first largest logit. */
+    void (*softmax_cross_entropy)(struct device *, size_t batch, size_t classes,
+                                  const float *logits, const uint8_t *labels, float *dlogits,
+                                  struct loss_sum *sum);
+
+    /* One pass over (count) elements; velocity (count); state (2, count) = a, then u. */
+    void (*sgd)(struct device *, const struct sgd *, size_t count, float *parameters,
+                const float *gradients, float *velocity);
+    void (*adadelta)(struct device *, const struct adadelta *, size_t count, float *parameters,
+                     const float *gradients, float *state);
+};
+
+#endif

@@ -1,0 +1,99 @@
+/*
+ * A network: layers in a row, one contiguous arena of parameters and one of gradients, both built
+ * from one table of tensors. A training step is net_forward, net_backward, optimizer_step; between
+ * backward and the optimizer the gradients may be averaged over workers. A net keeps nothing of a
+ * step but its activations, so one process can play several workers in turn (net_step.rank).
+ *
+ * Threads: one thread drives a net and its device. Everything is allocated by net_new.
+ */
+#ifndef PSRING_MODELS_NET_H
+#define PSRING_MODELS_NET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/status.h"
+#include "common/device/device.h"
+
+struct net;
+struct cnn;
+
+enum { NET_TENSOR_DIMS = 4, NET_NAME_BYTES = 32 };
+
+/* One parameter tensor; its gradient has the same place in the other arena. */
+struct net_tensor {
+    char name[NET_NAME_BYTES]; /* "conv1.weight" */
+    size_t shape[NET_TENSOR_DIMS];
+    int ndim;
+    size_t offset, count; /* elements of the arena */
+};
+
+/* What tells a step from another: decides the numbers that dropout draws. */
+struct net_step {
+    bool training; /* false: dropout is the identity */
+    uint64_t seed, step;
+    uint32_t rank;
+};
+
+struct net_loss {
+    double loss_sum; /* over the batch; natural logarithm */
+    int64_t correct;
+};
+
+/* One layer as computed (relu and pooling are fused into the layer before them). */
+struct net_layer {
+    const char *name;
+    size_t first, count;                  /* its parameters in the arena */
+    double forward_flops, backward_flops; /* for one image; multiply and add count as two */
+    size_t parameter_bytes, output_bytes; /* output for one image */
+};
+
+/*
+ * Called as soon as gradients [first, first + count) have their final value on the device's
+ * stream, last layer first, while the backward pass of earlier layers goes on. The ranges are the
+ * layers' and together cover the arena once.
+ */
+typedef void net_gradient_hook(void *context, size_t first, size_t count);
+
+/*
+ * Builds a model of the zoo (cnn.h) for batches of up to `batch_max` images, with parameters
+ * initialised from `seed`, the same on every rank and device. Borrows `device`; net_free before
+ * device_close. STATUS_USAGE if there is no such model.
+ */
+enum status net_new(struct net **net, struct device *device, const char *model, size_t batch_max,
+                    uint64_t seed);
+
+/* The same from a description. `fuse` false computes relu and pooling as layers of their own: the
+ * same numbers, slower; tests compare the two. */
+enum status net_new_cnn(struct net **net, struct device *device, const struct cnn *cnn,
+                        size_t batch_max, uint64_t seed, bool fuse);
+void net_free(struct net **net);
+
+/*
+ * Predicts and compares. images (batch, 28, 28, 1) and labels (batch), below 10, are device memory
+ * and must stay as they are until net_backward. batch <= batch_max. With `loss` NULL nothing waits
+ * for the device (read it later by net_read_loss).
+ */
+enum status net_forward(struct net *net, const float *images, const uint8_t *labels, size_t batch,
+                        const struct net_step *step, struct net_loss *loss);
+
+/* Loss of the last net_forward; waits for the device. */
+enum status net_read_loss(struct net *net, struct net_loss *loss);
+
+/*
+ * Gradients of the *mean* loss of the last net_forward, which must have been a training one;
+ * overwrites the gradient arena. `hook` may be NULL.
+ */
+enum status net_backward(struct net *net, net_gradient_hook *hook, void *context);
+
+/* Device memory, 64-byte aligned, (net_parameter_count). */
+float *net_parameters(struct net *net);
+float *net_gradients(struct net *net);
+size_t net_parameter_count(const struct net *net);
+
+/* In the arena's order; borrowed until net_free. */
+const struct net_tensor *net_tensors(const struct net *net, size_t *count);
+const struct net_layer *net_layers(const struct net *net, size_t *count);
+
+#endif

@@ -1,0 +1,42 @@
+/*
+ * Optimizers: one pass over a contiguous range of parameters, state in one contiguous arena, so
+ * that a parameter server can run one on its shard and a checkpoint can hold it.
+ */
+#ifndef PSRING_MODELS_OPTIM_H
+#define PSRING_MODELS_OPTIM_H
+
+#include <stddef.h>
+
+#include "common/base/status.h"
+#include "common/device/device.h"
+
+enum optimizer_kind { OPTIMIZER_SGD, OPTIMIZER_ADADELTA };
+
+/* Names by enum optimizer_kind, ended by NULL: the choices of --optimizer. */
+extern const char *const optimizer_kind_names[];
+
+struct optimizer_parameters {
+    float momentum; /* sgd */
+    float rho;      /* adadelta */
+    float epsilon;  /* adadelta */
+};
+
+/* momentum .9; rho .95 and epsilon 1e-7, Keras' defaults. */
+extern const struct optimizer_parameters optimizer_parameters_default;
+
+struct optimizer;
+
+/* For `count` parameters; borrows `device`. `parameters` NULL = the defaults above. State is 0. */
+enum status optimizer_new(struct optimizer **optimizer, struct device *device,
+                          enum optimizer_kind kind, size_t count,
+                          const struct optimizer_parameters *parameters);
+void optimizer_free(struct optimizer **optimizer);
+
+/* Updates (count) `parameters` from (count) `gradients`, both device memory, in one pass. */
+void optimizer_step(struct optimizer *optimizer, float *parameters, const float *gradients,
+                    float lr);
+
+/* All that an optimizer remembers: device memory, to be saved and overwritten by checkpoints. */
+float *optimizer_state(struct optimizer *optimizer, size_t *count);
+
+#endif
