@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# setup.sh [--ci]: installs the Debian packages that psring is built, run and plotted with.
+#
+# Asks dpkg what is there, so it is done at once when nothing is missing. --ci adds the tools that
+# only the checks of the sources need. On a system without apt it says what to install and exits 1.
+set -euo pipefail
+
+usage()
+{
+    sed -n '2,5s/^# \{0,1\}//p' "$0"
+}
+
+# One line a package: alternatives are separated by |, the first one is what gets installed.
+PACKAGES='
+build-essential
+cmake
+ninja-build
+pkg-config|pkgconf
+libzmq3-dev
+libopenmpi-dev
+openmpi-bin
+libopenblas-dev|libopenblas-openmp-dev|libopenblas-pthread-dev|libopenblas-serial-dev
+zlib1g-dev
+libssl-dev
+libcjson-dev
+libcriterion-dev
+gnuplot-nox|gnuplot-qt|gnuplot-x11
+fonts-dejavu-core
+iproute2
+procps
+git
+curl
+ca-certificates
+'
+CI_PACKAGES='
+clang-format
+shellcheck
+'
+
+wanted=$PACKAGES
+for argument in "$@"; do
+    case $argument in
+    --ci) wanted+=$CI_PACKAGES ;;
+    -h | --help)
+        usage
+        exit 0
+        ;;
+    *)
+        echo "setup.sh: unknown argument '$argument'; expected --ci or nothing" >&2
+        exit 2
+        ;;
+    esac
+done
+
+if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
+    {
+        echo "setup.sh: this system has no apt, so nothing was installed. Install by hand what these"
+        echo "Debian packages hold, then run cmake --preset release, which names whatever is missing:"
+        # shellcheck disable=SC2086  # the list is meant to be split
+        printf '  %s\n' $wanted | sed 's/|.*//'
+    } >&2
+    exit 1
+fi
+
+installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' 2>/dev/null |
+    sed -n 's/^installed //p')
+
+missing=()
+for line in $wanted; do
+    if ! grep -qxE -- "${line//+/\\+}" <<<"$installed"; then
+        missing+=("${line%%|*}")
+    fi
+done
+if ((${#missing[@]} == 0)); then
+    exit 0
+fi
+
+as_root=()
+if ((EUID != 0)); then
+    if ! command -v sudo >/dev/null; then
+        echo "setup.sh: missing: ${missing[*]}; run as root: apt-get install ${missing[*]}" >&2
+        exit 1
+    fi
+    as_root=(sudo)
+fi
+echo "setup.sh: installing ${missing[*]}" >&2
+apt_get=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y)
+"${apt_get[@]}" update >&2 || echo "setup.sh: apt-get update failed; trying the lists that are there" >&2
+if ! "${apt_get[@]}" install --no-install-recommends "${missing[@]}" >&2; then
+    echo "setup.sh: apt-get could not install: ${missing[*]}; see its message above" >&2
+    exit 1
+fi

@@ -1,0 +1,587 @@
+#!/usr/bin/env bash
+# vcluster.sh: a cluster on one Linux machine, with a limit on every node's link.
+#
+#   vcluster.sh up --hosts N --rate RATE [--owner PID]     raise it, or repair or change what is there
+#   vcluster.sh run -n N [--ranks-per-host K] [--mca KEY VALUE]... [-x VAR[=VALUE]]... -- COMMAND...
+#                                                          mpirun over the hosts
+#   vcluster.sh exec HOST -- COMMAND...                    one command on one host (host0, ... or switch)
+#   vcluster.sh status                                     what is there; exits 1 if anything is amiss
+#   vcluster.sh down [--all]                               remove it, with every process in it
+#
+# Each takes --name NAME (default: main): clusters of different names know nothing of each other.
+# RATE is a number with kbit, mbit or gbit, each way and per host: 200mbit, 1gbit, 2.5gbit.
+# --owner PID takes the cluster down when that process has ended, however it ended.
+# run puts rank r on host r; with more ranks than hosts it fills each host with K neighbouring ranks.
+#
+# A host is a network namespace with one interface, eth0; the switch is one more namespace with a
+# bridge. A token bucket at both ends of the cable between them limits both directions, as a switch
+# port does. Nothing is added to the machine's own network: no link, no address, no firewall rule.
+# Needs root, because only root may make namespaces.
+set -euo pipefail
+
+STATE=/run/psring-vcluster # one directory a cluster, with its config and its hosts file
+MAX_HOSTS=200              # host h is SUBNET.(h + 1), the switch is SUBNET.254
+GRACE_S=5                  # between asking a process to end and ending it
+
+usage()
+{
+    sed -n '2,21s/^# \{0,1\}//p' "$0"
+}
+
+die()
+{
+    echo "vcluster.sh: $*" >&2
+    exit 1
+}
+
+bad_usage()
+{
+    echo "vcluster.sh: $*; see vcluster.sh --help" >&2
+    exit 2
+}
+
+# A shell that was started in the background ignores SIGINT, and bash cannot trap what it ignores:
+# start over with the signal's default action, so that an interrupt always cleans up.
+if (($(sed -n 's/^SigIgn:\t*/0x/p' /proc/self/status 2>/dev/null || echo 0) & 2)); then
+    exec env --default-signal=INT "$BASH" "$0" "$@"
+fi
+
+require_namespaces()
+{
+    [[ $(uname -s) == Linux ]] || die "needs Linux's network namespaces; this is $(uname -s)"
+    ((EUID == 0)) || die "needs root to make network namespaces; run it as root, or with sudo"
+    local tool
+    for tool in ip tc bridge unshare setpriv setsid flock pgrep; do
+        command -v $tool >/dev/null || die "$tool is missing; run experiments/setup.sh"
+    done
+    local error
+    error=$(unshare --net true 2>&1) ||
+        die "this kernel or container allows no network namespaces (${error##*: }); a container needs --privileged"
+}
+
+# --- a cluster's names and settings ---------------------------------------------------------------
+
+namespace_of()
+{
+    echo "psring-$name-$1"
+}
+
+host_address()
+{
+    echo "$subnet.$(($1 + 1))"
+}
+
+load_config()
+{
+    hosts=0 rate='' rate_bits=0 subnet=''
+    local key value
+    [[ -r $STATE/$name/config ]] || return 1
+    while IFS='=' read -r key value; do
+        case $key in
+        hosts) hosts=$value ;;
+        rate) rate=$value ;;
+        rate_bits) rate_bits=$value ;;
+        subnet) subnet=$value ;;
+        esac
+    done <"$STATE/$name/config"
+}
+
+require_cluster()
+{
+    load_config || die "there is no cluster '$name'; raise it with: vcluster.sh up --name $name --hosts N --rate RATE"
+}
+
+save_config()
+{
+    local directory=$STATE/$name host
+    mkdir -p "$directory"
+    {
+        echo "127.0.0.1 localhost"
+        echo "$subnet.254 switch"
+        for ((host = 0; host < hosts; host++)); do
+            echo "$(host_address $host) host$host"
+        done
+    } >"$directory/hosts"
+    printf 'hosts=%s\nrate=%s\nrate_bits=%s\nsubnet=%s\n' \
+        "$hosts" "$rate" "$rate_bits" "$subnet" >"$directory/config.new"
+    mv "$directory/config.new" "$directory/config"
+}
+
+# The clusters cannot see each other, so equal subnets would work; different ones keep logs readable.
+choose_subnet()
+{
+    local taken index
+    taken=$(sed -n 's/^subnet=//p' "$STATE"/*/config 2>/dev/null || true)
+    for ((index = 0; index < 256; index++)); do
+        grep -qx "10\.77\.$index" <<<"$taken" || break
+    done
+    ((index < 256)) || die "all 256 subnets are in use; vcluster.sh down --all removes every cluster"
+    subnet=10.77.$index
+}
+
+# rate_to_bits RATE: bits a second, or nothing if RATE is not one.
+rate_to_bits()
+{
+    awk -v rate="$1" 'BEGIN {
+        scale["kbit"] = 1e3; scale["mbit"] = 1e6; scale["gbit"] = 1e9
+        if (match(rate, /^[0-9]+(\.[0-9]+)?/) == 0)
+            exit
+        unit = substr(rate, RLENGTH + 1)
+        bits = substr(rate, 1, RLENGTH) * scale[unit]
+        if (bits >= 8000 && bits <= 100e9)
+            printf "%.0f", bits
+    }'
+}
+
+list_namespaces()
+{
+    ip netns list 2>/dev/null | awk '{ print $1 }' | grep -xE "psring-$1-([0-9]+|switch)" || true
+}
+
+list_clusters()
+{
+    {
+        [[ ! -d $STATE ]] || ls "$STATE"
+        list_namespaces '[a-z0-9-]+' | sed -E 's/^psring-(.*)-[^-]+$/\1/'
+    } | sort -u
+}
+
+# --- raising ----------------------------------------------------------------------------------------
+
+# A namespace that answers; one whose name is there but not the namespace is replaced.
+ensure_namespace()
+{
+    local ns=$1
+    if ! ip -n "$ns" link show lo &>/dev/null; then
+        ip netns delete "$ns" 2>/dev/null || rm -f "/run/netns/$ns"
+        ip netns add "$ns"
+    fi
+    ip netns exec "$ns" sysctl -qw net.ipv6.conf.all.disable_ipv6=1 \
+        net.ipv6.conf.default.disable_ipv6=1 2>/dev/null || true
+    # A measurement must not depend on what an earlier one taught the kernel about a path.
+    ip netns exec "$ns" sysctl -qw net.ipv4.tcp_no_metrics_save=1 2>/dev/null || true
+    ip -n "$ns" link set lo up
+}
+
+ensure_switch()
+{
+    local switch
+    switch=$(namespace_of switch)
+    ensure_namespace "$switch"
+    if ! ip -n "$switch" link show br0 &>/dev/null; then
+        ip -n "$switch" link add br0 type bridge stp_state 0 forward_delay 0 mcast_snooping 0
+    fi
+    # mpirun runs beside the switch and reaches the hosts from this address.
+    ip -n "$switch" address replace "$subnet.254/24" dev br0
+    ip -n "$switch" link set br0 up
+}
+
+# A refused connection is an answer: the cable, the addresses and the bridge all work.
+host_answers()
+{
+    local error
+    error=$(ip netns exec "$(namespace_of switch)" timeout 2 \
+        "$BASH" -c ": </dev/tcp/$(host_address "$1")/9" 2>&1) && return 0
+    [[ $error == *refused* ]]
+}
+
+host_is_whole()
+{
+    local ns
+    ns=$(namespace_of "$1")
+    ip -n "$ns" -o -4 address show dev eth0 2>/dev/null | grep -qF " $(host_address "$1")/24 " &&
+        ip -n "$(namespace_of switch)" -o link show "port$1" 2>/dev/null | grep -q 'master br0' &&
+        host_answers "$1"
+}
+
+# limit NAMESPACE DEVICE: the token bucket; replaces an earlier one without losing the connections.
+limit()
+{
+    local burst_bytes=$((rate_bits / 8 / 4000)) # at high rates, what a 250 us timer tick needs
+    ((burst_bytes >= 32768)) || burst_bytes=32768
+    tc -n "$1" qdisc replace dev "$2" root tbf rate "${rate_bits}bit" burst "${burst_bytes}b" limit 3mb ||
+        die "tc could not limit $2 in $1 to $rate; this kernel may lack the token bucket filter (sch_tbf)"
+}
+
+ensure_host()
+{
+    local host=$1 ns switch
+    ns=$(namespace_of "$host")
+    switch=$(namespace_of switch)
+    if ! host_is_whole "$host"; then
+        remove_host "$host"
+        ensure_namespace "$ns"
+        ip -n "$switch" link add "port$host" type veth peer name eth0 netns "$ns"
+        ip -n "$switch" link set "port$host" master br0 up
+        ip -n "$ns" address add "$(host_address "$host")/24" dev eth0
+        ip -n "$ns" link set eth0 up
+        local tries
+        for ((tries = 0; tries < 5; tries++)); do
+            host_answers "$host" && break
+        done
+        ((tries < 5)) || die "host$host does not answer on $(host_address "$host") after it was raised"
+    fi
+    limit "$ns" eth0
+    limit "$switch" "port$host"
+}
+
+up()
+{
+    local new_hosts='' new_rate='' owner=''
+    while (($# > 0)); do
+        case $1 in
+        --hosts | --rate | --name | --owner)
+            (($# >= 2)) || bad_usage "$1 needs a value"
+            case $1 in
+            --hosts) new_hosts=$2 ;;
+            --rate) new_rate=$2 ;;
+            --name) set_name "$2" ;;
+            --owner) owner=$2 ;;
+            esac
+            shift 2
+            ;;
+        *) bad_usage "up: unknown argument '$1'" ;;
+        esac
+    done
+    { [[ $new_hosts =~ ^[1-9][0-9]{0,2}$ ]] && ((new_hosts <= MAX_HOSTS)); } ||
+        bad_usage "up: --hosts '$new_hosts': expected a number from 1 to $MAX_HOSTS"
+    local bits
+    bits=$(rate_to_bits "$new_rate")
+    [[ $bits ]] || bad_usage "up: --rate '$new_rate': expected a number with kbit, mbit or gbit, such as 200mbit"
+    [[ -z $owner ]] || kill -0 "$owner" 2>/dev/null || bad_usage "up: --owner '$owner': there is no such process"
+    require_namespaces
+
+    lock
+    load_config || choose_subnet
+    hosts=$new_hosts rate=$new_rate rate_bits=$bits
+    save_config
+    ensure_switch
+    local host ns
+    for ((host = 0; host < hosts; host++)); do
+        ensure_host $host
+    done
+    for ns in $(list_namespaces "$name"); do
+        host=${ns##*-}
+        [[ $host == switch ]] || ((host < hosts)) || remove_host "$host"
+    done
+    unlock
+    if [[ $owner ]]; then
+        # A process of its own session, with none of our files open: it must outlive every signal
+        # and hold up nobody who waits for our output to end.
+        # shellcheck disable=SC2016  # expanded by the shell that runs it
+        setsid "$BASH" -c 'tail --pid="$1" -f /dev/null; exec "$2" "$3" down --name "$4"' \
+            psring-vcluster-watch "$owner" "$BASH" "$0" "$name" </dev/null &>/dev/null &
+    fi
+    echo "vcluster.sh: '$name' is up: $hosts hosts on $subnet.0/24, $rate each way" >&2
+}
+
+# --- removing ---------------------------------------------------------------------------------------
+
+# end_processes NAMESPACE...: asks them to end, then ends them; returns once they are gone.
+end_processes()
+{
+    local ns pids deadline signal
+    for signal in TERM KILL; do
+        deadline=$((SECONDS + GRACE_S))
+        while ((SECONDS <= deadline)); do
+            pids=$(for ns in "$@"; do ip netns pids "$ns" 2>/dev/null || true; done)
+            [[ $pids ]] || return 0
+            # shellcheck disable=SC2086  # one word a process
+            kill -$signal $pids 2>/dev/null || true
+            sleep 0.1
+        done
+    done
+    die "processes that do not end: $(tr '\n' ' ' <<<"$pids")"
+}
+
+# Links go before the namespaces that hold them, because removing a namespace only asks the kernel
+# to take its links away some time later.
+remove_host()
+{
+    local ns
+    ns=$(namespace_of "$1")
+    end_processes "$ns"
+    ip -n "$(namespace_of switch)" link delete "port$1" 2>/dev/null || true
+    ip -n "$ns" link delete eth0 2>/dev/null || true
+    ip netns delete "$ns" 2>/dev/null || rm -f "/run/netns/$ns"
+}
+
+remove_cluster()
+{
+    local namespaces ns switch
+    switch=$(namespace_of switch)
+    namespaces=$(list_namespaces "$name")
+    # shellcheck disable=SC2086  # one word a namespace
+    end_processes $namespaces
+    for ns in $namespaces; do
+        [[ $ns == "$switch" ]] || remove_host "${ns##*-}"
+    done
+    ip -n "$switch" link delete br0 2>/dev/null || true
+    ip netns delete "$switch" 2>/dev/null || rm -f "/run/netns/$switch"
+    rm -rf "${STATE:?}/$name"
+    rmdir "$STATE" 2>/dev/null || true
+}
+
+down()
+{
+    local all=''
+    while (($# > 0)); do
+        case $1 in
+        --all) all=yes && shift ;;
+        --name)
+            (($# >= 2)) || bad_usage "$1 needs a value"
+            set_name "$2"
+            shift 2
+            ;;
+        *) bad_usage "down: unknown argument '$1'" ;;
+        esac
+    done
+    require_namespaces
+    lock
+    if [[ $all ]]; then
+        for name in $(list_clusters); do
+            remove_cluster
+        done
+    else
+        remove_cluster
+    fi
+    unlock
+}
+
+# --- using ------------------------------------------------------------------------------------------
+
+# What the programs on the hosts need to know about their network.
+environment_of_hosts()
+{
+    printf '%s\n' "PSRING_NETWORK=vcluster:$rate" "PSRING_LINK_BITS=$rate_bits" \
+        "PSRING_BIND_SUBNET=$subnet.0/24"
+}
+
+# What runs inside `ip netns exec`, which has given us mounts of our own: names of the cluster's
+# hosts in place of the machine's, and a hostname.
+# shellcheck disable=SC2016  # expanded by the shell that runs it
+ENTER='mount --bind "$0" /etc/hosts && hostname "$1" && shift && exec "$@"'
+
+exec_on_host()
+{
+    [[ ${1:-} == --name && $# -ge 2 ]] && set_name "$2" && shift 2
+    local host=${1:-}
+    shift || true
+    [[ ${1:-} == --name && $# -ge 2 ]] && set_name "$2" && shift 2
+    [[ ${1:-} == -- ]] && shift
+    (($# > 0)) || bad_usage "exec: expected HOST -- COMMAND..."
+    require_namespaces
+    require_cluster
+    [[ $host == switch ]] || host=${host#host}
+    [[ $host == switch ]] || { [[ $host =~ ^[0-9]+$ ]] && ((host < hosts)); } ||
+        die "exec: '$name' has no host '$host'; expected host0 to host$((hosts - 1)), or switch"
+    local label=host$host
+    [[ $host != switch ]] || label=switch
+    local variables
+    mapfile -t variables < <(environment_of_hosts)
+    exec ip netns exec "$(namespace_of "$host")" unshare --uts \
+        env "${variables[@]}" sh -c "$ENTER" "$STATE/$name/hosts" "$label" "$@"
+}
+
+# The first process of the run's own process namespace: when it ends, the kernel ends every process
+# that the run has started, wherever that has gone.
+# shellcheck disable=SC2016  # expanded by the shell that runs it
+RUN_INIT='
+trap "[ -z \$child ] || kill -TERM \$child" TERM
+"$@" <&0 &
+child=$!
+while :; do
+    status=0
+    wait $child || status=$?
+    kill -0 $child 2>/dev/null || exit $status
+done'
+
+# Stands in for ssh: HOST COMMAND, where COMMAND is for a shell to parse.
+write_agent()
+{
+    cat >"$run_directory/agent" <<AGENT
+host=\$1
+shift
+exec ip netns exec psring-$name-\${host#host} unshare --uts \\
+    sh -c '$ENTER' $STATE/$name/hosts "\$host" sh -c "\$*"
+AGENT
+}
+
+# shellcheck disable=SC2317  # called by a trap
+stop_run()
+{
+    trap '' INT TERM HUP
+    local init
+    init=$(pgrep -P "$run_pid" || true)
+    if [[ $init ]]; then
+        kill -TERM "$init" 2>/dev/null || true
+        local deadline=$((SECONDS + GRACE_S))
+        while ((SECONDS < deadline)) && kill -0 "$run_pid" 2>/dev/null; do
+            sleep 0.1
+        done
+    fi
+    kill -KILL "$run_pid" 2>/dev/null || true # and with it everything in its process namespace
+    wait "$run_pid" 2>/dev/null || true
+    rm -rf "$run_directory"
+    echo "vcluster.sh: the run was interrupted; its processes are gone" >&2
+    exit "$1"
+}
+
+run()
+{
+    local ranks='' ranks_per_host='' extra=()
+    while (($# > 0)); do
+        case $1 in
+        --)
+            shift
+            break
+            ;;
+        -n | --name | --ranks-per-host | -x)
+            (($# >= 2)) || bad_usage "$1 needs a value"
+            case $1 in
+            -n) ranks=$2 ;;
+            --name) set_name "$2" ;;
+            --ranks-per-host) ranks_per_host=$2 ;;
+            -x) extra+=(-x "$2") ;;
+            esac
+            shift 2
+            ;;
+        --mca)
+            (($# >= 3)) || bad_usage "--mca needs a key and a value"
+            extra+=(--mca "$2" "$3")
+            shift 3
+            ;;
+        *) bad_usage "run: unknown argument '$1'; is there a -- before the command?" ;;
+        esac
+    done
+    [[ $ranks =~ ^[1-9][0-9]{0,3}$ ]] || bad_usage "run: -n '$ranks': expected a number of ranks"
+    (($# > 0)) || bad_usage "run: expected -- COMMAND..."
+    require_namespaces
+    require_cluster
+    command -v mpirun >/dev/null || die "mpirun is missing; run experiments/setup.sh"
+    if [[ -z $ranks_per_host ]]; then
+        ranks_per_host=$(((ranks + hosts - 1) / hosts))
+        ((ranks_per_host == 1)) ||
+            echo "vcluster.sh: $ranks ranks on $hosts hosts: up to $ranks_per_host ranks share a link" >&2
+    fi
+    [[ $ranks_per_host =~ ^[1-9][0-9]{0,3}$ ]] ||
+        bad_usage "run: --ranks-per-host '$ranks_per_host': expected a number"
+    ((ranks <= hosts * ranks_per_host)) ||
+        die "run: $ranks ranks do not fit on $hosts hosts with $ranks_per_host a host; raise more hosts, or --ranks-per-host"
+
+    local run_directory run_pid
+    run_directory=$(mktemp -d "$STATE/$name/run.XXXXXX")
+    write_agent
+    start_mpirun "$@" &
+    run_pid=$!
+    trap 'stop_run 130' INT
+    trap 'stop_run 143' TERM
+    trap 'stop_run 129' HUP
+    local status=0
+    wait $run_pid || status=$?
+    rm -rf "$run_directory"
+    return $status
+}
+
+# Becomes mpirun, in a session and a process namespace of its own; ends with this script, even when
+# that is killed without being asked.
+start_mpirun()
+{
+    local used_hosts=$(((ranks + ranks_per_host - 1) / ranks_per_host)) host list=''
+    for ((host = 0; host < used_hosts; host++)); do
+        list+=${list:+,}host$host:$ranks_per_host
+    done
+    # shellcheck disable=SC2054  # the commas are mpirun's
+    local mpi=(mpirun -n "$ranks" --host "$list" --map-by slot --bind-to none --oversubscribe
+        --allow-run-as-root
+        --mca plm rsh --mca plm_rsh_agent "/bin/sh $run_directory/agent" --mca plm_rsh_no_tree_spawn 1
+        --mca orte_tmpdir_base "$run_directory"
+        --mca pml ob1 --mca btl self,tcp
+        --mca btl_tcp_if_include "$subnet.0/24" --mca oob_tcp_if_include "$subnet.0/24")
+    # Ranks that spin while they wait would take the cores from those that work.
+    ((ranks <= $(nproc))) || mpi+=(--mca mpi_yield_when_idle 1)
+    local variables variable
+    mapfile -t variables < <(environment_of_hosts)
+    for variable in "${variables[@]}"; do
+        mpi+=(-x "$variable")
+    done
+    trap - INT TERM HUP
+    exec setpriv --pdeathsig KILL setsid ip netns exec "$(namespace_of switch)" \
+        unshare --uts --pid --fork --kill-child --mount-proc \
+        sh -c "$ENTER" "$STATE/$name/hosts" switch \
+        "$BASH" -c "$RUN_INIT" vcluster-run "${mpi[@]}" "${extra[@]}" "$@" <&0
+}
+
+status()
+{
+    if (($# > 0)); then
+        [[ $1 == --name && $# == 2 ]] || bad_usage "status: unknown argument '$1'"
+        set_name "$2"
+        require_namespaces
+        require_cluster
+        show_cluster
+        return
+    fi
+    require_namespaces
+    local clusters amiss=0
+    clusters=$(list_clusters)
+    [[ $clusters ]] || die "no cluster is up; raise one with: vcluster.sh up --hosts N --rate RATE"
+    for name in $clusters; do
+        show_cluster || amiss=1
+    done
+    return $amiss
+}
+
+show_cluster()
+{
+    local host state processes amiss=0
+    if ! load_config; then
+        echo "$name: its settings are lost; vcluster.sh down --name $name removes it"
+        return 1
+    fi
+    echo "$name: $hosts hosts on $subnet.0/24, $rate each way"
+    for ((host = 0; host < hosts; host++)); do
+        state=broken processes=0
+        if host_is_whole $host; then
+            state=up
+            processes=$(ip netns pids "$(namespace_of $host)" | wc -l)
+        else
+            amiss=1
+        fi
+        printf '  host%-4d %-14s %-7s %3d processes\n' $host "$(host_address $host)" $state "$processes"
+    done
+    ((amiss == 0)) || echo "  repair it with: vcluster.sh up --name $name --hosts $hosts --rate $rate"
+    return $amiss
+}
+
+# --- the command line -------------------------------------------------------------------------------
+
+set_name()
+{
+    [[ $1 =~ ^[a-z0-9]([a-z0-9-]{0,22}[a-z0-9])?$ ]] ||
+        bad_usage "--name '$1': expected 1 to 24 lower-case letters, digits and dashes"
+    name=$1
+}
+
+# Two of these scripts at once must not choose the same subnet, or raise and remove one cluster.
+lock()
+{
+    exec 9</run
+    flock 9
+}
+
+unlock()
+{
+    exec 9<&-
+}
+
+name=main
+command=${1:-}
+shift || true
+case $command in
+up | down | run | status) $command "$@" ;;
+exec) exec_on_host "$@" ;;
+-h | --help | help) usage ;;
+'') bad_usage "expected up, run, exec, status or down" ;;
+*) bad_usage "unknown command '$command'" ;;
+esac
