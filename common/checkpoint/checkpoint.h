@@ -1,0 +1,69 @@
+/*
+ * Saves and loads the state of a training run. Knows nothing of models: arrays of float, counts
+ * and names.
+ *
+ * The file, integers in the byte order of the machine that wrote it:
+ *
+ *     magic "PSRINGCK", version, byte-order mark, counts, seed, epoch, step   fixed size
+ *     model, optimizer, then name and value of each option                    each ended by a 0
+ * byte weights                                                                 float32 optimizer
+ * state                                                         float32 SHA-256 of all of the above
+ * 64 hexadecimal digits
+ */
+#ifndef PSRING_COMMON_CHECKPOINT_CHECKPOINT_H
+#define PSRING_COMMON_CHECKPOINT_CHECKPOINT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/status.h"
+
+/* An option of the run, as text, that a resumed run must share, e.g. {"batch", "64"}. */
+struct checkpoint_option {
+    const char *name, *value;
+};
+
+/* To save: everything borrowed. As loaded: everything owned by the checkpoint. */
+struct checkpoint {
+    const char *model;     /* e.g. "keras-cnn" */
+    const char *optimizer; /* e.g. "adadelta" */
+    uint64_t seed;
+    uint64_t epoch;       /* the epoch to go on with, from 0 */
+    uint64_t step;        /* the first step of that epoch that is not done yet */
+    const float *weights; /* (weight_count) */
+    size_t weight_count;
+    const float *state; /* (state_count); NULL if the optimizer keeps none */
+    size_t state_count;
+    const struct checkpoint_option *options; /* (option_count) */
+    size_t option_count;
+};
+
+/*
+ * Makes sure that `dir` exists (creates its last component) and can be written to, before hours of
+ * training rely on it. STATUS_IO (logged).
+ */
+enum status checkpoint_prepare(const char *dir);
+
+/*
+ * Writes to a temporary name beside `path`, flushes to the disk and renames: at every moment `path`
+ * is either the old checkpoint or the new one, whole. STATUS_IO (logged); the old one then stays.
+ */
+enum status checkpoint_save(const char *path, const struct checkpoint *checkpoint);
+
+/*
+ * Reads and validates everything (untrusted: sizes against the file's own size before allocating,
+ * sum, strings, finite numbers). STATUS_INPUT or STATUS_IO, logged. Caller frees.
+ */
+enum status checkpoint_load(struct checkpoint **checkpoint, const char *path);
+
+void checkpoint_free(struct checkpoint **checkpoint);
+
+/*
+ * May a run described by `run` (model, optimizer, seed, counts, options; the arrays themselves are
+ * not looked at) go on from `loaded`? If not, logs one line for each difference, with both values
+ * and what to do, and returns STATUS_USAGE. `path` is for the messages.
+ */
+enum status checkpoint_check(const struct checkpoint *loaded, const struct checkpoint *run,
+                             const char *path);
+
+#endif
