@@ -1,0 +1,291 @@
+#include "experiments/config.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/options.h"
+#include "common/device/device.h"
+#include "experiments/backends.h"
+#include "experiments/config_check.h"
+#include "models/optim.h"
+
+static const char *const transport_words[] = {"auto", "zmq", "mpi", NULL};
+static const char *const placement_words[] = {"dedicated", "colocated", NULL};
+static const char *const reduce_order_words[] = {"any", "ring", NULL};
+static const char *const model_words[] = {"keras-cnn", "lenet", "mlp", "wide-cnn", NULL};
+
+/* -------- the option table -------------------------------------------------------------------- */
+
+struct row {
+    unsigned commands; /* enum config_command, or-ed */
+    struct option_spec spec;
+};
+
+#define FIELD(name) .offset = offsetof(struct config, name)
+
+enum { COMM = CONFIG_TRAIN | CONFIG_BENCH, ALL = COMM | CONFIG_INFO };
+
+static const struct row rows[] = {
+    {COMM,
+     {"backend", 0, OPTION_CHOICE, FIELD(backend), "ring", .choices = backend_names,
+      .help = "How gradients are averaged."}},
+    {COMM,
+     {"transport", 0, OPTION_CHOICE, FIELD(transport), "auto", .choices = transport_words,
+      .help = "What ps and ring talk over; auto: zmq for ps, mpi for ring."}},
+    {COMM,
+     {"servers", 0, OPTION_INT, FIELD(servers), "1", 0, 4096, .metavar = "K",
+      .help = "Parameter servers (ps only)."}},
+    {COMM,
+     {"placement", 0, OPTION_CHOICE, FIELD(placement), "dedicated", .choices = placement_words,
+      .help = "Servers as K further ranks, or as threads inside the first K workers."}},
+    {CONFIG_TRAIN,
+     {"sync", 0, OPTION_STRING, FIELD(sync), "bsp", .metavar = "MODE",
+      .help = "Consistency; this version has bsp: all workers step together."}},
+    {COMM,
+     {"reduce-order", 0, OPTION_CHOICE, FIELD(reduce_order), "any", .choices = reduce_order_words,
+      .help = "ring: every backend adds in the ring's order, to the same bits."}},
+    {COMM,
+     {"segment", 0, OPTION_SIZE, FIELD(segment), "0", 0, 1 << 30, .metavar = "BYTES",
+      .help = "Bytes of one message; 0: chosen from the size of the bucket."}},
+    {COMM,
+     {"window", 0, OPTION_INT, FIELD(window), "0", 0, 1024,
+      .help = "Messages in flight at once; 0: chosen."}},
+    {ALL,
+     {"interface", 0, OPTION_STRING, FIELD(subnet), .metavar = "CIDR",
+      .help = "Network to bind to, e.g. 10.0.0.0/24 (else PSRING_BIND_SUBNET, else chosen)."}},
+    {COMM,
+     {"timeout", 0, OPTION_DOUBLE, FIELD(timeout), "30", 0.1, 86400, .metavar = "SECONDS",
+      .help = "A peer that is silent for longer is an error."}},
+    {COMM,
+     {"network", 0, OPTION_STRING, FIELD(network), .metavar = "LABEL",
+      .help = "Name of the network in result rows (else PSRING_NETWORK, else by hosts)."}},
+    {COMM,
+     {"link-rate", 0, OPTION_DOUBLE, FIELD(link_rate), "0", 0, 1e15, .metavar = "BITS",
+      .help = "Bits/s each way of a host's link, e.g. 200e6 (else PSRING_LINK_BITS); 0: unknown."}},
+
+    {ALL,
+     {"device", 0, OPTION_CHOICE, FIELD(device), "cpu", .choices = device_kind_names,
+      .help = "Where a rank computes."}},
+    {CONFIG_TRAIN,
+     {"threads", 0, OPTION_INT, FIELD(threads), "1", 0, 1024,
+      .help = "Compute threads per rank; 0: the machine's cores, shared among its ranks."}},
+    {CONFIG_TRAIN,
+     {"compute", 0, OPTION_STRING, FIELD(compute), "real", .metavar = "real|paced:MS",
+      .help = "paced: a timed wait of MS ms a step instead of computing; gradients of real size."}},
+
+    {CONFIG_TRAIN,
+     {"model", 0, OPTION_CHOICE, FIELD(model), "keras-cnn", .choices = model_words,
+      .help = "What is trained."}},
+    {CONFIG_TRAIN | CONFIG_INFO,
+     {"data", 0, OPTION_STRING, FIELD(data), .metavar = "DIR",
+      .help = "Folder with the four IDX files (else PSRING_DATA)."}},
+    {CONFIG_TRAIN,
+     {"epochs", 0, OPTION_INT, FIELD(epochs), "2", 1, 100000, .help = "Passes over the data."}},
+    {CONFIG_TRAIN,
+     {"steps", 0, OPTION_INT, FIELD(steps), "0", 0, 1e12,
+      .help = "Ends after N steps in all; 0: after --epochs."}},
+    {CONFIG_TRAIN,
+     {"batch", 0, OPTION_INT, FIELD(batch), "64", 1, 65536, .help = "Images a step, per worker."}},
+    {CONFIG_TRAIN,
+     {"optimizer", 0, OPTION_CHOICE, FIELD(optimizer), "adadelta", .choices = optimizer_kind_names,
+      .help = "How parameters follow from gradients."}},
+    {CONFIG_TRAIN,
+     {"lr", 0, OPTION_DOUBLE, FIELD(lr), "0", 0, 1000, .metavar = "RATE",
+      .help = "Learning rate; 0: the optimizer's own."}},
+    {CONFIG_TRAIN,
+     {"seed", 0, OPTION_INT, FIELD(seed), "1", 0, 9e15,
+      .help = "Of parameters, shuffling and dropout; the same seed gives the same run."}},
+    {CONFIG_TRAIN,
+     {"bucket-mb", 0, OPTION_DOUBLE, FIELD(bucket_mb), "0", 0, 65536, .metavar = "MB",
+      .help = "Gradients are averaged in buckets of about this size; 0: in one."}},
+    {CONFIG_TRAIN,
+     {"virtual-workers", 0, OPTION_INT, FIELD(virtual_workers), "0", 0, 4096,
+      .help = "With --backend none: this process plays N workers in turn."}},
+    {CONFIG_TRAIN,
+     {"checkpoint", 0, OPTION_STRING, FIELD(checkpoint), .metavar = "DIR",
+      .help = "Saves the state of training there after every epoch."}},
+    {CONFIG_TRAIN,
+     {"resume", 0, OPTION_FLAG, FIELD(resume),
+      .help = "Continues from --checkpoint, to the same bits as without the break."}},
+    {CONFIG_TRAIN,
+     {"metrics", 0, OPTION_STRING, FIELD(metrics), .metavar = "FILE",
+      .help = "Writes a CSV row per epoch (or per --log-steps)."}},
+    {CONFIG_TRAIN,
+     {"log-steps", 0, OPTION_INT, FIELD(log_steps), "0", 0, 1e9,
+      .help = "Reports every N steps too; 0: per epoch."}},
+
+    {CONFIG_BENCH,
+     {"min-bytes", 'b', OPTION_SIZE, FIELD(min_bytes), "1k", 0, 1e12, .metavar = "BYTES",
+      .help = "First size."}},
+    {CONFIG_BENCH,
+     {"max-bytes", 'e', OPTION_SIZE, FIELD(max_bytes), "16m", 0, 1e12, .metavar = "BYTES",
+      .help = "Last size."}},
+    {CONFIG_BENCH,
+     {"factor", 'f', OPTION_DOUBLE, FIELD(factor), "4", 1.01, 1e6,
+      .help = "Each size is the last times this."}},
+    {CONFIG_BENCH,
+     {"iters", 'n', OPTION_INT, FIELD(iters), "20", 1, 1e9, .help = "Timed iterations a size."}},
+    {CONFIG_BENCH,
+     {"warmup", 'w', OPTION_INT, FIELD(warmup), "5", 0, 1e9,
+      .help = "Iterations before them that are not timed."}},
+    {CONFIG_BENCH,
+     {"json", 0, OPTION_STRING, FIELD(json), .metavar = "FILE",
+      .help = "Writes rows and configuration as JSON."}},
+    {CONFIG_BENCH,
+     {"csv", 0, OPTION_STRING, FIELD(csv), .metavar = "FILE", .help = "Writes rows as CSV."}},
+
+    {ALL, {"verbose", 'v', OPTION_FLAG, FIELD(verbose), .help = "Says more on stderr."}},
+};
+
+enum { ROWS = sizeof rows / sizeof rows[0] };
+
+/* The rows of one command as options.h wants them. */
+struct table {
+    struct option_spec specs[ROWS + 1];
+    struct options options;
+};
+
+static void table_init(struct table *table, enum config_command command)
+{
+    int count = 0;
+    for (int i = 0; i < ROWS; i++) {
+        if (rows[i].commands & (unsigned)command)
+            table->specs[count++] = rows[i].spec;
+    }
+    table->specs[count] = (struct option_spec){0};
+    table->options = (struct options){.specs = table->specs};
+    switch (command) {
+    case CONFIG_TRAIN:
+        table->options.command = "psring train";
+        table->options.summary = "Trains a CNN data-parallel: alone, or on all ranks of mpirun.";
+        break;
+    case CONFIG_BENCH:
+        table->options.command = "psring bench";
+        table->options.summary =
+            "Times averaging over the ranks of mpirun by size; checks every element.";
+        break;
+    case CONFIG_INFO:
+        table->options.command = "psring info";
+        table->options.summary = "Lists what this build and this machine have.";
+        break;
+    }
+}
+
+/* -------- the environment ----------------------------------------------------------------------
+ */
+
+/* What a variable of the environment says, or NULL if it is unset or empty. */
+static const char *environment(const char *name)
+{
+    const char *value = getenv(name);
+    return value && value[0] ? value : NULL;
+}
+
+static enum status link_rate_from_environment(struct config *config)
+{
+    const char *text = environment("PSRING_LINK_BITS");
+    if (config->link_rate > 0 || !text)
+        return STATUS_OK;
+    char *end = NULL;
+    double bits = strtod(text, &end);
+    if (end == text || *end || !isfinite(bits) || bits < 0) {
+        log_error("PSRING_LINK_BITS: found '%s', expected bits per second, e.g. 200000000; "
+                  "correct or unset it",
+                  text);
+        return STATUS_USAGE;
+    }
+    config->link_rate = bits;
+    return STATUS_OK;
+}
+
+/* -------- the interface ----------------------------------------------------------------------- */
+
+enum status config_parse(enum config_command command, int argc, char **argv, struct config *config,
+                         bool *helped)
+{
+    enum status status;
+    struct table table;
+    table_init(&table, command);
+    *config = (struct config){.command = command,
+                              .data = environment("PSRING_DATA"),
+                              .network = environment("PSRING_NETWORK"),
+                              .subnet = environment("PSRING_BIND_SUBNET")};
+    TRY(options_parse(&table.options, argc, argv, config, helped, NULL));
+    if (*helped)
+        return STATUS_OK;
+    TRY(link_rate_from_environment(config));
+    TRY(config_check(config));
+    if (config->verbose)
+        log_set_level(LOG_DEBUG);
+out:
+    return status;
+}
+
+void config_visit(const struct config *config,
+                  void (*visit)(void *context, const char *name, const char *value), void *context)
+{
+    struct table table;
+    table_init(&table, config->command);
+    options_visit(&table.options, config, visit, context);
+}
+
+enum status config_settle(struct config *config, struct world *world)
+{
+    enum status status;
+    double hosts = world->local_rank == 0 ? 1 : 0; /* one rank of each host counts it */
+    TRY(world_sum(world, NULL, &hosts, 1));
+    if (config->network)
+        return STATUS_OK;
+    if (hosts > 1)
+        snprintf(config->network_text, sizeof config->network_text, "%.0f-hosts", hosts);
+    else
+        snprintf(config->network_text, sizeof config->network_text, "loopback");
+    config->network = config->network_text;
+out:
+    return status;
+}
+
+void config_comm_options(const struct config *config, const struct backend *backend,
+                         struct comm_options *options)
+{
+    *options = (struct comm_options){
+        .transport = config->transport == CONFIG_TRANSPORT_ZMQ   ? TRANSPORT_ZMQ
+                     : config->transport == CONFIG_TRANSPORT_MPI ? TRANSPORT_MPI
+                                                                 : backend->default_transport,
+        .servers = (int)config->servers,
+        .placement = config->placement,
+        .reduce_order = config->reduce_order,
+        .scale = 1,
+        .segment_bytes = config->segment,
+        .window = (int)config->window,
+        .subnet = config->subnet,
+        .timeout_ms = (int64_t)(config->timeout * 1000),
+    };
+}
+
+const char *config_transport_name(const struct config *config, const struct backend *backend)
+{
+    struct comm_options options;
+    if (!backend->uses_transport)
+        return "none";
+    config_comm_options(config, backend, &options);
+    return transport_kind_name(options.transport);
+}
+
+const char *config_placement_name(const struct config *config)
+{
+    return config->servers > 0 ? placement_words[config->placement] : "none";
+}
+
+const char *config_model_name(const struct config *config)
+{
+    return model_words[config->model];
+}
+
+const char *config_device_name(const struct config *config)
+{
+    return device_kind_names[config->device];
+}

@@ -1,0 +1,104 @@
+/*
+ * The configuration of a run: one struct, filled and validated once, from one option table that
+ * also prints --help and goes, complete, into every result file. The only reader of the
+ * environment: PSRING_DATA, PSRING_NETWORK, PSRING_LINK_BITS and PSRING_BIND_SUBNET are defaults of
+ * --data, --network, --link-rate and --interface (experiments/vcluster.sh exports the last three).
+ */
+#ifndef PSRING_EXPERIMENTS_CONFIG_H
+#define PSRING_EXPERIMENTS_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/status.h"
+#include "common/comm/comm.h"
+#include "common/net/world.h"
+
+/* Bits: a row of the option table carries the commands it belongs to. */
+enum config_command {
+    CONFIG_TRAIN = 1,
+    CONFIG_BENCH = 2,
+    CONFIG_INFO = 4,
+};
+
+enum config_transport { CONFIG_TRANSPORT_AUTO, CONFIG_TRANSPORT_ZMQ, CONFIG_TRANSPORT_MPI };
+
+enum { CONFIG_NETWORK_BYTES = 64 };
+
+/* Choices are ints (an index into their words), strings are borrowed from argv or the environment.
+ */
+struct config {
+    enum config_command command;
+
+    /* Who averages, and how. */
+    int backend;         /* enum backend_kind, experiments/backends.h */
+    int transport;       /* enum config_transport */
+    int64_t servers;     /* 0 for backends without servers */
+    int placement;       /* enum placement */
+    const char *sync;    /* "bsp" */
+    int reduce_order;    /* enum reduce_order */
+    uint64_t segment;    /* bytes; 0: chosen from the message */
+    int64_t window;      /* segments in flight; 0: chosen */
+    const char *subnet;  /* --interface: CIDR, or NULL: chosen */
+    double timeout;      /* seconds */
+    const char *network; /* label of the result rows; NULL until config_settle */
+    double link_rate;    /* bits per second of one direction of a host's link; 0: unknown */
+
+    /* What computes. */
+    int device; /* enum device_kind */
+    int64_t threads;
+    const char *compute; /* as given: "real" or "paced:MS" */
+    bool paced;          /* from `compute` */
+    double paced_ms;     /* forward and backward together, per step */
+
+    /* What is trained. */
+    int model; /* index into config_model_name's words */
+    const char *data;
+    int64_t epochs, steps, batch, seed;
+    int optimizer; /* enum optimizer_kind */
+    double lr;     /* 0: the optimizer's own */
+    double bucket_mb;
+    int64_t virtual_workers; /* 0: not asked for */
+    const char *checkpoint;
+    bool resume;
+    const char *metrics;
+    int64_t log_steps; /* 0: a row per epoch */
+
+    /* What bench measures. */
+    uint64_t min_bytes, max_bytes;
+    double factor;
+    int64_t iters, warmup;
+    const char *json, *csv;
+
+    bool verbose;
+    char network_text[CONFIG_NETWORK_BYTES];
+};
+
+/*
+ * Fills `config` from the environment and argv[1..] (argv[0] is the subcommand's name) and checks
+ * that the values go together. STATUS_USAGE has been logged. With --help, prints it and sets
+ * *helped; then `config` is not to be used.
+ */
+enum status config_parse(enum config_command command, int argc, char **argv, struct config *config,
+                         bool *helped);
+
+/* Calls `visit` for every option of the command with its value as text, in table order. */
+void config_visit(const struct config *config,
+                  void (*visit)(void *context, const char *name, const char *value), void *context);
+
+/* Collective. Fills in what depends on where the ranks run: the label of the network, if none was
+ * given, is "loopback" on one host, else "N-hosts". `config` must then stay where it is. */
+enum status config_settle(struct config *config, struct world *world);
+
+/* Everything of `options` but scale (set to 1) and the buckets (none), which are the caller's. */
+void config_comm_options(const struct config *config, const struct backend *backend,
+                         struct comm_options *options);
+
+/* The backend's transport for result rows: "zmq", "mpi", or "none" where it brings its own. */
+const char *config_transport_name(const struct config *config, const struct backend *backend);
+/* "dedicated", "colocated", or "none" for backends without servers. */
+const char *config_placement_name(const struct config *config);
+const char *config_model_name(const struct config *config);
+const char *config_device_name(const struct config *config);
+
+#endif

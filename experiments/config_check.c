@@ -1,0 +1,157 @@
+#include "experiments/config_check.h"
+
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/backends.h"
+
+static enum status check_sync(const char *sync)
+{
+    if (strcmp(sync, "bsp") == 0)
+        return STATUS_OK;
+    if (strcmp(sync, "async") == 0 || strncmp(sync, "ssp:", 4) == 0)
+        log_error("--sync %s: this version has bsp only (all workers step together)", sync);
+    else
+        log_error("--sync: found '%s', expected bsp; see psring train --help", sync);
+    return STATUS_USAGE;
+}
+
+static enum status parse_compute(struct config *config)
+{
+    const char *text = config->compute;
+    char *end = NULL;
+    if (strcmp(text, "real") == 0)
+        return STATUS_OK;
+    if (strncmp(text, "paced:", 6) == 0) {
+        const char *number = text + 6;
+        double ms = strtod(number, &end);
+        if (end != number && !*end && isfinite(ms) && ms >= 0 && ms <= 3.6e6) {
+            config->paced = true;
+            config->paced_ms = ms;
+            return STATUS_OK;
+        }
+    }
+    log_error("--compute: found '%s', expected real, or paced:MS with the milliseconds that a "
+              "step's forward and backward take, e.g. paced:20",
+              text);
+    return STATUS_USAGE;
+}
+
+/* "a.b.c.d/n" */
+static enum status check_subnet(const char *subnet)
+{
+    char address[64];
+    struct in_addr parsed;
+    int used = 0;
+    int prefix = -1;
+    if (!subnet)
+        return STATUS_OK;
+    if (sscanf(subnet, "%63[0-9.]/%d%n", address, &prefix, &used) == 2 && !subnet[used] &&
+        inet_pton(AF_INET, address, &parsed) == 1 && prefix >= 0 && prefix <= 32)
+        return STATUS_OK;
+    log_error("--interface (or PSRING_BIND_SUBNET): found '%s', expected an IPv4 network as "
+              "ADDRESS/BITS, e.g. 10.0.0.0/24",
+              subnet);
+    return STATUS_USAGE;
+}
+
+/* The label is a CSV field and a word of plots and tables. */
+static enum status check_network(const char *network)
+{
+    if (!network)
+        return STATUS_OK;
+    size_t length = strlen(network);
+    bool good = length > 0 && length < CONFIG_NETWORK_BYTES;
+    for (size_t i = 0; i < length; i++)
+        good = good && (isalnum((unsigned char)network[i]) || strchr("-_.:/+", network[i]));
+    if (good)
+        return STATUS_OK;
+    log_error("--network (or PSRING_NETWORK): found '%s', expected 1 to %d letters, digits or any "
+              "of -_.:/+",
+              network, CONFIG_NETWORK_BYTES - 1);
+    return STATUS_USAGE;
+}
+
+static enum status check_servers(struct config *config, const struct backend *backend)
+{
+    if (!backend->uses_servers) {
+        if (config->servers > 1) {
+            log_error("--servers %lld: --backend %s has no servers; use --backend ps, or leave "
+                      "--servers out",
+                      (long long)config->servers, backend->name);
+            return STATUS_USAGE;
+        }
+        config->servers = 0;
+        return STATUS_OK;
+    }
+    if (config->servers == 0) {
+        log_error("--servers 0: --backend %s averages on servers and needs at least one; give "
+                  "--servers 1 or more, or use --backend ring, which has none",
+                  backend->name);
+        return STATUS_USAGE;
+    }
+    return STATUS_OK;
+}
+
+static enum status check_training(struct config *config)
+{
+    enum status status;
+    TRY(check_sync(config->sync));
+    TRY(parse_compute(config));
+    if (config->virtual_workers > 0 && config->backend != BACKEND_NONE) {
+        log_error("--virtual-workers %lld: one process plays all workers, so there is nothing for "
+                  "--backend %s to do; add --backend none",
+                  (long long)config->virtual_workers, backend_names[config->backend]);
+        return STATUS_USAGE;
+    }
+    if (config->virtual_workers > 0 && config->paced) {
+        log_error("--virtual-workers %lld: computes really, so --compute %s does not go with it",
+                  (long long)config->virtual_workers, config->compute);
+        return STATUS_USAGE;
+    }
+    if (config->resume && !config->checkpoint) {
+        log_error("--resume: from where? add --checkpoint DIR, the folder of the run to continue");
+        return STATUS_USAGE;
+    }
+    if (config->checkpoint && config->paced) {
+        log_error("--checkpoint: --compute %s trains nothing that could be saved", config->compute);
+        return STATUS_USAGE;
+    }
+    return STATUS_OK;
+out:
+    return status;
+}
+
+enum status config_check(struct config *config)
+{
+    enum status status;
+    const struct backend *backend = backend_get(config->backend);
+    TRY(check_network(config->network));
+    TRY(check_subnet(config->subnet));
+    if (config->command == CONFIG_INFO)
+        return STATUS_OK;
+
+    TRY(check_servers(config, backend));
+    if (config->transport != CONFIG_TRANSPORT_AUTO && !backend->uses_transport) {
+        log_error("--transport: --backend %s brings its own communication; leave --transport out, "
+                  "or use --backend ps or ring",
+                  backend->name);
+        return STATUS_USAGE;
+    }
+    if (config->command == CONFIG_BENCH) {
+        if (config->max_bytes < config->min_bytes) {
+            log_error("-e %llu: the last size is below the first, -b %llu; give -e at least -b",
+                      (unsigned long long)config->max_bytes, (unsigned long long)config->min_bytes);
+            return STATUS_USAGE;
+        }
+        return STATUS_OK;
+    }
+
+    TRY(check_training(config));
+out:
+    return status;
+}
