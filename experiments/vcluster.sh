@@ -384,17 +384,23 @@ exec_on_host()
 }
 
 # The first process of the run's own process namespace: when it ends, the kernel ends every process
-# that the run has started, wherever that has gone.
+# that the run has started, wherever that has gone. mpirun's own messages take a detour that drops
+# the warning of a race with our agent, which is frequent and harmless.
 # shellcheck disable=SC2016  # expanded by the shell that runs it
 RUN_INIT='
 trap "[ -z \$child ] || kill -TERM \$child" TERM
-"$@" <&0 &
+exec 3> >(exec grep --line-buffered -v "plm:rsh: Warning: setpgid" >&2)
+filter=$!
+OPAL_OUTPUT_STDERR_FD=3 "$@" <&0 &
 child=$!
 while :; do
     status=0
     wait $child || status=$?
-    kill -0 $child 2>/dev/null || exit $status
-done'
+    kill -0 $child 2>/dev/null || break
+done
+exec 3>&-
+wait $filter
+exit $status'
 
 # Stands in for ssh: HOST COMMAND, where COMMAND is for a shell to parse.
 write_agent()
@@ -402,6 +408,8 @@ write_agent()
     cat >"$run_directory/agent" <<AGENT
 host=\$1
 shift
+exec 3>&-
+unset OPAL_OUTPUT_STDERR_FD
 exec ip netns exec psring-$name-\${host#host} unshare --uts \\
     sh -c '$ENTER' $STATE/$name/hosts "\$host" sh -c "\$*"
 AGENT
