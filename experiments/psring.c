@@ -1,4 +1,93 @@
-int main(void)
+/*
+ * psring: trains a small CNN data-parallel, averaging gradients through a parameter server or a
+ * ring all-reduce, and measures both. Finds the subcommand, runs it on the world of ranks.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/log.h"
+#include "common/base/status.h"
+#include "common/net/world.h"
+#include "experiments/bench.h"
+#include "experiments/config.h"
+#include "experiments/info.h"
+#include "experiments/train.h"
+
+struct command {
+    const char *name;
+    const char *summary;
+    enum config_command options;
+    enum status (*run)(struct config *config, struct world *world); /* logs its errors */
+};
+
+static const struct command commands[] = {
+    {"train", "Train a CNN on MNIST, alone or on all ranks of mpirun.", CONFIG_TRAIN, train_run},
+    {"bench", "Time the averaging of gradients by size.", CONFIG_BENCH, bench_run},
+    {"info", "List what this build and this machine have.", CONFIG_INFO, info_run},
+};
+
+enum { COMMANDS = sizeof commands / sizeof commands[0] };
+
+static void print_usage(FILE *out)
 {
+    fprintf(out, "usage: psring COMMAND [OPTION...]\n"
+                 "Parameter server against ring all-reduce, measured by training a small CNN.\n\n");
+    for (int i = 0; i < COMMANDS; i++)
+        fprintf(out, "  %-8s %s\n", commands[i].name, commands[i].summary);
+    fprintf(out, "\npsring COMMAND --help lists its options. psring --version prints the version.\n"
+                 "Several ranks: mpirun -n 4 psring train --backend ring --data DIR\n");
+}
+
+static int exit_code(enum status status)
+{
+    return status == STATUS_OK ? 0 : status == STATUS_USAGE ? 2 : 1;
+}
+
+/* A rank that fails ends the others: they would wait for it. */
+static int run_on_world(const struct command *command, struct config *config, int argc, char **argv)
+{
+    struct world *world = NULL;
+    enum status status = world_open(&world, &argc, &argv);
+    if (status != STATUS_OK)
+        return exit_code(status);
+    status = config_settle(config, world);
+    if (status == STATUS_OK)
+        status = command->run(config, world);
+    if (status != STATUS_OK)
+        world_abort(world, exit_code(status));
+    world_close(&world);
     return 0;
+}
+
+static int run_command(const struct command *command, int argc, char **argv)
+{
+    struct config config;
+    bool helped = false;
+    /* Before MPI starts, so that --help and bad usage need none. */
+    enum status status = config_parse(command->options, argc, argv, &config, &helped);
+    if (status != STATUS_OK || helped)
+        return exit_code(status);
+    return run_on_world(command, &config, argc, argv);
+}
+
+int main(int argc, char **argv)
+{
+    const char *name = argc > 1 ? argv[1] : "";
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
+        print_usage(stdout);
+        return 0;
+    }
+    if (strcmp(name, "--version") == 0) {
+        printf("psring %s\n", PSRING_VERSION);
+        return 0;
+    }
+    for (int i = 0; i < COMMANDS; i++) {
+        if (strcmp(name, commands[i].name) == 0)
+            return run_command(&commands[i], argc - 1, argv + 1);
+    }
+    if (argc > 1)
+        log_error("%s: no such command; psring --help lists them", name);
+    else
+        print_usage(stderr);
+    return 2;
 }
