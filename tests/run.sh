@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# run.sh [--preset NAME] [CTEST-ARGUMENT...]: everything the tests need, then the tests.
+#
+# Installs what is missing, configures, builds and runs ctest; ends non-zero if anything fails.
+# NAME is one of CMakePresets.json: release (default), debug, asan, tsan. PSRING_WERROR=ON in the
+# environment makes warnings errors. Further arguments go to ctest: tests/run.sh -R ring.
+set -euo pipefail
+
+cd "$(dirname "$0")/.."
+
+preset=release
+case ${1:-} in
+-h | --help)
+    sed -n '2,6s/^# \{0,1\}//p' tests/run.sh
+    exit 0
+    ;;
+--preset)
+    (($# >= 2)) || { echo "run.sh: --preset needs a name; see run.sh --help" >&2 && exit 2; }
+    preset=$2
+    shift 2
+    ;;
+esac
+
+# Where apt is missing, what is needed may be there all the same: cmake names what is not.
+experiments/setup.sh || echo "run.sh: going on with what is installed" >&2
+
+cmake --preset "$preset" -DPSRING_WERROR="${PSRING_WERROR:-OFF}" >/dev/null
+cmake --build --preset "$preset"
+ctest --preset "$preset" --output-on-failure "$@"

@@ -1,0 +1,39 @@
+/*
+ * vcluster_link_rate BYTES: ranks 0 and 1 send each other BYTES at the same time; rank 0 prints the
+ * bits per second that each direction carried. tests/test_vcluster.sh holds it against the link's
+ * limit.
+ */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/base/check.h"
+
+int main(int argc, char **argv)
+{
+    MPI_Init(&argc, &argv);
+    int rank = 0, size = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    const int bytes = argc == 2 ? atoi(argv[1]) : 0;
+    CHECK(size == 2 && bytes > 0);
+    char *sent = calloc(1, (size_t)bytes), *received = calloc(1, (size_t)bytes);
+    CHECK(sent && received);
+
+    /* The first exchange opens the connections and uses up what the token buckets have saved. */
+    double seconds = 0;
+    for (int round = 0; round < 2; round++) {
+        MPI_Barrier(MPI_COMM_WORLD);
+        const double start = MPI_Wtime();
+        MPI_Sendrecv(sent, bytes, MPI_CHAR, 1 - rank, 0, received, bytes, MPI_CHAR, 1 - rank, 0,
+                     MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Barrier(MPI_COMM_WORLD);
+        seconds = MPI_Wtime() - start;
+    }
+    if (rank == 0)
+        printf("%.0f\n", 8.0 * bytes / seconds);
+    free(sent);
+    free(received);
+    MPI_Finalize();
+    return 0;
+}
