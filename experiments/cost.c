@@ -1,0 +1,150 @@
+#include "experiments/cost.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "common/base/check.h"
+#include "common/comm/chunk.h"
+
+enum cost_algorithm cost_algorithm_of(const char *backend)
+{
+    if (strcmp(backend, "ring") == 0 || strcmp(backend, "nccl") == 0)
+        return COST_RING;
+    if (strcmp(backend, "ps") == 0)
+        return COST_PS;
+    return strcmp(backend, "none") == 0 ? COST_NOTHING : COST_LIBRARY;
+}
+
+bool cost_bytes_known(const struct cost_shape *shape)
+{
+    return shape->algorithm != COST_LIBRARY;
+}
+
+/* Bytes of part `index` of `parts` of the message; `index` is taken modulo `parts`. */
+static uint64_t part_bytes(const struct cost_shape *shape, int parts, int index)
+{
+    struct chunk part = chunk_of(shape->count, (size_t)parts, (size_t)(index % parts));
+    return (uint64_t)part.count * sizeof(float);
+}
+
+/*
+ * Reduce-scatter: chunk c starts at rank c and ends, complete, at rank c-1, so rank r sends every
+ * chunk but the one that ends with it, r+1. All-gather: chunk r+1 sets out from rank r and ends at
+ * rank r-1, so rank r sends every chunk but r+2. What it receives is what rank r-1 sends.
+ */
+static struct cost_traffic ring_traffic(const struct cost_shape *shape, int rank)
+{
+    int workers = shape->topology.workers;
+    if (workers == 1)
+        return (struct cost_traffic){0};
+    uint64_t both_phases = 2 * (uint64_t)shape->count * sizeof(float);
+    uint64_t own = part_bytes(shape, workers, rank);
+    uint64_t next = part_bytes(shape, workers, rank + 1);
+    uint64_t second = part_bytes(shape, workers, rank + 2);
+    return (struct cost_traffic){both_phases - next - second, both_phases - own - next};
+}
+
+static struct cost_traffic ps_traffic(const struct cost_shape *shape, int node)
+{
+    const struct topology *topology = &shape->topology;
+    bool colocated = topology->placement == PLACEMENT_COLOCATED;
+    uint64_t bytes;
+    if (topology_role(topology, node) == NODE_SERVER) {
+        int shard = node - topology->workers;
+        int remote_workers = topology->workers - (colocated ? 1 : 0);
+        bytes = (uint64_t)remote_workers * part_bytes(shape, topology->servers, shard);
+    } else {
+        bool shares_process = colocated && node < topology->servers;
+        bytes = (uint64_t)shape->count * sizeof(float);
+        if (shares_process)
+            bytes -= part_bytes(shape, topology->servers, node);
+    }
+    return (struct cost_traffic){bytes, bytes};
+}
+
+struct cost_traffic cost_node_traffic(const struct cost_shape *shape, int node)
+{
+    CHECK(node >= 0 && node < topology_nodes(&shape->topology));
+    switch (shape->algorithm) {
+    case COST_RING:
+        return ring_traffic(shape, node);
+    case COST_PS:
+        return ps_traffic(shape, node);
+    case COST_NOTHING:
+    case COST_LIBRARY:
+        break;
+    }
+    return (struct cost_traffic){0};
+}
+
+struct cost_traffic cost_role_traffic(const struct cost_shape *shape, enum node_role role)
+{
+    struct cost_traffic most = {0};
+    for (int node = 0; node < topology_nodes(&shape->topology); node++) {
+        if (topology_role(&shape->topology, node) != role)
+            continue;
+        struct cost_traffic traffic = cost_node_traffic(shape, node);
+        if (traffic.sent_bytes > most.sent_bytes)
+            most.sent_bytes = traffic.sent_bytes;
+        if (traffic.received_bytes > most.received_bytes)
+            most.received_bytes = traffic.received_bytes;
+    }
+    return most;
+}
+
+static double ring_time_s(double workers, double bytes, const struct cost_link *link)
+{
+    double share = (workers - 1) / workers;
+    return 2 * (workers - 1) * link->latency_s + 2 * share * bytes / link->bytes_per_s +
+           share * bytes * link->reduce_s_per_byte;
+}
+
+static double ps_time_s(const struct topology *topology, double bytes, const struct cost_link *link)
+{
+    double workers = topology->workers, servers = topology->servers;
+    double phase, overlapped; /* p and q of the header: load of the busiest link's direction / M */
+    if (topology->placement == PLACEMENT_DEDICATED) {
+        phase = overlapped = fmax(1, workers / servers);
+    } else if (topology->workers == 1) {
+        return 0;
+    } else {
+        phase = (workers - 1) / servers;
+        overlapped = (workers + servers - 2) / servers;
+    }
+    double load = overlapped + (2 * phase - overlapped) / link->pipeline_chunks;
+    return 2 * link->latency_s + load * bytes / link->bytes_per_s +
+           (workers - 1) / servers * bytes * link->reduce_s_per_byte;
+}
+
+double cost_time_s(const struct cost_shape *shape, const struct cost_link *link)
+{
+    double bytes = (double)shape->count * sizeof(float);
+    CHECK(link->pipeline_chunks >= 1 && link->bytes_per_s > 0);
+    switch (shape->algorithm) {
+    case COST_NOTHING:
+        return 0;
+    case COST_RING:
+        return ring_time_s(shape->topology.workers, bytes, link);
+    case COST_PS:
+        return ps_time_s(&shape->topology, bytes, link);
+    case COST_LIBRARY:
+        break;
+    }
+    return NAN;
+}
+
+double cost_bound_s(int workers, size_t count, double bytes_per_s)
+{
+    double bytes = (double)count * sizeof(float);
+    return 2.0 * (workers - 1) / workers * bytes / bytes_per_s;
+}
+
+double cost_ps_over_ring(const struct cost_shape *ps, const struct cost_link *link)
+{
+    struct cost_shape ring = *ps;
+    ring.algorithm = COST_RING;
+    ring.topology.servers = 0;
+    if (ps->topology.workers == 1)
+        return NAN;
+    return cost_time_s(ps, link) / cost_time_s(&ring, link);
+}

@@ -1,0 +1,84 @@
+/*
+ * The model of cost: what one all-reduce of `count` float32 elements moves and how long it takes,
+ * as pure functions, so that measurements can be held against them.
+ *
+ * Bytes are exact, uneven chunks included. A vector of `count` elements is cut into P parts whose
+ * lengths differ by at most one, the first count % P being the longer (common/comm/chunk.h): P = W
+ * chunks for the ring, P = S shards for the parameter server. Only payload counts, and only what
+ * leaves a process: a colocated server and its own worker exchange nothing here.
+ *
+ *     node                    sends                       receives
+ *     ring, rank r            2M - L[r+1] - L[r+2]        2M - L[r] - L[r+1]     (indices mod W)
+ *     ps, worker              M, less its own shard       M, less its own shard
+ *     ps, server of shard s   L[s] to each worker that it does not share a process with; as much
+ *                             is received
+ *
+ * with L[i] the bytes of part i and M their sum: about 2(W-1)/W M for a rank of the ring, W/S M for
+ * a dedicated server. Times are the usual latency-bandwidth model in real numbers.
+ * Sources: Patarasuk and Yuan 2009, "Bandwidth optimal all-reduce algorithms for clusters of
+ * workstations", section 3 (bound and ring); Jiang et al. 2020, OSDI, section 2 (PS).
+ */
+#ifndef PSRING_EXPERIMENTS_COST_H
+#define PSRING_EXPERIMENTS_COST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/net/topology.h"
+
+enum cost_algorithm {
+    COST_NOTHING, /* nothing is exchanged */
+    COST_RING,    /* chunked reduce-scatter and all-gather around a ring */
+    COST_PS,      /* push to and pull from the servers of `topology` */
+    COST_LIBRARY, /* the library chooses (MPI_Allreduce): bytes and time are not known */
+};
+
+struct cost_shape {
+    enum cost_algorithm algorithm;
+    struct topology topology; /* servers == 0 but for COST_PS */
+    size_t count;             /* float32 elements of the message */
+};
+
+/* A full-duplex link of every host, and how it is used. */
+struct cost_link {
+    double latency_s;         /* a: seconds a message */
+    double bytes_per_s;       /* B: each way */
+    double reduce_s_per_byte; /* g: seconds to add a byte of a contribution */
+    int pipeline_chunks;      /* K: ps only; 1 = all pushes, then all pulls. At least 1. */
+};
+
+struct cost_traffic {
+    uint64_t sent_bytes, received_bytes;
+};
+
+/* The algorithm of a backend, by its --backend name: "ring", "nccl" ring; "ps"; "mpi" library. */
+enum cost_algorithm cost_algorithm_of(const char *backend);
+
+/* Whether the byte counts of the shape are known; if not, those below are zero. */
+bool cost_bytes_known(const struct cost_shape *shape);
+
+/* Payload of one operation at `node` (as topology numbers them). */
+struct cost_traffic cost_node_traffic(const struct cost_shape *shape, int node);
+
+/* Maximum over the nodes of that role, sent and received apart; zeros if there are none. */
+struct cost_traffic cost_role_traffic(const struct cost_shape *shape, enum node_role role);
+
+/*
+ * Predicted seconds of one operation; NAN for COST_LIBRARY.
+ *     ring               2(W-1)a + 2(W-1)/W M/B + (W-1)/W M g
+ *     ps                 2a + (q + (2p - q)/K) M/B + (W-1)/S M g
+ * p M: the busiest direction of a host's link while pushing, q M: pushing and pulling overlapped.
+ *     dedicated          p = q = max(1, W/S): in all (1 + 1/K) max(1, W/S)
+ *     colocated, S < W   p = (W-1)/S, q = (W+S-2)/S
+ *     colocated, S = W   p = (W-1)/W, q = 2p: the ring's bytes, whatever K
+ */
+double cost_time_s(const struct cost_shape *shape, const struct cost_link *link);
+
+/* No all-reduce is faster: 2(W-1)/W M/B. Zero for one worker. */
+double cost_bound_s(int workers, size_t count, double bytes_per_s);
+
+/* Predicted time of `ps` over that of a ring of as many workers; NAN for one worker. */
+double cost_ps_over_ring(const struct cost_shape *ps, const struct cost_link *link);
+
+#endif
