@@ -22,6 +22,19 @@ if(PSRING_SANITIZE)
   target_link_options(psring_sys INTERFACE -fsanitize=${sanitizers})
 endif()
 
+# Kernels compiled for several vector widths, one picked when the program is loaded
+# (common/device/kernel.h). Not under sanitizers: their run-time is not ready that early.
+include(CheckCSourceCompiles)
+if(NOT PSRING_SANITIZE)
+  check_c_source_compiles("
+    __attribute__((target_clones(\"arch=x86-64-v4\", \"arch=x86-64-v3\", \"default\")))
+    int f(int x) { return x + 1; }
+    int main(void) { return f(-1); }" PSRING_COMPILER_HAS_TARGET_CLONES)
+  if(PSRING_COMPILER_HAS_TARGET_CLONES)
+    target_compile_definitions(psring_sys INTERFACE PSRING_TARGET_CLONES)
+  endif()
+endif()
+
 # psring_library(NAME DIR folder [EXCLUDE file...] LINK targets...): libpsring_NAME.a of folder/*.c
 function(psring_library name)
   cmake_parse_arguments(arg "" "DIR" "EXCLUDE;LINK" ${ARGN})

@@ -38,6 +38,10 @@ if(NOT CBLAS_FOUND)
   message(FATAL_ERROR "A CBLAS (Debian: libopenblas-dev) is missing: ${PSRING_INSTALL_HINT}.")
 endif()
 add_library(CBLAS::CBLAS ALIAS PkgConfig::CBLAS)
+include(CheckSymbolExists)
+set(CMAKE_REQUIRED_LIBRARIES PkgConfig::CBLAS)
+check_symbol_exists(openblas_set_num_threads cblas.h PSRING_CBLAS_SETS_THREADS)
+unset(CMAKE_REQUIRED_LIBRARIES)
 
 # CUDA and NCCL are optional: without them `--device cuda` and `--backend nccl` say so.
 find_package(CUDAToolkit QUIET)

@@ -1,0 +1,65 @@
+#include "common/device/device.h"
+
+#include "common/base/check.h"
+#include "common/device/cpu.h"
+
+const char *const device_kind_names[] = {[DEVICE_CPU] = "cpu", [DEVICE_CUDA] = "cuda", NULL};
+
+static enum status open_missing_cuda(struct device **device, const struct device_options *options)
+{
+    (void)device;
+    (void)options;
+    log_error("this build has no CUDA support: configure with the CUDA toolkit, or use "
+              "--device cpu");
+    return STATUS_UNSUPPORTED;
+}
+
+enum status device_open(struct device **device, const struct device_options *options)
+{
+    static enum status (*const open_kind[])(struct device **, const struct device_options *) = {
+        [DEVICE_CPU] = cpu_open,
+        [DEVICE_CUDA] = open_missing_cuda,
+    };
+    *device = NULL;
+    CHECK((size_t)options->kind < sizeof open_kind / sizeof *open_kind);
+    return open_kind[options->kind](device, options);
+}
+
+void device_close(struct device **device)
+{
+    if (*device)
+        (*device)->ops->close(*device);
+    *device = NULL;
+}
+
+enum status device_sync(struct device *device)
+{
+    return device->ops->sync(device);
+}
+
+enum status device_alloc(struct device *device, const char *what, size_t bytes, void **memory)
+{
+    enum status status = device->ops->alloc(device, bytes, memory);
+    if (status != STATUS_OK)
+        log_error("%s: %zu bytes of %s memory for %s could not be had; use a smaller batch or "
+                  "model",
+                  status_name(status), bytes, device->ops->name, what);
+    return status;
+}
+
+void device_free(struct device *device, void *memory)
+{
+    if (memory)
+        device->ops->free(device, memory);
+}
+
+void device_upload(struct device *device, void *to, const void *from_host, size_t bytes)
+{
+    device->ops->upload(device, to, from_host, bytes);
+}
+
+enum status device_download(struct device *device, void *to_host, const void *from, size_t bytes)
+{
+    device->ops->download(device, to_host, from, bytes);
+    return device->ops->sync(device);
+}
