@@ -10,12 +10,12 @@
 #include "common/device/device.h"
 #include "experiments/backends.h"
 #include "experiments/config_check.h"
+#include "models/cnn.h"
 #include "models/optim.h"
 
 static const char *const transport_words[] = {"auto", "zmq", "mpi", NULL};
 static const char *const placement_words[] = {"dedicated", "colocated", NULL};
 static const char *const reduce_order_words[] = {"any", "ring", NULL};
-static const char *const model_words[] = {"keras-cnn", "lenet", "mlp", "wide-cnn", NULL};
 
 /* -------- the option table -------------------------------------------------------------------- */
 
@@ -77,7 +77,7 @@ static const struct row rows[] = {
       .help = "paced: a timed wait of MS ms a step instead of computing; gradients of real size."}},
 
     {CONFIG_TRAIN,
-     {"model", 0, OPTION_CHOICE, FIELD(model), "keras-cnn", .choices = model_words,
+     {"model", 0, OPTION_CHOICE, FIELD(model), "keras-cnn", .choices = cnn_names,
       .help = "What is trained."}},
     {CONFIG_TRAIN | CONFIG_INFO,
      {"data", 0, OPTION_STRING, FIELD(data), .metavar = "DIR",
@@ -184,6 +184,20 @@ static const char *environment(const char *name)
     return value && value[0] ? value : NULL;
 }
 
+/* Is this the rank that reports what all ranks of a launcher find alike? Before MPI is up, only the
+ * launcher's variables tell. */
+static bool speaks(void)
+{
+    static const char *const rank_names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK",
+                                             "SLURM_PROCID"};
+    for (size_t i = 0; i < sizeof rank_names / sizeof rank_names[0]; i++) {
+        const char *rank = environment(rank_names[i]);
+        if (rank)
+            return strcmp(rank, "0") == 0;
+    }
+    return true;
+}
+
 static enum status link_rate_from_environment(struct config *config)
 {
     const char *text = environment("PSRING_LINK_BITS");
@@ -213,13 +227,14 @@ enum status config_parse(enum config_command command, int argc, char **argv, str
                               .data = environment("PSRING_DATA"),
                               .network = environment("PSRING_NETWORK"),
                               .subnet = environment("PSRING_BIND_SUBNET")};
+    if (!speaks())
+        log_set_level(LOG_SILENT);
     TRY(options_parse(&table.options, argc, argv, config, helped, NULL));
     if (*helped)
         return STATUS_OK;
     TRY(link_rate_from_environment(config));
     TRY(config_check(config));
-    if (config->verbose)
-        log_set_level(LOG_DEBUG);
+    log_set_level(config->verbose ? LOG_DEBUG : LOG_INFO);
 out:
     return status;
 }
@@ -282,7 +297,7 @@ const char *config_placement_name(const struct config *config)
 
 const char *config_model_name(const struct config *config)
 {
-    return model_words[config->model];
+    return cnn_names[config->model];
 }
 
 const char *config_device_name(const struct config *config)

@@ -52,7 +52,7 @@ struct config {
     double paced_ms;     /* forward and backward together, per step */
 
     /* What is trained. */
-    int model; /* index into config_model_name's words */
+    int model; /* index into cnn_names, models/cnn.h */
     const char *data;
     int64_t epochs, steps, batch, seed;
     int optimizer; /* enum optimizer_kind */
@@ -76,8 +76,9 @@ struct config {
 
 /*
  * Fills `config` from the environment and argv[1..] (argv[0] is the subcommand's name) and checks
- * that the values go together. STATUS_USAGE has been logged. With --help, prints it and sets
- * *helped; then `config` is not to be used.
+ * that the values go together. STATUS_USAGE has been logged, under mpirun by the first rank only:
+ * all find the same. With --help, prints it and sets *helped; then `config` is not to be used. Sets
+ * the log's level. STATUS_UNSUPPORTED: this build does not have the backend.
  */
 enum status config_parse(enum config_command command, int argc, char **argv, struct config *config,
                          bool *helped);

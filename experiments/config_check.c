@@ -135,6 +135,10 @@ enum status config_check(struct config *config)
     if (config->command == CONFIG_INFO)
         return STATUS_OK;
 
+    if (backend->unavailable) {
+        log_error("--backend %s: %s", backend->name, backend->unavailable);
+        return STATUS_UNSUPPORTED;
+    }
     TRY(check_servers(config, backend));
     if (config->transport != CONFIG_TRANSPORT_AUTO && !backend->uses_transport) {
         log_error("--transport: --backend %s brings its own communication; leave --transport out, "

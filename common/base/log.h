@@ -4,7 +4,7 @@
 
 #include <stdarg.h>
 
-enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
+enum log_level { LOG_SILENT = -1, LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
 
 /* Lines above `level` are dropped. Default LOG_INFO. */
 void log_set_level(enum log_level level);
