@@ -1,0 +1,50 @@
+/* Fully connected layer, with relu where it is fused into it. */
+#include "models/layer.h"
+
+static void dense_describe(struct layer *layer, const struct layer_spec *spec,
+                           struct cnn_fused fused)
+{
+    size_t inputs = shape_count(layer->in), outputs = spec->units;
+    layer->of.dense = (struct dense){.inputs = inputs, .outputs = outputs, .relu = fused.relu};
+    layer->out = (struct shape){1, 1, outputs};
+    layer->tensor_count = 2;
+    layer->tensors[0] = (struct layer_tensor){.name = "weight",
+                                              .shape = {inputs, outputs},
+                                              .ndim = 2,
+                                              .fan_in = inputs,
+                                              .fan_out = outputs};
+    layer->tensors[1] = (struct layer_tensor){.name = "bias", .shape = {outputs}, .ndim = 1};
+    layer->forward_flops = 2.0 * (double)(inputs * outputs);
+    layer->dx_flops = layer->dw_flops = layer->forward_flops;
+}
+
+static enum status dense_prepare(struct layer *layer, size_t batch_max)
+{
+    return layer->device->ops->dense_prepare(layer->device, &layer->of.dense, batch_max);
+}
+
+static void dense_forward(struct layer *layer, const struct layer_pass *pass)
+{
+    layer->device->ops->dense_forward(layer->device, &layer->of.dense, pass->batch, pass->x,
+                                      layer->parameters[0], layer->parameters[1], pass->y);
+}
+
+static void dense_backward(struct layer *layer, const struct layer_pass *pass)
+{
+    struct backward backward = {.x = pass->x,
+                                .w = layer->parameters[0],
+                                .y = pass->y,
+                                .dy = pass->dy,
+                                .dx = pass->dx,
+                                .dw = layer->gradients[0],
+                                .dbias = layer->gradients[1]};
+    layer->device->ops->dense_backward(layer->device, &layer->of.dense, pass->batch, &backward);
+}
+
+const struct layer_ops dense_layer_ops = {
+    .kind = "dense",
+    .describe = dense_describe,
+    .prepare = dense_prepare,
+    .forward = dense_forward,
+    .backward = dense_backward,
+};

@@ -1,0 +1,73 @@
+/*
+ * A layer: a const table of what it does, its shapes, and views of its parameters and gradients in
+ * the net's arenas. One file a kind. A layer allocates at most what its forward pass must remember
+ * beyond x and y (the positions of the maxima), in prepare.
+ */
+#ifndef PSRING_MODELS_LAYER_H
+#define PSRING_MODELS_LAYER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/status.h"
+#include "common/device/device.h"
+#include "models/cnn.h"
+#include "models/net.h"
+
+enum { LAYER_TENSORS = 2 /* weight and bias */, LAYER_NAME_BYTES = 16 };
+
+/* A parameter tensor as its layer describes it; fans of 0 mean that it starts as zeros. */
+struct layer_tensor {
+    const char *name; /* "weight" */
+    size_t shape[NET_TENSOR_DIMS];
+    int ndim;
+    size_t fan_in, fan_out;
+};
+
+struct layer {
+    const struct layer_ops *ops;
+    struct device *device;
+    char name[LAYER_NAME_BYTES];
+    uint16_t position; /* in the description: names the layer's dropout numbers, fused or not */
+    struct shape in, out;
+
+    size_t tensor_count;
+    struct layer_tensor tensors[LAYER_TENSORS];
+    float *parameters[LAYER_TENSORS], *gradients[LAYER_TENSORS]; /* set by the net; device memory */
+
+    double forward_flops, dx_flops, dw_flops; /* for one image; backward is dw and, if wanted, dx */
+    uint8_t *index;                           /* positions of maxima, where there is pooling */
+    union {
+        struct conv2d conv;
+        struct pool2d pool;
+        struct dense dense;
+        float rate;
+    } of;
+};
+
+/* One batch through one layer; pointers to device memory. */
+struct layer_pass {
+    size_t batch;
+    const struct net_step *step;
+    const float *x; /* (batch, in) */
+    float *y;       /* (batch, out): written by forward, read by backward */
+    float *dy;      /* backward: gradient by y, may be destroyed */
+    float *dx;      /* backward: gradient by x, overwritten; NULL = not wanted */
+};
+
+struct layer_ops {
+    const char *kind;
+    /* Sets out, tensors, flops and `of` from the description; `in` is set. `fused` says which of
+     * the layers that follow in the description are part of this one. */
+    void (*describe)(struct layer *, const struct layer_spec *, struct cnn_fused fused);
+    enum status (*prepare)(struct layer *, size_t batch_max); /* optional: nothing to prepare */
+    void (*forward)(struct layer *, const struct layer_pass *);
+    void (*backward)(struct layer *, const struct layer_pass *);
+    bool training_only; /* the identity when not training, and then not called */
+};
+
+extern const struct layer_ops conv_layer_ops, pool_layer_ops, dense_layer_ops, relu_layer_ops,
+    dropout_layer_ops;
+
+#endif

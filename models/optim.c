@@ -1,0 +1,93 @@
+#include "models/optim.h"
+
+#include <stdlib.h>
+
+#include "common/base/check.h"
+
+const char *const optimizer_kind_names[] = {
+    [OPTIMIZER_SGD] = "sgd", [OPTIMIZER_ADADELTA] = "adadelta", NULL};
+
+const struct optimizer_parameters optimizer_parameters_default = {
+    .momentum = .9f, .rho = .95f, .epsilon = 1e-7f};
+
+struct optimizer {
+    const struct optimizer_ops *ops;
+    struct device *device;
+    struct optimizer_parameters parameters;
+    size_t count;
+    float *state; /* (ops->states, count); device memory */
+};
+
+/* A kind of optimizer: how much it remembers for each parameter, and its step. */
+struct optimizer_ops {
+    size_t states;
+    void (*step)(struct optimizer *, float *parameters, const float *gradients, float lr);
+};
+
+static void sgd_step(struct optimizer *o, float *parameters, const float *gradients, float lr)
+{
+    struct sgd sgd = {.lr = lr, .momentum = o->parameters.momentum};
+    o->device->ops->sgd(o->device, &sgd, o->count, parameters, gradients, o->state);
+}
+
+static void adadelta_step(struct optimizer *o, float *parameters, const float *gradients, float lr)
+{
+    struct adadelta adadelta = {
+        .lr = lr, .rho = o->parameters.rho, .epsilon = o->parameters.epsilon};
+    o->device->ops->adadelta(o->device, &adadelta, o->count, parameters, gradients, o->state);
+}
+
+static const struct optimizer_ops kinds[] = {
+    [OPTIMIZER_SGD] = {.states = 1, .step = sgd_step},
+    [OPTIMIZER_ADADELTA] = {.states = 2, .step = adadelta_step},
+};
+
+enum status optimizer_new(struct optimizer **optimizer, struct device *device,
+                          enum optimizer_kind kind, size_t count,
+                          const struct optimizer_parameters *parameters)
+{
+    enum status status = STATUS_OK;
+    CHECK((size_t)kind < sizeof kinds / sizeof *kinds);
+    struct optimizer *o = calloc(1, sizeof *o);
+    void *state;
+    if (!o) {
+        log_error("an optimizer: out of memory");
+        status = STATUS_NO_MEMORY;
+        goto out;
+    }
+    o->ops = &kinds[kind];
+    o->device = device;
+    o->parameters = parameters ? *parameters : optimizer_parameters_default;
+    o->count = count;
+    TRY(device_alloc(device, "the optimizer's state", o->ops->states * count * sizeof *o->state,
+                     &state));
+    o->state = state;
+    device->ops->fill(device, o->state, 0.0f, o->ops->states * count);
+out:
+    if (status != STATUS_OK)
+        optimizer_free(&o);
+    *optimizer = o;
+    return status;
+}
+
+void optimizer_free(struct optimizer **optimizer)
+{
+    struct optimizer *o = *optimizer;
+    *optimizer = NULL;
+    if (!o)
+        return;
+    device_free(o->device, o->state);
+    free(o);
+}
+
+void optimizer_step(struct optimizer *optimizer, float *parameters, const float *gradients,
+                    float lr)
+{
+    optimizer->ops->step(optimizer, parameters, gradients, lr);
+}
+
+float *optimizer_state(struct optimizer *optimizer, size_t *count)
+{
+    *count = optimizer->ops->states * optimizer->count;
+    return optimizer->state;
+}
