@@ -1,0 +1,92 @@
+#include "common/checkpoint/checkpoint.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum status checkpoint_prepare(const char *dir)
+{
+    struct stat info;
+    int error = mkdir(dir, 0777) == 0 || errno == EEXIST ? 0 : errno;
+    if (!error && stat(dir, &info) != 0)
+        error = errno;
+    if (!error && !S_ISDIR(info.st_mode))
+        error = ENOTDIR;
+    if (!error && access(dir, W_OK | X_OK) != 0)
+        error = errno;
+    if (!error)
+        return STATUS_OK;
+    log_error("%s: checkpoints cannot be written there: %s; choose another folder", dir,
+              strerror(error));
+    return STATUS_IO;
+}
+
+/* True if the texts are equal; else logs the difference. NULL stands for "not given". */
+static bool same_text(const char *path, const char *option, const char *saved, const char *here)
+{
+    if (saved && here && strcmp(saved, here) == 0)
+        return true;
+    if (saved)
+        log_error("%s: %s is %s there and %s here, expected the same; give --%s %s, or start anew "
+                  "without --resume",
+                  path, option, saved, here ? here : "not known", option, saved);
+    else
+        log_error("%s: %s is not recorded there and %s here, expected the same; another version "
+                  "of psring wrote it, start anew without --resume",
+                  path, option, here ? here : "not known");
+    return false;
+}
+
+static bool same_number(const char *path, const char *option, uint64_t saved, uint64_t here)
+{
+    char saved_text[24], here_text[24];
+    snprintf(saved_text, sizeof saved_text, "%" PRIu64, saved);
+    snprintf(here_text, sizeof here_text, "%" PRIu64, here);
+    return same_text(path, option, saved_text, here_text);
+}
+
+static bool same_count(const char *path, const char *what, size_t saved, size_t here)
+{
+    if (saved == here)
+        return true;
+    log_error("%s: %zu %s there and %zu here, expected as many; start anew without --resume", path,
+              saved, what, here);
+    return false;
+}
+
+static const char *find_option(const struct checkpoint *checkpoint, const char *name)
+{
+    for (size_t i = 0; i < checkpoint->option_count; i++) {
+        if (strcmp(checkpoint->options[i].name, name) == 0)
+            return checkpoint->options[i].value;
+    }
+    return NULL;
+}
+
+enum status checkpoint_check(const struct checkpoint *loaded, const struct checkpoint *run,
+                             const char *path)
+{
+    bool same_model = same_text(path, "model", loaded->model, run->model);
+    bool same_optimizer = same_text(path, "optimizer", loaded->optimizer, run->optimizer);
+    bool same = same_model && same_optimizer;
+    /* Counts differ as a matter of course where the model or the optimizer does. */
+    if (same) {
+        same = same_count(path, "parameters", loaded->weight_count, run->weight_count) && same;
+        same = same_count(path, "optimizer values", loaded->state_count, run->state_count) && same;
+    }
+    same = same_number(path, "seed", loaded->seed, run->seed) && same;
+    for (size_t i = 0; i < run->option_count; i++) {
+        const char *name = run->options[i].name;
+        same = same_text(path, name, find_option(loaded, name), run->options[i].value) && same;
+    }
+    for (size_t i = 0; i < loaded->option_count; i++) {
+        const char *name = loaded->options[i].name;
+        if (!find_option(run, name))
+            same = same_text(path, name, loaded->options[i].value, NULL);
+    }
+    return same ? STATUS_OK : STATUS_USAGE;
+}

@@ -1,0 +1,296 @@
+#include "common/checkpoint/checkpoint.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/base/sha256.h"
+#include "common/checkpoint/format.h"
+
+#define START_ANEW "choose another one or start anew without --resume"
+
+/* What a loaded checkpoint owns. The struct that callers see points into it. */
+struct loaded {
+    struct checkpoint checkpoint; /* first: checkpoint_free() gets its address */
+    char *strings;
+    struct checkpoint_option *options;
+    float *weights, *state;
+};
+
+struct reader {
+    const char *path;
+    int fd;
+    uint64_t file_bytes;
+    struct sha256 sum;
+};
+
+static enum status no_memory(const struct reader *reader)
+{
+    log_error("%s: no memory for a checkpoint of %llu bytes", reader->path,
+              (unsigned long long)reader->file_bytes);
+    return STATUS_NO_MEMORY;
+}
+
+static enum status reader_open(struct reader *reader, const char *path)
+{
+    struct stat info;
+    *reader = (struct reader){.path = path};
+    /* O_NONBLOCK: opening a FIFO must not wait for a writer. */
+    reader->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (reader->fd < 0 || fstat(reader->fd, &info) != 0) {
+        log_error("%s: the checkpoint cannot be opened: %s; " START_ANEW, path, strerror(errno));
+        return STATUS_IO;
+    }
+    if (!S_ISREG(info.st_mode)) {
+        log_error("%s: found %s, expected a checkpoint file; " START_ANEW, path,
+                  S_ISDIR(info.st_mode) ? "a directory" : "something that is not a file");
+        return STATUS_INPUT;
+    }
+    reader->file_bytes = (uint64_t)info.st_size;
+    return sha256_init(&reader->sum);
+}
+
+static void reader_close(struct reader *reader)
+{
+    if (reader->fd >= 0)
+        close(reader->fd);
+    sha256_fini(&reader->sum);
+}
+
+/* Reads exactly `count` bytes. */
+static enum status read_bytes(struct reader *reader, void *into, size_t count)
+{
+    size_t done = 0;
+    while (done < count) {
+        ssize_t n = read(reader->fd, (char *)into + done, count - done);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0) {
+            log_error("%s: the checkpoint cannot be read: %s; " START_ANEW, reader->path,
+                      strerror(errno));
+            return STATUS_IO;
+        }
+        if (n == 0) {
+            log_error("%s: the file ends early, expected %llu bytes; it is truncated, " START_ANEW,
+                      reader->path, (unsigned long long)reader->file_bytes);
+            return STATUS_INPUT;
+        }
+        done += (size_t)n;
+    }
+    return STATUS_OK;
+}
+
+static enum status read_summed(struct reader *reader, void *into, size_t count)
+{
+    if (count == 0)
+        return STATUS_OK;
+    enum status status = read_bytes(reader, into, count);
+    if (status == STATUS_OK)
+        sha256_update(&reader->sum, into, count);
+    return status;
+}
+
+/* Bytes of a whole file with this header, or 0 if its counts cannot be true. */
+static uint64_t whole_bytes(const struct checkpoint_header *header)
+{
+    uint64_t floats, bytes;
+    if (header->string_bytes > CHECKPOINT_STRING_BYTES_MAX ||
+        header->option_count > CHECKPOINT_OPTIONS_MAX ||
+        __builtin_add_overflow(header->weight_count, header->state_count, &floats) ||
+        __builtin_mul_overflow(floats, sizeof(float), &bytes) ||
+        __builtin_add_overflow(bytes, sizeof *header + header->string_bytes + CHECKPOINT_SUM_BYTES,
+                               &bytes))
+        return 0;
+    return bytes;
+}
+
+/* Everything that must hold before memory is allocated by what the header says. */
+static enum status read_header(struct reader *reader, struct checkpoint_header *header)
+{
+    enum status status = STATUS_OK;
+    const char *path = reader->path;
+    if (reader->file_bytes < sizeof *header + CHECKPOINT_SUM_BYTES) {
+        log_error(
+            "%s: %llu bytes, expected a checkpoint of at least %zu; it is truncated, " START_ANEW,
+            path, (unsigned long long)reader->file_bytes, sizeof *header + CHECKPOINT_SUM_BYTES);
+        return STATUS_INPUT;
+    }
+    TRY(read_summed(reader, header, sizeof *header));
+    status = STATUS_INPUT;
+    uint64_t expected = whole_bytes(header);
+    if (memcmp(header->magic, CHECKPOINT_MAGIC, sizeof header->magic) != 0)
+        log_error("%s: does not begin with " CHECKPOINT_MAGIC
+                  "; it is no checkpoint of psring's, " START_ANEW,
+                  path);
+    else if (header->byte_order != CHECKPOINT_BYTE_ORDER)
+        log_error("%s: byte order mark 0x%08x, expected 0x%08x; a machine of the other byte order "
+                  "wrote it, " START_ANEW,
+                  path, header->byte_order, CHECKPOINT_BYTE_ORDER);
+    else if (header->version != CHECKPOINT_VERSION)
+        log_error(
+            "%s: format version %u, expected %d; another version of psring wrote it, " START_ANEW,
+            path, header->version, CHECKPOINT_VERSION);
+    else if (expected == 0)
+        log_error("%s: the counts in its header cannot be true; it is damaged, " START_ANEW, path);
+    else if (expected != reader->file_bytes)
+        log_error("%s: %llu bytes, expected %llu by its header; it is %s, " START_ANEW, path,
+                  (unsigned long long)reader->file_bytes, (unsigned long long)expected,
+                  reader->file_bytes < expected ? "truncated" : "longer than it was written");
+    else
+        status = STATUS_OK;
+out:
+    return status;
+}
+
+static enum status read_floats(struct reader *reader, float **values, uint64_t count)
+{
+    if (count == 0)
+        return STATUS_OK;
+    *values = malloc(count * sizeof **values);
+    if (!*values)
+        return no_memory(reader);
+    return read_summed(reader, *values, count * sizeof **values);
+}
+
+static enum status read_body(struct reader *reader, const struct checkpoint_header *header,
+                             struct loaded *loaded)
+{
+    enum status status = STATUS_OK;
+    char found[CHECKPOINT_SUM_BYTES], expected[SHA256_HEX_SIZE];
+    loaded->strings = malloc((size_t)header->string_bytes + 1);
+    loaded->options = calloc((size_t)header->option_count + 1, sizeof *loaded->options);
+    if (!loaded->strings || !loaded->options)
+        return no_memory(reader);
+    TRY(read_summed(reader, loaded->strings, header->string_bytes));
+    TRY(read_floats(reader, &loaded->weights, header->weight_count));
+    TRY(read_floats(reader, &loaded->state, header->state_count));
+    TRY(read_bytes(reader, found, sizeof found));
+    sha256_final(&reader->sum, expected);
+    if (memcmp(found, expected, sizeof found) != 0) {
+        log_error(
+            "%s: its SHA-256 is %s, expected the one at its end, %.*s; it is damaged, " START_ANEW,
+            reader->path, expected, (int)sizeof found, found);
+        status = STATUS_INPUT;
+    }
+out:
+    return status;
+}
+
+/*
+ * Takes the next text off [*at, end), or NULL if no 0 byte ends it there or if it has control
+ * characters: the texts are printed in messages, and a terminal obeys those.
+ */
+static const char *next_string(const char **at, const char *end)
+{
+    const char *start = *at, *stop = memchr(start, '\0', (size_t)(end - start));
+    if (!stop)
+        return NULL;
+    for (const char *c = start; c < stop; c++) {
+        if (iscntrl((unsigned char)*c))
+            return NULL;
+    }
+    *at = stop + 1;
+    return start;
+}
+
+/* The sum was right, so only a writer with a fault or an intention gets this far and fails. */
+static bool parse_strings(struct loaded *loaded, const struct checkpoint_header *header)
+{
+    struct checkpoint *checkpoint = &loaded->checkpoint;
+    const char *at = loaded->strings, *end = at + header->string_bytes;
+    checkpoint->model = next_string(&at, end);
+    checkpoint->optimizer = checkpoint->model ? next_string(&at, end) : NULL;
+    if (!checkpoint->optimizer)
+        return false;
+    for (uint32_t i = 0; i < header->option_count; i++) {
+        struct checkpoint_option *option = &loaded->options[i];
+        option->name = next_string(&at, end);
+        option->value = option->name ? next_string(&at, end) : NULL;
+        if (!option->value)
+            return false;
+    }
+    checkpoint->options = loaded->options;
+    checkpoint->option_count = header->option_count;
+    return at == end;
+}
+
+static bool all_finite(const float *values, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        if (!isfinite(values[i]))
+            return false;
+    }
+    return true;
+}
+
+static enum status validate(const char *path, const struct checkpoint_header *header,
+                            struct loaded *loaded)
+{
+    if (!parse_strings(loaded, header)) {
+        log_error("%s: its names and options cannot be read; it is damaged, " START_ANEW, path);
+        return STATUS_INPUT;
+    }
+    if (!all_finite(loaded->weights, header->weight_count) ||
+        !all_finite(loaded->state, header->state_count)) {
+        log_error(
+            "%s: found a weight or an optimizer value that is not a finite number; " START_ANEW,
+            path);
+        return STATUS_INPUT;
+    }
+    struct checkpoint *checkpoint = &loaded->checkpoint;
+    checkpoint->seed = header->seed;
+    checkpoint->epoch = header->epoch;
+    checkpoint->step = header->step;
+    checkpoint->weights = loaded->weights;
+    checkpoint->weight_count = header->weight_count;
+    checkpoint->state = loaded->state;
+    checkpoint->state_count = header->state_count;
+    return STATUS_OK;
+}
+
+static void free_loaded(struct loaded *loaded)
+{
+    if (!loaded)
+        return;
+    free(loaded->strings);
+    free(loaded->options);
+    free(loaded->weights);
+    free(loaded->state);
+    free(loaded);
+}
+
+enum status checkpoint_load(struct checkpoint **checkpoint, const char *path)
+{
+    enum status status = STATUS_OK;
+    struct checkpoint_header header;
+    struct reader reader;
+    struct loaded *loaded = NULL;
+    *checkpoint = NULL;
+    TRY(reader_open(&reader, path));
+    TRY(read_header(&reader, &header));
+    loaded = calloc(1, sizeof *loaded);
+    if (!loaded) {
+        status = no_memory(&reader);
+        goto out;
+    }
+    TRY(read_body(&reader, &header, loaded));
+    TRY(validate(path, &header, loaded));
+    *checkpoint = &loaded->checkpoint;
+    loaded = NULL;
+out:
+    free_loaded(loaded);
+    reader_close(&reader);
+    return status;
+}
+
+void checkpoint_free(struct checkpoint **checkpoint)
+{
+    free_loaded((struct loaded *)*checkpoint);
+    *checkpoint = NULL;
+}

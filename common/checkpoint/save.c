@@ -1,0 +1,141 @@
+#include "common/checkpoint/checkpoint.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/base/check.h"
+#include "common/base/sha256.h"
+#include "common/checkpoint/format.h"
+
+/* The file being written, and the sum of what went into it. */
+struct writer {
+    const char *path; /* of the checkpoint, for messages */
+    char *temporary;  /* path + ".tmp" */
+    int fd;
+    struct sha256 sum;
+};
+
+static enum status write_error(const struct writer *writer, int error)
+{
+    log_error("%s: the checkpoint cannot be written: %s; make room or choose another folder",
+              writer->path, strerror(error));
+    return STATUS_IO;
+}
+
+static enum status write_bytes(struct writer *writer, const void *bytes, size_t count)
+{
+    size_t done = 0;
+    while (done < count) {
+        ssize_t n = write(writer->fd, (const char *)bytes + done, count - done);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return write_error(writer, errno);
+        done += (size_t)n;
+    }
+    return STATUS_OK;
+}
+
+static enum status write_summed(struct writer *writer, const void *bytes, size_t count)
+{
+    if (count == 0)
+        return STATUS_OK;
+    sha256_update(&writer->sum, bytes, count);
+    return write_bytes(writer, bytes, count);
+}
+
+static enum status write_string(struct writer *writer, const char *text)
+{
+    return write_summed(writer, text, strlen(text) + 1);
+}
+
+static struct checkpoint_header make_header(const struct checkpoint *checkpoint)
+{
+    size_t string_bytes = strlen(checkpoint->model) + strlen(checkpoint->optimizer) + 2;
+    for (size_t i = 0; i < checkpoint->option_count; i++)
+        string_bytes +=
+            strlen(checkpoint->options[i].name) + strlen(checkpoint->options[i].value) + 2;
+    CHECK(string_bytes <= CHECKPOINT_STRING_BYTES_MAX);
+    CHECK(checkpoint->option_count <= CHECKPOINT_OPTIONS_MAX);
+    struct checkpoint_header header = {
+        .version = CHECKPOINT_VERSION,
+        .byte_order = CHECKPOINT_BYTE_ORDER,
+        .weight_count = checkpoint->weight_count,
+        .state_count = checkpoint->state_count,
+        .seed = checkpoint->seed,
+        .epoch = checkpoint->epoch,
+        .step = checkpoint->step,
+        .string_bytes = (uint32_t)string_bytes,
+        .option_count = (uint32_t)checkpoint->option_count,
+    };
+    memcpy(header.magic, CHECKPOINT_MAGIC, sizeof header.magic);
+    return header;
+}
+
+static enum status write_contents(struct writer *writer, const struct checkpoint *checkpoint)
+{
+    enum status status = STATUS_OK;
+    char hex[SHA256_HEX_SIZE];
+    struct checkpoint_header header = make_header(checkpoint);
+    TRY(write_summed(writer, &header, sizeof header));
+    TRY(write_string(writer, checkpoint->model));
+    TRY(write_string(writer, checkpoint->optimizer));
+    for (size_t i = 0; i < checkpoint->option_count; i++) {
+        TRY(write_string(writer, checkpoint->options[i].name));
+        TRY(write_string(writer, checkpoint->options[i].value));
+    }
+    TRY(write_summed(writer, checkpoint->weights, checkpoint->weight_count * sizeof(float)));
+    TRY(write_summed(writer, checkpoint->state, checkpoint->state_count * sizeof(float)));
+    sha256_final(&writer->sum, hex);
+    TRY(write_bytes(writer, hex, CHECKPOINT_SUM_BYTES));
+out:
+    return status;
+}
+
+/* The rename itself is on the disk only once its folder is. Not all file systems can do that. */
+static void flush_folder(const char *path)
+{
+    char *copy = strdup(path);
+    int fd = copy ? open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    if (fd >= 0) {
+        (void)fsync(fd);
+        close(fd);
+    }
+    free(copy);
+}
+
+enum status checkpoint_save(const char *path, const struct checkpoint *checkpoint)
+{
+    enum status status = STATUS_OK;
+    struct writer writer = {.path = path, .fd = -1};
+    if (asprintf(&writer.temporary, "%s.tmp", path) < 0) {
+        log_error("%s: no memory to write the checkpoint", path);
+        return STATUS_NO_MEMORY;
+    }
+    TRY(sha256_init(&writer.sum));
+    writer.fd = open(writer.temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (writer.fd < 0) {
+        status = write_error(&writer, errno);
+        goto out;
+    }
+    TRY(write_contents(&writer, checkpoint));
+    if (fsync(writer.fd) != 0 || rename(writer.temporary, path) != 0) {
+        status = write_error(&writer, errno);
+        goto out;
+    }
+    flush_folder(path);
+out:
+    if (writer.fd >= 0) {
+        close(writer.fd);
+        if (status != STATUS_OK)
+            unlink(writer.temporary);
+    }
+    sha256_fini(&writer.sum);
+    free(writer.temporary);
+    return status;
+}

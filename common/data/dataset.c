@@ -1,0 +1,157 @@
+#include "common/data/dataset.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/data/idx.h"
+
+enum { TRAIN_IMAGES, TRAIN_LABELS, TEST_IMAGES, TEST_LABELS, FILE_COUNT };
+
+static const char *const file_names[FILE_COUNT] = {
+    "train-images-idx3-ubyte",
+    "train-labels-idx1-ubyte",
+    "t10k-images-idx3-ubyte",
+    "t10k-labels-idx1-ubyte",
+};
+
+static const struct idx_shape images_shape = {3, {0, DATASET_ROWS, DATASET_COLUMNS}, UINT8_MAX};
+static const struct idx_shape labels_shape = {1, {0}, DATASET_CLASSES - 1};
+
+/* SHA-256 of the decompressed files, in the order of file_names. */
+static const struct known {
+    const char *name;
+    const char *sha256[FILE_COUNT];
+} known_sets[] = {
+    {"mnist",
+     {"ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
+      "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
+      "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
+      "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2"}},
+    {"fashion-mnist",
+     {"c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
+      "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9",
+      "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b",
+      "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34"}},
+};
+
+static const char *name_of(struct idx *const files[FILE_COUNT])
+{
+    for (size_t k = 0; k < sizeof known_sets / sizeof known_sets[0]; k++) {
+        bool same = true;
+        for (int f = 0; f < FILE_COUNT; f++)
+            same = same && strcmp(files[f]->sha256, known_sets[k].sha256[f]) == 0;
+        if (same)
+            return known_sets[k].name;
+    }
+    return "other";
+}
+
+static enum status no_memory(void)
+{
+    log_error("data set: no memory for the names of its files");
+    return STATUS_NO_MEMORY;
+}
+
+/* Sets *path to dir/name or dir/name.gz, whichever is there, else to NULL. Caller frees. */
+static enum status find_file(const char *dir, const char *name, char **path)
+{
+    static const char *const endings[] = {"", ".gz"};
+    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
+        if (asprintf(path, "%s/%s%s", dir, name, endings[i]) < 0) {
+            *path = NULL;
+            return no_memory();
+        }
+        /* Anything but "not there" is for idx_read to report. */
+        struct stat info;
+        if (lstat(*path, &info) == 0 || errno != ENOENT)
+            return STATUS_OK;
+        free(*path);
+        *path = NULL;
+    }
+    return STATUS_OK;
+}
+
+/* Finds all four before any is read, so that one message names all that are missing. */
+static enum status find_files(const char *dir, char *paths[FILE_COUNT])
+{
+    enum status status = STATUS_OK;
+    struct stat info;
+    char missing[256] = "";
+    size_t used = 0;
+    int error = stat(dir, &info) != 0 ? errno : S_ISDIR(info.st_mode) ? 0 : ENOTDIR;
+    if (error) {
+        log_error("%s: %s, expected a folder with the four files of MNIST; run "
+                  "experiments/get_mnist.sh, which prints one, and give it with --data",
+                  dir, strerror(error));
+        return STATUS_IO;
+    }
+    for (int f = 0; f < FILE_COUNT; f++) {
+        TRY(find_file(dir, file_names[f], &paths[f]));
+        if (!paths[f])
+            used += (size_t)snprintf(missing + used, sizeof missing - used, "%s%s",
+                                     used ? ", " : "", file_names[f]);
+    }
+    if (used > 0) {
+        log_error("%s: missing: %s (looked for each as it is and with .gz); run "
+                  "experiments/get_mnist.sh, which prints a folder that has them, and give it with "
+                  "--data",
+                  dir, missing);
+        status = STATUS_IO;
+    }
+out:
+    return status;
+}
+
+static enum status pair(struct dataset_split *split, const struct idx *images,
+                        const struct idx *labels, const char *images_path, const char *labels_path)
+{
+    if (images->items != labels->items) {
+        log_error("%s: %zu labels, expected %zu, one for each image of %s; the files do not belong "
+                  "together, fetch them again: run experiments/get_mnist.sh",
+                  labels_path, labels->items, images->items, images_path);
+        return STATUS_INPUT;
+    }
+    *split = (struct dataset_split){images->values, labels->values, images->items};
+    return STATUS_OK;
+}
+
+enum status dataset_open(struct dataset **out_dataset, const char *dir)
+{
+    enum status status = STATUS_OK;
+    char *paths[FILE_COUNT] = {NULL};
+    struct dataset *dataset = calloc(1, sizeof *dataset);
+    *out_dataset = NULL;
+    if (!dataset)
+        return no_memory();
+    TRY(find_files(dir, paths));
+    for (int f = 0; f < FILE_COUNT; f++) {
+        bool is_images = f == TRAIN_IMAGES || f == TEST_IMAGES;
+        TRY(idx_read(&dataset->files[f], paths[f], is_images ? &images_shape : &labels_shape));
+    }
+    TRY(pair(&dataset->train, dataset->files[TRAIN_IMAGES], dataset->files[TRAIN_LABELS],
+             paths[TRAIN_IMAGES], paths[TRAIN_LABELS]));
+    TRY(pair(&dataset->test, dataset->files[TEST_IMAGES], dataset->files[TEST_LABELS],
+             paths[TEST_IMAGES], paths[TEST_LABELS]));
+    dataset->name = name_of(dataset->files);
+    *out_dataset = dataset;
+    dataset = NULL;
+out:
+    for (int f = 0; f < FILE_COUNT; f++)
+        free(paths[f]);
+    dataset_free(&dataset);
+    return status;
+}
+
+void dataset_free(struct dataset **dataset)
+{
+    if (!*dataset)
+        return;
+    for (int f = 0; f < FILE_COUNT; f++)
+        idx_free(&(*dataset)->files[f]);
+    free(*dataset);
+    *dataset = NULL;
+}
