@@ -71,7 +71,7 @@ struct backend {
     bool updates_on_server; /* false: a bucket comes back as the scaled sum of gradients */
     enum transport_kind default_transport;
 
-    /* A worker's life. */
+    /* A worker's life. `site` stays valid until close. */
     enum status (*open)(void **self, const struct comm_site *site);
     enum status (*allreduce)(void *self, size_t bucket, float *data);
     enum status (*finish)(void *self); /* (optional) tells servers that this worker is done */

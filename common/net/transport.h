@@ -60,7 +60,6 @@ struct transport_slot {
     /* The transport's own: */
     void *into;
     bool posted;
-    void *staging;
     struct transport_slot *next_posted;
     struct transport_slot_impl *impl;
 };
@@ -95,9 +94,10 @@ enum status transport_slot_init(struct transport_slot *slot, struct transport *t
 void transport_slot_fini(struct transport_slot *slot, struct transport *transport);
 enum status transport_post(struct transport *transport, struct transport_slot *slot, void *into);
 enum status transport_wait(struct transport *transport, struct transport_slot *slot);
-/* Waits for any posted slot of the array; slots are looked at in turn, so that none starves. */
+/* Waits for any posted slot of the array; slots are looked at in turn, so that none starves.
+ * `patient`: however long it takes (a server between steps), instead of the time-out. */
 enum status transport_wait_any(struct transport *transport, struct transport_slot *slots,
-                               size_t count, size_t *which);
+                               size_t count, bool patient, size_t *which);
 void transport_release(struct transport *transport, struct transport_slot *slot);
 
 void transport_counters(const struct transport *transport, struct transport_counters *counters);

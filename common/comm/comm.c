@@ -1,0 +1,232 @@
+#include "common/comm/comm.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/check.h"
+
+struct comm {
+    const struct backend *backend;
+    struct comm_options options; /* bucket_counts is our copy */
+    size_t *bucket_counts;
+    struct world *world;
+    struct world_group *workers_group;
+    struct transport *endpoints[2]; /* by enum node_role; NULL where this process hosts none */
+    struct comm_site worker_site, server_site;
+    void *self; /* the backend's worker side */
+    bool self_open;
+    bool *started; /* by bucket: between start and wait */
+
+    pthread_t server_thread; /* colocated */
+    bool server_running;
+    enum status server_status;
+};
+
+static struct comm_site site_of(const struct comm *comm, enum node_role role,
+                                const struct topology *topology)
+{
+    int node = topology_node(topology, comm->world->rank, role);
+    return (struct comm_site){
+        .world = comm->world,
+        .workers_group = comm->workers_group,
+        .transport = comm->endpoints[role],
+        .topology = *topology,
+        .index = node < 0              ? -1
+                 : role == NODE_SERVER ? node - topology->workers
+                                       : node,
+        .options = &comm->options,
+    };
+}
+
+/* The longest payload that can be legal: a whole bucket, and never less than a header. */
+static size_t payload_bytes_max(const struct comm_options *options)
+{
+    size_t most = 0;
+    for (size_t b = 0; b < options->buckets; b++) {
+        if (options->bucket_counts[b] > most)
+            most = options->bucket_counts[b];
+    }
+    return most * sizeof(float);
+}
+
+static void *run_server(void *argument)
+{
+    struct comm *comm = argument;
+    comm->server_status = comm->backend->serve(&comm->server_site);
+    /* Its worker would wait for an answer until the time-out, and all others with it. The reason
+     * has been logged. */
+    if (comm->server_status != STATUS_OK)
+        world_abort(comm->world, 1);
+    return NULL;
+}
+
+static enum status start_colocated_server(struct comm *comm)
+{
+    int error = pthread_create(&comm->server_thread, NULL, run_server, comm);
+    if (error) {
+        log_error("the server's thread cannot be started: %s", strerror(error));
+        return status_from_errno(error);
+    }
+    comm->server_running = true;
+    return STATUS_OK;
+}
+
+static enum status copy_layout(struct comm *comm, const struct comm_options *options)
+{
+    comm->options = *options;
+    comm->bucket_counts = calloc(options->buckets + 1, sizeof *comm->bucket_counts);
+    comm->started = calloc(options->buckets + 1, sizeof *comm->started);
+    if (!comm->bucket_counts || !comm->started) {
+        log_error("comm: no memory for %zu buckets", options->buckets);
+        return STATUS_NO_MEMORY;
+    }
+    memcpy(comm->bucket_counts, options->bucket_counts,
+           options->buckets * sizeof *comm->bucket_counts);
+    comm->options.bucket_counts = comm->bucket_counts;
+    return STATUS_OK;
+}
+
+enum status comm_open(struct comm **out, struct world *world, const struct backend *backend,
+                      const struct comm_options *options)
+{
+    enum status status = STATUS_OK;
+    struct topology topology;
+    *out = NULL;
+    struct comm *comm = calloc(1, sizeof *comm);
+    if (!comm) {
+        log_error("comm: out of memory");
+        return STATUS_NO_MEMORY;
+    }
+    comm->backend = backend;
+    comm->world = world;
+    if (backend->unavailable) {
+        log_error("--backend %s: %s", backend->name, backend->unavailable);
+        status = STATUS_UNSUPPORTED;
+        goto out;
+    }
+    TRY(copy_layout(comm, options));
+    TRY(topology_init(&topology, world->size, backend->uses_servers ? options->servers : 0,
+                      options->placement));
+    TRY(world_group_new(&comm->workers_group, world, world->rank < topology.workers));
+    if (backend->uses_transport) {
+        struct transport_options transport = {
+            .kind = options->transport,
+            .topology = topology,
+            .payload_bytes_max = payload_bytes_max(options),
+            .subnet = options->subnet,
+            .timeout_ms = options->timeout_ms,
+        };
+        TRY(transport_open(comm->endpoints, world, &transport));
+    }
+    comm->worker_site = site_of(comm, NODE_WORKER, &topology);
+    comm->server_site = site_of(comm, NODE_SERVER, &topology);
+    if (comm->worker_site.index >= 0) {
+        TRY(backend->open(&comm->self, &comm->worker_site));
+        comm->self_open = true;
+        if (comm->server_site.index >= 0)
+            TRY(start_colocated_server(comm));
+    }
+    *out = comm;
+    return STATUS_OK;
+out:
+    comm_close(&comm);
+    return status;
+}
+
+bool comm_is_server(const struct comm *comm)
+{
+    return comm->worker_site.index < 0;
+}
+
+int comm_rank(const struct comm *comm)
+{
+    return comm->worker_site.index;
+}
+
+int comm_workers(const struct comm *comm)
+{
+    return comm->worker_site.topology.workers;
+}
+
+bool comm_updates_on_server(const struct comm *comm)
+{
+    return comm->backend->updates_on_server;
+}
+
+struct world_group *comm_group(const struct comm *comm)
+{
+    return comm->workers_group;
+}
+
+enum status comm_serve(struct comm *comm)
+{
+    CHECK(comm_is_server(comm));
+    return comm->backend->serve(&comm->server_site);
+}
+
+enum status comm_start(struct comm *comm, size_t bucket, float *data)
+{
+    CHECK(bucket < comm->options.buckets && !comm->started[bucket]);
+    comm->started[bucket] = true;
+    return comm->backend->allreduce(comm->self, bucket, data);
+}
+
+enum status comm_wait(struct comm *comm, size_t bucket)
+{
+    CHECK(bucket < comm->options.buckets && comm->started[bucket]);
+    comm->started[bucket] = false;
+    return STATUS_OK;
+}
+
+enum status comm_broadcast(struct comm *comm, float *data, size_t count)
+{
+    return world_broadcast(comm->world, comm->workers_group, data, count * sizeof *data);
+}
+
+enum status comm_barrier(struct comm *comm)
+{
+    return world_barrier(comm->world, comm->workers_group);
+}
+
+enum status comm_finish(struct comm *comm)
+{
+    enum status status = STATUS_OK;
+    if (comm->backend->finish)
+        status = comm->backend->finish(comm->self);
+    if (status == STATUS_OK && comm->server_running) {
+        pthread_join(comm->server_thread, NULL);
+        comm->server_running = false;
+        status = comm->server_status;
+    }
+    return status;
+}
+
+void comm_counters(const struct comm *comm, struct comm_counters *counters)
+{
+    *counters = (struct comm_counters){0};
+    if (comm->endpoints[NODE_WORKER])
+        transport_counters(comm->endpoints[NODE_WORKER], &counters->worker);
+    if (comm->endpoints[NODE_SERVER])
+        transport_counters(comm->endpoints[NODE_SERVER], &counters->server);
+}
+
+void comm_close(struct comm **out)
+{
+    struct comm *comm = *out;
+    if (!comm)
+        return;
+    *out = NULL;
+    /* A colocated server that still runs uses what would be freed here. Only after an error, and
+     * the process is about to end. */
+    if (comm->server_running)
+        return;
+    if (comm->self_open)
+        comm->backend->close(comm->self);
+    transport_close(&comm->endpoints[NODE_WORKER]);
+    transport_close(&comm->endpoints[NODE_SERVER]);
+    world_group_free(&comm->workers_group);
+    free(comm->bucket_counts);
+    free(comm->started);
+    free(comm);
+}

@@ -1,0 +1,288 @@
+#include "common/net/transport.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/base/check.h"
+#include "common/base/clock.h"
+#include "common/net/transport_impl.h"
+
+static const struct {
+    const char *name;
+    enum status (*open)(struct transport *endpoint[2], struct world *world,
+                        const struct transport_options *options);
+} kinds[] = {
+    [TRANSPORT_ZMQ] = {"zmq", transport_zmq_open},
+    [TRANSPORT_MPI] = {"mpi", transport_mpi_open},
+};
+
+const char *transport_kind_name(enum transport_kind kind)
+{
+    return kinds[kind].name;
+}
+
+bool transport_base_init(struct transport *transport, const struct transport_ops *ops,
+                         struct world *world, const struct transport_options *options,
+                         enum node_role role)
+{
+    int nodes = topology_nodes(&options->topology);
+    transport->ops = ops;
+    transport->world = world;
+    transport->topology = options->topology;
+    transport->role = role;
+    transport->node = topology_node(&options->topology, world->rank, role);
+    transport->limits = (struct message_limits){.run_id = world->run_id,
+                                                .nodes = (uint32_t)nodes,
+                                                .length_max = options->payload_bytes_max};
+    transport->timeout_ns = options->timeout_ms * NS_PER_MS;
+    transport->peers = calloc((size_t)nodes, sizeof *transport->peers);
+    if (!transport->peers) {
+        log_error("transport: no memory for %d nodes", nodes);
+        return false;
+    }
+    for (int node = 0; node < nodes; node++)
+        transport->peers[node].local = topology_rank(&options->topology, node) == world->rank;
+    return true;
+}
+
+void transport_base_fini(struct transport *transport)
+{
+    free(transport->peers);
+}
+
+const char *transport_describe(const struct transport *transport, int node, char *text, size_t size)
+{
+    const struct topology *topology = &transport->topology;
+    bool server = topology_role(topology, node) == NODE_SERVER;
+    snprintf(text, size, "%s %d (rank %d)", server ? "server" : "worker",
+             server ? node - topology->workers : node, topology_rank(topology, node));
+    return text;
+}
+
+enum status transport_open(struct transport *endpoint[2], struct world *world,
+                           const struct transport_options *options)
+{
+    endpoint[NODE_WORKER] = endpoint[NODE_SERVER] = NULL;
+    enum status status = kinds[options->kind].open(endpoint, world, options);
+    if (status != STATUS_OK) {
+        transport_close(&endpoint[NODE_WORKER]);
+        transport_close(&endpoint[NODE_SERVER]);
+    }
+    return status;
+}
+
+void transport_close(struct transport **transport)
+{
+    if (!*transport)
+        return;
+    (*transport)->ops->close(*transport);
+    *transport = NULL;
+}
+
+int transport_node(const struct transport *transport)
+{
+    return transport->node;
+}
+
+void transport_counters(const struct transport *transport, struct transport_counters *counters)
+{
+    *counters = transport->counters;
+}
+
+/* ---- Sending ----------------------------------------------------------------------------------
+ */
+
+enum status transport_send(struct transport *transport, int peer, const struct message *message,
+                           const void *payload, uint64_t *ticket)
+{
+    struct message filled = *message;
+    filled.run_id = transport->limits.run_id;
+    filled.sender = (uint32_t)transport->node;
+    CHECK(peer != transport->node && (uint32_t)peer < transport->limits.nodes);
+    CHECK(filled.length <= transport->limits.length_max);
+    uint8_t header[MESSAGE_HEADER_BYTES];
+    message_encode(&filled, header);
+    enum status status =
+        transport->ops->send(transport, peer, header, payload, (size_t)filled.length);
+    if (status != STATUS_OK)
+        return status;
+    struct transport_peer *to = &transport->peers[peer];
+    if (ticket)
+        *ticket = to->sends;
+    to->sends++;
+    if (!to->local) {
+        transport->counters.sent_bytes += filled.length;
+        transport->counters.sent_header_bytes += MESSAGE_HEADER_BYTES;
+        transport->counters.sent_messages++;
+    }
+    return STATUS_OK;
+}
+
+bool transport_sent(struct transport *transport, int peer, uint64_t ticket)
+{
+    return transport->ops->completed(transport, peer) > ticket;
+}
+
+/* ---- Waiting ----------------------------------------------------------------------------------
+ */
+
+/* One round of waiting: progress, and an error once nothing has moved for the time-out. */
+struct patience {
+    int64_t deadline_ns; /* 0: not started */
+    bool endless;
+};
+
+static enum status wait_round(struct transport *transport, struct patience *patience, int peer,
+                              const char *what)
+{
+    bool moved = false;
+    int64_t wait_ns = transport->timeout_ns < NS_PER_S ? transport->timeout_ns : NS_PER_S;
+    enum status status = transport->ops->progress(transport, wait_ns, &moved);
+    if (status != STATUS_OK || patience->endless)
+        return status;
+    int64_t now_ns = clock_now_ns();
+    if (moved || patience->deadline_ns == 0)
+        patience->deadline_ns = now_ns + transport->timeout_ns;
+    if (now_ns < patience->deadline_ns)
+        return STATUS_OK;
+    char name[64] = "any node";
+    if (peer >= 0)
+        transport_describe(transport, peer, name, sizeof name);
+    log_error("%s %s: nothing for %" PRId64 " s; is its process alive and its host reachable? A "
+              "slower network or longer steps need a larger --timeout",
+              what, name, transport->timeout_ns / NS_PER_S);
+    return STATUS_TIMEOUT;
+}
+
+enum status transport_wait_sent(struct transport *transport, int peer, uint64_t ticket)
+{
+    struct patience patience = {0};
+    while (!transport_sent(transport, peer, ticket)) {
+        enum status status = wait_round(transport, &patience, peer, "sending to");
+        if (status != STATUS_OK)
+            return status;
+    }
+    return STATUS_OK;
+}
+
+enum status transport_flush(struct transport *transport)
+{
+    for (uint32_t peer = 0; peer < transport->limits.nodes; peer++) {
+        uint64_t sends = transport->peers[peer].sends;
+        if (sends == 0)
+            continue;
+        enum status status = transport_wait_sent(transport, (int)peer, sends - 1);
+        if (status != STATUS_OK)
+            return status;
+    }
+    return STATUS_OK;
+}
+
+/* ---- Receiving --------------------------------------------------------------------------------
+ */
+
+enum status transport_slot_init(struct transport_slot *slot, struct transport *transport, int peer,
+                                size_t capacity)
+{
+    CHECK(capacity <= transport->limits.length_max);
+    *slot = (struct transport_slot){.peer = peer, .capacity = capacity};
+    return transport->ops->slot_init(transport, slot);
+}
+
+void transport_slot_fini(struct transport_slot *slot, struct transport *transport)
+{
+    if (slot->impl)
+        transport->ops->slot_fini(transport, slot);
+    slot->impl = NULL;
+}
+
+enum status transport_post(struct transport *transport, struct transport_slot *slot, void *into)
+{
+    CHECK(!slot->posted);
+    slot->done = false;
+    slot->posted = true;
+    slot->into = into;
+    return transport->ops->post(transport, slot);
+}
+
+enum status transport_wait(struct transport *transport, struct transport_slot *slot)
+{
+    CHECK(slot->posted);
+    struct patience patience = {0};
+    while (!slot->done) {
+        enum status status = wait_round(transport, &patience, slot->peer, "waiting for");
+        if (status != STATUS_OK)
+            return status;
+    }
+    return STATUS_OK;
+}
+
+enum status transport_wait_any(struct transport *transport, struct transport_slot *slots,
+                               size_t count, bool patient, size_t *which)
+{
+    struct patience patience = {.endless = patient};
+    for (;;) {
+        for (size_t i = 0; i < count; i++) {
+            size_t at = (transport->next_any + i) % count;
+            if (slots[at].posted && slots[at].done) {
+                *which = at;
+                transport->next_any = at + 1;
+                return STATUS_OK;
+            }
+        }
+        enum status status = wait_round(transport, &patience, -1, "waiting for");
+        if (status != STATUS_OK)
+            return status;
+    }
+}
+
+void transport_release(struct transport *transport, struct transport_slot *slot)
+{
+    if (transport->ops->release)
+        transport->ops->release(transport, slot);
+    slot->posted = false;
+    slot->done = false;
+    slot->payload = NULL;
+}
+
+/* ---- For the implementations -------------------------------------------------------------------
+ */
+
+enum status transport_accept(struct transport *transport, const uint8_t *header, size_t size,
+                             int peer, struct message *message)
+{
+    const char *reason = NULL;
+    enum status status = message_decode(header, size, &transport->limits, message, &reason);
+    if (status == STATUS_OK && peer >= 0 && message->sender != (uint32_t)peer) {
+        reason = "sender is not who it came from";
+        status = STATUS_INPUT;
+    }
+    if (status != STATUS_OK)
+        log_error("a message of %zu header bytes was refused: %s; does every host run the same "
+                  "psring, and nothing else talks to this port?",
+                  size, reason);
+    return status;
+}
+
+enum status transport_complete(struct transport *transport, struct transport_slot *slot,
+                               const struct message *message, const void *payload)
+{
+    if (message->length > slot->capacity) {
+        char name[64];
+        log_error("%s sent %" PRIu64 " bytes where at most %zu were expected; do all ranks run "
+                  "with the same options?",
+                  transport_describe(transport, slot->peer, name, sizeof name), message->length,
+                  slot->capacity);
+        return STATUS_PROTOCOL;
+    }
+    slot->message = *message;
+    slot->payload = payload;
+    slot->done = true;
+    if (!transport->peers[slot->peer].local) {
+        transport->counters.received_bytes += message->length;
+        transport->counters.received_header_bytes += MESSAGE_HEADER_BYTES;
+        transport->counters.received_messages++;
+    }
+    return STATUS_OK;
+}

@@ -1,0 +1,71 @@
+/*
+ * Internal to common/net: what a transport implements, and the state that transport.c keeps for
+ * all. transport.c: counting, header encoding and validation, waiting with a time-out. An
+ * implementation: moving bytes.
+ */
+#ifndef PSRING_COMMON_NET_TRANSPORT_IMPL_H
+#define PSRING_COMMON_NET_TRANSPORT_IMPL_H
+
+#include "common/net/transport.h"
+
+struct transport_ops {
+    /* Queues header and payload for `peer`; the payload is borrowed until counted as completed. */
+    enum status (*send)(struct transport *transport, int peer,
+                        const uint8_t header[MESSAGE_HEADER_BYTES], const void *payload,
+                        size_t length);
+    /* How many of the sends to `peer` no longer need their payload, in order of sending. */
+    uint64_t (*completed)(struct transport *transport, int peer);
+    enum status (*slot_init)(struct transport *transport, struct transport_slot *slot);
+    void (*slot_fini)(struct transport *transport, struct transport_slot *slot);
+    /* Makes `slot` the next receive from its peer. */
+    enum status (*post)(struct transport *transport, struct transport_slot *slot);
+    /* (optional) The borrowed payload is no longer needed. */
+    void (*release)(struct transport *transport, struct transport_slot *slot);
+    /* Moves what can be moved; if nothing can, may block up to wait_ns. *moved: something did. */
+    enum status (*progress)(struct transport *transport, int64_t wait_ns, bool *moved);
+    void (*close)(struct transport *transport);
+};
+
+struct transport_peer {
+    uint64_t sends; /* queued so far: the ticket of the next one */
+    bool local;     /* hosted by this very process: does not cross the network */
+};
+
+/* The first member of every implementation's struct. */
+struct transport {
+    const struct transport_ops *ops;
+    struct world *world; /* borrowed */
+    struct topology topology;
+    int node;
+    enum node_role role;
+    struct message_limits limits;
+    int64_t timeout_ns;
+    struct transport_peer *peers; /* by node */
+    struct transport_counters counters;
+    size_t next_any; /* where transport_wait_any looks first */
+};
+
+/* Fills the common part; false if out of memory (logged). */
+bool transport_base_init(struct transport *transport, const struct transport_ops *ops,
+                         struct world *world, const struct transport_options *options,
+                         enum node_role role);
+void transport_base_fini(struct transport *transport);
+
+/* For an implementation that has a header from `peer` (-1: whoever the header says) in hand:
+ * decodes and validates it. */
+enum status transport_accept(struct transport *transport, const uint8_t *header, size_t size,
+                             int peer, struct message *message);
+/* The slot now holds `message`, its payload at `payload`: counts it and marks the slot done. */
+enum status transport_complete(struct transport *transport, struct transport_slot *slot,
+                               const struct message *message, const void *payload);
+
+/* "worker 2 (rank 2)", "server 0 (rank 4)" into `text`, for messages. Returns text. */
+const char *transport_describe(const struct transport *transport, int node, char *text,
+                               size_t size);
+
+enum status transport_zmq_open(struct transport *endpoint[2], struct world *world,
+                               const struct transport_options *options);
+enum status transport_mpi_open(struct transport *endpoint[2], struct world *world,
+                               const struct transport_options *options);
+
+#endif

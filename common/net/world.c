@@ -1,0 +1,279 @@
+#include "common/net/world.h"
+
+#include <mpi.h>
+#include <limits.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/base/check.h"
+#include "common/base/clock.h"
+#include "common/base/rng.h"
+#include "common/net/mpi_status.h"
+#include "common/net/world_impl.h"
+
+struct world_group {
+    MPI_Comm comm;
+};
+
+enum status status_from_mpi(int code, const char *what)
+{
+    if (code == MPI_SUCCESS)
+        return STATUS_OK;
+    char text[MPI_MAX_ERROR_STRING];
+    int length = 0;
+    MPI_Error_string(code, text, &length);
+    log_error("%s: %.*s", what, length, text);
+    return STATUS_TRANSPORT;
+}
+
+void backoff_wait(struct backoff *backoff, bool crowded)
+{
+    enum { SPINS = 1000, YIELDS = 50 };
+    uint32_t spins = crowded ? 0 : SPINS;
+    uint32_t round = backoff->rounds++;
+    if (round < spins)
+        return;
+    if (round < spins + YIELDS) {
+        sched_yield();
+        return;
+    }
+    struct timespec pause = {.tv_nsec = round < spins + 2 * YIELDS ? 20000 : 100000};
+    nanosleep(&pause, NULL);
+}
+
+static MPI_Comm group_comm(const struct world *world, const struct world_group *group)
+{
+    return group ? group->comm : world->impl->comm;
+}
+
+/* Waits without burning the CPU that slower ranks need. */
+static enum status wait_politely(const struct world *world, MPI_Request *request, const char *what)
+{
+    struct backoff backoff = {0};
+    for (;;) {
+        int done = 0;
+        int code = MPI_Test(request, &done, MPI_STATUS_IGNORE);
+        if (code != MPI_SUCCESS)
+            return status_from_mpi(code, what);
+        if (done)
+            return STATUS_OK;
+        backoff_wait(&backoff, world_crowded(world));
+    }
+}
+
+/* A number that is the same for all processes on this kernel and (very likely) nowhere else: ranks
+ * in network namespaces have host names of their own, but share the machine's cores all the same.
+ */
+static uint64_t kernel_identity(const char *host)
+{
+    char text[64] = "";
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "r");
+    if (file) {
+        if (!fgets(text, sizeof text, file))
+            text[0] = '\0';
+        fclose(file);
+    }
+    uint64_t hash = 0;
+    for (const char *at = text[0] ? text : host; *at; at++)
+        hash = rng_mix64(hash ^ (uint8_t)*at);
+    return hash;
+}
+
+static enum status find_neighbours(struct world *world)
+{
+    enum status status = STATUS_OK;
+    int size = world->size;
+    struct identity {
+        uint64_t kernel, host;
+    } mine = {.kernel = kernel_identity(world->host)}, *all = NULL;
+    for (const char *at = world->host; *at; at++)
+        mine.host = rng_mix64(mine.host ^ (uint8_t)*at);
+    all = calloc((size_t)size, sizeof *all);
+    if (!all) {
+        log_error("world: no memory for %d ranks", size);
+        return STATUS_NO_MEMORY;
+    }
+    TRY(world_gather(world, NULL, &mine, sizeof mine, all));
+    for (int rank = 0; rank < size; rank++) {
+        world->sharing_cpus += all[rank].kernel == mine.kernel;
+        if (all[rank].host == mine.host) {
+            world->local_size++;
+            world->local_rank += rank < world->rank;
+        }
+    }
+out:
+    free(all);
+    return status;
+}
+
+static int count_cores(void)
+{
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0)
+        return CPU_COUNT(&set);
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    return online > 0 ? (int)online : 1;
+}
+
+enum status world_open(struct world **out, int *argc, char ***argv)
+{
+    enum status status = STATUS_OK;
+    int provided = MPI_THREAD_SINGLE;
+    *out = NULL;
+    struct world *world = calloc(1, sizeof *world);
+    struct world_impl *impl = calloc(1, sizeof *impl);
+    if (!world || !impl) {
+        log_error("world: out of memory");
+        free(impl);
+        free(world);
+        return STATUS_NO_MEMORY;
+    }
+    world->impl = impl;
+    impl->comm = MPI_COMM_NULL;
+    TRY(status_from_mpi(MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided), "MPI_Init"));
+    world->concurrent = provided == MPI_THREAD_MULTIPLE;
+    TRY(status_from_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &impl->comm), "MPI_Comm_dup"));
+    /* Without this MPI aborts by itself and our own error checks never run. */
+    MPI_Comm_set_errhandler(impl->comm, MPI_ERRORS_RETURN);
+    MPI_Comm_rank(impl->comm, &world->rank);
+    MPI_Comm_size(impl->comm, &world->size);
+    world->cores = count_cores();
+    if (gethostname(world->host, sizeof world->host - 1) != 0)
+        snprintf(world->host, sizeof world->host, "unknown");
+    TRY(find_neighbours(world));
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    world->run_id = rng_mix64((uint64_t)now.tv_nsec ^ rng_mix64((uint64_t)now.tv_sec) ^
+                              (uint64_t)getpid() << 32);
+    TRY(world_broadcast(world, NULL, &world->run_id, sizeof world->run_id));
+    *out = world;
+    return STATUS_OK;
+out:
+    world_close(&world);
+    return status;
+}
+
+void world_close(struct world **world)
+{
+    if (!*world)
+        return;
+    if ((*world)->impl->comm != MPI_COMM_NULL)
+        MPI_Comm_free(&(*world)->impl->comm);
+    int initialized = 0;
+    MPI_Initialized(&initialized);
+    if (initialized)
+        MPI_Finalize();
+    free((*world)->impl);
+    free(*world);
+    *world = NULL;
+}
+
+void world_abort(struct world *world, int exit_code)
+{
+    fflush(stdout);
+    if (world->size > 1)
+        MPI_Abort(world->impl->comm, exit_code);
+    _exit(exit_code);
+}
+
+bool world_crowded(const struct world *world)
+{
+    return world->sharing_cpus > world->cores;
+}
+
+enum status world_group_new(struct world_group **out, struct world *world, bool member)
+{
+    *out = NULL;
+    MPI_Comm comm = MPI_COMM_NULL;
+    int color = member ? 0 : MPI_UNDEFINED;
+    enum status status = status_from_mpi(
+        MPI_Comm_split(world->impl->comm, color, world->rank, &comm), "MPI_Comm_split");
+    if (status != STATUS_OK || !member)
+        return status;
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    struct world_group *group = malloc(sizeof *group);
+    if (!group) {
+        MPI_Comm_free(&comm);
+        log_error("world: out of memory");
+        return STATUS_NO_MEMORY;
+    }
+    group->comm = comm;
+    *out = group;
+    return STATUS_OK;
+}
+
+void world_group_free(struct world_group **group)
+{
+    if (!*group)
+        return;
+    MPI_Comm_free(&(*group)->comm);
+    free(*group);
+    *group = NULL;
+}
+
+enum status world_barrier(struct world *world, struct world_group *group)
+{
+    MPI_Request request;
+    int code = MPI_Ibarrier(group_comm(world, group), &request);
+    if (code != MPI_SUCCESS)
+        return status_from_mpi(code, "MPI_Ibarrier");
+    return wait_politely(world, &request, "MPI_Ibarrier");
+}
+
+enum status world_broadcast(struct world *world, struct world_group *group, void *data,
+                            size_t bytes)
+{
+    CHECK(bytes <= INT_MAX);
+    MPI_Request request;
+    int code = MPI_Ibcast(data, (int)bytes, MPI_BYTE, 0, group_comm(world, group), &request);
+    if (code != MPI_SUCCESS)
+        return status_from_mpi(code, "MPI_Ibcast");
+    return wait_politely(world, &request, "MPI_Ibcast");
+}
+
+enum status world_gather(struct world *world, struct world_group *group, const void *mine,
+                         size_t bytes, void *all)
+{
+    CHECK(bytes <= INT_MAX);
+    MPI_Request request;
+    int code = MPI_Iallgather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE,
+                              group_comm(world, group), &request);
+    if (code != MPI_SUCCESS)
+        return status_from_mpi(code, "MPI_Iallgather");
+    return wait_politely(world, &request, "MPI_Iallgather");
+}
+
+static enum status combine(struct world *world, struct world_group *group, double *values,
+                           size_t count, MPI_Op op)
+{
+    CHECK(count <= INT_MAX);
+    MPI_Request request;
+    int code = MPI_Iallreduce(MPI_IN_PLACE, values, (int)count, MPI_DOUBLE, op,
+                              group_comm(world, group), &request);
+    if (code != MPI_SUCCESS)
+        return status_from_mpi(code, "MPI_Iallreduce");
+    return wait_politely(world, &request, "MPI_Iallreduce");
+}
+
+enum status world_sum(struct world *world, struct world_group *group, double *values, size_t count)
+{
+    return combine(world, group, values, count, MPI_SUM);
+}
+
+enum status world_max(struct world *world, struct world_group *group, double *values, size_t count)
+{
+    return combine(world, group, values, count, MPI_MAX);
+}
+
+enum status world_allreduce_float(struct world *world, struct world_group *group, float *data,
+                                  size_t count)
+{
+    CHECK(count <= INT_MAX);
+    return status_from_mpi(
+        MPI_Allreduce(MPI_IN_PLACE, data, (int)count, MPI_FLOAT, MPI_SUM, group_comm(world, group)),
+        "MPI_Allreduce");
+}

@@ -1,0 +1,510 @@
+/*
+ * The ZeroMQ transport. A node binds one PULL socket, to which all its peers send, and connects a
+ * PUSH socket to each peer that it sends to. A message is one or two frames: header [, payload].
+ *
+ * Why PUSH and PULL: a message goes one way and neither end may drop it; ROUTER drops what it
+ * cannot route unless told otherwise, and its identities would only repeat the header's sender.
+ *
+ * Sends are zero-copy: a payload frame refers to the caller's memory, and ZeroMQ's I/O thread tells
+ * us (on_sent) when it has handed the last byte to the kernel. That thread touches nothing but an
+ * atomic counter, and an eventfd if the owner is asleep waiting for it.
+ *
+ * Receives: a frame's memory is the transport's; a borrowed slot keeps the frame until release, a
+ * slot with a buffer costs one memcpy. What arrives before its slot is posted waits in a queue per
+ * peer; windows (ps) and dependencies (ring) bound how much that can be.
+ */
+#include "common/net/transport_impl.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <netinet/in.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+#include <zmq.h>
+
+#include "common/base/check.h"
+#include "common/base/clock.h"
+#include "common/net/address.h"
+
+enum {
+    QUEUE_MAX = 1 << 16, /* unexpected messages of one peer: beyond, the protocol is broken */
+    LINGER_MS = 2000,    /* how long a close may spend on delivering what was sent */
+    ADDRESS_BYTES = 64,
+};
+
+struct arrival {
+    struct message message;
+    zmq_msg_t frame;
+};
+
+struct zmq_peer {
+    struct zmq_endpoint *owner;
+    void *push; /* NULL until the first send */
+    _Atomic uint64_t completed;
+    char address[ADDRESS_BYTES];
+    struct transport_slot *first, **last; /* posted, oldest first */
+    struct arrival *queue;                /* unexpected: a ring buffer of queue_size */
+    size_t queue_head, queue_length, queue_size;
+};
+
+/* The context is shared by the two endpoints of a process: inproc works only within one. */
+struct zmq_shared {
+    void *context;
+    _Atomic int users;
+};
+
+struct zmq_endpoint {
+    struct transport base;
+    struct zmq_shared *shared;
+    void *pull;
+    int wake_fd; /* an eventfd: "a send has completed" */
+    _Atomic bool wants_wake;
+    struct zmq_peer *peers; /* by node */
+};
+
+struct transport_slot_impl {
+    zmq_msg_t frame; /* the borrowed payload */
+    bool holds;
+};
+
+static struct zmq_endpoint *endpoint_of(struct transport *transport)
+{
+    return (struct zmq_endpoint *)transport;
+}
+
+static enum status status_from_zmq(const char *what)
+{
+    int error = zmq_errno();
+    log_error("ZeroMQ: %s: %s", what, zmq_strerror(error));
+    return error == ENOMEM ? STATUS_NO_MEMORY : STATUS_TRANSPORT;
+}
+
+/* ---- Sending ----------------------------------------------------------------------------------
+ */
+
+/* On ZeroMQ's I/O thread. Sequentially consistent on both sides (see zmq_progress): either the
+ * owner sees the new count before it sleeps, or we see that it wants to be woken. */
+static void on_sent(void *data, void *hint)
+{
+    (void)data;
+    struct zmq_peer *peer = hint;
+    struct zmq_endpoint *owner = peer->owner;
+    atomic_fetch_add(&peer->completed, 1);
+    if (atomic_exchange(&owner->wants_wake, false)) {
+        uint64_t one = 1;
+        ssize_t written = write(owner->wake_fd, &one, sizeof one);
+        (void)written; /* fails only if the counter is full: then it is readable anyway */
+    }
+}
+
+static void free_header(void *data, void *hint)
+{
+    (void)hint;
+    free(data);
+}
+
+static void on_header_sent(void *data, void *hint)
+{
+    free(data);
+    on_sent(NULL, hint);
+}
+
+static void *open_socket(struct zmq_endpoint *endpoint, int type)
+{
+    void *socket = zmq_socket(endpoint->shared->context, type);
+    if (!socket)
+        return NULL;
+    /* No high-water mark: it counts messages, not bytes; what is in flight is bounded above us. */
+    int none = 0, linger_ms = LINGER_MS;
+    int64_t frame_bytes_max = (int64_t)endpoint->base.limits.length_max;
+    if (frame_bytes_max < MESSAGE_HEADER_BYTES)
+        frame_bytes_max = MESSAGE_HEADER_BYTES;
+    zmq_setsockopt(socket, ZMQ_SNDHWM, &none, sizeof none);
+    zmq_setsockopt(socket, ZMQ_RCVHWM, &none, sizeof none);
+    zmq_setsockopt(socket, ZMQ_LINGER, &linger_ms, sizeof linger_ms);
+    zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &frame_bytes_max, sizeof frame_bytes_max);
+    return socket;
+}
+
+static enum status connect_to(struct zmq_endpoint *endpoint, struct zmq_peer *peer)
+{
+    peer->push = open_socket(endpoint, ZMQ_PUSH);
+    if (!peer->push || zmq_connect(peer->push, peer->address) != 0)
+        return status_from_zmq(peer->address);
+    return STATUS_OK;
+}
+
+static enum status send_frame(struct zmq_peer *peer, zmq_msg_t *frame, int flags)
+{
+    if (zmq_msg_send(frame, peer->push, flags) >= 0)
+        return STATUS_OK;
+    enum status status = status_from_zmq("sending");
+    zmq_msg_close(frame);
+    return status;
+}
+
+static enum status zmq_send_message(struct transport *transport, int node,
+                                    const uint8_t header[MESSAGE_HEADER_BYTES], const void *payload,
+                                    size_t length)
+{
+    struct zmq_peer *peer = &endpoint_of(transport)->peers[node];
+    if (!peer->push) {
+        enum status status = connect_to(endpoint_of(transport), peer);
+        if (status != STATUS_OK)
+            return status;
+    }
+    /* The last frame of a message reports its completion, so that tickets complete in order. */
+    uint8_t *bytes = malloc(MESSAGE_HEADER_BYTES);
+    zmq_msg_t frame;
+    if (!bytes) {
+        log_error("ZeroMQ: out of memory");
+        return STATUS_NO_MEMORY;
+    }
+    memcpy(bytes, header, MESSAGE_HEADER_BYTES);
+    zmq_msg_init_data(&frame, bytes, MESSAGE_HEADER_BYTES, length ? free_header : on_header_sent,
+                      peer);
+    enum status status = send_frame(peer, &frame, length ? ZMQ_SNDMORE : 0);
+    if (status != STATUS_OK || length == 0)
+        return status;
+    /* ZeroMQ takes a non-const pointer but only reads. */
+    union {
+        const void *in;
+        void *out;
+    } unconst = {payload};
+    zmq_msg_init_data(&frame, unconst.out, length, on_sent, peer);
+    return send_frame(peer, &frame, 0);
+}
+
+static uint64_t zmq_completed(struct transport *transport, int node)
+{
+    return atomic_load(&endpoint_of(transport)->peers[node].completed);
+}
+
+/* ---- Receiving --------------------------------------------------------------------------------
+ */
+
+static enum status zmq_slot_init(struct transport *transport, struct transport_slot *slot)
+{
+    (void)transport;
+    slot->impl = calloc(1, sizeof *slot->impl);
+    if (slot->impl)
+        return STATUS_OK;
+    log_error("ZeroMQ: out of memory");
+    return STATUS_NO_MEMORY;
+}
+
+static void zmq_release(struct transport *transport, struct transport_slot *slot)
+{
+    (void)transport;
+    if (slot->impl->holds)
+        zmq_msg_close(&slot->impl->frame);
+    slot->impl->holds = false;
+}
+
+static void zmq_slot_fini(struct transport *transport, struct transport_slot *slot)
+{
+    zmq_release(transport, slot);
+    free(slot->impl);
+}
+
+/* Hands a message over to the slot it belongs to; takes the frame. */
+static enum status fill_slot(struct zmq_endpoint *endpoint, struct transport_slot *slot,
+                             const struct message *message, zmq_msg_t *frame)
+{
+    struct transport_slot_impl *impl = slot->impl;
+    const void *payload = slot->into;
+    zmq_msg_init(&impl->frame);
+    zmq_msg_move(&impl->frame, frame);
+    impl->holds = true;
+    if (!slot->into) {
+        payload = zmq_msg_data(&impl->frame);
+    } else if (message->length <= slot->capacity) {
+        memcpy(slot->into, zmq_msg_data(&impl->frame), message->length);
+        zmq_release(&endpoint->base, slot);
+    }
+    return transport_complete(&endpoint->base, slot, message, payload);
+}
+
+static enum status queue_push(struct zmq_peer *peer, const struct message *message,
+                              zmq_msg_t *frame)
+{
+    if (peer->queue_length == peer->queue_size) {
+        size_t size = peer->queue_size ? 2 * peer->queue_size : 16;
+        struct arrival *queue = size <= QUEUE_MAX ? calloc(size, sizeof *queue) : NULL;
+        if (!queue) {
+            log_error("ZeroMQ: node %u sends faster than it may: %zu messages wait",
+                      (unsigned)message->sender, peer->queue_length);
+            return STATUS_PROTOCOL;
+        }
+        for (size_t i = 0; i < peer->queue_length; i++) {
+            struct arrival *from = &peer->queue[(peer->queue_head + i) % peer->queue_size];
+            queue[i].message = from->message;
+            zmq_msg_init(&queue[i].frame);
+            zmq_msg_move(&queue[i].frame, &from->frame);
+        }
+        free(peer->queue);
+        peer->queue = queue;
+        peer->queue_size = size;
+        peer->queue_head = 0;
+    }
+    struct arrival *at = &peer->queue[(peer->queue_head + peer->queue_length) % peer->queue_size];
+    at->message = *message;
+    zmq_msg_init(&at->frame);
+    zmq_msg_move(&at->frame, frame);
+    peer->queue_length++;
+    return STATUS_OK;
+}
+
+static enum status zmq_post(struct transport *transport, struct transport_slot *slot)
+{
+    struct zmq_endpoint *endpoint = endpoint_of(transport);
+    struct zmq_peer *peer = &endpoint->peers[slot->peer];
+    if (peer->queue_length > 0) {
+        struct arrival *arrival = &peer->queue[peer->queue_head];
+        peer->queue_head = (peer->queue_head + 1) % peer->queue_size;
+        peer->queue_length--;
+        return fill_slot(endpoint, slot, &arrival->message, &arrival->frame);
+    }
+    slot->next_posted = NULL;
+    *peer->last = slot;
+    peer->last = &slot->next_posted;
+    return STATUS_OK;
+}
+
+/* The frames of one message are in hand (`payload` empty if there was no second one). */
+static enum status deliver(struct zmq_endpoint *endpoint, zmq_msg_t *header, zmq_msg_t *payload,
+                           bool complete)
+{
+    struct message message;
+    enum status status =
+        transport_accept(&endpoint->base, zmq_msg_data(header), zmq_msg_size(header), -1, &message);
+    if (status != STATUS_OK)
+        return status;
+    if (!complete || zmq_msg_size(payload) != message.length) {
+        log_error("ZeroMQ: a payload of %zu bytes came with a header that says %llu",
+                  zmq_msg_size(payload), (unsigned long long)message.length);
+        return STATUS_INPUT;
+    }
+    struct zmq_peer *peer = &endpoint->peers[message.sender];
+    struct transport_slot *slot = peer->first;
+    if (!slot)
+        return queue_push(peer, &message, payload);
+    peer->first = slot->next_posted;
+    if (!peer->first)
+        peer->last = &peer->first;
+    return fill_slot(endpoint, slot, &message, payload);
+}
+
+/* Receives one message if one is here. */
+static enum status receive_one(struct zmq_endpoint *endpoint, bool *received)
+{
+    zmq_msg_t header, payload;
+    *received = false;
+    zmq_msg_init(&header);
+    zmq_msg_init(&payload);
+    enum status status = STATUS_OK;
+    if (zmq_msg_recv(&header, endpoint->pull, ZMQ_DONTWAIT) < 0) {
+        if (zmq_errno() != EAGAIN && zmq_errno() != EINTR)
+            status = status_from_zmq("receiving");
+        zmq_msg_close(&header);
+        return status;
+    }
+    *received = true;
+    /* Frames of one message arrive together: this never blocks. */
+    bool complete = true;
+    if (zmq_msg_more(&header)) {
+        if (zmq_msg_recv(&payload, endpoint->pull, 0) < 0)
+            status = status_from_zmq("receiving");
+        complete = !zmq_msg_more(&payload);
+    }
+    if (status == STATUS_OK)
+        status = deliver(endpoint, &header, &payload, complete);
+    zmq_msg_close(&header);
+    zmq_msg_close(&payload);
+    return status;
+}
+
+static uint64_t count_completed(struct zmq_endpoint *endpoint)
+{
+    uint64_t sum = 0;
+    for (uint32_t node = 0; node < endpoint->base.limits.nodes; node++)
+        sum += atomic_load(&endpoint->peers[node].completed);
+    return sum;
+}
+
+static enum status zmq_progress(struct transport *transport, int64_t wait_ns, bool *moved)
+{
+    struct zmq_endpoint *endpoint = endpoint_of(transport);
+    *moved = false;
+    for (bool received = true; received; *moved |= received) {
+        enum status status = receive_one(endpoint, &received);
+        if (status != STATUS_OK)
+            return status;
+    }
+    if (*moved || wait_ns == 0)
+        return STATUS_OK;
+    uint64_t before = count_completed(endpoint);
+    zmq_pollitem_t items[] = {
+        {.socket = endpoint->pull, .events = ZMQ_POLLIN},
+        {.fd = endpoint->wake_fd, .events = ZMQ_POLLIN},
+    };
+    atomic_store(&endpoint->wants_wake, true);
+    if (count_completed(endpoint) == before &&
+        zmq_poll(items, 2, (long)(wait_ns / NS_PER_MS)) < 0 && zmq_errno() != EINTR)
+        return status_from_zmq("waiting");
+    atomic_store(&endpoint->wants_wake, false);
+    if (items[1].revents) {
+        uint64_t wakes;
+        ssize_t count = read(endpoint->wake_fd, &wakes, sizeof wakes);
+        (void)count;
+    }
+    *moved = count_completed(endpoint) != before;
+    return STATUS_OK;
+}
+
+/* ---- Opening and closing -----------------------------------------------------------------------
+ */
+
+static void zmq_shared_release(struct zmq_shared *shared)
+{
+    if (atomic_fetch_sub(&shared->users, 1) > 1)
+        return;
+    zmq_ctx_term(shared->context); /* waits at most LINGER_MS for what was sent */
+    free(shared);
+}
+
+static void zmq_close_endpoint(struct transport *transport)
+{
+    struct zmq_endpoint *endpoint = endpoint_of(transport);
+    for (uint32_t node = 0; endpoint->peers && node < transport->limits.nodes; node++) {
+        struct zmq_peer *peer = &endpoint->peers[node];
+        for (size_t i = 0; i < peer->queue_length; i++)
+            zmq_msg_close(&peer->queue[(peer->queue_head + i) % peer->queue_size].frame);
+        free(peer->queue);
+        if (peer->push)
+            zmq_close(peer->push);
+    }
+    if (endpoint->pull)
+        zmq_close(endpoint->pull);
+    /* on_sent may still be called, and refers to peers and wake_fd, until the context has ended. */
+    zmq_shared_release(endpoint->shared);
+    if (endpoint->wake_fd >= 0)
+        close(endpoint->wake_fd);
+    free(endpoint->peers);
+    transport_base_fini(transport);
+    free(endpoint);
+}
+
+static const struct transport_ops zmq_ops = {
+    .send = zmq_send_message,
+    .completed = zmq_completed,
+    .slot_init = zmq_slot_init,
+    .slot_fini = zmq_slot_fini,
+    .post = zmq_post,
+    .release = zmq_release,
+    .progress = zmq_progress,
+    .close = zmq_close_endpoint,
+};
+
+/* Binds to a port of the system's choice; `address` is what remote peers connect to. Peers inside
+ * this process use inproc://. */
+static enum status bind_endpoint(struct zmq_endpoint *endpoint, const char *host, char *address)
+{
+    char text[ADDRESS_BYTES];
+    endpoint->pull = open_socket(endpoint, ZMQ_PULL);
+    if (!endpoint->pull)
+        return status_from_zmq("socket");
+    snprintf(text, sizeof text, "tcp://%s:*", host);
+    if (zmq_bind(endpoint->pull, text) != 0)
+        return status_from_zmq(text);
+    size_t size = ADDRESS_BYTES;
+    if (zmq_getsockopt(endpoint->pull, ZMQ_LAST_ENDPOINT, address, &size) != 0)
+        return status_from_zmq(text);
+    snprintf(text, sizeof text, "inproc://node-%d", endpoint->base.node);
+    if (zmq_bind(endpoint->pull, text) != 0)
+        return status_from_zmq(text);
+    return STATUS_OK;
+}
+
+static enum status open_endpoint(struct transport **out, struct world *world,
+                                 const struct transport_options *options, enum node_role role,
+                                 struct zmq_shared *shared)
+{
+    struct zmq_endpoint *endpoint = calloc(1, sizeof *endpoint);
+    if (!endpoint || !transport_base_init(&endpoint->base, &zmq_ops, world, options, role)) {
+        free(endpoint);
+        return STATUS_NO_MEMORY;
+    }
+    *out = &endpoint->base;
+    endpoint->shared = shared;
+    atomic_fetch_add(&shared->users, 1);
+    endpoint->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    int nodes = topology_nodes(&options->topology);
+    endpoint->peers = calloc((size_t)nodes, sizeof *endpoint->peers);
+    if (!endpoint->peers || endpoint->wake_fd < 0) {
+        log_error("ZeroMQ: cannot open an endpoint: %s", strerror(errno));
+        return STATUS_NO_MEMORY;
+    }
+    for (int node = 0; node < nodes; node++) {
+        endpoint->peers[node].owner = endpoint;
+        endpoint->peers[node].last = &endpoint->peers[node].first;
+    }
+    return STATUS_OK;
+}
+
+/* Every rank learns every node's address. */
+static enum status exchange_addresses(struct transport *endpoint[2], struct world *world,
+                                      const struct topology *topology, char (*mine)[ADDRESS_BYTES])
+{
+    enum status status = STATUS_OK;
+    char(*all)[2][ADDRESS_BYTES] = calloc((size_t)world->size, sizeof *all);
+    if (!all) {
+        log_error("ZeroMQ: no memory for the addresses of %d ranks", world->size);
+        return STATUS_NO_MEMORY;
+    }
+    TRY(world_gather(world, NULL, mine, sizeof *all, all));
+    for (int role = 0; role < 2; role++) {
+        if (!endpoint[role])
+            continue;
+        for (int node = 0; node < topology_nodes(topology); node++) {
+            struct zmq_peer *peer = &endpoint_of(endpoint[role])->peers[node];
+            int rank = topology_rank(topology, node);
+            if (rank == world->rank)
+                snprintf(peer->address, sizeof peer->address, "inproc://node-%d", node);
+            else
+                memcpy(peer->address, all[rank][topology_role(topology, node)], ADDRESS_BYTES);
+        }
+    }
+out:
+    free(all);
+    return status;
+}
+
+enum status transport_zmq_open(struct transport *endpoint[2], struct world *world,
+                               const struct transport_options *options)
+{
+    enum status status = STATUS_OK;
+    char host[INET_ADDRSTRLEN], addresses[2][ADDRESS_BYTES] = {{0}};
+    struct zmq_shared *shared = calloc(1, sizeof *shared);
+    if (!shared || !(shared->context = zmq_ctx_new())) {
+        log_error("ZeroMQ: out of memory");
+        free(shared);
+        return STATUS_NO_MEMORY;
+    }
+    shared->users = 1; /* this function */
+    zmq_ctx_set(shared->context, ZMQ_MAX_SOCKETS, 2 * topology_nodes(&options->topology) + 64);
+    TRY(address_choose(options->subnet, world->local_size == world->size, host, sizeof host));
+    for (int role = 0; role < 2; role++) {
+        if (topology_node(&options->topology, world->rank, role) < 0)
+            continue;
+        TRY(open_endpoint(&endpoint[role], world, options, role, shared));
+        TRY(bind_endpoint(endpoint_of(endpoint[role]), host, addresses[role]));
+    }
+    TRY(exchange_addresses(endpoint, world, &options->topology, addresses));
+out:
+    zmq_shared_release(shared);
+    return status;
+}

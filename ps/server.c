@@ -1,0 +1,228 @@
+/*
+ * The parameter server
+ * ====================
+ *
+ * W workers each hold a gradient of M bytes; a server adds them up and hands every worker the sum:
+ *
+ *     worker:  push my gradient; wait for the answer                  (ps/client.c)
+ *     server:  for ever:
+ *                  take a push
+ *                  if it was the last of the W: add all W, answer each of them
+ *
+ * This is *bulk-synchronous*: nobody gets an answer before everybody has pushed, so all workers see
+ * the same sums, and the result is the same as the ring's.
+ *
+ * What it costs. A worker sends M and receives M: less than the ring's 2(W-1)/W M each way once W
+ * > 2. But the server receives W M and sends W M. With one server and links of B bytes/s, that is W
+ * M/B at best, and it grows with every worker; the ring's 2(W-1)/W M/B does not. S servers, each
+ * with a 1/S shard of the elements, share the load: r M/B with r = max(1, W/S) (Li et al. 2014,
+ * "Scaling distributed machine learning with the parameter server"; Jiang et al. 2020, BytePS, for
+ * when which is faster).
+ *
+ * Chunks. If a worker pushed M in one piece, the server could answer only after W M had come in,
+ * and its link would stand idle one way at any time: 2 W M/B. So a shard travels in chunks, in
+ * order, and a chunk is answered as soon as it is complete: sums go out while later chunks come in.
+ * With K chunks: W (1 + 1/K) M/B. A worker keeps `window` chunks unanswered (ps/shard.h says why
+ * not more).
+ *
+ * For four workers, one server and a window of two, chunks a b c d ..., what the server sees:
+ *
+ *     comes in     a0 a1 a2 a3   b0 b1 b2 b3   c0 c1 c2 c3   d0 d1 d2 d3
+ *     goes out                   A  A  A  A    B  B  B  B    C  C  C  C     D  D  D  D
+ *
+ * where a2 is worker 2's contribution to chunk a and A the sum. c may come only once A has gone
+ * out, because the window is two: that is what bounds the memory here, too.
+ *
+ * Rounds. All workers push the same chunks in the same order, so the n-th push of every worker is
+ * for the same chunk: *round* n. Within one round W payloads are held where the transport received
+ * them (borrowed slots, no copy); when the last has come they are added in one pass, in a fixed
+ * order whatever the order of arrival, so a run can be repeated to the bit. At most `window` rounds
+ * are open, so slot n % window of each worker is free again when its push n comes.
+ *
+ * In the code below, top-down from ps_serve at the end: serve_one takes a message, take_push files
+ * it in its round, finish_round adds and answers.
+ */
+#include "ps/ps.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "common/base/check.h"
+#include "common/comm/reduce.h"
+#include "ps/store.h"
+
+struct round {
+    int arrived;         /* workers whose push is here */
+    struct message push; /* the first one's header: the others must be for the same chunk */
+};
+
+struct server {
+    const struct comm_site *site;
+    struct transport *transport;
+    struct store store;
+    int workers, window;
+    struct transport_slot *slots; /* (workers, window) */
+    uint64_t *pushes;             /* (workers): how many have come from each */
+    struct round *rounds;         /* (window): round n is rounds[n % window] */
+    const void **sources;         /* (workers): scratch for finish_round */
+    int open_rounds;              /* rounds with some, but not all, pushes */
+    int workers_left;             /* who have not said BYE */
+};
+
+static struct transport_slot *slot_of(const struct server *server, int worker, uint64_t push)
+{
+    size_t window = (size_t)server->window;
+    return &server->slots[(size_t)worker * window + push % window];
+}
+
+static enum status refuse(const struct server *server, int worker, const struct message *found,
+                          const char *why)
+{
+    log_error("server %d: worker %d sent kind %d, step %" PRIu64 " bucket %u offset %" PRIu64
+              " (%" PRIu64 " bytes): %s; do all ranks run with the same options?",
+              server->site->index, worker, (int)found->kind, found->step, found->bucket,
+              found->offset, found->length, why);
+    return STATUS_PROTOCOL;
+}
+
+/* All W contributions are here: add them, make the slots free for the next pushes, answer. */
+static enum status finish_round(struct server *server, uint64_t n)
+{
+    enum status status = STATUS_OK;
+    struct round *round = &server->rounds[n % (uint64_t)server->window];
+    size_t index;
+    struct store_bucket *bucket = store_find(&server->store, &round->push, &index);
+    CHECK(bucket); /* take_push has looked */
+    struct chunk chunk = shard_chunk(&server->store.plan, bucket->shard, index);
+    float *sum = bucket->values + (chunk.offset - bucket->shard.offset);
+
+    TRY(store_chunk_free(&server->store, bucket, index, server->transport));
+    for (int worker = 0; worker < server->workers; worker++)
+        server->sources[worker] = slot_of(server, worker, n)->payload;
+    reduce_in_order(sum, server->sources, server->workers,
+                    (struct reduce_span){chunk.offset, chunk.count, bucket->total},
+                    server->site->options->reduce_order, server->site->options->scale);
+
+    for (int worker = 0; worker < server->workers; worker++) {
+        struct transport_slot *slot = slot_of(server, worker, n);
+        transport_release(server->transport, slot);
+        TRY(transport_post(server->transport, slot, NULL));
+    }
+    struct message answer = round->push;
+    answer.kind = MESSAGE_PULL;
+    uint64_t *tickets = bucket->tickets + index * (size_t)server->workers;
+    for (int worker = 0; worker < server->workers; worker++)
+        TRY(transport_send(server->transport, worker, &answer, sum, &tickets[worker]));
+    bucket->answered[index] = true;
+    round->arrived = 0;
+out:
+    return status;
+}
+
+/* Files a push in its round; it stays in its slot until the round is finished. */
+static enum status take_push(struct server *server, int worker, const struct message *push)
+{
+    uint64_t n = server->pushes[worker]++;
+    struct round *round = &server->rounds[n % (uint64_t)server->window];
+    size_t index;
+    if (!store_find(&server->store, push, &index))
+        return refuse(server, worker, push, "no chunk of this server's");
+    if (round->arrived == 0) {
+        round->push = *push;
+        server->open_rounds++;
+    }
+    if (push->step != round->push.step || push->bucket != round->push.bucket ||
+        push->offset != round->push.offset)
+        return refuse(server, worker, push, "the others are at another chunk");
+    if (++round->arrived < server->workers)
+        return STATUS_OK;
+    server->open_rounds--;
+    return finish_round(server, n);
+}
+
+/* Takes the next message from anyone. */
+static enum status serve_one(struct server *server)
+{
+    size_t which;
+    size_t slots = (size_t)server->workers * (size_t)server->window;
+    /* Between steps the workers compute, for as long as they need. In the middle of one, a silent
+     * worker is a lost one. */
+    bool patient = server->open_rounds == 0;
+    enum status status =
+        transport_wait_any(server->transport, server->slots, slots, patient, &which);
+    if (status != STATUS_OK)
+        return status;
+    struct transport_slot *slot = &server->slots[which];
+    slot->done = false; /* looked at; a push keeps the slot until its round is finished */
+    int worker = slot->peer;
+    struct message message = slot->message;
+    switch (message.kind) {
+    case MESSAGE_PUSH:
+        return take_push(server, worker, &message);
+    case MESSAGE_BYE:
+        transport_release(server->transport, slot);
+        server->workers_left--;
+        if (server->open_rounds > 0)
+            return refuse(server, worker, &message, "it left in the middle of a step");
+        return STATUS_OK;
+    default:
+        return refuse(server, worker, &message, "expected a push");
+    }
+}
+
+static void server_fini(struct server *server)
+{
+    size_t slots = (size_t)server->workers * (size_t)server->window;
+    for (size_t i = 0; server->slots && i < slots; i++)
+        transport_slot_fini(&server->slots[i], server->transport);
+    free(server->slots);
+    free(server->pushes);
+    free(server->rounds);
+    free(server->sources);
+    store_fini(&server->store);
+}
+
+static enum status server_init(struct server *server, const struct comm_site *site)
+{
+    enum status status = STATUS_OK;
+    *server = (struct server){.site = site,
+                              .transport = site->transport,
+                              .workers = site->topology.workers,
+                              .workers_left = site->topology.workers};
+    TRY(store_init(&server->store, site));
+    server->window = server->store.plan.window;
+    size_t workers = (size_t)server->workers, window = (size_t)server->window;
+    server->slots = calloc(workers * window, sizeof *server->slots);
+    server->pushes = calloc(workers, sizeof *server->pushes);
+    server->rounds = calloc(window, sizeof *server->rounds);
+    server->sources = calloc(workers, sizeof *server->sources);
+    if (!server->slots || !server->pushes || !server->rounds || !server->sources) {
+        log_error("server %d: no memory for %d workers", site->index, server->workers);
+        status = STATUS_NO_MEMORY;
+        goto out;
+    }
+    for (size_t i = 0; i < workers * window; i++) {
+        struct transport_slot *slot = &server->slots[i];
+        TRY(transport_slot_init(slot, server->transport, (int)(i / window),
+                                server->store.plan.chunk_count * sizeof(float)));
+        TRY(transport_post(server->transport, slot, NULL));
+    }
+    return STATUS_OK;
+out:
+    server_fini(server);
+    return status;
+}
+
+enum status ps_serve(const struct comm_site *site)
+{
+    struct server server;
+    enum status status = server_init(&server, site);
+    if (status != STATUS_OK)
+        return status;
+    while (status == STATUS_OK && server.workers_left > 0)
+        status = serve_one(&server);
+    if (status == STATUS_OK)
+        status = transport_flush(server.transport);
+    server_fini(&server);
+    return status;
+}

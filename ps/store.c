@@ -1,0 +1,82 @@
+#include "ps/store.h"
+
+#include <stdlib.h>
+
+struct shard_plan store_plan(const struct comm_site *site)
+{
+    const struct comm_options *options = site->options;
+    size_t most = 0;
+    for (size_t b = 0; b < options->buckets; b++)
+        most = options->bucket_counts[b] > most ? options->bucket_counts[b] : most;
+    return shard_plan(site->topology.workers, site->topology.servers, most, options->segment_bytes,
+                      options->window);
+}
+
+enum status store_init(struct store *store, const struct comm_site *site)
+{
+    const struct comm_options *options = site->options;
+    int servers = site->topology.servers;
+    *store = (struct store){
+        .plan = store_plan(site),
+        .workers = site->topology.workers,
+        .buckets = options->buckets,
+        .bucket = calloc(options->buckets + 1, sizeof *store->bucket),
+    };
+    bool complete = store->bucket != NULL;
+    for (size_t b = 0; complete && b < options->buckets; b++) {
+        struct store_bucket *bucket = &store->bucket[b];
+        bucket->total = options->bucket_counts[b];
+        bucket->shard = chunk_of(bucket->total, (size_t)servers, (size_t)site->index);
+        bucket->chunks = shard_chunks(&store->plan, bucket->shard.count);
+        bucket->values = calloc(bucket->shard.count + 1, sizeof *bucket->values);
+        bucket->tickets =
+            calloc(bucket->chunks * (size_t)store->workers + 1, sizeof *bucket->tickets);
+        bucket->answered = calloc(bucket->chunks + 1, sizeof *bucket->answered);
+        complete = bucket->values && bucket->tickets && bucket->answered;
+    }
+    if (complete)
+        return STATUS_OK;
+    log_error("server %d: no memory for a shard of %zu buckets", site->index, options->buckets);
+    store_fini(store);
+    return STATUS_NO_MEMORY;
+}
+
+void store_fini(struct store *store)
+{
+    for (size_t b = 0; store->bucket && b < store->buckets; b++) {
+        free(store->bucket[b].values);
+        free(store->bucket[b].tickets);
+        free(store->bucket[b].answered);
+    }
+    free(store->bucket);
+    *store = (struct store){0};
+}
+
+struct store_bucket *store_find(struct store *store, const struct message *message, size_t *index)
+{
+    if (message->bucket >= store->buckets)
+        return NULL;
+    struct store_bucket *bucket = &store->bucket[message->bucket];
+    uint64_t offset = message->offset / sizeof(float);
+    if (offset < bucket->shard.offset || offset >= bucket->shard.offset + bucket->shard.count)
+        return NULL;
+    *index = (size_t)(offset - bucket->shard.offset) / store->plan.chunk_count;
+    struct chunk chunk = shard_chunk(&store->plan, bucket->shard, *index);
+    if (chunk.offset != offset || chunk.count * sizeof(float) != message->length)
+        return NULL;
+    return bucket;
+}
+
+enum status store_chunk_free(const struct store *store, const struct store_bucket *bucket,
+                             size_t index, struct transport *transport)
+{
+    if (!bucket->answered[index])
+        return STATUS_OK;
+    for (int worker = 0; worker < store->workers; worker++) {
+        uint64_t ticket = bucket->tickets[index * (size_t)store->workers + (size_t)worker];
+        enum status status = transport_wait_sent(transport, worker, ticket);
+        if (status != STATUS_OK)
+            return status;
+    }
+    return STATUS_OK;
+}

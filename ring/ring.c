@@ -1,0 +1,269 @@
+/*
+ * Ring all-reduce
+ * ===============
+ *
+ * N workers each hold a vector of M bytes; afterwards all hold the sum. The claim that this program
+ * exists to measure: no algorithm lets every worker send fewer than 2(N-1)/N M bytes, and the ring
+ * sends exactly that, all links busy in both directions all the time. It is *bandwidth-optimal*
+ * (Patarasuk and Yuan 2009): its time hardly grows with N, where a parameter server's grows like N.
+ * The price is latency: 2(N-1) steps one after the other.
+ *
+ * How. Cut the vector into N chunks. Chunk c starts at worker c and travels once round the ring,
+ * each worker adding its own contribution: after N-1 steps every chunk is complete at one worker
+ * (*reduce-scatter*). It travels round once more, each worker keeping a copy (*all-gather*). In
+ * every step every worker sends one chunk to the right and receives another from the left, so all
+ * work at once.
+ *
+ * For four workers, which chunk moves where. A cell names the chunk that the worker sends; what it
+ * holds of that chunk at that time is in brackets, as the set of workers already added:
+ *
+ *                 worker 0     worker 1     worker 2     worker 3
+ *   step 0        0 [0]        1 [1]        2 [2]        3 [3]         reduce-scatter
+ *   step 1        3 [30]       0 [01]       1 [12]       2 [23]
+ *   step 2        2 [230]      3 [301]      0 [012]      1 [123]
+ *   step 3        1 [1230]     2 [2301]     3 [3012]     0 [0123]      all-gather
+ *   step 4        0 [0123]     1 [1230]     2 [2301]     3 [3012]
+ *   step 5        3 [3012]     0 [0123]     1 [1230]     2 [2301]
+ *
+ * (tests/test_ring_schedule.c prints this table from the code and compares.) Read the brackets:
+ * chunk c is always added in the order c, c+1, c+2, ...; that order decides the last bits of a
+ * floating-point sum, and the parameter server can be told to add in the same one (--reduce-order
+ * ring).
+ *
+ * Bytes: 2(N-1) steps of M/N each. Six steps of a quarter here: 1.5 M, sent and received.
+ *
+ * Segments. If a chunk travelled as one message, a worker could pass it on only once all of it had
+ * come: the wire would idle while the last bytes are added. So a chunk is cut into K segments, and
+ * a segment goes on as soon as it has been added. K >= 2 keeps one on the wire while another is
+ * being added; a few more smooth out scheduling noise; too many, and the fixed cost of a message
+ * shows. schedule.c chooses. What arrives as item i (items: all segments of all steps, in order)
+ * leaves as item i + K, so the K segments of a worker's own chunk, sent at the start, keep the
+ * pipeline full to the end.
+ *
+ * In the code below, top-down: ring_allreduce is the algorithm; the three functions above it
+ * are a send, a receive posted ahead, and what is done with what has arrived.
+ */
+#include "ring/ring.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "common/base/check.h"
+#include "common/comm/reduce.h"
+#include "ring/schedule.h"
+
+/* Receives posted ahead: enough that MPI always has a buffer ready when the next segment comes. */
+enum { POSTED_AHEAD = 4 };
+
+struct ring {
+    struct transport *transport; /* borrowed */
+    const struct comm_options *options;
+    int workers, rank;
+    int next, previous;         /* neighbours' nodes */
+    uint64_t step;              /* all-reduces done, over all buckets: part of every header */
+    struct schedule *schedules; /* one a bucket */
+    uint64_t *tickets;          /* of the items sent, for the longest schedule */
+    struct transport_slot slots[POSTED_AHEAD];
+};
+
+/* Where one all-reduce stands. Empty items are counted like others, but nothing moves for them. */
+struct run {
+    struct ring *ring;
+    const struct schedule *schedule;
+    size_t bucket;
+    float *data;
+    size_t sent;     /* items sent: the next is number `sent` */
+    size_t posted;   /* items with a receive posted */
+    size_t received; /* items that have arrived and been dealt with */
+    size_t items;
+};
+
+static struct message describe(const struct run *run, struct chunk segment)
+{
+    return (struct message){
+        .kind = MESSAGE_SEGMENT,
+        .dtype = MESSAGE_FLOAT32,
+        .step = run->ring->step,
+        .bucket = (uint32_t)run->bucket,
+        .offset = segment.offset * sizeof(float),
+        .length = segment.count * sizeof(float),
+    };
+}
+
+/* Sends the next item: our own chunk's segments first, then what has come from the left. */
+static enum status send_next(struct run *run)
+{
+    struct ring *ring = run->ring;
+    size_t item = run->sent++;
+    struct chunk segment = schedule_send(run->schedule, item);
+    if (segment.count == 0)
+        return STATUS_OK;
+    struct message message = describe(run, segment);
+    return transport_send(ring->transport, ring->next, &message, run->data + segment.offset,
+                          &ring->tickets[item]);
+}
+
+/*
+ * Posts receives up to POSTED_AHEAD beyond what has been dealt with. In reduce-scatter a payload is
+ * borrowed and added from where it is. In all-gather it lands in place, over the partial sum that
+ * we sent on one round ago as item - (N-1)K: it is in the next workers' hands by then, but the
+ * transport must also have let go of its memory.
+ */
+static enum status post_ahead(struct run *run)
+{
+    enum status status = STATUS_OK;
+    struct ring *ring = run->ring;
+    size_t round = (size_t)(ring->workers - 1) * run->schedule->segments;
+    for (; run->posted < run->items && run->posted < run->received + POSTED_AHEAD; run->posted++) {
+        size_t item = run->posted;
+        struct chunk segment = schedule_receive(run->schedule, item);
+        if (segment.count == 0)
+            continue;
+        float *into = NULL;
+        if (!schedule_reduces(run->schedule, item)) {
+            bool needed = run->received == item; /* nothing else can be done before this one */
+            if (item - round >= run->sent)
+                break;
+            if (!needed &&
+                !transport_sent(ring->transport, ring->next, ring->tickets[item - round]))
+                break;
+            TRY(transport_wait_sent(ring->transport, ring->next, ring->tickets[item - round]));
+            into = run->data + segment.offset;
+        }
+        TRY(transport_post(ring->transport, &ring->slots[item % POSTED_AHEAD], into));
+    }
+out:
+    return status;
+}
+
+static enum status check_message(const struct run *run, const struct message *found,
+                                 struct chunk segment)
+{
+    struct message expected = describe(run, segment);
+    if (found->kind == expected.kind && found->step == expected.step &&
+        found->bucket == expected.bucket && found->offset == expected.offset &&
+        found->length == expected.length)
+        return STATUS_OK;
+    log_error("ring: worker %d sent step %" PRIu64 " bucket %u offset %" PRIu64 " (%" PRIu64
+              " bytes), expected step %" PRIu64 " bucket %u offset %" PRIu64 " (%" PRIu64
+              " bytes); do all ranks run with the same options?",
+              run->ring->previous, found->step, found->bucket, found->offset, found->length,
+              expected.step, expected.bucket, expected.offset, expected.length);
+    return STATUS_PROTOCOL;
+}
+
+/* Waits for the next item and adds it to ours, or keeps it (then it has landed in place). */
+static enum status receive_next(struct run *run)
+{
+    enum status status = STATUS_OK;
+    struct ring *ring = run->ring;
+    size_t item = run->received++;
+    struct chunk segment = schedule_receive(run->schedule, item);
+    if (segment.count == 0)
+        return STATUS_OK;
+    struct transport_slot *slot = &ring->slots[item % POSTED_AHEAD];
+    TRY(transport_wait(ring->transport, slot));
+    TRY(check_message(run, &slot->message, segment));
+    float *ours = run->data + segment.offset;
+    if (schedule_completes(run->schedule, item))
+        reduce_add_scale(ours, slot->payload, segment.count, ring->options->scale);
+    else if (schedule_reduces(run->schedule, item))
+        reduce_add(ours, slot->payload, segment.count);
+    transport_release(ring->transport, slot);
+out:
+    return status;
+}
+
+static enum status ring_allreduce(void *self, size_t bucket, float *data)
+{
+    enum status status = STATUS_OK;
+    struct ring *ring = self;
+    const struct schedule *schedule = &ring->schedules[bucket];
+    if (ring->workers == 1) {
+        reduce_scale(data, schedule->count, ring->options->scale);
+        return STATUS_OK;
+    }
+    struct run run = {.ring = ring,
+                      .schedule = schedule,
+                      .bucket = bucket,
+                      .data = data,
+                      .items = schedule_items(schedule)};
+    TRY(post_ahead(&run));
+    while (run.sent < schedule->segments)
+        TRY(send_next(&run));
+    while (run.received < run.items) {
+        TRY(receive_next(&run));
+        if (run.sent < run.items)
+            TRY(send_next(&run));
+        TRY(post_ahead(&run));
+    }
+    /* The caller may change the data now, so none of it may still be waiting to be sent. */
+    TRY(transport_flush(ring->transport));
+    ring->step++;
+out:
+    return status;
+}
+
+/* ---- Opening and closing -----------------------------------------------------------------------
+ */
+
+static void ring_close(void *self)
+{
+    struct ring *ring = self;
+    for (int i = 0; i < POSTED_AHEAD; i++)
+        transport_slot_fini(&ring->slots[i], ring->transport);
+    free(ring->schedules);
+    free(ring->tickets);
+    free(ring);
+}
+
+static enum status ring_open(void **self, const struct comm_site *site)
+{
+    enum status status = STATUS_OK;
+    const struct comm_options *options = site->options;
+    struct ring *ring = calloc(1, sizeof *ring);
+    if (!ring) {
+        log_error("ring: out of memory");
+        return STATUS_NO_MEMORY;
+    }
+    ring->transport = site->transport;
+    ring->options = options;
+    ring->workers = site->topology.workers;
+    ring->rank = site->index;
+    ring->schedules = calloc(options->buckets + 1, sizeof *ring->schedules);
+    size_t items_max = 0, segment_max = 0;
+    for (size_t b = 0; ring->schedules && b < options->buckets; b++) {
+        struct schedule *schedule = &ring->schedules[b];
+        schedule_init(schedule, ring->workers, ring->rank, options->bucket_counts[b],
+                      options->segment_bytes);
+        size_t segment = schedule_segment_count_max(schedule), items = schedule_items(schedule);
+        segment_max = segment > segment_max ? segment : segment_max;
+        items_max = items > items_max ? items : items_max;
+        ring->next = schedule_next(schedule); /* worker w is node w */
+        ring->previous = schedule_previous(schedule);
+    }
+    ring->tickets = calloc(items_max + 1, sizeof *ring->tickets);
+    if (!ring->schedules || !ring->tickets) {
+        log_error("ring: no memory for %zu buckets", options->buckets);
+        status = STATUS_NO_MEMORY;
+        goto out;
+    }
+    for (int i = 0; i < POSTED_AHEAD; i++)
+        TRY(transport_slot_init(&ring->slots[i], ring->transport, ring->previous,
+                                segment_max * sizeof(float)));
+    *self = ring;
+    return STATUS_OK;
+out:
+    ring_close(ring);
+    return status;
+}
+
+const struct backend backend_ring = {
+    .name = "ring",
+    .summary = "ring all-reduce over --transport; bandwidth-optimal",
+    .uses_transport = true,
+    .default_transport = TRANSPORT_MPI,
+    .open = ring_open,
+    .allreduce = ring_allreduce,
+    .close = ring_close,
+};

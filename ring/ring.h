@@ -1,0 +1,15 @@
+/*
+ * The ring all-reduce over common/net/transport. Read ring.c.
+ *
+ * Cost: a worker sends 2(N-1)/N of the vector (to the byte: all chunks but one, twice), in 2(N-1)K
+ * messages, to one neighbour. Nothing is allocated after open; the only copies are those of the
+ * transport.
+ */
+#ifndef PSRING_RING_RING_H
+#define PSRING_RING_RING_H
+
+#include "common/comm/comm.h"
+
+extern const struct backend backend_ring;
+
+#endif

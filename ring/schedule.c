@@ -1,0 +1,89 @@
+#include "ring/schedule.h"
+
+#include "common/base/check.h"
+
+enum { SEGMENT_BYTES_MIN = 16 << 10, SEGMENT_BYTES_MAX = 256 << 10, SEGMENTS_WANTED = 4 };
+
+static size_t divide_up(size_t a, size_t b)
+{
+    return (a + b - 1) / b;
+}
+
+size_t schedule_segment_bytes(int workers, size_t count)
+{
+    size_t chunk_bytes = divide_up(count, (size_t)workers) * sizeof(float);
+    size_t bytes = divide_up(chunk_bytes, SEGMENTS_WANTED);
+    if (bytes < SEGMENT_BYTES_MIN)
+        return SEGMENT_BYTES_MIN;
+    return bytes > SEGMENT_BYTES_MAX ? SEGMENT_BYTES_MAX : bytes;
+}
+
+void schedule_init(struct schedule *schedule, int workers, int rank, size_t count,
+                   size_t segment_bytes)
+{
+    CHECK(workers > 0 && rank >= 0 && rank < workers);
+    if (segment_bytes == 0)
+        segment_bytes = schedule_segment_bytes(workers, count);
+    size_t longest = chunk_of(count, (size_t)workers, 0).count;
+    size_t segment = segment_bytes / sizeof(float) > 0 ? segment_bytes / sizeof(float) : 1;
+    size_t segments = longest > 0 ? divide_up(longest, segment) : 1;
+    *schedule = (struct schedule){workers, rank, count, segments};
+}
+
+int schedule_next(const struct schedule *schedule)
+{
+    return (schedule->rank + 1) % schedule->workers;
+}
+
+int schedule_previous(const struct schedule *schedule)
+{
+    return (schedule->rank + schedule->workers - 1) % schedule->workers;
+}
+
+size_t schedule_items(const struct schedule *schedule)
+{
+    return 2 * (size_t)(schedule->workers - 1) * schedule->segments;
+}
+
+size_t schedule_segment_count_max(const struct schedule *schedule)
+{
+    size_t longest = chunk_of(schedule->count, (size_t)schedule->workers, 0).count;
+    return chunk_of(longest, schedule->segments, 0).count;
+}
+
+int schedule_chunk_sent(int workers, int rank, size_t step)
+{
+    size_t n = (size_t)workers;
+    return (int)(((size_t)rank + n - step % n) % n);
+}
+
+/* Segment `item % K` of the chunk that `rank` sends in step `item / K`. */
+static struct chunk item_of(const struct schedule *schedule, int rank, size_t item)
+{
+    CHECK(item < schedule_items(schedule));
+    int index = schedule_chunk_sent(schedule->workers, rank, item / schedule->segments);
+    struct chunk chunk = chunk_of(schedule->count, (size_t)schedule->workers, (size_t)index);
+    struct chunk segment = chunk_of(chunk.count, schedule->segments, item % schedule->segments);
+    segment.offset += chunk.offset;
+    return segment;
+}
+
+struct chunk schedule_send(const struct schedule *schedule, size_t item)
+{
+    return item_of(schedule, schedule->rank, item);
+}
+
+struct chunk schedule_receive(const struct schedule *schedule, size_t item)
+{
+    return item_of(schedule, schedule_previous(schedule), item);
+}
+
+bool schedule_reduces(const struct schedule *schedule, size_t item)
+{
+    return item / schedule->segments < (size_t)schedule->workers - 1;
+}
+
+bool schedule_completes(const struct schedule *schedule, size_t item)
+{
+    return item / schedule->segments == (size_t)schedule->workers - 2;
+}
