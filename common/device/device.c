@@ -9,9 +9,15 @@ static enum status open_missing_cuda(struct device **device, const struct device
 {
     (void)device;
     (void)options;
-    log_error("this build has no CUDA support: configure with the CUDA toolkit, or use "
-              "--device cpu");
+    log_error("%s", device_unavailable(DEVICE_CUDA));
     return STATUS_UNSUPPORTED;
+}
+
+const char *device_unavailable(enum device_kind kind)
+{
+    return kind == DEVICE_CUDA ? "this build has no CUDA support: configure with the CUDA toolkit, "
+                                 "or use --device cpu"
+                               : NULL;
 }
 
 enum status device_open(struct device **device, const struct device_options *options)

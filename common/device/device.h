@@ -38,6 +38,9 @@ struct device {
  */
 enum status device_open(struct device **device, const struct device_options *options);
 
+/* Why this build or this machine does not have the kind, and what to do; NULL where it does. */
+const char *device_unavailable(enum device_kind kind);
+
 /* Waits for what was started, frees and sets *device to NULL. NULL is fine. */
 void device_close(struct device **device);
 

@@ -1,0 +1,295 @@
+/* Everything of the device but convolution and pooling: opening, memory, dense, relu, dropout,
+ * loss, optimizers; each against the double-precision reference, all elements, sizes that divide by
+ * nothing. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "common/device/device.h"
+#include "common/device/team.h"
+#include "tests/reference.h"
+
+static struct device *open_cpu(int threads)
+{
+    struct device *device;
+    struct device_options options = {.kind = DEVICE_CPU, .threads = threads};
+    cr_assert_eq(device_open(&device, &options), STATUS_OK);
+    return device;
+}
+
+static float *new_floats(uint64_t stream, size_t count)
+{
+    float *values = calloc(count ? count : 1, sizeof *values);
+    cr_assert(values);
+    for (size_t i = 0; i < count; i++)
+        values[i] = (float)reference_value(stream, i);
+    return values;
+}
+
+static double *widened(const float *values, size_t count)
+{
+    double *wide = reference_new(count);
+    for (size_t i = 0; i < count; i++)
+        wide[i] = (double)values[i];
+    return wide;
+}
+
+static void compare(const char *what, size_t count, const double *expected, const float *found,
+                    double tolerance)
+{
+    double largest = 1e-30;
+    for (size_t i = 0; i < count; i++)
+        largest = fmax(largest, fabs(expected[i]));
+    for (size_t i = 0; i < count; i++)
+        cr_assert(fabs(expected[i] - (double)found[i]) <= tolerance * largest,
+                  "%s[%zu]: found %.9g, expected %.9g", what, i, (double)found[i], expected[i]);
+}
+
+/* ---- opening and memory ------------------------------------------------------------------------
+ */
+
+Test(device, memory)
+{
+    struct device *device = open_cpu(1);
+    size_t count = 1003;
+    void *memory, *empty;
+    float *host = new_floats(1, count), *back = new_floats(2, count);
+    cr_assert_eq(device_alloc(device, "a test", count * sizeof *host, &memory), STATUS_OK);
+    cr_assert_eq(device_alloc(device, "a test", 0, &empty), STATUS_OK);
+    cr_assert_not_null(empty);
+    cr_assert_eq((uintptr_t)memory % 64, 0);
+    device_upload(device, memory, host, count * sizeof *host);
+    cr_assert_eq(device_download(device, back, memory, count * sizeof *host), STATUS_OK);
+    cr_assert_arr_eq(back, host, count * sizeof *host);
+    device->ops->fill(device, memory, 2.5f, count - 1);
+    device->ops->copy(device, back, memory, count);
+    for (size_t i = 0; i < count; i++)
+        cr_assert(back[i] == (i + 1 < count ? 2.5f : host[i]));
+    cr_assert_eq(device_alloc(device, "far too much", SIZE_MAX - 10, &memory), STATUS_NO_MEMORY);
+    device_free(device, empty);
+    device_free(device, NULL);
+    free(host);
+    free(back);
+    device_close(&device);
+    cr_assert_null(device);
+    device_close(&device);
+}
+
+static void count_item(void *context, size_t item, int thread)
+{
+    cr_assert(thread >= 0 && thread < 3);
+    ((int *)context)[item]++;
+}
+
+Test(device, a_team_does_every_item_once)
+{
+    struct team *team;
+    int done[1000];
+    cr_assert_eq(team_new(&team, 3), STATUS_OK);
+    for (int round = 0; round < 200; round++) {
+        size_t count = (size_t)(round * 5);
+        memset(done, 0, sizeof done);
+        team_run(team, count, count_item, done);
+        for (size_t i = 0; i < 1000; i++)
+            cr_assert_eq(done[i], i < count);
+    }
+    team_free(&team);
+}
+
+Test(device, cuda_is_refused_where_it_is_not_built)
+{
+    struct device *device;
+    struct device_options options = {.kind = DEVICE_CUDA};
+    cr_assert_eq(device_open(&device, &options), STATUS_UNSUPPORTED);
+    cr_assert_null(device);
+}
+
+/* ---- dense -------------------------------------------------------------------------------------
+ */
+
+static double dense_objective(const struct dense *d, size_t batch, const double *x, const double *w,
+                              const double *bias, const double *r, double *y)
+{
+    double sum = 0;
+    reference_dense(d, batch, x, w, bias, y);
+    for (size_t i = 0; i < batch * d->outputs; i++)
+        sum += r[i] * y[i];
+    return sum;
+}
+
+static void check_dense(const struct dense *d, size_t batch, int threads)
+{
+    const double h = 1e-6;
+    struct device *device = open_cpu(threads);
+    size_t xs = batch * d->inputs, ws = d->inputs * d->outputs, ys = batch * d->outputs;
+    float *x = new_floats(1, xs), *w = new_floats(2, ws), *bias = new_floats(3, d->outputs);
+    float *dy = new_floats(4, ys), *y = new_floats(5, ys);
+    float *dx = new_floats(6, xs), *dw = new_floats(7, ws), *dbias = new_floats(8, d->outputs);
+    double *r = widened(dy, ys), *y64 = reference_new(ys), *expected = reference_new(xs + ws);
+    double *wide[] = {widened(x, xs), widened(w, ws), widened(bias, d->outputs)};
+    size_t counts[] = {xs, ws, d->outputs};
+    const float *found[] = {dx, dw, dbias};
+    struct backward backward = {
+        .x = x, .w = w, .y = y, .dy = dy, .dx = dx, .dw = dw, .dbias = dbias};
+    cr_assert_eq(device->ops->dense_prepare(device, d, batch), STATUS_OK);
+    device->ops->dense_forward(device, d, batch, x, w, bias, y);
+    device->ops->dense_backward(device, d, batch, &backward);
+
+    reference_dense(d, batch, wide[0], wide[1], wide[2], y64);
+    compare("y", ys, y64, y, 1e-5);
+    for (int part = 0; part < 3; part++) {
+        for (size_t i = 0; i < counts[part]; i++) {
+            double saved = wide[part][i];
+            wide[part][i] = saved + h;
+            double above = dense_objective(d, batch, wide[0], wide[1], wide[2], r, y64);
+            wide[part][i] = saved - h;
+            double below = dense_objective(d, batch, wide[0], wide[1], wide[2], r, y64);
+            wide[part][i] = saved;
+            expected[i] = (above - below) / (2 * h);
+            cr_assert(fabs(expected[i] - (double)found[part][i]) <= 1e-5,
+                      "%zu x %zu, part %d[%zu]: found %g, expected %g", d->inputs, d->outputs, part,
+                      i, (double)found[part][i], expected[i]);
+        }
+    }
+    void *all[] = {x, w, bias, dy, y, dx, dw, dbias, r, y64, expected, wide[0], wide[1], wide[2]};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        free(all[i]);
+    device_close(&device);
+}
+
+Test(dense, forward_and_gradient)
+{
+    static const struct dense shapes[] = {{1, 1, false},  {7, 5, true},     {33, 10, false},
+                                          {64, 17, true}, {1601, 3, false}, {784, 3, true}};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        check_dense(&shapes[i], i % 2 ? 3 : 1, i % 2 ? 2 : 1);
+}
+
+/* ---- relu and dropout --------------------------------------------------------------------------
+ */
+
+enum { ODD = 3 * 16384 + 77 }; /* several blocks and a part of one */
+
+Test(relu, forward_and_gradient)
+{
+    struct device *device = open_cpu(3);
+    float *x = new_floats(1, ODD), *y = new_floats(2, ODD), *dy = new_floats(3, ODD);
+    x[5] = 0.0f;
+    x[6] = NAN;
+    device->ops->relu_forward(device, ODD, x, y);
+    for (size_t i = 0; i < ODD; i++)
+        cr_assert(i == 6 ? isnan(y[i]) : y[i] == fmaxf(x[i], 0.0f), "element %zu", i);
+    device->ops->relu_backward(device, ODD, y, dy, x); /* x now holds dx */
+    for (size_t i = 0; i < ODD; i++)
+        cr_assert(x[i] == (y[i] > 0.0f ? dy[i] : 0.0f), "element %zu", i);
+    device->ops->relu_backward(device, ODD, y, dy, dy);
+    cr_assert_arr_eq(x, dy, ODD * sizeof *x);
+    free(x);
+    free(y);
+    free(dy);
+    device_close(&device);
+}
+
+static struct dropout dropout_of(float rate, uint64_t seed, uint32_t rank, uint64_t step,
+                                 uint16_t layer)
+{
+    return (struct dropout){rate, rng_key(seed, RNG_DROPOUT, rank), step, layer};
+}
+
+Test(dropout, every_element_is_what_the_counter_says)
+{
+    for (int threads = 1; threads <= 3; threads++) {
+        struct device *device = open_cpu(threads);
+        struct dropout d = dropout_of(0.3f, 11, 5, UINT64_C(123456789012), 60000);
+        float *x = new_floats(1, ODD), *y = new_floats(2, ODD);
+        device->ops->dropout(device, &d, ODD, x, y);
+        for (size_t i = 0; i < ODD; i++) {
+            double expected = (double)x[i] * reference_dropout_factor(&d, i);
+            cr_assert(fabs((double)y[i] - expected) <= 1e-7 * fabs(expected), "element %zu", i);
+        }
+        device->ops->dropout(device, &d, ODD, x, x); /* in place */
+        cr_assert_arr_eq(x, y, ODD * sizeof *x);
+        free(x);
+        free(y);
+        device_close(&device);
+    }
+}
+
+/* Kept elements of each stream, and how often two streams agree, within five standard deviations.
+ */
+Test(dropout, rate_and_independence)
+{
+    enum { COUNT = 1 << 20 };
+    struct device *device = open_cpu(2);
+    float *ones = malloc(COUNT * sizeof *ones), *base = malloc(COUNT * sizeof *base);
+    float *other = malloc(COUNT * sizeof *other);
+    cr_assert(ones && base && other);
+    device->ops->fill(device, ones, 1.0f, COUNT);
+    const float rate = 0.25f;
+    const struct dropout streams[] = {dropout_of(rate, 1, 0, 0, 0), dropout_of(rate, 2, 0, 0, 0),
+                                      dropout_of(rate, 1, 1, 0, 0), dropout_of(rate, 1, 0, 1, 0),
+                                      dropout_of(rate, 1, 0, 0, 1)};
+    device->ops->dropout(device, &streams[0], COUNT, ones, base);
+    for (size_t s = 0; s < sizeof streams / sizeof *streams; s++) {
+        double kept = 0, both = 0, p = 1.0 - (double)rate;
+        device->ops->dropout(device, &streams[s], COUNT, ones, other);
+        for (size_t i = 0; i < COUNT; i++) {
+            cr_assert(other[i] == 0.0f || other[i] == 1.0f / (1.0f - rate));
+            kept += other[i] != 0.0f;
+            both += other[i] != 0.0f && base[i] != 0.0f;
+        }
+        cr_assert(fabs(kept - COUNT * p) < 5 * sqrt(COUNT * p * (1 - p)), "stream %zu: %g", s,
+                  kept);
+        if (s > 0)
+            cr_assert(fabs(both - COUNT * p * p) < 5 * sqrt(COUNT * p * p * (1 - p * p)),
+                      "stream %zu agrees with the first on %g", s, both);
+    }
+    free(ones);
+    free(base);
+    free(other);
+    device_close(&device);
+}
+
+/* ---- loss ---------------------------------------------------------------------------------------
+ */
+
+Test(loss, value_and_gradient)
+{
+    enum { BATCH = 13, CLASSES = 10 };
+    const double h = 1e-5;
+    struct device *device = open_cpu(1);
+    float *logits = new_floats(1, BATCH * CLASSES), dlogits[BATCH * CLASSES];
+    uint8_t labels[BATCH];
+    int64_t correct = 0;
+    for (size_t n = 0; n < BATCH; n++) {
+        size_t best = 0;
+        for (size_t j = 0; j < CLASSES; j++) {
+            logits[n * CLASSES + j] *= n == 3 ? 500.0f : 4.0f; /* exp() alone would overflow */
+            if (logits[n * CLASSES + j] > logits[n * CLASSES + best])
+                best = j;
+        }
+        labels[n] = (uint8_t)(n % 3 == 0 ? best : (n * 7) % CLASSES);
+        correct += labels[n] == best;
+    }
+    double *wide = widened(logits, BATCH * CLASSES);
+    struct loss_sum sum = {.loss = 99, .correct = 99};
+    device->ops->softmax_cross_entropy(device, BATCH, CLASSES, logits, labels, dlogits, &sum);
+    cr_assert_eq(sum.correct, correct);
+    cr_assert(fabs(sum.loss - reference_loss(BATCH, CLASSES, wide, labels)) < 1e-9);
+    for (size_t i = 0; i < BATCH * CLASSES; i++) {
+        double saved = wide[i];
+        wide[i] = saved + h;
+        double above = reference_loss(BATCH, CLASSES, wide, labels);
+        wide[i] = saved - h;
+        double below = reference_loss(BATCH, CLASSES, wide, labels);
+        wide[i] = saved;
+        double expected = (above - below) / (2 * h) / BATCH;
+        cr_assert(fabs(expected - (double)dlogits[i]) < 1e-7, "element %zu: found %g, expected %g",
+                  i, (double)dlogits[i], expected);
+    }
+    struct loss_sum again;
+    device->ops->softmax_cross_entropy(device, BATCH, CLASSES, logits, labels, NULL, &again);
+    cr_assert(again.loss == sum.loss && again.correct == sum.correct);
+    free(logits);
+    free(wide);
+    device_close(&device);
+}
