@@ -112,7 +112,7 @@ static const struct row rows[] = {
       .help = "Continues from --checkpoint, to the same bits as without the break."}},
     {CONFIG_TRAIN,
      {"metrics", 0, OPTION_STRING, FIELD(metrics), .metavar = "FILE",
-      .help = "Writes a CSV row per epoch (or per --log-steps)."}},
+      .help = "Appends a CSV row per epoch (and per --log-steps)."}},
     {CONFIG_TRAIN,
      {"log-steps", 0, OPTION_INT, FIELD(log_steps), "0", 0, 1e9,
       .help = "Reports every N steps too; 0: per epoch."}},
@@ -131,11 +131,11 @@ static const struct row rows[] = {
     {CONFIG_BENCH,
      {"warmup", 'w', OPTION_INT, FIELD(warmup), "5", 0, 1e9,
       .help = "Iterations before them that are not timed."}},
-    {CONFIG_BENCH,
+    {CONFIG_BENCH | CONFIG_INFO,
      {"json", 0, OPTION_STRING, FIELD(json), .metavar = "FILE",
-      .help = "Writes rows and configuration as JSON."}},
+      .help = "Writes the results, with configuration and machine, as JSON; -: to stdout (info)."}},
     {CONFIG_BENCH,
-     {"csv", 0, OPTION_STRING, FIELD(csv), .metavar = "FILE", .help = "Writes rows as CSV."}},
+     {"csv", 0, OPTION_STRING, FIELD(csv), .metavar = "FILE", .help = "Appends rows as CSV."}},
 
     {ALL, {"verbose", 'v', OPTION_FLAG, FIELD(verbose), .help = "Says more on stderr."}},
 };

@@ -130,7 +130,7 @@ double cost_time_s(const struct cost_shape *shape, const struct cost_link *link)
     case COST_LIBRARY:
         break;
     }
-    return NAN;
+    return (double)NAN;
 }
 
 double cost_bound_s(int workers, size_t count, double bytes_per_s)
@@ -145,6 +145,6 @@ double cost_ps_over_ring(const struct cost_shape *ps, const struct cost_link *li
     ring.algorithm = COST_RING;
     ring.topology.servers = 0;
     if (ps->topology.workers == 1)
-        return NAN;
+        return (double)NAN;
     return cost_time_s(ps, link) / cost_time_s(&ring, link);
 }

@@ -1,0 +1,191 @@
+#include "experiments/bench.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "experiments/backends.h"
+#include "experiments/bench_measure.h"
+#include "experiments/bench_row.h"
+#include "experiments/bench_table.h"
+#include "experiments/info.h"
+#include "experiments/result.h"
+#include "ps/shard.h"
+
+uint64_t bench_whole_bytes(uint64_t bytes)
+{
+    return (bytes + sizeof(float) - 1) / sizeof(float) * sizeof(float);
+}
+
+uint64_t bench_next_bytes(uint64_t bytes, double factor)
+{
+    uint64_t next = bench_whole_bytes((uint64_t)ceil((double)bytes * factor));
+    return next > bytes ? next : bytes + sizeof(float);
+}
+
+/* Where rank 0 puts rows; on the others nothing is open. */
+struct outputs {
+    struct csv *csv;
+    const char *json_path;
+    cJSON *document; /* the whole JSON file; rewritten after every row */
+    cJSON *rows;     /* borrowed from `document` */
+};
+
+static enum status outputs_open(struct outputs *outputs, const struct config *config)
+{
+    enum status status = STATUS_OK;
+    if (config->json && strcmp(config->json, "-") == 0) {
+        log_error("--json -: standard output is the table's; name a file");
+        return STATUS_USAGE;
+    }
+    if (config->csv)
+        TRY(bench_csv_open(&outputs->csv, config->csv));
+    if (config->json) {
+        outputs->json_path = config->json;
+        outputs->document = info_json(config);
+        bool whole = cJSON_AddItemToObject(outputs->document, "config", result_config_json(config));
+        outputs->rows = cJSON_AddArrayToObject(outputs->document, "rows");
+        whole = whole && outputs->rows;
+        TRY(result_write_json(config->json, whole ? outputs->document : NULL));
+    }
+out:
+    return status;
+}
+
+static enum status outputs_add(struct outputs *outputs, const struct bench_row *row, bool first)
+{
+    enum status status = STATUS_OK;
+    if (first)
+        bench_table_head(stdout, row);
+    bench_table_line(stdout, row);
+    fflush(stdout);
+    if (outputs->csv)
+        TRY(bench_csv_write(outputs->csv, row));
+    if (outputs->document) {
+        bool whole = cJSON_AddItemToArray(outputs->rows, bench_row_json(row));
+        TRY(result_write_json(outputs->json_path, whole ? outputs->document : NULL));
+    }
+out:
+    return status;
+}
+
+static enum status outputs_close(struct outputs *outputs)
+{
+    cJSON_Delete(outputs->document);
+    outputs->document = NULL;
+    return outputs->csv ? csv_close(&outputs->csv) : STATUS_OK;
+}
+
+/* The model's time on this link from bytes alone: latency and reduction cost nothing. */
+static double theory_time_us(const struct cost_shape *shape, const struct bench_plan *plan,
+                             double link_bytes_per_s)
+{
+    struct cost_link link = {.bytes_per_s = link_bytes_per_s, .pipeline_chunks = 1};
+    if (link_bytes_per_s <= 0)
+        return (double)NAN;
+    if (shape->algorithm == COST_PS) {
+        const struct topology *topology = &shape->topology;
+        struct shard_plan shards = shard_plan(topology->workers, topology->servers, shape->count,
+                                              plan->options.segment_bytes, plan->options.window);
+        struct chunk longest = chunk_of(shape->count, (size_t)topology->servers, 0);
+        size_t chunks = shard_chunks(&shards, longest.count);
+        link.pipeline_chunks = chunks > 1 ? (int)chunks : 1;
+    }
+    return cost_time_s(shape, &link) * 1e6;
+}
+
+/* What the measurement of `plan` says, beside theory. Sorts the measurement's times. */
+static enum status make_row(struct bench_row *row, const struct config *config,
+                            const struct bench_plan *plan, struct bench_measurement *measured)
+{
+    enum status status;
+    const struct cost_shape shape = {cost_algorithm_of(plan->backend->name), measured->topology,
+                                     plan->count};
+    *row = (struct bench_row){
+        .backend = plan->backend->name,
+        .transport = config_transport_name(config, plan->backend),
+        .device = config_device_name(config),
+        .network = config->network,
+        .placement = config_placement_name(config),
+        .workers = measured->topology.workers,
+        .servers = measured->topology.servers,
+        .bytes = plan->count * sizeof(float),
+        .iters = (uint64_t)plan->iters,
+        .warmup = (uint64_t)plan->warmup,
+        .link_bytes_per_s = config->link_rate / 8,
+        .bytes_known = cost_bytes_known(&shape),
+        .worker = measured->worker_most,
+        .server = measured->server_most,
+        .theory_worker = cost_role_traffic(&shape, NODE_WORKER),
+        .theory_server = cost_role_traffic(&shape, NODE_SERVER),
+        .wire_known = measured->wire_known,
+        .wire_sent_bytes_max = measured->wire_sent_bytes_max,
+        .wrong = measured->wrong,
+        .theory_time_us = theory_time_us(&shape, plan, config->link_rate / 8),
+    };
+    size_t times = (size_t)plan->iters;
+    stats_summarise(measured->times_us, times, &row->time_us);
+    TRY(stats_median_interval(measured->times_us, times, 1, &row->time_us_median_low,
+                              &row->time_us_median_high));
+out:
+    return status;
+}
+
+static enum status run_size(const struct config *config, struct world *world,
+                            const struct bench_plan *plan, struct outputs *outputs,
+                            struct bench_verdict *verdict)
+{
+    enum status status;
+    struct bench_measurement measured;
+    struct bench_row row;
+    TRY(bench_measure(&measured, world, plan));
+    verdict->wrong += measured.wrong;
+    if (world->rank == 0) {
+        TRY(make_row(&row, config, plan, &measured));
+        verdict->rows++;
+        verdict->rows_known += row.bytes_known;
+        verdict->rows_differ += !bench_row_bytes_agree(&row);
+        TRY(outputs_add(outputs, &row, verdict->rows == 1));
+    }
+    bench_measurement_free(&measured);
+out:
+    return status;
+}
+
+enum status bench_run(struct config *config, struct world *world)
+{
+    enum status status = STATUS_OK;
+    struct outputs outputs = {0};
+    struct bench_verdict verdict = {0};
+    struct bench_plan plan = {
+        .backend = backend_get(config->backend),
+        .iters = config->iters,
+        .warmup = config->warmup,
+    };
+    config_comm_options(config, plan.backend, &plan.options);
+    if (world->rank == 0)
+        TRY(outputs_open(&outputs, config));
+    uint64_t last = bench_whole_bytes(config->max_bytes);
+    for (uint64_t bytes = bench_whole_bytes(config->min_bytes); bytes <= last;
+         bytes = bench_next_bytes(bytes, config->factor)) {
+        plan.count = bytes / sizeof(float);
+        TRY(run_size(config, world, &plan, &outputs, &verdict));
+    }
+    if (world->rank == 0) {
+        bench_table_foot(stdout, &verdict);
+        fflush(stdout);
+        if (verdict.wrong > 0)
+            log_error("bench: %llu elements differ from the exact sum; the results of this backend "
+                      "are not to be trusted",
+                      (unsigned long long)verdict.wrong);
+        TRY(outputs_close(&outputs));
+    }
+    /* A failing rank ends all others: not before rank 0 has written everything. */
+    if (verdict.wrong > 0) {
+        TRY(world_barrier(world, NULL));
+        status = STATUS_PROTOCOL;
+    }
+out:
+    outputs_close(&outputs);
+    return status;
+}

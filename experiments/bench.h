@@ -1,0 +1,28 @@
+/*
+ * psring bench: times one all-reduce by size, checks every element of every result against the
+ * exact sum, and holds times and bytes against theory.
+ */
+#ifndef PSRING_EXPERIMENTS_BENCH_H
+#define PSRING_EXPERIMENTS_BENCH_H
+
+#include <stdint.h>
+
+#include "common/base/status.h"
+#include "common/net/world.h"
+#include "experiments/config.h"
+
+/*
+ * Collective over the world. Rank 0 prints the table to stdout and writes --csv (appended) and
+ * --json row by row, so that what is finished stays if the run is interrupted. STATUS_PROTOCOL if
+ * any element was wrong, after the whole sweep. Errors: logged; the caller then ends all ranks.
+ */
+enum status bench_run(struct config *config, struct world *world);
+
+/*
+ * The sizes of a sweep are whole float32 elements: -b and -e are rounded up to a multiple of 4, and
+ * so is every size between, which is `factor` times the one before and at least one element more.
+ */
+uint64_t bench_whole_bytes(uint64_t bytes);
+uint64_t bench_next_bytes(uint64_t bytes, double factor);
+
+#endif

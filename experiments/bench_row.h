@@ -1,0 +1,61 @@
+/*
+ * A row of the benchmark's results: what was measured at one size beside what theory says, and how
+ * it is written as CSV, as JSON and as a line of the table. One list of fields serves CSV and JSON.
+ * A field that is not known is empty in CSV, null in JSON and "-" in the table, never zero.
+ */
+#ifndef PSRING_EXPERIMENTS_BENCH_ROW_H
+#define PSRING_EXPERIMENTS_BENCH_ROW_H
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/csv.h"
+#include "common/base/stats.h"
+#include "common/base/status.h"
+#include "experiments/cost.h"
+
+struct bench_row {
+    const char *backend, *transport, *device, *network, *placement;
+    int workers, servers;
+    uint64_t bytes;         /* of the message */
+    uint64_t iters, warmup; /* timed, and before them */
+    struct stats_summary time_us;
+    double time_us_median_low, time_us_median_high; /* 95% interval of the median */
+    double link_bytes_per_s;                        /* one direction; 0: not known */
+
+    /* Payload per operation, the maximum over ranks; not known for libraries' own algorithms. */
+    bool bytes_known;
+    struct cost_traffic worker, server;
+    struct cost_traffic theory_worker, theory_server;
+
+    bool wire_known;              /* not on loopback */
+    uint64_t wire_sent_bytes_max; /* per operation and host, by the kernel's count */
+    uint64_t wrong;               /* elements that differ from the exact sum */
+    double theory_time_us;        /* cost_time_s without latency and reduction; NAN: not known */
+};
+
+/* Message bytes over the median time. */
+double bench_row_algbw(const struct bench_row *row);
+
+/*
+ * algbw x 2(W-1)/W: the rate at which a bandwidth-optimal algorithm would have used every link, to
+ * be held against the link's own. Zero for one worker. Source: nccl-tests, doc/PERFORMANCE.md.
+ */
+double bench_row_busbw(const struct bench_row *row);
+
+/* The lower bound of the time over the median time, which is busbw over the link's rate. NAN if the
+ * link's rate is not known, or nothing has to move. */
+double bench_row_efficiency(const struct bench_row *row);
+
+/* Whether what was counted is what theory says, to the byte; true where bytes are not known. */
+bool bench_row_bytes_agree(const struct bench_row *row);
+
+/* CSV_APPEND: rows go to the end of what `path` holds. Errors: logged. */
+enum status bench_csv_open(struct csv **csv, const char *path);
+enum status bench_csv_write(struct csv *csv, const struct bench_row *row);
+
+/* An object with the CSV's columns as members; the caller deletes it. NULL: out of memory. */
+cJSON *bench_row_json(const struct bench_row *row);
+
+#endif
