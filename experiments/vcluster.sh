@@ -133,6 +133,12 @@ rate_to_bits()
     }'
 }
 
+# vcluster.sh rate RATE: prints it as bits a second; for scripts.
+print_rate()
+{
+    rate_to_bits "${1:-}" | grep . || bad_usage "'${1:-}': expected a number with kbit, mbit or gbit, such as 200mbit"
+}
+
 list_namespaces()
 {
     ip netns list 2>/dev/null | awk '{ print $1 }' | grep -xE "psring-$1-([0-9]+|switch)" || true
@@ -588,6 +594,7 @@ command=${1:-}
 shift || true
 case $command in
 up | down | run | status) $command "$@" ;;
+rate) print_rate "$@" ;;
 exec) exec_on_host "$@" ;;
 -h | --help | help) usage ;;
 '') bad_usage "expected up, run, exec, status or down" ;;
