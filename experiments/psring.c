@@ -17,7 +17,8 @@ struct command {
     const char *name;
     const char *summary;
     enum config_command options;
-    enum status (*run)(struct config *config, struct world *world); /* logs its errors */
+    /* Logs its errors. STATUS_USAGE is met by all ranks alike. */
+    enum status (*run)(struct config *config, struct world *world);
 };
 
 static const struct command commands[] = {
@@ -43,7 +44,7 @@ static int exit_code(enum status status)
     return status == STATUS_OK ? 0 : status == STATUS_USAGE ? 2 : 1;
 }
 
-/* A rank that fails ends the others: they would wait for it. */
+/* A rank that fails ends the others, which would wait for it. Bad usage is met by all alike. */
 static int run_on_world(const struct command *command, struct config *config, int argc, char **argv)
 {
     struct world *world = NULL;
@@ -53,10 +54,10 @@ static int run_on_world(const struct command *command, struct config *config, in
     status = config_settle(config, world);
     if (status == STATUS_OK)
         status = command->run(config, world);
-    if (status != STATUS_OK)
+    if (status != STATUS_OK && status != STATUS_USAGE)
         world_abort(world, exit_code(status));
     world_close(&world);
-    return 0;
+    return exit_code(status);
 }
 
 static int run_command(const struct command *command, int argc, char **argv)

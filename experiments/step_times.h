@@ -1,0 +1,37 @@
+/* Where the time of training steps goes, and its medians over steps, for the slowest rank. */
+#ifndef PSRING_EXPERIMENTS_STEP_TIMES_H
+#define PSRING_EXPERIMENTS_STEP_TIMES_H
+
+#include <stddef.h>
+
+#include "common/base/status.h"
+#include "common/net/world.h"
+
+enum step_time {
+    STEP_TIME_ALL,     /* waiting for data included */
+    STEP_TIME_COMPUTE, /* forward, backward, update */
+    STEP_TIME_COMM,    /* from the first bucket's start to the last one's arrival */
+    STEP_TIME_EXPOSED, /* the part of it in which nothing was computed */
+    STEP_TIME_KINDS,
+};
+
+struct step_times {
+    double *ms[STEP_TIME_KINDS]; /* (capacity) each */
+    size_t count, capacity;
+};
+
+/* Room for `capacity` steps between two calls of step_times_medians. STATUS_NO_MEMORY (logged). */
+enum status step_times_init(struct step_times *times, size_t capacity);
+void step_times_fini(struct step_times *times);
+
+/* Notes one step. */
+void step_times_add(struct step_times *times, const double ms[STEP_TIME_KINDS]);
+
+/*
+ * Collective over the group, which all noted equally many steps. Of every step the slowest rank's
+ * time; then the median over the steps (0 if there were none). Forgets the steps.
+ */
+enum status step_times_medians(struct step_times *times, struct world *world,
+                               struct world_group *group, double median_ms[STEP_TIME_KINDS]);
+
+#endif

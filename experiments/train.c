@@ -1,0 +1,111 @@
+#include "experiments/train.h"
+
+#include <math.h>
+
+#include "common/base/clock.h"
+#include "experiments/trainer.h"
+
+static double ms_between(int64_t from_ns, int64_t to_ns)
+{
+    return (double)(to_ns - from_ns) / (double)NS_PER_MS;
+}
+
+/* One step on this rank's share of the data, with the times of its parts. */
+static enum status step(struct trainer *t)
+{
+    enum status status = STATUS_OK;
+    struct batch batch;
+    struct net_loss loss = {0};
+    int64_t start_ns = clock_now_ns();
+    if (t->interval.started_ns == 0)
+        t->interval.started_ns = start_ns;
+
+    bool has_data = t->train_loader && loader_next(t->train_loader, &batch);
+    int64_t data_ns = clock_now_ns();
+    t->exchange = (struct exchange){0};
+    TRY(t->step_once(t, has_data ? &batch : NULL, &loss));
+    int64_t end_ns = clock_now_ns();
+
+    double exposed_ms = ms_between(0, t->exchange.blocked_ns);
+    step_times_add(&t->times, (double[STEP_TIME_KINDS]){
+                                  [STEP_TIME_ALL] = ms_between(start_ns, end_ns),
+                                  [STEP_TIME_COMPUTE] = ms_between(data_ns, end_ns) - exposed_ms,
+                                  [STEP_TIME_COMM] = ms_between(t->exchange.first_start_ns,
+                                                                t->exchange.last_arrival_ns),
+                                  [STEP_TIME_EXPOSED] = exposed_ms,
+                              });
+    t->interval.ended_ns = end_ns;
+    t->interval.steps++;
+    t->interval.images += has_data ? batch.count : (uint64_t)t->config->batch;
+    t->interval.loss_sum += loss.loss_sum;
+    t->step++;
+
+    /* Averaging spreads a NaN to all ranks within a step: it is enough that one looks. */
+    if (trainer_rank(t) == 0 && !isfinite(loss.loss_sum)) {
+        progress_clear(&t->progress);
+        log_error("training diverged: the loss of step %llu is %g; start again with a smaller --lr "
+                  "(it is %g)",
+                  (unsigned long long)t->step, loss.loss_sum, (double)t->lr);
+        return STATUS_DIVERGED;
+    }
+    progress_update(&t->progress, end_ns, (t->step - 1) / t->steps_per_epoch,
+                    (t->step - 1) % t->steps_per_epoch,
+                    t->interval.loss_sum / (double)t->interval.images);
+out:
+    return status;
+}
+
+/* From t->step to the end of its epoch, or of the run. */
+static enum status epoch(struct trainer *t, struct test_result *test)
+{
+    enum status status = STATUS_OK;
+    uint64_t index = t->step / t->steps_per_epoch;
+    uint64_t end = (index + 1) * t->steps_per_epoch;
+    uint64_t log_steps = (uint64_t)t->config->log_steps;
+    if (end > t->total_steps)
+        end = t->total_steps;
+    if (t->train_loader)
+        loader_start_epoch_at(t->train_loader, index, (size_t)(t->step % t->steps_per_epoch));
+
+    while (t->step < end) {
+        TRY(step(t));
+        if (log_steps > 0 && t->step % log_steps == 0 && t->step < end)
+            TRY(train_report(t, NULL));
+    }
+    TRY(train_test(t, test));
+    TRY(train_report(t, test));
+    TRY(train_save(t));
+out:
+    return status;
+}
+
+static enum status work(struct trainer *t)
+{
+    enum status status = STATUS_OK;
+    struct test_result test;
+    TRY(train_share_parameters(t));
+    TRY(train_resume(t));
+    train_report_start(t);
+    if (t->step >= t->total_steps) {
+        TRY(train_test(t, &test));
+        TRY(train_report(t, &test));
+    }
+    while (t->step < t->total_steps)
+        TRY(epoch(t, &test));
+    TRY(comm_finish(t->comm));
+    train_report_end(t, &test);
+out:
+    return status;
+}
+
+enum status train_run(struct config *config, struct world *world)
+{
+    enum status status = STATUS_OK;
+    struct trainer trainer;
+    TRY(trainer_open(&trainer, config, world));
+    status = trainer.is_server ? comm_serve(trainer.comm) : work(&trainer);
+out:
+    progress_clear(&trainer.progress);
+    trainer_close(&trainer);
+    return status;
+}

@@ -1,0 +1,92 @@
+/* One training step of one process: computed (real), or waited for (paced). */
+#include "experiments/trainer.h"
+
+#include "common/base/check.h"
+#include "common/base/clock.h"
+
+/* -------- averaging ----------------------------------------------------------------------------
+ */
+
+/* The backward pass has finished gradients [first, first + count): it goes from the last layer to
+ * the first, so a bucket is complete with the layer that it begins with. */
+static void start_complete_bucket(void *context, size_t first, size_t count)
+{
+    struct trainer *t = context;
+    struct exchange *exchange = &t->exchange;
+    if (exchange->status != STATUS_OK || count == 0 || exchange->started == t->bucket_count ||
+        first != t->buckets[exchange->started].first)
+        return;
+    int64_t now_ns = clock_now_ns();
+    if (exchange->started == 0)
+        exchange->first_start_ns = now_ns;
+    exchange->status = comm_start(t->comm, exchange->started, net_gradients(t->net) + first);
+    exchange->started++;
+    exchange->blocked_ns += clock_now_ns() - now_ns;
+}
+
+static enum status wait_for_buckets(struct trainer *t)
+{
+    enum status status = STATUS_OK;
+    struct exchange *exchange = &t->exchange;
+    int64_t start_ns = clock_now_ns();
+    TRY(exchange->status);
+    CHECK(exchange->started == t->bucket_count);
+    for (size_t b = 0; b < t->bucket_count; b++)
+        TRY(comm_wait(t->comm, b));
+    exchange->last_arrival_ns = clock_now_ns();
+    exchange->blocked_ns += exchange->last_arrival_ns - start_ns;
+out:
+    return status;
+}
+
+/* -------- real ---------------------------------------------------------------------------------
+ */
+
+enum status train_step_real(struct trainer *t, const struct batch *batch, struct net_loss *loss)
+{
+    enum status status = STATUS_OK;
+    struct net_step step = {.training = true,
+                            .seed = (uint64_t)t->config->seed,
+                            .step = t->step,
+                            .rank = (uint32_t)trainer_rank(t)};
+    device_upload(t->device, t->images, batch->images,
+                  batch->count * DATASET_PIXELS * sizeof *t->images);
+    device_upload(t->device, t->labels, batch->labels, batch->count);
+
+    TRY(net_forward(t->net, t->images, t->labels, batch->count, &step, loss));
+    TRY(net_backward(t->net, start_complete_bucket, t));
+    TRY(wait_for_buckets(t));
+    optimizer_step(t->optimizer, net_parameters(t->net), net_gradients(t->net), t->lr);
+    TRY(device_sync(t->device));
+out:
+    return status;
+}
+
+/* -------- paced --------------------------------------------------------------------------------
+ */
+
+/*
+ * Waits as long as computing would take, layer by layer in proportion to their operations, so that
+ * buckets are complete when they would be. The gradients are those set once by trainer_open; from
+ * the first average on they are the same on all ranks and stay what they are.
+ */
+enum status train_step_paced(struct trainer *t, const struct batch *batch, struct net_loss *loss)
+{
+    size_t layer_count;
+    const struct net_layer *layers = net_layers(t->net, &layer_count);
+    double forward = 0, backward = 0;
+    for (size_t l = 0; l < layer_count; l++) {
+        forward += layers[l].forward_flops;
+        backward += layers[l].backward_flops;
+    }
+    double ns_per_flop = t->config->paced_ms * (double)NS_PER_MS / (forward + backward);
+    double deadline_ns = (double)clock_now_ns() + forward * ns_per_flop;
+    for (size_t l = layer_count; l-- > 0;) {
+        deadline_ns += layers[l].backward_flops * ns_per_flop;
+        clock_sleep_until_ns((int64_t)deadline_ns);
+        start_complete_bucket(t, layers[l].first, layers[l].count);
+    }
+    (void)batch;
+    (void)loss;
+    return wait_for_buckets(t);
+}

@@ -1,0 +1,124 @@
+/*
+ * The parts of one training run, for the files that make up `psring train`: train.c (the loop, read
+ * it first), train_step.c (one step), train_virtual.c (one process that plays all workers),
+ * trainer.c (set-up), train_state.c (test, weights' sum, checkpoints), train_report.c (rows,
+ * lines).
+ */
+#ifndef PSRING_EXPERIMENTS_TRAINER_H
+#define PSRING_EXPERIMENTS_TRAINER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/csv.h"
+#include "common/base/sha256.h"
+#include "common/base/status.h"
+#include "common/comm/comm.h"
+#include "common/data/dataset.h"
+#include "common/data/loader.h"
+#include "common/device/device.h"
+#include "common/net/topology.h"
+#include "common/net/world.h"
+#include "common/obs/progress.h"
+#include "experiments/bucket_layout.h"
+#include "experiments/config.h"
+#include "experiments/step_times.h"
+#include "models/net.h"
+#include "models/optim.h"
+
+struct trainer;
+
+/* Forward, backward, average, update; `batch` is NULL where --compute is paced. `loss` is this
+ * process's. Sets the times of the communication in t->exchange. */
+typedef enum status train_step_function(struct trainer *t, const struct batch *batch,
+                                        struct net_loss *loss);
+
+/* The communication of the running step. */
+struct exchange {
+    size_t started;         /* buckets handed to the comm so far */
+    enum status status;     /* of starting them: the backward pass cannot return it */
+    int64_t first_start_ns; /* of the first comm_start */
+    int64_t last_arrival_ns;
+    int64_t blocked_ns; /* spent inside comm_start and comm_wait: what compute did not hide */
+};
+
+/* What has been done since the last row. */
+struct interval {
+    int64_t started_ns; /* of the first step; 0: no step yet */
+    int64_t ended_ns;   /* of the last step */
+    uint64_t steps;
+    uint64_t images; /* of this process */
+    double loss_sum; /* of this process */
+};
+
+struct test_result {
+    double loss, accuracy;
+};
+
+struct trainer {
+    const struct config *config;
+    struct world *world;
+    const struct backend *backend;
+    struct topology topology;
+    size_t workers; /* whose gradients are averaged: processes, or virtual ones */
+    bool is_server; /* a dedicated one: only serves */
+
+    /* This process's own. */
+    struct device *device;
+    struct net *net;
+    struct optimizer *optimizer; /* NULL where paced, and on servers; so the following */
+    struct dataset *dataset;
+    struct loader *train_loader, *test_loader;
+    float *images;   /* (the larger batch, 28, 28, 1), device memory */
+    uint8_t *labels; /* (the larger batch), device memory */
+    float *host;     /* room for the parameters or the optimizer's state, whichever is larger */
+    float lr;
+    struct csv *metrics;   /* rank 0, with --metrics */
+    char *checkpoint_path; /* rank 0, with --checkpoint */
+
+    /* Averaging. */
+    struct comm *comm;
+    struct bucket *buckets; /* (bucket_count), in the order in which they are complete */
+    size_t *bucket_counts;
+    size_t bucket_count;
+    float *virtual_gradients; /* (workers, parameters), host memory; NULL where not virtual */
+    const void **virtual_sources;
+
+    /* Where the run stands. */
+    train_step_function *step_once;
+    uint64_t steps_per_epoch, total_steps;
+    uint64_t step; /* done, over all epochs */
+    struct exchange exchange;
+    struct interval interval;
+    struct step_times times;
+    double times_median[STEP_TIME_KINDS]; /* of the last row, ms */
+    double trained_s;                     /* rank 0: in steps, since the process began to train */
+    double images_per_s;                  /* of the last row */
+    char weights_sha256[SHA256_HEX_SIZE]; /* of the last row */
+    struct progress progress;
+};
+
+/* trainer.c. A failure that all ranks meet alike is logged by rank 0 only. */
+enum status trainer_open(struct trainer *t, const struct config *config, struct world *world);
+void trainer_close(struct trainer *t);
+size_t trainer_rank(const struct trainer *t); /* among the processes that are workers */
+
+/* train_step.c, train_virtual.c */
+train_step_function train_step_real, train_step_paced, train_step_virtual;
+
+/* train_state.c, all collective over the workers. */
+enum status train_test(struct trainer *t, struct test_result *result);
+/* Sets weights_sha256; an error if the workers' weights (paced: gradients) are not the same. */
+enum status train_check_weights(struct trainer *t);
+enum status train_share_parameters(struct trainer *t);
+/* With --resume: parameters, optimizer's state and position, from rank 0's file to all. */
+enum status train_resume(struct trainer *t);
+enum status train_save(const struct trainer *t);
+
+/* train_report.c, collective over the workers. Closes the interval; `test` NULL: not tested. */
+enum status train_report(struct trainer *t, const struct test_result *test);
+void train_report_start(const struct trainer *t);
+void train_report_end(const struct trainer *t, const struct test_result *test);
+
+#endif
