@@ -51,7 +51,7 @@ Test(device, memory)
 {
     struct device *device = open_cpu(1);
     size_t count = 1003;
-    void *memory, *empty;
+    void *memory, *empty, *refused;
     float *host = new_floats(1, count), *back = new_floats(2, count);
     cr_assert_eq(device_alloc(device, "a test", count * sizeof *host, &memory), STATUS_OK);
     cr_assert_eq(device_alloc(device, "a test", 0, &empty), STATUS_OK);
@@ -64,7 +64,9 @@ Test(device, memory)
     device->ops->copy(device, back, memory, count);
     for (size_t i = 0; i < count; i++)
         cr_assert(back[i] == (i + 1 < count ? 2.5f : host[i]));
-    cr_assert_eq(device_alloc(device, "far too much", SIZE_MAX - 10, &memory), STATUS_NO_MEMORY);
+    cr_assert_eq(device_alloc(device, "far too much", SIZE_MAX - 10, &refused), STATUS_NO_MEMORY);
+    cr_assert_null(refused);
+    device_free(device, memory);
     device_free(device, empty);
     device_free(device, NULL);
     free(host);
