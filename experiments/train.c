@@ -43,9 +43,10 @@ static enum status step(struct trainer *t)
     /* Averaging spreads a NaN to all ranks within a step: it is enough that one looks. */
     if (trainer_rank(t) == 0 && !isfinite(loss.loss_sum)) {
         progress_clear(&t->progress);
-        log_error("training diverged: the loss of step %llu is %g; start again with a smaller --lr "
-                  "(it is %g)",
-                  (unsigned long long)t->step, loss.loss_sum, (double)t->lr);
+        log_error(
+            "training diverged: the loss of step %llu is not a finite number; start again with "
+            "a smaller --lr (it is %g)",
+            (unsigned long long)t->step, t->lr);
         return STATUS_DIVERGED;
     }
     progress_update(&t->progress, end_ns, (t->step - 1) / t->steps_per_epoch,

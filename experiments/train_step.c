@@ -56,7 +56,7 @@ enum status train_step_real(struct trainer *t, const struct batch *batch, struct
     TRY(net_forward(t->net, t->images, t->labels, batch->count, &step, loss));
     TRY(net_backward(t->net, start_complete_bucket, t));
     TRY(wait_for_buckets(t));
-    optimizer_step(t->optimizer, net_parameters(t->net), net_gradients(t->net), t->lr);
+    optimizer_step(t->optimizer, net_parameters(t->net), net_gradients(t->net), (float)t->lr);
     TRY(device_sync(t->device));
 out:
     return status;
@@ -84,7 +84,9 @@ enum status train_step_paced(struct trainer *t, const struct batch *batch, struc
     for (size_t l = layer_count; l-- > 0;) {
         deadline_ns += layers[l].backward_flops * ns_per_flop;
         clock_sleep_until_ns((int64_t)deadline_ns);
+        int64_t blocked_ns = t->exchange.blocked_ns;
         start_complete_bucket(t, layers[l].first, layers[l].count);
+        deadline_ns += (double)(t->exchange.blocked_ns - blocked_ns); /* no computing meanwhile */
     }
     (void)batch;
     (void)loss;

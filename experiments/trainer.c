@@ -110,9 +110,9 @@ out:
 /* -------- the model ----------------------------------------------------------------------------
  */
 
-static float default_lr(enum optimizer_kind kind)
+static double default_lr(enum optimizer_kind kind)
 {
-    return kind == OPTIMIZER_ADADELTA ? 1.0f : 0.05f;
+    return kind == OPTIMIZER_ADADELTA ? 1 : 0.05;
 }
 
 /* Servers and paced workers need the net only for the sizes of its layers. */
@@ -134,7 +134,7 @@ static enum status open_model(struct trainer *t)
     TRY(device_open(&t->device, &device));
     TRY(net_new(&t->net, t->device, config_model_name(config), batch_max, (uint64_t)config->seed));
     size_t parameters = net_parameter_count(t->net), states = 0;
-    t->lr = config->lr > 0 ? (float)config->lr : default_lr(config->optimizer);
+    t->lr = config->lr > 0 ? config->lr : default_lr(config->optimizer);
     if (computes) {
         void *images, *labels;
         TRY(optimizer_new(&t->optimizer, t->device, config->optimizer, parameters, NULL));

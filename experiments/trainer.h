@@ -73,7 +73,7 @@ struct trainer {
     float *images;   /* (the larger batch, 28, 28, 1), device memory */
     uint8_t *labels; /* (the larger batch), device memory */
     float *host;     /* room for the parameters or the optimizer's state, whichever is larger */
-    float lr;
+    double lr;
     struct csv *metrics;   /* rank 0, with --metrics */
     char *checkpoint_path; /* rank 0, with --checkpoint */
 

@@ -238,7 +238,10 @@ void options_help(const struct options *options, FILE *out)
         if (spec->letter)
             snprintf(letter, sizeof letter, "-%c, ", spec->letter);
         snprintf(left, sizeof left, "%s--%s %s", letter, spec->name, metavar);
-        fprintf(out, "  %-34s %s", left, spec->help);
+        fprintf(out, "  %-34s", left);
+        if (strlen(left) > 34)
+            fprintf(out, "\n%36s", ""); /* the sentence still starts in its column */
+        fprintf(out, " %s", spec->help);
         if (spec->initial && spec->type != OPTION_FLAG && spec->initial[0])
             fprintf(out, " [%s]", spec->initial);
         fputc('\n', out);
