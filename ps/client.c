@@ -1,9 +1,15 @@
 /*
  * The worker's side of the parameter server: push every chunk to the server that owns it, keep
- * `window` of them unanswered with each server, and let the answers land where the gradients were.
+ * `window` of them unanswered with each server, and put the answers where the gradients were.
+ *
+ * An answer is received in the transport's memory and copied into place. It cannot be received
+ * there: its slot is posted when the push is queued, while the push is still being sent from that
+ * place. (A slot posted only after the push has left is worse than a copy: lanes then wait for each
+ * other.)
  */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/base/check.h"
 #include "ps/ps.h"
@@ -13,7 +19,7 @@
 struct lane {
     struct chunk shard;
     size_t chunks;
-    size_t pushed, posted, answered;
+    size_t pushed, answered;
 };
 
 struct client {
@@ -24,7 +30,8 @@ struct client {
     uint64_t step;                /* all-reduces done, over all buckets */
     struct lane *lanes;           /* (servers) */
     struct transport_slot *slots; /* (servers, window): the answer to chunk c is slot c % window */
-    uint64_t *tickets;            /* (servers, window): of the pushes */
+    struct transport_slot **oldest; /* (servers): the next answer of each, NULL if none is due */
+    uint64_t *tickets;              /* (servers, window): of the pushes */
 };
 
 static size_t at(const struct client *client, int server, size_t chunk)
@@ -50,7 +57,7 @@ static struct message describe(const struct client *client, size_t bucket, struc
     };
 }
 
-/* Pushes as far as the window allows. */
+/* Pushes as far as the window allows, and expects an answer for each push. */
 static enum status push_more(struct client *client, int server, size_t bucket, float *data)
 {
     enum status status = STATUS_OK;
@@ -59,61 +66,58 @@ static enum status push_more(struct client *client, int server, size_t bucket, f
            lane->pushed < lane->answered + (size_t)client->plan.window) {
         struct chunk chunk = shard_chunk(&client->plan, lane->shard, lane->pushed);
         struct message push = describe(client, bucket, chunk);
+        size_t slot = at(client, server, lane->pushed);
+        TRY(transport_post(client->transport, &client->slots[slot], NULL));
         TRY(transport_send(client->transport, node_of(client, server), &push, data + chunk.offset,
-                           &client->tickets[at(client, server, lane->pushed)]));
+                           &client->tickets[slot]));
         lane->pushed++;
     }
 out:
     return status;
 }
 
-/*
- * Posts the answers' slots, in order. An answer lands where its push was sent from, so the push
- * must have left that memory. Only the oldest is waited for: without it nothing goes on anyway.
- */
-static enum status post_more(struct client *client, int server, float *data)
+/* Is `found` the answer that is due? */
+static enum status check_answer(const struct client *client, int server,
+                                const struct message *found, const struct message *expected)
 {
-    enum status status = STATUS_OK;
-    struct lane *lane = &client->lanes[server];
-    for (; lane->posted < lane->pushed; lane->posted++) {
-        size_t slot = at(client, server, lane->posted);
-        uint64_t ticket = client->tickets[slot];
-        bool oldest = lane->posted == lane->answered;
-        if (!oldest && !transport_sent(client->transport, node_of(client, server), ticket))
-            break;
-        TRY(transport_wait_sent(client->transport, node_of(client, server), ticket));
-        struct chunk chunk = shard_chunk(&client->plan, lane->shard, lane->posted);
-        TRY(transport_post(client->transport, &client->slots[slot], data + chunk.offset));
-    }
-out:
-    return status;
-}
-
-/* Takes one answer from any server; it has landed in place. */
-static enum status take_answer(struct client *client, size_t bucket, int *server)
-{
-    size_t which, slots = (size_t)client->servers * (size_t)client->plan.window;
-    enum status status = transport_wait_any(client->transport, client->slots, slots, false, &which);
-    if (status != STATUS_OK)
-        return status;
-    struct transport_slot *slot = &client->slots[which];
-    *server = slot->peer - client->site->topology.workers;
-    struct lane *lane = &client->lanes[*server];
-    const struct message found = slot->message;
-    struct message expected =
-        describe(client, bucket, shard_chunk(&client->plan, lane->shard, lane->answered));
-    transport_release(client->transport, slot);
-    lane->answered++;
-    if (found.kind == MESSAGE_PULL && found.step == expected.step &&
-        found.bucket == expected.bucket && found.offset == expected.offset &&
-        found.length == expected.length)
+    if (found->kind == MESSAGE_PULL && found->step == expected->step &&
+        found->bucket == expected->bucket && found->offset == expected->offset &&
+        found->length == expected->length)
         return STATUS_OK;
-    log_error("server %d answered step %" PRIu64 " bucket %u offset %" PRIu64
+    log_error("worker %d: server %d answered step %" PRIu64 " bucket %u offset %" PRIu64
               ", expected step %" PRIu64 " bucket %u offset %" PRIu64
               "; do all ranks run with the same options?",
-              *server, found.step, found.bucket, found.offset, expected.step, expected.bucket,
-              expected.offset);
+              client->site->index, server, found->step, found->bucket, found->offset,
+              expected->step, expected->bucket, expected->offset);
     return STATUS_PROTOCOL;
+}
+
+/* Takes one answer, from whichever server has one, and puts it in place. */
+static enum status take_answer(struct client *client, size_t bucket, float *data, int *server)
+{
+    enum status status = STATUS_OK;
+    size_t which;
+    for (int s = 0; s < client->servers; s++) {
+        const struct lane *lane = &client->lanes[s];
+        bool due = lane->answered < lane->pushed;
+        client->oldest[s] = due ? &client->slots[at(client, s, lane->answered)] : NULL;
+    }
+    TRY(transport_wait_any(client->transport, client->oldest, (size_t)client->servers, false,
+                           &which));
+    *server = (int)which;
+    struct transport_slot *slot = client->oldest[which];
+    struct lane *lane = &client->lanes[which];
+    struct chunk chunk = shard_chunk(&client->plan, lane->shard, lane->answered);
+    struct message expected = describe(client, bucket, chunk);
+    TRY(check_answer(client, *server, &slot->message, &expected));
+    /* The server has the push, so this is at most a look: but our side must have noticed, too. */
+    TRY(transport_wait_sent(client->transport, slot->peer,
+                            client->tickets[at(client, *server, lane->answered)]));
+    memcpy(data + chunk.offset, slot->payload, chunk.count * sizeof(float));
+    transport_release(client->transport, slot);
+    lane->answered++;
+out:
+    return status;
 }
 
 static enum status client_allreduce(void *self, size_t bucket, float *data)
@@ -128,13 +132,10 @@ static enum status client_allreduce(void *self, size_t bucket, float *data)
         left += chunks;
         TRY(push_more(client, server, bucket, data));
     }
-    for (int server = 0; server < client->servers; server++)
-        TRY(post_more(client, server, data));
     for (; left > 0; left--) {
         int server;
-        TRY(take_answer(client, bucket, &server));
+        TRY(take_answer(client, bucket, data, &server));
         TRY(push_more(client, server, bucket, data));
-        TRY(post_more(client, server, data));
     }
     client->step++;
 out:
@@ -162,6 +163,7 @@ static void client_close(void *self)
         transport_slot_fini(&client->slots[i], client->transport);
     free(client->lanes);
     free(client->slots);
+    free(client->oldest);
     free(client->tickets);
     free(client);
 }
@@ -169,7 +171,6 @@ static void client_close(void *self)
 static enum status client_open(void **self, const struct comm_site *site)
 {
     enum status status = STATUS_OK;
-    const struct comm_options *options = site->options;
     if (site->topology.servers < 1) {
         log_error("--servers 0: a parameter server needs at least one; use --servers 1");
         return STATUS_USAGE;
@@ -186,8 +187,9 @@ static enum status client_open(void **self, const struct comm_site *site)
     size_t servers = (size_t)client->servers, window = (size_t)client->plan.window;
     client->lanes = calloc(servers, sizeof *client->lanes);
     client->slots = calloc(servers * window, sizeof *client->slots);
+    client->oldest = calloc(servers, sizeof *client->oldest);
     client->tickets = calloc(servers * window, sizeof *client->tickets);
-    if (!client->lanes || !client->slots || !client->tickets) {
+    if (!client->lanes || !client->slots || !client->oldest || !client->tickets) {
         log_error("ps: no memory for %d servers", client->servers);
         status = STATUS_NO_MEMORY;
         goto out;

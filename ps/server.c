@@ -61,12 +61,13 @@ struct server {
     struct transport *transport;
     struct store store;
     int workers, window;
-    struct transport_slot *slots; /* (workers, window) */
-    uint64_t *pushes;             /* (workers): how many have come from each */
-    struct round *rounds;         /* (window): round n is rounds[n % window] */
-    const void **sources;         /* (workers): scratch for finish_round */
-    int open_rounds;              /* rounds with some, but not all, pushes */
-    int workers_left;             /* who have not said BYE */
+    struct transport_slot *slots;     /* (workers, window): push n of a worker is in n % window */
+    struct transport_slot **expected; /* (workers): where the next push of each will be */
+    uint64_t *pushes;                 /* (workers): how many have come from each */
+    struct round *rounds;             /* (window): round n is rounds[n % window] */
+    const void **sources;             /* (workers): scratch for finish_round */
+    int open_rounds;                  /* rounds with some, but not all, pushes */
+    int workers_left;                 /* who have not said BYE */
 };
 
 static struct transport_slot *slot_of(const struct server *server, int worker, uint64_t push)
@@ -123,6 +124,7 @@ out:
 static enum status take_push(struct server *server, int worker, const struct message *push)
 {
     uint64_t n = server->pushes[worker]++;
+    server->expected[worker] = slot_of(server, worker, n + 1);
     struct round *round = &server->rounds[n % (uint64_t)server->window];
     size_t index;
     if (!store_find(&server->store, push, &index))
@@ -144,23 +146,22 @@ static enum status take_push(struct server *server, int worker, const struct mes
 static enum status serve_one(struct server *server)
 {
     size_t which;
-    size_t slots = (size_t)server->workers * (size_t)server->window;
     /* Between steps the workers compute, for as long as they need. In the middle of one, a silent
      * worker is a lost one. */
     bool patient = server->open_rounds == 0;
-    enum status status =
-        transport_wait_any(server->transport, server->slots, slots, patient, &which);
+    enum status status = transport_wait_any(server->transport, server->expected,
+                                            (size_t)server->workers, patient, &which);
     if (status != STATUS_OK)
         return status;
-    struct transport_slot *slot = &server->slots[which];
-    slot->done = false; /* looked at; a push keeps the slot until its round is finished */
-    int worker = slot->peer;
+    int worker = (int)which;
+    struct transport_slot *slot = server->expected[worker];
     struct message message = slot->message;
+    slot->done = false; /* taken; a push keeps its slot until its round is finished */
     switch (message.kind) {
     case MESSAGE_PUSH:
         return take_push(server, worker, &message);
     case MESSAGE_BYE:
-        transport_release(server->transport, slot);
+        server->expected[worker] = NULL;
         server->workers_left--;
         if (server->open_rounds > 0)
             return refuse(server, worker, &message, "it left in the middle of a step");
@@ -176,6 +177,7 @@ static void server_fini(struct server *server)
     for (size_t i = 0; server->slots && i < slots; i++)
         transport_slot_fini(&server->slots[i], server->transport);
     free(server->slots);
+    free(server->expected);
     free(server->pushes);
     free(server->rounds);
     free(server->sources);
@@ -193,10 +195,12 @@ static enum status server_init(struct server *server, const struct comm_site *si
     server->window = server->store.plan.window;
     size_t workers = (size_t)server->workers, window = (size_t)server->window;
     server->slots = calloc(workers * window, sizeof *server->slots);
+    server->expected = calloc(workers, sizeof *server->expected);
     server->pushes = calloc(workers, sizeof *server->pushes);
     server->rounds = calloc(window, sizeof *server->rounds);
     server->sources = calloc(workers, sizeof *server->sources);
-    if (!server->slots || !server->pushes || !server->rounds || !server->sources) {
+    if (!server->slots || !server->expected || !server->pushes || !server->rounds ||
+        !server->sources) {
         log_error("server %d: no memory for %d workers", site->index, server->workers);
         status = STATUS_NO_MEMORY;
         goto out;
@@ -207,6 +211,8 @@ static enum status server_init(struct server *server, const struct comm_site *si
                                 server->store.plan.chunk_count * sizeof(float)));
         TRY(transport_post(server->transport, slot, NULL));
     }
+    for (int worker = 0; worker < server->workers; worker++)
+        server->expected[worker] = slot_of(server, worker, 0);
     return STATUS_OK;
 out:
     server_fini(server);

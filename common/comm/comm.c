@@ -39,10 +39,10 @@ static struct comm_site site_of(const struct comm *comm, enum node_role role,
     };
 }
 
-/* The longest payload that can be legal: a whole bucket, and never less than a header. */
+/* The longest payload that can be legal: a whole bucket (and a little where there is none). */
 static size_t payload_bytes_max(const struct comm_options *options)
 {
-    size_t most = 0;
+    size_t most = MESSAGE_HEADER_BYTES;
     for (size_t b = 0; b < options->buckets; b++) {
         if (options->bucket_counts[b] > most)
             most = options->bucket_counts[b];

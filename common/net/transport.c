@@ -218,14 +218,14 @@ enum status transport_wait(struct transport *transport, struct transport_slot *s
     return STATUS_OK;
 }
 
-enum status transport_wait_any(struct transport *transport, struct transport_slot *slots,
+enum status transport_wait_any(struct transport *transport, struct transport_slot *const *slots,
                                size_t count, bool patient, size_t *which)
 {
     struct patience patience = {.endless = patient};
     for (;;) {
         for (size_t i = 0; i < count; i++) {
             size_t at = (transport->next_any + i) % count;
-            if (slots[at].posted && slots[at].done) {
+            if (slots[at] && slots[at]->posted && slots[at]->done) {
                 *which = at;
                 transport->next_any = at + 1;
                 return STATUS_OK;

@@ -94,9 +94,13 @@ enum status transport_slot_init(struct transport_slot *slot, struct transport *t
 void transport_slot_fini(struct transport_slot *slot, struct transport *transport);
 enum status transport_post(struct transport *transport, struct transport_slot *slot, void *into);
 enum status transport_wait(struct transport *transport, struct transport_slot *slot);
-/* Waits for any posted slot of the array; slots are looked at in turn, so that none starves.
- * `patient`: however long it takes (a server between steps), instead of the time-out. */
-enum status transport_wait_any(struct transport *transport, struct transport_slot *slots,
+/*
+ * Waits for any of the posted slots that `slots` points to (NULL entries are skipped). They are
+ * looked at in turn, so that none starves. Where several slots have one peer, name the oldest:
+ * messages are in order only per peer. `patient`: wait however long it takes (a server between
+ * steps), not just the time-out.
+ */
+enum status transport_wait_any(struct transport *transport, struct transport_slot *const *slots,
                                size_t count, bool patient, size_t *which);
 void transport_release(struct transport *transport, struct transport_slot *slot);
 

@@ -1,0 +1,210 @@
+/*
+ * Every backend over every transport, placement, world size and length: run under mpirun with 1 to
+ * 8 ranks. Data depends on rank and index, every element is compared, then all ranks are compared
+ * to the bit. Bytes are compared with the closed formulas, to the byte.
+ */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/comm/chunk.h"
+#include "common/comm/comm.h"
+#include "common/comm/reduce.h"
+#include "common/net/world.h"
+#include "ps/ps.h"
+#include "ring/library.h"
+#include "ring/ring.h"
+
+enum { OPERATIONS = 3 };
+
+static struct world *world;
+
+/* Small integers: their sums are exact in float, in any order. */
+static float element(int worker, size_t i, int operation)
+{
+    return (float)((i * 7 + (size_t)worker * 13 + (size_t)operation * 5 + 1) % 251) -
+           (float)(worker * 3);
+}
+
+/* Not exact: shows the order of addition. */
+static float rough(int worker, size_t i)
+{
+    return 1.0f / (float)(1 + (i * 31 + (size_t)worker * 17) % 1009);
+}
+
+struct shape {
+    const struct backend *backend;
+    enum transport_kind transport;
+    int servers;
+    enum placement placement;
+    size_t segment_bytes;
+};
+
+static uint64_t expected_worker_bytes(const struct shape *shape, int workers, int rank,
+                                      size_t count, bool sent)
+{
+    uint64_t elements = 0;
+    if (shape->backend == &backend_ring) {
+        /* All chunks but one, twice: reduce-scatter omits chunk rank+1 (sent) or rank (received),
+         * all-gather rank+2 or rank+1. */
+        size_t n = (size_t)workers, r = (size_t)rank;
+        if (workers == 1)
+            return 0;
+        size_t left_out[2] = {(r + 1) % n, (r + 2) % n};
+        if (!sent) {
+            left_out[0] = r;
+            left_out[1] = (r + 1) % n;
+        }
+        elements = 2 * count - chunk_of(count, n, left_out[0]).count -
+                   chunk_of(count, n, left_out[1]).count;
+    } else {
+        for (int s = 0; s < shape->servers; s++) {
+            bool local = shape->placement == PLACEMENT_COLOCATED && s == rank;
+            elements += local ? 0 : chunk_of(count, (size_t)shape->servers, (size_t)s).count;
+        }
+    }
+    return elements * sizeof(float);
+}
+
+static uint64_t expected_server_bytes(const struct shape *shape, int workers, int server,
+                                      size_t count)
+{
+    size_t mine = chunk_of(count, (size_t)shape->servers, (size_t)server).count;
+    size_t peers = (size_t)workers - (shape->placement == PLACEMENT_COLOCATED);
+    return mine * peers * sizeof(float);
+}
+
+static void check_bytes(const struct shape *shape, struct comm *comm, size_t count, int operations)
+{
+    struct comm_counters counters;
+    comm_counters(comm, &counters);
+    int workers = comm_workers(comm);
+    uint64_t times = (uint64_t)operations;
+    if (!shape->backend->uses_transport)
+        return;
+    if (!comm_is_server(comm)) {
+        int rank = comm_rank(comm);
+        cr_assert_eq(counters.worker.sent_bytes,
+                     times * expected_worker_bytes(shape, workers, rank, count, true));
+        cr_assert_eq(counters.worker.received_bytes,
+                     times * expected_worker_bytes(shape, workers, rank, count, false));
+    }
+    int server = shape->placement == PLACEMENT_COLOCATED ? world->rank : world->rank - workers;
+    if (shape->backend->uses_servers && server >= 0 && server < shape->servers) {
+        uint64_t bytes = times * expected_server_bytes(shape, workers, server, count);
+        cr_assert_eq(counters.server.sent_bytes, bytes);
+        cr_assert_eq(counters.server.received_bytes, bytes);
+    }
+}
+
+/* The contributions of all workers, to compute the expected result here. */
+static float **make_sources(int workers, size_t count)
+{
+    float **sources = calloc((size_t)workers, sizeof *sources);
+    for (int w = 0; w < workers; w++) {
+        sources[w] = calloc(count + 1, sizeof **sources);
+        for (size_t i = 0; i < count; i++)
+            sources[w][i] = rough(w, i);
+    }
+    return sources;
+}
+
+static void check_exact(struct comm *comm, float *data, size_t count, float scale, int operation)
+{
+    int workers = comm_workers(comm), rank = comm_rank(comm);
+    for (size_t i = 0; i < count; i++)
+        data[i] = element(rank, i, operation);
+    cr_assert_eq(comm_start(comm, 0, data), STATUS_OK);
+    cr_assert_eq(comm_wait(comm, 0), STATUS_OK);
+    for (size_t i = 0; i < count; i++) {
+        float sum = 0;
+        for (int w = 0; w < workers; w++)
+            sum += element(w, i, operation);
+        cr_assert_eq(data[i], sum * scale, "worker %d element %zu of %zu: %g, expected %g", rank, i,
+                     count, (double)data[i], (double)(sum * scale));
+    }
+}
+
+/* With the ring's order, ring and ps give the very bits of reduce_in_order. */
+static void check_order(const struct shape *shape, struct comm *comm, float *data, size_t count,
+                        float scale)
+{
+    int workers = comm_workers(comm), rank = comm_rank(comm);
+    float **sources = make_sources(workers, count);
+    float *expected = calloc(count + 1, sizeof *expected);
+    reduce_in_order(expected, (const void *const *)sources, workers,
+                    (struct reduce_span){0, count, count}, REDUCE_ORDER_RING, scale);
+    memcpy(data, sources[rank], count * sizeof *data);
+    cr_assert_eq(comm_start(comm, 0, data), STATUS_OK);
+    cr_assert_eq(comm_wait(comm, 0), STATUS_OK);
+    if (shape->backend->uses_transport)
+        cr_assert_arr_eq(data, expected, count * sizeof *data);
+    for (int w = 0; w < workers; w++)
+        free(sources[w]);
+    free(sources);
+    free(expected);
+}
+
+static void check_shape(const struct shape *shape, size_t count)
+{
+    struct comm *comm = NULL;
+    float scale = 0.5f; /* a power of two: scaling stays exact */
+    struct comm_options options = {
+        .transport = shape->transport,
+        .servers = shape->servers,
+        .placement = shape->placement,
+        .reduce_order = REDUCE_ORDER_RING,
+        .scale = scale,
+        .bucket_counts = &count,
+        .buckets = 1,
+        .segment_bytes = shape->segment_bytes,
+        .timeout_ms = 20000,
+    };
+    cr_assert_eq(comm_open(&comm, world, shape->backend, &options), STATUS_OK);
+    if (comm_is_server(comm)) {
+        cr_assert_eq(comm_serve(comm), STATUS_OK);
+    } else {
+        float *data = calloc(count + 1, sizeof *data);
+        for (int operation = 0; operation < OPERATIONS - 1; operation++)
+            check_exact(comm, data, count, scale, operation);
+        check_order(shape, comm, data, count, scale);
+        free(data);
+        cr_assert_eq(comm_finish(comm), STATUS_OK);
+    }
+    check_bytes(shape, comm, count, OPERATIONS);
+    comm_close(&comm);
+}
+
+static void check_lengths(const struct shape *shape)
+{
+    static const size_t counts[] = {0, 1, 2, 3, 5, 7, 8, 64, 1000, 65537, 262147};
+    for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
+        check_shape(shape, counts[c]);
+}
+
+Test(mpi_allreduce, all_shapes)
+{
+    cr_assert_eq(world_open(&world, NULL, NULL), STATUS_OK);
+    for (enum transport_kind t = TRANSPORT_ZMQ; t <= TRANSPORT_MPI; t++) {
+        static const size_t segments[] = {0, 4, 1000};
+        for (size_t s = 0; s < sizeof segments / sizeof *segments; s++) {
+            struct shape ring = {&backend_ring, t, 0, PLACEMENT_DEDICATED, segments[s]};
+            if (segments[s] == 4) /* one element a message: few of them */
+                for (size_t count = 0; count < 40; count += 13)
+                    check_shape(&ring, count);
+            else
+                check_lengths(&ring);
+        }
+        for (int servers = 1; servers <= world->size; servers++) {
+            struct shape ps = {&backend_ps, t, servers, PLACEMENT_COLOCATED, 0};
+            if (servers == 1 || servers == world->size)
+                check_lengths(&ps);
+            ps.placement = PLACEMENT_DEDICATED;
+            if (servers < world->size && servers <= 2)
+                check_lengths(&ps);
+        }
+    }
+    struct shape library = {&backend_mpi, TRANSPORT_MPI, 0, PLACEMENT_DEDICATED, 0};
+    check_lengths(&library);
+    world_close(&world);
+}
