@@ -1,0 +1,258 @@
+#include <math.h>
+#include <stdbool.h>
+#include <sys/stat.h>
+
+#include "common/base/sha256.h"
+#include "common/checkpoint/checkpoint.h"
+#include "tests/capture.h"
+
+enum { WEIGHTS = 37, STATE = 11, FILE_BYTES_MAX = 4096, SUM_BYTES = 64 };
+
+static float weights[WEIGHTS], state[STATE];
+static const struct checkpoint_option run_options[] = {{"batch", "64"}, {"workers", "4"}};
+
+static struct checkpoint make_checkpoint(void)
+{
+    for (size_t i = 0; i < WEIGHTS; i++)
+        weights[i] = 0.25f * (float)i - 3.0f;
+    for (size_t i = 0; i < STATE; i++)
+        state[i] = 1.0f / (float)(i + 1);
+    return (struct checkpoint){.model = "keras-cnn",
+                               .optimizer = "adadelta",
+                               .seed = 0xFEDCBA9876543210u,
+                               .epoch = 3,
+                               .step = 117,
+                               .weights = weights,
+                               .weight_count = WEIGHTS,
+                               .state = state,
+                               .state_count = STATE,
+                               .options = run_options,
+                               .option_count = 2};
+}
+
+static char *in_folder(char path[96], const char *dir)
+{
+    snprintf(path, 96, "%s/state.ckpt", dir);
+    return path;
+}
+
+static size_t read_file(const char *path, unsigned char bytes[FILE_BYTES_MAX])
+{
+    FILE *file = fopen(path, "rb");
+    cr_assert(file != NULL);
+    size_t count = fread(bytes, 1, FILE_BYTES_MAX, file);
+    fclose(file);
+    return count;
+}
+
+static void write_file(const char *path, const unsigned char *bytes, size_t count)
+{
+    FILE *file = fopen(path, "wb");
+    cr_assert(file && fwrite(bytes, 1, count, file) == count && fclose(file) == 0);
+}
+
+/* Writes `bytes` with a fresh sum at the end, as someone with an intention would. */
+static void write_with_sum(const char *path, unsigned char *bytes, size_t count)
+{
+    char hex[SHA256_HEX_SIZE];
+    cr_assert(sha256_hex(bytes, count - SUM_BYTES, hex) == STATUS_OK);
+    memcpy(bytes + count - SUM_BYTES, hex, SUM_BYTES);
+    write_file(path, bytes, count);
+}
+
+static void expect_equal(const struct checkpoint *found, const struct checkpoint *expected)
+{
+    cr_assert_str_eq(found->model, expected->model);
+    cr_assert_str_eq(found->optimizer, expected->optimizer);
+    cr_assert(found->seed == expected->seed && found->epoch == expected->epoch &&
+              found->step == expected->step);
+    cr_assert(found->weight_count == expected->weight_count);
+    cr_assert(found->state_count == expected->state_count);
+    cr_assert_arr_eq(found->weights, expected->weights, WEIGHTS * sizeof(float));
+    if (expected->state_count > 0)
+        cr_assert_arr_eq(found->state, expected->state, expected->state_count * sizeof(float));
+    cr_assert(found->option_count == expected->option_count);
+    for (size_t i = 0; i < expected->option_count; i++) {
+        cr_assert_str_eq(found->options[i].name, expected->options[i].name);
+        cr_assert_str_eq(found->options[i].value, expected->options[i].value);
+    }
+}
+
+Test(checkpoint, comes_back_as_it_was)
+{
+    char dir[64], path[96], temporary[128];
+    struct checkpoint saved = make_checkpoint(), *loaded;
+    struct stat info;
+    folder_new(dir);
+    in_folder(path, dir);
+    for (int round = 0; round < 3; round++) { /* the later rounds replace the earlier file */
+        saved.epoch += 1;
+        if (round == 2) { /* an optimizer without state, a run without options */
+            saved.state = NULL;
+            saved.state_count = saved.option_count = 0;
+        }
+        cr_assert(checkpoint_save(path, &saved) == STATUS_OK);
+        cr_assert(checkpoint_load(&loaded, path) == STATUS_OK);
+        expect_equal(loaded, &saved);
+        checkpoint_free(&loaded);
+        cr_assert(loaded == NULL);
+    }
+    checkpoint_free(&loaded); /* nothing to do */
+    snprintf(temporary, sizeof temporary, "%s.tmp", path);
+    cr_assert(stat(temporary, &info) != 0);
+    folder_free(dir);
+}
+
+Test(checkpoint, refuses_every_truncation)
+{
+    char dir[64], path[96];
+    unsigned char bytes[FILE_BYTES_MAX];
+    struct checkpoint saved = make_checkpoint(), *loaded;
+    folder_new(dir);
+    cr_assert(checkpoint_save(in_folder(path, dir), &saved) == STATUS_OK);
+    size_t count = read_file(path, bytes);
+    for (size_t kept = 0; kept < count; kept++) {
+        write_file(path, bytes, kept);
+        assert_refused(checkpoint_load(&loaded, path), STATUS_INPUT, "it is truncated");
+        cr_assert(loaded == NULL);
+    }
+    bytes[count] = 0;
+    write_file(path, bytes, count + 1);
+    assert_refused(checkpoint_load(&loaded, path), STATUS_INPUT, "longer than it was written");
+    folder_free(dir);
+}
+
+Test(checkpoint, refuses_every_flipped_bit)
+{
+    char dir[64], path[96];
+    unsigned char bytes[FILE_BYTES_MAX];
+    struct checkpoint saved = make_checkpoint(), *loaded;
+    folder_new(dir);
+    cr_assert(checkpoint_save(in_folder(path, dir), &saved) == STATUS_OK);
+    size_t count = read_file(path, bytes);
+    for (size_t bit = 0; bit < 8 * count; bit++) {
+        bytes[bit / 8] ^= (unsigned char)(1 << bit % 8);
+        write_file(path, bytes, count);
+        assert_refused(checkpoint_load(&loaded, path), STATUS_INPUT, "--resume");
+        bytes[bit / 8] ^= (unsigned char)(1 << bit % 8);
+    }
+    folder_free(dir);
+}
+
+/* Header fields with the sum made to match: each must be found wrong on its own. */
+Test(checkpoint, refuses_headers_that_lie)
+{
+    static const struct {
+        size_t offset;
+        unsigned char value;
+        const char *words;
+    } cases[] = {
+        {0, 'p', "does not begin with PSRINGCK"},
+        {8, 9, "format version 9, expected 1"},
+        {12, 1, "byte order mark"},
+        {16, WEIGHTS + 1, "it is truncated"},
+        {16, WEIGHTS - 1, "longer than it was written"},
+        {23, 0xff, "cannot be true"},      /* weights: near 2^64 */
+        {31, 0x40, "cannot be true"},      /* state: 2^62 floats */
+        {22, 0x01, "it is truncated"},     /* weights: 2^48 more, a petabyte */
+        {59, 0x01, "cannot be true"},      /* strings: 16 MiB more */
+        {61, 0x02, "cannot be true"},      /* 512 options more */
+        {60, 3, "names and options"},      /* one more than there are */
+        {60, 1, "names and options"},      /* one fewer */
+        {64, '\033', "names and options"}, /* an escape sequence in the model's name */
+        {64 + 9, 'x', "names and options"},
+    };
+    char dir[64], path[96];
+    unsigned char bytes[FILE_BYTES_MAX], damaged[FILE_BYTES_MAX];
+    struct checkpoint saved = make_checkpoint(), *loaded;
+    folder_new(dir);
+    cr_assert(checkpoint_save(in_folder(path, dir), &saved) == STATUS_OK);
+    size_t count = read_file(path, bytes);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        memcpy(damaged, bytes, count);
+        damaged[cases[i].offset] = cases[i].value;
+        write_with_sum(path, damaged, count);
+        assert_refused(checkpoint_load(&loaded, path), STATUS_INPUT, cases[i].words);
+    }
+    folder_free(dir);
+}
+
+Test(checkpoint, refuses_numbers_that_are_not_finite)
+{
+    char dir[64], path[96];
+    struct checkpoint saved = make_checkpoint(), *loaded;
+    folder_new(dir);
+    in_folder(path, dir);
+    weights[WEIGHTS - 1] = INFINITY;
+    cr_assert(checkpoint_save(path, &saved) == STATUS_OK);
+    assert_refused(checkpoint_load(&loaded, path), STATUS_INPUT, "not a finite number");
+    saved = make_checkpoint();
+    state[0] = NAN;
+    cr_assert(checkpoint_save(path, &saved) == STATUS_OK);
+    assert_refused(checkpoint_load(&loaded, path), STATUS_INPUT, "not a finite number");
+    folder_free(dir);
+}
+
+Test(checkpoint, a_failed_save_leaves_the_old_one)
+{
+    char dir[64], path[96], temporary[128];
+    struct checkpoint saved = make_checkpoint(), *loaded;
+    folder_new(dir);
+    cr_assert(checkpoint_save(in_folder(path, dir), &saved) == STATUS_OK);
+    snprintf(temporary, sizeof temporary, "%s.tmp", path);
+    cr_assert(symlink("/dev/full", temporary) == 0);
+    saved.epoch = 99;
+    assert_refused(checkpoint_save(path, &saved), STATUS_IO, "No space left on device; make room");
+    saved.epoch = 3;
+    cr_assert(checkpoint_load(&loaded, path) == STATUS_OK);
+    expect_equal(loaded, &saved);
+    checkpoint_free(&loaded);
+    folder_free(dir);
+    assert_refused(checkpoint_save(path, &saved), STATUS_IO, "No such file");
+    assert_refused(checkpoint_load(&loaded, path), STATUS_IO, "No such file");
+    assert_refused(checkpoint_load(&loaded, "/tmp"), STATUS_INPUT, "found a directory");
+}
+
+Test(checkpoint, prepares_its_folder)
+{
+    char dir[64], inner[96];
+    folder_new(dir);
+    snprintf(inner, sizeof inner, "%s/inner", dir);
+    cr_assert(checkpoint_prepare(inner) == STATUS_OK);
+    cr_assert(checkpoint_prepare(inner) == STATUS_OK);
+    cr_assert(rmdir(inner) == 0);
+    FILE *file = fopen(inner, "wb");
+    cr_assert(file && fclose(file) == 0);
+    assert_refused(checkpoint_prepare(inner), STATUS_IO, "Not a directory");
+    assert_refused(checkpoint_prepare("/nowhere/inner"), STATUS_IO, "No such file");
+    folder_free(dir);
+}
+
+Test(checkpoint, says_what_differs_from_this_run)
+{
+    struct checkpoint saved = make_checkpoint(), run = make_checkpoint();
+    struct checkpoint_option options[] = {{"workers", "4"}, {"batch", "64"}};
+    run.options = options; /* the order does not matter */
+    cr_assert(checkpoint_check(&saved, &run, "x") == STATUS_OK);
+    options[1].value = "32";
+    assert_refused(checkpoint_check(&saved, &run, "x"), STATUS_USAGE,
+                   "x: batch is 64 there and 32 here, expected the same; give --batch 64, or");
+    run.option_count = 1;
+    assert_refused(checkpoint_check(&saved, &run, "x"), STATUS_USAGE, "batch is 64 there");
+    options[1].value = "64";
+    run.option_count = 2;
+    saved.option_count = 1;
+    assert_refused(checkpoint_check(&saved, &run, "x"), STATUS_USAGE,
+                   "workers is not recorded there and 4 here");
+    saved.option_count = 2;
+    run.model = "mlp";
+    run.weight_count = 1; /* follows from the model: not a second line */
+    assert_refused(checkpoint_check(&saved, &run, "x"), STATUS_USAGE, "give --model keras-cnn");
+    run.model = saved.model;
+    assert_refused(checkpoint_check(&saved, &run, "x"), STATUS_USAGE,
+                   "37 parameters there and 1 here");
+    run.weight_count = WEIGHTS;
+    run.seed = 1;
+    assert_refused(checkpoint_check(&saved, &run, "x"), STATUS_USAGE,
+                   "give --seed 18364758544493064720");
+}

@@ -1,0 +1,107 @@
+#include <stdbool.h>
+#include <string.h>
+
+#include "common/data/sampler.h"
+#include "tests/capture.h"
+
+enum { SAMPLES = 1000 };
+
+static const size_t worlds[] = {1, 2, 3, 4, 7};
+
+/* From an independent implementation of Philox and of the shuffle: a run of any version of psring
+ * sees the same samples in the same order. */
+Test(sampler, permutations_are_these)
+{
+    static const uint32_t seed1_epoch0[12] = {3, 2, 9, 5, 7, 11, 10, 6, 0, 1, 8, 4};
+    static const uint32_t seed1_epoch1[12] = {11, 8, 3, 10, 1, 5, 0, 6, 2, 4, 9, 7};
+    static const uint32_t seed2_epoch0[12] = {7, 6, 5, 11, 9, 2, 3, 10, 8, 1, 4, 0};
+    uint32_t order[12];
+    sampler_permute(1, 0, order, 12);
+    cr_assert_arr_eq(order, seed1_epoch0, sizeof order);
+    sampler_permute(1, 1, order, 12);
+    cr_assert_arr_eq(order, seed1_epoch1, sizeof order);
+    sampler_permute(2, 0, order, 12);
+    cr_assert_arr_eq(order, seed2_epoch0, sizeof order);
+}
+
+Test(sampler, every_sample_is_in_a_permutation_once)
+{
+    static const size_t sizes[] = {0, 1, 2, 3, 4, 5, SAMPLES};
+    uint32_t order[SAMPLES];
+    for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
+        bool seen[SAMPLES] = {false};
+        sampler_permute(7, 3, order, sizes[s]);
+        for (size_t i = 0; i < sizes[s]; i++) {
+            cr_assert(order[i] < sizes[s] && !seen[order[i]]);
+            seen[order[i]] = true;
+        }
+    }
+}
+
+/* All 24 orders of four samples come up alike over many epochs: chi-squared with 23 degrees of
+ * freedom stays under its 99.9% quantile, 49.7. The seed is fixed, so is the outcome. */
+Test(sampler, permutations_are_uniform)
+{
+    enum { EPOCHS = 24000, ORDERS = 24 };
+    size_t count[256] = {0}, kinds = 0;
+    double chi_squared = 0;
+    for (uint64_t epoch = 0; epoch < EPOCHS; epoch++) {
+        uint32_t order[4];
+        sampler_permute(5, epoch, order, 4);
+        count[order[0] << 6 | order[1] << 4 | order[2] << 2 | order[3]]++;
+    }
+    for (size_t k = 0; k < 256; k++) {
+        double expected = (double)EPOCHS / ORDERS, off = (double)count[k] - expected;
+        kinds += count[k] > 0;
+        chi_squared += count[k] > 0 ? off * off / expected : 0;
+    }
+    cr_assert(kinds == ORDERS);
+    cr_assert(chi_squared < 49.7, "chi-squared is %g", chi_squared);
+}
+
+/* What W workers see in a step, one after the other, is what one process with batch W B sees. */
+Test(sampler, workers_together_see_what_one_process_sees)
+{
+    enum { BATCH = 6 };
+    for (size_t w = 0; w < sizeof worlds / sizeof worlds[0]; w++) {
+        size_t world = worlds[w], steps, steps_alone;
+        cr_assert(sampler_steps(SAMPLES, world, BATCH, &steps) == STATUS_OK);
+        cr_assert(sampler_steps(SAMPLES, 1, world * BATCH, &steps_alone) == STATUS_OK);
+        cr_assert(steps == steps_alone && steps == SAMPLES / (world * BATCH));
+        for (size_t step = 0; step < steps; step++) {
+            struct sampler_range alone = sampler_slice(1, 0, world * BATCH, step);
+            size_t at = alone.first;
+            for (size_t rank = 0; rank < world; rank++) {
+                struct sampler_range slice = sampler_slice(world, rank, BATCH, step);
+                cr_assert(slice.first == at && slice.count == BATCH);
+                at += slice.count;
+            }
+            cr_assert(at == alone.first + alone.count && at <= SAMPLES);
+        }
+    }
+}
+
+Test(sampler, an_epoch_without_a_step_is_refused)
+{
+    size_t steps;
+    cr_assert(sampler_steps(12, 3, 4, &steps) == STATUS_OK && steps == 1);
+    assert_refused(sampler_steps(11, 3, 4, &steps), STATUS_USAGE,
+                   "11 samples has no whole step of 3 workers x batch 4");
+    assert_refused(sampler_steps(11, SIZE_MAX, SIZE_MAX, &steps), STATUS_USAGE, "lower --batch");
+}
+
+Test(sampler, shards_cover_all_exactly_once)
+{
+    for (size_t w = 0; w < sizeof worlds / sizeof worlds[0]; w++) {
+        for (size_t samples = 0; samples < 50; samples++) {
+            size_t at = 0, world = worlds[w];
+            for (size_t rank = 0; rank < world; rank++) {
+                struct sampler_range shard = sampler_shard(samples, world, rank);
+                cr_assert(shard.first == at);
+                cr_assert(shard.count == samples / world || shard.count == samples / world + 1);
+                at += shard.count;
+            }
+            cr_assert(at == samples);
+        }
+    }
+}
