@@ -17,7 +17,7 @@
 #include "experiments/backends.h"
 #include "experiments/machine.h"
 #include "experiments/result.h"
-#include "psring_commit.h"
+#include "experiments/commit.h"
 
 enum item_kind { ITEM_HAVE, ITEM_LACK, ITEM_FACT };
 
