@@ -1,0 +1,367 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include <criterion/criterion.h>
+
+#include "capture.h"
+#include "common/device/device.h"
+#include "experiments/backends.h"
+#include "experiments/bucket_layout.h"
+#include "experiments/config.h"
+
+static void clean_environment(void)
+{
+    static const char *const names[] = {
+        "PSRING_DATA",          "PSRING_NETWORK", "PSRING_LINK_BITS", "PSRING_BIND_SUBNET",
+        "OMPI_COMM_WORLD_RANK", "PMIX_RANK",      "PMI_RANK",         "SLURM_PROCID"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        unsetenv(names[i]);
+}
+
+TestSuite(config, .init = clean_environment);
+
+/* Parses the words of `line`. The config borrows from it, so it stays until the next call. */
+static enum status parse(enum config_command command, struct config *config, const char *line)
+{
+    static char words[512];
+    char *argv[64] = {words};
+    int argc = 1;
+    bool helped = false;
+    snprintf(words, sizeof words, "command %s", line);
+    strtok(words, " ");
+    for (char *word; (word = strtok(NULL, " "));)
+        argv[argc++] = word;
+    argv[argc] = NULL;
+    return config_parse(command, argc, argv, config, &helped);
+}
+
+static void accept(enum config_command command, struct config *config, const char *line)
+{
+    cr_assert(parse(command, config, line) == STATUS_OK, "refused: %s", line);
+}
+
+static void refuse(enum config_command command, const char *line, const char *words)
+{
+    struct config config;
+    assert_refused(parse(command, &config, line), STATUS_USAGE, words);
+}
+
+/* -------- values -------------------------------------------------------------------------------
+ */
+
+Test(config, defaults_of_train)
+{
+    struct config config;
+    accept(CONFIG_TRAIN, &config, "");
+    cr_assert(config.backend == BACKEND_RING && config.servers == 0);
+    cr_assert(!config.paced && config.virtual_workers == 0 && config.steps == 0);
+    cr_assert(config.timeout == 30 && config.threads == 1 && config.link_rate == 0);
+    cr_assert(config.data == NULL && config.network == NULL && config.subnet == NULL);
+    cr_assert_str_eq(config_model_name(&config), "keras-cnn");
+    cr_assert_str_eq(config_device_name(&config), "cpu");
+    cr_assert_str_eq(config_placement_name(&config), "none");
+    cr_assert_str_eq(config.sync, "bsp");
+}
+
+Test(config, every_option_of_train_arrives)
+{
+    struct config config;
+    accept(CONFIG_TRAIN, &config,
+           "--backend ps --transport mpi --servers 3 --placement colocated --sync bsp "
+           "--reduce-order ring --segment 64k --window 4 --interface 10.1.2.0/24 --timeout 2.5 "
+           "--network lab --link-rate 200e6 --threads 2 --model mlp --data /d --epochs 7 --steps 9 "
+           "--batch 11 --optimizer sgd --lr 0.25 --seed 13 --bucket-mb 1.5 --checkpoint /c "
+           "--resume --metrics m.csv --log-steps 17 -v");
+    cr_assert(config.backend == BACKEND_PS && config.transport == CONFIG_TRANSPORT_MPI);
+    cr_assert(config.servers == 3 && config.placement == PLACEMENT_COLOCATED);
+    cr_assert(config.reduce_order == REDUCE_ORDER_RING);
+    cr_assert(config.segment == 65536 && config.window == 4);
+    cr_assert_str_eq(config.subnet, "10.1.2.0/24");
+    cr_assert(config.timeout == 2.5 && config.link_rate == 200e6 && config.threads == 2);
+    cr_assert_str_eq(config.network, "lab");
+    cr_assert_str_eq(config_model_name(&config), "mlp");
+    cr_assert_str_eq(config.data, "/d");
+    cr_assert(config.epochs == 7 && config.steps == 9 && config.batch == 11);
+    cr_assert(config.lr == 0.25 && config.seed == 13 && config.bucket_mb == 1.5);
+    cr_assert(config.resume && config.log_steps == 17 && config.verbose);
+    cr_assert_str_eq(config.checkpoint, "/c");
+    cr_assert_str_eq(config.metrics, "m.csv");
+}
+
+Test(config, bench_has_the_letters_of_nccl_tests)
+{
+    struct config config;
+    accept(CONFIG_BENCH, &config, "-b 8 -e 4m -f 3 -n 7 -w 2 --csv a.csv --json a.json");
+    cr_assert(config.min_bytes == 8 && config.max_bytes == 4 << 20 && config.factor == 3);
+    cr_assert(config.iters == 7 && config.warmup == 2);
+    cr_assert_str_eq(config.csv, "a.csv");
+    cr_assert_str_eq(config.json, "a.json");
+}
+
+Test(config, paced)
+{
+    struct config config;
+    accept(CONFIG_TRAIN, &config, "--compute paced:12.5");
+    cr_assert(config.paced && config.paced_ms == 12.5);
+    accept(CONFIG_TRAIN, &config, "--compute paced:0");
+    cr_assert(config.paced && config.paced_ms == 0);
+    static const char *const wrong[] = {"paced",       "paced:",    "paced:x",  "paced:1x",
+                                        "paced:-1",    "paced:inf", "fast",     "Real",
+                                        "paced:1e999", "paced:nan", "real:1.0", "paced:4e6"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        char line[64];
+        snprintf(line, sizeof line, "--compute %s", wrong[i]);
+        refuse(CONFIG_TRAIN, line, "expected real, or paced:MS");
+    }
+}
+
+/* -------- refusals -----------------------------------------------------------------------------
+ */
+
+Test(config, an_option_belongs_to_its_commands)
+{
+    refuse(CONFIG_BENCH, "--epochs 2", "--epochs: no such option; see psring bench --help");
+    refuse(CONFIG_TRAIN, "-b 8", "-b: no such option; see psring train --help");
+    refuse(CONFIG_INFO, "--backend ps", "--backend: no such option");
+    refuse(CONFIG_TRAIN, "surplus", "surplus");
+}
+
+Test(config, servers)
+{
+    struct config config;
+    refuse(CONFIG_TRAIN, "--backend ps --servers 0", "give --servers 1 or more");
+    refuse(CONFIG_BENCH, "--backend ps --servers 0", "give --servers 1 or more");
+    refuse(CONFIG_TRAIN, "--backend ps --servers -1", "--servers: found '-1'");
+    refuse(CONFIG_TRAIN, "--backend ring --servers 2", "--backend ring has no servers");
+    accept(CONFIG_TRAIN, &config, "--backend ring --servers 0");
+    accept(CONFIG_TRAIN, &config, "--backend ps");
+    cr_assert(config.servers == 1);
+    cr_assert_str_eq(config_placement_name(&config), "dedicated");
+}
+
+Test(config, words_of_choices)
+{
+    refuse(CONFIG_TRAIN, "--placement both", "expected dedicated | colocated");
+    refuse(CONFIG_TRAIN, "--backend grpc", "expected none | ps | ring | mpi | nccl");
+    refuse(CONFIG_TRAIN, "--transport tcp", "expected auto | zmq | mpi");
+    refuse(CONFIG_TRAIN, "--reduce-order tree", "expected any | ring");
+    refuse(CONFIG_TRAIN, "--model resnet", "keras-cnn");
+    refuse(CONFIG_TRAIN, "--optimizer adam", "expected sgd | adadelta");
+}
+
+Test(config, sync_is_bsp_in_this_version)
+{
+    refuse(CONFIG_TRAIN, "--sync ssp:2", "this version has bsp only");
+    refuse(CONFIG_TRAIN, "--sync async", "this version has bsp only");
+    refuse(CONFIG_TRAIN, "--sync eventual", "found 'eventual', expected bsp");
+}
+
+Test(config, transport_only_where_there_is_a_choice)
+{
+    refuse(CONFIG_TRAIN, "--backend mpi --transport zmq", "brings its own communication");
+    refuse(CONFIG_BENCH, "--backend mpi --transport mpi", "brings its own communication");
+}
+
+Test(config, virtual_workers_only_alone)
+{
+    struct config config;
+    refuse(CONFIG_TRAIN, "--virtual-workers 2", "add --backend none");
+    refuse(CONFIG_TRAIN, "--virtual-workers 2 --backend ps", "add --backend none");
+    refuse(CONFIG_TRAIN, "--virtual-workers 2 --backend none --compute paced:1", "paced:1");
+    accept(CONFIG_TRAIN, &config, "--virtual-workers 2 --backend none");
+    cr_assert(config.virtual_workers == 2);
+}
+
+Test(config, checkpoints)
+{
+    refuse(CONFIG_TRAIN, "--resume", "add --checkpoint DIR");
+    refuse(CONFIG_TRAIN, "--checkpoint d --compute paced:1", "nothing that could be saved");
+}
+
+Test(config, interface_is_a_network)
+{
+    static const char *const wrong[] = {"eth0",         "10.0.0.1",    "10.0.0.0/33", "10.0.0/24",
+                                        "10.0.0.0/24x", "300.0.0.0/8", "::1/64"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        char line[64];
+        snprintf(line, sizeof line, "--interface %s", wrong[i]);
+        refuse(CONFIG_TRAIN, line, "expected an IPv4 network as ADDRESS/BITS");
+    }
+}
+
+Test(config, network_is_a_word)
+{
+    refuse(CONFIG_TRAIN, "--network a,b", "letters, digits");
+    refuse(CONFIG_TRAIN, "--network \"x\"", "letters, digits");
+}
+
+Test(config, sizes_of_bench_ascend)
+{
+    refuse(CONFIG_BENCH, "-b 2m -e 1m", "give -e at least -b");
+    refuse(CONFIG_BENCH, "-f 1", "--factor: found '1'");
+    refuse(CONFIG_BENCH, "-n 0", "--iters: found '0'");
+}
+
+Test(config, a_backend_that_this_build_lacks)
+{
+    struct config config;
+    if (!backend_get(BACKEND_NCCL)->unavailable)
+        cr_skip_test("this build has nccl");
+    assert_refused(parse(CONFIG_TRAIN, &config, "--backend nccl"), STATUS_UNSUPPORTED,
+                   "not built with");
+}
+
+/* -------- environment --------------------------------------------------------------------------
+ */
+
+Test(config, environment_gives_defaults_and_options_win)
+{
+    struct config config;
+    setenv("PSRING_DATA", "/env/data", 1);
+    setenv("PSRING_NETWORK", "vcluster-200mbit", 1);
+    setenv("PSRING_LINK_BITS", "200000000", 1);
+    setenv("PSRING_BIND_SUBNET", "10.77.0.0/24", 1);
+    accept(CONFIG_TRAIN, &config, "");
+    cr_assert_str_eq(config.data, "/env/data");
+    cr_assert_str_eq(config.network, "vcluster-200mbit");
+    cr_assert_str_eq(config.subnet, "10.77.0.0/24");
+    cr_assert(config.link_rate == 2e8);
+    accept(CONFIG_TRAIN, &config,
+           "--data /given --network lab --link-rate 1e9 --interface 10.1.0.0/16");
+    cr_assert_str_eq(config.data, "/given");
+    cr_assert_str_eq(config.network, "lab");
+    cr_assert_str_eq(config.subnet, "10.1.0.0/16");
+    cr_assert(config.link_rate == 1e9);
+}
+
+Test(config, environment_is_checked_too)
+{
+    setenv("PSRING_LINK_BITS", "fast", 1);
+    refuse(CONFIG_BENCH, "", "PSRING_LINK_BITS: found 'fast'");
+    unsetenv("PSRING_LINK_BITS");
+    setenv("PSRING_BIND_SUBNET", "lo", 1);
+    refuse(CONFIG_BENCH, "", "PSRING_BIND_SUBNET");
+    setenv("PSRING_BIND_SUBNET", "", 1);
+    setenv("PSRING_NETWORK", "a b", 1);
+    refuse(CONFIG_BENCH, "", "PSRING_NETWORK");
+}
+
+Test(config, one_rank_speaks_for_all)
+{
+    struct config config;
+    struct capture capture;
+    setenv("OMPI_COMM_WORLD_RANK", "0", 1);
+    refuse(CONFIG_TRAIN, "--steps x", "--steps");
+    setenv("OMPI_COMM_WORLD_RANK", "3", 1);
+    capture_start(&capture);
+    enum status status = parse(CONFIG_TRAIN, &config, "--steps x");
+    size_t lines = capture_stop(&capture);
+    cr_assert(status == STATUS_USAGE && lines == 0, "%s", capture.text);
+    accept(CONFIG_TRAIN, &config, ""); /* and speaks again once the options are good */
+    capture_start(&capture);
+    log_error("later");
+    cr_assert(capture_stop(&capture) == 1);
+}
+
+/* -------- what follows from a config -----------------------------------------------------------
+ */
+
+Test(config, transport_follows_from_the_backend)
+{
+    struct config config;
+    struct comm_options options;
+    static const struct {
+        const char *line, *name;
+    } cases[] = {{"--backend ps", "zmq"},
+                 {"--backend ring", "mpi"},
+                 {"--backend mpi", "none"},
+                 {"--backend none", "none"},
+                 {"--backend ps --transport mpi", "mpi"},
+                 {"--backend ring --transport zmq", "zmq"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        accept(CONFIG_BENCH, &config, cases[i].line);
+        const struct backend *backend = backend_get(config.backend);
+        cr_assert_str_eq(config_transport_name(&config, backend), cases[i].name);
+        config_comm_options(&config, backend, &options);
+        if (backend->uses_transport)
+            cr_assert_str_eq(transport_kind_name(options.transport), cases[i].name);
+    }
+}
+
+Test(config, comm_options)
+{
+    struct config config;
+    struct comm_options options;
+    accept(CONFIG_BENCH, &config,
+           "--backend ps --servers 2 --placement colocated --reduce-order ring --segment 128k "
+           "--window 3 --interface 10.0.0.0/8 --timeout 1.5");
+    config_comm_options(&config, backend_get(config.backend), &options);
+    cr_assert(options.servers == 2 && options.placement == PLACEMENT_COLOCATED);
+    cr_assert(options.reduce_order == REDUCE_ORDER_RING && options.scale == 1);
+    cr_assert(options.segment_bytes == 131072 && options.window == 3);
+    cr_assert(options.timeout_ms == 1500 && options.buckets == 0);
+    cr_assert_str_eq(options.subnet, "10.0.0.0/8");
+}
+
+struct listing {
+    char text[4096];
+};
+
+static void list(void *context, const char *name, const char *value)
+{
+    struct listing *listing = context;
+    size_t used = strlen(listing->text);
+    snprintf(listing->text + used, sizeof listing->text - used, "%s=%s\n", name, value);
+}
+
+Test(config, visit_lists_the_options_of_the_command)
+{
+    struct config config;
+    struct listing listing = {0};
+    accept(CONFIG_BENCH, &config, "--backend ps --link-rate 2e8 -e 1m");
+    config_visit(&config, list, &listing);
+    cr_assert(strstr(listing.text, "backend=ps\n") && strstr(listing.text, "max-bytes=1048576\n"));
+    cr_assert(strstr(listing.text, "link-rate=200000000\n") && strstr(listing.text, "csv=\n"));
+    cr_assert(strstr(listing.text, "epochs=") == NULL);
+}
+
+/* -------- the registry, the layout of buckets --------------------------------------------------
+ */
+
+Test(backends, names_are_those_of_the_backends)
+{
+    for (int kind = 0; kind < BACKEND_COUNT; kind++) {
+        cr_assert_str_eq(backend_get(kind)->name, backend_names[kind]);
+        cr_assert(backend_find(backend_names[kind]) == backend_get(kind));
+    }
+    cr_assert(backend_names[BACKEND_COUNT] == NULL);
+    cr_assert(backend_find("grpc") == NULL);
+}
+
+Test(bucket_layout, covers_the_arena_from_its_end)
+{
+    static const struct net_layer layers[] = {
+        {.first = 0, .count = 10},  {.first = 10, .count = 0}, {.first = 10, .count = 30},
+        {.first = 40, .count = 20}, {.first = 60, .count = 0}, {.first = 60, .count = 5}};
+    enum { LAYERS = 6 };
+    static const struct {
+        size_t bytes, used, first[4];
+    } cases[] = {
+        {0, 1, {0}},             /* everything in one */
+        {1, 4, {60, 40, 10, 0}}, /* a bucket a layer */
+        {100, 3, {40, 10, 0}},   /* 25 elements, 30, then what is left */
+        {140, 2, {10, 0}},       /* 25 are too few, 55 enough */
+        {1000, 1, {0}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct bucket buckets[LAYERS];
+        size_t used = bucket_layout(layers, LAYERS, cases[i].bytes, buckets), end = 65;
+        cr_assert(used == cases[i].used, "%zu bytes: %zu buckets", cases[i].bytes, used);
+        for (size_t b = 0; b < used; b++) {
+            cr_assert(buckets[b].first == cases[i].first[b]);
+            cr_assert(buckets[b].first + buckets[b].count == end);
+            end = buckets[b].first;
+        }
+        cr_assert(end == 0);
+    }
+}
