@@ -1,0 +1,133 @@
+/* The message header: what is encoded is decoded, and nothing else is. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "common/base/rng.h"
+#include "common/net/message.h"
+
+static const struct message_limits limits = {
+    .run_id = UINT64_C(0x0123456789ABCDEF), .nodes = 5, .length_max = 1 << 20};
+
+static const struct message example = {
+    .kind = MESSAGE_PUSH,
+    .run_id = UINT64_C(0x0123456789ABCDEF),
+    .sender = 3,
+    .bucket = 7,
+    .step = UINT64_C(0x1122334455667788),
+    .offset = UINT64_C(0xAABBCCDD00),
+    .length = 4096,
+    .dtype = MESSAGE_FLOAT32,
+};
+
+static void expect_refused(const uint8_t *bytes, size_t size, const char *why)
+{
+    struct message message = {.sender = 99};
+    const char *reason = NULL;
+    cr_expect_eq(message_decode(bytes, size, &limits, &message, &reason), STATUS_INPUT, "%s", why);
+    cr_expect_eq(message.sender, 99, "a refused header must leave the message alone (%s)", why);
+    cr_expect_not_null(reason);
+}
+
+Test(message, round_trip)
+{
+    uint8_t bytes[MESSAGE_HEADER_BYTES];
+    struct message decoded;
+    const char *reason;
+    message_encode(&example, bytes);
+    cr_assert_eq(message_decode(bytes, sizeof bytes, &limits, &decoded, &reason), STATUS_OK);
+    cr_assert_eq(decoded.kind, example.kind);
+    cr_assert_eq(decoded.run_id, example.run_id);
+    cr_assert_eq(decoded.sender, example.sender);
+    cr_assert_eq(decoded.bucket, example.bucket);
+    cr_assert_eq(decoded.step, example.step);
+    cr_assert_eq(decoded.offset, example.offset);
+    cr_assert_eq(decoded.length, example.length);
+    cr_assert_eq(decoded.dtype, example.dtype);
+}
+
+/* The layout is a contract between builds: these bytes never change without a new version. */
+Test(message, bytes_are_as_documented)
+{
+    uint8_t bytes[MESSAGE_HEADER_BYTES];
+    message_encode(&example, bytes);
+    static const uint8_t expected[MESSAGE_HEADER_BYTES] = {
+        'P',  'S',  'R',  'G',  1,    0,    2,    0,    0xEF, 0xCD, 0xAB, 0x89, 0x67,
+        0x45, 0x23, 0x01, 3,    0,    0,    0,    7,    0,    0,    0,    1,    0,
+        0,    0,    0,    0,    0,    0,    0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22,
+        0x11, 0x00, 0xDD, 0xCC, 0xBB, 0xAA, 0,    0,    0,    0x00, 0x10, 0,    0,
+        0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0};
+    cr_assert_arr_eq(bytes, expected, sizeof expected);
+}
+
+Test(message, every_wrong_field_is_refused)
+{
+    static const struct {
+        int at;
+        uint8_t value;
+        const char *why;
+    } faults[] = {
+        {0, 'X', "magic"},         {3, 0, "magic"},       {4, 2, "version"},
+        {5, 1, "version"},         {6, 0, "kind 0"},      {6, 5, "kind 5"},
+        {7, 1, "kind 258"},        {8, 0, "run id"},      {15, 9, "run id"},
+        {16, 5, "sender"},         {19, 0x80, "sender"},  {24, 0, "dtype"},
+        {24, 2, "dtype"},          {26, 1, "reserved"},   {31, 1, "reserved"},
+        {40, 1, "odd offset"},     {48, 2, "odd length"}, {50, 0x11, "length over the limit"},
+        {55, 0x80, "huge length"}, {56, 1, "reserved"},   {63, 1, "reserved"},
+    };
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
+        uint8_t bytes[MESSAGE_HEADER_BYTES];
+        message_encode(&example, bytes);
+        bytes[faults[i].at] = faults[i].value;
+        expect_refused(bytes, sizeof bytes, faults[i].why);
+    }
+}
+
+Test(message, every_other_size_is_refused)
+{
+    uint8_t bytes[2 * MESSAGE_HEADER_BYTES] = {0};
+    message_encode(&example, bytes);
+    for (size_t size = 0; size < sizeof bytes; size++) {
+        if (size != MESSAGE_HEADER_BYTES)
+            expect_refused(bytes, size, "size");
+    }
+}
+
+Test(message, offset_that_overflows_is_refused)
+{
+    uint8_t bytes[MESSAGE_HEADER_BYTES];
+    struct message message = example;
+    message.offset = UINT64_MAX - 3;
+    message_encode(&message, bytes);
+    expect_refused(bytes, sizeof bytes, "offset + length overflows");
+}
+
+Test(message, bye_has_no_payload)
+{
+    uint8_t bytes[MESSAGE_HEADER_BYTES];
+    struct message message = example;
+    message.kind = MESSAGE_BYE;
+    message_encode(&message, bytes);
+    expect_refused(bytes, sizeof bytes, "bye with a payload");
+}
+
+/* Random bytes and random changes: whatever is accepted re-encodes to the same bytes. */
+Test(message, accepted_headers_are_canonical)
+{
+    struct rng_key key = rng_key(1, RNG_TEST, 0);
+    int accepted = 0;
+    for (uint64_t round = 0; round < 200000; round++) {
+        uint8_t bytes[MESSAGE_HEADER_BYTES], again[MESSAGE_HEADER_BYTES];
+        struct rng_block random = rng_block(key, round, 0);
+        message_encode(&example, bytes);
+        bytes[random.word[0] % MESSAGE_HEADER_BYTES] = (uint8_t)random.word[1];
+        bytes[random.word[2] % MESSAGE_HEADER_BYTES] = (uint8_t)random.word[3];
+        struct message message;
+        const char *reason;
+        if (message_decode(bytes, sizeof bytes, &limits, &message, &reason) != STATUS_OK)
+            continue;
+        accepted++;
+        message_encode(&message, again);
+        cr_assert_arr_eq(bytes, again, sizeof bytes);
+    }
+    cr_assert_gt(accepted, 0);
+}

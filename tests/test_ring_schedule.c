@@ -1,0 +1,192 @@
+/* The ring's schedule, against its own claims: who sends what when, to whom, how many bytes, and
+ * the table in ring/ring.c, printed from the code. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ring/schedule.h"
+
+static const size_t counts[] = {0, 1, 2, 3, 5, 7, 8, 63, 64, 1000, 65537, 1199882};
+enum { COUNTS = sizeof counts / sizeof *counts, WORKERS_MAX = 9 };
+
+Test(ring_schedule, next_is_one_cycle)
+{
+    for (int n = 1; n <= WORKERS_MAX; n++) {
+        int at = 0, seen = 0;
+        do {
+            struct schedule schedule;
+            schedule_init(&schedule, n, at, 100, 0);
+            int next = schedule_next(&schedule);
+            schedule_init(&schedule, n, next, 100, 0);
+            cr_assert_eq(schedule_previous(&schedule), at);
+            at = next;
+            seen++;
+        } while (at != 0 && seen <= n);
+        cr_assert_eq(seen, n);
+    }
+}
+
+Test(ring_schedule, chunks_and_segments_cover_everything_once)
+{
+    for (size_t c = 0; c < COUNTS; c++) {
+        for (size_t parts = 1; parts <= WORKERS_MAX; parts++) {
+            size_t at = 0, longest = chunk_of(counts[c], parts, 0).count;
+            for (size_t i = 0; i < parts; i++) {
+                struct chunk chunk = chunk_of(counts[c], parts, i);
+                cr_assert_eq(chunk.offset, at);
+                cr_assert(chunk.count == longest || chunk.count + 1 == longest);
+                at += chunk.count;
+            }
+            cr_assert_eq(at, counts[c]);
+        }
+    }
+}
+
+Test(ring_schedule, what_one_sends_the_next_receives)
+{
+    for (int n = 2; n <= WORKERS_MAX; n++) {
+        for (size_t c = 0; c < COUNTS; c++) {
+            for (int rank = 0; rank < n; rank++) {
+                struct schedule left, right;
+                schedule_init(&left, n, rank, counts[c], 4096);
+                schedule_init(&right, n, (rank + 1) % n, counts[c], 4096);
+                size_t items = schedule_items(&left);
+                cr_assert_eq(items, schedule_items(&right));
+                for (size_t i = 0; i < items; i++) {
+                    struct chunk sent = schedule_send(&left, i);
+                    struct chunk received = schedule_receive(&right, i);
+                    cr_assert_eq(sent.offset, received.offset);
+                    cr_assert_eq(sent.count, received.count);
+                    cr_assert_leq(sent.count, schedule_segment_count_max(&left));
+                }
+            }
+        }
+    }
+}
+
+/* What arrives as item i leaves as item i + K: the property that the pipeline rests on. */
+Test(ring_schedule, what_arrives_is_passed_on_k_items_later)
+{
+    for (int n = 2; n <= WORKERS_MAX; n++) {
+        struct schedule schedule;
+        schedule_init(&schedule, n, n / 2, 65537, 4096);
+        cr_assert_gt(schedule.segments, 1);
+        for (size_t i = 0; i + schedule.segments < schedule_items(&schedule); i++) {
+            struct chunk in = schedule_receive(&schedule, i);
+            struct chunk out = schedule_send(&schedule, i + schedule.segments);
+            cr_assert_eq(in.offset, out.offset);
+            cr_assert_eq(in.count, out.count);
+        }
+    }
+}
+
+/* Patarasuk and Yuan's bound, to the element: two vectors less two chunks. */
+Test(ring_schedule, elements_sent_are_the_lower_bound)
+{
+    for (int n = 1; n <= WORKERS_MAX; n++) {
+        for (size_t c = 0; c < COUNTS; c++) {
+            size_t all = 0;
+            for (int rank = 0; rank < n; rank++) {
+                struct schedule schedule;
+                schedule_init(&schedule, n, rank, counts[c], 1000);
+                size_t sent = 0;
+                for (size_t i = 0; i < schedule_items(&schedule); i++)
+                    sent += schedule_send(&schedule, i).count;
+                size_t parts = (size_t)n, r = (size_t)rank;
+                size_t expected = n == 1 ? 0
+                                         : 2 * counts[c] -
+                                               chunk_of(counts[c], parts, (r + 1) % parts).count -
+                                               chunk_of(counts[c], parts, (r + 2) % parts).count;
+                cr_assert_eq(sent, expected);
+                all += sent;
+            }
+            cr_assert_eq(all, 2 * (size_t)(n - 1) * counts[c]);
+        }
+    }
+}
+
+/*
+ * Plays the schedule for one element a chunk, all workers step by step. Which workers'
+ * contributions a worker holds of a chunk is a string in the order of adding.
+ */
+struct play {
+    int workers;
+    char held[WORKERS_MAX][WORKERS_MAX][WORKERS_MAX + 1]; /* (worker, chunk) */
+};
+
+static void play_start(struct play *play, int workers)
+{
+    memset(play, 0, sizeof *play);
+    play->workers = workers;
+    for (int w = 0; w < workers; w++) {
+        for (int c = 0; c < workers; c++)
+            play->held[w][c][0] = (char)('0' + w);
+    }
+}
+
+static void play_step(struct play *play, size_t step)
+{
+    struct play before = *play;
+    for (int w = 0; w < play->workers; w++) {
+        struct schedule schedule;
+        schedule_init(&schedule, play->workers, w, (size_t)play->workers, 0);
+        cr_assert_eq(schedule.segments, 1);
+        size_t chunk = schedule_receive(&schedule, step).offset;
+        char *ours = play->held[w][chunk];
+        const char *theirs = before.held[schedule_previous(&schedule)][chunk];
+        /* Addition commutes: what came is the longer sum, ours is the one added to it. */
+        char sum[2 * WORKERS_MAX + 2];
+        snprintf(sum, sizeof sum, "%s%s", theirs, schedule_reduces(&schedule, step) ? ours : "");
+        cr_assert_lt(strlen(sum), sizeof play->held[0][0]);
+        snprintf(ours, sizeof play->held[0][0], "%.*s", WORKERS_MAX, sum);
+    }
+}
+
+Test(ring_schedule, every_chunk_is_added_once_in_the_rings_order)
+{
+    for (int n = 2; n <= WORKERS_MAX; n++) {
+        struct play play;
+        play_start(&play, n);
+        for (size_t step = 0; step < 2 * (size_t)(n - 1); step++)
+            play_step(&play, step);
+        for (int w = 0; w < n; w++) {
+            for (int c = 0; c < n; c++) {
+                cr_assert_eq(strlen(play.held[w][c]), (size_t)n);
+                for (int k = 0; k < n; k++)
+                    cr_assert_eq(play.held[w][c][k], '0' + (c + k) % n);
+            }
+        }
+    }
+}
+
+/* One line of the table in ring/ring.c. */
+static void table_line(const struct play *play, size_t step, char *line, size_t size)
+{
+    size_t used = (size_t)snprintf(line, size, " *   step %zu       ", step);
+    for (int w = 0; w < play->workers; w++) {
+        int chunk = schedule_chunk_sent(play->workers, w, step);
+        char cell[32];
+        snprintf(cell, sizeof cell, "%d [%s]", chunk, play->held[w][chunk]);
+        used += (size_t)snprintf(line + used, size - used, " %-12s", cell);
+    }
+    while (used > 0 && line[used - 1] == ' ')
+        line[--used] = '\0';
+}
+
+Test(ring_schedule, the_table_in_ring_c_is_what_happens)
+{
+    FILE *file = fopen(PSRING_SOURCE_DIR "/ring/ring.c", "r");
+    cr_assert_not_null(file);
+    static char text[64 << 10];
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+    struct play play;
+    play_start(&play, 4);
+    for (size_t step = 0; step < 6; step++) {
+        char line[128];
+        table_line(&play, step, line, sizeof line);
+        cr_expect_not_null(strstr(text, line), "ring/ring.c does not have this line:\n%s", line);
+        play_step(&play, step);
+    }
+}
