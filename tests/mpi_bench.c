@@ -1,0 +1,153 @@
+/*
+ * bench's measurement under mpirun: bytes of every single node against theory, and, with backends
+ * made to misbehave, that wrong elements are counted one by one and that the slowest worker's time
+ * is what is reported.
+ */
+#include "experiments/bench_measure.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+#include "common/base/clock.h"
+#include "ps/ps.h"
+#include "ring/library.h"
+#include "ring/ring.h"
+
+enum { ITERS = 3, WARMUP = 2, OPERATIONS = ITERS + WARMUP, LATE_MS = 30 };
+
+static struct world *world;
+
+/* ---- backends that sum right, but then ... ----------------------------------------------------
+ */
+
+static enum status plain_open(void **self, const struct comm_site *site)
+{
+    struct comm_site *copy = malloc(sizeof *copy);
+    cr_assert(copy);
+    *copy = *site;
+    *self = copy;
+    return STATUS_OK;
+}
+
+static enum status add_up(const struct comm_site *site, float *data)
+{
+    size_t count = site->options->bucket_counts[0];
+    return world_allreduce_float(site->world, site->workers_group, data, count);
+}
+
+static bool is_last(const struct comm_site *site)
+{
+    return site->index == site->topology.workers - 1;
+}
+
+/* ... the last worker gets its last element wrong, every time. */
+static enum status off_by_one(void *self, size_t bucket, float *data)
+{
+    const struct comm_site *site = self;
+    enum status status = add_up(site, data);
+    if (is_last(site))
+        data[site->options->bucket_counts[bucket] - 1] += 1;
+    return status;
+}
+
+/* ... the last worker is late, the others are not. */
+static enum status one_late(void *self, size_t bucket, float *data)
+{
+    const struct comm_site *site = self;
+    (void)bucket;
+    enum status status = add_up(site, data);
+    if (is_last(site))
+        clock_sleep_until_ns(clock_now_ns() + LATE_MS * NS_PER_MS);
+    return status;
+}
+
+static const struct backend backend_off_by_one = {
+    .name = "off by one", .open = plain_open, .allreduce = off_by_one, .close = free};
+static const struct backend backend_one_late = {
+    .name = "one late", .open = plain_open, .allreduce = one_late, .close = free};
+
+/* ---- tests ------------------------------------------------------------------------------------
+ */
+
+static struct bench_plan plan_of(const struct backend *backend, size_t count)
+{
+    return (struct bench_plan){.backend = backend,
+                               .options = {.timeout_ms = 20000},
+                               .count = count,
+                               .iters = ITERS,
+                               .warmup = WARMUP};
+}
+
+static void check_wrong_elements(void)
+{
+    struct bench_measurement measured;
+    struct bench_plan plan = plan_of(&backend_off_by_one, 1000);
+    cr_assert_eq(bench_measure(&measured, world, &plan), STATUS_OK);
+    cr_assert_eq(measured.wrong, OPERATIONS); /* on every rank, whoever saw it */
+    bench_measurement_free(&measured);
+}
+
+static void check_slowest(void)
+{
+    struct bench_measurement measured;
+    struct bench_plan plan = plan_of(&backend_one_late, 10);
+    cr_assert_eq(bench_measure(&measured, world, &plan), STATUS_OK);
+    cr_assert_eq(measured.wrong, 0);
+    for (int i = 0; i < ITERS; i++)
+        cr_assert_geq(measured.times_us[i], LATE_MS * 1000);
+    bench_measurement_free(&measured);
+}
+
+static void check_role(const struct cost_shape *shape, int rank, enum node_role role,
+                       struct cost_traffic found)
+{
+    int node = topology_node(&shape->topology, rank, role);
+    struct cost_traffic expected = {0};
+    if (node >= 0)
+        expected = cost_node_traffic(shape, node);
+    cr_assert(found.sent_bytes == expected.sent_bytes &&
+                  found.received_bytes == expected.received_bytes,
+              "rank %d %s of %d workers and %d servers, %zu elements: sent %ju received %ju bytes, "
+              "expected %ju and %ju",
+              rank, role == NODE_WORKER ? "worker" : "server", shape->topology.workers,
+              shape->topology.servers, shape->count, (uintmax_t)found.sent_bytes,
+              (uintmax_t)found.received_bytes, (uintmax_t)expected.sent_bytes,
+              (uintmax_t)expected.received_bytes);
+}
+
+static void check_nodes(const struct backend *backend, enum transport_kind transport, int servers,
+                        enum placement placement)
+{
+    static const size_t counts[] = {0, 1, 3, 250, 65537, 1 << 18};
+    for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+        struct bench_measurement measured;
+        struct bench_plan plan = plan_of(backend, counts[c]);
+        plan.options.transport = transport;
+        plan.options.servers = servers;
+        plan.options.placement = placement;
+        cr_assert_eq(bench_measure(&measured, world, &plan), STATUS_OK);
+        struct cost_shape shape = {cost_algorithm_of(backend->name), measured.topology, counts[c]};
+        for (int rank = 0; rank < world->size; rank++) {
+            check_role(&shape, rank, NODE_WORKER, measured.ranks[rank].worker);
+            check_role(&shape, rank, NODE_SERVER, measured.ranks[rank].server);
+        }
+        cr_assert_eq(measured.wrong, 0);
+        bench_measurement_free(&measured);
+    }
+}
+
+Test(mpi_bench, measure)
+{
+    cr_assert_eq(world_open(&world, NULL, NULL), STATUS_OK);
+    check_wrong_elements();
+    check_slowest();
+    for (enum transport_kind t = TRANSPORT_ZMQ; t <= TRANSPORT_MPI; t++) {
+        check_nodes(&backend_ring, t, 0, PLACEMENT_DEDICATED);
+        for (int servers = 1; servers <= world->size; servers++) {
+            check_nodes(&backend_ps, t, servers, PLACEMENT_COLOCATED);
+            if (servers < world->size)
+                check_nodes(&backend_ps, t, servers, PLACEMENT_DEDICATED);
+        }
+    }
+    world_close(&world);
+}

@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# test_bench.sh PSRING: psring bench and psring info as a user meets them: files, messages, exit
+# codes, and that what is finished stays when a rank is killed.
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+psring=$1
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+export ASAN_OPTIONS=detect_leaks=0 # Open MPI keeps what it allocates
+unset PSRING_NETWORK PSRING_LINK_BITS PSRING_BIND_SUBNET
+
+fail()
+{
+    echo "test_bench: $*"
+    cat "$folder/out" "$folder/err"
+    exit 1
+}
+
+# ends CODE COMMAND...: runs it, keeping its output, and demands that exit code.
+ends()
+{
+    local expected=$1 code=0
+    shift
+    "$@" >"$folder/out" 2>"$folder/err" || code=$?
+    [[ $code == "$expected" ]] || fail "$* ended with $code, expected $expected"
+}
+
+says() { grep -qF -- "$2" "$folder/$1" || fail "$1 does not say: $2"; }
+
+# One rank, without mpirun. Sizes are rounded up to whole floats.
+ends 0 "$psring" bench --backend none -b 1 -e 10 -f 2 -n 3 --csv "$folder/one.csv"
+[[ $(cut -d, -f8 "$folder/one.csv" | tr '\n' ' ') == "bytes 4 8 " ]] || fail "sizes of one.csv"
+says out "every element equals the exact sum"
+says out "no per-node limit"
+
+# Rows are appended, the JSON file is whole, labels come from the environment or the options.
+run=("$here/mpirun.sh" 3 "$psring" bench --backend ps -b 1k -e 1k -n 3 --csv "$folder/a.csv"
+    --json "$folder/a.json")
+PSRING_NETWORK=here PSRING_LINK_BITS=80e6 ends 0 "${run[@]}"
+ends 0 "${run[@]}" --network there
+[[ $(wc -l <"$folder/a.csv") == 3 ]] || fail "a.csv has not a header and two rows"
+[[ $(cut -d, -f4,16 "$folder/a.csv" | tr '\n' ' ') == "network,link_bytes_per_s here,10000000 there, " ]] ||
+    fail "labels of a.csv"
+for text in '"rows"' '"wrong":' '"min-bytes":' '"compiler":' '"cpu":'; do
+    grep -qF "$text" "$folder/a.json" || fail "a.json has no $text"
+done
+[[ ! -e $folder/a.json.part ]] || fail "a.json.part was left"
+
+# What cannot be: said once, before anything is measured.
+ends 2 "$psring" bench --backend none -b 8k -e 4k
+says err "-e 4096"
+ends 2 "$here/mpirun.sh" 2 "$psring" bench --backend none
+ends 2 "$psring" bench --backend none --json -
+says err "--json -"
+ends 1 "$psring" bench --backend none --csv /nowhere/x.csv
+says err "/nowhere/x.csv"
+echo "other,columns" >"$folder/other.csv"
+ends 1 "$psring" bench --backend none --csv "$folder/other.csv"
+[[ $(cat "$folder/other.csv") == "other,columns" ]] || fail "a file of something else was touched"
+
+# A rank is killed in the middle of a long sweep: all end, and the rows before are there.
+"$here/mpirun.sh" 3 "$psring" bench --backend ring -b 4 -e 16 -n 100 --csv "$folder/k.csv" \
+    --timeout 5 >"$folder/out" 2>"$folder/err"
+"$here/mpirun.sh" 3 bash -c 'echo $$ >"$0/pid.$OMPI_COMM_WORLD_RANK"; exec "$@"' "$folder" \
+    "$psring" bench --backend ring -b 4 -e 64 -f 2 -n 10000000 -w 0 --csv "$folder/k.csv" \
+    --timeout 5 >"$folder/out" 2>"$folder/err" &
+job=$!
+for _ in {1..100}; do
+    [[ -s $folder/pid.2 ]] && break
+    sleep 0.1
+done
+sleep 1
+kill -KILL "$(cat "$folder/pid.2")"
+code=0
+wait "$job" || code=$?
+[[ $code != 0 && $code != 124 ]] || fail "a killed rank: ended with $code"
+[[ $(wc -l <"$folder/k.csv") == 3 ]] || fail "a killed rank: rows that were finished are gone"
+for rank in 0 1; do
+    for _ in {1..100}; do
+        kill -0 "$(cat "$folder/pid.$rank")" 2>/dev/null || continue 2
+        sleep 0.1
+    done
+    fail "rank $rank outlives the killed one by 10 s"
+done
+
+# info: a matrix for people, JSON alone for programs.
+ends 0 "$psring" info --json "$folder/info.json"
+says out "[X] ring"
+grep -qF '"backends"' "$folder/info.json" || fail "info.json has no backends"
+ends 0 "$psring" info --json -
+[[ $(head -c 1 "$folder/out") == "{" && $(tail -n 1 "$folder/out") == "}" ]] ||
+    fail "info --json - prints more than JSON"
+echo "test_bench: files, messages and exit codes are as they should be"

@@ -1,0 +1,100 @@
+/* What bench sums and how it checks: exact, and blind to no mistake that a backend could make. */
+#include "experiments/bench_data.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { COUNT = 3000, WORKERS = 5 };
+
+/* The exact sum of `workers` workers, added as floats in the order of `first`, `first` + 1, ... */
+static void sum(float *data, int workers, int first, uint64_t round)
+{
+    float mine[COUNT];
+    memset(data, 0, COUNT * sizeof *data);
+    for (int w = 0; w < workers; w++) {
+        bench_fill(mine, COUNT, (first + w) % workers, round);
+        for (size_t i = 0; i < COUNT; i++)
+            data[i] += mine[i];
+    }
+}
+
+Test(bench_data, any_order_gives_the_exact_sum)
+{
+    float data[COUNT];
+    for (int workers = 1; workers <= 8; workers++) {
+        for (int first = 0; first < workers; first++) {
+            sum(data, workers, first, 7);
+            cr_expect_eq(bench_count_wrong(data, COUNT, workers, 7), 0);
+        }
+    }
+}
+
+Test(bench_data, values_are_small_integers_of_both_signs)
+{
+    float data[COUNT];
+    bool below = false, above = false;
+    bench_fill(data, COUNT, 3, 11);
+    for (size_t i = 0; i < COUNT; i++) {
+        cr_assert_eq(data[i], floorf(data[i]));
+        cr_assert(data[i] >= -BENCH_VALUE_MAX && data[i] < BENCH_VALUE_MAX);
+        below |= data[i] < 0;
+        above |= data[i] > 0;
+    }
+    cr_expect(below && above);
+}
+
+Test(bench_data, one_element_off)
+{
+    float data[COUNT];
+    sum(data, WORKERS, 0, 1);
+    data[COUNT - 1] += 1;
+    cr_expect_eq(bench_count_wrong(data, COUNT, WORKERS, 1), 1);
+    data[0] = nanf("");
+    data[1500] = -data[1500] - 1;
+    cr_expect_eq(bench_count_wrong(data, COUNT, WORKERS, 1), 3);
+}
+
+/* Nearly every element shows it; a value in a thousand may coincide. */
+static void expect_mostly_wrong(const float *data, const char *what)
+{
+    uint64_t wrong = bench_count_wrong(data, COUNT, WORKERS, 1);
+    cr_expect_gt(wrong, COUNT * 95 / 100, "%s: only %ju of %d elements wrong", what,
+                 (uintmax_t)wrong, COUNT);
+}
+
+Test(bench_data, mistakes_of_a_backend_show)
+{
+    float data[COUNT], mine[COUNT];
+
+    sum(data, WORKERS, 0, 0);
+    expect_mostly_wrong(data, "the result of the round before");
+
+    sum(data, WORKERS - 1, 0, 1);
+    expect_mostly_wrong(data, "a contribution missing");
+
+    sum(data, WORKERS, 0, 1);
+    bench_fill(mine, COUNT, 2, 1);
+    for (size_t i = 0; i < COUNT; i++)
+        data[i] += mine[i];
+    expect_mostly_wrong(data, "a contribution twice");
+
+    bench_fill(data, COUNT, 0, 1);
+    expect_mostly_wrong(data, "nothing was added");
+
+    sum(data, WORKERS, 0, 1);
+    memmove(data, data + 1, (COUNT - 1) * sizeof *data);
+    expect_mostly_wrong(data, "off by one element");
+
+    sum(data, WORKERS, 0, 1);
+    memcpy(mine, data, sizeof mine);
+    memcpy(data, mine + COUNT / 2, COUNT / 2 * sizeof *data);
+    memcpy(data + COUNT / 2, mine, COUNT / 2 * sizeof *data);
+    expect_mostly_wrong(data, "two chunks swapped");
+}
+
+Test(bench_data, nothing)
+{
+    cr_expect_eq(bench_count_wrong(NULL, 0, 3, 0), 0);
+}

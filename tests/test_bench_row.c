@@ -1,0 +1,240 @@
+/* A row of bench's results: the formulas, the columns that others rely on, and what is unknown. */
+#include "experiments/bench_row.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "experiments/bench.h"
+#include "experiments/bench_table.h"
+#include "tests/capture.h"
+
+/* 4 workers, 24 MB in a second over links of 50 MB/s. */
+static struct bench_row example(void)
+{
+    return (struct bench_row){
+        .backend = "ps",
+        .transport = "zmq",
+        .device = "cpu",
+        .network = "vcluster-400mbit",
+        .placement = "dedicated",
+        .workers = 4,
+        .servers = 1,
+        .bytes = 24000000,
+        .iters = 3,
+        .warmup = 2,
+        .time_us = {3, 900000, 1000000, 1200000, 1250000, 1050000},
+        .time_us_median_low = 900000,
+        .time_us_median_high = 1250000,
+        .link_bytes_per_s = 50e6,
+        .bytes_known = true,
+        .worker = {24000000, 24000000},
+        .server = {96000000, 96000000},
+        .theory_worker = {24000000, 24000000},
+        .theory_server = {96000000, 96000000},
+        .wire_known = true,
+        .wire_sent_bytes_max = 99000000,
+        .theory_time_us = 1950000,
+    };
+}
+
+static void expect_close(double found, double expected)
+{
+    cr_expect(fabs(found - expected) <= 1e-12 * fabs(expected), "found %.15g, expected %.15g",
+              found, expected);
+}
+
+/* ---- formulas ---------------------------------------------------------------------------------
+ */
+
+Test(bench_row, bandwidths)
+{
+    struct bench_row row = example();
+    expect_close(bench_row_algbw(&row), 24e6);
+    expect_close(bench_row_busbw(&row), 24e6 * 2 * 3 / 4);
+    expect_close(bench_row_efficiency(&row), 24e6 * 1.5 / 50e6);
+    row.workers = 2;
+    expect_close(bench_row_busbw(&row), 24e6);
+    expect_close(bench_row_efficiency(&row), 24e6 / 50e6);
+}
+
+/* At the bound's own time, efficiency is 1 and busbw the link's rate, for any number of workers. */
+Test(bench_row, bound_is_all_of_the_link)
+{
+    struct bench_row row = example();
+    for (row.workers = 2; row.workers <= 8; row.workers++) {
+        row.time_us.median = 1e6 * cost_bound_s(row.workers, 6000000, 50e6);
+        expect_close(bench_row_efficiency(&row), 1);
+        expect_close(bench_row_busbw(&row), 50e6);
+    }
+}
+
+Test(bench_row, no_efficiency_without_a_link_or_a_peer)
+{
+    struct bench_row row = example();
+    row.link_bytes_per_s = 0;
+    cr_expect(isnan(bench_row_efficiency(&row)));
+    row = example();
+    row.workers = 1;
+    cr_expect(isnan(bench_row_efficiency(&row)));
+    cr_expect_eq(bench_row_busbw(&row), 0);
+    row = example();
+    row.bytes = 0;
+    cr_expect(isnan(bench_row_efficiency(&row)));
+    cr_expect_eq(bench_row_algbw(&row), 0);
+}
+
+Test(bench_row, bytes_agree_to_the_byte)
+{
+    struct bench_row row = example();
+    cr_expect(bench_row_bytes_agree(&row));
+    row.server.received_bytes--;
+    cr_expect_not(bench_row_bytes_agree(&row));
+    row = example();
+    row.worker.sent_bytes++;
+    cr_expect_not(bench_row_bytes_agree(&row));
+    row.bytes_known = false;
+    cr_expect(bench_row_bytes_agree(&row));
+}
+
+Test(bench_row, sizes_are_whole_floats)
+{
+    cr_expect_eq(bench_whole_bytes(0), 0);
+    cr_expect_eq(bench_whole_bytes(1), 4);
+    cr_expect_eq(bench_whole_bytes(4), 4);
+    cr_expect_eq(bench_whole_bytes(1001), 1004);
+    cr_expect_eq(bench_next_bytes(1024, 4), 4096);
+    cr_expect_eq(bench_next_bytes(4, 1.5), 8);
+    cr_expect_eq(bench_next_bytes(1000, 1.01), 1012);
+    cr_expect_eq(bench_next_bytes(0, 4), 4); /* so that a sweep from 0 ends */
+    cr_expect_eq(bench_next_bytes(4, 1.01), 8);
+}
+
+/* ---- files ------------------------------------------------------------------------------------
+ */
+
+static const char contract[] =
+    "backend,transport,device,network,workers,servers,placement,bytes,iters,time_us_min,"
+    "time_us_median,time_us_p95,time_us_max,algbw_bytes_per_s,busbw_bytes_per_s,link_bytes_per_s,"
+    "efficiency,worker_sent_bytes,worker_recv_bytes,server_sent_bytes,server_recv_bytes,"
+    "theory_worker_sent_bytes,theory_server_sent_bytes,wire_tx_bytes_max,wrong,";
+
+static void write_row(const char *path, const struct bench_row *row)
+{
+    struct csv *csv = NULL;
+    cr_assert_eq(bench_csv_open(&csv, path), STATUS_OK);
+    cr_assert_eq(bench_csv_write(csv, row), STATUS_OK);
+    cr_assert_eq(csv_close(&csv), STATUS_OK);
+}
+
+Test(bench_row, csv)
+{
+    char folder[64], path[80], line[1024];
+    folder_new(folder);
+    snprintf(path, sizeof path, "%s/bench.csv", folder);
+    struct bench_row row = example();
+    write_row(path, &row);
+    row.bytes_known = row.wire_known = false;
+    row.link_bytes_per_s = 0;
+    row.theory_time_us = (double)NAN;
+    row.wrong = 5;
+    write_row(path, &row); /* appended, without a second header */
+
+    FILE *file = fopen(path, "r");
+    cr_assert(file);
+    cr_assert(fgets(line, sizeof line, file));
+    cr_expect_eq(strncmp(line, contract, strlen(contract)), 0, "header: %s", line);
+    cr_assert(fgets(line, sizeof line, file));
+    cr_expect_str_eq(line, "ps,zmq,cpu,vcluster-400mbit,4,1,dedicated,24000000,3,900000,1000000,"
+                           "1200000,1250000,24000000,36000000,50000000,0.72,24000000,24000000,"
+                           "96000000,96000000,24000000,96000000,99000000,0,900000,1250000,2,"
+                           "24000000,96000000,1950000\n");
+    cr_assert(fgets(line, sizeof line, file));
+    cr_expect_str_eq(line, "ps,zmq,cpu,vcluster-400mbit,4,1,dedicated,24000000,3,900000,1000000,"
+                           "1200000,1250000,24000000,36000000,,,,,,,,,,5,900000,1250000,2,,,\n");
+    cr_expect_null(fgets(line, sizeof line, file));
+    fclose(file);
+    folder_free(folder);
+}
+
+Test(bench_row, json)
+{
+    struct bench_row row = example();
+    row.wire_known = false;
+    cJSON *json = bench_row_json(&row);
+    cr_assert(json);
+    cr_expect_str_eq(cJSON_GetObjectItemCaseSensitive(json, "backend")->valuestring, "ps");
+    expect_close(cJSON_GetObjectItemCaseSensitive(json, "efficiency")->valuedouble, 0.72);
+    cr_expect_eq(cJSON_GetObjectItemCaseSensitive(json, "server_sent_bytes")->valuedouble, 96e6);
+    cr_expect(cJSON_IsNull(cJSON_GetObjectItemCaseSensitive(json, "wire_tx_bytes_max")));
+    cJSON_Delete(json);
+}
+
+/* ---- the table --------------------------------------------------------------------------------
+ */
+
+/* What `print` writes, in a buffer that the next call overwrites. */
+static const char *printed(void (*print)(FILE *, const struct bench_row *), struct bench_row row)
+{
+    static char text[4096];
+    memset(text, 0, sizeof text);
+    FILE *file = fmemopen(text, sizeof text - 1, "w");
+    cr_assert(file);
+    print(file, &row);
+    fclose(file);
+    return text;
+}
+
+Test(bench_row, table_line)
+{
+    struct bench_row row = example();
+    cr_expect_str_eq(printed(bench_table_line, row),
+                     "    24000000     6000000    1000000.0    1200000.0     24.00     36.00    "
+                     "72.0%     24000000     24000000     96000000     96000000       0\n");
+    row.bytes_known = false;
+    row.link_bytes_per_s = 0;
+    row.wrong = 12;
+    cr_expect_str_eq(printed(bench_table_line, row),
+                     "    24000000     6000000    1000000.0    1200000.0     24.00     36.00       "
+                     " -            -            -            -            -      12\n");
+}
+
+Test(bench_row, table_head)
+{
+    struct bench_row row = example();
+    const char *text = printed(bench_table_head, row);
+    cr_expect(strstr(text, "# psring bench: ps with 1 dedicated server, transport zmq, 4 workers, "
+                           "network vcluster-400mbit at 400 Mbit/s a link, 3 iterations after 2\n"),
+              "%s", text);
+    cr_expect_null(strstr(text, "no per-node limit"));
+    row.network = "loopback";
+    text = printed(bench_table_head, row);
+    cr_expect(strstr(text, "network=loopback: no per-node limit, topology effects do not show"),
+              "%s", text);
+    for (const char *line = text; *line; line = strchr(line, '\n') + 1)
+        cr_expect_eq(*line, '#');
+}
+
+static const char *foot(struct bench_verdict verdict)
+{
+    static char text[256];
+    memset(text, 0, sizeof text);
+    FILE *file = fmemopen(text, sizeof text - 1, "w");
+    cr_assert(file);
+    bench_table_foot(file, &verdict);
+    fclose(file);
+    return text;
+}
+
+Test(bench_row, table_foot)
+{
+    cr_expect_str_eq(foot((struct bench_verdict){3, 3, 0, 0}),
+                     "# 3 sizes; every element equals the exact sum; bytes are as in theory\n");
+    cr_expect_str_eq(foot((struct bench_verdict){1, 0, 0, 0}),
+                     "# 1 size; every element equals the exact sum; the library does not count its "
+                     "bytes\n");
+    cr_expect_str_eq(foot((struct bench_verdict){3, 3, 2, 17}),
+                     "# 3 sizes; 17 elements are WRONG; bytes DIFFER from theory at 2 of them\n");
+}

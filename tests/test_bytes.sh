@@ -1,0 +1,103 @@
+#!/usr/bin/env bash
+# test_bytes.sh PSRING: the bytes that bench counts are those of theory, to the byte, for every
+# backend, transport, placement and 1 to 5 workers; no element is wrong. Read from bench.csv, as a
+# user would. What is expected is computed here a second time, from the definitions.
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+psring=$1
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+export ASAN_OPTIONS=detect_leaks=0 # Open MPI keeps what it allocates
+# 0, 4, 284, 20164 and 1431644 bytes: nothing, less than an element for everybody, and uneven parts.
+sizes=(-b 0 -e 1500000 -f 71 -n 1 -w 1)
+runs=0
+
+bench() # RANKS OPTION...
+{
+    local ranks=$1
+    shift
+    if ! "$here/mpirun.sh" "$ranks" "$psring" bench "$@" "${sizes[@]}" \
+        --csv "$folder/bench.csv" >"$folder/log" 2>&1; then
+        echo "test_bytes: psring bench $* on $ranks ranks failed:"
+        cat "$folder/log"
+        exit 1
+    fi
+    runs=$((runs + 1))
+}
+
+for transport in zmq mpi; do
+    for workers in 1 2 3 4 5; do
+        bench "$workers" --backend ring --transport $transport
+        bench $((workers + 1)) --backend ps --transport $transport --servers 1
+        bench "$workers" --backend ps --transport $transport --servers 1 --placement colocated
+        bench "$workers" --backend ps --transport $transport --servers "$workers" \
+            --placement colocated
+    done
+    bench 5 --backend ps --transport $transport --servers 2
+    bench 5 --backend ps --transport $transport --servers 3 --placement colocated
+done
+
+awk -F, -v rows=$((runs * 5)) '
+    # Elements of part `index` of `parts`.
+    function part(count, parts, at) { return int(count / parts) + (at % parts < count % parts) }
+
+    # The most that a rank of the ring sends: everything twice, but for two neighbouring chunks.
+    function ring(count, workers, rank, sent, most) {
+        most = 0
+        for (rank = 0; workers > 1 && rank < workers; rank++) {
+            sent = 2 * count - part(count, workers, rank + 1) - part(count, workers, rank + 2)
+            most = sent > most ? sent : most
+        }
+        return 4 * most
+    }
+
+    # A worker sends everything, but for the shard of a server in its own process.
+    function ps_worker(count, workers, servers, colocated, least) {
+        least = 0
+        if (colocated && servers == workers)
+            least = part(count, servers, servers - 1)
+        return 4 * (count - least)
+    }
+
+    # A server answers every worker that is not in its own process.
+    function ps_server(count, workers, servers, colocated) {
+        return 4 * (workers - colocated) * part(count, servers, 0)
+    }
+
+    function expect(name, expected) {
+        if ($column[name] "" == expected "")
+            return
+        printf "test_bytes: %s over %s, %d workers, %d servers %s, %d bytes: %s is %s, expected %s\n",
+            $1, $2, $5, $6, $7, $8, name, $column[name], expected
+        bad++
+    }
+
+    NR == 1 { for (i = 1; i <= NF; i++) column[$i] = i; next }
+    {
+        count = $column["bytes"] / 4
+        workers = $column["workers"]
+        servers = $column["servers"]
+        colocated = $column["placement"] == "colocated"
+        is_ring = $column["backend"] == "ring"
+        worker = is_ring ? ring(count, workers) : ps_worker(count, workers, servers, colocated)
+        server = is_ring ? 0 : ps_server(count, workers, servers, colocated)
+        expect("worker_sent_bytes", worker)
+        expect("worker_recv_bytes", worker)
+        expect("server_sent_bytes", server)
+        expect("server_recv_bytes", server)
+        expect("theory_worker_sent_bytes", worker)
+        expect("theory_server_sent_bytes", server)
+        expect("theory_worker_recv_bytes", worker)
+        expect("theory_server_recv_bytes", server)
+        expect("wrong", 0)
+        found++
+    }
+    END {
+        if (found != rows) {
+            printf "test_bytes: %d rows, expected %d\n", found, rows
+            bad++
+        }
+        exit bad > 0
+    }' "$folder/bench.csv"
+echo "test_bytes: $runs runs, $((runs * 5)) sizes, bytes equal theory and no element is wrong"
