@@ -22,6 +22,7 @@ set -euo pipefail
 MODEL_BYTES=4799528 # the gradient of keras-cnn: 1,199,882 float32
 PACED_MS=100        # computation that a paced step waits for
 PACED_BATCH=64
+BTL_TCP_FLAGS=send,inplace,need-ack,need-csum,hetero-rdma # see vcluster.sh
 
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(dirname "$here")
@@ -94,41 +95,39 @@ parse_arguments()
 choose_sweep()
 {
     real_hosts=''
-    local workers_list
+    local counts
     case $mode in
     quick)
-        workers_list=1,2,4
+        counts=1,2,4
         sizes=${sizes:-65536,1048576,$MODEL_BYTES,26214400}
         seconds_a_point=2 min_iterations=3 max_iterations=10 paced_steps=5
         train_arguments=(--steps 40 --epochs 1 --batch 128)
         ;;
     default)
-        workers_list=1,2,4,8
+        counts=1,2,4,8
         sizes=${sizes:-16384,65536,262144,1048576,$MODEL_BYTES,26214400}
         seconds_a_point=8 min_iterations=5 max_iterations=50 paced_steps=20
         train_arguments=(--epochs 2 --batch 64)
         ;;
     full)
-        workers_list=1,2,4,8
+        counts=1,2,4,8
         sizes=${sizes:-4096,16384,65536,262144,1048576,$MODEL_BYTES,16777216,26214400,67108864}
         seconds_a_point=20 min_iterations=10 max_iterations=200 paced_steps=50
         train_arguments=(--epochs 12 --batch 64)
         ;;
     esac
     if [[ $host_list =~ ^[1-9][0-9]{0,2}(,[1-9][0-9]{0,2})*$ ]]; then
-        workers_list=$host_list
+        counts=$host_list
     elif [[ $host_list ]]; then
         real_hosts=$host_list
-        local count
-        count=$(awk -F, '{ print NF }' <<<"$real_hosts")
-        workers_list=$(awk -v list="$workers_list" -v hosts="$count" 'BEGIN {
+        counts=$(awk -v list="$counts" -v hosts="$(tr -cd , <<<"$real_hosts" | wc -c)" 'BEGIN {
             count = split(list, workers, ",")
             for (i = 1; i <= count; i++)
-                if (workers[i] <= hosts)
+                if (workers[i] <= hosts + 1)
                     printf "%s%d", i > 1 ? "," : "", workers[i]
         }')
     fi
-    mapfile -t workers_list < <(tr ',' '\n' <<<"$workers_list" | sort -nu)
+    mapfile -t workers_list < <(tr ',' '\n' <<<"$counts" | sort -nu)
     mapfile -t sizes < <(tr ',' '\n' <<<"$sizes" | sort -nu)
     max_workers=${workers_list[-1]}
     # The real training runs on four workers, or the most there are.
@@ -184,7 +183,9 @@ raise_network()
 # waits, because bash acts on a signal only between foreground commands.
 launch()
 {
-    local ranks=$1 mpi=(mpirun -n "$1" --bind-to none --oversubscribe)
+    # TCP for every backend: Open MPI would otherwise use shared memory within a machine, and only it.
+    local ranks=$1 mpi=(mpirun -n "$1" --bind-to none --oversubscribe --mca pml ob1
+        --mca btl "self,tcp" --mca btl_tcp_flags "$BTL_TCP_FLAGS")
     shift
     ((EUID != 0)) || mpi+=(--allow-run-as-root)
     ((ranks <= cores)) || [[ $real_hosts ]] || mpi+=(--mca mpi_yield_when_idle 1)
@@ -192,11 +193,9 @@ launch()
         mpi=("$here/vcluster.sh" run --name "$cluster" -n "$ranks" --)
     elif [[ $real_hosts ]]; then
         mpi+=(--host "$real_hosts" --map-by node -x "PSRING_NETWORK=$network"
-            -x "PSRING_LINK_BITS=$link_bits" --mca pml ob1 --mca btl "self,tcp")
+            -x "PSRING_LINK_BITS=$link_bits")
     else
-        # TCP for every backend: Open MPI would otherwise use shared memory, and only it.
-        mpi+=(-x PSRING_NETWORK=loopback --mca pml ob1 --mca btl "self,tcp"
-            --mca btl_tcp_if_include lo --mca oob_tcp_if_include lo)
+        mpi+=(-x PSRING_NETWORK=loopback --mca btl_tcp_if_include lo --mca oob_tcp_if_include lo)
     fi
     "${mpi[@]}" "$@" </dev/null &
     child=$!
@@ -248,7 +247,7 @@ iterations()
         -v least="$min_iterations" -v most="$max_iterations" 'BEGIN {
             rate = bits > 0 ? bits / 8 : 1e9
             count = int(seconds / (workers * bytes / rate + 0.001))
-            print count < least ? least : count > most ? most : count
+            print (count < least ? least : (count > most ? most : count))
         }'
 }
 
@@ -260,13 +259,17 @@ measure()
     done_points=$((done_points + 1))
     say "$(printf '[%d/%d, %d s] %s' $done_points "$points" $((SECONDS - started)) "$what")"
     commands+=("$what: $(printf '%q ' "$@")")
-    echo "== $what: $*" >>"$out/log.txt"
-    if ! launch "$ranks" "$@" >>"$out/log.txt" 2>&1; then
+    local status=0
+    launch "$ranks" "$@" >"$out/last.txt" 2>&1 || status=$?
+    { echo "== $what: $*" && cat "$out/last.txt"; } >>"$out/log.txt"
+    if ((status != 0)); then
         failures=$((failures + 1))
-        say "failed: $what; the end of $out/log.txt says why:"
-        tail -n 5 "$out/log.txt" >&2
+        say "failed: $what; more in $out/log.txt"
+        { grep -m 3 'error:' "$out/last.txt" || tail -n 5 "$out/last.txt"; } >&2
     fi
+    rm -f "$out/last.txt"
 }
+
 
 # The sweep as lines: bench|paced|train CONFIGURATION WORKERS BYTES.
 list_points()

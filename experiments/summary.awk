@@ -232,7 +232,7 @@ function print_accuracy(i, part, key) {
 
 function print_meaning(w, m, measured, theory) {
     heading("What this means")
-    if (!link) {
+    if (network ~ /^loopback/) {
         print "  network=loopback: no per-node limit, topology effects do not show. What is compared here is"
         print "  how much work each implementation makes for this machine's processors."
         return
@@ -258,7 +258,7 @@ END {
     printf "network=%s", network ? network : "unknown"
     if (link)
         printf ": %.0f Mbit/s (%.1f MB/s) each way for each host", link * 8 / 1e6, link / 1e6
-    else
+    else if (network ~ /^loopback/)
         printf ": no per-node limit, topology effects do not show"
     printf "\n%d cores; ps over %s, ring over %s\n", cores, transport["ps"] ? transport["ps"] : "-",
         transport["ring"] ? transport["ring"] : "-"

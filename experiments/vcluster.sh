@@ -22,6 +22,10 @@ set -euo pipefail
 STATE=/run/psring-vcluster # one directory a cluster, with its config and its hosts file
 MAX_HOSTS=200              # host h is SUBNET.(h + 1), the switch is SUBNET.254
 GRACE_S=5                  # between asking a process to end and ending it
+# Open MPI's default flags less "put", with which a large message goes out as one piece: whatever is to
+# go the other way first waits for leave to send, which waits behind that piece, so that two ranks
+# that exchange messages use one direction of their link at a time.
+BTL_TCP_FLAGS=send,inplace,need-ack,need-csum,hetero-rdma
 
 usage()
 {
@@ -511,6 +515,7 @@ start_mpirun()
         --mca plm rsh --mca plm_rsh_agent "/bin/sh $run_directory/agent" --mca plm_rsh_no_tree_spawn 1
         --mca orte_tmpdir_base "$run_directory"
         --mca pml ob1 --mca btl self,tcp
+        --mca btl_tcp_flags "$BTL_TCP_FLAGS"
         --mca btl_tcp_if_include "$subnet.0/24" --mca oob_tcp_if_include "$subnet.0/24")
     # Ranks that spin while they wait would take the cores from those that work.
     ((ranks <= $(nproc))) || mpi+=(--mca mpi_yield_when_idle 1)
