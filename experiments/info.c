@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <mpi.h>
 #include <openssl/crypto.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
