@@ -177,6 +177,18 @@ Test(checkpoint, refuses_headers_that_lie)
     folder_free(dir);
 }
 
+Test(checkpoint, refuses_an_option_given_twice)
+{
+    static const struct checkpoint_option twice[] = {{"batch", "64"}, {"batch", "32"}};
+    char dir[64], path[96];
+    struct checkpoint saved = make_checkpoint(), *loaded;
+    folder_new(dir);
+    saved.options = twice;
+    cr_assert(checkpoint_save(in_folder(path, dir), &saved) == STATUS_OK);
+    assert_refused(checkpoint_load(&loaded, path), STATUS_INPUT, "names and options");
+    folder_free(dir);
+}
+
 Test(checkpoint, refuses_numbers_that_are_not_finite)
 {
     char dir[64], path[96];

@@ -199,6 +199,16 @@ static const char *next_string(const char **at, const char *end)
     return start;
 }
 
+/* Is the name of options[at] one that none before it has? */
+static bool is_new_name(const struct checkpoint_option *options, uint32_t at)
+{
+    for (uint32_t i = 0; i < at; i++) {
+        if (strcmp(options[i].name, options[at].name) == 0)
+            return false;
+    }
+    return options[at].name[0] != '\0';
+}
+
 /* The sum was right, so only a writer with a fault or an intention gets this far and fails. */
 static bool parse_strings(struct loaded *loaded, const struct checkpoint_header *header)
 {
@@ -212,7 +222,7 @@ static bool parse_strings(struct loaded *loaded, const struct checkpoint_header 
         struct checkpoint_option *option = &loaded->options[i];
         option->name = next_string(&at, end);
         option->value = option->name ? next_string(&at, end) : NULL;
-        if (!option->value)
+        if (!option->value || !is_new_name(loaded->options, i))
             return false;
     }
     checkpoint->options = loaded->options;

@@ -1,7 +1,7 @@
 /*
- * Stands in for Criterion in ThreadSanitizer's builds, where Criterion cannot start: it wants memory
- * at addresses that the sanitizer keeps for itself. The part of its interface that our tests use,
- * each test in a process of its own, one after the other. Not for any other build.
+ * Stands in for Criterion in ThreadSanitizer's builds, where Criterion cannot start: it wants
+ * memory at addresses that the sanitizer keeps for itself. The part of its interface that our tests
+ * use, each test in a process of its own, one after the other. Not for any other build.
  */
 #ifndef PSRING_TESTS_TSAN_CRITERION_H
 #define PSRING_TESTS_TSAN_CRITERION_H
