@@ -38,6 +38,8 @@ static enum status no_memory(const char *path)
 
 static void put(struct csv *csv, const char *bytes, size_t count)
 {
+    if (count == 0)
+        return;
     if (csv->row_bytes + count > csv->row_size) {
         size_t size = 2 * (csv->row_bytes + count) + 256;
         char *row = realloc(csv->row, size);
