@@ -58,7 +58,7 @@ static enum status outputs_add(struct outputs *outputs, const struct bench_row *
     if (first)
         bench_table_head(stdout, row);
     bench_table_line(stdout, row);
-    fflush(stdout);
+    TRY(result_flush_stdout());
     if (outputs->csv)
         TRY(bench_csv_write(outputs->csv, row));
     if (outputs->document) {
@@ -173,7 +173,7 @@ enum status bench_run(struct config *config, struct world *world)
     }
     if (world->rank == 0) {
         bench_table_foot(stdout, &verdict);
-        fflush(stdout);
+        TRY(result_flush_stdout());
         if (verdict.wrong > 0)
             log_error("bench: %llu elements differ from the exact sum; the results of this backend "
                       "are not to be trusted",

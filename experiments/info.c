@@ -246,6 +246,7 @@ enum status info_run(struct config *config, struct world *world)
     collect(&items, config);
     if (!config->json || strcmp(config->json, "-") != 0)
         print_matrix(stdout, &items);
+    TRY(result_flush_stdout());
     if (config->json) {
         document = items_json(&items);
         TRY(result_write_json(config->json, document));

@@ -15,6 +15,11 @@ static enum status refused(const char *path)
     return STATUS_IO;
 }
 
+enum status result_flush_stdout(void)
+{
+    return fflush(stdout) == 0 && !ferror(stdout) ? STATUS_OK : refused("standard output");
+}
+
 /* Writes all of `text` and a line's end; closes the stream unless it is stdout. */
 static bool put(FILE *file, const char *text)
 {

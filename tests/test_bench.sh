@@ -55,6 +55,11 @@ ends 2 "$psring" bench --backend none --json -
 says err "--json -"
 ends 1 "$psring" bench --backend none --csv /nowhere/x.csv
 says err "/nowhere/x.csv"
+for command in info "bench --backend none -e 1k"; do
+    # shellcheck disable=SC2086  # several words
+    ! "$psring" $command >/dev/full 2>"$folder/err" || fail "a full disk: $command ended with 0"
+    says err "standard output"
+done
 echo "other,columns" >"$folder/other.csv"
 ends 1 "$psring" bench --backend none --csv "$folder/other.csv"
 [[ $(cat "$folder/other.csv") == "other,columns" ]] || fail "a file of something else was touched"
