@@ -15,8 +15,8 @@
  */
 enum status result_write_json(const char *path, const cJSON *json);
 
-/* Hands what was printed to the operating system now: so that it is out should the process be ended,
- * and a full disk is noticed. STATUS_IO (logged). */
+/* Hands what was printed to the operating system now: so that it is out should the process be
+ * ended, and a full disk is noticed. STATUS_IO (logged). */
 enum status result_flush_stdout(void);
 
 /* Every option of the command with its value as text; NULL if out of memory. The caller deletes. */

@@ -67,6 +67,7 @@ ends 1 "$psring" bench --backend none --csv "$folder/other.csv"
 # A rank is killed in the middle of a long sweep: all end, and the rows before are there.
 "$here/mpirun.sh" 3 "$psring" bench --backend ring -b 4 -e 16 -n 100 --csv "$folder/k.csv" \
     --timeout 5 >"$folder/out" 2>"$folder/err"
+# shellcheck disable=SC2016  # expanded by every rank
 "$here/mpirun.sh" 3 bash -c 'echo $$ >"$0/pid.$OMPI_COMM_WORLD_RANK"; exec "$@"' "$folder" \
     "$psring" bench --backend ring -b 4 -e 64 -f 2 -n 10000000 -w 0 --csv "$folder/k.csv" \
     --timeout 5 >"$folder/out" 2>"$folder/err" &
