@@ -12,6 +12,7 @@
 #   --rate RATE         of each host's link (default: 200mbit); with real machines, what theirs is
 #   --sizes LIST        bytes of the all-reduces, e.g. 65536,1048576
 #   --no-train          no real training: no data needed, no accuracy measured
+#   --steps N           the real training ends after N steps
 #   --data DIR          folder with the four files of MNIST (default: see get_mnist.sh)
 #   --psring PROGRAM    measure this program instead of building one
 #
@@ -29,7 +30,7 @@ root=$(dirname "$here")
 
 usage()
 {
-    sed -n '2,21s/^# \{0,1\}//p' "$0"
+    sed -n '2,22s/^# \{0,1\}//p' "$0"
 }
 
 die()
@@ -52,7 +53,7 @@ fi
 
 parse_arguments()
 {
-    mode=default out='' host_list='' rate=200mbit sizes='' train=yes data='' psring=''
+    mode=default out='' host_list='' rate=200mbit sizes='' train=yes steps='' data='' psring=''
     command_line="$0 $*"
     while (($# > 0)); do
         case $1 in
@@ -68,13 +69,14 @@ parse_arguments()
             usage
             exit 0
             ;;
-        --out | --hosts | --rate | --sizes | --data | --psring)
+        --out | --hosts | --rate | --sizes | --steps | --data | --psring)
             (($# >= 2)) || { say "$1 needs a value; see run_scaling.sh --help" && exit 2; }
             case $1 in
             --out) out=$2 ;;
             --hosts) host_list=$2 ;;
             --rate) rate=$2 ;;
             --sizes) sizes=$2 ;;
+            --steps) steps=$2 ;;
             --data) data=$2 ;;
             --psring) psring=$2 ;;
             esac
@@ -87,6 +89,7 @@ parse_arguments()
         esac
     done
     link_bits=$("$here/vcluster.sh" rate "$rate") || exit 2
+    [[ -z $steps || $steps =~ ^[1-9][0-9]*$ ]] || { say "--steps '$steps': expected a number" && exit 2; }
     [[ -z $sizes || $sizes =~ ^[1-9][0-9]*(,[1-9][0-9]*)*$ ]] ||
         { say "--sizes '$sizes': expected numbers of bytes, e.g. 65536,1048576" && exit 2; }
 }
@@ -101,21 +104,22 @@ choose_sweep()
         counts=1,2,4
         sizes=${sizes:-65536,1048576,$MODEL_BYTES,26214400}
         seconds_a_point=2 min_iterations=3 max_iterations=10 paced_steps=5
-        train_arguments=(--steps 40 --epochs 1 --batch 128)
+        train_arguments=(--epochs 1 --batch 128) train_steps=40
         ;;
     default)
         counts=1,2,4,8
         sizes=${sizes:-16384,65536,262144,1048576,$MODEL_BYTES,26214400}
         seconds_a_point=8 min_iterations=5 max_iterations=50 paced_steps=20
-        train_arguments=(--epochs 2 --batch 64)
+        train_arguments=(--epochs 2 --batch 64) train_steps=0
         ;;
     full)
         counts=1,2,4,8
         sizes=${sizes:-4096,16384,65536,262144,1048576,$MODEL_BYTES,16777216,26214400,67108864}
         seconds_a_point=20 min_iterations=10 max_iterations=200 paced_steps=50
-        train_arguments=(--epochs 12 --batch 64)
+        train_arguments=(--epochs 12 --batch 64) train_steps=0
         ;;
     esac
+    train_arguments+=(--steps "${steps:-$train_steps}") # 0: the epochs decide
     if [[ $host_list =~ ^[1-9][0-9]{0,2}(,[1-9][0-9]{0,2})*$ ]]; then
         counts=$host_list
     elif [[ $host_list ]]; then
@@ -124,7 +128,7 @@ choose_sweep()
             count = split(list, workers, ",")
             for (i = 1; i <= count; i++)
                 if (workers[i] <= hosts + 1)
-                    printf "%s%d", i > 1 ? "," : "", workers[i]
+                    printf "%s%d", (i > 1 ? "," : ""), workers[i]
         }')
     fi
     mapfile -t workers_list < <(tr ',' '\n' <<<"$counts" | sort -nu)
@@ -321,7 +325,7 @@ sweep()
             ;;
         train)
             measure "$configuration, $workers workers, real training" "$ranks" \
-                "$psring" train "${arguments[@]}" --model keras-cnn --compute real \
+                "$psring" train "${arguments[@]}" --model keras-cnn --compute real --reduce-order ring \
                 "${train_arguments[@]}" "${data_arguments[@]}" --metrics "$out/train.csv"
             ;;
         esac

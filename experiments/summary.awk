@@ -66,6 +66,7 @@ is_bench {
         images[key] = field("images")
         seconds[key] = field("seconds")
         dataset[key] = field("dataset")
+        weights[key] = field("weights_sha256")
     }
 }
 
@@ -93,6 +94,8 @@ function size_text(bytes) {
 function time_text(us) {
     if (us == "")
         return "-"
+    if (us < 1e3)
+        return sprintf("%.0f us", us)
     if (us >= 1e6)
         return sprintf("%.2f s", us / 1e6)
     return us >= 1e5 ? sprintf("%.0f ms", us / 1e3) : sprintf("%.1f ms", us / 1e3)
@@ -151,6 +154,8 @@ function print_times(i, w, m, ps, ring) {
             ratio_text(ps, ring), ratio_text(theory_s("ps", w, m), theory_s("ring", w, m)),
             link ? sprintf("%.0f%%", 100 * efficiency["ring", w, m]) : "-"
     }
+    if (!link)
+        return
     print "\n  PS: a parameter server on a host of its own. Efficiency: the least time that any all-reduce"
     print "  could take on these links, over the time taken; about 96% is what TCP's headers leave."
 }
@@ -226,8 +231,12 @@ function print_accuracy(i, part, key) {
         printf "  %-12s %d workers: %.2f%% after %s images of %s (test loss %.4f, %.0f s)\n", part[1], part[2],
             100 * accuracy[key], count_text(images[key]), dataset[key], loss[key], seconds[key]
     }
-    if (reals > 1)
-        print "\n  Both average the same gradients: what differs is the time, not what is learned."
+    if (reals < 2)
+        return
+    if (weights[real_order[1]] != "" && weights[real_order[1]] == weights[real_order[2]])
+        print "\n  Both ended with the same weights, bit for bit (SHA-256 " substr(weights[real_order[1]], 1, 12) "):\n  summed in the same order, the topology changes the time and nothing else."
+    else
+        print "\n  Both average the same gradients; their weights differ by rounding."
 }
 
 function print_meaning(w, m, measured, theory) {
