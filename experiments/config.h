@@ -87,8 +87,9 @@ enum status config_parse(enum config_command command, int argc, char **argv, str
 void config_visit(const struct config *config,
                   void (*visit)(void *context, const char *name, const char *value), void *context);
 
-/* Collective. Fills in what depends on where the ranks run: the label of the network, if none was
- * given, is "loopback" on one host, else "N-hosts". `config` must then stay where it is. */
+/* Collective. Gives the world its time-out and fills in what depends on where the ranks run: the
+ * label of the network, if none was given, is "loopback" on one host, else "N-hosts". `config` must
+ * then stay where it is. */
 enum status config_settle(struct config *config, struct world *world);
 
 /* Everything of `options` but scale (set to 1) and the buckets (none), which are the caller's. */

@@ -2,8 +2,10 @@
  * psring: trains a small CNN data-parallel, averaging gradients through a parameter server or a
  * ring all-reduce, and measures both. Finds the subcommand, runs it on the world of ranks.
  */
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/base/log.h"
 #include "common/base/status.h"
@@ -44,6 +46,19 @@ static int exit_code(enum status status)
     return status == STATUS_OK ? 0 : status == STATUS_USAGE ? 2 : 1;
 }
 
+/* Ctrl-C (mpirun passes it on as another signal, and prints nothing any more): says what is left,
+ * then ends as without this handler. */
+static void on_interrupt(int number)
+{
+    static const char text[] =
+        "\npsring: interrupted; rows written so far are whole, and a run that was started with "
+        "--checkpoint DIR goes on with --resume\n";
+    ssize_t written = write(STDERR_FILENO, text, sizeof text - 1);
+    (void)written;
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
 /* A rank that fails ends the others, which would wait for it. Bad usage is met by all alike. */
 static int run_on_world(const struct command *command, struct config *config, int argc, char **argv)
 {
@@ -51,6 +66,8 @@ static int run_on_world(const struct command *command, struct config *config, in
     enum status status = world_open(&world, &argc, &argv);
     if (status != STATUS_OK)
         return exit_code(status);
+    if (world->rank == 0)
+        signal(SIGINT, on_interrupt);
     status = config_settle(config, world);
     if (status == STATUS_OK)
         status = command->run(config, world);

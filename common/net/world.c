@@ -50,10 +50,11 @@ static MPI_Comm group_comm(const struct world *world, const struct world_group *
     return group ? group->comm : world->impl->comm;
 }
 
-/* Waits without burning the CPU that slower ranks need. */
+/* Waits without burning the CPU that slower ranks need, and not for ever. */
 static enum status wait_politely(const struct world *world, MPI_Request *request, const char *what)
 {
     struct backoff backoff = {0};
+    int64_t deadline_ns = clock_now_ns() + world->timeout_ms * NS_PER_MS;
     for (;;) {
         int done = 0;
         int code = MPI_Test(request, &done, MPI_STATUS_IGNORE);
@@ -61,6 +62,12 @@ static enum status wait_politely(const struct world *world, MPI_Request *request
             return status_from_mpi(code, what);
         if (done)
             return STATUS_OK;
+        if (world->timeout_ms > 0 && clock_now_ns() >= deadline_ns) {
+            log_error("%s: some rank has not come to it within %g s; are all processes alive and "
+                      "all hosts reachable? Uneven ranks need a larger --timeout",
+                      what, (double)world->timeout_ms / 1000);
+            return STATUS_TIMEOUT;
+        }
         backoff_wait(&backoff, world_crowded(world));
     }
 }

@@ -26,6 +26,7 @@ struct world {
     bool concurrent;  /* several threads may call MPI at once (MPI_THREAD_MULTIPLE) */
     uint64_t run_id;  /* the same on all ranks, different in every run */
     char host[64];
+    int64_t timeout_ms; /* collective calls fail after so long; 0, as opened: they wait for ever */
     struct world_impl *impl;
 };
 

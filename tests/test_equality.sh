@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# test_equality.sh PSRING MAKE_DATASET: with --reduce-order ring, the parameter server and the ring,
+# on both transports, and one process that plays all workers give the same weights, to the bit, after
+# 100 steps. With PSRING_DATA set on the data there, else on made-up images.
+set -euo pipefail
+# shellcheck source=tests/train_lib.sh
+. "$(dirname "$0")/train_lib.sh"
+data=${PSRING_DATA:-$data}
+common=(--model lenet --batch 8 --steps 100 --reduce-order ring)
+
+check() # WHAT: $weights must be $expected
+{
+    [[ $weights == "$expected" ]] || fail "$1: weights $weights, expected $expected, as by one process"
+}
+
+sums=()
+for workers in 2 3 4; do
+    train 0 "${common[@]}" --backend none --virtual-workers $workers
+    expected=$weights
+    sums+=("$expected")
+    for transport in zmq mpi; do
+        train $workers "${common[@]}" --backend ring --transport $transport
+        check "ring, $transport, $workers workers"
+        train $((workers + 1)) "${common[@]}" --backend ps --transport $transport
+        check "ps, one dedicated server, $transport, $workers workers"
+    done
+    train $workers "${common[@]}" --backend ps --servers $workers --placement colocated
+    check "ps, $workers colocated servers, $workers workers"
+done
+(($(printf '%s\n' "${sums[@]}" | sort -u | wc -l) == 3)) ||
+    fail "the number of workers made no difference: ${sums[*]}"
+
+# The same with several buckets, whose chunks, and so whose order of addition, are others.
+train 0 "${common[@]}" --bucket-mb 0.05 --backend none --virtual-workers 3
+expected=$weights
+[[ $expected != "${sums[1]}" ]] || fail "buckets of 0.05 MB changed no sum: is there more than one?"
+train 3 "${common[@]}" --bucket-mb 0.05 --backend ring
+check "ring, several buckets, 3 workers"
+train 4 "${common[@]}" --bucket-mb 0.05 --backend ps
+check "ps, several buckets, 3 workers"

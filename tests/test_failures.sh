@@ -1,0 +1,120 @@
+#!/usr/bin/env bash
+# test_failures.sh PSRING MAKE_DATASET: whatever ends a run ends it within 10 seconds, on all ranks,
+# with a message that says what to do, the exit code of the contract, and no process left behind.
+set -euo pipefail
+# shellcheck source=tests/train_lib.sh
+. "$(dirname "$0")/train_lib.sh"
+LIMIT_S=10
+session=0
+trap '((session == 0)) || pkill -KILL -s $session || true; rm -rf "$folder"' EXIT
+
+# Runs a command in a session of its own, by which all its processes can be found again.
+launch() # COMMAND...
+{
+    : >"$folder/log" # now, not once the command has been started
+    setsid env --default-signal=INT "$@" >"$folder/log" 2>&1 &
+    session=$!
+}
+
+# The running command must end in time, with an exit code, words on the terminal, and completely.
+expect_end() # WHAT EXIT-CODE WORDS; EXIT-CODE may be "failure": any but 0
+{
+    local what=$1 expected=$2 words=$3 rc=0 deadline
+    deadline=$(($(date +%s%N) + LIMIT_S * 1000000000))
+    while pgrep -s $session >/dev/null; do
+        (($(date +%s%N) < deadline)) ||
+            fail "$what: after $LIMIT_S s there is still $(pgrep -s $session -l | tr '\n' ' '):"
+        sleep 0.05
+    done
+    wait $session || rc=$?
+    session=0
+    case $expected in
+    failure) ((rc != 0)) || fail "$what: exit code 0:" ;;
+    *) ((rc == expected)) || fail "$what: exit code $rc, expected $expected:" ;;
+    esac
+    grep -q -e "$words" "$folder/log" || fail "$what: no '$words' in:"
+}
+
+# An error that the command finds by itself; psring's message must come once, not once a rank.
+refused() # WHAT EXIT-CODE WORDS COMMAND...
+{
+    local what=$1 expected=$2 words=$3
+    shift 3
+    launch "$@"
+    expect_end "$what" "$expected" "$words"
+    (($(grep -c -e "$words" "$folder/log") == 1)) || fail "$what: said more than once:"
+}
+
+mpi=("$here/mpirun.sh")
+training=("$psring" train --data "$data" --model mlp)
+
+# --- what is wrong from the start -------------------------------------------------------------------
+
+refused "no server" 2 'give --servers 1 or more' "${training[@]}" --backend ps --servers 0
+refused "no server, 3 ranks" 2 'give --servers 1 or more' "${mpi[@]}" 3 "${training[@]}" \
+    --backend ps --servers 0
+refused "a dedicated server alone" 2 'start 2 (1 worker + 1)' "${training[@]}" --backend ps
+refused "nothing that averages" 2 'choose --backend ps, ring or mpi' "${mpi[@]}" 2 \
+    "${training[@]}" --backend none
+refused "no such option" 2 '--fast: no such option' "${mpi[@]}" 2 "${training[@]}" --fast
+refused "a batch larger than the data" 2 'lower --batch' "${mpi[@]}" 2 "${training[@]}" --batch 60000
+refused "no data named" 2 'give --data DIR' env -u PSRING_DATA "${mpi[@]}" 2 "$psring" train
+refused "no such folder of data" 1 'run experiments/get_mnist.sh' "${mpi[@]}" 2 "$psring" train \
+    --data "$folder/nowhere"
+refused "metrics that cannot be written" 1 'nowhere/train.csv' "${mpi[@]}" 2 "${training[@]}" \
+    --metrics "$folder/nowhere/train.csv"
+refused "no checkpoint to continue" 1 'empty/mlp.checkpoint' "${mpi[@]}" 2 "${training[@]}" \
+    --checkpoint "$folder/empty" --resume
+launch "${mpi[@]}" 2 "${training[@]}" --transport zmq --interface 203.0.113.0/24
+expect_end "a network that is not here" 1 'no IPv4 address in 203.0.113.0/24'
+launch "${mpi[@]}" 2 --hostfile "$folder/nohosts" "${training[@]}"
+expect_end "no such hostfile" failure "$folder/nohosts"
+
+mkdir "$folder/cut"
+cp "$data"/* "$folder/cut"
+truncate -s 100000 "$folder/cut/train-images-idx3-ubyte"
+refused "a truncated file" 1 'train-images-idx3-ubyte.*truncated' "${mpi[@]}" 2 "$psring" train \
+    --data "$folder/cut"
+
+# --- what goes wrong on the way ---------------------------------------------------------------------
+
+refused "divergence" 1 'smaller --lr' "${mpi[@]}" 2 "${training[@]}" --optimizer sgd --lr 1000
+
+# Starts a run without end and waits until it trains; its ranks are ${ranks[@]}.
+start_training() # RANKS OPTION...
+{
+    local count=$1 deadline
+    shift
+    launch "${mpi[@]}" "$count" "${training[@]}" --batch 4 --steps 100000000 --log-steps 1 "$@"
+    deadline=$(($(date +%s) + 30))
+    until grep -q '^epoch' "$folder/log"; do
+        (($(date +%s) < deadline)) || fail "psring train $* has not begun to train after 30 s:"
+        sleep 0.05
+    done
+    mapfile -t ranks < <(pgrep -s $session -x psring)
+    ((${#ranks[@]} == count)) || fail "psring train $*: ${#ranks[@]} processes, expected $count:"
+}
+
+for backend in 'ring --transport mpi' 'ring --transport zmq' 'ps --transport zmq'; do
+    read -ra options <<<"--backend $backend"
+    start_training 3 "${options[@]}"
+    kill -INT "$(pgrep -s $session -x mpirun)"
+    expect_end "Ctrl-C, $backend" failure '' # mpirun drops what its processes say from then on
+    start_training 3 "${options[@]}"
+    kill -KILL "${ranks[1]}"
+    expect_end "a killed worker, $backend" failure 'signal 9\|non-zero exit code'
+    # A process that hangs looks like a host that is gone: only the time-out ends it.
+    start_training 3 "${options[@]}" --timeout 2
+    kill -STOP "${ranks[1]}"
+    expect_end "a worker that hangs, $backend" failure ' 2 s; .*--timeout'
+done
+start_training 3 --backend ps
+kill -KILL "${ranks[2]}"
+expect_end "a killed server" failure 'signal 9\|non-zero exit code'
+
+launch "${training[@]}" --steps 100000000 --log-steps 1
+until grep -q '^epoch' "$folder/log" || ! pgrep -s $session >/dev/null; do
+    sleep 0.05
+done
+kill -INT $session
+expect_end "Ctrl-C, without mpirun" 130 'goes on with --resume'

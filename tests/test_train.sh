@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# test_train.sh PSRING MAKE_DATASET: what psring train promises beside equality of the backends: the
+# result does not depend on playing workers, on threads or on a break; it learns; its rows are those
+# of the contract.
+set -euo pipefail
+# shellcheck source=tests/train_lib.sh
+. "$(dirname "$0")/train_lib.sh"
+common=(--model lenet --batch 50)
+
+# One virtual worker is one worker; threads change no bit; another seed does.
+train 0 "${common[@]}" --backend none --steps 30
+plain=$weights
+train 0 "${common[@]}" --backend none --steps 30 --virtual-workers 1
+[[ $weights == "$plain" ]] || fail "one virtual worker gave $weights, a plain run $plain"
+train 0 "${common[@]}" --backend none --steps 30 --threads 2
+[[ $weights == "$plain" ]] || fail "two threads gave $weights, one thread $plain"
+train 0 "${common[@]}" --backend none --steps 30 --seed 2
+[[ $weights != "$plain" ]] || fail "another seed gave the same weights"
+
+# A run with a break, inside an epoch (40 steps) and at its end, is the run without one.
+for optimizer in sgd adadelta; do
+    train 0 "${common[@]}" --optimizer $optimizer --steps 90
+    whole=$weights
+    for break in 25 40; do
+        checkpoint=(--checkpoint "$folder/$optimizer-$break")
+        train 0 "${common[@]}" --optimizer $optimizer --steps $break "${checkpoint[@]}"
+        train 0 "${common[@]}" --optimizer $optimizer --steps 90 "${checkpoint[@]}" --resume
+        [[ $weights == "$whole" ]] ||
+            fail "$optimizer, continued after step $break: $weights, expected $whole"
+    done
+done
+# The same over ranks, where only the first one reads the file.
+train 2 "${common[@]}" --steps 30
+whole=$weights
+train 2 "${common[@]}" --steps 14 --checkpoint "$folder/ranks"
+train 2 "${common[@]}" --steps 30 --checkpoint "$folder/ranks" --resume
+[[ $weights == "$whole" ]] || fail "2 ranks, continued after step 14: $weights, expected $whole"
+
+# Another run's checkpoint is refused, with what differs.
+if "$psring" train --data "$data" "${common[@]}" --checkpoint "$folder/ranks" --resume \
+    >"$folder/log" 2>&1; then
+    fail "one worker continued the run of two:"
+fi
+grep -q 'workers is 2 there and 1 here' "$folder/log" || fail "no word of the number of workers in:"
+
+# Rows: two epochs, each with an interval inside; the columns by name; the accuracy of something learnt.
+train 2 "${common[@]}" --epochs 2 --log-steps 15 --metrics "$folder/train.csv"
+column() # NAME: its values, one line a row
+{
+    awk -F, -v name="$1" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) at = i; next }
+                          { print $at }' "$folder/train.csv" | tr '\n' ' '
+}
+expect() # NAME VALUES
+{
+    [[ $(column "$1") == "$2 " ]] || fail "$1 is '$(column "$1")', expected '$2 ' in train.csv"
+}
+expected_header=backend,transport,device,network,compute,workers,servers,placement,sync,model,dataset
+expected_header+=,epoch,step,images,seconds,images_per_s,step_ms_median,compute_ms_median
+expected_header+=,comm_ms_median,exposed_comm_ms_median,train_loss,test_loss,test_accuracy
+expected_header+=,weights_sha256
+[[ $(head -1 "$folder/train.csv") == "$expected_header"* ]] ||
+    fail "train.csv begins with $(head -1 "$folder/train.csv")"
+expect backend 'ring ring ring ring'
+expect network 'loopback loopback loopback loopback'
+expect epoch '1 1 2 2'
+expect step '15 20 30 40'
+expect images '1500 2000 3000 4000'
+read -ra accuracies <<<"$(column test_accuracy)"
+((${#accuracies[@]} == 2)) || fail "test_accuracy is given ${#accuracies[@]} times, expected 2"
+awk -v accuracy="${accuracies[1]}" 'BEGIN { exit !(accuracy > 0.9 && accuracy <= 1) }' ||
+    fail "test accuracy ${accuracies[1]} after 2 epochs, expected more than 0.9"
+[[ $(column weights_sha256) == *"$weights " ]] || fail "the last row's sum is not $weights"
+
+# Paced: no data, no test, and a step takes at least what it was told to.
+"$here/mpirun.sh" 2 "$psring" train --model lenet --compute paced:15 --steps 8 \
+    --metrics "$folder/paced.csv" >"$folder/log" 2>&1 || fail "a paced run failed:"
+mv "$folder/paced.csv" "$folder/train.csv"
+expect compute paced:15
+expect test_accuracy ''
+expect weights_sha256 ''
+awk -v ms="$(column step_ms_median)" 'BEGIN { exit !(ms >= 15) }' ||
+    fail "a paced step took $(column step_ms_median) ms, expected at least 15"
