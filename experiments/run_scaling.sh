@@ -23,7 +23,7 @@ set -euo pipefail
 MODEL_BYTES=4799528 # the gradient of keras-cnn: 1,199,882 float32
 PACED_MS=100        # computation that a paced step waits for
 PACED_BATCH=64
-BTL_TCP_FLAGS=send,inplace,need-ack,need-csum,hetero-rdma # see vcluster.sh
+BTL_TCP_FLAGS=send,inplace,need-ack,need-csum,hetero-rdma # see vcluster_run.sh
 
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(dirname "$here")
