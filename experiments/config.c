@@ -184,9 +184,7 @@ static const char *environment(const char *name)
     return value && value[0] ? value : NULL;
 }
 
-/* Is this the rank that reports what all ranks of a launcher find alike? Before MPI is up, only the
- * launcher's variables tell. */
-static bool speaks(void)
+bool config_speaks(void)
 {
     static const char *const rank_names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK",
                                              "SLURM_PROCID"};
@@ -227,7 +225,7 @@ enum status config_parse(enum config_command command, int argc, char **argv, str
                               .data = environment("PSRING_DATA"),
                               .network = environment("PSRING_NETWORK"),
                               .subnet = environment("PSRING_BIND_SUBNET")};
-    if (!speaks())
+    if (!config_speaks())
         log_set_level(LOG_SILENT);
     TRY(options_parse(&table.options, argc, argv, config, helped, NULL));
     if (*helped)

@@ -83,6 +83,12 @@ struct config {
 enum status config_parse(enum config_command command, int argc, char **argv, struct config *config,
                          bool *helped);
 
+/*
+ * Is this the rank that reports what all ranks find alike? Before MPI is up, only the variables of
+ * the launcher (mpirun, srun) tell; true without one.
+ */
+bool config_speaks(void);
+
 /* Calls `visit` for every option of the command with its value as text, in table order. */
 void config_visit(const struct config *config,
                   void (*visit)(void *context, const char *name, const char *value), void *context);

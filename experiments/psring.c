@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/status.h"
 #include "common/net/world.h"
@@ -83,6 +84,9 @@ static int run_command(const struct command *command, int argc, char **argv)
     bool helped = false;
     /* Before MPI starts, so that --help and bad usage need none. */
     enum status status = config_parse(command->options, argc, argv, &config, &helped);
+    /* mpirun ends all ranks when one exits with an error: let it be the one that speaks. */
+    if (status != STATUS_OK && !config_speaks())
+        clock_sleep_until_ns(clock_now_ns() + 3 * NS_PER_S);
     if (status != STATUS_OK || helped)
         return exit_code(status);
     return run_on_world(command, &config, argc, argv);
