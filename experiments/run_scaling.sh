@@ -5,7 +5,7 @@
 # summary and takes the cluster down again, also when interrupted. Without root, or off Linux, it
 # measures on loopback, where a node has no limit of its own, and says so.
 #
-#   --quick | --full    a sweep of under 5 minutes; the long one (default: between the two)
+#   --quick | --full    a sweep of under 5 minutes; one of hours (default: about half an hour)
 #   --out DIR           where results go (default: results-DATE-TIME); an earlier run's are replaced
 #   --hosts LIST        workers to sweep, e.g. 1,2,4,8; or the names of real machines, e.g. a,b,c,d,
 #                       that mpirun reaches and that have this folder at the same path
@@ -149,8 +149,10 @@ build()
         return
     fi
     say "building"
-    (cd "$root" && cmake --preset release >/dev/null && cmake --build --preset release >/dev/null) ||
-        die "the build failed; see its messages with: cmake --build --preset release"
+    if ! (cd "$root" && cmake --preset release && cmake --build --preset release) >>"$out/log.txt" 2>&1; then
+        tail -n 20 "$out/log.txt" >&2
+        die "the build failed; all its messages are in $out/log.txt"
+    fi
     psring=$root/build/psring
 }
 
