@@ -26,12 +26,16 @@ set yrange [word(times, 1) / 2e3 : word(times, words(times)) / 3e2]
 ms(M, share) = link > 0 && share > 0 ? 1e3 * share * M / link : NaN
 
 do for [t = 1:terminals] {
-    eval terminal(t, "time_vs_size", 80 + 400 * panels, 460)
-    set multiplot layout 1, panels title "One all-reduce: time against size, " . where(network)
+    width = 300 + 400 * panels
+    eval terminal(t, "time_vs_size", width, 460)
+    set multiplot layout 1, panels title "One all-reduce: time against size, " . where(network) \
+        margins char 10, screen 1 - 225.0 / width, char 4.5, screen 0.83 spacing char 11
     do for [p = 1:panels] {
         N = int(word(counts, p))
         set title sprintf("%d workers", N)
-        if (p == 1) { set key top left } else { unset key }
+        # One legend for all panels, on their right.
+        set key at screen 1 - 215.0 / width, screen 0.5 left center vertical
+        if (p > 1) { unset key }
         plot for [i = 1:configurations] file \
                  using (is(i) && column("workers") == N ? column("bytes") : NaN):(column("time_us_median") / 1e3) \
                  smooth unique with linespoints ls i title label(i), \
