@@ -23,7 +23,6 @@ set -euo pipefail
 MODEL_BYTES=4799528 # the gradient of keras-cnn: 1,199,882 float32
 PACED_MS=100        # computation that a paced step waits for
 PACED_BATCH=64
-BTL_TCP_FLAGS=send,inplace,need-ack,need-csum,hetero-rdma # see vcluster_run.sh
 
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(dirname "$here")
@@ -191,7 +190,7 @@ launch()
 {
     # TCP for every backend: Open MPI would otherwise use shared memory within a machine, and only it.
     local ranks=$1 mpi=(mpirun -n "$1" --bind-to none --oversubscribe --mca pml ob1
-        --mca btl "self,tcp" --mca btl_tcp_flags "$BTL_TCP_FLAGS")
+        --mca btl "self,tcp")
     shift
     ((EUID != 0)) || mpi+=(--allow-run-as-root)
     ((ranks <= cores)) || [[ $real_hosts ]] || mpi+=(--mca mpi_yield_when_idle 1)

@@ -166,6 +166,9 @@ ensure_namespace()
         net.ipv6.conf.default.disable_ipv6=1 2>/dev/null || true
     # A measurement must not depend on what an earlier one taught the kernel about a path.
     ip netns exec "$ns" sysctl -qw net.ipv4.tcp_no_metrics_save=1 2>/dev/null || true
+    # Nor on what this machine prefers (bbr, say, estimates rates and so keeps below them): Reno is in
+    # every kernel, and namespaces may always choose it.
+    ip netns exec "$ns" sysctl -qw net.ipv4.tcp_congestion_control=reno 2>/dev/null || true
     ip -n "$ns" link set lo up
 }
 
@@ -217,7 +220,12 @@ ensure_host()
     if ! host_is_whole "$host"; then
         remove_host "$host"
         ensure_namespace "$ns"
-        ip -n "$switch" link add "port$host" type veth peer name eth0 netns "$ns"
+        # The same hardware address each time: the others have it in their tables, and would go on
+        # sending to the old one for seconds after a repair.
+        local hardware
+        printf -v hardware '02:00:0a:4d:%02x:%02x' "${subnet##*.}" $((host + 1))
+        ip -n "$switch" link add "port$host" type veth \
+            peer name eth0 address "$hardware" netns "$ns"
         ip -n "$switch" link set "port$host" master br0 up
         ip -n "$ns" address add "$(host_address "$host")/24" dev eth0
         ip -n "$ns" link set eth0 up

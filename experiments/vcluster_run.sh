@@ -1,11 +1,6 @@
 # shellcheck shell=bash disable=SC2154
 # vcluster_run.sh: the commands run and exec of vcluster.sh, which loads it.
 
-# Open MPI's default flags less "put", with which a large message goes out as one piece: whatever is to
-# go the other way first waits for leave to send, which waits behind that piece, so that two ranks
-# that exchange messages use one direction of their link at a time.
-BTL_TCP_FLAGS=send,inplace,need-ack,need-csum,hetero-rdma
-
 # What the programs on the hosts need to know about their network.
 environment_of_hosts()
 {
@@ -161,7 +156,6 @@ start_mpirun()
         --mca plm rsh --mca plm_rsh_agent "/bin/sh $run_directory/agent" --mca plm_rsh_no_tree_spawn 1
         --mca orte_tmpdir_base "$run_directory"
         --mca pml ob1 --mca btl self,tcp
-        --mca btl_tcp_flags "$BTL_TCP_FLAGS"
         --mca btl_tcp_if_include "$subnet.0/24" --mca oob_tcp_if_include "$subnet.0/24")
     # Ranks that spin while they wait would take the cores from those that work.
     ((ranks <= $(nproc))) || mpi+=(--mca mpi_yield_when_idle 1)

@@ -126,6 +126,18 @@ static int count_cores(void)
     return online > 0 ? (int)online : 1;
 }
 
+/*
+ * With Open MPI's default flags for TCP, which have "put", a large message goes out as one piece;
+ * what is to go the other way first waits for leave to send, which waits behind that piece. Two
+ * ranks that exchange messages then use one direction of their link at a time, and a ring of two
+ * takes twice what its links allow. So: the default flags less "put", for our messages and for
+ * MPI_Allreduce alike. What the user has set stays.
+ */
+static void set_mpi_defaults(void)
+{
+    setenv("OMPI_MCA_btl_tcp_flags", "send,inplace,need-ack,need-csum,hetero-rdma", 0);
+}
+
 enum status world_open(struct world **out, int *argc, char ***argv)
 {
     enum status status = STATUS_OK;
@@ -141,6 +153,7 @@ enum status world_open(struct world **out, int *argc, char ***argv)
     }
     world->impl = impl;
     impl->comm = MPI_COMM_NULL;
+    set_mpi_defaults();
     TRY(status_from_mpi(MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided), "MPI_Init"));
     world->concurrent = provided == MPI_THREAD_MULTIPLE;
     TRY(status_from_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &impl->comm), "MPI_Comm_dup"));
