@@ -29,16 +29,11 @@
 #include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/net/address.h"
+#include "common/net/arrivals.h"
 
 enum {
-    QUEUE_MAX = 1 << 16, /* unexpected messages of one peer: beyond, the protocol is broken */
-    LINGER_MS = 2000,    /* how long a close may spend on delivering what was sent */
+    LINGER_MS = 2000, /* how long a close may spend on delivering what was sent */
     ADDRESS_BYTES = 64,
-};
-
-struct arrival {
-    struct message message;
-    zmq_msg_t frame;
 };
 
 struct zmq_peer {
@@ -47,8 +42,7 @@ struct zmq_peer {
     _Atomic uint64_t completed;
     char address[ADDRESS_BYTES];
     struct transport_slot *first, **last; /* posted, oldest first */
-    struct arrival *queue;                /* unexpected: a ring buffer of queue_size */
-    size_t queue_head, queue_length, queue_size;
+    struct arrivals early;                /* messages that no slot has been posted for yet */
 };
 
 /* The context is shared by the two endpoints of a process: inproc works only within one. */
@@ -219,46 +213,13 @@ static enum status fill_slot(struct zmq_endpoint *endpoint, struct transport_slo
     return transport_complete(&endpoint->base, slot, message, payload);
 }
 
-static enum status queue_push(struct zmq_peer *peer, const struct message *message,
-                              zmq_msg_t *frame)
-{
-    if (peer->queue_length == peer->queue_size) {
-        size_t size = peer->queue_size ? 2 * peer->queue_size : 16;
-        struct arrival *queue = size <= QUEUE_MAX ? calloc(size, sizeof *queue) : NULL;
-        if (!queue) {
-            log_error("ZeroMQ: node %u sends faster than it may: %zu messages wait",
-                      (unsigned)message->sender, peer->queue_length);
-            return STATUS_PROTOCOL;
-        }
-        for (size_t i = 0; i < peer->queue_length; i++) {
-            struct arrival *from = &peer->queue[(peer->queue_head + i) % peer->queue_size];
-            queue[i].message = from->message;
-            zmq_msg_init(&queue[i].frame);
-            zmq_msg_move(&queue[i].frame, &from->frame);
-        }
-        free(peer->queue);
-        peer->queue = queue;
-        peer->queue_size = size;
-        peer->queue_head = 0;
-    }
-    struct arrival *at = &peer->queue[(peer->queue_head + peer->queue_length) % peer->queue_size];
-    at->message = *message;
-    zmq_msg_init(&at->frame);
-    zmq_msg_move(&at->frame, frame);
-    peer->queue_length++;
-    return STATUS_OK;
-}
-
 static enum status zmq_post(struct transport *transport, struct transport_slot *slot)
 {
     struct zmq_endpoint *endpoint = endpoint_of(transport);
     struct zmq_peer *peer = &endpoint->peers[slot->peer];
-    if (peer->queue_length > 0) {
-        struct arrival *arrival = &peer->queue[peer->queue_head];
-        peer->queue_head = (peer->queue_head + 1) % peer->queue_size;
-        peer->queue_length--;
-        return fill_slot(endpoint, slot, &arrival->message, &arrival->frame);
-    }
+    struct arrival *early = arrivals_pop(&peer->early);
+    if (early)
+        return fill_slot(endpoint, slot, &early->message, &early->frame);
     slot->next_posted = NULL;
     *peer->last = slot;
     peer->last = &slot->next_posted;
@@ -282,7 +243,7 @@ static enum status deliver(struct zmq_endpoint *endpoint, zmq_msg_t *header, zmq
     struct zmq_peer *peer = &endpoint->peers[message.sender];
     struct transport_slot *slot = peer->first;
     if (!slot)
-        return queue_push(peer, &message, payload);
+        return arrivals_push(&peer->early, &message, payload);
     peer->first = slot->next_posted;
     if (!peer->first)
         peer->last = &peer->first;
@@ -373,9 +334,7 @@ static void zmq_close_endpoint(struct transport *transport)
     struct zmq_endpoint *endpoint = endpoint_of(transport);
     for (uint32_t node = 0; endpoint->peers && node < transport->limits.nodes; node++) {
         struct zmq_peer *peer = &endpoint->peers[node];
-        for (size_t i = 0; i < peer->queue_length; i++)
-            zmq_msg_close(&peer->queue[(peer->queue_head + i) % peer->queue_size].frame);
-        free(peer->queue);
+        arrivals_fini(&peer->early);
         if (peer->push)
             zmq_close(peer->push);
     }
