@@ -56,7 +56,7 @@ struct config {
     const char *data;
     int64_t epochs, steps, batch, seed;
     int optimizer; /* enum optimizer_kind */
-    double lr;     /* 0: the optimizer's own */
+    double lr;     /* 0: lr_default, models/lr.h */
     double bucket_mb;
     int64_t virtual_workers; /* 0: not asked for */
     const char *checkpoint;

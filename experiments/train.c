@@ -46,7 +46,7 @@ static enum status step(struct trainer *t)
         log_error(
             "training diverged: the loss of step %llu is not a finite number; start again with "
             "a smaller --lr (it is %g)",
-            (unsigned long long)t->step, t->lr);
+            (unsigned long long)t->step, t->lr.peak);
         return STATUS_DIVERGED;
     }
     progress_update(&t->progress, end_ns, (t->step - 1) / t->steps_per_epoch,

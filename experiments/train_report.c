@@ -39,7 +39,7 @@ static struct train_row row_of(const struct trainer *t, double train_loss,
         .weights_sha256 = config->paced ? NULL : t->weights_sha256,
         .batch = batch,
         .optimizer = config->paced ? NULL : optimizer_kind_names[config->optimizer],
-        .lr = config->paced ? (double)NAN : t->lr,
+        .lr = config->paced ? (double)NAN : t->lr.peak,
         .seed = (uint64_t)config->seed,
     };
 }
@@ -110,7 +110,7 @@ void train_report_start(const struct trainer *t)
     if (config->paced)
         printf(", paced at %g ms a step\n", config->paced_ms);
     else
-        printf(", %s with lr %g, data %s\n", optimizer_kind_names[config->optimizer], t->lr,
+        printf(", %s with lr %g, data %s\n", optimizer_kind_names[config->optimizer], t->lr.peak,
                t->dataset->name);
     if (t->step > 0)
         printf("continues after step %llu\n", (unsigned long long)t->step);

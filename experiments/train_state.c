@@ -103,7 +103,7 @@ static void describe(const struct trainer *t, struct checkpoint *checkpoint,
 {
     snprintf(texts[0], OPTION_TEXT_BYTES, "%zu", t->workers);
     snprintf(texts[1], OPTION_TEXT_BYTES, "%lld", (long long)t->config->batch);
-    snprintf(texts[2], OPTION_TEXT_BYTES, "%.9g", t->lr);
+    snprintf(texts[2], OPTION_TEXT_BYTES, "%.9g", t->lr.peak);
     snprintf(texts[3], OPTION_TEXT_BYTES, "%s", t->dataset->name);
     static const char *const names[OPTIONS_OF_RUN] = {"workers", "batch", "lr", "dataset"};
     for (int i = 0; i < OPTIONS_OF_RUN; i++)

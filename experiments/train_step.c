@@ -4,7 +4,7 @@
 #include "common/base/check.h"
 #include "common/base/clock.h"
 
-/* -------- averaging ----------------------------------------------------------------------------
+/* -------- averaging and updating ---------------------------------------------------------------
  */
 
 /* The backward pass has finished gradients [first, first + count): it goes from the last layer to
@@ -39,6 +39,13 @@ out:
     return status;
 }
 
+enum status train_update(struct trainer *t)
+{
+    float lr = (float)lr_at(&t->lr, t->step);
+    optimizer_step(t->optimizer, net_parameters(t->net), net_gradients(t->net), lr);
+    return device_sync(t->device);
+}
+
 /* -------- real ---------------------------------------------------------------------------------
  */
 
@@ -56,8 +63,7 @@ enum status train_step_real(struct trainer *t, const struct batch *batch, struct
     TRY(net_forward(t->net, t->images, t->labels, batch->count, &step, loss));
     TRY(net_backward(t->net, start_complete_bucket, t));
     TRY(wait_for_buckets(t));
-    optimizer_step(t->optimizer, net_parameters(t->net), net_gradients(t->net), (float)t->lr);
-    TRY(device_sync(t->device));
+    TRY(train_update(t));
 out:
     return status;
 }

@@ -56,8 +56,7 @@ enum status train_step_virtual(struct trainer *t, const struct batch *batch, str
     average(t);
     t->exchange.last_arrival_ns = clock_now_ns();
     t->exchange.blocked_ns = t->exchange.last_arrival_ns - t->exchange.first_start_ns;
-    optimizer_step(t->optimizer, net_parameters(t->net), net_gradients(t->net), (float)t->lr);
-    TRY(device_sync(t->device));
+    TRY(train_update(t));
 out:
     return status;
 }

@@ -110,11 +110,6 @@ out:
 /* -------- the model ----------------------------------------------------------------------------
  */
 
-static double default_lr(enum optimizer_kind kind)
-{
-    return kind == OPTIMIZER_ADADELTA ? 1 : 0.05;
-}
-
 /* Servers and paced workers need the net only for the sizes of its layers. */
 static enum status open_model(struct trainer *t)
 {
@@ -134,7 +129,12 @@ static enum status open_model(struct trainer *t)
     TRY(device_open(&t->device, &device));
     TRY(net_new(&t->net, t->device, config_model_name(config), batch_max, (uint64_t)config->seed));
     size_t parameters = net_parameter_count(t->net), states = 0;
-    t->lr = config->lr > 0 ? config->lr : default_lr(config->optimizer);
+    double peak = config->lr > 0
+                      ? config->lr
+                      : lr_default(config->optimizer, (size_t)config->batch * t->workers);
+    /* No decay: it would make a step depend on how long the run is meant to be, and a run that is
+     * continued for longer would not be the run that was long from the start. */
+    t->lr = lr_schedule_default(peak, 0);
     if (computes) {
         void *images, *labels;
         TRY(optimizer_new(&t->optimizer, t->device, config->optimizer, parameters, NULL));

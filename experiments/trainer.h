@@ -24,6 +24,7 @@
 #include "experiments/bucket_layout.h"
 #include "experiments/config.h"
 #include "experiments/step_times.h"
+#include "models/lr.h"
 #include "models/net.h"
 #include "models/optim.h"
 
@@ -73,7 +74,7 @@ struct trainer {
     float *images;   /* (the larger batch, 28, 28, 1), device memory */
     uint8_t *labels; /* (the larger batch), device memory */
     float *host;     /* room for the parameters or the optimizer's state, whichever is larger */
-    double lr;
+    struct lr_schedule lr;
     struct csv *metrics;   /* rank 0, with --metrics */
     char *checkpoint_path; /* rank 0, with --checkpoint */
 
@@ -106,6 +107,8 @@ size_t trainer_rank(const struct trainer *t); /* among the processes that are wo
 
 /* train_step.c, train_virtual.c */
 train_step_function train_step_real, train_step_paced, train_step_virtual;
+/* Applies the averaged gradients. */
+enum status train_update(struct trainer *t);
 
 /* train_state.c, all collective over the workers. */
 enum status train_test(struct trainer *t, struct test_result *result);
