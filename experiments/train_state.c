@@ -93,7 +93,7 @@ out:
 /* -------- checkpoints --------------------------------------------------------------------------
  */
 
-enum { OPTIONS_OF_RUN = 4, OPTION_TEXT_BYTES = 32 };
+enum { OPTIONS_OF_RUN = 5, OPTION_TEXT_BYTES = 32 };
 
 /* What must be the same for a run to be continued. Fills `checkpoint` but for the arrays; borrows
  * `options` and `texts`. */
@@ -105,7 +105,9 @@ static void describe(const struct trainer *t, struct checkpoint *checkpoint,
     snprintf(texts[1], OPTION_TEXT_BYTES, "%lld", (long long)t->config->batch);
     snprintf(texts[2], OPTION_TEXT_BYTES, "%.9g", t->lr.peak);
     snprintf(texts[3], OPTION_TEXT_BYTES, "%s", t->dataset->name);
-    static const char *const names[OPTIONS_OF_RUN] = {"workers", "batch", "lr", "dataset"};
+    /* The learning rate of a step depends on how many there are to be. */
+    snprintf(texts[4], OPTION_TEXT_BYTES, "%llu", (unsigned long long)t->total_steps);
+    static const char *const names[OPTIONS_OF_RUN] = {"workers", "batch", "lr", "dataset", "steps"};
     for (int i = 0; i < OPTIONS_OF_RUN; i++)
         options[i] = (struct checkpoint_option){names[i], texts[i]};
     *checkpoint = (struct checkpoint){

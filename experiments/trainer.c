@@ -132,9 +132,7 @@ static enum status open_model(struct trainer *t)
     double peak = config->lr > 0
                       ? config->lr
                       : lr_default(config->optimizer, (size_t)config->batch * t->workers);
-    /* No decay: it would make a step depend on how long the run is meant to be, and a run that is
-     * continued for longer would not be the run that was long from the start. */
-    t->lr = lr_schedule_default(peak, 0);
+    t->lr = lr_schedule_default(peak, t->total_steps);
     if (computes) {
         void *images, *labels;
         TRY(optimizer_new(&t->optimizer, t->device, config->optimizer, parameters, NULL));

@@ -2,7 +2,7 @@
 
 #include "common/base/check.h"
 
-enum { SEGMENT_BYTES_MIN = 16 << 10, SEGMENT_BYTES_MAX = 256 << 10, SEGMENTS_WANTED = 4 };
+enum { SEGMENT_BYTES_MIN = 16 << 10, SEGMENT_BYTES_MAX = 256 << 10, SEGMENTS_WANTED = 8 };
 
 static size_t divide_up(size_t a, size_t b)
 {

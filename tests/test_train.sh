@@ -17,28 +17,44 @@ train 0 "${common[@]}" --backend none --steps 30 --threads 2
 train 0 "${common[@]}" --backend none --steps 30 --seed 2
 [[ $weights != "$plain" ]] || fail "another seed gave the same weights"
 
-# A run with a break, inside an epoch (40 steps) and at its end, is the run without one.
-for optimizer in sgd adadelta; do
-    train 0 "${common[@]}" --optimizer $optimizer --steps 90
-    whole=$weights
-    for break in 25 40; do
-        checkpoint=(--checkpoint "$folder/$optimizer-$break")
-        train 0 "${common[@]}" --optimizer $optimizer --steps $break "${checkpoint[@]}"
-        train 0 "${common[@]}" --optimizer $optimizer --steps 90 "${checkpoint[@]}" --resume
-        [[ $weights == "$whole" ]] ||
-            fail "$optimizer, continued after step $break: $weights, expected $whole"
+# A run that was killed and continued is the run without a break. Over ranks only the first reads
+# and writes the file.
+start_and_kill() # RANKS OPTION...: kills all processes once there is a checkpoint
+{
+    local ranks=$1 file="$folder/checkpoint/lenet.checkpoint" run
+    shift
+    local launch=("$here/mpirun.sh" "$ranks")
+    ((ranks > 0)) || launch=()
+    rm -rf "$folder/checkpoint"
+    setsid "${launch[@]}" "$psring" train --data "$data" "$@" >"$folder/log" 2>&1 &
+    run=$!
+    until [[ -e $file ]] || ! pgrep -s $run >/dev/null; do
+        sleep 0.02
     done
+    pkill -KILL -s $run || true
+    wait $run 2>/dev/null || true
+    [[ -e $file ]] || fail "psring train $* wrote no checkpoint:"
+    ! grep -q '^weights' "$folder/log" || fail "psring train $* ended before it could be killed:"
+}
+
+for options in '0 --optimizer sgd' '0 --optimizer adadelta' '2 --backend ring'; do
+    read -ra options <<<"$options"
+    ranks=${options[0]}
+    options=("${common[@]}" "${options[@]:1}" --steps 310)
+    train "$ranks" "${options[@]}"
+    whole=$weights
+    start_and_kill "$ranks" "${options[@]}" --checkpoint "$folder/checkpoint"
+    train "$ranks" "${options[@]}" --checkpoint "$folder/checkpoint" --resume
+    grep -q '^continues after step' "$folder/log" || fail "${options[*]}: began anew:"
+    [[ $weights == "$whole" ]] || fail "${options[*]}, continued: $weights, expected $whole"
+    # Once more, from the end: nothing is left to do, the result is there.
+    train "$ranks" "${options[@]}" --checkpoint "$folder/checkpoint" --resume
+    [[ $weights == "$whole" ]] || fail "${options[*]}, at its end: $weights, expected $whole"
 done
-# The same over ranks, where only the first one reads the file.
-train 2 "${common[@]}" --steps 30
-whole=$weights
-train 2 "${common[@]}" --steps 14 --checkpoint "$folder/ranks"
-train 2 "${common[@]}" --steps 30 --checkpoint "$folder/ranks" --resume
-[[ $weights == "$whole" ]] || fail "2 ranks, continued after step 14: $weights, expected $whole"
 
 # Another run's checkpoint is refused, with what differs.
-if "$psring" train --data "$data" "${common[@]}" --checkpoint "$folder/ranks" --resume \
-    >"$folder/log" 2>&1; then
+if "$psring" train --data "$data" "${common[@]}" --steps 310 --checkpoint "$folder/checkpoint" \
+    --resume >"$folder/log" 2>&1; then
     fail "one worker continued the run of two:"
 fi
 grep -q 'workers is 2 there and 1 here' "$folder/log" || fail "no word of the number of workers in:"
