@@ -99,7 +99,7 @@ static const struct row rows[] = {
      {"seed", 0, OPTION_INT, FIELD(seed), "1", 0, 9e15,
       .help = "Of parameters, shuffling and dropout; the same seed gives the same run."}},
     {CONFIG_TRAIN,
-     {"bucket-mb", 0, OPTION_DOUBLE, FIELD(bucket_mb), "0", 0, 65536, .metavar = "MB",
+     {"bucket-mb", 0, OPTION_DOUBLE, FIELD(bucket_mb), "4", 0, 65536, .metavar = "MB",
       .help = "Gradients are averaged in buckets of about this size; 0: in one."}},
     {CONFIG_TRAIN,
      {"virtual-workers", 0, OPTION_INT, FIELD(virtual_workers), "0", 0, 4096,

@@ -10,8 +10,8 @@
 enum step_time {
     STEP_TIME_ALL,     /* waiting for data included */
     STEP_TIME_COMPUTE, /* forward, backward, update */
-    STEP_TIME_COMM,    /* from the first bucket's start to the last one's arrival */
-    STEP_TIME_EXPOSED, /* the part of it in which nothing was computed */
+    STEP_TIME_COMM,    /* averaging, on whichever thread */
+    STEP_TIME_EXPOSED, /* the part of it that computing waited for */
     STEP_TIME_KINDS,
 };
 

@@ -30,8 +30,7 @@ static enum status step(struct trainer *t)
     step_times_add(&t->times, (double[STEP_TIME_KINDS]){
                                   [STEP_TIME_ALL] = ms_between(start_ns, end_ns),
                                   [STEP_TIME_COMPUTE] = ms_between(data_ns, end_ns) - exposed_ms,
-                                  [STEP_TIME_COMM] = ms_between(t->exchange.first_start_ns,
-                                                                t->exchange.last_arrival_ns),
+                                  [STEP_TIME_COMM] = ms_between(0, t->exchange.busy_ns),
                                   [STEP_TIME_EXPOSED] = exposed_ms,
                               });
     t->interval.ended_ns = end_ns;

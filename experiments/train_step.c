@@ -18,7 +18,7 @@ static void start_complete_bucket(void *context, size_t first, size_t count)
         return;
     int64_t now_ns = clock_now_ns();
     if (exchange->started == 0)
-        exchange->first_start_ns = now_ns;
+        exchange->busy_ns = -comm_busy_ns(t->comm);
     exchange->status = comm_start(t->comm, exchange->started, net_gradients(t->net) + first);
     exchange->started++;
     exchange->blocked_ns += clock_now_ns() - now_ns;
@@ -33,8 +33,8 @@ static enum status wait_for_buckets(struct trainer *t)
     CHECK(exchange->started == t->bucket_count);
     for (size_t b = 0; b < t->bucket_count; b++)
         TRY(comm_wait(t->comm, b));
-    exchange->last_arrival_ns = clock_now_ns();
-    exchange->blocked_ns += exchange->last_arrival_ns - start_ns;
+    exchange->blocked_ns += clock_now_ns() - start_ns;
+    exchange->busy_ns += comm_busy_ns(t->comm);
 out:
     return status;
 }

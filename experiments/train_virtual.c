@@ -52,10 +52,9 @@ enum status train_step_virtual(struct trainer *t, const struct batch *batch, str
     enum status status = STATUS_OK;
     for (size_t worker = 0; worker < t->workers; worker++)
         TRY(play_worker(t, batch, worker, loss));
-    t->exchange.first_start_ns = clock_now_ns();
+    int64_t start_ns = clock_now_ns();
     average(t);
-    t->exchange.last_arrival_ns = clock_now_ns();
-    t->exchange.blocked_ns = t->exchange.last_arrival_ns - t->exchange.first_start_ns;
+    t->exchange.busy_ns = t->exchange.blocked_ns = clock_now_ns() - start_ns;
     TRY(train_update(t));
 out:
     return status;

@@ -37,10 +37,9 @@ typedef enum status train_step_function(struct trainer *t, const struct batch *b
 
 /* The communication of the running step. */
 struct exchange {
-    size_t started;         /* buckets handed to the comm so far */
-    enum status status;     /* of starting them: the backward pass cannot return it */
-    int64_t first_start_ns; /* of the first comm_start */
-    int64_t last_arrival_ns;
+    size_t started;     /* buckets handed to the comm so far */
+    enum status status; /* of starting them: the backward pass cannot return it */
+    int64_t busy_ns;    /* spent averaging, on whichever thread */
     int64_t blocked_ns; /* spent inside comm_start and comm_wait: what compute did not hide */
 };
 

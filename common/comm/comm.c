@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "common/base/check.h"
+#include "common/base/clock.h"
+#include "common/comm/overlap.h"
 
 struct comm {
     const struct backend *backend;
@@ -16,7 +18,9 @@ struct comm {
     struct comm_site worker_site, server_site;
     void *self; /* the backend's worker side */
     bool self_open;
-    bool *started; /* by bucket: between start and wait */
+    bool *started;           /* by bucket: between start and wait */
+    struct overlap *overlap; /* NULL: comm_start does the work */
+    int64_t busy_ns;         /* without overlap */
 
     pthread_t server_thread; /* colocated */
     bool server_running;
@@ -87,6 +91,21 @@ static enum status copy_layout(struct comm *comm, const struct comm_options *opt
     return STATUS_OK;
 }
 
+/* The averaging thread and the caller may both be inside MPI at a time, unless the backend talks
+ * over ZeroMQ. An MPI that allows one thread only (a simulator's) averages in comm_start instead.
+ */
+static bool can_overlap(const struct comm *comm)
+{
+    bool uses_mpi = !comm->backend->uses_transport || comm->options.transport == TRANSPORT_MPI;
+    return comm->options.overlap && (!uses_mpi || comm->world->concurrent);
+}
+
+static enum status average(void *context, size_t bucket, float *data)
+{
+    struct comm *comm = context;
+    return comm->backend->allreduce(comm->self, bucket, data);
+}
+
 enum status comm_open(struct comm **out, struct world *world, const struct backend *backend,
                       const struct comm_options *options)
 {
@@ -126,6 +145,8 @@ enum status comm_open(struct comm **out, struct world *world, const struct backe
         comm->self_open = true;
         if (comm->server_site.index >= 0)
             TRY(start_colocated_server(comm));
+        if (can_overlap(comm))
+            TRY(overlap_new(&comm->overlap, average, comm, options->buckets));
     }
     *out = comm;
     return STATUS_OK;
@@ -169,14 +190,26 @@ enum status comm_start(struct comm *comm, size_t bucket, float *data)
 {
     CHECK(bucket < comm->options.buckets && !comm->started[bucket]);
     comm->started[bucket] = true;
-    return comm->backend->allreduce(comm->self, bucket, data);
+    if (comm->overlap) {
+        overlap_start(comm->overlap, bucket, data);
+        return STATUS_OK;
+    }
+    int64_t start_ns = clock_now_ns();
+    enum status status = average(comm, bucket, data);
+    comm->busy_ns += clock_now_ns() - start_ns;
+    return status;
 }
 
 enum status comm_wait(struct comm *comm, size_t bucket)
 {
     CHECK(bucket < comm->options.buckets && comm->started[bucket]);
     comm->started[bucket] = false;
-    return STATUS_OK;
+    return comm->overlap ? overlap_wait(comm->overlap, bucket) : STATUS_OK;
+}
+
+int64_t comm_busy_ns(const struct comm *comm)
+{
+    return comm->overlap ? overlap_busy_ns(comm->overlap) : comm->busy_ns;
 }
 
 enum status comm_broadcast(struct comm *comm, float *data, size_t count)
@@ -192,6 +225,7 @@ enum status comm_barrier(struct comm *comm)
 enum status comm_finish(struct comm *comm)
 {
     enum status status = STATUS_OK;
+    overlap_free(&comm->overlap); /* from here on, this thread owns the transport */
     if (comm->backend->finish)
         status = comm->backend->finish(comm->self);
     if (status == STATUS_OK && comm->server_running) {

@@ -10,7 +10,8 @@
  *     comm_counters(comm, ...); comm_close(&comm)
  *
  * The layout (how many buckets, how many elements in each) is given at open, the same on all ranks.
- * Between start and wait the bucket's memory belongs to the comm. Threads: one, the caller's.
+ * Between start and wait the bucket's memory belongs to the comm. Threads: all calls from one, the
+ * caller's. With `overlap` a second one, the comm's own, does the averaging; else comm_start does.
  */
 #ifndef PSRING_COMMON_COMM_COMM_H
 #define PSRING_COMMON_COMM_COMM_H
@@ -40,6 +41,7 @@ struct comm_options {
     int window;           /* segments in flight; 0: chosen */
     const char *subnet;   /* "10.0.0.0/24": interface to use; NULL: chosen. Borrowed. */
     int64_t timeout_ms;   /* a peer silent for longer is an error */
+    bool overlap;         /* average on a thread of its own, while the caller computes */
 };
 
 /* Payload and headers that crossed the network (traffic inside a process is not counted). */
@@ -100,6 +102,9 @@ enum status comm_serve(struct comm *comm);
 enum status comm_start(struct comm *comm, size_t bucket, float *data);
 /* Returns once bucket `bucket` holds its result. */
 enum status comm_wait(struct comm *comm, size_t bucket);
+
+/* Time spent averaging since comm_open, in ns, on whichever thread. Call it between steps. */
+int64_t comm_busy_ns(const struct comm *comm);
 
 /* Worker 0's data to all workers / all workers have arrived. Not counted as gradient bytes. */
 enum status comm_broadcast(struct comm *comm, float *data, size_t count);

@@ -1,0 +1,146 @@
+#include "common/comm/overlap.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/check.h"
+#include "common/base/clock.h"
+
+/* A bucket between start and wait. */
+struct task {
+    float *data;
+    bool done;
+    enum status status;
+};
+
+struct overlap {
+    overlap_function *work;
+    void *context;
+    pthread_t thread;
+    pthread_mutex_t lock;   /* guards all that follows */
+    pthread_cond_t changed; /* a task was queued or done, or `ending` set */
+    struct task *tasks;     /* by bucket */
+    size_t *queue;          /* buckets to do: a ring buffer of `buckets` entries */
+    size_t buckets, head, length;
+    enum status status; /* the first failure */
+    int64_t busy_ns;
+    bool ending;
+};
+
+/* Takes the oldest task; false at the end. */
+static bool next_task(struct overlap *overlap, size_t *bucket)
+{
+    pthread_mutex_lock(&overlap->lock);
+    while (overlap->length == 0 && !overlap->ending)
+        pthread_cond_wait(&overlap->changed, &overlap->lock);
+    bool found = overlap->length > 0;
+    if (found) {
+        *bucket = overlap->queue[overlap->head];
+        overlap->head = (overlap->head + 1) % overlap->buckets;
+        overlap->length--;
+    }
+    pthread_mutex_unlock(&overlap->lock);
+    return found;
+}
+
+static void *run(void *argument)
+{
+    struct overlap *overlap = argument;
+    size_t bucket;
+    while (next_task(overlap, &bucket)) {
+        struct task *task = &overlap->tasks[bucket];
+        int64_t start_ns = clock_now_ns();
+        enum status status = overlap->status; /* only this thread writes it */
+        if (status == STATUS_OK)
+            status = overlap->work(overlap->context, bucket, task->data);
+        pthread_mutex_lock(&overlap->lock);
+        task->status = overlap->status = status;
+        task->done = true;
+        overlap->busy_ns += clock_now_ns() - start_ns;
+        pthread_cond_broadcast(&overlap->changed);
+        pthread_mutex_unlock(&overlap->lock);
+    }
+    return NULL;
+}
+
+enum status overlap_new(struct overlap **out, overlap_function *work, void *context, size_t buckets)
+{
+    *out = NULL;
+    struct overlap *overlap = calloc(1, sizeof *overlap);
+    if (overlap) {
+        overlap->tasks = calloc(buckets + 1, sizeof *overlap->tasks);
+        overlap->queue = calloc(buckets + 1, sizeof *overlap->queue);
+    }
+    if (!overlap || !overlap->tasks || !overlap->queue) {
+        log_error("comm: no memory for %zu buckets", buckets);
+        if (overlap) {
+            free(overlap->tasks);
+            free(overlap->queue);
+        }
+        free(overlap);
+        return STATUS_NO_MEMORY;
+    }
+    overlap->work = work;
+    overlap->context = context;
+    overlap->buckets = buckets + 1;
+    pthread_mutex_init(&overlap->lock, NULL);
+    pthread_cond_init(&overlap->changed, NULL);
+    int error = pthread_create(&overlap->thread, NULL, run, overlap);
+    if (error) {
+        log_error("the communication thread cannot be started: %s", strerror(error));
+        free(overlap->tasks);
+        free(overlap->queue);
+        free(overlap);
+        return status_from_errno(error);
+    }
+    *out = overlap;
+    return STATUS_OK;
+}
+
+void overlap_start(struct overlap *overlap, size_t bucket, float *data)
+{
+    pthread_mutex_lock(&overlap->lock);
+    CHECK(bucket < overlap->buckets && overlap->length < overlap->buckets);
+    overlap->tasks[bucket] = (struct task){.data = data};
+    overlap->queue[(overlap->head + overlap->length++) % overlap->buckets] = bucket;
+    pthread_cond_broadcast(&overlap->changed);
+    pthread_mutex_unlock(&overlap->lock);
+}
+
+enum status overlap_wait(struct overlap *overlap, size_t bucket)
+{
+    pthread_mutex_lock(&overlap->lock);
+    while (!overlap->tasks[bucket].done)
+        pthread_cond_wait(&overlap->changed, &overlap->lock);
+    enum status status = overlap->tasks[bucket].status;
+    pthread_mutex_unlock(&overlap->lock);
+    return status;
+}
+
+int64_t overlap_busy_ns(struct overlap *overlap)
+{
+    pthread_mutex_lock(&overlap->lock);
+    int64_t busy_ns = overlap->busy_ns;
+    pthread_mutex_unlock(&overlap->lock);
+    return busy_ns;
+}
+
+void overlap_free(struct overlap **out)
+{
+    struct overlap *overlap = *out;
+    if (!overlap)
+        return;
+    *out = NULL;
+    pthread_mutex_lock(&overlap->lock);
+    overlap->ending = true;
+    pthread_cond_broadcast(&overlap->changed);
+    pthread_mutex_unlock(&overlap->lock);
+    pthread_join(overlap->thread, NULL);
+    pthread_cond_destroy(&overlap->changed);
+    pthread_mutex_destroy(&overlap->lock);
+    free(overlap->tasks);
+    free(overlap->queue);
+    free(overlap);
+}
