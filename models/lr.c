@@ -9,14 +9,15 @@ double lr_default(enum optimizer_kind kind, size_t images)
     CHECK(images > 0);
     if (kind == OPTIMIZER_ADADELTA)
         return 1.0;
-    return 0.05 * sqrt((double)images / 128.0);
+    double times = (double)images / LR_LINEAR_IMAGES;
+    return 0.14 * (times <= 1.0 ? times : sqrt(times));
 }
 
 struct lr_schedule lr_schedule_default(double peak, uint64_t total_steps)
 {
     struct lr_schedule schedule = {peak, LR_WARMUP_STEPS, total_steps};
-    if (total_steps > 0 && schedule.warmup_steps > total_steps / 10)
-        schedule.warmup_steps = total_steps / 10;
+    if (total_steps > 0 && schedule.warmup_steps > total_steps / 5)
+        schedule.warmup_steps = total_steps / 5;
     return schedule;
 }
 

@@ -10,11 +10,12 @@
 /*
  * The default peak rate of an optimizer where `images` images make a step, over all workers.
  *
- * adadelta: 1, Keras' default; it scales its steps by itself. sgd: 0.05 for 128 images, and with
- * the square root of their number from there: averaging n times the images divides the standard
- * deviation of the gradient by sqrt(n). (The linear rule of Goyal et al. 2017, section 2.1, is for
- * runs of many more steps than an epoch of MNIST has; models/README.md has what was measured.)
+ * adadelta: 1, Keras' default; it scales its steps by itself. sgd: in proportion to the images,
+ * 0.14 for LR_LINEAR_IMAGES (Goyal et al. 2017, section 2.1: n times the images, n times fewer
+ * steps, so steps n times as long), and from there with the square root of their number, because
+ * long steps stop being the sum of short ones. models/README.md has what was measured.
  */
+enum { LR_LINEAR_IMAGES = 256 };
 double lr_default(enum optimizer_kind kind, size_t images);
 
 /*
@@ -29,9 +30,9 @@ struct lr_schedule {
     uint64_t total_steps;  /* 0 = stays at the peak */
 };
 
-/* The default: a warm-up of LR_WARMUP_STEPS, or a tenth of a short run, and a decay over the run.
+/* The default: a warm-up of LR_WARMUP_STEPS, or a fifth of a short run, and a decay over the run.
  */
-enum { LR_WARMUP_STEPS = 30 };
+enum { LR_WARMUP_STEPS = 60 };
 struct lr_schedule lr_schedule_default(double peak, uint64_t total_steps);
 
 /* The rate of `step` (from 0): never 0 within the run, so that each step counts. */
