@@ -123,6 +123,8 @@ out:
 /* Files a push in its round; it stays in its slot until the round is finished. */
 static enum status take_push(struct server *server, int worker, const struct message *push)
 {
+    if (server->workers_left < server->workers)
+        return refuse(server, worker, push, "another worker has left already");
     uint64_t n = server->pushes[worker]++;
     server->expected[worker] = slot_of(server, worker, n + 1);
     struct round *round = &server->rounds[n % (uint64_t)server->window];
@@ -161,6 +163,7 @@ static enum status serve_one(struct server *server)
     case MESSAGE_PUSH:
         return take_push(server, worker, &message);
     case MESSAGE_BYE:
+        transport_release(server->transport, slot); /* its sender may wait for that */
         server->expected[worker] = NULL;
         server->workers_left--;
         if (server->open_rounds > 0)

@@ -3,6 +3,7 @@
 #include "common/base/check.h"
 
 enum {
+    CHUNK_BYTES_LEAST = 1 << 10,
     CHUNK_BYTES_MIN = 8 << 10,
     CHUNK_BYTES_MAX = 64 << 10,
     CHUNKS_WANTED = 32,        /* of a shard: 1/32 is what push and pull do not overlap */
@@ -20,6 +21,10 @@ struct shard_plan shard_plan(int workers, int servers, size_t count, size_t chun
             chunk_bytes = CHUNK_BYTES_MIN;
         if (chunk_bytes > CHUNK_BYTES_MAX)
             chunk_bytes = CHUNK_BYTES_MAX;
+        size_t fits =
+            FLIGHT_BYTES / ((size_t)workers * WINDOW_MIN); /* many workers: shorter ones */
+        if (chunk_bytes > fits)
+            chunk_bytes = fits > CHUNK_BYTES_LEAST ? fits : CHUNK_BYTES_LEAST;
     }
     if (window == 0) {
         size_t fits = FLIGHT_BYTES / ((size_t)workers * chunk_bytes);

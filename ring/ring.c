@@ -3,8 +3,9 @@
  * ===============
  *
  * N workers each hold a vector of M bytes; afterwards all hold the sum. The claim that this program
- * exists to measure: no algorithm lets every worker send fewer than 2(N-1)/N M bytes, and the ring
- * sends exactly that, all links busy in both directions all the time. It is *bandwidth-optimal*
+ * exists to measure: among N workers alone no algorithm lets every one send fewer than 2(N-1)/N M
+ * bytes, and the ring sends exactly that, all links busy in both directions all the time. (Machines
+ * beside the workers can take some of it over: ps/.) It is *bandwidth-optimal*
  * (Patarasuk and Yuan 2009): its time hardly grows with N, where a parameter server's grows like N.
  * The price is latency: 2(N-1) steps one after the other.
  *
@@ -52,8 +53,9 @@
 #include "common/comm/reduce.h"
 #include "ring/schedule.h"
 
-/* Receives posted ahead: enough that MPI always has a buffer ready when the next segment comes. */
-enum { POSTED_AHEAD = 4 };
+/* Receives posted ahead: MPI has a buffer ready when the next segments come. As many as a worker
+ * sends at the start, so that not even those have to wait for one. */
+enum { POSTED_AHEAD = 8 };
 
 struct ring {
     struct transport *transport; /* borrowed */
@@ -104,16 +106,31 @@ static enum status send_next(struct run *run)
 }
 
 /*
- * Posts receives up to POSTED_AHEAD beyond what has been dealt with. In reduce-scatter a payload is
- * borrowed and added from where it is. In all-gather it lands in place, over the partial sum that
- * we sent on one round ago as item - (N-1)K: it is in the next workers' hands by then, but the
- * transport must also have let go of its memory.
+ * In all-gather, what arrives as `item` lands in place, over the partial sum that we sent on one
+ * round ago as item - (N-1)K. It is in the next workers' hands by then, but our transport must also
+ * have let go of that memory. Waits for it only if nothing else can be done first; else says not
+ * yet.
  */
+static enum status may_overwrite(const struct run *run, size_t item, bool *may)
+{
+    struct ring *ring = run->ring;
+    size_t sent_as = item - (size_t)(ring->workers - 1) * run->schedule->segments;
+    *may = false;
+    if (sent_as >= run->sent) /* only before the first sends */
+        return STATUS_OK;
+    bool urgent = run->received == item;
+    *may = urgent || transport_sent(ring->transport, ring->next, ring->tickets[sent_as]);
+    if (!urgent)
+        return STATUS_OK;
+    return transport_wait_sent(ring->transport, ring->next, ring->tickets[sent_as]);
+}
+
+/* Posts receives up to POSTED_AHEAD beyond what has been dealt with. In reduce-scatter a payload is
+ * borrowed, and added from where it is; in all-gather it lands in place. */
 static enum status post_ahead(struct run *run)
 {
     enum status status = STATUS_OK;
     struct ring *ring = run->ring;
-    size_t round = (size_t)(ring->workers - 1) * run->schedule->segments;
     for (; run->posted < run->items && run->posted < run->received + POSTED_AHEAD; run->posted++) {
         size_t item = run->posted;
         struct chunk segment = schedule_receive(run->schedule, item);
@@ -121,13 +138,10 @@ static enum status post_ahead(struct run *run)
             continue;
         float *into = NULL;
         if (!schedule_reduces(run->schedule, item)) {
-            bool needed = run->received == item; /* nothing else can be done before this one */
-            if (item - round >= run->sent)
+            bool may;
+            TRY(may_overwrite(run, item, &may));
+            if (!may)
                 break;
-            if (!needed &&
-                !transport_sent(ring->transport, ring->next, ring->tickets[item - round]))
-                break;
-            TRY(transport_wait_sent(ring->transport, ring->next, ring->tickets[item - round]));
             into = run->data + segment.offset;
         }
         TRY(transport_post(ring->transport, &ring->slots[item % POSTED_AHEAD], into));

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/clock.h"
 #include "common/comm/chunk.h"
 #include "common/comm/comm.h"
 #include "common/comm/reduce.h"
@@ -182,6 +183,60 @@ static void check_lengths(const struct shape *shape)
         check_shape(shape, counts[c]);
 }
 
+static struct comm_options options_of(const struct shape *shape, const size_t *count,
+                                      int64_t timeout_ms)
+{
+    return (struct comm_options){.transport = shape->transport,
+                                 .servers = shape->servers,
+                                 .placement = shape->placement,
+                                 .scale = 1,
+                                 .bucket_counts = count,
+                                 .buckets = 1,
+                                 .timeout_ms = timeout_ms};
+}
+
+/*
+ * Short messages over and over: whoever sleeps must be woken by every event. A lost one shows as a
+ * full second of waiting, which nothing else here takes.
+ */
+static void check_no_wakeup_is_lost(void)
+{
+    enum { ROUNDS = 1500 };
+    static const size_t count = 1000;
+    struct shape ring = {&backend_ring, TRANSPORT_ZMQ, 0, PLACEMENT_DEDICATED, 0};
+    struct comm_options options = options_of(&ring, &count, 20000);
+    struct comm *comm = NULL;
+    static float data[1000];
+    int seconds_lost = 0;
+    cr_assert_eq(comm_open(&comm, world, ring.backend, &options), STATUS_OK);
+    for (int round = 0; round < ROUNDS; round++) {
+        int64_t start_ns = clock_now_ns();
+        cr_assert_eq(comm_start(comm, 0, data), STATUS_OK);
+        cr_assert_eq(comm_wait(comm, 0), STATUS_OK);
+        seconds_lost += clock_now_ns() - start_ns > 9 * NS_PER_S / 10;
+    }
+    cr_assert_eq(seconds_lost, 0);
+    cr_assert_eq(comm_finish(comm), STATUS_OK);
+    comm_close(&comm);
+}
+
+/* A worker that says goodbye early does not time out while another one takes longer. */
+static void check_uneven_finish(enum transport_kind transport)
+{
+    static const size_t count = 1000;
+    struct shape ps = {&backend_ps, transport, world->size, PLACEMENT_COLOCATED, 0};
+    struct comm_options options = options_of(&ps, &count, 500);
+    struct comm *comm = NULL;
+    static float data[1000];
+    cr_assert_eq(comm_open(&comm, world, ps.backend, &options), STATUS_OK);
+    cr_assert_eq(comm_start(comm, 0, data), STATUS_OK);
+    cr_assert_eq(comm_wait(comm, 0), STATUS_OK);
+    if (world->rank == world->size - 1)
+        clock_sleep_until_ns(clock_now_ns() + NS_PER_S);
+    cr_assert_eq(comm_finish(comm), STATUS_OK);
+    comm_close(&comm);
+}
+
 Test(mpi_allreduce, all_shapes)
 {
     cr_assert_eq(world_open(&world, NULL, NULL), STATUS_OK);
@@ -204,6 +259,9 @@ Test(mpi_allreduce, all_shapes)
                 check_lengths(&ps);
         }
     }
+    check_no_wakeup_is_lost();
+    check_uneven_finish(TRANSPORT_ZMQ);
+    check_uneven_finish(TRANSPORT_MPI);
     struct shape library = {&backend_mpi, TRANSPORT_MPI, 0, PLACEMENT_DEDICATED, 0};
     check_lengths(&library);
     world_close(&world);

@@ -185,7 +185,6 @@ enum status options_parse(const struct options *options, int argc, char **argv, 
     opterr = 0;
     optind = 0;
     for (;;) {
-        int at = optind > 0 ? optind : 1;
         int code = getopt_long(argc, argv, shorts, longs, NULL);
         if (code == -1)
             break;
@@ -199,7 +198,9 @@ enum status options_parse(const struct options *options, int argc, char **argv, 
             return STATUS_USAGE;
         }
         if (code == '?') {
-            log_error("%s: no such option; see %s --help", argv[at < argc ? at : argc - 1],
+            /* A letter is in optopt; getopt has just gone past a long option. */
+            char letter[] = {'-', (char)optopt, '\0'};
+            log_error("%s: no such option; see %s --help", optopt ? letter : argv[optind - 1],
                       options->command);
             return STATUS_USAGE;
         }

@@ -43,10 +43,10 @@ static struct comm_site site_of(const struct comm *comm, enum node_role role,
     };
 }
 
-/* The longest payload that can be legal: a whole bucket (and a little where there is none). */
+/* The longest payload that can be legal: a whole bucket. */
 static size_t payload_bytes_max(const struct comm_options *options)
 {
-    size_t most = MESSAGE_HEADER_BYTES;
+    size_t most = 1;
     for (size_t b = 0; b < options->buckets; b++) {
         if (options->bucket_counts[b] > most)
             most = options->bucket_counts[b];

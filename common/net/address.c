@@ -52,7 +52,8 @@ static void format_ipv4(uint32_t address, char *text, size_t size)
 
 static bool usable(const struct ifaddrs *entry)
 {
-    return entry->ifa_addr && entry->ifa_addr->sa_family == AF_INET && entry->ifa_flags & IFF_UP;
+    return entry->ifa_addr && entry->ifa_addr->sa_family == AF_INET && entry->ifa_flags & IFF_UP &&
+           entry->ifa_flags & IFF_RUNNING;
 }
 
 enum status address_choose(const char *subnet, bool one_host, char *text, size_t size)

@@ -10,7 +10,8 @@
 /*
  * Writes a dotted address to `text` (at least 16 bytes). `subnet` ("10.1.0.0/24"): the address that
  * lies in it. NULL: 127.0.0.1 if all ranks are on this host (`one_host`), else the first interface
- * that is up and not loopback. Errors name the subnet and what was found, and are logged.
+ * that is up and running and not loopback. Errors name the subnet and what was found, and are
+ * logged.
  */
 enum status address_choose(const char *subnet, bool one_host, char *text, size_t size);
 

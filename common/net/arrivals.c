@@ -13,6 +13,10 @@ static enum status grow(struct arrivals *arrivals, unsigned sender)
 {
     size_t size = arrivals->size ? 2 * arrivals->size : SIZE_FIRST;
     struct arrival *ring = size <= SIZE_MAX_ENTRIES ? calloc(size, sizeof *ring) : NULL;
+    if (!ring && size <= SIZE_MAX_ENTRIES) {
+        log_error("ZeroMQ: no memory for %zu messages that wait", size);
+        return STATUS_NO_MEMORY;
+    }
     if (!ring) {
         log_error("ZeroMQ: node %u sends faster than it may: %zu messages wait; do all ranks run "
                   "with the same options?",

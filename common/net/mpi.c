@@ -25,10 +25,8 @@ enum { PART_HEADER, PART_PAYLOAD };
 /* Two MPI requests that complete together: a send, or a slot's receive. */
 struct transfer {
     int pending;
-    bool failed;
     int received_bytes;          /* of the payload */
     struct transport_slot *slot; /* NULL: a send */
-    struct send *send;
 };
 
 struct send {
@@ -40,8 +38,7 @@ struct send {
 struct transport_slot_impl {
     struct transfer transfer;
     uint8_t header[MESSAGE_HEADER_BYTES];
-    MPI_Request requests[2]; /* to cancel */
-    void *staging;           /* slot->capacity bytes, made at the first borrowed post */
+    void *staging; /* slot->capacity bytes, made at the first borrowed post */
 };
 
 struct mpi_peer {
@@ -141,7 +138,7 @@ static enum status mpi_send(struct transport *transport, int node,
         endpoint->pool = send->next;
     else if (!(send = malloc(sizeof *send)))
         return out_of_memory();
-    send->transfer = (struct transfer){.pending = 2, .send = send};
+    send->transfer = (struct transfer){.pending = 2};
     memcpy(send->header, header, MESSAGE_HEADER_BYTES);
     send->next = NULL;
     *peer->last = send;
@@ -190,7 +187,6 @@ static enum status mpi_slot_init(struct transport *transport, struct transport_s
     slot->impl = calloc(1, sizeof *slot->impl);
     if (!slot->impl)
         return out_of_memory();
-    slot->impl->requests[0] = slot->impl->requests[1] = MPI_REQUEST_NULL;
     return STATUS_OK;
 }
 
@@ -212,18 +208,17 @@ static enum status mpi_post(struct transport *transport, struct transport_slot *
     enum node_role from = topology_role(topology, slot->peer);
     int rank = topology_rank(topology, slot->peer);
     CHECK(slot->capacity <= INT_MAX);
-    int code =
-        MPI_Irecv(impl->header, MESSAGE_HEADER_BYTES, MPI_BYTE, rank,
-                  tag_of(from, transport->role, PART_HEADER), endpoint->comm, &impl->requests[0]);
+    MPI_Request requests[2];
+    int code = MPI_Irecv(impl->header, MESSAGE_HEADER_BYTES, MPI_BYTE, rank,
+                         tag_of(from, transport->role, PART_HEADER), endpoint->comm, &requests[0]);
     if (code != MPI_SUCCESS)
         return status_from_mpi(code, "MPI_Irecv");
-    track(endpoint, impl->requests[0], &impl->transfer, PART_HEADER);
-    code =
-        MPI_Irecv(buffer, (int)slot->capacity, MPI_BYTE, rank,
-                  tag_of(from, transport->role, PART_PAYLOAD), endpoint->comm, &impl->requests[1]);
+    track(endpoint, requests[0], &impl->transfer, PART_HEADER);
+    code = MPI_Irecv(buffer, (int)slot->capacity, MPI_BYTE, rank,
+                     tag_of(from, transport->role, PART_PAYLOAD), endpoint->comm, &requests[1]);
     if (code != MPI_SUCCESS)
         return status_from_mpi(code, "MPI_Irecv");
-    track(endpoint, impl->requests[1], &impl->transfer, PART_PAYLOAD);
+    track(endpoint, requests[1], &impl->transfer, PART_PAYLOAD);
     return STATUS_OK;
 }
 
@@ -260,6 +255,22 @@ static void compact(struct mpi_endpoint *endpoint)
     endpoint->active = kept;
 }
 
+static enum status testsome_failed(struct mpi_endpoint *endpoint, int code, int count)
+{
+    enum status status = STATUS_OK;
+    for (int i = 0; code == MPI_ERR_IN_STATUS && i < count && status == STATUS_OK; i++) {
+        const struct transport_slot *slot = endpoint->transfers[endpoint->indices[i]]->slot;
+        int class = MPI_SUCCESS;
+        MPI_Error_class(endpoint->statuses[i].MPI_ERROR, &class);
+        if (class == MPI_ERR_TRUNCATE && slot)
+            status = transport_too_long(&endpoint->base, slot);
+        else
+            status = status_from_mpi(endpoint->statuses[i].MPI_ERROR, "MPI_Testsome");
+    }
+    compact(endpoint);
+    return status == STATUS_OK ? status_from_mpi(code, "MPI_Testsome") : status;
+}
+
 static enum status mpi_progress(struct transport *transport, int64_t wait_ns, bool *moved)
 {
     struct mpi_endpoint *endpoint = endpoint_of(transport);
@@ -268,12 +279,8 @@ static enum status mpi_progress(struct transport *transport, int64_t wait_ns, bo
     if (endpoint->active > 0) {
         int code = MPI_Testsome(endpoint->active, endpoint->requests, &count, endpoint->indices,
                                 endpoint->statuses);
-        for (int i = 0; code == MPI_ERR_IN_STATUS && i < count; i++) {
-            if (endpoint->statuses[i].MPI_ERROR != MPI_SUCCESS)
-                return status_from_mpi(endpoint->statuses[i].MPI_ERROR, "MPI_Testsome");
-        }
         if (code != MPI_SUCCESS)
-            return status_from_mpi(code, "MPI_Testsome");
+            return testsome_failed(endpoint, code, count);
     }
     if (count <= 0 || count == MPI_UNDEFINED) {
         if (wait_ns > 0)
@@ -282,35 +289,46 @@ static enum status mpi_progress(struct transport *transport, int64_t wait_ns, bo
     }
     *moved = true;
     endpoint->backoff = (struct backoff){0};
-    for (int i = 0; i < count; i++) {
+    enum status status = STATUS_OK;
+    for (int i = 0; i < count && status == STATUS_OK; i++) {
         int at = endpoint->indices[i];
         struct transfer *transfer = endpoint->transfers[at];
         if (transfer->slot && endpoint->parts[at] == PART_PAYLOAD)
             MPI_Get_count(&endpoint->statuses[i], MPI_BYTE, &transfer->received_bytes);
-        if (--transfer->pending > 0 || !transfer->slot)
-            continue;
-        enum status status = receive_done(endpoint, transfer);
-        if (status != STATUS_OK)
-            return status;
+        if (--transfer->pending == 0 && transfer->slot)
+            status = receive_done(endpoint, transfer);
     }
     compact(endpoint);
-    return STATUS_OK;
+    return status;
 }
 
 /* ---- Opening and closing -----------------------------------------------------------------------
  */
 
-/* A slot that goes away while posted (a server's, after the last BYE): nothing will come for it. */
+/*
+ * A slot that goes away while posted (a server's, after the last BYE): nothing will come for it.
+ * MPI cannot cancel a receive whose message has begun to arrive; that happens only after an error,
+ * when a peer stopped in the middle. Then MPI may yet write to the slot's memory, which has to
+ * stay.
+ */
 static void mpi_slot_fini(struct transport *transport, struct transport_slot *slot)
 {
+    enum { CANCEL_TESTS = 100 };
     struct mpi_endpoint *endpoint = endpoint_of(transport);
+    bool written = false;
     for (int i = 0; i < endpoint->active; i++) {
         if (endpoint->transfers[i] != &slot->impl->transfer)
             continue;
+        int done = 0;
         MPI_Cancel(&endpoint->requests[i]);
-        MPI_Wait(&endpoint->requests[i], MPI_STATUS_IGNORE);
+        for (int tests = 0; tests < CANCEL_TESTS && !done; tests++)
+            MPI_Test(&endpoint->requests[i], &done, MPI_STATUS_IGNORE);
+        written |= !done;
+        endpoint->requests[i] = MPI_REQUEST_NULL;
     }
     compact(endpoint);
+    if (written)
+        return;
     free(slot->impl->staging);
     free(slot->impl);
 }

@@ -149,9 +149,10 @@ static enum status wait_round(struct transport *transport, struct patience *pati
     char name[64] = "any node";
     if (peer >= 0)
         transport_describe(transport, peer, name, sizeof name);
-    log_error("%s %s: nothing for %" PRId64 " s; is its process alive and its host reachable? A "
-              "slower network or longer steps need a larger --timeout",
-              what, name, transport->timeout_ns / NS_PER_S);
+    log_error(
+        "%s %s: nothing for %g s; is its process alive, and its host reachable by the network "
+        "in use (see --interface)? A slower network or longer steps need a larger --timeout",
+        what, name, (double)transport->timeout_ns / (double)NS_PER_S);
     return STATUS_TIMEOUT;
 }
 
@@ -265,17 +266,20 @@ enum status transport_accept(struct transport *transport, const uint8_t *header,
     return status;
 }
 
+enum status transport_too_long(const struct transport *transport, const struct transport_slot *slot)
+{
+    char name[64];
+    log_error("%s sent more than the %zu bytes expected here; do all ranks run with the same "
+              "options?",
+              transport_describe(transport, slot->peer, name, sizeof name), slot->capacity);
+    return STATUS_PROTOCOL;
+}
+
 enum status transport_complete(struct transport *transport, struct transport_slot *slot,
                                const struct message *message, const void *payload)
 {
-    if (message->length > slot->capacity) {
-        char name[64];
-        log_error("%s sent %" PRIu64 " bytes where at most %zu were expected; do all ranks run "
-                  "with the same options?",
-                  transport_describe(transport, slot->peer, name, sizeof name), message->length,
-                  slot->capacity);
-        return STATUS_PROTOCOL;
-    }
+    if (message->length > slot->capacity)
+        return transport_too_long(transport, slot);
     slot->message = *message;
     slot->payload = payload;
     slot->done = true;

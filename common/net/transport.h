@@ -16,7 +16,9 @@
  * and can be reduced from there without a copy. With a buffer it lands there.
  *
  * Threads: an endpoint belongs to one thread; two endpoints of one process may run on two.
- * Cost: a send is one message of MESSAGE_HEADER_BYTES + length bytes. ZeroMQ sends payloads from
+ * Cost: a send is one message of MESSAGE_HEADER_BYTES + length bytes over ZeroMQ, and two over MPI,
+ * header and payload apart. ZeroMQ allocates for each message, MPI only while the number in flight
+ * still grows. ZeroMQ sends payloads from
  * the caller's memory; so does MPI. Errors: STATUS_TIMEOUT names the silent peer, STATUS_INPUT a
  * malformed header; all are logged.
  */

@@ -59,6 +59,10 @@ enum status transport_accept(struct transport *transport, const uint8_t *header,
 enum status transport_complete(struct transport *transport, struct transport_slot *slot,
                                const struct message *message, const void *payload);
 
+/* Logs that a message did not fit its slot; returns STATUS_PROTOCOL. */
+enum status transport_too_long(const struct transport *transport,
+                               const struct transport_slot *slot);
+
 /* "worker 2 (rank 2)", "server 0 (rank 4)" into `text`, for messages. Returns text. */
 const char *transport_describe(const struct transport *transport, int node, char *text,
                                size_t size);

@@ -96,7 +96,12 @@ static enum status find_neighbours(struct world *world)
     int size = world->size;
     struct identity {
         uint64_t kernel, host;
+        cpu_set_t cpus;
     } mine = {.kernel = kernel_identity(world->host)}, *all = NULL;
+    CPU_ZERO(&mine.cpus);
+    if (sched_getaffinity(0, sizeof mine.cpus, &mine.cpus) != 0)
+        CPU_SET(0, &mine.cpus);
+    world->cores = CPU_COUNT(&mine.cpus);
     for (const char *at = world->host; *at; at++)
         mine.host = rng_mix64(mine.host ^ (uint8_t)*at);
     all = calloc((size_t)size, sizeof *all);
@@ -106,7 +111,9 @@ static enum status find_neighbours(struct world *world)
     }
     TRY(world_gather(world, NULL, &mine, sizeof mine, all));
     for (int rank = 0; rank < size; rank++) {
-        world->sharing_cpus += all[rank].kernel == mine.kernel;
+        cpu_set_t shared;
+        CPU_AND(&shared, &mine.cpus, &all[rank].cpus);
+        world->sharing_cpus += all[rank].kernel == mine.kernel && CPU_COUNT(&shared) > 0;
         if (all[rank].host == mine.host) {
             world->local_size++;
             world->local_rank += rank < world->rank;
@@ -115,15 +122,6 @@ static enum status find_neighbours(struct world *world)
 out:
     free(all);
     return status;
-}
-
-static int count_cores(void)
-{
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) == 0)
-        return CPU_COUNT(&set);
-    long online = sysconf(_SC_NPROCESSORS_ONLN);
-    return online > 0 ? (int)online : 1;
 }
 
 /*
@@ -161,7 +159,6 @@ enum status world_open(struct world **out, int *argc, char ***argv)
     MPI_Comm_set_errhandler(impl->comm, MPI_ERRORS_RETURN);
     MPI_Comm_rank(impl->comm, &world->rank);
     MPI_Comm_size(impl->comm, &world->size);
-    world->cores = count_cores();
     if (gethostname(world->host, sizeof world->host - 1) != 0)
         snprintf(world->host, sizeof world->host, "unknown");
     TRY(find_neighbours(world));

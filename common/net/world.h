@@ -20,9 +20,9 @@ struct world {
     int size;
     int local_rank; /* among the ranks of this host (by host name) */
     int local_size;
-    int sharing_cpus; /* ranks that run on this kernel, in whatever namespace: they share its cores
-                       */
     int cores;        /* that this process may run on */
+    int sharing_cpus; /* ranks, this one included, that may run on one of them, on whatever host
+                         name */
     bool concurrent;  /* several threads may call MPI at once (MPI_THREAD_MULTIPLE) */
     uint64_t run_id;  /* the same on all ranks, different in every run */
     char host[64];

@@ -7,8 +7,9 @@
  * cannot route unless told otherwise, and its identities would only repeat the header's sender.
  *
  * Sends are zero-copy: a payload frame refers to the caller's memory, and ZeroMQ's I/O thread tells
- * us (on_sent) when it has handed the last byte to the kernel. That thread touches nothing but an
- * atomic counter, and an eventfd if the owner is asleep waiting for it.
+ * us (on_sent) when it has handed the last byte to the kernel. A peer in the same process gets the
+ * frame itself, and on_sent comes when it releases it. Either way on_sent touches nothing but
+ * atomic counters, and an eventfd if the owner is asleep waiting for it.
  *
  * Receives: a frame's memory is the transport's; a borrowed slot keeps the frame until release, a
  * slot with a buffer costs one memcpy. What arrives before its slot is posted waits in a queue per
@@ -61,7 +62,9 @@ struct zmq_endpoint {
     void *pull;
     int wake_fd; /* an eventfd: "a send has completed" */
     _Atomic bool wants_wake;
-    struct zmq_peer *peers; /* by node */
+    _Atomic uint64_t completions; /* sends that no longer need their payload, over all peers */
+    uint64_t completions_seen;    /* by the owner, when it last looked */
+    struct zmq_peer *peers;       /* by node */
 };
 
 struct transport_slot_impl {
@@ -84,7 +87,8 @@ static enum status status_from_zmq(const char *what)
 /* ---- Sending ----------------------------------------------------------------------------------
  */
 
-/* On ZeroMQ's I/O thread. Sequentially consistent on both sides (see zmq_progress): either the
+/* On ZeroMQ's I/O thread; for a peer in this process, on the thread that releases the message.
+ * Sequentially consistent on both sides (see zmq_progress): either the
  * owner sees the new count before it sleeps, or we see that it wants to be woken. */
 static void on_sent(void *data, void *hint)
 {
@@ -92,6 +96,7 @@ static void on_sent(void *data, void *hint)
     struct zmq_peer *peer = hint;
     struct zmq_endpoint *owner = peer->owner;
     atomic_fetch_add(&peer->completed, 1);
+    atomic_fetch_add(&owner->completions, 1);
     if (atomic_exchange(&owner->wants_wake, false)) {
         uint64_t one = 1;
         ssize_t written = write(owner->wake_fd, &one, sizeof one);
@@ -280,12 +285,12 @@ static enum status receive_one(struct zmq_endpoint *endpoint, bool *received)
     return status;
 }
 
-static uint64_t count_completed(struct zmq_endpoint *endpoint)
+/* Whether sends have completed since the last time that we looked. */
+static bool notice_completions(struct zmq_endpoint *endpoint)
 {
-    uint64_t sum = 0;
-    for (uint32_t node = 0; node < endpoint->base.limits.nodes; node++)
-        sum += atomic_load(&endpoint->peers[node].completed);
-    return sum;
+    uint64_t seen = endpoint->completions_seen;
+    endpoint->completions_seen = atomic_load(&endpoint->completions);
+    return endpoint->completions_seen != seen;
 }
 
 static enum status zmq_progress(struct transport *transport, int64_t wait_ns, bool *moved)
@@ -297,15 +302,16 @@ static enum status zmq_progress(struct transport *transport, int64_t wait_ns, bo
         if (status != STATUS_OK)
             return status;
     }
+    /* Also those that came after the caller looked and before this call: it must look again. */
+    *moved |= notice_completions(endpoint);
     if (*moved || wait_ns == 0)
         return STATUS_OK;
-    uint64_t before = count_completed(endpoint);
     zmq_pollitem_t items[] = {
         {.socket = endpoint->pull, .events = ZMQ_POLLIN},
         {.fd = endpoint->wake_fd, .events = ZMQ_POLLIN},
     };
     atomic_store(&endpoint->wants_wake, true);
-    if (count_completed(endpoint) == before &&
+    if (atomic_load(&endpoint->completions) == endpoint->completions_seen &&
         zmq_poll(items, 2, (long)(wait_ns / NS_PER_MS)) < 0 && zmq_errno() != EINTR)
         return status_from_zmq("waiting");
     atomic_store(&endpoint->wants_wake, false);
@@ -314,7 +320,7 @@ static enum status zmq_progress(struct transport *transport, int64_t wait_ns, bo
         ssize_t count = read(endpoint->wake_fd, &wakes, sizeof wakes);
         (void)count;
     }
-    *moved = count_completed(endpoint) != before;
+    *moved = notice_completions(endpoint);
     return STATUS_OK;
 }
 
