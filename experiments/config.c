@@ -248,7 +248,6 @@ void config_visit(const struct config *config,
 enum status config_settle(struct config *config, struct world *world)
 {
     enum status status;
-    world->timeout_ms = (int64_t)(config->timeout * 1000);
     double hosts = world->local_rank == 0 ? 1 : 0; /* one rank of each host counts it */
     TRY(world_sum(world, NULL, &hosts, 1));
     if (config->network)

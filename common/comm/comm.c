@@ -148,6 +148,8 @@ enum status comm_open(struct comm **out, struct world *world, const struct backe
         if (can_overlap(comm))
             TRY(overlap_new(&comm->overlap, average, comm, options->buckets));
     }
+    /* Until here ranks may be far apart: the first one reads the data for all, say. */
+    world->timeout_ms = options->timeout_ms;
     *out = comm;
     return STATUS_OK;
 out:

@@ -85,7 +85,8 @@ struct backend {
 
 struct comm;
 
-/* Collective. Connects, starts a colocated server's thread. `options` is copied. Errors: logged. */
+/* Collective. Connects, starts a colocated server's thread; from here on the world's collective
+ * calls time out, too. `options` is copied. Errors: logged. */
 enum status comm_open(struct comm **comm, struct world *world, const struct backend *backend,
                       const struct comm_options *options);
 
