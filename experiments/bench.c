@@ -2,7 +2,6 @@
 
 #include <math.h>
 #include <stdbool.h>
-#include <string.h>
 
 #include "experiments/backends.h"
 #include "experiments/bench_measure.h"
@@ -34,10 +33,6 @@ struct outputs {
 static enum status outputs_open(struct outputs *outputs, const struct config *config)
 {
     enum status status = STATUS_OK;
-    if (config->json && strcmp(config->json, "-") == 0) {
-        log_error("--json -: standard output is the table's; name a file");
-        return STATUS_USAGE;
-    }
     if (config->csv)
         TRY(bench_csv_open(&outputs->csv, config->csv));
     if (config->json) {
@@ -136,7 +131,7 @@ static enum status run_size(const struct config *config, struct world *world,
                             struct bench_verdict *verdict)
 {
     enum status status;
-    struct bench_measurement measured;
+    struct bench_measurement measured = {0};
     struct bench_row row;
     TRY(bench_measure(&measured, world, plan));
     verdict->wrong += measured.wrong;
@@ -147,8 +142,8 @@ static enum status run_size(const struct config *config, struct world *world,
         verdict->rows_differ += !bench_row_bytes_agree(&row);
         TRY(outputs_add(outputs, &row, verdict->rows == 1));
     }
-    bench_measurement_free(&measured);
 out:
+    bench_measurement_free(&measured);
     return status;
 }
 

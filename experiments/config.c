@@ -36,8 +36,8 @@ static const struct row rows[] = {
      {"transport", 0, OPTION_CHOICE, FIELD(transport), "auto", .choices = transport_words,
       .help = "What ps and ring talk over; auto: zmq for ps, mpi for ring."}},
     {COMM,
-     {"servers", 0, OPTION_INT, FIELD(servers), "1", 0, 4096, .metavar = "K",
-      .help = "Parameter servers (ps only)."}},
+     {"servers", 0, OPTION_INT, FIELD(servers), NULL, 0, 4096, .metavar = "K",
+      .help = "Parameter servers (ps only); 1 unless given."}},
     {COMM,
      {"placement", 0, OPTION_CHOICE, FIELD(placement), "dedicated", .choices = placement_words,
       .help = "Servers as K further ranks, or as threads inside the first K workers."}},
@@ -46,14 +46,14 @@ static const struct row rows[] = {
       .help = "Consistency; this version has bsp: all workers step together."}},
     {COMM,
      {"reduce-order", 0, OPTION_CHOICE, FIELD(reduce_order), "any", .choices = reduce_order_words,
-      .help = "ring: every backend adds in the ring's order, to the same bits."}},
+      .help = "ring: ps, too, adds in the ring's order, to the same bits. Not for mpi."}},
     {COMM,
      {"segment", 0, OPTION_SIZE, FIELD(segment), "0", 0, 1 << 30, .metavar = "BYTES",
       .help = "Bytes of one message; 0: chosen from the size of the bucket."}},
     {COMM,
      {"window", 0, OPTION_INT, FIELD(window), "0", 0, 1024,
       .help = "Messages in flight at once; 0: chosen."}},
-    {ALL,
+    {COMM,
      {"interface", 0, OPTION_STRING, FIELD(subnet), .metavar = "CIDR",
       .help = "Network to bind to, e.g. 10.0.0.0/24 (else PSRING_BIND_SUBNET, else chosen)."}},
     {COMM,
@@ -66,7 +66,7 @@ static const struct row rows[] = {
      {"link-rate", 0, OPTION_DOUBLE, FIELD(link_rate), "0", 0, 1e15, .metavar = "BITS",
       .help = "Bits/s each way of a host's link, e.g. 200e6 (else PSRING_LINK_BITS); 0: unknown."}},
 
-    {ALL,
+    {COMM,
      {"device", 0, OPTION_CHOICE, FIELD(device), "cpu", .choices = device_kind_names,
       .help = "Where a rank computes."}},
     {CONFIG_TRAIN,
@@ -142,9 +142,24 @@ static const struct row rows[] = {
 
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
+/* Options that not every run obeys. To give one to another run is a mistake worth a word. */
+static const struct limited {
+    const char *name;
+    unsigned backends; /* that obey it: 1 << enum backend_kind, or-ed */
+    bool computes;     /* only runs that compute, not paced ones */
+} limited[] = {
+    {"placement", 1 << BACKEND_PS, false},
+    {"segment", 1 << BACKEND_PS | 1 << BACKEND_RING, false},
+    {"window", 1 << BACKEND_PS, false},
+    {"data", ~0u, true},
+    {"optimizer", ~0u, true},
+    {"lr", ~0u, true},
+};
+
 /* The rows of one command as options.h wants them. */
 struct table {
     struct option_spec specs[ROWS + 1];
+    bool given[ROWS];
     struct options options;
 };
 
@@ -156,7 +171,8 @@ static void table_init(struct table *table, enum config_command command)
             table->specs[count++] = rows[i].spec;
     }
     table->specs[count] = (struct option_spec){0};
-    table->options = (struct options){.specs = table->specs};
+    memset(table->given, 0, sizeof table->given);
+    table->options = (struct options){.specs = table->specs, .given = table->given};
     switch (command) {
     case CONFIG_TRAIN:
         table->options.command = "psring train";
@@ -213,6 +229,28 @@ static enum status link_rate_from_environment(struct config *config)
     return STATUS_OK;
 }
 
+static enum status check_obeyed(const struct table *table, const struct config *config)
+{
+    for (int i = 0; table->specs[i].name; i++) {
+        for (size_t l = 0; table->given[i] && l < sizeof limited / sizeof limited[0]; l++) {
+            const struct limited *limit = &limited[l];
+            if (strcmp(limit->name, table->specs[i].name) != 0)
+                continue;
+            if (!(limit->backends & 1u << config->backend)) {
+                log_error("--%s: --backend %s does not use it; leave it out", limit->name,
+                          backend_names[config->backend]);
+                return STATUS_USAGE;
+            }
+            if (limit->computes && config->paced) {
+                log_error("--%s: --compute %s trains nothing and does not use it; leave it out",
+                          limit->name, config->compute);
+                return STATUS_USAGE;
+            }
+        }
+    }
+    return STATUS_OK;
+}
+
 /* -------- the interface ----------------------------------------------------------------------- */
 
 enum status config_parse(enum config_command command, int argc, char **argv, struct config *config,
@@ -222,6 +260,7 @@ enum status config_parse(enum config_command command, int argc, char **argv, str
     struct table table;
     table_init(&table, command);
     *config = (struct config){.command = command,
+                              .servers = CONFIG_SERVERS_NOT_GIVEN,
                               .data = environment("PSRING_DATA"),
                               .network = environment("PSRING_NETWORK"),
                               .subnet = environment("PSRING_BIND_SUBNET")};
@@ -232,6 +271,7 @@ enum status config_parse(enum config_command command, int argc, char **argv, str
         return STATUS_OK;
     TRY(link_rate_from_environment(config));
     TRY(config_check(config));
+    TRY(check_obeyed(&table, config));
     log_set_level(config->verbose ? LOG_DEBUG : LOG_INFO);
 out:
     return status;

@@ -23,7 +23,7 @@ enum config_command {
 
 enum config_transport { CONFIG_TRANSPORT_AUTO, CONFIG_TRANSPORT_ZMQ, CONFIG_TRANSPORT_MPI };
 
-enum { CONFIG_NETWORK_BYTES = 64 };
+enum { CONFIG_NETWORK_BYTES = 64, CONFIG_SERVERS_NOT_GIVEN = -1 };
 
 /* Choices are ints (an index into their words), strings are borrowed from argv or the environment.
  */
@@ -93,9 +93,10 @@ bool config_speaks(void);
 void config_visit(const struct config *config,
                   void (*visit)(void *context, const char *name, const char *value), void *context);
 
-/* Collective. Gives the world its time-out and fills in what depends on where the ranks run: the
- * label of the network, if none was given, is "loopback" on one host, else "N-hosts". `config` must
- * then stay where it is. */
+/* Collective. Gives the world its time-out, checks that the options suit as many ranks, and fills
+ * in what depends on where they run: the label of the network, if none was given, is "loopback" on
+ * one host, else "N-hosts". `config` must then stay where it is. STATUS_USAGE: on all ranks alike,
+ * logged by rank 0. */
 enum status config_settle(struct config *config, struct world *world);
 
 /* Everything of `options` but scale (set to 1) and the buckets (none), which are the caller's. */

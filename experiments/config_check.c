@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/device/device.h"
+#include "common/net/topology.h"
 #include "experiments/backends.h"
 
 static enum status check_sync(const char *sync)
@@ -59,6 +61,28 @@ static enum status check_subnet(const char *subnet)
     return STATUS_USAGE;
 }
 
+/* An empty name is one that a script did not get. */
+static enum status check_named(const char *option, const char *value, const char *question)
+{
+    if (!value || value[0])
+        return STATUS_OK;
+    log_error("--%s is empty, expected %s", option, question);
+    return STATUS_USAGE;
+}
+
+static enum status check_names(const struct config *config)
+{
+    enum status status;
+    TRY(check_named("data", config->data,
+                    "a folder; did the command that was to name it, e.g. get_mnist.sh, fail?"));
+    TRY(check_named("checkpoint", config->checkpoint, "a folder"));
+    TRY(check_named("metrics", config->metrics, "a file"));
+    TRY(check_named("csv", config->csv, "a file"));
+    TRY(check_named("json", config->json, "a file"));
+out:
+    return status;
+}
+
 /* The label is a CSV field and a word of plots and tables. */
 static enum status check_network(const char *network)
 {
@@ -79,7 +103,7 @@ static enum status check_network(const char *network)
 static enum status check_servers(struct config *config, const struct backend *backend)
 {
     if (!backend->uses_servers) {
-        if (config->servers > 1) {
+        if (config->servers > 0) {
             log_error("--servers %lld: --backend %s has no servers; use --backend ps, or leave "
                       "--servers out",
                       (long long)config->servers, backend->name);
@@ -88,6 +112,8 @@ static enum status check_servers(struct config *config, const struct backend *ba
         config->servers = 0;
         return STATUS_OK;
     }
+    if (config->servers == CONFIG_SERVERS_NOT_GIVEN)
+        config->servers = 1;
     if (config->servers == 0) {
         log_error("--servers 0: --backend %s averages on servers and needs at least one; give "
                   "--servers 1 or more, or use --backend ring, which has none",
@@ -126,36 +152,79 @@ out:
     return status;
 }
 
-enum status config_check(struct config *config)
+static enum status check_bench(const struct config *config)
 {
-    enum status status;
-    const struct backend *backend = backend_get(config->backend);
-    TRY(check_network(config->network));
-    TRY(check_subnet(config->subnet));
-    if (config->command == CONFIG_INFO)
-        return STATUS_OK;
+    if (config->json && strcmp(config->json, "-") == 0) {
+        log_error("--json -: standard output is the table's; name a file");
+        return STATUS_USAGE;
+    }
+    if (config->max_bytes < config->min_bytes) {
+        log_error("-e %llu: the last size is below the first, -b %llu; give -e at least -b",
+                  (unsigned long long)config->max_bytes, (unsigned long long)config->min_bytes);
+        return STATUS_USAGE;
+    }
+    return STATUS_OK;
+}
 
+/* What this build and the backend can do. */
+static enum status check_backend(const struct config *config, const struct backend *backend)
+{
+    const char *no_device = device_unavailable(config->device);
     if (backend->unavailable) {
         log_error("--backend %s: %s", backend->name, backend->unavailable);
         return STATUS_UNSUPPORTED;
     }
-    TRY(check_servers(config, backend));
+    if (no_device) {
+        log_error("--device %s: %s", device_kind_names[config->device], no_device);
+        return STATUS_UNSUPPORTED;
+    }
     if (config->transport != CONFIG_TRANSPORT_AUTO && !backend->uses_transport) {
         log_error("--transport: --backend %s brings its own communication; leave --transport out, "
                   "or use --backend ps or ring",
                   backend->name);
         return STATUS_USAGE;
     }
-    if (config->command == CONFIG_BENCH) {
-        if (config->max_bytes < config->min_bytes) {
-            log_error("-e %llu: the last size is below the first, -b %llu; give -e at least -b",
-                      (unsigned long long)config->max_bytes, (unsigned long long)config->min_bytes);
-            return STATUS_USAGE;
-        }
-        return STATUS_OK;
+    if (config->reduce_order == REDUCE_ORDER_RING && !backend->orders_sums) {
+        log_error("--reduce-order ring: --backend %s adds in the library's own order; leave "
+                  "--reduce-order out, or use --backend ps or ring",
+                  backend->name);
+        return STATUS_USAGE;
     }
+    return STATUS_OK;
+}
 
-    TRY(check_training(config));
+enum status config_check(struct config *config)
+{
+    enum status status;
+    const struct backend *backend = backend_get(config->backend);
+    TRY(check_network(config->network));
+    TRY(check_subnet(config->subnet));
+    TRY(check_names(config));
+    if (config->command == CONFIG_INFO)
+        return STATUS_OK;
+    TRY(check_backend(config, backend));
+    TRY(check_servers(config, backend));
+    TRY(config->command == CONFIG_BENCH ? check_bench(config) : check_training(config));
 out:
     return status;
+}
+
+enum status config_check_world(const struct config *config, int world_size)
+{
+    struct topology topology;
+    if (config->command == CONFIG_INFO)
+        return STATUS_OK;
+    if (config->virtual_workers > 0 && world_size > 1) {
+        log_error("--virtual-workers %lld: one process plays all workers, and %d processes were "
+                  "started; start it without mpirun",
+                  (long long)config->virtual_workers, world_size);
+        return STATUS_USAGE;
+    }
+    if (config->backend == BACKEND_NONE && world_size > 1) {
+        log_error("--backend none: averages nothing, and %d processes were started; choose "
+                  "--backend ps, ring or mpi",
+                  world_size);
+        return STATUS_USAGE;
+    }
+    return topology_init(&topology, world_size, (int)config->servers, config->placement);
 }

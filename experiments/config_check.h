@@ -10,4 +10,7 @@
  * servers). STATUS_USAGE has been logged: option, found, expected, what to do. */
 enum status config_check(struct config *config);
 
+/* Do the options suit that many processes? STATUS_USAGE has been logged. */
+enum status config_check_world(const struct config *config, int world_size);
+
 #endif

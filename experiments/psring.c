@@ -20,6 +20,7 @@ struct command {
     const char *name;
     const char *summary;
     enum config_command options;
+    const char *interrupted; /* what Ctrl-C leaves */
     /* Logs its errors. STATUS_USAGE is met by all ranks alike. */
     enum status (*run)(struct config *config, struct world *world);
 };
@@ -78,17 +79,24 @@ static int run_on_world(const struct command *command, struct config *config, in
     return exit_code(status);
 }
 
+/* mpirun ends all ranks when one exits with an error: the first one, which speaks, is to be that. */
+static int exit_after_first(int code)
+{
+    if (!config_speaks())
+        clock_sleep_until_ns(clock_now_ns() + 3 * NS_PER_S);
+    return code;
+}
+
 static int run_command(const struct command *command, int argc, char **argv)
 {
     struct config config;
     bool helped = false;
     /* Before MPI starts, so that --help and bad usage need none. */
     enum status status = config_parse(command->options, argc, argv, &config, &helped);
-    /* mpirun ends all ranks when one exits with an error: let it be the one that speaks. */
-    if (status != STATUS_OK && !config_speaks())
-        clock_sleep_until_ns(clock_now_ns() + 3 * NS_PER_S);
-    if (status != STATUS_OK || helped)
-        return exit_code(status);
+    if (status != STATUS_OK)
+        return exit_after_first(exit_code(status));
+    if (helped)
+        return 0;
     return run_on_world(command, &config, argc, argv);
 }
 
@@ -107,9 +115,9 @@ int main(int argc, char **argv)
         if (strcmp(name, commands[i].name) == 0)
             return run_command(&commands[i], argc - 1, argv + 1);
     }
-    if (argc > 1)
+    if (argc > 1 && config_speaks())
         log_error("%s: no such command; psring --help lists them", name);
-    else
+    else if (config_speaks())
         print_usage(stderr);
-    return 2;
+    return exit_after_first(2);
 }

@@ -34,13 +34,6 @@ static enum status choose_roles(struct trainer *t)
     char name[32] = "";
     int rank = t->world->rank;
     TRY(topology_init(&t->topology, t->world->size, (int)t->config->servers, t->config->placement));
-    if (t->config->backend == BACKEND_NONE && t->world->size > 1) {
-        log_error(
-            "--backend none: averages nothing, and %d processes were started; choose --backend "
-            "ps, ring or mpi",
-            t->world->size);
-        return STATUS_USAGE;
-    }
     t->is_server = topology_node(&t->topology, rank, NODE_WORKER) < 0;
     t->workers = t->config->virtual_workers > 0 ? (size_t)t->config->virtual_workers
                                                 : (size_t)t->topology.workers;

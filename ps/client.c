@@ -210,6 +210,7 @@ const struct backend backend_ps = {
     .summary = "parameter server over --transport; bulk-synchronous",
     .uses_transport = true,
     .uses_servers = true,
+    .orders_sums = true,
     .default_transport = TRANSPORT_ZMQ,
     .open = client_open,
     .allreduce = client_allreduce,

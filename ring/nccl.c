@@ -3,5 +3,5 @@
 const struct backend backend_nccl = {
     .name = "nccl",
     .summary = "NCCL's ring all-reduce between GPUs",
-    .unavailable = "not built with CUDA; use --backend ring, which is the same ring on CPUs",
+    .unavailable = "this version computes on CPUs only; use --backend ring, the same ring on CPUs",
 };

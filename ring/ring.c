@@ -276,6 +276,7 @@ const struct backend backend_ring = {
     .name = "ring",
     .summary = "ring all-reduce over --transport; bandwidth-optimal",
     .uses_transport = true,
+    .orders_sums = true,
     .default_transport = TRANSPORT_MPI,
     .open = ring_open,
     .allreduce = ring_allreduce,

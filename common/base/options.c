@@ -209,6 +209,8 @@ enum status options_parse(const struct options *options, int argc, char **argv, 
             apply(options, spec, spec->type == OPTION_FLAG ? "true" : optarg, config);
         if (status != STATUS_OK)
             return status;
+        if (options->given)
+            options->given[spec - options->specs] = true;
     }
     if (optind < argc && !options->operands) {
         log_error("%s: not an option; see %s --help", argv[optind], options->command);

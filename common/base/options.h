@@ -38,6 +38,7 @@ struct options {
     const char *summary;  /* printed under the usage line of --help */
     const char *operands; /* what may follow the options, for the usage line; NULL = nothing */
     const struct option_spec *specs; /* ended by name == NULL */
+    bool *given;                     /* (optional) by spec: set to true where argv has it */
 };
 
 /*

@@ -70,6 +70,7 @@ struct backend {
     const char *unavailable; /* why this build does not have it; NULL where it has */
     bool uses_transport;
     bool uses_servers;
+    bool orders_sums;       /* obeys comm_options.reduce_order */
     bool updates_on_server; /* false: a bucket comes back as the scaled sum of gradients */
     enum transport_kind default_transport;
 

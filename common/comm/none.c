@@ -37,6 +37,7 @@ static void none_close(void *self)
 const struct backend backend_none = {
     .name = "none",
     .summary = "one process, nothing to average with",
+    .orders_sums = true, /* of one summand */
     .open = none_open,
     .allreduce = none_allreduce,
     .close = none_close,

@@ -15,9 +15,7 @@ static enum status open_missing_cuda(struct device **device, const struct device
 
 const char *device_unavailable(enum device_kind kind)
 {
-    return kind == DEVICE_CUDA ? "this build has no CUDA support: configure with the CUDA toolkit, "
-                                 "or use --device cpu"
-                               : NULL;
+    return kind == DEVICE_CUDA ? "this version computes on CPUs only; use --device cpu" : NULL;
 }
 
 enum status device_open(struct device **device, const struct device_options *options)
