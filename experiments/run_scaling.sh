@@ -121,6 +121,9 @@ choose_sweep()
     train_arguments+=(--steps "${steps:-$train_steps}") # 0: the epochs decide
     if [[ $host_list =~ ^[1-9][0-9]{0,2}(,[1-9][0-9]{0,2})*$ ]]; then
         counts=$host_list
+    elif [[ $host_list =~ ^[0-9,]*$ && $host_list ]]; then
+        say "--hosts '$host_list': expected numbers of workers from 1 to 999, e.g. 2,4, or names of machines"
+        exit 2
     elif [[ $host_list ]]; then
         real_hosts=$host_list
         counts=$(awk -v list="$counts" -v hosts="$(tr -cd , <<<"$real_hosts" | wc -c)" 'BEGIN {
@@ -199,6 +202,7 @@ launch()
     elif [[ $real_hosts ]]; then
         mpi+=(--host "$real_hosts" --map-by node -x "PSRING_NETWORK=$network"
             -x "PSRING_LINK_BITS=$link_bits")
+        [[ -z ${PSRING_BIND_SUBNET:-} ]] || mpi+=(-x PSRING_BIND_SUBNET)
     else
         mpi+=(-x PSRING_NETWORK=loopback --mca btl_tcp_if_include lo --mca oob_tcp_if_include lo)
     fi
@@ -322,7 +326,7 @@ sweep()
         paced)
             measure "$configuration, $workers workers, training with $PACED_MS ms of computation" "$ranks" \
                 "$psring" train "${arguments[@]}" --model keras-cnn --compute "paced:$PACED_MS" \
-                --batch $PACED_BATCH --steps "$paced_steps" "${data_arguments[@]}" --metrics "$out/train.csv"
+                --batch $PACED_BATCH --steps "$paced_steps" --metrics "$out/train.csv"
             ;;
         train)
             measure "$configuration, $workers workers, real training" "$ranks" \
@@ -427,4 +431,4 @@ write_provenance
 plot
 summarise
 say "done in $((SECONDS - started)) s; results are in $out"
-((failures == 0)) || die "$failures measurements or figures failed; $out/log.txt has their messages"
+((failures == 0)) || die "$failures steps (measurements, data, figures, sums) failed; $out/log.txt has their messages"

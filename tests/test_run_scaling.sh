@@ -78,7 +78,7 @@ grep -q 'error: broken on purpose' "$dir/output" || result="no message of the pr
 grep -q 'nothing was measured' "$dir/output" || result="no message of its own"
 verdict "$result" "a program that fails: $result"
 
-for arguments in "--rate 200" "--sizes 1k" "--steps x" "--out" "--fast"; do
+for arguments in "--rate 200" "--hosts 0" "--hosts 2,,4" "--sizes 1k" "--steps x" "--out" "--fast"; do
     # shellcheck disable=SC2086  # an option and its value
     sweep $arguments
     status=$?
