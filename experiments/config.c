@@ -289,6 +289,11 @@ enum status config_settle(struct config *config, struct world *world)
 {
     enum status status;
     double hosts = world->local_rank == 0 ? 1 : 0; /* one rank of each host counts it */
+    if (world->rank != 0)
+        log_set_level(LOG_SILENT); /* all find the same: one of them says it */
+    status = config_check_world(config, world->size);
+    log_set_level(config->verbose ? LOG_DEBUG : LOG_INFO);
+    TRY(status);
     TRY(world_sum(world, NULL, &hosts, 1));
     if (config->network)
         return STATUS_OK;

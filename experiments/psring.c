@@ -16,19 +16,45 @@
 #include "experiments/info.h"
 #include "experiments/train.h"
 
+/* Ctrl-C (mpirun passes it on as another signal, and prints nothing any more): says what is left,
+ * then ends as without a handler. */
+static void say_and_end(int number, const char *text, size_t length)
+{
+    ssize_t written = write(STDERR_FILENO, text, length);
+    (void)written;
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+static void on_interrupt_train(int number)
+{
+    static const char text[] =
+        "\npsring: interrupted; rows written so far are whole, and a run that was started with "
+        "--checkpoint DIR goes on with --resume\n";
+    say_and_end(number, text, sizeof text - 1);
+}
+
+static void on_interrupt_bench(int number)
+{
+    static const char text[] = "\npsring: interrupted; rows written so far are whole\n";
+    say_and_end(number, text, sizeof text - 1);
+}
+
 struct command {
     const char *name;
     const char *summary;
     enum config_command options;
-    const char *interrupted; /* what Ctrl-C leaves */
     /* Logs its errors. STATUS_USAGE is met by all ranks alike. */
     enum status (*run)(struct config *config, struct world *world);
+    void (*on_interrupt)(int number); /* of rank 0 */
 };
 
 static const struct command commands[] = {
-    {"train", "Train a CNN on MNIST, alone or on all ranks of mpirun.", CONFIG_TRAIN, train_run},
-    {"bench", "Time the averaging of gradients by size.", CONFIG_BENCH, bench_run},
-    {"info", "List what this build and this machine have.", CONFIG_INFO, info_run},
+    {"train", "Train a CNN on MNIST, alone or on all ranks of mpirun.", CONFIG_TRAIN, train_run,
+     on_interrupt_train},
+    {"bench", "Time the averaging of gradients by size.", CONFIG_BENCH, bench_run,
+     on_interrupt_bench},
+    {"info", "List what this build and this machine have.", CONFIG_INFO, info_run, SIG_DFL},
 };
 
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
@@ -48,19 +74,6 @@ static int exit_code(enum status status)
     return status == STATUS_OK ? 0 : status == STATUS_USAGE ? 2 : 1;
 }
 
-/* Ctrl-C (mpirun passes it on as another signal, and prints nothing any more): says what is left,
- * then ends as without this handler. */
-static void on_interrupt(int number)
-{
-    static const char text[] =
-        "\npsring: interrupted; rows written so far are whole, and a run that was started with "
-        "--checkpoint DIR goes on with --resume\n";
-    ssize_t written = write(STDERR_FILENO, text, sizeof text - 1);
-    (void)written;
-    signal(number, SIG_DFL);
-    raise(number);
-}
-
 /* A rank that fails ends the others, which would wait for it. Bad usage is met by all alike. */
 static int run_on_world(const struct command *command, struct config *config, int argc, char **argv)
 {
@@ -69,7 +82,7 @@ static int run_on_world(const struct command *command, struct config *config, in
     if (status != STATUS_OK)
         return exit_code(status);
     if (world->rank == 0)
-        signal(SIGINT, on_interrupt);
+        signal(SIGINT, command->on_interrupt);
     status = config_settle(config, world);
     if (status == STATUS_OK)
         status = command->run(config, world);
@@ -79,7 +92,8 @@ static int run_on_world(const struct command *command, struct config *config, in
     return exit_code(status);
 }
 
-/* mpirun ends all ranks when one exits with an error: the first one, which speaks, is to be that. */
+/* mpirun ends all ranks when one exits with an error: the first one, which speaks, is to be that.
+ */
 static int exit_after_first(int code)
 {
     if (!config_speaks())

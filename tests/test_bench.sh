@@ -50,9 +50,13 @@ done
 # What cannot be: said once, before anything is measured.
 ends 2 "$psring" bench --backend none -b 8k -e 4k
 says err "-e 4096"
+says_once() { (($(grep -cF -- "$2" "$folder/$1") == 1)) || fail "$1 does not say once: $2"; }
 ends 2 "$here/mpirun.sh" 2 "$psring" bench --backend none
-ends 2 "$psring" bench --backend none --json -
-says err "--json -"
+says_once err "choose --backend ps, ring or mpi"
+ends 2 "$here/mpirun.sh" 2 "$psring" bench --backend ps --servers 3 --placement colocated
+says_once err "at most one server a worker"
+ends 2 "$here/mpirun.sh" 2 "$psring" bench --json -
+says_once err "--json -"
 ends 1 "$psring" bench --backend none --csv /nowhere/x.csv
 says err "/nowhere/x.csv"
 for command in info "bench --backend none -e 1k"; do

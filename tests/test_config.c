@@ -8,6 +8,7 @@
 #include "experiments/backends.h"
 #include "experiments/bucket_layout.h"
 #include "experiments/config.h"
+#include "experiments/config_check.h"
 
 static void clean_environment(void)
 {
@@ -123,6 +124,7 @@ Test(config, an_option_belongs_to_its_commands)
     refuse(CONFIG_BENCH, "--epochs 2", "--epochs: no such option; see psring bench --help");
     refuse(CONFIG_TRAIN, "-b 8", "-b: no such option; see psring train --help");
     refuse(CONFIG_INFO, "--backend ps", "--backend: no such option");
+    refuse(CONFIG_INFO, "--device cpu", "--device: no such option");
     refuse(CONFIG_TRAIN, "surplus", "surplus");
 }
 
@@ -133,6 +135,7 @@ Test(config, servers)
     refuse(CONFIG_BENCH, "--backend ps --servers 0", "give --servers 1 or more");
     refuse(CONFIG_TRAIN, "--backend ps --servers -1", "--servers: found '-1'");
     refuse(CONFIG_TRAIN, "--backend ring --servers 2", "--backend ring has no servers");
+    refuse(CONFIG_TRAIN, "--backend ring --servers 1", "--backend ring has no servers");
     accept(CONFIG_TRAIN, &config, "--backend ring --servers 0");
     accept(CONFIG_TRAIN, &config, "--backend ps");
     cr_assert(config.servers == 1);
@@ -162,6 +165,44 @@ Test(config, transport_only_where_there_is_a_choice)
     refuse(CONFIG_BENCH, "--backend mpi --transport mpi", "brings its own communication");
 }
 
+Test(config, the_order_of_sums_where_the_backend_has_a_say)
+{
+    struct config config;
+    refuse(CONFIG_TRAIN, "--backend mpi --reduce-order ring", "adds in the library's own order");
+    refuse(CONFIG_BENCH, "--backend mpi --reduce-order ring", "adds in the library's own order");
+    accept(CONFIG_BENCH, &config, "--backend mpi --reduce-order any");
+    accept(CONFIG_BENCH, &config, "--backend ps --reduce-order ring");
+    accept(CONFIG_TRAIN, &config, "--backend none --virtual-workers 2 --reduce-order ring");
+}
+
+Test(config, an_option_that_the_run_would_not_obey)
+{
+    struct config config;
+    refuse(CONFIG_BENCH, "--backend ring --window 4", "--window: --backend ring does not use it");
+    refuse(CONFIG_BENCH, "--backend mpi --segment 64k", "--segment: --backend mpi does not");
+    refuse(CONFIG_TRAIN, "--backend ring --placement dedicated", "--placement: --backend ring");
+    refuse(CONFIG_TRAIN, "--compute paced:1 --lr 0.1", "--lr: --compute paced:1 trains nothing");
+    refuse(CONFIG_TRAIN, "--compute paced:1 --data /d", "--data: --compute paced:1");
+    refuse(CONFIG_TRAIN, "--compute paced:1 --optimizer sgd", "--optimizer: --compute paced:1");
+    setenv("PSRING_DATA", "/d", 1); /* not given, only there */
+    accept(CONFIG_TRAIN, &config, "--compute paced:1 --backend ring --segment 64k");
+}
+
+Test(config, options_suit_the_number_of_processes)
+{
+    struct config config;
+    accept(CONFIG_TRAIN, &config, "--backend none --virtual-workers 2");
+    cr_assert(config_check_world(&config, 1) == STATUS_OK);
+    assert_refused(config_check_world(&config, 2), STATUS_USAGE, "start it without mpirun");
+    accept(CONFIG_BENCH, &config, "--backend none");
+    assert_refused(config_check_world(&config, 2), STATUS_USAGE, "2 processes were started");
+    accept(CONFIG_BENCH, &config, "--backend ps --servers 3 --placement colocated");
+    cr_assert(config_check_world(&config, 3) == STATUS_OK);
+    assert_refused(config_check_world(&config, 2), STATUS_USAGE, "at most one server a worker");
+    accept(CONFIG_INFO, &config, "");
+    cr_assert(config_check_world(&config, 7) == STATUS_OK);
+}
+
 Test(config, virtual_workers_only_alone)
 {
     struct config config;
@@ -189,6 +230,31 @@ Test(config, interface_is_a_network)
     }
 }
 
+Test(config, names_are_not_empty)
+{
+    refuse(CONFIG_TRAIN, "--data=", "get_mnist.sh, fail?");
+    refuse(CONFIG_TRAIN, "--metrics=", "--metrics is empty");
+    refuse(CONFIG_BENCH, "--csv=", "--csv is empty");
+}
+
+Test(config, the_table_of_bench_has_stdout)
+{
+    struct config config;
+    refuse(CONFIG_BENCH, "--json -", "standard output is the table's");
+    accept(CONFIG_INFO, &config, "--json -");
+}
+
+Test(config, a_device_that_this_build_lacks)
+{
+    struct config config;
+    if (!device_unavailable(DEVICE_CUDA))
+        cr_skip_test("this build has CUDA");
+    assert_refused(parse(CONFIG_TRAIN, &config, "--device cuda"), STATUS_UNSUPPORTED,
+                   "computes on CPUs only");
+    assert_refused(parse(CONFIG_BENCH, &config, "--device cuda"), STATUS_UNSUPPORTED,
+                   "--device cuda");
+}
+
 Test(config, network_is_a_word)
 {
     refuse(CONFIG_TRAIN, "--network a,b", "letters, digits");
@@ -208,7 +274,7 @@ Test(config, a_backend_that_this_build_lacks)
     if (!backend_get(BACKEND_NCCL)->unavailable)
         cr_skip_test("this build has nccl");
     assert_refused(parse(CONFIG_TRAIN, &config, "--backend nccl"), STATUS_UNSUPPORTED,
-                   "not built with");
+                   "computes on CPUs only");
 }
 
 /* -------- environment --------------------------------------------------------------------------

@@ -56,6 +56,9 @@ refused "no server, 3 ranks" 2 'give --servers 1 or more' "${mpi[@]}" 3 "${train
 refused "a dedicated server alone" 2 'start 2 (1 worker + 1)' "${training[@]}" --backend ps
 refused "nothing that averages" 2 'choose --backend ps, ring or mpi' "${mpi[@]}" 2 \
     "${training[@]}" --backend none
+refused "a process that plays all, twice" 2 'without mpirun' "${mpi[@]}" 2 "${training[@]}" \
+    --backend none --virtual-workers 2
+refused "no such command" 2 'no such command' "${mpi[@]}" 2 "$psring" trian
 refused "no such option" 2 '--fast: no such option' "${mpi[@]}" 2 "${training[@]}" --fast
 refused "a batch larger than the data" 2 'lower --batch' "${mpi[@]}" 2 "${training[@]}" --batch 60000
 refused "no data named" 2 'give --data DIR' env -u PSRING_DATA "${mpi[@]}" 2 "$psring" train
