@@ -78,7 +78,7 @@ static int exit_code(enum status status)
 static int run_on_world(const struct command *command, struct config *config, int argc, char **argv)
 {
     struct world *world = NULL;
-    enum status status = world_open(&world, &argc, &argv);
+    enum status status = world_open(&world, &argc, &argv, config->subnet);
     if (status != STATUS_OK)
         return exit_code(status);
     if (world->rank == 0)

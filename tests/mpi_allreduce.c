@@ -239,7 +239,7 @@ static void check_uneven_finish(enum transport_kind transport)
 
 Test(mpi_allreduce, all_shapes)
 {
-    cr_assert_eq(world_open(&world, NULL, NULL), STATUS_OK);
+    cr_assert_eq(world_open(&world, NULL, NULL, NULL), STATUS_OK);
     for (enum transport_kind t = TRANSPORT_ZMQ; t <= TRANSPORT_MPI; t++) {
         static const size_t segments[] = {0, 4, 1000};
         for (size_t s = 0; s < sizeof segments / sizeof *segments; s++) {

@@ -138,7 +138,7 @@ static void check_nodes(const struct backend *backend, enum transport_kind trans
 
 Test(mpi_bench, measure)
 {
-    cr_assert_eq(world_open(&world, NULL, NULL), STATUS_OK);
+    cr_assert_eq(world_open(&world, NULL, NULL, NULL), STATUS_OK);
     check_wrong_elements();
     check_slowest();
     for (enum transport_kind t = TRANSPORT_ZMQ; t <= TRANSPORT_MPI; t++) {

@@ -131,12 +131,14 @@ out:
  * takes twice what its links allow. So: the default flags less "put", for our messages and for
  * MPI_Allreduce alike. What the user has set stays.
  */
-static void set_mpi_defaults(void)
+static void set_mpi_defaults(const char *subnet)
 {
     setenv("OMPI_MCA_btl_tcp_flags", "send,inplace,need-ack,need-csum,hetero-rdma", 0);
+    if (subnet)
+        setenv("OMPI_MCA_btl_tcp_if_include", subnet, 0);
 }
 
-enum status world_open(struct world **out, int *argc, char ***argv)
+enum status world_open(struct world **out, int *argc, char ***argv, const char *subnet)
 {
     enum status status = STATUS_OK;
     int provided = MPI_THREAD_SINGLE;
@@ -151,7 +153,7 @@ enum status world_open(struct world **out, int *argc, char ***argv)
     }
     world->impl = impl;
     impl->comm = MPI_COMM_NULL;
-    set_mpi_defaults();
+    set_mpi_defaults(subnet);
     TRY(status_from_mpi(MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided), "MPI_Init"));
     world->concurrent = provided == MPI_THREAD_MULTIPLE;
     TRY(status_from_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &impl->comm), "MPI_Comm_dup"));

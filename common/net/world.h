@@ -30,8 +30,11 @@ struct world {
     struct world_impl *impl;
 };
 
-/* Initialises MPI. argc and argv are main's. */
-enum status world_open(struct world **world, int *argc, char ***argv);
+/*
+ * Initialises MPI. argc and argv are main's. `subnet`: the network ("10.0.0.0/24") that MPI is to
+ * use, unless its launcher names one; NULL: MPI chooses.
+ */
+enum status world_open(struct world **world, int *argc, char ***argv, const char *subnet);
 
 /* Finalises MPI. Collective. Frees *world and sets it to NULL. */
 void world_close(struct world **world);
