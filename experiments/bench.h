@@ -13,8 +13,9 @@
 
 /*
  * Collective over the world. Rank 0 prints the table to stdout and writes --csv (appended) and
- * --json row by row, so that what is finished stays if the run is interrupted. STATUS_PROTOCOL if
- * any element was wrong, after the whole sweep. Errors: logged; the caller then ends all ranks.
+ * --json row by row, so that what is finished stays if the run is interrupted. STATUS_PROTOCOL on
+ * all ranks if any element was wrong or bytes differ from theory, after the whole sweep. Errors:
+ * logged; the caller then ends all ranks.
  */
 enum status bench_run(struct config *config, struct world *world);
 

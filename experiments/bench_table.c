@@ -45,6 +45,8 @@ void bench_table_head(FILE *out, const struct bench_row *row)
     if (row->link_bytes_per_s > 0)
         fprintf(out, " at %.6g Mbit/s a link", row->link_bytes_per_s * 8e-6);
     fprintf(out, ", %" PRIu64 " iterations after %" PRIu64 "\n", row->iters, row->warmup);
+    if (row->workers == 1 && strcmp(row->placement, "dedicated") != 0)
+        fprintf(out, "# one worker: nothing is sent; start with mpirun -n 4\n");
     if (strcmp(row->network, "loopback") == 0)
         fprintf(out, "# network=loopback: no per-node limit, topology effects do not show\n");
     fprintf(out,
@@ -81,6 +83,11 @@ void bench_table_line(FILE *out, const struct bench_row *row)
             bytes_cell(theory_worker, known, row->theory_worker.sent_bytes),
             bytes_cell(server, known, row->server.sent_bytes),
             bytes_cell(theory_server, known, row->theory_server.sent_bytes), row->wrong);
+}
+
+enum status bench_verdict_status(const struct bench_verdict *verdict)
+{
+    return verdict->wrong == 0 && verdict->rows_differ == 0 ? STATUS_OK : STATUS_PROTOCOL;
 }
 
 void bench_table_foot(FILE *out, const struct bench_verdict *verdict)

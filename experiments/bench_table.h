@@ -19,6 +19,9 @@ struct bench_verdict {
     uint64_t wrong;     /* elements, over all sizes */
 };
 
+/* STATUS_PROTOCOL where elements are wrong or bytes differ. */
+enum status bench_verdict_status(const struct bench_verdict *verdict);
+
 /* The last line of the table. */
 void bench_table_foot(FILE *out, const struct bench_verdict *verdict);
 

@@ -33,6 +33,7 @@ ends 0 "$psring" bench --backend none -b 1 -e 10 -f 2 -n 3 --csv "$folder/one.cs
 [[ $(cut -d, -f8 "$folder/one.csv" | tr '\n' ' ') == "bytes 4 8 " ]] || fail "sizes of one.csv"
 says out "every element equals the exact sum"
 says out "no per-node limit"
+says out "one worker: nothing is sent"
 
 # Rows are appended, the JSON file is whole, labels come from the environment or the options.
 run=("$here/mpirun.sh" 3 "$psring" bench --backend ps -b 1k -e 1k -n 3 --csv "$folder/a.csv"

@@ -231,6 +231,14 @@ static const char *foot(struct bench_verdict verdict)
     return text;
 }
 
+Test(bench_row, wrong_sums_and_other_bytes_are_failures)
+{
+    cr_expect(bench_verdict_status(&(struct bench_verdict){3, 3, 0, 0}) == STATUS_OK);
+    cr_expect(bench_verdict_status(&(struct bench_verdict){3, 0, 0, 0}) == STATUS_OK);
+    cr_expect(bench_verdict_status(&(struct bench_verdict){3, 3, 0, 1}) == STATUS_PROTOCOL);
+    cr_expect(bench_verdict_status(&(struct bench_verdict){3, 3, 1, 0}) == STATUS_PROTOCOL);
+}
+
 Test(bench_row, table_foot)
 {
     cr_expect_str_eq(foot((struct bench_verdict){3, 3, 0, 0}),
