@@ -190,8 +190,29 @@ static void table_init(struct table *table, enum config_command command)
     }
 }
 
-/* -------- the environment ----------------------------------------------------------------------
- */
+static enum status check_obeyed(const struct table *table, const struct config *config)
+{
+    for (int i = 0; table->specs[i].name; i++) {
+        for (size_t l = 0; table->given[i] && l < sizeof limited / sizeof limited[0]; l++) {
+            const struct limited *limit = &limited[l];
+            if (strcmp(limit->name, table->specs[i].name) != 0)
+                continue;
+            if (!(limit->backends & 1u << config->backend)) {
+                log_error("--%s: --backend %s does not use it; leave it out", limit->name,
+                          backend_names[config->backend]);
+                return STATUS_USAGE;
+            }
+            if (limit->computes && config->paced) {
+                log_error("--%s: --compute %s trains nothing and does not use it; leave it out",
+                          limit->name, config->compute);
+                return STATUS_USAGE;
+            }
+        }
+    }
+    return STATUS_OK;
+}
+
+/* -------- the environment -------------------------------------------------------------------- */
 
 /* What a variable of the environment says, or NULL if it is unset or empty. */
 static const char *environment(const char *name)
@@ -226,28 +247,6 @@ static enum status link_rate_from_environment(struct config *config)
         return STATUS_USAGE;
     }
     config->link_rate = bits;
-    return STATUS_OK;
-}
-
-static enum status check_obeyed(const struct table *table, const struct config *config)
-{
-    for (int i = 0; table->specs[i].name; i++) {
-        for (size_t l = 0; table->given[i] && l < sizeof limited / sizeof limited[0]; l++) {
-            const struct limited *limit = &limited[l];
-            if (strcmp(limit->name, table->specs[i].name) != 0)
-                continue;
-            if (!(limit->backends & 1u << config->backend)) {
-                log_error("--%s: --backend %s does not use it; leave it out", limit->name,
-                          backend_names[config->backend]);
-                return STATUS_USAGE;
-            }
-            if (limit->computes && config->paced) {
-                log_error("--%s: --compute %s trains nothing and does not use it; leave it out",
-                          limit->name, config->compute);
-                return STATUS_USAGE;
-            }
-        }
-    }
     return STATUS_OK;
 }
 
@@ -336,6 +335,11 @@ const char *config_transport_name(const struct config *config, const struct back
 const char *config_placement_name(const struct config *config)
 {
     return config->servers > 0 ? placement_words[config->placement] : "none";
+}
+
+const char *config_reduce_order_name(const struct config *config)
+{
+    return reduce_order_words[config->reduce_order];
 }
 
 const char *config_model_name(const struct config *config)

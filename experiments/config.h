@@ -76,7 +76,7 @@ struct config {
 
 /*
  * Fills `config` from the environment and argv[1..] (argv[0] is the subcommand's name) and checks
- * that the values go together. STATUS_USAGE has been logged, under mpirun by the first rank only:
+ * that the values go together. STATUS_USAGE has been logged, under mpirun by rank 0 only:
  * all find the same. With --help, prints it and sets *helped; then `config` is not to be used. Sets
  * the log's level. STATUS_UNSUPPORTED: this build does not have the backend.
  */
@@ -107,6 +107,7 @@ void config_comm_options(const struct config *config, const struct backend *back
 const char *config_transport_name(const struct config *config, const struct backend *backend);
 /* "dedicated", "colocated", or "none" for backends without servers. */
 const char *config_placement_name(const struct config *config);
+const char *config_reduce_order_name(const struct config *config);
 const char *config_model_name(const struct config *config);
 const char *config_device_name(const struct config *config);
 

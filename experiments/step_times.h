@@ -1,4 +1,4 @@
-/* Where the time of training steps goes, and its medians over steps, for the slowest rank. */
+/* Where the time of training steps goes, and its medians over steps, for the slowest ranks. */
 #ifndef PSRING_EXPERIMENTS_STEP_TIMES_H
 #define PSRING_EXPERIMENTS_STEP_TIMES_H
 
@@ -17,6 +17,7 @@ enum step_time {
 
 struct step_times {
     double *ms[STEP_TIME_KINDS]; /* (capacity) each */
+    double *most;                /* (capacity): scratch of step_times_medians */
     size_t count, capacity;
 };
 
@@ -28,10 +29,12 @@ void step_times_fini(struct step_times *times);
 void step_times_add(struct step_times *times, const double ms[STEP_TIME_KINDS]);
 
 /*
- * Collective over the group, which all noted equally many steps. Of every step the slowest rank's
- * time; then the median over the steps (0 if there were none). Forgets the steps.
+ * Collective over the group, which all noted equally many steps; `rank` is the caller's in it. Of
+ * every step the times of one rank, that whose step took longest, so that the parts belong to one
+ * whole; then each kind's median over the steps (NAN if there were none). Forgets the steps.
  */
 enum status step_times_medians(struct step_times *times, struct world *world,
-                               struct world_group *group, double median_ms[STEP_TIME_KINDS]);
+                               struct world_group *group, size_t rank,
+                               double median_ms[STEP_TIME_KINDS]);
 
 #endif

@@ -10,6 +10,13 @@ static double ms_between(int64_t from_ns, int64_t to_ns)
     return (double)(to_ns - from_ns) / (double)NS_PER_MS;
 }
 
+static void log_diverged(const struct trainer *t, const char *of)
+{
+    log_error("training diverged: the loss of %sstep %llu is not a finite number; start again with "
+              "a smaller --lr (it is %g)",
+              of, (unsigned long long)t->step, t->lr.peak);
+}
+
 /* One step on this rank's share of the data, with the times of its parts. */
 static enum status step(struct trainer *t)
 {
@@ -42,15 +49,13 @@ static enum status step(struct trainer *t)
     /* Averaging spreads a NaN to all ranks within a step: it is enough that one looks. */
     if (trainer_rank(t) == 0 && !isfinite(loss.loss_sum)) {
         progress_clear(&t->progress);
-        log_error(
-            "training diverged: the loss of step %llu is not a finite number; start again with "
-            "a smaller --lr (it is %g)",
-            (unsigned long long)t->step, t->lr.peak);
+        log_diverged(t, "");
         return STATUS_DIVERGED;
     }
     progress_update(&t->progress, end_ns, (t->step - 1) / t->steps_per_epoch,
                     (t->step - 1) % t->steps_per_epoch,
-                    t->interval.loss_sum / (double)t->interval.images);
+                    t->config->paced ? (double)NAN
+                                     : t->interval.loss_sum / (double)t->interval.images);
 out:
     return status;
 }
@@ -73,6 +78,12 @@ static enum status epoch(struct trainer *t, struct test_result *test)
             TRY(train_report(t, NULL));
     }
     TRY(train_test(t, test));
+    if (t->test_loader && !isfinite(test->loss)) {
+        if (trainer_rank(t) == 0)
+            log_diverged(t, "the test after ");
+        TRY(world_barrier(t->world, comm_group(t->comm))); /* who fails ends those who speak */
+        return STATUS_DIVERGED;
+    }
     TRY(train_report(t, test));
     TRY(train_save(t));
 out:
@@ -83,8 +94,7 @@ static enum status work(struct trainer *t)
 {
     enum status status = STATUS_OK;
     struct test_result test;
-    TRY(train_share_parameters(t));
-    TRY(train_resume(t));
+    TRY(train_share_state(t));
     train_report_start(t);
     if (t->step >= t->total_steps) {
         TRY(train_test(t, &test));

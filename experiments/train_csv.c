@@ -29,6 +29,9 @@ const char *const train_csv_columns[] = {
     "optimizer",
     "lr",
     "seed",
+    "reduce_order",
+    "bucket_mb",
+    "threads",
 };
 const size_t train_csv_column_count = sizeof train_csv_columns / sizeof train_csv_columns[0];
 
@@ -67,5 +70,8 @@ enum status train_csv_write(struct csv *csv, const struct train_row *row)
     csv_text(csv, row->optimizer);
     csv_double(csv, row->lr);
     csv_uint(csv, row->seed);
+    csv_text(csv, row->reduce_order);
+    csv_double(csv, row->bucket_mb);
+    csv_uint(csv, row->threads);
     return csv_end_row(csv);
 }

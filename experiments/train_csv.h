@@ -30,6 +30,9 @@ struct train_row {
     const char *optimizer;
     double lr;
     uint64_t seed;
+    const char *reduce_order;
+    double bucket_mb;
+    uint64_t threads; /* of this rank; --threads 0 resolved */
 };
 
 extern const char *const train_csv_columns[];

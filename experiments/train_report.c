@@ -5,7 +5,14 @@
 #include <stdio.h>
 
 #include "common/base/clock.h"
+#include "experiments/backends.h"
 #include "experiments/train_csv.h"
+
+/* One process adds up nothing that came from another. */
+static bool communicates(const struct trainer *t)
+{
+    return t->config->backend != BACKEND_NONE;
+}
 
 static struct train_row row_of(const struct trainer *t, double train_loss,
                                const struct test_result *test)
@@ -31,8 +38,9 @@ static struct train_row row_of(const struct trainer *t, double train_loss,
         .images_per_s = t->images_per_s,
         .step_ms_median = t->times_median[STEP_TIME_ALL],
         .compute_ms_median = t->times_median[STEP_TIME_COMPUTE],
-        .comm_ms_median = t->times_median[STEP_TIME_COMM],
-        .exposed_comm_ms_median = t->times_median[STEP_TIME_EXPOSED],
+        .comm_ms_median = communicates(t) ? t->times_median[STEP_TIME_COMM] : (double)NAN,
+        .exposed_comm_ms_median =
+            communicates(t) ? t->times_median[STEP_TIME_EXPOSED] : (double)NAN,
         .train_loss = train_loss,
         .test_loss = test ? test->loss : (double)NAN,
         .test_accuracy = test ? test->accuracy : (double)NAN,
@@ -41,6 +49,9 @@ static struct train_row row_of(const struct trainer *t, double train_loss,
         .optimizer = config->paced ? NULL : optimizer_kind_names[config->optimizer],
         .lr = config->paced ? (double)NAN : t->lr.peak,
         .seed = (uint64_t)config->seed,
+        .reduce_order = config_reduce_order_name(config),
+        .bucket_mb = config->bucket_mb,
+        .threads = (uint64_t)t->threads,
     };
 }
 
@@ -56,7 +67,9 @@ static enum status report_row(struct trainer *t, const struct train_row *row, bo
         printf("  loss %.4f", row->train_loss);
     if (tested && isfinite(row->test_accuracy))
         printf("  test loss %.4f  accuracy %.2f%%", row->test_loss, 100 * row->test_accuracy);
-    printf("  %.0f images/s  %.1f s\n", row->images_per_s, row->seconds);
+    if (isfinite(row->images_per_s))
+        printf("  %.0f images/s", row->images_per_s);
+    printf("  %.1f s\n", row->seconds);
     fflush(stdout);
     if (t->metrics)
         TRY(train_csv_write(t->metrics, row));
@@ -71,10 +84,11 @@ enum status train_report(struct trainer *t, const struct test_result *test)
     double seconds = (double)(interval->ended_ns - interval->started_ns) / (double)NS_PER_S;
     double sums[2] = {interval->loss_sum, (double)interval->images};
     TRY(world_sum(t->world, comm_group(t->comm), sums, 2));
-    TRY(step_times_medians(&t->times, t->world, comm_group(t->comm), t->times_median));
+    TRY(step_times_medians(&t->times, t->world, comm_group(t->comm), trainer_rank(t),
+                           t->times_median));
     TRY(train_check_weights(t));
     t->trained_s += seconds;
-    t->images_per_s = seconds > 0 ? sums[1] / seconds : 0;
+    t->images_per_s = seconds > 0 ? sums[1] / seconds : (double)NAN;
     double train_loss = t->config->paced || sums[1] == 0 ? (double)NAN : sums[0] / sums[1];
     if (trainer_rank(t) == 0) {
         struct train_row row = row_of(t, train_loss, test);
@@ -124,10 +138,14 @@ void train_report_end(const struct trainer *t, const struct test_result *test)
     if (isfinite(test->accuracy))
         printf("test accuracy %.2f%% after step %llu\n", 100 * test->accuracy,
                (unsigned long long)t->step);
-    if (t->times_median[STEP_TIME_ALL] > 0)
-        printf("step %.2f ms (median): compute %.2f, communication %.2f, of which exposed %.2f\n",
-               t->times_median[STEP_TIME_ALL], t->times_median[STEP_TIME_COMPUTE],
-               t->times_median[STEP_TIME_COMM], t->times_median[STEP_TIME_EXPOSED]);
+    if (t->times_median[STEP_TIME_ALL] > 0) {
+        printf("step %.2f ms (median): compute %.2f", t->times_median[STEP_TIME_ALL],
+               t->times_median[STEP_TIME_COMPUTE]);
+        if (communicates(t))
+            printf(", communication %.2f, of which exposed %.2f", t->times_median[STEP_TIME_COMM],
+                   t->times_median[STEP_TIME_EXPOSED]);
+        printf("\n");
+    }
     if (!t->config->paced)
         printf("weights sha256 %s\n", t->weights_sha256);
     fflush(stdout);

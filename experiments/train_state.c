@@ -1,15 +1,16 @@
 /* The state of a run beside the steps: parameters on all ranks, the test, checkpoints. */
 #include "experiments/trainer.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/clock.h"
 #include "common/checkpoint/checkpoint.h"
 
-/* -------- parameters ---------------------------------------------------------------------------
- */
+/* -------- parameters ------------------------------------------------------------------------- */
 
 /* (count) floats of device memory from worker 0 to all. */
 static enum status share(struct trainer *t, float *data, size_t count)
@@ -21,11 +22,6 @@ static enum status share(struct trainer *t, float *data, size_t count)
     TRY(device_sync(t->device));
 out:
     return status;
-}
-
-enum status train_share_parameters(struct trainer *t)
-{
-    return share(t, net_parameters(t->net), net_parameter_count(t->net));
 }
 
 enum status train_check_weights(struct trainer *t)
@@ -59,8 +55,7 @@ out:
     return status;
 }
 
-/* -------- test ---------------------------------------------------------------------------------
- */
+/* -------- test ------------------------------------------------------------------------------- */
 
 /* Every worker takes a share of the test set; paced runs train nothing that could be tested. */
 enum status train_test(struct trainer *t, struct test_result *result)
@@ -90,10 +85,9 @@ out:
     return status;
 }
 
-/* -------- checkpoints --------------------------------------------------------------------------
- */
+/* -------- checkpoints ------------------------------------------------------------------------ */
 
-enum { OPTIONS_OF_RUN = 5, OPTION_TEXT_BYTES = 32 };
+enum { OPTIONS_OF_RUN = 7, OPTION_TEXT_BYTES = 32 };
 
 /* What must be the same for a run to be continued. Fills `checkpoint` but for the arrays; borrows
  * `options` and `texts`. */
@@ -101,21 +95,35 @@ static void describe(const struct trainer *t, struct checkpoint *checkpoint,
                      struct checkpoint_option options[OPTIONS_OF_RUN],
                      char texts[OPTIONS_OF_RUN][OPTION_TEXT_BYTES])
 {
+    static const struct checkpoint_option names[OPTIONS_OF_RUN] = {
+        {.name = "workers", .advice = "start as many workers"},
+        {.name = "batch"},
+        {.name = "lr"},
+        {.name = "dataset", .advice = "name that data set's folder with --data"},
+        /* The learning rate of a step depends on how many there are to be. */
+        {.name = "steps", .advice = "give the --epochs and --steps of that run"},
+        /* Sums depend on their order, and the ring's on where chunks begin and end. */
+        {.name = "reduce-order"},
+        {.name = "bucket-mb"},
+    };
     snprintf(texts[0], OPTION_TEXT_BYTES, "%zu", t->workers);
-    snprintf(texts[1], OPTION_TEXT_BYTES, "%lld", (long long)t->config->batch);
+    snprintf(texts[1], OPTION_TEXT_BYTES, "%" PRId64, t->config->batch);
     snprintf(texts[2], OPTION_TEXT_BYTES, "%.9g", t->lr.peak);
     snprintf(texts[3], OPTION_TEXT_BYTES, "%s", t->dataset->name);
-    /* The learning rate of a step depends on how many there are to be. */
-    snprintf(texts[4], OPTION_TEXT_BYTES, "%llu", (unsigned long long)t->total_steps);
-    static const char *const names[OPTIONS_OF_RUN] = {"workers", "batch", "lr", "dataset", "steps"};
-    for (int i = 0; i < OPTIONS_OF_RUN; i++)
-        options[i] = (struct checkpoint_option){names[i], texts[i]};
+    snprintf(texts[4], OPTION_TEXT_BYTES, "%" PRIu64, t->total_steps);
+    snprintf(texts[5], OPTION_TEXT_BYTES, "%s", config_reduce_order_name(t->config));
+    snprintf(texts[6], OPTION_TEXT_BYTES, "%.9g", t->config->bucket_mb);
+    for (int i = 0; i < OPTIONS_OF_RUN; i++) {
+        options[i] = names[i];
+        options[i].value = texts[i];
+    }
     *checkpoint = (struct checkpoint){
         .model = config_model_name(t->config),
         .optimizer = optimizer_kind_names[t->config->optimizer],
         .seed = (uint64_t)t->config->seed,
         .epoch = t->step / t->steps_per_epoch,
         .step = t->step % t->steps_per_epoch,
+        .trained_ns = (uint64_t)(t->trained_s * (double)NS_PER_S),
         .weight_count = net_parameter_count(t->net),
         .options = options,
         .option_count = OPTIONS_OF_RUN,
@@ -150,8 +158,7 @@ out:
     return status;
 }
 
-/* Rank 0: its file into its net and optimizer. */
-static enum status load(struct trainer *t)
+enum status train_load(struct trainer *t)
 {
     enum status status = STATUS_OK;
     struct checkpoint run, *loaded = NULL;
@@ -165,21 +172,20 @@ static enum status load(struct trainer *t)
     device_upload(t->device, optimizer_state(t->optimizer, &run.state_count), loaded->state,
                   loaded->state_count * sizeof(float));
     t->step = loaded->epoch * t->steps_per_epoch + loaded->step;
+    t->trained_s = (double)loaded->trained_ns / (double)NS_PER_S;
     TRY(device_sync(t->device));
 out:
     checkpoint_free(&loaded);
     return status;
 }
 
-enum status train_resume(struct trainer *t)
+enum status train_share_state(struct trainer *t)
 {
     enum status status = STATUS_OK;
     size_t state_count;
+    TRY(share(t, net_parameters(t->net), net_parameter_count(t->net)));
     if (!t->config->resume)
         return STATUS_OK;
-    if (trainer_rank(t) == 0)
-        TRY(load(t));
-    TRY(train_share_parameters(t));
     float *state = optimizer_state(t->optimizer, &state_count);
     TRY(share(t, state, state_count));
     TRY(world_broadcast(t->world, comm_group(t->comm), &t->step, sizeof t->step));

@@ -5,7 +5,6 @@
  */
 #include "experiments/trainer.h"
 
-#include "common/base/clock.h"
 #include "common/comm/reduce.h"
 
 static enum status play_worker(struct trainer *t, const struct batch *all, size_t worker,
@@ -52,9 +51,7 @@ enum status train_step_virtual(struct trainer *t, const struct batch *batch, str
     enum status status = STATUS_OK;
     for (size_t worker = 0; worker < t->workers; worker++)
         TRY(play_worker(t, batch, worker, loss));
-    int64_t start_ns = clock_now_ns();
     average(t);
-    t->exchange.busy_ns = t->exchange.blocked_ns = clock_now_ns() - start_ns;
     TRY(train_update(t));
 out:
     return status;

@@ -25,8 +25,7 @@ static enum status no_memory(const char *what)
     return STATUS_NO_MEMORY;
 }
 
-/* -------- who plays what -----------------------------------------------------------------------
- */
+/* -------- who plays what --------------------------------------------------------------------- */
 
 static enum status choose_roles(struct trainer *t)
 {
@@ -51,8 +50,7 @@ size_t trainer_rank(const struct trainer *t)
     return (size_t)topology_node(&t->topology, t->world->rank, NODE_WORKER);
 }
 
-/* -------- data ---------------------------------------------------------------------------------
- */
+/* -------- data ------------------------------------------------------------------------------- */
 
 static enum status open_loaders(struct trainer *t)
 {
@@ -100,8 +98,7 @@ out:
     return status;
 }
 
-/* -------- the model ----------------------------------------------------------------------------
- */
+/* -------- the model -------------------------------------------------------------------------- */
 
 /* Servers and paced workers need the net only for the sizes of its layers. */
 static enum status open_model(struct trainer *t)
@@ -113,12 +110,8 @@ static enum status open_model(struct trainer *t)
                        : (size_t)config->batch > TEST_BATCH ? (size_t)config->batch
                                                             : TEST_BATCH;
     int cores_each = t->world->cores / t->world->sharing_cpus;
-    struct device_options device = {
-        .kind = config->device,
-        .threads = config->threads > 0 ? (int)config->threads
-                   : cores_each > 1    ? cores_each
-                                       : 1,
-    };
+    t->threads = config->threads > 0 ? (int)config->threads : cores_each > 1 ? cores_each : 1;
+    struct device_options device = {.kind = config->device, .threads = t->threads};
     TRY(device_open(&t->device, &device));
     TRY(net_new(&t->net, t->device, config_model_name(config), batch_max, (uint64_t)config->seed));
     size_t parameters = net_parameter_count(t->net), states = 0;
@@ -178,8 +171,7 @@ static enum status open_virtual_workers(struct trainer *t)
     return STATUS_OK;
 }
 
-/* -------- files and lines ----------------------------------------------------------------------
- */
+/* -------- files and lines -------------------------------------------------------------------- */
 
 static enum status open_outputs(struct trainer *t)
 {
@@ -211,8 +203,7 @@ static void start_progress(struct trainer *t)
                                 });
 }
 
-/* -------- the whole ----------------------------------------------------------------------------
- */
+/* -------- the whole -------------------------------------------------------------------------- */
 
 /* Everything that needs no other rank. */
 static enum status open_local(struct trainer *t)
@@ -229,8 +220,11 @@ static enum status open_local(struct trainer *t)
         return STATUS_OK;
     if (t->config->paced)
         TRY(fill_paced_gradients(t));
-    if (trainer_rank(t) == 0)
+    if (trainer_rank(t) == 0) {
         TRY(open_outputs(t));
+        if (t->config->resume)
+            TRY(train_load(t));
+    }
     uint64_t interval = t->steps_per_epoch < t->total_steps ? t->steps_per_epoch : t->total_steps;
     TRY(step_times_init(&t->times, (size_t)interval));
     start_progress(t);

@@ -65,6 +65,7 @@ struct trainer {
     bool is_server; /* a dedicated one: only serves */
 
     /* This process's own. */
+    int threads; /* that compute */
     struct device *device;
     struct net *net;
     struct optimizer *optimizer; /* NULL where paced, and on servers; so the following */
@@ -93,7 +94,7 @@ struct trainer {
     struct interval interval;
     struct step_times times;
     double times_median[STEP_TIME_KINDS]; /* of the last row, ms */
-    double trained_s;                     /* rank 0: in steps, since the process began to train */
+    double trained_s;                     /* worker 0: in steps, since the run began */
     double images_per_s;                  /* of the last row */
     char weights_sha256[SHA256_HEX_SIZE]; /* of the last row */
     struct progress progress;
@@ -113,10 +114,11 @@ enum status train_update(struct trainer *t);
 enum status train_test(struct trainer *t, struct test_result *result);
 /* Sets weights_sha256; an error if the workers' weights (paced: gradients) are not the same. */
 enum status train_check_weights(struct trainer *t);
-enum status train_share_parameters(struct trainer *t);
-/* With --resume: parameters, optimizer's state and position, from rank 0's file to all. */
-enum status train_resume(struct trainer *t);
+/* From worker 0 to all: parameters; with --resume the optimizer's state and the position, too. */
+enum status train_share_state(struct trainer *t);
 enum status train_save(const struct trainer *t);
+/* Not collective: the state of worker 0 from the file in checkpoint_path. */
+enum status train_load(struct trainer *t);
 
 /* train_report.c, collective over the workers. Closes the interval; `test` NULL: not tested. */
 enum status train_report(struct trainer *t, const struct test_result *test);

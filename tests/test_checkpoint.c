@@ -9,7 +9,8 @@
 enum { WEIGHTS = 37, STATE = 11, FILE_BYTES_MAX = 4096, SUM_BYTES = 64 };
 
 static float weights[WEIGHTS], state[STATE];
-static const struct checkpoint_option run_options[] = {{"batch", "64"}, {"workers", "4"}};
+static const struct checkpoint_option run_options[] = {{"batch", "64", NULL},
+                                                       {"workers", "4", NULL}};
 
 static struct checkpoint make_checkpoint(void)
 {
@@ -22,6 +23,7 @@ static struct checkpoint make_checkpoint(void)
                                .seed = 0xFEDCBA9876543210u,
                                .epoch = 3,
                                .step = 117,
+                               .trained_ns = 12345678901,
                                .weights = weights,
                                .weight_count = WEIGHTS,
                                .state = state,
@@ -65,7 +67,7 @@ static void expect_equal(const struct checkpoint *found, const struct checkpoint
     cr_assert_str_eq(found->model, expected->model);
     cr_assert_str_eq(found->optimizer, expected->optimizer);
     cr_assert(found->seed == expected->seed && found->epoch == expected->epoch &&
-              found->step == expected->step);
+              found->step == expected->step && found->trained_ns == expected->trained_ns);
     cr_assert(found->weight_count == expected->weight_count);
     cr_assert(found->state_count == expected->state_count);
     cr_assert_arr_eq(found->weights, expected->weights, WEIGHTS * sizeof(float));
@@ -148,19 +150,19 @@ Test(checkpoint, refuses_headers_that_lie)
         const char *words;
     } cases[] = {
         {0, 'p', "does not begin with PSRINGCK"},
-        {8, 9, "format version 9, expected 1"},
+        {8, 9, "format version 9, expected 2"},
         {12, 1, "byte order mark"},
         {16, WEIGHTS + 1, "it is truncated"},
         {16, WEIGHTS - 1, "longer than it was written"},
         {23, 0xff, "cannot be true"},      /* weights: near 2^64 */
         {31, 0x40, "cannot be true"},      /* state: 2^62 floats */
         {22, 0x01, "it is truncated"},     /* weights: 2^48 more, a petabyte */
-        {59, 0x01, "cannot be true"},      /* strings: 16 MiB more */
-        {61, 0x02, "cannot be true"},      /* 512 options more */
-        {60, 3, "names and options"},      /* one more than there are */
-        {60, 1, "names and options"},      /* one fewer */
-        {64, '\033', "names and options"}, /* an escape sequence in the model's name */
-        {64 + 9, 'x', "names and options"},
+        {67, 0x01, "cannot be true"},      /* strings: 16 MiB more */
+        {69, 0x02, "cannot be true"},      /* 512 options more */
+        {68, 3, "names and options"},      /* one more than there are */
+        {68, 1, "names and options"},      /* one fewer */
+        {72, '\033', "names and options"}, /* an escape sequence in the model's name */
+        {72 + 9, 'x', "names and options"},
     };
     char dir[64], path[96];
     unsigned char bytes[FILE_BYTES_MAX], damaged[FILE_BYTES_MAX];
@@ -179,7 +181,7 @@ Test(checkpoint, refuses_headers_that_lie)
 
 Test(checkpoint, refuses_an_option_given_twice)
 {
-    static const struct checkpoint_option twice[] = {{"batch", "64"}, {"batch", "32"}};
+    static const struct checkpoint_option twice[] = {{"batch", "64", NULL}, {"batch", "32", NULL}};
     char dir[64], path[96];
     struct checkpoint saved = make_checkpoint(), *loaded;
     folder_new(dir);
@@ -243,12 +245,15 @@ Test(checkpoint, prepares_its_folder)
 Test(checkpoint, says_what_differs_from_this_run)
 {
     struct checkpoint saved = make_checkpoint(), run = make_checkpoint();
-    struct checkpoint_option options[] = {{"workers", "4"}, {"batch", "64"}};
+    struct checkpoint_option options[] = {{"workers", "4", NULL}, {"batch", "64", NULL}};
     run.options = options; /* the order does not matter */
     cr_assert(checkpoint_check(&saved, &run, "x") == STATUS_OK);
     options[1].value = "32";
     assert_refused(checkpoint_check(&saved, &run, "x"), STATUS_USAGE,
                    "x: batch is 64 there and 32 here, expected the same; give --batch 64, or");
+    options[1].advice = "do that";
+    assert_refused(checkpoint_check(&saved, &run, "x"), STATUS_USAGE,
+                   "and 32 here, expected the same; do that, or start anew");
     run.option_count = 1;
     assert_refused(checkpoint_check(&saved, &run, "x"), STATUS_USAGE, "batch is 64 there");
     options[1].value = "64";

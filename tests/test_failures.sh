@@ -68,6 +68,12 @@ refused "metrics that cannot be written" 1 'nowhere/train.csv' "${mpi[@]}" 2 "${
     --metrics "$folder/nowhere/train.csv"
 refused "no checkpoint to continue" 1 'empty/mlp.checkpoint' "${mpi[@]}" 2 "${training[@]}" \
     --checkpoint "$folder/empty" --resume
+for backend in ring ps; do # with ps a rank is a server, which reads no checkpoint
+    options=(--backend $backend --checkpoint "$folder/kept-$backend" --steps 4)
+    "${mpi[@]}" 3 "${training[@]}" "${options[@]}" >"$folder/log" 2>&1 || fail "4 steps, $backend:"
+    refused "another run's checkpoint, $backend" 2 'reduce-order is any there and ring here' \
+        "${mpi[@]}" 3 "${training[@]}" "${options[@]}" --reduce-order ring --resume
+done
 launch "${mpi[@]}" 2 "${training[@]}" --transport zmq --interface 203.0.113.0/24
 expect_end "a network that is not here" 1 'no IPv4 address in 203.0.113.0/24'
 launch "${mpi[@]}" 2 --hostfile "$folder/nohosts" "${training[@]}"

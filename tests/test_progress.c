@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -83,6 +84,9 @@ Test(progress, formats_the_line)
     view.eta_s = -1;
     progress_format(&view, line, sizeof line);
     cr_assert_str_eq(line, "epoch 2/12  step  18/468  loss 0.1423  - images/s  ETA -");
+    view.loss = NAN;
+    progress_format(&view, line, sizeof line);
+    cr_assert_str_eq(line, "epoch 2/12  step  18/468  - images/s  ETA -");
     progress_format(&view, line, 8);
     cr_assert_str_eq(line, "epoch 2");
 }

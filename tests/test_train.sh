@@ -7,9 +7,21 @@ set -euo pipefail
 . "$(dirname "$0")/train_lib.sh"
 common=(--model lenet --batch 50)
 
+# The rows of $folder/train.csv.
+column() # NAME: its values, one line a row
+{
+    awk -F, -v name="$1" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) at = i; next }
+                          { print $at }' "$folder/train.csv" | tr '\n' ' '
+}
+expect() # NAME VALUES
+{
+    [[ $(column "$1") == "$2 " ]] || fail "$1 is '$(column "$1")', expected '$2 ' in train.csv"
+}
+
 # One virtual worker is one worker; threads change no bit; another seed does.
 train 0 "${common[@]}" --backend none --steps 30
 plain=$weights
+! grep -q 'communication' "$folder/log" || fail "one process speaks of communication:"
 train 0 "${common[@]}" --backend none --steps 30 --virtual-workers 1
 [[ $weights == "$plain" ]] || fail "one virtual worker gave $weights, a plain run $plain"
 train 0 "${common[@]}" --backend none --steps 30 --threads 2
@@ -47,8 +59,15 @@ for options in '0 --optimizer sgd' '0 --optimizer adadelta' '2 --backend ring'; 
     train "$ranks" "${options[@]}" --checkpoint "$folder/checkpoint" --resume
     grep -q '^continues after step' "$folder/log" || fail "${options[*]}: began anew:"
     [[ $weights == "$whole" ]] || fail "${options[*]}, continued: $weights, expected $whole"
-    # Once more, from the end: nothing is left to do, the result is there.
-    train "$ranks" "${options[@]}" --checkpoint "$folder/checkpoint" --resume
+    # Once more, from the end: nothing is left to do, the result is there, and no time of a step.
+    rm -f "$folder/train.csv"
+    train "$ranks" "${options[@]}" --checkpoint "$folder/checkpoint" --resume \
+        --metrics "$folder/train.csv"
+    for field in images_per_s step_ms_median compute_ms_median comm_ms_median; do
+        expect $field ''
+    done
+    awk -v s="$(column seconds)" 'BEGIN { exit !(s > 0) }' ||
+        fail "${options[*]}, at its end: the time of its steps is '$(column seconds)' s"
     [[ $weights == "$whole" ]] || fail "${options[*]}, at its end: $weights, expected $whole"
 done
 
@@ -57,26 +76,24 @@ if "$psring" train --data "$data" "${common[@]}" --steps 310 --checkpoint "$fold
     --resume >"$folder/log" 2>&1; then
     fail "one worker continued the run of two:"
 fi
-grep -q 'workers is 2 there and 1 here' "$folder/log" || fail "no word of the number of workers in:"
+grep -q 'workers is 2 there and 1 here.*start as many workers' "$folder/log" ||
+    fail "no word of the number of workers in:"
 
 # Rows: two epochs, each with an interval inside; the columns by name; the accuracy of something learnt.
+rm -f "$folder/train.csv"
 train 2 "${common[@]}" --epochs 2 --log-steps 15 --metrics "$folder/train.csv"
-column() # NAME: its values, one line a row
-{
-    awk -F, -v name="$1" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) at = i; next }
-                          { print $at }' "$folder/train.csv" | tr '\n' ' '
-}
-expect() # NAME VALUES
-{
-    [[ $(column "$1") == "$2 " ]] || fail "$1 is '$(column "$1")', expected '$2 ' in train.csv"
-}
 expected_header=backend,transport,device,network,compute,workers,servers,placement,sync,model,dataset
 expected_header+=,epoch,step,images,seconds,images_per_s,step_ms_median,compute_ms_median
 expected_header+=,comm_ms_median,exposed_comm_ms_median,train_loss,test_loss,test_accuracy
 expected_header+=,weights_sha256
 [[ $(head -1 "$folder/train.csv") == "$expected_header"* ]] ||
     fail "train.csv begins with $(head -1 "$folder/train.csv")"
+[[ $(head -1 "$folder/train.csv") == *,seed,reduce_order,bucket_mb,threads ]] ||
+    fail "train.csv ends with $(head -1 "$folder/train.csv")"
 expect backend 'ring ring ring ring'
+expect reduce_order 'any any any any'
+expect bucket_mb '4 4 4 4'
+expect threads '1 1 1 1'
 expect network 'loopback loopback loopback loopback'
 expect epoch '1 1 2 2'
 expect step '15 20 30 40'

@@ -25,12 +25,18 @@ enum status checkpoint_prepare(const char *dir)
     return STATUS_IO;
 }
 
-/* True if the texts are equal; else logs the difference. NULL stands for "not given". */
-static bool same_text(const char *path, const char *option, const char *saved, const char *here)
+/* True if the texts are equal; else logs the difference. NULL stands for "not given", as advice for
+ * "give --OPTION". */
+static bool same_text(const char *path, const char *option, const char *saved, const char *here,
+                      const char *advice)
 {
     if (saved && here && strcmp(saved, here) == 0)
         return true;
-    if (saved)
+    if (saved && advice)
+        log_error("%s: %s is %s there and %s here, expected the same; %s, or start anew without "
+                  "--resume",
+                  path, option, saved, here ? here : "not known", advice);
+    else if (saved)
         log_error("%s: %s is %s there and %s here, expected the same; give --%s %s, or start anew "
                   "without --resume",
                   path, option, saved, here ? here : "not known", option, saved);
@@ -46,7 +52,7 @@ static bool same_number(const char *path, const char *option, uint64_t saved, ui
     char saved_text[24], here_text[24];
     snprintf(saved_text, sizeof saved_text, "%" PRIu64, saved);
     snprintf(here_text, sizeof here_text, "%" PRIu64, here);
-    return same_text(path, option, saved_text, here_text);
+    return same_text(path, option, saved_text, here_text, NULL);
 }
 
 static bool same_count(const char *path, const char *what, size_t saved, size_t here)
@@ -70,8 +76,8 @@ static const char *find_option(const struct checkpoint *checkpoint, const char *
 enum status checkpoint_check(const struct checkpoint *loaded, const struct checkpoint *run,
                              const char *path)
 {
-    bool same_model = same_text(path, "model", loaded->model, run->model);
-    bool same_optimizer = same_text(path, "optimizer", loaded->optimizer, run->optimizer);
+    bool same_model = same_text(path, "model", loaded->model, run->model, NULL);
+    bool same_optimizer = same_text(path, "optimizer", loaded->optimizer, run->optimizer, NULL);
     bool same = same_model && same_optimizer;
     /* Counts differ as a matter of course where the model or the optimizer does. */
     if (same) {
@@ -81,12 +87,14 @@ enum status checkpoint_check(const struct checkpoint *loaded, const struct check
     same = same_number(path, "seed", loaded->seed, run->seed) && same;
     for (size_t i = 0; i < run->option_count; i++) {
         const char *name = run->options[i].name;
-        same = same_text(path, name, find_option(loaded, name), run->options[i].value) && same;
+        same = same_text(path, name, find_option(loaded, name), run->options[i].value,
+                         run->options[i].advice) &&
+               same;
     }
     for (size_t i = 0; i < loaded->option_count; i++) {
         const char *name = loaded->options[i].name;
         if (!find_option(run, name))
-            same = same_text(path, name, loaded->options[i].value, NULL);
+            same = same_text(path, name, loaded->options[i].value, NULL, NULL);
     }
     return same ? STATUS_OK : STATUS_USAGE;
 }

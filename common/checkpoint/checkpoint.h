@@ -4,11 +4,10 @@
  *
  * The file, integers in the byte order of the machine that wrote it:
  *
- *     magic "PSRINGCK", version, byte-order mark, counts, seed, epoch, step   fixed size
- *     model, optimizer, then name and value of each option                    each ended by a 0
- * byte weights                                                                 float32 optimizer
- * state                                                         float32 SHA-256 of all of the above
- * 64 hexadecimal digits
+ * - magic "PSRINGCK", version, byte-order mark, counts, seed, epoch, step, time: of fixed size;
+ * - model, optimizer, then name and value of each option: texts, each ended by a 0 byte;
+ * - weights, then the optimizer's state: float32;
+ * - SHA-256 of all of the above: 64 hexadecimal digits.
  */
 #ifndef PSRING_COMMON_CHECKPOINT_CHECKPOINT_H
 #define PSRING_COMMON_CHECKPOINT_CHECKPOINT_H
@@ -21,6 +20,7 @@
 /* An option of the run, as text, that a resumed run must share, e.g. {"batch", "64"}. */
 struct checkpoint_option {
     const char *name, *value;
+    const char *advice; /* how to get the same; not saved. NULL: "give --NAME VALUE" */
 };
 
 /* To save: everything borrowed. As loaded: everything owned by the checkpoint. */
@@ -30,6 +30,7 @@ struct checkpoint {
     uint64_t seed;
     uint64_t epoch;       /* the epoch to go on with, from 0 */
     uint64_t step;        /* the first step of that epoch that is not done yet */
+    uint64_t trained_ns;  /* time of all steps done */
     const float *weights; /* (weight_count) */
     size_t weight_count;
     const float *state; /* (state_count); NULL if the optimizer keeps none */

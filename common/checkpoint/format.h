@@ -7,7 +7,7 @@
 #define CHECKPOINT_MAGIC "PSRINGCK"
 
 enum {
-    CHECKPOINT_VERSION = 1,
+    CHECKPOINT_VERSION = 2,
     CHECKPOINT_BYTE_ORDER = 0x01020304, /* reads as 0x04030201 on a machine of the other order */
     CHECKPOINT_STRING_BYTES_MAX = 64 * 1024,
     CHECKPOINT_OPTIONS_MAX = 256,
@@ -20,11 +20,11 @@ struct checkpoint_header {
     uint32_t version;
     uint32_t byte_order;
     uint64_t weight_count, state_count;
-    uint64_t seed, epoch, step;
+    uint64_t seed, epoch, step, trained_ns;
     uint32_t string_bytes; /* of model, optimizer and options, their 0 bytes included */
     uint32_t option_count;
 };
 
-_Static_assert(sizeof(struct checkpoint_header) == 64, "no padding: the struct is the file format");
+_Static_assert(sizeof(struct checkpoint_header) == 72, "no padding: the struct is the file format");
 
 #endif

@@ -257,6 +257,7 @@ static enum status validate(const char *path, const struct checkpoint_header *he
     checkpoint->seed = header->seed;
     checkpoint->epoch = header->epoch;
     checkpoint->step = header->step;
+    checkpoint->trained_ns = header->trained_ns;
     checkpoint->weights = loaded->weights;
     checkpoint->weight_count = header->weight_count;
     checkpoint->state = loaded->state;

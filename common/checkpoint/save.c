@@ -70,6 +70,7 @@ static struct checkpoint_header make_header(const struct checkpoint *checkpoint)
         .seed = checkpoint->seed,
         .epoch = checkpoint->epoch,
         .step = checkpoint->step,
+        .trained_ns = checkpoint->trained_ns,
         .string_bytes = (uint32_t)string_bytes,
         .option_count = (uint32_t)checkpoint->option_count,
     };

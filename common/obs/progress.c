@@ -1,6 +1,7 @@
 #include "common/obs/progress.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -46,16 +47,18 @@ static void format_duration(char *text, size_t size, double seconds)
 
 void progress_format(const struct progress_view *view, char *line, size_t size)
 {
-    char rate[48] = "-", eta[64] = "-", steps[24];
+    char rate[48] = "-", eta[64] = "-", loss[32] = "", steps[24];
     if (view->images_per_s > 0 && view->images_per_s < 1e15)
         format_thousands(rate, sizeof rate, view->images_per_s);
     if (view->eta_s >= 0 && view->eta_s < 1e9)
         format_duration(eta, sizeof eta, view->eta_s);
     /* As wide as it will become, so that what follows does not move. */
     int width = snprintf(steps, sizeof steps, "%" PRIu64, view->steps_per_epoch);
+    if (isfinite(view->loss))
+        snprintf(loss, sizeof loss, "  loss %.4f", view->loss);
     snprintf(line, size,
-             "epoch %" PRIu64 "/%" PRIu64 "  step %*" PRIu64 "/%s  loss %.4f  %s images/s  ETA %s",
-             view->epoch, view->epochs, width, view->step, steps, view->loss, rate, eta);
+             "epoch %" PRIu64 "/%" PRIu64 "  step %*" PRIu64 "/%s%s  %s images/s  ETA %s",
+             view->epoch, view->epochs, width, view->step, steps, loss, rate, eta);
 }
 
 static size_t terminal_columns(FILE *stream)

@@ -35,9 +35,9 @@ struct progress {
 struct progress_view {
     uint64_t epoch, epochs;         /* epoch counts from 1 here, as people do */
     uint64_t step, steps_per_epoch; /* steps done in this epoch */
-    double loss;
-    double images_per_s; /* <= 0: not known yet */
-    double eta_s;        /* < 0: not known yet */
+    double loss;                    /* NAN: there is none */
+    double images_per_s;            /* <= 0: not known yet */
+    double eta_s;                   /* < 0: not known yet */
 };
 
 void progress_init(struct progress *progress, const struct progress_options *options);
