@@ -1,7 +1,5 @@
 #include "experiments/backends.h"
 
-#include <string.h>
-
 #include "common/base/check.h"
 #include "common/comm/none.h"
 #include "ps/ps.h"
@@ -23,13 +21,4 @@ const struct backend *backend_get(enum backend_kind kind)
     };
     CHECK((int)kind >= 0 && kind < BACKEND_COUNT);
     return table[kind];
-}
-
-const struct backend *backend_find(const char *name)
-{
-    for (int kind = 0; kind < BACKEND_COUNT; kind++) {
-        if (strcmp(backend_names[kind], name) == 0)
-            return backend_get(kind);
-    }
-    return NULL;
 }

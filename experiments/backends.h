@@ -18,7 +18,4 @@ extern const char *const backend_names[BACKEND_COUNT + 1];
 
 const struct backend *backend_get(enum backend_kind kind);
 
-/* NULL if there is none of that name. */
-const struct backend *backend_find(const char *name);
-
 #endif

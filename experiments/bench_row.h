@@ -44,8 +44,12 @@ double bench_row_algbw(const struct bench_row *row);
  */
 double bench_row_busbw(const struct bench_row *row);
 
-/* The lower bound of the time over the median time, which is busbw over the link's rate. NAN if the
- * link's rate is not known, or nothing has to move. */
+/*
+ * The least time of any all-reduce among the workers alone over the median time, which is busbw
+ * over the link's rate. Above 1 where that bound does not hold: with dedicated servers, whose links
+ * come in addition, or where ranks of one host do not share a link of the given rate. NAN if the
+ * link's rate is not known, or nothing has to move.
+ */
 double bench_row_efficiency(const struct bench_row *row);
 
 /* Whether what was counted is what theory says, to the byte; true where bytes are not known. */

@@ -138,13 +138,3 @@ double cost_bound_s(int workers, size_t count, double bytes_per_s)
     double bytes = (double)count * sizeof(float);
     return 2.0 * (workers - 1) / workers * bytes / bytes_per_s;
 }
-
-double cost_ps_over_ring(const struct cost_shape *ps, const struct cost_link *link)
-{
-    struct cost_shape ring = *ps;
-    ring.algorithm = COST_RING;
-    ring.topology.servers = 0;
-    if (ps->topology.workers == 1)
-        return (double)NAN;
-    return cost_time_s(ps, link) / cost_time_s(&ring, link);
-}

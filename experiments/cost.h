@@ -75,10 +75,10 @@ struct cost_traffic cost_role_traffic(const struct cost_shape *shape, enum node_
  */
 double cost_time_s(const struct cost_shape *shape, const struct cost_link *link);
 
-/* No all-reduce is faster: 2(W-1)/W M/B. Zero for one worker. */
+/*
+ * No all-reduce among the workers alone is faster: 2(W-1)/W M/B. Zero for one worker. Dedicated
+ * servers, machines beside the workers, can be: as many servers as workers take M/B.
+ */
 double cost_bound_s(int workers, size_t count, double bytes_per_s);
-
-/* Predicted time of `ps` over that of a ring of as many workers; NAN for one worker. */
-double cost_ps_over_ring(const struct cost_shape *ps, const struct cost_link *link);
 
 #endif

@@ -75,8 +75,7 @@ static void add_parts(struct items *items)
     }
 }
 
-/* -------- libraries ----------------------------------------------------------------------------
- */
+/* -------- libraries -------------------------------------------------------------------------- */
 
 /* OpenBLAS names the processor that it chose its kernels for; another CBLAS has no such function.
  */
@@ -111,8 +110,7 @@ static void add_libraries(struct items *items)
         nccl ? PSRING_TOOLKIT_NCCL : "not found when this was configured");
 }
 
-/* -------- the machine --------------------------------------------------------------------------
- */
+/* -------- the machine ------------------------------------------------------------------------ */
 
 static bool have_tool(const char *name)
 {
@@ -177,8 +175,7 @@ static void add_data(struct items *items, const char *folder)
     dataset_free(&dataset);
 }
 
-/* -------- both forms ----------------------------------------------------------------------------
- */
+/* -------- both forms ------------------------------------------------------------------------- */
 
 static void collect(struct items *items, const struct config *config)
 {

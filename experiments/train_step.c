@@ -4,8 +4,7 @@
 #include "common/base/check.h"
 #include "common/base/clock.h"
 
-/* -------- averaging and updating ---------------------------------------------------------------
- */
+/* -------- averaging and updating ------------------------------------------------------------- */
 
 /* The backward pass has finished gradients [first, first + count): it goes from the last layer to
  * the first, so a bucket is complete with the layer that it begins with. */
@@ -46,8 +45,7 @@ enum status train_update(struct trainer *t)
     return device_sync(t->device);
 }
 
-/* -------- real ---------------------------------------------------------------------------------
- */
+/* -------- real ------------------------------------------------------------------------------- */
 
 enum status train_step_real(struct trainer *t, const struct batch *batch, struct net_loss *loss)
 {
@@ -68,8 +66,7 @@ out:
     return status;
 }
 
-/* -------- paced --------------------------------------------------------------------------------
- */
+/* -------- paced ------------------------------------------------------------------------------ */
 
 /*
  * Waits as long as computing would take, layer by layer in proportion to their operations, so that

@@ -35,8 +35,7 @@ struct net {
     const float *x[LAYERS_MAX]; /* what each layer read */
 };
 
-/* ---- description ------------------------------------------------------------------------------
- */
+/* ---- description ---------------------------------------------------------------------------- */
 
 static const struct layer_ops *const layer_ops_of[] = {
     [LAYER_CONV] = &conv_layer_ops,       [LAYER_POOL] = &pool_layer_ops,
@@ -98,17 +97,14 @@ static void describe(struct net *net, const struct cnn *cnn, bool fuse)
                                .first = first,
                                .count = count,
                                .forward_flops = layer->forward_flops,
-                               .backward_flops = layer->dw_flops + (dx ? layer->dx_flops : 0.0),
-                               .parameter_bytes = count * sizeof(float),
-                               .output_bytes = shape_count(shape) * sizeof(float)};
+                               .backward_flops = layer->dw_flops + (dx ? layer->dx_flops : 0.0)};
         net->layer_count++;
         spec += 1 + fused.relu + fused.pool;
     }
     net->output = shape;
 }
 
-/* ---- parameters ---------------------------------------------------------------------------------
- */
+/* ---- parameters ----------------------------------------------------------------------------- */
 
 /*
  * Uniform in +-sqrt(6 / (fan_in + fan_out)), biases 0. Source: Glorot and Bengio 2010, equation 16
@@ -249,6 +245,16 @@ void net_free(struct net **net)
 /* ---- a step
  * ---------------------------------------------------------------------------------------- */
 
+/* Of the last forward pass; waits for the device. */
+static enum status read_loss(struct net *net, struct net_loss *loss)
+{
+    struct loss_sum sum;
+    enum status status = device_download(net->device, &sum, net->sum, sizeof sum);
+    if (status == STATUS_OK)
+        *loss = (struct net_loss){.loss_sum = sum.loss, .correct = sum.correct};
+    return status;
+}
+
 enum status net_forward(struct net *net, const float *images, const uint8_t *labels, size_t batch,
                         const struct net_step *step, struct net_loss *loss)
 {
@@ -267,16 +273,7 @@ enum status net_forward(struct net *net, const float *images, const uint8_t *lab
     }
     net->device->ops->softmax_cross_entropy(net->device, batch, shape_count(net->output), x, labels,
                                             step->training ? net->dlogits : NULL, net->sum);
-    return loss ? net_read_loss(net, loss) : STATUS_OK;
-}
-
-enum status net_read_loss(struct net *net, struct net_loss *loss)
-{
-    struct loss_sum sum;
-    enum status status = device_download(net->device, &sum, net->sum, sizeof sum);
-    if (status == STATUS_OK)
-        *loss = (struct net_loss){.loss_sum = sum.loss, .correct = sum.correct};
-    return status;
+    return loss ? read_loss(net, loss) : STATUS_OK;
 }
 
 enum status net_backward(struct net *net, net_gradient_hook *hook, void *context)

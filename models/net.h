@@ -46,7 +46,6 @@ struct net_layer {
     const char *name;
     size_t first, count;                  /* its parameters in the arena */
     double forward_flops, backward_flops; /* for one image; multiply and add count as two */
-    size_t parameter_bytes, output_bytes; /* output for one image */
 };
 
 /*
@@ -72,14 +71,11 @@ void net_free(struct net **net);
 
 /*
  * Predicts and compares. images (batch, 28, 28, 1) and labels (batch), below 10, are device memory
- * and must stay as they are until net_backward. batch <= batch_max. With `loss` NULL nothing waits
- * for the device (read it later by net_read_loss).
+ * and must stay as they are until net_backward. batch <= batch_max. Waits for
+ * the device, unless `loss` is NULL.
  */
 enum status net_forward(struct net *net, const float *images, const uint8_t *labels, size_t batch,
                         const struct net_step *step, struct net_loss *loss);
-
-/* Loss of the last net_forward; waits for the device. */
-enum status net_read_loss(struct net *net, struct net_loss *loss);
 
 /*
  * Gradients of the *mean* loss of the last net_forward, which must have been a training one;

@@ -46,8 +46,7 @@ static void expect_close(double found, double expected)
               found, expected);
 }
 
-/* ---- formulas ---------------------------------------------------------------------------------
- */
+/* ---- formulas ------------------------------------------------------------------------------- */
 
 Test(bench_row, bandwidths)
 {
@@ -112,8 +111,7 @@ Test(bench_row, sizes_are_whole_floats)
     cr_expect_eq(bench_next_bytes(4, 1.01), 8);
 }
 
-/* ---- files ------------------------------------------------------------------------------------
- */
+/* ---- files ---------------------------------------------------------------------------------- */
 
 static const char contract[] =
     "backend,transport,device,network,workers,servers,placement,bytes,iters,time_us_min,"
@@ -172,8 +170,7 @@ Test(bench_row, json)
     cJSON_Delete(json);
 }
 
-/* ---- the table --------------------------------------------------------------------------------
- */
+/* ---- the table ------------------------------------------------------------------------------ */
 
 /* What `print` writes, in a buffer that the next call overwrites. */
 static const char *printed(void (*print)(FILE *, const struct bench_row *), struct bench_row row)

@@ -47,8 +47,7 @@ static void refuse(enum config_command command, const char *line, const char *wo
     assert_refused(parse(command, &config, line), STATUS_USAGE, words);
 }
 
-/* -------- values -------------------------------------------------------------------------------
- */
+/* -------- values ----------------------------------------------------------------------------- */
 
 Test(config, defaults_of_train)
 {
@@ -116,8 +115,7 @@ Test(config, paced)
     }
 }
 
-/* -------- refusals -----------------------------------------------------------------------------
- */
+/* -------- refusals --------------------------------------------------------------------------- */
 
 Test(config, an_option_belongs_to_its_commands)
 {
@@ -277,8 +275,7 @@ Test(config, a_backend_that_this_build_lacks)
                    "computes on CPUs only");
 }
 
-/* -------- environment --------------------------------------------------------------------------
- */
+/* -------- environment ------------------------------------------------------------------------ */
 
 Test(config, environment_gives_defaults_and_options_win)
 {
@@ -329,8 +326,7 @@ Test(config, one_rank_speaks_for_all)
     cr_assert(capture_stop(&capture) == 1);
 }
 
-/* -------- what follows from a config -----------------------------------------------------------
- */
+/* -------- what follows from a config --------------------------------------------------------- */
 
 Test(config, transport_follows_from_the_backend)
 {
@@ -391,17 +387,14 @@ Test(config, visit_lists_the_options_of_the_command)
     cr_assert(strstr(listing.text, "epochs=") == NULL);
 }
 
-/* -------- the registry, the layout of buckets --------------------------------------------------
- */
+/* -------- the registry, the layout of buckets ------------------------------------------------ */
 
 Test(backends, names_are_those_of_the_backends)
 {
     for (int kind = 0; kind < BACKEND_COUNT; kind++) {
         cr_assert_str_eq(backend_get(kind)->name, backend_names[kind]);
-        cr_assert(backend_find(backend_names[kind]) == backend_get(kind));
     }
     cr_assert(backend_names[BACKEND_COUNT] == NULL);
-    cr_assert(backend_find("grpc") == NULL);
 }
 
 Test(bucket_layout, covers_the_arena_from_its_end)

@@ -227,17 +227,3 @@ Test(cost, bound)
     expect_close(cost_bound_s(4, 1199882, 23.875e6), 1.5 * 4799528 / 23.875e6);
     expect_close(cost_bound_s(4, 0, 1e6), 0);
 }
-
-/* Without latency, one server against the ring: W (1 + 1/K) / (2(W-1)/W). */
-Test(cost, ratio)
-{
-    struct cost_link link = {0, 1e6, 0, 1};
-    struct cost_shape shape = ps(4, 1, PLACEMENT_DEDICATED, 1000);
-    expect_close(cost_ps_over_ring(&shape, &link), 8 / 1.5);
-    link.pipeline_chunks = 16;
-    expect_close(cost_ps_over_ring(&shape, &link), 4.25 / 1.5);
-    shape = ps(4, 4, PLACEMENT_COLOCATED, 1000);
-    expect_close(cost_ps_over_ring(&shape, &link), 1);
-    shape = ps(1, 1, PLACEMENT_DEDICATED, 1000);
-    cr_expect(isnan(cost_ps_over_ring(&shape, &link)));
-}
