@@ -92,7 +92,7 @@ static int run_on_world(const struct command *command, struct config *config, in
     return exit_code(status);
 }
 
-/* mpirun ends all ranks when one exits with an error: the first one, which speaks, is to be that.
+/* mpirun ends all ranks when one exits with an error: rank 0, which speaks, is to be that.
  */
 static int exit_after_first(int code)
 {

@@ -18,10 +18,10 @@ struct train_row {
     uint64_t images;               /* images seen since the run began, over all workers */
     double seconds;                /* wall time of training steps since the run began */
     double images_per_s;           /* over the interval of this row, all workers together */
-    double step_ms_median;         /* over the interval; the slowest rank */
+    double step_ms_median;         /* over the interval; of each step the slowest rank */
     double compute_ms_median;      /* forward, backward and update */
     double comm_ms_median;         /* from a step's first comm_start to its last bucket's arrival */
-    double exposed_comm_ms_median; /* the part of it that the trainer waited for */
+    double exposed_comm_ms_median; /* what the trainer waited for; NAN in one process */
     double train_loss;
     double test_loss, test_accuracy; /* NAN where the interval ended without a test */
     const char *weights_sha256;      /* of the parameters after the row's last step */

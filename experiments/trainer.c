@@ -242,7 +242,7 @@ enum status trainer_open(struct trainer *t, const struct config *config, struct 
     *t =
         (struct trainer){.config = config, .world = world, .backend = backend_get(config->backend)};
 
-    /* A wrong option or folder is wrong on all ranks: the first one alone finds and says it. */
+    /* A wrong option or folder is wrong on all ranks: rank 0 alone finds and says it. */
     int32_t first = STATUS_OK;
     if (world->rank == 0)
         first = open_local(t);
