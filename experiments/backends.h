@@ -10,6 +10,7 @@ enum backend_kind {
     BACKEND_RING,
     BACKEND_MPI,
     BACKEND_NCCL,
+    BACKEND_RHD,
     BACKEND_COUNT,
 };
 

@@ -180,12 +180,12 @@ static enum status check_backend(const struct config *config, const struct backe
     }
     if (config->transport != CONFIG_TRANSPORT_AUTO && !backend->uses_transport) {
         log_error("--transport: --backend %s brings its own communication; leave --transport out, "
-                  "or use --backend ps or ring",
+                  "or use --backend ps, ring or rhd",
                   backend->name);
         return STATUS_USAGE;
     }
     if (config->reduce_order == REDUCE_ORDER_RING && !backend->orders_sums) {
-        log_error("--reduce-order ring: --backend %s adds in the library's own order; leave "
+        log_error("--reduce-order ring: --backend %s adds in an order of its own; leave "
                   "--reduce-order out, or use --backend ps or ring",
                   backend->name);
         return STATUS_USAGE;

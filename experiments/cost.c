@@ -10,6 +10,8 @@ enum cost_algorithm cost_algorithm_of(const char *backend)
 {
     if (strcmp(backend, "ring") == 0 || strcmp(backend, "nccl") == 0)
         return COST_RING;
+    if (strcmp(backend, "rhd") == 0)
+        return COST_HALVING;
     if (strcmp(backend, "ps") == 0)
         return COST_PS;
     return strcmp(backend, "none") == 0 ? COST_NOTHING : COST_LIBRARY;
@@ -44,6 +46,51 @@ static struct cost_traffic ring_traffic(const struct cost_shape *shape, int rank
     return (struct cost_traffic){both_phases - next - second, both_phases - own - next};
 }
 
+/* Bytes of parts first .. first+size-1 of as many as there are workers. */
+static uint64_t parts_bytes(const struct cost_shape *shape, int first, int size)
+{
+    uint64_t bytes = 0;
+    for (int i = first; i < first + size; i++)
+        bytes += part_bytes(shape, shape->topology.workers, i);
+    return bytes;
+}
+
+/*
+ * What a rank is given while its group of `size` is halved, again and again, until it is alone. The
+ * low half is the longer one if they differ; then its last rank, the odd one, has no partner: it
+ * gets its own chunk from each rank of the high half, and gives each theirs.
+ */
+static uint64_t halving_received(const struct cost_shape *shape, int rank)
+{
+    uint64_t bytes = 0, own = part_bytes(shape, shape->topology.workers, rank);
+    int first = 0, size = shape->topology.workers;
+    while (size > 1) {
+        int low = (size + 1) / 2, high = size / 2, odd = low > high;
+        if (rank >= first + low) {
+            first += low;
+            size = high;
+            bytes += parts_bytes(shape, first, high) + (odd ? own : 0);
+        } else if (odd && rank == first + low - 1) {
+            size = low;
+            bytes += (uint64_t)high * own;
+        } else {
+            size = low;
+            bytes += parts_bytes(shape, first, low - odd);
+        }
+    }
+    return bytes;
+}
+
+/* While halving, a rank gives away every chunk but its own; while doubling, it gives back what it
+ * was given and gets back what it gave. */
+static struct cost_traffic halving_traffic(const struct cost_shape *shape, int rank)
+{
+    int workers = shape->topology.workers;
+    uint64_t given = parts_bytes(shape, 0, workers) - part_bytes(shape, workers, rank);
+    uint64_t bytes = given + halving_received(shape, rank);
+    return (struct cost_traffic){bytes, bytes};
+}
+
 static struct cost_traffic ps_traffic(const struct cost_shape *shape, int node)
 {
     const struct topology *topology = &shape->topology;
@@ -68,6 +115,8 @@ struct cost_traffic cost_node_traffic(const struct cost_shape *shape, int node)
     switch (shape->algorithm) {
     case COST_RING:
         return ring_traffic(shape, node);
+    case COST_HALVING:
+        return halving_traffic(shape, node);
     case COST_PS:
         return ps_traffic(shape, node);
     case COST_NOTHING:
@@ -92,10 +141,12 @@ struct cost_traffic cost_role_traffic(const struct cost_shape *shape, enum node_
     return most;
 }
 
-static double ring_time_s(double workers, double bytes, const struct cost_link *link)
+/* The bytes of the lower bound, in `steps` steps one after the other. */
+static double optimal_time_s(double workers, double steps, double bytes,
+                             const struct cost_link *link)
 {
     double share = (workers - 1) / workers;
-    return 2 * (workers - 1) * link->latency_s + 2 * share * bytes / link->bytes_per_s +
+    return steps * link->latency_s + 2 * share * bytes / link->bytes_per_s +
            share * bytes * link->reduce_s_per_byte;
 }
 
@@ -118,13 +169,15 @@ static double ps_time_s(const struct topology *topology, double bytes, const str
 
 double cost_time_s(const struct cost_shape *shape, const struct cost_link *link)
 {
-    double bytes = (double)shape->count * sizeof(float);
+    double workers = shape->topology.workers, bytes = (double)shape->count * sizeof(float);
     CHECK(link->pipeline_chunks >= 1 && link->bytes_per_s > 0);
     switch (shape->algorithm) {
     case COST_NOTHING:
         return 0;
     case COST_RING:
-        return ring_time_s(shape->topology.workers, bytes, link);
+        return optimal_time_s(workers, 2 * (workers - 1), bytes, link);
+    case COST_HALVING:
+        return optimal_time_s(workers, 2 * ceil(log2(workers)), bytes, link);
     case COST_PS:
         return ps_time_s(&shape->topology, bytes, link);
     case COST_LIBRARY:

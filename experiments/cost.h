@@ -9,14 +9,18 @@
  *
  *     node                    sends                       receives
  *     ring, rank r            2M - L[r+1] - L[r+2]        2M - L[r] - L[r+1]     (indices mod W)
+ *     rhd, rank r             M - L[r] + R[r]            as much
  *     ps, worker              M, less its own shard       M, less its own shard
  *     ps, server of shard s   L[s] to each worker that it does not share a process with; as much
  *                             is received
  *
- * with L[i] the bytes of part i and M their sum: about 2(W-1)/W M for a rank of the ring, W/S M for
- * a dedicated server. Times are the usual latency-bandwidth model in real numbers.
+ * with L[i] the bytes of part i and M their sum, and R[r] what rank r receives while halving
+ * (ring/halving_schedule.h): from its partner the chunks of its own half, over and over; (W-1)/W M
+ * if all chunks are equal. So about 2(W-1)/W M for a rank of the ring or of rhd, W/S M for a
+ * dedicated server. Times are the usual latency-bandwidth model in real numbers.
  * Sources: Patarasuk and Yuan 2009, "Bandwidth optimal all-reduce algorithms for clusters of
- * workstations", section 3 (bound and ring); Jiang et al. 2020, OSDI, section 2 (PS).
+ * workstations", section 3 (bound and ring); Thakur, Rabenseifner and Gropp 2005, section 4.5
+ * (rhd); Jiang et al. 2020, OSDI, section 2 (PS).
  */
 #ifndef PSRING_EXPERIMENTS_COST_H
 #define PSRING_EXPERIMENTS_COST_H
@@ -30,6 +34,7 @@
 enum cost_algorithm {
     COST_NOTHING, /* nothing is exchanged */
     COST_RING,    /* chunked reduce-scatter and all-gather around a ring */
+    COST_HALVING, /* recursive halving, then recursive doubling */
     COST_PS,      /* push to and pull from the servers of `topology` */
     COST_LIBRARY, /* the library chooses (MPI_Allreduce): bytes and time are not known */
 };
@@ -52,7 +57,8 @@ struct cost_traffic {
     uint64_t sent_bytes, received_bytes;
 };
 
-/* The algorithm of a backend, by its --backend name: "ring", "nccl" ring; "ps"; "mpi" library. */
+/* The algorithm of a backend, by its --backend name: "ring", "nccl" ring; "rhd" halving; "ps";
+ * "mpi" library. */
 enum cost_algorithm cost_algorithm_of(const char *backend);
 
 /* Whether the byte counts of the shape are known; if not, those below are zero. */
@@ -67,6 +73,8 @@ struct cost_traffic cost_role_traffic(const struct cost_shape *shape, enum node_
 /*
  * Predicted seconds of one operation; NAN for COST_LIBRARY.
  *     ring               2(W-1)a + 2(W-1)/W M/B + (W-1)/W M g
+ *     rhd                2 ceil(lg W) a + 2(W-1)/W M/B + (W-1)/W M g, with all links busy all the
+ *                        time: W a power of two, or segments that fill the gaps
  *     ps                 2a + (q + (2p - q)/K) M/B + (W-1)/S M g
  * p M: the busiest direction of a host's link while pushing, q M: pushing and pulling overlapped.
  *     dedicated          p = q = max(1, W/S): in all (1 + 1/K) max(1, W/S)

@@ -13,6 +13,7 @@
 #include "common/comm/reduce.h"
 #include "common/net/world.h"
 #include "ps/ps.h"
+#include "ring/halving.h"
 #include "ring/library.h"
 #include "ring/ring.h"
 
@@ -41,6 +42,29 @@ struct shape {
     size_t segment_bytes;
 };
 
+/* Halving-doubling: in every step a worker and its partner swap the chunks of their halves; with an
+ * odd half, see ring/halving_schedule.h. All that it is given it gives back, and the reverse. */
+static size_t halving_elements(int workers, int rank, size_t count)
+{
+    size_t elements = 0, n = (size_t)workers, first = 0, size = n, r = (size_t)rank;
+    while (size > 1) {
+        size_t low = (size + 1) / 2, high = size / 2, odd = low - high;
+        bool is_high = r >= first + low, is_odd = odd && r == first + low - 1;
+        for (size_t c = first; c < first + size; c++) {
+            bool c_high = c >= first + low, c_odd = odd && c == first + low - 1;
+            size_t times = 1;
+            if (c == r) /* ours: from the partner and the odd one, or, if odd, from each */
+                times = is_high ? 1 + odd : is_odd ? high : 1;
+            else if (!is_high && !c_high) /* of our half: the odd chunk goes to the odd one only */
+                times = is_odd || c_odd ? 0 : 1;
+            elements += times * chunk_of(count, n, c).count;
+        }
+        first += is_high ? low : 0;
+        size = is_high ? high : low;
+    }
+    return elements;
+}
+
 static uint64_t expected_worker_bytes(const struct shape *shape, int workers, int rank,
                                       size_t count, bool sent)
 {
@@ -58,6 +82,8 @@ static uint64_t expected_worker_bytes(const struct shape *shape, int workers, in
         }
         elements = 2 * count - chunk_of(count, n, left_out[0]).count -
                    chunk_of(count, n, left_out[1]).count;
+    } else if (shape->backend == &backend_rhd) {
+        elements = halving_elements(workers, rank, count);
     } else {
         for (int s = 0; s < shape->servers; s++) {
             bool local = shape->placement == PLACEMENT_COLOCATED && s == rank;
@@ -126,6 +152,32 @@ static void check_exact(struct comm *comm, float *data, size_t count, float scal
     }
 }
 
+/* The same bits on all workers, in every run, and a sum of the right size. */
+static void check_same(struct comm *comm, float *data, size_t count, float scale)
+{
+    int workers = comm_workers(comm), rank = comm_rank(comm);
+    size_t bytes = count * sizeof *data;
+    float *first = calloc(count + 1, sizeof *first);
+    for (int run = 0; run < 2; run++) {
+        for (size_t i = 0; i < count; i++)
+            data[i] = rough(rank, i);
+        cr_assert_eq(comm_start(comm, 0, data), STATUS_OK);
+        cr_assert_eq(comm_wait(comm, 0), STATUS_OK);
+        if (run == 0)
+            memcpy(first, data, bytes);
+        cr_assert_arr_eq(data, first, bytes);
+    }
+    for (size_t i = 0; i < count; i++) {
+        double sum = 0;
+        for (int w = 0; w < workers; w++)
+            sum += (double)rough(w, i);
+        cr_assert_float_eq((double)data[i], sum * (double)scale, 1e-6 * sum);
+    }
+    cr_assert_eq(comm_broadcast(comm, first, count), STATUS_OK); /* worker 0's */
+    cr_assert_arr_eq(data, first, bytes);
+    free(first);
+}
+
 /* With the ring's order, ring and ps give the very bits of reduce_in_order. */
 static void check_order(const struct shape *shape, struct comm *comm, float *data, size_t count,
                         float scale)
@@ -149,12 +201,13 @@ static void check_order(const struct shape *shape, struct comm *comm, float *dat
 static void check_shape(const struct shape *shape, size_t count)
 {
     struct comm *comm = NULL;
-    float scale = 0.5f; /* a power of two: scaling stays exact */
+    bool ordered = shape->backend != &backend_rhd; /* adds in a tree */
+    float scale = 0.5f;                            /* a power of two: scaling stays exact */
     struct comm_options options = {
         .transport = shape->transport,
         .servers = shape->servers,
         .placement = shape->placement,
-        .reduce_order = REDUCE_ORDER_RING,
+        .reduce_order = ordered ? REDUCE_ORDER_RING : REDUCE_ORDER_ANY,
         .scale = scale,
         .bucket_counts = &count,
         .buckets = 1,
@@ -168,11 +221,14 @@ static void check_shape(const struct shape *shape, size_t count)
         float *data = calloc(count + 1, sizeof *data);
         for (int operation = 0; operation < OPERATIONS - 1; operation++)
             check_exact(comm, data, count, scale, operation);
-        check_order(shape, comm, data, count, scale);
+        if (ordered)
+            check_order(shape, comm, data, count, scale);
+        else
+            check_same(comm, data, count, scale);
         free(data);
         cr_assert_eq(comm_finish(comm), STATUS_OK);
     }
-    check_bytes(shape, comm, count, OPERATIONS);
+    check_bytes(shape, comm, count, ordered ? OPERATIONS : OPERATIONS + 1);
     comm_close(&comm);
 }
 
@@ -237,19 +293,74 @@ static void check_uneven_finish(enum transport_kind transport)
     comm_close(&comm);
 }
 
+static void check_segmented(const struct backend *backend, enum transport_kind transport,
+                            size_t segment_bytes)
+{
+    struct shape shape = {backend, transport, 0, PLACEMENT_DEDICATED, segment_bytes};
+    if (segment_bytes == 4) /* one element a message: few of them */
+        for (size_t count = 0; count < 40; count += 13)
+            check_shape(&shape, count);
+    else
+        check_lengths(&shape);
+}
+
+static void check_refusal(void)
+{
+    struct comm *comm = NULL;
+    size_t count = 8;
+    struct comm_options options = {.transport = TRANSPORT_MPI,
+                                   .reduce_order = REDUCE_ORDER_RING,
+                                   .scale = 1,
+                                   .bucket_counts = &count,
+                                   .buckets = 1,
+                                   .timeout_ms = 20000};
+    cr_assert_eq(comm_open(&comm, world, &backend_rhd, &options), STATUS_UNSUPPORTED);
+    cr_assert_null(comm);
+}
+
+/* Buckets of different lengths, one of them empty, taken from last to first. */
+static void check_buckets(enum transport_kind transport)
+{
+    static const size_t counts[] = {5, 0, 30011, 64};
+    enum { BUCKETS = sizeof counts / sizeof *counts };
+    struct comm *comm = NULL;
+    struct comm_options options = {.transport = transport,
+                                   .scale = 1,
+                                   .bucket_counts = counts,
+                                   .buckets = BUCKETS,
+                                   .segment_bytes = 2000,
+                                   .timeout_ms = 20000};
+    cr_assert_eq(comm_open(&comm, world, &backend_rhd, &options), STATUS_OK);
+    float *data = calloc(30011, sizeof *data);
+    for (int operation = 0; operation < OPERATIONS; operation++) {
+        for (size_t b = BUCKETS; b-- > 0;) {
+            for (size_t i = 0; i < counts[b]; i++)
+                data[i] = element(world->rank, i, operation);
+            cr_assert_eq(comm_start(comm, b, data), STATUS_OK);
+            cr_assert_eq(comm_wait(comm, b), STATUS_OK);
+            for (size_t i = 0; i < counts[b]; i++) {
+                float sum = 0;
+                for (int w = 0; w < world->size; w++)
+                    sum += element(w, i, operation);
+                cr_assert_eq(data[i], sum);
+            }
+        }
+    }
+    free(data);
+    cr_assert_eq(comm_finish(comm), STATUS_OK);
+    comm_close(&comm);
+}
+
 Test(mpi_allreduce, all_shapes)
 {
     cr_assert_eq(world_open(&world, NULL, NULL, NULL), STATUS_OK);
     for (enum transport_kind t = TRANSPORT_ZMQ; t <= TRANSPORT_MPI; t++) {
         static const size_t segments[] = {0, 4, 1000};
         for (size_t s = 0; s < sizeof segments / sizeof *segments; s++) {
-            struct shape ring = {&backend_ring, t, 0, PLACEMENT_DEDICATED, segments[s]};
-            if (segments[s] == 4) /* one element a message: few of them */
-                for (size_t count = 0; count < 40; count += 13)
-                    check_shape(&ring, count);
-            else
-                check_lengths(&ring);
+            check_segmented(&backend_ring, t, segments[s]);
+            check_segmented(&backend_rhd, t, segments[s]);
         }
+        check_buckets(t);
         for (int servers = 1; servers <= world->size; servers++) {
             struct shape ps = {&backend_ps, t, servers, PLACEMENT_COLOCATED, 0};
             if (servers == 1 || servers == world->size)
@@ -259,6 +370,7 @@ Test(mpi_allreduce, all_shapes)
                 check_lengths(&ps);
         }
     }
+    check_refusal();
     check_no_wakeup_is_lost();
     check_uneven_finish(TRANSPORT_ZMQ);
     check_uneven_finish(TRANSPORT_MPI);

@@ -10,6 +10,7 @@
 
 #include "common/base/clock.h"
 #include "ps/ps.h"
+#include "ring/halving.h"
 #include "ring/library.h"
 #include "ring/ring.h"
 
@@ -141,6 +142,7 @@ Test(mpi_bench, measure)
     check_slowest();
     for (enum transport_kind t = TRANSPORT_ZMQ; t <= TRANSPORT_MPI; t++) {
         check_nodes(&backend_ring, t, 0, PLACEMENT_DEDICATED);
+        check_nodes(&backend_rhd, t, 0, PLACEMENT_DEDICATED);
         for (int servers = 1; servers <= world->size; servers++) {
             check_nodes(&backend_ps, t, servers, PLACEMENT_COLOCATED);
             if (servers < world->size)

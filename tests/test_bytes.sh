@@ -29,6 +29,7 @@ bench() # RANKS OPTION...
 for transport in zmq mpi; do
     for workers in 1 2 3 4 5; do
         bench "$workers" --backend ring --transport $transport
+        bench "$workers" --backend rhd --transport $transport
         bench $((workers + 1)) --backend ps --transport $transport --servers 1
         bench "$workers" --backend ps --transport $transport --servers 1 --placement colocated
         bench "$workers" --backend ps --transport $transport --servers "$workers" \
@@ -48,6 +49,44 @@ awk -F, -v rows=$((runs * 5)) '
         for (rank = 0; workers > 1 && rank < workers; rank++) {
             sent = 2 * count - part(count, workers, rank + 1) - part(count, workers, rank + 2)
             most = sent > most ? sent : most
+        }
+        return 4 * most
+    }
+
+    # Chunks first .. first+size-1.
+    function parts(count, workers, first, size, i, sum) {
+        sum = 0
+        for (i = first; i < first + size; i++)
+            sum += part(count, workers, i)
+        return sum
+    }
+
+    # The most that a rank of halving-doubling sends: what it gives while the workers are halved,
+    # and the same again as it was given. The low half may be longer by one, the odd worker; then
+    # single chunks go between that one and each of the high half.
+    function rhd(count, workers, rank, first, size, low, high, odd, moved, most) {
+        most = 0
+        for (rank = 0; rank < workers; rank++) {
+            moved = 0
+            first = 0
+            size = workers
+            while (size > 1) {
+                low = int((size + 1) / 2)
+                high = size - low
+                odd = low > high
+                if (rank >= first + low) {
+                    moved += parts(count, workers, first, low)
+                    first += low
+                    size = high
+                    moved += parts(count, workers, first, size) + odd * part(count, workers, rank)
+                } else {
+                    moved += parts(count, workers, first + low, high)
+                    moved += odd && rank == first + low - 1 ? high * part(count, workers, rank) : \
+                        parts(count, workers, first, low - odd)
+                    size = low
+                }
+            }
+            most = moved > most ? moved : most
         }
         return 4 * most
     }
@@ -79,9 +118,15 @@ awk -F, -v rows=$((runs * 5)) '
         workers = $column["workers"]
         servers = $column["servers"]
         colocated = $column["placement"] == "colocated"
-        is_ring = $column["backend"] == "ring"
-        worker = is_ring ? ring(count, workers) : ps_worker(count, workers, servers, colocated)
-        server = is_ring ? 0 : ps_server(count, workers, servers, colocated)
+        server = 0
+        if ($column["backend"] == "ring") {
+            worker = ring(count, workers)
+        } else if ($column["backend"] == "rhd") {
+            worker = rhd(count, workers)
+        } else {
+            worker = ps_worker(count, workers, servers, colocated)
+            server = ps_server(count, workers, servers, colocated)
+        }
         expect("worker_sent_bytes", worker)
         expect("worker_recv_bytes", worker)
         expect("server_sent_bytes", server)

@@ -140,10 +140,19 @@ Test(config, servers)
     cr_assert_str_eq(config_placement_name(&config), "dedicated");
 }
 
+/* Halving adds in a tree: there is no ring's order to add in. */
+Test(config, rhd_has_an_order_of_its_own)
+{
+    struct config config;
+    refuse(CONFIG_TRAIN, "--backend rhd --reduce-order ring", "--backend rhd adds in the order of");
+    refuse(CONFIG_BENCH, "--backend rhd --reduce-order ring", "--backend rhd adds in the order of");
+    accept(CONFIG_TRAIN, &config, "--backend rhd --reduce-order any");
+}
+
 Test(config, words_of_choices)
 {
     refuse(CONFIG_TRAIN, "--placement both", "expected dedicated | colocated");
-    refuse(CONFIG_TRAIN, "--backend grpc", "expected none | ps | ring | mpi | nccl");
+    refuse(CONFIG_TRAIN, "--backend grpc", "expected none | ps | ring | mpi | nccl | rhd");
     refuse(CONFIG_TRAIN, "--transport tcp", "expected auto | zmq | mpi");
     refuse(CONFIG_TRAIN, "--reduce-order tree", "expected any | ring");
     refuse(CONFIG_TRAIN, "--model resnet", "keras-cnn");
@@ -336,6 +345,8 @@ Test(config, transport_follows_from_the_backend)
         const char *line, *name;
     } cases[] = {{"--backend ps", "zmq"},
                  {"--backend ring", "mpi"},
+                 {"--backend rhd", "mpi"},
+                 {"--backend rhd --transport zmq", "zmq"},
                  {"--backend mpi", "none"},
                  {"--backend none", "none"},
                  {"--backend ps --transport mpi", "mpi"},

@@ -11,6 +11,11 @@ static struct cost_shape ring(int workers, size_t count)
     return (struct cost_shape){COST_RING, {workers, 0, PLACEMENT_DEDICATED}, count};
 }
 
+static struct cost_shape rhd(int workers, size_t count)
+{
+    return (struct cost_shape){COST_HALVING, {workers, 0, PLACEMENT_DEDICATED}, count};
+}
+
 static struct cost_shape ps(int workers, int servers, enum placement placement, size_t count)
 {
     return (struct cost_shape){COST_PS, {workers, servers, placement}, count};
@@ -41,6 +46,7 @@ Test(cost, algorithm_of_each_backend)
     cr_expect_eq(cost_algorithm_of("ps"), COST_PS);
     cr_expect_eq(cost_algorithm_of("ring"), COST_RING);
     cr_expect_eq(cost_algorithm_of("nccl"), COST_RING);
+    cr_expect_eq(cost_algorithm_of("rhd"), COST_HALVING);
     cr_expect_eq(cost_algorithm_of("mpi"), COST_LIBRARY);
 }
 
@@ -104,6 +110,40 @@ Test(cost, ring_agrees_with_a_walk)
     }
 }
 
+/* 10 elements in 4 chunks, 3 3 2 2. Rank 0 gives 2 2, then 3; is given 3 3, then 3; and back. */
+Test(cost, rhd_uneven)
+{
+    struct cost_shape shape = rhd(4, 10);
+    expect_traffic(shape, 0, 7 + 9, 7 + 9);
+    expect_traffic(shape, 1, 7 + 9, 7 + 9);
+    expect_traffic(shape, 2, 8 + 6, 8 + 6);
+    expect_traffic(shape, 3, 8 + 6, 8 + 6);
+    expect_most(shape, NODE_WORKER, 16, 16);
+    expect_most(shape, NODE_SERVER, 0, 0);
+}
+
+/* 8 elements in 5 chunks, 2 2 2 1 1: {0 1 2}, {3 4} with odd 2; then {0 1}, {2} with odd 1. */
+Test(cost, rhd_odd)
+{
+    struct cost_shape shape = rhd(5, 8);
+    expect_traffic(shape, 0, 6 + (4 + 2 + 2), 6 + (4 + 2 + 2)); /* 0 1 of 3; 0 of 2; 0 of 1 */
+    expect_traffic(shape, 1, 6 + (4 + 2 + 2), 6 + (4 + 2 + 2)); /* 0 1 of 4; 1 of 2; 1 of 0 */
+    expect_traffic(shape, 2, 6 + (4 + 4), 6 + (4 + 4));         /* 2 of 3 and 4; 2 of 0 and 1 */
+    expect_traffic(shape, 3, 7 + (2 + 1 + 1), 7 + (2 + 1 + 1)); /* 3 4 of 0; 3 of 2; 3 of 4 */
+    expect_traffic(shape, 4, 7 + (2 + 1 + 1), 7 + (2 + 1 + 1));
+}
+
+Test(cost, rhd_even_is_the_bound_for_every_world)
+{
+    for (int workers = 1; workers <= WORKERS_MAX; workers++) {
+        uint64_t expected = 2u * (uint64_t)(workers - 1) * 840 / (uint64_t)workers;
+        for (int rank = 0; rank < workers; rank++) {
+            expect_traffic(rhd(workers, 840), rank, expected, expected);
+            expect_traffic(rhd(workers, 0), rank, 0, 0);
+        }
+    }
+}
+
 Test(cost, ps_one_dedicated_server)
 {
     for (int workers = 1; workers <= WORKERS_MAX; workers++) {
@@ -161,7 +201,8 @@ Test(cost, ps_fully_colocated_moves_what_the_ring_moves)
 /* What one node sends another receives. */
 Test(cost, sums_balance)
 {
-    struct cost_shape shapes[] = {ring(7, 23), ps(4, 3, PLACEMENT_DEDICATED, 23),
+    struct cost_shape shapes[] = {ring(7, 23), rhd(7, 23), rhd(8, 23),
+                                  ps(4, 3, PLACEMENT_DEDICATED, 23),
                                   ps(6, 4, PLACEMENT_COLOCATED, 23)};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         uint64_t sent = 0, received = 0;
@@ -203,6 +244,13 @@ Test(cost, times)
     struct cost_shape shape = ring(4, count);
     expect_close(cost_time_s(&shape, &link), 0.006 + 1.5 + 0.0075);
     shape = ring(1, count);
+    expect_close(cost_time_s(&shape, &link), 0);
+
+    shape = rhd(4, count); /* the ring's but for the steps: 4, not 6 */
+    expect_close(cost_time_s(&shape, &link), 0.004 + 1.5 + 0.0075);
+    shape = rhd(5, count); /* 3 halvings */
+    expect_close(cost_time_s(&shape, &link), 0.006 + 1.6 + 0.008);
+    shape = rhd(1, count);
     expect_close(cost_time_s(&shape, &link), 0);
 
     shape = ps(4, 1, PLACEMENT_DEDICATED, count);
