@@ -9,7 +9,7 @@
  *
  *     node                    sends                       receives
  *     ring, rank r            2M - L[r+1] - L[r+2]        2M - L[r] - L[r+1]     (indices mod W)
- *     rhd, rank r             M - L[r] + R[r]            as much
+ *     rhd, rank r             M - L[r] + R[r]             as much
  *     ps, worker              M, less its own shard       M, less its own shard
  *     ps, server of shard s   L[s] to each worker that it does not share a process with; as much
  *                             is received
@@ -19,7 +19,7 @@
  * if all chunks are equal. So about 2(W-1)/W M for a rank of the ring or of rhd, W/S M for a
  * dedicated server. Times are the usual latency-bandwidth model in real numbers.
  * Sources: Patarasuk and Yuan 2009, "Bandwidth optimal all-reduce algorithms for clusters of
- * workstations", section 3 (bound and ring); Thakur, Rabenseifner and Gropp 2005, section 4.5
+ * workstations", section 3 (bound and ring); Thakur, Rabenseifner and Gropp 2005, section 4
  * (rhd); Jiang et al. 2020, OSDI, section 2 (PS).
  */
 #ifndef PSRING_EXPERIMENTS_COST_H
@@ -73,8 +73,8 @@ struct cost_traffic cost_role_traffic(const struct cost_shape *shape, enum node_
 /*
  * Predicted seconds of one operation; NAN for COST_LIBRARY.
  *     ring               2(W-1)a + 2(W-1)/W M/B + (W-1)/W M g
- *     rhd                2 ceil(lg W) a + 2(W-1)/W M/B + (W-1)/W M g, with all links busy all the
- *                        time: W a power of two, or segments that fill the gaps
+ *     rhd                2 ceil(lg W) a + 2(W-1)/W M/B + (W-1)/W M g; a lower limit if W is no
+ *                        power of two, because unequal halves leave links idle for a while
  *     ps                 2a + (q + (2p - q)/K) M/B + (W-1)/S M g
  * p M: the busiest direction of a host's link while pushing, q M: pushing and pulling overlapped.
  *     dedicated          p = q = max(1, W/S): in all (1 + 1/K) max(1, W/S)

@@ -4,7 +4,7 @@
  *
  * The ring moves as few bytes as can be, but in 2(N-1) steps one after the other; a short vector
  * pays for the steps, not for the bytes. This algorithm moves the same bytes in 2 ceil(lg N) steps.
- * (Rabenseifner 2004; Thakur, Rabenseifner and Gropp 2005, section 4.5.)
+ * (Rabenseifner 2004; Thakur, Rabenseifner and Gropp 2005, section 4.)
  *
  * How. Cut the vector into N chunks. In the first step the workers form two halves, and each worker
  * exchanges with its partner in the other half: it gives away the chunks of the partner's half and
