@@ -144,8 +144,10 @@ Test(config, servers)
 Test(config, rhd_has_an_order_of_its_own)
 {
     struct config config;
-    refuse(CONFIG_TRAIN, "--backend rhd --reduce-order ring", "--backend rhd adds in the order of");
-    refuse(CONFIG_BENCH, "--backend rhd --reduce-order ring", "--backend rhd adds in the order of");
+    refuse(CONFIG_TRAIN, "--backend rhd --reduce-order ring",
+           "--backend rhd adds in an order of its own");
+    refuse(CONFIG_BENCH, "--backend rhd --reduce-order ring",
+           "--backend rhd adds in an order of its own");
     accept(CONFIG_TRAIN, &config, "--backend rhd --reduce-order any");
 }
 
@@ -175,8 +177,8 @@ Test(config, transport_only_where_there_is_a_choice)
 Test(config, the_order_of_sums_where_the_backend_has_a_say)
 {
     struct config config;
-    refuse(CONFIG_TRAIN, "--backend mpi --reduce-order ring", "adds in the library's own order");
-    refuse(CONFIG_BENCH, "--backend mpi --reduce-order ring", "adds in the library's own order");
+    refuse(CONFIG_TRAIN, "--backend mpi --reduce-order ring", "adds in an order of its own");
+    refuse(CONFIG_BENCH, "--backend mpi --reduce-order ring", "adds in an order of its own");
     accept(CONFIG_BENCH, &config, "--backend mpi --reduce-order any");
     accept(CONFIG_BENCH, &config, "--backend ps --reduce-order ring");
     accept(CONFIG_TRAIN, &config, "--backend none --virtual-workers 2 --reduce-order ring");
