@@ -8,6 +8,7 @@
 #include "experiments/bench_row.h"
 #include "experiments/bench_table.h"
 #include "experiments/info.h"
+#include "experiments/probe.h"
 #include "experiments/result.h"
 #include "ps/shard.h"
 
@@ -89,13 +90,20 @@ static double theory_time_us(const struct cost_shape *shape, const struct bench_
     return cost_time_s(shape, &link) * 1e6;
 }
 
+/* What measurements are held against: bytes/s of a link, 0 where not known. */
+struct link {
+    double nominal, probed;
+};
+
 /* What the measurement of `plan` says, beside theory. Sorts the measurement's times. */
 static enum status make_row(struct bench_row *row, const struct config *config,
-                            const struct bench_plan *plan, struct bench_measurement *measured)
+                            const struct link *link, const struct bench_plan *plan,
+                            struct bench_measurement *measured)
 {
     enum status status;
     const struct cost_shape shape = {cost_algorithm_of(plan->backend->name), measured->topology,
                                      plan->count};
+    double link_bytes_per_s = link->probed > 0 ? link->probed : link->nominal;
     *row = (struct bench_row){
         .backend = plan->backend->name,
         .transport = config_transport_name(config, plan->backend),
@@ -105,9 +113,14 @@ static enum status make_row(struct bench_row *row, const struct config *config,
         .workers = measured->topology.workers,
         .servers = measured->topology.servers,
         .bytes = plan->count * sizeof(float),
-        .iters = (uint64_t)plan->iters,
+        .iters = (uint64_t)measured->iters,
         .warmup = (uint64_t)plan->warmup,
-        .link_bytes_per_s = config->link_rate / 8,
+        .link_bytes_per_s = link_bytes_per_s,
+        .nominal_link_bytes_per_s = link->nominal,
+        .link_source = link->probed > 0    ? "probe"
+                       : link->nominal > 0 ? "nominal"
+                                           : NULL,
+        .cpu_busy = measured->cpu_busy,
         .bytes_known = cost_bytes_known(&shape),
         .worker = measured->worker_most,
         .server = measured->server_most,
@@ -116,9 +129,9 @@ static enum status make_row(struct bench_row *row, const struct config *config,
         .wire_known = measured->wire_known,
         .wire_sent_bytes_max = measured->wire_sent_bytes_max,
         .wrong = measured->wrong,
-        .theory_time_us = theory_time_us(&shape, plan, config->link_rate / 8),
+        .theory_time_us = theory_time_us(&shape, plan, link_bytes_per_s),
     };
-    size_t times = (size_t)plan->iters;
+    size_t times = (size_t)measured->iters;
     stats_summarise(measured->times_us, times, &row->time_us);
     TRY(stats_median_interval(measured->times_us, times, 1, &row->time_us_median_low,
                               &row->time_us_median_high));
@@ -127,8 +140,8 @@ out:
 }
 
 static enum status run_size(const struct config *config, struct world *world,
-                            const struct bench_plan *plan, struct outputs *outputs,
-                            struct bench_verdict *verdict)
+                            const struct link *link, const struct bench_plan *plan,
+                            struct outputs *outputs, struct bench_verdict *verdict)
 {
     enum status status;
     struct bench_measurement measured = {0};
@@ -136,7 +149,7 @@ static enum status run_size(const struct config *config, struct world *world,
     TRY(bench_measure(&measured, world, plan));
     verdict->wrong += measured.wrong;
     if (world->rank == 0) {
-        TRY(make_row(&row, config, plan, &measured));
+        TRY(make_row(&row, config, link, plan, &measured));
         verdict->rows++;
         verdict->rows_known += row.bytes_known;
         verdict->rows_differ += !bench_row_bytes_agree(&row);
@@ -152,6 +165,7 @@ enum status bench_run(struct config *config, struct world *world)
     enum status status = STATUS_OK;
     struct outputs outputs = {0};
     struct bench_verdict verdict = {0};
+    struct link link = {.nominal = config->link_rate / 8};
     struct bench_plan plan = {
         .backend = backend_get(config->backend),
         .iters = config->iters,
@@ -160,11 +174,13 @@ enum status bench_run(struct config *config, struct world *world)
     config_comm_options(config, plan.backend, &plan.options);
     if (world->rank == 0)
         TRY(outputs_open(&outputs, config));
+    if (config_probes(config, world))
+        TRY(probe_link(world, config->subnet, (int64_t)(config->timeout * 1000), &link.probed));
     uint64_t last = bench_whole_bytes(config->max_bytes);
     for (uint64_t bytes = bench_whole_bytes(config->min_bytes); bytes <= last;
          bytes = bench_next_bytes(bytes, config->factor)) {
         plan.count = bytes / sizeof(float);
-        TRY(run_size(config, world, &plan, &outputs, &verdict));
+        TRY(run_size(config, world, &link, &plan, &outputs, &verdict));
     }
     if (world->rank == 0) {
         bench_table_foot(stdout, &verdict);

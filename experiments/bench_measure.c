@@ -1,12 +1,16 @@
 #include "experiments/bench_measure.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
 #include "experiments/bench_data.h"
+#include "experiments/cpu_share.h"
 #include "experiments/wire.h"
+
+enum { LONG_US = 5000 }; /* an operation that reading /proc/stat, some 20 us, does not prolong */
 
 /* What every rank tells all others at the end. */
 struct report {
@@ -14,6 +18,23 @@ struct report {
     uint64_t wire_bytes;
     uint64_t wire_known;
     uint64_t wrong;
+    int64_t iters; /* a server does not know */
+    double cpu_busy;
+};
+
+/* A worker's loop. */
+struct run {
+    struct comm *comm;
+    struct world *world;
+    const struct bench_plan *plan;
+    float *data;      /* (plan->count) */
+    double *times_us; /* (plan->iters, or BENCH_ITERS_MOST) */
+    int64_t iters;
+    uint64_t wrong;
+    /* The CPUs' ticks: over the whole loop, and in the operations alone, without filling and
+     * checking; only those that are so long that reading /proc/stat does not prolong them. */
+    struct cpu_watch loop, operations;
+    bool watches;
 };
 
 /* Zeroed; never NULL for a count of 0. Logs where memory is short. */
@@ -32,52 +53,104 @@ static enum status allocated(const void *memory)
 }
 
 /* One operation: `round` numbers it from 0, warm-up included. */
-static enum status run_round(struct comm *comm, float *data, size_t count, uint64_t round,
-                             double *time_us, uint64_t *wrong)
+static enum status run_round(struct run *run, uint64_t round, double *time_us)
 {
     enum status status;
-    bench_fill(data, count, comm_rank(comm), round);
+    struct comm *comm = run->comm;
+    size_t count = run->plan->count;
+    bool watch = run->watches && *time_us >= LONG_US;
+    bench_fill(run->data, count, comm_rank(comm), round);
     TRY(comm_barrier(comm));
+    if (watch)
+        cpu_watch_start(&run->operations);
     int64_t start_ns = clock_now_ns();
-    TRY(comm_start(comm, 0, data));
+    TRY(comm_start(comm, 0, run->data));
     TRY(comm_wait(comm, 0));
     *time_us = (double)(clock_now_ns() - start_ns) / (double)NS_PER_US;
-    *wrong += bench_count_wrong(data, count, comm_workers(comm), round);
+    if (watch)
+        cpu_watch_stop(&run->operations);
+    run->wrong += bench_count_wrong(run->data, count, comm_workers(comm), round);
 out:
     return status;
 }
 
-static enum status run_worker(struct comm *comm, const struct bench_plan *plan, float *data,
-                              double *times_us, uint64_t *wrong)
+int64_t bench_auto_iters(double time_us)
 {
-    enum status status = STATUS_OK;
-    for (int64_t i = -plan->warmup; i < plan->iters; i++) {
-        double untimed;
-        uint64_t round = (uint64_t)(i + plan->warmup);
-        TRY(run_round(comm, data, plan->count, round, i < 0 ? &untimed : &times_us[i], wrong));
-    }
-    TRY(comm_finish(comm));
+    const double enough = 20, short_us = 0.1e6, budget_us = 2e6;
+    double fill = fmax(enough, short_us / fmax(time_us, 1e-3));
+    double fit = ceil(budget_us / fmax(time_us, 1e-3));
+    return (int64_t)fmin(fmax(fmin(fill, fit), BENCH_ITERS_LEAST), BENCH_ITERS_MOST);
+}
+
+/* From what the first took, the slowest worker's mean, so that all workers come to the same. */
+static enum status choose_iters(struct run *run)
+{
+    enum status status;
+    double time_us = 0;
+    for (int i = 0; i < BENCH_ITERS_LEAST; i++)
+        time_us += run->times_us[i] / BENCH_ITERS_LEAST;
+    TRY(world_max(run->world, comm_group(run->comm), &time_us, 1));
+    run->iters = bench_auto_iters(time_us);
 out:
     return status;
+}
+
+/* One rank of each machine reads its ticks: reading takes CPU time too. */
+static bool watches_cpus(const struct world *world)
+{
+    return world->sharing_cpus == world->size ? world->rank == 0 : world->local_rank == 0;
+}
+
+static enum status run_worker(struct run *run)
+{
+    enum status status = STATUS_OK;
+    uint64_t round = 0;
+    double time_us = 0;
+    for (int64_t i = 0; i < run->plan->warmup; i++)
+        TRY(run_round(run, round++, &time_us));
+    run->watches = watches_cpus(run->world);
+    if (run->watches)
+        cpu_watch_start(&run->loop);
+    run->iters = run->plan->iters > 0 ? run->plan->iters : BENCH_ITERS_LEAST;
+    for (int64_t i = 0; i < run->iters; i++) {
+        TRY(run_round(run, round++, &time_us));
+        run->times_us[i] = time_us;
+        if (run->plan->iters == 0 && i + 1 == BENCH_ITERS_LEAST)
+            TRY(choose_iters(run));
+    }
+    cpu_watch_stop(&run->loop);
+    TRY(comm_finish(run->comm));
+out:
+    return status;
+}
+
+static double cpu_busy(const struct run *run)
+{
+    double share = cpu_watch_share(&run->operations);
+    return share >= 0 ? share : cpu_watch_share(&run->loop);
 }
 
 /* The bytes that the interface sends from before the first operation to after the last. */
-static enum status run_role(struct comm *comm, struct world *world, const struct bench_plan *plan,
-                            float *data, double *times_us, struct report *report)
+static enum status run_role(struct run *run, struct report *report)
 {
     enum status status;
+    struct comm *comm = run->comm;
+    struct world *world = run->world;
     struct wire wire;
     uint64_t before = 0, after = 0;
-    TRY(wire_open(&wire, plan->options.subnet, world->local_size == world->size));
+    TRY(wire_open(&wire, run->plan->options.subnet, world->local_size == world->size));
     TRY(world_barrier(world, NULL));
     bool known = wire_sent_bytes(&wire, &before);
     if (comm_is_server(comm))
         TRY(comm_serve(comm));
     else
-        TRY(run_worker(comm, plan, data, times_us, &report->wrong));
+        TRY(run_worker(run));
     TRY(world_barrier(world, NULL));
     report->wire_known = known && wire_sent_bytes(&wire, &after);
     report->wire_bytes = after - before;
+    report->wrong = run->wrong;
+    report->iters = run->iters;
+    report->cpu_busy = cpu_busy(run);
     comm_counters(comm, &report->counters);
 out:
     return status;
@@ -112,7 +185,7 @@ static void keep_most(struct cost_traffic *most, const struct cost_traffic *traf
 }
 
 static enum status collect(struct bench_measurement *measurement, struct world *world,
-                           uint64_t operations, const struct report *mine)
+                           int64_t warmup, const struct report *mine)
 {
     enum status status;
     struct report *all = NULL;
@@ -120,7 +193,10 @@ static enum status collect(struct bench_measurement *measurement, struct world *
     TRY(allocated(all = allocate(size, sizeof *all)));
     TRY(allocated(measurement->ranks = allocate(size, sizeof *measurement->ranks)));
     TRY(world_gather(world, NULL, mine, sizeof *mine, all));
+    measurement->iters = all[0].iters; /* rank 0 is always a worker */
+    measurement->cpu_busy = -1;
     measurement->wire_known = true;
+    uint64_t operations = (uint64_t)(measurement->iters + warmup);
     for (int rank = 0; rank < world->size; rank++) {
         struct bench_rank_traffic *traffic = &measurement->ranks[rank];
         const struct comm_counters *counters = &all[rank].counters;
@@ -129,6 +205,7 @@ static enum status collect(struct bench_measurement *measurement, struct world *
         keep_most(&measurement->worker_most, &traffic->worker);
         keep_most(&measurement->server_most, &traffic->server);
         measurement->wrong += all[rank].wrong;
+        measurement->cpu_busy = fmax(measurement->cpu_busy, all[rank].cpu_busy);
         measurement->wire_known = measurement->wire_known && all[rank].wire_known;
         measurement->wire_sent_bytes_max =
             larger(measurement->wire_sent_bytes_max, all[rank].wire_bytes / operations);
@@ -145,24 +222,26 @@ enum status bench_measure(struct bench_measurement *measurement, struct world *w
     struct comm *comm = NULL;
     struct comm_options options = plan->options;
     struct report report = {0};
-    float *data = NULL;
+    struct run run = {.world = world, .plan = plan};
+    size_t room = (size_t)(plan->iters > 0 ? plan->iters : BENCH_ITERS_MOST);
     *measurement = (struct bench_measurement){0};
-    CHECK(plan->iters >= 1 && plan->warmup >= 0);
+    CHECK(plan->iters >= 0 && plan->warmup >= 0);
     options.scale = 1; /* the sum itself: exact */
     options.bucket_counts = &plan->count;
     options.buckets = 1;
     TRY(topology_init(&measurement->topology, world->size,
                       plan->backend->uses_servers ? options.servers : 0, options.placement));
-    TRY(allocated(data = allocate(plan->count, sizeof *data)));
-    TRY(allocated(measurement->times_us = allocate((size_t)plan->iters, sizeof(double))));
+    TRY(allocated(run.data = allocate(plan->count, sizeof *run.data)));
+    TRY(allocated(run.times_us = measurement->times_us = allocate(room, sizeof(double))));
     TRY(comm_open(&comm, world, plan->backend, &options));
-    TRY(run_role(comm, world, plan, data, measurement->times_us, &report));
+    run.comm = comm;
+    TRY(run_role(&run, &report));
     if (!comm_is_server(comm))
-        TRY(world_max(world, comm_group(comm), measurement->times_us, (size_t)plan->iters));
-    TRY(collect(measurement, world, (uint64_t)(plan->iters + plan->warmup), &report));
+        TRY(world_max(world, comm_group(comm), run.times_us, (size_t)run.iters));
+    TRY(collect(measurement, world, plan->warmup, &report));
 out:
     comm_close(&comm);
-    free(data);
+    free(run.data);
     if (status != STATUS_OK)
         bench_measurement_free(measurement);
     return status;

@@ -16,7 +16,8 @@ struct bench_plan {
     const struct backend *backend;
     struct comm_options options; /* scale and buckets are filled in here */
     size_t count;                /* float32 elements */
-    int64_t iters, warmup;       /* iters >= 1 */
+    int64_t iters;               /* timed; 0: bench_auto_iters decides */
+    int64_t warmup;              /* operations before them */
 };
 
 /* What one rank moved per operation: payload, counted by its transport. */
@@ -26,6 +27,7 @@ struct bench_rank_traffic {
 
 struct bench_measurement {
     struct topology topology;
+    int64_t iters;                    /* how many were timed */
     double *times_us;                 /* (iters): the slowest worker's, in order of iteration */
     struct bench_rank_traffic *ranks; /* (world size) */
     struct cost_traffic worker_most;  /* maxima over the ranks, sent and received apart */
@@ -34,10 +36,20 @@ struct bench_measurement {
     uint64_t wire_sent_bytes_max; /* per operation and host: all that the kernel sent, between the
                                      first warm-up operation and the end, barriers included */
     uint64_t wrong;               /* elements, over all operations and workers */
+    double cpu_busy;              /* share of a machine's CPUs, see cpu_share.h, the most of any;
+                                     -1: not known */
 };
 
 /*
+ * How many operations to time where the first BENCH_ITERS_LEAST took `time_us` each: 20, or as many
+ * more as 0.1 s has room for if they are short; no more than 2 s have room for; 5 to 1000.
+ */
+int64_t bench_auto_iters(double time_us);
+enum { BENCH_ITERS_LEAST = 5, BENCH_ITERS_MOST = 1000 };
+
+/*
  * Collective over the world: opens a comm with one bucket, runs warmup + iters operations, gathers.
+ * All workers run the same number, also where it follows from the first times.
  * `measurement` is whole on every worker; servers have no times. The caller frees it. An operation
  * is timed between a barrier and the return of comm_wait; filling and checking lie outside. Errors:
  * logged; STATUS_USAGE is met by all ranks alike, after any other one this rank's peers still wait

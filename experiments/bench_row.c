@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "common/base/check.h"
+#include "experiments/cpu_share.h"
 
 /* -------- what follows from the measurement --------------------------------------------------- */
 
@@ -22,6 +23,11 @@ double bench_row_efficiency(const struct bench_row *row)
         return (double)NAN;
     size_t count = row->bytes / sizeof(float);
     return cost_bound_s(row->workers, count, row->link_bytes_per_s) / (row->time_us.median * 1e-6);
+}
+
+bool bench_row_cpu_limited(const struct bench_row *row)
+{
+    return row->cpu_busy > CPU_SHARE_LIMITED;
 }
 
 static bool equal(struct cost_traffic a, struct cost_traffic b)
@@ -82,6 +88,11 @@ static void add_double(struct fields *fields, const char *name, double real)
     add(fields, (struct field){.name = name, .kind = kind, .real = real});
 }
 
+static double known_rate(double bytes_per_s)
+{
+    return bytes_per_s > 0 ? bytes_per_s : (double)NAN;
+}
+
 /* The columns of bench.csv, in order. Others rely on the names and the order up to `wrong`. */
 static void list_fields(const struct bench_row *row, struct fields *fields)
 {
@@ -102,8 +113,7 @@ static void list_fields(const struct bench_row *row, struct fields *fields)
     add_double(fields, "time_us_max", row->time_us.max);
     add_double(fields, "algbw_bytes_per_s", bench_row_algbw(row));
     add_double(fields, "busbw_bytes_per_s", bench_row_busbw(row));
-    add_double(fields, "link_bytes_per_s",
-               row->link_bytes_per_s > 0 ? row->link_bytes_per_s : (double)NAN);
+    add_double(fields, "link_bytes_per_s", known_rate(row->link_bytes_per_s));
     add_double(fields, "efficiency", bench_row_efficiency(row));
     add_uint_if(fields, "worker_sent_bytes", known, row->worker.sent_bytes);
     add_uint_if(fields, "worker_recv_bytes", known, row->worker.received_bytes);
@@ -120,6 +130,9 @@ static void list_fields(const struct bench_row *row, struct fields *fields)
     add_uint_if(fields, "theory_worker_recv_bytes", known, row->theory_worker.received_bytes);
     add_uint_if(fields, "theory_server_recv_bytes", known, row->theory_server.received_bytes);
     add_double(fields, "theory_time_us", row->theory_time_us);
+    add_double(fields, "nominal_link_bytes_per_s", known_rate(row->nominal_link_bytes_per_s));
+    add_text(fields, "link_source", row->link_source);
+    add_double(fields, "cpu_busy", row->cpu_busy >= 0 ? row->cpu_busy : (double)NAN);
 }
 
 /* -------- CSV and JSON ------------------------------------------------------------------------ */

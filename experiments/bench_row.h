@@ -22,7 +22,10 @@ struct bench_row {
     uint64_t iters, warmup; /* timed, and before them */
     struct stats_summary time_us;
     double time_us_median_low, time_us_median_high; /* 95% interval of the median */
-    double link_bytes_per_s;                        /* one direction; 0: not known */
+    double link_bytes_per_s;         /* one direction: measured, else nominal; 0: not known */
+    double nominal_link_bytes_per_s; /* 0: not known */
+    const char *link_source;         /* "probe" or "nominal"; NULL: not known */
+    double cpu_busy;                 /* share of the machine's CPUs; -1: not known */
 
     /* Payload per operation, the maximum over ranks; not known for libraries' own algorithms. */
     bool bytes_known;
@@ -51,6 +54,9 @@ double bench_row_busbw(const struct bench_row *row);
  * link's rate is not known, or nothing has to move.
  */
 double bench_row_efficiency(const struct bench_row *row);
+
+/* Whether the CPUs were too busy for the time to say something about the network. */
+bool bench_row_cpu_limited(const struct bench_row *row);
 
 /* Whether what was counted is what theory says, to the byte; true where bytes are not known. */
 bool bench_row_bytes_agree(const struct bench_row *row);

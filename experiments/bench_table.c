@@ -4,7 +4,9 @@
 #include <math.h>
 #include <string.h>
 
-enum { CELL = 24 };
+#include "experiments/cpu_share.h"
+
+enum { CELL = 40 };
 
 /* Bytes, or "-" where they are not known. */
 static const char *bytes_cell(char *cell, bool known, uint64_t bytes)
@@ -34,6 +36,36 @@ static const char *percent_cell(char *cell, double share)
     return cell;
 }
 
+static const char *share_cell(char *cell, double share)
+{
+    if (share >= 0)
+        snprintf(cell, CELL, "%.0f%%", 100 * share);
+    else
+        snprintf(cell, CELL, "-");
+    return cell;
+}
+
+static const char *interval_cell(char *cell, const struct bench_row *row)
+{
+    snprintf(cell, CELL, "%.1f-%.1f", row->time_us_median_low, row->time_us_median_high);
+    return cell;
+}
+
+/* What a link carries, and how that is known. */
+static void print_link(FILE *out, const struct bench_row *row)
+{
+    double measured = row->link_bytes_per_s * 8e-6, nominal = row->nominal_link_bytes_per_s * 8e-6;
+    if (row->link_bytes_per_s <= 0)
+        return;
+    fprintf(out, "# a link: %.6g Mbit/s each way", measured);
+    if (!row->link_source || strcmp(row->link_source, "probe") != 0)
+        fprintf(out, ", nominal: not measured, headers included\n");
+    else if (nominal > 0)
+        fprintf(out, " of payload, measured by TCP streams in this run; nominal: %.6g\n", nominal);
+    else
+        fprintf(out, " of payload, measured by TCP streams in this run\n");
+}
+
 void bench_table_head(FILE *out, const struct bench_row *row)
 {
     fprintf(out, "# psring bench: %s", row->backend);
@@ -42,47 +74,51 @@ void bench_table_head(FILE *out, const struct bench_row *row)
                 row->servers == 1 ? "" : "s");
     fprintf(out, ", transport %s, %d worker%s, network %s", row->transport, row->workers,
             row->workers == 1 ? "" : "s", row->network);
-    if (row->link_bytes_per_s > 0)
-        fprintf(out, " at %.6g Mbit/s a link", row->link_bytes_per_s * 8e-6);
-    fprintf(out, ", %" PRIu64 " iterations after %" PRIu64 "\n", row->iters, row->warmup);
+    fprintf(out, ", %" PRIu64 " iterations to warm up\n", row->warmup);
+    print_link(out, row);
     if (row->workers == 1 && strcmp(row->placement, "dedicated") != 0)
         fprintf(out, "# one worker: nothing is sent; start with mpirun -n 4\n");
     if (strcmp(row->network, "loopback") == 0)
         fprintf(out, "# network=loopback: no per-node limit, topology effects do not show\n");
-    fprintf(out,
-            "# time: the slowest worker's; in theory: of its bytes alone, on this link. busbw = "
-            "algbw x 2(W-1)/W.\n"
-            "# of bound: the time of the fastest possible all-reduce on this link over the median. "
-            "sent: payload per\n# operation, the most of any rank.\n#\n");
-    static const char *const heads[2][12] = {
-        {"", "", "median", "p95", "in theory", "algbw", "busbw", "of", "worker sent", "in theory",
-         "server sent", "in theory"},
-        {"bytes", "floats", "us", "us", "us", "MB/s", "MB/s", "bound", "bytes", "bytes", "bytes",
-         "bytes"},
+    fprintf(
+        out,
+        "# time: the slowest worker's; 95%%: bootstrap interval of the median; in theory: of its "
+        "bytes alone, on\n# this link. busbw = algbw x 2(W-1)/W. of bound: the time of the "
+        "fastest possible all-reduce on this link\n# over the median. sent: payload per "
+        "operation, the most of any rank. CPUs: their busy share; above %.0f%%\n# the row ends "
+        "in CPU-limited, and its time says little about the network.\n#\n",
+        100 * CPU_SHARE_LIMITED);
+    static const char *const heads[2][14] = {
+        {"", "", "median", "95% interval", "in theory", "algbw", "busbw", "of", "worker sent",
+         "in theory", "server sent", "in theory", "CPUs", ""},
+        {"bytes", "iters", "us", "us", "us", "MB/s", "MB/s", "bound", "bytes", "bytes", "bytes",
+         "bytes", "busy", "wrong"},
     };
     for (int line = 0; line < 2; line++) {
         const char *const *head = heads[line];
-        fprintf(out, "#%11s %11s %12s %12s %12s %9s %9s %8s %12s %12s %12s %12s%s\n", head[0],
+        fprintf(out, "#%11s %7s %12s %21s %12s %9s %9s %8s %12s %12s %12s %12s %6s %7s\n", head[0],
                 head[1], head[2], head[3], head[4], head[5], head[6], head[7], head[8], head[9],
-                head[10], head[11], line ? "   wrong" : "");
+                head[10], head[11], head[12], head[13]);
     }
 }
 
 void bench_table_line(FILE *out, const struct bench_row *row)
 {
     char theory[CELL], bound[CELL], worker[CELL], theory_worker[CELL], server[CELL],
-        theory_server[CELL];
+        theory_server[CELL], interval[CELL], busy[CELL];
     bool known = row->bytes_known;
     fprintf(out,
-            " %11" PRIu64 " %11" PRIu64 " %12.1f %12.1f %12s %9.2f %9.2f %8s %12s %12s %12s %12s "
-            "%7" PRIu64 "\n",
-            row->bytes, row->bytes / sizeof(float), row->time_us.median, row->time_us.p95,
+            " %11" PRIu64 " %7" PRIu64 " %12.1f %21s %12s %9.2f %9.2f %8s %12s %12s %12s %12s %6s "
+            "%7" PRIu64 "%s\n",
+            row->bytes, row->iters, row->time_us.median, interval_cell(interval, row),
             time_cell(theory, row->theory_time_us), bench_row_algbw(row) * 1e-6,
             bench_row_busbw(row) * 1e-6, percent_cell(bound, bench_row_efficiency(row)),
             bytes_cell(worker, known, row->worker.sent_bytes),
             bytes_cell(theory_worker, known, row->theory_worker.sent_bytes),
             bytes_cell(server, known, row->server.sent_bytes),
-            bytes_cell(theory_server, known, row->theory_server.sent_bytes), row->wrong);
+            bytes_cell(theory_server, known, row->theory_server.sent_bytes),
+            share_cell(busy, row->cpu_busy), row->wrong,
+            bench_row_cpu_limited(row) ? "  CPU-limited" : "");
 }
 
 enum status bench_verdict_status(const struct bench_verdict *verdict)

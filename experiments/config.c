@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/base/options.h"
 #include "common/device/device.h"
@@ -15,6 +16,7 @@
 
 static const char *const transport_words[] = {"auto", "zmq", "mpi", NULL};
 static const char *const placement_words[] = {"dedicated", "colocated", NULL};
+static const char *const probe_words[] = {"auto", "on", "off", NULL};
 static const char *const reduce_order_words[] = {"any", "ring", NULL};
 
 /* -------- the option table -------------------------------------------------------------------- */
@@ -127,10 +129,14 @@ static const struct row rows[] = {
      {"factor", 'f', OPTION_DOUBLE, FIELD(factor), "4", 1.01, 1e6,
       .help = "Each size is the last times this."}},
     {CONFIG_BENCH,
-     {"iters", 'n', OPTION_INT, FIELD(iters), "20", 1, 1e9, .help = "Timed iterations a size."}},
+     {"iters", 'n', OPTION_INT, FIELD(iters), "0", 0, 1e9,
+      .help = "Timed iterations a size; 0: 20 or more, but of 2 s at most, and 5 at least."}},
     {CONFIG_BENCH,
      {"warmup", 'w', OPTION_INT, FIELD(warmup), "5", 0, 1e9,
       .help = "Iterations before them that are not timed."}},
+    {CONFIG_BENCH,
+     {"probe", 0, OPTION_CHOICE, FIELD(probe), "auto", .choices = probe_words,
+      .help = "Measures what a TCP stream reaches on the links, first; auto: not on loopback."}},
     {CONFIG_BENCH | CONFIG_INFO,
      {"json", 0, OPTION_STRING, FIELD(json), .metavar = "FILE",
       .help = "Writes the results, with configuration and machine, as JSON; -: to stdout (info)."}},
@@ -250,6 +256,34 @@ static enum status link_rate_from_environment(struct config *config)
     return STATUS_OK;
 }
 
+static bool says_how_messages_travel(const char *name)
+{
+    static const char *const starts[] = {"btl",  "pml=",      "pml_", "mtl",
+                                         "coll", "mpi_yield", "osc",  "oob_tcp_if"};
+    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++) {
+        if (strncmp(name, starts[i], strlen(starts[i])) == 0)
+            return true;
+    }
+    return false;
+}
+
+void config_visit_mca(void (*visit)(void *context, const char *name, const char *value),
+                      void *context)
+{
+    static const char prefix[] = "OMPI_MCA_";
+    for (char **variable = environ; variable && *variable; variable++) {
+        const char *entry = *variable, *equals = strchr(entry, '=');
+        char name[128];
+        if (!equals || strncmp(entry, prefix, sizeof prefix - 1) != 0)
+            continue;
+        entry += sizeof prefix - 1;
+        if (!says_how_messages_travel(entry))
+            continue;
+        snprintf(name, sizeof name, "%.*s", (int)(equals - entry), entry);
+        visit(context, name, equals + 1);
+    }
+}
+
 /* -------- the interface ----------------------------------------------------------------------- */
 
 enum status config_parse(enum config_command command, int argc, char **argv, struct config *config,
@@ -303,6 +337,13 @@ enum status config_settle(struct config *config, struct world *world)
     config->network = config->network_text;
 out:
     return status;
+}
+
+bool config_probes(const struct config *config, const struct world *world)
+{
+    bool link = world->local_size < world->size || config->link_rate > 0;
+    return world->size > 1 &&
+           (config->probe == CONFIG_PROBE_ON || (config->probe == CONFIG_PROBE_AUTO && link));
 }
 
 void config_comm_options(const struct config *config, const struct backend *backend,

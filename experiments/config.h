@@ -23,6 +23,8 @@ enum config_command {
 
 enum config_transport { CONFIG_TRANSPORT_AUTO, CONFIG_TRANSPORT_ZMQ, CONFIG_TRANSPORT_MPI };
 
+enum config_probe { CONFIG_PROBE_AUTO, CONFIG_PROBE_ON, CONFIG_PROBE_OFF };
+
 enum { CONFIG_NETWORK_BYTES = 64, CONFIG_SERVERS_NOT_GIVEN = -1 };
 
 /* Choices are ints (an index into their words), strings are borrowed from argv or the environment.
@@ -67,7 +69,9 @@ struct config {
     /* What bench measures. */
     uint64_t min_bytes, max_bytes;
     double factor;
-    int64_t iters, warmup;
+    int64_t iters; /* 0: bench_auto_iters, experiments/bench_measure.h */
+    int64_t warmup;
+    int probe; /* enum config_probe */
     const char *json, *csv;
 
     bool verbose;
@@ -98,6 +102,17 @@ void config_visit(const struct config *config,
  * one host, else "N-hosts". `config` must then stay where it is. STATUS_USAGE: on all ranks alike,
  * logged by rank 0. */
 enum status config_settle(struct config *config, struct world *world);
+
+/* Whether bench measures the link's rate first; auto: where there is a link to measure, because
+ * there are several hosts or the user names a rate. Never for a rank alone. */
+bool config_probes(const struct config *config, const struct world *world);
+
+/*
+ * Calls `visit` for every parameter of Open MPI in the environment (OMPI_MCA_NAME, which is also
+ * how mpirun hands on its --mca) that says how messages travel: `name` is NAME.
+ */
+void config_visit_mca(void (*visit)(void *context, const char *name, const char *value),
+                      void *context);
 
 /* Everything of `options` but scale (set to 1) and the buckets (none), which are the caller's. */
 void config_comm_options(const struct config *config, const struct backend *backend,

@@ -22,7 +22,7 @@
 
 enum item_kind { ITEM_HAVE, ITEM_LACK, ITEM_FACT };
 
-enum { ITEMS_MAX = 64, DETAIL_BYTES = 256 };
+enum { ITEMS_MAX = 64, DETAIL_BYTES = 512 };
 
 struct item {
     const char *section, *name;
@@ -164,6 +164,48 @@ static void add_machine(struct items *items)
         add(items, "machine", "gnuplot", ITEM_LACK, "no plots (Debian: gnuplot-nox)");
 }
 
+/* Of /proc/sys/net/ipv4; left out where it cannot be read. */
+static void add_kernel_setting(struct items *items, const char *name, const char *path)
+{
+    char text[128] = "";
+    FILE *file = fopen(path, "r");
+    if (!file)
+        return;
+    if (fgets(text, sizeof text, file)) {
+        text[strcspn(text, "\n")] = '\0';
+        for (char *tab = text; (tab = strchr(tab, '\t'));)
+            *tab = ' ';
+        add(items, "network", name, ITEM_FACT, "%s", text);
+    }
+    fclose(file);
+}
+
+static void append_parameter(void *context, const char *name, const char *value)
+{
+    char *text = context;
+    size_t used = strlen(text);
+    snprintf(text + used, DETAIL_BYTES - used, "%s%s=%s", used ? " " : "", name, value);
+}
+
+/* What decides how fast messages travel, and is not ours. */
+static void add_network(struct items *items)
+{
+    char parameters[DETAIL_BYTES] = "", transports[DETAIL_BYTES] = "";
+    for (int kind = 0; kind < BACKEND_COUNT; kind++) {
+        const struct backend *backend = backend_get(kind);
+        if (backend->uses_transport)
+            append_parameter(transports, backend->name,
+                             transport_kind_name(backend->default_transport));
+    }
+    config_visit_mca(append_parameter, parameters);
+    add_kernel_setting(items, "congestion", "/proc/sys/net/ipv4/tcp_congestion_control");
+    add_kernel_setting(items, "receive buffers", "/proc/sys/net/ipv4/tcp_rmem");
+    add_kernel_setting(items, "send buffers", "/proc/sys/net/ipv4/tcp_wmem");
+    add(items, "network", "mpi parameters", ITEM_FACT, "%s",
+        parameters[0] ? parameters : "all of Open MPI's own");
+    add(items, "network", "default of", ITEM_FACT, "%s", transports);
+}
+
 static void add_data(struct items *items, const char *folder)
 {
     struct dataset *dataset = NULL;
@@ -184,6 +226,7 @@ static void collect(struct items *items, const struct config *config)
     add_parts(items);
     add_libraries(items);
     add_machine(items);
+    add_network(items);
     if (config->command == CONFIG_INFO && config->data)
         add_data(items, config->data);
 }

@@ -1,0 +1,40 @@
+/*
+ * How busy the machine's CPUs are while something is measured. A link that waits for a process that
+ * waits for a CPU says nothing about the link.
+ */
+#ifndef PSRING_EXPERIMENTS_CPU_SHARE_H
+#define PSRING_EXPERIMENTS_CPU_SHARE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Above this share a measurement counts as limited by the CPUs. */
+#define CPU_SHARE_LIMITED 0.85
+
+/* The kernel's ticks since boot (1/100 s), summed over all CPUs of the machine. */
+struct cpu_ticks {
+    uint64_t busy, total;
+};
+
+/* The text of /proc/stat. What a hypervisor takes away counts as busy. False if it is no such text.
+ */
+bool cpu_ticks_parse(const char *text, struct cpu_ticks *ticks);
+
+/*
+ * Adds up what passed between `cpu_watch_start` and `cpu_watch_stop`, over any number of intervals:
+ * ticks are coarse, but over many short intervals they come out right on average. Reading takes
+ * some 20 us.
+ */
+struct cpu_watch {
+    bool running;
+    struct cpu_ticks start, passed;
+};
+
+void cpu_watch_start(struct cpu_watch *watch);
+void cpu_watch_stop(struct cpu_watch *watch);
+
+/* From 0 to 1; -1 where less than CPU_WATCH_LEAST_TICKS passed, or the kernel does not say. */
+double cpu_watch_share(const struct cpu_watch *watch);
+enum { CPU_WATCH_LEAST_TICKS = 10 };
+
+#endif

@@ -1,0 +1,337 @@
+#include "experiments/probe.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/base/check.h"
+#include "common/base/clock.h"
+#include "common/net/address.h"
+#include "experiments/cpu_share.h"
+
+enum { PIECE_BYTES = 256 << 10, WAKE_BYTES = 16 << 10, ADDRESS_BYTES = 16 };
+
+/* -------- the rate ---------------------------------------------------------------------------- */
+
+void probe_meter_add(struct probe_meter *meter, int64_t since_start_ns, uint64_t bytes)
+{
+    meter->bytes += bytes;
+    if (since_start_ns < PROBE_SKIP_NS || since_start_ns > PROBE_END_NS)
+        return;
+    meter->last_ns = since_start_ns;
+    meter->last_bytes = meter->bytes;
+    if (meter->first_ns == 0) {
+        meter->first_ns = since_start_ns;
+        meter->first_bytes = meter->bytes;
+    }
+}
+
+double probe_meter_rate(const struct probe_meter *meter)
+{
+    int64_t length_ns = meter->last_ns - meter->first_ns;
+    if (length_ns <= 0)
+        return 0;
+    return (double)(meter->last_bytes - meter->first_bytes) / ((double)length_ns * 1e-9);
+}
+
+/* -------- sockets ----------------------------------------------------------------------------- */
+
+/* What a rank tells the others. All bytes are set, padding too. */
+struct peer {
+    uint32_t address; /* network order */
+    uint16_t port;    /* network order */
+    uint16_t takes_part;
+};
+
+/* One rank's part. Descriptors are -1 where nothing is open. */
+struct probe {
+    struct world *world;
+    int64_t timeout_ms;
+    char address[ADDRESS_BYTES]; /* of this host */
+    int listener, out, in;       /* out: to the next host; in: from the one before */
+    char *piece;                 /* (PIECE_BYTES) what is sent, and where it is received */
+};
+
+static enum status failed(const struct probe *probe, const char *what)
+{
+    log_error("the probe of the link: %s at %s: %s; bench --probe off goes without it", what,
+              probe->address, strerror(errno));
+    return status_from_errno(errno);
+}
+
+static enum status silent(const struct probe *probe, const char *what)
+{
+    log_error("the probe of the link: %s at %s: nothing for %g s; can the hosts reach each other? "
+              "--interface names the network, bench --probe off goes without the probe",
+              what, probe->address, (double)probe->timeout_ms / 1000);
+    return STATUS_TIMEOUT;
+}
+
+/* Waits until `fd` is ready for `events`. */
+static enum status wait_ready(const struct probe *probe, int fd, short events, const char *what)
+{
+    struct pollfd ready = {.fd = fd, .events = events};
+    int64_t deadline_ns = clock_now_ns() + probe->timeout_ms * NS_PER_MS;
+    for (;;) {
+        int64_t left_ms = (deadline_ns - clock_now_ns()) / NS_PER_MS;
+        int count = poll(&ready, 1, left_ms > 0 ? (int)left_ms : 0);
+        if (count > 0)
+            return STATUS_OK;
+        if (count < 0 && errno != EINTR)
+            return failed(probe, what);
+        if (left_ms <= 0)
+            return silent(probe, what);
+    }
+}
+
+static enum status listen_here(struct probe *probe, struct peer *mine)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET};
+    socklen_t length = sizeof at;
+    CHECK(inet_pton(AF_INET, probe->address, &at.sin_addr) == 1);
+    probe->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (probe->listener < 0 || bind(probe->listener, (struct sockaddr *)&at, sizeof at) != 0 ||
+        listen(probe->listener, 8) != 0 ||
+        getsockname(probe->listener, (struct sockaddr *)&at, &length) != 0)
+        return failed(probe, "listening");
+    mine->address = at.sin_addr.s_addr;
+    mine->port = at.sin_port;
+    return STATUS_OK;
+}
+
+static enum status connect_to(struct probe *probe, const struct peer *peer)
+{
+    enum status status;
+    struct sockaddr_in to = {
+        .sin_family = AF_INET, .sin_port = peer->port, .sin_addr.s_addr = peer->address};
+    int error = 0, unsent_bytes = PIECE_BYTES;
+    socklen_t length = sizeof error;
+    probe->out = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (probe->out < 0)
+        return failed(probe, "a socket");
+    if (connect(probe->out, (struct sockaddr *)&to, sizeof to) != 0 && errno != EINPROGRESS)
+        return failed(probe, "connecting");
+    TRY(wait_ready(probe, probe->out, POLLOUT, "connecting"));
+    if (getsockopt(probe->out, SOL_SOCKET, SO_ERROR, &error, &length) != 0 || (errno = error) != 0)
+        return failed(probe, "connecting");
+    /* What waits in the sender's buffer at the end would only prolong the probe. */
+    setsockopt(probe->out, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent_bytes, sizeof unsent_bytes);
+    /* So that the one who accepts knows us from strangers. It fits any socket's buffer. */
+    uint64_t hello = probe->world->run_id;
+    if (send(probe->out, &hello, sizeof hello, MSG_NOSIGNAL) != sizeof hello)
+        return failed(probe, "sending");
+out:
+    return status;
+}
+
+/* Does the connection `fd` come from a rank of this run? */
+static enum status is_ours(const struct probe *probe, int fd, bool *ours)
+{
+    enum status status;
+    uint64_t hello = 0;
+    TRY(wait_ready(probe, fd, POLLIN, "accepting"));
+    *ours = recv(fd, &hello, sizeof hello, MSG_DONTWAIT) == sizeof hello &&
+            hello == probe->world->run_id;
+out:
+    return status;
+}
+
+static enum status accept_from(struct probe *probe)
+{
+    enum status status;
+    bool ours = false;
+    while (!ours) {
+        TRY(wait_ready(probe, probe->listener, POLLIN, "accepting"));
+        int fd = accept(probe->listener, NULL, NULL);
+        if (fd < 0)
+            return failed(probe, "accepting");
+        status = is_ours(probe, fd, &ours);
+        if (!ours)
+            close(fd);
+        TRY(status);
+        if (ours)
+            probe->in = fd;
+    }
+    fcntl(probe->in, F_SETFD, FD_CLOEXEC);
+    fcntl(probe->in, F_SETFL, O_NONBLOCK);
+    /* A wake-up for every packet would take CPU time that the kernel needs to move them. */
+    int enough_bytes = WAKE_BYTES;
+    setsockopt(probe->in, SOL_SOCKET, SO_RCVLOWAT, &enough_bytes, sizeof enough_bytes);
+out:
+    return status;
+}
+
+static void close_sockets(struct probe *probe)
+{
+    int *fds[] = {&probe->listener, &probe->out, &probe->in};
+    for (size_t i = 0; i < sizeof fds / sizeof *fds; i++) {
+        if (*fds[i] >= 0)
+            close(*fds[i]);
+        *fds[i] = -1;
+    }
+}
+
+/* -------- the streams ------------------------------------------------------------------------- */
+
+static bool would_block(void)
+{
+    return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
+}
+
+static enum status send_piece(struct probe *probe)
+{
+    if (send(probe->out, probe->piece, PIECE_BYTES, MSG_NOSIGNAL) < 0 && !would_block())
+        return failed(probe, "sending");
+    return STATUS_OK;
+}
+
+static enum status receive_piece(struct probe *probe, int64_t start_ns, struct probe_meter *meter,
+                                 bool *ended)
+{
+    ssize_t got = recv(probe->in, probe->piece, PIECE_BYTES, 0);
+    if (got < 0 && !would_block())
+        return failed(probe, "receiving");
+    if (got > 0)
+        probe_meter_add(meter, clock_now_ns() - start_ns, (uint64_t)got);
+    *ended = got == 0;
+    return STATUS_OK;
+}
+
+/* Sends until PROBE_END_NS and receives until the one before has ended. What arrives after the end
+ * is read all the same: it must not be on the links when the all-reduces begin. */
+static enum status stream(struct probe *probe, struct probe_meter *meter)
+{
+    enum status status = STATUS_OK;
+    int64_t start_ns = clock_now_ns();
+    bool sending = true, ended = false;
+    while (sending || !ended) {
+        struct pollfd fds[] = {{.fd = ended ? -1 : probe->in, .events = POLLIN},
+                               {.fd = sending ? probe->out : -1, .events = POLLOUT}};
+        int64_t left_ns = start_ns + PROBE_END_NS - clock_now_ns();
+        if (sending && left_ns <= 0) {
+            shutdown(probe->out, SHUT_WR);
+            sending = false;
+            continue;
+        }
+        int64_t wait_ms = sending ? left_ns / NS_PER_MS + 1 : probe->timeout_ms;
+        int ready = poll(fds, 2, (int)wait_ms);
+        if (ready < 0 && errno != EINTR)
+            return failed(probe, "waiting");
+        if (ready == 0 && !sending)
+            return silent(probe, "receiving");
+        if (ready > 0 && fds[0].revents)
+            TRY(receive_piece(probe, start_ns, meter, &ended));
+        if (ready > 0 && fds[1].revents)
+            TRY(send_piece(probe));
+    }
+out:
+    return status;
+}
+
+/* -------- all ranks ----------------------------------------------------------------------------
+ */
+
+/* The next rank after this one that takes part, around the ring. */
+static const struct peer *next_of(const struct peer *peers, const struct world *world)
+{
+    int rank = world->rank;
+    do
+        rank = (rank + 1) % world->size;
+    while (!peers[rank].takes_part);
+    return &peers[rank];
+}
+
+/* Every host's rate into `rates` (world size), 0 for ranks that take no part. */
+static enum status measure(struct probe *probe, const char *subnet, struct peer *peers,
+                           double *rates)
+{
+    enum status status;
+    struct world *world = probe->world;
+    struct probe_meter meter = {0};
+    struct cpu_watch watch = {0};
+    struct peer mine;
+    bool one_host = world->local_size == world->size;
+    memset(&mine, 0, sizeof mine);
+    mine.takes_part = one_host || world->local_rank == 0;
+    TRY(address_choose(subnet, one_host, probe->address, sizeof probe->address));
+    if (mine.takes_part)
+        TRY(listen_here(probe, &mine));
+    TRY(world_gather(world, NULL, &mine, sizeof mine, peers));
+    if (mine.takes_part) {
+        TRY(connect_to(probe, next_of(peers, world)));
+        TRY(accept_from(probe));
+    }
+    TRY(world_barrier(world, NULL));
+    cpu_watch_start(&watch);
+    if (mine.takes_part)
+        TRY(stream(probe, &meter));
+    cpu_watch_stop(&watch);
+    if (world->rank == 0 && cpu_watch_share(&watch) > CPU_SHARE_LIMITED)
+        log_warn(
+            "the probe of the link: the CPUs were %.0f%% busy, so the link may carry more than "
+            "was measured, and efficiencies come out too high; is something else running?",
+            100 * cpu_watch_share(&watch));
+    double rate = probe_meter_rate(&meter);
+    log_debug("the probe of the link: %.0f bytes/s arrived at %s", rate, probe->address);
+    TRY(world_gather(world, NULL, &rate, sizeof rate, rates));
+out:
+    return status;
+}
+
+/* The lowest rate of those that took part; 0 where one cannot tell. */
+static double lowest(const struct world *world, const struct peer *peers, const double *rates)
+{
+    double least = 0;
+    for (int rank = 0; rank < world->size; rank++) {
+        if (!peers[rank].takes_part)
+            continue;
+        if (rates[rank] <= 0) {
+            if (world->rank == 0)
+                log_warn("the probe of the link: too little reached rank %d between %g and %g s to "
+                         "tell a rate; only the nominal one is known",
+                         rank, (double)PROBE_SKIP_NS * 1e-9, (double)PROBE_END_NS * 1e-9);
+            return 0;
+        }
+        if (least <= 0 || rates[rank] < least)
+            least = rates[rank];
+    }
+    return least;
+}
+
+enum status probe_link(struct world *world, const char *subnet, int64_t timeout_ms,
+                       double *bytes_per_s)
+{
+    enum status status = STATUS_OK;
+    size_t size = (size_t)world->size;
+    struct probe probe = {
+        .world = world, .timeout_ms = timeout_ms, .listener = -1, .out = -1, .in = -1};
+    struct peer *peers = NULL;
+    double *rates = NULL;
+    *bytes_per_s = 0;
+    if (world->size == 1)
+        return STATUS_OK;
+    peers = calloc(size, sizeof *peers);
+    rates = calloc(size, sizeof *rates);
+    probe.piece = calloc(1, PIECE_BYTES);
+    if (!peers || !rates || !probe.piece) {
+        log_error("the probe of the link: no memory for %d ranks", world->size);
+        status = STATUS_NO_MEMORY;
+        goto out;
+    }
+    TRY(measure(&probe, subnet, peers, rates));
+    *bytes_per_s = lowest(world, peers, rates);
+out:
+    close_sockets(&probe);
+    free(probe.piece);
+    free(rates);
+    free(peers);
+    return status;
+}

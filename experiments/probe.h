@@ -1,0 +1,49 @@
+/*
+ * The goodput of the hosts' links, measured: what a plain TCP stream carries, beside which the
+ * times of all-reduces are judged. The nominal rate of a link cannot serve for that: headers and
+ * acknowledgements take some percent of it, and on a real network nobody may know it.
+ *
+ * The hosts stand in a ring, one rank of each (all ranks, where there is one host only): every host
+ * streams to the next while it receives from the one before, so that all links are full both ways
+ * at once, as they are in an all-reduce. Neither ZeroMQ nor MPI touches the data.
+ */
+#ifndef PSRING_EXPERIMENTS_PROBE_H
+#define PSRING_EXPERIMENTS_PROBE_H
+
+#include <stdint.h>
+
+#include "common/base/status.h"
+#include "common/net/world.h"
+
+/*
+ * Collective over the world. `bytes_per_s`: the lowest rate of payload that any of the hosts
+ * received at, on every rank alike; 0 where there is none: a world of one, or a link so slow that
+ * too little arrives (then with a warning). `subnet` as in
+ * comm_options. Takes PROBE_END_NS, and until what is under way has arrived. Waits in poll(2).
+ * Errors: logged; STATUS_TIMEOUT where a stream stays silent for `timeout_ms`.
+ */
+enum status probe_link(struct world *world, const char *subnet, int64_t timeout_ms,
+                       double *bytes_per_s);
+
+/* Of a stream's life, the part that counts: the first is the token bucket's savings and TCP's slow
+ * start, which overshoots and has to recover. */
+#define PROBE_SKIP_NS INT64_C(400000000)
+#define PROBE_END_NS INT64_C(1000000000)
+
+/*
+ * The steady rate of a stream that arrives in pieces. Measured from arrival to arrival rather than
+ * over the whole interval: a stream that comes in bursts would else be off by up to a burst.
+ */
+struct probe_meter {
+    uint64_t bytes;                   /* in all */
+    int64_t first_ns, last_ns;        /* arrivals that count; 0: none so far */
+    uint64_t first_bytes, last_bytes; /* had arrived by then, those included */
+};
+
+/* `bytes` more have arrived, `since_start_ns` after the stream began. */
+void probe_meter_add(struct probe_meter *meter, int64_t since_start_ns, uint64_t bytes);
+
+/* 0 where too little arrived to tell: less than two pieces. */
+double probe_meter_rate(const struct probe_meter *meter);
+
+#endif
