@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 /* The first line is "cpu user nice system idle iowait irq softirq steal guest guest_nice", where
  * user and nice hold the guests' time already. Kernels of old end earlier. */
@@ -13,7 +14,7 @@ bool cpu_ticks_parse(const char *text, struct cpu_ticks *ticks)
                        "cpu %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64
                        " %" SCNu64 " %" SCNu64,
                        &user, &nice, &system, &idle, &iowait, &irq, &softirq, &steal);
-    if (found < 4)
+    if (found < 4 || strncmp(text, "cpu ", 4) != 0) /* "cpu0" is one of them */
         return false;
     ticks->busy = user + nice + system + irq + softirq + steal;
     ticks->total = ticks->busy + idle + iowait;

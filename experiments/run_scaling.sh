@@ -260,6 +260,17 @@ iterations()
         }'
 }
 
+# timed_iterations WORKERS BYTES: the quick sweep leaves the number to bench, which goes by the times it
+# measures, but for operations so long that even bench's least number would take too much of its minutes.
+timed_iterations()
+{
+    if [[ $mode == quick ]] && ((link_bits == 0 || $1 * $2 * 8 <= link_bits)); then
+        echo 0
+    else
+        iterations "$1" "$2"
+    fi
+}
+
 # measure WHAT RANKS COMMAND...: into the log; a failure is counted and the sweep goes on.
 measure()
 {
@@ -320,7 +331,8 @@ sweep()
         bench)
             count=$(iterations "$workers" "$bytes")
             measure "$configuration, $workers workers, all-reduce of $bytes bytes" "$ranks" \
-                "$psring" bench "${arguments[@]}" -b "$bytes" -e "$bytes" -f 2 -n "$count" \
+                "$psring" bench "${arguments[@]}" -b "$bytes" -e "$bytes" -f 2 \
+                -n "$(timed_iterations "$workers" "$bytes")" \
                 -w $((count / 4 < 1 ? 1 : count / 4 > 5 ? 5 : count / 4)) --csv "$out/bench.csv"
             ;;
         paced)

@@ -4,9 +4,13 @@
 #
 # Columns are found by name, so further ones may follow. Theory: with W workers, B bytes/s a link and
 # M bytes, the ring takes 2(W-1)/W M/B; one dedicated server whose pushes and pulls overlap W M/B; one
-# server inside a worker, which exchanges nothing with itself, (W-1) M/B.
+# server inside a worker, which exchanges nothing with itself, (W-1) M/B. B is what was measured in the
+# same run as the time, where link_source says probe, else the nominal rate.
 
-BEGIN { FS = "," }
+BEGIN {
+    FS = ","
+    CPU_LIMITED = 0.85
+}
 
 FNR == 1 {
     delete column
@@ -30,7 +34,14 @@ is_bench {
     bytes = field("bytes")
     key = who SUBSEP workers SUBSEP bytes
     network = field("network")
-    link = field("link_bytes_per_s") + 0
+    link[key] = field("link_bytes_per_s") + 0
+    note_link(link[key], field("link_source"), field("nominal_link_bytes_per_s"))
+    low_us[key] = field("time_us_median_low")
+    high_us[key] = field("time_us_median_high")
+    intervals += low_us[key] != ""
+    busy[key] = field("cpu_busy")
+    if (busy[key] != "" && busy[key] > CPU_LIMITED)
+        limited++
     transport[who] = field("transport")
     time_us[key] = field("time_us_median")
     efficiency[key] = field("efficiency")
@@ -68,6 +79,22 @@ is_bench {
         dataset[key] = field("dataset")
         weights[key] = field("weights_sha256")
     }
+}
+
+# What all rows together say of a link: the lowest and the highest rate, and where they come from.
+function note_link(rate, source, nominal) {
+    if (nominal != "")
+        nominal_rate = nominal + 0
+    if (!rate)
+        return
+    if (source == "probe")
+        probed++
+    else
+        unprobed++
+    if (!link_least || rate < link_least)
+        link_least = rate
+    if (rate > link_most)
+        link_most = rate
 }
 
 # --- words and numbers ---
@@ -114,14 +141,29 @@ function ratio_text(above, below) {
     return above == "" || below == "" || below == 0 ? "-" : sprintf("%.2f", above / below)
 }
 
-function theory_s(who, workers, bytes) {
-    if (!link)
+# The ratio of two measured times, unless its interval holds 1: from the 95% intervals of both medians.
+function measured_ratio(above, below) {
+    if (time_us[above] != "" && time_us[below] != "" && low_us[above] != "" && low_us[below] != "" &&
+        low_us[above] <= high_us[below] && low_us[below] <= high_us[above])
+        return "no difference"
+    return ratio_text(time_us[above], time_us[below])
+}
+
+# A measured time; marked where the processors were the limit.
+function point_text(who, workers, bytes, key) {
+    key = who SUBSEP workers SUBSEP bytes
+    return time_text(time_us[key]) (busy[key] != "" && busy[key] > CPU_LIMITED ? "*" : "")
+}
+
+# In units of a message's time on a link, M/B.
+function theory(who, workers) {
+    if (!link_least)
         return ""
     if (who == "ring")
-        return 2 * (workers - 1) / workers * bytes / link
+        return 2 * (workers - 1) / workers
     if (who == "ps")
-        return workers * bytes / link
-    return who == "ps-colocated" ? (workers - 1) * bytes / link : ""
+        return workers
+    return who == "ps-colocated" ? workers - 1 : ""
 }
 
 # The model's gradient if it was measured with so many workers, else the largest message that was.
@@ -143,21 +185,32 @@ function heading(text) {
 
 function print_times(i, w, m, ps, ring) {
     heading("One all-reduce: time (median of the slowest rank)")
-    print "  workers   message         PS   PS in a worker      ring    Open MPI   PS / ring   by theory   ring's efficiency"
+    print "  workers   message         PS   PS in a worker      ring    Open MPI       PS / ring   by theory   ring's efficiency"
     for (i = 1; i <= bench_count; i++) {
         w = bench_list[i]
         m = focus(w)
-        ps = time_us["ps", w, m]
-        ring = time_us["ring", w, m]
-        printf "  %7d %9s %10s %16s %9s %11s %11s %11s %19s\n", w, size_text(m), time_text(ps),
-            time_text(time_us["ps-colocated", w, m]), time_text(ring), time_text(time_us["mpi", w, m]),
-            ratio_text(ps, ring), ratio_text(theory_s("ps", w, m), theory_s("ring", w, m)),
-            link ? sprintf("%.0f%%", 100 * efficiency["ring", w, m]) : "-"
+        ps = "ps" SUBSEP w SUBSEP m
+        ring = "ring" SUBSEP w SUBSEP m
+        printf "  %7d %9s %10s %16s %9s %11s %15s %11s %19s\n", w, size_text(m), point_text("ps", w, m),
+            point_text("ps-colocated", w, m), point_text("ring", w, m), point_text("mpi", w, m),
+            measured_ratio(ps, ring), ratio_text(theory("ps", w), theory("ring", w)),
+            efficiency[ring] != "" ? sprintf("%.1f%%", 100 * efficiency[ring]) : "-"
     }
-    if (!link)
+    print_legend()
+    if (!link_least)
         return
     print "\n  PS: a parameter server on a host of its own. Efficiency: the least time that any all-reduce"
-    print "  could take on these links, over the time taken; about 96% is what TCP's headers leave."
+    if (probed)
+        print "  could take on links that carry what TCP streams reached in the same run, over the time taken."
+    else
+        print "  could take on these links, over the time taken; about 96% is what TCP's headers leave."
+}
+
+function print_legend() {
+    if (limited)
+        printf "\n  * CPU-limited: the processors were more than %.0f%% busy, so this time tells of them, not of the\n  network.\n", 100 * CPU_LIMITED
+    if (intervals)
+        print "\n  no difference: the 95% intervals of the two medians overlap."
 }
 
 function print_bytes(i, w, m, differ, known, key) {
@@ -191,14 +244,14 @@ function print_sizes(count, list, w, i, m) {
         if (sizes_at(bench_list[i]) > sizes_at(w))
             w = bench_list[i]
     heading("Time by size, " w " workers")
-    print "   message         PS   PS in a worker      ring    Open MPI   PS / ring"
+    print "   message         PS   PS in a worker      ring    Open MPI       PS / ring"
     count = sorted(sizes, list)
     for (i = 1; i <= count; i++) {
         m = list[i]
         if ((w, m) in sizes_of)
-            printf "  %8s %10s %16s %9s %11s %11s\n", size_text(m), time_text(time_us["ps", w, m]),
-                time_text(time_us["ps-colocated", w, m]), time_text(time_us["ring", w, m]),
-                time_text(time_us["mpi", w, m]), ratio_text(time_us["ps", w, m], time_us["ring", w, m])
+            printf "  %8s %10s %16s %9s %11s %15s\n", size_text(m), point_text("ps", w, m),
+                point_text("ps-colocated", w, m), point_text("ring", w, m), point_text("mpi", w, m),
+                measured_ratio("ps" SUBSEP w SUBSEP m, "ring" SUBSEP w SUBSEP m)
     }
 }
 
@@ -239,7 +292,22 @@ function print_accuracy(i, part, key) {
         print "\n  Both average the same gradients; their weights differ by rounding."
 }
 
-function print_meaning(w, m, measured, theory) {
+# Of the network's line: what a link carries.
+function print_link(nominal) {
+    nominal = unprobed ? (nominal_rate ? nominal_rate : link_most) : nominal_rate
+    if (nominal)
+        printf ": %.0f Mbit/s (%.1f MB/s) each way for each host", nominal * 8 / 1e6, nominal / 1e6
+    if (!probed)
+        printf ", nominal"
+    else if (link_most < link_least * 1.005)
+        printf "\nmeasured in the same runs, TCP streams both ways at once: %.1f Mbit/s (%.2f MB/s)", link_most * 8 / 1e6, link_most / 1e6
+    else
+        printf "\nmeasured in the same runs, TCP streams both ways at once: %.1f to %.1f Mbit/s", link_least * 8 / 1e6, link_most * 8 / 1e6
+    if (probed && unprobed)
+        printf "\n%d of %d measurements had no probe and stand against the nominal rate", unprobed, probed + unprobed
+}
+
+function print_meaning(w, m, measured, expected) {
     heading("What this means")
     if (network ~ /^loopback/) {
         print "  network=loopback: no per-node limit, topology effects do not show. What is compared here is"
@@ -248,11 +316,14 @@ function print_meaning(w, m, measured, theory) {
     }
     w = bench_list[bench_count]
     m = focus(w)
-    measured = ratio_text(time_us["ps", w, m], time_us["ring", w, m])
-    theory = ratio_text(theory_s("ps", w, m), theory_s("ring", w, m))
+    measured = measured_ratio("ps" SUBSEP w SUBSEP m, "ring" SUBSEP w SUBSEP m)
+    expected = ratio_text(theory("ps", w), theory("ring", w))
     if (measured == "-")
         return
-    printf "  With %d workers, one parameter server took %s times as long as the ring; theory says %s,\n", w, measured, theory
+    if (measured == "no difference")
+        printf "  With %d workers, no difference was measured between one parameter server and the ring; theory\n  says that the server takes %s times as long,\n", w, expected
+    else
+        printf "  With %d workers, one parameter server took %s times as long as the ring; theory says %s,\n", w, measured, expected
     print "  because the server's one link carries every worker's gradient, while in the ring each link"
     printf "  carries 2(N-1)/N of one gradient, here %.2f, and never more than 2 of them.\n", 2 * (w - 1) / w
     print "  It does not mean that every parameter server is slower: servers on several spare machines"
@@ -265,8 +336,8 @@ END {
     bench_count = sorted(bench_workers, bench_list)
     print "psring: parameter server against ring all-reduce"
     printf "network=%s", network ? network : "unknown"
-    if (link)
-        printf ": %.0f Mbit/s (%.1f MB/s) each way for each host", link * 8 / 1e6, link / 1e6
+    if (link_least)
+        print_link()
     else if (network ~ /^loopback/)
         printf ": no per-node limit, topology effects do not show"
     printf "\n%d cores; ps over %s, ring over %s\n", cores, transport["ps"] ? transport["ps"] : "-",

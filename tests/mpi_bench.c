@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "common/base/clock.h"
+#include "experiments/probe.h"
 #include "ps/ps.h"
 #include "ring/halving.h"
 #include "ring/library.h"
@@ -97,6 +98,57 @@ static void check_slowest(void)
     bench_measurement_free(&measured);
 }
 
+/* One worker is late: all run as often as that one's times ask for. */
+static void check_automatic(void)
+{
+    struct bench_measurement measured;
+    struct bench_plan plan = plan_of(&backend_one_late, 10);
+    plan.iters = 0;
+    cr_assert_eq(bench_measure(&measured, world, &plan), STATUS_OK);
+    cr_assert_leq(measured.iters, 20);
+    cr_assert_geq(measured.iters, BENCH_ITERS_LEAST);
+    for (int64_t i = 0; i < measured.iters; i++)
+        cr_assert_geq(measured.times_us[i], LATE_MS * 1000);
+    cr_assert_leq(measured.cpu_busy, 1);
+    int64_t iters = measured.iters;
+    bench_measurement_free(&measured);
+
+    double most = (double)iters, least = -(double)iters;
+    cr_assert_eq(world_max(world, NULL, &most, 1), STATUS_OK);
+    cr_assert_eq(world_max(world, NULL, &least, 1), STATUS_OK);
+    cr_assert_eq(most, -least);
+}
+
+/* The same count also where servers do not know it. */
+static void check_automatic_servers(void)
+{
+    for (enum placement p = PLACEMENT_DEDICATED; p <= PLACEMENT_COLOCATED; p++) {
+        struct bench_measurement measured;
+        struct bench_plan plan = plan_of(&backend_ps, 1000);
+        plan.iters = 0;
+        plan.options.servers = 1;
+        plan.options.placement = p;
+        if (p == PLACEMENT_DEDICATED && world->size == 1)
+            continue;
+        cr_assert_eq(bench_measure(&measured, world, &plan), STATUS_OK);
+        cr_assert_geq(measured.iters, BENCH_ITERS_LEAST);
+        cr_assert_eq(measured.wrong, 0);
+        bench_measurement_free(&measured);
+    }
+}
+
+/* On loopback there is no telling what it must be, but all ranks are told the same. */
+static void check_probe(void)
+{
+    double rate = -1, most, least;
+    cr_assert_eq(probe_link(world, NULL, 20000, &rate), STATUS_OK);
+    cr_assert(world->size > 1 ? rate > 1e6 : rate == 0, "%g", rate);
+    most = rate, least = -rate;
+    cr_assert_eq(world_max(world, NULL, &most, 1), STATUS_OK);
+    cr_assert_eq(world_max(world, NULL, &least, 1), STATUS_OK);
+    cr_assert_eq(most, -least);
+}
+
 static void check_role(const struct cost_shape *shape, int rank, enum node_role role,
                        struct cost_traffic found)
 {
@@ -140,6 +192,9 @@ Test(mpi_bench, measure)
     cr_assert_eq(world_open(&world, NULL, NULL, NULL), STATUS_OK);
     check_wrong_elements();
     check_slowest();
+    check_automatic();
+    check_automatic_servers();
+    check_probe();
     for (enum transport_kind t = TRANSPORT_ZMQ; t <= TRANSPORT_MPI; t++) {
         check_nodes(&backend_ring, t, 0, PLACEMENT_DEDICATED);
         check_nodes(&backend_rhd, t, 0, PLACEMENT_DEDICATED);

@@ -36,17 +36,34 @@ says out "no per-node limit"
 says out "one worker: nothing is sent"
 
 # Rows are appended, the JSON file is whole, labels come from the environment or the options.
-run=("$here/mpirun.sh" 3 "$psring" bench --backend ps -b 1k -e 1k -n 3 --csv "$folder/a.csv"
+run=("$here/mpirun.sh" 3 "$psring" bench --backend ps -b 1k -e 1k -n 3 --probe off --csv "$folder/a.csv"
     --json "$folder/a.json")
 PSRING_NETWORK=here PSRING_LINK_BITS=80e6 ends 0 "${run[@]}"
 ends 0 "${run[@]}" --network there
 [[ $(wc -l <"$folder/a.csv") == 3 ]] || fail "a.csv has not a header and two rows"
 [[ $(cut -d, -f4,16 "$folder/a.csv" | tr '\n' ' ') == "network,link_bytes_per_s here,10000000 there, " ]] ||
     fail "labels of a.csv"
-for text in '"rows"' '"wrong":' '"min-bytes":' '"compiler":' '"cpu":'; do
+for text in '"rows"' '"wrong":' '"min-bytes":' '"compiler":' '"cpu":' '"mpi parameters":' 'btl_tcp_if_include=lo'; do
     grep -qF "$text" "$folder/a.json" || fail "a.json has no $text"
 done
 [[ ! -e $folder/a.json.part ]] || fail "a.json.part was left"
+
+# The link's rate is the nominal one, or the probe's with the nominal one beside it; which it is is said.
+link() { awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }
+    { print $c["link_source"] ":" $c["nominal_link_bytes_per_s"] ":" ($c["link_bytes_per_s"] == 10000000) ":" \
+        ($c["efficiency"] > 0) ":" $c["iters"] }' "$1"; }
+[[ $(link "$folder/a.csv" | tr '\n' ' ') == "nominal:10000000:1:1:3 ::0:0:3 " ]] ||
+    fail "link of a.csv: $(link "$folder/a.csv")"
+PSRING_LINK_BITS=80e6 ends 0 "$here/mpirun.sh" 3 "$psring" bench --backend ring -b 1k -e 1k -n 3 --csv "$folder/p.csv"
+says out "measured by TCP streams in this run; nominal: 80"
+ends 0 "$here/mpirun.sh" 3 "$psring" bench --backend ps -b 1k -e 1k -n 3 --probe on --csv "$folder/p.csv"
+[[ $(link "$folder/p.csv" | tr '\n' ' ') == "probe:10000000:0:1:3 probe::0:1:3 " ]] ||
+    fail "link of p.csv: $(link "$folder/p.csv")"
+
+# As many iterations as the time asks for, the same on all ranks.
+ends 0 "$here/mpirun.sh" 3 "$psring" bench --backend ps -b 4 -e 4 --csv "$folder/i.csv"
+iterations=$(link "$folder/i.csv")
+((${iterations##*:} >= 20 && ${iterations##*:} <= 1000)) || fail "iterations: $iterations"
 
 # What cannot be: said once, before anything is measured.
 ends 2 "$psring" bench --backend none -b 8k -e 4k

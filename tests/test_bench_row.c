@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "experiments/bench.h"
+#include "experiments/bench_measure.h"
 #include "experiments/bench_table.h"
 #include "tests/capture.h"
 
@@ -29,6 +30,9 @@ static struct bench_row example(void)
         .time_us_median_low = 900000,
         .time_us_median_high = 1250000,
         .link_bytes_per_s = 50e6,
+        .nominal_link_bytes_per_s = 52.5e6,
+        .link_source = "probe",
+        .cpu_busy = 0.375,
         .bytes_known = true,
         .worker = {24000000, 24000000},
         .server = {96000000, 96000000},
@@ -117,7 +121,9 @@ static const char contract[] =
     "backend,transport,device,network,workers,servers,placement,bytes,iters,time_us_min,"
     "time_us_median,time_us_p95,time_us_max,algbw_bytes_per_s,busbw_bytes_per_s,link_bytes_per_s,"
     "efficiency,worker_sent_bytes,worker_recv_bytes,server_sent_bytes,server_recv_bytes,"
-    "theory_worker_sent_bytes,theory_server_sent_bytes,wire_tx_bytes_max,wrong,";
+    "theory_worker_sent_bytes,theory_server_sent_bytes,wire_tx_bytes_max,wrong,"
+    "time_us_median_low,time_us_median_high,warmup,theory_worker_recv_bytes,"
+    "theory_server_recv_bytes,theory_time_us,nominal_link_bytes_per_s,link_source,cpu_busy\n";
 
 static void write_row(const char *path, const struct bench_row *row)
 {
@@ -135,7 +141,9 @@ Test(bench_row, csv)
     struct bench_row row = example();
     write_row(path, &row);
     row.bytes_known = row.wire_known = false;
-    row.link_bytes_per_s = 0;
+    row.link_bytes_per_s = row.nominal_link_bytes_per_s = 0;
+    row.link_source = NULL;
+    row.cpu_busy = -1;
     row.theory_time_us = (double)NAN;
     row.wrong = 5;
     write_row(path, &row); /* appended, without a second header */
@@ -148,10 +156,10 @@ Test(bench_row, csv)
     cr_expect_str_eq(line, "ps,zmq,cpu,vcluster-400mbit,4,1,dedicated,24000000,3,900000,1000000,"
                            "1200000,1250000,24000000,36000000,50000000,0.72,24000000,24000000,"
                            "96000000,96000000,24000000,96000000,99000000,0,900000,1250000,2,"
-                           "24000000,96000000,1950000\n");
+                           "24000000,96000000,1950000,52500000,probe,0.375\n");
     cr_assert(fgets(line, sizeof line, file));
     cr_expect_str_eq(line, "ps,zmq,cpu,vcluster-400mbit,4,1,dedicated,24000000,3,900000,1000000,"
-                           "1200000,1250000,24000000,36000000,,,,,,,,,,5,900000,1250000,2,,,\n");
+                           "1200000,1250000,24000000,36000000,,,,,,,,,,5,900000,1250000,2,,,,,,\n");
     cr_expect_null(fgets(line, sizeof line, file));
     fclose(file);
     folder_free(folder);
@@ -189,16 +197,43 @@ Test(bench_row, table_line)
     struct bench_row row = example();
     cr_expect_str_eq(
         printed(bench_table_line, row),
-        "    24000000     6000000    1000000.0    1200000.0    1950000.0     24.00     "
-        "36.00    72.0%     24000000     24000000     96000000     96000000       0\n");
+        "    24000000       3    1000000.0    900000.0-1250000.0    1950000.0     24.00     "
+        "36.00    72.0%     24000000     24000000     96000000     96000000    38%       0\n");
     row.bytes_known = false;
     row.link_bytes_per_s = 0;
     row.theory_time_us = (double)NAN;
     row.wrong = 12;
+    row.cpu_busy = -1;
     cr_expect_str_eq(
         printed(bench_table_line, row),
-        "    24000000     6000000    1000000.0    1200000.0            -     24.00     "
-        "36.00        -            -            -            -            -      12\n");
+        "    24000000       3    1000000.0    900000.0-1250000.0            -     24.00     "
+        "36.00        -            -            -            -            -      -      12\n");
+}
+
+Test(bench_row, limited_by_the_cpus)
+{
+    struct bench_row row = example();
+    row.cpu_busy = 0.85;
+    cr_expect_not(bench_row_cpu_limited(&row));
+    cr_expect_null(strstr(printed(bench_table_line, row), "CPU-limited"));
+    row.cpu_busy = 0.851;
+    cr_expect(bench_row_cpu_limited(&row));
+    cr_expect(strstr(printed(bench_table_line, row), " 85%       0  CPU-limited\n"));
+    row.cpu_busy = -1;
+    cr_expect_not(bench_row_cpu_limited(&row));
+}
+
+/* Short operations are repeated more often, long ones less, within their limits. */
+Test(bench_row, iterations)
+{
+    cr_expect_eq(bench_auto_iters(0), BENCH_ITERS_MOST);
+    cr_expect_eq(bench_auto_iters(10), BENCH_ITERS_MOST);
+    cr_expect_eq(bench_auto_iters(1000), 100);
+    cr_expect_eq(bench_auto_iters(5000), 20);
+    cr_expect_eq(bench_auto_iters(100e3), 20);
+    cr_expect_eq(bench_auto_iters(150e3), 14); /* the last one may pass the two seconds */
+    cr_expect_eq(bench_auto_iters(400e3), 5);
+    cr_expect_eq(bench_auto_iters(60e6), 5);
 }
 
 Test(bench_row, table_head)
@@ -206,9 +241,17 @@ Test(bench_row, table_head)
     struct bench_row row = example();
     const char *text = printed(bench_table_head, row);
     cr_expect(strstr(text, "# psring bench: ps with 1 dedicated server, transport zmq, 4 workers, "
-                           "network vcluster-400mbit at 400 Mbit/s a link, 3 iterations after 2\n"),
+                           "network vcluster-400mbit, 2 iterations to warm up\n"
+                           "# a link: 400 Mbit/s each way of payload, measured by TCP streams in "
+                           "this run; nominal: 420\n"),
               "%s", text);
     cr_expect_null(strstr(text, "no per-node limit"));
+    row.link_source = "nominal";
+    text = printed(bench_table_head, row);
+    cr_expect(strstr(text, "# a link: 400 Mbit/s each way, nominal: not measured"), "%s", text);
+    row.link_bytes_per_s = row.nominal_link_bytes_per_s = 0;
+    row.link_source = NULL;
+    cr_expect_null(strstr(printed(bench_table_head, row), "a link:"));
     row.network = "loopback";
     text = printed(bench_table_head, row);
     cr_expect(strstr(text, "network=loopback: no per-node limit, topology effects do not show"),

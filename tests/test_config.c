@@ -98,6 +98,59 @@ Test(config, bench_has_the_letters_of_nccl_tests)
     cr_assert_str_eq(config.json, "a.json");
 }
 
+/* Where there is a link to measure: between hosts, or where the user says what one carries. */
+Test(config, probe)
+{
+    static const struct {
+        const char *line;
+        int size, local_size;
+        bool probes;
+    } cases[] = {
+        {"", 4, 4, false},
+        {"", 4, 1, true},
+        {"", 4, 2, true},
+        {"", 1, 1, false},
+        {"--link-rate 1e9", 4, 4, true},
+        {"--link-rate 1e9", 1, 1, false},
+        {"--probe off --link-rate 1e9", 4, 1, false},
+        {"--probe on", 4, 4, true},
+        {"--probe on", 1, 1, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct config config;
+        struct world world = {.size = cases[i].size, .local_size = cases[i].local_size};
+        accept(CONFIG_BENCH, &config, cases[i].line);
+        cr_expect_eq(config_probes(&config, &world), cases[i].probes, "case %zu", i);
+    }
+    refuse(CONFIG_BENCH, "--probe maybe", "--probe: found 'maybe'");
+}
+
+static void note_parameter(void *context, const char *name, const char *value)
+{
+    char *text = context;
+    snprintf(text + strlen(text), 256 - strlen(text), "%s=%s;", name, value);
+}
+
+/* Those that say how messages travel, and only those. */
+Test(config, mca_parameters)
+{
+    char text[256] = "";
+    clearenv();
+    setenv("OMPI_MCA_btl_tcp_flags", "send", 1);
+    setenv("OMPI_MCA_ess_base_jobid", "7", 1);
+    setenv("OMPI_MCA_pmlx", "y", 1);
+    setenv("OMPI_COMM_WORLD_RANK", "0", 1);
+    setenv("MCA_btl", "x", 1);
+    config_visit_mca(note_parameter, text);
+    cr_expect_str_eq(text, "btl_tcp_flags=send;");
+    setenv("OMPI_MCA_pml", "ob1", 1);
+    setenv("OMPI_MCA_coll_tuned_allreduce_algorithm", "4", 1);
+    text[0] = '\0';
+    config_visit_mca(note_parameter, text);
+    cr_expect(strstr(text, "pml=ob1;"), "%s", text);
+    cr_expect(strstr(text, "coll_tuned_allreduce_algorithm=4;"), "%s", text);
+}
+
 Test(config, paced)
 {
     struct config config;
@@ -274,7 +327,7 @@ Test(config, sizes_of_bench_ascend)
 {
     refuse(CONFIG_BENCH, "-b 2m -e 1m", "give -e at least -b");
     refuse(CONFIG_BENCH, "-f 1", "--factor: found '1'");
-    refuse(CONFIG_BENCH, "-n 0", "--iters: found '0'");
+    refuse(CONFIG_BENCH, "-n -1", "--iters: found '-1'");
 }
 
 Test(config, a_backend_that_this_build_lacks)

@@ -1,0 +1,115 @@
+/* The probe's arithmetic: the steady rate of a stream, and the CPUs' share from /proc/stat. */
+#include "experiments/probe.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+
+#include "common/base/clock.h"
+#include "experiments/cpu_share.h"
+
+/* ---- the rate ---------------------------------------------------------------------------------
+ */
+
+/* Pieces every `gap_ns` from `from_ns` until `to_ns`. */
+static void arrive(struct probe_meter *meter, int64_t from_ns, int64_t to_ns, int64_t gap_ns,
+                   uint64_t bytes)
+{
+    for (int64_t at = from_ns; at < to_ns; at += gap_ns)
+        probe_meter_add(meter, at, bytes);
+}
+
+static void expect_rate(const struct probe_meter *meter, double expected)
+{
+    double found = probe_meter_rate(meter);
+    cr_expect(fabs(found - expected) <= 1e-9 * expected, "found %.15g, expected %.15g", found,
+              expected);
+}
+
+Test(probe, rate_of_a_steady_stream)
+{
+    struct probe_meter meter = {0};
+    arrive(&meter, 1, 2 * PROBE_END_NS, NS_PER_MS, 25000);
+    expect_rate(&meter, 25e6);
+    cr_expect_eq(meter.bytes, 2000 * 25000);
+}
+
+/* Ten times as fast at first, and what is left over comes after the end: neither counts. */
+Test(probe, rate_without_start_and_end)
+{
+    struct probe_meter meter = {0};
+    arrive(&meter, 1, PROBE_SKIP_NS, NS_PER_MS, 250000);
+    arrive(&meter, PROBE_SKIP_NS, PROBE_END_NS, NS_PER_MS, 25000);
+    arrive(&meter, PROBE_END_NS + 1, 2 * PROBE_END_NS, NS_PER_MS, 1000000);
+    expect_rate(&meter, 25e6);
+}
+
+/* Bursts that do not fit the interval a whole number of times: a rate over the whole of it would
+ * be off by up to one of seven. */
+Test(probe, rate_of_bursts)
+{
+    for (int64_t shift = 0; shift < 90; shift += 7) {
+        struct probe_meter meter = {0};
+        arrive(&meter, PROBE_SKIP_NS + shift * NS_PER_MS, PROBE_END_NS, 90 * NS_PER_MS, 900000);
+        expect_rate(&meter, 10e6);
+    }
+}
+
+Test(probe, no_rate_from_too_little)
+{
+    struct probe_meter meter = {0};
+    cr_expect_eq(probe_meter_rate(&meter), 0);
+    probe_meter_add(&meter, PROBE_SKIP_NS - 1, 1000);
+    cr_expect_eq(probe_meter_rate(&meter), 0);
+    probe_meter_add(&meter, PROBE_SKIP_NS, 1000);
+    probe_meter_add(&meter, PROBE_END_NS + 1, 1000);
+    cr_expect_eq(probe_meter_rate(&meter), 0);
+    probe_meter_add(&meter, PROBE_END_NS, 1200);
+    cr_expect(probe_meter_rate(&meter) > 0);
+}
+
+/* ---- the CPUs ---------------------------------------------------------------------------------
+ */
+
+Test(cpu_share, parse)
+{
+    struct cpu_ticks ticks;
+    cr_expect(cpu_ticks_parse("cpu  100 20 30 4000 500 6 7 8 99 9\ncpu0 1 1 1 1\n", &ticks));
+    cr_expect_eq(ticks.busy, 100 + 20 + 30 + 6 + 7 + 8); /* the guests' are among user's */
+    cr_expect_eq(ticks.total, 171 + 4000 + 500);
+    cr_expect(cpu_ticks_parse("cpu 1 2 3 4\n", &ticks)); /* as before Linux 2.5 */
+    cr_expect(ticks.busy == 6 && ticks.total == 10);
+}
+
+Test(cpu_share, parse_refuses)
+{
+    static const char *const wrong[] = {"", "cpu", "cpu 1 2 3", "cpu0 1 2 3 4", "intr 1 2 3 4"};
+    struct cpu_ticks ticks;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        cr_expect_not(cpu_ticks_parse(wrong[i], &ticks), "'%s'", wrong[i]);
+}
+
+Test(cpu_share, share)
+{
+    struct cpu_watch watch = {0};
+    cr_expect_eq(cpu_watch_share(&watch), -1);
+    watch.passed = (struct cpu_ticks){CPU_WATCH_LEAST_TICKS - 1, CPU_WATCH_LEAST_TICKS - 1};
+    cr_expect_eq(cpu_watch_share(&watch), -1);
+    watch.passed = (struct cpu_ticks){30, 40};
+    cr_expect_eq(cpu_watch_share(&watch), 0.75);
+    watch.passed = (struct cpu_ticks){41, 40}; /* idle time that stepped back */
+    cr_expect_eq(cpu_watch_share(&watch), 1);
+}
+
+/* The kernel's own counters only grow, and a stop without a start adds nothing. */
+Test(cpu_share, watch)
+{
+    struct cpu_watch watch = {0};
+    cpu_watch_stop(&watch);
+    cr_expect_eq(watch.passed.total, 0);
+    cpu_watch_start(&watch);
+    cpu_watch_stop(&watch);
+    cr_expect(watch.passed.busy <= watch.passed.total);
+    struct cpu_ticks once = watch.passed;
+    cpu_watch_stop(&watch);
+    cr_expect(watch.passed.busy == once.busy && watch.passed.total == once.total);
+}
