@@ -18,8 +18,8 @@
 /*
  * Collective over the world. `bytes_per_s`: the lowest rate of payload that any of the hosts
  * received at, on every rank alike; 0 where there is none: a world of one, or a link so slow that
- * too little arrives (then with a warning). `subnet` as in
- * comm_options. Takes PROBE_END_NS, and until what is under way has arrived. Waits in poll(2).
+ * too little arrives (then with a warning). `subnet` as in comm_options. Takes PROBE_END_NS, and
+ * until what is under way has arrived. Waits in poll(2); warns where the CPUs were too busy.
  * Errors: logged; STATUS_TIMEOUT where a stream stays silent for `timeout_ms`.
  */
 enum status probe_link(struct world *world, const char *subnet, int64_t timeout_ms,

@@ -367,7 +367,11 @@ write_provenance()
     commit=$(git -C "$root" rev-parse HEAD 2>/dev/null || echo unknown)
     [[ -z $(git -C "$root" status --porcelain 2>/dev/null) ]] || commit+=", with changes"
     zmq=$(pkg-config --modversion libzmq 2>/dev/null || echo unknown)
-    "$psring" info --json "$out/info.json" >>"$out/log.txt" 2>&1 || echo null >"$out/info.json"
+    # On a host of the cluster, whose TCP has settings of its own.
+    local on_host=(launch 1)
+    [[ $cluster ]] || on_host=()
+    "${on_host[@]}" "$psring" info --json "$out/info.json" >>"$out/log.txt" 2>&1 ||
+        echo null >"$out/info.json"
     {
         echo "{"
         json_member date "$(date -u +%Y-%m-%dT%H:%M:%SZ)"
