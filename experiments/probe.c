@@ -249,6 +249,15 @@ static const struct peer *next_of(const struct peer *peers, const struct world *
     return &peers[rank];
 }
 
+/* Hosts that share a machine's CPUs share a virtual cluster's rate too: two of them tell it, and
+ * more at once would measure the CPUs. */
+static void keep_two(struct peer *peers, const struct world *world)
+{
+    int kept = 0;
+    for (int rank = 0; rank < world->size; rank++)
+        peers[rank].takes_part = peers[rank].takes_part && kept++ < 2;
+}
+
 /* Every host's rate into `rates` (world size), 0 for ranks that take no part. */
 static enum status measure(struct probe *probe, const char *subnet, struct peer *peers,
                            double *rates)
@@ -265,6 +274,9 @@ static enum status measure(struct probe *probe, const char *subnet, struct peer 
     if (mine.takes_part)
         TRY(listen_here(probe, &mine));
     TRY(world_gather(world, NULL, &mine, sizeof mine, peers));
+    if (!one_host && world->sharing_cpus == world->size)
+        keep_two(peers, world);
+    mine.takes_part = peers[world->rank].takes_part;
     if (mine.takes_part) {
         TRY(connect_to(probe, next_of(peers, world)));
         TRY(accept_from(probe));

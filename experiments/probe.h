@@ -5,7 +5,8 @@
  *
  * The hosts stand in a ring, one rank of each (all ranks, where there is one host only): every host
  * streams to the next while it receives from the one before, so that all links are full both ways
- * at once, as they are in an all-reduce. Neither ZeroMQ nor MPI touches the data.
+ * at once, as they are in an all-reduce. Neither ZeroMQ nor MPI touches the data. Of the hosts of a
+ * virtual cluster only two take part: all of them together may need more CPU time than there is.
  */
 #ifndef PSRING_EXPERIMENTS_PROBE_H
 #define PSRING_EXPERIMENTS_PROBE_H
