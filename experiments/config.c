@@ -155,7 +155,7 @@ static const struct limited {
     bool computes;     /* only runs that compute, not paced ones */
 } limited[] = {
     {"placement", 1 << BACKEND_PS, false},
-    {"segment", 1 << BACKEND_PS | 1 << BACKEND_RING, false},
+    {"segment", 1 << BACKEND_PS | 1 << BACKEND_RING | 1 << BACKEND_RHD, false},
     {"window", 1 << BACKEND_PS, false},
     {"data", ~0u, true},
     {"optimizer", ~0u, true},
