@@ -54,7 +54,7 @@ static const struct row rows[] = {
       .help = "Bytes of one message; 0: chosen from the size of the bucket."}},
     {COMM,
      {"window", 0, OPTION_INT, FIELD(window), "0", 0, 1024,
-      .help = "Messages in flight at once; 0: chosen."}},
+      .help = "Chunks that a worker may have unanswered with a server (ps only); 0: chosen."}},
     {COMM,
      {"interface", 0, OPTION_STRING, FIELD(subnet), .metavar = "CIDR",
       .help = "Network to bind to, e.g. 10.0.0.0/24 (else PSRING_BIND_SUBNET, else chosen)."}},
