@@ -7,7 +7,6 @@
  * place. (A slot posted only after the push has left is worse than a copy: lanes then wait for each
  * other.)
  */
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -76,22 +75,6 @@ out:
     return status;
 }
 
-/* Is `found` the answer that is due? */
-static enum status check_answer(const struct client *client, int server,
-                                const struct message *found, const struct message *expected)
-{
-    if (found->kind == MESSAGE_PULL && found->step == expected->step &&
-        found->bucket == expected->bucket && found->offset == expected->offset &&
-        found->length == expected->length)
-        return STATUS_OK;
-    log_error("worker %d: server %d answered step %" PRIu64 " bucket %u offset %" PRIu64
-              ", expected step %" PRIu64 " bucket %u offset %" PRIu64
-              "; do all ranks run with the same options?",
-              client->site->index, server, found->step, found->bucket, found->offset,
-              expected->step, expected->bucket, expected->offset);
-    return STATUS_PROTOCOL;
-}
-
 /* Takes one answer, from whichever server has one, and puts it in place. */
 static enum status take_answer(struct client *client, size_t bucket, float *data, int *server)
 {
@@ -109,7 +92,8 @@ static enum status take_answer(struct client *client, size_t bucket, float *data
     struct lane *lane = &client->lanes[which];
     struct chunk chunk = shard_chunk(&client->plan, lane->shard, lane->answered);
     struct message expected = describe(client, bucket, chunk);
-    TRY(check_answer(client, *server, &slot->message, &expected));
+    expected.kind = MESSAGE_PULL;
+    TRY(transport_expect(client->transport, slot, &expected));
     /* The server has the push, so this is at most a look: but our side must have noticed, too. */
     TRY(transport_wait_sent(client->transport, slot->peer,
                             client->tickets[at(client, *server, lane->answered)]));

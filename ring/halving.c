@@ -56,7 +56,6 @@
  */
 #include "ring/halving.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 
 #include "common/base/check.h"
@@ -158,22 +157,6 @@ out:
     return status;
 }
 
-static enum status check_message(const struct run *run, const struct message *found,
-                                 const struct halving_item *item)
-{
-    struct message expected = describe(run, item->span);
-    if (found->kind == expected.kind && found->step == expected.step &&
-        found->bucket == expected.bucket && found->offset == expected.offset &&
-        found->length == expected.length)
-        return STATUS_OK;
-    log_error("rhd: worker %d sent step %" PRIu64 " bucket %u offset %" PRIu64 " (%" PRIu64
-              " bytes), expected step %" PRIu64 " bucket %u offset %" PRIu64 " (%" PRIu64
-              " bytes); do all ranks run with the same options?",
-              item->peer, found->step, found->bucket, found->offset, found->length, expected.step,
-              expected.bucket, expected.offset, expected.length);
-    return STATUS_PROTOCOL;
-}
-
 /* Waits for the next item and adds it to ours, or keeps it (then it has landed in place). */
 static enum status receive_next(struct run *run)
 {
@@ -183,7 +166,8 @@ static enum status receive_next(struct run *run)
     struct lane *lane = &halving->lanes[item->peer];
     struct transport_slot *slot = &lane->slots[lane->taken++ % POSTED_AHEAD];
     TRY(transport_wait(halving->transport, slot));
-    TRY(check_message(run, &slot->message, item));
+    struct message expected = describe(run, item->span);
+    TRY(transport_expect(halving->transport, slot, &expected));
     float *ours = run->data + item->span.offset;
     if (item->completes)
         reduce_add_scale(ours, slot->payload, item->span.count, halving->options->scale);

@@ -46,7 +46,6 @@
  */
 #include "ring/ring.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 
 #include "common/base/check.h"
@@ -150,22 +149,6 @@ out:
     return status;
 }
 
-static enum status check_message(const struct run *run, const struct message *found,
-                                 struct chunk segment)
-{
-    struct message expected = describe(run, segment);
-    if (found->kind == expected.kind && found->step == expected.step &&
-        found->bucket == expected.bucket && found->offset == expected.offset &&
-        found->length == expected.length)
-        return STATUS_OK;
-    log_error("ring: worker %d sent step %" PRIu64 " bucket %u offset %" PRIu64 " (%" PRIu64
-              " bytes), expected step %" PRIu64 " bucket %u offset %" PRIu64 " (%" PRIu64
-              " bytes); do all ranks run with the same options?",
-              run->ring->previous, found->step, found->bucket, found->offset, found->length,
-              expected.step, expected.bucket, expected.offset, expected.length);
-    return STATUS_PROTOCOL;
-}
-
 /* Waits for the next item and adds it to ours, or keeps it (then it has landed in place). */
 static enum status receive_next(struct run *run)
 {
@@ -177,7 +160,8 @@ static enum status receive_next(struct run *run)
         return STATUS_OK;
     struct transport_slot *slot = &ring->slots[item % POSTED_AHEAD];
     TRY(transport_wait(ring->transport, slot));
-    TRY(check_message(run, &slot->message, segment));
+    struct message expected = describe(run, segment);
+    TRY(transport_expect(ring->transport, slot, &expected));
     float *ours = run->data + segment.offset;
     if (schedule_completes(run->schedule, item))
         reduce_add_scale(ours, slot->payload, segment.count, ring->options->scale);

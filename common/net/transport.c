@@ -238,6 +238,24 @@ enum status transport_wait_any(struct transport *transport, struct transport_slo
     }
 }
 
+enum status transport_expect(const struct transport *transport, const struct transport_slot *slot,
+                             const struct message *expected)
+{
+    const struct message *found = &slot->message;
+    if (found->kind == expected->kind && found->step == expected->step &&
+        found->bucket == expected->bucket && found->offset == expected->offset &&
+        found->length == expected->length)
+        return STATUS_OK;
+    char name[64];
+    log_error("%s sent kind %d, step %" PRIu64 " bucket %u offset %" PRIu64 " (%" PRIu64
+              " bytes), expected kind %d, step %" PRIu64 " bucket %u offset %" PRIu64 " (%" PRIu64
+              " bytes); do all ranks run with the same options?",
+              transport_describe(transport, slot->peer, name, sizeof name), (int)found->kind,
+              found->step, found->bucket, found->offset, found->length, (int)expected->kind,
+              expected->step, expected->bucket, expected->offset, expected->length);
+    return STATUS_PROTOCOL;
+}
+
 void transport_release(struct transport *transport, struct transport_slot *slot)
 {
     if (transport->ops->release)

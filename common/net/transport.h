@@ -104,6 +104,13 @@ enum status transport_wait(struct transport *transport, struct transport_slot *s
  */
 enum status transport_wait_any(struct transport *transport, struct transport_slot *const *slots,
                                size_t count, bool patient, size_t *which);
+/*
+ * Is the message that has come into `slot` the one that the schedule says must come next? Compares
+ * kind, step, bucket, offset and length; STATUS_PROTOCOL (logged, naming both) if a peer has other
+ * options.
+ */
+enum status transport_expect(const struct transport *transport, const struct transport_slot *slot,
+                             const struct message *expected);
 void transport_release(struct transport *transport, struct transport_slot *slot);
 
 void transport_counters(const struct transport *transport, struct transport_counters *counters);
