@@ -69,7 +69,7 @@ refused "metrics that cannot be written" 1 'nowhere/train.csv' "${mpi[@]}" 2 "${
 refused "no checkpoint to continue" 1 'empty/mlp.checkpoint' "${mpi[@]}" 2 "${training[@]}" \
     --checkpoint "$folder/empty" --resume
 for backend in ring ps; do # with ps a rank is a server, which reads no checkpoint
-    options=(--backend $backend --checkpoint "$folder/kept-$backend" --steps 4)
+    options=(--backend "$backend" --checkpoint "$folder/kept-$backend" --steps 4)
     "${mpi[@]}" 3 "${training[@]}" "${options[@]}" >"$folder/log" 2>&1 || fail "4 steps, $backend:"
     refused "another run's checkpoint, $backend" 2 'reduce-order is any there and ring here' \
         "${mpi[@]}" 3 "${training[@]}" "${options[@]}" --reduce-order ring --resume
@@ -84,6 +84,17 @@ cp "$data"/* "$folder/cut"
 truncate -s 100000 "$folder/cut/train-images-idx3-ubyte"
 refused "a truncated file" 1 'train-images-idx3-ubyte.*truncated' "${mpi[@]}" 2 "$psring" train \
     --data "$folder/cut"
+
+# Ranks that do not agree on how a bucket is cut: an error that names both, not a wrong sum.
+for transport in zmq mpi; do
+    for backend in ps ring; do
+        bench=("$psring" bench --backend "$backend" --transport "$transport" -e 64k -n 2)
+        [[ $backend == ring ]] || bench+=(--servers 1 --placement colocated)
+        launch "${mpi[@]}" 1 "${bench[@]}" --segment 1000 : -n 1 "${bench[@]}" --segment 4000
+        expect_end "$backend over $transport, other options on each rank" failure \
+            'do all ranks run with the same options'
+    done
+done
 
 # --- what goes wrong on the way ---------------------------------------------------------------------
 
