@@ -20,7 +20,7 @@ struct train_row {
     double images_per_s;           /* over the interval of this row, all workers together */
     double step_ms_median;         /* over the interval; of each step the slowest rank */
     double compute_ms_median;      /* forward, backward and update */
-    double comm_ms_median;         /* from a step's first comm_start to its last bucket's arrival */
+    double comm_ms_median;         /* averaging, on whichever thread */
     double exposed_comm_ms_median; /* what the trainer waited for; NAN in one process */
     double train_loss;
     double test_loss, test_accuracy; /* NAN where the interval ended without a test */

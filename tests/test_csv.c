@@ -145,7 +145,10 @@ Test(train_csv, begins_with_the_fixed_columns)
                             .batch = 64,
                             .optimizer = "adadelta",
                             .lr = 1,
-                            .seed = 3};
+                            .seed = 3,
+                            .reduce_order = "ring",
+                            .bucket_mb = 4,
+                            .threads = 2};
     folder_new(dir);
     cr_assert(train_csv_open(&csv, in_folder(path, dir), CSV_REPLACE) == STATUS_OK);
     cr_assert(train_csv_write(csv, &row) == STATUS_OK);
@@ -154,8 +157,9 @@ Test(train_csv, begins_with_the_fixed_columns)
                     "backend,transport,device,network,compute,workers,servers,placement,sync,model,"
                     "dataset,epoch,step,images,seconds,images_per_s,step_ms_median,"
                     "compute_ms_median,comm_ms_median,exposed_comm_ms_median,train_loss,test_loss,"
-                    "test_accuracy,weights_sha256,batch,optimizer,lr,seed\n"
+                    "test_accuracy,weights_sha256,batch,optimizer,lr,seed,"
+                    "reduce_order,bucket_mb,threads\n"
                     "ring,mpi,cpu,loopback,paced:20,4,0,,bsp,keras-cnn,mnist,2,468,119808,12.5,"
-                    "9584.64,26.5,20,18,6.25,0.0625,,,ab12,64,adadelta,1,3\n");
+                    "9584.64,26.5,20,18,6.25,0.0625,,,ab12,64,adadelta,1,3,ring,4,2\n");
     folder_free(dir);
 }
