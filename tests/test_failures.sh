@@ -14,6 +14,9 @@ launch() # COMMAND...
     : >"$folder/log" # now, not once the command has been started
     setsid env --default-signal=INT "$@" >"$folder/log" 2>&1 &
     session=$!
+    until pgrep -s $session >/dev/null || ! kill -0 $session 2>/dev/null; do
+        sleep 0.01 # until setsid has made it
+    done
 }
 
 # The running command must end in time, with an exit code, words on the terminal, and completely.

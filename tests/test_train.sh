@@ -40,7 +40,8 @@ start_and_kill() # RANKS OPTION...: kills all processes once there is a checkpoi
     rm -rf "$folder/checkpoint"
     setsid "${launch[@]}" "$psring" train --data "$data" "$@" >"$folder/log" 2>&1 &
     run=$!
-    until [[ -e $file ]] || ! pgrep -s $run >/dev/null; do
+    # By its number, not its session, which it may not have made yet.
+    until [[ -e $file ]] || ! kill -0 $run 2>/dev/null; do
         sleep 0.02
     done
     pkill -KILL -s $run || true
