@@ -257,6 +257,7 @@ enum status trainer_open(struct trainer *t, const struct config *config, struct 
     options.scale = 1.0f / (float)t->workers;
     options.bucket_counts = t->bucket_counts;
     options.buckets = t->bucket_count;
+    options.device = t->device;
     options.overlap = t->bucket_count > 1; /* with one, nothing is left to compute meanwhile */
     TRY(comm_open(&t->comm, world, t->backend, &options));
 out:

@@ -97,7 +97,8 @@ static enum status copy_layout(struct comm *comm, const struct comm_options *opt
 static bool can_overlap(const struct comm *comm)
 {
     bool uses_mpi = !comm->backend->uses_transport || comm->options.transport == TRANSPORT_MPI;
-    return comm->options.overlap && (!uses_mpi || comm->world->concurrent);
+    return comm->options.overlap && !comm->backend->device_memory &&
+           (!uses_mpi || comm->world->concurrent);
 }
 
 static enum status average(void *context, size_t bucket, float *data)
@@ -192,6 +193,8 @@ enum status comm_start(struct comm *comm, size_t bucket, float *data)
 {
     CHECK(bucket < comm->options.buckets && !comm->started[bucket]);
     comm->started[bucket] = true;
+    if (comm->backend->device_memory)
+        return comm->backend->start(comm->self, bucket, data);
     if (comm->overlap) {
         overlap_start(comm->overlap, bucket, data);
         return STATUS_OK;
@@ -206,6 +209,8 @@ enum status comm_wait(struct comm *comm, size_t bucket)
 {
     CHECK(bucket < comm->options.buckets && comm->started[bucket]);
     comm->started[bucket] = false;
+    if (comm->backend->device_memory)
+        return comm->backend->wait(comm->self, bucket);
     return comm->overlap ? overlap_wait(comm->overlap, bucket) : STATUS_OK;
 }
 

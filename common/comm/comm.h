@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #include "common/base/status.h"
+#include "common/device/device.h"
 #include "common/net/topology.h"
 #include "common/net/transport.h"
 #include "common/net/world.h"
@@ -42,6 +43,9 @@ struct comm_options {
     const char *subnet;   /* "10.0.0.0/24": interface to use; NULL: chosen. Borrowed. */
     int64_t timeout_ms;   /* a peer silent for longer is an error */
     bool overlap;         /* average on a thread of its own, while the caller computes */
+
+    /* In whose memory buckets are; NULL: the host's. Borrowed until comm_close. */
+    struct device *device;
 };
 
 /* Payload and headers that crossed the network (traffic inside a process is not counted). */
@@ -72,6 +76,8 @@ struct backend {
     bool uses_servers;
     bool orders_sums;       /* obeys comm_options.reduce_order */
     bool updates_on_server; /* false: a bucket comes back as the scaled sum of gradients */
+    bool device_memory;     /* averages buckets where they are, by `start` and `wait`; else those of
+                             * a device with memory of its own come through host memory */
     enum transport_kind default_transport;
 
     /* A worker's life. `site` stays valid until close. */
@@ -79,6 +85,12 @@ struct backend {
     enum status (*allreduce)(void *self, size_t bucket, float *data);
     enum status (*finish)(void *self); /* (optional) tells servers that this worker is done */
     void (*close)(void *self);
+
+    /* (only with device_memory, and then instead of `allreduce`) The host waits in neither. `start`
+     * enqueues the averaging of what the operations asked for so far will have computed; `wait`
+     * makes the device's later operations come after it. Called on comm_start's thread. */
+    enum status (*start)(void *self, size_t bucket, float *data);
+    enum status (*wait)(void *self, size_t bucket);
 
     /* (only with uses_servers) A server's whole life, on a thread of its own where colocated. */
     enum status (*serve)(const struct comm_site *site);

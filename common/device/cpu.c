@@ -107,6 +107,7 @@ static void cpu_close(struct device *device)
 
 static const struct device_ops cpu_ops = {
     .name = "cpu",
+    .streams = &cpu_stream_ops,
     .close = cpu_close,
     .sync = cpu_sync,
     .alloc = cpu_alloc,

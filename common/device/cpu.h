@@ -36,6 +36,8 @@ static inline size_t cpu_round_up(size_t count)
     return (count + 15) / 16 * 16;
 }
 
+extern const struct stream_ops cpu_stream_ops;
+
 enum status cpu_open(struct device **device, const struct device_options *options);
 
 /* C (m, n) = op(A) op(B) + beta C, row-major, leading dimensions in elements. */

@@ -16,6 +16,7 @@
 
 #include "common/base/status.h"
 #include "common/device/ops.h"
+#include "common/device/stream.h"
 
 enum device_kind { DEVICE_CPU, DEVICE_CUDA };
 
@@ -24,7 +25,10 @@ extern const char *const device_kind_names[];
 
 struct device_options {
     enum device_kind kind;
-    int threads; /* cpu: threads that compute, the caller's included; 0 means 1 */
+    int threads;    /* cpu: threads that compute, the caller's included; 0 means 1 */
+    int local_rank; /* cuda: this process's number on its host, and so the number of its GPU */
+    bool share_gpu; /* cuda: several processes may have the same GPU, if there are too few */
+    bool tf32;      /* cuda: products of float32 with 10 bits of mantissa, on tensor cores */
 };
 
 /* The first member of every kind's own struct. */

@@ -16,6 +16,7 @@
 #include "common/base/status.h"
 
 struct device;
+struct stream_ops;
 
 /* 2 x 2 max-pooling with stride 2; an odd last row or column is dropped. */
 struct pool2d {
@@ -88,6 +89,7 @@ static inline size_t conv2d_out_size(const struct conv2d *c, size_t size)
 
 struct device_ops {
     const char *name;
+    const struct stream_ops *streams; /* stream.h */
     void (*close)(struct device *);
     enum status (*sync)(struct device *);
 

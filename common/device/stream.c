@@ -1,0 +1,79 @@
+#include "common/device/stream.h"
+
+#include "common/device/device.h"
+
+enum status device_stream_new(struct device *device, struct device_stream **stream)
+{
+    *stream = NULL;
+    return device->ops->streams->stream_new(device, stream);
+}
+
+void device_stream_free(struct device *device, struct device_stream **stream)
+{
+    if (*stream)
+        device->ops->streams->stream_free(device, *stream);
+    *stream = NULL;
+}
+
+enum status device_event_new(struct device *device, struct device_event **event)
+{
+    *event = NULL;
+    return device->ops->streams->event_new(device, event);
+}
+
+void device_event_free(struct device *device, struct device_event **event)
+{
+    if (*event)
+        device->ops->streams->event_free(device, *event);
+    *event = NULL;
+}
+
+void device_event_record(struct device *device, struct device_event *event,
+                         struct device_stream *stream)
+{
+    device->ops->streams->record(device, event, stream);
+}
+
+void device_stream_wait(struct device *device, struct device_stream *stream,
+                        struct device_event *event)
+{
+    device->ops->streams->stream_wait(device, stream, event);
+}
+
+enum status device_event_wait(struct device *device, struct device_event *event)
+{
+    return device->ops->streams->event_wait(device, event);
+}
+
+bool device_memory_is_host(const struct device *device)
+{
+    return device->ops->streams->memory_is_host;
+}
+
+enum status device_host_alloc(struct device *device, const char *what, size_t bytes, void **memory)
+{
+    enum status status = device->ops->streams->host_alloc(device, bytes, memory);
+    if (status != STATUS_OK)
+        log_error("%s: %zu bytes of host memory that the %s device can copy from, for %s, could "
+                  "not be had; use a smaller batch or model",
+                  status_name(status), bytes, device->ops->name, what);
+    return status;
+}
+
+void device_host_free(struct device *device, void *memory)
+{
+    if (memory)
+        device->ops->streams->host_free(device, memory);
+}
+
+void device_upload_async(struct device *device, struct device_stream *stream, void *to,
+                         const void *from_host, size_t bytes)
+{
+    device->ops->streams->upload(device, stream, to, from_host, bytes);
+}
+
+void device_download_async(struct device *device, struct device_stream *stream, void *to_host,
+                           const void *from, size_t bytes)
+{
+    device->ops->streams->download(device, stream, to_host, from, bytes);
+}
