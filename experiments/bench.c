@@ -11,6 +11,7 @@
 #include "experiments/probe.h"
 #include "experiments/result.h"
 #include "ps/shard.h"
+#include "ring/library.h"
 
 uint64_t bench_whole_bytes(uint64_t bytes)
 {
@@ -129,6 +130,7 @@ static enum status make_row(struct bench_row *row, const struct config *config,
         .wire_known = measured->wire_known,
         .wire_sent_bytes_max = measured->wire_sent_bytes_max,
         .wrong = measured->wrong,
+        .mpi_algorithm = plan->backend == &backend_mpi ? library_algorithm_used() : NULL,
         .theory_time_us = theory_time_us(&shape, plan, link_bytes_per_s),
     };
     size_t times = (size_t)measured->iters;
@@ -172,6 +174,8 @@ enum status bench_run(struct config *config, struct world *world)
         .warmup = config->warmup,
     };
     config_comm_options(config, plan.backend, &plan.options);
+    if (world->rank == 0)
+        TRY(library_check(config->mpi_algorithm));
     if (world->rank == 0)
         TRY(outputs_open(&outputs, config));
     if (config_probes(config, world))

@@ -133,6 +133,7 @@ static void list_fields(const struct bench_row *row, struct fields *fields)
     add_double(fields, "nominal_link_bytes_per_s", known_rate(row->nominal_link_bytes_per_s));
     add_text(fields, "link_source", row->link_source);
     add_double(fields, "cpu_busy", row->cpu_busy >= 0 ? row->cpu_busy : (double)NAN);
+    add_text(fields, "mpi_algorithm", row->mpi_algorithm);
 }
 
 /* -------- CSV and JSON ------------------------------------------------------------------------ */

@@ -35,6 +35,7 @@ struct bench_row {
     bool wire_known;              /* not on loopback */
     uint64_t wire_sent_bytes_max; /* per operation and host, by the kernel's count */
     uint64_t wrong;               /* elements that differ from the exact sum */
+    const char *mpi_algorithm;    /* of MPI_Allreduce; NULL: another backend's row */
     double theory_time_us;        /* cost_time_s without latency and reduction; NAN: not known */
 };
 

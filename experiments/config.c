@@ -13,6 +13,7 @@
 #include "experiments/config_check.h"
 #include "models/cnn.h"
 #include "models/optim.h"
+#include "ring/library.h"
 
 static const char *const transport_words[] = {"auto", "zmq", "mpi", NULL};
 static const char *const placement_words[] = {"dedicated", "colocated", NULL};
@@ -135,6 +136,10 @@ static const struct row rows[] = {
      {"warmup", 'w', OPTION_INT, FIELD(warmup), "5", 0, 1e9,
       .help = "Iterations before them that are not timed."}},
     {CONFIG_BENCH,
+     {"mpi-algorithm", 0, OPTION_CHOICE, FIELD(mpi_algorithm), "default",
+      .choices = library_algorithm_names,
+      .help = "What MPI_Allreduce uses (mpi only, and only Open MPI obeys)."}},
+    {CONFIG_BENCH,
      {"probe", 0, OPTION_CHOICE, FIELD(probe), "auto", .choices = probe_words,
       .help = "Measures what a TCP stream reaches on the links, first; auto: not on loopback."}},
     {CONFIG_BENCH | CONFIG_INFO,
@@ -157,6 +162,7 @@ static const struct limited {
     {"placement", 1 << BACKEND_PS, false},
     {"segment", 1 << BACKEND_PS | 1 << BACKEND_RING | 1 << BACKEND_RHD, false},
     {"window", 1 << BACKEND_PS, false},
+    {"mpi-algorithm", 1 << BACKEND_MPI, false},
     {"data", ~0u, true},
     {"optimizer", ~0u, true},
     {"lr", ~0u, true},

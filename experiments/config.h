@@ -71,7 +71,8 @@ struct config {
     double factor;
     int64_t iters; /* 0: bench_auto_iters, experiments/bench_measure.h */
     int64_t warmup;
-    int probe; /* enum config_probe */
+    int probe;         /* enum config_probe */
+    int mpi_algorithm; /* enum library_algorithm */
     const char *json, *csv;
 
     bool verbose;

@@ -15,6 +15,7 @@
 #include "experiments/config.h"
 #include "experiments/info.h"
 #include "experiments/train.h"
+#include "ring/library.h"
 
 /* Ctrl-C (mpirun passes it on as another signal, and prints nothing any more): says what is left,
  * then ends as without a handler. */
@@ -78,6 +79,7 @@ static int exit_code(enum status status)
 static int run_on_world(const struct command *command, struct config *config, int argc, char **argv)
 {
     struct world *world = NULL;
+    library_request(config->mpi_algorithm);
     enum status status = world_open(&world, &argc, &argv, config->subnet);
     if (status != STATUS_OK)
         return exit_code(status);

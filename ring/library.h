@@ -1,4 +1,6 @@
-/* The MPI library's own all-reduce, as the baseline: MPI_Allreduce, whatever algorithm it chooses.
+/*
+ * The MPI library's own all-reduce, as the baseline: MPI_Allreduce, by whichever algorithm the
+ * library chooses or by one that it is told to use. Only Open MPI can be told.
  */
 #ifndef PSRING_RING_LIBRARY_H
 #define PSRING_RING_LIBRARY_H
@@ -6,5 +8,28 @@
 #include "common/comm/comm.h"
 
 extern const struct backend backend_mpi;
+
+enum library_algorithm {
+    LIBRARY_DEFAULT, /* the library's choice, by size and number of ranks */
+    LIBRARY_RING,
+    LIBRARY_SEGMENTED,    /* a ring whose chunks travel in segments of 64 KB */
+    LIBRARY_RABENSEIFNER, /* halving, then doubling */
+};
+
+extern const char *const library_algorithm_names[]; /* by enum library_algorithm; NULL at the end */
+
+/*
+ * Has MPI_Allreduce use `algorithm` in the world that is opened next; LIBRARY_DEFAULT leaves things
+ * as they are, also what the user has told Open MPI. Whether the library obeys is only known once
+ * the world is open: see library_check.
+ */
+void library_request(enum library_algorithm algorithm);
+
+/* What MPI_Allreduce uses in the world that is open: one of the names above, or Open MPI's own name
+ * of another that the user has asked it for. Static storage. */
+const char *library_algorithm_used(void);
+
+/* STATUS_UNSUPPORTED, logged: the library does not use what was requested. */
+enum status library_check(enum library_algorithm algorithm);
 
 #endif

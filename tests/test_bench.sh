@@ -65,6 +65,22 @@ ends 0 "$here/mpirun.sh" 3 "$psring" bench --backend ps -b 4 -e 4 --csv "$folder
 iterations=$(link "$folder/i.csv")
 ((${iterations##*:} >= 20 && ${iterations##*:} <= 1000)) || fail "iterations: $iterations"
 
+# MPI_Allreduce by the algorithm that was asked for, by whom ever; a library that does not obey is found out.
+for algorithm in default ring segmented rabenseifner; do
+    ends 0 "$here/mpirun.sh" 3 "$psring" bench --backend mpi --mpi-algorithm $algorithm -b 1m -e 1m -n 2 \
+        --csv "$folder/mpi.csv"
+    says out "# psring bench: mpi, algorithm $algorithm, transport none"
+done
+OMPI_MCA_coll_tuned_use_dynamic_rules=1 OMPI_MCA_coll_tuned_allreduce_algorithm=3 \
+    ends 0 "$here/mpirun.sh" 2 "$psring" bench --backend mpi -b 1k -e 1k -n 2 --csv "$folder/mpi.csv"
+ends 0 "$here/mpirun.sh" 2 "$psring" bench --backend ring -b 1k -e 1k -n 2 --csv "$folder/mpi.csv"
+found=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }
+    { printf "%s %s,", $c["backend"], $c["mpi_algorithm"] }' "$folder/mpi.csv")
+[[ $found == "mpi default,mpi ring,mpi segmented,mpi rabenseifner,mpi recursive-doubling,ring ," ]] ||
+    fail "algorithms of mpi.csv: $found"
+OMPI_MCA_coll=^tuned ends 1 "$here/mpirun.sh" 2 "$psring" bench --backend mpi --mpi-algorithm ring -b 1k -e 1k -n 2
+says err "--mpi-algorithm ring: this MPI library uses default all the same"
+
 # What cannot be: said once, before anything is measured.
 ends 2 "$psring" bench --backend none -b 8k -e 4k
 says err "-e 4096"

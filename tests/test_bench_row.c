@@ -123,7 +123,8 @@ static const char contract[] =
     "efficiency,worker_sent_bytes,worker_recv_bytes,server_sent_bytes,server_recv_bytes,"
     "theory_worker_sent_bytes,theory_server_sent_bytes,wire_tx_bytes_max,wrong,"
     "time_us_median_low,time_us_median_high,warmup,theory_worker_recv_bytes,"
-    "theory_server_recv_bytes,theory_time_us,nominal_link_bytes_per_s,link_source,cpu_busy\n";
+    "theory_server_recv_bytes,theory_time_us,nominal_link_bytes_per_s,link_source,cpu_busy,mpi_"
+    "algorithm\n";
 
 static void write_row(const char *path, const struct bench_row *row)
 {
@@ -146,6 +147,7 @@ Test(bench_row, csv)
     row.cpu_busy = -1;
     row.theory_time_us = (double)NAN;
     row.wrong = 5;
+    row.mpi_algorithm = "ring";
     write_row(path, &row); /* appended, without a second header */
 
     FILE *file = fopen(path, "r");
@@ -156,10 +158,11 @@ Test(bench_row, csv)
     cr_expect_str_eq(line, "ps,zmq,cpu,vcluster-400mbit,4,1,dedicated,24000000,3,900000,1000000,"
                            "1200000,1250000,24000000,36000000,50000000,0.72,24000000,24000000,"
                            "96000000,96000000,24000000,96000000,99000000,0,900000,1250000,2,"
-                           "24000000,96000000,1950000,52500000,probe,0.375\n");
+                           "24000000,96000000,1950000,52500000,probe,0.375,\n");
     cr_assert(fgets(line, sizeof line, file));
-    cr_expect_str_eq(line, "ps,zmq,cpu,vcluster-400mbit,4,1,dedicated,24000000,3,900000,1000000,"
-                           "1200000,1250000,24000000,36000000,,,,,,,,,,5,900000,1250000,2,,,,,,\n");
+    cr_expect_str_eq(line,
+                     "ps,zmq,cpu,vcluster-400mbit,4,1,dedicated,24000000,3,900000,1000000,"
+                     "1200000,1250000,24000000,36000000,,,,,,,,,,5,900000,1250000,2,,,,,,,ring\n");
     cr_expect_null(fgets(line, sizeof line, file));
     fclose(file);
     folder_free(folder);
@@ -252,8 +255,11 @@ Test(bench_row, table_head)
     row.link_bytes_per_s = row.nominal_link_bytes_per_s = 0;
     row.link_source = NULL;
     cr_expect_null(strstr(printed(bench_table_head, row), "a link:"));
+    cr_expect_null(strstr(text, "algorithm"));
     row.network = "loopback";
+    row.mpi_algorithm = "segmented";
     text = printed(bench_table_head, row);
+    cr_expect(strstr(text, ", algorithm segmented, transport"), "%s", text);
     cr_expect(strstr(text, "network=loopback: no per-node limit, topology effects do not show"),
               "%s", text);
     for (const char *line = text; *line; line = strchr(line, '\n') + 1)

@@ -9,6 +9,7 @@
 #include "experiments/bucket_layout.h"
 #include "experiments/config.h"
 #include "experiments/config_check.h"
+#include "ring/library.h"
 
 static void clean_environment(void)
 {
@@ -241,6 +242,11 @@ Test(config, an_option_that_the_run_would_not_obey)
 {
     struct config config;
     refuse(CONFIG_BENCH, "--backend ring --window 4", "--window: --backend ring does not use it");
+    refuse(CONFIG_BENCH, "--backend ring --mpi-algorithm ring",
+           "--mpi-algorithm: --backend ring does not use it");
+    refuse(CONFIG_BENCH, "--backend mpi --mpi-algorithm tree", "--mpi-algorithm: found 'tree'");
+    accept(CONFIG_BENCH, &config, "--backend mpi --mpi-algorithm rabenseifner");
+    cr_assert(config.mpi_algorithm == LIBRARY_RABENSEIFNER);
     refuse(CONFIG_BENCH, "--backend mpi --segment 64k", "--segment: --backend mpi does not");
     refuse(CONFIG_TRAIN, "--backend ring --placement dedicated", "--placement: --backend ring");
     refuse(CONFIG_TRAIN, "--compute paced:1 --lr 0.1", "--lr: --compute paced:1 trains nothing");
