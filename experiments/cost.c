@@ -55,30 +55,39 @@ static uint64_t parts_bytes(const struct cost_shape *shape, int first, int size)
     return bytes;
 }
 
+static int least_factor(int n)
+{
+    for (int p = 2; p * p <= n; p++) {
+        if (n % p == 0)
+            return p;
+    }
+    return n;
+}
+
 /*
- * What a rank is given while its group of `size` is halved, again and again, until it is alone. The
- * low half is the longer one if they differ; then its last rank, the odd one, has no partner: it
- * gets its own chunk from each rank of the high half, and gives each theirs.
+ * What a rank is given while its group of `size` is cut into 2 parts, or as many as divide it,
+ * again and again, until it is alone: the chunks of its new group, by one rank of every other part.
  */
 static uint64_t halving_received(const struct cost_shape *shape, int rank)
 {
-    uint64_t bytes = 0, own = part_bytes(shape, shape->topology.workers, rank);
+    uint64_t bytes = 0;
     int first = 0, size = shape->topology.workers;
     while (size > 1) {
-        int low = (size + 1) / 2, high = size / 2, odd = low > high;
-        if (rank >= first + low) {
-            first += low;
-            size = high;
-            bytes += parts_bytes(shape, first, high) + (odd ? own : 0);
-        } else if (odd && rank == first + low - 1) {
-            size = low;
-            bytes += (uint64_t)high * own;
-        } else {
-            size = low;
-            bytes += parts_bytes(shape, first, low - odd);
-        }
+        int parts = least_factor(size);
+        size /= parts;
+        first += (rank - first) / size * size;
+        bytes += (uint64_t)(parts - 1) * parts_bytes(shape, first, size);
     }
     return bytes;
+}
+
+/* One step for each prime factor, there and back. */
+static double halving_steps(int workers)
+{
+    int steps = 0;
+    for (int size = workers; size > 1; size /= least_factor(size))
+        steps += 2;
+    return steps;
 }
 
 /* While halving, a rank gives away every chunk but its own; while doubling, it gives back what it
@@ -177,7 +186,7 @@ double cost_time_s(const struct cost_shape *shape, const struct cost_link *link)
     case COST_RING:
         return optimal_time_s(workers, 2 * (workers - 1), bytes, link);
     case COST_HALVING:
-        return optimal_time_s(workers, 2 * ceil(log2(workers)), bytes, link);
+        return optimal_time_s(workers, halving_steps(shape->topology.workers), bytes, link);
     case COST_PS:
         return ps_time_s(&shape->topology, bytes, link);
     case COST_LIBRARY:

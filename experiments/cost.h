@@ -15,9 +15,9 @@
  *                             is received
  *
  * with L[i] the bytes of part i and M their sum, and R[r] what rank r receives while halving
- * (ring/halving_schedule.h): from its partner the chunks of its own half, over and over; (W-1)/W M
- * if all chunks are equal. So about 2(W-1)/W M for a rank of the ring or of rhd, W/S M for a
- * dedicated server. Times are the usual latency-bandwidth model in real numbers.
+ * (ring/halving_schedule.h): from each partner the chunks of its own half (third, ...), over and
+ * over; (W-1)/W M if all chunks are equal. So about 2(W-1)/W M for a rank of the ring or of rhd,
+ * W/S M for a dedicated server. Times are the usual latency-bandwidth model in real numbers.
  * Sources: Patarasuk and Yuan 2009, "Bandwidth optimal all-reduce algorithms for clusters of
  * workstations", section 3 (bound and ring); Thakur, Rabenseifner and Gropp 2005, section 4
  * (rhd); Jiang et al. 2020, OSDI, section 2 (PS).
@@ -73,8 +73,8 @@ struct cost_traffic cost_role_traffic(const struct cost_shape *shape, enum node_
 /*
  * Predicted seconds of one operation; NAN for COST_LIBRARY.
  *     ring               2(W-1)a + 2(W-1)/W M/B + (W-1)/W M g
- *     rhd                2 ceil(lg W) a + 2(W-1)/W M/B + (W-1)/W M g; a lower limit if W is no
- *                        power of two, because unequal halves leave links idle for a while
+ *     rhd                2 F a + 2(W-1)/W M/B + (W-1)/W M g, with F = the number of W's prime
+ *                        factors: lg W for a power of two, less for other W
  *     ps                 2a + (q + (2p - q)/K) M/B + (W-1)/S M g
  * p M: the busiest direction of a host's link while pushing, q M: pushing and pulling overlapped.
  *     dedicated          p = q = max(1, W/S): in all (1 + 1/K) max(1, W/S)

@@ -3,8 +3,8 @@
  * ==========================================
  *
  * The ring moves as few bytes as can be, but in 2(N-1) steps one after the other; a short vector
- * pays for the steps, not for the bytes. This algorithm moves the same bytes in 2 ceil(lg N) steps.
- * (Rabenseifner 2004; Thakur, Rabenseifner and Gropp 2005, section 4.)
+ * pays for the steps, not for the bytes. This algorithm moves the same bytes in at most 2 lg N
+ * steps. (Rabenseifner 2004; Thakur, Rabenseifner and Gropp 2005, section 4.)
  *
  * How. Cut the vector into N chunks. In the first step the workers form two halves, and each worker
  * exchanges with its partner in the other half: it gives away the chunks of the partner's half and
@@ -27,49 +27,48 @@
  * Bytes: M/2, M/4, ... M/N and the same backwards: 2(N-1)/N M, sent and received. 1.5 M here, in
  * four steps where the ring needs six; for 64 workers in 12 where it needs 126.
  *
- * Any number of workers. A half of n workers that is cut into unequal ones has an *odd* worker
- * without a partner. The usual remedy is to fold the workers beyond a power of two onto others
- * first: these then move M more each way. Here the odd one deals in single chunks instead: to each
- * worker of the other half it gives that worker's own chunk, and from each it gets its own. So it
- * holds its own chunk, and everybody holds theirs, with the other half's part added just once, and
- * the bytes stay 2(N-1)/N M for every worker. The price is messages, floor(n/2) at once for the odd
- * one. For three:
+ * Any number of workers. The usual remedy where N is not a power of two is to fold the workers
+ * beyond one onto others first: these then move M more each way. Here a group that cannot be halved
+ * is cut into as many equal parts as its size has least prime factor, and a worker exchanges with
+ * its counterpart in each of the other parts at once. So every step is balanced, and the bytes stay
+ * 2(N-1)/N M for every worker. The price is messages: a factor of p takes p - 1 each way, twice, as
+ * the ring's does, but all at the same time; a prime N is one step of direct exchange. For three:
  *
- *                 worker 0         worker 1         worker 2
- *   step 0        2 > 2 [0]        2 > 2 [1]        0 > 0 [2], 1 > 1 [2]
- *   step 1        1 > 1 [0]        0 > 0 [1]        -
- *   step 2        0 > 1 [012]      1 > 0 [012]      -
- *   step 3        0 > 2 [012]      1 > 2 [012]      2 > 0 [012], 2 > 1 [012]
+ *                 worker 0                 worker 1                 worker 2
+ *   step 0        1 > 1 [0], 2 > 2 [0]     2 > 2 [1], 0 > 0 [1]     0 > 0 [2], 1 > 1 [2]
+ *   step 1        0 > 1 [012], 0 > 2 [012] 1 > 2 [012], 1 > 0 [012] 2 > 0 [012], 2 > 1 [012]
  *
  * Order of addition: a tree, fixed by N, so all runs give the same bits; and every sum is made by
  * one worker and copied, so all workers hold the same. It is not the ring's order, which is why
  * --reduce-order ring is refused.
  *
- * Segments. Chunks travel in segments, in the order in which the receiver will pass them on, and
- * may be sent before the rest of the step has come; so one is added while others are on the wire,
- * and the wire does not idle between steps. schedule.c's segments are short beside a chunk; where
- * whole chunks are shorter than a segment they share a message, so that a short vector costs one
- * message a step. What a send must wait for is its `needs` (halving_schedule.h).
+ * Slices. A worker that waits for the one message of a step leaves its link idle. So a long vector
+ * is cut into slices that go through all this independently of each other, a few steps apart: while
+ * one slice's message is awaited or added, others' are on the wire. A short vector is one slice,
+ * and costs one message a step. Messages are taken from any peer as they come; what must wait for
+ * what is their `turn`, and nothing else waits (halving_schedule.h).
  *
- * In the code below, top-down: halving_allreduce is the algorithm; the three functions above it are
- * the sends that may go, receives posted ahead, and what is done with what has arrived.
+ * In the code below, top-down: halving_allreduce is the algorithm; above it are the sends that may
+ * go, receives posted ahead, the wait for whatever comes next, and what is done with it.
  */
 #include "ring/halving.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/base/check.h"
 #include "common/comm/reduce.h"
 #include "ring/halving_schedule.h"
 
-/* Receives posted ahead, over all peers: as many as a partner may have on its way. */
-enum { POSTED_AHEAD = HALVING_IN_FLIGHT };
+/* Receives posted ahead in a lane: MPI has a buffer ready when the next messages come. */
+enum { POSTED_AHEAD = HALVING_SLICES_UNDER_WAY };
 
-/* Receives from one peer: slots are used in turn. */
+/* One peer. Where a lane stands in the running all-reduce, and slots, which are used in turn. */
 struct lane {
-    bool open;
+    const struct halving_lane *plan;
+    size_t sent, posted, received; /* messages; those received have been dealt with */
+    bool borrowed[POSTED_AHEAD];   /* the slot's message will not land in place */
     struct transport_slot slots[POSTED_AHEAD];
-    size_t posted, taken;
 };
 
 struct halving {
@@ -77,20 +76,20 @@ struct halving {
     const struct comm_options *options;
     int workers, rank;
     uint64_t step;                      /* all-reduces done, over all buckets: in every header */
-    struct halving_schedule *schedules; /* one a bucket */
-    uint64_t *tickets;                  /* of the items sent, for the longest schedule */
-    struct lane *lanes;                 /* by worker, which is node */
+    struct halving_schedule *schedules; /* one a bucket; the same lanes in each */
+    struct lane *lanes;
+    size_t lane_count;
+    struct transport_slot **oldest; /* by lane: posted, and its turn has come; else NULL */
+    size_t *turns;                  /* by slice: receives dealt with */
+    uint64_t *tickets;              /* by place in schedule->items: of what has been sent */
 };
 
-/* Where one all-reduce stands. */
+/* One all-reduce. */
 struct run {
     struct halving *halving;
     const struct halving_schedule *schedule;
     size_t bucket;
     float *data;
-    size_t sent;     /* items sent: the next is number `sent` */
-    size_t posted;   /* items with a receive posted */
-    size_t received; /* items that have arrived and been dealt with */
 };
 
 static struct message describe(const struct run *run, struct chunk span)
@@ -105,76 +104,136 @@ static struct message describe(const struct run *run, struct chunk span)
     };
 }
 
-/* Sends every item, in order, that what has arrived so far allows. */
+static uint64_t *ticket_of(const struct run *run, const struct halving_item *sent)
+{
+    return &run->halving->tickets[sent - run->schedule->items];
+}
+
+/* The lane whose next message has waited for all that it must, and is first in order; or NULL. */
+static struct lane *find_ready(const struct halving *halving)
+{
+    struct lane *found = NULL;
+    for (size_t l = 0; l < halving->lane_count; l++) {
+        struct lane *lane = &halving->lanes[l];
+        if (lane->sent == lane->plan->send_count)
+            continue;
+        const struct halving_item *item = &lane->plan->sends[lane->sent];
+        if (halving->turns[item->slice] < item->turn)
+            continue;
+        if (!found || item->order < found->plan->sends[found->sent].order)
+            found = lane;
+    }
+    return found;
+}
+
+/* Sends all that what has been received so far allows. */
 static enum status send_ready(struct run *run)
 {
     struct halving *halving = run->halving;
-    for (; run->sent < run->schedule->items; run->sent++) {
-        const struct halving_item *item = &run->schedule->sends[run->sent];
-        if (item->needs > run->received)
-            break;
+    for (struct lane *lane; (lane = find_ready(halving));) {
+        const struct halving_item *item = &lane->plan->sends[lane->sent++];
         struct message message = describe(run, item->span);
-        enum status status =
-            transport_send(halving->transport, item->peer, &message, run->data + item->span.offset,
-                           &halving->tickets[run->sent]);
+        enum status status = transport_send(halving->transport, lane->plan->peer, &message,
+                                            run->data + item->span.offset, ticket_of(run, item));
         if (status != STATUS_OK)
             return status;
     }
     return STATUS_OK;
 }
 
-/*
- * Posts receives up to POSTED_AHEAD beyond what has been dealt with. In reduce-scatter a payload is
- * borrowed and added from where it is. In all-gather it lands in place, over the partial sum that
- * we sent to this same peer in reduce-scatter, once the transport has let go of that memory.
- *
- * The wait for that holds up nobody: it is entered only when this receive is the next to be dealt
- * with, all sends that may go have gone, and the peer cannot answer before it has our partial sum;
- * what we wait for here must have happened before what we would wait for otherwise.
- */
-static enum status post_ahead(struct run *run)
+/* Has the transport let go of the memory of what we sent to this peer in reduce-scatter, on which
+ * `item` is to land? */
+static bool may_land(const struct run *run, const struct lane *lane,
+                     const struct halving_item *item)
 {
-    enum status status = STATUS_OK;
+    return item->replaces < lane->sent &&
+           transport_sent(run->halving->transport, lane->plan->peer,
+                          *ticket_of(run, &lane->plan->sends[item->replaces]));
+}
+
+/*
+ * Posts a lane's receives up to POSTED_AHEAD beyond what has been dealt with. In reduce-scatter a
+ * payload is borrowed, and added from where it is. In all-gather it lands in place as soon as it
+ * may; until then the lane does without further slots. One slot must be posted at any time, so it
+ * may have to be borrowed, and copied when it has come: the peer answers only to what it has got.
+ */
+static enum status post_ahead(struct run *run, struct lane *lane)
+{
     struct halving *halving = run->halving;
-    size_t items = run->schedule->items;
-    for (; run->posted < items && run->posted < run->received + POSTED_AHEAD; run->posted++) {
-        const struct halving_item *item = &run->schedule->receives[run->posted];
-        float *into = NULL;
-        if (!item->reduces) {
-            if (item->replaces >= run->sent)
-                break;
-            if (run->posted > run->received &&
-                !transport_sent(halving->transport, item->peer, halving->tickets[item->replaces]))
-                break;
-            TRY(transport_wait_sent(halving->transport, item->peer,
-                                    halving->tickets[item->replaces]));
-            into = run->data + item->span.offset;
-        }
-        struct lane *lane = &halving->lanes[item->peer];
-        TRY(transport_post(halving->transport, &lane->slots[lane->posted++ % POSTED_AHEAD], into));
+    while (lane->posted < lane->plan->receive_count &&
+           lane->posted < lane->received + POSTED_AHEAD) {
+        const struct halving_item *item = &lane->plan->receives[lane->posted];
+        bool lands = !item->reduces && may_land(run, lane, item);
+        if (!item->reduces && !lands && lane->posted > lane->received)
+            break;
+        size_t at = lane->posted++ % POSTED_AHEAD;
+        lane->borrowed[at] = !lands;
+        enum status status = transport_post(halving->transport, &lane->slots[at],
+                                            lands ? run->data + item->span.offset : NULL);
+        if (status != STATUS_OK)
+            return status;
     }
-out:
+    return STATUS_OK;
+}
+
+static enum status start_lanes(struct run *run)
+{
+    struct halving *halving = run->halving;
+    memset(halving->turns, 0, run->schedule->slices * sizeof *halving->turns);
+    for (size_t l = 0; l < halving->lane_count; l++) {
+        struct lane *lane = &halving->lanes[l];
+        lane->plan = &run->schedule->lanes[l];
+        lane->sent = lane->posted = lane->received = 0;
+        enum status status = post_ahead(run, lane); /* before peers begin to send */
+        if (status != STATUS_OK)
+            return status;
+    }
+    return STATUS_OK;
+}
+
+/* Waits for a message of any peer. One that has overtaken others of its slice stays where it is
+ * until those have been dealt with: the order of additions is fixed. */
+static enum status wait_for_next(struct halving *halving, struct lane **next)
+{
+    for (size_t l = 0; l < halving->lane_count; l++) {
+        struct lane *lane = &halving->lanes[l];
+        halving->oldest[l] = NULL;
+        if (lane->received == lane->plan->receive_count)
+            continue;
+        const struct halving_item *item = &lane->plan->receives[lane->received];
+        if (halving->turns[item->slice] == item->turn)
+            halving->oldest[l] = &lane->slots[lane->received % POSTED_AHEAD];
+    }
+    size_t which;
+    enum status status =
+        transport_wait_any(halving->transport, halving->oldest, halving->lane_count, false, &which);
+    if (status == STATUS_OK)
+        *next = &halving->lanes[which];
     return status;
 }
 
-/* Waits for the next item and adds it to ours, or keeps it (then it has landed in place). */
-static enum status receive_next(struct run *run)
+/* Adds what has come to ours, or keeps it. */
+static enum status take(struct run *run, struct lane *lane)
 {
     enum status status = STATUS_OK;
     struct halving *halving = run->halving;
-    const struct halving_item *item = &run->schedule->receives[run->received];
-    struct lane *lane = &halving->lanes[item->peer];
-    struct transport_slot *slot = &lane->slots[lane->taken++ % POSTED_AHEAD];
-    TRY(transport_wait(halving->transport, slot));
+    const struct halving_item *item = &lane->plan->receives[lane->received];
+    size_t at = lane->received++ % POSTED_AHEAD;
+    struct transport_slot *slot = &lane->slots[at];
     struct message expected = describe(run, item->span);
     TRY(transport_expect(halving->transport, slot, &expected));
     float *ours = run->data + item->span.offset;
-    if (item->completes)
+    if (item->completes) {
         reduce_add_scale(ours, slot->payload, item->span.count, halving->options->scale);
-    else if (item->reduces)
+    } else if (item->reduces) {
         reduce_add(ours, slot->payload, item->span.count);
+    } else if (lane->borrowed[at]) {
+        const struct halving_item *replaced = &lane->plan->sends[item->replaces];
+        TRY(transport_wait_sent(halving->transport, lane->plan->peer, *ticket_of(run, replaced)));
+        memcpy(ours, slot->payload, item->span.count * sizeof *ours);
+    }
     transport_release(halving->transport, slot);
-    run->received++;
+    halving->turns[item->slice]++;
 out:
     return status;
 }
@@ -188,14 +247,16 @@ static enum status halving_allreduce(void *self, size_t bucket, float *data)
         reduce_scale(data, schedule->count, halving->options->scale);
         return STATUS_OK;
     }
-    struct run run = {.halving = halving, .schedule = schedule, .bucket = bucket, .data = data};
-    TRY(post_ahead(&run)); /* before partners begin to send */
-    while (run.received < schedule->items) {
-        TRY(send_ready(&run));
-        TRY(post_ahead(&run));
-        TRY(receive_next(&run));
-    }
+    struct run run = {halving, schedule, bucket, data};
+    TRY(start_lanes(&run));
     TRY(send_ready(&run));
+    for (size_t received = 0; received < schedule->receives; received++) {
+        struct lane *lane;
+        TRY(wait_for_next(halving, &lane));
+        TRY(take(&run, lane));
+        TRY(send_ready(&run));
+        TRY(post_ahead(&run, lane));
+    }
     /* The caller may change the data now, so none of it may still be waiting to be sent. */
     TRY(transport_flush(halving->transport));
     halving->step++;
@@ -209,57 +270,67 @@ out:
 static void halving_close(void *self)
 {
     struct halving *halving = self;
-    for (int peer = 0; halving->lanes && peer < halving->workers; peer++) {
+    for (size_t l = 0; halving->lanes && l < halving->lane_count; l++) {
         for (int i = 0; i < POSTED_AHEAD; i++)
-            transport_slot_fini(&halving->lanes[peer].slots[i], halving->transport);
+            transport_slot_fini(&halving->lanes[l].slots[i], halving->transport);
     }
     for (size_t b = 0; halving->schedules && b < halving->options->buckets; b++)
         halving_schedule_fini(&halving->schedules[b]);
     free(halving->schedules);
-    free(halving->tickets);
     free(halving->lanes);
+    free(halving->oldest);
+    free(halving->turns);
+    free(halving->tickets);
     free(halving);
+}
+
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Slots long enough for the lane's longest message in any bucket. */
+static enum status open_lane(struct halving *halving, size_t at)
+{
+    enum status status = STATUS_OK;
+    size_t longest = 0;
+    int peer = 0;
+    for (size_t b = 0; b < halving->options->buckets; b++) {
+        const struct halving_lane *plan = &halving->schedules[b].lanes[at];
+        peer = plan->peer; /* worker w is node w */
+        for (size_t i = 0; i < plan->receive_count; i++)
+            longest = larger(longest, plan->receives[i].span.count);
+    }
+    for (int i = 0; i < POSTED_AHEAD; i++)
+        TRY(transport_slot_init(&halving->lanes[at].slots[i], halving->transport, peer,
+                                longest * sizeof(float)));
+out:
+    return status;
 }
 
 static enum status open_schedules(struct halving *halving)
 {
     enum status status = STATUS_OK;
     const struct comm_options *options = halving->options;
-    size_t items_max = 0;
+    size_t slices = 0;
     for (size_t b = 0; b < options->buckets; b++) {
         struct halving_schedule *schedule = &halving->schedules[b];
         TRY(halving_schedule_init(schedule, halving->workers, halving->rank,
                                   options->bucket_counts[b], options->segment_bytes));
-        items_max = schedule->items > items_max ? schedule->items : items_max;
+        slices = larger(slices, schedule->slices);
+        halving->lane_count = schedule->lane_count;
     }
-    halving->tickets = calloc(items_max + 1, sizeof *halving->tickets);
-    if (!halving->tickets) {
-        log_error("rhd: no memory for %zu messages", items_max);
-        status = STATUS_NO_MEMORY;
+    size_t lanes = halving->lane_count;
+    halving->lanes = calloc(lanes + 1, sizeof *halving->lanes);
+    halving->oldest = calloc(lanes + 1, sizeof *halving->oldest);
+    halving->turns = calloc(slices + 1, sizeof *halving->turns);
+    halving->tickets = calloc(4 * slices * lanes + 1, sizeof *halving->tickets);
+    if (!halving->lanes || !halving->oldest || !halving->turns || !halving->tickets) {
+        log_error("rhd: no memory for %zu peers and %zu slices", lanes, slices);
+        return STATUS_NO_MEMORY;
     }
-out:
-    return status;
-}
-
-/* Slots for every peer that sends to us in any bucket, long enough for its longest item. */
-static enum status open_lanes(struct halving *halving)
-{
-    enum status status = STATUS_OK;
-    size_t longest = 0;
-    for (size_t b = 0; b < halving->options->buckets; b++) {
-        const struct halving_schedule *schedule = &halving->schedules[b];
-        for (size_t i = 0; i < schedule->items; i++) {
-            size_t count = schedule->receives[i].span.count;
-            longest = count > longest ? count : longest;
-            halving->lanes[schedule->receives[i].peer].open = true;
-        }
-    }
-    for (int peer = 0; peer < halving->workers; peer++) {
-        struct lane *lane = &halving->lanes[peer];
-        for (int i = 0; lane->open && i < POSTED_AHEAD; i++)
-            TRY(transport_slot_init(&lane->slots[i], halving->transport, peer,
-                                    longest * sizeof(float)));
-    }
+    for (size_t l = 0; l < lanes; l++)
+        TRY(open_lane(halving, l));
 out:
     return status;
 }
@@ -283,14 +354,12 @@ static enum status halving_open(void **self, const struct comm_site *site)
     halving->workers = site->topology.workers;
     halving->rank = site->index;
     halving->schedules = calloc(options->buckets + 1, sizeof *halving->schedules);
-    halving->lanes = calloc((size_t)halving->workers, sizeof *halving->lanes);
-    if (!halving->schedules || !halving->lanes) {
+    if (!halving->schedules) {
         log_error("rhd: no memory for %zu buckets", options->buckets);
         status = STATUS_NO_MEMORY;
         goto out;
     }
     TRY(open_schedules(halving));
-    TRY(open_lanes(halving));
     *self = halving;
     return STATUS_OK;
 out:

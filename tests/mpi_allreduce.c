@@ -42,25 +42,21 @@ struct shape {
     size_t segment_bytes;
 };
 
-/* Halving-doubling: in every step a worker and its partner swap the chunks of their halves; with an
- * odd half, see ring/halving_schedule.h. All that it is given it gives back, and the reverse. */
+/* Halving-doubling: while the workers are cut into 2 parts (or 3, 5, ...) and those again, a worker
+ * gives away every chunk but its own, and is given those of its part by every other part; then all
+ * that it was given it gives back, and the reverse. */
 static size_t halving_elements(int workers, int rank, size_t count)
 {
-    size_t elements = 0, n = (size_t)workers, first = 0, size = n, r = (size_t)rank;
+    size_t n = (size_t)workers, r = (size_t)rank, first = 0, size = n;
+    size_t elements = count - chunk_of(count, n, r).count;
     while (size > 1) {
-        size_t low = (size + 1) / 2, high = size / 2, odd = low - high;
-        bool is_high = r >= first + low, is_odd = odd && r == first + low - 1;
-        for (size_t c = first; c < first + size; c++) {
-            bool c_high = c >= first + low, c_odd = odd && c == first + low - 1;
-            size_t times = 1;
-            if (c == r) /* ours: from the partner and the odd one, or, if odd, from each */
-                times = is_high ? 1 + odd : is_odd ? high : 1;
-            else if (!is_high && !c_high) /* of our half: the odd chunk goes to the odd one only */
-                times = is_odd || c_odd ? 0 : 1;
-            elements += times * chunk_of(count, n, c).count;
-        }
-        first += is_high ? low : 0;
-        size = is_high ? high : low;
+        size_t parts = 2;
+        while (size % parts)
+            parts++;
+        size /= parts;
+        first += (r - first) / size * size;
+        for (size_t c = first; c < first + size; c++)
+            elements += (parts - 1) * chunk_of(count, n, c).count;
     }
     return elements;
 }

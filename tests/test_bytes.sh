@@ -61,30 +61,22 @@ awk -F, -v rows=$((runs * 5)) '
         return sum
     }
 
-    # The most that a rank of halving-doubling sends: what it gives while the workers are halved,
-    # and the same again as it was given. The low half may be longer by one, the odd worker; then
-    # single chunks go between that one and each of the high half.
-    function rhd(count, workers, rank, first, size, low, high, odd, moved, most) {
+    # The most that a rank of halving-doubling sends: every chunk but its own while the workers are
+    # cut into 2 parts (or 3, 5, ...), then parts, and the same again as it was given: the chunks of
+    # its part, by every other part.
+    function rhd(count, workers, rank, first, size, ways, moved, most) {
         most = 0
         for (rank = 0; rank < workers; rank++) {
-            moved = 0
+            moved = count - part(count, workers, rank)
             first = 0
             size = workers
             while (size > 1) {
-                low = int((size + 1) / 2)
-                high = size - low
-                odd = low > high
-                if (rank >= first + low) {
-                    moved += parts(count, workers, first, low)
-                    first += low
-                    size = high
-                    moved += parts(count, workers, first, size) + odd * part(count, workers, rank)
-                } else {
-                    moved += parts(count, workers, first + low, high)
-                    moved += odd && rank == first + low - 1 ? high * part(count, workers, rank) : \
-                        parts(count, workers, first, low - odd)
-                    size = low
-                }
+                for (ways = 2; size % ways; ways++)
+                    ;
+                size /= ways
+                while (first + size <= rank)
+                    first += size
+                moved += (ways - 1) * parts(count, workers, first, size)
             }
             most = moved > most ? moved : most
         }

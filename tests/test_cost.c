@@ -122,15 +122,19 @@ Test(cost, rhd_uneven)
     expect_most(shape, NODE_SERVER, 0, 0);
 }
 
-/* 8 elements in 5 chunks, 2 2 2 1 1: {0 1 2}, {3 4} with odd 2; then {0 1}, {2} with odd 1. */
-Test(cost, rhd_odd)
+/* 8 elements in 6 chunks, 2 2 1 1 1 1: {0 1 2}, {3 4 5}, then three by three. 5 in 3 alone: 2 2 1.
+ */
+Test(cost, rhd_of_other_factors)
 {
-    struct cost_shape shape = rhd(5, 8);
-    expect_traffic(shape, 0, 6 + (4 + 2 + 2), 6 + (4 + 2 + 2)); /* 0 1 of 3; 0 of 2; 0 of 1 */
-    expect_traffic(shape, 1, 6 + (4 + 2 + 2), 6 + (4 + 2 + 2)); /* 0 1 of 4; 1 of 2; 1 of 0 */
-    expect_traffic(shape, 2, 6 + (4 + 4), 6 + (4 + 4));         /* 2 of 3 and 4; 2 of 0 and 1 */
-    expect_traffic(shape, 3, 7 + (2 + 1 + 1), 7 + (2 + 1 + 1)); /* 3 4 of 0; 3 of 2; 3 of 4 */
-    expect_traffic(shape, 4, 7 + (2 + 1 + 1), 7 + (2 + 1 + 1));
+    struct cost_shape shape = rhd(6, 8);
+    for (int rank = 0; rank < 3; rank++) {
+        uint64_t own = rank < 2 ? 2 : 1, all = (8 - own) + (5 + 2 * own);
+        expect_traffic(shape, rank, all, all);
+        expect_traffic(shape, rank + 3, 7 + (3 + 2), 7 + (3 + 2));
+    }
+    shape = rhd(3, 5);
+    expect_traffic(shape, 0, 3 + 2 * 2, 3 + 2 * 2);
+    expect_traffic(shape, 2, 4 + 2 * 1, 4 + 2 * 1);
 }
 
 Test(cost, rhd_even_is_the_bound_for_every_world)
@@ -248,8 +252,10 @@ Test(cost, times)
 
     shape = rhd(4, count); /* the ring's but for the steps: 4, not 6 */
     expect_close(cost_time_s(&shape, &link), 0.004 + 1.5 + 0.0075);
-    shape = rhd(5, count); /* 3 halvings */
-    expect_close(cost_time_s(&shape, &link), 0.006 + 1.6 + 0.008);
+    shape = rhd(5, count); /* a prime: all at once */
+    expect_close(cost_time_s(&shape, &link), 0.002 + 1.6 + 0.008);
+    shape = rhd(12, count); /* 2 2 3 */
+    expect_close(cost_time_s(&shape, &link), 0.006 + 22.0 / 12 + 11e-2 / 12);
     shape = rhd(1, count);
     expect_close(cost_time_s(&shape, &link), 0);
 

@@ -7,106 +7,110 @@
 
 #include "ring/halving_schedule.h"
 
-enum { WORKERS_MAX = 9 };
+enum { WORKERS_MAX = 12, SLICES_MAX = 4096 };
 
 static const size_t counts[] = {0, 1, 2, 3, 5, 7, 8, 63, 64, 1000, 2520, 10007};
 static const size_t segments[] = {4, 64, 1000, 0};
 enum { COUNTS = sizeof counts / sizeof *counts, SEGMENTS = sizeof segments / sizeof *segments };
 
-/*
- * All workers at once. What a worker holds of an element is a set of workers, a bit each, whose
- * contributions have been added. Messages are queues in order, one from every worker to every
- * other.
- */
+/* One worker: its schedule, where its lanes stand, and what it holds of every element, which is a
+ * set of workers, a bit each, whose contributions have been added. */
+struct player {
+    struct halving_schedule schedule;
+    size_t sent[WORKERS_MAX], received[WORKERS_MAX]; /* by lane */
+    size_t turns[SLICES_MAX];                        /* by slice: receives dealt with */
+    unsigned *held;
+};
+
+/* All workers at once. Messages are queues in order, one from every worker to every other. */
 struct play {
     int workers;
     size_t count;
-    struct halving_schedule schedules[WORKERS_MAX];
-    unsigned *held[WORKERS_MAX]; /* [worker][element] */
-    size_t sent[WORKERS_MAX], received[WORKERS_MAX];
+    struct player players[WORKERS_MAX];
 };
 
 static void play_start(struct play *play, int workers, size_t count, size_t segment_bytes)
 {
-    *play = (struct play){.workers = workers, .count = count};
+    memset(play, 0, sizeof *play);
+    play->workers = workers;
+    play->count = count;
     for (int w = 0; w < workers; w++) {
-        enum status status =
-            halving_schedule_init(&play->schedules[w], workers, w, count, segment_bytes);
-        cr_assert_eq(status, STATUS_OK);
-        play->held[w] = calloc(count + 1, sizeof *play->held[w]);
+        struct player *player = &play->players[w];
+        cr_assert_eq(halving_schedule_init(&player->schedule, workers, w, count, segment_bytes),
+                     STATUS_OK);
+        cr_assert_leq(player->schedule.slices, SLICES_MAX);
+        cr_assert_lt(player->schedule.lane_count, WORKERS_MAX);
+        player->held = calloc(count + 1, sizeof *player->held);
         for (size_t i = 0; i < count; i++)
-            play->held[w][i] = 1u << w;
+            player->held[i] = 1u << w;
     }
 }
 
 static void play_end(struct play *play)
 {
     for (int w = 0; w < play->workers; w++) {
-        halving_schedule_fini(&play->schedules[w]);
-        free(play->held[w]);
+        halving_schedule_fini(&play->players[w].schedule);
+        free(play->players[w].held);
     }
 }
 
-/* Which of `worker`'s sends is the counterpart of the receive: as many to `to` come before it as
- * come before the receive from `worker`. */
-static size_t counterpart(const struct play *play, int worker, int to, size_t receive)
+static size_t lane_to(const struct play *play, int from, int to)
 {
-    size_t before = 0;
-    for (size_t i = 0; i < receive; i++)
-        before += play->schedules[to].receives[i].peer == worker;
-    const struct halving_schedule *schedule = &play->schedules[worker];
-    for (size_t i = 0; i < schedule->items; i++) {
-        if (schedule->sends[i].peer == to && before-- == 0)
-            return i;
+    const struct halving_schedule *schedule = &play->players[from].schedule;
+    for (size_t l = 0; l < schedule->lane_count; l++) {
+        if (schedule->lanes[l].peer == to)
+            return l;
     }
-    cr_assert(false, "worker %d waits for more than worker %d sends", to, worker);
+    cr_assert(false, "worker %d has no lane to %d", from, to);
     return 0;
 }
 
-/* Sends what may go. What is on its way must not change until it is received: see play_receive. */
-static bool play_send(struct play *play, int worker)
+/* Sends what may go on a lane. What is on its way must not change until it is received. */
+static bool play_send(struct player *player, size_t l)
 {
-    const struct halving_schedule *schedule = &play->schedules[worker];
-    size_t before = play->sent[worker];
-    while (play->sent[worker] < schedule->items &&
-           schedule->sends[play->sent[worker]].needs <= play->received[worker])
-        play->sent[worker]++;
-    return play->sent[worker] > before;
+    const struct halving_lane *lane = &player->schedule.lanes[l];
+    size_t before = player->sent[l];
+    while (player->sent[l] < lane->send_count &&
+           lane->sends[player->sent[l]].turn <= player->turns[lane->sends[player->sent[l]].slice])
+        player->sent[l]++;
+    return player->sent[l] > before;
 }
 
-static void check_item(const struct play *play, int worker, size_t number, size_t send)
+static void check_item(const struct player *player, size_t l, const struct halving_item *item,
+                       const struct halving_item *theirs)
 {
-    const struct halving_schedule *schedule = &play->schedules[worker];
-    const struct halving_item *item = &schedule->receives[number];
-    const struct halving_item *theirs = &play->schedules[item->peer].sends[send];
+    const struct halving_lane *lane = &player->schedule.lanes[l];
     cr_assert_gt(item->span.count, 0);
-    cr_assert(item->span.offset == theirs->span.offset && item->span.count == theirs->span.count &&
-              item->step == theirs->step);
-    cr_assert_eq(item->reduces, number < schedule->reduce_receives);
+    cr_assert(item->span.offset == theirs->span.offset && item->span.count == theirs->span.count);
+    cr_assert(item->slice == theirs->slice && item->step == theirs->step &&
+              item->reduces == theirs->reduces);
+    cr_assert_eq(item->reduces, item->step < halving_steps(player->schedule.workers) / 2);
     if (item->reduces)
         return;
-    const struct halving_item *replaced = &schedule->sends[item->replaces];
-    cr_assert(replaced->peer == item->peer && replaced->span.offset == item->span.offset &&
+    const struct halving_item *replaced = &lane->sends[item->replaces];
+    cr_assert(replaced->reduces && replaced->span.offset == item->span.offset &&
               replaced->span.count == item->span.count);
-    cr_assert_lt(item->replaces, play->sent[worker]);
+    cr_assert_lt(item->replaces, player->sent[l]);
 }
 
-/* Deals with the next receive, if it has been sent. The payload is read only now: were it changed
- * by its sender after sending, the sets would not come out. */
-static bool play_receive(struct play *play, int worker)
+/* Deals with a lane's next receive, if it has been sent and it is its turn. The payload is read
+ * only now: were it changed by its sender after sending, the sets would not come out. */
+static bool play_receive(struct play *play, int worker, size_t l)
 {
-    const struct halving_schedule *schedule = &play->schedules[worker];
-    size_t number = play->received[worker];
-    if (number == schedule->items)
+    struct player *player = &play->players[worker];
+    const struct halving_lane *lane = &player->schedule.lanes[l];
+    size_t number = player->received[l];
+    if (number == lane->receive_count)
         return false;
-    const struct halving_item *item = &schedule->receives[number];
-    size_t send = counterpart(play, item->peer, worker, number);
-    if (send >= play->sent[item->peer])
+    const struct halving_item *item = &lane->receives[number];
+    const struct player *peer = &play->players[lane->peer];
+    size_t back = lane_to(play, lane->peer, worker);
+    if (number >= peer->sent[back] || player->turns[item->slice] != item->turn)
         return false;
-    check_item(play, worker, number, send);
+    check_item(player, l, item, &peer->schedule.lanes[back].sends[number]);
     unsigned all = (1u << play->workers) - 1;
     for (size_t i = item->span.offset; i < item->span.offset + item->span.count; i++) {
-        unsigned *ours = &play->held[worker][i], theirs = play->held[item->peer][i];
+        unsigned *ours = &player->held[i], theirs = peer->held[i];
         if (item->reduces)
             cr_assert_eq(*ours & theirs, 0, "added twice");
         else
@@ -114,33 +118,44 @@ static bool play_receive(struct play *play, int worker)
         *ours = item->reduces ? *ours | theirs : theirs;
         cr_assert_eq(item->completes, item->reduces && *ours == all);
     }
-    play->received[worker]++;
+    player->turns[item->slice]++;
+    player->received[l]++;
     return true;
 }
 
-/* Workers move in an order that `seed` decides, each as far as it can; never all of them wait. */
+/* Workers and lanes move in an order that `seed` decides; never do all of them wait. */
 static void play_all(struct play *play, unsigned seed)
 {
-    bool moved = true;
-    while (moved) {
+    for (bool moved = true; moved;) {
         moved = false;
-        for (int i = 0; i < play->workers; i++) {
-            int worker = (int)((seed + (unsigned)i * (1 + seed / 7)) % (unsigned)play->workers);
-            moved |= play_send(play, worker);
-            moved |= play_receive(play, worker);
-            worker = i; /* whatever the stride: everybody has a turn */
-            moved |= play_send(play, worker);
-            for (unsigned k = 0; k < 1 + seed % 5; k++)
-                moved |= play_receive(play, worker);
+        for (unsigned i = 0; i < (unsigned)play->workers * WORKERS_MAX; i++) {
+            seed = seed * 1664525u + 1013904223u; /* Numerical Recipes' generator */
+            int worker = (int)((seed >> 16) % (unsigned)play->workers);
+            if (i < (unsigned)play->workers)
+                worker = (int)i; /* everybody has a turn */
+            struct player *player = &play->players[worker];
+            for (size_t l = 0; l < player->schedule.lane_count; l++) {
+                size_t lane = (l + (seed >> 8)) % player->schedule.lane_count;
+                moved |= play_send(player, lane);
+                moved |= play_receive(play, worker, lane);
+            }
         }
     }
     for (int w = 0; w < play->workers; w++) {
-        cr_assert_eq(play->sent[w], play->schedules[w].items);
-        cr_assert_eq(play->received[w], play->schedules[w].items);
+        const struct player *player = &play->players[w];
+        size_t receives = 0;
+        for (size_t l = 0; l < player->schedule.lane_count; l++) {
+            cr_assert_eq(player->sent[l], player->schedule.lanes[l].send_count);
+            cr_assert_eq(player->received[l], player->schedule.lanes[l].receive_count);
+            receives += player->received[l];
+        }
+        cr_assert_eq(receives, player->schedule.receives);
         for (size_t i = 0; i < play->count; i++)
-            cr_assert_eq(play->held[w][i], (1u << play->workers) - 1);
+            cr_assert_eq(player->held[i], (1u << play->workers) - 1);
     }
 }
+
+static struct play play; /* too large for a stack */
 
 Test(halving_schedule, everything_is_added_once_and_copied_to_all)
 {
@@ -148,8 +163,7 @@ Test(halving_schedule, everything_is_added_once_and_copied_to_all)
         for (size_t c = 0; c < COUNTS; c++) {
             for (size_t s = 0; s < SEGMENTS; s++) {
                 if (counts[c] > 1000 && segments[s] == 4)
-                    continue; /* thousands of messages of one element show nothing new */
-                struct play play;
+                    continue; /* thousands of short messages show nothing new */
                 play_start(&play, n, counts[c], segments[s]);
                 play_all(&play, (unsigned)(c * 11 + s));
                 play_end(&play);
@@ -158,11 +172,16 @@ Test(halving_schedule, everything_is_added_once_and_copied_to_all)
     }
 }
 
-static size_t elements(const struct halving_item *items, size_t from, size_t to)
+/* Elements of one direction of all lanes, of reduce-scatter or of all-gather. */
+static size_t elements(const struct halving_schedule *schedule, bool sent, bool reduces)
 {
     size_t sum = 0;
-    for (size_t i = from; i < to; i++)
-        sum += items[i].span.count;
+    for (size_t l = 0; l < schedule->lane_count; l++) {
+        const struct halving_lane *lane = &schedule->lanes[l];
+        const struct halving_item *items = sent ? lane->sends : lane->receives;
+        for (size_t i = 0; i < (sent ? lane->send_count : lane->receive_count); i++)
+            sum += items[i].reduces == reduces ? items[i].span.count : 0;
+    }
     return sum;
 }
 
@@ -178,13 +197,13 @@ Test(halving_schedule, elements_sent_are_the_lower_bound)
                 cr_assert_eq(halving_schedule_init(&s, n, rank, counts[c], 256), STATUS_OK);
                 size_t parts = (size_t)n;
                 size_t others = counts[c] - chunk_of(counts[c], parts, (size_t)rank).count;
-                size_t sent = elements(s.sends, 0, s.items);
-                cr_assert_eq(elements(s.sends, 0, s.reduce_sends), others);
-                cr_assert_eq(elements(s.receives, s.reduce_receives, s.items), others);
-                cr_assert_eq(elements(s.receives, 0, s.items), sent);
+                size_t given = elements(&s, true, true), back = elements(&s, true, false);
+                cr_assert_eq(given, others);
+                cr_assert_eq(elements(&s, false, false), others);
+                cr_assert_eq(elements(&s, false, true), back);
                 if (counts[c] % parts == 0)
-                    cr_assert_eq(sent, 2 * (parts - 1) * (counts[c] / parts));
-                all += sent;
+                    cr_assert_eq(given + back, 2 * (parts - 1) * (counts[c] / parts));
+                all += given + back;
                 halving_schedule_fini(&s);
             }
             cr_assert_eq(all, 2 * (size_t)(n - 1) * counts[c]);
@@ -192,87 +211,129 @@ Test(halving_schedule, elements_sent_are_the_lower_bound)
     }
 }
 
-Test(halving_schedule, steps_and_messages_of_a_short_vector)
+/* In every step, whatever the factors, every worker's link is as busy as every other's. */
+Test(halving_schedule, steps_are_balanced)
 {
-    static const int steps[] = {0, 0, 2, 4, 4, 6, 6, 6, 6, 8};
-    for (int n = 1; n <= WORKERS_MAX; n++) {
-        cr_assert_eq(halving_steps(n), steps[n]);
-        for (int rank = 0; rank < n && (n & (n - 1)) == 0; rank++) {
+    static const size_t count = 2520 * 11;
+    for (int n = 2; n <= WORKERS_MAX; n++) {
+        for (int rank = 0; rank < n; rank++) {
             struct halving_schedule s;
-            cr_assert_eq(halving_schedule_init(&s, n, rank, 100, 0), STATUS_OK);
-            cr_assert_eq(s.items, (size_t)steps[n]); /* one a step */
+            cr_assert_eq(halving_schedule_init(&s, n, rank, count, count * 4), STATUS_OK);
+            size_t moved[2][32] = {{0}}, left = count;
+            for (size_t l = 0; l < s.lane_count; l++) {
+                for (size_t i = 0; i < s.lanes[l].send_count; i++)
+                    moved[0][s.lanes[l].sends[i].step] += s.lanes[l].sends[i].span.count;
+                for (size_t i = 0; i < s.lanes[l].receive_count; i++)
+                    moved[1][s.lanes[l].receives[i].step] += s.lanes[l].receives[i].span.count;
+            }
+            for (int step = 0, size = n; size > 1; step++) {
+                int parts = 2;
+                while (size % parts)
+                    parts++;
+                size_t expected = left - left / (size_t)parts;
+                int back = halving_steps(n) - 1 - step;
+                cr_assert_eq(moved[0][step], expected);
+                cr_assert_eq(moved[1][step], expected);
+                cr_assert_eq(moved[0][back], expected);
+                cr_assert_eq(moved[1][back], expected);
+                left /= (size_t)parts;
+                size /= parts;
+            }
             halving_schedule_fini(&s);
         }
     }
 }
 
-/* With segments the next step begins before this one is in; and no more than HALVING_IN_FLIGHT are
- * on their way between partners. */
-Test(halving_schedule, steps_overlap_and_partners_keep_pace)
+Test(halving_schedule, steps_and_messages_of_a_short_vector)
 {
-    struct halving_schedule s;
-    cr_assert_eq(halving_schedule_init(&s, 8, 3, 80000, 1000), STATUS_OK);
-    for (int step = 0; step < halving_steps(8); step++) {
-        size_t first_send = 0, receives_before = 0, receives_to = 0;
-        while (s.sends[first_send].step < step)
-            first_send++;
-        while (receives_before < s.items && s.receives[receives_before].step < step)
-            receives_before++;
-        for (receives_to = receives_before;
-             receives_to < s.items && s.receives[receives_to].step == step;)
-            receives_to++;
-        cr_assert_gt(receives_to - receives_before, HALVING_IN_FLIGHT);
-        if (step > 0 && step < halving_steps(8) / 2)
-            cr_assert_lt(s.sends[first_send].needs, receives_before);
-        for (size_t i = first_send; i < s.items && s.sends[i].step == step; i++) {
-            size_t position = i - first_send;
-            if (position >= HALVING_IN_FLIGHT)
-                cr_assert_geq(s.sends[i].needs, receives_before + position - HALVING_IN_FLIGHT + 1);
-            cr_assert_leq(s.sends[i].needs, receives_to);
+    static const int steps[] = {0, 0, 2, 2, 4, 2, 4, 2, 6, 4, 4, 2, 6};
+    static const size_t messages[] = {0, 0, 2, 4, 4, 8, 6, 12, 6, 8, 10, 20, 8};
+    for (int n = 1; n <= WORKERS_MAX; n++) {
+        cr_assert_eq(halving_steps(n), steps[n]);
+        for (int rank = 0; rank < n; rank++) {
+            struct halving_schedule s;
+            cr_assert_eq(halving_schedule_init(&s, n, rank, 100, 0), STATUS_OK);
+            cr_assert_eq(s.slices, 1);
+            cr_assert_eq(s.receives, messages[n]); /* p - 1 a step */
+            halving_schedule_fini(&s);
         }
     }
+}
+
+/* The chunks of all slices together are those of the vector: bytes do not depend on slices. And on
+ * a lane the way back of one slice follows the way there of others. */
+Test(halving_schedule, slices_follow_each_other)
+{
+    struct halving_schedule s;
+    cr_assert_eq(halving_schedule_init(&s, 8, 3, 80003, 4096), STATUS_OK);
+    cr_assert_gt(s.slices, 2 * HALVING_SLICES_UNDER_WAY);
+    cr_assert_eq(s.slice_count % 8, 0);
+    size_t ahead = 0, ahead_max = 0; /* slices that have begun and not ended */
+    for (size_t i = 0; i < s.lanes[0].send_count; i++) {
+        ahead += s.lanes[0].sends[i].reduces ? 1 : (size_t)-1;
+        ahead_max = ahead > ahead_max ? ahead : ahead_max;
+    }
+    cr_assert_eq(ahead, 0);
+    cr_assert_eq(ahead_max, HALVING_SLICES_UNDER_WAY);
     halving_schedule_fini(&s);
 }
 
 /* "23 > 2 [0]": chunks, receiver, the set already added. One element a chunk. */
-static void describe(const struct play *play, int worker, const struct halving_item *item,
+static void describe(const struct player *player, const struct halving_item *item, int peer,
                      char *text, size_t size)
 {
     size_t used = 0;
     for (size_t c = item->span.offset; c < item->span.offset + item->span.count; c++)
         used += (size_t)snprintf(text + used, size - used, "%zu", c);
-    used += (size_t)snprintf(text + used, size - used, " > %d [", item->peer);
-    for (int w = 0; w < play->workers; w++) {
-        if (play->held[worker][item->span.offset] & 1u << w)
+    used += (size_t)snprintf(text + used, size - used, " > %d [", peer);
+    for (int w = 0; w < player->schedule.workers; w++) {
+        if (player->held[item->span.offset] & 1u << w)
             used += (size_t)snprintf(text + used, size - used, "%d", w);
     }
     snprintf(text + used, size - used, "]");
 }
 
-/* One line of a table in ring/halving.c; then the step is played. */
-static void table_line(struct play *play, int step, char *line, size_t size)
+/* Everything that worker `w` sends in a step. */
+static void table_cell(const struct player *player, int step, char *cell)
 {
-    size_t used = (size_t)snprintf(line, size, " *   step %d       ", step);
-    for (int w = 0; w < play->workers; w++) {
-        const struct halving_schedule *schedule = &play->schedules[w];
-        char cell[64] = "", one[32];
-        for (size_t i = 0; i < schedule->items; i++) {
-            if (schedule->sends[i].step != step)
+    char one[32];
+    cell[0] = '\0';
+    for (size_t l = 0; l < player->schedule.lane_count; l++) {
+        const struct halving_lane *lane = &player->schedule.lanes[l];
+        for (size_t i = 0; i < lane->send_count; i++) {
+            if (lane->sends[i].step != step)
                 continue;
-            describe(play, w, &schedule->sends[i], one, sizeof one);
+            describe(player, &lane->sends[i], lane->peer, one, sizeof one);
             strcat(strcat(cell, cell[0] ? ", " : ""), one);
         }
-        used += (size_t)snprintf(line + used, size - used, " %-16s", cell[0] ? cell : "-");
+    }
+}
+
+/* One line of a table in ring/halving.c; then the step is played. */
+static void table_line(int step, int width, char *line, size_t size)
+{
+    size_t used = (size_t)snprintf(line, size, " *   step %d       ", step);
+    for (int w = 0; w < play.workers; w++) {
+        char cell[64];
+        table_cell(&play.players[w], step, cell);
+        used += (size_t)snprintf(line + used, size - used, " %-*s", width, cell);
     }
     while (used > 0 && line[used - 1] == ' ')
         line[--used] = '\0';
-    for (int w = 0; w < play->workers; w++)
-        play_send(play, w);
-    for (int w = 0; w < play->workers; w++) {
-        const struct halving_schedule *schedule = &play->schedules[w];
-        while (play->received[w] < schedule->items &&
-               schedule->receives[play->received[w]].step == step)
-            cr_assert(play_receive(play, w));
+    for (int w = 0; w < play.workers; w++) {
+        for (size_t l = 0; l < play.players[w].schedule.lane_count; l++)
+            play_send(&play.players[w], l);
+    }
+    for (int round = 0; round < WORKERS_MAX; round++) { /* as turns come */
+        for (int w = 0; w < play.workers; w++) {
+            const struct player *player = &play.players[w];
+            for (size_t l = 0; l < player->schedule.lane_count; l++) {
+                const struct halving_lane *lane = &player->schedule.lanes[l];
+                if (player->received[l] < lane->receive_count &&
+                    lane->receives[player->received[l]].step == step)
+                    play_receive(&play, w, l);
+            }
+        }
     }
 }
 
@@ -284,14 +345,17 @@ Test(halving_schedule, the_tables_in_halving_c_are_what_happens)
     text[fread(text, 1, sizeof text - 1, file)] = '\0';
     fclose(file);
     for (int workers = 4; workers >= 3; workers--) {
-        struct play play;
         play_start(&play, workers, (size_t)workers, 0);
         for (int step = 0; step < halving_steps(workers); step++) {
             char line[160];
-            table_line(&play, step, line, sizeof line);
+            table_line(step, workers == 4 ? 16 : 24, line, sizeof line);
             strcat(line, "\n");
             cr_expect_not_null(strstr(text, line), "ring/halving.c does not have this line:\n%s",
                                line);
+        }
+        for (int w = 0; w < workers; w++) {
+            for (size_t i = 0; i < play.count; i++)
+                cr_assert_eq(play.players[w].held[i], (1u << workers) - 1);
         }
         play_end(&play);
     }
