@@ -1,0 +1,189 @@
+/* What NCCL chose, read from lines as NCCL writes them, and the environment that makes it do so. */
+#include "ring/nccl_log.h"
+
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ring/nccl_env.h"
+
+static struct nccl_choice read_text(const char *text)
+{
+    struct nccl_choice choice = {0};
+    nccl_choice_read(&choice, text, strlen(text));
+    return choice;
+}
+
+static void expect(const char *log, const char *words, uint64_t calls, uint64_t ring_calls)
+{
+    char text[NCCL_CHOICE_BYTES];
+    struct nccl_choice choice = read_text(log);
+    nccl_choice_text(&choice, text);
+    cr_assert_str_eq(text, words, "'%s' from:\n%s", text, log);
+    cr_assert_eq(choice.calls, calls);
+    cr_assert_eq(choice.ring_calls, ring_calls);
+}
+
+Test(nccl_log, the_choice_of_every_call)
+{
+    expect("gpu1:417:417 [0] NCCL INFO AllReduce: 4096 Bytes -> Algo RING proto SIMPLE "
+           "channel{Lo..Hi}={0..1}\n",
+           "ring/simple", 1, 1);
+    expect("gpu1:417:417 [0] NCCL INFO AllReduce: 4 Bytes -> Algo RING proto SIMPLE "
+           "channel{Lo..Hi}={0..0}\n"
+           "gpu1:417:432 [0] NCCL INFO AllReduce: 4799528 Bytes -> Algo RING proto SIMPLE "
+           "channel{Lo..Hi}={0..15}\n",
+           "ring/simple", 2, 2);
+    expect("gpu1:417:417 [0] NCCL INFO AllReduce: 1024 Bytes -> Algo TREE proto LL "
+           "channel{Lo..Hi}={0..0}",
+           "tree/ll", 1, 0);
+}
+
+Test(nccl_log, numbers_of_older_versions)
+{
+    expect("gpu1:417:417 [0] NCCL INFO 805306368 Bytes -> Algo 1 proto 2 time 3970.683594\n",
+           "ring/simple", 1, 1);
+    expect("gpu1:417:417 [0] NCCL INFO 4096 Bytes -> Algo 0 proto 0 time 9.5\n", "tree/ll", 1, 0);
+    expect("gpu1:417:417 [0] NCCL INFO 4096 Bytes -> Algo 17 proto 2 time 9.5\n", "17/simple", 1,
+           0);
+}
+
+Test(nccl_log, calls_that_differ_are_said_to)
+{
+    expect("a:1:1 [0] NCCL INFO AllReduce: 8 Bytes -> Algo RING proto LL channel{Lo..Hi}={0..0}\n"
+           "a:1:1 [0] NCCL INFO AllReduce: 99999 Bytes -> Algo RING proto SIMPLE channel{}\n",
+           "ring/simple/mixed", 2, 2);
+    expect("a:1:1 [0] NCCL INFO AllReduce: 8 Bytes -> Algo TREE proto SIMPLE channel{}\n"
+           "a:1:1 [0] NCCL INFO AllReduce: 99999 Bytes -> Algo RING proto SIMPLE channel{}\n",
+           "ring/simple/mixed", 2, 1);
+}
+
+Test(nccl_log, other_lines_say_nothing)
+{
+    expect("", "", 0, 0);
+    expect("a:1:1 [0] NCCL INFO Broadcast: 8 Bytes -> Algo RING proto LL channel{}\n"
+           "a:1:1 [0] NCCL INFO AllGather: 8 Bytes -> Algo 1 proto 2 time 2\n"
+           "a:1:1 [0] NCCL INFO NCCL_ALGO set by environment to Ring\n"
+           "a:1:1 [0] NCCL INFO   Algorithm   |   Tree   |   Ring\n"
+           "AllReduce: 8 Bytes -> Algo RING proto LL channel{}\n"
+           "a:1:1 [0] NCCL INFO AllReduce: 8 Bytes -> Algo\n",
+           "", 0, 0);
+}
+
+Test(nccl_log, long_lines_and_names_are_cut_not_overrun)
+{
+    char log[4096];
+    memset(log, 'x', sizeof log);
+    static const char start[] = "a:1:1 [0] NCCL INFO AllReduce: 8 Bytes -> Algo ";
+    memcpy(log, start, sizeof start - 1);
+    struct nccl_choice choice = {0};
+    nccl_choice_read(&choice, log, sizeof log); /* no newline, no end of the word */
+    cr_assert_eq(choice.calls, 0);
+    memcpy(log + 1000, "\n", 1);
+    static const char second[] = "a:1 [0] NCCL INFO AllReduce: 8 Bytes -> Algo RING proto SIMPLE ";
+    memcpy(log + 1001, second, sizeof second - 1);
+    nccl_choice_read(&choice, log, sizeof log);
+    cr_assert_eq(choice.ring_calls, 1);
+}
+
+/* -------- the environment --------------------------------------------------------------------- */
+
+static const char *const variables[] = {
+    "NCCL_ALGO",   "NCCL_PROTO", "NCCL_DEBUG",      "NCCL_DEBUG_SUBSYS", "NCCL_DEBUG_FILE",
+    "NCCL_HOSTID", "NCCL_NET",   "NCCL_IB_DISABLE", "NCCL_SOCKET_IFNAME"};
+
+static void unset_all(void)
+{
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
+        unsetenv(variables[i]);
+}
+
+static void expect_variable(const char *name, const char *value)
+{
+    const char *found = getenv(name);
+    if (!value)
+        cr_assert_null(found, "%s=%s", name, found);
+    else
+        cr_assert_str_eq(found ? found : "(unset)", value, "%s=%s", name, found);
+}
+
+Test(nccl_env, forces_the_ring_and_has_a_log)
+{
+    struct world world = {.rank = 1, .size = 2, .local_size = 2, .run_id = 0xabc};
+    int log;
+    unset_all();
+    nccl_env_set(&(struct nccl_env_options){.world = &world}, &log);
+    expect_variable("NCCL_ALGO", "Ring");
+    expect_variable("NCCL_PROTO", "Simple");
+    expect_variable("NCCL_HOSTID", NULL);
+    expect_variable("NCCL_NET", NULL);
+    expect_variable("NCCL_SOCKET_IFNAME", NULL);
+    cr_assert_geq(log, 0, "no log in memory on this system");
+    expect_variable("NCCL_DEBUG", "INFO");
+    expect_variable("NCCL_DEBUG_SUBSYS", "TUNING");
+
+    /* As NCCL does: opens the name, and appends while others read. */
+    FILE *writer = fopen(getenv("NCCL_DEBUG_FILE"), "w");
+    cr_assert_not_null(writer);
+    struct nccl_choice choice;
+    nccl_env_log_read(log, 0, &choice);
+    cr_assert_eq(choice.calls, 0);
+    fprintf(writer, "a:1:1 [0] NCCL INFO AllReduce: 8 Bytes -> Algo TREE proto LL channel{}\n");
+    fflush(writer);
+    size_t start = nccl_env_log_length(log);
+    cr_assert_gt(start, 0);
+    fprintf(writer, "a:1:1 [0] NCCL INFO AllReduce: 8 Bytes -> Algo RING proto LL channel{}\n");
+    fflush(writer);
+    nccl_env_log_read(log, start, &choice);
+    cr_assert_eq(choice.calls, 1);
+    cr_assert_eq(choice.ring_calls, 1);
+    nccl_env_log_read(log, 0, &choice);
+    cr_assert_eq(choice.calls, 2);
+    fclose(writer);
+}
+
+Test(nccl_env, what_the_user_has_set_stays)
+{
+    struct world world = {.rank = 0, .size = 2, .local_size = 2};
+    int log;
+    unset_all();
+    setenv("NCCL_ALGO", "Tree", 1);
+    setenv("NCCL_DEBUG", "WARN", 1);
+    setenv("NCCL_SOCKET_IFNAME", "eth7", 1);
+    nccl_env_set(&(struct nccl_env_options){.world = &world, .share_gpu = true}, &log);
+    expect_variable("NCCL_ALGO", "Tree");
+    expect_variable("NCCL_DEBUG", "WARN");
+    expect_variable("NCCL_SOCKET_IFNAME", "eth7");
+    expect_variable("NCCL_PROTO", "Simple");
+}
+
+Test(nccl_env, processes_on_one_gpu_look_like_hosts)
+{
+    char first[64];
+    struct world world = {.rank = 0, .size = 3, .local_size = 3, .run_id = 0xabc};
+    struct nccl_env_options options = {.world = &world, .share_gpu = true};
+    int log;
+    unset_all();
+    nccl_env_set(&options, &log);
+    expect_variable("NCCL_NET", "Socket");
+    expect_variable("NCCL_IB_DISABLE", "1");
+    expect_variable("NCCL_SOCKET_IFNAME", "lo");
+    snprintf(first, sizeof first, "%s", getenv("NCCL_HOSTID"));
+    unset_all();
+    world.rank = 1;
+    world.local_size = 2; /* a further host, that "lo" does not lead to */
+    nccl_env_set(&options, &log);
+    cr_assert_str_neq(getenv("NCCL_HOSTID"), first);
+    expect_variable("NCCL_SOCKET_IFNAME", NULL);
+}
+
+Test(nccl_env, no_log_no_choice)
+{
+    struct nccl_choice choice = {.calls = 7};
+    nccl_env_log_read(-1, 0, &choice);
+    cr_assert_eq(choice.calls, 0);
+    cr_assert_eq(nccl_env_log_length(-1), 0);
+}
