@@ -31,11 +31,11 @@ static int open_log(void)
     char path[64];
     int log = memfd_create("psring-nccl-log", MFD_CLOEXEC);
     if (log < 0)
-        return -1;
+        return 0;
     snprintf(path, sizeof path, "/proc/self/fd/%d", log);
     if (!can_be_opened_again(path)) {
         close(log);
-        return -1;
+        return 0;
     }
     set_unless_set("NCCL_DEBUG", "INFO");
     set_unless_set("NCCL_DEBUG_SUBSYS", "TUNING");
@@ -63,7 +63,7 @@ void nccl_env_set(const struct nccl_env_options *options, int *log)
 size_t nccl_env_log_length(int log)
 {
     struct stat info;
-    return log >= 0 && fstat(log, &info) == 0 ? (size_t)info.st_size : 0;
+    return log > 0 && fstat(log, &info) == 0 ? (size_t)info.st_size : 0;
 }
 
 void nccl_env_log_read(int log, size_t start, struct nccl_choice *choice)

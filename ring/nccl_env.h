@@ -28,15 +28,15 @@ struct nccl_env_options {
 
 /*
  * Sets the variables. *log is the descriptor of the file that NCCL is to write its log to, in
- * memory, the caller's until the process ends; -1 where this system has none: then NCCL's choice
- * stays unknown, and everything else works.
+ * memory, there until the process ends; 0 where this system has none: then NCCL's choice stays
+ * unknown, and everything else works.
  */
 void nccl_env_set(const struct nccl_env_options *options, int *log);
 
-/* How long the log is now; 0 for -1. */
+/* How long the log is now; 0 without one. */
 size_t nccl_env_log_length(int log);
 
-/* What the log says from byte `start` on. All zeros for -1, or where the user's own NCCL_DEBUG
+/* What the log says from byte `start` on. All zeros without one, or where the user's own NCCL_DEBUG
  * settings kept NCCL from writing there. */
 void nccl_env_log_read(int log, size_t start, struct nccl_choice *choice);
 

@@ -121,7 +121,7 @@ Test(nccl_env, forces_the_ring_and_has_a_log)
     expect_variable("NCCL_HOSTID", NULL);
     expect_variable("NCCL_NET", NULL);
     expect_variable("NCCL_SOCKET_IFNAME", NULL);
-    cr_assert_geq(log, 0, "no log in memory on this system");
+    cr_assert_gt(log, 0, "no log in memory on this system");
     expect_variable("NCCL_DEBUG", "INFO");
     expect_variable("NCCL_DEBUG_SUBSYS", "TUNING");
 
@@ -183,7 +183,7 @@ Test(nccl_env, processes_on_one_gpu_look_like_hosts)
 Test(nccl_env, no_log_no_choice)
 {
     struct nccl_choice choice = {.calls = 7};
-    nccl_env_log_read(-1, 0, &choice);
+    nccl_env_log_read(0, 0, &choice);
     cr_assert_eq(choice.calls, 0);
-    cr_assert_eq(nccl_env_log_length(-1), 0);
+    cr_assert_eq(nccl_env_log_length(0), 0);
 }

@@ -252,6 +252,13 @@ void comm_counters(const struct comm *comm, struct comm_counters *counters)
         transport_counters(comm->endpoints[NODE_SERVER], &counters->server);
 }
 
+void comm_algorithm(const struct comm *comm, char text[COMM_ALGORITHM_BYTES])
+{
+    text[0] = '\0';
+    if (comm->self_open && comm->backend->algorithm)
+        comm->backend->algorithm(comm->self, text);
+}
+
 void comm_close(struct comm **out)
 {
     struct comm *comm = *out;

@@ -46,6 +46,7 @@ struct comm_options {
 
     /* In whose memory buckets are; NULL: the host's. Borrowed until comm_close. */
     struct device *device;
+    int library_log; /* descriptor of the file that the backend's library logs to; 0: none */
 };
 
 /* Payload and headers that crossed the network (traffic inside a process is not counted). */
@@ -63,6 +64,8 @@ struct comm_site {
     int index; /* which worker, or which server */
     const struct comm_options *options;
 };
+
+enum { COMM_ALGORITHM_BYTES = 80 };
 
 /*
  * A backend. `allreduce` is blocking and runs on one thread, which owns the transport; start/wait
@@ -84,6 +87,7 @@ struct backend {
     enum status (*open)(void **self, const struct comm_site *site);
     enum status (*allreduce)(void *self, size_t bucket, float *data);
     enum status (*finish)(void *self); /* (optional) tells servers that this worker is done */
+    void (*algorithm)(void *self, char text[COMM_ALGORITHM_BYTES]); /* (optional) comm_algorithm */
     void (*close)(void *self);
 
     /* (only with device_memory, and then instead of `allreduce`) The host waits in neither. `start`
@@ -127,6 +131,10 @@ enum status comm_barrier(struct comm *comm);
 /* Workers: no more buckets will follow; joins a colocated server. After it counters are final. */
 enum status comm_finish(struct comm *comm);
 void comm_counters(const struct comm *comm, struct comm_counters *counters);
+
+/* By which of its algorithms a vendor's library went, by its own account, e.g. "ring/simple"; "" if
+ * it does not say, or the backend is our own. On worker 0, after comm_finish. */
+void comm_algorithm(const struct comm *comm, char text[COMM_ALGORITHM_BYTES]);
 
 /* Frees everything; without a comm_finish before, connections are cut. Sets *comm to NULL. */
 void comm_close(struct comm **comm);
