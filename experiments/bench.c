@@ -130,6 +130,7 @@ static enum status make_row(struct bench_row *row, const struct config *config,
         .wire_known = measured->wire_known,
         .wire_sent_bytes_max = measured->wire_sent_bytes_max,
         .wrong = measured->wrong,
+        .nccl_algorithm = measured->algorithm[0] ? measured->algorithm : NULL,
         .mpi_algorithm = plan->backend == &backend_mpi ? library_algorithm_used() : NULL,
         .theory_time_us = theory_time_us(&shape, plan, link_bytes_per_s),
     };
@@ -162,6 +163,17 @@ out:
     return status;
 }
 
+/* A GPU has the vectors where one was asked for; a CPU's memory is the host's. */
+static enum status open_device(struct bench_plan *plan, const struct config *config,
+                               const struct world *world)
+{
+    struct device_options options;
+    if (config->device == DEVICE_CPU)
+        return STATUS_OK;
+    config_device_options(config, world, &options);
+    return device_open(&plan->device, &options);
+}
+
 enum status bench_run(struct config *config, struct world *world)
 {
     enum status status = STATUS_OK;
@@ -174,6 +186,7 @@ enum status bench_run(struct config *config, struct world *world)
         .warmup = config->warmup,
     };
     config_comm_options(config, plan.backend, &plan.options);
+    TRY(open_device(&plan, config, world));
     if (world->rank == 0)
         TRY(library_check(config->mpi_algorithm));
     if (world->rank == 0)
@@ -204,5 +217,6 @@ enum status bench_run(struct config *config, struct world *world)
     status = bench_verdict_status(&verdict);
 out:
     outputs_close(&outputs);
+    device_close(&plan.device);
     return status;
 }

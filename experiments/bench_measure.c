@@ -27,7 +27,8 @@ struct run {
     struct comm *comm;
     struct world *world;
     const struct bench_plan *plan;
-    float *data;      /* (plan->count) */
+    float *host;      /* (plan->count) */
+    float *data;      /* (plan->count): device memory; the host's own where there is no device */
     double *times_us; /* (plan->iters, or BENCH_ITERS_MOST) */
     int64_t iters;
     uint64_t wrong;
@@ -52,6 +53,51 @@ static enum status allocated(const void *memory)
     return memory ? STATUS_OK : STATUS_NO_MEMORY;
 }
 
+/* -------- where the vector is ------------------------------------------------------------------
+ */
+
+static enum status allocate_vectors(struct run *run)
+{
+    enum status status = STATUS_OK;
+    const struct bench_plan *plan = run->plan;
+    TRY(allocated(run->host = allocate(plan->count, sizeof *run->host)));
+    run->data = run->host;
+    if (plan->device) {
+        void *memory;
+        run->data = NULL;
+        TRY(device_alloc(plan->device, "a vector", plan->count * sizeof *run->data, &memory));
+        run->data = memory;
+    }
+out:
+    return status;
+}
+
+static void free_vectors(struct run *run)
+{
+    if (run->plan->device)
+        device_free(run->plan->device, run->data);
+    free(run->host);
+}
+
+static enum status upload(struct run *run)
+{
+    if (!run->plan->device)
+        return STATUS_OK;
+    device_upload(run->plan->device, run->data, run->host, run->plan->count * sizeof *run->host);
+    return device_sync(run->plan->device);
+}
+
+static enum status download(struct run *run)
+{
+    if (!run->plan->device)
+        return STATUS_OK;
+    return device_download(run->plan->device, run->host, run->data,
+                           run->plan->count * sizeof *run->host);
+}
+
+/* -------- the loop -----------------------------------------------------------------------------
+ */
+
 /* One operation: `round` numbers it from 0, warm-up included. */
 static enum status run_round(struct run *run, uint64_t round, double *time_us)
 {
@@ -59,17 +105,21 @@ static enum status run_round(struct run *run, uint64_t round, double *time_us)
     struct comm *comm = run->comm;
     size_t count = run->plan->count;
     bool watch = run->watches && *time_us >= LONG_US;
-    bench_fill(run->data, count, comm_rank(comm), round);
+    bench_fill(run->host, count, comm_rank(comm), round);
+    TRY(upload(run));
     TRY(comm_barrier(comm));
     if (watch)
         cpu_watch_start(&run->operations);
     int64_t start_ns = clock_now_ns();
     TRY(comm_start(comm, 0, run->data));
     TRY(comm_wait(comm, 0));
+    if (run->plan->device)
+        TRY(device_sync(run->plan->device));
     *time_us = (double)(clock_now_ns() - start_ns) / (double)NS_PER_US;
     if (watch)
         cpu_watch_stop(&run->operations);
-    run->wrong += bench_count_wrong(run->data, count, comm_workers(comm), round);
+    TRY(download(run));
+    run->wrong += bench_count_wrong(run->host, count, comm_workers(comm), round);
 out:
     return status;
 }
@@ -229,9 +279,10 @@ enum status bench_measure(struct bench_measurement *measurement, struct world *w
     options.scale = 1; /* the sum itself: exact */
     options.bucket_counts = &plan->count;
     options.buckets = 1;
+    options.device = plan->device;
     TRY(topology_init(&measurement->topology, world->size,
                       plan->backend->uses_servers ? options.servers : 0, options.placement));
-    TRY(allocated(run.data = allocate(plan->count, sizeof *run.data)));
+    TRY(allocate_vectors(&run));
     TRY(allocated(run.times_us = measurement->times_us = allocate(room, sizeof(double))));
     TRY(comm_open(&comm, world, plan->backend, &options));
     run.comm = comm;
@@ -239,9 +290,10 @@ enum status bench_measure(struct bench_measurement *measurement, struct world *w
     if (!comm_is_server(comm))
         TRY(world_max(world, comm_group(comm), run.times_us, (size_t)run.iters));
     TRY(collect(measurement, world, plan->warmup, &report));
+    comm_algorithm(comm, measurement->algorithm);
 out:
     comm_close(&comm);
-    free(run.data);
+    free_vectors(&run);
     if (status != STATUS_OK)
         bench_measurement_free(measurement);
     return status;

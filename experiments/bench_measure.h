@@ -15,6 +15,7 @@
 struct bench_plan {
     const struct backend *backend;
     struct comm_options options; /* scale and buckets are filled in here */
+    struct device *device;       /* that has the vectors; NULL: the host. Borrowed. */
     size_t count;                /* float32 elements */
     int64_t iters;               /* timed; 0: bench_auto_iters decides */
     int64_t warmup;              /* operations before them */
@@ -36,8 +37,9 @@ struct bench_measurement {
     uint64_t wire_sent_bytes_max; /* per operation and host: all that the kernel sent, between the
                                      first warm-up operation and the end, barriers included */
     uint64_t wrong;               /* elements, over all operations and workers */
-    double cpu_busy;              /* share of a machine's CPUs, see cpu_share.h, the most of any;
-                                     -1: not known */
+    char algorithm[COMM_ALGORITHM_BYTES]; /* see comm_algorithm; on rank 0 */
+    double cpu_busy; /* share of a machine's CPUs, see cpu_share.h, the most of any;
+                        -1: not known */
 };
 
 /*
@@ -51,7 +53,8 @@ enum { BENCH_ITERS_LEAST = 5, BENCH_ITERS_MOST = 1000 };
  * Collective over the world: opens a comm with one bucket, runs warmup + iters operations, gathers.
  * All workers run the same number, also where it follows from the first times.
  * `measurement` is whole on every worker; servers have no times. The caller frees it. An operation
- * is timed between a barrier and the return of comm_wait; filling and checking lie outside. Errors:
+ * is timed between a barrier and the return of comm_wait, and of device_sync where a device has the
+ * vector; filling and checking lie outside. Errors:
  * logged; STATUS_USAGE is met by all ranks alike, after any other one this rank's peers still wait
  * for it (world_abort).
  */

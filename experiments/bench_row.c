@@ -134,6 +134,7 @@ static void list_fields(const struct bench_row *row, struct fields *fields)
     add_text(fields, "link_source", row->link_source);
     add_double(fields, "cpu_busy", row->cpu_busy >= 0 ? row->cpu_busy : (double)NAN);
     add_text(fields, "mpi_algorithm", row->mpi_algorithm);
+    add_text(fields, "nccl_algorithm", row->nccl_algorithm);
 }
 
 /* -------- CSV and JSON ------------------------------------------------------------------------ */

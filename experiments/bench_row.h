@@ -36,6 +36,7 @@ struct bench_row {
     uint64_t wire_sent_bytes_max; /* per operation and host, by the kernel's count */
     uint64_t wrong;               /* elements that differ from the exact sum */
     const char *mpi_algorithm;    /* of MPI_Allreduce; NULL: another backend's row */
+    const char *nccl_algorithm;   /* "ring/simple": from NCCL's own log; NULL: not known */
     double theory_time_us;        /* cost_time_s without latency and reduction; NAN: not known */
 };
 

@@ -74,6 +74,8 @@ void bench_table_head(FILE *out, const struct bench_row *row)
                 row->servers == 1 ? "" : "s");
     if (row->mpi_algorithm)
         fprintf(out, ", algorithm %s", row->mpi_algorithm);
+    if (row->nccl_algorithm)
+        fprintf(out, ", algorithm %s by its own log", row->nccl_algorithm);
     fprintf(out, ", transport %s, %d worker%s, network %s", row->transport, row->workers,
             row->workers == 1 ? "" : "s", row->network);
     fprintf(out, ", %" PRIu64 " iterations to warm up\n", row->warmup);

@@ -14,6 +14,7 @@
 #include "models/cnn.h"
 #include "models/optim.h"
 #include "ring/library.h"
+#include "ring/nccl_env.h"
 
 static const char *const transport_words[] = {"auto", "zmq", "mpi", NULL};
 static const char *const placement_words[] = {"dedicated", "colocated", NULL};
@@ -72,6 +73,9 @@ static const struct row rows[] = {
     {COMM,
      {"device", 0, OPTION_CHOICE, FIELD(device), "cpu", .choices = device_kind_names,
       .help = "Where a rank computes."}},
+    {COMM,
+     {"share-gpu", 0, OPTION_FLAG, FIELD(share_gpu),
+      .help = "Lets several ranks have one GPU: right results, but times of time-slicing."}},
     {CONFIG_TRAIN,
      {"threads", 0, OPTION_INT, FIELD(threads), "1", 0, 1024,
       .help = "Compute threads per rank; 0: the machine's cores, shared among its ranks."}},
@@ -333,7 +337,12 @@ enum status config_settle(struct config *config, struct world *world)
     status = config_check_world(config, world->size);
     log_set_level(config->verbose ? LOG_DEBUG : LOG_INFO);
     TRY(status);
+    if (config->backend == BACKEND_NCCL)
+        nccl_env_set(&(struct nccl_env_options){.share_gpu = config->share_gpu, .world = world},
+                     &config->library_log);
     TRY(world_sum(world, NULL, &hosts, 1));
+    if (config->share_gpu)
+        config->network = CONFIG_TIME_SLICING;
     if (config->network)
         return STATUS_OK;
     if (hosts > 1)
@@ -367,6 +376,18 @@ void config_comm_options(const struct config *config, const struct backend *back
         .window = (int)config->window,
         .subnet = config->subnet,
         .timeout_ms = (int64_t)(config->timeout * 1000),
+        .library_log = config->library_log,
+    };
+}
+
+void config_device_options(const struct config *config, const struct world *world,
+                           struct device_options *options)
+{
+    *options = (struct device_options){
+        .kind = config->device,
+        .threads = 1,
+        .local_rank = world->local_rank,
+        .share_gpu = config->share_gpu,
     };
 }
 

@@ -12,6 +12,7 @@
 
 #include "common/base/status.h"
 #include "common/comm/comm.h"
+#include "common/device/device.h"
 #include "common/net/world.h"
 
 /* Bits: a row of the option table carries the commands it belongs to. */
@@ -24,6 +25,10 @@ enum config_command {
 enum config_transport { CONFIG_TRANSPORT_AUTO, CONFIG_TRANSPORT_ZMQ, CONFIG_TRANSPORT_MPI };
 
 enum config_probe { CONFIG_PROBE_AUTO, CONFIG_PROBE_ON, CONFIG_PROBE_OFF };
+
+/* The network of rows that were taken with several processes on one GPU: it does them in turns, and
+ * so their times say nothing of a network. */
+#define CONFIG_TIME_SLICING "time-slicing"
 
 enum { CONFIG_NETWORK_BYTES = 64, CONFIG_SERVERS_NOT_GIVEN = -1 };
 
@@ -47,7 +52,9 @@ struct config {
     double link_rate;    /* bits per second of one direction of a host's link; 0: unknown */
 
     /* What computes. */
-    int device; /* enum device_kind */
+    int device;      /* enum device_kind */
+    bool share_gpu;  /* several processes may have one GPU; results are labelled time-slicing */
+    int library_log; /* not an option: see comm_options; 0 until config_settle */
     int64_t threads;
     const char *compute; /* as given: "real" or "paced:MS" */
     bool paced;          /* from `compute` */
@@ -100,8 +107,9 @@ void config_visit(const struct config *config,
 
 /* Collective. Gives the world its time-out, checks that the options suit as many ranks, and fills
  * in what depends on where they run: the label of the network, if none was given, is "loopback" on
- * one host, else "N-hosts". `config` must then stay where it is. STATUS_USAGE: on all ranks alike,
- * logged by rank 0. */
+ * one host, else "N-hosts"; with --share-gpu it is CONFIG_TIME_SLICING whatever was given. Sets the
+ * environment of the backend's library, which has made no call yet. `config` must then stay where
+ * it is. STATUS_USAGE: on all ranks alike, logged by rank 0. */
 enum status config_settle(struct config *config, struct world *world);
 
 /* Whether bench measures the link's rate first; auto: where there is a link to measure, because
@@ -114,6 +122,10 @@ bool config_probes(const struct config *config, const struct world *world);
  */
 void config_visit_mca(void (*visit)(void *context, const char *name, const char *value),
                       void *context);
+
+/* How this rank's device is opened, but for its threads (1). */
+void config_device_options(const struct config *config, const struct world *world,
+                           struct device_options *options);
 
 /* Everything of `options` but scale (set to 1) and the buckets (none), which are the caller's. */
 void config_comm_options(const struct config *config, const struct backend *backend,

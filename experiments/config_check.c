@@ -178,6 +178,17 @@ static enum status check_backend(const struct config *config, const struct backe
         log_error("--device %s: %s", device_kind_names[config->device], no_device);
         return STATUS_UNSUPPORTED;
     }
+    if (backend->device_memory && config->device != DEVICE_CUDA) {
+        log_error("--backend %s: averages what is in GPUs' memory; add --device cuda, or use "
+                  "--backend ring, the same ring between CPUs",
+                  backend->name);
+        return STATUS_USAGE;
+    }
+    if (config->share_gpu && config->device != DEVICE_CUDA) {
+        log_error("--share-gpu: --device %s uses no GPU; leave it out, or add --device cuda",
+                  device_kind_names[config->device]);
+        return STATUS_USAGE;
+    }
     if (config->transport != CONFIG_TRANSPORT_AUTO && !backend->uses_transport) {
         log_error("--transport: --backend %s brings its own communication; leave --transport out, "
                   "or use --backend ps, ring or rhd",

@@ -111,7 +111,11 @@ static enum status open_model(struct trainer *t)
                                                             : TEST_BATCH;
     int cores_each = t->world->cores / t->world->sharing_cpus;
     t->threads = config->threads > 0 ? (int)config->threads : cores_each > 1 ? cores_each : 1;
-    struct device_options device = {.kind = config->device, .threads = t->threads};
+    struct device_options device;
+    config_device_options(config, t->world, &device);
+    device.threads = t->threads;
+    if (t->is_server) /* sums what comes over the network, on the CPU */
+        device.kind = DEVICE_CPU;
     TRY(device_open(&t->device, &device));
     TRY(net_new(&t->net, t->device, config_model_name(config), batch_max, (uint64_t)config->seed));
     size_t parameters = net_parameter_count(t->net), states = 0;

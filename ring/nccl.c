@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/base/check.h"
 #include "common/device/cuda.h"
 #include "ring/nccl_env.h"
 #include "ring/nccl_watch.h"
@@ -152,15 +153,6 @@ out:
 /* -------- a worker's life ----------------------------------------------------------------------
  */
 
-static enum status check_device(const struct comm_site *site)
-{
-    if (cuda_is(site->options->device))
-        return STATUS_OK;
-    log_error("--backend nccl averages what is in GPUs' memory; add --device cuda, or use "
-              "--backend ring, the same ring between CPUs");
-    return STATUS_USAGE;
-}
-
 static enum status new_events(struct nccl *nccl)
 {
     enum status status = STATUS_OK;
@@ -194,10 +186,9 @@ static void nccl_close(void *self)
 
 static enum status nccl_open(void **self, const struct comm_site *site)
 {
-    enum status status = check_device(site);
+    enum status status = STATUS_OK;
     *self = NULL;
-    if (status != STATUS_OK)
-        return status;
+    CHECK(cuda_is(site->options->device));
     struct nccl *nccl = calloc(1, sizeof *nccl);
     if (!nccl) {
         log_error("nccl: out of memory");

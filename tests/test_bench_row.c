@@ -124,7 +124,7 @@ static const char contract[] =
     "theory_worker_sent_bytes,theory_server_sent_bytes,wire_tx_bytes_max,wrong,"
     "time_us_median_low,time_us_median_high,warmup,theory_worker_recv_bytes,"
     "theory_server_recv_bytes,theory_time_us,nominal_link_bytes_per_s,link_source,cpu_busy,mpi_"
-    "algorithm\n";
+    "algorithm,nccl_algorithm\n";
 
 static void write_row(const char *path, const struct bench_row *row)
 {
@@ -148,6 +148,7 @@ Test(bench_row, csv)
     row.theory_time_us = (double)NAN;
     row.wrong = 5;
     row.mpi_algorithm = "ring";
+    row.nccl_algorithm = "ring/simple";
     write_row(path, &row); /* appended, without a second header */
 
     FILE *file = fopen(path, "r");
@@ -158,11 +159,12 @@ Test(bench_row, csv)
     cr_expect_str_eq(line, "ps,zmq,cpu,vcluster-400mbit,4,1,dedicated,24000000,3,900000,1000000,"
                            "1200000,1250000,24000000,36000000,50000000,0.72,24000000,24000000,"
                            "96000000,96000000,24000000,96000000,99000000,0,900000,1250000,2,"
-                           "24000000,96000000,1950000,52500000,probe,0.375,\n");
+                           "24000000,96000000,1950000,52500000,probe,0.375,,\n");
     cr_assert(fgets(line, sizeof line, file));
-    cr_expect_str_eq(line,
-                     "ps,zmq,cpu,vcluster-400mbit,4,1,dedicated,24000000,3,900000,1000000,"
-                     "1200000,1250000,24000000,36000000,,,,,,,,,,5,900000,1250000,2,,,,,,,ring\n");
+    cr_expect_str_eq(
+        line,
+        "ps,zmq,cpu,vcluster-400mbit,4,1,dedicated,24000000,3,900000,1000000,"
+        "1200000,1250000,24000000,36000000,,,,,,,,,,5,900000,1250000,2,,,,,,,ring,ring/simple\n");
     cr_expect_null(fgets(line, sizeof line, file));
     fclose(file);
     folder_free(folder);
@@ -260,6 +262,11 @@ Test(bench_row, table_head)
     row.mpi_algorithm = "segmented";
     text = printed(bench_table_head, row);
     cr_expect(strstr(text, ", algorithm segmented, transport"), "%s", text);
+    row.mpi_algorithm = NULL;
+    row.nccl_algorithm = "ring/simple";
+    const char *nccl = strstr(printed(bench_table_head, row), ", algorithm ring/simple by its own");
+    cr_expect(nccl);
+    text = printed(bench_table_head, row);
     cr_expect(strstr(text, "network=loopback: no per-node limit, topology effects do not show"),
               "%s", text);
     for (const char *line = text; *line; line = strchr(line, '\n') + 1)

@@ -342,7 +342,21 @@ Test(config, a_backend_that_this_build_lacks)
     if (!backend_get(BACKEND_NCCL)->unavailable)
         cr_skip_test("this build has nccl");
     assert_refused(parse(CONFIG_TRAIN, &config, "--backend nccl"), STATUS_UNSUPPORTED,
-                   "computes on CPUs only");
+                   "this build has no NCCL; install");
+}
+
+Test(config, nccl_averages_what_gpus_have)
+{
+    if (backend_get(BACKEND_NCCL)->unavailable)
+        cr_skip_test("this build has no nccl");
+    refuse(CONFIG_TRAIN, "--backend nccl", "add --device cuda");
+    refuse(CONFIG_BENCH, "--backend nccl --device cpu", "add --device cuda");
+}
+
+Test(config, sharing_a_gpu_takes_one)
+{
+    refuse(CONFIG_TRAIN, "--share-gpu", "add --device cuda");
+    refuse(CONFIG_BENCH, "--share-gpu --device cpu", "--device cpu uses no GPU");
 }
 
 /* -------- environment ------------------------------------------------------------------------ */

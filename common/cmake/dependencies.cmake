@@ -49,13 +49,6 @@ set(CMAKE_REQUIRED_LIBRARIES PkgConfig::CBLAS)
 check_symbol_exists(openblas_set_num_threads cblas.h PSRING_CBLAS_SETS_THREADS)
 unset(CMAKE_REQUIRED_LIBRARIES)
 
-# CUDA and NCCL are optional: without them `--device cuda` and `--backend nccl` say so.
+# CUDA is optional: without it `--device cuda` says so. NCCL: see nccl.cmake.
 find_package(CUDAToolkit QUIET)
-find_path(NCCL_INCLUDE_DIR nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
-find_library(NCCL_LIBRARY nccl HINTS ${CUDAToolkit_LIBRARY_DIR})
 set(PSRING_TOOLKIT_CUDA "${CUDAToolkit_VERSION}")
-if(NCCL_INCLUDE_DIR AND NCCL_LIBRARY)
-  set(PSRING_TOOLKIT_NCCL "${NCCL_LIBRARY}")
-else()
-  set(PSRING_TOOLKIT_NCCL "")
-endif()
