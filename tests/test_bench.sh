@@ -46,6 +46,22 @@ ends 0 "${run[@]}" --network there
 for text in '"rows"' '"wrong":' '"min-bytes":' '"compiler":' '"cpu":' '"mpi parameters":' 'btl_tcp_if_include=lo'; do
     grep -qF "$text" "$folder/a.json" || fail "a.json has no $text"
 done
+# The same rows in both: every column is a member, with the same value; what is not known is empty and null.
+# shellcheck disable=SC2016  # perl's
+"$here/mpirun.sh" 2 "$psring" bench --backend mpi -b 4 -e 2k -n 3 --csv "$folder/b.csv" --json "$folder/b.json" >/dev/null
+perl -MJSON::PP -e '
+    open my $csv, "<", $ARGV[0] or die; open my $file, "<", $ARGV[1] or die; local $/;
+    my ($head, @lines) = map { [split /,/, $_, -1] } split /\n/, <$csv>;
+    my $rows = decode_json(<$file>)->{rows};
+    die "rows" if @$rows != @lines || !@lines;
+    for my $i (0 .. $#lines) {
+        die "members" if keys %{$rows->[$i]} != @$head;
+        for my $c (0 .. $#$head) {
+            my ($name, $cell, $member) = ($head->[$c], $lines[$i][$c], $rows->[$i]{$head->[$c]});
+            my $same = defined $member ? $cell eq $member || $cell =~ /^[\d.e+-]+$/ && abs($cell - $member) <= 1e-8 * abs($member) : $cell eq "";
+            die "row $i, $name: $cell" if !$same;
+        }
+    }' "$folder/b.csv" "$folder/b.json" || fail "b.csv and b.json do not say the same"
 [[ ! -e $folder/a.json.part ]] || fail "a.json.part was left"
 
 # The link's rate is the nominal one, or the probe's with the nominal one beside it; which it is is said.

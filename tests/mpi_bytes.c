@@ -1,0 +1,85 @@
+/*
+ * The byte proof: what the transport counted at every single node is what the formulas say, to the
+ * byte, for every backend over every transport, every number of servers in every placement, and
+ * lengths that do not divide. Run under mpirun with 1 to 16 ranks: 1 to 8 workers, as many servers
+ * as workers or fewer.
+ */
+#include <criterion/criterion.h>
+#include <stdint.h>
+
+#include "experiments/bench_measure.h"
+#include "experiments/cost.h"
+#include "ps/ps.h"
+#include "ring/halving.h"
+#include "ring/ring.h"
+
+enum { WORKERS_MOST = 8, ITERS = 1, WARMUP = 1 };
+
+static struct world *world;
+
+static void check_role(const struct cost_shape *shape, int rank, enum node_role role,
+                       struct cost_traffic found)
+{
+    int node = topology_node(&shape->topology, rank, role);
+    struct cost_traffic expected = {0};
+    if (node >= 0)
+        expected = cost_node_traffic(shape, node);
+    cr_assert(found.sent_bytes == expected.sent_bytes &&
+                  found.received_bytes == expected.received_bytes,
+              "rank %d %s of %d workers and %d servers, %zu elements: sent %ju received %ju bytes, "
+              "expected %ju and %ju",
+              rank, role == NODE_WORKER ? "worker" : "server", shape->topology.workers,
+              shape->topology.servers, shape->count, (uintmax_t)found.sent_bytes,
+              (uintmax_t)found.received_bytes, (uintmax_t)expected.sent_bytes,
+              (uintmax_t)expected.received_bytes);
+}
+
+static void check_count(const struct backend *backend, const struct comm_options *options,
+                        size_t count)
+{
+    struct bench_measurement measured;
+    struct bench_plan plan = {
+        .backend = backend, .options = *options, .count = count, .iters = ITERS, .warmup = WARMUP};
+    cr_assert_eq(bench_measure(&measured, world, &plan), STATUS_OK);
+    struct cost_shape shape = {cost_algorithm_of(backend->name), measured.topology, count};
+    for (int rank = 0; rank < world->size; rank++) {
+        check_role(&shape, rank, NODE_WORKER, measured.ranks[rank].worker);
+        check_role(&shape, rank, NODE_SERVER, measured.ranks[rank].server);
+    }
+    cr_assert_eq(measured.wrong, 0);
+    bench_measurement_free(&measured);
+}
+
+/* Nothing at all, fewer elements than ranks, more but uneven, whole segments and a rest. */
+static void check_counts(const struct backend *backend, enum transport_kind transport, int servers,
+                         enum placement placement)
+{
+    static const size_t counts[] = {0, 5, 1003, 65537};
+    struct comm_options options = {
+        .transport = transport, .servers = servers, .placement = placement, .timeout_ms = 20000};
+    for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
+        check_count(backend, &options, counts[c]);
+}
+
+static void check_transport(enum transport_kind transport)
+{
+    int ranks = world->size;
+    if (ranks <= WORKERS_MOST) {
+        check_counts(&backend_ring, transport, 0, PLACEMENT_DEDICATED);
+        check_counts(&backend_rhd, transport, 0, PLACEMENT_DEDICATED);
+        for (int servers = 1; servers <= ranks; servers++)
+            check_counts(&backend_ps, transport, servers, PLACEMENT_COLOCATED);
+    }
+    for (int servers = 1; servers <= ranks - servers; servers++) {
+        if (ranks - servers <= WORKERS_MOST)
+            check_counts(&backend_ps, transport, servers, PLACEMENT_DEDICATED);
+    }
+}
+
+Test(mpi_bytes, every_node)
+{
+    cr_assert_eq(world_open(&world, NULL, NULL, NULL), STATUS_OK);
+    check_transport(TRANSPORT_ZMQ);
+    check_transport(TRANSPORT_MPI);
+    world_close(&world);
+}
