@@ -177,6 +177,9 @@ ensure_switch()
     local switch
     switch=$(namespace_of switch)
     ensure_namespace "$switch"
+    # A switch is no firewall: without these the bridge shows every packet to iptables.
+    ip netns exec "$switch" sysctl -qw net.bridge.bridge-nf-call-iptables=0 \
+        net.bridge.bridge-nf-call-arptables=0 2>/dev/null || true
     if ! ip -n "$switch" link show br0 &>/dev/null; then
         ip -n "$switch" link add br0 type bridge stp_state 0 forward_delay 0 mcast_snooping 0
     fi
@@ -210,6 +213,12 @@ limit()
     ((burst_bytes >= 32768)) || burst_bytes=32768
     tc -n "$1" qdisc replace dev "$2" root tbf rate "${rate_bits}bit" burst "${burst_bytes}b" limit 3mb ||
         die "tc could not limit $2 in $1 to $rate; this kernel may lack the token bucket filter (sch_tbf)"
+    # TCP hands over trains of packets, as it does to a network card that cuts them itself. A train
+    # that does not fit in the bucket is cut into packets first, and then a timer fires for each at
+    # either end of the cable: at 8 hosts of 200 Mbit/s that cost 1.3 cores, where trains of half a
+    # bucket cost 0.15. The bucket counts every packet's headers in both cases.
+    local train_bytes=$((burst_bytes / 2 < 65536 ? burst_bytes / 2 : 65536))
+    ip -n "$1" link set "$2" gso_max_size $train_bytes 2>/dev/null || true
 }
 
 ensure_host()
