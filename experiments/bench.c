@@ -8,6 +8,7 @@
 #include "experiments/bench_row.h"
 #include "experiments/bench_table.h"
 #include "experiments/info.h"
+#include "experiments/limits.h"
 #include "experiments/probe.h"
 #include "experiments/result.h"
 #include "ps/shard.h"
@@ -94,6 +95,7 @@ static double theory_time_us(const struct cost_shape *shape, const struct bench_
 /* What measurements are held against: bytes/s of a link, 0 where not known. */
 struct link {
     double nominal, probed;
+    struct limits machine;
 };
 
 /* What the measurement of `plan` says, beside theory. Sorts the measurement's times. */
@@ -132,6 +134,7 @@ static enum status make_row(struct bench_row *row, const struct config *config,
         .wrong = measured->wrong,
         .nccl_algorithm = measured->algorithm[0] ? measured->algorithm : NULL,
         .mpi_algorithm = plan->backend == &backend_mpi ? library_algorithm_used() : NULL,
+        .limits = link->machine,
         .theory_time_us = theory_time_us(&shape, plan, link_bytes_per_s),
     };
     size_t times = (size_t)measured->iters;
@@ -193,6 +196,11 @@ enum status bench_run(struct config *config, struct world *world)
         TRY(outputs_open(&outputs, config));
     if (config_probes(config, world))
         TRY(probe_link(world, config->subnet, (int64_t)(config->timeout * 1000), &link.probed));
+    if (config->limits) {
+        link.machine.stream_bytes_per_s = link.probed;
+        TRY(limits_measure(&link.machine, world, config->subnet, (int64_t)(config->timeout * 1000),
+                           link.probed <= 0));
+    }
     uint64_t last = bench_whole_bytes(config->max_bytes);
     for (uint64_t bytes = bench_whole_bytes(config->min_bytes); bytes <= last;
          bytes = bench_next_bytes(bytes, config->factor)) {

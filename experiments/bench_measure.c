@@ -6,6 +6,7 @@
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
+#include "common/base/memory.h"
 #include "experiments/bench_data.h"
 #include "experiments/cpu_share.h"
 #include "experiments/wire.h"
@@ -41,7 +42,7 @@ struct run {
 /* Zeroed; never NULL for a count of 0. Logs where memory is short. */
 static void *allocate(size_t count, size_t size)
 {
-    void *memory = calloc(count ? count : 1, size);
+    void *memory = count > SIZE_MAX / size ? NULL : memory_array(count * size);
     if (!memory)
         log_error("bench: no memory for %zu elements of %zu bytes; choose a smaller last size, -e",
                   count, size);

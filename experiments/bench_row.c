@@ -53,7 +53,7 @@ struct field {
     double real;
 };
 
-enum { FIELDS_MAX = 40 };
+enum { FIELDS_MAX = 64 };
 
 struct fields {
     struct field list[FIELDS_MAX];
@@ -135,6 +135,11 @@ static void list_fields(const struct bench_row *row, struct fields *fields)
     add_double(fields, "cpu_busy", row->cpu_busy >= 0 ? row->cpu_busy : (double)NAN);
     add_text(fields, "mpi_algorithm", row->mpi_algorithm);
     add_text(fields, "nccl_algorithm", row->nccl_algorithm);
+    add_double(fields, "memory_add_bytes_per_s", known_rate(row->limits.add_bytes_per_s));
+    add_double(fields, "memory_reduce_bytes_per_s", known_rate(row->limits.reduce_bytes_per_s));
+    add_double(fields, "raw_round_trip_us",
+               row->limits.round_trip_us > 0 ? row->limits.round_trip_us : (double)NAN);
+    add_double(fields, "stream_bytes_per_s", known_rate(row->limits.stream_bytes_per_s));
 }
 
 /* -------- CSV and JSON ------------------------------------------------------------------------ */

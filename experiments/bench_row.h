@@ -14,6 +14,7 @@
 #include "common/base/stats.h"
 #include "common/base/status.h"
 #include "experiments/cost.h"
+#include "experiments/limits.h"
 
 struct bench_row {
     const char *backend, *transport, *device, *network, *placement;
@@ -37,6 +38,7 @@ struct bench_row {
     uint64_t wrong;               /* elements that differ from the exact sum */
     const char *mpi_algorithm;    /* of MPI_Allreduce; NULL: another backend's row */
     const char *nccl_algorithm;   /* "ring/simple": from NCCL's own log; NULL: not known */
+    struct limits limits;         /* of the machine, where they were measured */
     double theory_time_us;        /* cost_time_s without latency and reduction; NAN: not known */
 };
 

@@ -80,6 +80,7 @@ void bench_table_head(FILE *out, const struct bench_row *row)
             row->workers == 1 ? "" : "s", row->network);
     fprintf(out, ", %" PRIu64 " iterations to warm up\n", row->warmup);
     print_link(out, row);
+    limits_print(out, &row->limits);
     if (row->workers == 1 && strcmp(row->placement, "dedicated") != 0)
         fprintf(out, "# one worker: nothing is sent; start with mpirun -n 4\n");
     if (strcmp(row->network, "loopback") == 0)

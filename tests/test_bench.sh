@@ -76,6 +76,16 @@ ends 0 "$here/mpirun.sh" 3 "$psring" bench --backend ps -b 1k -e 1k -n 3 --probe
 [[ $(link "$folder/p.csv" | tr '\n' ' ') == "probe:10000000:0:1:3 probe::0:1:3 " ]] ||
     fail "link of p.csv: $(link "$folder/p.csv")"
 
+# The machine's limits, where asked for: above the table, and in every row.
+ends 0 "$here/mpirun.sh" 3 "$psring" bench --backend ps -b 4 -e 8 -f 2 -n 3 --limits --csv "$folder/l.csv"
+says out "# memory, one core"
+says out "DEALER to ROUTER and back"
+says out "# plain TCP"
+limits=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }
+    { print ($c["memory_add_bytes_per_s"] > 0) ($c["memory_reduce_bytes_per_s"] > 0) ($c["raw_round_trip_us"] > 0) \
+        ($c["stream_bytes_per_s"] > 0) ($c["link_bytes_per_s"] == "") }' "$folder/l.csv" | tr '\n' ' ')
+[[ $limits == "11111 11111 " ]] || fail "limits of l.csv: $limits"
+
 # As many iterations as the time asks for, the same on all ranks.
 ends 0 "$here/mpirun.sh" 3 "$psring" bench --backend ps -b 4 -e 4 --csv "$folder/i.csv"
 iterations=$(link "$folder/i.csv")

@@ -41,6 +41,7 @@ static struct bench_row example(void)
         .wire_known = true,
         .wire_sent_bytes_max = 99000000,
         .theory_time_us = 1950000,
+        .limits = {.add_bytes_per_s = 16e9, .reduce_bytes_per_s = 20e9, .round_trip_us = 45.5},
     };
 }
 
@@ -124,7 +125,8 @@ static const char contract[] =
     "theory_worker_sent_bytes,theory_server_sent_bytes,wire_tx_bytes_max,wrong,"
     "time_us_median_low,time_us_median_high,warmup,theory_worker_recv_bytes,"
     "theory_server_recv_bytes,theory_time_us,nominal_link_bytes_per_s,link_source,cpu_busy,mpi_"
-    "algorithm,nccl_algorithm\n";
+    "algorithm,nccl_algorithm,memory_add_bytes_per_s,memory_reduce_bytes_per_s,raw_round_trip_us,"
+    "stream_bytes_per_s\n";
 
 static void write_row(const char *path, const struct bench_row *row)
 {
@@ -149,6 +151,7 @@ Test(bench_row, csv)
     row.wrong = 5;
     row.mpi_algorithm = "ring";
     row.nccl_algorithm = "ring/simple";
+    row.limits = (struct limits){0};
     write_row(path, &row); /* appended, without a second header */
 
     FILE *file = fopen(path, "r");
@@ -156,15 +159,15 @@ Test(bench_row, csv)
     cr_assert(fgets(line, sizeof line, file));
     cr_expect_eq(strncmp(line, contract, strlen(contract)), 0, "header: %s", line);
     cr_assert(fgets(line, sizeof line, file));
-    cr_expect_str_eq(line, "ps,zmq,cpu,vcluster-400mbit,4,1,dedicated,24000000,3,900000,1000000,"
-                           "1200000,1250000,24000000,36000000,50000000,0.72,24000000,24000000,"
-                           "96000000,96000000,24000000,96000000,99000000,0,900000,1250000,2,"
-                           "24000000,96000000,1950000,52500000,probe,0.375,,\n");
+    cr_expect_str_eq(line,
+                     "ps,zmq,cpu,vcluster-400mbit,4,1,dedicated,24000000,3,900000,1000000,"
+                     "1200000,1250000,24000000,36000000,50000000,0.72,24000000,24000000,"
+                     "96000000,96000000,24000000,96000000,99000000,0,900000,1250000,2,"
+                     "24000000,96000000,1950000,52500000,probe,0.375,,,1.6e+10,2e+10,45.5,\n");
     cr_assert(fgets(line, sizeof line, file));
-    cr_expect_str_eq(
-        line,
-        "ps,zmq,cpu,vcluster-400mbit,4,1,dedicated,24000000,3,900000,1000000,"
-        "1200000,1250000,24000000,36000000,,,,,,,,,,5,900000,1250000,2,,,,,,,ring,ring/simple\n");
+    cr_expect_str_eq(line, "ps,zmq,cpu,vcluster-400mbit,4,1,dedicated,24000000,3,900000,1000000,"
+                           "1200000,1250000,24000000,36000000,,,,,,,,,,5,900000,1250000,2,,,,,,,"
+                           "ring,ring/simple,,,,\n");
     cr_expect_null(fgets(line, sizeof line, file));
     fclose(file);
     folder_free(folder);
@@ -251,6 +254,15 @@ Test(bench_row, table_head)
                            "this run; nominal: 420\n"),
               "%s", text);
     cr_expect_null(strstr(text, "no per-node limit"));
+    cr_expect(strstr(text, "# memory, one core, 12 bytes an element: c = a + b 16.00 GB/s, the "
+                           "reduction's a += b 20.00 (1.25 of it)\n"
+                           "# 4 bytes through ZeroMQ, DEALER to ROUTER and back: 45.5 us\n"),
+              "%s", text);
+    cr_expect_null(strstr(text, "plain TCP"));
+    row.limits = (struct limits){.stream_bytes_per_s = 2e9};
+    text = printed(bench_table_head, row);
+    cr_expect(strstr(text, "# plain TCP: 2000.0 MB/s each way, both ways at once\n"), "%s", text);
+    cr_expect_null(strstr(text, "# memory"));
     row.link_source = "nominal";
     text = printed(bench_table_head, row);
     cr_expect(strstr(text, "# a link: 400 Mbit/s each way, nominal: not measured"), "%s", text);

@@ -123,6 +123,11 @@ Test(config, probe)
         accept(CONFIG_BENCH, &config, cases[i].line);
         cr_expect_eq(config_probes(&config, &world), cases[i].probes, "case %zu", i);
     }
+    struct config limits;
+    accept(CONFIG_BENCH, &limits, "");
+    cr_expect_not(limits.limits);
+    accept(CONFIG_BENCH, &limits, "--limits");
+    cr_expect(limits.limits);
     refuse(CONFIG_BENCH, "--probe maybe", "--probe: found 'maybe'");
 }
 

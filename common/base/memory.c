@@ -1,0 +1,22 @@
+#include "common/base/memory.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+void *memory_array(size_t bytes)
+{
+    size_t align = bytes >= MEMORY_HUGE_BYTES ? (size_t)MEMORY_HUGE_BYTES : 64;
+    if (bytes > SIZE_MAX - align)
+        return NULL;
+    size_t rounded = bytes > 0 ? (bytes + align - 1) / align * align : align;
+    void *memory = aligned_alloc(align, rounded);
+    if (!memory)
+        return NULL;
+#ifdef MADV_HUGEPAGE
+    if (align == MEMORY_HUGE_BYTES)
+        madvise(memory, rounded, MADV_HUGEPAGE); /* advice: that it is not taken is no error */
+#endif
+    return memset(memory, 0, rounded);
+}

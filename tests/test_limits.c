@@ -1,0 +1,34 @@
+/* The machine's limits that need no peer; with peers: test_bench.sh. */
+#include <criterion/criterion.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/memory.h"
+#include "experiments/limits_memory.h"
+
+Test(limits, memory_has_a_speed)
+{
+    double add = 0, reduce = 0;
+    cr_assert_eq(limits_memory(1 << 16, &add, &reduce), STATUS_OK);
+    cr_expect_gt(add, 1e6);
+    cr_expect_gt(reduce, 1e6);
+}
+
+Test(limits, arrays_are_zeroed_and_aligned)
+{
+    const size_t sizes[] = {
+        0, 1, 4096, MEMORY_HUGE_BYTES - 1, MEMORY_HUGE_BYTES, 3 * MEMORY_HUGE_BYTES + 1};
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+        unsigned char *memory = memory_array(sizes[s]);
+        cr_assert(memory);
+        cr_expect_eq((uintptr_t)memory % 64, 0);
+        if (sizes[s] >= MEMORY_HUGE_BYTES)
+            cr_expect_eq((uintptr_t)memory % MEMORY_HUGE_BYTES, 0);
+        for (size_t i = 0; i < sizes[s]; i++)
+            cr_assert_eq(memory[i], 0);
+        memset(memory, 1, sizes[s]);
+        free(memory);
+    }
+    cr_expect_null(memory_array(SIZE_MAX));
+}
