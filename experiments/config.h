@@ -79,7 +79,7 @@ struct config {
     int64_t iters; /* 0: bench_auto_iters, experiments/bench_measure.h */
     int64_t warmup;
     int probe;         /* enum config_probe */
-    bool limits; /* measures those of the machine, experiments/limits.h */
+    bool limits;       /* measures those of the machine, experiments/limits.h */
     int mpi_algorithm; /* enum library_algorithm */
     const char *json, *csv;
 
