@@ -178,7 +178,7 @@ static enum status check_backend(const struct config *config, const struct backe
         log_error("--device %s: %s", device_kind_names[config->device], no_device);
         return STATUS_UNSUPPORTED;
     }
-    if (backend->device_memory && config->device != DEVICE_CUDA) {
+    if (config->backend == BACKEND_NCCL && config->device != DEVICE_CUDA) {
         log_error("--backend %s: averages what is in GPUs' memory; add --device cuda, or use "
                   "--backend ring, the same ring between CPUs",
                   backend->name);

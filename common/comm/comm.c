@@ -7,6 +7,7 @@
 #include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/comm/overlap.h"
+#include "common/comm/staging.h"
 
 struct comm {
     const struct backend *backend;
@@ -20,6 +21,7 @@ struct comm {
     bool self_open;
     bool *started;           /* by bucket: between start and wait */
     struct overlap *overlap; /* NULL: comm_start does the work */
+    struct staging *staging; /* NULL: buckets are averaged where they are */
     int64_t busy_ns;         /* without overlap */
 
     pthread_t server_thread; /* colocated */
@@ -104,7 +106,16 @@ static bool can_overlap(const struct comm *comm)
 static enum status average(void *context, size_t bucket, float *data)
 {
     struct comm *comm = context;
-    return comm->backend->allreduce(comm->self, bucket, data);
+    enum status status = STATUS_OK;
+    if (comm->staging)
+        status = staging_arrive(comm->staging, bucket);
+    return status == STATUS_OK ? comm->backend->allreduce(comm->self, bucket, data) : status;
+}
+
+static bool needs_staging(const struct comm *comm)
+{
+    const struct device *device = comm->options.device;
+    return device && !device_memory_is_host(device) && !comm->backend->device_memory;
 }
 
 enum status comm_open(struct comm **out, struct world *world, const struct backend *backend,
@@ -146,6 +157,9 @@ enum status comm_open(struct comm **out, struct world *world, const struct backe
         comm->self_open = true;
         if (comm->server_site.index >= 0)
             TRY(start_colocated_server(comm));
+        if (needs_staging(comm))
+            TRY(staging_new(&comm->staging, options->device, comm->bucket_counts,
+                            options->buckets));
         if (can_overlap(comm))
             TRY(overlap_new(&comm->overlap, average, comm, options->buckets));
     }
@@ -195,6 +209,8 @@ enum status comm_start(struct comm *comm, size_t bucket, float *data)
     comm->started[bucket] = true;
     if (comm->backend->device_memory)
         return comm->backend->start(comm->self, bucket, data);
+    if (comm->staging)
+        data = staging_down(comm->staging, bucket, data);
     if (comm->overlap) {
         overlap_start(comm->overlap, bucket, data);
         return STATUS_OK;
@@ -211,12 +227,16 @@ enum status comm_wait(struct comm *comm, size_t bucket)
     comm->started[bucket] = false;
     if (comm->backend->device_memory)
         return comm->backend->wait(comm->self, bucket);
-    return comm->overlap ? overlap_wait(comm->overlap, bucket) : STATUS_OK;
+    enum status status = comm->overlap ? overlap_wait(comm->overlap, bucket) : STATUS_OK;
+    if (status == STATUS_OK && comm->staging)
+        staging_up(comm->staging, bucket);
+    return status;
 }
 
 int64_t comm_busy_ns(const struct comm *comm)
 {
-    return comm->overlap ? overlap_busy_ns(comm->overlap) : comm->busy_ns;
+    int64_t busy_ns = comm->overlap ? overlap_busy_ns(comm->overlap) : comm->busy_ns;
+    return busy_ns - (comm->staging ? staging_waited_ns(comm->staging) : 0);
 }
 
 enum status comm_broadcast(struct comm *comm, float *data, size_t count)
@@ -271,6 +291,7 @@ void comm_close(struct comm **out)
         return;
     if (comm->self_open)
         comm->backend->close(comm->self);
+    staging_free(&comm->staging);
     transport_close(&comm->endpoints[NODE_WORKER]);
     transport_close(&comm->endpoints[NODE_SERVER]);
     world_group_free(&comm->workers_group);

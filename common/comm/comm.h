@@ -118,10 +118,11 @@ enum status comm_serve(struct comm *comm);
 /* Hands over bucket `bucket` (its count was given at open): in place, scaled sum over the workers.
  */
 enum status comm_start(struct comm *comm, size_t bucket, float *data);
-/* Returns once bucket `bucket` holds its result. */
+/* Returns once bucket `bucket` holds its result; on a device, what it is asked for next sees it. */
 enum status comm_wait(struct comm *comm, size_t bucket);
 
-/* Time spent averaging since comm_open, in ns, on whichever thread. Call it between steps. */
+/* Time spent averaging since comm_open, in ns, on whichever thread; 0 for a backend that averages
+ * device memory, which the host does not see. Call it between steps. */
 int64_t comm_busy_ns(const struct comm *comm);
 
 /* Worker 0's data to all workers / all workers have arrived. Not counted as gradient bytes. */

@@ -1,0 +1,115 @@
+#include "common/comm/staging.h"
+
+#include <stdlib.h>
+
+#include "common/base/clock.h"
+
+struct staged {
+    size_t bytes;
+    float *host;               /* (bytes / 4), the device's kind of host memory */
+    float *data;               /* where it came from */
+    struct device_event *down; /* `host` is there */
+};
+
+struct staging {
+    struct device *device;
+    struct device_stream *copies;
+    struct device_event *order; /* one stream behind the other, at the time of the call */
+    struct staged *buckets;
+    size_t bucket_count;
+    int64_t waited_ns;
+};
+
+static enum status open_bucket(struct staging *staging, struct staged *bucket, size_t count)
+{
+    enum status status = STATUS_OK;
+    void *memory = NULL;
+    bucket->bytes = count * sizeof *bucket->host;
+    TRY(device_host_alloc(staging->device, "gradients on their way", bucket->bytes, &memory));
+    bucket->host = memory;
+    TRY(device_event_new(staging->device, &bucket->down));
+out:
+    return status;
+}
+
+enum status staging_new(struct staging **out, struct device *device, const size_t *counts,
+                        size_t buckets)
+{
+    enum status status = STATUS_OK;
+    *out = NULL;
+    struct staging *staging = calloc(1, sizeof *staging);
+    if (staging)
+        staging->buckets = calloc(buckets + 1, sizeof *staging->buckets);
+    if (!staging || !staging->buckets) {
+        log_error("comm: no memory for %zu buckets", buckets);
+        free(staging);
+        return STATUS_NO_MEMORY;
+    }
+    staging->device = device;
+    staging->bucket_count = buckets;
+    TRY(device_stream_new(device, &staging->copies));
+    TRY(device_event_new(device, &staging->order));
+    for (size_t b = 0; b < buckets; b++)
+        TRY(open_bucket(staging, &staging->buckets[b], counts[b]));
+    *out = staging;
+    return STATUS_OK;
+out:
+    staging_free(&staging);
+    return status;
+}
+
+void staging_free(struct staging **out)
+{
+    struct staging *staging = *out;
+    if (!staging)
+        return;
+    *out = NULL;
+    device_sync(staging->device); /* copies under way; what failed has been said */
+    for (size_t b = 0; b < staging->bucket_count; b++) {
+        device_event_free(staging->device, &staging->buckets[b].down);
+        device_host_free(staging->device, staging->buckets[b].host);
+    }
+    device_event_free(staging->device, &staging->order);
+    device_stream_free(staging->device, &staging->copies);
+    free(staging->buckets);
+    free(staging);
+}
+
+/* What `later` is given from here on comes after what `earlier` was given so far. */
+static void put_behind(struct staging *staging, struct device_stream *later,
+                       struct device_stream *earlier)
+{
+    device_event_record(staging->device, staging->order, earlier);
+    device_stream_wait(staging->device, later, staging->order);
+}
+
+float *staging_down(struct staging *staging, size_t b, float *data)
+{
+    struct staged *bucket = &staging->buckets[b];
+    bucket->data = data;
+    put_behind(staging, staging->copies, NULL);
+    device_download_async(staging->device, staging->copies, bucket->host, data, bucket->bytes);
+    device_event_record(staging->device, bucket->down, staging->copies);
+    return bucket->host;
+}
+
+enum status staging_arrive(struct staging *staging, size_t b)
+{
+    int64_t start_ns = clock_now_ns();
+    enum status status = device_event_wait(staging->device, staging->buckets[b].down);
+    staging->waited_ns += clock_now_ns() - start_ns;
+    return status;
+}
+
+void staging_up(struct staging *staging, size_t b)
+{
+    struct staged *bucket = &staging->buckets[b];
+    device_upload_async(staging->device, staging->copies, bucket->data, bucket->host,
+                        bucket->bytes);
+    put_behind(staging, NULL, staging->copies);
+}
+
+int64_t staging_waited_ns(const struct staging *staging)
+{
+    return staging->waited_ns;
+}

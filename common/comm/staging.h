@@ -1,0 +1,44 @@
+/*
+ * Buckets of a device with memory of its own (a GPU), for backends that average host memory: each
+ * has a place in host memory that the device copies to and from by itself (pinned).
+ *
+ *     compute stream   backward ... bucket 0 |  ... bucket 1 |                    | update
+ *     copy stream                            [down 0]        [down 1]  [up 0][up 1]
+ *     host                                         allreduce 0   allreduce 1
+ *
+ * Nothing is copied before it is computed or used before it is copied, and the host waits only for
+ * the copy of the bucket that it is about to average (staging_arrive), on whichever thread does it.
+ * Cost: a bucket's bytes down and up once.
+ */
+#ifndef PSRING_COMMON_COMM_STAGING_H
+#define PSRING_COMMON_COMM_STAGING_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/status.h"
+#include "common/device/device.h"
+
+struct staging;
+
+/* For `buckets` buckets of counts[b] floats each. Borrows the device until staging_free. */
+enum status staging_new(struct staging **staging, struct device *device, const size_t *counts,
+                        size_t buckets);
+void staging_free(struct staging **staging);
+
+/* Device's thread, does not wait: `data` (device memory) is copied once what the operations asked
+ * for so far has been done. Returns the bucket's host memory. */
+float *staging_down(struct staging *staging, size_t bucket, float *data);
+
+/* Any thread, between staging_down and staging_up: waits until the bucket's host memory is there.
+ */
+enum status staging_arrive(struct staging *staging, size_t bucket);
+
+/* Device's thread, does not wait: the host memory goes back to where it came from, before whatever
+ * the device is asked for next. */
+void staging_up(struct staging *staging, size_t bucket);
+
+/* Time spent in staging_arrive so far, in ns; for the thread that calls it, or between steps. */
+int64_t staging_waited_ns(const struct staging *staging);
+
+#endif

@@ -1,0 +1,222 @@
+/* Buckets on their way between a device's memory and the host's: on a stand-in for a GPU, whose
+ * memory the host cannot read (every value lies there with its sign turned) and whose streams do
+ * nothing until somebody waits, in no other order than events ask for. */
+#include "common/comm/staging.h"
+
+#include <criterion/criterion.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+enum { WORK_MAX = 64, STREAMS_MAX = 4 };
+
+enum work_kind { COPY, RECORD, WAIT, ADD_ONE };
+
+struct work {
+    enum work_kind kind;
+    float *to;
+    const float *from;
+    size_t count;
+    struct device_event *event;
+    int version; /* of the event: which of its records is meant */
+};
+
+struct device_stream {
+    struct work work[WORK_MAX];
+    size_t given, done;
+};
+
+struct device_event {
+    int recorded, reached;
+};
+
+struct fake {
+    struct device device;
+    struct device_stream streams[STREAMS_MAX]; /* 0: compute */
+    size_t stream_count;
+};
+
+static struct fake *fake_of(struct device *device)
+{
+    return (struct fake *)(void *)device;
+}
+
+static struct device_stream *stream_of(struct device *device, struct device_stream *stream)
+{
+    return stream ? stream : &fake_of(device)->streams[0];
+}
+
+static void give(struct device *device, struct device_stream *stream, struct work work)
+{
+    stream = stream_of(device, stream);
+    cr_assert_lt(stream->given, WORK_MAX);
+    stream->work[stream->given++] = work;
+}
+
+static void do_work(const struct work *work)
+{
+    if (work->kind == RECORD)
+        work->event->reached = work->version;
+    for (size_t i = 0; i < work->count; i++) {
+        if (work->kind == ADD_ONE)
+            work->to[i] -= 1; /* the sign is turned */
+        else
+            work->to[i] = -work->from[i];
+    }
+}
+
+/* The last streams go first: an order that holds only because of events is then seen to hold. */
+static void run_all(struct fake *fake)
+{
+    bool moved = true;
+    while (moved) {
+        moved = false;
+        for (size_t s = STREAMS_MAX; s-- > 0 && !moved;) {
+            struct device_stream *stream = &fake->streams[s];
+            if (stream->done == stream->given)
+                continue;
+            const struct work *work = &stream->work[stream->done];
+            if (work->kind == WAIT && work->event->reached < work->version)
+                continue;
+            do_work(work);
+            stream->done++;
+            moved = true;
+        }
+    }
+}
+
+static enum status stream_new(struct device *device, struct device_stream **stream)
+{
+    struct fake *fake = fake_of(device);
+    cr_assert_lt(fake->stream_count + 1, STREAMS_MAX);
+    *stream = &fake->streams[++fake->stream_count];
+    return STATUS_OK;
+}
+
+static void stream_free(struct device *device, struct device_stream *stream)
+{
+    (void)device;
+    (void)stream;
+}
+
+static enum status event_new(struct device *device, struct device_event **event)
+{
+    (void)device;
+    *event = calloc(1, sizeof **event);
+    return STATUS_OK;
+}
+
+static void event_free(struct device *device, struct device_event *event)
+{
+    (void)device;
+    free(event);
+}
+
+static void record(struct device *device, struct device_event *event, struct device_stream *stream)
+{
+    give(device, stream,
+         (struct work){.kind = RECORD, .event = event, .version = ++event->recorded});
+}
+
+static void stream_wait(struct device *device, struct device_stream *stream,
+                        struct device_event *event)
+{
+    give(device, stream, (struct work){.kind = WAIT, .event = event, .version = event->recorded});
+}
+
+static enum status event_wait(struct device *device, struct device_event *event)
+{
+    run_all(fake_of(device));
+    cr_assert_eq(event->reached, event->recorded, "waits for what will never be");
+    return STATUS_OK;
+}
+
+static enum status host_alloc(struct device *device, size_t bytes, void **memory)
+{
+    (void)device;
+    *memory = calloc(1, bytes + 1);
+    return STATUS_OK;
+}
+
+static void host_free(struct device *device, void *memory)
+{
+    (void)device;
+    free(memory);
+}
+
+static void transfer(struct device *device, struct device_stream *stream, void *to,
+                     const void *from, size_t bytes)
+{
+    give(device, stream,
+         (struct work){.kind = COPY, .to = to, .from = from, .count = bytes / sizeof(float)});
+}
+
+static enum status sync_all(struct device *device)
+{
+    run_all(fake_of(device));
+    return STATUS_OK;
+}
+
+static const struct stream_ops fake_streams = {
+    .stream_new = stream_new,
+    .stream_free = stream_free,
+    .event_new = event_new,
+    .event_free = event_free,
+    .record = record,
+    .stream_wait = stream_wait,
+    .event_wait = event_wait,
+    .host_alloc = host_alloc,
+    .host_free = host_free,
+    .upload = transfer,
+    .download = transfer,
+};
+static const struct device_ops fake_ops = {
+    .name = "fake", .streams = &fake_streams, .sync = sync_all};
+
+/* The device's own operation: adds one to every value, when its turn comes. */
+static void add_one(struct device *device, float *data, size_t count)
+{
+    give(device, NULL, (struct work){.kind = ADD_ONE, .to = data, .count = count});
+}
+
+Test(staging, what_is_computed_before_goes_down_and_what_comes_up_is_there_after)
+{
+    enum { FIRST = 3, SECOND = 5, STEPS = 3 };
+    const size_t counts[] = {FIRST, SECOND};
+    struct fake *fake = calloc(1, sizeof *fake);
+    fake->device.ops = &fake_ops;
+    float data[FIRST + SECOND]; /* device memory */
+    float expected[FIRST + SECOND];
+    struct staging *staging = NULL;
+    cr_assert_eq(staging_new(&staging, &fake->device, counts, 2), STATUS_OK);
+    for (size_t i = 0; i < FIRST + SECOND; i++) {
+        expected[i] = (float)(10 * i);
+        data[i] = -expected[i];
+    }
+    for (int step = 0; step < STEPS; step++) {
+        float *host[2];
+        add_one(&fake->device, data, FIRST);
+        host[0] = staging_down(staging, 0, data);
+        add_one(&fake->device, data + FIRST, SECOND);
+        host[1] = staging_down(staging, 1, data + FIRST);
+        for (size_t b = 0; b < 2; b++) {
+            cr_assert_eq(staging_arrive(staging, b), STATUS_OK);
+            for (size_t i = 0; i < counts[b]; i++) {
+                size_t at = i + (b ? FIRST : 0);
+                cr_assert_eq(host[b][i], expected[at] + 1, "step %d, bucket %zu, element %zu: %g",
+                             step, b, i, (double)host[b][i]);
+                host[b][i] *= 2; /* the averaging */
+                expected[at] = (expected[at] + 1) * 2;
+            }
+        }
+        staging_up(staging, 0);
+        staging_up(staging, 1);
+    }
+    add_one(&fake->device, data, FIRST + SECOND); /* sees what came up */
+    cr_assert_eq(fake->device.ops->sync(&fake->device), STATUS_OK);
+    for (size_t i = 0; i < FIRST + SECOND; i++)
+        cr_assert_eq(data[i], -(expected[i] + 1), "element %zu: %g", i, (double)data[i]);
+    cr_assert_geq(staging_waited_ns(staging), 0);
+    staging_free(&staging);
+    cr_assert_null(staging);
+    free(fake);
+}
