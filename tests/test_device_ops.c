@@ -96,12 +96,81 @@ Test(device, a_team_does_every_item_once)
     team_free(&team);
 }
 
-Test(device, cuda_is_refused_where_it_is_not_built)
+/* Whether CUDA was not built or there is no GPU: one line that says what to do. */
+Test(device, cuda_is_refused_where_it_is_not)
 {
     struct device *device;
     struct device_options options = {.kind = DEVICE_CUDA};
+    const char *reason = device_unavailable(DEVICE_CUDA);
+    if (!reason)
+        cr_skip_test("this machine has a GPU");
+    cr_assert(strstr(reason, "use --device cpu") && !strchr(reason, '\n'), "%s", reason);
     cr_assert_eq(device_open(&device, &options), STATUS_UNSUPPORTED);
     cr_assert_null(device);
+}
+
+static enum status add_one(void *context)
+{
+    ++*(int *)context;
+    return STATUS_OK;
+}
+
+/* The CPU has nothing to wait for: what streams and events stand for has been done on return. */
+Test(device, streams_of_the_cpu)
+{
+    struct device *device = open_cpu(1);
+    struct device_stream *stream;
+    struct device_event *event;
+    void *pinned;
+    float value = 3.0f;
+    int calls = 0;
+    cr_assert_eq(device_stream_new(device, &stream), STATUS_OK);
+    cr_assert_eq(device_event_new(device, &event), STATUS_OK);
+    cr_assert_eq(device_host_alloc(device, "a test", sizeof value, &pinned), STATUS_OK);
+    cr_assert(device_memory_is_host(device));
+    cr_assert_eq(device_steps_ahead(device), 0);
+    device_event_record(device, event, NULL);
+    device_stream_wait(device, stream, event);
+    device_upload_async(device, stream, pinned, &value, sizeof value);
+    cr_assert_eq(*(float *)pinned, 3.0f);
+    value = 0.0f;
+    device_download_async(device, stream, &value, pinned, sizeof value);
+    cr_assert_eq(value, 3.0f);
+    cr_assert_eq(device_event_wait(device, event), STATUS_OK);
+    for (int i = 1; i <= 3; i++) {
+        cr_assert_eq(device_repeat(device, add_one, &calls), STATUS_OK);
+        cr_assert_eq(calls, i);
+    }
+    device_range_begin(device, "a range");
+    device_range_end(device);
+    device_host_free(device, pinned);
+    device_event_free(device, &event);
+    device_stream_free(device, &stream);
+    cr_assert(!event && !stream);
+    device_close(&device);
+}
+
+Test(device, gathers_a_batch)
+{
+    enum { SAMPLES = 7, PIXELS = 5, BATCH = 4 };
+    uint8_t images[SAMPLES * PIXELS], labels[SAMPLES], found_labels[BATCH];
+    float values[256], found[BATCH * PIXELS];
+    const uint32_t samples[BATCH] = {6, 0, 3, 3};
+    struct gather gather = {images, labels, values, PIXELS};
+    struct device *device = open_cpu(2);
+    for (int i = 0; i < SAMPLES * PIXELS; i++)
+        images[i] = (uint8_t)(i * 37);
+    for (int i = 0; i < SAMPLES; i++)
+        labels[i] = (uint8_t)(9 - i);
+    for (int i = 0; i < 256; i++)
+        values[i] = (float)i / 3.0f;
+    device->ops->gather(device, &gather, BATCH, samples, found, found_labels);
+    for (size_t n = 0; n < BATCH; n++) {
+        cr_assert_eq(found_labels[n], labels[samples[n]]);
+        for (size_t p = 0; p < PIXELS; p++)
+            cr_assert_eq(found[n * PIXELS + p], values[images[samples[n] * PIXELS + p]]);
+    }
+    device_close(&device);
 }
 
 /* ---- dense ---------------------------------------------------------------------------------- */
@@ -191,7 +260,8 @@ Test(relu, forward_and_gradient)
 static struct dropout dropout_of(float rate, uint64_t seed, uint32_t rank, uint64_t step,
                                  uint16_t layer)
 {
-    return (struct dropout){rate, rng_key(seed, RNG_DROPOUT, rank), step, layer};
+    return (struct dropout){
+        .rate = rate, .key = rng_key(seed, RNG_DROPOUT, rank), .step = step, .layer = layer};
 }
 
 Test(dropout, every_element_is_what_the_counter_says)
@@ -205,6 +275,9 @@ Test(dropout, every_element_is_what_the_counter_says)
             double expected = (double)x[i] * reference_dropout_factor(&d, i);
             cr_assert(fabs((double)y[i] - expected) <= 1e-7 * fabs(expected), "element %zu", i);
         }
+        uint64_t step = d.step; /* the same step, read when the operation is done */
+        d.step = 0;
+        d.step_at = &step;
         device->ops->dropout(device, &d, ODD, x, x); /* in place */
         cr_assert_arr_eq(x, y, ODD * sizeof *x);
         free(x);

@@ -25,6 +25,8 @@ const char *status_name(enum status status)
         return "not supported";
     case STATUS_DIVERGED:
         return "diverged";
+    case STATUS_DEVICE:
+        return "device error";
     }
     return "unknown status";
 }

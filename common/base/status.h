@@ -15,6 +15,7 @@ enum status {
     STATUS_TRANSPORT = -7,   /* ZeroMQ, MPI or NCCL reported an error */
     STATUS_UNSUPPORTED = -8, /* this build or this machine does not have what was asked for */
     STATUS_DIVERGED = -9,    /* training left the finite numbers */
+    STATUS_DEVICE = -10,     /* a GPU or its driver failed */
 };
 
 /* One or two words for a message, e.g. "timeout". Never NULL. */

@@ -49,6 +49,14 @@ set(CMAKE_REQUIRED_LIBRARIES PkgConfig::CBLAS)
 check_symbol_exists(openblas_set_num_threads cblas.h PSRING_CBLAS_SETS_THREADS)
 unset(CMAKE_REQUIRED_LIBRARIES)
 
-# CUDA is optional: without it `--device cuda` says so. NCCL: see nccl.cmake.
-find_package(CUDAToolkit QUIET)
-set(PSRING_TOOLKIT_CUDA "${CUDAToolkit_VERSION}")
+# CUDA is optional: without it `--device cuda` says so. Sanitizers do not go well with its run-time, so
+# AUTO leaves it out with them. NCCL: see nccl.cmake.
+set(PSRING_CUDA AUTO CACHE STRING "CUDA device: AUTO (where the toolkit is found), ON (required) or OFF")
+set_property(CACHE PSRING_CUDA PROPERTY STRINGS AUTO ON OFF)
+set(PSRING_HAVE_CUDA OFF)
+set(PSRING_TOOLKIT_CUDA "")
+if(PSRING_CUDA STREQUAL "AUTO" AND PSRING_SANITIZE)
+  message(STATUS "CUDA: left out of builds with sanitizers")
+elseif(PSRING_CUDA)
+  include(common/cmake/cuda.cmake)
+endif()

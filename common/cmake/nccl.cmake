@@ -3,7 +3,7 @@
 # (nvidia/nccl, whose library has no name without a version).
 set(PSRING_NCCL OFF)
 set(PSRING_TOOLKIT_NCCL "")
-if(PSRING_CUDA)
+if(PSRING_HAVE_CUDA)
   set(nccl_python "")
   find_program(PSRING_PYTHON NAMES python3)
   if(PSRING_PYTHON)
@@ -22,7 +22,7 @@ if(PSRING_CUDA)
     set_target_properties(PSRING::NCCL PROPERTIES
                           IMPORTED_LOCATION ${NCCL_LIBRARY}
                           INTERFACE_INCLUDE_DIRECTORIES ${NCCL_INCLUDE_DIR}
-                          INTERFACE_LINK_LIBRARIES CUDA::cudart)
+                          INTERFACE_LINK_LIBRARIES CUDA::cudart_static)
   else()
     message(STATUS "NCCL is missing: --backend nccl will say so. Install NCCL (nccl.h, libnccl; "
                    "Python: nvidia-nccl-cu${CUDAToolkit_VERSION_MAJOR}) and configure again.")

@@ -116,6 +116,7 @@ static const struct device_ops cpu_ops = {
     .download = cpu_transfer,
     .copy = cpu_copy,
     .fill = cpu_fill,
+    .gather = cpu_gather,
     .conv2d_prepare = cpu_conv2d_prepare,
     .conv2d_forward = cpu_conv2d_forward,
     .conv2d_backward = cpu_conv2d_backward,

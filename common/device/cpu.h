@@ -59,6 +59,8 @@ void cpu_gemm(const struct gemm *gemm);
 void cpu_add_rows(size_t count, size_t width, const float *rows, float *totals);
 
 void cpu_fill(struct device *, float *to, float value, size_t count);
+void cpu_gather(struct device *, const struct gather *, size_t batch, const uint32_t *samples,
+                float *images, uint8_t *labels);
 
 /* See ops.h for the contracts of these. */
 enum status cpu_conv2d_prepare(struct device *, const struct conv2d *, size_t batch_max);

@@ -34,6 +34,33 @@ void cpu_add_rows(size_t count, size_t width, const float *rows, float *totals)
     add_rows(count, width, rows, totals);
 }
 
+/* ---- data ---------------------------------------------------------------------------------- */
+
+struct gather_work {
+    const struct gather *gather;
+    const uint32_t *samples;
+    float *images;
+    uint8_t *labels;
+};
+
+static void gather_item(void *context, size_t image, int thread)
+{
+    (void)thread;
+    const struct gather_work *work = context;
+    const struct gather *g = work->gather;
+    size_t sample = work->samples[image];
+    for (size_t p = 0; p < g->pixels; p++)
+        work->images[image * g->pixels + p] = g->values[g->images[sample * g->pixels + p]];
+    work->labels[image] = g->labels[sample];
+}
+
+void cpu_gather(struct device *device, const struct gather *gather, size_t batch,
+                const uint32_t *samples, float *images, uint8_t *labels)
+{
+    struct gather_work work = {gather, samples, images, labels};
+    team_run(cpu_of(device)->team, batch, gather_item, &work);
+}
+
 /* ---- relu ---------------------------------------------------------------------------------- */
 
 /* Written as "negative becomes 0" so that a NaN stays one, and divergence is seen in the loss. */
@@ -116,13 +143,14 @@ KERNEL_PART void philox_lanes(struct rng_key key, uint64_t low, uint64_t high,
 KERNEL static void dropout_block(const struct dropout *d, size_t first, size_t count,
                                  const float *x, float *y)
 {
+    uint64_t step = d->step_at ? *d->step_at : d->step;
     uint32_t threshold = (uint32_t)((double)d->rate * 0x1p32);
     float scale = 1.0f / (1.0f - d->rate);
     uint64_t low = (uint64_t)d->layer << 48 | first / 4;
     uint32_t word[4][PHILOX_LANES];
     float keep[4 * PHILOX_LANES];
     for (size_t at = 0; at < count; at += 4 * PHILOX_LANES, low += PHILOX_LANES) {
-        philox_lanes(d->key, low, d->step, word);
+        philox_lanes(d->key, low, step, word);
         for (int i = 0; i < PHILOX_LANES; i++) {
             for (int w = 0; w < 4; w++)
                 keep[4 * i + w] = word[w][i] >= threshold ? scale : 0.0f;

@@ -70,6 +70,12 @@ static void transfer(struct device *device, struct device_stream *stream, void *
         memcpy(to, from, bytes);
 }
 
+static enum status repeat(struct device *device, device_work *work, void *context)
+{
+    (void)device;
+    return work(context);
+}
+
 const struct stream_ops cpu_stream_ops = {
     .memory_is_host = true,
     .stream_new = stream_new,
@@ -83,4 +89,5 @@ const struct stream_ops cpu_stream_ops = {
     .host_free = host_free,
     .upload = transfer,
     .download = transfer,
+    .repeat = repeat,
 };

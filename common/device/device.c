@@ -2,27 +2,26 @@
 
 #include "common/base/check.h"
 #include "common/device/cpu.h"
+#include "common/device/cuda_open.h"
 
 const char *const device_kind_names[] = {[DEVICE_CPU] = "cpu", [DEVICE_CUDA] = "cuda", NULL};
 
-static enum status open_missing_cuda(struct device **device, const struct device_options *options)
-{
-    (void)device;
-    (void)options;
-    log_error("%s", device_unavailable(DEVICE_CUDA));
-    return STATUS_UNSUPPORTED;
-}
-
 const char *device_unavailable(enum device_kind kind)
 {
-    return kind == DEVICE_CUDA ? "this version computes on CPUs only; use --device cpu" : NULL;
+    return kind == DEVICE_CUDA ? cuda_unavailable() : NULL;
+}
+
+void device_list(enum device_kind kind, device_visitor *visit, void *context)
+{
+    if (kind == DEVICE_CUDA)
+        cuda_list(visit, context);
 }
 
 enum status device_open(struct device **device, const struct device_options *options)
 {
     static enum status (*const open_kind[])(struct device **, const struct device_options *) = {
         [DEVICE_CPU] = cpu_open,
-        [DEVICE_CUDA] = open_missing_cuda,
+        [DEVICE_CUDA] = cuda_open,
     };
     *device = NULL;
     CHECK((size_t)options->kind < sizeof open_kind / sizeof *open_kind);

@@ -23,12 +23,16 @@ enum device_kind { DEVICE_CPU, DEVICE_CUDA };
 /* Names by enum device_kind, ended by NULL: the choices of --device. */
 extern const char *const device_kind_names[];
 
+/* Whether device_repeat records what it repeats; auto: where the device can. */
+enum device_graph { DEVICE_GRAPH_AUTO, DEVICE_GRAPH_ON, DEVICE_GRAPH_OFF };
+
 struct device_options {
     enum device_kind kind;
     int threads;    /* cpu: threads that compute, the caller's included; 0 means 1 */
     int local_rank; /* cuda: this process's number on its host, and so the number of its GPU */
     bool share_gpu; /* cuda: several processes may have the same GPU, if there are too few */
-    bool tf32;      /* cuda: products of float32 with 10 bits of mantissa, on tensor cores */
+    enum device_graph graph; /* cuda: whole steps as CUDA graphs */
+    bool tf32; /* cuda: products of float32 with 10 bits of mantissa, on tensor cores */
 };
 
 /* The first member of every kind's own struct. */
@@ -44,6 +48,11 @@ enum status device_open(struct device **device, const struct device_options *opt
 
 /* Why this build or this machine does not have the kind, and what to do; NULL where it does. */
 const char *device_unavailable(enum device_kind kind);
+
+/* Calls `visit` with a name and a line of text for everything worth knowing of a kind: each of the
+ * devices, the libraries that it needs. Nothing where it is unavailable. */
+typedef void device_visitor(void *context, const char *name, const char *text);
+void device_list(enum device_kind kind, device_visitor *visit, void *context);
 
 /* Waits for what was started, frees and sets *device to NULL. NULL is fine. */
 void device_close(struct device **device);

@@ -56,6 +56,8 @@ struct dropout {
     struct rng_key key; /* rng_key(seed, RNG_DROPOUT, rank) */
     uint64_t step;
     uint16_t layer;
+    const uint64_t *step_at; /* device memory, read in place of `step` when the operation is done,
+                              * so that it can be repeated for another step; NULL: `step` */
 };
 
 struct loss_sum {
@@ -66,6 +68,7 @@ struct loss_sum {
 /* velocity = momentum velocity + gradient; parameter -= lr velocity. */
 struct sgd {
     float lr, momentum;
+    const float *lr_at; /* device memory, read in place of `lr`, as dropout.step_at; NULL: `lr` */
 };
 
 /*
@@ -74,6 +77,15 @@ struct sgd {
  */
 struct adadelta {
     float lr, rho, epsilon;
+    const float *lr_at; /* as sgd.lr_at */
+};
+
+/* A data set in device memory: bytes, and what each byte becomes. */
+struct gather {
+    const uint8_t *images; /* (samples, pixels) */
+    const uint8_t *labels; /* (samples) */
+    const float *values;   /* (256) */
+    size_t pixels;
 };
 
 /* Output height (or width) for an input height (or width): the window alone, then with pooling. */
@@ -101,6 +113,10 @@ struct device_ops {
 
     void (*copy)(struct device *, float *to, const float *from, size_t count);
     void (*fill)(struct device *, float *to, float value, size_t count);
+
+    /* images (batch, pixels) and labels (batch) of the samples that `samples` (batch) numbers. */
+    void (*gather)(struct device *, const struct gather *, size_t batch, const uint32_t *samples,
+                   float *images, uint8_t *labels);
 
     /* w (kernel, kernel, channels, filters), bias (filters), y (N, out height, out width, filters).
      * index, only with c->pool: which of the window's four (row-major) was first largest, as y. */

@@ -77,3 +77,25 @@ void device_download_async(struct device *device, struct device_stream *stream, 
 {
     device->ops->streams->download(device, stream, to_host, from, bytes);
 }
+
+enum status device_repeat(struct device *device, device_work *work, void *context)
+{
+    return device->ops->streams->repeat(device, work, context);
+}
+
+int device_steps_ahead(const struct device *device)
+{
+    return device->ops->streams->steps_ahead;
+}
+
+void device_range_begin(struct device *device, const char *name)
+{
+    if (device->ops->streams->range_begin)
+        device->ops->streams->range_begin(device, name);
+}
+
+void device_range_end(struct device *device)
+{
+    if (device->ops->streams->range_end)
+        device->ops->streams->range_end(device);
+}

@@ -65,9 +65,30 @@ void device_upload_async(struct device *device, struct device_stream *stream, vo
 void device_download_async(struct device *device, struct device_stream *stream, void *to_host,
                            const void *from, size_t bytes);
 
+/*
+ * Does work(context), which asks the device for operations and waits for none of them. A device may
+ * remember what it was asked for and later do that again without a call of `work` (CUDA: as a
+ * graph, which costs one launch for all). So `work` asks for the same in every call: the same
+ * operations on the same memory, with nothing uploaded or allocated; what differs between steps is
+ * read from device memory (dropout.step_at, sgd.lr_at). Given another `context`, the device starts
+ * anew.
+ */
+typedef enum status device_work(void *context);
+enum status device_repeat(struct device *device, device_work *work, void *context);
+
+/* How many steps the host should be ahead of the device at most, to keep it busy; 0 where the work
+ * is done within the call. */
+int device_steps_ahead(const struct device *device);
+
+/* Names what is asked for between the two, for profilers. Ranges nest. Free where nobody profiles.
+ * `name` is copied. */
+void device_range_begin(struct device *device, const char *name);
+void device_range_end(struct device *device);
+
 /* What a kind of device implements; see the functions above. */
 struct stream_ops {
     bool memory_is_host;
+    int steps_ahead;
     enum status (*stream_new)(struct device *, struct device_stream **);
     void (*stream_free)(struct device *, struct device_stream *);
     enum status (*event_new)(struct device *, struct device_event **);
@@ -81,6 +102,9 @@ struct stream_ops {
                    size_t bytes);
     void (*download)(struct device *, struct device_stream *, void *to_host, const void *from,
                      size_t bytes);
+    enum status (*repeat)(struct device *, device_work *work, void *context);
+    void (*range_begin)(struct device *, const char *name); /* (optional) with range_end */
+    void (*range_end)(struct device *);
 };
 
 #endif

@@ -1,0 +1,359 @@
+/* The CUDA device: opening, memory, the operations that are one kernel each, its table. */
+#include "common/device/cuda.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/device/cuda_device.h"
+#include "common/device/cuda_open.h"
+#include "common/device/kernels.h"
+
+/* ---- errors -------------------------------------------------------------------------------- */
+
+enum status status_from_cuda(int error, const char *what)
+{
+    cudaError_t e = (cudaError_t)error;
+    if (e == cudaSuccess)
+        return STATUS_OK;
+    const char *advice = e == cudaErrorMemoryAllocation
+                             ? "; use a smaller batch or model, or a GPU that nobody else uses"
+                         : e == cudaErrorDevicesUnavailable
+                             ? "; another process has the GPU for itself, see nvidia-smi"
+                             : "";
+    log_error("cuda: %s: %s (%s)%s", what, cudaGetErrorString(e), cudaGetErrorName(e), advice);
+    if (e == cudaErrorMemoryAllocation)
+        return STATUS_NO_MEMORY;
+    return e == cudaErrorNoDevice || e == cudaErrorInsufficientDriver ? STATUS_UNSUPPORTED
+                                                                      : STATUS_DEVICE;
+}
+
+bool cuda_keep(struct cuda *cuda, int error, const char *what)
+{
+    if (error == cudaSuccess)
+        return cuda->failure == STATUS_OK;
+    if (cuda->failure == STATUS_OK && cuda->graph.capturing) {
+        log_debug("cuda: %s, while it was recorded: %s", what,
+                  cudaGetErrorString((cudaError_t)error));
+        cuda->failure = STATUS_DEVICE;
+    } else if (cuda->failure == STATUS_OK) {
+        cuda->failure = status_from_cuda(error, what);
+    }
+    return false;
+}
+
+static enum status cuda_sync(struct device *device)
+{
+    struct cuda *cuda = cuda_of(device);
+    cuda_keep(cuda, cudaStreamSynchronize(cuda->compute), "an operation failed");
+    return cuda->failure;
+}
+
+/* ---- memory -------------------------------------------------------------------------------- */
+
+static enum status cuda_alloc(struct device *device, size_t bytes, void **memory)
+{
+    (void)device;
+    *memory = NULL;
+    cudaError_t error = cudaMalloc(memory, bytes ? bytes : 1);
+    if (error == cudaSuccess)
+        return STATUS_OK;
+    cudaGetLastError(); /* this failure is the caller's; the next launch must not report it */
+    *memory = NULL;
+    return error == cudaErrorMemoryAllocation ? STATUS_NO_MEMORY
+                                              : status_from_cuda(error, "an allocation failed");
+}
+
+static void cuda_free(struct device *device, void *memory)
+{
+    cuda_keep(cuda_of(device), cudaFree(memory), "memory cannot be freed");
+}
+
+enum status cuda_reserve(struct cuda *cuda, size_t count)
+{
+    void *larger;
+    if (count <= cuda->scratch_count)
+        return STATUS_OK;
+    enum status status = device_alloc(&cuda->device, "scratch", count * sizeof(float), &larger);
+    if (status != STATUS_OK)
+        return status;
+    if (cuda->scratch)
+        cuda_free(&cuda->device, cuda->scratch);
+    cuda->scratch = larger;
+    cuda->scratch_count = count;
+    return STATUS_OK;
+}
+
+static enum status open_slots(struct cuda *cuda)
+{
+    enum status status = STATUS_OK;
+    struct cuda_slots *slots = &cuda->slots;
+    void *memory;
+    TRY(status_from_cuda(cudaMallocHost(&memory, (size_t)CUDA_SLOTS * CUDA_SLOT_BYTES),
+                         "pinned memory"));
+    slots->memory = memory;
+    for (int i = 0; i < CUDA_SLOTS; i++)
+        TRY(status_from_cuda(cudaEventCreateWithFlags(&slots->free[i], cudaEventDisableTiming |
+                                                                           cudaEventBlockingSync),
+                             "an event"));
+out:
+    return status;
+}
+
+static void close_slots(struct cuda_slots *slots)
+{
+    for (int i = 0; i < CUDA_SLOTS; i++) {
+        if (slots->free[i])
+            cudaEventDestroy(slots->free[i]);
+    }
+    if (slots->memory)
+        cudaFreeHost(slots->memory);
+}
+
+/*
+ * What is small goes through a pinned slot: the caller has its memory back at once, and the copy
+ * follows in its turn. What is large is staged by CUDA itself, which returns once it has read it.
+ */
+static void cuda_upload(struct device *device, void *to, const void *from_host, size_t bytes)
+{
+    struct cuda *cuda = cuda_of(device);
+    if (bytes == 0 || cuda->failure != STATUS_OK)
+        return;
+    if (bytes > CUDA_SLOT_BYTES) {
+        cuda_keep(cuda,
+                  cudaMemcpyAsync(to, from_host, bytes, cudaMemcpyHostToDevice, cuda->compute),
+                  "a copy to the GPU");
+        return;
+    }
+    unsigned slot = cuda->slots.next++ % CUDA_SLOTS;
+    char *staged = cuda->slots.memory + (size_t)slot * CUDA_SLOT_BYTES;
+    if (!cuda_keep(cuda, cudaEventSynchronize(cuda->slots.free[slot]), "an earlier copy"))
+        return;
+    memcpy(staged, from_host, bytes);
+    cuda_keep(cuda, cudaMemcpyAsync(to, staged, bytes, cudaMemcpyHostToDevice, cuda->compute),
+              "a copy to the GPU");
+    cuda_keep(cuda, cudaEventRecord(cuda->slots.free[slot], cuda->compute), "an event");
+}
+
+static void cuda_download(struct device *device, void *to_host, const void *from, size_t bytes)
+{
+    struct cuda *cuda = cuda_of(device);
+    if (bytes > 0 && cuda->failure == STATUS_OK)
+        cuda_keep(cuda,
+                  cudaMemcpyAsync(to_host, from, bytes, cudaMemcpyDeviceToHost, cuda->compute),
+                  "a copy from the GPU");
+}
+
+/* ---- operations of one kernel -------------------------------------------------------------- */
+
+static void cuda_copy(struct device *device, float *to, const float *from, size_t count)
+{
+    struct cuda *cuda = cuda_of(device);
+    cuda_keep(
+        cuda,
+        cudaMemcpyAsync(to, from, count * sizeof *to, cudaMemcpyDeviceToDevice, cuda->compute),
+        "copy");
+}
+
+static void cuda_fill(struct device *device, float *to, float value, size_t count)
+{
+    struct cuda *cuda = cuda_of(device);
+    cuda_keep(cuda, kernel_fill(cuda->compute, count, value, to), "fill");
+}
+
+static void cuda_gather(struct device *device, const struct gather *gather, size_t batch,
+                        const uint32_t *samples, float *images, uint8_t *labels)
+{
+    struct cuda *cuda = cuda_of(device);
+    cuda_keep(cuda, kernel_gather(cuda->compute, gather, batch, samples, images, labels), "gather");
+}
+
+static void cuda_maxpool_forward(struct device *device, const struct pool2d *pool, size_t batch,
+                                 const float *x, float *y, uint8_t *index)
+{
+    struct cuda *cuda = cuda_of(device);
+    cuda_keep(cuda, kernel_maxpool(cuda->compute, pool, batch, x, y, index), "max-pooling");
+}
+
+static void cuda_maxpool_backward(struct device *device, const struct pool2d *pool, size_t batch,
+                                  const uint8_t *index, const float *dy, float *dx)
+{
+    struct cuda *cuda = cuda_of(device);
+    cuda_keep(cuda, kernel_spread(cuda->compute, pool, batch, dy, NULL, index, dx),
+              "max-pooling, backward");
+}
+
+static void cuda_relu_forward(struct device *device, size_t count, const float *x, float *y)
+{
+    struct cuda *cuda = cuda_of(device);
+    cuda_keep(cuda, kernel_relu(cuda->compute, count, x, y), "relu");
+}
+
+static void cuda_relu_backward(struct device *device, size_t count, const float *y, const float *dy,
+                               float *dx)
+{
+    struct cuda *cuda = cuda_of(device);
+    cuda_keep(cuda, kernel_relu_backward(cuda->compute, count, y, dy, dx), "relu, backward");
+}
+
+static void cuda_dropout(struct device *device, const struct dropout *dropout, size_t count,
+                         const float *x, float *y)
+{
+    struct cuda *cuda = cuda_of(device);
+    cuda_keep(cuda, kernel_dropout(cuda->compute, dropout, count, x, y), "dropout");
+}
+
+static void cuda_softmax_cross_entropy(struct device *device, size_t batch, size_t classes,
+                                       const float *logits, const uint8_t *labels, float *dlogits,
+                                       struct loss_sum *sum)
+{
+    struct cuda *cuda = cuda_of(device);
+    cuda_keep(cuda,
+              kernel_softmax_cross_entropy(cuda->compute, batch, classes, logits, labels, dlogits,
+                                           cuda->loss_parts, sum),
+              "softmax and loss");
+}
+
+static void cuda_sgd(struct device *device, const struct sgd *sgd, size_t count, float *parameters,
+                     const float *gradients, float *velocity)
+{
+    struct cuda *cuda = cuda_of(device);
+    cuda_keep(cuda, kernel_sgd(cuda->compute, sgd, count, parameters, gradients, velocity), "sgd");
+}
+
+static void cuda_adadelta(struct device *device, const struct adadelta *adadelta, size_t count,
+                          float *parameters, const float *gradients, float *state)
+{
+    struct cuda *cuda = cuda_of(device);
+    cuda_keep(cuda, kernel_adadelta(cuda->compute, adadelta, count, parameters, gradients, state),
+              "adadelta");
+}
+
+/* ---- opening ------------------------------------------------------------------------------- */
+
+const char *cuda_unavailable(void)
+{
+    int count = 0, driver = 0;
+    cudaError_t error = cudaGetDeviceCount(&count);
+    if (error == cudaSuccess && count > 0)
+        return NULL;
+    cudaGetLastError();
+    if (error == cudaErrorInsufficientDriver && cudaDriverGetVersion(&driver) == cudaSuccess &&
+        driver > 0)
+        return "the NVIDIA driver is older than CUDA " PSRING_TOOLKIT_CUDA ", with which this was "
+               "built: update the driver, build with an older CUDA toolkit, or use --device cpu";
+    if (error == cudaErrorInsufficientDriver)
+        return "no NVIDIA driver was found on this machine: install one, or use --device cpu";
+    return "no GPU can be used: see what nvidia-smi says and that CUDA_VISIBLE_DEVICES does not "
+           "hide it, or use --device cpu";
+}
+
+static enum status choose_gpu(struct cuda *cuda, const struct device_options *options)
+{
+    int count = 0;
+    const char *reason = cuda_unavailable();
+    if (reason) {
+        log_error("--device cuda: %s", reason);
+        return STATUS_UNSUPPORTED;
+    }
+    enum status status = status_from_cuda(cudaGetDeviceCount(&count), "the GPUs");
+    if (status != STATUS_OK)
+        return status;
+    if (options->local_rank >= count && !options->share_gpu) {
+        log_error("--device cuda: process %d of this host needs a GPU of its own and there are %d; "
+                  "start at most %d processes a host, or add --share-gpu",
+                  options->local_rank, count, count);
+        return STATUS_UNSUPPORTED;
+    }
+    cuda->index = options->local_rank % count;
+    return status_from_cuda(cudaSetDevice(cuda->index), "the GPU cannot be used");
+}
+
+/* A build holds code for some architectures only; better said here than by the first kernel. */
+static enum status check_architecture(const struct cuda *cuda)
+{
+    struct cudaDeviceProp gpu;
+    cudaError_t error = (cudaError_t)kernel_probe();
+    if (error != cudaErrorNoKernelImageForDevice && error != cudaErrorInvalidDeviceFunction &&
+        error != cudaErrorUnsupportedPtxVersion && error != cudaErrorInvalidPtx)
+        return status_from_cuda(error, "the kernels cannot be loaded");
+    enum status status = status_from_cuda(cudaGetDeviceProperties(&gpu, cuda->index), "the GPU");
+    if (status != STATUS_OK)
+        return status;
+    log_error("--device cuda: %s has compute capability %d.%d, and this build has code for %s; "
+              "configure with -DCMAKE_CUDA_ARCHITECTURES=%d%d and build again",
+              gpu.name, gpu.major, gpu.minor, PSRING_CUDA_ARCHITECTURES, gpu.major, gpu.minor);
+    return STATUS_UNSUPPORTED;
+}
+
+static void cuda_close(struct device *device)
+{
+    struct cuda *cuda = cuda_of(device);
+    if (cuda->compute)
+        cudaStreamSynchronize(cuda->compute);
+    if (cuda->graph.exec)
+        cudaGraphExecDestroy(cuda->graph.exec);
+    cuda_blas_free(&cuda->blas);
+    cudaFree(cuda->blas_workspace);
+    cudaFree(cuda->loss_parts);
+    cudaFree(cuda->scratch);
+    close_slots(&cuda->slots);
+    if (cuda->compute)
+        cudaStreamDestroy(cuda->compute);
+    free(cuda);
+}
+
+enum status cuda_open(struct device **device, const struct device_options *options)
+{
+    enum status status = STATUS_OK;
+    struct cuda *cuda = calloc(1, sizeof *cuda);
+    void *parts;
+    if (!cuda) {
+        log_error("the cuda device: out of memory");
+        return STATUS_NO_MEMORY;
+    }
+    cuda->device.ops = &cuda_ops;
+    cuda->graph.use = options->graph;
+    TRY(choose_gpu(cuda, options));
+    TRY(check_architecture(cuda));
+    TRY(status_from_cuda(cudaStreamCreateWithFlags(&cuda->compute, cudaStreamNonBlocking),
+                         "a stream"));
+    TRY(open_slots(cuda));
+    TRY(device_alloc(&cuda->device, "sums of the loss",
+                     KERNEL_LOSS_PARTS * sizeof *cuda->loss_parts, &parts));
+    cuda->loss_parts = parts;
+    TRY(device_alloc(&cuda->device, "cuBLAS", CUDA_BLAS_WORKSPACE_BYTES, &cuda->blas_workspace));
+    TRY(cuda_blas_new(&cuda->blas, cuda->compute, cuda->blas_workspace, options->tf32));
+    *device = &cuda->device;
+out:
+    if (status != STATUS_OK)
+        cuda_close(&cuda->device);
+    return status;
+}
+
+const struct device_ops cuda_ops = {
+    .name = "cuda",
+    .streams = &cuda_stream_ops,
+    .close = cuda_close,
+    .sync = cuda_sync,
+    .alloc = cuda_alloc,
+    .free = cuda_free,
+    .upload = cuda_upload,
+    .download = cuda_download,
+    .copy = cuda_copy,
+    .fill = cuda_fill,
+    .gather = cuda_gather,
+    .conv2d_prepare = cuda_conv2d_prepare,
+    .conv2d_forward = cuda_conv2d_forward,
+    .conv2d_backward = cuda_conv2d_backward,
+    .maxpool_forward = cuda_maxpool_forward,
+    .maxpool_backward = cuda_maxpool_backward,
+    .dense_prepare = cuda_dense_prepare,
+    .dense_forward = cuda_dense_forward,
+    .dense_backward = cuda_dense_backward,
+    .relu_forward = cuda_relu_forward,
+    .relu_backward = cuda_relu_backward,
+    .dropout = cuda_dropout,
+    .softmax_cross_entropy = cuda_softmax_cross_entropy,
+    .sgd = cuda_sgd,
+    .adadelta = cuda_adadelta,
+};

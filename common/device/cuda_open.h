@@ -1,0 +1,14 @@
+/* The three entrances of the CUDA device, in every build: cuda.c and cuda_info.c have them where
+ * there is CUDA, no_cuda.c where not. */
+#ifndef PSRING_COMMON_DEVICE_CUDA_OPEN_H
+#define PSRING_COMMON_DEVICE_CUDA_OPEN_H
+
+#include "common/device/device.h"
+
+enum status cuda_open(struct device **device, const struct device_options *options);
+
+/* See device_unavailable, device_list. */
+const char *cuda_unavailable(void);
+void cuda_list(device_visitor *visit, void *context);
+
+#endif
