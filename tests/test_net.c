@@ -77,8 +77,10 @@ static double *reference_layer(const struct layer_spec *spec, uint16_t position,
         reference_relu(count, y);
         return y;
     case LAYER_DROPOUT: {
-        struct dropout d = {spec->rate, rng_key(step->seed, RNG_DROPOUT, step->rank), step->step,
-                            position};
+        struct dropout d = {.rate = spec->rate,
+                            .key = rng_key(step->seed, RNG_DROPOUT, step->rank),
+                            .step = step->step,
+                            .layer = position};
         y = reference_new(count);
         for (size_t i = 0; i < count; i++)
             y[i] = step->training ? x[i] * reference_dropout_factor(&d, i) : x[i];

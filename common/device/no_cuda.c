@@ -11,7 +11,7 @@ enum status cuda_open(struct device **device, const struct device_options *optio
 {
     (void)device;
     (void)options;
-    log_error("%s", cuda_unavailable());
+    log_error("--device cuda: %s", cuda_unavailable());
     return STATUS_UNSUPPORTED;
 }
 
