@@ -323,7 +323,7 @@ Test(config, a_device_that_this_build_lacks)
     if (!device_unavailable(DEVICE_CUDA))
         cr_skip_test("this build has CUDA");
     assert_refused(parse(CONFIG_TRAIN, &config, "--device cuda"), STATUS_UNSUPPORTED,
-                   "computes on CPUs only");
+                   "use --device cpu");
     assert_refused(parse(CONFIG_BENCH, &config, "--device cuda"), STATUS_UNSUPPORTED,
                    "--device cuda");
 }
