@@ -82,11 +82,12 @@ static double theory_time_us(const struct cost_shape *shape, const struct bench_
     if (link_bytes_per_s <= 0)
         return (double)NAN;
     if (shape->algorithm == COST_PS) {
-        const struct topology *topology = &shape->topology;
-        struct shard_plan shards = shard_plan(topology->workers, topology->servers, shape->count,
-                                              plan->options.segment_bytes, plan->options.window);
-        struct chunk longest = chunk_of(shape->count, (size_t)topology->servers, 0);
-        size_t chunks = shard_chunks(&shards, longest.count);
+        struct shard_plan shards =
+            shard_plan(&shape->topology, shape->count,
+                       &(struct shard_options){.chunk_bytes = plan->options.segment_bytes,
+                                               .window = plan->options.window,
+                                               .link_bytes_per_s = plan->options.link_bytes_per_s});
+        size_t chunks = shard_chunks_most(&shards, shape->count);
         link.pipeline_chunks = chunks > 1 ? (int)chunks : 1;
     }
     return cost_time_s(shape, &link) * 1e6;
@@ -114,7 +115,7 @@ static enum status make_row(struct bench_row *row, const struct config *config,
         .network = config->network,
         .placement = config_placement_name(config),
         .workers = measured->topology.workers,
-        .servers = measured->topology.servers,
+        .servers = (int)config->servers,
         .bytes = plan->count * sizeof(float),
         .iters = (uint64_t)measured->iters,
         .warmup = (uint64_t)plan->warmup,
@@ -127,8 +128,10 @@ static enum status make_row(struct bench_row *row, const struct config *config,
         .bytes_known = cost_bytes_known(&shape),
         .worker = measured->worker_most,
         .server = measured->server_most,
+        .rank = measured->rank_most,
         .theory_worker = cost_role_traffic(&shape, NODE_WORKER),
         .theory_server = cost_role_traffic(&shape, NODE_SERVER),
+        .theory_rank = cost_rank_traffic(&shape),
         .wire_known = measured->wire_known,
         .wire_sent_bytes_max = measured->wire_sent_bytes_max,
         .wrong = measured->wrong,

@@ -255,6 +255,10 @@ static enum status collect(struct bench_measurement *measurement, struct world *
         TRY(per_operation(world, rank, "server", &counters->server, operations, &traffic->server));
         keep_most(&measurement->worker_most, &traffic->worker);
         keep_most(&measurement->server_most, &traffic->server);
+        keep_most(&measurement->rank_most,
+                  &(struct cost_traffic){traffic->worker.sent_bytes + traffic->server.sent_bytes,
+                                         traffic->worker.received_bytes +
+                                             traffic->server.received_bytes});
         measurement->wrong += all[rank].wrong;
         measurement->cpu_busy = fmax(measurement->cpu_busy, all[rank].cpu_busy);
         measurement->wire_known = measurement->wire_known && all[rank].wire_known;

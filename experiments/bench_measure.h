@@ -33,10 +33,11 @@ struct bench_measurement {
     struct bench_rank_traffic *ranks; /* (world size) */
     struct cost_traffic worker_most;  /* maxima over the ranks, sent and received apart */
     struct cost_traffic server_most;
-    bool wire_known;              /* see wire_open */
-    uint64_t wire_sent_bytes_max; /* per operation and host: all that the kernel sent, between the
-                                     first warm-up operation and the end, barriers included */
-    uint64_t wrong;               /* elements, over all operations and workers */
+    struct cost_traffic rank_most; /* a rank's worker and server together */
+    bool wire_known;               /* see wire_open */
+    uint64_t wire_sent_bytes_max;  /* per operation and host: all that the kernel sent, between the
+                                      first warm-up operation and the end, barriers included */
+    uint64_t wrong;                /* elements, over all operations and workers */
     char algorithm[COMM_ALGORITHM_BYTES]; /* see comm_algorithm; on rank 0 */
     double cpu_busy; /* share of a machine's CPUs, see cpu_share.h, the most of any;
                         -1: not known */

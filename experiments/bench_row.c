@@ -38,7 +38,8 @@ static bool equal(struct cost_traffic a, struct cost_traffic b)
 bool bench_row_bytes_agree(const struct bench_row *row)
 {
     return !row->bytes_known ||
-           (equal(row->worker, row->theory_worker) && equal(row->server, row->theory_server));
+           (equal(row->worker, row->theory_worker) && equal(row->server, row->theory_server) &&
+            equal(row->rank, row->theory_rank));
 }
 
 /* -------- the list of fields ------------------------------------------------------------------ */
@@ -140,6 +141,8 @@ static void list_fields(const struct bench_row *row, struct fields *fields)
     add_double(fields, "raw_round_trip_us",
                row->limits.round_trip_us > 0 ? row->limits.round_trip_us : (double)NAN);
     add_double(fields, "stream_bytes_per_s", known_rate(row->limits.stream_bytes_per_s));
+    add_uint_if(fields, "rank_sent_bytes", known, row->rank.sent_bytes);
+    add_uint_if(fields, "theory_rank_sent_bytes", known, row->theory_rank.sent_bytes);
 }
 
 /* -------- CSV and JSON ------------------------------------------------------------------------ */

@@ -32,6 +32,7 @@ struct bench_row {
     bool bytes_known;
     struct cost_traffic worker, server;
     struct cost_traffic theory_worker, theory_server;
+    struct cost_traffic rank, theory_rank; /* worker and colocated server together */
 
     bool wire_known;              /* not on loopback */
     uint64_t wire_sent_bytes_max; /* per operation and host, by the kernel's count */

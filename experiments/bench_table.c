@@ -69,7 +69,9 @@ static void print_link(FILE *out, const struct bench_row *row)
 void bench_table_head(FILE *out, const struct bench_row *row)
 {
     fprintf(out, "# psring bench: %s", row->backend);
-    if (row->servers > 0)
+    if (strcmp(row->placement, "mixed") == 0)
+        fprintf(out, " with a server in every worker and %d spare", row->servers);
+    else if (row->servers > 0)
         fprintf(out, " with %d %s server%s", row->servers, row->placement,
                 row->servers == 1 ? "" : "s");
     if (row->mpi_algorithm)
@@ -81,7 +83,8 @@ void bench_table_head(FILE *out, const struct bench_row *row)
     fprintf(out, ", %" PRIu64 " iterations to warm up\n", row->warmup);
     print_link(out, row);
     limits_print(out, &row->limits);
-    if (row->workers == 1 && strcmp(row->placement, "dedicated") != 0)
+    bool spare = strcmp(row->placement, "colocated") != 0 && row->servers > 0;
+    if (row->workers == 1 && !spare)
         fprintf(out, "# one worker: nothing is sent; start with mpirun -n 4\n");
     if (strcmp(row->network, "loopback") == 0)
         fprintf(out, "# network=loopback: no per-node limit, topology effects do not show\n");

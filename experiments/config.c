@@ -17,7 +17,7 @@
 #include "ring/nccl_env.h"
 
 static const char *const transport_words[] = {"auto", "zmq", "mpi", NULL};
-static const char *const placement_words[] = {"dedicated", "colocated", NULL};
+static const char *const placement_words[] = {"dedicated", "colocated", "mixed", NULL};
 static const char *const probe_words[] = {"auto", "on", "off", NULL};
 static const char *const reduce_order_words[] = {"any", "ring", NULL};
 
@@ -41,10 +41,11 @@ static const struct row rows[] = {
       .help = "What ps, ring and rhd talk over; auto: zmq for ps, mpi for ring and rhd."}},
     {COMM,
      {"servers", 0, OPTION_INT, FIELD(servers), NULL, 0, 4096, .metavar = "K",
-      .help = "Parameter servers (ps only); 1 unless given."}},
+      .help = "Parameter servers (ps only); 1 unless given. 0 only with --placement mixed."}},
     {COMM,
      {"placement", 0, OPTION_CHOICE, FIELD(placement), "dedicated", .choices = placement_words,
-      .help = "Servers as K further ranks, or as threads inside the first K workers."}},
+      .help = "Servers as K further ranks, as threads inside the first K workers, or both: mixed, "
+              "one in each worker and K further ranks, with shards that load all links alike."}},
     {CONFIG_TRAIN,
      {"sync", 0, OPTION_STRING, FIELD(sync), "bsp", .metavar = "MODE",
       .help = "Consistency; this version has bsp: all workers step together."}},
@@ -377,6 +378,7 @@ void config_comm_options(const struct config *config, const struct backend *back
         .scale = 1,
         .segment_bytes = config->segment,
         .window = (int)config->window,
+        .link_bytes_per_s = config->link_rate / 8,
         .subnet = config->subnet,
         .timeout_ms = (int64_t)(config->timeout * 1000),
         .library_log = config->library_log,
@@ -405,7 +407,8 @@ const char *config_transport_name(const struct config *config, const struct back
 
 const char *config_placement_name(const struct config *config)
 {
-    return config->servers > 0 ? placement_words[config->placement] : "none";
+    bool has_servers = config->servers > 0 || config->placement == PLACEMENT_MIXED;
+    return has_servers ? placement_words[config->placement] : "none";
 }
 
 const char *config_reduce_order_name(const struct config *config)

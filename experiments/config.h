@@ -40,7 +40,7 @@ struct config {
     /* Who averages, and how. */
     int backend;         /* enum backend_kind, experiments/backends.h */
     int transport;       /* enum config_transport */
-    int64_t servers;     /* 0 for backends without servers */
+    int64_t servers;     /* as given, with mixed placement the spare ones; 0 for others than ps */
     int placement;       /* enum placement */
     const char *sync;    /* "bsp" */
     int reduce_order;    /* enum reduce_order */
@@ -134,7 +134,7 @@ void config_comm_options(const struct config *config, const struct backend *back
 
 /* The backend's transport for result rows: "zmq", "mpi", or "none" where it brings its own. */
 const char *config_transport_name(const struct config *config, const struct backend *backend);
-/* "dedicated", "colocated", or "none" for backends without servers. */
+/* "dedicated", "colocated", "mixed", or "none" for backends without servers. */
 const char *config_placement_name(const struct config *config);
 const char *config_reduce_order_name(const struct config *config);
 const char *config_model_name(const struct config *config);

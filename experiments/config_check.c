@@ -114,9 +114,10 @@ static enum status check_servers(struct config *config, const struct backend *ba
     }
     if (config->servers == CONFIG_SERVERS_NOT_GIVEN)
         config->servers = 1;
-    if (config->servers == 0) {
+    if (config->servers == 0 && config->placement != PLACEMENT_MIXED) {
         log_error("--servers 0: --backend %s averages on servers and needs at least one; give "
-                  "--servers 1 or more, or use --backend ring, which has none",
+                  "--servers 1 or more, or --placement mixed for one in every worker, or use "
+                  "--backend ring, which has none",
                   backend->name);
         return STATUS_USAGE;
     }

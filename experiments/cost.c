@@ -5,6 +5,7 @@
 
 #include "common/base/check.h"
 #include "common/comm/chunk.h"
+#include "ps/shard.h"
 
 enum cost_algorithm cost_algorithm_of(const char *backend)
 {
@@ -100,20 +101,30 @@ static struct cost_traffic halving_traffic(const struct cost_shape *shape, int r
     return (struct cost_traffic){bytes, bytes};
 }
 
+/* The process that hosts worker and server alike; -1 if the server has one of its own. */
+static int worker_beside(const struct topology *topology, int server)
+{
+    return server < topology->servers - topology_spare(topology) ? server : -1;
+}
+
+static uint64_t shard_bytes(const struct cost_shape *shape, int server)
+{
+    return (uint64_t)shard_of(&shape->topology, shape->count, server).count * sizeof(float);
+}
+
 static struct cost_traffic ps_traffic(const struct cost_shape *shape, int node)
 {
     const struct topology *topology = &shape->topology;
-    bool colocated = topology->placement == PLACEMENT_COLOCATED;
     uint64_t bytes;
     if (topology_role(topology, node) == NODE_SERVER) {
-        int shard = node - topology->workers;
-        int remote_workers = topology->workers - (colocated ? 1 : 0);
-        bytes = (uint64_t)remote_workers * part_bytes(shape, topology->servers, shard);
+        int server = node - topology->workers;
+        int remote_workers = topology->workers - (worker_beside(topology, server) >= 0);
+        bytes = (uint64_t)remote_workers * shard_bytes(shape, server);
     } else {
-        bool shares_process = colocated && node < topology->servers;
+        bool shares_process = node < topology->servers && worker_beside(topology, node) >= 0;
         bytes = (uint64_t)shape->count * sizeof(float);
         if (shares_process)
-            bytes -= part_bytes(shape, topology->servers, node);
+            bytes -= shard_bytes(shape, node);
     }
     return (struct cost_traffic){bytes, bytes};
 }
@@ -135,17 +146,39 @@ struct cost_traffic cost_node_traffic(const struct cost_shape *shape, int node)
     return (struct cost_traffic){0};
 }
 
+static void keep_most(struct cost_traffic *most, struct cost_traffic traffic)
+{
+    if (traffic.sent_bytes > most->sent_bytes)
+        most->sent_bytes = traffic.sent_bytes;
+    if (traffic.received_bytes > most->received_bytes)
+        most->received_bytes = traffic.received_bytes;
+}
+
 struct cost_traffic cost_role_traffic(const struct cost_shape *shape, enum node_role role)
 {
     struct cost_traffic most = {0};
     for (int node = 0; node < topology_nodes(&shape->topology); node++) {
-        if (topology_role(&shape->topology, node) != role)
-            continue;
-        struct cost_traffic traffic = cost_node_traffic(shape, node);
-        if (traffic.sent_bytes > most.sent_bytes)
-            most.sent_bytes = traffic.sent_bytes;
-        if (traffic.received_bytes > most.received_bytes)
-            most.received_bytes = traffic.received_bytes;
+        if (topology_role(&shape->topology, node) == role)
+            keep_most(&most, cost_node_traffic(shape, node));
+    }
+    return most;
+}
+
+struct cost_traffic cost_rank_traffic(const struct cost_shape *shape)
+{
+    const struct topology *topology = &shape->topology;
+    struct cost_traffic most = {0};
+    for (int rank = 0; rank < topology->workers + topology_spare(topology); rank++) {
+        struct cost_traffic sum = {0};
+        for (enum node_role role = NODE_WORKER; role <= NODE_SERVER; role++) {
+            int node = topology_node(topology, rank, role);
+            struct cost_traffic part = {0};
+            if (node >= 0)
+                part = cost_node_traffic(shape, node);
+            sum.sent_bytes += part.sent_bytes;
+            sum.received_bytes += part.received_bytes;
+        }
+        keep_most(&most, sum);
     }
     return most;
 }
@@ -159,21 +192,40 @@ static double optimal_time_s(double workers, double steps, double bytes,
            share * bytes * link->reduce_s_per_byte;
 }
 
+/* What the busiest host's link carries, in units of M: p and q of the header. Shares of the shards
+ * in real numbers, so that the prediction is smooth in `count`. */
+struct load {
+    double pushing; /* the busier direction, while nothing is answered yet */
+    double both;    /* each direction, pushes and answers together */
+    double share;   /* the largest shard */
+};
+
+static struct load ps_load(const struct topology *topology)
+{
+    double n = topology->workers, servers = topology->servers, k = topology_spare(topology);
+    double inside = servers - k, beside = inside > 0 ? 1 / servers : 0, spare = k > 0 ? 1 / k : 0;
+    if (topology->placement == PLACEMENT_MIXED) {
+        double all = n * n + k * n - 2 * k;
+        beside = k < n ? (n - k) / all : 0;
+        spare = k == 0 ? 0 : k < n ? 2 * (n - 1) / all : 1 / k;
+    }
+    /* A worker with a server beside it, one without, a spare server. */
+    double one_pushes = inside > 0 ? fmax(1 - beside, (n - 1) * beside) : 0;
+    double one_both = inside > 0 ? 1 - beside + (n - 1) * beside : 0;
+    double alone = inside < n ? 1 : 0;
+    return (struct load){.pushing = fmax(fmax(one_pushes, alone), n * spare),
+                         .both = fmax(fmax(one_both, alone), n * spare),
+                         .share = fmax(beside, spare)};
+}
+
 static double ps_time_s(const struct topology *topology, double bytes, const struct cost_link *link)
 {
-    double workers = topology->workers, servers = topology->servers;
-    double phase, overlapped; /* p and q of the header: load of the busiest link's direction / M */
-    if (topology->placement == PLACEMENT_DEDICATED) {
-        phase = overlapped = fmax(1, workers / servers);
-    } else if (topology->workers == 1) {
+    struct load load = ps_load(topology);
+    if (load.both == 0) /* one worker and its own server */
         return 0;
-    } else {
-        phase = (workers - 1) / servers;
-        overlapped = (workers + servers - 2) / servers;
-    }
-    double load = overlapped + (2 * phase - overlapped) / link->pipeline_chunks;
-    return 2 * link->latency_s + load * bytes / link->bytes_per_s +
-           (workers - 1) / servers * bytes * link->reduce_s_per_byte;
+    double links = load.both + (2 * load.pushing - load.both) / link->pipeline_chunks;
+    return 2 * link->latency_s + links * bytes / link->bytes_per_s +
+           (topology->workers - 1) * load.share * bytes * link->reduce_s_per_byte;
 }
 
 double cost_time_s(const struct cost_shape *shape, const struct cost_link *link)

@@ -4,8 +4,9 @@
  *
  * Bytes are exact, uneven chunks included. A vector of `count` elements is cut into P parts whose
  * lengths differ by at most one, the first count % P being the longer (common/comm/chunk.h): P = W
- * chunks for the ring, P = S shards for the parameter server. Only payload counts, and only what
- * leaves a process: a colocated server and its own worker exchange nothing here.
+ * chunks for the ring, P = S shards for the parameter server; with mixed placement shards are as
+ * ps/shard.h cuts them. Only payload counts, and only what leaves a process: a colocated server and
+ * its own worker exchange nothing here.
  *
  *     node                    sends                       receives
  *     ring, rank r            2M - L[r+1] - L[r+2]        2M - L[r] - L[r+1]     (indices mod W)
@@ -70,6 +71,10 @@ struct cost_traffic cost_node_traffic(const struct cost_shape *shape, int node);
 /* Maximum over the nodes of that role, sent and received apart; zeros if there are none. */
 struct cost_traffic cost_role_traffic(const struct cost_shape *shape, enum node_role role);
 
+/* Maximum over the ranks, that is, over hosts with one rank each: of a worker and the server beside
+ * it together, or of a server on its own. What the busiest link carries. */
+struct cost_traffic cost_rank_traffic(const struct cost_shape *shape);
+
 /*
  * Predicted seconds of one operation; NAN for COST_LIBRARY.
  *     ring               2(W-1)a + 2(W-1)/W M/B + (W-1)/W M g
@@ -80,6 +85,10 @@ struct cost_traffic cost_role_traffic(const struct cost_shape *shape, enum node_
  *     dedicated          p = q = max(1, W/S): in all (1 + 1/K) max(1, W/S)
  *     colocated, S < W   p = (W-1)/S, q = (W+S-2)/S
  *     colocated, S = W   p = (W-1)/W, q = 2p: the ring's bytes, whatever K
+ *     mixed              p = q = 2W(W-1)/(W^2 + kW - 2k) for 0 < k < W spare servers, the optimum
+ * of Jiang et al.; none: as colocated, S = W; k >= W: 1 bench's column theory_time_us is this with
+ * a = g = 0, K the number of chunks that ps/shard.h cuts this message into, and B the probed rate
+ * (nominal where there was no probe).
  */
 double cost_time_s(const struct cost_shape *shape, const struct cost_link *link);
 

@@ -27,7 +27,7 @@ static struct train_row row_of(const struct trainer *t, double train_loss,
         .network = config->network,
         .compute = config->compute,
         .workers = t->workers,
-        .servers = (uint64_t)t->topology.servers,
+        .servers = (uint64_t)t->config->servers,
         .placement = config_placement_name(config),
         .sync = config->sync,
         .model = config_model_name(config),
@@ -116,7 +116,9 @@ void train_report_start(const struct trainer *t)
         printf(" over %s", transport);
     printf(": %zu %sworker%s", t->workers, config->virtual_workers > 0 ? "virtual " : "",
            t->workers == 1 ? "" : "s");
-    if (t->topology.servers > 0)
+    if (config->placement == PLACEMENT_MIXED)
+        printf(" with a server each + %d spare", topology_spare(&t->topology));
+    else if (t->topology.servers > 0)
         printf(" + %d %s server%s", t->topology.servers, config_placement_name(config),
                t->topology.servers == 1 ? "" : "s");
     printf(", network %s\n", config->network);

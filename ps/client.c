@@ -63,7 +63,7 @@ static enum status push_more(struct client *client, int server, size_t bucket, f
     struct lane *lane = &client->lanes[server];
     while (lane->pushed < lane->chunks &&
            lane->pushed < lane->answered + (size_t)client->plan.window) {
-        struct chunk chunk = shard_chunk(&client->plan, lane->shard, lane->pushed);
+        struct chunk chunk = shard_chunk(lane->shard, lane->chunks, lane->pushed);
         struct message push = describe(client, bucket, chunk);
         size_t slot = at(client, server, lane->pushed);
         TRY(transport_post(client->transport, &client->slots[slot], NULL));
@@ -90,7 +90,7 @@ static enum status take_answer(struct client *client, size_t bucket, float *data
     *server = (int)which;
     struct transport_slot *slot = client->oldest[which];
     struct lane *lane = &client->lanes[which];
-    struct chunk chunk = shard_chunk(&client->plan, lane->shard, lane->answered);
+    struct chunk chunk = shard_chunk(lane->shard, lane->chunks, lane->answered);
     struct message expected = describe(client, bucket, chunk);
     expected.kind = MESSAGE_PULL;
     TRY(transport_expect(client->transport, slot, &expected));
@@ -109,11 +109,13 @@ static enum status client_allreduce(void *self, size_t bucket, float *data)
     enum status status = STATUS_OK;
     struct client *client = self;
     size_t count = client->site->options->bucket_counts[bucket], left = 0;
-    for (int server = 0; server < client->servers; server++) {
-        struct chunk shard = chunk_of(count, (size_t)client->servers, (size_t)server);
-        size_t chunks = shard_chunks(&client->plan, shard.count);
-        client->lanes[server] = (struct lane){.shard = shard, .chunks = chunks};
-        left += chunks;
+    for (int i = 0; i < client->servers; i++) {
+        /* Every worker begins with another server, lest all senders go for the first one's link. */
+        int server = (client->site->index + i) % client->servers;
+        struct lane *lane = &client->lanes[server];
+        *lane = (struct lane){.shard = shard_of(&client->plan.topology, count, server),
+                              .chunks = shard_chunks(&client->plan, count, server)};
+        left += lane->chunks;
         TRY(push_more(client, server, bucket, data));
     }
     for (; left > 0; left--) {

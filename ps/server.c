@@ -94,7 +94,7 @@ static enum status finish_round(struct server *server, uint64_t n)
     size_t index;
     struct store_bucket *bucket = store_find(&server->store, &round->push, &index);
     CHECK(bucket); /* take_push has looked */
-    struct chunk chunk = shard_chunk(&server->store.plan, bucket->shard, index);
+    struct chunk chunk = shard_chunk(bucket->shard, bucket->chunks, index);
     float *sum = bucket->values + (chunk.offset - bucket->shard.offset);
 
     TRY(store_chunk_free(&server->store, bucket, index, server->transport));

@@ -4,48 +4,116 @@
 
 enum {
     CHUNK_BYTES_LEAST = 1 << 10,
-    CHUNK_BYTES_MIN = 8 << 10,
+    CHUNK_BYTES_MIN = 8 << 10,   /* of small shards, to have several chunks at all */
+    CHUNK_BYTES_SLOW = 16 << 10, /* however slow the link: a message has its cost, too */
     CHUNK_BYTES_MAX = 64 << 10,
-    CHUNKS_WANTED = 32,        /* of a shard: 1/32 is what push and pull do not overlap */
-    FLIGHT_BYTES = 1536 << 10, /* all workers' windows together: half of a 3 MB port queue */
+    CHUNKS_WANTED = 32,            /* of a shard: 1/32 is what push and pull do not overlap */
+    FLIGHT_BYTES_MAX = 1536 << 10, /* on the way to one host: half of a 3 MB port queue */
+    FLIGHT_MS = 10,                /* and for how long that keeps its link busy */
     WINDOW_MIN = 2,
+    WINDOW_WANTED = 4,
     WINDOW_MAX = 8,
 };
 
-struct shard_plan shard_plan(int workers, int servers, size_t count, size_t chunk_bytes, int window)
+/* ---- Shards ------------------------------------------------------------------------------------
+ */
+
+/* Elements of all the servers that stand beside a worker. */
+static size_t beside_workers(const struct topology *topology, size_t count)
 {
-    size_t shard_bytes = chunk_of(count, (size_t)servers, 0).count * sizeof(float);
-    if (chunk_bytes == 0) {
-        chunk_bytes = shard_bytes / CHUNKS_WANTED;
-        if (chunk_bytes < CHUNK_BYTES_MIN)
-            chunk_bytes = CHUNK_BYTES_MIN;
-        if (chunk_bytes > CHUNK_BYTES_MAX)
-            chunk_bytes = CHUNK_BYTES_MAX;
-        size_t fits =
-            FLIGHT_BYTES / ((size_t)workers * WINDOW_MIN); /* many workers: shorter ones */
-        if (chunk_bytes > fits)
-            chunk_bytes = fits > CHUNK_BYTES_LEAST ? fits : CHUNK_BYTES_LEAST;
-    }
-    if (window == 0) {
-        size_t fits = FLIGHT_BYTES / ((size_t)workers * chunk_bytes);
-        window = fits < WINDOW_MIN ? WINDOW_MIN : fits > WINDOW_MAX ? WINDOW_MAX : (int)fits;
-    }
-    size_t chunk_count = chunk_bytes / sizeof(float);
-    size_t longest = chunk_of(count, (size_t)servers, 0).count;
-    if (chunk_count > longest)
-        chunk_count = longest;
-    return (struct shard_plan){chunk_count > 0 ? chunk_count : 1, window};
+    size_t n = (size_t)topology->workers, k = (size_t)topology_spare(topology);
+    if (topology->placement != PLACEMENT_MIXED)
+        return k > 0 ? 0 : count;
+    if (k >= n)
+        return 0;
+    size_t all = n * n + k * n - 2 * k, beside = n * (n - k);
+    return count / all * beside + count % all * beside / all; /* the product stays in 64 bits */
 }
 
-size_t shard_chunks(const struct shard_plan *plan, size_t count)
+struct chunk shard_of(const struct topology *topology, size_t count, int server)
 {
-    return (count + plan->chunk_count - 1) / plan->chunk_count;
+    CHECK(server >= 0 && server < topology->servers);
+    size_t spare = (size_t)topology_spare(topology), inside = (size_t)topology->servers - spare;
+    size_t first = beside_workers(topology, count), index = (size_t)server;
+    if (index < inside)
+        return chunk_of(first, inside, index);
+    struct chunk shard = chunk_of(count - first, spare, index - inside);
+    return (struct chunk){first + shard.offset, shard.count};
 }
 
-struct chunk shard_chunk(const struct shard_plan *plan, struct chunk shard, size_t index)
+/* The first of its kind is the longest of its kind. */
+static size_t longest_shard(const struct topology *topology, size_t count)
 {
-    size_t at = index * plan->chunk_count;
-    CHECK(at < shard.count);
-    size_t left = shard.count - at;
-    return (struct chunk){shard.offset + at, left < plan->chunk_count ? left : plan->chunk_count};
+    int spare = topology_spare(topology), inside = topology->servers - spare;
+    size_t a = inside > 0 ? shard_of(topology, count, 0).count : 0;
+    size_t b = spare > 0 ? shard_of(topology, count, inside).count : 0;
+    return a > b ? a : b;
+}
+
+/* ---- Chunks and windows ------------------------------------------------------------------------
+ */
+
+static size_t clamp(size_t value, size_t least, size_t most)
+{
+    return value < least ? least : value > most ? most : value;
+}
+
+/* Bytes on the way to one host. */
+static size_t flight_bytes(const struct shard_options *options)
+{
+    double bytes = options->link_bytes_per_s * FLIGHT_MS / 1000;
+    return bytes > 0 && bytes < FLIGHT_BYTES_MAX ? (size_t)bytes : FLIGHT_BYTES_MAX;
+}
+
+/*
+ * As a chunk goes to the longest shard, how many times its bytes go over the busiest link: to a
+ * server from all workers, or from a worker to all servers.
+ */
+static size_t fan(const struct topology *topology, size_t count, size_t longest)
+{
+    size_t out = longest > 0 ? (count + longest - 1) / longest : 1;
+    return clamp(out, (size_t)topology->workers, (size_t)-1);
+}
+
+static size_t choose_chunk_bytes(size_t shard_bytes, size_t fan, size_t flight)
+{
+    size_t chunk = clamp(flight / (fan * WINDOW_WANTED), CHUNK_BYTES_SLOW, CHUNK_BYTES_MAX);
+    size_t pipelined = clamp(shard_bytes / CHUNKS_WANTED, CHUNK_BYTES_MIN, CHUNK_BYTES_MAX);
+    size_t fits = FLIGHT_BYTES_MAX / (fan * WINDOW_MIN); /* many workers: shorter ones */
+    chunk = pipelined < chunk ? pipelined : chunk;
+    return clamp(chunk, CHUNK_BYTES_LEAST, clamp(fits, CHUNK_BYTES_LEAST, CHUNK_BYTES_MAX));
+}
+
+struct shard_plan shard_plan(const struct topology *topology, size_t count,
+                             const struct shard_options *options)
+{
+    size_t longest = longest_shard(topology, count);
+    size_t times = fan(topology, count, longest), flight = flight_bytes(options);
+    size_t chunk_bytes = options->chunk_bytes > 0
+                             ? options->chunk_bytes
+                             : choose_chunk_bytes(longest * sizeof(float), times, flight);
+    int window = options->window > 0
+                     ? options->window
+                     : (int)clamp(flight / (times * chunk_bytes), WINDOW_MIN, WINDOW_MAX);
+    size_t chunk_count = clamp(chunk_bytes / sizeof(float), 1, longest > 0 ? longest : 1);
+    return (struct shard_plan){*topology, chunk_count, window};
+}
+
+size_t shard_chunks_most(const struct shard_plan *plan, size_t count)
+{
+    return (longest_shard(&plan->topology, count) + plan->chunk_count - 1) / plan->chunk_count;
+}
+
+size_t shard_chunks(const struct shard_plan *plan, size_t count, int server)
+{
+    size_t length = shard_of(&plan->topology, count, server).count;
+    size_t most = shard_chunks_most(plan, count);
+    return length < most ? length : most;
+}
+
+struct chunk shard_chunk(struct chunk shard, size_t chunks, size_t index)
+{
+    CHECK(index < chunks);
+    struct chunk chunk = chunk_of(shard.count, chunks, index);
+    return (struct chunk){shard.offset + chunk.offset, chunk.count};
 }

@@ -1,15 +1,25 @@
 /*
  * How a bucket is cut for the parameter server, and how much of it may be on the way. Pure.
  *
- * Server s of S owns the elements chunk_of(count, S, s): its *shard*. A shard travels in *chunks*,
- * in order. A worker may have `window` chunks pushed and not yet answered with each server.
+ * Every server owns a *shard*, a run of elements. Shards are equal but with mixed placement, where
+ * servers on spare machines get more than those beside a worker, so that every link is busy for as
+ * long: with n workers and k spare servers a spare one gets 2(n-1)/(n^2 + kn - 2k) of the elements,
+ * one beside a worker (n-k)/(n^2 + kn - 2k), none if k >= n. Source: Jiang et al. 2020, "A unified
+ * architecture for accelerating distributed DNN training in heterogeneous GPU/CPU clusters" (OSDI),
+ * section 4.1.
+ *
+ * A shard travels in *chunks*, in order; all shards of a bucket are cut into as many, so that large
+ * and small ones end together. A worker may have `window` chunks pushed and not yet answered with
+ * each server.
  *
  * Why ordered chunks and a window: if everything is sent at once, all chunks share the server's
  * link and all finish last: then the link back stands idle while the first half goes in, and the
  * other way round. In order, the first chunk is complete early, its answer overlaps later pushes,
- * and the link is full in both directions. The sum of the windows is kept well below the queue of a
- * switch port, where senders that overflow it would lose packets and share the link unfairly
- * (incast).
+ * and the link is full in both directions. What all windows together have on the way to one host
+ * stands in a queue before its link. It should be enough to keep the link busy while an answer
+ * travels, and no more: the first sum is complete only once the queue has gone through, a switch's
+ * port loses packets when it is full, and senders then share the link unfairly (incast).
+ * ps/README.md has the measurements behind the numbers.
  */
 #ifndef PSRING_PS_SHARD_H
 #define PSRING_PS_SHARD_H
@@ -17,21 +27,36 @@
 #include <stddef.h>
 
 #include "common/comm/chunk.h"
+#include "common/net/topology.h"
+
+/* What the user may choose; zeros: chosen here. */
+struct shard_options {
+    size_t chunk_bytes;      /* at most, of a chunk */
+    int window;              /* chunks */
+    double link_bytes_per_s; /* of a host's link, each way; 0: not known, taken for a fast one */
+};
 
 struct shard_plan {
-    size_t chunk_count; /* elements of a chunk; the last of a shard may be shorter */
+    struct topology topology;
+    size_t chunk_count; /* elements of a chunk, at most */
     int window;         /* chunks */
 };
 
-/* For buckets of at most `count` elements. chunk_bytes, window: 0 = chosen. Workers and servers
- * compute it alike. A chunk is never longer than the longest shard. */
-struct shard_plan shard_plan(int workers, int servers, size_t count, size_t chunk_bytes,
-                             int window);
+/* Server `server`'s part of a bucket of `count` elements. May be empty. */
+struct chunk shard_of(const struct topology *topology, size_t count, int server);
 
-/* Chunks of a shard of `count` elements. 0 for an empty one: then nothing travels. */
-size_t shard_chunks(const struct shard_plan *plan, size_t count);
+/* For buckets of at most `count` elements. Workers and servers compute it alike. */
+struct shard_plan shard_plan(const struct topology *topology, size_t count,
+                             const struct shard_options *options);
 
-/* Chunk `index` of the shard, in elements of the bucket. */
-struct chunk shard_chunk(const struct shard_plan *plan, struct chunk shard, size_t index);
+/* Chunks of server `server`'s shard of a bucket of `count` elements. 0 if it is empty: then nothing
+ * travels. */
+size_t shard_chunks(const struct shard_plan *plan, size_t count, int server);
+
+/* The most that any server has: how often push and pull alternate in the pipeline. */
+size_t shard_chunks_most(const struct shard_plan *plan, size_t count);
+
+/* Chunk `index` of a shard that is cut into `chunks`: their lengths differ by at most one. */
+struct chunk shard_chunk(struct chunk shard, size_t chunks, size_t index);
 
 #endif

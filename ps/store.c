@@ -8,14 +8,15 @@ struct shard_plan store_plan(const struct comm_site *site)
     size_t most = 0;
     for (size_t b = 0; b < options->buckets; b++)
         most = options->bucket_counts[b] > most ? options->bucket_counts[b] : most;
-    return shard_plan(site->topology.workers, site->topology.servers, most, options->segment_bytes,
-                      options->window);
+    return shard_plan(&site->topology, most,
+                      &(struct shard_options){.chunk_bytes = options->segment_bytes,
+                                              .window = options->window,
+                                              .link_bytes_per_s = options->link_bytes_per_s});
 }
 
 enum status store_init(struct store *store, const struct comm_site *site)
 {
     const struct comm_options *options = site->options;
-    int servers = site->topology.servers;
     *store = (struct store){
         .plan = store_plan(site),
         .workers = site->topology.workers,
@@ -26,8 +27,8 @@ enum status store_init(struct store *store, const struct comm_site *site)
     for (size_t b = 0; complete && b < options->buckets; b++) {
         struct store_bucket *bucket = &store->bucket[b];
         bucket->total = options->bucket_counts[b];
-        bucket->shard = chunk_of(bucket->total, (size_t)servers, (size_t)site->index);
-        bucket->chunks = shard_chunks(&store->plan, bucket->shard.count);
+        bucket->shard = shard_of(&site->topology, bucket->total, site->index);
+        bucket->chunks = shard_chunks(&store->plan, bucket->total, site->index);
         bucket->values = calloc(bucket->shard.count + 1, sizeof *bucket->values);
         bucket->tickets =
             calloc(bucket->chunks * (size_t)store->workers + 1, sizeof *bucket->tickets);
@@ -60,8 +61,9 @@ struct store_bucket *store_find(struct store *store, const struct message *messa
     uint64_t offset = message->offset / sizeof(float);
     if (offset < bucket->shard.offset || offset >= bucket->shard.offset + bucket->shard.count)
         return NULL;
-    *index = (size_t)(offset - bucket->shard.offset) / store->plan.chunk_count;
-    struct chunk chunk = shard_chunk(&store->plan, bucket->shard, *index);
+    size_t at = (size_t)offset - bucket->shard.offset;
+    *index = chunk_holding(bucket->shard.count, bucket->chunks, at);
+    struct chunk chunk = shard_chunk(bucket->shard, bucket->chunks, *index);
     if (chunk.offset != offset || chunk.count * sizeof(float) != message->length)
         return NULL;
     return bucket;

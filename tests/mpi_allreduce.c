@@ -61,6 +61,23 @@ static size_t halving_elements(int workers, int rank, size_t count)
     return elements;
 }
 
+/* With mixed placement `shape->servers` are spare, beside one in each worker. */
+static int servers_of(const struct shape *shape, int workers)
+{
+    return shape->servers + (shape->placement == PLACEMENT_MIXED ? workers : 0);
+}
+
+/* BytePS: of n workers and k spare servers, (n-k)/(n^2 + kn - 2k) for each server beside a worker;
+ * the spare ones share the rest. */
+static size_t shard_elements(const struct shape *shape, int workers, int server, size_t count)
+{
+    size_t n = (size_t)workers, k = (size_t)shape->servers, s = (size_t)server;
+    if (shape->placement != PLACEMENT_MIXED)
+        return chunk_of(count, k, s).count;
+    size_t beside = k < n ? count * n * (n - k) / (n * n + k * n - 2 * k) : 0;
+    return s < n ? chunk_of(beside, n, s).count : chunk_of(count - beside, k, s - n).count;
+}
+
 static uint64_t expected_worker_bytes(const struct shape *shape, int workers, int rank,
                                       size_t count, bool sent)
 {
@@ -81,9 +98,9 @@ static uint64_t expected_worker_bytes(const struct shape *shape, int workers, in
     } else if (shape->backend == &backend_rhd) {
         elements = halving_elements(workers, rank, count);
     } else {
-        for (int s = 0; s < shape->servers; s++) {
-            bool local = shape->placement == PLACEMENT_COLOCATED && s == rank;
-            elements += local ? 0 : chunk_of(count, (size_t)shape->servers, (size_t)s).count;
+        for (int s = 0; s < servers_of(shape, workers); s++) {
+            bool local = shape->placement != PLACEMENT_DEDICATED && s == rank;
+            elements += local ? 0 : shard_elements(shape, workers, s, count);
         }
     }
     return elements * sizeof(float);
@@ -92,8 +109,9 @@ static uint64_t expected_worker_bytes(const struct shape *shape, int workers, in
 static uint64_t expected_server_bytes(const struct shape *shape, int workers, int server,
                                       size_t count)
 {
-    size_t mine = chunk_of(count, (size_t)shape->servers, (size_t)server).count;
-    size_t peers = (size_t)workers - (shape->placement == PLACEMENT_COLOCATED);
+    size_t mine = shard_elements(shape, workers, server, count);
+    bool beside = shape->placement != PLACEMENT_DEDICATED && server < workers;
+    size_t peers = (size_t)workers - beside;
     return mine * peers * sizeof(float);
 }
 
@@ -112,8 +130,8 @@ static void check_bytes(const struct shape *shape, struct comm *comm, size_t cou
         cr_assert_eq(counters.worker.received_bytes,
                      times * expected_worker_bytes(shape, workers, rank, count, false));
     }
-    int server = shape->placement == PLACEMENT_COLOCATED ? world->rank : world->rank - workers;
-    if (shape->backend->uses_servers && server >= 0 && server < shape->servers) {
+    int server = shape->placement == PLACEMENT_DEDICATED ? world->rank - workers : world->rank;
+    if (shape->backend->uses_servers && server >= 0 && server < servers_of(shape, workers)) {
         uint64_t bytes = times * expected_server_bytes(shape, workers, server, count);
         cr_assert_eq(counters.server.sent_bytes, bytes);
         cr_assert_eq(counters.server.received_bytes, bytes);
@@ -379,6 +397,11 @@ Test(mpi_allreduce, all_shapes)
             ps.placement = PLACEMENT_DEDICATED;
             if (servers < world->size && servers <= 2)
                 check_lengths(&ps);
+        }
+        for (int spare = 0; can_judge(t) && spare < world->size; spare++) {
+            struct shape mixed = {&backend_ps, t, spare, PLACEMENT_MIXED, 0};
+            if (world->size <= 5 || spare == 2) /* with few workers, more spare servers than them */
+                check_lengths(&mixed);
         }
     }
     check_refusal();

@@ -38,6 +38,8 @@ static struct bench_row example(void)
         .server = {96000000, 96000000},
         .theory_worker = {24000000, 24000000},
         .theory_server = {96000000, 96000000},
+        .rank = {96000000, 96000000},
+        .theory_rank = {96000000, 96000000},
         .wire_known = true,
         .wire_sent_bytes_max = 99000000,
         .theory_time_us = 1950000,
@@ -126,7 +128,7 @@ static const char contract[] =
     "time_us_median_low,time_us_median_high,warmup,theory_worker_recv_bytes,"
     "theory_server_recv_bytes,theory_time_us,nominal_link_bytes_per_s,link_source,cpu_busy,mpi_"
     "algorithm,nccl_algorithm,memory_add_bytes_per_s,memory_reduce_bytes_per_s,raw_round_trip_us,"
-    "stream_bytes_per_s\n";
+    "stream_bytes_per_s,rank_sent_bytes,theory_rank_sent_bytes\n";
 
 static void write_row(const char *path, const struct bench_row *row)
 {
@@ -159,15 +161,16 @@ Test(bench_row, csv)
     cr_assert(fgets(line, sizeof line, file));
     cr_expect_eq(strncmp(line, contract, strlen(contract)), 0, "header: %s", line);
     cr_assert(fgets(line, sizeof line, file));
-    cr_expect_str_eq(line,
-                     "ps,zmq,cpu,vcluster-400mbit,4,1,dedicated,24000000,3,900000,1000000,"
-                     "1200000,1250000,24000000,36000000,50000000,0.72,24000000,24000000,"
-                     "96000000,96000000,24000000,96000000,99000000,0,900000,1250000,2,"
-                     "24000000,96000000,1950000,52500000,probe,0.375,,,1.6e+10,2e+10,45.5,\n");
+    cr_expect_str_eq(
+        line,
+        "ps,zmq,cpu,vcluster-400mbit,4,1,dedicated,24000000,3,900000,1000000,"
+        "1200000,1250000,24000000,36000000,50000000,0.72,24000000,24000000,"
+        "96000000,96000000,24000000,96000000,99000000,0,900000,1250000,2,"
+        "24000000,96000000,1950000,52500000,probe,0.375,,,1.6e+10,2e+10,45.5,,96000000,96000000\n");
     cr_assert(fgets(line, sizeof line, file));
     cr_expect_str_eq(line, "ps,zmq,cpu,vcluster-400mbit,4,1,dedicated,24000000,3,900000,1000000,"
                            "1200000,1250000,24000000,36000000,,,,,,,,,,5,900000,1250000,2,,,,,,,"
-                           "ring,ring/simple,,,,\n");
+                           "ring,ring/simple,,,,,,\n");
     cr_expect_null(fgets(line, sizeof line, file));
     fclose(file);
     folder_free(folder);

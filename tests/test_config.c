@@ -212,7 +212,7 @@ Test(config, rhd_has_an_order_of_its_own)
 
 Test(config, words_of_choices)
 {
-    refuse(CONFIG_TRAIN, "--placement both", "expected dedicated | colocated");
+    refuse(CONFIG_TRAIN, "--placement both", "expected dedicated | colocated | mixed");
     refuse(CONFIG_TRAIN, "--backend grpc", "expected none | ps | ring | mpi | nccl | rhd");
     refuse(CONFIG_TRAIN, "--transport tcp", "expected auto | zmq | mpi");
     refuse(CONFIG_TRAIN, "--reduce-order tree", "expected any | ring");
@@ -272,6 +272,14 @@ Test(config, options_suit_the_number_of_processes)
     accept(CONFIG_BENCH, &config, "--backend ps --servers 3 --placement colocated");
     cr_assert(config_check_world(&config, 3) == STATUS_OK);
     assert_refused(config_check_world(&config, 2), STATUS_USAGE, "at most one server a worker");
+    accept(CONFIG_BENCH, &config, "--backend ps --servers 2 --placement mixed");
+    cr_assert_str_eq(config_placement_name(&config), "mixed");
+    cr_assert(config_check_world(&config, 3) == STATUS_OK);
+    assert_refused(config_check_world(&config, 2), STATUS_USAGE, "only 2 processes were started");
+    accept(CONFIG_BENCH, &config, "--backend ps --servers 0 --placement mixed");
+    cr_assert_str_eq(config_placement_name(&config), "mixed");
+    cr_assert(config_check_world(&config, 1) == STATUS_OK);
+    refuse(CONFIG_BENCH, "--backend ps --servers 0", "or --placement mixed");
     accept(CONFIG_INFO, &config, "");
     cr_assert(config_check_world(&config, 7) == STATUS_OK);
 }
@@ -447,12 +455,13 @@ Test(config, comm_options)
     struct comm_options options;
     accept(CONFIG_BENCH, &config,
            "--backend ps --servers 2 --placement colocated --reduce-order ring --segment 128k "
-           "--window 3 --interface 10.0.0.0/8 --timeout 1.5");
+           "--window 3 --interface 10.0.0.0/8 --timeout 1.5 --link-rate 1e9");
     config_comm_options(&config, backend_get(config.backend), &options);
     cr_assert(options.servers == 2 && options.placement == PLACEMENT_COLOCATED);
     cr_assert(options.reduce_order == REDUCE_ORDER_RING && options.scale == 1);
     cr_assert(options.segment_bytes == 131072 && options.window == 3);
     cr_assert(options.timeout_ms == 1500 && options.buckets == 0);
+    cr_assert(options.link_bytes_per_s == 125e6);
     cr_assert_str_eq(options.subnet, "10.0.0.0/8");
 }
 

@@ -188,6 +188,52 @@ Test(cost, ps_colocated_keeps_its_own_shard)
     expect_most(ps(1, 1, PLACEMENT_COLOCATED, 9), NODE_SERVER, 0, 0);
 }
 
+/* Four workers, one spare server: of 18 elements each worker's server has 3, the spare one 6. */
+Test(cost, ps_mixed_loads_every_link_alike)
+{
+    struct cost_shape shape = ps(4, 5, PLACEMENT_MIXED, 18);
+    for (int worker = 0; worker < 4; worker++) {
+        expect_traffic(shape, worker, 15, 15);
+        expect_traffic(shape, 4 + worker, 9, 9);
+    }
+    expect_traffic(shape, 8, 24, 24);
+    expect_most(shape, NODE_WORKER, 15, 15);
+    expect_most(shape, NODE_SERVER, 24, 24);
+    cr_expect_eq(cost_rank_traffic(&shape).sent_bytes, 24 * sizeof(float));
+
+    /* A multiple of n^2 + kn - 2k elements: no rounding, so worker and server beside it carry what
+     * a spare one carries, 2n(n-1) of the n^2 + kn - 2k. */
+    for (size_t n = 2; n <= WORKERS_MAX; n++) {
+        for (size_t k = 1; k < n; k++) {
+            size_t all = n * n + k * n - 2 * k;
+            shape = ps((int)n, (int)(n + k), PLACEMENT_MIXED, 10 * all);
+            size_t expected = 10 * 2 * n * (n - 1);
+            expect_traffic(shape, (int)(2 * n), expected, expected);
+            cr_expect_eq(cost_node_traffic(&shape, 0).sent_bytes +
+                             cost_node_traffic(&shape, (int)n).sent_bytes,
+                         expected * sizeof(float));
+            cr_expect_eq(cost_rank_traffic(&shape).received_bytes, expected * sizeof(float));
+        }
+    }
+    shape = ps(3, 6, PLACEMENT_MIXED, 12); /* enough spare ones: the others have nothing to do */
+    expect_traffic(shape, 0, 12, 12);
+    expect_traffic(shape, 3, 0, 0);
+    expect_traffic(shape, 6, 12, 12);
+    shape = ps(3, 3, PLACEMENT_MIXED, 11); /* none: as colocated; shards 4 4 3 */
+    expect_traffic(shape, 2, 8, 8);
+    expect_traffic(shape, 3, 8, 8);
+}
+
+Test(cost, ranks)
+{
+    struct cost_shape shape = ps(3, 2, PLACEMENT_COLOCATED, 9);
+    cr_expect_eq(cost_rank_traffic(&shape).sent_bytes, 14 * sizeof(float)); /* 4+10 5+8 9 */
+    shape = ps(3, 2, PLACEMENT_DEDICATED, 9);
+    cr_expect_eq(cost_rank_traffic(&shape).sent_bytes, 15 * sizeof(float));
+    shape = ring(3, 9);
+    cr_expect_eq(cost_rank_traffic(&shape).sent_bytes, 12 * sizeof(float));
+}
+
 /* As many colocated servers as workers: a host sends, worker and server together, as in a ring. */
 Test(cost, ps_fully_colocated_moves_what_the_ring_moves)
 {
@@ -205,9 +251,12 @@ Test(cost, ps_fully_colocated_moves_what_the_ring_moves)
 /* What one node sends another receives. */
 Test(cost, sums_balance)
 {
-    struct cost_shape shapes[] = {ring(7, 23), rhd(7, 23), rhd(8, 23),
+    struct cost_shape shapes[] = {ring(7, 23),
+                                  rhd(7, 23),
+                                  rhd(8, 23),
                                   ps(4, 3, PLACEMENT_DEDICATED, 23),
-                                  ps(6, 4, PLACEMENT_COLOCATED, 23)};
+                                  ps(6, 4, PLACEMENT_COLOCATED, 23),
+                                  ps(6, 9, PLACEMENT_MIXED, 23)};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         uint64_t sent = 0, received = 0;
         for (int node = 0; node < topology_nodes(&shapes[i].topology); node++) {
@@ -272,6 +321,28 @@ Test(cost, times)
     expect_close(cost_time_s(&shape, &link), 0.002 + 3 * 1.25 + 0.03);
     shape = ps(1, 1, PLACEMENT_COLOCATED, count);
     expect_close(cost_time_s(&shape, &link), 0);
+}
+
+/* 2n(n-1)/(n^2 + kn - 2k) M/B and the pipeline's 1/K of it. */
+Test(cost, time_of_mixed_placement)
+{
+    struct cost_link link = {1e-3, 1e6, 0, 4};
+    const size_t count = 250000;
+    struct cost_shape shape = ps(4, 5, PLACEMENT_MIXED, count);
+    expect_close(cost_time_s(&shape, &link), 0.002 + 24.0 / 18 * 1.25);
+    shape = ps(4, 6, PLACEMENT_MIXED, count);
+    expect_close(cost_time_s(&shape, &link), 0.002 + 24.0 / 20 * 1.25);
+    shape = ps(4, 8, PLACEMENT_MIXED, count); /* k = n: M/B, as dedicated with S = W */
+    expect_close(cost_time_s(&shape, &link), 0.002 + 1.25);
+    shape = ps(4, 11, PLACEMENT_MIXED, count);
+    expect_close(cost_time_s(&shape, &link), 0.002 + 1.25);
+    shape = ps(4, 4, PLACEMENT_MIXED, count); /* k = 0: the ring's bytes */
+    expect_close(cost_time_s(&shape, &link), 0.002 + 1.5);
+    shape = ps(1, 2, PLACEMENT_MIXED, count);
+    expect_close(cost_time_s(&shape, &link), 0.002 + 1.25);
+    link.reduce_s_per_byte = 1e-8;
+    shape = ps(4, 5, PLACEMENT_MIXED, count); /* the spare server adds three more thirds of M */
+    expect_close(cost_time_s(&shape, &link), 0.002 + 24.0 / 18 * 1.25 + 0.01);
 }
 
 Test(cost, bound)

@@ -4,6 +4,34 @@
 
 #include "ps/shard.h"
 
+static struct topology servers_of(int workers, int servers, enum placement placement)
+{
+    return (struct topology){workers, servers, placement};
+}
+
+static void expect_cover(const struct shard_plan *plan, size_t count)
+{
+    size_t at = 0, most = 0;
+    for (int s = 0; s < plan->topology.servers; s++) {
+        struct chunk shard = shard_of(&plan->topology, count, s);
+        size_t chunks = shard_chunks(plan, count, s);
+        cr_assert_eq(shard.offset, at);
+        for (size_t i = 0; i < chunks; i++) {
+            struct chunk chunk = shard_chunk(shard, chunks, i);
+            cr_assert_eq(chunk.offset, at);
+            cr_assert_gt(chunk.count, 0);
+            cr_assert_leq(chunk.count, plan->chunk_count);
+            size_t inside = chunk.offset - shard.offset;
+            cr_assert_eq(chunk_holding(shard.count, chunks, inside), i);
+            cr_assert_eq(chunk_holding(shard.count, chunks, inside + chunk.count - 1), i);
+            at += chunk.count;
+        }
+        most = chunks > most ? chunks : most;
+    }
+    cr_assert_eq(at, count);
+    cr_assert_eq(most, shard_chunks_most(plan, count));
+}
+
 Test(shard, chunks_cover_every_element_once)
 {
     static const size_t counts[] = {0, 1, 2, 3, 7, 100, 2048, 2049, 65537, 1199882};
@@ -11,42 +39,108 @@ Test(shard, chunks_cover_every_element_once)
     for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
         for (int servers = 1; servers <= 8; servers++) {
             for (size_t b = 0; b < sizeof chunk_bytes / sizeof *chunk_bytes; b++) {
-                struct shard_plan plan = shard_plan(4, servers, counts[c], chunk_bytes[b], 0);
-                size_t at = 0;
-                for (int s = 0; s < servers; s++) {
-                    struct chunk shard = chunk_of(counts[c], (size_t)servers, (size_t)s);
-                    for (size_t i = 0; i < shard_chunks(&plan, shard.count); i++) {
-                        struct chunk chunk = shard_chunk(&plan, shard, i);
-                        cr_assert_eq(chunk.offset, at);
-                        cr_assert_gt(chunk.count, 0);
-                        cr_assert_leq(chunk.count, plan.chunk_count);
-                        at += chunk.count;
-                    }
-                }
-                cr_assert_eq(at, counts[c]);
+                struct shard_options options = {.chunk_bytes = chunk_bytes[b]};
+                struct topology equal = servers_of(4, servers, PLACEMENT_DEDICATED);
+                struct topology mixed = servers_of(4, 4 + servers - 1, PLACEMENT_MIXED);
+                struct shard_plan plan = shard_plan(&equal, counts[c], &options);
+                expect_cover(&plan, counts[c]);
+                expect_cover(&plan, counts[c] / 3); /* a smaller bucket by the same plan */
+                plan = shard_plan(&mixed, counts[c], &options);
+                expect_cover(&plan, counts[c]);
+                expect_cover(&plan, counts[c] / 3);
             }
         }
     }
 }
 
+/* n workers, k spare servers: Jiang et al.'s shares, to the element where they are whole. */
+Test(shard, mixed_shards_are_the_optimum)
+{
+    for (size_t n = 1; n <= 9; n++) {
+        for (size_t k = 0; k <= n + 2; k++) {
+            size_t all = k < n ? n * n + k * n - 2 * k : k;
+            size_t beside = k < n ? n - k : 0, spare = k < n ? 2 * (n - 1) : 1;
+            struct topology mixed = servers_of((int)n, (int)(n + k), PLACEMENT_MIXED);
+            for (size_t s = 0; s < n + k; s++)
+                cr_assert_eq(shard_of(&mixed, 1000 * all, (int)s).count,
+                             1000 * (s < n ? beside : spare), "%zu workers, %zu spare", n, k);
+        }
+    }
+    /* Four workers, one spare, 18 to share: 3 each, 6 for the spare one; of 20, half an element. */
+    struct topology mixed = servers_of(4, 5, PLACEMENT_MIXED);
+    static const size_t shards[] = {4, 3, 3, 3, 7};
+    for (int s = 0; s < 5; s++)
+        cr_expect_eq(shard_of(&mixed, 20, s).count, shards[s]);
+}
+
+Test(shard, no_spare_is_colocated)
+{
+    struct topology mixed = servers_of(5, 5, PLACEMENT_MIXED);
+    struct topology colocated = servers_of(5, 5, PLACEMENT_COLOCATED);
+    for (size_t count = 0; count < 23; count++) {
+        for (int s = 0; s < 5; s++) {
+            struct chunk a = shard_of(&mixed, count, s), b = shard_of(&colocated, count, s);
+            cr_expect(a.offset == b.offset && a.count == b.count);
+        }
+    }
+}
+
+/* What all workers have on the way to a server, or a worker to all servers. */
+static size_t flight(const struct shard_plan *plan, size_t count)
+{
+    size_t to_server = (size_t)plan->topology.workers * plan->chunk_count, to_all = 0;
+    for (int s = 0; s < plan->topology.servers; s++) {
+        size_t chunks = shard_chunks(plan, count, s);
+        struct chunk shard = shard_of(&plan->topology, count, s);
+        to_all += chunks > 0 ? shard_chunk(shard, chunks, 0).count : 0;
+    }
+    return (to_all > to_server ? to_all : to_server) * (size_t)plan->window * sizeof(float);
+}
+
 /* Incast: what all workers may have on the way to one server fits in a switch port's queue. */
 Test(shard, windows_stay_below_a_ports_queue)
 {
+    static const double rates[] = {0, 1e6, 25e6, 1e9, 1e12};
     for (int workers = 1; workers <= 700; workers += 1 + workers / 8) {
         for (size_t count = 1; count < (64u << 20); count *= 3) {
-            struct shard_plan plan = shard_plan(workers, 1, count, 0, 0);
-            size_t flight =
-                (size_t)workers * (size_t)plan.window * plan.chunk_count * sizeof(float);
-            cr_assert_geq(plan.window, 2);
-            cr_assert_leq(flight, 1536u << 10, "%d workers, %zu elements: %zu bytes", workers,
-                          count, flight);
+            for (size_t r = 0; r < sizeof rates / sizeof *rates; r++) {
+                struct shard_options options = {.link_bytes_per_s = rates[r]};
+                struct topology one = servers_of(workers, 1, PLACEMENT_DEDICATED);
+                struct shard_plan plan = shard_plan(&one, count, &options);
+                cr_assert_geq(plan.window, 2);
+                cr_assert_leq(flight(&plan, count), 1536u << 10, "%d workers, %zu elements",
+                              workers, count);
+            }
+        }
+    }
+}
+
+/* 10 ms of a link, but messages of no less than 16 KB. */
+Test(shard, windows_fill_a_known_link)
+{
+    static const size_t count = 1199882; /* 4.8 MB */
+    for (int workers = 2; workers <= 8; workers++) {
+        for (int spare = 0; spare <= workers; spare++) {
+            struct topology topologies[] = {
+                servers_of(workers, spare > 0 ? spare : workers,
+                           spare > 0 ? PLACEMENT_DEDICATED : PLACEMENT_COLOCATED),
+                servers_of(workers, workers + spare, PLACEMENT_MIXED)};
+            for (size_t t = 0; t < 2; t++) {
+                struct shard_options options = {.link_bytes_per_s = 25e6};
+                struct shard_plan plan = shard_plan(&topologies[t], count, &options);
+                cr_expect_leq(flight(&plan, count), 2 * 8 * (16 << 10) + 4096);
+                cr_expect_geq(flight(&plan, count), 100000, "%d workers, %d spare: %zu", workers,
+                              spare, flight(&plan, count));
+            }
         }
     }
 }
 
 Test(shard, what_is_asked_for_is_taken)
 {
-    struct shard_plan plan = shard_plan(4, 2, 1 << 20, 4096, 3);
+    struct topology topology = servers_of(4, 2, PLACEMENT_DEDICATED);
+    struct shard_options options = {.chunk_bytes = 4096, .window = 3, .link_bytes_per_s = 1e6};
+    struct shard_plan plan = shard_plan(&topology, 1 << 20, &options);
     cr_assert_eq(plan.chunk_count, 1024);
     cr_assert_eq(plan.window, 3);
 }

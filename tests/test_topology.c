@@ -7,15 +7,16 @@ Test(topology, nodes_and_ranks_agree)
 {
     for (int size = 1; size <= 9; size++) {
         for (int servers = 0; servers <= size; servers++) {
-            for (int p = 0; p < 2; p++) {
-                enum placement placement = p ? PLACEMENT_COLOCATED : PLACEMENT_DEDICATED;
+            for (enum placement p = PLACEMENT_DEDICATED; p <= PLACEMENT_MIXED; p++) {
                 struct topology topology;
-                if (placement == PLACEMENT_DEDICATED && servers == size)
+                if (p != PLACEMENT_COLOCATED && servers == size)
                     continue;
-                cr_assert_eq(topology_init(&topology, size, servers, placement), STATUS_OK);
-                int expected_workers = p ? size : size - servers;
-                cr_assert_eq(topology.workers, expected_workers);
-                cr_assert_eq(topology_nodes(&topology), expected_workers + servers);
+                cr_assert_eq(topology_init(&topology, size, servers, p), STATUS_OK);
+                int workers = p == PLACEMENT_COLOCATED ? size : size - servers;
+                cr_assert_eq(topology.workers, workers);
+                cr_assert_eq(topology.servers, p == PLACEMENT_MIXED ? size : servers);
+                cr_assert_eq(topology_nodes(&topology), workers + topology.servers);
+                cr_assert_eq(topology_spare(&topology), p == PLACEMENT_COLOCATED ? 0 : servers);
                 for (int node = 0; node < topology_nodes(&topology); node++) {
                     enum node_role role = topology_role(&topology, node);
                     int rank = topology_rank(&topology, node);
@@ -38,4 +39,5 @@ Test(topology, no_room_is_refused)
     cr_expect_eq(topology_init(&topology, 2, 2, PLACEMENT_DEDICATED), STATUS_USAGE);
     cr_expect_eq(topology_init(&topology, 1, 1, PLACEMENT_DEDICATED), STATUS_USAGE);
     cr_expect_eq(topology_init(&topology, 2, 3, PLACEMENT_COLOCATED), STATUS_USAGE);
+    cr_expect_eq(topology_init(&topology, 2, 2, PLACEMENT_MIXED), STATUS_USAGE);
 }

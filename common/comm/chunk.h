@@ -22,4 +22,11 @@ static inline struct chunk chunk_of(size_t count, size_t parts, size_t index)
     return chunk;
 }
 
+/* The index of the part that holds element `offset`; offset < count. */
+static inline size_t chunk_holding(size_t count, size_t parts, size_t offset)
+{
+    size_t whole = count / parts, longer = count % parts, in_longer = longer * (whole + 1);
+    return offset < in_longer ? offset / (whole + 1) : longer + (offset - in_longer) / whole;
+}
+
 #endif

@@ -32,7 +32,7 @@ enum reduce_order { REDUCE_ORDER_ANY, REDUCE_ORDER_RING };
 
 struct comm_options {
     enum transport_kind transport;
-    int servers;
+    int servers; /* as topology_init has them */
     enum placement placement;
     enum reduce_order reduce_order;
     float scale;                 /* multiplies the sum; 1/workers gives the average. Fused. */
@@ -47,6 +47,10 @@ struct comm_options {
     /* In whose memory buckets are; NULL: the host's. Borrowed until comm_close. */
     struct device *device;
     int library_log; /* descriptor of the file that the backend's library logs to; 0: none */
+
+    /* What a host's link is said to carry each way; 0: not known. Bounds what is in flight
+     * (ps/shard). The same on all ranks. */
+    double link_bytes_per_s;
 };
 
 /* Payload and headers that crossed the network (traffic inside a process is not counted). */

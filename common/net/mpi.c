@@ -405,8 +405,7 @@ enum status transport_mpi_open(struct transport *endpoint[2], struct world *worl
                                const struct transport_options *options)
 {
     enum status status = STATUS_OK;
-    if (options->topology.servers && options->topology.placement == PLACEMENT_COLOCATED &&
-        !world->concurrent) {
+    if (options->topology.servers > topology_spare(&options->topology) && !world->concurrent) {
         log_error("this MPI does not let two threads call it at once, which a colocated server "
                   "needs: use --transport zmq or --placement dedicated");
         return STATUS_UNSUPPORTED;

@@ -5,7 +5,7 @@
 enum status topology_init(struct topology *topology, int world_size, int servers,
                           enum placement placement)
 {
-    int workers = placement == PLACEMENT_DEDICATED ? world_size - servers : world_size;
+    int workers = placement == PLACEMENT_COLOCATED ? world_size : world_size - servers;
     if (workers < 1) {
         log_error("--servers %d: dedicated servers have processes of their own, and only %d "
                   "process%s started; start %d (1 worker + %d), or use --placement colocated",
@@ -18,7 +18,8 @@ enum status topology_init(struct topology *topology, int world_size, int servers
                   servers, workers);
         return STATUS_USAGE;
     }
-    *topology = (struct topology){workers, servers, placement};
+    int all = placement == PLACEMENT_MIXED ? workers + servers : servers;
+    *topology = (struct topology){workers, all, placement};
     return STATUS_OK;
 }
 
@@ -33,17 +34,39 @@ enum node_role topology_role(const struct topology *topology, int node)
     return node < topology->workers ? NODE_WORKER : NODE_SERVER;
 }
 
+int topology_spare(const struct topology *topology)
+{
+    switch (topology->placement) {
+    case PLACEMENT_DEDICATED:
+        return topology->servers;
+    case PLACEMENT_MIXED:
+        return topology->servers - topology->workers;
+    case PLACEMENT_COLOCATED:
+        break;
+    }
+    return 0;
+}
+
+/* Servers inside workers: the first ones. */
+static int colocated(const struct topology *topology)
+{
+    return topology->servers - topology_spare(topology);
+}
+
 int topology_rank(const struct topology *topology, int node)
 {
-    bool server = topology_role(topology, node) == NODE_SERVER;
-    return server && topology->placement == PLACEMENT_COLOCATED ? node - topology->workers : node;
+    if (topology_role(topology, node) == NODE_WORKER)
+        return node;
+    int server = node - topology->workers, inside = colocated(topology);
+    return server < inside ? server : topology->workers + server - inside;
 }
 
 int topology_node(const struct topology *topology, int rank, enum node_role role)
 {
+    int workers = topology->workers, inside = colocated(topology);
     if (role == NODE_WORKER)
-        return rank < topology->workers ? rank : -1;
-    if (topology->placement == PLACEMENT_DEDICATED)
-        return rank >= topology->workers ? rank : -1;
-    return rank < topology->servers ? topology->workers + rank : -1;
+        return rank < workers ? rank : -1;
+    if (rank >= workers)
+        return rank + inside;
+    return rank < inside ? workers + rank : -1;
 }
