@@ -46,6 +46,9 @@ static void check_count(const struct backend *backend, const struct comm_options
         check_role(&shape, rank, NODE_WORKER, measured.ranks[rank].worker);
         check_role(&shape, rank, NODE_SERVER, measured.ranks[rank].server);
     }
+    struct cost_traffic rank_most = cost_rank_traffic(&shape);
+    cr_assert_eq(measured.rank_most.sent_bytes, rank_most.sent_bytes);
+    cr_assert_eq(measured.rank_most.received_bytes, rank_most.received_bytes);
     cr_assert_eq(measured.wrong, 0);
     bench_measurement_free(&measured);
 }
@@ -73,6 +76,10 @@ static void check_transport(enum transport_kind transport)
     for (int servers = 1; servers <= ranks - servers; servers++) {
         if (ranks - servers <= WORKERS_MOST)
             check_counts(&backend_ps, transport, servers, PLACEMENT_DEDICATED);
+    }
+    for (int spare = 0; spare <= ranks - spare; spare++) {
+        if (ranks - spare <= WORKERS_MOST)
+            check_counts(&backend_ps, transport, spare, PLACEMENT_MIXED);
     }
 }
 

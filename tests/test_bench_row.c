@@ -101,6 +101,9 @@ Test(bench_row, bytes_agree_to_the_byte)
     row = example();
     row.worker.sent_bytes++;
     cr_expect_not(bench_row_bytes_agree(&row));
+    row = example();
+    row.rank.sent_bytes -= 4;
+    cr_expect_not(bench_row_bytes_agree(&row));
     row.bytes_known = false;
     cr_expect(bench_row_bytes_agree(&row));
 }
