@@ -4,7 +4,13 @@
 
 #include "common/base/check.h"
 
-enum { SEGMENT_BYTES_MIN = 16 << 10, SEGMENT_BYTES_MAX = 256 << 10, SLICES_WANTED = 8 };
+/*
+ * The longest message of a slice. Short ones keep the links busy from the first step to the last:
+ * at 200 Mbit/s eight workers average 4.8 MB in 0.38 s with 32 KB and in 0.46 s with 256 KB. But on
+ * a link of gigabytes a second the fixed cost of a message shows: 64 MB took two workers 46 ms with
+ * 32 KB and 26 ms with 256 KB.
+ */
+enum { SEGMENT_BYTES_MIN = 32 << 10, SEGMENT_BYTES_MAX = 256 << 10, SLICES_WANTED = 128 };
 
 /* A run of workers, and of the chunks that bear their numbers. */
 struct group {
