@@ -6,21 +6,23 @@
 
 /* -------- averaging and updating ------------------------------------------------------------- */
 
-/* The backward pass has finished gradients [first, first + count): it goes from the last layer to
- * the first, so a bucket is complete with the layer that it begins with. */
-static void start_complete_bucket(void *context, size_t first, size_t count)
+/* The backward pass has finished gradients [first, first + count), and all beyond: buckets are
+ * complete that begin there. */
+static void start_complete_buckets(void *context, size_t first, size_t count)
 {
     struct trainer *t = context;
     struct exchange *exchange = &t->exchange;
-    if (exchange->status != STATUS_OK || count == 0 || exchange->started == t->bucket_count ||
-        first != t->buckets[exchange->started].first)
-        return;
-    int64_t now_ns = clock_now_ns();
-    if (exchange->started == 0)
-        exchange->busy_ns = -comm_busy_ns(t->comm);
-    exchange->status = comm_start(t->comm, exchange->started, net_gradients(t->net) + first);
-    exchange->started++;
-    exchange->blocked_ns += clock_now_ns() - now_ns;
+    (void)count;
+    while (exchange->status == STATUS_OK && exchange->started < t->bucket_count &&
+           first <= t->buckets[exchange->started].first) {
+        int64_t now_ns = clock_now_ns();
+        if (exchange->started == 0)
+            exchange->busy_ns = -comm_busy_ns(t->comm);
+        size_t bucket = exchange->started++;
+        exchange->status =
+            comm_start(t->comm, bucket, net_gradients(t->net) + t->buckets[bucket].first);
+        exchange->blocked_ns += clock_now_ns() - now_ns;
+    }
 }
 
 static enum status wait_for_buckets(struct trainer *t)
@@ -59,7 +61,7 @@ enum status train_step_real(struct trainer *t, const struct batch *batch, struct
     device_upload(t->device, t->labels, batch->labels, batch->count);
 
     TRY(net_forward(t->net, t->images, t->labels, batch->count, &step, loss));
-    TRY(net_backward(t->net, start_complete_bucket, t));
+    TRY(net_backward(t->net, start_complete_buckets, t));
     TRY(wait_for_buckets(t));
     TRY(train_update(t));
 out:
@@ -67,6 +69,23 @@ out:
 }
 
 /* -------- paced ------------------------------------------------------------------------------ */
+
+/* Waits for the time of a layer's backward pass; its gradient gets final part by part.
+ * *deadline_ns: when what was before it had ended, and when it has. */
+static void pace_layer(struct trainer *t, const struct net_layer *layer, double backward_ns,
+                       double *deadline_ns)
+{
+    size_t parts = layer->gradient_parts;
+    for (size_t part = parts; part-- > 0;) {
+        *deadline_ns += backward_ns / (double)parts;
+        clock_sleep_until_ns((int64_t)*deadline_ns);
+        int64_t blocked_ns = t->exchange.blocked_ns;
+        size_t first = layer->count / parts * part;
+        if (layer->count > 0)
+            start_complete_buckets(t, layer->first + first, layer->count - first);
+        *deadline_ns += (double)(t->exchange.blocked_ns - blocked_ns); /* no computing meanwhile */
+    }
+}
 
 /*
  * Waits as long as computing would take, layer by layer in proportion to their operations, so that
@@ -84,13 +103,8 @@ enum status train_step_paced(struct trainer *t, const struct batch *batch, struc
     }
     double ns_per_flop = t->config->paced_ms * (double)NS_PER_MS / (forward + backward);
     double deadline_ns = (double)clock_now_ns() + forward * ns_per_flop;
-    for (size_t l = layer_count; l-- > 0;) {
-        deadline_ns += layers[l].backward_flops * ns_per_flop;
-        clock_sleep_until_ns((int64_t)deadline_ns);
-        int64_t blocked_ns = t->exchange.blocked_ns;
-        start_complete_bucket(t, layers[l].first, layers[l].count);
-        deadline_ns += (double)(t->exchange.blocked_ns - blocked_ns); /* no computing meanwhile */
-    }
+    for (size_t l = layer_count; l-- > 0;)
+        pace_layer(t, &layers[l], layers[l].backward_flops * ns_per_flop, &deadline_ns);
     (void)batch;
     (void)loss;
     return wait_for_buckets(t);

@@ -142,17 +142,28 @@ out:
 
 static enum status plan_buckets(struct trainer *t)
 {
+    enum status status = STATUS_OK;
     size_t layer_count;
     const struct net_layer *layers = net_layers(t->net, &layer_count);
-    t->buckets = calloc(layer_count + 1, sizeof *t->buckets);
-    t->bucket_counts = calloc(layer_count + 1, sizeof *t->bucket_counts);
-    if (!t->buckets || !t->bucket_counts)
-        return no_memory("the layout of buckets");
-    t->bucket_count =
-        bucket_layout(layers, layer_count, (size_t)(t->config->bucket_mb * 1048576), t->buckets);
+    struct bucket_limits limits = {.bytes = (size_t)(t->config->bucket_mb * 1048576),
+                                   .cut = !t->backend->updates_on_server};
+    size_t *counts = calloc(layer_count + 1, sizeof *counts);
+    for (size_t l = 0; counts && l < layer_count; l++)
+        counts[l] = layers[l].count;
+    if (counts)
+        t->bucket_count = bucket_plan(counts, layer_count, &limits, NULL);
+    t->buckets = calloc(t->bucket_count, sizeof *t->buckets);
+    t->bucket_counts = calloc(t->bucket_count, sizeof *t->bucket_counts);
+    if (!counts || !t->buckets || !t->bucket_counts) {
+        status = no_memory("the layout of buckets");
+        goto out;
+    }
+    bucket_plan(counts, layer_count, &limits, t->buckets);
     for (size_t b = 0; b < t->bucket_count; b++)
         t->bucket_counts[b] = t->buckets[b].count;
-    return STATUS_OK;
+out:
+    free(counts);
+    return status;
 }
 
 /* What a paced run exchanges: of real size, of no meaning, another number at every rank and place.

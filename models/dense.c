@@ -16,6 +16,7 @@ static void dense_describe(struct layer *layer, const struct layer_spec *spec,
     layer->tensors[1] = (struct layer_tensor){.name = "bias", .shape = {outputs}, .ndim = 1};
     layer->forward_flops = 2.0 * (double)(inputs * outputs);
     layer->dx_flops = layer->dw_flops = layer->forward_flops;
+    layer->dw_parts = (inputs + DENSE_BLOCK_INPUTS - 1) / DENSE_BLOCK_INPUTS;
 }
 
 static enum status dense_prepare(struct layer *layer, size_t batch_max)
@@ -37,7 +38,9 @@ static void dense_backward(struct layer *layer, const struct layer_pass *pass)
                                 .dy = pass->dy,
                                 .dx = pass->dx,
                                 .dw = layer->gradients[0],
-                                .dbias = layer->gradients[1]};
+                                .dbias = layer->gradients[1],
+                                .dw_final = pass->dw_final,
+                                .dw_final_context = pass->dw_final_context};
     layer->device->ops->dense_backward(layer->device, &layer->of.dense, pass->batch, &backward);
 }
 

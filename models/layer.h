@@ -37,7 +37,8 @@ struct layer {
     float *parameters[LAYER_TENSORS], *gradients[LAYER_TENSORS]; /* set by the net; device memory */
 
     double forward_flops, dx_flops, dw_flops; /* for one image; backward is dw and, if wanted, dx */
-    uint8_t *index;                           /* positions of maxima, where there is pooling */
+    size_t dw_parts; /* in which dw gets final one after the other; set to 1 before describe */
+    uint8_t *index;  /* positions of maxima, where there is pooling */
     union {
         struct conv2d conv;
         struct pool2d pool;
@@ -50,10 +51,12 @@ struct layer {
 struct layer_pass {
     size_t batch;
     const struct net_step *step;
-    const float *x; /* (batch, in) */
-    float *y;       /* (batch, out): written by forward, read by backward */
-    float *dy;      /* backward: gradient by y, may be destroyed */
-    float *dx;      /* backward: gradient by x, overwritten; NULL = not wanted */
+    const float *x;              /* (batch, in) */
+    float *y;                    /* (batch, out): written by forward, read by backward */
+    float *dy;                   /* backward: gradient by y, may be destroyed */
+    float *dx;                   /* backward: gradient by x, overwritten; NULL = not wanted */
+    dw_final_function *dw_final; /* backward, (optional): hears of parts of dw as they are final */
+    void *dw_final_context;
 };
 
 struct layer_ops {

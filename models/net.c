@@ -83,6 +83,7 @@ static void describe(struct net *net, const struct cnn *cnn, bool fuse)
         layer->device = net->device;
         layer->position = (uint16_t)(spec - cnn->layers);
         layer->in = shape;
+        layer->dw_parts = 1;
         name_layer(net, layer);
         layer->ops->describe(layer, spec, fused);
         shape = layer->out;
@@ -97,7 +98,8 @@ static void describe(struct net *net, const struct cnn *cnn, bool fuse)
                                .first = first,
                                .count = count,
                                .forward_flops = layer->forward_flops,
-                               .backward_flops = layer->dw_flops + (dx ? layer->dx_flops : 0.0)};
+                               .backward_flops = layer->dw_flops + (dx ? layer->dx_flops : 0.0),
+                               .gradient_parts = layer->dw_parts};
         net->layer_count++;
         spec += 1 + fused.relu + fused.pool;
     }
@@ -276,6 +278,24 @@ enum status net_forward(struct net *net, const float *images, const uint8_t *lab
     return loss ? read_loss(net, loss) : STATUS_OK;
 }
 
+/* Of one layer, what the hook has heard of. */
+struct report {
+    net_gradient_hook *hook;
+    void *context;
+    size_t layer_first, end; /* all from `end` on */
+};
+
+/* The weight is a layer's first tensor, so its elements are numbered as the layer's are; what comes
+ * after it, the bias, is final with its first part. */
+static void report_from(void *context, size_t first)
+{
+    struct report *report = context;
+    size_t begin = report->layer_first + first, count = report->end - begin;
+    if (count > 0)
+        report->hook(report->context, begin, count);
+    report->end = begin;
+}
+
 enum status net_backward(struct net *net, net_gradient_hook *hook, void *context)
 {
     CHECK(net->step.training && net->batch > 0);
@@ -289,10 +309,13 @@ enum status net_backward(struct net *net, net_gradient_hook *hook, void *context
                                   .x = net->x[i],
                                   .y = net->y[i],
                                   .dy = dy,
-                                  .dx = i > 0 ? net->dy[i % 2] : NULL};
+                                  .dx = i > 0 ? net->dy[i % 2] : NULL,
+                                  .dw_final = hook ? report_from : NULL};
+        struct report report = {hook, context, entry->first, entry->first + entry->count};
+        pass.dw_final_context = &report;
         layer->ops->backward(layer, &pass);
-        if (hook && entry->count > 0)
-            hook(context, entry->first, entry->count);
+        if (hook)
+            report_from(&report, 0);
         dy = pass.dx;
     }
     return STATUS_OK;

@@ -46,12 +46,15 @@ struct net_layer {
     const char *name;
     size_t first, count;                  /* its parameters in the arena */
     double forward_flops, backward_flops; /* for one image; multiply and add count as two */
+    /* On one thread of a CPU its gradient gets final in so many equal parts, last first, evenly
+     * over its backward pass. */
+    size_t gradient_parts;
 };
 
 /*
  * Called as soon as gradients [first, first + count) have their final value on the device's
- * stream, last layer first, while the backward pass of earlier layers goes on. The ranges are the
- * layers' and together cover the arena once.
+ * stream, while the backward pass of what is before them goes on. A range is a layer's or a part of
+ * one, each ends where the one before it begins, and together they cover the arena once.
  */
 typedef void net_gradient_hook(void *context, size_t first, size_t count);
 

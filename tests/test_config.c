@@ -6,7 +6,6 @@
 #include "capture.h"
 #include "common/device/device.h"
 #include "experiments/backends.h"
-#include "experiments/bucket_layout.h"
 #include "experiments/config.h"
 #include "experiments/config_check.h"
 #include "ring/library.h"
@@ -487,7 +486,7 @@ Test(config, visit_lists_the_options_of_the_command)
     cr_assert(strstr(listing.text, "epochs=") == NULL);
 }
 
-/* -------- the registry, the layout of buckets ------------------------------------------------ */
+/* -------- the registry ------------------------------------------------------------------------ */
 
 Test(backends, names_are_those_of_the_backends)
 {
@@ -495,32 +494,4 @@ Test(backends, names_are_those_of_the_backends)
         cr_assert_str_eq(backend_get(kind)->name, backend_names[kind]);
     }
     cr_assert(backend_names[BACKEND_COUNT] == NULL);
-}
-
-Test(bucket_layout, covers_the_arena_from_its_end)
-{
-    static const struct net_layer layers[] = {
-        {.first = 0, .count = 10},  {.first = 10, .count = 0}, {.first = 10, .count = 30},
-        {.first = 40, .count = 20}, {.first = 60, .count = 0}, {.first = 60, .count = 5}};
-    enum { LAYERS = 6 };
-    static const struct {
-        size_t bytes, used, first[4];
-    } cases[] = {
-        {0, 1, {0}},             /* everything in one */
-        {1, 4, {60, 40, 10, 0}}, /* a bucket a layer */
-        {100, 3, {40, 10, 0}},   /* 25 elements, 30, then what is left */
-        {140, 2, {10, 0}},       /* 25 are too few, 55 enough */
-        {1000, 1, {0}},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct bucket buckets[LAYERS];
-        size_t used = bucket_layout(layers, LAYERS, cases[i].bytes, buckets), end = 65;
-        cr_assert(used == cases[i].used, "%zu bytes: %zu buckets", cases[i].bytes, used);
-        for (size_t b = 0; b < used; b++) {
-            cr_assert(buckets[b].first == cases[i].first[b]);
-            cr_assert(buckets[b].first + buckets[b].count == end);
-            end = buckets[b].first;
-        }
-        cr_assert(end == 0);
-    }
 }

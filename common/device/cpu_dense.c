@@ -2,13 +2,13 @@
  * Dense layers. The work is cut along the inputs, in blocks whose number depends on the layer
  * alone: forward each block gives a partial sum of the outputs, added up in the blocks' order;
  * backward each block owns its rows of dw and its columns of dx. Cutting along the batch instead
- * would make every item read (and BLAS repack) all of the weights.
+ * would make every item read (and BLAS repack) all of the weights. Backward goes from the last
+ * block to the first, as many at a time as there are threads, so that others can take the rows of
+ * dw that are done while the rest is computed.
  */
 #include "common/base/check.h"
 #include "common/device/cpu.h"
 #include "common/device/kernel.h"
-
-enum { INPUT_BLOCK = 768 };
 
 struct dense_work {
     const struct dense *dense;
@@ -18,11 +18,12 @@ struct dense_work {
     float *y;
     float *partial; /* (blocks, batch, outputs) */
     const struct backward *backward;
+    size_t first_block; /* of those that are computed at a time */
 };
 
 static struct dense_work cut(const struct dense *dense, size_t batch)
 {
-    size_t blocks = (dense->inputs + INPUT_BLOCK - 1) / INPUT_BLOCK;
+    size_t blocks = (dense->inputs + DENSE_BLOCK_INPUTS - 1) / DENSE_BLOCK_INPUTS;
     size_t width = cpu_round_up((dense->inputs + blocks - 1) / blocks);
     blocks = (dense->inputs + width - 1) / width; /* rounding up may have saved one */
     return (struct dense_work){.dense = dense, .batch = batch, .blocks = blocks, .width = width};
@@ -104,12 +105,13 @@ void cpu_dense_forward(struct device *device, const struct dense *dense, size_t 
 
 /* ---- backward ------------------------------------------------------------------------------ */
 
-static void gradient_item(void *context, size_t block, int thread)
+static void gradient_item(void *context, size_t item, int thread)
 {
     (void)thread;
     const struct dense_work *work = context;
     const struct dense *d = work->dense;
     const struct backward *b = work->backward;
+    size_t block = work->first_block + item;
     size_t first = block * work->width, width = width_of(work, block);
     cpu_gemm(&(struct gemm){.a_op = GEMM_TRANSPOSED,
                             .m = width,
@@ -145,5 +147,12 @@ void cpu_dense_backward(struct device *device, const struct dense *dense, size_t
         cpu_relu_backward(device, batch * outputs, backward->y, backward->dy, backward->dy);
     cpu_fill(device, backward->dbias, 0.0f, outputs);
     cpu_add_rows(batch, outputs, backward->dy, backward->dbias);
-    team_run(cpu->team, work.blocks, gradient_item, &work);
+    size_t threads = (size_t)team_threads(cpu->team);
+    for (size_t end = work.blocks, count; end > 0; end -= count) {
+        count = backward->dw_final && end > threads ? threads : end;
+        work.first_block = end - count;
+        team_run(cpu->team, count, gradient_item, &work);
+        if (backward->dw_final)
+            backward->dw_final(backward->dw_final_context, work.first_block * work.width * outputs);
+    }
 }

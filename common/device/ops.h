@@ -30,12 +30,20 @@ struct conv2d {
     bool relu, pool;
 };
 
+enum { DENSE_BLOCK_INPUTS = 768 }; /* of which a CPU's thread computes at most so many at a time */
+
 struct dense {
     size_t inputs, outputs;
     bool relu; /* fused after the bias */
 };
 
 /* What a backward pass reads and writes; all gradients are overwritten, none is added to. */
+/*
+ * Called, on the thread that drives the device and in its stream's order, while a backward
+ * operation goes on: dw is final from element `first` to its end, and dbias is.
+ */
+typedef void dw_final_function(void *context, size_t first);
+
 struct backward {
     const float *x;       /* the forward pass's input */
     const float *w;       /* its weights */
@@ -44,6 +52,9 @@ struct backward {
     float *dy;            /* gradient by y; may be destroyed */
     float *dx;            /* gradient by x; NULL = not wanted (first layer) */
     float *dw, *dbias;
+    dw_final_function
+        *dw_final; /* (optional) how often, and whether at all, is the device's choice */
+    void *dw_final_context;
 };
 
 /*
