@@ -82,11 +82,12 @@ static double theory_time_us(const struct cost_shape *shape, const struct bench_
     if (link_bytes_per_s <= 0)
         return (double)NAN;
     if (shape->algorithm == COST_PS) {
-        struct shard_plan shards =
-            shard_plan(&shape->topology, shape->count,
-                       &(struct shard_options){.chunk_bytes = plan->options.segment_bytes,
-                                               .window = plan->options.window,
-                                               .link_bytes_per_s = plan->options.link_bytes_per_s});
+        struct shard_plan shards = shard_plan(
+            &shape->topology, shape->count,
+            &(struct shard_options){.chunk_bytes = compress_float_bytes(
+                                        plan->options.compress, plan->options.segment_bytes),
+                                    .window = plan->options.window,
+                                    .link_bytes_per_s = plan->options.link_bytes_per_s});
         size_t chunks = shard_chunks_most(&shards, shape->count);
         link.pipeline_chunks = chunks > 1 ? (int)chunks : 1;
     }
@@ -106,7 +107,7 @@ static enum status make_row(struct bench_row *row, const struct config *config,
 {
     enum status status;
     const struct cost_shape shape = {cost_algorithm_of(plan->backend->name), measured->topology,
-                                     plan->count};
+                                     plan->count, compress_element_bytes(plan->options.compress)};
     double link_bytes_per_s = link->probed > 0 ? link->probed : link->nominal;
     *row = (struct bench_row){
         .backend = plan->backend->name,
@@ -114,6 +115,9 @@ static enum status make_row(struct bench_row *row, const struct config *config,
         .device = config_device_name(config),
         .network = config->network,
         .placement = config_placement_name(config),
+        .compress = compress_names[plan->options.compress],
+        .error_feedback = config_error_feedback_name(config),
+        .element_bytes = shape.element_bytes,
         .workers = measured->topology.workers,
         .servers = (int)config->servers,
         .bytes = plan->count * sizeof(float),

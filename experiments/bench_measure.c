@@ -31,6 +31,7 @@ struct run {
     float *host;      /* (plan->count) */
     float *data;      /* (plan->count): device memory; the host's own where there is no device */
     double *times_us; /* (plan->iters, or BENCH_ITERS_MOST) */
+    struct bench_values values;
     int64_t iters;
     uint64_t wrong;
     /* The CPUs' ticks: over the whole loop, and in the operations alone, without filling and
@@ -106,7 +107,7 @@ static enum status run_round(struct run *run, uint64_t round, double *time_us)
     struct comm *comm = run->comm;
     size_t count = run->plan->count;
     bool watch = run->watches && *time_us >= LONG_US;
-    bench_fill(run->host, count, comm_rank(comm), round);
+    bench_fill(run->host, count, run->values, comm_rank(comm), round);
     TRY(upload(run));
     TRY(comm_barrier(comm));
     if (watch)
@@ -120,7 +121,7 @@ static enum status run_round(struct run *run, uint64_t round, double *time_us)
     if (watch)
         cpu_watch_stop(&run->operations);
     TRY(download(run));
-    run->wrong += bench_count_wrong(run->host, count, comm_workers(comm), round);
+    run->wrong += bench_count_wrong(run->host, count, run->values, round);
 out:
     return status;
 }
@@ -270,6 +271,19 @@ out:
     return status;
 }
 
+static enum status choose_values(struct bench_values *values, const struct world *world,
+                                 int workers, enum compress compress)
+{
+    *values = bench_values(workers, compress);
+    if (values->bits > 0)
+        return STATUS_OK;
+    if (world->rank == 0)
+        log_error("bench: %d workers' numbers cannot be added exactly in %s, so results could not "
+                  "be checked; %d workers can, or leave --compress out",
+                  workers, compress_names[compress], compress_exact_integer(compress));
+    return STATUS_USAGE;
+}
+
 enum status bench_measure(struct bench_measurement *measurement, struct world *world,
                           const struct bench_plan *plan)
 {
@@ -287,6 +301,7 @@ enum status bench_measure(struct bench_measurement *measurement, struct world *w
     options.device = plan->device;
     TRY(topology_init(&measurement->topology, world->size,
                       plan->backend->uses_servers ? options.servers : 0, options.placement));
+    TRY(choose_values(&run.values, world, measurement->topology.workers, options.compress));
     TRY(allocate_vectors(&run));
     TRY(allocated(run.times_us = measurement->times_us = allocate(room, sizeof(double))));
     TRY(comm_open(&comm, world, plan->backend, &options));

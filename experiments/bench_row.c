@@ -22,7 +22,9 @@ double bench_row_efficiency(const struct bench_row *row)
     if (row->link_bytes_per_s <= 0 || row->workers == 1 || row->bytes == 0)
         return (double)NAN;
     size_t count = row->bytes / sizeof(float);
-    return cost_bound_s(row->workers, count, row->link_bytes_per_s) / (row->time_us.median * 1e-6);
+    double bound_s = cost_bound_s(row->workers, count, row->link_bytes_per_s);
+    double wire_share = (double)row->element_bytes / sizeof(float);
+    return wire_share * bound_s / (row->time_us.median * 1e-6);
 }
 
 bool bench_row_cpu_limited(const struct bench_row *row)
@@ -143,6 +145,8 @@ static void list_fields(const struct bench_row *row, struct fields *fields)
     add_double(fields, "stream_bytes_per_s", known_rate(row->limits.stream_bytes_per_s));
     add_uint_if(fields, "rank_sent_bytes", known, row->rank.sent_bytes);
     add_uint_if(fields, "theory_rank_sent_bytes", known, row->theory_rank.sent_bytes);
+    add_text(fields, "compress", row->compress);
+    add_text(fields, "error_feedback", row->error_feedback);
 }
 
 /* -------- CSV and JSON ------------------------------------------------------------------------ */

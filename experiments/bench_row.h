@@ -19,8 +19,11 @@
 struct bench_row {
     const char *backend, *transport, *device, *network, *placement;
     int workers, servers;
-    uint64_t bytes;         /* of the message */
-    uint64_t iters, warmup; /* timed, and before them */
+    uint64_t bytes;             /* of the message, as float32 */
+    const char *compress;       /* "none", "fp16", "bf16" */
+    const char *error_feedback; /* "on", "off"; "none" uncompressed */
+    size_t element_bytes;       /* of an element on the wire: 4, or 2 compressed */
+    uint64_t iters, warmup;     /* timed, and before them */
     struct stats_summary time_us;
     double time_us_median_low, time_us_median_high; /* 95% interval of the median */
     double link_bytes_per_s;         /* one direction: measured, else nominal; 0: not known */
@@ -43,7 +46,7 @@ struct bench_row {
     double theory_time_us;        /* cost_time_s without latency and reduction; NAN: not known */
 };
 
-/* Message bytes over the median time. */
+/* Message bytes, as float32, over the median time. */
 double bench_row_algbw(const struct bench_row *row);
 
 /*
@@ -56,7 +59,8 @@ double bench_row_busbw(const struct bench_row *row);
  * The least time of any all-reduce among the workers alone over the median time, which is busbw
  * over the link's rate. Above 1 where that bound does not hold: with dedicated servers, whose links
  * come in addition, or where ranks of one host do not share a link of the given rate. NAN if the
- * link's rate is not known, or nothing has to move.
+ * link's rate is not known, or nothing has to move. Compressed, the least time is that of the
+ * compressed bytes: it says how well the link was used, algbw says what that was good for.
  */
 double bench_row_efficiency(const struct bench_row *row);
 

@@ -18,6 +18,7 @@
 
 static const char *const transport_words[] = {"auto", "zmq", "mpi", NULL};
 static const char *const placement_words[] = {"dedicated", "colocated", "mixed", NULL};
+static const char *const feedback_words[] = {"auto", "on", "off", NULL};
 static const char *const probe_words[] = {"auto", "on", "off", NULL};
 static const char *const reduce_order_words[] = {"any", "ring", NULL};
 
@@ -52,6 +53,12 @@ static const struct row rows[] = {
     {COMM,
      {"reduce-order", 0, OPTION_CHOICE, FIELD(reduce_order), "any", .choices = reduce_order_words,
       .help = "ring: ps, too, adds in the ring's order, to the same bits. Not for mpi or rhd."}},
+    {COMM,
+     {"compress", 0, OPTION_CHOICE, FIELD(compress), "none", .choices = compress_names,
+      .help = "Gradients travel as numbers of 16 bits (ps, ring, rhd); added in float32."}},
+    {COMM,
+     {"error-feedback", 0, OPTION_CHOICE, FIELD(error_feedback), "auto", .choices = feedback_words,
+      .help = "What --compress rounds off is added at the next step; auto: on."}},
     {COMM,
      {"segment", 0, OPTION_SIZE, FIELD(segment), "0", 0, 1 << 30, .metavar = "BYTES",
       .help = "Bytes of one message; 0: chosen from the size of the bucket."}},
@@ -171,6 +178,8 @@ static const struct limited {
     {"segment", 1 << BACKEND_PS | 1 << BACKEND_RING | 1 << BACKEND_RHD, false},
     {"window", 1 << BACKEND_PS, false},
     {"mpi-algorithm", 1 << BACKEND_MPI, false},
+    {"compress", 1 << BACKEND_PS | 1 << BACKEND_RING | 1 << BACKEND_RHD, false},
+    {"error-feedback", 1 << BACKEND_PS | 1 << BACKEND_RING | 1 << BACKEND_RHD, false},
     {"data", ~0u, true},
     {"optimizer", ~0u, true},
     {"lr", ~0u, true},
@@ -379,6 +388,9 @@ void config_comm_options(const struct config *config, const struct backend *back
         .segment_bytes = config->segment,
         .window = (int)config->window,
         .link_bytes_per_s = config->link_rate / 8,
+        .compress = config->compress,
+        .error_feedback =
+            config->compress != COMPRESS_NONE && config->error_feedback != CONFIG_FEEDBACK_OFF,
         .subnet = config->subnet,
         .timeout_ms = (int64_t)(config->timeout * 1000),
         .library_log = config->library_log,
@@ -409,6 +421,13 @@ const char *config_placement_name(const struct config *config)
 {
     bool has_servers = config->servers > 0 || config->placement == PLACEMENT_MIXED;
     return has_servers ? placement_words[config->placement] : "none";
+}
+
+const char *config_error_feedback_name(const struct config *config)
+{
+    if (config->compress == COMPRESS_NONE)
+        return "none";
+    return config->error_feedback == CONFIG_FEEDBACK_OFF ? "off" : "on";
 }
 
 const char *config_reduce_order_name(const struct config *config)

@@ -24,6 +24,8 @@ enum config_command {
 
 enum config_transport { CONFIG_TRANSPORT_AUTO, CONFIG_TRANSPORT_ZMQ, CONFIG_TRANSPORT_MPI };
 
+enum config_feedback { CONFIG_FEEDBACK_AUTO, CONFIG_FEEDBACK_ON, CONFIG_FEEDBACK_OFF };
+
 enum config_probe { CONFIG_PROBE_AUTO, CONFIG_PROBE_ON, CONFIG_PROBE_OFF };
 
 /* The network of rows that were taken with several processes on one GPU: it does them in turns, and
@@ -46,6 +48,8 @@ struct config {
     int reduce_order;    /* enum reduce_order */
     uint64_t segment;    /* bytes; 0: chosen from the message */
     int64_t window;      /* segments in flight; 0: chosen */
+    int compress;        /* enum compress, common/comm/compress.h */
+    int error_feedback;  /* enum config_feedback; auto: on if something is compressed */
     const char *subnet;  /* --interface: CIDR, or NULL: chosen */
     double timeout;      /* seconds */
     const char *network; /* label of the result rows; NULL until config_settle */
@@ -136,6 +140,8 @@ void config_comm_options(const struct config *config, const struct backend *back
 const char *config_transport_name(const struct config *config, const struct backend *backend);
 /* "dedicated", "colocated", "mixed", or "none" for backends without servers. */
 const char *config_placement_name(const struct config *config);
+/* "on" or "off", or "none" where nothing is rounded. */
+const char *config_error_feedback_name(const struct config *config);
 const char *config_reduce_order_name(const struct config *config);
 const char *config_model_name(const struct config *config);
 const char *config_device_name(const struct config *config);

@@ -167,6 +167,23 @@ static enum status check_bench(const struct config *config)
     return STATUS_OK;
 }
 
+/* A result of one backend to the bits of another needs sums that are not rounded on their way. */
+static enum status check_compress(const struct config *config)
+{
+    if (config->compress == COMPRESS_NONE && config->error_feedback != CONFIG_FEEDBACK_AUTO) {
+        log_error("--error-feedback: without --compress nothing is rounded; leave it out, or add "
+                  "--compress fp16 or bf16");
+        return STATUS_USAGE;
+    }
+    if (config->compress != COMPRESS_NONE && config->reduce_order == REDUCE_ORDER_RING) {
+        log_error("--reduce-order ring: backends round at different places with --compress %s, so "
+                  "their bits differ in any order; leave one of the two out",
+                  compress_names[config->compress]);
+        return STATUS_USAGE;
+    }
+    return STATUS_OK;
+}
+
 /* What this build and the backend can do. */
 static enum status check_backend(const struct config *config, const struct backend *backend)
 {
@@ -216,6 +233,7 @@ enum status config_check(struct config *config)
         return STATUS_OK;
     TRY(check_backend(config, backend));
     TRY(check_servers(config, backend));
+    TRY(check_compress(config));
     TRY(config->command == CONFIG_BENCH ? check_bench(config) : check_training(config));
 out:
     return status;

@@ -23,11 +23,22 @@ bool cost_bytes_known(const struct cost_shape *shape)
     return shape->algorithm != COST_LIBRARY;
 }
 
+static uint64_t bytes_of(const struct cost_shape *shape, size_t count)
+{
+    CHECK(shape->element_bytes > 0);
+    return (uint64_t)count * shape->element_bytes;
+}
+
+static uint64_t message_bytes(const struct cost_shape *shape)
+{
+    return bytes_of(shape, shape->count);
+}
+
 /* Bytes of part `index` of `parts` of the message; `index` is taken modulo `parts`. */
 static uint64_t part_bytes(const struct cost_shape *shape, int parts, int index)
 {
     struct chunk part = chunk_of(shape->count, (size_t)parts, (size_t)(index % parts));
-    return (uint64_t)part.count * sizeof(float);
+    return bytes_of(shape, part.count);
 }
 
 /*
@@ -40,7 +51,7 @@ static struct cost_traffic ring_traffic(const struct cost_shape *shape, int rank
     int workers = shape->topology.workers;
     if (workers == 1)
         return (struct cost_traffic){0};
-    uint64_t both_phases = 2 * (uint64_t)shape->count * sizeof(float);
+    uint64_t both_phases = 2 * message_bytes(shape);
     uint64_t own = part_bytes(shape, workers, rank);
     uint64_t next = part_bytes(shape, workers, rank + 1);
     uint64_t second = part_bytes(shape, workers, rank + 2);
@@ -109,7 +120,7 @@ static int worker_beside(const struct topology *topology, int server)
 
 static uint64_t shard_bytes(const struct cost_shape *shape, int server)
 {
-    return (uint64_t)shard_of(&shape->topology, shape->count, server).count * sizeof(float);
+    return bytes_of(shape, shard_of(&shape->topology, shape->count, server).count);
 }
 
 static struct cost_traffic ps_traffic(const struct cost_shape *shape, int node)
@@ -122,7 +133,7 @@ static struct cost_traffic ps_traffic(const struct cost_shape *shape, int node)
         bytes = (uint64_t)remote_workers * shard_bytes(shape, server);
     } else {
         bool shares_process = node < topology->servers && worker_beside(topology, node) >= 0;
-        bytes = (uint64_t)shape->count * sizeof(float);
+        bytes = message_bytes(shape);
         if (shares_process)
             bytes -= shard_bytes(shape, node);
     }
@@ -230,7 +241,7 @@ static double ps_time_s(const struct topology *topology, double bytes, const str
 
 double cost_time_s(const struct cost_shape *shape, const struct cost_link *link)
 {
-    double workers = shape->topology.workers, bytes = (double)shape->count * sizeof(float);
+    double workers = shape->topology.workers, bytes = (double)message_bytes(shape);
     CHECK(link->pipeline_chunks >= 1 && link->bytes_per_s > 0);
     switch (shape->algorithm) {
     case COST_NOTHING:

@@ -1,6 +1,6 @@
 /*
- * The model of cost: what one all-reduce of `count` float32 elements moves and how long it takes,
- * as pure functions, so that measurements can be held against them.
+ * The model of cost: what one all-reduce of `count` elements moves and how long it takes, as pure
+ * functions, so that measurements can be held against them.
  *
  * Bytes are exact, uneven chunks included. A vector of `count` elements is cut into P parts whose
  * lengths differ by at most one, the first count % P being the longer (common/comm/chunk.h): P = W
@@ -43,7 +43,8 @@ enum cost_algorithm {
 struct cost_shape {
     enum cost_algorithm algorithm;
     struct topology topology; /* servers == 0 but for COST_PS */
-    size_t count;             /* float32 elements of the message */
+    size_t count;             /* elements of the message */
+    size_t element_bytes;     /* of one on the wire: 4, or 2 if they are compressed */
 };
 
 /* A full-duplex link of every host, and how it is used. */
@@ -94,7 +95,8 @@ double cost_time_s(const struct cost_shape *shape, const struct cost_link *link)
 
 /*
  * No all-reduce among the workers alone is faster: 2(W-1)/W M/B. Zero for one worker. Dedicated
- * servers, machines beside the workers, can be: as many servers as workers take M/B.
+ * servers, machines beside the workers, can be: as many servers as workers take M/B. For elements
+ * of float32.
  */
 double cost_bound_s(int workers, size_t count, double bytes_per_s);
 

@@ -32,6 +32,8 @@ const char *const train_csv_columns[] = {
     "reduce_order",
     "bucket_mb",
     "threads",
+    "compress",
+    "error_feedback",
 };
 const size_t train_csv_column_count = sizeof train_csv_columns / sizeof train_csv_columns[0];
 
@@ -73,5 +75,7 @@ enum status train_csv_write(struct csv *csv, const struct train_row *row)
     csv_text(csv, row->reduce_order);
     csv_double(csv, row->bucket_mb);
     csv_uint(csv, row->threads);
+    csv_text(csv, row->compress);
+    csv_text(csv, row->error_feedback);
     return csv_end_row(csv);
 }

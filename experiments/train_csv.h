@@ -32,7 +32,9 @@ struct train_row {
     uint64_t seed;
     const char *reduce_order;
     double bucket_mb;
-    uint64_t threads; /* of this rank; --threads 0 resolved */
+    uint64_t threads;           /* of this rank; --threads 0 resolved */
+    const char *compress;       /* "none", "fp16", "bf16" */
+    const char *error_feedback; /* "on", "off"; "none" uncompressed */
 };
 
 extern const char *const train_csv_columns[];

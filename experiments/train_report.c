@@ -53,6 +53,8 @@ static struct train_row row_of(const struct trainer *t, double train_loss,
         .reduce_order = config_reduce_order_name(config),
         .bucket_mb = config->bucket_mb,
         .threads = (uint64_t)t->threads,
+        .compress = compress_names[config->compress],
+        .error_feedback = config_error_feedback_name(config),
     };
 }
 

@@ -40,7 +40,7 @@ static void average(struct trainer *t)
         for (size_t w = 0; w < t->workers; w++)
             t->virtual_sources[w] = t->virtual_gradients + w * parameters + bucket->first;
         reduce_in_order(t->host + bucket->first, t->virtual_sources, (int)t->workers,
-                        (struct reduce_span){0, bucket->count, bucket->count},
+                        (struct reduce_span){.count = bucket->count, .total = bucket->count},
                         t->config->reduce_order, scale);
     }
     device_upload(t->device, net_gradients(t->net), t->host, parameters * sizeof(float));

@@ -8,9 +8,9 @@
  * other.)
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/base/check.h"
+#include "common/comm/codec.h"
 #include "ps/ps.h"
 #include "ps/store.h"
 
@@ -27,6 +27,7 @@ struct client {
     struct shard_plan plan;
     int servers;
     uint64_t step;                /* all-reduces done, over all buckets */
+    struct codec *codecs;         /* one a bucket: the floats as they are, or compressed */
     struct lane *lanes;           /* (servers) */
     struct transport_slot *slots; /* (servers, window): the answer to chunk c is slot c % window */
     struct transport_slot **oldest; /* (servers): the next answer of each, NULL if none is due */
@@ -46,14 +47,11 @@ static int node_of(const struct client *client, int server)
 
 static struct message describe(const struct client *client, size_t bucket, struct chunk chunk)
 {
-    return (struct message){
-        .kind = MESSAGE_PUSH,
-        .dtype = MESSAGE_FLOAT32,
-        .step = client->step,
-        .bucket = (uint32_t)bucket,
-        .offset = chunk.offset * sizeof(float),
-        .length = chunk.count * sizeof(float),
-    };
+    struct message push = codec_message(&client->codecs[bucket], chunk);
+    push.kind = MESSAGE_PUSH;
+    push.step = client->step;
+    push.bucket = (uint32_t)bucket;
+    return push;
 }
 
 /* Pushes as far as the window allows, and expects an answer for each push. */
@@ -67,7 +65,8 @@ static enum status push_more(struct client *client, int server, size_t bucket, f
         struct message push = describe(client, bucket, chunk);
         size_t slot = at(client, server, lane->pushed);
         TRY(transport_post(client->transport, &client->slots[slot], NULL));
-        TRY(transport_send(client->transport, node_of(client, server), &push, data + chunk.offset,
+        TRY(transport_send(client->transport, node_of(client, server), &push,
+                           codec_encode(&client->codecs[bucket], data, chunk),
                            &client->tickets[slot]));
         lane->pushed++;
     }
@@ -97,7 +96,7 @@ static enum status take_answer(struct client *client, size_t bucket, float *data
     /* The server has the push, so this is at most a look: but our side must have noticed, too. */
     TRY(transport_wait_sent(client->transport, slot->peer,
                             client->tickets[at(client, *server, lane->answered)]));
-    memcpy(data + chunk.offset, slot->payload, chunk.count * sizeof(float));
+    codec_take(&client->codecs[bucket], data, chunk, slot->payload);
     transport_release(client->transport, slot);
     lane->answered++;
 out:
@@ -131,7 +130,8 @@ out:
 static enum status client_finish(void *self)
 {
     struct client *client = self;
-    const struct message bye = {.kind = MESSAGE_BYE, .dtype = MESSAGE_FLOAT32};
+    const struct message bye = {.kind = MESSAGE_BYE,
+                                .dtype = codec_dtype(client->site->options->compress)};
     for (int server = 0; server < client->servers; server++) {
         enum status status =
             transport_send(client->transport, node_of(client, server), &bye, NULL, NULL);
@@ -147,6 +147,9 @@ static void client_close(void *self)
     size_t slots = (size_t)client->servers * (size_t)client->plan.window;
     for (size_t i = 0; client->slots && i < slots; i++)
         transport_slot_fini(&client->slots[i], client->transport);
+    for (size_t b = 0; client->codecs && b < client->site->options->buckets; b++)
+        codec_fini(&client->codecs[b]);
+    free(client->codecs);
     free(client->lanes);
     free(client->slots);
     free(client->oldest);
@@ -171,19 +174,24 @@ static enum status client_open(void **self, const struct comm_site *site)
     client->servers = site->topology.servers;
     client->plan = store_plan(site);
     size_t servers = (size_t)client->servers, window = (size_t)client->plan.window;
+    const struct comm_options *options = site->options;
+    client->codecs = calloc(options->buckets + 1, sizeof *client->codecs);
     client->lanes = calloc(servers, sizeof *client->lanes);
     client->slots = calloc(servers * window, sizeof *client->slots);
     client->oldest = calloc(servers, sizeof *client->oldest);
     client->tickets = calloc(servers * window, sizeof *client->tickets);
-    if (!client->lanes || !client->slots || !client->oldest || !client->tickets) {
+    if (!client->codecs || !client->lanes || !client->slots || !client->oldest ||
+        !client->tickets) {
         log_error("ps: no memory for %d servers", client->servers);
         status = STATUS_NO_MEMORY;
         goto out;
     }
+    for (size_t b = 0; b < options->buckets; b++)
+        TRY(codec_init(&client->codecs[b], options, options->bucket_counts[b]));
     for (size_t i = 0; i < servers * window; i++)
-        TRY(transport_slot_init(&client->slots[i], client->transport,
-                                node_of(client, (int)(i / window)),
-                                client->plan.chunk_count * sizeof(float)));
+        TRY(transport_slot_init(
+            &client->slots[i], client->transport, node_of(client, (int)(i / window)),
+            client->plan.chunk_count * compress_element_bytes(options->compress)));
     *self = client;
     return STATUS_OK;
 out:

@@ -48,6 +48,7 @@
 #include <stdlib.h>
 
 #include "common/base/check.h"
+#include "common/comm/codec.h"
 #include "common/comm/reduce.h"
 #include "ps/store.h"
 
@@ -94,15 +95,17 @@ static enum status finish_round(struct server *server, uint64_t n)
     size_t index;
     struct store_bucket *bucket = store_find(&server->store, &round->push, &index);
     CHECK(bucket); /* take_push has looked */
+    const struct comm_options *options = server->site->options;
     struct chunk chunk = shard_chunk(bucket->shard, bucket->chunks, index);
-    float *sum = bucket->values + (chunk.offset - bucket->shard.offset);
+    struct chunk ours = {chunk.offset - bucket->shard.offset, chunk.count};
 
     TRY(store_chunk_free(&server->store, bucket, index, server->transport));
     for (int worker = 0; worker < server->workers; worker++)
         server->sources[worker] = slot_of(server, worker, n)->payload;
-    reduce_in_order(sum, server->sources, server->workers,
-                    (struct reduce_span){chunk.offset, chunk.count, bucket->total},
-                    server->site->options->reduce_order, server->site->options->scale);
+    struct reduce_span span = {chunk.offset, chunk.count, bucket->total, options->compress};
+    reduce_in_order(bucket->values + ours.offset, server->sources, server->workers, span,
+                    options->reduce_order, options->scale);
+    const void *sum = codec_encode(&bucket->codec, bucket->values, ours);
 
     for (int worker = 0; worker < server->workers; worker++) {
         struct transport_slot *slot = slot_of(server, worker, n);
@@ -211,7 +214,8 @@ static enum status server_init(struct server *server, const struct comm_site *si
     for (size_t i = 0; i < workers * window; i++) {
         struct transport_slot *slot = &server->slots[i];
         TRY(transport_slot_init(slot, server->transport, (int)(i / window),
-                                server->store.plan.chunk_count * sizeof(float)));
+                                server->store.plan.chunk_count *
+                                    compress_element_bytes(site->options->compress)));
         TRY(transport_post(server->transport, slot, NULL));
     }
     for (int worker = 0; worker < server->workers; worker++)

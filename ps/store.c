@@ -33,7 +33,8 @@ enum status store_init(struct store *store, const struct comm_site *site)
         bucket->tickets =
             calloc(bucket->chunks * (size_t)store->workers + 1, sizeof *bucket->tickets);
         bucket->answered = calloc(bucket->chunks + 1, sizeof *bucket->answered);
-        complete = bucket->values && bucket->tickets && bucket->answered;
+        complete = bucket->values && bucket->tickets && bucket->answered &&
+                   codec_init(&bucket->codec, options, bucket->shard.count) == STATUS_OK;
     }
     if (complete)
         return STATUS_OK;
@@ -45,6 +46,7 @@ enum status store_init(struct store *store, const struct comm_site *site)
 void store_fini(struct store *store)
 {
     for (size_t b = 0; store->bucket && b < store->buckets; b++) {
+        codec_fini(&store->bucket[b].codec);
         free(store->bucket[b].values);
         free(store->bucket[b].tickets);
         free(store->bucket[b].answered);
@@ -58,13 +60,14 @@ struct store_bucket *store_find(struct store *store, const struct message *messa
     if (message->bucket >= store->buckets)
         return NULL;
     struct store_bucket *bucket = &store->bucket[message->bucket];
-    uint64_t offset = message->offset / sizeof(float);
+    uint64_t offset = message->offset / compress_element_bytes(bucket->codec.compress);
     if (offset < bucket->shard.offset || offset >= bucket->shard.offset + bucket->shard.count)
         return NULL;
     size_t at = (size_t)offset - bucket->shard.offset;
     *index = chunk_holding(bucket->shard.count, bucket->chunks, at);
-    struct chunk chunk = shard_chunk(bucket->shard, bucket->chunks, *index);
-    if (chunk.offset != offset || chunk.count * sizeof(float) != message->length)
+    struct message expected =
+        codec_message(&bucket->codec, shard_chunk(bucket->shard, bucket->chunks, *index));
+    if (message->offset != expected.offset || message->length != expected.length)
         return NULL;
     return bucket;
 }

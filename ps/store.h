@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "common/base/status.h"
+#include "common/comm/codec.h"
 #include "common/comm/comm.h"
 #include "ps/shard.h"
 
@@ -17,9 +18,10 @@ struct store_bucket {
     size_t total;       /* elements of the whole bucket */
     struct chunk shard; /* ours of them */
     size_t chunks;
-    float *values;     /* (shard.count): the last sum of each chunk */
-    uint64_t *tickets; /* (chunks, workers): the last answer sent from it; see store_chunk_free */
-    bool *answered;    /* (chunks): whether tickets are set */
+    float *values;      /* (shard.count): the last sum of each chunk */
+    struct codec codec; /* what is sent of it; of `values`, so its elements count from the shard */
+    uint64_t *tickets;  /* (chunks, workers): the last answer sent from it; see store_chunk_free */
+    bool *answered;     /* (chunks): whether tickets are set */
 };
 
 struct store {

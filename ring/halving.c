@@ -57,6 +57,7 @@
 #include <string.h>
 
 #include "common/base/check.h"
+#include "common/comm/codec.h"
 #include "common/comm/reduce.h"
 #include "ring/halving_schedule.h"
 
@@ -77,6 +78,7 @@ struct halving {
     int workers, rank;
     uint64_t step;                      /* all-reduces done, over all buckets: in every header */
     struct halving_schedule *schedules; /* one a bucket; the same lanes in each */
+    struct codec *codecs;               /* one a bucket: the floats as they are, or compressed */
     struct lane *lanes;
     size_t lane_count;
     struct transport_slot **oldest; /* by lane: posted, and its turn has come; else NULL */
@@ -88,20 +90,18 @@ struct halving {
 struct run {
     struct halving *halving;
     const struct halving_schedule *schedule;
+    struct codec *codec;
     size_t bucket;
     float *data;
 };
 
 static struct message describe(const struct run *run, struct chunk span)
 {
-    return (struct message){
-        .kind = MESSAGE_SEGMENT,
-        .dtype = MESSAGE_FLOAT32,
-        .step = run->halving->step,
-        .bucket = (uint32_t)run->bucket,
-        .offset = span.offset * sizeof(float),
-        .length = span.count * sizeof(float),
-    };
+    struct message message = codec_message(run->codec, span);
+    message.kind = MESSAGE_SEGMENT;
+    message.step = run->halving->step;
+    message.bucket = (uint32_t)run->bucket;
+    return message;
 }
 
 static uint64_t *ticket_of(const struct run *run, const struct halving_item *sent)
@@ -133,8 +133,10 @@ static enum status send_ready(struct run *run)
     for (struct lane *lane; (lane = find_ready(halving));) {
         const struct halving_item *item = &lane->plan->sends[lane->sent++];
         struct message message = describe(run, item->span);
-        enum status status = transport_send(halving->transport, lane->plan->peer, &message,
-                                            run->data + item->span.offset, ticket_of(run, item));
+        const void *payload = item->reduces ? codec_encode(run->codec, run->data, item->span)
+                                            : codec_wire(run->codec, run->data, item->span);
+        enum status status = transport_send(halving->transport, lane->plan->peer, &message, payload,
+                                            ticket_of(run, item));
         if (status != STATUS_OK)
             return status;
     }
@@ -168,8 +170,8 @@ static enum status post_ahead(struct run *run, struct lane *lane)
             break;
         size_t at = lane->posted++ % POSTED_AHEAD;
         lane->borrowed[at] = !lands;
-        enum status status = transport_post(halving->transport, &lane->slots[at],
-                                            lands ? run->data + item->span.offset : NULL);
+        void *into = lands ? codec_wire(run->codec, run->data, item->span) : NULL;
+        enum status status = transport_post(halving->transport, &lane->slots[at], into);
         if (status != STATUS_OK)
             return status;
     }
@@ -222,15 +224,16 @@ static enum status take(struct run *run, struct lane *lane)
     struct transport_slot *slot = &lane->slots[at];
     struct message expected = describe(run, item->span);
     TRY(transport_expect(halving->transport, slot, &expected));
-    float *ours = run->data + item->span.offset;
     if (item->completes) {
-        reduce_add_scale(ours, slot->payload, item->span.count, halving->options->scale);
+        codec_complete(run->codec, run->data, item->span, slot->payload, halving->options->scale);
     } else if (item->reduces) {
-        reduce_add(ours, slot->payload, item->span.count);
-    } else if (lane->borrowed[at]) {
-        const struct halving_item *replaced = &lane->plan->sends[item->replaces];
-        TRY(transport_wait_sent(halving->transport, lane->plan->peer, *ticket_of(run, replaced)));
-        memcpy(ours, slot->payload, item->span.count * sizeof *ours);
+        codec_add(run->codec, run->data, item->span, slot->payload);
+    } else {
+        if (lane->borrowed[at]) {
+            uint64_t replaced = *ticket_of(run, &lane->plan->sends[item->replaces]);
+            TRY(transport_wait_sent(halving->transport, lane->plan->peer, replaced));
+        }
+        codec_take(run->codec, run->data, item->span, slot->payload);
     }
     transport_release(halving->transport, slot);
     halving->turns[item->slice]++;
@@ -247,7 +250,7 @@ static enum status halving_allreduce(void *self, size_t bucket, float *data)
         reduce_scale(data, schedule->count, halving->options->scale);
         return STATUS_OK;
     }
-    struct run run = {halving, schedule, bucket, data};
+    struct run run = {halving, schedule, &halving->codecs[bucket], bucket, data};
     TRY(start_lanes(&run));
     TRY(send_ready(&run));
     for (size_t received = 0; received < schedule->receives; received++) {
@@ -276,7 +279,10 @@ static void halving_close(void *self)
     }
     for (size_t b = 0; halving->schedules && b < halving->options->buckets; b++)
         halving_schedule_fini(&halving->schedules[b]);
+    for (size_t b = 0; halving->codecs && b < halving->options->buckets; b++)
+        codec_fini(&halving->codecs[b]);
     free(halving->schedules);
+    free(halving->codecs);
     free(halving->lanes);
     free(halving->oldest);
     free(halving->turns);
@@ -303,7 +309,7 @@ static enum status open_lane(struct halving *halving, size_t at)
     }
     for (int i = 0; i < POSTED_AHEAD; i++)
         TRY(transport_slot_init(&halving->lanes[at].slots[i], halving->transport, peer,
-                                longest * sizeof(float)));
+                                longest * compress_element_bytes(halving->options->compress)));
 out:
     return status;
 }
@@ -317,6 +323,7 @@ static enum status open_schedules(struct halving *halving)
         struct halving_schedule *schedule = &halving->schedules[b];
         TRY(halving_schedule_init(schedule, halving->workers, halving->rank,
                                   options->bucket_counts[b], options->segment_bytes));
+        TRY(codec_init(&halving->codecs[b], options, options->bucket_counts[b]));
         slices = larger(slices, schedule->slices);
         halving->lane_count = schedule->lane_count;
     }
@@ -354,7 +361,8 @@ static enum status halving_open(void **self, const struct comm_site *site)
     halving->workers = site->topology.workers;
     halving->rank = site->index;
     halving->schedules = calloc(options->buckets + 1, sizeof *halving->schedules);
-    if (!halving->schedules) {
+    halving->codecs = calloc(options->buckets + 1, sizeof *halving->codecs);
+    if (!halving->schedules || !halving->codecs) {
         log_error("rhd: no memory for %zu buckets", options->buckets);
         status = STATUS_NO_MEMORY;
         goto out;

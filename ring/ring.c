@@ -49,6 +49,7 @@
 #include <stdlib.h>
 
 #include "common/base/check.h"
+#include "common/comm/codec.h"
 #include "common/comm/reduce.h"
 #include "ring/schedule.h"
 
@@ -63,6 +64,7 @@ struct ring {
     int next, previous;         /* neighbours' nodes */
     uint64_t step;              /* all-reduces done, over all buckets: part of every header */
     struct schedule *schedules; /* one a bucket */
+    struct codec *codecs;       /* one a bucket: the floats as they are, or compressed */
     uint64_t *tickets;          /* of the items sent, for the longest schedule */
     struct transport_slot slots[POSTED_AHEAD];
 };
@@ -71,6 +73,7 @@ struct ring {
 struct run {
     struct ring *ring;
     const struct schedule *schedule;
+    struct codec *codec;
     size_t bucket;
     float *data;
     size_t sent;     /* items sent: the next is number `sent` */
@@ -81,14 +84,11 @@ struct run {
 
 static struct message describe(const struct run *run, struct chunk segment)
 {
-    return (struct message){
-        .kind = MESSAGE_SEGMENT,
-        .dtype = MESSAGE_FLOAT32,
-        .step = run->ring->step,
-        .bucket = (uint32_t)run->bucket,
-        .offset = segment.offset * sizeof(float),
-        .length = segment.count * sizeof(float),
-    };
+    struct message message = codec_message(run->codec, segment);
+    message.kind = MESSAGE_SEGMENT;
+    message.step = run->ring->step;
+    message.bucket = (uint32_t)run->bucket;
+    return message;
 }
 
 /* Sends the next item: our own chunk's segments first, then what has come from the left. */
@@ -100,8 +100,10 @@ static enum status send_next(struct run *run)
     if (segment.count == 0)
         return STATUS_OK;
     struct message message = describe(run, segment);
-    return transport_send(ring->transport, ring->next, &message, run->data + segment.offset,
-                          &ring->tickets[item]);
+    const void *payload = schedule_reduces(run->schedule, item)
+                              ? codec_encode(run->codec, run->data, segment)
+                              : codec_wire(run->codec, run->data, segment);
+    return transport_send(ring->transport, ring->next, &message, payload, &ring->tickets[item]);
 }
 
 /*
@@ -135,13 +137,13 @@ static enum status post_ahead(struct run *run)
         struct chunk segment = schedule_receive(run->schedule, item);
         if (segment.count == 0)
             continue;
-        float *into = NULL;
+        void *into = NULL;
         if (!schedule_reduces(run->schedule, item)) {
             bool may;
             TRY(may_overwrite(run, item, &may));
             if (!may)
                 break;
-            into = run->data + segment.offset;
+            into = codec_wire(run->codec, run->data, segment);
         }
         TRY(transport_post(ring->transport, &ring->slots[item % POSTED_AHEAD], into));
     }
@@ -162,11 +164,12 @@ static enum status receive_next(struct run *run)
     TRY(transport_wait(ring->transport, slot));
     struct message expected = describe(run, segment);
     TRY(transport_expect(ring->transport, slot, &expected));
-    float *ours = run->data + segment.offset;
     if (schedule_completes(run->schedule, item))
-        reduce_add_scale(ours, slot->payload, segment.count, ring->options->scale);
+        codec_complete(run->codec, run->data, segment, slot->payload, ring->options->scale);
     else if (schedule_reduces(run->schedule, item))
-        reduce_add(ours, slot->payload, segment.count);
+        codec_add(run->codec, run->data, segment, slot->payload);
+    else
+        codec_take(run->codec, run->data, segment, slot->payload);
     transport_release(ring->transport, slot);
 out:
     return status;
@@ -183,6 +186,7 @@ static enum status ring_allreduce(void *self, size_t bucket, float *data)
     }
     struct run run = {.ring = ring,
                       .schedule = schedule,
+                      .codec = &ring->codecs[bucket],
                       .bucket = bucket,
                       .data = data,
                       .items = schedule_items(schedule)};
@@ -210,6 +214,9 @@ static void ring_close(void *self)
     struct ring *ring = self;
     for (int i = 0; i < POSTED_AHEAD; i++)
         transport_slot_fini(&ring->slots[i], ring->transport);
+    for (size_t b = 0; ring->codecs && b < ring->options->buckets; b++)
+        codec_fini(&ring->codecs[b]);
+    free(ring->codecs);
     free(ring->schedules);
     free(ring->tickets);
     free(ring);
@@ -241,14 +248,17 @@ static enum status ring_open(void **self, const struct comm_site *site)
         ring->previous = schedule_previous(schedule);
     }
     ring->tickets = calloc(items_max + 1, sizeof *ring->tickets);
-    if (!ring->schedules || !ring->tickets) {
+    ring->codecs = calloc(options->buckets + 1, sizeof *ring->codecs);
+    if (!ring->schedules || !ring->tickets || !ring->codecs) {
         log_error("ring: no memory for %zu buckets", options->buckets);
         status = STATUS_NO_MEMORY;
         goto out;
     }
+    for (size_t b = 0; b < options->buckets; b++)
+        TRY(codec_init(&ring->codecs[b], options, options->bucket_counts[b]));
+    size_t segment_bytes = segment_max * compress_element_bytes(options->compress);
     for (int i = 0; i < POSTED_AHEAD; i++)
-        TRY(transport_slot_init(&ring->slots[i], ring->transport, ring->previous,
-                                segment_max * sizeof(float)));
+        TRY(transport_slot_init(&ring->slots[i], ring->transport, ring->previous, segment_bytes));
     *self = ring;
     return STATUS_OK;
 out:

@@ -200,7 +200,7 @@ static void check_order(const struct shape *shape, struct comm *comm, float *dat
     float **sources = make_sources(workers, count);
     float *expected = calloc(count + 1, sizeof *expected);
     reduce_in_order(expected, (const void *const *)sources, workers,
-                    (struct reduce_span){0, count, count}, REDUCE_ORDER_RING, scale);
+                    (struct reduce_span){.count = count, .total = count}, REDUCE_ORDER_RING, scale);
     memcpy(data, sources[rank], count * sizeof *data);
     cr_assert_eq(comm_start(comm, 0, data), STATUS_OK);
     cr_assert_eq(comm_wait(comm, 0), STATUS_OK);

@@ -1,8 +1,8 @@
 /*
  * The byte proof: what the transport counted at every single node is what the formulas say, to the
  * byte, for every backend over every transport, every number of servers in every placement, and
- * lengths that do not divide. Run under mpirun with 1 to 16 ranks: 1 to 8 workers, as many servers
- * as workers or fewer.
+ * lengths that do not divide, compressed (by up to 5 ranks) and not. Run under mpirun with 1 to 16
+ * ranks: 1 to 8 workers, as many servers as workers or fewer.
  */
 #include <criterion/criterion.h>
 #include <stdint.h>
@@ -13,7 +13,7 @@
 #include "ring/halving.h"
 #include "ring/ring.h"
 
-enum { WORKERS_MOST = 8, ITERS = 1, WARMUP = 1 };
+enum { WORKERS_MOST = 8, COMPRESSING_MOST = 5, ITERS = 1, WARMUP = 1 };
 
 static struct world *world;
 
@@ -41,7 +41,8 @@ static void check_count(const struct backend *backend, const struct comm_options
     struct bench_plan plan = {
         .backend = backend, .options = *options, .count = count, .iters = ITERS, .warmup = WARMUP};
     cr_assert_eq(bench_measure(&measured, world, &plan), STATUS_OK);
-    struct cost_shape shape = {cost_algorithm_of(backend->name), measured.topology, count};
+    struct cost_shape shape = {cost_algorithm_of(backend->name), measured.topology, count,
+                               compress_element_bytes(options->compress)};
     for (int rank = 0; rank < world->size; rank++) {
         check_role(&shape, rank, NODE_WORKER, measured.ranks[rank].worker);
         check_role(&shape, rank, NODE_SERVER, measured.ranks[rank].server);
@@ -60,8 +61,13 @@ static void check_counts(const struct backend *backend, enum transport_kind tran
     static const size_t counts[] = {0, 5, 1003, 65537};
     struct comm_options options = {
         .transport = transport, .servers = servers, .placement = placement, .timeout_ms = 20000};
-    for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
-        check_count(backend, &options, counts[c]);
+    enum compress last = world->size <= COMPRESSING_MOST ? COMPRESS_BF16 : COMPRESS_NONE;
+    for (enum compress compress = COMPRESS_NONE; compress <= last; compress++) {
+        options.compress = compress;
+        options.error_feedback = compress != COMPRESS_NONE;
+        for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
+            check_count(backend, &options, counts[c]);
+    }
 }
 
 static void check_transport(enum transport_kind transport)

@@ -8,17 +8,17 @@ enum { WORKERS_MAX = 8 };
 
 static struct cost_shape ring(int workers, size_t count)
 {
-    return (struct cost_shape){COST_RING, {workers, 0, PLACEMENT_DEDICATED}, count};
+    return (struct cost_shape){COST_RING, {workers, 0, PLACEMENT_DEDICATED}, count, 4};
 }
 
 static struct cost_shape rhd(int workers, size_t count)
 {
-    return (struct cost_shape){COST_HALVING, {workers, 0, PLACEMENT_DEDICATED}, count};
+    return (struct cost_shape){COST_HALVING, {workers, 0, PLACEMENT_DEDICATED}, count, 4};
 }
 
 static struct cost_shape ps(int workers, int servers, enum placement placement, size_t count)
 {
-    return (struct cost_shape){COST_PS, {workers, servers, placement}, count};
+    return (struct cost_shape){COST_PS, {workers, servers, placement}, count, 4};
 }
 
 static void expect_traffic(struct cost_shape shape, int node, uint64_t sent_elements,
@@ -265,6 +265,27 @@ Test(cost, sums_balance)
         }
         cr_expect_eq(sent, received);
         cr_expect_gt(sent, 0);
+    }
+}
+
+/* Elements of 2 bytes: half of everything, to the byte, at every node; and half the time. */
+Test(cost, compressed)
+{
+    struct cost_shape shapes[] = {ring(7, 23), rhd(7, 23), rhd(8, 23),
+                                  ps(4, 3, PLACEMENT_DEDICATED, 23),
+                                  ps(6, 4, PLACEMENT_COLOCATED, 23)};
+    struct cost_link link = {0, 1e6, 0, 4};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        struct cost_shape half = shapes[i];
+        half.element_bytes = 2;
+        for (int node = 0; node < topology_nodes(&half.topology); node++) {
+            struct cost_traffic whole = cost_node_traffic(&shapes[i], node);
+            struct cost_traffic found = cost_node_traffic(&half, node);
+            cr_expect_eq(2 * found.sent_bytes, whole.sent_bytes);
+            cr_expect_eq(2 * found.received_bytes, whole.received_bytes);
+            cr_expect_gt(found.sent_bytes, 0);
+        }
+        cr_expect_eq(2 * cost_time_s(&half, &link), cost_time_s(&shapes[i], &link));
     }
 }
 

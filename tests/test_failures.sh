@@ -96,6 +96,9 @@ for transport in zmq mpi; do
         launch "${mpi[@]}" 1 "${bench[@]}" --segment 1000 : -n 1 "${bench[@]}" --segment 4000
         expect_end "$backend over $transport, other options on each rank" failure \
             'do all ranks run with the same options'
+        launch "${mpi[@]}" 1 "${bench[@]}" --compress fp16 : -n 1 "${bench[@]}"
+        expect_end "$backend over $transport, one rank compresses" failure \
+            'do all ranks run with the same --compress'
     done
 done
 

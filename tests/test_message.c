@@ -5,8 +5,10 @@
 #include "common/base/rng.h"
 #include "common/net/message.h"
 
-static const struct message_limits limits = {
-    .run_id = UINT64_C(0x0123456789ABCDEF), .nodes = 5, .length_max = 1 << 20};
+static const struct message_limits limits = {.run_id = UINT64_C(0x0123456789ABCDEF),
+                                             .nodes = 5,
+                                             .length_max = 1 << 20,
+                                             .dtype = MESSAGE_FLOAT32};
 
 static const struct message example = {
     .kind = MESSAGE_PUSH,
@@ -66,13 +68,28 @@ Test(message, every_wrong_field_is_refused)
         uint8_t value;
         const char *why;
     } faults[] = {
-        {0, 'X', "magic"},         {3, 0, "magic"},       {4, 2, "version"},
-        {5, 1, "version"},         {6, 0, "kind 0"},      {6, 5, "kind 5"},
-        {7, 1, "kind 258"},        {8, 0, "run id"},      {15, 9, "run id"},
-        {16, 5, "sender"},         {19, 0x80, "sender"},  {24, 0, "dtype"},
-        {24, 2, "dtype"},          {26, 1, "reserved"},   {31, 1, "reserved"},
-        {40, 1, "odd offset"},     {48, 2, "odd length"}, {50, 0x11, "length over the limit"},
-        {55, 0x80, "huge length"}, {56, 1, "reserved"},   {63, 1, "reserved"},
+        {0, 'X', "magic"},
+        {3, 0, "magic"},
+        {4, 2, "version"},
+        {5, 1, "version"},
+        {6, 0, "kind 0"},
+        {6, 5, "kind 5"},
+        {7, 1, "kind 258"},
+        {8, 0, "run id"},
+        {15, 9, "run id"},
+        {16, 5, "sender"},
+        {19, 0x80, "sender"},
+        {24, 0, "dtype"},
+        {24, 2, "dtype fp16"},
+        {24, 4, "dtype 4"},
+        {26, 1, "reserved"},
+        {31, 1, "reserved"},
+        {40, 1, "odd offset"},
+        {48, 2, "odd length"},
+        {50, 0x11, "length over the limit"},
+        {55, 0x80, "huge length"},
+        {56, 1, "reserved"},
+        {63, 1, "reserved"},
     };
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
         uint8_t bytes[MESSAGE_HEADER_BYTES];
@@ -99,6 +116,29 @@ Test(message, offset_that_overflows_is_refused)
     message.offset = UINT64_MAX - 3;
     message_encode(&message, bytes);
     expect_refused(bytes, sizeof bytes, "offset + length overflows");
+}
+
+/* Elements of 16 bits: halves of what a float32 may be are whole ones. Every rank must have them.
+ */
+Test(message, element_types)
+{
+    struct message_limits narrow = limits;
+    struct message message = example, decoded;
+    uint8_t bytes[MESSAGE_HEADER_BYTES];
+    const char *reason = "";
+    message.offset += 2;
+    message.length += 2;
+    for (enum message_dtype sent = MESSAGE_FLOAT32; sent <= MESSAGE_BF16; sent++) {
+        for (narrow.dtype = MESSAGE_FLOAT32; narrow.dtype <= MESSAGE_BF16; narrow.dtype++) {
+            message.dtype = sent;
+            message_encode(&message, bytes);
+            enum status status = message_decode(bytes, sizeof bytes, &narrow, &decoded, &reason);
+            bool taken = sent == narrow.dtype && sent != MESSAGE_FLOAT32;
+            cr_assert_eq(status, taken ? STATUS_OK : STATUS_INPUT);
+            if (sent != narrow.dtype)
+                cr_assert(strstr(reason, "--compress"), "%s", reason);
+        }
+    }
 }
 
 Test(message, bye_has_no_payload)

@@ -67,7 +67,7 @@ Test(reduce, order)
         for (size_t offset = 0; offset < COUNT; offset += 701) {
             for (int w = 0; w < workers; w++)
                 pointers[w] = sources[w] + offset;
-            struct reduce_span span = {offset, (COUNT - offset) / (1 + offset % 3), COUNT};
+            struct reduce_span span = {offset, (COUNT - offset) / (1 + offset % 3), COUNT, COMPRESS_NONE};
             float scale = 1.0f / (float)workers;
             reduce_in_order(into, pointers, workers, span, REDUCE_ORDER_RING, scale);
             for (size_t i = 0; i < span.count; i++)
@@ -89,7 +89,7 @@ Test(reduce, order_matters)
         fill(sources[w], w, COUNT);
         pointers[w] = sources[w];
     }
-    struct reduce_span span = {0, COUNT, COUNT};
+    struct reduce_span span = {0, COUNT, COUNT, COMPRESS_NONE};
     reduce_in_order(ring, pointers, 5, span, REDUCE_ORDER_RING, 1.0f);
     reduce_in_order(any, pointers, 5, span, REDUCE_ORDER_ANY, 1.0f);
     cr_assert_arr_neq(ring, any, sizeof ring);

@@ -6,6 +6,7 @@
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
+#include "common/comm/codec.h"
 #include "common/comm/overlap.h"
 #include "common/comm/staging.h"
 
@@ -90,6 +91,8 @@ static enum status copy_layout(struct comm *comm, const struct comm_options *opt
     memcpy(comm->bucket_counts, options->bucket_counts,
            options->buckets * sizeof *comm->bucket_counts);
     comm->options.bucket_counts = comm->bucket_counts;
+    /* Backends plan in float32, whatever travels. */
+    comm->options.segment_bytes = compress_float_bytes(options->compress, options->segment_bytes);
     return STATUS_OK;
 }
 
@@ -145,6 +148,7 @@ enum status comm_open(struct comm **out, struct world *world, const struct backe
             .kind = options->transport,
             .topology = topology,
             .payload_bytes_max = payload_bytes_max(options),
+            .dtype = codec_dtype(options->compress),
             .subnet = options->subnet,
             .timeout_ms = options->timeout_ms,
         };

@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #include "common/base/status.h"
+#include "common/comm/compress.h"
 #include "common/device/device.h"
 #include "common/net/topology.h"
 #include "common/net/transport.h"
@@ -38,11 +39,13 @@ struct comm_options {
     float scale;                 /* multiplies the sum; 1/workers gives the average. Fused. */
     const size_t *bucket_counts; /* elements of each bucket; copied */
     size_t buckets;
-    size_t segment_bytes; /* 0: chosen from the message size (ring/schedule, ps/plan) */
+    size_t segment_bytes; /* 0: chosen from the message size (ring/schedule, ps/shard) */
     int window;           /* segments in flight; 0: chosen */
-    const char *subnet;   /* "10.0.0.0/24": interface to use; NULL: chosen. Borrowed. */
-    int64_t timeout_ms;   /* a peer silent for longer is an error */
-    bool overlap;         /* average on a thread of its own, while the caller computes */
+    enum compress compress;
+    bool error_feedback; /* with compress: see compress.h */
+    const char *subnet;  /* "10.0.0.0/24": interface to use; NULL: chosen. Borrowed. */
+    int64_t timeout_ms;  /* a peer silent for longer is an error */
+    bool overlap;        /* average on a thread of its own, while the caller computes */
 
     /* In whose memory buckets are; NULL: the host's. Borrowed until comm_close. */
     struct device *device;

@@ -43,38 +43,76 @@ KERNEL static void copy_scale(float *into, const void *source, size_t count, flo
         into[i] = from[i] * scale;
 }
 
-/* Elements [at, at + count) relative to the span, all with the same first rank. */
-static void reduce_piece(float *into, const void *const *sources, int workers, int first,
-                         struct chunk piece, float scale)
+/* A sum as reduce_in_order is asked for it. */
+struct sum {
+    float *into;
+    const void *const *sources;
+    int workers;
+    enum compress compress;
+    float scale;
+};
+
+/* Element `at` of the k-th source from `first` on. */
+static const void *source_at(const struct sum *sum, int first, int k, size_t at)
+{
+    const char *source = sum->sources[(first + k) % sum->workers];
+    return source + at * compress_element_bytes(sum->compress);
+}
+
+/* Scaling is part of the last addition; by 1 it changes nothing. */
+static void reduce_floats(const struct sum *sum, int first, struct chunk block)
+{
+    size_t at = block.offset, count = block.count;
+    float *into = sum->into + at;
+    if (sum->workers == 1) {
+        copy_scale(into, source_at(sum, first, 0, at), count, sum->scale);
+        return;
+    }
+    add_two(into, source_at(sum, first, 0, at), source_at(sum, first, 1, at), count,
+            sum->workers == 2 ? sum->scale : 1.0f);
+    for (int k = 2; k < sum->workers; k++) {
+        if (k == sum->workers - 1)
+            reduce_add_scale(into, source_at(sum, first, k, at), count, sum->scale);
+        else
+            reduce_add(into, source_at(sum, first, k, at), count);
+    }
+}
+
+static void reduce_compressed(const struct sum *sum, int first, struct chunk block)
+{
+    size_t at = block.offset, count = block.count;
+    float *into = sum->into + at;
+    compress_decode(sum->compress, into, source_at(sum, first, 0, at), count);
+    for (int k = 1; k < sum->workers - 1; k++)
+        compress_add(sum->compress, into, source_at(sum, first, k, at), count);
+    if (sum->workers == 1)
+        reduce_scale(into, count, sum->scale);
+    else
+        compress_add_scale(sum->compress, into, source_at(sum, first, sum->workers - 1, at), count,
+                           sum->scale);
+}
+
+/* The elements of `piece`, relative to the span: all with the same first rank. */
+static void reduce_piece(const struct sum *sum, int first, struct chunk piece)
 {
     enum { BLOCK = 2048 }; /* 8 KB of `into` stay in the L1 cache while every source passes */
     for (size_t done = 0; done < piece.count; done += BLOCK) {
-        size_t at = piece.offset + done;
-        size_t count = piece.count - done < BLOCK ? piece.count - done : BLOCK;
-        const char *from[2] = {(const char *)sources[first] + at * sizeof(float),
-                               (const char *)sources[(first + 1) % workers] + at * sizeof(float)};
-        if (workers == 1) {
-            copy_scale(into + at, from[0], count, scale);
-            continue;
-        }
-        /* Scaling is part of the last addition; by 1 it changes nothing. */
-        add_two(into + at, from[0], from[1], count, workers == 2 ? scale : 1.0f);
-        for (int k = 2; k < workers; k++) {
-            const char *next = (const char *)sources[(first + k) % workers] + at * sizeof(float);
-            if (k == workers - 1)
-                reduce_add_scale(into + at, next, count, scale);
-            else
-                reduce_add(into + at, next, count);
-        }
+        size_t left = piece.count - done;
+        struct chunk block = {piece.offset + done, left < BLOCK ? left : BLOCK};
+        if (sum->compress == COMPRESS_NONE)
+            reduce_floats(sum, first, block);
+        else
+            reduce_compressed(sum, first, block);
     }
 }
 
 void reduce_in_order(float *into, const void *const *sources, int workers, struct reduce_span span,
                      enum reduce_order order, float scale)
 {
+    const struct sum sum = {into, sources, workers, span.compress, scale};
     CHECK(workers > 0 && span.offset + span.count <= span.total);
     if (order == REDUCE_ORDER_ANY) {
-        reduce_piece(into, sources, workers, 0, (struct chunk){0, span.count}, scale);
+        reduce_piece(&sum, 0, (struct chunk){0, span.count});
         return;
     }
     size_t end = span.offset + span.count;
@@ -83,7 +121,6 @@ void reduce_in_order(float *into, const void *const *sources, int workers, struc
         size_t from = chunk.offset > span.offset ? chunk.offset : span.offset;
         size_t to = chunk.offset + chunk.count < end ? chunk.offset + chunk.count : end;
         if (from < to)
-            reduce_piece(into, sources, workers, c, (struct chunk){from - span.offset, to - from},
-                         scale);
+            reduce_piece(&sum, c, (struct chunk){from - span.offset, to - from});
     }
 }

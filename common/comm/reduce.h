@@ -12,6 +12,7 @@
 #include <stddef.h>
 
 #include "common/comm/comm.h"
+#include "common/comm/compress.h"
 
 /* into[i] += source[i] */
 void reduce_add(float *into, const void *source, size_t count);
@@ -23,14 +24,15 @@ void reduce_add_scale(float *into, const void *source, size_t count, float scale
 void reduce_scale(float *data, size_t count, float scale);
 
 /*
- * into = scale * (sources[0] + ... + sources[workers-1]) for the elements
- * [offset, offset + count) of a vector of `total` elements; into and sources point at element
- * `offset`. ANY: added in order of rank. RING: an element of chunk c (chunk_of(total, workers, c))
- * is added starting at rank c, then c+1, ..., c-1: the order in which the ring does it. `into` may
- * be one of the sources only if workers == 1.
+ * into = scale * (sources[0] + ... + sources[workers-1]), in float32 whatever the sources are, for
+ * the elements [offset, offset + count) of a vector of `total` elements; into and sources point at
+ * element `offset`. ANY: added in order of rank. RING: an element of chunk c (chunk_of(total,
+ * workers, c)) is added starting at rank c, then c+1, ..., c-1: the order in which the ring does
+ * it. `into` may be one of the sources only if workers == 1.
  */
 struct reduce_span {
     size_t offset, count, total;
+    enum compress compress; /* what an element of a source is */
 };
 void reduce_in_order(float *into, const void *const *sources, int workers, struct reduce_span span,
                      enum reduce_order order, float scale);

@@ -43,13 +43,16 @@ static const char *find_fault(const uint8_t *bytes, const struct message *messag
         return "from another run";
     if (message->sender >= limits->nodes)
         return "sender out of range";
-    if (message->dtype != MESSAGE_FLOAT32)
+    if (message->dtype < MESSAGE_FLOAT32 || message->dtype > MESSAGE_BF16)
         return "unknown element type";
     if (get_le(bytes + 26, 6) || get_le(bytes + 56, 8))
         return "reserved bytes are not zero";
     if (message->length > limits->length_max)
         return "payload longer than agreed";
-    if (message->length % sizeof(float) || message->offset % sizeof(float))
+    if (message->dtype != limits->dtype)
+        return "its elements have another type than ours; do all ranks run with the same --compress";
+    size_t element_bytes = message->dtype == MESSAGE_FLOAT32 ? 4 : 2;
+    if (message->length % element_bytes || message->offset % element_bytes)
         return "offset or length is not a whole number of elements";
     if (message->offset > UINT64_MAX - message->length)
         return "offset overflows";

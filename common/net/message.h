@@ -26,7 +26,8 @@ enum message_kind {
     MESSAGE_BYE = 4,     /* worker to server: nothing more will come; no payload */
 };
 
-enum message_dtype { MESSAGE_FLOAT32 = 1 };
+/* Elements of the payload. */
+enum message_dtype { MESSAGE_FLOAT32 = 1, MESSAGE_FP16 = 2, MESSAGE_BF16 = 3 };
 
 struct message {
     enum message_kind kind;
@@ -44,6 +45,7 @@ struct message_limits {
     uint64_t run_id;
     uint32_t nodes;      /* senders are 0..nodes-1 */
     uint64_t length_max; /* payload bytes */
+    enum message_dtype dtype;
 };
 
 void message_encode(const struct message *message, uint8_t bytes[MESSAGE_HEADER_BYTES]);

@@ -255,6 +255,18 @@ static void compact(struct mpi_endpoint *endpoint)
     endpoint->active = kept;
 }
 
+/* A payload longer than its slot. Its header, if it is here, may say why. */
+static enum status refuse_long(struct mpi_endpoint *endpoint, const struct transport_slot *slot)
+{
+    static const uint8_t none[MESSAGE_HEADER_BYTES];
+    const uint8_t *header = slot->impl->header;
+    enum status status = STATUS_OK;
+    struct message message;
+    if (memcmp(header, none, sizeof none) != 0)
+        status = transport_accept(&endpoint->base, header, sizeof none, slot->peer, &message);
+    return status != STATUS_OK ? status : transport_too_long(&endpoint->base, slot);
+}
+
 static enum status testsome_failed(struct mpi_endpoint *endpoint, int code, int count)
 {
     enum status status = STATUS_OK;
@@ -263,7 +275,7 @@ static enum status testsome_failed(struct mpi_endpoint *endpoint, int code, int 
         int class = MPI_SUCCESS;
         MPI_Error_class(endpoint->statuses[i].MPI_ERROR, &class);
         if (class == MPI_ERR_TRUNCATE && slot)
-            status = transport_too_long(&endpoint->base, slot);
+            status = refuse_long(endpoint, slot);
         else
             status = status_from_mpi(endpoint->statuses[i].MPI_ERROR, "MPI_Testsome");
     }

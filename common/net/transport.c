@@ -34,7 +34,8 @@ bool transport_base_init(struct transport *transport, const struct transport_ops
     transport->node = topology_node(&options->topology, world->rank, role);
     transport->limits = (struct message_limits){.run_id = world->run_id,
                                                 .nodes = (uint32_t)nodes,
-                                                .length_max = options->payload_bytes_max};
+                                                .length_max = options->payload_bytes_max,
+                                                .dtype = options->dtype};
     transport->timeout_ns = options->timeout_ms * NS_PER_MS;
     transport->peers = calloc((size_t)nodes, sizeof *transport->peers);
     if (!transport->peers) {

@@ -40,6 +40,7 @@ struct transport_options {
     enum transport_kind kind;
     struct topology topology;
     size_t payload_bytes_max; /* no payload is longer: a bound on what a peer may send */
+    enum message_dtype dtype; /* of all payloads */
     const char *subnet;       /* CIDR of the interface to bind to; NULL: chosen. Borrowed. */
     int64_t timeout_ms;
 };

@@ -1,0 +1,104 @@
+#include "common/comm/codec.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/check.h"
+#include "common/comm/reduce.h"
+
+enum status codec_init(struct codec *codec, const struct comm_options *options, size_t count)
+{
+    *codec = (struct codec){.compress = options->compress, .count = count};
+    if (options->compress == COMPRESS_NONE)
+        return STATUS_OK;
+    codec->image = calloc(count + 1, sizeof *codec->image);
+    if (options->error_feedback)
+        codec->residual = calloc(count + 1, sizeof *codec->residual);
+    if (codec->image && (codec->residual || !options->error_feedback))
+        return STATUS_OK;
+    log_error("no memory to compress a bucket of %zu elements", count);
+    codec_fini(codec);
+    return STATUS_NO_MEMORY;
+}
+
+void codec_fini(struct codec *codec)
+{
+    free(codec->image);
+    free(codec->residual);
+    *codec = (struct codec){0};
+}
+
+enum message_dtype codec_dtype(enum compress compress)
+{
+    static const enum message_dtype dtypes[] = {[COMPRESS_NONE] = MESSAGE_FLOAT32,
+                                                [COMPRESS_FP16] = MESSAGE_FP16,
+                                                [COMPRESS_BF16] = MESSAGE_BF16};
+    return dtypes[compress];
+}
+
+struct message codec_message(const struct codec *codec, struct chunk span)
+{
+    size_t bytes = compress_element_bytes(codec->compress);
+    return (struct message){.dtype = codec_dtype(codec->compress),
+                            .offset = span.offset * bytes,
+                            .length = span.count * bytes};
+}
+
+static float *residual_of(const struct codec *codec, size_t offset)
+{
+    return codec->residual ? codec->residual + offset : NULL;
+}
+
+const void *codec_encode(struct codec *codec, const float *data, struct chunk span)
+{
+    CHECK(span.offset + span.count <= codec->count);
+    if (codec->compress == COMPRESS_NONE)
+        return data + span.offset;
+    uint16_t *codes = codec->image + span.offset;
+    compress_encode(codec->compress, codes, data + span.offset, residual_of(codec, span.offset),
+                    span.count);
+    return codes;
+}
+
+void *codec_wire(const struct codec *codec, float *data, struct chunk span)
+{
+    if (codec->compress == COMPRESS_NONE)
+        return data + span.offset;
+    return codec->image + span.offset;
+}
+
+void codec_add(const struct codec *codec, float *data, struct chunk span, const void *payload)
+{
+    float *into = data + span.offset;
+    if (codec->compress == COMPRESS_NONE)
+        reduce_add(into, payload, span.count);
+    else
+        compress_add(codec->compress, into, payload, span.count);
+}
+
+void codec_complete(struct codec *codec, float *data, struct chunk span, const void *payload,
+                    float scale)
+{
+    enum { BLOCK = 2048 }; /* 8 KB stay in the L1 cache from the sum to what is kept of it */
+    const char *codes = payload;
+    if (codec->compress == COMPRESS_NONE) {
+        reduce_add_scale(data + span.offset, payload, span.count, scale);
+        return;
+    }
+    for (size_t done = 0; done < span.count; done += BLOCK) {
+        size_t left = span.count - done;
+        struct chunk block = {span.offset + done, left < BLOCK ? left : BLOCK};
+        compress_add_scale(codec->compress, data + block.offset, codes + done * sizeof(uint16_t),
+                           block.count, scale);
+        codec_take(codec, data, block, codec_encode(codec, data, block));
+    }
+}
+
+void codec_take(const struct codec *codec, float *data, struct chunk span, const void *payload)
+{
+    void *wire = codec_wire(codec, data, span);
+    if (payload != wire && span.count > 0)
+        memcpy(wire, payload, span.count * compress_element_bytes(codec->compress));
+    if (codec->compress != COMPRESS_NONE)
+        compress_decode(codec->compress, data + span.offset, wire, span.count);
+}

@@ -1,0 +1,62 @@
+/*
+ * Numbers of 16 bits on the wire: float32 rounded to *fp16* (IEEE 754 binary16: 11 significand
+ * bits, 6e-8 to 65504) or to *bf16* (the upper half of a float32: 8 bits, the range of a float32).
+ * Half the bytes. Only what travels is rounded: sums are made in float32.
+ *
+ * Rounding is to nearest, ties to even, and the same to the bit on every CPU and for every
+ * alignment. A finite number beyond the largest one becomes the largest one, never infinity;
+ * infinity and NaN stay what they are, so that they are seen.
+ *
+ * Error feedback. A gradient that is rounded at every step loses the same small numbers at every
+ * step: they are below the rounding, or below 6e-8. So whoever rounds keeps what the rounding left
+ * out, the *residual*, and adds it to what it rounds at its next step:
+ *
+ *     v = x[t] + e[t];   sent[t] = round(v);   e[t+1] = v - sent[t]
+ *
+ * Summed up, sent[0] + ... + sent[t] = x[0] + ... + x[t] - e[t+1]: after any number of steps what
+ * has been sent differs from what should have been by one step's rounding, not by t of them. That
+ * is what lets SGD converge as without rounding. Sources: Seide et al. 2014, "1-bit stochastic
+ * gradient descent and its application to data-parallel distributed training of speech DNNs";
+ * Karimireddy et al. 2019, "Error feedback fixes SignSGD and other gradient compression schemes".
+ *
+ * Pointers to numbers of 16 bits may have any alignment. Cost: memory traffic. Pure.
+ */
+#ifndef PSRING_COMMON_COMM_COMPRESS_H
+#define PSRING_COMMON_COMM_COMPRESS_H
+
+#include <stddef.h>
+
+enum compress { COMPRESS_NONE, COMPRESS_FP16, COMPRESS_BF16 };
+
+/* By enum compress, ended by NULL: the choices of --compress. */
+extern const char *const compress_names[];
+
+/* Bytes of a number on the wire: 4 or 2. */
+size_t compress_element_bytes(enum compress compress);
+
+/* The bytes that a payload of `bytes` has as float32. */
+size_t compress_float_bytes(enum compress compress, size_t bytes);
+
+/* The largest n such that all whole numbers -n..n are exact on the wire. */
+int compress_exact_integer(enum compress compress);
+
+/* The rest is for COMPRESS_FP16 and COMPRESS_BF16 only. */
+
+/*
+ * codes[i] = round(data[i] + residual[i]), and residual[i] becomes what that left out (0 where
+ * the sum is not finite). Without feedback `residual` is NULL and stands for zeros.
+ */
+void compress_encode(enum compress compress, void *codes, const float *data, float *residual,
+                     size_t count);
+
+/* into[i] = codes[i] */
+void compress_decode(enum compress compress, float *into, const void *codes, size_t count);
+
+/* into[i] += codes[i] */
+void compress_add(enum compress compress, float *into, const void *codes, size_t count);
+
+/* into[i] = (into[i] + codes[i]) * scale */
+void compress_add_scale(enum compress compress, float *into, const void *codes, size_t count,
+                        float scale);
+
+#endif
