@@ -78,6 +78,9 @@ void bench_table_head(FILE *out, const struct bench_row *row)
         fprintf(out, ", algorithm %s", row->mpi_algorithm);
     if (row->nccl_algorithm)
         fprintf(out, ", algorithm %s by its own log", row->nccl_algorithm);
+    if (row->element_bytes < sizeof(float))
+        fprintf(out, ", %s on the wire%s", row->compress,
+                strcmp(row->error_feedback, "on") == 0 ? " with error feedback" : "");
     fprintf(out, ", transport %s, %d worker%s, network %s", row->transport, row->workers,
             row->workers == 1 ? "" : "s", row->network);
     fprintf(out, ", %" PRIu64 " iterations to warm up\n", row->warmup);

@@ -124,7 +124,7 @@ static const struct row rows[] = {
       .help = "Saves the state of training there after every epoch."}},
     {CONFIG_TRAIN,
      {"resume", 0, OPTION_FLAG, FIELD(resume),
-      .help = "Continues an interrupted run from --checkpoint, to the same bits."}},
+      .help = "Continues from --checkpoint, to the same bits unless --error-feedback is on."}},
     {CONFIG_TRAIN,
      {"metrics", 0, OPTION_STRING, FIELD(metrics), .metavar = "FILE",
       .help = "Appends a CSV row per epoch (and per --log-steps)."}},

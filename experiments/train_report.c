@@ -116,6 +116,9 @@ void train_report_start(const struct trainer *t)
     printf("%s", t->backend->name);
     if (t->backend->uses_transport)
         printf(" over %s", transport);
+    if (config->compress != COMPRESS_NONE)
+        printf(" in %s, error feedback %s", compress_names[config->compress],
+               config_error_feedback_name(config));
     printf(": %zu %sworker%s", t->workers, config->virtual_workers > 0 ? "virtual " : "",
            t->workers == 1 ? "" : "s");
     if (config->placement == PLACEMENT_MIXED)

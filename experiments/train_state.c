@@ -87,7 +87,7 @@ out:
 
 /* -------- checkpoints ------------------------------------------------------------------------ */
 
-enum { OPTIONS_OF_RUN = 7, OPTION_TEXT_BYTES = 32 };
+enum { OPTIONS_OF_RUN = 9, OPTION_TEXT_BYTES = 32 };
 
 /* What must be the same for a run to be continued. Fills `checkpoint` but for the arrays; borrows
  * `options` and `texts`. */
@@ -105,6 +105,8 @@ static void describe(const struct trainer *t, struct checkpoint *checkpoint,
         /* Sums depend on their order, and the ring's on where chunks begin and end. */
         {.name = "reduce-order"},
         {.name = "bucket-mb"},
+        {.name = "compress"},
+        {.name = "error-feedback"},
     };
     snprintf(texts[0], OPTION_TEXT_BYTES, "%zu", t->workers);
     snprintf(texts[1], OPTION_TEXT_BYTES, "%" PRId64, t->config->batch);
@@ -113,6 +115,8 @@ static void describe(const struct trainer *t, struct checkpoint *checkpoint,
     snprintf(texts[4], OPTION_TEXT_BYTES, "%" PRIu64, t->total_steps);
     snprintf(texts[5], OPTION_TEXT_BYTES, "%s", config_reduce_order_name(t->config));
     snprintf(texts[6], OPTION_TEXT_BYTES, "%.9g", t->config->bucket_mb);
+    snprintf(texts[7], OPTION_TEXT_BYTES, "%s", compress_names[t->config->compress]);
+    snprintf(texts[8], OPTION_TEXT_BYTES, "%s", config_error_feedback_name(t->config));
     for (int i = 0; i < OPTIONS_OF_RUN; i++) {
         options[i] = names[i];
         options[i].value = texts[i];
@@ -173,6 +177,11 @@ enum status train_load(struct trainer *t)
                   loaded->state_count * sizeof(float));
     t->step = loaded->epoch * t->steps_per_epoch + loaded->step;
     t->trained_s = (double)loaded->trained_ns / (double)NS_PER_S;
+    if (strcmp(config_error_feedback_name(t->config), "on") == 0)
+        log_warn(
+            "--resume: rounding errors that --error-feedback carries from step to step are not "
+            "in a checkpoint; the run continues without those of its last step, so not to "
+            "the same bits");
     TRY(device_sync(t->device));
 out:
     checkpoint_free(&loaded);

@@ -21,6 +21,9 @@ static struct bench_row example(void)
         .device = "cpu",
         .network = "vcluster-400mbit",
         .placement = "dedicated",
+        .compress = "none",
+        .error_feedback = "none",
+        .element_bytes = 4,
         .workers = 4,
         .servers = 1,
         .bytes = 24000000,
@@ -53,6 +56,18 @@ static void expect_close(double found, double expected)
               found, expected);
 }
 
+/* What `print` writes, in a buffer that the next call overwrites. */
+static const char *printed(void (*print)(FILE *, const struct bench_row *), struct bench_row row)
+{
+    static char text[4096];
+    memset(text, 0, sizeof text);
+    FILE *file = fmemopen(text, sizeof text - 1, "w");
+    cr_assert(file);
+    print(file, &row);
+    fclose(file);
+    return text;
+}
+
 /* ---- formulas ------------------------------------------------------------------------------- */
 
 Test(bench_row, bandwidths)
@@ -75,6 +90,22 @@ Test(bench_row, bound_is_all_of_the_link)
         expect_close(bench_row_efficiency(&row), 1);
         expect_close(bench_row_busbw(&row), 50e6);
     }
+}
+
+/* Half the bytes in half the time: the link was used as well, the message was as large. */
+Test(bench_row, compressed)
+{
+    struct bench_row row = example(), half = row;
+    half.compress = "fp16";
+    half.error_feedback = "on";
+    half.element_bytes = 2;
+    half.time_us.median /= 2;
+    expect_close(bench_row_efficiency(&half), bench_row_efficiency(&row));
+    expect_close(bench_row_busbw(&half), 2 * bench_row_busbw(&row));
+    cr_expect(strstr(printed(bench_table_head, half), ", fp16 on the wire with error feedback,"));
+    half.error_feedback = "off";
+    cr_expect(strstr(printed(bench_table_head, half), ", fp16 on the wire, transport"));
+    cr_expect_null(strstr(printed(bench_table_head, row), "on the wire"));
 }
 
 Test(bench_row, no_efficiency_without_a_link_or_a_peer)
@@ -131,7 +162,7 @@ static const char contract[] =
     "time_us_median_low,time_us_median_high,warmup,theory_worker_recv_bytes,"
     "theory_server_recv_bytes,theory_time_us,nominal_link_bytes_per_s,link_source,cpu_busy,mpi_"
     "algorithm,nccl_algorithm,memory_add_bytes_per_s,memory_reduce_bytes_per_s,raw_round_trip_us,"
-    "stream_bytes_per_s,rank_sent_bytes,theory_rank_sent_bytes\n";
+    "stream_bytes_per_s,rank_sent_bytes,theory_rank_sent_bytes,compress,error_feedback\n";
 
 static void write_row(const char *path, const struct bench_row *row)
 {
@@ -157,6 +188,8 @@ Test(bench_row, csv)
     row.mpi_algorithm = "ring";
     row.nccl_algorithm = "ring/simple";
     row.limits = (struct limits){0};
+    row.compress = "bf16";
+    row.error_feedback = "off";
     write_row(path, &row); /* appended, without a second header */
 
     FILE *file = fopen(path, "r");
@@ -164,16 +197,15 @@ Test(bench_row, csv)
     cr_assert(fgets(line, sizeof line, file));
     cr_expect_eq(strncmp(line, contract, strlen(contract)), 0, "header: %s", line);
     cr_assert(fgets(line, sizeof line, file));
-    cr_expect_str_eq(
-        line,
-        "ps,zmq,cpu,vcluster-400mbit,4,1,dedicated,24000000,3,900000,1000000,"
-        "1200000,1250000,24000000,36000000,50000000,0.72,24000000,24000000,"
-        "96000000,96000000,24000000,96000000,99000000,0,900000,1250000,2,"
-        "24000000,96000000,1950000,52500000,probe,0.375,,,1.6e+10,2e+10,45.5,,96000000,96000000\n");
+    cr_expect_str_eq(line, "ps,zmq,cpu,vcluster-400mbit,4,1,dedicated,24000000,3,900000,1000000,"
+                           "1200000,1250000,24000000,36000000,50000000,0.72,24000000,24000000,"
+                           "96000000,96000000,24000000,96000000,99000000,0,900000,1250000,2,"
+                           "24000000,96000000,1950000,52500000,probe,0.375,,,1.6e+10,2e+10,45.5,,"
+                           "96000000,96000000,none,none\n");
     cr_assert(fgets(line, sizeof line, file));
     cr_expect_str_eq(line, "ps,zmq,cpu,vcluster-400mbit,4,1,dedicated,24000000,3,900000,1000000,"
                            "1200000,1250000,24000000,36000000,,,,,,,,,,5,900000,1250000,2,,,,,,,"
-                           "ring,ring/simple,,,,,,\n");
+                           "ring,ring/simple,,,,,,,bf16,off\n");
     cr_expect_null(fgets(line, sizeof line, file));
     fclose(file);
     folder_free(folder);
@@ -193,18 +225,6 @@ Test(bench_row, json)
 }
 
 /* ---- the table ------------------------------------------------------------------------------ */
-
-/* What `print` writes, in a buffer that the next call overwrites. */
-static const char *printed(void (*print)(FILE *, const struct bench_row *), struct bench_row row)
-{
-    static char text[4096];
-    memset(text, 0, sizeof text);
-    FILE *file = fmemopen(text, sizeof text - 1, "w");
-    cr_assert(file);
-    print(file, &row);
-    fclose(file);
-    return text;
-}
 
 Test(bench_row, table_line)
 {

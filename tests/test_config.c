@@ -72,6 +72,8 @@ Test(config, every_option_of_train_arrives)
            "--network lab --link-rate 200e6 --threads 2 --model mlp --data /d --epochs 7 --steps 9 "
            "--batch 11 --optimizer sgd --lr 0.25 --seed 13 --bucket-mb 1.5 --checkpoint /c "
            "--resume --metrics m.csv --log-steps 17 -v");
+    cr_assert(config.compress == COMPRESS_NONE);
+    cr_assert_str_eq(config_error_feedback_name(&config), "none");
     cr_assert(config.backend == BACKEND_PS && config.transport == CONFIG_TRANSPORT_MPI);
     cr_assert(config.servers == 3 && config.placement == PLACEMENT_COLOCATED);
     cr_assert(config.reduce_order == REDUCE_ORDER_RING);
@@ -258,6 +260,34 @@ Test(config, an_option_that_the_run_would_not_obey)
     refuse(CONFIG_TRAIN, "--compute paced:1 --optimizer sgd", "--optimizer: --compute paced:1");
     setenv("PSRING_DATA", "/d", 1); /* not given, only there */
     accept(CONFIG_TRAIN, &config, "--compute paced:1 --backend ring --segment 64k");
+}
+
+Test(config, compress)
+{
+    struct config config;
+    struct comm_options options;
+    static const char *const backends[] = {"ps", "ring", "rhd"};
+    for (size_t b = 0; b < sizeof backends / sizeof *backends; b++) {
+        char line[96];
+        snprintf(line, sizeof line, "--backend %s --compress bf16", backends[b]);
+        accept(CONFIG_BENCH, &config, line);
+        config_comm_options(&config, backend_get(config.backend), &options);
+        cr_assert(options.compress == COMPRESS_BF16 && options.error_feedback);
+        cr_assert_str_eq(config_error_feedback_name(&config), "on");
+    }
+    accept(CONFIG_TRAIN, &config, "--compress fp16 --error-feedback off");
+    config_comm_options(&config, backend_get(config.backend), &options);
+    cr_assert(options.compress == COMPRESS_FP16 && !options.error_feedback);
+    cr_assert_str_eq(config_error_feedback_name(&config), "off");
+    accept(CONFIG_TRAIN, &config, "");
+    config_comm_options(&config, backend_get(config.backend), &options);
+    cr_assert(options.compress == COMPRESS_NONE && !options.error_feedback);
+
+    refuse(CONFIG_BENCH, "--backend mpi --compress fp16", "--compress: --backend mpi does not");
+    refuse(CONFIG_TRAIN, "--backend none --compress fp16", "--compress: --backend none does not");
+    refuse(CONFIG_TRAIN, "--compress fp8", "--compress: found 'fp8'");
+    refuse(CONFIG_TRAIN, "--error-feedback on", "without --compress nothing is rounded");
+    refuse(CONFIG_TRAIN, "--compress bf16 --reduce-order ring", "leave one of the two out");
 }
 
 Test(config, options_suit_the_number_of_processes)
