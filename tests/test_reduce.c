@@ -67,7 +67,8 @@ Test(reduce, order)
         for (size_t offset = 0; offset < COUNT; offset += 701) {
             for (int w = 0; w < workers; w++)
                 pointers[w] = sources[w] + offset;
-            struct reduce_span span = {offset, (COUNT - offset) / (1 + offset % 3), COUNT, COMPRESS_NONE};
+            struct reduce_span span = {offset, (COUNT - offset) / (1 + offset % 3), COUNT,
+                                       COMPRESS_NONE};
             float scale = 1.0f / (float)workers;
             reduce_in_order(into, pointers, workers, span, REDUCE_ORDER_RING, scale);
             for (size_t i = 0; i < span.count; i++)

@@ -50,7 +50,8 @@ static const char *find_fault(const uint8_t *bytes, const struct message *messag
     if (message->length > limits->length_max)
         return "payload longer than agreed";
     if (message->dtype != limits->dtype)
-        return "its elements have another type than ours; do all ranks run with the same --compress";
+        return "its elements have another type than ours; do all ranks run with the same "
+               "--compress";
     size_t element_bytes = message->dtype == MESSAGE_FLOAT32 ? 4 : 2;
     if (message->length % element_bytes || message->offset % element_bytes)
         return "offset or length is not a whole number of elements";

@@ -9,7 +9,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const struct message_limits limits = {.run_id = 1, .nodes = 8, .length_max = 1 << 20, .dtype = MESSAGE_BF16};
+    static const struct message_limits limits = {
+        .run_id = 1, .nodes = 8, .length_max = 1 << 20, .dtype = MESSAGE_BF16};
     struct message message;
     const char *reason = NULL;
     if (message_decode(data, size, &limits, &message, &reason) != STATUS_OK) {
