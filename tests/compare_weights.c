@@ -1,0 +1,29 @@
+/* compare_weights A B: how far the weights of two checkpoints are apart, as
+ * "relative 1.2e-07": the Euclidean norm of the difference over that of A. Ends with 1 if they
+ * cannot be compared. */
+#include <math.h>
+#include <stdio.h>
+
+#include "common/checkpoint/checkpoint.h"
+
+int main(int argc, char **argv)
+{
+    struct checkpoint *a = NULL, *b = NULL;
+    double difference = 0, norm = 0;
+    if (argc != 3 || checkpoint_load(&a, argv[1]) != STATUS_OK ||
+        checkpoint_load(&b, argv[2]) != STATUS_OK || a->weight_count != b->weight_count) {
+        fprintf(stderr, "compare_weights: two checkpoints of the same model are needed\n");
+        checkpoint_free(&a);
+        checkpoint_free(&b);
+        return 1;
+    }
+    for (size_t i = 0; i < a->weight_count; i++) {
+        double x = (double)a->weights[i], y = (double)b->weights[i];
+        difference += (x - y) * (x - y);
+        norm += x * x;
+    }
+    printf("relative %.3g\n", norm > 0 ? sqrt(difference / norm) : difference);
+    checkpoint_free(&a);
+    checkpoint_free(&b);
+    return 0;
+}
