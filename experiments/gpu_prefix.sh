@@ -41,7 +41,7 @@ done
 HEADERS='libzmq3-dev libcjson-dev libcriterion-dev libopenblas-pthread-dev zlib1g-dev libssl-dev libopenmpi-dev'
 LIBRARIES='zmq cjson criterion openblas z crypto ssl mpi'
 
-for tool in dpkg-query ldd pkgconf tar mpirun; do
+for tool in dpkg-query ldd readelf pkgconf tar mpirun; do
     command -v $tool >/dev/null || {
         echo "gpu_prefix.sh: $tool is missing; run this on Debian, after experiments/setup.sh" >&2
         exit 1
@@ -128,6 +128,23 @@ if [[ -d $system/pmix2/lib/pmix ]]; then
     cp -L "$system"/pmix2/lib/pmix/*.so "$folder/lib/pmix/"
     copy_needs "$folder"/lib/pmix/*.so
 fi
+
+# Some name the folders of this machine to look for others in (DT_RUNPATH), and nothing but those are
+# then looked into. Here that entry becomes one that says nothing (DT_DEBUG), so that the program's
+# own list holds for all that it loads.
+forget_runpath() # FILE
+{
+    local start index
+    start=$(readelf -dW "$1" | sed -n 's/^Dynamic section at offset \(0x[0-9a-f]*\) .*/\1/p')
+    index=$(readelf -dW "$1" | awk '/^ *0x/ { if ($2 ~ /^\((RUNPATH|RPATH)\)$/) { print n + 0; exit } n++ }')
+    [[ ! $index ]] ||
+        printf '\x15\0\0\0\0\0\0\0' |
+        dd of="$1" bs=1 seek=$((start + 16 * index)) conv=notrunc status=none
+}
+chmod -R u+w "$folder/lib"
+find "$folder/lib" -type f -name '*.so*' | while read -r file; do
+    forget_runpath "$file"
+done
 
 # --- programs --------------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@
 #include "experiments/backends.h"
 #include "experiments/machine.h"
 #include "experiments/result.h"
+#include "ring/nccl.h"
 #include "experiments/commit.h"
 
 enum item_kind { ITEM_HAVE, ITEM_LACK, ITEM_FACT };
@@ -103,11 +104,14 @@ static void add_libraries(struct items *items)
     add(items, "libraries", "zlib", ITEM_HAVE, "%s", zlibVersion());
     add(items, "libraries", "openssl", ITEM_HAVE, "%s", OpenSSL_version(OPENSSL_VERSION));
     add(items, "libraries", "cjson", ITEM_HAVE, "%s", cJSON_Version());
+    char version[32];
     bool cuda = PSRING_TOOLKIT_CUDA[0] != '\0', nccl = PSRING_TOOLKIT_NCCL[0] != '\0';
     add(items, "libraries", "cuda", cuda ? ITEM_HAVE : ITEM_LACK, "%s",
         cuda ? PSRING_TOOLKIT_CUDA : "no CUDA toolkit was found when this was configured");
     add(items, "libraries", "nccl", nccl ? ITEM_HAVE : ITEM_LACK, "%s",
-        nccl ? PSRING_TOOLKIT_NCCL : "not found when this was configured");
+        nccl && nccl_version(version, sizeof version) ? version
+        : nccl                                        ? PSRING_TOOLKIT_NCCL
+                                                      : "not found when this was configured");
 }
 
 /* -------- the machine ------------------------------------------------------------------------ */
