@@ -184,6 +184,19 @@ static enum status open_device(struct bench_plan *plan, const struct config *con
     return device_open(&plan->device, &options);
 }
 
+/* The size after `bytes`, the one of number `index`; false after the last. */
+static bool next_size(const struct config *config, size_t index, uint64_t *bytes)
+{
+    if (config->size_count > 0) {
+        if (index < config->size_count)
+            *bytes = bench_whole_bytes(config->size_list[index]);
+        return index < config->size_count;
+    }
+    *bytes = index == 0 ? bench_whole_bytes(config->min_bytes)
+                        : bench_next_bytes(*bytes, config->factor);
+    return *bytes <= bench_whole_bytes(config->max_bytes);
+}
+
 enum status bench_run(struct config *config, struct world *world)
 {
     enum status status = STATUS_OK;
@@ -208,9 +221,8 @@ enum status bench_run(struct config *config, struct world *world)
         TRY(limits_measure(&link.machine, world, config->subnet, (int64_t)(config->timeout * 1000),
                            link.probed <= 0));
     }
-    uint64_t last = bench_whole_bytes(config->max_bytes);
-    for (uint64_t bytes = bench_whole_bytes(config->min_bytes); bytes <= last;
-         bytes = bench_next_bytes(bytes, config->factor)) {
+    uint64_t bytes = 0;
+    for (size_t index = 0; next_size(config, index, &bytes); index++) {
         plan.count = bytes / sizeof(float);
         TRY(run_size(config, world, &link, &plan, &outputs, &verdict));
     }

@@ -36,6 +36,8 @@ enum { CONFIG_NETWORK_BYTES = 64, CONFIG_SERVERS_NOT_GIVEN = -1 };
 
 /* Choices are ints (an index into their words), strings are borrowed from argv or the environment.
  */
+enum { CONFIG_SIZES_MOST = 32 };
+
 struct config {
     enum config_command command;
 
@@ -80,7 +82,10 @@ struct config {
     /* What bench measures. */
     uint64_t min_bytes, max_bytes;
     double factor;
-    int64_t iters; /* 0: bench_auto_iters, experiments/bench_measure.h */
+    const char *sizes;                     /* NULL: from min_bytes to max_bytes */
+    uint64_t size_list[CONFIG_SIZES_MOST]; /* what `sizes` says */
+    size_t size_count;                     /* 0: `sizes` is NULL */
+    int64_t iters;                         /* 0: bench_auto_iters, experiments/bench_measure.h */
     int64_t warmup;
     int probe;         /* enum config_probe */
     bool limits;       /* measures those of the machine, experiments/limits.h */

@@ -153,7 +153,27 @@ out:
     return status;
 }
 
-static enum status check_bench(const struct config *config)
+static enum status parse_sizes(struct config *config)
+{
+    const char *at = config->sizes;
+    while (at) {
+        char *end = NULL;
+        unsigned long long bytes = strtoull(at, &end, 10);
+        if (!isdigit((unsigned char)*at) || (*end && *end != ',') || bytes > 1000000000000 ||
+            config->size_count == CONFIG_SIZES_MOST) {
+            log_error(
+                "--sizes: found '%s', expected up to %d numbers of bytes with commas between, "
+                "e.g. 65536,4799528",
+                config->sizes, CONFIG_SIZES_MOST);
+            return STATUS_USAGE;
+        }
+        config->size_list[config->size_count++] = bytes;
+        at = *end ? end + 1 : NULL;
+    }
+    return STATUS_OK;
+}
+
+static enum status check_bench(struct config *config)
 {
     if (config->json && strcmp(config->json, "-") == 0) {
         log_error("--json -: standard output is the table's; name a file");
@@ -164,7 +184,7 @@ static enum status check_bench(const struct config *config)
                   (unsigned long long)config->max_bytes, (unsigned long long)config->min_bytes);
         return STATUS_USAGE;
     }
-    return STATUS_OK;
+    return parse_sizes(config);
 }
 
 /* A result of one backend to the bits of another needs sums that are not rounded on their way. */

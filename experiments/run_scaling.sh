@@ -16,13 +16,14 @@
 #   --data DIR          folder with the four files of MNIST (default: see get_mnist.sh)
 #   --psring PROGRAM    measure this program instead of building one
 #
-# DIR gets bench.csv, train.csv, summary.txt, provenance.json, log.txt, and each figure as .svg and
-# .png. The exit status is 0 only if every measurement was made and was right.
+# DIR gets bench.csv, train.csv, summary.txt, report.html, provenance.json, log.txt, and each figure as
+# .svg and .png. The exit status is 0 only if every measurement was made and was right.
 set -euo pipefail
 
 MODEL_BYTES=4799528 # the gradient of keras-cnn: 1,199,882 float32
 PACED_MS=100        # computation that a paced step waits for
 PACED_BATCH=64
+FIGURES=(time_vs_size efficiency_vs_size time_vs_workers efficiency_vs_workers throughput bytes_per_node)
 
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(dirname "$here")
@@ -101,20 +102,20 @@ choose_sweep()
     case $mode in
     quick)
         counts=1,2,4
-        sizes=${sizes:-65536,1048576,$MODEL_BYTES,26214400}
-        seconds_a_point=2 min_iterations=3 max_iterations=10 paced_steps=5
+        sizes=${sizes:-65536,1048576,$MODEL_BYTES}
+        warmup=1 iterations=0 paced_steps=5
         train_arguments=(--epochs 1 --batch 128) train_steps=40
         ;;
     default)
         counts=1,2,4,8
-        sizes=${sizes:-16384,65536,262144,1048576,$MODEL_BYTES,26214400}
-        seconds_a_point=8 min_iterations=5 max_iterations=50 paced_steps=20
+        sizes=${sizes:-4096,16384,65536,262144,1048576,$MODEL_BYTES,26214400}
+        warmup=2 iterations=0 paced_steps=20
         train_arguments=(--epochs 2 --batch 64) train_steps=0
         ;;
     full)
-        counts=1,2,4,8
-        sizes=${sizes:-4096,16384,65536,262144,1048576,$MODEL_BYTES,16777216,26214400,67108864}
-        seconds_a_point=20 min_iterations=10 max_iterations=200 paced_steps=50
+        counts=1,2,3,4,5,6,7,8
+        sizes=${sizes:-4,4096,16384,65536,262144,1048576,$MODEL_BYTES,16777216,26214400,67108864}
+        warmup=5 iterations=20 paced_steps=50
         train_arguments=(--epochs 12 --batch 64) train_steps=0
         ;;
     esac
@@ -136,6 +137,9 @@ choose_sweep()
     mapfile -t workers_list < <(tr ',' '\n' <<<"$counts" | sort -nu)
     mapfile -t sizes < <(tr ',' '\n' <<<"$sizes" | sort -nu)
     max_workers=${workers_list[-1]}
+    # What fewer workers are measured with in the quick sweep: the model's gradient, else the largest.
+    quick_size=${sizes[-1]}
+    [[ " ${sizes[*]} " != *" $MODEL_BYTES "* ]] || quick_size=$MODEL_BYTES
     # The real training runs on four workers, or the most there are.
     train_workers=$((max_workers < 4 ? max_workers : 4))
 }
@@ -178,8 +182,8 @@ raise_network()
     elif [[ $(uname -s) == Linux ]] && ((EUID == 0)) && unshare --net true 2>/dev/null; then
         cluster=scaling-$$
         network=vcluster:$rate
-        # One host more than workers: the dedicated server's. --owner covers even a SIGKILL.
-        "$here/vcluster.sh" up --name "$cluster" --hosts $((max_workers + 1)) --rate "$rate" --owner $$
+        # As many hosts for servers of their own as for workers. --owner covers even a SIGKILL.
+        "$here/vcluster.sh" up --name "$cluster" --hosts $((2 * max_workers)) --rate "$rate" --owner $$
     else
         network=loopback
         link_bits=0
@@ -227,48 +231,55 @@ clean_up()
 
 # --- measuring --------------------------------------------------------------------------------------
 
-# A configuration is a name and what psring is told: ps with a server of its own, and so on.
-CONFIGURATIONS=(ps ps-colocated ring mpi)
+# A configuration is one word: ring, rhd, mpi-ALGORITHM, or ps-PLACEMENT-K: K servers of their own
+# (dedicated), K inside workers (colocated), or one in each worker and K of their own (mixed).
+
+MPI_ALGORITHMS=(default ring segmented rabenseifner)
+
+# configurations WORKERS: all that so many workers are measured with.
+configurations()
+{
+    local workers=$1 servers algorithm
+    # 1, 2, W/2, W, each once.
+    for servers in $(printf '%d\n' 1 2 $((workers / 2)) "$workers" | sort -nu); do
+        ((servers >= 1 && servers <= workers)) || continue
+        echo "ps-dedicated-$servers"
+        echo "ps-colocated-$servers"
+    done
+    [[ ! $has_mixed ]] || ((workers < 2)) || echo "ps-mixed-$((workers / 2))"
+    printf '%s\n' ring rhd
+    for algorithm in "${MPI_ALGORITHMS[@]}"; do
+        echo "mpi-$algorithm"
+    done
+}
+
+# trained_configurations WORKERS: those that training is measured with.
+trained_configurations()
+{
+    printf '%s\n' ps-dedicated-1 "ps-dedicated-$1" "ps-colocated-$1" ring mpi-default | awk '!seen[$0]++'
+}
 
 backend_arguments()
 {
+    local placement servers
     case $1 in
-    ps) echo --backend ps --servers 1 --placement dedicated ;;
-    ps-colocated) echo --backend ps --servers 1 --placement colocated ;;
+    ps-*)
+        IFS=- read -r _ placement servers <<<"$1"
+        echo --backend ps --servers "$servers" --placement "$placement"
+        ;;
+    mpi-default) echo --backend mpi ;;
+    mpi-*) echo --backend mpi --mpi-algorithm "${1#mpi-}" ;;
     *) echo --backend "$1" ;;
     esac
 }
 
-# What that asks of the machines: a dedicated server is one rank more.
+# What that asks of the machines: a server of its own is one rank more.
 ranks_of()
 {
-    if [[ $1 == ps ]]; then
-        echo $(($2 + 1))
-    else
-        echo "$2"
-    fi
-}
-
-# iterations WORKERS BYTES: as many as fit in the time for a point, by the slowest backend's model.
-iterations()
-{
-    awk -v workers="$1" -v bytes="$2" -v bits="$link_bits" -v seconds="$seconds_a_point" \
-        -v least="$min_iterations" -v most="$max_iterations" 'BEGIN {
-            rate = bits > 0 ? bits / 8 : 1e9
-            count = int(seconds / (workers * bytes / rate + 0.001))
-            print (count < least ? least : (count > most ? most : count))
-        }'
-}
-
-# timed_iterations WORKERS BYTES: the quick sweep leaves the number to bench, which goes by the times it
-# measures, but for operations so long that even bench's least number would take too much of its minutes.
-timed_iterations()
-{
-    if [[ $mode == quick ]] && ((link_bits == 0 || $1 * $2 * 8 <= link_bits)); then
-        echo 0
-    else
-        iterations "$1" "$2"
-    fi
+    case $1 in
+    ps-dedicated-* | ps-mixed-*) echo $(($2 + ${1##*-})) ;;
+    *) echo "$2" ;;
+    esac
 }
 
 # measure WHAT RANKS COMMAND...: into the log; a failure is counted and the sweep goes on.
@@ -291,36 +302,35 @@ measure()
 }
 
 
-# The sweep as lines: bench|paced|train CONFIGURATION WORKERS BYTES.
+# The sweep as lines: bench|paced|train CONFIGURATION WORKERS SIZES.
 list_points()
 {
-    local workers bytes configuration
+    local workers configuration list
     for workers in "${workers_list[@]}"; do
-        for bytes in "${sizes[@]}"; do
-            # One worker has nothing to average, and the quick sweep no time for large messages.
-            ((workers > 1)) || continue
-            [[ $mode != quick ]] || ((bytes <= 8388608 || workers == train_workers)) || continue
-            for configuration in "${CONFIGURATIONS[@]}"; do
-                echo bench "$configuration" "$workers" "$bytes"
-            done
+        # The quick sweep has time for all sizes with the most workers only.
+        list=$(IFS=, && echo "${sizes[*]}")
+        [[ $mode != quick ]] || ((workers == max_workers)) || list=$quick_size
+        # One worker has nothing to average.
+        for configuration in $( ((workers < 2)) || configurations "$workers"); do
+            echo bench "$configuration" "$workers" "$list"
         done
-        for configuration in "${CONFIGURATIONS[@]}"; do
+        for configuration in $(trained_configurations "$workers"); do
             echo paced "$configuration" "$workers" 0
         done
     done
     if [[ $train ]]; then
-        echo train ps "$train_workers" 0
+        echo train ps-dedicated-1 "$train_workers" 0
         echo train ring "$train_workers" 0
     fi
 }
 
 sweep()
 {
-    local plan kind configuration workers bytes count arguments
+    local plan kind configuration workers list arguments
     mapfile -t plan < <(list_points)
     points=${#plan[@]}
     for line in "${plan[@]}"; do
-        read -r kind configuration workers bytes <<<"$line"
+        read -r kind configuration workers list <<<"$line"
         read -ra arguments < <(backend_arguments "$configuration")
         ranks=$(ranks_of "$configuration" "$workers")
         if [[ $real_hosts ]] && ((ranks > $(awk -F, '{ print NF }' <<<"$real_hosts"))); then
@@ -329,11 +339,9 @@ sweep()
         fi
         case $kind in
         bench)
-            count=$(iterations "$workers" "$bytes")
-            measure "$configuration, $workers workers, all-reduce of $bytes bytes" "$ranks" \
-                "$psring" bench "${arguments[@]}" -b "$bytes" -e "$bytes" -f 2 \
-                -n "$(timed_iterations "$workers" "$bytes")" \
-                -w $((count / 4 < 1 ? 1 : count / 4 > 5 ? 5 : count / 4)) --csv "$out/bench.csv"
+            measure "$configuration, $workers workers, all-reduces of $list bytes" "$ranks" \
+                "$psring" bench "${arguments[@]}" --sizes "$list" -n "$iterations" -w "$warmup" \
+                --csv "$out/bench.csv"
             ;;
         paced)
             measure "$configuration, $workers workers, training with $PACED_MS ms of computation" "$ranks" \
@@ -361,6 +369,31 @@ json_member()
     printf '  "%s": %s,\n' "$1" "$(json_string "$2")"
 }
 
+# What Open MPI's ranks are told, as they see it themselves.
+mca_parameters()
+{
+    local line members=''
+    while IFS='=' read -r name line; do
+        members+="${members:+, }$(json_string "${name#OMPI_MCA_}"): $(json_string "$line")"
+    done < <(launch 1 sh -c 'env' 2>/dev/null | grep -E '^OMPI_MCA_(btl|pml|coll|mpi_yield|oob_tcp_if)' | sort)
+    printf '{%s},\n' "$members"
+}
+
+# What prints the kernel's settings of TCP; for the host that the ranks run on, whose are its own.
+# shellcheck disable=SC2016  # the shell on the host expands it
+PRINT_TCP='cd /proc/sys/net/ipv4 && for name in tcp_congestion_control tcp_rmem tcp_wmem tcp_timestamps tcp_sack; do
+    [ ! -r $name ] || echo $name $(cat $name)
+done'
+
+tcp_settings()
+{
+    local members='' name value
+    while read -r name value; do
+        members+="${members:+, }$(json_string "$name"): $(json_string "$value")"
+    done < <(launch 1 sh -c "$PRINT_TCP" 2>/dev/null)
+    printf '{%s},\n' "$members"
+}
+
 write_provenance()
 {
     local commit zmq
@@ -383,8 +416,14 @@ write_provenance()
         printf '  "cores": %d,\n' "$cores"
         json_member network "$network"
         printf '  "link_bits_per_s": %d,\n' "$link_bits"
+        json_member compiler "$(cc --version 2>/dev/null | head -n 1)"
+        json_member gnuplot "$(gnuplot --version 2>/dev/null)"
+        printf '  "mca": '
+        mca_parameters
         json_member mpi "$(mpirun --version 2>/dev/null | head -n 1)"
         json_member zmq "$zmq"
+        printf '  "sysctl": '
+        tcp_settings
         printf '  "seconds": %d,\n  "failures": %d,\n' $((SECONDS - started)) "$failures"
         echo '  "measurements": ['
         local index
@@ -403,7 +442,7 @@ write_provenance()
 plot()
 {
     local script
-    for script in throughput time_vs_size bytes_per_node; do
+    for script in "${FIGURES[@]}"; do
         if ! gnuplot -c "$root/plots/$script.gp" "$out" >>"$out/log.txt" 2>&1; then
             failures=$((failures + 1))
             say "the figure $script was not drawn; the end of $out/log.txt says why:"
@@ -423,6 +462,7 @@ summarise()
         -f "$here/summary.awk" "${files[@]}" | tee "$out/summary.txt"
     # A wrong sum makes every time beside it worthless.
     ! grep -q 'WRONG' "$out/summary.txt" || failures=$((failures + 1))
+    "$here/report.sh" "$out" || failures=$((failures + 1))
 }
 
 parse_arguments "$@"
@@ -432,10 +472,13 @@ cores=$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)
 out=${out:-results-$(date +%Y%m%d-%H%M%S)}
 mkdir -p "$out" || die "cannot write to '$out'"
 out=$(cd "$out" && pwd)
-rm -f "$out"/{bench.csv,train.csv,summary.txt,provenance.json,log.txt} \
-    "$out"/{throughput,time_vs_size,bytes_per_node}.{svg,png}
+rm -f "$out"/{bench.csv,train.csv,summary.txt,report.html,provenance.json,log.txt}
+for figure in "${FIGURES[@]}"; do
+    rm -f "$out/$figure".{svg,png}
+done
 build
 get_data
+has_mixed=$("$psring" bench --help 2>/dev/null | grep -w mixed || true)
 started=$SECONDS # the time that --quick promises is without the set-up
 trap clean_up EXIT
 trap 'exit 130' INT

@@ -2,10 +2,11 @@
 #
 #   awk -v model_bytes=4799528 -v cores=2 -v failures=0 -v out=DIR -f summary.awk bench.csv train.csv
 #
-# Columns are found by name, so further ones may follow. Theory: with W workers, B bytes/s a link and
-# M bytes, the ring takes 2(W-1)/W M/B; one dedicated server whose pushes and pulls overlap W M/B; one
-# server inside a worker, which exchanges nothing with itself, (W-1) M/B. B is what was measured in the
-# same run as the time, where link_source says probe, else the nominal rate.
+# Columns are found by name, so further ones may follow. Theory is the column theory_time_us: bytes alone,
+# on the link's rate that was measured in the same run where link_source says probe, else the nominal.
+#
+# A configuration is "ring", "rhd", "mpi ALGORITHM", "ps dedicated K" or "ps colocated K", K servers, or
+# "ps mixed K", a server in each worker and K spare ones.
 
 BEGIN {
     FS = ","
@@ -24,14 +25,19 @@ function field(name) {
     return column[name] ? $column[name] : ""
 }
 
-function configuration(backend, placement) {
-    return backend == "ps" && placement == "colocated" ? "ps-colocated" : backend
+function configuration(backend, placement, servers, workers, algorithm) {
+    if (backend == "mpi")
+        return "mpi " (algorithm == "" ? "default" : algorithm)
+    return backend == "ps" ? "ps " placement " " (placement == "mixed" ? servers - workers : servers) : backend
 }
 
+# Of rows with compressed messages, others speak.
+is_bench && field("compress") != "" && field("compress") != "none" { next }
+
 is_bench {
-    who = configuration(field("backend"), field("placement"))
     workers = field("workers")
     bytes = field("bytes")
+    who = configuration(field("backend"), field("placement"), field("servers"), workers, field("mpi_algorithm"))
     key = who SUBSEP workers SUBSEP bytes
     network = field("network")
     link[key] = field("link_bytes_per_s") + 0
@@ -40,10 +46,16 @@ is_bench {
     high_us[key] = field("time_us_median_high")
     intervals += low_us[key] != ""
     busy[key] = field("cpu_busy")
-    if (busy[key] != "" && busy[key] > CPU_LIMITED)
+    if (limits(key))
         limited++
-    transport[who] = field("transport")
+    transport[field("backend")] = field("transport")
     time_us[key] = field("time_us_median")
+    theory_us[key] = field("theory_time_us")
+    machines[key] = workers + (field("placement") == "dedicated" ? field("servers") : \
+        field("placement") == "mixed" ? field("servers") - workers : 0)
+    all_keys[key]
+    if (field("backend") == "mpi" && (!((workers, bytes) in fastest) || time_us[key] < time_us[fastest[workers, bytes]]))
+        fastest[workers, bytes] = key
     efficiency[key] = field("efficiency")
     worker_sent[key] = field("worker_sent_bytes")
     worker_theory[key] = field("theory_worker_sent_bytes")
@@ -58,8 +70,8 @@ is_bench {
 }
 
 {
-    who = configuration(field("backend"), field("placement"))
     workers = field("workers")
+    who = configuration(field("backend"), field("placement"), field("servers"), workers, "")
     key = who SUBSEP workers
     compute = field("compute")
     network = network ? network : field("network")
@@ -149,21 +161,33 @@ function measured_ratio(above, below) {
     return ratio_text(time_us[above], time_us[below])
 }
 
-# A measured time; marked where the processors were the limit.
-function point_text(who, workers, bytes, key) {
-    key = who SUBSEP workers SUBSEP bytes
-    return time_text(time_us[key]) (busy[key] != "" && busy[key] > CPU_LIMITED ? "*" : "")
+# The measurement that a column of the tables shows: ps1 and psW, servers on machines of their own;
+# inW, in all workers; mixed, W/2 spare ones as well; mpi, the fastest algorithm.
+function key_of(column, workers, bytes, who) {
+    if (column == "mpi")
+        return ((workers, bytes) in fastest) ? fastest[workers, bytes] : ""
+    who = column == "ps1" ? "ps dedicated 1" : column == "psW" ? "ps dedicated " workers : \
+        column == "in1" ? "ps colocated 1" : column == "inW" ? "ps colocated " workers : \
+        column == "mixed" ? "ps mixed " int(workers / 2) : column
+    return who SUBSEP workers SUBSEP bytes
 }
 
-# In units of a message's time on a link, M/B.
-function theory(who, workers) {
-    if (!link_least)
-        return ""
-    if (who == "ring")
-        return 2 * (workers - 1) / workers
-    if (who == "ps")
-        return workers
-    return who == "ps-colocated" ? workers - 1 : ""
+# A measured time; marked where the processors were the limit.
+function point_text(column, workers, bytes, key) {
+    key = key_of(column, workers, bytes)
+    return time_text(time_us[key]) (limits(key) ? "*" : "")
+}
+
+function theory_ratio(above, below) {
+    return theory_us[above] == "" || theory_us[below] == "" ? "-" : ratio_text(theory_us[above], theory_us[below])
+}
+
+# "2.66 (2.60 to 2.71)": a ratio of medians, and what their 95% intervals allow.
+function interval_text(above, below) {
+    if (low_us[above] == "" || low_us[below] == "" || low_us[below] == 0)
+        return ratio_text(time_us[above], time_us[below])
+    return sprintf("%s (%.2f to %.2f)", ratio_text(time_us[above], time_us[below]),
+        low_us[above] / high_us[below], high_us[above] / low_us[below])
 }
 
 # The model's gradient if it was measured with so many workers, else the largest message that was.
@@ -185,25 +209,67 @@ function heading(text) {
 
 function print_times(i, w, m, ps, ring) {
     heading("One all-reduce: time (median of the slowest rank)")
-    print "  workers   message         PS   PS in a worker      ring    Open MPI       PS / ring   by theory   ring's efficiency"
+    print "  W: workers. Servers on machines of their own: 1, W; in the workers: W; mixed: W there and W/2 spare"
+    print "   W  message   1 server  W servers  W in workers     mixed      ring       rhd  MPI_Allreduce    1 server / ring  by theory  ring\047s efficiency"
     for (i = 1; i <= bench_count; i++) {
         w = bench_list[i]
         m = focus(w)
-        ps = "ps" SUBSEP w SUBSEP m
-        ring = "ring" SUBSEP w SUBSEP m
-        printf "  %7d %9s %10s %16s %9s %11s %15s %11s %19s\n", w, size_text(m), point_text("ps", w, m),
-            point_text("ps-colocated", w, m), point_text("ring", w, m), point_text("mpi", w, m),
-            measured_ratio(ps, ring), ratio_text(theory("ps", w), theory("ring", w)),
+        ps = key_of("ps1", w, m)
+        ring = key_of("ring", w, m)
+        printf "  %2d %8s %10s %10s %13s %9s %9s %9s %14s %18s %10s %18s\n", w, size_text(m), point_text("ps1", w, m),
+            point_text("psW", w, m), point_text("inW", w, m), point_text("mixed", w, m), point_text("ring", w, m),
+            point_text("rhd", w, m), point_text("mpi", w, m), measured_ratio(ps, ring), theory_ratio(ps, ring),
             efficiency[ring] != "" ? sprintf("%.1f%%", 100 * efficiency[ring]) : "-"
     }
     print_legend()
     if (!link_least)
         return
-    print "\n  PS: a parameter server on a host of its own. Efficiency: the least time that any all-reduce"
+    print "\n  MPI_Allreduce: the fastest of its algorithms. Efficiency: the least time that any all-reduce among"
     if (probed)
-        print "  could take on links that carry what TCP streams reached in the same run, over the time taken."
+        print "  the workers could take on links that carry what TCP streams reached in the same run, over the time taken."
     else
-        print "  could take on these links, over the time taken; about 96% is what TCP's headers leave."
+        print "  the workers could take on these links, over the time taken; about 96% is what TCP\047s headers leave."
+}
+
+# Every configuration at the most workers, the fastest first.
+function print_all(w, m, key, part, list, count, i, j, swap, ring) {
+    w = bench_list[bench_count]
+    m = focus(w)
+    for (key in all_keys) {
+        split(key, part, SUBSEP)
+        if (part[2] == w && part[3] == m)
+            list[++count] = key
+    }
+    if (count < 2)
+        return
+    for (i = 2; i <= count; i++)
+        for (j = i; j > 1 && time_us[list[j]] + 0 < time_us[list[j - 1]] + 0; j--) {
+            swap = list[j]
+            list[j] = list[j - 1]
+            list[j - 1] = swap
+        }
+    heading("All of them, " w " workers, " size_text(m) ", the fastest first")
+    print "                          time      95% interval   by theory  / ring                 efficiency  machines  a machine"
+    ring = key_of("ring", w, m)
+    for (i = 1; i <= count; i++) {
+        key = list[i]
+        split(key, part, SUBSEP)
+        printf "  %-19s %9s %17s %11s  %-20s %12s %9d %10s\n", part[1], time_text(time_us[key]) (limits(key) ? "*" : ""),
+            low_us[key] == "" ? "-" : sprintf("%s-%s", time_text(low_us[key]), time_text(high_us[key])),
+            time_text(theory_us[key]), key == ring ? "" : measured_ratio(key, ring) == "no difference" ? \
+            "no difference" : interval_text(key, ring), percent(efficiency[key]), machines[key],
+            percent(efficiency[key] == "" ? "" : efficiency[key] * w / machines[key])
+    }
+    print "\n  a machine: efficiency times W / machines, because servers of their own are machines, too."
+}
+
+# Did the processors limit it?
+function limits(key) {
+    return busy[key] != "" && busy[key] > CPU_LIMITED
+}
+
+function percent(share) {
+    return share == "" ? "-" : sprintf("%.1f%%", 100 * share)
 }
 
 function print_legend() {
@@ -213,16 +279,20 @@ function print_legend() {
         print "\n  no difference: the 95% intervals of the two medians overlap."
 }
 
+function both(sent, by_theory, key) {
+    return count_text(sent[key]) " | " count_text(by_theory[key])
+}
+
 function print_bytes(i, w, m, differ, known, key) {
     heading("The same all-reduce: bytes sent by one node, counted | by theory")
-    print "  workers             ring, a worker                PS, a worker               PS, the server"
+    print "  workers             ring, a worker          1 server: a worker         1 server: the server"
     for (i = 1; i <= bench_count; i++) {
         w = bench_list[i]
         m = focus(w)
         printf "  %7d %26s  %26s  %27s\n", w,
-            count_text(worker_sent["ring", w, m]) " | " count_text(worker_theory["ring", w, m]),
-            count_text(worker_sent["ps", w, m]) " | " count_text(worker_theory["ps", w, m]),
-            count_text(server_sent["ps", w, m]) " | " count_text(server_theory["ps", w, m])
+            both(worker_sent, worker_theory, key_of("ring", w, m)),
+            both(worker_sent, worker_theory, key_of("ps1", w, m)),
+            both(server_sent, server_theory, key_of("ps1", w, m))
     }
     for (key in worker_sent) {
         known += worker_theory[key] > 0
@@ -234,7 +304,7 @@ function print_bytes(i, w, m, differ, known, key) {
     if (differ)
         printf "\n  %d counts over all sizes differ from theory.\n", differ
     else if (known)
-        print "\n  Over all sizes, every count for ring and PS equals theory to the byte."
+        print "\n  Over all sizes and configurations, every count equals theory to the byte."
 }
 
 function print_sizes(count, list, w, i, m) {
@@ -244,15 +314,22 @@ function print_sizes(count, list, w, i, m) {
         if (sizes_at(bench_list[i]) > sizes_at(w))
             w = bench_list[i]
     heading("Time by size, " w " workers")
-    print "   message         PS   PS in a worker      ring    Open MPI       PS / ring"
+    print "   message   1 server  W servers  W in workers     mixed      ring       rhd  MPI_Allreduce   (algorithm)    1 server / ring"
     count = sorted(sizes, list)
     for (i = 1; i <= count; i++) {
         m = list[i]
         if ((w, m) in sizes_of)
-            printf "  %8s %10s %16s %9s %11s %15s\n", size_text(m), point_text("ps", w, m),
-                point_text("ps-colocated", w, m), point_text("ring", w, m), point_text("mpi", w, m),
-                measured_ratio("ps" SUBSEP w SUBSEP m, "ring" SUBSEP w SUBSEP m)
+            printf "  %8s %10s %10s %13s %9s %9s %9s %14s %13s %18s\n", size_text(m), point_text("ps1", w, m),
+                point_text("psW", w, m), point_text("inW", w, m), point_text("mixed", w, m), point_text("ring", w, m),
+                point_text("rhd", w, m), point_text("mpi", w, m), algorithm_text(w, m),
+                measured_ratio(key_of("ps1", w, m), key_of("ring", w, m))
     }
+}
+
+function algorithm_text(w, m, part) {
+    split(key_of("mpi", w, m), part, SUBSEP)
+    sub(/^mpi /, "", part[1])
+    return part[1]
 }
 
 function sizes_at(w, m, count) {
@@ -264,13 +341,14 @@ function sizes_at(w, m, count) {
 
 function print_throughput(count, list, i, w) {
     heading("Training keras-cnn with " paced " ms of computation a step: images/s")
-    print "  workers         PS   PS in a worker      ring    Open MPI    if averaging were free"
+    print "  workers   1 server  W servers  W in workers      ring  MPI_Allreduce    if averaging were free"
     count = sorted(train_workers, list)
     for (i = 1; i <= count; i++) {
         w = list[i]
-        printf "  %7d %10s %16s %9s %11s %25s\n", w, count_text(images_per_s["ps", w]),
-            count_text(images_per_s["ps-colocated", w]), count_text(images_per_s["ring", w]),
-            count_text(images_per_s["mpi", w]), count_text(w * batch / paced * 1e3)
+        printf "  %7d %10s %10s %13s %9s %14s %25s\n", w, count_text(images_per_s["ps dedicated 1", w]),
+            count_text(images_per_s["ps dedicated " w, w]), count_text(images_per_s["ps colocated " w, w]),
+            count_text(images_per_s["ring", w]), count_text(images_per_s["mpi default", w]),
+            count_text(w * batch / paced * 1e3)
     }
     print "\n  Computation is a timed wait here, so that workers that share " cores " cores do not slow each"
     print "  other down; the gradients are real in size and travel over the real links."
@@ -281,7 +359,7 @@ function print_accuracy(i, part, key) {
     for (i = 1; i <= reals; i++) {
         key = real_order[i]
         split(key, part, SUBSEP)
-        printf "  %-12s %d workers: %.2f%% after %s images of %s (test loss %.4f, %.0f s)\n", part[1], part[2],
+        printf "  %-15s %d workers: %.2f%% after %s images of %s (test loss %.4f, %.0f s)\n", part[1], part[2],
             100 * accuracy[key], count_text(images[key]), dataset[key], loss[key], seconds[key]
     }
     if (reals < 2)
@@ -307,29 +385,68 @@ function print_link(nominal) {
         printf "\n%d of %d measurements had no probe and stand against the nominal rate", unprobed, probed + unprobed
 }
 
-function print_meaning(w, m, measured, expected) {
-    heading("What this means")
+# "NAME took 2.66 (2.60 to 2.71) times as long as the ring; theory: 2.67." `more`: what to add.
+function print_against(column, name, more, w, m, key, ring, verdict, theory) {
+    w = bench_list[bench_count]
+    m = focus(w)
+    key = key_of(column, w, m)
+    ring = key_of("ring", w, m)
+    if (!(key in all_keys) || !(ring in all_keys))
+        return
+    theory = theory_ratio(key, ring)
+    theory = theory == "-" ? "" : "; theory: " theory
+    if (measured_ratio(key, ring) == "no difference")
+        verdict = "no difference from the ring was measured"
+    else if (time_us[key] + 0 < time_us[ring] + 0)
+        verdict = "faster than the ring, " interval_text(key, ring) " times its time"
+    else
+        verdict = "slower than the ring, " interval_text(key, ring) " times its time"
+    printf "  - %s: %s%s%s.%s\n", name, verdict, theory, more,
+        (limits(key) || limits(ring) ? " (CPU-limited: no word about the network)" : "")
+}
+
+# Where a parameter server beats the ring: from the smallest message on, one server on its own machine.
+function print_small(w, count, list, i, key, ring, last) {
+    w = bench_list[bench_count]
+    count = sorted(sizes, list)
+    for (i = 1; i <= count; i++) {
+        key = key_of("ps1", w, list[i])
+        ring = key_of("ring", w, list[i])
+        if (!(key in all_keys) || !(ring in all_keys) || measured_ratio(key, ring) == "no difference" || time_us[key] + 0 >= time_us[ring] + 0)
+            break
+        last = list[i]
+    }
+    if (last)
+        printf "  - Small messages: up to %s one server was faster than the ring, %s times its time there.\n",
+            size_text(last), interval_text(key_of("ps1", w, last), key_of("ring", w, last))
+    else if (count)
+        printf "  - Small messages: one server was nowhere measurably faster than the ring, from %s on.\n", size_text(list[1])
+}
+
+function print_meaning(w, m, ring) {
+    print "\nThe answer"
     if (network ~ /^loopback/) {
-        print "  network=loopback: no per-node limit, topology effects do not show. What is compared here is"
-        print "  how much work each implementation makes for this machine's processors."
+        print "\n  network=loopback: no per-node limit, topology effects do not show. What is compared here is"
+        print "  how much work each implementation makes for this machine\047s processors."
         return
     }
     w = bench_list[bench_count]
     m = focus(w)
-    measured = measured_ratio("ps" SUBSEP w SUBSEP m, "ring" SUBSEP w SUBSEP m)
-    expected = ratio_text(theory("ps", w), theory("ring", w))
-    if (measured == "-")
+    ring = key_of("ring", w, m)
+    if (!(ring in all_keys))
         return
-    if (measured == "no difference")
-        printf "  With %d workers, no difference was measured between one parameter server and the ring; theory\n  says that the server takes %s times as long,\n", w, expected
-    else
-        printf "  With %d workers, one parameter server took %s times as long as the ring; theory says %s,\n", w, measured, expected
-    print "  because the server's one link carries every worker's gradient, while in the ring each link"
-    printf "  carries 2(N-1)/N of one gradient, here %.2f, and never more than 2 of them.\n", 2 * (w - 1) / w
-    print "  It does not mean that every parameter server is slower: servers on several spare machines"
-    print "  share that load, and for small messages (the table by size) a ring's 2(N-1) steps can cost"
-    print "  more than a server's two. Nor does it speak of links much faster than these, where processors"
-    print "  rather than links set the pace."
+    printf "\n  %d workers, a message of %s, this network. The ring took %s%s.\n", w, size_text(m), point_text("ring", w, m),
+        efficiency[ring] == "" ? "" : sprintf(", %.1f%% of the best that workers alone can reach", 100 * efficiency[ring])
+    print_against("ps1", "One parameter server on a machine of its own", "")
+    print_against("in1", "One parameter server inside a worker", "")
+    print_against("inW", "Servers in all workers, on the same machines", "")
+    print_against("psW", "As many servers as workers, on " w " further machines", "")
+    print_against("mixed", "Servers in all workers and on " int(w / 2) " further machines", "")
+    print_against("rhd", "Halving-doubling", "")
+    print_against("mpi", "MPI_Allreduce, the fastest of its algorithms here (" algorithm_text(w, m) ")", "")
+    print_small()
+    print "  So the ring is bandwidth-optimal among the workers alone; servers on further machines can be"
+    print "  faster, because their links come in addition. Times in brackets: what both 95% intervals allow."
 }
 
 END {
@@ -349,7 +466,9 @@ END {
     if (failures > 0)
         printf "INCOMPLETE: %d measurements failed; log.txt has their messages\n", failures
     if (bench_count > 0) {
+        print_meaning()
         print_times()
+        print_all()
         print_bytes()
         print_sizes()
     }
@@ -357,6 +476,5 @@ END {
         print_throughput()
     if (reals)
         print_accuracy()
-    print_meaning()
     print "\nAll numbers: bench.csv and train.csv; figures: *.svg and *.png in " out
 }

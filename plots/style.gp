@@ -1,34 +1,46 @@
-# What the figures share: how the CSV files are read, what each configuration looks like, titles.
+# What the figures share: how the CSV files are read, what each series looks like, titles.
 # Each figure sets `out`, the folder of bench.csv and train.csv, and loads this.
-set datafile separator ","
-set datafile columnheaders
-set datafile missing NaN
+set datafile missing "NaN"
 set encoding utf8
 
-# Okabe and Ito's colours, which colour-blind readers can tell apart; the shapes differ as well.
-# 1 to 4 are measurements, 11 to 13 the theory of 1 to 3, 9 a limit.
-set style line 1 lc rgb "#D55E00" pt 5 ps 1.0 lw 2
-set style line 2 lc rgb "#E69F00" pt 9 ps 1.2 lw 2
-set style line 3 lc rgb "#0072B2" pt 7 ps 1.0 lw 2
-set style line 4 lc rgb "#009E73" pt 13 ps 1.2 lw 2
-set style line 9 lc rgb "#555555" lw 1.5 dt 3
-set style line 11 lc rgb "#D55E00" lw 1.2 dt 2
-set style line 12 lc rgb "#E69F00" lw 1.2 dt 2
-set style line 13 lc rgb "#0072B2" lw 1.2 dt 2
+# The series of series.awk. Okabe and Ito's colours, which colour-blind readers can tell apart; the
+# shapes differ as well. The theory of a series has its style plus 20; 19 rings what the CPUs limited, 39 stands
+# for all theory in a key, 40 is a limit.
+
+array COLOUR[12] = ["#D55E00", "#E69F00", "#CC79A7", "#7A3E9D", "#D55E00", "#E69F00", "#CC79A7", "#7A3E9D", "#8B6B3D", "#0072B2", "#56B4E9", "#009E73"]
+array SHAPE[12] = [5, 9, 11, 15, 5, 9, 11, 15, 3, 7, 6, 13]
+array LABEL[12] = ["1 server", "2 servers", "W/2 servers", "W servers", "1 server", "2 servers", "W/2 servers", "W servers", \
+    "W in workers + W/2 spare", "ring", "halving-doubling", "MPI_Allreduce, fastest"]
+do for [i = 1:12] {
+    set style line i lc rgb COLOUR[i] pt SHAPE[i] ps 0.9 lw 1.8
+    set style line 20 + i lc rgb COLOUR[i] lw 1.1 dt 2
+}
+set style line 19 lc rgb "#222222" pt 6 ps 1.9 lw 1.2
+set style line 39 lc rgb "#444444" lw 1.1 dt 2
+set style line 40 lc rgb "#555555" lw 1.5 dt 3
 set grid lc rgb "#dddddd" lt 1 lw 1
 set border 3
 set tics nomirror out
 set key top left reverse Left samplen 3
 
-configurations = 4
-name(i) = word("ps ps-colocated ring mpi", i)
-label(i) = i == 1 ? "parameter server" : i == 2 ? "server in a worker" : i == 3 ? "ring" : "Open MPI"
+# Who stands in the left panels (servers on machines of their own) and in the right ones (in workers).
+LEFT = "1 2 3 4 10 11 12"
+RIGHT = "5 6 7 8 9 10 11 12"
 
-# Is the current row of configuration i?
-is(i) = strcol("backend") . (strcol("placement") eq "colocated" ? "-colocated" : "") eq name(i)
+here = system("dirname '" . ARG0 . "'")
+# The points of bench.csv, and what lies in columns of them.
+points = "< awk -f '" . here . "/series.awk' '" . out . "/bench.csv'"
+SERIES = 1; OWN = 2; WORKERS = 3; MACHINES = 4; BYTES = 5; TIME = 6; LOW = 7; HIGH = 8; THEORY = 9; EFFICIENCY = 10
+PER_MACHINE = 11; LIMITED = 12
+# point_values(CONDITION, COLUMN): the different numbers of a column, ascending; CONDITION is awk's.
+point_values(condition, column) = system(sprintf( \
+    "awk -f '%s/series.awk' '%s/bench.csv' | awk '%s { print $%d }' | sort -nu | tr '\\n' ' '", here, out, condition, column))
+# Which of the series in `list` have points where CONDITION holds.
+present(list, condition) = system(sprintf( \
+    "awk -f '%s/series.awk' '%s/bench.csv' | awk -v list=' %s ' '(%s) && index(list, \" \" $1 \" \") { print $1 }' | sort -nu | tr '\\n' ' '", \
+    here, out, list, condition))
 
-# values(FILE, COLUMN, CONDITION): the different numbers of a column, ascending, as a list of words;
-# CONDITION is awk's, with c["name"] the place of a column.
+# values(FILE, COLUMN, CONDITION): the same of a CSV file; CONDITION with c["name"] the place of a column.
 values(file, column, condition) = system(sprintf( \
     "awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next } %s { print $c[\"%s\"] }' '%s' | sort -nu | tr '\\n' ' '", \
     condition, column, file))
@@ -36,9 +48,11 @@ values(file, column, condition) = system(sprintf( \
 where(network) = network[1:8] eq "loopback" ? \
     "network=loopback: no per-node limit, topology effects do not show" : "network=" . network
 size_text(bytes) = bytes >= 1e6 ? sprintf("%.1f MB", bytes / 1e6) : sprintf("%.1f kB", bytes / 1e3)
+# The gradient of keras-cnn if it is among the sizes, else the largest.
+focus(sizes) = words(sizes) == 0 ? 0 : strstrt(" " . sizes, " 4799528 ") ? 4799528 : int(word(sizes, words(sizes)))
 
 # Each figure is drawn twice: terminal(1, NAME, W, H) is SVG, terminal(2, ...) PNG.
 terminals = 2
 terminal(i, name, width, height) = i == 1 ? \
-    sprintf("set terminal svg size %d,%d font 'DejaVu Sans,Arial,sans-serif,13' background '#ffffff'; set output '%s/%s.svg'", width, height, out, name) : \
-    sprintf("set terminal pngcairo size %d,%d font 'DejaVu Sans,21' fontscale 1 linewidth 2 pointscale 1.8; set output '%s/%s.png'", 2 * width, 2 * height, out, name)
+    sprintf("set terminal svg noenhanced size %d,%d font 'DejaVu Sans,Arial,sans-serif,13' background '#ffffff'; set output '%s/%s.svg'", width, height, out, name) : \
+    sprintf("set terminal pngcairo noenhanced size %d,%d font 'DejaVu Sans,21' fontscale 1 linewidth 2 pointscale 1.8; set output '%s/%s.png'", 2 * width, 2 * height, out, name)

@@ -34,6 +34,8 @@ ends 0 "$psring" bench --backend none -b 1 -e 10 -f 2 -n 3 --csv "$folder/one.cs
 says out "every element equals the exact sum"
 says out "no per-node limit"
 says out "one worker: nothing is sent"
+ends 0 "$psring" bench --backend none --sizes 12,5,4096 -n 3 --csv "$folder/sizes.csv"
+[[ $(cut -d, -f8 "$folder/sizes.csv" | tr '\n' ' ') == "bytes 12 8 4096 " ]] || fail "sizes of sizes.csv"
 
 # Rows are appended, the JSON file is whole, labels come from the environment or the options.
 run=("$here/mpirun.sh" 3 "$psring" bench --backend ps -b 1k -e 1k -n 3 --probe off --csv "$folder/a.csv"

@@ -132,6 +132,20 @@ Test(config, probe)
     refuse(CONFIG_BENCH, "--probe maybe", "--probe: found 'maybe'");
 }
 
+Test(config, sizes_of_bench)
+{
+    struct config config;
+    accept(CONFIG_BENCH, &config, "");
+    cr_assert(config.size_count == 0);
+    accept(CONFIG_BENCH, &config, "--sizes 4,1048576,0");
+    cr_assert(config.size_count == 3 && config.size_list[0] == 4);
+    cr_assert(config.size_list[1] == 1048576 && config.size_list[2] == 0);
+    refuse(CONFIG_BENCH, "--sizes 4,,8", "--sizes: found '4,,8'");
+    refuse(CONFIG_BENCH, "--sizes 4,", "--sizes: found '4,'");
+    refuse(CONFIG_BENCH, "--sizes 1k", "--sizes: found '1k'");
+    refuse(CONFIG_BENCH, "--sizes -4", "--sizes: found '-4'");
+}
+
 static void note_parameter(void *context, const char *name, const char *value)
 {
     char *text = context;

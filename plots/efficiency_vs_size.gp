@@ -1,0 +1,14 @@
+# efficiency_vs_size.gp DIR: the least time that any all-reduce among the workers alone could take over
+# the time taken, against the size of the message, from DIR/bench.csv. Dashed: by theory, without latency.
+out = ARG1
+load system("dirname '" . ARG0 . "'") . "/style.gp"
+file = out . "/bench.csv"
+NAME = "efficiency_vs_size"
+TITLE = "One all-reduce: least time of W workers alone over the time taken, against size"
+YLABEL = "efficiency (%)"
+THEORY_NAME = "theory, bytes alone"
+Y(x) = 100 * column(EFFICIENCY)
+THEORY_Y(x) = 100 * column(EFFICIENCY) * column(TIME) / column(THEORY)
+set yrange [0 : *]
+if (words(point_values("$10 != \"NaN\"", EFFICIENCY)) == 0) { exit message "efficiency_vs_size: no rate of the links is known" }
+load here . "/vs_size.gp"

@@ -1,0 +1,35 @@
+# vs_size.gp: a figure against the size of the message, a row of panels for each number of workers; on the
+# left the servers have machines of their own, on the right they are in workers. Set before: NAME, TITLE,
+# Y, THEORY_Y, the axis y, KEY_IN_PANEL.
+network = word(values(file, "network", "1"), 1)
+counts = point_values("", WORKERS)
+rows = words(counts)
+if (rows == 0) { exit message NAME . ": no all-reduce of more than one worker to draw" }
+HAS_THEORY = words(point_values("$9 != \"NaN\"", THEORY)) > 0
+sizes = point_values("", BYTES)
+X = BYTES
+set logscale x
+set format x "%.0s %cB"
+set xrange [word(sizes, 1) / 1.5 : word(sizes, words(sizes)) * 1.5]
+
+do for [t = 1:terminals] {
+    height = 130 + 290 * rows + 130
+    eval terminal(t, NAME, 1000, height)
+    set multiplot layout rows, 2 title TITLE . "\n" . where(network) \
+        margins char 12, screen 0.985, screen 170.0 / height, screen 1 - 95.0 / height spacing char 11, screen 85.0 / height
+    do for [p = 1:2 * rows] {
+        N = int(word(counts, (p + 1) / 2))
+        all = p % 2 ? LEFT : RIGHT
+        CONDITION(x) = column(WORKERS) == N && column(OWN) == 1
+        # One key, in the last panel, whose series have the colours of those on the left, too.
+        LIST = all
+        LEGEND = p == 2 * rows
+        if (LEGEND) { LIST = present(all, "1") }
+        set key at screen 0.07, screen 115.0 / height left top vertical maxrows 4
+        set title sprintf("%d workers, servers %s", N, p % 2 ? "on machines of their own" : "in workers")
+        if (p > 2 * rows - 2) { set xlabel "size of the message" } else { unset xlabel }
+        if (p % 2) { set ylabel YLABEL } else { unset ylabel }
+        load here . "/panel.gp"
+    }
+    unset multiplot
+}

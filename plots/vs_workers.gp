@@ -1,0 +1,34 @@
+# vs_workers.gp: a figure against the number of workers, at the size of keras-cnn's gradient if it was
+# measured, else the largest; a row of panels for each of ROWS: Y1 and THEORY_Y1, Y2 and THEORY_Y2. Set
+# before: NAME, TITLE, ROWS, YLABEL1, YLABEL2.
+network = word(values(file, "network", "1"), 1)
+M = focus(point_values("", BYTES))
+if (M == 0) { exit message NAME . ": no all-reduce of more than one worker to draw" }
+counts = point_values(sprintf("$5 == %d", M), WORKERS)
+HAS_THEORY = words(point_values("$9 != \"NaN\"", THEORY)) > 0
+X = WORKERS
+CONDITION(x) = column(BYTES) == M
+set logscale x 2
+set xrange [word(counts, 1) / 1.25 : word(counts, words(counts)) * 1.25]
+set xtics (word(counts, 1) word(counts, 1))
+do for [i = 1:words(counts)] { set xtics add (word(counts, i) int(word(counts, i))) }
+set yrange [0 : *]
+
+do for [t = 1:terminals] {
+    height = 95 + 310 * ROWS + 150
+    eval terminal(t, NAME, 1000, height)
+    set multiplot layout ROWS, 2 title TITLE . sprintf(", %s", size_text(M)) . "\n" . where(network) \
+        margins char 12, screen 0.985, screen 175.0 / height, screen 1 - 95.0 / height spacing char 11, screen 85.0 / height
+    do for [p = 1:2 * ROWS] {
+        LIST = present(p % 2 ? LEFT : RIGHT, "1")
+        LEGEND = p == 2 * ROWS
+        Y(x) = p <= 2 ? Y1(0) : Y2(0)
+        THEORY_Y(x) = p <= 2 ? THEORY_Y1(0) : THEORY_Y2(0)
+        set key at screen 0.07, screen 115.0 / height left top vertical maxrows 4
+        set title p % 2 ? "servers on machines of their own" : "servers in workers"
+        if (p > 2 * ROWS - 2) { set xlabel "workers W" } else { unset xlabel }
+        if (p % 2) { set ylabel (p <= 2 ? YLABEL1 : YLABEL2) } else { unset ylabel }
+        load here . "/panel.gp"
+    }
+    unset multiplot
+}
