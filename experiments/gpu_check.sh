@@ -201,9 +201,9 @@ bench_exact() # RANKS
     local algorithm
     launch "$1" "$build/psring" bench --backend nccl --device cuda --share-gpu -b 4 -e 4m -f 16 -n 5 -w 1 \
         --json "$out/nccl-$1.json" || return 1
-    algorithm=$(sed -n 's/.*"nccl_algorithm":[[:space:]]*"\([^"]*\)".*/\1/p' "$out/nccl-$1.json" | sort -u | tr '\n' ' ')
+    algorithm=$(sed -n 's/.*"nccl_algorithm":[[:space:]]*"\([^"]*\)".*/\1/p' "$out/nccl-$1.json" | sort -u | paste -sd' ')
     echo "detail every element exact; algorithm by NCCL's own log: ${algorithm:-not known}"
-    [[ $algorithm == "ring/simple " ]]
+    [[ $algorithm == ring/simple ]]
 }
 
 agree() # RANKS: after 100 steps
