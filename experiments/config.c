@@ -84,14 +84,14 @@ static const struct row rows[] = {
     {COMM,
      {"share-gpu", 0, OPTION_FLAG, FIELD(share_gpu),
       .help = "Lets several ranks have one GPU: right results, but times of time-slicing."}},
-    {CONFIG_TRAIN,
+    {COMM,
      {"threads", 0, OPTION_INT, FIELD(threads), "1", 0, 1024,
       .help = "Compute threads per rank; 0: the machine's cores, shared among its ranks."}},
     {CONFIG_TRAIN,
      {"compute", 0, OPTION_STRING, FIELD(compute), "real", .metavar = "real|paced:MS",
       .help = "paced: a timed wait of MS ms a step instead of computing; gradients of real size."}},
 
-    {CONFIG_TRAIN,
+    {COMM,
      {"model", 0, OPTION_CHOICE, FIELD(model), "keras-cnn", .choices = cnn_names,
       .help = "What is trained."}},
     {CONFIG_TRAIN | CONFIG_INFO,
@@ -102,9 +102,9 @@ static const struct row rows[] = {
     {CONFIG_TRAIN,
      {"steps", 0, OPTION_INT, FIELD(steps), "0", 0, 1e12,
       .help = "Ends after N steps in all; 0: after --epochs."}},
-    {CONFIG_TRAIN,
+    {COMM,
      {"batch", 0, OPTION_INT, FIELD(batch), "32", 1, 65536, .help = "Images a step, per worker."}},
-    {CONFIG_TRAIN,
+    {COMM,
      {"optimizer", 0, OPTION_CHOICE, FIELD(optimizer), "sgd", .choices = optimizer_kind_names,
       .help = "How parameters follow from gradients."}},
     {CONFIG_TRAIN,
@@ -132,6 +132,9 @@ static const struct row rows[] = {
      {"log-steps", 0, OPTION_INT, FIELD(log_steps), "0", 0, 1e9,
       .help = "Reports every N steps too; 0: per epoch."}},
 
+    {CONFIG_BENCH,
+     {"compute", 0, OPTION_FLAG, FIELD(bench_compute),
+      .help = "Times a training step layer by layer instead, on all ranks at once."}},
     {CONFIG_BENCH,
      {"min-bytes", 'b', OPTION_SIZE, FIELD(min_bytes), "1k", 0, 1e12, .metavar = "BYTES",
       .help = "First size."}},
@@ -222,9 +225,33 @@ static void table_init(struct table *table, enum config_command command)
     }
 }
 
+/* bench either exchanges vectors or computes. */
+static enum status check_bench_kind(const char *name, bool computes)
+{
+    static const char *const swept[] = {"backend", "transport", "servers", "min-bytes", "max-bytes",
+                                        "factor",  "sizes",     "probe",   "limits",    "compress"};
+    static const char *const computed[] = {"threads", "model", "batch", "optimizer"};
+    for (size_t i = 0; computes && i < sizeof swept / sizeof *swept; i++) {
+        if (strcmp(name, swept[i]) == 0) {
+            log_error("--%s: --compute exchanges nothing and does not use it; leave it out", name);
+            return STATUS_USAGE;
+        }
+    }
+    for (size_t i = 0; !computes && i < sizeof computed / sizeof *computed; i++) {
+        if (strcmp(name, computed[i]) == 0) {
+            log_error("--%s: bench computes only with --compute; add that, or leave it out", name);
+            return STATUS_USAGE;
+        }
+    }
+    return STATUS_OK;
+}
+
 static enum status check_obeyed(const struct table *table, const struct config *config)
 {
     for (int i = 0; table->specs[i].name; i++) {
+        if (config->command == CONFIG_BENCH && table->given[i] &&
+            check_bench_kind(table->specs[i].name, config->bench_compute) != STATUS_OK)
+            return STATUS_USAGE;
         for (size_t l = 0; table->given[i] && l < sizeof limited / sizeof limited[0]; l++) {
             const struct limited *limit = &limited[l];
             if (strcmp(limit->name, table->specs[i].name) != 0)
@@ -409,6 +436,12 @@ void config_device_options(const struct config *config, const struct world *worl
         .local_rank = world->local_rank,
         .share_gpu = config->share_gpu,
     };
+}
+
+int config_threads(const struct config *config, const struct world *world)
+{
+    int cores_each = world->cores / world->sharing_cpus;
+    return config->threads > 0 ? (int)config->threads : cores_each > 1 ? cores_each : 1;
 }
 
 const char *config_transport_name(const struct config *config, const struct backend *backend)

@@ -87,9 +87,10 @@ struct config {
     size_t size_count;                     /* 0: `sizes` is NULL */
     int64_t iters;                         /* 0: bench_auto_iters, experiments/bench_measure.h */
     int64_t warmup;
-    int probe;         /* enum config_probe */
-    bool limits;       /* measures those of the machine, experiments/limits.h */
-    int mpi_algorithm; /* enum library_algorithm */
+    int probe;          /* enum config_probe */
+    bool bench_compute; /* times layers, experiments/bench_compute.h */
+    bool limits;        /* measures those of the machine, experiments/limits.h */
+    int mpi_algorithm;  /* enum library_algorithm */
     const char *json, *csv;
 
     bool verbose;
@@ -140,6 +141,9 @@ void config_device_options(const struct config *config, const struct world *worl
 /* Everything of `options` but scale (set to 1) and the buckets (none), which are the caller's. */
 void config_comm_options(const struct config *config, const struct backend *backend,
                          struct comm_options *options);
+
+/* Threads that compute on this rank: --threads, or its share of the machine's cores. */
+int config_threads(const struct config *config, const struct world *world);
 
 /* The backend's transport for result rows: "zmq", "mpi", or "none" where it brings its own. */
 const char *config_transport_name(const struct config *config, const struct backend *backend);

@@ -12,6 +12,7 @@
 #include "common/base/status.h"
 #include "common/net/world.h"
 #include "experiments/bench.h"
+#include "experiments/bench_compute.h"
 #include "experiments/config.h"
 #include "experiments/info.h"
 #include "experiments/train.h"
@@ -50,11 +51,16 @@ struct command {
     void (*on_interrupt)(int number); /* of rank 0 */
 };
 
+static enum status bench_any(struct config *config, struct world *world)
+{
+    return config->bench_compute ? bench_compute_run(config, world) : bench_run(config, world);
+}
+
 static const struct command commands[] = {
     {"train", "Train a CNN on MNIST, alone or on all ranks of mpirun.", CONFIG_TRAIN, train_run,
      on_interrupt_train},
-    {"bench", "Time the averaging of gradients by size.", CONFIG_BENCH, bench_run,
-     on_interrupt_bench},
+    {"bench", "Time the averaging of gradients by size, or computing by layer.", CONFIG_BENCH,
+     bench_any, on_interrupt_bench},
     {"info", "List what this build and this machine have.", CONFIG_INFO, info_run, SIG_DFL},
 };
 

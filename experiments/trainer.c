@@ -109,8 +109,7 @@ static enum status open_model(struct trainer *t)
     size_t batch_max = !computes                            ? 1
                        : (size_t)config->batch > TEST_BATCH ? (size_t)config->batch
                                                             : TEST_BATCH;
-    int cores_each = t->world->cores / t->world->sharing_cpus;
-    t->threads = config->threads > 0 ? (int)config->threads : cores_each > 1 ? cores_each : 1;
+    t->threads = config_threads(config, t->world);
     struct device_options device;
     config_device_options(config, t->world, &device);
     device.threads = t->threads;

@@ -29,6 +29,9 @@ struct net {
     float *dy[2];                  /* gradients by activations, in turn: (batch_max, largest) */
     struct loss_sum *sum;
 
+    net_pass_hook *watch; /* NULL: nobody watches */
+    void *watch_context;
+
     /* The last net_forward, which net_backward continues. */
     struct net_step step;
     size_t batch;
@@ -97,6 +100,8 @@ static void describe(struct net *net, const struct cnn *cnn, bool fuse)
             (struct net_layer){.name = layer->name,
                                .first = first,
                                .count = count,
+                               .in_count = shape_count(layer->in),
+                               .out_count = shape_count(layer->out),
                                .forward_flops = layer->forward_flops,
                                .backward_flops = layer->dw_flops + (dx ? layer->dx_flops : 0.0),
                                .gradient_parts = layer->dw_parts};
@@ -257,6 +262,18 @@ static enum status read_loss(struct net *net, struct net_loss *loss)
     return status;
 }
 
+static void say_passed(const struct net *net, size_t layer, bool backward)
+{
+    if (net->watch)
+        net->watch(net->watch_context, layer, backward);
+}
+
+void net_watch(struct net *net, net_pass_hook *hook, void *context)
+{
+    net->watch = hook;
+    net->watch_context = context;
+}
+
 enum status net_forward(struct net *net, const float *images, const uint8_t *labels, size_t batch,
                         const struct net_step *step, struct net_loss *loss)
 {
@@ -271,10 +288,12 @@ enum status net_forward(struct net *net, const float *images, const uint8_t *lab
             continue;
         struct layer_pass pass = {.batch = batch, .step = &net->step, .x = x, .y = net->y[i]};
         layer->ops->forward(layer, &pass);
+        say_passed(net, i, false);
         x = net->y[i];
     }
     net->device->ops->softmax_cross_entropy(net->device, batch, shape_count(net->output), x, labels,
                                             step->training ? net->dlogits : NULL, net->sum);
+    say_passed(net, net->layer_count, false);
     return loss ? read_loss(net, loss) : STATUS_OK;
 }
 
@@ -314,6 +333,7 @@ enum status net_backward(struct net *net, net_gradient_hook *hook, void *context
         struct report report = {hook, context, entry->first, entry->first + entry->count};
         pass.dw_final_context = &report;
         layer->ops->backward(layer, &pass);
+        say_passed(net, i, true);
         if (hook)
             report_from(&report, 0);
         dy = pass.dx;

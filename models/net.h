@@ -45,6 +45,7 @@ struct net_loss {
 struct net_layer {
     const char *name;
     size_t first, count;                  /* its parameters in the arena */
+    size_t in_count, out_count;           /* elements it reads and writes, for one image */
     double forward_flops, backward_flops; /* for one image; multiply and add count as two */
     /* On one thread of a CPU its gradient gets final in so many equal parts, last first, evenly
      * over its backward pass. */
@@ -57,6 +58,12 @@ struct net_layer {
  * one, each ends where the one before it begins, and together they cover the arena once.
  */
 typedef void net_gradient_hook(void *context, size_t first, size_t count);
+
+/*
+ * Called when a layer's part of a pass has been issued to the device. `layer` is its number in
+ * net_layers; their count stands for the loss, which is part of the forward pass.
+ */
+typedef void net_pass_hook(void *context, size_t layer, bool backward);
 
 /*
  * Builds a model of the zoo (cnn.h) for batches of up to `batch_max` images, with parameters
@@ -85,6 +92,9 @@ enum status net_forward(struct net *net, const float *images, const uint8_t *lab
  * overwrites the gradient arena. `hook` may be NULL.
  */
 enum status net_backward(struct net *net, net_gradient_hook *hook, void *context);
+
+/* From now on `hook` sees every layer of every pass; NULL: nobody does. For measuring. */
+void net_watch(struct net *net, net_pass_hook *hook, void *context);
 
 /* Device memory, 64-byte aligned, (net_parameter_count). */
 float *net_parameters(struct net *net);

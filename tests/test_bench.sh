@@ -88,6 +88,16 @@ limits=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }
         ($c["stream_bytes_per_s"] > 0) ($c["link_bytes_per_s"] == "") }' "$folder/l.csv" | tr '\n' ' ')
 [[ $limits == "11111 11111 " ]] || fail "limits of l.csv: $limits"
 
+# Layer by layer: a row each, then their sum and the step; the whole of --json.
+ends 0 "$here/mpirun.sh" 2 "$psring" bench --compute --model lenet --batch 8 -n 2 -w 1 \
+    --csv "$folder/c.csv" --json "$folder/c.json"
+says out "images/s, all ranks together"
+[[ $(cut -d, -f7 "$folder/c.csv" | tr '\n' ' ') == "layer conv1 conv2 dense1 dense2 dense3 loss optimizer sum step " ]] ||
+    fail "layers of c.csv: $(cut -d, -f7 "$folder/c.csv" | tr '\n' ' ')"
+for text in '"compute":' '"images_per_s":' '"layers":' '"of_sgemm":' '"compiler":'; do
+    grep -qF "$text" "$folder/c.json" || fail "c.json has no $text"
+done
+
 # As many iterations as the time asks for, the same on all ranks.
 ends 0 "$here/mpirun.sh" 3 "$psring" bench --backend ps -b 4 -e 4 --csv "$folder/i.csv"
 iterations=$(link "$folder/i.csv")

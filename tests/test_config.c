@@ -146,6 +146,25 @@ Test(config, sizes_of_bench)
     refuse(CONFIG_BENCH, "--sizes -4", "--sizes: found '-4'");
 }
 
+/* bench exchanges vectors, or computes: what only the other one uses is a mistake. */
+Test(config, bench_compute)
+{
+    struct config config;
+    accept(CONFIG_BENCH, &config, "--compute --model lenet --batch 64 --threads 2 -n 3");
+    cr_expect(config.bench_compute);
+    cr_expect_eq(config.batch, 64);
+    cr_expect_eq(config.threads, 2);
+    refuse(CONFIG_BENCH, "--compute --backend ps", "--backend: --compute exchanges nothing");
+    refuse(CONFIG_BENCH, "--compute -b 4", "--min-bytes: --compute exchanges nothing");
+    refuse(CONFIG_BENCH, "--model lenet", "--model: bench computes only with --compute");
+    accept(CONFIG_TRAIN, &config, "--threads 3 --compute paced:5");
+    cr_expect_not(config.bench_compute);
+    cr_expect_eq(config_threads(&config, &(struct world){.cores = 8, .sharing_cpus = 2}), 3);
+    accept(CONFIG_TRAIN, &config, "--threads 0");
+    cr_expect_eq(config_threads(&config, &(struct world){.cores = 8, .sharing_cpus = 2}), 4);
+    cr_expect_eq(config_threads(&config, &(struct world){.cores = 2, .sharing_cpus = 8}), 1);
+}
+
 static void note_parameter(void *context, const char *name, const char *value)
 {
     char *text = context;
