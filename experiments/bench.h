@@ -1,6 +1,7 @@
 /*
  * psring bench: times one all-reduce by size, checks every element of every result against the
- * exact sum, and holds times and bytes against theory.
+ * exact sum, and holds times and bytes against theory. Nothing is computed meanwhile: all of the
+ * time is exposed communication. What computation hides of it, train measures (train.csv).
  */
 #ifndef PSRING_EXPERIMENTS_BENCH_H
 #define PSRING_EXPERIMENTS_BENCH_H
