@@ -31,6 +31,9 @@ function configuration(backend, placement, servers, workers, algorithm) {
     return backend == "ps" ? "ps " placement " " (placement == "mixed" ? servers - workers : servers) : backend
 }
 
+# Processes that share a GPU take turns on it: their times are no one's to compare.
+field("network") == "time-slicing" { next }
+
 # Of rows with compressed messages, others speak.
 is_bench && field("compress") != "" && field("compress") != "none" { next }
 

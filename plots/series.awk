@@ -34,6 +34,7 @@ function put_servers(first, own) {
     if (servers == 2) put(first + 1, own)
 }
 
+field("network") == "time-slicing" { next } # ranks that take turns on one GPU
 field("workers") < 2 || (field("compress") != "" && field("compress") != "none") { next }
 
 {

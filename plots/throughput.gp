@@ -29,7 +29,7 @@ DRAWN = "1 4 8 10 12"
 array NAMES[5] = ["1 server", "W servers", "W servers in workers", "ring", "MPI_Allreduce"]
 own(x) = strcol("placement") eq "dedicated"
 all(x) = column("servers") == column("workers")
-series(x) = strcol("backend") eq "ring" ? 10 : strcol("backend") eq "mpi" ? 12 : strcol("backend") ne "ps" ? 0 : \
+series(x) = strcol("network") eq "time-slicing" ? 0 : strcol("backend") eq "ring" ? 10 : strcol("backend") eq "mpi" ? 12 : strcol("backend") ne "ps" ? 0 : \
     own(0) && column("servers") == 1 ? 1 : own(0) && all(0) ? 4 : strcol("placement") eq "colocated" && all(0) ? 8 : 0
 set style line 8 lc rgb "#8B6B3D" pt 11 ps 0.9 lw 1.8
 

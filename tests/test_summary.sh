@@ -46,6 +46,9 @@ write_results()
         bench_row "$1" "$2" mpi-ring none 4 none 99500 "" "" 0
         bench_row "$1" "$2" ps zmq 2 dedicated 98000 4799528 9599056 0 95991
         bench_row "$1" "$2" ring mpi 2 none 49000 4799528 0 0 47995
+        # A GPU's turns: not to be seen.
+        bench_row time-slicing "$2" ring mpi 4 none 7 7199296 0 0 71993
+        bench_row time-slicing "$2" ps zmq 4 dedicated 7 4799528 19198112 0 191981
     } >"$dir/bench.csv"
     {
         echo "backend,transport,device,network,compute,workers,servers,placement,sync,model,dataset,epoch,step,images,seconds,images_per_s,step_ms_median,compute_ms_median,comm_ms_median,exposed_comm_ms_median,train_loss,test_loss,test_accuracy,weights_sha256,batch"
@@ -53,6 +56,7 @@ write_results()
         echo "ring,mpi,cpu,$1,paced:50,4,0,none,bsp,keras-cnn,none,1,9,2304,1,1969,130,50,80,80,,,,,64"
         echo "ps,zmq,cpu,$1,real,4,1,dedicated,bsp,keras-cnn,mnist,1,100,25600,90,284,900,1,1,1,0.2,0.09,0.9712,$4,64"
         echo "ps,zmq,cpu,$1,real,4,1,dedicated,bsp,keras-cnn,mnist,2,200,51200,181,284,900,1,1,1,0.1,0.05,0.9853,abc,64"
+        echo "ring,mpi,cuda,time-slicing,paced:50,4,0,none,bsp,keras-cnn,none,1,9,2304,1,77777,130,50,80,80,,,,,64"
         echo "ring,mpi,cpu,$1,real,4,0,none,bsp,keras-cnn,mnist,2,200,51200,120,427,600,1,1,1,0.1,0.05,0.9853,abc,64"
     } >"$dir/train.csv"
 }
@@ -96,6 +100,12 @@ draws()
 }
 
 write_results vcluster:800mbit 100000000 0 abd
+if awk -f "$root/plots/series.awk" "$dir/bench.csv" | awk '$6 < 1 { found = 1 } END { exit !found }'; then
+    failed=$((failed + 1))
+    echo "test_summary: figures draw ranks that take turns on one GPU"
+else
+    passed=$((passed + 1))
+fi
 summary
 says '^network=vcluster:800mbit: 800 Mbit/s \(100\.0 MB/s\) each way'
 says '^ +4 +4\.8 MB +240 ms +52\.0 ms +80\.5 ms +60\.0 ms +80\.0 ms +82\.0 ms +99\.0 ms +3\.00 +2\.67 +75\.0%$'
