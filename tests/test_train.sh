@@ -89,13 +89,15 @@ expected_header+=,comm_ms_median,exposed_comm_ms_median,train_loss,test_loss,tes
 expected_header+=,weights_sha256
 [[ $(head -1 "$folder/train.csv") == "$expected_header"* ]] ||
     fail "train.csv begins with $(head -1 "$folder/train.csv")"
-[[ $(head -1 "$folder/train.csv") == *,seed,reduce_order,bucket_mb,threads ]] ||
+[[ $(head -1 "$folder/train.csv") == *,bucket_mb,threads,compress,error_feedback ]] ||
     fail "train.csv ends with $(head -1 "$folder/train.csv")"
 expect backend 'ring ring ring ring'
 expect reduce_order 'any any any any'
 expect bucket_mb '4 4 4 4'
 expect threads '1 1 1 1'
 expect network 'loopback loopback loopback loopback'
+expect compress 'none none none none'
+expect error_feedback 'none none none none'
 expect epoch '1 1 2 2'
 expect step '15 20 30 40'
 expect images '1500 2000 3000 4000'
@@ -104,6 +106,23 @@ read -ra accuracies <<<"$(column test_accuracy)"
 awk -v accuracy="${accuracies[1]}" 'BEGIN { exit !(accuracy > 0.9 && accuracy <= 1) }' ||
     fail "test accuracy ${accuracies[1]} after 2 epochs, expected more than 0.9"
 [[ $(column weights_sha256) == *"$weights " ]] || fail "the last row's sum is not $weights"
+
+# Compressed: learns as well; a run that is continued is told what a checkpoint does not hold.
+for options in '--compress fp16' '--compress bf16 --backend ps --placement colocated' \
+    '--compress bf16 --backend rhd --error-feedback off'; do
+    rm -f "$folder/train.csv"
+    # shellcheck disable=SC2086 # options are several words
+    train 2 "${common[@]}" --epochs 2 --metrics "$folder/train.csv" $options
+    read -r _ accuracy <<<"$(column test_accuracy)"
+    awk -v accuracy="$accuracy" 'BEGIN { exit !(accuracy > 0.9 && accuracy <= 1) }' ||
+        fail "test accuracy $accuracy after 2 epochs with $options, expected more than 0.9"
+    read -ra words <<<"$options"
+    expect compress "${words[1]} ${words[1]}"
+done
+expect error_feedback 'off off'
+train 2 "${common[@]}" --epochs 1 --compress fp16 --checkpoint "$folder/compressed"
+train 2 "${common[@]}" --epochs 1 --compress fp16 --checkpoint "$folder/compressed" --resume
+grep -q 'rounding errors .* are not' "$folder/log" || fail "no word of the rounding errors in:"
 
 # Paced: no data, no test, and a step takes at least what it was told to.
 "$here/mpirun.sh" 2 "$psring" train --model lenet --compute paced:15 --steps 8 \
