@@ -25,10 +25,10 @@ function field(name) {
     return column[name] ? $column[name] : ""
 }
 
-function configuration(backend, placement, servers, workers, algorithm) {
+function configuration(backend, placement, servers, algorithm) {
     if (backend == "mpi")
         return "mpi " (algorithm == "" ? "default" : algorithm)
-    return backend == "ps" ? "ps " placement " " (placement == "mixed" ? servers - workers : servers) : backend
+    return backend == "ps" ? "ps " placement " " servers : backend
 }
 
 # Processes that share a GPU take turns on it: their times are no one's to compare.
@@ -40,7 +40,7 @@ is_bench && field("compress") != "" && field("compress") != "none" { next }
 is_bench {
     workers = field("workers")
     bytes = field("bytes")
-    who = configuration(field("backend"), field("placement"), field("servers"), workers, field("mpi_algorithm"))
+    who = configuration(field("backend"), field("placement"), field("servers"), field("mpi_algorithm"))
     key = who SUBSEP workers SUBSEP bytes
     network = field("network")
     link[key] = field("link_bytes_per_s") + 0
@@ -54,8 +54,7 @@ is_bench {
     transport[field("backend")] = field("transport")
     time_us[key] = field("time_us_median")
     theory_us[key] = field("theory_time_us")
-    machines[key] = workers + (field("placement") == "dedicated" ? field("servers") : \
-        field("placement") == "mixed" ? field("servers") - workers : 0)
+    machines[key] = workers + (field("placement") ~ /^(dedicated|mixed)$/ ? field("servers") : 0)
     all_keys[key]
     if (field("backend") == "mpi" && (!((workers, bytes) in fastest) || time_us[key] < time_us[fastest[workers, bytes]]))
         fastest[workers, bytes] = key
@@ -74,7 +73,7 @@ is_bench {
 
 {
     workers = field("workers")
-    who = configuration(field("backend"), field("placement"), field("servers"), workers, "")
+    who = configuration(field("backend"), field("placement"), field("servers"), "")
     key = who SUBSEP workers
     compute = field("compute")
     network = network ? network : field("network")
@@ -277,7 +276,7 @@ function percent(share) {
 
 function print_legend() {
     if (limited)
-        printf "\n  * CPU-limited: the processors were more than %.0f%% busy, so this time tells of them, not of the\n  network.\n", 100 * CPU_LIMITED
+        printf "\n  * CPU-limited: the processors were more than %.0f%% busy, so this time may tell of them, not of the\n  network. MPI_Allreduce spins while it waits, so it looks busy whatever limits it.\n", 100 * CPU_LIMITED
     if (intervals)
         print "\n  no difference: the 95% intervals of the two medians overlap."
 }
@@ -405,7 +404,7 @@ function print_against(column, name, more, w, m, key, ring, verdict, theory) {
     else
         verdict = "slower than the ring, " interval_text(key, ring) " times its time"
     printf "  - %s: %s%s%s.%s\n", name, verdict, theory, more,
-        (limits(key) || limits(ring) ? " (CPU-limited: no word about the network)" : "")
+        (limits(key) || limits(ring) ? " (CPU-limited, *)" : "")
 }
 
 # Where a parameter server beats the ring: from the smallest message on, one server on its own machine.

@@ -42,7 +42,7 @@ field("workers") < 2 || (field("compress") != "" && field("compress") != "none")
     placement = field("placement")
     workers = field("workers") + 0
     servers = field("servers") + 0
-    spare = placement == "dedicated" ? servers : placement == "mixed" ? servers - workers : 0
+    spare = placement == "dedicated" || placement == "mixed" ? servers : 0
     efficiency = number(field("efficiency"))
     per_machine = efficiency == "NaN" ? "NaN" : efficiency * workers / (workers + spare)
     time = field("time_us_median")
