@@ -4,18 +4,18 @@ set datafile missing "NaN"
 set encoding utf8
 
 # The series of series.awk. Okabe and Ito's colours, which colour-blind readers can tell apart; the
-# shapes differ as well. The theory of a series has its style plus 20; 19 rings what the CPUs limited, 39 stands
+# shapes differ as well, open ones let others be seen. The theory of a series has its style plus 20; 19 rings what the CPUs limited, 39 stands
 # for all theory in a key, 40 is a limit.
 
 array COLOUR[12] = ["#D55E00", "#E69F00", "#CC79A7", "#7A3E9D", "#D55E00", "#E69F00", "#CC79A7", "#7A3E9D", "#8B6B3D", "#0072B2", "#56B4E9", "#009E73"]
-array SHAPE[12] = [5, 9, 11, 15, 5, 9, 11, 15, 3, 7, 6, 13]
+array SHAPE[12] = [5, 9, 11, 15, 5, 9, 11, 15, 3, 7, 6, 12]
 array LABEL[12] = ["1 server", "2 servers", "W/2 servers", "W servers", "1 server", "2 servers", "W/2 servers", "W servers", \
     "W in workers + W/2 spare", "ring", "halving-doubling", "MPI_Allreduce, fastest"]
 do for [i = 1:12] {
-    set style line i lc rgb COLOUR[i] pt SHAPE[i] ps 0.9 lw 1.8
+    set style line i lc rgb COLOUR[i] pt SHAPE[i] ps (i > 10 ? 1.5 : 0.9) lw 1.8
     set style line 20 + i lc rgb COLOUR[i] lw 1.1 dt 2
 }
-set style line 19 lc rgb "#222222" pt 6 ps 1.9 lw 1.2
+set style line 19 lc rgb "#222222" pt 6 ps 2.3 lw 1.2
 set style line 39 lc rgb "#444444" lw 1.1 dt 2
 set style line 40 lc rgb "#555555" lw 1.5 dt 3
 set grid lc rgb "#dddddd" lt 1 lw 1

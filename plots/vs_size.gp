@@ -25,7 +25,7 @@ do for [t = 1:terminals] {
         LIST = all
         LEGEND = p == 2 * rows
         if (LEGEND) { LIST = present(all, "1") }
-        set key at screen 0.07, screen 115.0 / height left top vertical maxrows 4
+        set key at screen 0.07, screen 100.0 / height left top vertical maxrows 4
         set title sprintf("%d workers, servers %s", N, p % 2 ? "on machines of their own" : "in workers")
         if (p > 2 * rows - 2) { set xlabel "size of the message" } else { unset xlabel }
         if (p % 2) { set ylabel YLABEL } else { unset ylabel }

@@ -24,7 +24,7 @@ do for [t = 1:terminals] {
         LEGEND = p == 2 * ROWS
         Y(x) = p <= 2 ? Y1(0) : Y2(0)
         THEORY_Y(x) = p <= 2 ? THEORY_Y1(0) : THEORY_Y2(0)
-        set key at screen 0.07, screen 115.0 / height left top vertical maxrows 4
+        set key at screen 0.07, screen 100.0 / height left top vertical maxrows 4
         set title p % 2 ? "servers on machines of their own" : "servers in workers"
         if (p > 2 * ROWS - 2) { set xlabel "workers W" } else { unset xlabel }
         if (p % 2) { set ylabel (p <= 2 ? YLABEL1 : YLABEL2) } else { unset ylabel }
