@@ -10,11 +10,19 @@ static double ms_between(int64_t from_ns, int64_t to_ns)
     return (double)(to_ns - from_ns) / (double)NS_PER_MS;
 }
 
-static void log_diverged(const struct trainer *t, const char *of)
+static void log_diverged(const struct trainer *t, const char *of, uint64_t step)
 {
     log_error("training diverged: the loss of %sstep %llu is not a finite number; start again with "
               "a smaller --lr (it is %g)",
-              of, (unsigned long long)t->step, t->lr.peak);
+              of, (unsigned long long)step, t->lr.peak);
+}
+
+/* Of the steps of the interval whose loss is known. */
+static double mean_loss(const struct trainer *t)
+{
+    const struct interval *i = &t->interval;
+    double images_each = (double)i->images / (double)i->steps;
+    return i->losses > 0 ? i->loss_sum / (images_each * (double)i->losses) : (double)NAN;
 }
 
 /* One step on this rank's share of the data, with the times of its parts. */
@@ -44,18 +52,27 @@ static enum status step(struct trainer *t)
     t->interval.steps++;
     t->interval.images += has_data ? batch.count : (uint64_t)t->config->batch;
     t->interval.loss_sum += loss.loss_sum;
+    t->interval.losses = t->interval.steps - loss_queue_length(&t->losses);
     t->step++;
 
     /* Averaging spreads a NaN to all ranks within a step: it is enough that one looks. */
     if (trainer_rank(t) == 0 && !isfinite(loss.loss_sum)) {
         progress_clear(&t->progress);
-        log_diverged(t, "");
+        log_diverged(t, "", t->step - loss_queue_length(&t->losses));
         return STATUS_DIVERGED;
     }
     progress_update(&t->progress, end_ns, (t->step - 1) / t->steps_per_epoch,
                     (t->step - 1) % t->steps_per_epoch,
-                    t->config->paced ? (double)NAN
-                                     : t->interval.loss_sum / (double)t->interval.images);
+                    t->config->paced ? (double)NAN : mean_loss(t));
+out:
+    return status;
+}
+
+static enum status settle_and_report(struct trainer *t)
+{
+    enum status status = STATUS_OK;
+    TRY(train_settle(t));
+    TRY(train_report(t, NULL));
 out:
     return status;
 }
@@ -75,12 +92,13 @@ static enum status epoch(struct trainer *t, struct test_result *test)
     while (t->step < end) {
         TRY(step(t));
         if (log_steps > 0 && t->step % log_steps == 0 && t->step < end)
-            TRY(train_report(t, NULL));
+            TRY(settle_and_report(t));
     }
+    TRY(train_settle(t));
     TRY(train_test(t, test));
     if (t->test_loader && !isfinite(test->loss)) {
         if (trainer_rank(t) == 0)
-            log_diverged(t, "the test after ");
+            log_diverged(t, "the test after ", t->step);
         TRY(world_barrier(t->world, comm_group(t->comm))); /* who fails ends those who speak */
         return STATUS_DIVERGED;
     }

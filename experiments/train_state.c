@@ -71,10 +71,9 @@ enum status train_test(struct trainer *t, struct test_result *result)
     loader_start_epoch(t->test_loader, 0);
     while (loader_next(t->test_loader, &batch)) {
         struct net_loss loss;
-        device_upload(t->device, t->images, batch.images,
-                      batch.count * DATASET_PIXELS * sizeof *t->images);
-        device_upload(t->device, t->labels, batch.labels, batch.count);
-        TRY(net_forward(t->net, t->images, t->labels, batch.count, &step, &loss));
+        feed_put(&t->feed, &batch, 0, batch.count);
+        feed_gather(&t->feed, FEED_TEST, batch.count);
+        TRY(net_forward(t->net, t->feed.images, t->feed.labels, batch.count, &step, &loss));
         sums[0] += loss.loss_sum;
         sums[1] += (double)loss.correct;
         sums[2] += (double)batch.count;

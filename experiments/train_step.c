@@ -3,6 +3,7 @@
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
+#include "experiments/backends.h"
 
 /* -------- averaging and updating ------------------------------------------------------------- */
 
@@ -40,30 +41,60 @@ out:
     return status;
 }
 
-enum status train_update(struct trainer *t)
+void train_update(struct trainer *t)
 {
     float lr = (float)lr_at(&t->lr, t->step);
     optimizer_step(t->optimizer, net_parameters(t->net), net_gradients(t->net), lr);
-    return device_sync(t->device);
 }
 
 /* -------- real ------------------------------------------------------------------------------- */
 
-enum status train_step_real(struct trainer *t, const struct batch *batch, struct net_loss *loss)
+/* What a step asks of the device. Nothing is uploaded and, where no other process takes part,
+ * nothing waited for: so it can be recorded and repeated. */
+static enum status ask_for_step(void *context)
 {
     enum status status = STATUS_OK;
+    struct trainer *t = context;
+    size_t batch = (size_t)t->config->batch;
     struct net_step step = {.training = true,
                             .seed = (uint64_t)t->config->seed,
                             .step = t->step,
                             .rank = (uint32_t)trainer_rank(t)};
-    device_upload(t->device, t->images, batch->images,
-                  batch->count * DATASET_PIXELS * sizeof *t->images);
-    device_upload(t->device, t->labels, batch->labels, batch->count);
-
-    TRY(net_forward(t->net, t->images, t->labels, batch->count, &step, loss));
+    feed_gather(&t->feed, FEED_TRAIN, batch);
+    TRY(net_forward(t->net, t->feed.images, t->feed.labels, batch, &step, NULL));
     TRY(net_backward(t->net, start_complete_buckets, t));
     TRY(wait_for_buckets(t));
-    TRY(train_update(t));
+    train_update(t);
+out:
+    return status;
+}
+
+enum status train_step_real(struct trainer *t, const struct batch *batch, struct net_loss *loss)
+{
+    enum status status = STATUS_OK;
+    CHECK(batch->count == (size_t)t->config->batch);
+    feed_put(&t->feed, batch, 0, batch->count);
+    net_set_step(t->net, t->step);
+    optimizer_set_lr(t->optimizer, (float)lr_at(&t->lr, t->step));
+    TRY(t->config->backend == BACKEND_NONE ? device_repeat(t->device, ask_for_step, t)
+                                           : ask_for_step(t));
+    loss_queue_put(&t->losses, t->net);
+    TRY(loss_queue_take(&t->losses, device_steps_ahead(t->device), loss));
+out:
+    return status;
+}
+
+enum status train_settle(struct trainer *t)
+{
+    enum status status = STATUS_OK;
+    struct net_loss loss = {0};
+    uint64_t steps = loss_queue_length(&t->losses);
+    if (steps == 0)
+        return STATUS_OK;
+    TRY(loss_queue_take(&t->losses, 0, &loss));
+    t->interval.loss_sum += loss.loss_sum;
+    t->interval.losses += steps;
+    t->interval.ended_ns = clock_now_ns();
 out:
     return status;
 }

@@ -18,10 +18,9 @@ static enum status play_worker(struct trainer *t, const struct batch *all, size_
     size_t batch = all->count / t->workers;
     size_t parameters = net_parameter_count(t->net);
     struct net_loss mine;
-    device_upload(t->device, t->images, all->images + worker * batch * DATASET_PIXELS,
-                  batch * DATASET_PIXELS * sizeof *t->images);
-    device_upload(t->device, t->labels, all->labels + worker * batch, batch);
-    TRY(net_forward(t->net, t->images, t->labels, batch, &step, &mine));
+    feed_put(&t->feed, all, worker * batch, batch);
+    feed_gather(&t->feed, FEED_TRAIN, batch);
+    TRY(net_forward(t->net, t->feed.images, t->feed.labels, batch, &step, &mine));
     TRY(net_backward(t->net, NULL, NULL));
     TRY(device_download(t->device, t->virtual_gradients + worker * parameters,
                         net_gradients(t->net), parameters * sizeof(float)));
@@ -52,7 +51,8 @@ enum status train_step_virtual(struct trainer *t, const struct batch *batch, str
     for (size_t worker = 0; worker < t->workers; worker++)
         TRY(play_worker(t, batch, worker, loss));
     average(t);
-    TRY(train_update(t));
+    train_update(t);
+    TRY(device_sync(t->device));
 out:
     return status;
 }

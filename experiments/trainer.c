@@ -50,6 +50,34 @@ size_t trainer_rank(const struct trainer *t)
     return (size_t)topology_node(&t->topology, t->world->rank, NODE_WORKER);
 }
 
+/* -------- the device -------------------------------------------------------------------------- */
+
+static enum status open_device(struct trainer *t)
+{
+    const struct config *config = t->config;
+    struct device_options device;
+    t->threads = config_threads(config, t->world);
+    config_device_options(config, t->world, &device);
+    device.threads = t->threads;
+    if (t->is_server) /* sums what comes over the network, on the CPU */
+        device.kind = DEVICE_CPU;
+    return device_open(&t->device, &device);
+}
+
+/* Servers and paced workers need the net only for the sizes of its layers. */
+static bool computes(const struct trainer *t)
+{
+    return !t->is_server && !t->config->paced;
+}
+
+static size_t batch_max(const struct trainer *t)
+{
+    size_t batch = (size_t)t->config->batch;
+    if (!computes(t))
+        return 1;
+    return batch > TEST_BATCH ? batch : TEST_BATCH;
+}
+
 /* -------- data ------------------------------------------------------------------------------- */
 
 static enum status open_loaders(struct trainer *t)
@@ -66,6 +94,7 @@ static enum status open_loaders(struct trainer *t)
         .seed = (uint64_t)t->config->seed,
         .mean = pixel_mean,
         .std = pixel_std,
+        .samples_only = feed_is_resident(t->device),
         .depth = LOADER_DEPTH,
     };
     TRY(loader_new(&t->train_loader, &t->dataset->train, &options));
@@ -73,6 +102,8 @@ static enum status open_loaders(struct trainer *t)
     options.batch = TEST_BATCH;
     TRY(loader_new(&t->test_loader, &t->dataset->test, &options));
     t->steps_per_epoch = loader_steps(t->train_loader);
+    TRY(feed_open(&t->feed, t->device, t->dataset, &options, batch_max(t)));
+    TRY(loss_queue_open(&t->losses, t->device));
 out:
     return status;
 }
@@ -100,37 +131,20 @@ out:
 
 /* -------- the model -------------------------------------------------------------------------- */
 
-/* Servers and paced workers need the net only for the sizes of its layers. */
 static enum status open_model(struct trainer *t)
 {
     enum status status = STATUS_OK;
     const struct config *config = t->config;
-    bool computes = !t->is_server && !config->paced;
-    size_t batch_max = !computes                            ? 1
-                       : (size_t)config->batch > TEST_BATCH ? (size_t)config->batch
-                                                            : TEST_BATCH;
-    t->threads = config_threads(config, t->world);
-    struct device_options device;
-    config_device_options(config, t->world, &device);
-    device.threads = t->threads;
-    if (t->is_server) /* sums what comes over the network, on the CPU */
-        device.kind = DEVICE_CPU;
-    TRY(device_open(&t->device, &device));
-    TRY(net_new(&t->net, t->device, config_model_name(config), batch_max, (uint64_t)config->seed));
+    TRY(net_new(&t->net, t->device, config_model_name(config), batch_max(t),
+                (uint64_t)config->seed));
     size_t parameters = net_parameter_count(t->net), states = 0;
     double peak = config->lr > 0
                       ? config->lr
                       : lr_default(config->optimizer, (size_t)config->batch * t->workers);
     t->lr = lr_schedule_default(peak, t->total_steps);
-    if (computes) {
-        void *images, *labels;
+    if (computes(t)) {
         TRY(optimizer_new(&t->optimizer, t->device, config->optimizer, parameters, NULL));
         optimizer_state(t->optimizer, &states);
-        TRY(device_alloc(t->device, "a batch of images", batch_max * DATASET_PIXELS * sizeof(float),
-                         &images));
-        t->images = images;
-        TRY(device_alloc(t->device, "a batch of labels", batch_max, &labels));
-        t->labels = labels;
     }
     t->host = malloc((parameters > states ? parameters : states) * sizeof *t->host);
     if (!t->host)
@@ -224,6 +238,7 @@ static enum status open_local(struct trainer *t)
 {
     enum status status = STATUS_OK;
     TRY(choose_roles(t));
+    TRY(open_device(t));
     if (!t->is_server)
         TRY(open_data(t));
     TRY(open_model(t));
@@ -286,10 +301,8 @@ void trainer_close(struct trainer *t)
     loader_free(&t->train_loader);
     loader_free(&t->test_loader);
     dataset_free(&t->dataset);
-    if (t->device) {
-        device_free(t->device, t->images);
-        device_free(t->device, t->labels);
-    }
+    loss_queue_close(&t->losses);
+    feed_close(&t->feed);
     optimizer_free(&t->optimizer);
     net_free(&t->net);
     device_close(&t->device);

@@ -23,6 +23,8 @@
 #include "common/net/world.h"
 #include "common/obs/progress.h"
 #include "experiments/config.h"
+#include "experiments/feed.h"
+#include "experiments/loss_queue.h"
 #include "experiments/step_times.h"
 #include "models/lr.h"
 #include "models/net.h"
@@ -30,8 +32,9 @@
 
 struct trainer;
 
-/* Forward, backward, average, update; `batch` is NULL where --compute is paced. `loss` is this
- * process's. Sets the times of the communication in t->exchange. */
+/* Forward, backward, average, update; `batch` is NULL where --compute is paced. To `loss` are added
+ * this process's that have become known, oldest first: of this step, or of earlier ones where the
+ * device is behind. Sets the times of the communication in t->exchange. */
 typedef enum status train_step_function(struct trainer *t, const struct batch *batch,
                                         struct net_loss *loss);
 
@@ -50,6 +53,7 @@ struct interval {
     uint64_t steps;
     uint64_t images; /* of this process */
     double loss_sum; /* of this process */
+    uint64_t losses; /* steps that are in loss_sum */
 };
 
 struct test_result {
@@ -71,9 +75,9 @@ struct trainer {
     struct optimizer *optimizer; /* NULL where paced, and on servers; so the following */
     struct dataset *dataset;
     struct loader *train_loader, *test_loader;
-    float *images;   /* (the larger batch, 28, 28, 1), device memory */
-    uint8_t *labels; /* (the larger batch), device memory */
-    float *host;     /* room for the parameters or the optimizer's state, whichever is larger */
+    struct feed feed;         /* of batches to the device */
+    struct loss_queue losses; /* of steps that were asked for */
+    float *host; /* room for the parameters or the optimizer's state, whichever is larger */
     struct lr_schedule lr;
     struct csv *metrics;   /* rank 0, with --metrics */
     char *checkpoint_path; /* rank 0, with --checkpoint */
@@ -108,7 +112,9 @@ size_t trainer_rank(const struct trainer *t); /* among the processes that are wo
 /* train_step.c, train_virtual.c */
 train_step_function train_step_real, train_step_paced, train_step_virtual;
 /* Applies the averaged gradients. */
-enum status train_update(struct trainer *t);
+void train_update(struct trainer *t);
+/* Waits for the steps that were asked for; the interval then holds all their losses. */
+enum status train_settle(struct trainer *t);
 
 /* train_state.c, all collective over the workers. */
 enum status train_test(struct trainer *t, struct test_result *result);

@@ -20,7 +20,7 @@ static void apply(struct layer *layer, const struct layer_pass *pass, const floa
 {
     struct dropout dropout = {.rate = layer->of.rate,
                               .key = rng_key(pass->step->seed, RNG_DROPOUT, pass->step->rank),
-                              .step = pass->step->step,
+                              .step_at = pass->step_at,
                               .layer = layer->position};
     layer->device->ops->dropout(layer->device, &dropout, pass->batch * shape_count(layer->out),
                                 from, to);

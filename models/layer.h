@@ -51,6 +51,7 @@ struct layer {
 struct layer_pass {
     size_t batch;
     const struct net_step *step;
+    const uint64_t *step_at;     /* step->step in device memory */
     const float *x;              /* (batch, in) */
     float *y;                    /* (batch, out): written by forward, read by backward */
     float *dy;                   /* backward: gradient by y, may be destroyed */

@@ -28,6 +28,8 @@ struct net {
     float *dlogits;                /* (batch_max, output) */
     float *dy[2];                  /* gradients by activations, in turn: (batch_max, largest) */
     struct loss_sum *sum;
+    uint64_t *step_at; /* the step that dropout draws for */
+    uint64_t step_set; /* what it holds */
 
     net_pass_hook *watch; /* NULL: nobody watches */
     void *watch_context;
@@ -165,7 +167,7 @@ static enum status allocate(struct net *net)
 {
     enum status status = STATUS_OK;
     size_t largest = 0, position = 0;
-    void *sum;
+    void *sum, *step_at;
     TRY(allocate_floats(net, "parameters", net->parameter_count, &net->parameters));
     TRY(allocate_floats(net, "gradients", net->parameter_count, &net->gradients));
     net->device->ops->fill(net->device, net->gradients, 0.0f, net->parameter_count);
@@ -187,6 +189,9 @@ static enum status allocate(struct net *net)
                         &net->dlogits));
     TRY(device_alloc(net->device, "the loss", sizeof *net->sum, &sum));
     net->sum = sum;
+    TRY(device_alloc(net->device, "the number of the step", sizeof *net->step_at, &step_at));
+    net->step_at = step_at;
+    device_upload(net->device, net->step_at, &net->step_set, sizeof net->step_set);
 out:
     return status;
 }
@@ -239,6 +244,7 @@ void net_free(struct net **net)
         device_free(n->device, n->layers[i].index);
         device_free(n->device, n->y[i]);
     }
+    device_free(n->device, n->step_at);
     device_free(n->device, n->sum);
     device_free(n->device, n->dlogits);
     device_free(n->device, n->dy[0]);
@@ -274,20 +280,38 @@ void net_watch(struct net *net, net_pass_hook *hook, void *context)
     net->watch_context = context;
 }
 
+void net_download_loss(struct net *net, struct loss_sum *to)
+{
+    device_download_async(net->device, NULL, to, net->sum, sizeof *to);
+}
+
+void net_set_step(struct net *net, uint64_t step)
+{
+    if (step == net->step_set)
+        return;
+    net->step_set = step;
+    device_upload(net->device, net->step_at, &step, sizeof step);
+}
+
 enum status net_forward(struct net *net, const float *images, const uint8_t *labels, size_t batch,
                         const struct net_step *step, struct net_loss *loss)
 {
     CHECK(batch > 0 && batch <= net->batch_max);
     net->step = *step;
     net->batch = batch;
+    if (step->training)
+        net_set_step(net, step->step);
     const float *x = images;
     for (size_t i = 0; i < net->layer_count; i++) {
         struct layer *layer = &net->layers[i];
         net->x[i] = x;
         if (layer->ops->training_only && !step->training)
             continue;
-        struct layer_pass pass = {.batch = batch, .step = &net->step, .x = x, .y = net->y[i]};
+        struct layer_pass pass = {
+            .batch = batch, .step = &net->step, .step_at = net->step_at, .x = x, .y = net->y[i]};
+        device_range_begin(net->device, layer->name);
         layer->ops->forward(layer, &pass);
+        device_range_end(net->device);
         say_passed(net, i, false);
         x = net->y[i];
     }
@@ -325,6 +349,7 @@ enum status net_backward(struct net *net, net_gradient_hook *hook, void *context
         /* Two buffers in turn: a layer reads one and writes the other. */
         struct layer_pass pass = {.batch = net->batch,
                                   .step = &net->step,
+                                  .step_at = net->step_at,
                                   .x = net->x[i],
                                   .y = net->y[i],
                                   .dy = dy,
@@ -332,7 +357,9 @@ enum status net_backward(struct net *net, net_gradient_hook *hook, void *context
                                   .dw_final = hook ? report_from : NULL};
         struct report report = {hook, context, entry->first, entry->first + entry->count};
         pass.dw_final_context = &report;
+        device_range_begin(net->device, layer->name);
         layer->ops->backward(layer, &pass);
+        device_range_end(net->device);
         say_passed(net, i, true);
         if (hook)
             report_from(&report, 0);

@@ -80,12 +80,23 @@ enum status net_new_cnn(struct net **net, struct device *device, const struct cn
 void net_free(struct net **net);
 
 /*
+ * Tells the device which step comes next, net_step.step of the net_forward that follows; which does
+ * it by itself, unless it is part of a step that is repeated (device_repeat): there nothing may be
+ * uploaded.
+ */
+void net_set_step(struct net *net, uint64_t step);
+
+/*
  * Predicts and compares. images (batch, 28, 28, 1) and labels (batch), below 10, are device memory
  * and must stay as they are until net_backward. batch <= batch_max. Waits for
  * the device, unless `loss` is NULL.
  */
 enum status net_forward(struct net *net, const float *images, const uint8_t *labels, size_t batch,
                         const struct net_step *step, struct net_loss *loss);
+
+/* Copies the loss of the last net_forward to *to, memory from device_host_alloc, in the order of
+ * the operations; an event recorded next tells when it is there. */
+void net_download_loss(struct net *net, struct loss_sum *to);
 
 /*
  * Gradients of the *mean* loss of the last net_forward, which must have been a training one;

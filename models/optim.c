@@ -16,24 +16,26 @@ struct optimizer {
     struct optimizer_parameters parameters;
     size_t count;
     float *state; /* (ops->states, count); device memory */
+    float *lr_at; /* device memory */
+    float lr;     /* what it holds */
 };
 
 /* A kind of optimizer: how much it remembers for each parameter, and its step. */
 struct optimizer_ops {
     size_t states;
-    void (*step)(struct optimizer *, float *parameters, const float *gradients, float lr);
+    void (*step)(struct optimizer *, float *parameters, const float *gradients);
 };
 
-static void sgd_step(struct optimizer *o, float *parameters, const float *gradients, float lr)
+static void sgd_step(struct optimizer *o, float *parameters, const float *gradients)
 {
-    struct sgd sgd = {.lr = lr, .momentum = o->parameters.momentum};
+    struct sgd sgd = {.lr_at = o->lr_at, .momentum = o->parameters.momentum};
     o->device->ops->sgd(o->device, &sgd, o->count, parameters, gradients, o->state);
 }
 
-static void adadelta_step(struct optimizer *o, float *parameters, const float *gradients, float lr)
+static void adadelta_step(struct optimizer *o, float *parameters, const float *gradients)
 {
     struct adadelta adadelta = {
-        .lr = lr, .rho = o->parameters.rho, .epsilon = o->parameters.epsilon};
+        .lr_at = o->lr_at, .rho = o->parameters.rho, .epsilon = o->parameters.epsilon};
     o->device->ops->adadelta(o->device, &adadelta, o->count, parameters, gradients, o->state);
 }
 
@@ -49,7 +51,7 @@ enum status optimizer_new(struct optimizer **optimizer, struct device *device,
     enum status status = STATUS_OK;
     CHECK((size_t)kind < sizeof kinds / sizeof *kinds);
     struct optimizer *o = calloc(1, sizeof *o);
-    void *state;
+    void *state, *lr_at;
     if (!o) {
         log_error("an optimizer: out of memory");
         status = STATUS_NO_MEMORY;
@@ -63,6 +65,9 @@ enum status optimizer_new(struct optimizer **optimizer, struct device *device,
                      &state));
     o->state = state;
     device->ops->fill(device, o->state, 0.0f, o->ops->states * count);
+    TRY(device_alloc(device, "the learning rate", sizeof *o->lr_at, &lr_at));
+    o->lr_at = lr_at;
+    device_upload(device, o->lr_at, &o->lr, sizeof o->lr);
 out:
     if (status != STATUS_OK)
         optimizer_free(&o);
@@ -76,14 +81,24 @@ void optimizer_free(struct optimizer **optimizer)
     *optimizer = NULL;
     if (!o)
         return;
+    device_free(o->device, o->lr_at);
     device_free(o->device, o->state);
     free(o);
+}
+
+void optimizer_set_lr(struct optimizer *optimizer, float lr)
+{
+    if (lr == optimizer->lr)
+        return;
+    optimizer->lr = lr;
+    device_upload(optimizer->device, optimizer->lr_at, &lr, sizeof lr);
 }
 
 void optimizer_step(struct optimizer *optimizer, float *parameters, const float *gradients,
                     float lr)
 {
-    optimizer->ops->step(optimizer, parameters, gradients, lr);
+    optimizer_set_lr(optimizer, lr);
+    optimizer->ops->step(optimizer, parameters, gradients);
 }
 
 float *optimizer_state(struct optimizer *optimizer, size_t *count)

@@ -32,6 +32,10 @@ enum status optimizer_new(struct optimizer **optimizer, struct device *device,
                           const struct optimizer_parameters *parameters);
 void optimizer_free(struct optimizer **optimizer);
 
+/* Tells the device the learning rate of the next step; optimizer_step does it by itself, unless it
+ * is part of a step that is repeated (device_repeat), where nothing may be uploaded. */
+void optimizer_set_lr(struct optimizer *optimizer, float lr);
+
 /* Updates (count) `parameters` from (count) `gradients`, both device memory, in one pass. */
 void optimizer_step(struct optimizer *optimizer, float *parameters, const float *gradients,
                     float lr);

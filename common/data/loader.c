@@ -8,8 +8,6 @@
 #include "common/base/check.h"
 #include "common/data/sampler.h"
 
-enum { BYTE_VALUES = 256 };
-
 /*
  * The ring: batch number k of an epoch lives in slot k % depth. Batches [taken, filled) wait for
  * the consumer; it holds batch taken - 1 from one loader_next to the next call.
@@ -18,12 +16,13 @@ struct loader {
     /* Written by loader_new only. */
     struct dataset_split split;
     struct loader_options options;
-    struct sampler_range shard;    /* LOADER_SEQUENTIAL: this rank's share */
-    size_t steps;                  /* in an epoch */
-    float normalised[BYTE_VALUES]; /* what each byte becomes */
-    float *images;                 /* (depth, batch, 28, 28) */
-    uint8_t *labels;               /* (depth, batch) */
-    size_t *counts;                /* (depth): samples in each slot */
+    struct sampler_range shard; /* LOADER_SEQUENTIAL: this rank's share */
+    size_t steps;               /* in an epoch */
+    float normalised[LOADER_BYTE_VALUES];
+    float *images;     /* (depth, batch, 28, 28) */
+    uint8_t *labels;   /* (depth, batch) */
+    uint32_t *samples; /* (depth, batch) */
+    size_t *counts;    /* (depth): samples in each slot */
     pthread_t thread;
 
     /* The loader's thread's own. */
@@ -54,17 +53,23 @@ static void fill_slot(struct loader *loader, size_t step)
 {
     size_t slot = step % loader->options.depth;
     struct sampler_range range = range_of(loader, step);
+    uint32_t *samples = loader->samples + slot * loader->options.batch; // (B)
+    for (size_t i = 0; i < range.count; i++) {
+        size_t at = range.first + i;
+        samples[i] = loader->options.order == LOADER_SHUFFLED ? loader->order[at] : (uint32_t)at;
+    }
+    loader->counts[slot] = range.count;
+    if (loader->options.samples_only)
+        return;
     float *images = loader->images + slot * loader->options.batch * DATASET_PIXELS; // (B, 28, 28)
     uint8_t *labels = loader->labels + slot * loader->options.batch;                // (B)
     for (size_t i = 0; i < range.count; i++) {
-        size_t at = range.first + i;
-        size_t sample = loader->options.order == LOADER_SHUFFLED ? loader->order[at] : at;
+        size_t sample = samples[i];
         const uint8_t *from = loader->split.images + sample * DATASET_PIXELS;
         for (size_t p = 0; p < DATASET_PIXELS; p++)
             images[i * DATASET_PIXELS + p] = loader->normalised[from[p]];
         labels[i] = loader->split.labels[sample];
     }
-    loader->counts[slot] = range.count;
 }
 
 /* May another batch be filled? One slot stays free: the consumer may hold it. Needs the lock. */
@@ -109,15 +114,20 @@ static enum status allocate(struct loader *loader)
     if (__builtin_mul_overflow(options->batch, DATASET_PIXELS * sizeof(float), &slot_bytes) ||
         __builtin_mul_overflow(slot_bytes, options->depth, &ring_bytes))
         goto no_memory;
-    loader->images = malloc(ring_bytes);
-    loader->labels = malloc(options->depth * options->batch);
+    if (!options->samples_only) {
+        loader->images = malloc(ring_bytes);
+        loader->labels = malloc(options->depth * options->batch);
+        if (!loader->images || !loader->labels)
+            goto no_memory;
+    }
+    loader->samples = calloc(options->depth * options->batch, sizeof *loader->samples);
     loader->counts = calloc(options->depth, sizeof *loader->counts);
     if (options->order == LOADER_SHUFFLED) {
         loader->order = malloc(loader->split.count * sizeof *loader->order);
         if (!loader->order)
             goto no_memory;
     }
-    if (loader->images && loader->labels && loader->counts)
+    if (loader->samples && loader->counts)
         return STATUS_OK;
 no_memory:
     log_error("no memory for %zu batches of %zu images; lower --batch", options->depth,
@@ -153,9 +163,16 @@ static void free_memory(struct loader *loader)
 {
     free(loader->images);
     free(loader->labels);
+    free(loader->samples);
     free(loader->counts);
     free(loader->order);
     free(loader);
+}
+
+void loader_values(const struct loader_options *options, float values[LOADER_BYTE_VALUES])
+{
+    for (int x = 0; x < LOADER_BYTE_VALUES; x++)
+        values[x] = ((float)x / 255.0f - options->mean) / options->std;
 }
 
 enum status loader_new(struct loader **out_loader, const struct dataset_split *split,
@@ -172,8 +189,7 @@ enum status loader_new(struct loader **out_loader, const struct dataset_split *s
     }
     loader->split = *split;
     loader->options = *options;
-    for (int x = 0; x < BYTE_VALUES; x++)
-        loader->normalised[x] = ((float)x / 255.0f - options->mean) / options->std;
+    loader_values(options, loader->normalised);
     TRY(count_steps(loader));
     TRY(allocate(loader));
     pthread_mutex_init(&loader->lock, NULL);
@@ -248,10 +264,13 @@ bool loader_next(struct loader *loader, struct batch *batch)
         size_t slot = loader->taken++ % loader->options.depth;
         loader->holding = true;
         *batch = (struct batch){
-            .images = loader->images + slot * loader->options.batch * DATASET_PIXELS,
-            .labels = loader->labels + slot * loader->options.batch,
             .count = loader->counts[slot],
+            .samples = loader->samples + slot * loader->options.batch,
         };
+        if (!loader->options.samples_only) {
+            batch->images = loader->images + slot * loader->options.batch * DATASET_PIXELS;
+            batch->labels = loader->labels + slot * loader->options.batch;
+        }
     }
     pthread_mutex_unlock(&loader->lock);
     return more;

@@ -33,15 +33,21 @@ struct loader_options {
     size_t world, rank; /* rank < world. One process playing N workers: world 1, batch N x B */
     uint64_t seed;      /* of the permutations; the same on every rank */
     float mean, std;    /* a pixel x becomes (x / 255 - mean) / std; std > 0 */
+    bool samples_only;  /* batches name their samples only: for devices that hold the data set */
     size_t depth;       /* buffers in the ring, >= 2: one held by the consumer, the others ahead */
 };
 
 /* One step's samples. Borrowed from the loader until its next call of any kind. */
 struct batch {
-    const float *images;   /* (count, 1, 28, 28) */
-    const uint8_t *labels; /* (count), 0 to 9 */
-    size_t count;          /* options.batch, or less in the last batch of LOADER_SEQUENTIAL */
+    const float *images;     /* (count, 1, 28, 28); NULL with samples_only, as labels */
+    const uint8_t *labels;   /* (count), 0 to 9 */
+    size_t count;            /* options.batch, or less in the last batch of LOADER_SEQUENTIAL */
+    const uint32_t *samples; /* (count): their positions in the split */
 };
+
+/* What a pixel becomes, for each value of the byte, with the mean and std of `options`. */
+enum { LOADER_BYTE_VALUES = 256 };
+void loader_values(const struct loader_options *options, float values[LOADER_BYTE_VALUES]);
 
 struct loader;
 

@@ -1,0 +1,40 @@
+/*
+ * Losses on their way from the device. The host may be some steps ahead of the device
+ * (device_steps_ahead), so that the device always has the next step's work; the loss of a step is
+ * read when the step is done. Where the device works within the call, that is at once.
+ */
+#ifndef PSRING_EXPERIMENTS_LOSS_QUEUE_H
+#define PSRING_EXPERIMENTS_LOSS_QUEUE_H
+
+#include <stdint.h>
+
+#include "common/base/status.h"
+#include "common/device/device.h"
+#include "models/net.h"
+
+enum { LOSS_QUEUE_MAX = 4 };
+
+struct loss_queue {
+    struct device *device;
+    struct loss_sum *sums; /* (LOSS_QUEUE_MAX), from device_host_alloc */
+    struct device_event *done[LOSS_QUEUE_MAX];
+    uint64_t put, taken; /* steps so far */
+};
+
+/* Borrows `device`. */
+enum status loss_queue_open(struct loss_queue *queue, struct device *device);
+void loss_queue_close(struct loss_queue *queue);
+
+/* A step has been asked for: the last net_forward's loss is wanted. */
+void loss_queue_put(struct loss_queue *queue, struct net *net);
+
+/*
+ * Adds to *loss those of all steps but the latest `ahead`, oldest first, and waits for them.
+ * Returns a failure of the device, too.
+ */
+enum status loss_queue_take(struct loss_queue *queue, int ahead, struct net_loss *loss);
+
+/* Steps whose loss has not been taken. */
+uint64_t loss_queue_length(const struct loss_queue *queue);
+
+#endif
