@@ -19,6 +19,7 @@
 static const char *const transport_words[] = {"auto", "zmq", "mpi", NULL};
 static const char *const placement_words[] = {"dedicated", "colocated", "mixed", NULL};
 static const char *const feedback_words[] = {"auto", "on", "off", NULL};
+static const char *const graph_words[] = {"auto", "on", "off", NULL}; /* enum device_graph */
 static const char *const probe_words[] = {"auto", "on", "off", NULL};
 static const char *const reduce_order_words[] = {"any", "ring", NULL};
 
@@ -84,6 +85,12 @@ static const struct row rows[] = {
     {COMM,
      {"share-gpu", 0, OPTION_FLAG, FIELD(share_gpu),
       .help = "Lets several ranks have one GPU: right results, but times of time-slicing."}},
+    {CONFIG_TRAIN,
+     {"tf32", 0, OPTION_FLAG, FIELD(tf32),
+      .help = "GPUs: products with 10 bits of mantissa, on tensor cores; faster, less exact."}},
+    {CONFIG_TRAIN,
+     {"cuda-graph", 0, OPTION_CHOICE, FIELD(graph), "auto", .choices = graph_words,
+      .help = "GPUs: a step is one launch of a CUDA graph; auto: with --backend none."}},
     {COMM,
      {"threads", 0, OPTION_INT, FIELD(threads), "1", 0, 1024,
       .help = "Compute threads per rank; 0: the machine's cores, shared among its ranks."}},
@@ -435,6 +442,8 @@ void config_device_options(const struct config *config, const struct world *worl
         .threads = 1,
         .local_rank = world->local_rank,
         .share_gpu = config->share_gpu,
+        .graph = config->graph,
+        .tf32 = config->tf32,
     };
 }
 

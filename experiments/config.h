@@ -59,6 +59,8 @@ struct config {
 
     /* What computes. */
     int device;      /* enum device_kind */
+    bool tf32;       /* products at lower precision, device_options.tf32 */
+    int graph;       /* enum device_graph */
     bool share_gpu;  /* several processes may have one GPU; results are labelled time-slicing */
     int library_log; /* not an option: see comm_options; 0 until config_settle */
     int64_t threads;

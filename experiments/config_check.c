@@ -222,6 +222,17 @@ static enum status check_backend(const struct config *config, const struct backe
                   backend->name);
         return STATUS_USAGE;
     }
+    if (config->tf32 && config->device != DEVICE_CUDA) {
+        log_error("--tf32: --device %s has no such products; leave it out, or add --device cuda",
+                  device_kind_names[config->device]);
+        return STATUS_USAGE;
+    }
+    if (config->graph == DEVICE_GRAPH_ON &&
+        (config->device != DEVICE_CUDA || config->backend != BACKEND_NONE)) {
+        log_error("--cuda-graph on: only a step that meets no other process can be recorded; use "
+                  "--device cuda --backend none, or leave it out");
+        return STATUS_USAGE;
+    }
     if (config->share_gpu && config->device != DEVICE_CUDA) {
         log_error("--share-gpu: --device %s uses no GPU; leave it out, or add --device cuda",
                   device_kind_names[config->device]);

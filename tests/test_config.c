@@ -431,6 +431,9 @@ Test(config, nccl_averages_what_gpus_have)
 Test(config, sharing_a_gpu_takes_one)
 {
     refuse(CONFIG_TRAIN, "--share-gpu", "add --device cuda");
+    refuse(CONFIG_TRAIN, "--tf32", "add --device cuda");
+    refuse(CONFIG_TRAIN, "--backend none --cuda-graph on", "use --device cuda --backend none");
+    refuse(CONFIG_TRAIN, "--cuda-graph yes", "auto");
     refuse(CONFIG_BENCH, "--share-gpu --device cpu", "--device cpu uses no GPU");
 }
 

@@ -57,6 +57,33 @@ static void expect_sample(const struct batch *batch, size_t i, size_t sample)
     }
 }
 
+/* For devices that hold the data set: the same samples, by number alone. */
+Test(loader, samples_only_names_the_same_samples)
+{
+    static const enum loader_order orders[] = {LOADER_SHUFFLED, LOADER_SEQUENTIAL};
+    for (int o = 0; o < 2; o++) {
+        struct loader_options options = shuffled(2, 1, BATCH);
+        options.order = orders[o];
+        struct loader *whole = open_loader(&options);
+        options.samples_only = true;
+        struct loader *names = open_loader(&options);
+        struct batch batch, named;
+        loader_start_epoch_at(whole, 1, 3);
+        loader_start_epoch_at(names, 1, 3);
+        while (loader_next(whole, &batch)) {
+            cr_assert(loader_next(names, &named));
+            cr_assert(!named.images && !named.labels && named.count == batch.count);
+            for (size_t i = 0; i < batch.count; i++) {
+                cr_assert_eq(named.samples[i], batch.samples[i]);
+                expect_sample(&batch, i, named.samples[i]);
+            }
+        }
+        cr_assert(!loader_next(names, &named));
+        loader_free(&whole);
+        loader_free(&names);
+    }
+}
+
 Test(loader, shuffled_batches_are_those_of_the_sampler)
 {
     static const size_t worlds[] = {1, 2, 3, 4, 7};
