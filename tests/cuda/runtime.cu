@@ -1,0 +1,209 @@
+/*
+ * A stand-in for the parts of CUDA's run-time that psring calls, on the host: device memory is the
+ * host's, work is done within the call, and a stream that is recorded keeps its work for the graph.
+ * So the CUDA device can be tested, in all but what is the GPU's own, where there is none. An upload
+ * from host memory while a stream is recorded fails: a recorded step would repeat it.
+ */
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "tests/cuda/emulation.h"
+
+/* cudaGraph_t and cudaGraphExec_t point to one. */
+struct recording {
+    std::vector<std::function<void()>> work;
+};
+
+static struct recording *recorded; /* what is being recorded; one stream at a time */
+
+void emulation_enqueue(std::function<void()> work)
+{
+    if (recorded)
+        recorded->work.push_back(work);
+    else
+        work();
+}
+
+/* Any pointer that is not NULL stands for a stream, an event. */
+static char handle;
+
+extern "C" {
+
+const char *cudaGetErrorString(cudaError_t error)
+{
+    return error == cudaSuccess ? "no error" : "emulated error";
+}
+
+const char *cudaGetErrorName(cudaError_t error)
+{
+    return error == cudaErrorMemoryAllocation ? "cudaErrorMemoryAllocation" : "cudaError";
+}
+
+cudaError_t cudaGetLastError(void)
+{
+    return cudaSuccess;
+}
+
+cudaError_t cudaGetDeviceCount(int *count)
+{
+    *count = 1;
+    return cudaSuccess;
+}
+
+cudaError_t cudaDriverGetVersion(int *version)
+{
+    *version = CUDART_VERSION;
+    return cudaSuccess;
+}
+
+cudaError_t cudaRuntimeGetVersion(int *version)
+{
+    *version = CUDART_VERSION;
+    return cudaSuccess;
+}
+
+cudaError_t cudaSetDevice(int)
+{
+    return cudaSuccess;
+}
+
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int)
+{
+    memset(properties, 0, sizeof *properties);
+    strcpy(properties->name, "emulated on the host");
+    return cudaSuccess;
+}
+
+cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *, const void *)
+{
+    return cudaSuccess;
+}
+
+cudaError_t cudaMalloc(void **memory, size_t bytes)
+{
+    *memory = bytes > SIZE_MAX - 256 ? NULL : aligned_alloc(256, (bytes + 255) / 256 * 256);
+    if (!*memory)
+        return cudaErrorMemoryAllocation;
+    memset(*memory, 0xff, bytes < 1 << 26 ? bytes : 1 << 26); /* NaN: nobody counts on zeros */
+    return cudaSuccess;
+}
+
+cudaError_t cudaFree(void *memory)
+{
+    free(memory);
+    return cudaSuccess;
+}
+
+cudaError_t cudaMallocHost(void **memory, size_t bytes)
+{
+    return cudaMalloc(memory, bytes);
+}
+
+cudaError_t cudaFreeHost(void *memory)
+{
+    return cudaFree(memory);
+}
+
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t)
+{
+    if (recorded && kind != cudaMemcpyDeviceToDevice)
+        return cudaErrorStreamCaptureUnsupported;
+    emulation_enqueue([=] { memcpy(to, from, bytes); });
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned)
+{
+    *stream = (cudaStream_t)&handle;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t)
+{
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t)
+{
+    return recorded ? cudaErrorStreamCaptureUnsupported : cudaSuccess;
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t)
+{
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned)
+{
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned)
+{
+    *event = (cudaEvent_t)&handle;
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t)
+{
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t)
+{
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t)
+{
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t)
+{
+    return recorded ? cudaErrorStreamCaptureUnsupported : cudaSuccess;
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode)
+{
+    recorded = new struct recording;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t *graph)
+{
+    *graph = (cudaGraph_t)recorded;
+    recorded = NULL;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t graph,
+                                          unsigned long long)
+{
+    *exec = (cudaGraphExec_t) new struct recording(*(struct recording *)graph);
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t)
+{
+    for (const auto &work : ((struct recording *)exec)->work)
+        work();
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph)
+{
+    delete (struct recording *)graph;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
+{
+    delete (struct recording *)exec;
+    return cudaSuccess;
+}
+
+} /* extern "C" */
