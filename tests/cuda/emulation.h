@@ -1,8 +1,9 @@
 /*
  * What a .cu file needs to be compiled as C++ for the host (included before it by the compiler): a
- * launch becomes two loops, over blocks and over the threads of each. Our kernels use neither shared
- * memory nor barriers, and their threads write to different places, so that this computes what a GPU
- * computes. Arguments are copied at the launch, as CUDA does, so that launches can be recorded.
+ * launch becomes two loops, over blocks and over the threads of each. Our kernels use neither
+ * shared memory nor barriers, and their threads write to different places, so that this computes
+ * what a GPU computes. Arguments are copied at the launch, as CUDA does, so that launches can be
+ * recorded.
  */
 #ifndef PSRING_TESTS_CUDA_EMULATION_H
 #define PSRING_TESTS_CUDA_EMULATION_H

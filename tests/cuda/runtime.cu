@@ -1,8 +1,8 @@
 /*
  * A stand-in for the parts of CUDA's run-time that psring calls, on the host: device memory is the
  * host's, work is done within the call, and a stream that is recorded keeps its work for the graph.
- * So the CUDA device can be tested, in all but what is the GPU's own, where there is none. An upload
- * from host memory while a stream is recorded fails: a recorded step would repeat it.
+ * So the CUDA device can be tested, in all but what is the GPU's own, where there is none. An
+ * upload from host memory while a stream is recorded fails: a recorded step would repeat it.
  */
 #include <cstdint>
 #include <cstdlib>

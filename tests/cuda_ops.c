@@ -1,0 +1,404 @@
+/*
+ * Every operation of the CUDA device against the CPU's and against plain double precision: relative
+ * error (by the largest element) below 1e-5, and the same bits where nothing is summed. Ends with
+ * 77 where there is no GPU.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "common/device/device.h"
+#include "tests/reference.h"
+
+enum { SKIPPED = 77 };
+
+static struct device *cpu, *cuda;
+static int failures;
+
+static void expect(bool good, const char *what)
+{
+    if (good)
+        return;
+    fprintf(stderr, "cuda_ops: %s\n", what);
+    failures++;
+}
+
+static void expect_close(const char *what, size_t count, const double *expected, const float *found,
+                         double tolerance)
+{
+    double largest = 1e-30, worst = 0;
+    for (size_t i = 0; i < count; i++)
+        largest = fmax(largest, fabs(expected[i]));
+    for (size_t i = 0; i < count; i++) {
+        double error = fabs(expected[i] - (double)found[i]) / largest;
+        worst = error <= worst ? worst : isnan(error) ? (double)INFINITY : error;
+    }
+    printf("%-44s error %.1e\n", what, worst);
+    expect(worst <= tolerance, what);
+}
+
+/* ---- memory -------------------------------------------------------------------------------- */
+
+/* The same numbers in host memory, in double precision and on the GPU. */
+struct array {
+    size_t count;
+    float *host, *dev;
+    double *wide;
+};
+
+static void *on_device(size_t bytes)
+{
+    void *memory;
+    if (device_alloc(cuda, "a test", bytes, &memory) != STATUS_OK)
+        abort();
+    return memory;
+}
+
+static struct array array_new(uint64_t stream, size_t count, double scale)
+{
+    struct array a = {count, calloc(count, sizeof(float)), on_device(count * sizeof(float)),
+                      reference_new(count)};
+    for (size_t i = 0; i < count; i++) {
+        a.host[i] = (float)(scale * reference_value(stream, i));
+        a.wide[i] = (double)a.host[i];
+    }
+    device_upload(cuda, a.dev, a.host, count * sizeof(float));
+    return a;
+}
+
+static void array_free(struct array *a)
+{
+    free(a->host);
+    free(a->wide);
+    device_free(cuda, a->dev);
+}
+
+/* What the GPU has, in `host`. */
+static void fetch(struct array *a)
+{
+    expect(device_download(cuda, a->host, a->dev, a->count * sizeof(float)) == STATUS_OK,
+           "download");
+}
+
+/* What the CPU computed in `host` is compared with what the GPU has, to the bit. */
+static void expect_same(const char *what, const struct array *a)
+{
+    float *found = malloc(a->count * sizeof *found);
+    expect(device_download(cuda, found, a->dev, a->count * sizeof *found) == STATUS_OK, what);
+    expect(memcmp(found, a->host, a->count * sizeof *found) == 0, what);
+    printf("%-44s same bits\n", what);
+    free(found);
+}
+
+/* ---- convolution --------------------------------------------------------------------------- */
+
+static void check_conv(const struct conv2d *c, size_t batch)
+{
+    size_t wh = conv2d_window_size(c, c->height), ww = conv2d_window_size(c, c->width);
+    size_t windows = batch * wh * ww * c->filters;
+    size_t outs = batch * conv2d_out_size(c, c->height) * conv2d_out_size(c, c->width) * c->filters;
+    size_t columns = c->kernel * c->kernel * c->channels;
+    struct array x = array_new(1, batch * c->height * c->width * c->channels, 1);
+    struct array w = array_new(2, columns * c->filters, 1 / sqrt((double)columns));
+    struct array bias = array_new(3, c->filters, 0.1), dy = array_new(4, outs, 1);
+    struct array y = array_new(5, outs, 1), dx = array_new(6, x.count, 1);
+    struct array dw = array_new(7, w.count, 1), dbias = array_new(8, c->filters, 1);
+    double *window = reference_new(windows), *dwindow = reference_new(windows);
+    size_t *from = calloc(outs, sizeof *from);
+    uint8_t *index = c->pool ? on_device(outs) : NULL;
+    char name[96];
+
+    reference_window(c, batch, x.wide, w.wide, bias.wide, window);
+    if (c->relu)
+        reference_relu(windows, window);
+    if (c->pool)
+        reference_pool(batch, wh, ww, c->filters, window, y.wide, from);
+    else
+        memcpy(y.wide, window, windows * sizeof *window);
+    for (size_t i = 0; i < outs; i++)
+        dwindow[c->pool ? from[i] : i] = !c->relu || y.wide[i] > 0 ? dy.wide[i] : 0;
+    memset(dx.wide, 0, dx.count * sizeof(double));
+    memset(dw.wide, 0, dw.count * sizeof(double));
+    memset(dbias.wide, 0, dbias.count * sizeof(double));
+    reference_window_backward(c, batch, x.wide, w.wide, dwindow, dx.wide, dw.wide, dbias.wide);
+
+    struct backward backward = {.x = x.dev,
+                                .w = w.dev,
+                                .y = y.dev,
+                                .index = index,
+                                .dy = dy.dev,
+                                .dx = dx.dev,
+                                .dw = dw.dev,
+                                .dbias = dbias.dev};
+    expect(cuda->ops->conv2d_prepare(cuda, c, batch) == STATUS_OK, "conv2d_prepare");
+    cuda->ops->conv2d_forward(cuda, c, batch, x.dev, w.dev, bias.dev, y.dev, index);
+    cuda->ops->conv2d_backward(cuda, c, batch, &backward);
+    struct array *all[] = {&y, &dx, &dw, &dbias, &x, &w, &bias, &dy};
+    static const char *const parts[] = {"y", "dx", "dw", "dbias"};
+    for (int i = 0; i < 4; i++) {
+        fetch(all[i]);
+        snprintf(name, sizeof name, "conv %zux%zux%zu k%zu p%zu f%zu%s%s batch %zu: %s", c->height,
+                 c->width, c->channels, c->kernel, c->padding, c->filters, c->relu ? " relu" : "",
+                 c->pool ? " pool" : "", batch, parts[i]);
+        expect_close(name, all[i]->count, all[i]->wide, all[i]->host, 1e-5);
+    }
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        array_free(all[i]);
+    device_free(cuda, index);
+    free(window);
+    free(dwindow);
+    free(from);
+}
+
+static void check_convs(void)
+{
+    static const struct {
+        struct conv2d conv;
+        size_t batch;
+    } cases[] = {
+        {{28, 28, 1, 32, 3, 0, true, false}, 5},   {{26, 26, 32, 64, 3, 0, true, true}, 3},
+        {{7, 9, 2, 3, 3, 1, true, true}, 4},       {{12, 11, 4, 8, 5, 2, false, true}, 3},
+        {{6, 6, 8, 6, 2, 0, false, false}, 7},     {{28, 28, 1, 6, 5, 2, true, true}, 2},
+        {{28, 28, 32, 1, 5, 2, true, false}, 120}, /* several blocks of images */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        check_conv(&cases[i].conv, cases[i].batch);
+}
+
+/* ---- dense --------------------------------------------------------------------------------- */
+
+static void check_dense(const struct dense *d, size_t batch)
+{
+    struct array x = array_new(1, batch * d->inputs, 1), y = array_new(5, batch * d->outputs, 1);
+    struct array w = array_new(2, d->inputs * d->outputs, 1 / sqrt((double)d->inputs));
+    struct array bias = array_new(3, d->outputs, 0.1), dy = array_new(4, y.count, 1);
+    struct array dx = array_new(6, x.count, 1), dw = array_new(7, w.count, 1);
+    struct array dbias = array_new(8, d->outputs, 1);
+    struct backward backward = {.x = x.dev,
+                                .w = w.dev,
+                                .y = y.dev,
+                                .dy = dy.dev,
+                                .dx = dx.dev,
+                                .dw = dw.dev,
+                                .dbias = dbias.dev};
+    expect(cuda->ops->dense_prepare(cuda, d, batch) == STATUS_OK, "dense_prepare");
+    cuda->ops->dense_forward(cuda, d, batch, x.dev, w.dev, bias.dev, y.dev);
+    cuda->ops->dense_backward(cuda, d, batch, &backward);
+    reference_dense(d, batch, x.wide, w.wide, bias.wide, y.wide);
+    memset(dx.wide, 0, dx.count * sizeof(double));
+    memset(dw.wide, 0, dw.count * sizeof(double));
+    memset(dbias.wide, 0, dbias.count * sizeof(double));
+    for (size_t n = 0; n < batch; n++)
+        for (size_t j = 0; j < d->outputs; j++) {
+            double g = d->relu && y.wide[n * d->outputs + j] <= 0 ? 0 : dy.wide[n * d->outputs + j];
+            dbias.wide[j] += g;
+            for (size_t i = 0; i < d->inputs; i++) {
+                dw.wide[i * d->outputs + j] += g * x.wide[n * d->inputs + i];
+                dx.wide[n * d->inputs + i] += g * w.wide[i * d->outputs + j];
+            }
+        }
+    struct array *all[] = {&y, &dx, &dw, &dbias, &x, &w, &bias, &dy};
+    static const char *const parts[] = {"y", "dx", "dw", "dbias"};
+    for (int i = 0; i < 4; i++) {
+        char name[96];
+        fetch(all[i]);
+        snprintf(name, sizeof name, "dense %zux%zu%s batch %zu: %s", d->inputs, d->outputs,
+                 d->relu ? " relu" : "", batch, parts[i]);
+        expect_close(name, all[i]->count, all[i]->wide, all[i]->host, 1e-5);
+    }
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        array_free(all[i]);
+}
+
+/* ---- elementwise --------------------------------------------------------------------------- */
+
+static void check_elementwise(void)
+{
+    enum { COUNT = 3 * 16384 + 77 };
+    struct array x = array_new(1, COUNT, 1), y = array_new(2, COUNT, 1);
+    struct array gradients = array_new(3, COUNT, 1), state = array_new(4, 2 * COUNT, 0.1);
+    uint64_t step = 77, *step_at = on_device(sizeof step);
+    struct dropout dropout = {
+        .rate = 0.3f, .key = rng_key(11, RNG_DROPOUT, 5), .step = 77, .layer = 60000};
+    device_upload(cuda, step_at, &step, sizeof step);
+    cpu->ops->relu_forward(cpu, COUNT, x.host, y.host);
+    cuda->ops->relu_forward(cuda, COUNT, x.dev, y.dev);
+    expect_same("relu", &y);
+    cpu->ops->relu_backward(cpu, COUNT, y.host, gradients.host, x.host);
+    cuda->ops->relu_backward(cuda, COUNT, y.dev, gradients.dev, x.dev);
+    expect_same("relu, backward", &x);
+    cpu->ops->dropout(cpu, &dropout, COUNT, gradients.host, x.host);
+    dropout.step = 0;
+    dropout.step_at = step_at; /* of the GPU's memory */
+    cuda->ops->dropout(cuda, &dropout, COUNT, gradients.dev, x.dev);
+    expect_same("dropout", &x);
+    struct sgd sgd = {.lr = 0.1f, .momentum = 0.9f};
+    cpu->ops->sgd(cpu, &sgd, COUNT, x.host, gradients.host, state.host);
+    cuda->ops->sgd(cuda, &sgd, COUNT, x.dev, gradients.dev, state.dev);
+    expect_same("sgd: parameters", &x);
+    expect_same("sgd: velocity", &state);
+    cpu->ops->relu_forward(cpu, 2 * COUNT, state.host, state.host); /* means of squares */
+    cuda->ops->relu_forward(cuda, 2 * COUNT, state.dev, state.dev);
+    struct adadelta adadelta = {.lr = 0.5f, .rho = 0.95f, .epsilon = 1e-7f};
+    cpu->ops->adadelta(cpu, &adadelta, COUNT, x.host, gradients.host, state.host);
+    cuda->ops->adadelta(cuda, &adadelta, COUNT, x.dev, gradients.dev, state.dev);
+    expect_same("adadelta: parameters", &x);
+    expect_same("adadelta: state", &state);
+    cpu->ops->fill(cpu, y.host, 2.5f, COUNT - 1);
+    cuda->ops->fill(cuda, y.dev, 2.5f, COUNT - 1);
+    expect_same("fill", &y);
+    cpu->ops->copy(cpu, y.host, x.host, COUNT);
+    cuda->ops->copy(cuda, y.dev, x.dev, COUNT);
+    expect_same("copy", &y);
+    device_free(cuda, step_at);
+    struct array *all[] = {&x, &y, &gradients, &state};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        array_free(all[i]);
+}
+
+static void check_pool(void)
+{
+    const struct pool2d pool = {9, 7, 5}; /* odd: the last row and column belong to nothing */
+    enum { BATCH = 6 };
+    size_t outs = BATCH * 4 * 3 * 5;
+    struct array x = array_new(1, BATCH * 9 * 7 * 5, 1), y = array_new(2, outs, 1);
+    struct array dy = array_new(3, outs, 1);
+    uint8_t *index = malloc(outs), *index_dev = on_device(outs);
+    cpu->ops->maxpool_forward(cpu, &pool, BATCH, x.host, y.host, index);
+    cuda->ops->maxpool_forward(cuda, &pool, BATCH, x.dev, y.dev, index_dev);
+    expect_same("max-pooling", &y);
+    cpu->ops->maxpool_backward(cpu, &pool, BATCH, index, dy.host, x.host);
+    cuda->ops->maxpool_backward(cuda, &pool, BATCH, index_dev, dy.dev, x.dev);
+    expect_same("max-pooling, backward", &x);
+    free(index);
+    device_free(cuda, index_dev);
+    array_free(&x);
+    array_free(&y);
+    array_free(&dy);
+}
+
+static void check_loss(size_t batch)
+{
+    enum { CLASSES = 10 };
+    struct array logits = array_new(1, batch * CLASSES, 4), dlogits = array_new(2, logits.count, 1);
+    uint8_t *labels = malloc(batch), *labels_dev = on_device(batch);
+    struct loss_sum expected, found, *sum = on_device(sizeof *sum);
+    for (size_t n = 0; n < batch; n++)
+        labels[n] = (uint8_t)((n * 7) % CLASSES);
+    device_upload(cuda, labels_dev, labels, batch);
+    cpu->ops->softmax_cross_entropy(cpu, batch, CLASSES, logits.host, labels, dlogits.host,
+                                    &expected);
+    cuda->ops->softmax_cross_entropy(cuda, batch, CLASSES, logits.dev, labels_dev, dlogits.dev,
+                                     sum);
+    expect(device_download(cuda, &found, sum, sizeof found) == STATUS_OK, "loss");
+    expect(found.correct == expected.correct, "loss: correct predictions");
+    expect(fabs(found.loss - expected.loss) <= 1e-10 * expected.loss, "loss");
+    for (size_t i = 0; i < dlogits.count; i++)
+        dlogits.wide[i] = (double)dlogits.host[i];
+    fetch(&dlogits);
+    expect_close("softmax and loss: gradient", dlogits.count, dlogits.wide, dlogits.host, 1e-6);
+    free(labels);
+    device_free(cuda, labels_dev);
+    device_free(cuda, sum);
+    array_free(&logits);
+    array_free(&dlogits);
+}
+
+static void check_gather(void)
+{
+    enum { SAMPLES = 50, PIXELS = 784, BATCH = 33 };
+    static uint8_t bytes[SAMPLES * PIXELS + SAMPLES];
+    static float values[256];
+    uint32_t samples[BATCH];
+    uint8_t labels[BATCH], found_labels[BATCH], *dev_labels = on_device(BATCH);
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (uint8_t)(i * 37 + i / 251);
+    for (int i = 0; i < 256; i++)
+        values[i] = (float)i / 3.0f;
+    for (uint32_t i = 0; i < BATCH; i++)
+        samples[i] = i * 17 % SAMPLES;
+    uint8_t *dev_bytes = on_device(sizeof bytes);
+    float *dev_values = on_device(sizeof values);
+    uint32_t *dev_samples = on_device(sizeof samples);
+    struct array images = array_new(1, BATCH * PIXELS, 1);
+    device_upload(cuda, dev_bytes, bytes, sizeof bytes);
+    device_upload(cuda, dev_values, values, sizeof values);
+    device_upload(cuda, dev_samples, samples, sizeof samples);
+    struct gather host = {bytes, bytes + SAMPLES * PIXELS, values, PIXELS};
+    struct gather dev = {dev_bytes, dev_bytes + SAMPLES * PIXELS, dev_values, PIXELS};
+    cpu->ops->gather(cpu, &host, BATCH, samples, images.host, labels);
+    cuda->ops->gather(cuda, &dev, BATCH, dev_samples, images.dev, dev_labels);
+    expect_same("gather", &images);
+    expect(device_download(cuda, found_labels, dev_labels, BATCH) == STATUS_OK &&
+               memcmp(labels, found_labels, BATCH) == 0,
+           "gather: labels");
+    void *all[] = {dev_labels, dev_bytes, dev_values, dev_samples};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        device_free(cuda, all[i]);
+    array_free(&images);
+}
+
+/* ---- streams and memory -------------------------------------------------------------------- */
+
+static void check_streams(void)
+{
+    enum { COUNT = 1 << 20, SMALL = 1000 };
+    struct device_stream *stream;
+    struct device_event *computed, *copied;
+    struct array x = array_new(1, COUNT, 1);
+    void *pinned, *refused;
+    expect(device_stream_new(cuda, &stream) == STATUS_OK, "stream_new");
+    expect(device_event_new(cuda, &computed) == STATUS_OK, "event_new");
+    expect(device_event_new(cuda, &copied) == STATUS_OK, "event_new");
+    expect(device_host_alloc(cuda, "a test", COUNT * sizeof(float), &pinned) == STATUS_OK, "pin");
+    cuda->ops->fill(cuda, x.dev, 3.0f, COUNT);
+    device_event_record(cuda, computed, NULL);
+    device_stream_wait(cuda, stream, computed);
+    device_download_async(cuda, stream, pinned, x.dev, COUNT * sizeof(float));
+    device_event_record(cuda, copied, stream);
+    expect(device_event_wait(cuda, copied) == STATUS_OK, "event_wait");
+    for (size_t i = 0; i < COUNT; i++)
+        expect(((float *)pinned)[i] == 3.0f, "a copy on a stream of its own");
+    for (uint32_t i = 0; i < SMALL; i++) /* more small uploads than there are pinned slots */
+        device_upload(cuda, x.dev + i, &i, sizeof i);
+    fetch(&x);
+    for (uint32_t i = 0; i < SMALL; i++)
+        expect(memcmp(&x.host[i], &i, sizeof i) == 0, "small uploads follow each other");
+    expect(device_alloc(cuda, "far too much", SIZE_MAX / 2 + SIZE_MAX / 4, &refused) ==
+               STATUS_NO_MEMORY,
+           "an allocation that cannot be");
+    expect(device_sync(cuda) == STATUS_OK, "a refused allocation is no failure of the device");
+    device_host_free(cuda, pinned);
+    device_event_free(cuda, &computed);
+    device_event_free(cuda, &copied);
+    device_stream_free(cuda, &stream);
+    array_free(&x);
+}
+
+int main(void)
+{
+    const char *reason = device_unavailable(DEVICE_CUDA);
+    if (reason) {
+        printf("cuda_ops: skipped: %s\n", reason);
+        return SKIPPED;
+    }
+    if (device_open(&cpu, &(struct device_options){.kind = DEVICE_CPU}) != STATUS_OK ||
+        device_open(&cuda, &(struct device_options){.kind = DEVICE_CUDA}) != STATUS_OK)
+        return 1;
+    static const struct dense shapes[] = {
+        {1, 1, false}, {33, 17, true}, {9216, 128, true}, {128, 10, false}, {784, 512, true}};
+    check_streams();
+    check_elementwise();
+    check_pool();
+    check_gather();
+    check_loss(13);
+    check_loss(3000);
+    check_convs();
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        check_dense(&shapes[i], i % 2 ? 3 : 128);
+    expect(device_sync(cuda) == STATUS_OK, "an operation failed");
+    device_close(&cuda);
+    device_close(&cpu);
+    if (failures > 0)
+        fprintf(stderr, "cuda_ops: %d failures\n", failures);
+    return failures > 0;
+}
