@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# test_emulated.sh PSRING MAKE_DATASET: psring with the emulated CUDA device, as users meet it:
+# steps recorded or not, one process or two workers with staged buckets, to the same bits.
+set -euo pipefail
+psring=$1 make_dataset=$2
+here=$(cd "$(dirname "$0")/.." && pwd)
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+mkdir "$scratch/data"
+"$make_dataset" "$scratch/data" 2000 300
+
+# weights OPTION...: the weights' hash of a short run.
+weights()
+{
+    "$@" --device cuda --share-gpu --model lenet --batch 8 --steps 5 --reduce-order ring --data "$scratch/data" |
+        sed -n 's/^weights sha256 //p'
+}
+
+# same NAME A B
+same()
+{
+    [[ $2 && $2 == "$3" ]] || { echo "$1: weights '$2', expected '$3'" >&2 && exit 1; }
+    echo "$1: ${2:0:12}"
+}
+
+plain=$(weights "$psring" train --backend none --cuda-graph off)
+same "recorded steps" "$(weights "$psring" train --backend none --cuda-graph on)" "$plain"
+two=$(weights "$psring" train --backend none --virtual-workers 2)
+same "ring, staged" "$(weights "$here/mpirun.sh" 2 "$psring" train --backend ring)" "$two"
+same "ps, staged" "$(weights "$here/mpirun.sh" 3 "$psring" train --backend ps --servers 1)" "$two"
+[[ $plain != "$two" ]]
