@@ -23,10 +23,11 @@
 
 enum item_kind { ITEM_HAVE, ITEM_LACK, ITEM_FACT };
 
-enum { ITEMS_MAX = 64, DETAIL_BYTES = 512 };
+enum { ITEMS_MAX = 96, NAME_BYTES = 24, DETAIL_BYTES = 512 };
 
 struct item {
-    const char *section, *name;
+    const char *section;
+    char name[NAME_BYTES];
     enum item_kind kind;
     char detail[DETAIL_BYTES];
 };
@@ -42,11 +43,22 @@ __attribute__((format(printf, 5, 6))) static void add(struct items *items, const
 {
     CHECK(items->count < ITEMS_MAX);
     struct item *item = &items->list[items->count++];
-    *item = (struct item){.section = section, .name = name, .kind = kind};
+    *item = (struct item){.section = section, .kind = kind};
+    snprintf(item->name, sizeof item->name, "%s", name);
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(item->detail, sizeof item->detail, format, arguments);
     va_end(arguments);
+}
+
+/* Beyond so many a machine's GPUs are all alike. */
+enum { DEVICE_ITEMS_MAX = 48 };
+
+static void add_device(void *context, const char *name, const char *text)
+{
+    struct items *items = context;
+    if (items->count < DEVICE_ITEMS_MAX)
+        add(items, "devices", name, ITEM_FACT, "%s", text);
 }
 
 /* -------- what this build has ----------------------------------------------------------------- */
@@ -73,6 +85,8 @@ static void add_parts(struct items *items)
         const char *reason = device_unavailable(kind);
         add(items, "devices", device_kind_names[kind], reason ? ITEM_LACK : ITEM_HAVE, "%s",
             reason ? reason : "ready");
+        if (!reason)
+            device_list(kind, add_device, items);
     }
 }
 
