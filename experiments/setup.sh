@@ -3,11 +3,12 @@
 #
 # Asks dpkg what is there, so it is done at once when nothing is missing. --ci adds the tools that
 # only the checks of the sources need. On a system without apt it says what to install and exits 1.
+# CUDA and NCCL are optional and not installed here: where cmake finds a toolkit with nvcc, they are used.
 set -euo pipefail
 
 usage()
 {
-    sed -n '2,5s/^# \{0,1\}//p' "$0"
+    sed -n '2,6s/^# \{0,1\}//p' "$0"
 }
 
 # One line a package: alternatives are separated by |, the first one is what gets installed.
