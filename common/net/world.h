@@ -67,7 +67,8 @@ enum status world_max(struct world *world, struct world_group *group, double *va
 enum status world_allreduce_float(struct world *world, struct world_group *group, float *data,
                                   size_t count);
 
-/* Waiting that backs off: spins, then yields, then sleeps up to 100 us. Start from zero. */
+/* Waiting that backs off: spins, then yields, then sleeps up to 100 us; where ranks outnumber cores
+ * it sleeps at once, up to 200 us. Start from zero. */
 struct backoff {
     uint32_t rounds;
 };

@@ -18,6 +18,9 @@
 #include "common/net/transport_impl.h"
 
 #include <errno.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -440,10 +443,22 @@ out:
     return status;
 }
 
+/* ZeroMQ allocates memory for each message that it receives. As it comes, glibc maps it anew for
+ * every long one, and each of its pages faults: on loopback that was a quarter of the throughput.
+ */
+static void keep_freed_memory(void)
+{
+#ifdef __GLIBC__
+    mallopt(M_MMAP_THRESHOLD, 32 << 20); /* glibc's largest */
+    mallopt(M_TRIM_THRESHOLD, 1 << 30);
+#endif
+}
+
 enum status transport_zmq_open(struct transport *endpoint[2], struct world *world,
                                const struct transport_options *options)
 {
     enum status status = STATUS_OK;
+    keep_freed_memory();
     char host[INET_ADDRSTRLEN], addresses[2][ADDRESS_BYTES] = {{0}};
     struct zmq_shared *shared = calloc(1, sizeof *shared);
     if (!shared || !(shared->context = zmq_ctx_new())) {
