@@ -497,13 +497,13 @@ Test(config, transport_follows_from_the_backend)
     static const struct {
         const char *line, *name;
     } cases[] = {{"--backend ps", "zmq"},
-                 {"--backend ring", "mpi"},
-                 {"--backend rhd", "mpi"},
-                 {"--backend rhd --transport zmq", "zmq"},
+                 {"--backend ring", "zmq"},
+                 {"--backend rhd", "zmq"},
+                 {"--backend rhd --transport mpi", "mpi"},
                  {"--backend mpi", "none"},
                  {"--backend none", "none"},
                  {"--backend ps --transport mpi", "mpi"},
-                 {"--backend ring --transport zmq", "zmq"}};
+                 {"--backend ring --transport mpi", "mpi"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         accept(CONFIG_BENCH, &config, cases[i].line);
         const struct backend *backend = backend_get(config.backend);
