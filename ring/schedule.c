@@ -30,12 +30,18 @@ static size_t larger(size_t a, size_t b)
     return a > b ? a : b;
 }
 
+/* Of `parts` of a chunk. In whole elements: cut off within one, the last ones would make a further
+ * segment. */
+static size_t part_bytes(size_t chunk, size_t parts)
+{
+    return divide_up(chunk, parts) * sizeof(float);
+}
+
 size_t schedule_segment_bytes(int workers, size_t count)
 {
-    size_t chunk_bytes = divide_up(count, (size_t)workers) * sizeof(float);
-    size_t bytes = smaller(divide_up(chunk_bytes, SEGMENTS_WANTED), SEGMENT_BYTES_MAX);
-    bytes = larger(bytes,
-                   smaller(divide_up(chunk_bytes, LONG_SEGMENTS_WANTED), LONG_SEGMENT_BYTES_MAX));
+    size_t chunk = divide_up(count, (size_t)workers);
+    size_t bytes = smaller(part_bytes(chunk, SEGMENTS_WANTED), SEGMENT_BYTES_MAX);
+    bytes = larger(bytes, smaller(part_bytes(chunk, LONG_SEGMENTS_WANTED), LONG_SEGMENT_BYTES_MAX));
     return larger(bytes, SEGMENT_BYTES_MIN);
 }
 

@@ -65,6 +65,20 @@ Test(ring_schedule, what_one_sends_the_next_receives)
     }
 }
 
+/* However the numbers divide: one segment more than receives are posted ahead would have to wait.
+ */
+Test(ring_schedule, a_chunk_has_eight_segments_unless_they_are_long_or_short)
+{
+    for (int n = 2; n <= WORKERS_MAX; n++) {
+        for (size_t chunk = 32768; chunk < 33000; chunk++) {
+            struct schedule schedule;
+            schedule_init(&schedule, n, 0, (size_t)n * chunk, 0);
+            cr_assert_eq(schedule.segments, 8, "%d workers, chunks of %zu: %zu segments", n, chunk,
+                         schedule.segments);
+        }
+    }
+}
+
 /* What arrives as item i leaves as item i + K: the property that the pipeline rests on. */
 Test(ring_schedule, what_arrives_is_passed_on_k_items_later)
 {
