@@ -156,6 +156,8 @@ Test(config, bench_compute)
     cr_expect_eq(config.threads, 2);
     refuse(CONFIG_BENCH, "--compute --backend ps", "--backend: --compute exchanges nothing");
     refuse(CONFIG_BENCH, "--compute -b 4", "--min-bytes: --compute exchanges nothing");
+    refuse(CONFIG_BENCH, "--compute --segment 4k", "--segment: --compute exchanges nothing");
+    refuse(CONFIG_BENCH, "--compute --reduce-order ring", "--reduce-order: --compute exchanges");
     refuse(CONFIG_BENCH, "--model lenet", "--model: bench computes only with --compute");
     accept(CONFIG_TRAIN, &config, "--threads 3 --compute paced:5");
     cr_expect_not(config.bench_compute);
