@@ -3,6 +3,12 @@
 # figures, and what was run on what, in one page that needs nothing else.
 set -euo pipefail
 
+case ${1:-} in
+-h | --help)
+    sed -n '2,3s/^# \{0,1\}//p' "$0"
+    exit 0
+    ;;
+esac
 dir=${1:?report.sh: expected the folder of a run}
 [[ -s $dir/summary.txt ]] || { echo "report.sh: $dir/summary.txt is missing; is this the folder of a run?" >&2 && exit 1; }
 
