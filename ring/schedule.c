@@ -8,7 +8,7 @@
  * which saves system calls where the network is so fast that they count (loopback: + 40%).
  */
 enum {
-    SEGMENT_BYTES_MIN = 16 << 10,
+    SEGMENT_BYTES_MIN = 32 << 10,
     SEGMENT_BYTES_MAX = 256 << 10,
     SEGMENTS_WANTED = 8,
     LONG_SEGMENT_BYTES_MAX = 1 << 20,
