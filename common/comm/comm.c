@@ -289,6 +289,8 @@ void comm_close(struct comm **out)
     if (!comm)
         return;
     *out = NULL;
+    /* After an error it may be in the middle of a bucket, which it ends or gives up in time. */
+    overlap_free(&comm->overlap);
     /* A colocated server that still runs uses what would be freed here. Only after an error, and
      * the process is about to end. */
     if (comm->server_running)

@@ -144,7 +144,8 @@ void comm_counters(const struct comm *comm, struct comm_counters *counters);
  * it does not say, or the backend is our own. On worker 0, after comm_finish. */
 void comm_algorithm(const struct comm *comm, char text[COMM_ALGORITHM_BYTES]);
 
-/* Frees everything; without a comm_finish before, connections are cut. Sets *comm to NULL. */
+/* Frees everything, sets *comm to NULL. Without a comm_finish before: returns once no bucket is in
+ * use any more, at the latest after the time-out, and connections are cut. */
 void comm_close(struct comm **comm);
 
 #endif

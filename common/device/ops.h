@@ -37,13 +37,13 @@ struct dense {
     bool relu; /* fused after the bias */
 };
 
-/* What a backward pass reads and writes; all gradients are overwritten, none is added to. */
 /*
  * Called, on the thread that drives the device and in its stream's order, while a backward
  * operation goes on: dw is final from element `first` to its end, and dbias is.
  */
 typedef void dw_final_function(void *context, size_t first);
 
+/* What a backward pass reads and writes; all gradients are overwritten, none is added to. */
 struct backward {
     const float *x;       /* the forward pass's input */
     const float *w;       /* its weights */
