@@ -25,8 +25,9 @@ static double mean_loss(const struct trainer *t)
     return i->losses > 0 ? i->loss_sum / (images_each * (double)i->losses) : (double)NAN;
 }
 
-/* One step on this rank's share of the data, with the times of its parts. */
-static enum status step(struct trainer *t)
+/* One step on this rank's share of the data, with the times of its parts. With `finishes` the
+ * weights are complete after it; else what the next step waits for counts as that step's. */
+static enum status step(struct trainer *t, bool finishes)
 {
     enum status status = STATUS_OK;
     struct batch batch;
@@ -37,7 +38,8 @@ static enum status step(struct trainer *t)
 
     bool has_data = t->train_loader && loader_next(t->train_loader, &batch);
     int64_t data_ns = clock_now_ns();
-    t->exchange = (struct exchange){0};
+    t->exchange = (struct exchange){.finishes = finishes};
+    int64_t busy_ns = comm_busy_ns(t->comm);
     TRY(t->step_once(t, has_data ? &batch : NULL, &loss));
     int64_t end_ns = clock_now_ns();
 
@@ -45,7 +47,7 @@ static enum status step(struct trainer *t)
     step_times_add(&t->times, (double[STEP_TIME_KINDS]){
                                   [STEP_TIME_ALL] = ms_between(start_ns, end_ns),
                                   [STEP_TIME_COMPUTE] = ms_between(data_ns, end_ns) - exposed_ms,
-                                  [STEP_TIME_COMM] = ms_between(0, t->exchange.busy_ns),
+                                  [STEP_TIME_COMM] = ms_between(busy_ns, comm_busy_ns(t->comm)),
                                   [STEP_TIME_EXPOSED] = exposed_ms,
                               });
     t->interval.ended_ns = end_ns;
@@ -59,6 +61,7 @@ static enum status step(struct trainer *t)
     if (trainer_rank(t) == 0 && !isfinite(loss.loss_sum)) {
         progress_clear(&t->progress);
         log_diverged(t, "", t->step - loss_queue_length(&t->losses));
+        TRY(train_finish_buckets(t)); /* the others count on this rank for what is under way */
         return STATUS_DIVERGED;
     }
     progress_update(&t->progress, end_ns, (t->step - 1) / t->steps_per_epoch,
@@ -90,8 +93,9 @@ static enum status epoch(struct trainer *t, struct test_result *test)
         loader_start_epoch_at(t->train_loader, index, (size_t)(t->step % t->steps_per_epoch));
 
     while (t->step < end) {
-        TRY(step(t));
-        if (log_steps > 0 && t->step % log_steps == 0 && t->step < end)
+        bool ends = t->step + 1 == end || (log_steps > 0 && (t->step + 1) % log_steps == 0);
+        TRY(step(t, ends));
+        if (ends && t->step < end)
             TRY(settle_and_report(t));
     }
     TRY(train_settle(t));

@@ -5,48 +5,6 @@
 #include "common/base/clock.h"
 #include "experiments/backends.h"
 
-/* -------- averaging and updating ------------------------------------------------------------- */
-
-/* The backward pass has finished gradients [first, first + count), and all beyond: buckets are
- * complete that begin there. */
-static void start_complete_buckets(void *context, size_t first, size_t count)
-{
-    struct trainer *t = context;
-    struct exchange *exchange = &t->exchange;
-    (void)count;
-    while (exchange->status == STATUS_OK && exchange->started < t->bucket_count &&
-           first <= t->buckets[exchange->started].first) {
-        int64_t now_ns = clock_now_ns();
-        if (exchange->started == 0)
-            exchange->busy_ns = -comm_busy_ns(t->comm);
-        size_t bucket = exchange->started++;
-        exchange->status =
-            comm_start(t->comm, bucket, net_gradients(t->net) + t->buckets[bucket].first);
-        exchange->blocked_ns += clock_now_ns() - now_ns;
-    }
-}
-
-static enum status wait_for_buckets(struct trainer *t)
-{
-    enum status status = STATUS_OK;
-    struct exchange *exchange = &t->exchange;
-    int64_t start_ns = clock_now_ns();
-    TRY(exchange->status);
-    CHECK(exchange->started == t->bucket_count);
-    for (size_t b = 0; b < t->bucket_count; b++)
-        TRY(comm_wait(t->comm, b));
-    exchange->blocked_ns += clock_now_ns() - start_ns;
-    exchange->busy_ns += comm_busy_ns(t->comm);
-out:
-    return status;
-}
-
-void train_update(struct trainer *t)
-{
-    float lr = (float)lr_at(&t->lr, t->step);
-    optimizer_step(t->optimizer, net_parameters(t->net), net_gradients(t->net), lr);
-}
-
 /* -------- real ------------------------------------------------------------------------------- */
 
 /* What a step asks of the device. Nothing is uploaded and, where no other process takes part,
@@ -62,9 +20,9 @@ static enum status ask_for_step(void *context)
                             .rank = (uint32_t)trainer_rank(t)};
     feed_gather(&t->feed, FEED_TRAIN, batch);
     TRY(net_forward(t->net, t->feed.images, t->feed.labels, batch, &step, NULL));
-    TRY(net_backward(t->net, start_complete_buckets, t));
-    TRY(wait_for_buckets(t));
-    train_update(t);
+    TRY(t->exchange.status); /* of what train_need waited for */
+    TRY(net_backward(t->net, train_start_buckets, t));
+    TRY(train_end_step(t));
 out:
     return status;
 }
@@ -101,42 +59,47 @@ out:
 
 /* -------- paced ------------------------------------------------------------------------------ */
 
-/* Waits for the time of a layer's backward pass; its gradient gets final part by part.
- * *deadline_ns: when what was before it had ended, and when it has. */
-static void pace_layer(struct trainer *t, const struct net_layer *layer, double backward_ns,
-                       double *deadline_ns)
+enum pass { FORWARD, BACKWARD };
+
+/* Waits for the time of a layer's pass, which needs its parameters, or makes its gradient final,
+ * part by part. *deadline_ns: when what was before it had ended, and when it has. */
+static void pace_layer(struct trainer *t, const struct net_layer *layer, enum pass pass,
+                       double pass_ns, double *deadline_ns)
 {
-    size_t parts = layer->gradient_parts;
+    size_t parts = layer->gradient_parts, end = layer->count;
     for (size_t part = parts; part-- > 0;) {
-        *deadline_ns += backward_ns / (double)parts;
-        clock_sleep_until_ns((int64_t)*deadline_ns);
         int64_t blocked_ns = t->exchange.blocked_ns;
         size_t first = layer->count / parts * part;
-        if (layer->count > 0)
-            start_complete_buckets(t, layer->first + first, layer->count - first);
+        if (pass == FORWARD && layer->count > 0)
+            train_need(t, layer->first + first, end - first);
+        *deadline_ns += pass_ns / (double)parts + (double)(t->exchange.blocked_ns - blocked_ns);
+        clock_sleep_until_ns((int64_t)*deadline_ns);
+        blocked_ns = t->exchange.blocked_ns;
+        if (pass == BACKWARD && layer->count > 0)
+            train_start_buckets(t, layer->first + first, end - first);
         *deadline_ns += (double)(t->exchange.blocked_ns - blocked_ns); /* no computing meanwhile */
+        end = first;
     }
 }
 
 /*
  * Waits as long as computing would take, layer by layer in proportion to their operations, so that
- * buckets are complete when they would be. The gradients are those set once by trainer_open; from
- * the first average on they are the same on all ranks and stay what they are.
+ * buckets are complete, and needed, when they would be. The gradients are those set once by
+ * trainer_open; from the first average on they are the same on all ranks and stay what they are.
  */
 enum status train_step_paced(struct trainer *t, const struct batch *batch, struct net_loss *loss)
 {
     size_t layer_count;
     const struct net_layer *layers = net_layers(t->net, &layer_count);
-    double forward = 0, backward = 0;
-    for (size_t l = 0; l < layer_count; l++) {
-        forward += layers[l].forward_flops;
-        backward += layers[l].backward_flops;
-    }
-    double ns_per_flop = t->config->paced_ms * (double)NS_PER_MS / (forward + backward);
-    double deadline_ns = (double)clock_now_ns() + forward * ns_per_flop;
+    double flops = 0, deadline_ns = (double)clock_now_ns();
+    for (size_t l = 0; l < layer_count; l++)
+        flops += layers[l].forward_flops + layers[l].backward_flops;
+    double ns_per_flop = t->config->paced_ms * (double)NS_PER_MS / flops;
+    for (size_t l = 0; l < layer_count; l++)
+        pace_layer(t, &layers[l], FORWARD, layers[l].forward_flops * ns_per_flop, &deadline_ns);
     for (size_t l = layer_count; l-- > 0;)
-        pace_layer(t, &layers[l], layers[l].backward_flops * ns_per_flop, &deadline_ns);
+        pace_layer(t, &layers[l], BACKWARD, layers[l].backward_flops * ns_per_flop, &deadline_ns);
     (void)batch;
     (void)loss;
-    return wait_for_buckets(t);
+    return train_end_step(t);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/checkpoint/checkpoint.h"
+#include "common/comm/bucket_order.h"
 #include "experiments/backends.h"
 #include "experiments/train_csv.h"
 
@@ -167,7 +168,8 @@ static enum status plan_buckets(struct trainer *t)
         t->bucket_count = bucket_plan(counts, layer_count, &limits, NULL);
     t->buckets = calloc(t->bucket_count, sizeof *t->buckets);
     t->bucket_counts = calloc(t->bucket_count, sizeof *t->bucket_counts);
-    if (!counts || !t->buckets || !t->bucket_counts) {
+    t->pending = calloc(t->bucket_count, sizeof *t->pending);
+    if (!counts || !t->buckets || !t->bucket_counts || !t->pending) {
         status = no_memory("the layout of buckets");
         goto out;
     }
@@ -177,6 +179,26 @@ static enum status plan_buckets(struct trainer *t)
 out:
     free(counts);
     return status;
+}
+
+static enum status order_buckets(struct trainer *t)
+{
+    size_t layer_count;
+    const struct net_layer *layers = net_layers(t->net, &layer_count);
+    struct bucket_layer *costs = calloc(layer_count + 1, sizeof *costs);
+    t->bucket_order = calloc(t->bucket_count, sizeof *t->bucket_order);
+    if (!costs || !t->bucket_order) {
+        free(costs);
+        return no_memory("the order of buckets");
+    }
+    for (size_t l = 0; l < layer_count; l++)
+        costs[l] = (struct bucket_layer){.count = layers[l].count,
+                                         .parts = layers[l].gradient_parts,
+                                         .forward = layers[l].forward_flops,
+                                         .backward = layers[l].backward_flops};
+    bucket_order(t->buckets, t->bucket_count, costs, layer_count, t->bucket_order);
+    free(costs);
+    return STATUS_OK;
 }
 
 /* What a paced run exchanges: of real size, of no meaning, another number at every rank and place.
@@ -243,6 +265,8 @@ static enum status open_local(struct trainer *t)
         TRY(open_data(t));
     TRY(open_model(t));
     TRY(plan_buckets(t));
+    if (train_may_defer(t))
+        TRY(order_buckets(t));
     if (t->config->virtual_workers > 0)
         TRY(open_virtual_workers(t));
     if (t->is_server)
@@ -288,7 +312,11 @@ enum status trainer_open(struct trainer *t, const struct config *config, struct 
     options.buckets = t->bucket_count;
     options.device = t->device;
     options.overlap = t->bucket_count > 1; /* with one, nothing is left to compute meanwhile */
+    options.bucket_order = t->bucket_order;
     TRY(comm_open(&t->comm, world, t->backend, &options));
+    t->defers = t->bucket_order && comm_overlaps(t->comm);
+    if (t->defers)
+        net_before_forward(t->net, train_need, t);
 out:
     return status;
 }
@@ -310,6 +338,8 @@ void trainer_close(struct trainer *t)
     free(t->host);
     free(t->buckets);
     free(t->bucket_counts);
+    free(t->bucket_order);
+    free(t->pending);
     free(t->virtual_gradients);
     free(t->virtual_sources);
 }

@@ -1,8 +1,8 @@
 /*
  * The parts of one training run, for the files that make up `psring train`: train.c (the loop, read
- * it first), train_step.c (one step), train_virtual.c (one process that plays all workers),
- * trainer.c (set-up), train_state.c (test, weights' sum, checkpoints), train_report.c (rows,
- * lines).
+ * it first), train_step.c (one step), train_exchange.c (its communication), train_virtual.c
+ * (one process that plays all workers), trainer.c (set-up), train_state.c (test, weights' sum,
+ * checkpoints), train_report.c (rows, lines).
  */
 #ifndef PSRING_EXPERIMENTS_TRAINER_H
 #define PSRING_EXPERIMENTS_TRAINER_H
@@ -40,9 +40,9 @@ typedef enum status train_step_function(struct trainer *t, const struct batch *b
 
 /* The communication of the running step. */
 struct exchange {
+    bool finishes;      /* this step waits for all buckets, because weights are read after it */
     size_t started;     /* buckets handed to the comm so far */
-    enum status status; /* of starting them: the backward pass cannot return it */
-    int64_t busy_ns;    /* spent averaging, on whichever thread */
+    enum status status; /* of starting and needing them: the passes cannot return it */
     int64_t blocked_ns; /* spent inside comm_start and comm_wait: what compute did not hide */
 };
 
@@ -86,7 +86,11 @@ struct trainer {
     struct comm *comm;
     struct bucket *buckets; /* (bucket_count), in the order in which they are complete */
     size_t *bucket_counts;
+    size_t *bucket_order; /* (bucket_count), with `defers` */
     size_t bucket_count;
+    bool *pending;            /* (bucket_count): started, not waited for */
+    bool defers;              /* a step leaves them so to the next one's forward pass */
+    float pending_lr;         /* of the step that started them */
     float *virtual_gradients; /* (workers, parameters), host memory; NULL where not virtual */
     const void **virtual_sources;
 
@@ -111,10 +115,19 @@ size_t trainer_rank(const struct trainer *t); /* among the processes that are wo
 
 /* train_step.c, train_virtual.c */
 train_step_function train_step_real, train_step_paced, train_step_virtual;
-/* Applies the averaged gradients. */
-void train_update(struct trainer *t);
 /* Waits for the steps that were asked for; the interval then holds all their losses. */
 enum status train_settle(struct trainer *t);
+
+/* train_exchange.c */
+bool train_may_defer(const struct trainer *t); /* if the comm overlaps */
+net_gradient_hook train_start_buckets;
+net_parameter_hook train_need; /* waits for the buckets that are pending there, and applies them */
+/* Applies the averaged gradients, all at once. */
+void train_update(struct trainer *t);
+/* Waits for all buckets that are pending, and applies them. */
+enum status train_finish_buckets(struct trainer *t);
+/* After the backward pass: waits and updates, or leaves that to the next step. */
+enum status train_end_step(struct trainer *t);
 
 /* train_state.c, all collective over the workers. */
 enum status train_test(struct trainer *t, struct test_result *result);

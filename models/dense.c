@@ -26,7 +26,10 @@ static enum status dense_prepare(struct layer *layer, size_t batch_max)
 
 static void dense_forward(struct layer *layer, const struct layer_pass *pass)
 {
-    layer->device->ops->dense_forward(layer->device, &layer->of.dense, pass->batch, pass->x,
+    struct dense dense = layer->of.dense;
+    dense.w_needed = pass->w_needed;
+    dense.w_needed_context = pass->w_needed_context;
+    layer->device->ops->dense_forward(layer->device, &dense, pass->batch, pass->x,
                                       layer->parameters[0], layer->parameters[1], pass->y);
 }
 

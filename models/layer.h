@@ -58,6 +58,8 @@ struct layer_pass {
     float *dx;                   /* backward: gradient by x, overwritten; NULL = not wanted */
     dw_final_function *dw_final; /* backward, (optional): hears of parts of dw as they are final */
     void *dw_final_context;
+    w_needed_function *w_needed; /* forward, (optional): called by layers of several dw_parts */
+    void *w_needed_context;
 };
 
 struct layer_ops {

@@ -33,6 +33,8 @@ struct net {
 
     net_pass_hook *watch; /* NULL: nobody watches */
     void *watch_context;
+    net_parameter_hook *needs; /* NULL: the parameters are there */
+    void *needs_context;
 
     /* The last net_forward, which net_backward continues. */
     struct net_step step;
@@ -293,6 +295,30 @@ void net_set_step(struct net *net, uint64_t step)
     device_upload(net->device, net->step_at, &step, sizeof step);
 }
 
+/* Of one layer, what the hook has heard of. */
+struct report {
+    net_gradient_hook *hook; /* or a net_parameter_hook, which is the same type */
+    void *context;
+    size_t layer_first, end; /* all from `end` on */
+};
+
+/* The weight is a layer's first tensor, so its elements are numbered as the layer's are; what comes
+ * after it, the bias, goes with its first part. */
+static void report_from(void *context, size_t first)
+{
+    struct report *report = context;
+    size_t begin = report->layer_first + first, count = report->end - begin;
+    if (count > 0)
+        report->hook(report->context, begin, count);
+    report->end = begin;
+}
+
+void net_before_forward(struct net *net, net_parameter_hook *hook, void *context)
+{
+    net->needs = hook;
+    net->needs_context = context;
+}
+
 enum status net_forward(struct net *net, const float *images, const uint8_t *labels, size_t batch,
                         const struct net_step *step, struct net_loss *loss)
 {
@@ -302,13 +328,24 @@ enum status net_forward(struct net *net, const float *images, const uint8_t *lab
     if (step->training)
         net_set_step(net, step->step);
     const float *x = images;
+    net_parameter_hook *needs = step->training ? net->needs : NULL;
     for (size_t i = 0; i < net->layer_count; i++) {
         struct layer *layer = &net->layers[i];
         net->x[i] = x;
         if (layer->ops->training_only && !step->training)
             continue;
-        struct layer_pass pass = {
-            .batch = batch, .step = &net->step, .step_at = net->step_at, .x = x, .y = net->y[i]};
+        const struct net_layer *entry = &net->table[i];
+        struct report report = {needs, net->needs_context, entry->first,
+                                entry->first + entry->count};
+        struct layer_pass pass = {.batch = batch,
+                                  .step = &net->step,
+                                  .step_at = net->step_at,
+                                  .x = x,
+                                  .y = net->y[i],
+                                  .w_needed = needs ? report_from : NULL,
+                                  .w_needed_context = &report};
+        if (needs && entry->gradient_parts == 1)
+            report_from(&report, 0);
         device_range_begin(net->device, layer->name);
         layer->ops->forward(layer, &pass);
         device_range_end(net->device);
@@ -319,24 +356,6 @@ enum status net_forward(struct net *net, const float *images, const uint8_t *lab
                                             step->training ? net->dlogits : NULL, net->sum);
     say_passed(net, net->layer_count, false);
     return loss ? read_loss(net, loss) : STATUS_OK;
-}
-
-/* Of one layer, what the hook has heard of. */
-struct report {
-    net_gradient_hook *hook;
-    void *context;
-    size_t layer_first, end; /* all from `end` on */
-};
-
-/* The weight is a layer's first tensor, so its elements are numbered as the layer's are; what comes
- * after it, the bias, is final with its first part. */
-static void report_from(void *context, size_t first)
-{
-    struct report *report = context;
-    size_t begin = report->layer_first + first, count = report->end - begin;
-    if (count > 0)
-        report->hook(report->context, begin, count);
-    report->end = begin;
 }
 
 enum status net_backward(struct net *net, net_gradient_hook *hook, void *context)

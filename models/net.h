@@ -60,6 +60,13 @@ struct net_layer {
 typedef void net_gradient_hook(void *context, size_t first, size_t count);
 
 /*
+ * Called before a training forward pass reads parameters [first, first + count), and not before
+ * what precedes them has been asked for: they may come late, but must be there when it returns.
+ * Ranges as above, but layer by layer from the first one on.
+ */
+typedef void net_parameter_hook(void *context, size_t first, size_t count);
+
+/*
  * Called when a layer's part of a pass has been issued to the device. `layer` is its number in
  * net_layers; their count stands for the loss, which is part of the forward pass.
  */
@@ -106,6 +113,10 @@ enum status net_backward(struct net *net, net_gradient_hook *hook, void *context
 
 /* From now on `hook` sees every layer of every pass; NULL: nobody does. For measuring. */
 void net_watch(struct net *net, net_pass_hook *hook, void *context);
+
+/* From now on `hook` is asked for the parameters of every training forward pass; NULL: nobody is.
+ */
+void net_before_forward(struct net *net, net_parameter_hook *hook, void *context);
 
 /* Device memory, 64-byte aligned, (net_parameter_count). */
 float *net_parameters(struct net *net);

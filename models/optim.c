@@ -23,20 +23,27 @@ struct optimizer {
 /* A kind of optimizer: how much it remembers for each parameter, and its step. */
 struct optimizer_ops {
     size_t states;
-    void (*step)(struct optimizer *, float *parameters, const float *gradients);
+    void (*step)(struct optimizer *, size_t first, size_t count, float *parameters,
+                 const float *gradients);
 };
 
-static void sgd_step(struct optimizer *o, float *parameters, const float *gradients)
+static void sgd_step(struct optimizer *o, size_t first, size_t count, float *parameters,
+                     const float *gradients)
 {
     struct sgd sgd = {.lr_at = o->lr_at, .momentum = o->parameters.momentum};
-    o->device->ops->sgd(o->device, &sgd, o->count, parameters, gradients, o->state);
+    o->device->ops->sgd(o->device, &sgd, count, parameters + first, gradients + first,
+                        o->state + first);
 }
 
-static void adadelta_step(struct optimizer *o, float *parameters, const float *gradients)
+static void adadelta_step(struct optimizer *o, size_t first, size_t count, float *parameters,
+                          const float *gradients)
 {
-    struct adadelta adadelta = {
-        .lr_at = o->lr_at, .rho = o->parameters.rho, .epsilon = o->parameters.epsilon};
-    o->device->ops->adadelta(o->device, &adadelta, o->count, parameters, gradients, o->state);
+    struct adadelta adadelta = {.lr_at = o->lr_at,
+                                .rho = o->parameters.rho,
+                                .epsilon = o->parameters.epsilon,
+                                .apart = o->count};
+    o->device->ops->adadelta(o->device, &adadelta, count, parameters + first, gradients + first,
+                             o->state + first);
 }
 
 static const struct optimizer_ops kinds[] = {
@@ -97,8 +104,15 @@ void optimizer_set_lr(struct optimizer *optimizer, float lr)
 void optimizer_step(struct optimizer *optimizer, float *parameters, const float *gradients,
                     float lr)
 {
+    optimizer_step_range(optimizer, 0, optimizer->count, parameters, gradients, lr);
+}
+
+void optimizer_step_range(struct optimizer *optimizer, size_t first, size_t count,
+                          float *parameters, const float *gradients, float lr)
+{
+    CHECK(first + count <= optimizer->count);
     optimizer_set_lr(optimizer, lr);
-    optimizer->ops->step(optimizer, parameters, gradients);
+    optimizer->ops->step(optimizer, first, count, parameters, gradients);
 }
 
 float *optimizer_state(struct optimizer *optimizer, size_t *count)

@@ -40,6 +40,11 @@ void optimizer_set_lr(struct optimizer *optimizer, float lr);
 void optimizer_step(struct optimizer *optimizer, float *parameters, const float *gradients,
                     float lr);
 
+/* The same for elements [first, first + count) of the (whole) arrays only: ranges that cover them
+ * once give the same bits as one step of all. */
+void optimizer_step_range(struct optimizer *optimizer, size_t first, size_t count,
+                          float *parameters, const float *gradients, float lr);
+
 /* All that an optimizer remembers: device memory, to be saved and overwritten by checkpoints. */
 float *optimizer_state(struct optimizer *optimizer, size_t *count);
 

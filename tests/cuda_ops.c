@@ -384,8 +384,11 @@ int main(void)
     if (device_open(&cpu, &(struct device_options){.kind = DEVICE_CPU}) != STATUS_OK ||
         device_open(&cuda, &(struct device_options){.kind = DEVICE_CUDA}) != STATUS_OK)
         return 1;
-    static const struct dense shapes[] = {
-        {1, 1, false}, {33, 17, true}, {9216, 128, true}, {128, 10, false}, {784, 512, true}};
+    static const struct dense shapes[] = {{.inputs = 1, .outputs = 1, .relu = false},
+                                          {.inputs = 33, .outputs = 17, .relu = true},
+                                          {.inputs = 9216, .outputs = 128, .relu = true},
+                                          {.inputs = 128, .outputs = 10, .relu = false},
+                                          {.inputs = 784, .outputs = 512, .relu = true}};
     check_streams();
     check_elementwise();
     check_pool();

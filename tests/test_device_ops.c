@@ -227,8 +227,10 @@ static void check_dense(const struct dense *d, size_t batch, int threads)
 
 Test(dense, forward_and_gradient)
 {
-    static const struct dense shapes[] = {{1, 1, false},  {7, 5, true},     {33, 10, false},
-                                          {64, 17, true}, {1601, 3, false}, {784, 3, true}};
+    static const struct dense shapes[] = {
+        {.inputs = 1, .outputs = 1, .relu = false},    {.inputs = 7, .outputs = 5, .relu = true},
+        {.inputs = 33, .outputs = 10, .relu = false},  {.inputs = 64, .outputs = 17, .relu = true},
+        {.inputs = 1601, .outputs = 3, .relu = false}, {.inputs = 784, .outputs = 3, .relu = true}};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         check_dense(&shapes[i], i % 2 ? 3 : 1, i % 2 ? 2 : 1);
 }

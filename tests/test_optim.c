@@ -99,7 +99,8 @@ Test(optim, adadelta)
 }
 
 /* What is saved of an optimizer and put back must continue as if nothing had happened; and shards
- * with an optimizer each do what one optimizer does to the whole. */
+ * with an optimizer each, or ranges one after the other, do what one optimizer does to the whole.
+ */
 Test(optim, state_can_be_moved_and_parameters_can_be_sharded)
 {
     struct device *device;
@@ -108,12 +109,14 @@ Test(optim, state_can_be_moved_and_parameters_can_be_sharded)
     for (int kind = 0; optimizer_kind_names[kind]; kind++) {
         enum { N = 1001, CUT = 333 };
         struct optimizer *whole, *first, *second, *moved;
-        float a[N], b[N], g[N];
+        struct optimizer *ranges;
+        float a[N], b[N], c[N], g[N];
         cr_assert_eq(optimizer_new(&whole, device, kind, N, NULL), STATUS_OK);
         cr_assert_eq(optimizer_new(&first, device, kind, CUT, NULL), STATUS_OK);
         cr_assert_eq(optimizer_new(&second, device, kind, N - CUT, NULL), STATUS_OK);
+        cr_assert_eq(optimizer_new(&ranges, device, kind, N, NULL), STATUS_OK);
         for (size_t i = 0; i < N; i++)
-            a[i] = b[i] = (float)reference_value(3, i);
+            a[i] = b[i] = c[i] = (float)reference_value(3, i);
         for (int step = 0; step < 6; step++) {
             for (size_t i = 0; i < N; i++)
                 g[i] = (float)reference_value(10 + (uint64_t)step, i);
@@ -131,7 +134,11 @@ Test(optim, state_can_be_moved_and_parameters_can_be_sharded)
             optimizer_step(first, b, g, 0.3f);
             optimizer_step(second, b + CUT, g + CUT, 0.3f);
             cr_assert_arr_eq(a, b, sizeof a);
+            optimizer_step_range(ranges, CUT, N - CUT, c, g, 0.3f);
+            optimizer_step_range(ranges, 0, CUT, c, g, 0.3f);
+            cr_assert_arr_eq(a, c, sizeof a);
         }
+        optimizer_free(&ranges);
         optimizer_free(&whole);
         optimizer_free(&first);
         optimizer_free(&second);

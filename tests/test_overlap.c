@@ -29,7 +29,7 @@ Test(overlap, buckets_are_done_in_the_order_of_starting)
     static struct record record;
     struct overlap *overlap = NULL;
     float data[BUCKETS];
-    cr_assert_eq(overlap_new(&overlap, double_it, &record, BUCKETS), STATUS_OK);
+    cr_assert_eq(overlap_new(&overlap, double_it, &record, BUCKETS, NULL), STATUS_OK);
     for (size_t round = 0; round < ROUNDS; round++) {
         for (size_t i = 0; i < BUCKETS; i++) {
             size_t bucket = (i * 3 + round) % BUCKETS;
@@ -49,12 +49,41 @@ Test(overlap, buckets_are_done_in_the_order_of_starting)
         cr_assert_eq(record.order[call], (call % BUCKETS * 3 + call / BUCKETS) % BUCKETS);
 }
 
+/* Started from the first to the last, a round of them at a time; the last round is not whole. */
+Test(overlap, a_given_order_is_kept)
+{
+    static const size_t order[BUCKETS] = {1, 4, 0, 3, 2};
+    static struct record record;
+    struct overlap *overlap = NULL;
+    float data[BUCKETS];
+    cr_assert_eq(overlap_new(&overlap, double_it, &record, BUCKETS, order), STATUS_OK);
+    for (size_t round = 0; round < ROUNDS - 1; round++) {
+        for (size_t bucket = 0; bucket < BUCKETS; bucket++) {
+            data[bucket] = (float)(round + bucket);
+            overlap_start(overlap, bucket, &data[bucket]);
+        }
+        for (size_t bucket = 0; bucket < BUCKETS; bucket++) {
+            cr_assert_eq(overlap_wait(overlap, bucket), STATUS_OK);
+            cr_assert_eq(data[bucket], 2 * (float)(round + bucket));
+        }
+    }
+    overlap_start(overlap, 2, &data[2]);
+    overlap_start(overlap, 0, &data[0]);
+    overlap_free(&overlap);
+    size_t calls = (size_t)BUCKETS * (ROUNDS - 1);
+    cr_assert_eq(record.calls, calls + 2);
+    for (size_t call = 0; call < calls; call++)
+        cr_assert_eq(record.order[call], order[call % BUCKETS]);
+    cr_assert_eq(record.order[calls], 0);
+    cr_assert_eq(record.order[calls + 1], 2);
+}
+
 Test(overlap, after_a_failure_nothing_is_begun)
 {
     static struct record record = {.failing = 2};
     struct overlap *overlap = NULL;
     float data[BUCKETS] = {1, 1, 1, 1, 1};
-    cr_assert_eq(overlap_new(&overlap, double_it, &record, BUCKETS), STATUS_OK);
+    cr_assert_eq(overlap_new(&overlap, double_it, &record, BUCKETS, NULL), STATUS_OK);
     for (size_t bucket = 0; bucket < BUCKETS; bucket++)
         overlap_start(overlap, bucket, &data[bucket]);
     cr_expect_eq(overlap_wait(overlap, 0), STATUS_OK);
@@ -69,7 +98,7 @@ Test(overlap, what_was_started_is_finished_before_the_end)
     static struct record record;
     struct overlap *overlap = NULL;
     float data[BUCKETS] = {1, 2, 3, 4, 5};
-    cr_assert_eq(overlap_new(&overlap, double_it, &record, BUCKETS), STATUS_OK);
+    cr_assert_eq(overlap_new(&overlap, double_it, &record, BUCKETS, NULL), STATUS_OK);
     for (size_t bucket = 0; bucket < BUCKETS; bucket++)
         overlap_start(overlap, bucket, &data[bucket]);
     overlap_free(&overlap);
@@ -88,7 +117,7 @@ Test(overlap, busy_time_is_the_time_of_the_work)
 {
     struct overlap *overlap = NULL;
     float data = 0;
-    cr_assert_eq(overlap_new(&overlap, take_a_while, NULL, 1), STATUS_OK);
+    cr_assert_eq(overlap_new(&overlap, take_a_while, NULL, 1, NULL), STATUS_OK);
     cr_expect_eq(overlap_busy_ns(overlap), 0);
     overlap_start(overlap, 0, &data);
     cr_assert_eq(overlap_wait(overlap, 0), STATUS_OK);

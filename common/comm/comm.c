@@ -165,7 +165,8 @@ enum status comm_open(struct comm **out, struct world *world, const struct backe
             TRY(staging_new(&comm->staging, options->device, comm->bucket_counts,
                             options->buckets));
         if (can_overlap(comm))
-            TRY(overlap_new(&comm->overlap, average, comm, options->buckets));
+            TRY(overlap_new(&comm->overlap, average, comm, options->buckets,
+                            options->bucket_order));
     }
     /* Until here ranks may be far apart: the first one reads the data for all, say. */
     world->timeout_ms = options->timeout_ms;
@@ -194,6 +195,11 @@ int comm_workers(const struct comm *comm)
 bool comm_updates_on_server(const struct comm *comm)
 {
     return comm->backend->updates_on_server;
+}
+
+bool comm_overlaps(const struct comm *comm)
+{
+    return comm->overlap != NULL;
 }
 
 struct world_group *comm_group(const struct comm *comm)

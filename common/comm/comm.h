@@ -46,6 +46,9 @@ struct comm_options {
     const char *subnet;  /* "10.0.0.0/24": interface to use; NULL: chosen. Borrowed. */
     int64_t timeout_ms;  /* a peer silent for longer is an error */
     bool overlap;        /* average on a thread of its own, while the caller computes */
+    /* (only with overlap) all buckets, as that thread is to take them; the same on all ranks. Every
+     * one is started as often as the others. NULL: as started. Borrowed until comm_open returns. */
+    const size_t *bucket_order;
 
     /* In whose memory buckets are; NULL: the host's. Borrowed until comm_close. */
     struct device *device;
@@ -118,6 +121,7 @@ bool comm_is_server(const struct comm *comm); /* dedicated: call comm_serve, not
 int comm_rank(const struct comm *comm);       /* worker index, 0..workers-1 */
 int comm_workers(const struct comm *comm);
 bool comm_updates_on_server(const struct comm *comm);
+bool comm_overlaps(const struct comm *comm); /* whether it averages while the caller computes */
 struct world_group *comm_group(const struct comm *comm); /* the workers, for world_sum etc. */
 
 enum status comm_serve(struct comm *comm);

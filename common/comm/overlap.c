@@ -11,7 +11,7 @@
 /* A bucket between start and wait. */
 struct task {
     float *data;
-    bool done;
+    bool queued, done;
     enum status status;
 };
 
@@ -24,21 +24,35 @@ struct overlap {
     struct task *tasks;     /* by bucket */
     size_t *queue;          /* buckets to do: a ring buffer of `buckets` entries */
     size_t buckets, head, length;
+    size_t *order; /* (count); NULL: as started */
+    size_t count, turn;
     enum status status; /* the first failure */
     int64_t busy_ns;
     bool ending;
 };
 
-/* Takes the oldest task; false at the end. */
+/* Whose turn it is, if it has been started. At the end what was not, never will be. */
+static bool turn_has_come(struct overlap *overlap)
+{
+    if (overlap->length == 0 || !overlap->order)
+        return overlap->length > 0;
+    while (overlap->ending && !overlap->tasks[overlap->order[overlap->turn]].queued)
+        overlap->turn = (overlap->turn + 1) % overlap->count;
+    return overlap->tasks[overlap->order[overlap->turn]].queued;
+}
+
+/* Takes the next task; false at the end. */
 static bool next_task(struct overlap *overlap, size_t *bucket)
 {
     pthread_mutex_lock(&overlap->lock);
-    while (overlap->length == 0 && !overlap->ending)
+    while (!turn_has_come(overlap) && !(overlap->ending && overlap->length == 0))
         pthread_cond_wait(&overlap->changed, &overlap->lock);
     bool found = overlap->length > 0;
     if (found) {
-        *bucket = overlap->queue[overlap->head];
+        *bucket = overlap->order ? overlap->order[overlap->turn] : overlap->queue[overlap->head];
+        overlap->tasks[*bucket].queued = false;
         overlap->head = (overlap->head + 1) % overlap->buckets;
+        overlap->turn = overlap->order ? (overlap->turn + 1) % overlap->count : 0;
         overlap->length--;
     }
     pthread_mutex_unlock(&overlap->lock);
@@ -65,34 +79,43 @@ static void *run(void *argument)
     return NULL;
 }
 
-enum status overlap_new(struct overlap **out, overlap_function *work, void *context, size_t buckets)
+static void free_memory(struct overlap *overlap)
+{
+    if (!overlap)
+        return;
+    free(overlap->tasks);
+    free(overlap->queue);
+    free(overlap->order);
+    free(overlap);
+}
+
+enum status overlap_new(struct overlap **out, overlap_function *work, void *context, size_t buckets,
+                        const size_t *order)
 {
     *out = NULL;
     struct overlap *overlap = calloc(1, sizeof *overlap);
     if (overlap) {
         overlap->tasks = calloc(buckets + 1, sizeof *overlap->tasks);
         overlap->queue = calloc(buckets + 1, sizeof *overlap->queue);
+        overlap->order = order ? malloc((buckets + 1) * sizeof *order) : NULL;
     }
-    if (!overlap || !overlap->tasks || !overlap->queue) {
+    if (!overlap || !overlap->tasks || !overlap->queue || (order && !overlap->order)) {
         log_error("comm: no memory for %zu buckets", buckets);
-        if (overlap) {
-            free(overlap->tasks);
-            free(overlap->queue);
-        }
-        free(overlap);
+        free_memory(overlap);
         return STATUS_NO_MEMORY;
     }
+    if (order)
+        memcpy(overlap->order, order, buckets * sizeof *order);
     overlap->work = work;
     overlap->context = context;
     overlap->buckets = buckets + 1;
+    overlap->count = buckets;
     pthread_mutex_init(&overlap->lock, NULL);
     pthread_cond_init(&overlap->changed, NULL);
     int error = pthread_create(&overlap->thread, NULL, run, overlap);
     if (error) {
         log_error("the communication thread cannot be started: %s", strerror(error));
-        free(overlap->tasks);
-        free(overlap->queue);
-        free(overlap);
+        free_memory(overlap);
         return status_from_errno(error);
     }
     *out = overlap;
@@ -103,7 +126,7 @@ void overlap_start(struct overlap *overlap, size_t bucket, float *data)
 {
     pthread_mutex_lock(&overlap->lock);
     CHECK(bucket < overlap->buckets && overlap->length < overlap->buckets);
-    overlap->tasks[bucket] = (struct task){.data = data};
+    overlap->tasks[bucket] = (struct task){.data = data, .queued = true};
     overlap->queue[(overlap->head + overlap->length++) % overlap->buckets] = bucket;
     pthread_cond_broadcast(&overlap->changed);
     pthread_mutex_unlock(&overlap->lock);
@@ -140,7 +163,5 @@ void overlap_free(struct overlap **out)
     pthread_join(overlap->thread, NULL);
     pthread_cond_destroy(&overlap->changed);
     pthread_mutex_destroy(&overlap->lock);
-    free(overlap->tasks);
-    free(overlap->queue);
-    free(overlap);
+    free_memory(overlap);
 }

@@ -4,7 +4,8 @@
  * backward each block owns its rows of dw and its columns of dx. Cutting along the batch instead
  * would make every item read (and BLAS repack) all of the weights. Backward goes from the last
  * block to the first, as many at a time as there are threads, so that others can take the rows of
- * dw that are done while the rest is computed.
+ * dw that are done while the rest is computed; forward does so where somebody has to bring the rows
+ * of w, which changes no sum.
  */
 #include "common/base/check.h"
 #include "common/device/cpu.h"
@@ -44,10 +45,11 @@ enum status cpu_dense_prepare(struct device *device, const struct dense *dense, 
 
 /* ---- forward ------------------------------------------------------------------------------- */
 
-static void multiply_item(void *context, size_t block, int thread)
+static void multiply_item(void *context, size_t item, int thread)
 {
     (void)thread;
     const struct dense_work *work = context;
+    size_t block = work->first_block + item;
     const struct dense *d = work->dense;
     size_t first = block * work->width;
     cpu_gemm(&(struct gemm){.m = work->batch,
@@ -99,7 +101,15 @@ void cpu_dense_forward(struct device *device, const struct dense *dense, size_t 
     work.bias = bias;
     work.y = y;
     work.partial = cpu->partial;
-    team_run(cpu->team, work.blocks, multiply_item, &work);
+    size_t threads = (size_t)team_threads(cpu->team);
+    for (size_t end = work.blocks, count; end > 0; end -= count) {
+        count = dense->w_needed && end > threads ? threads : end;
+        work.first_block = end - count;
+        if (dense->w_needed)
+            dense->w_needed(dense->w_needed_context,
+                            work.first_block * work.width * dense->outputs);
+        team_run(cpu->team, count, multiply_item, &work);
+    }
     team_run(cpu->team, batch, finish_item, &work);
 }
 

@@ -46,12 +46,13 @@ static void step_item(void *context, size_t item, int thread)
     (void)thread;
     const struct step_work *work = context;
     size_t at = item * BLOCK;
+    size_t apart = work->adadelta && work->adadelta->apart ? work->adadelta->apart : work->count;
     size_t length = work->count - at < BLOCK ? work->count - at : BLOCK;
     if (work->sgd)
         sgd_block(work->sgd, length, work->parameters + at, work->gradients + at, work->state + at);
     else
         adadelta_block(work->adadelta, length, work->parameters + at, work->gradients + at,
-                       work->state + at, work->state + work->count + at);
+                       work->state + at, work->state + apart + at);
 }
 
 void cpu_sgd(struct device *device, const struct sgd *sgd, size_t count, float *parameters,

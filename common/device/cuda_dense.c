@@ -38,6 +38,8 @@ void cuda_dense_forward(struct device *device, const struct dense *dense, size_t
     struct cuda *cuda = cuda_of(device);
     size_t slice = slice_of(dense, batch), slices = cuda_slices(dense->inputs, slice);
     float *partial = slices > 1 ? cuda->scratch : y;
+    if (dense->w_needed)
+        dense->w_needed(dense->w_needed_context, 0);
     struct cuda_gemm gemm = {.m = batch,
                              .n = dense->outputs,
                              .k = dense->inputs,

@@ -103,6 +103,6 @@ int kernel_adadelta(struct CUstream_st *stream, const struct adadelta *adadelta,
                     float *parameters, const float *gradients, float *state)
 {
     LAUNCH(adadelta_step, count, stream, *adadelta, count, parameters, gradients, state,
-           state + count);
+           state + (adadelta->apart ? adadelta->apart : count));
     return (int)cudaGetLastError();
 }

@@ -32,9 +32,18 @@ struct conv2d {
 
 enum { DENSE_BLOCK_INPUTS = 768 }; /* of which a CPU's thread computes at most so many at a time */
 
+/*
+ * Called, on the thread that drives the device, before a forward operation reads w from element
+ * `first` on and the bias: what is not there yet, it waits for.
+ */
+typedef void w_needed_function(void *context, size_t first);
+
 struct dense {
     size_t inputs, outputs;
     bool relu; /* fused after the bias */
+    /* (optional) of the forward pass; called at least once, with 0 the last time */
+    w_needed_function *w_needed;
+    void *w_needed_context;
 };
 
 /*
@@ -89,6 +98,7 @@ struct sgd {
 struct adadelta {
     float lr, rho, epsilon;
     const float *lr_at; /* as sgd.lr_at */
+    size_t apart;       /* from a parameter's a to its u in the state; 0: as many as are updated */
 };
 
 /* A data set in device memory: bytes, and what each byte becomes. */
@@ -165,7 +175,8 @@ struct device_ops {
                                   const float *logits, const uint8_t *labels, float *dlogits,
                                   struct loss_sum *sum);
 
-    /* One pass over (count) elements; velocity (count); state (2, count) = a, then u. */
+    /* One pass over (count) elements; velocity (count); state (2, count) = a, then u, unless
+     * adadelta.apart says how far u is. */
     void (*sgd)(struct device *, const struct sgd *, size_t count, float *parameters,
                 const float *gradients, float *velocity);
     void (*adadelta)(struct device *, const struct adadelta *, size_t count, float *parameters,

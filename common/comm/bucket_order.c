@@ -1,0 +1,93 @@
+#include "common/comm/bucket_order.h"
+
+#include <math.h>
+
+struct costs {
+    const struct bucket_layer *layers;
+    size_t layer_count, elements;
+    double forward, backward;
+};
+
+static struct costs costs_of(const struct bucket_layer *layers, size_t layer_count)
+{
+    struct costs costs = {.layers = layers, .layer_count = layer_count};
+    for (size_t l = 0; l < layer_count; l++) {
+        costs.elements += layers[l].count;
+        costs.forward += layers[l].forward;
+        costs.backward += layers[l].backward;
+    }
+    return costs;
+}
+
+/* The part of a layer that element `at` of it belongs to. */
+static size_t part_of(const struct bucket_layer *layer, size_t at)
+{
+    size_t part = at / ((layer->count + layer->parts - 1) / layer->parts);
+    return part < layer->parts ? part : layer->parts - 1;
+}
+
+/* When the gradient of element `at` is there; the backward pass begins at 0. */
+static double ready_at(const struct costs *costs, size_t at)
+{
+    double time = 0;
+    size_t end = costs->elements;
+    for (size_t l = costs->layer_count; l-- > 0;) {
+        const struct bucket_layer *layer = &costs->layers[l];
+        size_t first = end - layer->count;
+        if (at >= first && at < end) {
+            size_t done = layer->parts - part_of(layer, at - first);
+            return time + layer->backward * (double)done / (double)layer->parts;
+        }
+        time += layer->backward;
+        end = first;
+    }
+    return time;
+}
+
+/* When the forward pass that follows needs the first of a bucket: of its first layer the last. */
+static double needed_at(const struct costs *costs, const struct bucket *bucket)
+{
+    double time = costs->backward;
+    size_t first = 0, bucket_end = bucket->first + bucket->count;
+    for (size_t l = 0; l < costs->layer_count; l++) {
+        const struct bucket_layer *layer = &costs->layers[l];
+        size_t end = first + layer->count;
+        if (bucket->first < end && layer->count > 0) {
+            size_t last = (bucket_end < end ? bucket_end : end) - 1 - first;
+            size_t before = layer->parts - 1 - part_of(layer, last);
+            return time + layer->forward * (double)before / (double)layer->parts;
+        }
+        time += layer->forward;
+        first = end;
+    }
+    return time;
+}
+
+void bucket_order(const struct bucket *buckets, size_t bucket_count,
+                  const struct bucket_layer *layers, size_t layer_count, size_t *order)
+{
+    struct costs costs = costs_of(layers, layer_count);
+    double computation = costs.forward + costs.backward, now = 0;
+    for (size_t b = 0; b < bucket_count; b++)
+        order[b] = b; /* from `used` on: those that have not gone, in the order of being ready */
+    for (size_t used = 0; used < bucket_count; used++) {
+        double ready = ready_at(&costs, buckets[order[used]].first);
+        now = now > ready ? now : ready;
+        size_t best = used;
+        double best_needed = (double)INFINITY;
+        for (size_t i = used; i < bucket_count; i++) {
+            const struct bucket *bucket = &buckets[order[i]];
+            double needed = needed_at(&costs, bucket);
+            if (ready_at(&costs, bucket->first) <= now && needed < best_needed) {
+                best = i;
+                best_needed = needed;
+            }
+        }
+        size_t chosen = order[best];
+        for (size_t i = best; i > used; i--)
+            order[i] = order[i - 1];
+        order[used] = chosen;
+        if (costs.elements > 0)
+            now += computation * (double)buckets[chosen].count / (double)costs.elements;
+    }
+}
