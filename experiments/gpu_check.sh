@@ -26,7 +26,7 @@ while (($#)); do
         shift
         ;;
     -h | --help)
-        sed -n '2,12s/^# \{0,1\}//p' experiments/gpu_check.sh
+        sed -n '2,11s/^# \{0,1\}//p' experiments/gpu_check.sh
         exit 0
         ;;
     *)
