@@ -121,7 +121,7 @@ static enum status run_round(struct run *run, uint64_t round, double *time_us)
     if (watch)
         cpu_watch_stop(&run->operations);
     /* Who is done first must not check yet: others may need this core for their last message. With
-     * eight ranks on two cores that made operations of 350 ms look 5% longer. */
+     * eight ranks on two cores that made operations of 354 ms look 4% longer. */
     TRY(comm_barrier(comm));
     TRY(download(run));
     run->wrong += bench_count_wrong(run->host, count, run->values, round);
