@@ -364,8 +364,8 @@ Test(nccl, peers_that_never_come_are_a_time_out)
 Test(nccl, an_error_that_comes_later_aborts_and_is_told)
 {
     void *self = opened();
+    capture_start(&captured); /* first: the watch's thread may see the error before we do */
     play.error = ncclRemoteError;
-    capture_start(&captured);
     cr_assert_eq(step_until_failure(self), STATUS_TRANSPORT);
     cr_expect_eq(backend_nccl.finish(self), STATUS_TRANSPORT);
     backend_nccl.close(self);
