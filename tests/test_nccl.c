@@ -376,7 +376,7 @@ Test(nccl, an_error_that_comes_later_aborts_and_is_told)
 
 Test(nccl, a_peer_that_stays_silent_is_a_time_out)
 {
-    options.timeout_ms = 100;
+    options.timeout_ms = 400;
     void *self = opened();
     play.stuck = 1;
     capture_start(&captured);
