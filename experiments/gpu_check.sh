@@ -175,7 +175,7 @@ pytorch()
     local eager graph rate
     python3 -c 'import torch; raise SystemExit(not torch.cuda.is_available())' 2>/dev/null ||
         { echo "detail python3 has no PyTorch that sees the GPU" && return 77; }
-    python3 experiments/gpu_pytorch.py 128 400 >"$out/pytorch.txt" || return 1
+    python3 experiments/pytorch.py --device cuda --batch 128 --steps 400 >"$out/pytorch.txt" || return 1
     cat "$out/pytorch.txt"
     eager=$(sed -n 's/^eager //p' "$out/pytorch.txt")
     graph=$(sed -n 's/^graph //p' "$out/pytorch.txt")
