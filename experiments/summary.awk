@@ -276,7 +276,7 @@ function percent(share) {
 
 function print_legend() {
     if (limited)
-        printf "\n  * CPU-limited: the processors were more than %.0f%% busy, so this time may tell of them, not of the\n  network. MPI_Allreduce spins while it waits, so it looks busy whatever limits it.\n", 100 * CPU_LIMITED
+        printf "\n  * CPU-limited: the processors were more than %.0f%% busy, so this time may tell of them, not of the\n  network. MPI_Allreduce\047s busy share is spinning, that is waiting, not work: whatever limits it, it looks busy.\n", 100 * CPU_LIMITED
     if (intervals)
         print "\n  no difference: the 95% intervals of the two medians overlap."
 }

@@ -1,11 +1,12 @@
 # series.awk: bench.csv as the series that figures draw, one point a line:
 #
-#   series own workers machines bytes time_ms low_ms high_ms theory_ms efficiency per_machine limited
+#   series own workers machines bytes time_ms low_ms high_ms theory_ms efficiency per_machine busy
 #
 # Series 1 to 4 are parameter servers on machines of their own: 1, 2, W/2, W of them; 5 to 8 the same
 # inside workers; 9 servers in all workers and W/2 on spare machines; 10 the ring, 11 halving-doubling,
 # 12 MPI_Allreduce by its fastest algorithm at that point. A measurement may belong to several (two
-# servers are half of four workers); own is 1 for the first of them. What is not known is NaN.
+# servers are half of four workers); own is 1 for the first of them; busy is 1 where more than
+# 85% of the CPUs were. What is not known is NaN.
 BEGIN { FS = "," }
 
 NR == 1 {

@@ -4,8 +4,9 @@ set datafile missing "NaN"
 set encoding utf8
 
 # The series of series.awk. Okabe and Ito's colours, which colour-blind readers can tell apart; the
-# shapes differ as well, open ones let others be seen. The theory of a series has its style plus 20; 19 rings what the CPUs limited, 39 stands
-# for all theory in a key, 40 is a limit.
+# shapes differ as well, open ones let others be seen. The theory of a series has its style plus 20; plus 50
+# rings its points at which the CPUs were busy, in its own colour and, for those that often lie on one spot, with
+# a ring of its own size. In a key 19 stands for all rings and 39 for all theory; 40 is a limit.
 
 array COLOUR[12] = ["#D55E00", "#E69F00", "#CC79A7", "#7A3E9D", "#D55E00", "#E69F00", "#CC79A7", "#7A3E9D", "#8B6B3D", "#0072B2", "#56B4E9", "#009E73"]
 array SHAPE[12] = [5, 9, 11, 15, 5, 9, 11, 15, 3, 7, 6, 12]
@@ -14,8 +15,9 @@ array LABEL[12] = ["1 server", "2 servers", "W/2 servers", "W servers", "1 serve
 do for [i = 1:12] {
     set style line i lc rgb COLOUR[i] pt SHAPE[i] ps (i > 10 ? 1.5 : 0.9) lw 1.8
     set style line 20 + i lc rgb COLOUR[i] lw 1.1 dt 2
+    set style line 50 + i lc rgb COLOUR[i] pt 6 ps (i < 10 ? 2.1 : 2.1 + 0.45 * (i - 9)) lw 1.4
 }
-set style line 19 lc rgb "#222222" pt 6 ps 2.3 lw 1.2
+set style line 19 lc rgb "#444444" pt 6 ps 2.1 lw 1.4
 set style line 39 lc rgb "#444444" lw 1.1 dt 2
 set style line 40 lc rgb "#555555" lw 1.5 dt 3
 set grid lc rgb "#dddddd" lt 1 lw 1
@@ -31,7 +33,7 @@ here = system("dirname '" . ARG0 . "'")
 # The points of bench.csv, and what lies in columns of them.
 points = "< awk -f '" . here . "/series.awk' '" . out . "/bench.csv'"
 SERIES = 1; OWN = 2; WORKERS = 3; MACHINES = 4; BYTES = 5; TIME = 6; LOW = 7; HIGH = 8; THEORY = 9; EFFICIENCY = 10
-PER_MACHINE = 11; LIMITED = 12
+PER_MACHINE = 11; BUSY = 12
 # point_values(CONDITION, COLUMN): the different numbers of a column, ascending; CONDITION is awk's.
 point_values(condition, column) = system(sprintf( \
     "awk -f '%s/series.awk' '%s/bench.csv' | awk '%s { print $%d }' | sort -nu | tr '\\n' ' '", here, out, condition, column))
@@ -44,6 +46,10 @@ present(list, condition) = system(sprintf( \
 values(file, column, condition) = system(sprintf( \
     "awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next } %s { print $c[\"%s\"] }' '%s' | sort -nu | tr '\\n' ' '", \
     condition, column, file))
+
+# Below the key, where points are ringed.
+busy_note(all_busy) = words(all_busy) == 0 ? "" : "Rings have the colour of their series." . \
+    (strstrt(" " . all_busy, " 12 ") ? " MPI_Allreduce spins while it waits: its CPUs are busy whatever limits it." : "")
 
 where(network) = network[1:8] eq "loopback" ? \
     "network=loopback: no per-node limit, topology effects do not show" : "network=" . network

@@ -5,6 +5,7 @@ network = word(values(file, "network", "1"), 1)
 counts = point_values("", WORKERS)
 rows = words(counts)
 if (rows == 0) { exit message NAME . ": no all-reduce of more than one worker to draw" }
+ALL_BUSY = present(LEFT . " " . RIGHT, "$12 > 0")
 HAS_THEORY = words(point_values("$9 != \"NaN\"", THEORY)) > 0
 sizes = point_values("", BYTES)
 X = BYTES
@@ -25,6 +26,8 @@ do for [t = 1:terminals] {
         LIST = all
         LEGEND = p == 2 * rows
         if (LEGEND) { LIST = present(all, "1") }
+        BUSY_LIST = "0 " . present(LIST, sprintf("$2 == 1 && $3 == %d && $12 > 0", N))
+        set label 1 LEGEND ? busy_note(ALL_BUSY) : "" at screen 0.07, screen 14.0 / height left
         set key at screen 0.07, screen 100.0 / height left top vertical maxrows 4
         set title sprintf("%d workers, servers %s", N, p % 2 ? "on machines of their own" : "in workers")
         if (p > 2 * rows - 2) { set xlabel "size of the message" } else { unset xlabel }

@@ -153,6 +153,13 @@ says '^ +4 +4\.8 MB +240 ms\* +52\.0 ms\* +80\.5 ms\* +60\.0 ms\* +80\.0 ms\* +8
 says 'on a machine of its own: .*\(CPU-limited, \*\)$'
 says '^ +2 +4\.8 MB +98\.0 ms +- +- +- +49\.0 ms +- +- +2\.00 +2\.00 +75\.0%$'
 says '\* CPU-limited: the processors were more than 85% busy'
+says "MPI_Allreduce's busy share is spinning"
+if gnuplot -c "$root/plots/time_vs_workers.gp" "$dir" 2>/dev/null && grep -q 'busy, but by spinning' "$dir/time_vs_workers.svg"; then
+    passed=$((passed + 1))
+else
+    failed=$((failed + 1))
+    echo "FAILED: the figure time_vs_workers does not say that MPI_Allreduce spins"
+fi
 says 'links that carry what TCP streams reached'
 says not 'about 96%|had no probe'
 sed -i '2s/,probe,/,nominal,/' "$dir/bench.csv"
