@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "common/base/clock.h"
+#include "common/obs/range.h"
 #include "experiments/trainer.h"
 
 static double ms_between(int64_t from_ns, int64_t to_ns)
@@ -33,6 +34,7 @@ static enum status step(struct trainer *t, bool finishes)
     struct batch batch;
     struct net_loss loss = {0};
     int64_t start_ns = clock_now_ns();
+    range_begin("step");
     if (t->interval.started_ns == 0)
         t->interval.started_ns = start_ns;
 
@@ -62,12 +64,14 @@ static enum status step(struct trainer *t, bool finishes)
         progress_clear(&t->progress);
         log_diverged(t, "", t->step - loss_queue_length(&t->losses));
         TRY(train_finish_buckets(t)); /* the others count on this rank for what is under way */
-        return STATUS_DIVERGED;
+        status = STATUS_DIVERGED;
+        goto out;
     }
     progress_update(&t->progress, end_ns, (t->step - 1) / t->steps_per_epoch,
                     (t->step - 1) % t->steps_per_epoch,
                     t->config->paced ? (double)NAN : mean_loss(t));
 out:
+    range_end();
     return status;
 }
 

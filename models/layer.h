@@ -15,7 +15,11 @@
 #include "models/cnn.h"
 #include "models/net.h"
 
-enum { LAYER_TENSORS = 2 /* weight and bias */, LAYER_NAME_BYTES = 16 };
+enum {
+    LAYER_TENSORS = 2, /* weight and bias */
+    LAYER_NAME_BYTES = 16,
+    LAYER_RANGE_BYTES = LAYER_NAME_BYTES + sizeof "backward",
+};
 
 /* A parameter tensor as its layer describes it; fans of 0 mean that it starts as zeros. */
 struct layer_tensor {
@@ -29,6 +33,7 @@ struct layer {
     const struct layer_ops *ops;
     struct device *device;
     char name[LAYER_NAME_BYTES];
+    char forward_range[LAYER_RANGE_BYTES], backward_range[LAYER_RANGE_BYTES]; /* see obs/range.h */
     uint16_t position; /* in the description: names the layer's dropout numbers, fused or not */
     struct shape in, out;
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/base/check.h"
+#include "common/obs/range.h"
 #include "models/cnn.h"
 #include "models/layer.h"
 
@@ -57,6 +58,8 @@ static void name_layer(const struct net *net, struct layer *layer)
     for (size_t i = 0; i < net->layer_count; i++)
         number += net->layers[i].ops == layer->ops;
     snprintf(layer->name, sizeof layer->name, "%s%d", layer->ops->kind, number);
+    snprintf(layer->forward_range, sizeof layer->forward_range, "forward %s", layer->name);
+    snprintf(layer->backward_range, sizeof layer->backward_range, "backward %s", layer->name);
 }
 
 /* Enters a layer's tensors into the table, each directly after the one before it. */
@@ -346,9 +349,9 @@ enum status net_forward(struct net *net, const float *images, const uint8_t *lab
                                   .w_needed_context = &report};
         if (needs && entry->gradient_parts == 1)
             report_from(&report, 0);
-        device_range_begin(net->device, layer->name);
+        range_begin(layer->forward_range);
         layer->ops->forward(layer, &pass);
-        device_range_end(net->device);
+        range_end();
         say_passed(net, i, false);
         x = net->y[i];
     }
@@ -376,9 +379,9 @@ enum status net_backward(struct net *net, net_gradient_hook *hook, void *context
                                   .dw_final = hook ? report_from : NULL};
         struct report report = {hook, context, entry->first, entry->first + entry->count};
         pass.dw_final_context = &report;
-        device_range_begin(net->device, layer->name);
+        range_begin(layer->backward_range);
         layer->ops->backward(layer, &pass);
-        device_range_end(net->device);
+        range_end();
         say_passed(net, i, true);
         if (hook)
             report_from(&report, 0);

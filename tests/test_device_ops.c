@@ -141,8 +141,6 @@ Test(device, streams_of_the_cpu)
         cr_assert_eq(device_repeat(device, add_one, &calls), STATUS_OK);
         cr_assert_eq(calls, i);
     }
-    device_range_begin(device, "a range");
-    device_range_end(device);
     device_host_free(device, pinned);
     device_event_free(device, &event);
     device_stream_free(device, &stream);

@@ -55,7 +55,14 @@ function(psring_cuda_facts target)
       PSRING_CUDA_ARCHITECTURES="${architectures}"
       PSRING_CUBLAS_NAME="${cublas}"
       PSRING_CUBLAS_PATH="${CUDAToolkit_LIBRARY_DIR}/${cublas}")
+endfunction()
+
+# Ranges for profilers, in `target`: NVTX is headers only, and opens a profiler's library if there is one.
+function(psring_nvtx target)
   if(EXISTS ${CUDAToolkit_INCLUDE_DIRS}/nvtx3/nvToolsExt.h)
+    target_include_directories(${target} SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
     target_compile_definitions(${target} PRIVATE PSRING_NVTX)
+    target_link_libraries(${target} PUBLIC ${CMAKE_DL_LIBS})
+    set(PSRING_HAVE_NVTX ON PARENT_SCOPE)
   endif()
 endfunction()

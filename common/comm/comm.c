@@ -1,6 +1,7 @@
 #include "common/comm/comm.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +10,13 @@
 #include "common/comm/codec.h"
 #include "common/comm/overlap.h"
 #include "common/comm/staging.h"
+#include "common/obs/range.h"
+
+/* What profilers call a bucket on its way, and its averaging. */
+struct bucket_ranges {
+    char name[32], allreduce[48];
+    uint64_t open; /* between start and wait */
+};
 
 struct comm {
     const struct backend *backend;
@@ -20,7 +28,8 @@ struct comm {
     struct comm_site worker_site, server_site;
     void *self; /* the backend's worker side */
     bool self_open;
-    bool *started;           /* by bucket: between start and wait */
+    bool *started; /* by bucket: between start and wait */
+    struct bucket_ranges *ranges;
     struct overlap *overlap; /* NULL: comm_start does the work */
     struct staging *staging; /* NULL: buckets are averaged where they are */
     int64_t busy_ns;         /* without overlap */
@@ -84,13 +93,19 @@ static enum status copy_layout(struct comm *comm, const struct comm_options *opt
     comm->options = *options;
     comm->bucket_counts = calloc(options->buckets + 1, sizeof *comm->bucket_counts);
     comm->started = calloc(options->buckets + 1, sizeof *comm->started);
-    if (!comm->bucket_counts || !comm->started) {
+    comm->ranges = calloc(options->buckets + 1, sizeof *comm->ranges);
+    if (!comm->bucket_counts || !comm->started || !comm->ranges) {
         log_error("comm: no memory for %zu buckets", options->buckets);
         return STATUS_NO_MEMORY;
     }
     memcpy(comm->bucket_counts, options->bucket_counts,
            options->buckets * sizeof *comm->bucket_counts);
     comm->options.bucket_counts = comm->bucket_counts;
+    for (size_t b = 0; b < options->buckets; b++) {
+        struct bucket_ranges *ranges = &comm->ranges[b];
+        snprintf(ranges->name, sizeof ranges->name, "bucket %zu", b);
+        snprintf(ranges->allreduce, sizeof ranges->allreduce, "bucket %zu allreduce", b);
+    }
     /* Backends plan in float32, whatever travels. */
     comm->options.segment_bytes = compress_float_bytes(options->compress, options->segment_bytes);
     return STATUS_OK;
@@ -112,7 +127,21 @@ static enum status average(void *context, size_t bucket, float *data)
     enum status status = STATUS_OK;
     if (comm->staging)
         status = staging_arrive(comm->staging, bucket);
-    return status == STATUS_OK ? comm->backend->allreduce(comm->self, bucket, data) : status;
+    if (status != STATUS_OK)
+        return status;
+    range_begin(comm->ranges[bucket].allreduce);
+    status = comm->backend->allreduce(comm->self, bucket, data);
+    range_end();
+    return status;
+}
+
+/* The backend averages device memory: the host only asks for it. */
+static enum status enqueue(struct comm *comm, size_t bucket, float *data)
+{
+    range_begin(comm->ranges[bucket].allreduce);
+    enum status status = comm->backend->start(comm->self, bucket, data);
+    range_end();
+    return status;
 }
 
 static bool needs_staging(const struct comm *comm)
@@ -217,8 +246,9 @@ enum status comm_start(struct comm *comm, size_t bucket, float *data)
 {
     CHECK(bucket < comm->options.buckets && !comm->started[bucket]);
     comm->started[bucket] = true;
+    comm->ranges[bucket].open = range_open(comm->ranges[bucket].name);
     if (comm->backend->device_memory)
-        return comm->backend->start(comm->self, bucket, data);
+        return enqueue(comm, bucket, data);
     if (comm->staging)
         data = staging_down(comm->staging, bucket, data);
     if (comm->overlap) {
@@ -235,11 +265,14 @@ enum status comm_wait(struct comm *comm, size_t bucket)
 {
     CHECK(bucket < comm->options.buckets && comm->started[bucket]);
     comm->started[bucket] = false;
+    enum status status = STATUS_OK;
     if (comm->backend->device_memory)
-        return comm->backend->wait(comm->self, bucket);
-    enum status status = comm->overlap ? overlap_wait(comm->overlap, bucket) : STATUS_OK;
+        status = comm->backend->wait(comm->self, bucket);
+    else if (comm->overlap)
+        status = overlap_wait(comm->overlap, bucket);
     if (status == STATUS_OK && comm->staging)
         staging_up(comm->staging, bucket);
+    range_close(comm->ranges[bucket].open);
     return status;
 }
 
@@ -309,5 +342,6 @@ void comm_close(struct comm **out)
     world_group_free(&comm->workers_group);
     free(comm->bucket_counts);
     free(comm->started);
+    free(comm->ranges);
     free(comm);
 }

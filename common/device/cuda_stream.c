@@ -2,10 +2,6 @@
 #include "common/device/cuda.h"
 #include "common/device/cuda_device.h"
 
-#ifdef PSRING_NVTX
-#include <nvtx3/nvToolsExt.h>
-#endif
-
 /* A device_stream is a cudaStream_t, a device_event a cudaEvent_t. */
 static cudaStream_t stream_of(struct device *device, struct device_stream *stream)
 {
@@ -201,27 +197,6 @@ static enum status repeat(struct device *device, device_work *work, void *contex
     return g->exec ? launch_graph(cuda) : work(context);
 }
 
-/* ---- ranges -------------------------------------------------------------------------------- */
-
-/* Header-only NVTX: nothing but a test of a pointer where no profiler is attached. */
-static void range_begin(struct device *device, const char *name)
-{
-    (void)device;
-#ifdef PSRING_NVTX
-    nvtxRangePushA(name);
-#else
-    (void)name;
-#endif
-}
-
-static void range_end(struct device *device)
-{
-    (void)device;
-#ifdef PSRING_NVTX
-    nvtxRangePop();
-#endif
-}
-
 const struct stream_ops cuda_stream_ops = {
     .memory_is_host = false,
     .steps_ahead = 2,
@@ -237,6 +212,4 @@ const struct stream_ops cuda_stream_ops = {
     .upload = upload,
     .download = download,
     .repeat = repeat,
-    .range_begin = range_begin,
-    .range_end = range_end,
 };

@@ -87,15 +87,3 @@ int device_steps_ahead(const struct device *device)
 {
     return device->ops->streams->steps_ahead;
 }
-
-void device_range_begin(struct device *device, const char *name)
-{
-    if (device->ops->streams->range_begin)
-        device->ops->streams->range_begin(device, name);
-}
-
-void device_range_end(struct device *device)
-{
-    if (device->ops->streams->range_end)
-        device->ops->streams->range_end(device);
-}

@@ -80,11 +80,6 @@ enum status device_repeat(struct device *device, device_work *work, void *contex
  * is done within the call. */
 int device_steps_ahead(const struct device *device);
 
-/* Names what is asked for between the two, for profilers. Ranges nest. Free where nobody profiles.
- * `name` is copied. */
-void device_range_begin(struct device *device, const char *name);
-void device_range_end(struct device *device);
-
 /* What a kind of device implements; see the functions above. */
 struct stream_ops {
     bool memory_is_host;
@@ -103,8 +98,6 @@ struct stream_ops {
     void (*download)(struct device *, struct device_stream *, void *to_host, const void *from,
                      size_t bytes);
     enum status (*repeat)(struct device *, device_work *work, void *context);
-    void (*range_begin)(struct device *, const char *name); /* (optional) with range_end */
-    void (*range_end)(struct device *);
 };
 
 #endif
