@@ -211,6 +211,14 @@ static void describe_layer(struct compute_line *line, const struct net_layer *la
         line->backward.bytes = sizeof(float) * (out + in);
 }
 
+/* Reads gradients, reads and writes parameters and its own state. */
+static double optimizer_bytes(const struct bench *bench)
+{
+    size_t states;
+    optimizer_state(bench->optimizer, &states);
+    return sizeof(float) * (3.0 * (double)net_parameter_count(bench->net) + 2.0 * (double)states);
+}
+
 static void evaluate(struct bench *bench, struct compute_result *result)
 {
     size_t layers;
@@ -221,6 +229,8 @@ static void evaluate(struct bench *bench, struct compute_result *result)
             describe_layer(line, &table[i], bench->batch, i == 0);
         else
             line->name = i == layers ? "loss" : "optimizer";
+        if (i == bench->lines - 1)
+            line->backward.bytes = optimizer_bytes(bench);
         double *times = bench->times_ms + i * PASSES * bench->steps;
         line->forward.ms = median(times, bench->steps);
         line->backward.ms = median(times + bench->steps, bench->steps);

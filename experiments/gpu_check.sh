@@ -2,10 +2,11 @@
 # gpu_check.sh [--data DIR] [--out DIR] [--build DIR]: everything that takes a GPU, in 8 minutes.
 #
 # Builds psring with CUDA, runs the tests that need a GPU (once more under compute-sanitizer), trains
-# keras-cnn to accuracy, compares its images/s with PyTorch's where python3 has it, and has 2 to 4
-# ranks on one GPU average by nccl, ps and ring, which must agree. Leaves OUT/gpu_check.json, the
-# table that it prints as OUT/gpu_check.txt, and a log of each part. Ends with 0 if every part that
-# ran passed, 1 if one failed, 77 without a GPU.
+# keras-cnn to accuracy, compares its images/s with PyTorch's where python3 has it and with what the
+# GPU could do at most (experiments/roofline.awk), and has 2 to 4 ranks on one GPU average by nccl, ps
+# and ring, which must agree. Leaves OUT/gpu_check.json, the table that it prints as
+# OUT/gpu_check.txt, and a log of each part. Ends with 0 if every part that ran passed, 1 if one
+# failed, 77 without a GPU.
 #
 # It uses what it finds and fetches nothing. PSRING_PREFIX may name what experiments/gpu_prefix.sh
 # collected on another machine (the file or the unpacked folder): libraries, Open MPI, MNIST.
@@ -26,7 +27,7 @@ while (($#)); do
         shift
         ;;
     -h | --help)
-        sed -n '2,11s/^# \{0,1\}//p' experiments/gpu_check.sh
+        sed -n '2,12s/^# \{0,1\}//p' experiments/gpu_check.sh
         exit 0
         ;;
     *)
@@ -159,15 +160,42 @@ train_to_accuracy()
     awk -v a="$accuracy" 'BEGIN { exit !(a >= 0.99) }'
 }
 
-# The last epoch of three: the first one has the warm-up. Testing is not in it.
+# throughput NAME OPTION...: of the last epoch of three: the first one has the warm-up. Testing is not in it.
 throughput()
 {
-    local file=$out/throughput.csv rate
+    local file=$out/$1.csv rate
+    shift
     rm -f "$file"
     "$build/psring" train --backend none --device cuda --model keras-cnn --batch 128 --epochs 3 \
-        --data "$data" --metrics "$file" || return 1
+        --data "$data" --metrics "$file" "$@" || return 1
     rate=$(value_of "$file" images_per_s)
     echo "detail $rate images/s"
+}
+
+# estimate NAME FLOPS: a step of throughput's run NAME against the least it can take.
+estimate()
+{
+    awk -v flops_per_s="$2" -v bytes_per_s="$bandwidth" -v kernels=45 -v gap_us=1 -v brief="${3:-0}" \
+        -v step_us="$(awk -v r="$(value_of "$out/$1.csv" images_per_s)" 'BEGIN { print 128e6 / r }')" \
+        -f experiments/roofline.awk "$out/compute.csv"
+}
+
+# The peaks are NVIDIA's, of its data sheets: FP32, TF32 without sparsity, memory. See models/README.md.
+roofline()
+{
+    local fp32 tf32 bandwidth said
+    case $gpu in
+    'NVIDIA H200,'*) fp32=67e12 tf32=494e12 bandwidth=4.8e12 ;;
+    'NVIDIA H100 80GB HBM3,'*) fp32=67e12 tf32=494e12 bandwidth=3.35e12 ;;
+    *) echo "detail the peaks of this GPU are not written down here" && return 77 ;;
+    esac
+    rm -f "$out/compute.csv"
+    "$build/psring" bench --compute --device cuda --batch 128 --csv "$out/compute.csv" || return 1
+    throughput throughput-tf32 --tf32 || return 1
+    estimate throughput "$fp32" && estimate throughput-tf32 "$tf32" || return 1
+    said=$(estimate throughput "$fp32" brief)
+    echo "detail $said; with TF32 $(estimate throughput-tf32 "$tf32" brief)"
+    awk -v x="${said##*measured }" 'BEGIN { split(x, word, " "); exit !(word[3] > 0 && word[3] <= 2) }'
 }
 
 pytorch()
@@ -226,8 +254,8 @@ agree() # RANKS: after 100 steps
     awk -v w="$worst" 'BEGIN { exit !(w <= 1e-5) }'
 }
 
-export build out data
-export -f configure_and_build run_tests sanitize value_of train_to_accuracy throughput pytorch launch \
+export build out data gpu
+export -f configure_and_build run_tests sanitize value_of train_to_accuracy throughput estimate roofline pytorch launch \
     bench_exact agree
 
 # --- the check ---------------------------------------------------------------------------------------
@@ -236,7 +264,10 @@ echo "GPU: $gpu" | tee "$out/gpu_check.txt"
 if part build 180 configure_and_build; then
     part tests 90 run_tests
     if [[ $data ]]; then
-        part throughput 40 throughput && part pytorch 70 pytorch
+        part throughput 40 throughput throughput && {
+            part roofline 40 roofline
+            part pytorch 70 pytorch
+        }
         part accuracy 60 train_to_accuracy
     else
         skip throughput "no MNIST; give --data DIR" && skip accuracy "no MNIST; give --data DIR"
