@@ -1,7 +1,10 @@
 /*
  * psring bench: times one all-reduce by size, checks every element of every result against the
  * exact sum, and holds times and bytes against theory. Nothing is computed meanwhile: all of the
- * time is exposed communication. What computation hides of it, train measures (train.csv).
+ * time is exposed communication. With --overlap every size is measured a second time, on a comm
+ * with a thread of its own, while the caller waits, as if it computed, for as long as the
+ * all-reduce took alone; what the all-reduce adds to that is exposed, the rest hidden (as in OSU's
+ * osu_iallreduce). train does the same with buckets of gradients (train.csv).
  */
 #ifndef PSRING_EXPERIMENTS_BENCH_H
 #define PSRING_EXPERIMENTS_BENCH_H

@@ -19,6 +19,9 @@ struct bench_plan {
     size_t count;                /* float32 elements */
     int64_t iters;               /* timed; 0: bench_auto_iters decides */
     int64_t warmup;              /* operations before them */
+    /* Each operation goes on while the caller computes, which is a wait of `compute_us`. */
+    bool overlap;
+    double compute_us;
 };
 
 /* What one rank moved per operation: payload, counted by its transport. */
@@ -28,8 +31,9 @@ struct bench_rank_traffic {
 
 struct bench_measurement {
     struct topology topology;
-    int64_t iters;                    /* how many were timed */
-    double *times_us;                 /* (iters): the slowest worker's, in order of iteration */
+    int64_t iters;    /* how many were timed */
+    double *times_us; /* (iters): the slowest worker's, in order of iteration; with overlap, what
+                         the operation adds to compute_us: exposed communication */
     struct bench_rank_traffic *ranks; /* (world size) */
     struct cost_traffic worker_most;  /* maxima over the ranks, sent and received apart */
     struct cost_traffic server_most;
@@ -53,11 +57,12 @@ enum { BENCH_ITERS_LEAST = 5, BENCH_ITERS_MOST = 1000 };
 /*
  * Collective over the world: opens a comm with one bucket, runs warmup + iters operations, gathers.
  * All workers run the same number, also where it follows from the first times.
- * `measurement` is whole on every worker; servers have no times. The caller frees it. An operation
- * is timed between a barrier and the return of comm_wait, and of device_sync where a device has the
- * vector; filling and checking lie outside. Errors:
- * logged; STATUS_USAGE is met by all ranks alike, after any other one this rank's peers still wait
- * for it (world_abort).
+ * `measurement` is whole on every worker; servers have no times (zeros). The caller frees it. An
+ * operation is timed between a barrier and the return of comm_wait, and of device_sync where a
+ * device has the vector; filling and checking lie outside. With overlap the wait lies between
+ * comm_start and comm_wait, from the return of the former, so that a comm that cannot overlap hides
+ * nothing. Errors: logged; STATUS_USAGE is met by all ranks alike, after any other one this rank's
+ * peers still wait for it (world_abort).
  */
 enum status bench_measure(struct bench_measurement *measurement, struct world *world,
                           const struct bench_plan *plan);

@@ -27,6 +27,11 @@ double bench_row_efficiency(const struct bench_row *row)
     return wire_share * bound_s / (row->time_us.median * 1e-6);
 }
 
+double bench_row_hidden(const struct bench_row *row)
+{
+    return fmin(fmax(1 - row->exposed_us_median / row->time_us.median, 0), 1);
+}
+
 bool bench_row_cpu_limited(const struct bench_row *row)
 {
     return row->cpu_busy > CPU_SHARE_LIMITED;
@@ -147,6 +152,8 @@ static void list_fields(const struct bench_row *row, struct fields *fields)
     add_uint_if(fields, "theory_rank_sent_bytes", known, row->theory_rank.sent_bytes);
     add_text(fields, "compress", row->compress);
     add_text(fields, "error_feedback", row->error_feedback);
+    add_double(fields, "compute_us_median", row->compute_us_median);
+    add_double(fields, "exposed_us_median", row->exposed_us_median);
 }
 
 /* -------- CSV and JSON ------------------------------------------------------------------------ */

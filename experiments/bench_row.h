@@ -26,6 +26,9 @@ struct bench_row {
     uint64_t iters, warmup;     /* timed, and before them */
     struct stats_summary time_us;
     double time_us_median_low, time_us_median_high; /* 95% interval of the median */
+    bool overlap;                    /* measured a second time, while the caller computed */
+    double compute_us_median;        /* how long it computed, time_us.median; 0 without overlap */
+    double exposed_us_median;        /* what the all-reduce added; without overlap time_us.median */
     double link_bytes_per_s;         /* one direction: measured, else nominal; 0: not known */
     double nominal_link_bytes_per_s; /* 0: not known */
     const char *link_source;         /* "probe" or "nominal"; NULL: not known */
@@ -63,6 +66,9 @@ double bench_row_busbw(const struct bench_row *row);
  * compressed bytes: it says how well the link was used, algbw says what that was good for.
  */
 double bench_row_efficiency(const struct bench_row *row);
+
+/* The share of the all-reduce's time that computing hid, 0 to 1; 0 without overlap. */
+double bench_row_hidden(const struct bench_row *row);
 
 /* Whether the CPUs were too busy for the time to say something about the network. */
 bool bench_row_cpu_limited(const struct bench_row *row);

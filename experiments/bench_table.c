@@ -99,6 +99,10 @@ void bench_table_head(FILE *out, const struct bench_row *row)
         "operation, the most of any rank. CPUs: their busy share; above %.0f%%\n# the row ends "
         "in CPU-limited, and its time says little about the network.\n#\n",
         100 * CPU_SHARE_LIMITED);
+    if (row->overlap)
+        fprintf(out,
+                "# exposed: what the same all-reduce adds to a computation (a wait) as long as "
+                "the median, beside which\n# it goes on; hidden: the rest of the median.\n#\n");
     static const char *const heads[2][14] = {
         {"", "", "median", "95% interval", "in theory", "algbw", "busbw", "of", "worker sent",
          "in theory", "server sent", "in theory", "CPUs", ""},
@@ -107,9 +111,12 @@ void bench_table_head(FILE *out, const struct bench_row *row)
     };
     for (int line = 0; line < 2; line++) {
         const char *const *head = heads[line];
-        fprintf(out, "#%11s %7s %12s %21s %12s %9s %9s %8s %12s %12s %12s %12s %6s %7s\n", head[0],
+        fprintf(out, "#%11s %7s %12s %21s %12s %9s %9s %8s %12s %12s %12s %12s %6s %7s", head[0],
                 head[1], head[2], head[3], head[4], head[5], head[6], head[7], head[8], head[9],
                 head[10], head[11], head[12], head[13]);
+        if (row->overlap)
+            fprintf(out, " %12s %7s", line == 0 ? "exposed" : "us", line == 0 ? "hidden" : "");
+        fprintf(out, "\n");
     }
 }
 
@@ -120,7 +127,7 @@ void bench_table_line(FILE *out, const struct bench_row *row)
     bool known = row->bytes_known;
     fprintf(out,
             " %11" PRIu64 " %7" PRIu64 " %12.1f %21s %12s %9.2f %9.2f %8s %12s %12s %12s %12s %6s "
-            "%7" PRIu64 "%s\n",
+            "%7" PRIu64,
             row->bytes, row->iters, row->time_us.median, interval_cell(interval, row),
             time_cell(theory, row->theory_time_us), bench_row_algbw(row) * 1e-6,
             bench_row_busbw(row) * 1e-6, percent_cell(bound, bench_row_efficiency(row)),
@@ -128,8 +135,11 @@ void bench_table_line(FILE *out, const struct bench_row *row)
             bytes_cell(theory_worker, known, row->theory_worker.sent_bytes),
             bytes_cell(server, known, row->server.sent_bytes),
             bytes_cell(theory_server, known, row->theory_server.sent_bytes),
-            share_cell(busy, row->cpu_busy), row->wrong,
-            bench_row_cpu_limited(row) ? "  CPU-limited" : "");
+            share_cell(busy, row->cpu_busy), row->wrong);
+    if (row->overlap)
+        fprintf(out, " %12.1f %7s", row->exposed_us_median,
+                percent_cell(bound, bench_row_hidden(row)));
+    fprintf(out, "%s\n", bench_row_cpu_limited(row) ? "  CPU-limited" : "");
 }
 
 enum status bench_verdict_status(const struct bench_verdict *verdict)

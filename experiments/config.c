@@ -40,7 +40,7 @@ static enum status check_bench_kind(const char *name, bool computes)
     static const char *const swept[] = {
         "backend",        "transport", "servers", "placement",     "reduce-order", "compress",
         "error-feedback", "segment",   "window",  "mpi-algorithm", "min-bytes",    "max-bytes",
-        "factor",         "sizes",     "probe",   "limits"};
+        "factor",         "sizes",     "probe",   "limits",        "overlap"};
     static const char *const computed[] = {"threads", "model", "batch", "optimizer"};
     for (size_t i = 0; computes && i < sizeof swept / sizeof *swept; i++) {
         if (strcmp(name, swept[i]) == 0) {

@@ -91,6 +91,7 @@ struct config {
     int64_t warmup;
     int probe;          /* enum config_probe */
     bool bench_compute; /* times layers, experiments/bench_compute.h */
+    bool overlap;       /* measures again while the caller computes, experiments/bench.h */
     bool limits;        /* measures those of the machine, experiments/limits.h */
     int mpi_algorithm;  /* enum library_algorithm */
     const char *json, *csv;

@@ -5,6 +5,7 @@
 #include "experiments/bench_measure.h"
 
 #include <criterion/criterion.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "common/base/clock.h"
@@ -58,6 +59,18 @@ static enum status one_late(void *self, size_t bucket, float *data)
     return status;
 }
 
+/* ... tell on which thread. */
+static pthread_t adding_thread;
+
+static enum status note_thread(void *self, size_t bucket, float *data)
+{
+    (void)bucket;
+    adding_thread = pthread_self();
+    return add_up(self, data);
+}
+
+static const struct backend backend_note_thread = {
+    .name = "note thread", .open = plain_open, .allreduce = note_thread, .close = free};
 static const struct backend backend_off_by_one = {
     .name = "off by one", .open = plain_open, .allreduce = off_by_one, .close = free};
 static const struct backend backend_one_late = {
@@ -133,6 +146,26 @@ static void check_automatic_servers(void)
     }
 }
 
+/* While the caller computes, another thread adds; what is timed is what that leaves, never below 0.
+ */
+static void check_overlap(void)
+{
+    for (int overlap = 0; overlap <= 1; overlap++) {
+        struct bench_measurement measured;
+        struct bench_plan plan = plan_of(&backend_note_thread, 1000);
+        plan.overlap = overlap;
+        plan.compute_us = 1000;
+        cr_assert_eq(bench_measure(&measured, world, &plan), STATUS_OK);
+        cr_assert_eq(measured.wrong, 0);
+        cr_assert_eq(measured.iters, ITERS);
+        for (int i = 0; i < ITERS; i++)
+            cr_assert_geq(measured.times_us[i], 0);
+        bool other = !pthread_equal(adding_thread, pthread_self());
+        cr_assert_eq(other, overlap && world->concurrent);
+        bench_measurement_free(&measured);
+    }
+}
+
 /* On loopback there is no telling what it must be, but all ranks are told the same. */
 static void check_probe(void)
 {
@@ -152,6 +185,7 @@ Test(mpi_bench, measure)
     check_slowest();
     check_automatic();
     check_automatic_servers();
+    check_overlap();
     check_probe();
     world_close(&world);
 }

@@ -88,6 +88,16 @@ limits=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }
         ($c["stream_bytes_per_s"] > 0) ($c["link_bytes_per_s"] == "") }' "$folder/l.csv" | tr '\n' ' ')
 [[ $limits == "11111 11111 " ]] || fail "limits of l.csv: $limits"
 
+# What a computation hides: the columns without --overlap (nothing is computed, all is exposed), and with it.
+ends 0 "$here/mpirun.sh" 3 "$psring" bench --backend ring -b 4k -e 64k -f 16 -n 5 --overlap --csv "$folder/o.csv"
+says out "exposed: what the same all-reduce adds to a computation"
+ends 0 "$here/mpirun.sh" 3 "$psring" bench --backend ps -b 4k -e 4k -n 5 --overlap --csv "$folder/o.csv"
+ends 0 "$here/mpirun.sh" 2 "$psring" bench --backend mpi -b 4k -e 4k -n 5 --csv "$folder/o.csv"
+hidden=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }
+    { time = $c["time_us_median"]; compute = $c["compute_us_median"]; exposed = $c["exposed_us_median"]
+      print (compute == time && compute > 0) (exposed >= 0) (compute == 0 && exposed == time) }' "$folder/o.csv" | tr '\n' ' ')
+[[ $hidden == "110 110 110 011 " ]] || fail "compute and exposed of o.csv: $hidden"
+
 # Layer by layer: a row each, then their sum and the step; the whole of --json.
 ends 0 "$here/mpirun.sh" 2 "$psring" bench --compute --model lenet --batch 8 -n 2 -w 1 \
     --csv "$folder/c.csv" --json "$folder/c.json"

@@ -129,6 +129,9 @@ Test(config, probe)
     cr_expect_not(limits.limits);
     accept(CONFIG_BENCH, &limits, "--limits");
     cr_expect(limits.limits);
+    cr_expect_not(limits.overlap);
+    accept(CONFIG_BENCH, &limits, "--overlap");
+    cr_expect(limits.overlap);
     refuse(CONFIG_BENCH, "--probe maybe", "--probe: found 'maybe'");
 }
 
@@ -155,6 +158,7 @@ Test(config, bench_compute)
     cr_expect_eq(config.batch, 64);
     cr_expect_eq(config.threads, 2);
     refuse(CONFIG_BENCH, "--compute --backend ps", "--backend: --compute exchanges nothing");
+    refuse(CONFIG_BENCH, "--compute --overlap", "--overlap: --compute exchanges nothing");
     refuse(CONFIG_BENCH, "--compute -b 4", "--min-bytes: --compute exchanges nothing");
     refuse(CONFIG_BENCH, "--compute --segment 4k", "--segment: --compute exchanges nothing");
     refuse(CONFIG_BENCH, "--compute --reduce-order ring", "--reduce-order: --compute exchanges");
