@@ -18,6 +18,7 @@
 #include "experiments/backends.h"
 #include "experiments/machine.h"
 #include "experiments/result.h"
+#include "ring/library.h"
 #include "ring/nccl.h"
 #include "experiments/commit.h"
 
@@ -113,6 +114,10 @@ static void add_libraries(struct items *items)
     add(items, "libraries", "zeromq", ITEM_HAVE, "%d.%d.%d%s", major, minor, patch,
         zmq_has("curve") ? ", with CURVE" : "");
     add(items, "libraries", "mpi", ITEM_HAVE, "%s", mpi);
+    bool aware = library_is_cuda_aware();
+    add(items, "libraries", "mpi on GPUs", aware ? ITEM_HAVE : ITEM_LACK, "%s",
+        aware ? "CUDA-aware: --backend mpi averages a GPU's memory where it is"
+              : "does not say that it is CUDA-aware: --backend mpi uses host memory");
     add(items, "libraries", "cblas", ITEM_HAVE, "%s%s%s", PSRING_CBLAS,
         kernels ? ", kernels for " : "", kernels ? kernels : "");
     add(items, "libraries", "zlib", ITEM_HAVE, "%s", zlibVersion());

@@ -1,6 +1,9 @@
 #include "ring/library.h"
 
 #include <mpi.h>
+#ifdef OPEN_MPI
+#include <mpi-ext.h>
+#endif
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,6 +87,15 @@ enum status library_check(enum library_algorithm algorithm)
     return STATUS_UNSUPPORTED;
 }
 
+bool library_is_cuda_aware(void)
+{
+#ifdef MPIX_CUDA_AWARE_SUPPORT /* 0 or 1, of the library that this was built with */
+    return MPIX_Query_cuda_support() == 1;
+#else
+    return false;
+#endif
+}
+
 /* -------- the backend ------------------------------------------------------------------------- */
 
 /* Nothing to keep but the site, which the comm owns. */
@@ -118,5 +130,6 @@ const struct backend backend_mpi = {
     .default_transport = TRANSPORT_MPI,
     .open = library_open,
     .allreduce = library_allreduce,
+    .takes_device_memory = library_is_cuda_aware,
     .close = library_close,
 };

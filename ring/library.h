@@ -5,9 +5,15 @@
 #ifndef PSRING_RING_LIBRARY_H
 #define PSRING_RING_LIBRARY_H
 
+#include <stdbool.h>
+
 #include "common/comm/comm.h"
 
 extern const struct backend backend_mpi;
+
+/* Whether the MPI library says, in the world that is open, that it can be given a GPU's memory
+ * (CUDA-aware). Only Open MPI can be asked. */
+bool library_is_cuda_aware(void);
 
 enum library_algorithm {
     LIBRARY_DEFAULT, /* the library's choice, by size and number of ranks */

@@ -246,6 +246,9 @@ static void check_elementwise(void)
     cpu->ops->fill(cpu, y.host, 2.5f, COUNT - 1);
     cuda->ops->fill(cuda, y.dev, 2.5f, COUNT - 1);
     expect_same("fill", &y);
+    cpu->ops->scale(cpu, x.host, 0.3f, COUNT - 1);
+    cuda->ops->scale(cuda, x.dev, 0.3f, COUNT - 1);
+    expect_same("scale", &x);
     cpu->ops->copy(cpu, y.host, x.host, COUNT);
     cuda->ops->copy(cuda, y.dev, x.dev, COUNT);
     expect_same("copy", &y);

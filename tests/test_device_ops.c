@@ -63,6 +63,10 @@ Test(device, memory)
     device->ops->copy(device, back, memory, count);
     for (size_t i = 0; i < count; i++)
         cr_assert(back[i] == (i + 1 < count ? 2.5f : host[i]));
+    device->ops->scale(device, memory, 0.5f, count - 2);
+    device->ops->copy(device, back, memory, count);
+    for (size_t i = 0; i < count; i++)
+        cr_assert(back[i] == (i + 2 < count ? 1.25f : i + 1 < count ? 2.5f : host[i]));
     cr_assert_eq(device_alloc(device, "far too much", SIZE_MAX - 10, &refused), STATUS_NO_MEMORY);
     cr_assert_null(refused);
     device_free(device, memory);

@@ -9,7 +9,7 @@
 
 enum { WORK_MAX = 64, STREAMS_MAX = 4 };
 
-enum work_kind { COPY, RECORD, WAIT, ADD_ONE };
+enum work_kind { COPY, RECORD, WAIT, ADD_ONE, HALVE };
 
 struct work {
     enum work_kind kind;
@@ -60,6 +60,8 @@ static void do_work(const struct work *work)
     for (size_t i = 0; i < work->count; i++) {
         if (work->kind == ADD_ONE)
             work->to[i] -= 1; /* the sign is turned */
+        else if (work->kind == HALVE)
+            work->to[i] *= 0.5f;
         else
             work->to[i] = -work->from[i];
     }
@@ -172,8 +174,15 @@ static const struct stream_ops fake_streams = {
     .upload = transfer,
     .download = transfer,
 };
+
+static void scale(struct device *device, float *values, float factor, size_t count)
+{
+    cr_assert_eq(factor, 0.5f);
+    give(device, NULL, (struct work){.kind = HALVE, .to = values, .count = count});
+}
+
 static const struct device_ops fake_ops = {
-    .name = "fake", .streams = &fake_streams, .sync = sync_all};
+    .name = "fake", .streams = &fake_streams, .sync = sync_all, .scale = scale};
 
 /* The device's own operation: adds one to every value, when its turn comes. */
 static void add_one(struct device *device, float *data, size_t count)
@@ -229,4 +238,33 @@ Test(staging, what_is_computed_before_goes_down_and_what_comes_up_is_there_after
 {
     run_steps(false);
     run_steps(true);
+}
+
+Test(staging, in_place_data_is_computed_before_and_scaled_after)
+{
+    enum { COUNT = 4 };
+    const size_t count = COUNT;
+    struct fake *fake = calloc(1, sizeof *fake);
+    fake->device.ops = &fake_ops;
+    float data[COUNT] = {0, -1, -2, -3}; /* device memory */
+    struct staging *staging = NULL;
+    cr_assert_eq(staging_new_in_place(&staging, &fake->device, &count, 1, 0.5f), STATUS_OK);
+    for (int step = 0; step < 2; step++) {
+        add_one(&fake->device, data, COUNT);
+        cr_assert_eq(staging_down(staging, 0, data), data);
+        cr_assert_eq(staging_arrive(staging, 0), STATUS_OK);
+        for (size_t i = 0; i < COUNT; i++) {
+            cr_assert_eq(data[i], -(float)(i + 1 + step), "step %d, element %zu: %g", step, i,
+                         (double)data[i]);
+            data[i] *= 2; /* the averaging, by who can read device memory */
+        }
+        staging_up(staging, 0);
+    }
+    add_one(&fake->device, data, COUNT); /* sees what was scaled */
+    cr_assert_eq(sync_all(&fake->device), STATUS_OK);
+    for (size_t i = 0; i < COUNT; i++)
+        cr_assert_eq(data[i], -(float)(i + 3), "element %zu: %g", i, (double)data[i]);
+    cr_assert_eq(fake->stream_count, 0);
+    staging_free(&staging);
+    free(fake);
 }

@@ -150,6 +150,19 @@ static bool needs_staging(const struct comm *comm)
     return device && !device_memory_is_host(device) && !comm->backend->device_memory;
 }
 
+/* Through host memory, unless the backend's library averages the device's own. */
+static enum status open_staging(struct comm *comm, const struct comm_options *options)
+{
+    const struct backend *backend = comm->backend;
+    if (!backend->takes_device_memory || !backend->takes_device_memory())
+        return staging_new(&comm->staging, options->device, comm->bucket_counts, options->buckets);
+    comm->options.scale = 1.0f;
+    if (comm->worker_site.index == 0)
+        log_info("--backend %s: the GPU's memory is averaged where it is", backend->name);
+    return staging_new_in_place(&comm->staging, options->device, comm->bucket_counts,
+                                options->buckets, options->scale);
+}
+
 enum status comm_open(struct comm **out, struct world *world, const struct backend *backend,
                       const struct comm_options *options)
 {
@@ -191,8 +204,7 @@ enum status comm_open(struct comm **out, struct world *world, const struct backe
         if (comm->server_site.index >= 0)
             TRY(start_colocated_server(comm));
         if (needs_staging(comm))
-            TRY(staging_new(&comm->staging, options->device, comm->bucket_counts,
-                            options->buckets));
+            TRY(open_staging(comm, options));
         if (can_overlap(comm))
             TRY(overlap_new(&comm->overlap, average, comm, options->buckets,
                             options->bucket_order));

@@ -96,6 +96,10 @@ struct backend {
     /* A worker's life. `site` stays valid until close. */
     enum status (*open)(void **self, const struct comm_site *site);
     enum status (*allreduce)(void *self, size_t bucket, float *data);
+    /* (optional) Whether `allreduce` may be given a GPU's memory, here and now; comm_options.scale
+     * is then 1 for the backend, and applied on the GPU. Absent or false: it is given host memory.
+     */
+    bool (*takes_device_memory)(void);
     enum status (*finish)(void *self); /* (optional) tells servers that this worker is done */
     void (*algorithm)(void *self, char text[COMM_ALGORITHM_BYTES]); /* (optional) comm_algorithm */
     void (*close)(void *self);

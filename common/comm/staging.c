@@ -1,14 +1,15 @@
 #include "common/comm/staging.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "common/base/clock.h"
 
 struct staged {
     size_t bytes;
-    float *host;               /* (bytes / 4), the device's kind of host memory */
+    float *host;               /* (bytes / 4), the device's kind of host memory; NULL: in place */
     float *data;               /* where it came from */
-    struct device_event *down; /* `host` is there */
+    struct device_event *down; /* `host`, or in place `data`, is there */
 };
 
 struct staging {
@@ -17,6 +18,8 @@ struct staging {
     struct device_event *order; /* one stream behind the other, at the time of the call */
     struct staged *buckets;
     size_t bucket_count;
+    bool in_place;
+    float scale; /* (in place) of what was averaged */
     int64_t waited_ns;
 };
 
@@ -25,30 +28,34 @@ static enum status open_bucket(struct staging *staging, struct staged *bucket, s
     enum status status = STATUS_OK;
     void *memory = NULL;
     bucket->bytes = count * sizeof *bucket->host;
-    TRY(device_host_alloc(staging->device, "gradients on their way", bucket->bytes, &memory));
+    if (!staging->in_place)
+        TRY(device_host_alloc(staging->device, "gradients on their way", bucket->bytes, &memory));
     bucket->host = memory;
     TRY(device_event_new(staging->device, &bucket->down));
 out:
     return status;
 }
 
-enum status staging_new(struct staging **out, struct device *device, const size_t *counts,
-                        size_t buckets)
+static enum status open_staging(struct staging **out, const struct staging *like,
+                                const size_t *counts)
 {
     enum status status = STATUS_OK;
+    size_t buckets = like->bucket_count;
     *out = NULL;
     struct staging *staging = calloc(1, sizeof *staging);
-    if (staging)
+    if (staging) {
+        *staging = *like;
         staging->buckets = calloc(buckets + 1, sizeof *staging->buckets);
+    }
     if (!staging || !staging->buckets) {
         log_error("comm: no memory for %zu buckets", buckets);
         free(staging);
         return STATUS_NO_MEMORY;
     }
-    staging->device = device;
-    staging->bucket_count = buckets;
-    TRY(device_stream_new(device, &staging->copies));
-    TRY(device_event_new(device, &staging->order));
+    if (!staging->in_place) {
+        TRY(device_stream_new(staging->device, &staging->copies));
+        TRY(device_event_new(staging->device, &staging->order));
+    }
     for (size_t b = 0; b < buckets; b++)
         TRY(open_bucket(staging, &staging->buckets[b], counts[b]));
     *out = staging;
@@ -56,6 +63,21 @@ enum status staging_new(struct staging **out, struct device *device, const size_
 out:
     staging_free(&staging);
     return status;
+}
+
+enum status staging_new(struct staging **out, struct device *device, const size_t *counts,
+                        size_t buckets)
+{
+    struct staging like = {.device = device, .bucket_count = buckets};
+    return open_staging(out, &like, counts);
+}
+
+enum status staging_new_in_place(struct staging **out, struct device *device, const size_t *counts,
+                                 size_t buckets, float scale)
+{
+    struct staging like = {
+        .device = device, .bucket_count = buckets, .in_place = true, .scale = scale};
+    return open_staging(out, &like, counts);
 }
 
 void staging_free(struct staging **out)
@@ -87,6 +109,10 @@ float *staging_down(struct staging *staging, size_t b, float *data)
 {
     struct staged *bucket = &staging->buckets[b];
     bucket->data = data;
+    if (staging->in_place) {
+        device_event_record(staging->device, bucket->down, NULL);
+        return data;
+    }
     put_behind(staging, staging->copies, NULL);
     device_download_async(staging->device, staging->copies, bucket->host, data, bucket->bytes);
     device_event_record(staging->device, bucket->down, staging->copies);
@@ -104,6 +130,12 @@ enum status staging_arrive(struct staging *staging, size_t b)
 void staging_up(struct staging *staging, size_t b)
 {
     struct staged *bucket = &staging->buckets[b];
+    if (staging->in_place) {
+        if (staging->scale != 1.0f)
+            staging->device->ops->scale(staging->device, bucket->data, staging->scale,
+                                        bucket->bytes / sizeof *bucket->data);
+        return;
+    }
     device_upload_async(staging->device, staging->copies, bucket->data, bucket->host,
                         bucket->bytes);
     put_behind(staging, NULL, staging->copies);

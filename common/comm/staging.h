@@ -24,6 +24,14 @@ struct staging;
 /* For `buckets` buckets of counts[b] floats each. Borrows the device until staging_free. */
 enum status staging_new(struct staging **staging, struct device *device, const size_t *counts,
                         size_t buckets);
+/*
+ * In place: for a backend whose library reads and writes the device's memory by itself. The same
+ * calls then order that memory's use, and nothing is copied: staging_down returns `data`,
+ * staging_arrive waits until it is computed, staging_up multiplies what has been averaged by
+ * `scale`, which such a library does not do.
+ */
+enum status staging_new_in_place(struct staging **staging, struct device *device,
+                                 const size_t *counts, size_t buckets, float scale);
 void staging_free(struct staging **staging);
 
 /* Device's thread, does not wait: `data` (device memory) is copied once what the operations asked

@@ -60,6 +60,13 @@ void cpu_fill(struct device *device, float *to, float value, size_t count)
         to[i] = value;
 }
 
+static void cpu_scale(struct device *device, float *values, float factor, size_t count)
+{
+    (void)device;
+    for (size_t i = 0; i < count; i++)
+        values[i] *= factor;
+}
+
 static enum status grow(struct cpu *cpu, const char *what, float **memory, size_t parts,
                         size_t count)
 {
@@ -116,6 +123,7 @@ static const struct device_ops cpu_ops = {
     .download = cpu_transfer,
     .copy = cpu_copy,
     .fill = cpu_fill,
+    .scale = cpu_scale,
     .gather = cpu_gather,
     .conv2d_prepare = cpu_conv2d_prepare,
     .conv2d_forward = cpu_conv2d_forward,

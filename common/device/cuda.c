@@ -160,6 +160,12 @@ static void cuda_fill(struct device *device, float *to, float value, size_t coun
     cuda_keep(cuda, kernel_fill(cuda->compute, count, value, to), "fill");
 }
 
+static void cuda_scale(struct device *device, float *values, float factor, size_t count)
+{
+    struct cuda *cuda = cuda_of(device);
+    cuda_keep(cuda, kernel_scale(cuda->compute, count, factor, values), "scale");
+}
+
 static void cuda_gather(struct device *device, const struct gather *gather, size_t batch,
                         const uint32_t *samples, float *images, uint8_t *labels)
 {
@@ -341,6 +347,7 @@ const struct device_ops cuda_ops = {
     .download = cuda_download,
     .copy = cuda_copy,
     .fill = cuda_fill,
+    .scale = cuda_scale,
     .gather = cuda_gather,
     .conv2d_prepare = cuda_conv2d_prepare,
     .conv2d_forward = cuda_conv2d_forward,

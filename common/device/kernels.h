@@ -25,6 +25,7 @@ int kernel_probe(void);
 
 /* ---- elementwise ---- */
 int kernel_fill(struct CUstream_st *stream, size_t count, float value, float *to);
+int kernel_scale(struct CUstream_st *stream, size_t count, float factor, float *values);
 int kernel_relu(struct CUstream_st *stream, size_t count, const float *x, float *y);
 int kernel_relu_backward(struct CUstream_st *stream, size_t count, const float *y, const float *dy,
                          float *dx);

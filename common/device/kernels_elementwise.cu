@@ -1,8 +1,8 @@
-/* Kernels: fill, relu, dropout, gathering a batch, sums. */
+/* Kernels: fill, scale, relu, dropout, gathering a batch, sums. */
 #include "common/device/kernels.h"
 #include "common/device/launch.h"
 
-/* ---- fill and relu ------------------------------------------------------------------------- */
+/* ---- fill, scale, relu ----------------------------------------------------------------------- */
 
 static __global__ void fill(size_t count, float value, float *to)
 {
@@ -13,6 +13,18 @@ static __global__ void fill(size_t count, float value, float *to)
 int kernel_fill(struct CUstream_st *stream, size_t count, float value, float *to)
 {
     LAUNCH(fill, count, stream, count, value, to);
+    return (int)cudaGetLastError();
+}
+
+static __global__ void scale(size_t count, float factor, float *values)
+{
+    for (EACH(i, count))
+        values[i] *= factor;
+}
+
+int kernel_scale(struct CUstream_st *stream, size_t count, float factor, float *values)
+{
+    LAUNCH(scale, count, stream, count, factor, values);
     return (int)cudaGetLastError();
 }
 

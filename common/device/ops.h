@@ -134,6 +134,7 @@ struct device_ops {
 
     void (*copy)(struct device *, float *to, const float *from, size_t count);
     void (*fill)(struct device *, float *to, float value, size_t count);
+    void (*scale)(struct device *, float *values, float factor, size_t count); /* in place */
 
     /* images (batch, pixels) and labels (batch) of the samples that `samples` (batch) numbers. */
     void (*gather)(struct device *, const struct gather *, size_t batch, const uint32_t *samples,
