@@ -169,7 +169,8 @@ throughput()
     "$build/psring" train --backend none --device cuda --model keras-cnn --batch 128 --epochs 3 \
         --data "$data" --metrics "$file" "$@" || return 1
     rate=$(value_of "$file" images_per_s)
-    echo "detail $rate images/s"
+    echo "detail $rate images/s; GPU busy $(value_of "$file" gpu_utilization) of the time, $(
+        value_of "$file" gpu_memory_bytes) bytes in use (empty: not known)"
 }
 
 # estimate NAME FLOPS: a step of throughput's run NAME against the least it can take.

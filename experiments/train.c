@@ -75,10 +75,19 @@ out:
     return status;
 }
 
+/* The interval's steps end. How busy they kept the device is asked before a test does. */
+static enum status settle(struct trainer *t)
+{
+    enum status status = train_settle(t);
+    if (status == STATUS_OK && trainer_rank(t) == 0)
+        device_usage(t->device, &t->usage);
+    return status;
+}
+
 static enum status settle_and_report(struct trainer *t)
 {
     enum status status = STATUS_OK;
-    TRY(train_settle(t));
+    TRY(settle(t));
     TRY(train_report(t, NULL));
 out:
     return status;
@@ -102,7 +111,7 @@ static enum status epoch(struct trainer *t, struct test_result *test)
         if (ends && t->step < end)
             TRY(settle_and_report(t));
     }
-    TRY(train_settle(t));
+    TRY(settle(t));
     TRY(train_test(t, test));
     if (t->test_loader && !isfinite(test->loss)) {
         if (trainer_rank(t) == 0)

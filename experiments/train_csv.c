@@ -34,6 +34,8 @@ const char *const train_csv_columns[] = {
     "threads",
     "compress",
     "error_feedback",
+    "gpu_memory_bytes",
+    "gpu_utilization",
 };
 const size_t train_csv_column_count = sizeof train_csv_columns / sizeof train_csv_columns[0];
 
@@ -77,5 +79,10 @@ enum status train_csv_write(struct csv *csv, const struct train_row *row)
     csv_uint(csv, row->threads);
     csv_text(csv, row->compress);
     csv_text(csv, row->error_feedback);
+    if (row->gpu.memory_bytes > 0)
+        csv_uint(csv, row->gpu.memory_bytes);
+    else
+        csv_text(csv, NULL);
+    csv_double(csv, row->gpu.utilization);
     return csv_end_row(csv);
 }

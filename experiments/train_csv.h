@@ -7,6 +7,7 @@
 
 #include "common/base/csv.h"
 #include "common/base/status.h"
+#include "common/device/device.h"
 
 /* A row, in the order of the columns. A text that is NULL and a double that is NAN stay empty. */
 struct train_row {
@@ -35,6 +36,7 @@ struct train_row {
     uint64_t threads;           /* of this rank; --threads 0 resolved */
     const char *compress;       /* "none", "fp16", "bf16" */
     const char *error_feedback; /* "on", "off"; "none" uncompressed */
+    struct device_usage gpu;    /* worker 0's, as its last step ended; what is not known is empty */
 };
 
 extern const char *const train_csv_columns[];

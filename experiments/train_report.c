@@ -55,6 +55,7 @@ static struct train_row row_of(const struct trainer *t, double train_loss,
         .threads = (uint64_t)t->threads,
         .compress = compress_names[config->compress],
         .error_feedback = config_error_feedback_name(config),
+        .gpu = t->usage,
     };
 }
 

@@ -292,8 +292,10 @@ enum status trainer_open(struct trainer *t, const struct config *config, struct 
 {
     enum status status = STATUS_OK;
     struct comm_options options;
-    *t =
-        (struct trainer){.config = config, .world = world, .backend = backend_get(config->backend)};
+    *t = (struct trainer){.config = config,
+                          .world = world,
+                          .backend = backend_get(config->backend),
+                          .usage = DEVICE_USAGE_UNKNOWN};
 
     /* A wrong option or folder is wrong on all ranks: rank 0 alone finds and says it. */
     int32_t first = STATUS_OK;

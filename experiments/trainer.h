@@ -105,6 +105,7 @@ struct trainer {
     double trained_s;                     /* worker 0: in steps, since the run began */
     double images_per_s;                  /* of the last row */
     char weights_sha256[SHA256_HEX_SIZE]; /* of the last row */
+    struct device_usage usage;            /* worker 0: as the interval's last step ended */
     struct progress progress;
 };
 

@@ -150,7 +150,8 @@ Test(train_csv, begins_with_the_fixed_columns)
                             .bucket_mb = 4,
                             .threads = 2,
                             .compress = "fp16",
-                            .error_feedback = "on"};
+                            .error_feedback = "on",
+                            .gpu = {.memory_bytes = 149385216001, .utilization = 0.87}};
     folder_new(dir);
     cr_assert(train_csv_open(&csv, in_folder(path, dir), CSV_REPLACE) == STATUS_OK);
     cr_assert(train_csv_write(csv, &row) == STATUS_OK);
@@ -160,8 +161,10 @@ Test(train_csv, begins_with_the_fixed_columns)
                     "dataset,epoch,step,images,seconds,images_per_s,step_ms_median,"
                     "compute_ms_median,comm_ms_median,exposed_comm_ms_median,train_loss,test_loss,"
                     "test_accuracy,weights_sha256,batch,optimizer,lr,seed,"
-                    "reduce_order,bucket_mb,threads,compress,error_feedback\n"
+                    "reduce_order,bucket_mb,threads,compress,error_feedback,"
+                    "gpu_memory_bytes,gpu_utilization\n"
                     "ring,mpi,cpu,loopback,paced:20,4,0,,bsp,keras-cnn,mnist,2,468,119808,12.5,"
-                    "9584.64,26.5,20,18,6.25,0.0625,,,ab12,64,adadelta,1,3,ring,4,2,fp16,on\n");
+                    "9584.64,26.5,20,18,6.25,0.0625,,,ab12,64,adadelta,1,3,ring,4,2,fp16,on,"
+                    "149385216001,0.87\n");
     folder_free(dir);
 }

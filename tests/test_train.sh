@@ -89,7 +89,7 @@ expected_header+=,comm_ms_median,exposed_comm_ms_median,train_loss,test_loss,tes
 expected_header+=,weights_sha256
 [[ $(head -1 "$folder/train.csv") == "$expected_header"* ]] ||
     fail "train.csv begins with $(head -1 "$folder/train.csv")"
-[[ $(head -1 "$folder/train.csv") == *,bucket_mb,threads,compress,error_feedback ]] ||
+[[ $(head -1 "$folder/train.csv") == *,compress,error_feedback,gpu_memory_bytes,gpu_utilization ]] ||
     fail "train.csv ends with $(head -1 "$folder/train.csv")"
 expect backend 'ring ring ring ring'
 expect reduce_order 'any any any any'
@@ -98,6 +98,8 @@ expect threads '1 1 1 1'
 expect network 'loopback loopback loopback loopback'
 expect compress 'none none none none'
 expect error_feedback 'none none none none'
+expect gpu_memory_bytes '   ' # a CPU has none
+expect gpu_utilization '   '
 expect epoch '1 1 2 2'
 expect step '15 20 30 40'
 expect images '1500 2000 3000 4000'

@@ -48,6 +48,12 @@ static enum status cuda_sync(struct device *device)
     return cuda->failure;
 }
 
+static void cuda_usage(const struct device *device, struct device_usage *usage)
+{
+    const struct cuda *cuda = (const struct cuda *)(const void *)device;
+    cuda_nvml_usage(cuda->nvml, usage);
+}
+
 /* ---- memory -------------------------------------------------------------------------------- */
 
 static enum status cuda_alloc(struct device *device, size_t bytes, void **memory)
@@ -298,6 +304,7 @@ static void cuda_close(struct device *device)
         cudaStreamSynchronize(cuda->compute);
     if (cuda->graph.exec)
         cudaGraphExecDestroy(cuda->graph.exec);
+    cuda_nvml_free(&cuda->nvml);
     cuda_blas_free(&cuda->blas);
     cudaFree(cuda->blas_workspace);
     cudaFree(cuda->loss_parts);
@@ -329,6 +336,7 @@ enum status cuda_open(struct device **device, const struct device_options *optio
     cuda->loss_parts = parts;
     TRY(device_alloc(&cuda->device, "cuBLAS", CUDA_BLAS_WORKSPACE_BYTES, &cuda->blas_workspace));
     TRY(cuda_blas_new(&cuda->blas, cuda->compute, cuda->blas_workspace, options->tf32));
+    cuda->nvml = cuda_nvml_new(cuda->index);
     *device = &cuda->device;
 out:
     if (status != STATUS_OK)
@@ -341,6 +349,7 @@ const struct device_ops cuda_ops = {
     .streams = &cuda_stream_ops,
     .close = cuda_close,
     .sync = cuda_sync,
+    .usage = cuda_usage,
     .alloc = cuda_alloc,
     .free = cuda_free,
     .upload = cuda_upload,

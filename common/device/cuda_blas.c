@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/base/check.h"
+#include "common/device/cuda_library.h"
 
 /* The functions that we call, by their names in the library (cublas_v2.h renames them). */
 struct entries {
@@ -42,25 +43,17 @@ static void *open_library(void)
     return NULL;
 }
 
-/* ISO C has no cast from void * to a function. */
-static bool find(void *library, const char *name, void *function)
-{
-    void *symbol = dlsym(library, name);
-    memcpy(function, &symbol, sizeof symbol);
-    return symbol != NULL;
-}
-
 static bool find_all(void *library, struct entries *call)
 {
-    return find(library, "cublasCreate_v2", &call->create) &&
-           find(library, "cublasDestroy_v2", &call->destroy) &&
-           find(library, "cublasSetStream_v2", &call->set_stream) &&
-           find(library, "cublasSetWorkspace_v2", &call->set_workspace) &&
-           find(library, "cublasSetMathMode", &call->set_math_mode) &&
-           find(library, "cublasGetProperty", &call->get_property) &&
-           find(library, "cublasGetStatusString", &call->status_string) &&
-           find(library, "cublasSgemmStridedBatched", &call->multiply) &&
-           find(library, "cublasSgemm_v2", &call->multiply_one);
+    return cuda_library_find(library, "cublasCreate_v2", &call->create) &&
+           cuda_library_find(library, "cublasDestroy_v2", &call->destroy) &&
+           cuda_library_find(library, "cublasSetStream_v2", &call->set_stream) &&
+           cuda_library_find(library, "cublasSetWorkspace_v2", &call->set_workspace) &&
+           cuda_library_find(library, "cublasSetMathMode", &call->set_math_mode) &&
+           cuda_library_find(library, "cublasGetProperty", &call->get_property) &&
+           cuda_library_find(library, "cublasGetStatusString", &call->status_string) &&
+           cuda_library_find(library, "cublasSgemmStridedBatched", &call->multiply) &&
+           cuda_library_find(library, "cublasSgemm_v2", &call->multiply_one);
 }
 
 static enum status load(struct cuda_blas *blas)

@@ -8,6 +8,7 @@
 #include <cuda_runtime_api.h>
 
 #include "common/device/cuda_blas.h"
+#include "common/device/cuda_nvml.h"
 #include "common/device/device.h"
 
 enum {
@@ -45,6 +46,7 @@ struct cuda {
     struct loss_sum *loss_parts;
     struct cuda_slots slots;
     struct cuda_graph graph;
+    struct cuda_nvml *nvml; /* NULL: the driver does not tell how busy the GPU is */
 };
 
 static inline struct cuda *cuda_of(struct device *device)

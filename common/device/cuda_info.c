@@ -3,23 +3,47 @@
 #include <stdio.h>
 
 #include "common/device/cuda_blas.h"
+#include "common/device/cuda_nvml.h"
 #include "common/device/cuda_open.h"
 
 enum { TEXT_BYTES = 256 };
 
+/* ", 1.5 GiB in use"; "" if it is not known. */
+static void describe_usage(int index, char *text, size_t size)
+{
+    struct device_usage usage;
+    struct cuda_nvml *nvml = cuda_nvml_new(index);
+    cuda_nvml_usage(nvml, &usage);
+    text[0] = '\0';
+    if (usage.memory_bytes > 0)
+        snprintf(text, size, ", %.1f GiB in use", (double)usage.memory_bytes * 0x1p-30);
+    cuda_nvml_free(&nvml);
+}
+
+/* " 570.86.15"; "" if it is not known. */
+static void describe_driver(char *text, size_t size)
+{
+    struct cuda_nvml *nvml = cuda_nvml_new(0);
+    text[0] = ' ';
+    if (!cuda_nvml_driver(nvml, text + 1, size - 1))
+        text[0] = '\0';
+    cuda_nvml_free(&nvml);
+}
+
 static void list_gpu(int index, device_visitor *visit, void *context)
 {
     struct cudaDeviceProp gpu;
-    char name[16], text[TEXT_BYTES];
+    char name[16], text[TEXT_BYTES], in_use[32];
     if (cudaGetDeviceProperties(&gpu, index) != cudaSuccess) {
         cudaGetLastError();
         return;
     }
     snprintf(name, sizeof name, "gpu %d", index);
+    describe_usage(index, in_use, sizeof in_use);
     snprintf(text, sizeof text,
-             "%.64s, compute capability %d.%d, %.1f GiB, %d multiprocessors, %.0f MiB of L2, PCI "
+             "%.64s, compute capability %d.%d, %.1f GiB%s, %d multiprocessors, %.0f MiB of L2, PCI "
              "%04x:%02x:%02x",
-             gpu.name, gpu.major, gpu.minor, (double)gpu.totalGlobalMem * 0x1p-30,
+             gpu.name, gpu.major, gpu.minor, (double)gpu.totalGlobalMem * 0x1p-30, in_use,
              gpu.multiProcessorCount, gpu.l2CacheSize * 0x1p-20, (unsigned)gpu.pciDomainID,
              (unsigned)gpu.pciBusID, (unsigned)gpu.pciDeviceID);
     visit(context, name, text);
@@ -28,11 +52,12 @@ static void list_gpu(int index, device_visitor *visit, void *context)
 void cuda_list(device_visitor *visit, void *context)
 {
     int count = 0, driver = 0, runtime = 0;
-    char text[TEXT_BYTES], version[32];
+    char text[TEXT_BYTES], version[96];
     if (cudaDriverGetVersion(&driver) == cudaSuccess &&
         cudaRuntimeGetVersion(&runtime) == cudaSuccess && driver > 0) {
-        snprintf(text, sizeof text, "driver for CUDA %d.%d, run-time %d.%d", driver / 1000,
-                 driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
+        describe_driver(version, sizeof version);
+        snprintf(text, sizeof text, "driver%s for CUDA %d.%d, run-time %d.%d", version,
+                 driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
         visit(context, "cuda driver", text);
     }
     const char *blas = cuda_blas_version(version, sizeof version);

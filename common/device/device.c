@@ -40,6 +40,13 @@ enum status device_sync(struct device *device)
     return device->ops->sync(device);
 }
 
+void device_usage(const struct device *device, struct device_usage *usage)
+{
+    *usage = DEVICE_USAGE_UNKNOWN;
+    if (device->ops->usage)
+        device->ops->usage(device, usage);
+}
+
 enum status device_alloc(struct device *device, const char *what, size_t bytes, void **memory)
 {
     enum status status = device->ops->alloc(device, bytes, memory);

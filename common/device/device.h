@@ -12,7 +12,9 @@
 #ifndef PSRING_COMMON_DEVICE_DEVICE_H
 #define PSRING_COMMON_DEVICE_DEVICE_H
 
+#include <math.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "common/base/status.h"
 #include "common/device/ops.h"
@@ -59,6 +61,16 @@ void device_close(struct device **device);
 
 /* Waits until all operations have ended; returns the first failure since the device was opened. */
 enum status device_sync(struct device *device);
+
+/* What a device that is shared with others says of itself. */
+struct device_usage {
+    uint64_t memory_bytes; /* in use on it, by all processes; 0: not known */
+    double utilization;    /* of the last second or less, the share in which it computed; or NAN */
+};
+#define DEVICE_USAGE_UNKNOWN ((struct device_usage){.utilization = (double)NAN})
+
+/* Of this moment. Not known on the CPU, nor where the device's driver does not tell. */
+void device_usage(const struct device *device, struct device_usage *usage);
 
 /*
  * `bytes` of device memory aligned to 64 bytes, uninitialised; the caller frees it. 0 bytes gives a

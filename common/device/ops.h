@@ -1,5 +1,5 @@
 /*
- * The operations of a device, all required. Data is float32, row-major; activations are
+ * The operations of a device, required unless marked. Data is float32, row-major; activations are
  * (N, H, W, C): batch, rows, columns, channels, so that bias, relu and pooling run over contiguous
  * channels, and a row of a convolution's window is one contiguous run. With one channel these are
  * the same bytes as (N, 1, H, W). Pointers are device memory unless named host. Outputs do not
@@ -16,6 +16,7 @@
 #include "common/base/status.h"
 
 struct device;
+struct device_usage;
 struct stream_ops;
 
 /* 2 x 2 max-pooling with stride 2; an odd last row or column is dropped. */
@@ -125,6 +126,7 @@ struct device_ops {
     const struct stream_ops *streams; /* stream.h */
     void (*close)(struct device *);
     enum status (*sync)(struct device *);
+    void (*usage)(const struct device *, struct device_usage *); /* (optional) see device.h */
 
     /* Memory: see device.h, whose functions are the way to call these five. */
     enum status (*alloc)(struct device *, size_t bytes, void **memory);
