@@ -121,8 +121,8 @@ enum status train_settle(struct trainer *t);
 
 /* train_exchange.c */
 bool train_may_defer(const struct trainer *t); /* if the comm overlaps */
-net_gradient_hook train_start_buckets;
-net_parameter_hook train_need; /* waits for the buckets that are pending there, and applies them */
+net_range_hook train_start_buckets;
+net_range_hook train_need; /* waits for the buckets that are pending there, and applies them */
 /* Applies the averaged gradients, all at once. */
 void train_update(struct trainer *t);
 /* Waits for all buckets that are pending, and applies them. */

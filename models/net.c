@@ -34,7 +34,7 @@ struct net {
 
     net_pass_hook *watch; /* NULL: nobody watches */
     void *watch_context;
-    net_parameter_hook *needs; /* NULL: the parameters are there */
+    net_range_hook *needs; /* NULL: the parameters are there */
     void *needs_context;
 
     /* The last net_forward, which net_backward continues. */
@@ -300,7 +300,7 @@ void net_set_step(struct net *net, uint64_t step)
 
 /* Of one layer, what the hook has heard of. */
 struct report {
-    net_gradient_hook *hook; /* or a net_parameter_hook, which is the same type */
+    net_range_hook *hook;
     void *context;
     size_t layer_first, end; /* all from `end` on */
 };
@@ -316,7 +316,7 @@ static void report_from(void *context, size_t first)
     report->end = begin;
 }
 
-void net_before_forward(struct net *net, net_parameter_hook *hook, void *context)
+void net_before_forward(struct net *net, net_range_hook *hook, void *context)
 {
     net->needs = hook;
     net->needs_context = context;
@@ -331,7 +331,7 @@ enum status net_forward(struct net *net, const float *images, const uint8_t *lab
     if (step->training)
         net_set_step(net, step->step);
     const float *x = images;
-    net_parameter_hook *needs = step->training ? net->needs : NULL;
+    net_range_hook *needs = step->training ? net->needs : NULL;
     for (size_t i = 0; i < net->layer_count; i++) {
         struct layer *layer = &net->layers[i];
         net->x[i] = x;
@@ -361,7 +361,7 @@ enum status net_forward(struct net *net, const float *images, const uint8_t *lab
     return loss ? read_loss(net, loss) : STATUS_OK;
 }
 
-enum status net_backward(struct net *net, net_gradient_hook *hook, void *context)
+enum status net_backward(struct net *net, net_range_hook *hook, void *context)
 {
     CHECK(net->step.training && net->batch > 0);
     float *dy = net->dlogits;

@@ -53,18 +53,15 @@ struct net_layer {
 };
 
 /*
- * Called as soon as gradients [first, first + count) have their final value on the device's
- * stream, while the backward pass of what is before them goes on. A range is a layer's or a part of
- * one, each ends where the one before it begins, and together they cover the arena once.
+ * Called with a range of the arena, elements [first, first + count).
+ * By net_backward: as soon as the range's gradients have their final value on the device's stream,
+ * while the backward pass of what is before them goes on. A range is a layer's or a part of one,
+ * each ends where the one before it begins, and together they cover the arena once.
+ * By a training forward pass (net_before_forward): before it reads the range's parameters, and not
+ * before what precedes them has been asked for: they may come late, but must be there when it
+ * returns. Ranges as above, but layer by layer from the first one on.
  */
-typedef void net_gradient_hook(void *context, size_t first, size_t count);
-
-/*
- * Called before a training forward pass reads parameters [first, first + count), and not before
- * what precedes them has been asked for: they may come late, but must be there when it returns.
- * Ranges as above, but layer by layer from the first one on.
- */
-typedef void net_parameter_hook(void *context, size_t first, size_t count);
+typedef void net_range_hook(void *context, size_t first, size_t count);
 
 /*
  * Called when a layer's part of a pass has been issued to the device. `layer` is its number in
@@ -109,14 +106,14 @@ void net_download_loss(struct net *net, struct loss_sum *to);
  * Gradients of the *mean* loss of the last net_forward, which must have been a training one;
  * overwrites the gradient arena. `hook` may be NULL.
  */
-enum status net_backward(struct net *net, net_gradient_hook *hook, void *context);
+enum status net_backward(struct net *net, net_range_hook *hook, void *context);
 
 /* From now on `hook` sees every layer of every pass; NULL: nobody does. For measuring. */
 void net_watch(struct net *net, net_pass_hook *hook, void *context);
 
 /* From now on `hook` is asked for the parameters of every training forward pass; NULL: nobody is.
  */
-void net_before_forward(struct net *net, net_parameter_hook *hook, void *context);
+void net_before_forward(struct net *net, net_range_hook *hook, void *context);
 
 /* Device memory, 64-byte aligned, (net_parameter_count). */
 float *net_parameters(struct net *net);
