@@ -1,6 +1,7 @@
 /*
- * The worker's side of the parameter server: push every chunk to the server that owns it, keep
- * `window` of them unanswered with each server, and put the answers where the gradients were.
+ * The worker's side of the parameter server: push every chunk to the server that owns it, keep at
+ * most `window` of them unanswered with each server and all servers about equally far, and put the
+ * answers where the gradients were.
  *
  * An answer is received in the transport's memory and copied into place. It cannot be received
  * there: its slot is posted when the push is queued, while the push is still being sent from that
@@ -54,28 +55,58 @@ static struct message describe(const struct client *client, size_t bucket, struc
     return push;
 }
 
-/* Pushes as far as the window allows, and expects an answer for each push. */
-static enum status push_more(struct client *client, int server, size_t bucket, float *data)
+/* Pushes the next chunk of a server's shard, and expects an answer. */
+static enum status push_next(struct client *client, int server, size_t bucket, float *data)
 {
     enum status status = STATUS_OK;
     struct lane *lane = &client->lanes[server];
-    while (lane->pushed < lane->chunks &&
-           lane->pushed < lane->answered + (size_t)client->plan.window) {
-        struct chunk chunk = shard_chunk(lane->shard, lane->chunks, lane->pushed);
-        struct message push = describe(client, bucket, chunk);
-        size_t slot = at(client, server, lane->pushed);
-        TRY(transport_post(client->transport, &client->slots[slot], NULL));
-        TRY(transport_send(client->transport, node_of(client, server), &push,
-                           codec_encode(&client->codecs[bucket], data, chunk),
-                           &client->tickets[slot]));
-        lane->pushed++;
-    }
+    struct chunk chunk = shard_chunk(lane->shard, lane->chunks, lane->pushed);
+    struct message push = describe(client, bucket, chunk);
+    size_t slot = at(client, server, lane->pushed);
+    TRY(transport_post(client->transport, &client->slots[slot], NULL));
+    TRY(transport_send(client->transport, node_of(client, server), &push,
+                       codec_encode(&client->codecs[bucket], data, chunk), &client->tickets[slot]));
+    lane->pushed++;
 out:
     return status;
 }
 
+/* The chunk up to which a lane may push: a window from the first unanswered one of the slowest. */
+static size_t window_end(const struct client *client)
+{
+    size_t end = SIZE_MAX;
+    for (int server = 0; server < client->servers; server++) {
+        const struct lane *lane = &client->lanes[server];
+        size_t own = lane->answered + (size_t)client->plan.window;
+        if (lane->answered < lane->chunks && own < end)
+            end = own;
+    }
+    return end;
+}
+
+/*
+ * Pushes as far as the window allows: the same chunks to all servers. If every lane had a window of
+ * its own, a worker's link would go to the lanes that are answered soonest; those would end early,
+ * and the others go on alone, with most links idle.
+ */
+static enum status push_more(struct client *client, size_t bucket, float *data)
+{
+    size_t end = window_end(client);
+    for (int i = 0; i < client->servers; i++) {
+        /* Every worker begins with another server, lest all senders go for the first one's link. */
+        int server = (client->site->index + i) % client->servers;
+        const struct lane *lane = &client->lanes[server];
+        while (lane->pushed < lane->chunks && lane->pushed < end) {
+            enum status status = push_next(client, server, bucket, data);
+            if (status != STATUS_OK)
+                return status;
+        }
+    }
+    return STATUS_OK;
+}
+
 /* Takes one answer, from whichever server has one, and puts it in place. */
-static enum status take_answer(struct client *client, size_t bucket, float *data, int *server)
+static enum status take_answer(struct client *client, size_t bucket, float *data)
 {
     enum status status = STATUS_OK;
     size_t which;
@@ -86,7 +117,6 @@ static enum status take_answer(struct client *client, size_t bucket, float *data
     }
     TRY(transport_wait_any(client->transport, client->oldest, (size_t)client->servers, false,
                            &which));
-    *server = (int)which;
     struct transport_slot *slot = client->oldest[which];
     struct lane *lane = &client->lanes[which];
     struct chunk chunk = shard_chunk(lane->shard, lane->chunks, lane->answered);
@@ -95,7 +125,7 @@ static enum status take_answer(struct client *client, size_t bucket, float *data
     TRY(transport_expect(client->transport, slot, &expected));
     /* The server has the push, so this is at most a look: but our side must have noticed, too. */
     TRY(transport_wait_sent(client->transport, slot->peer,
-                            client->tickets[at(client, *server, lane->answered)]));
+                            client->tickets[at(client, (int)which, lane->answered)]));
     codec_take(&client->codecs[bucket], data, chunk, slot->payload);
     transport_release(client->transport, slot);
     lane->answered++;
@@ -108,19 +138,16 @@ static enum status client_allreduce(void *self, size_t bucket, float *data)
     enum status status = STATUS_OK;
     struct client *client = self;
     size_t count = client->site->options->bucket_counts[bucket], left = 0;
-    for (int i = 0; i < client->servers; i++) {
-        /* Every worker begins with another server, lest all senders go for the first one's link. */
-        int server = (client->site->index + i) % client->servers;
+    for (int server = 0; server < client->servers; server++) {
         struct lane *lane = &client->lanes[server];
         *lane = (struct lane){.shard = shard_of(&client->plan.topology, count, server),
                               .chunks = shard_chunks(&client->plan, count, server)};
         left += lane->chunks;
-        TRY(push_more(client, server, bucket, data));
     }
+    TRY(push_more(client, bucket, data));
     for (; left > 0; left--) {
-        int server;
-        TRY(take_answer(client, bucket, data, &server));
-        TRY(push_more(client, server, bucket, data));
+        TRY(take_answer(client, bucket, data));
+        TRY(push_more(client, bucket, data));
     }
     client->step++;
 out:

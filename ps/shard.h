@@ -10,7 +10,7 @@
  *
  * A shard travels in *chunks*, in order; all shards of a bucket are cut into as many, so that large
  * and small ones end together. A worker may have `window` chunks pushed and not yet answered with
- * each server.
+ * each server, and is nowhere further than a window from where it is least far.
  *
  * Why ordered chunks and a window: if everything is sent at once, all chunks share the server's
  * link and all finish last: then the link back stands idle while the first half goes in, and the
