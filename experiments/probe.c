@@ -21,25 +21,49 @@ enum { PIECE_BYTES = 256 << 10, WAKE_BYTES = 16 << 10, ADDRESS_BYTES = 16 };
 
 /* -------- the rate ---------------------------------------------------------------------------- */
 
+static void span_add(struct probe_span *span, int64_t at_ns, uint64_t bytes)
+{
+    span->last_ns = at_ns;
+    span->last_bytes = bytes;
+    if (span->first_ns == 0) {
+        span->first_ns = at_ns;
+        span->first_bytes = bytes;
+    }
+}
+
+static double span_rate(const struct probe_span *span)
+{
+    int64_t length_ns = span->last_ns - span->first_ns;
+    if (length_ns <= 0)
+        return 0;
+    return (double)(span->last_bytes - span->first_bytes) / ((double)length_ns * 1e-9);
+}
+
 void probe_meter_add(struct probe_meter *meter, int64_t since_start_ns, uint64_t bytes)
 {
+    int64_t counted_ns = since_start_ns - PROBE_SKIP_NS;
     meter->bytes += bytes;
-    if (since_start_ns < PROBE_SKIP_NS || since_start_ns > PROBE_END_NS)
+    if (counted_ns < 0 || since_start_ns > PROBE_END_NS)
         return;
-    meter->last_ns = since_start_ns;
-    meter->last_bytes = meter->bytes;
-    if (meter->first_ns == 0) {
-        meter->first_ns = since_start_ns;
-        meter->first_bytes = meter->bytes;
-    }
+    span_add(&meter->whole, since_start_ns, meter->bytes);
+    int64_t part = counted_ns * PROBE_PARTS / (PROBE_END_NS - PROBE_SKIP_NS + 1);
+    span_add(&meter->part[part], since_start_ns, meter->bytes);
 }
 
 double probe_meter_rate(const struct probe_meter *meter)
 {
-    int64_t length_ns = meter->last_ns - meter->first_ns;
-    if (length_ns <= 0)
-        return 0;
-    return (double)(meter->last_bytes - meter->first_bytes) / ((double)length_ns * 1e-9);
+    return span_rate(&meter->whole);
+}
+
+double probe_meter_spread(const struct probe_meter *meter)
+{
+    double slowest = span_rate(&meter->part[0]), fastest = slowest;
+    for (int i = 1; i < PROBE_PARTS; i++) {
+        double rate = span_rate(&meter->part[i]);
+        slowest = rate < slowest ? rate : slowest;
+        fastest = rate > fastest ? rate : fastest;
+    }
+    return fastest > 0 ? 1 - slowest / fastest : 1;
 }
 
 /* -------- sockets ----------------------------------------------------------------------------- */
@@ -169,14 +193,17 @@ out:
     return status;
 }
 
-static void close_sockets(struct probe *probe)
+static void close_descriptor(int *fd)
 {
-    int *fds[] = {&probe->listener, &probe->out, &probe->in};
-    for (size_t i = 0; i < sizeof fds / sizeof *fds; i++) {
-        if (*fds[i] >= 0)
-            close(*fds[i]);
-        *fds[i] = -1;
-    }
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+static void close_streams(struct probe *probe)
+{
+    close_descriptor(&probe->out);
+    close_descriptor(&probe->in);
 }
 
 /* -------- the streams ------------------------------------------------------------------------- */
@@ -236,8 +263,7 @@ out:
     return status;
 }
 
-/* -------- all ranks ----------------------------------------------------------------------------
- */
+/* -------- all ranks --------------------------------------------------------------------------- */
 
 /* The next rank after this one that takes part, around the ring. */
 static const struct peer *next_of(const struct peer *peers, const struct world *world)
@@ -258,14 +284,23 @@ static void keep_two(struct peer *peers, const struct world *world)
         peers[rank].takes_part = peers[rank].takes_part && kept++ < 2;
 }
 
-/* Every host's rate into `rates` (world size), 0 for ranks that take no part. */
-static enum status measure(struct probe *probe, const char *subnet, struct peer *peers,
-                           double *rates)
+/* What one round has told; the same on every rank but for the CPUs. */
+struct finding {
+    double bytes_per_s; /* of the host that received least; 0 where one cannot tell */
+    double spread;      /* of the least steady stream */
+    double cpu_share;   /* of this rank's machine */
+};
+
+/* What one rank has measured. */
+struct reading {
+    double bytes_per_s, spread;
+};
+
+/* Who takes part, and where it listens. */
+static enum status meet(struct probe *probe, const char *subnet, struct peer *peers)
 {
     enum status status;
     struct world *world = probe->world;
-    struct probe_meter meter = {0};
-    struct cpu_watch watch = {0};
     struct peer mine;
     bool one_host = world->local_size == world->size;
     memset(&mine, 0, sizeof mine);
@@ -276,46 +311,71 @@ static enum status measure(struct probe *probe, const char *subnet, struct peer 
     TRY(world_gather(world, NULL, &mine, sizeof mine, peers));
     if (!one_host && world->sharing_cpus == world->size)
         keep_two(peers, world);
-    mine.takes_part = peers[world->rank].takes_part;
-    if (mine.takes_part) {
+out:
+    return status;
+}
+
+static struct finding find(const struct world *world, const struct peer *peers,
+                           const struct reading *readings)
+{
+    struct finding finding = {0};
+    bool first = true;
+    for (int rank = 0; rank < world->size; rank++) {
+        if (!peers[rank].takes_part)
+            continue;
+        if (first || readings[rank].bytes_per_s < finding.bytes_per_s)
+            finding.bytes_per_s = readings[rank].bytes_per_s;
+        if (first || readings[rank].spread > finding.spread)
+            finding.spread = readings[rank].spread;
+        first = false;
+    }
+    return finding;
+}
+
+/* All links full for a while. `readings` (world size): room for what every rank measures. */
+static enum status measure(struct probe *probe, const struct peer *peers, struct reading *readings,
+                           struct finding *finding)
+{
+    enum status status;
+    struct world *world = probe->world;
+    struct probe_meter meter = {0};
+    struct cpu_watch watch = {0};
+    bool takes_part = peers[world->rank].takes_part;
+    if (takes_part) {
         TRY(connect_to(probe, next_of(peers, world)));
         TRY(accept_from(probe));
     }
     TRY(world_barrier(world, NULL));
     cpu_watch_start(&watch);
-    if (mine.takes_part)
+    if (takes_part)
         TRY(stream(probe, &meter));
     cpu_watch_stop(&watch);
-    if (world->rank == 0 && cpu_watch_share(&watch) > CPU_SHARE_LIMITED)
-        log_warn(
-            "the probe of the link: the CPUs were %.0f%% busy, so the link may carry more than "
-            "was measured, and efficiencies come out too high; is something else running?",
-            100 * cpu_watch_share(&watch));
-    double rate = probe_meter_rate(&meter);
-    log_debug("the probe of the link: %.0f bytes/s arrived at %s", rate, probe->address);
-    TRY(world_gather(world, NULL, &rate, sizeof rate, rates));
+    close_streams(probe);
+    struct reading mine = {probe_meter_rate(&meter), probe_meter_spread(&meter)};
+    log_debug("the probe of the link: %.0f bytes/s arrived at %s, parts within %.1f%%",
+              mine.bytes_per_s, probe->address, 100 * mine.spread);
+    TRY(world_gather(world, NULL, &mine, sizeof mine, readings));
+    *finding = find(world, peers, readings);
+    finding->cpu_share = cpu_watch_share(&watch);
 out:
     return status;
 }
 
-/* The lowest rate of those that took part; 0 where one cannot tell. */
-static double lowest(const struct world *world, const struct peer *peers, const double *rates)
+static void warn(const struct finding *finding)
 {
-    double least = 0;
-    for (int rank = 0; rank < world->size; rank++) {
-        if (!peers[rank].takes_part)
-            continue;
-        if (rates[rank] <= 0) {
-            if (world->rank == 0)
-                log_warn("the probe of the link: too little reached rank %d between %g and %g s to "
-                         "tell a rate; only the nominal one is known",
-                         rank, (double)PROBE_SKIP_NS * 1e-9, (double)PROBE_END_NS * 1e-9);
-            return 0;
-        }
-        if (least <= 0 || rates[rank] < least)
-            least = rates[rank];
-    }
-    return least;
+    if (finding->bytes_per_s <= 0)
+        log_warn("the probe of the link: too little arrived between %g and %g s to tell a rate; "
+                 "only the nominal one is known",
+                 (double)PROBE_SKIP_NS * 1e-9, (double)PROBE_END_NS * 1e-9);
+    else if (finding->cpu_share > CPU_SHARE_LIMITED)
+        log_warn(
+            "the probe of the link: the CPUs were %.0f%% busy, so the link may carry more than "
+            "was measured, and efficiencies come out too high; is something else running?",
+            100 * finding->cpu_share);
+    else if (finding->spread > PROBE_STEADY)
+        log_warn("the probe of the link: in none of %d rounds was the stream steady (its rate "
+                 "varied by %.0f%% in the best); is something else on the link?",
+                 PROBE_ROUNDS, 100 * finding->spread);
 }
 
 enum status probe_link(struct world *world, const char *subnet, int64_t timeout_ms,
@@ -325,25 +385,36 @@ enum status probe_link(struct world *world, const char *subnet, int64_t timeout_
     size_t size = (size_t)world->size;
     struct probe probe = {
         .world = world, .timeout_ms = timeout_ms, .listener = -1, .out = -1, .in = -1};
+    struct finding best = {0};
     struct peer *peers = NULL;
-    double *rates = NULL;
+    struct reading *readings = NULL;
     *bytes_per_s = 0;
     if (world->size == 1)
         return STATUS_OK;
     peers = calloc(size, sizeof *peers);
-    rates = calloc(size, sizeof *rates);
+    readings = calloc(size, sizeof *readings);
     probe.piece = calloc(1, PIECE_BYTES);
-    if (!peers || !rates || !probe.piece) {
+    if (!peers || !readings || !probe.piece) {
         log_error("the probe of the link: no memory for %d ranks", world->size);
         status = STATUS_NO_MEMORY;
         goto out;
     }
-    TRY(measure(&probe, subnet, peers, rates));
-    *bytes_per_s = lowest(world, peers, rates);
+    TRY(meet(&probe, subnet, peers));
+    for (int round = 0; round < PROBE_ROUNDS && (round == 0 || best.spread > PROBE_STEADY);
+         round++) {
+        struct finding finding;
+        TRY(measure(&probe, peers, readings, &finding));
+        if (round == 0 || finding.spread < best.spread)
+            best = finding;
+    }
+    if (world->rank == 0)
+        warn(&best);
+    *bytes_per_s = best.bytes_per_s;
 out:
-    close_sockets(&probe);
+    close_streams(&probe);
+    close_descriptor(&probe.listener);
     free(probe.piece);
-    free(rates);
+    free(readings);
     free(peers);
     return status;
 }

@@ -7,6 +7,10 @@
  * streams to the next while it receives from the one before, so that all links are full both ways
  * at once, as they are in an all-reduce. Neither ZeroMQ nor MPI touches the data. Of the hosts of a
  * virtual cluster only two take part: all of them together may need more CPU time than there is.
+ *
+ * A stream that pauses, because the machine was busy elsewhere or TCP waited for a retransmission,
+ * tells too little, and what arrives after the pause at once too much. So the rates of the parts of
+ * its time must agree, or it is measured again, up to PROBE_ROUNDS times; the steadiest counts.
  */
 #ifndef PSRING_EXPERIMENTS_PROBE_H
 #define PSRING_EXPERIMENTS_PROBE_H
@@ -19,9 +23,10 @@
 /*
  * Collective over the world. `bytes_per_s`: the lowest rate of payload that any of the hosts
  * received at, on every rank alike; 0 where there is none: a world of one, or a link so slow that
- * too little arrives (then with a warning). `subnet` as in comm_options. Takes PROBE_END_NS, and
- * until what is under way has arrived. Waits in poll(2); warns where the CPUs were too busy.
- * Errors: logged; STATUS_TIMEOUT where a stream stays silent for `timeout_ms`.
+ * too little arrives (then with a warning). `subnet` as in comm_options. A round takes
+ * PROBE_END_NS, and until what is under way has arrived; one is enough where the stream is steady.
+ * Waits in poll(2); warns where the CPUs were too busy or no round was steady. Errors: logged;
+ * STATUS_TIMEOUT where a stream stays silent for `timeout_ms`.
  */
 enum status probe_link(struct world *world, const char *subnet, int64_t timeout_ms,
                        double *bytes_per_s);
@@ -31,14 +36,21 @@ enum status probe_link(struct world *world, const char *subnet, int64_t timeout_
 #define PROBE_SKIP_NS INT64_C(400000000)
 #define PROBE_END_NS INT64_C(1000000000)
 
+/* The part that counts is cut into so many, whose rates differ by this share of the fastest at most
+ * where a stream is steady. */
+enum { PROBE_PARTS = 3, PROBE_ROUNDS = 3 };
+#define PROBE_STEADY 0.04
+
 /*
  * The steady rate of a stream that arrives in pieces. Measured from arrival to arrival rather than
  * over the whole interval: a stream that comes in bursts would else be off by up to a burst.
  */
 struct probe_meter {
-    uint64_t bytes;                   /* in all */
-    int64_t first_ns, last_ns;        /* arrivals that count; 0: none so far */
-    uint64_t first_bytes, last_bytes; /* had arrived by then, those included */
+    uint64_t bytes; /* in all */
+    struct probe_span {
+        int64_t first_ns, last_ns;        /* arrivals that count; 0: none so far */
+        uint64_t first_bytes, last_bytes; /* had arrived by then, those included */
+    } whole, part[PROBE_PARTS];
 };
 
 /* `bytes` more have arrived, `since_start_ns` after the stream began. */
@@ -46,5 +58,9 @@ void probe_meter_add(struct probe_meter *meter, int64_t since_start_ns, uint64_t
 
 /* 0 where too little arrived to tell: less than two pieces. */
 double probe_meter_rate(const struct probe_meter *meter);
+
+/* By how much the slowest part's rate lies below the fastest's: 0 for a steady stream, 1 where a
+ * part got too little to tell. */
+double probe_meter_spread(const struct probe_meter *meter);
 
 #endif

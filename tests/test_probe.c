@@ -67,6 +67,21 @@ Test(probe, no_rate_from_too_little)
     cr_expect(probe_meter_rate(&meter) > 0);
 }
 
+/* A pause, and what has waited arrives at once after it: no part is right, and the whole may be. */
+Test(probe, spread_tells_a_pause)
+{
+    int64_t part_ns = (PROBE_END_NS - PROBE_SKIP_NS) / PROBE_PARTS;
+    struct probe_meter steady = {0}, paused = {0}, silent = {0};
+    arrive(&steady, 1, PROBE_END_NS, NS_PER_MS, 25000);
+    cr_expect(probe_meter_spread(&steady) < 1e-9);
+    arrive(&paused, 1, PROBE_SKIP_NS + part_ns / 2, NS_PER_MS, 25000);
+    probe_meter_add(&paused, PROBE_SKIP_NS + part_ns, 25000 * (uint64_t)(part_ns / NS_PER_MS / 2));
+    arrive(&paused, PROBE_SKIP_NS + part_ns, PROBE_END_NS, NS_PER_MS, 20000);
+    cr_expect(probe_meter_spread(&paused) > PROBE_STEADY);
+    arrive(&silent, PROBE_SKIP_NS + part_ns, PROBE_END_NS, NS_PER_MS, 25000);
+    cr_expect_eq(probe_meter_spread(&silent), 1);
+}
+
 /* ---- the CPUs ---------------------------------------------------------------------------------
  */
 
