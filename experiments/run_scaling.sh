@@ -28,6 +28,11 @@ FIGURES=(time_vs_size efficiency_vs_size time_vs_workers efficiency_vs_workers t
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(dirname "$here")
 
+# shellcheck source-path=SCRIPTDIR source=scaling_plan.sh
+. "$here/scaling_plan.sh"
+# shellcheck source-path=SCRIPTDIR source=scaling_provenance.sh
+. "$here/scaling_provenance.sh"
+
 usage()
 {
     sed -n '2,22s/^# \{0,1\}//p' "$0"
@@ -231,57 +236,6 @@ clean_up()
 
 # --- measuring --------------------------------------------------------------------------------------
 
-# A configuration is one word: ring, rhd, mpi-ALGORITHM, or ps-PLACEMENT-K: K servers of their own
-# (dedicated), K inside workers (colocated), or one in each worker and K of their own (mixed).
-
-MPI_ALGORITHMS=(default ring segmented rabenseifner)
-
-# configurations WORKERS: all that so many workers are measured with.
-configurations()
-{
-    local workers=$1 servers algorithm
-    # 1, 2, W/2, W, each once.
-    for servers in $(printf '%d\n' 1 2 $((workers / 2)) "$workers" | sort -nu); do
-        ((servers >= 1 && servers <= workers)) || continue
-        echo "ps-dedicated-$servers"
-        echo "ps-colocated-$servers"
-    done
-    [[ ! $has_mixed ]] || ((workers < 2)) || echo "ps-mixed-$((workers / 2))"
-    printf '%s\n' ring rhd
-    for algorithm in "${MPI_ALGORITHMS[@]}"; do
-        echo "mpi-$algorithm"
-    done
-}
-
-# trained_configurations WORKERS: those that training is measured with.
-trained_configurations()
-{
-    printf '%s\n' ps-dedicated-1 "ps-dedicated-$1" "ps-colocated-$1" ring mpi-default | awk '!seen[$0]++'
-}
-
-backend_arguments()
-{
-    local placement servers
-    case $1 in
-    ps-*)
-        IFS=- read -r _ placement servers <<<"$1"
-        echo --backend ps --servers "$servers" --placement "$placement"
-        ;;
-    mpi-default) echo --backend mpi ;;
-    mpi-*) echo --backend mpi --mpi-algorithm "${1#mpi-}" ;;
-    *) echo --backend "$1" ;;
-    esac
-}
-
-# What that asks of the machines: a server of its own is one rank more.
-ranks_of()
-{
-    case $1 in
-    ps-dedicated-* | ps-mixed-*) echo $(($2 + ${1##*-})) ;;
-    *) echo "$2" ;;
-    esac
-}
-
 # measure WHAT RANKS COMMAND...: into the log; a failure is counted and the sweep goes on.
 measure()
 {
@@ -301,29 +255,6 @@ measure()
     rm -f "$out/last.txt"
 }
 
-
-# The sweep as lines: bench|paced|train CONFIGURATION WORKERS SIZES.
-list_points()
-{
-    local workers configuration list
-    for workers in "${workers_list[@]}"; do
-        # The quick sweep has time for all sizes with the most workers only.
-        list=$(IFS=, && echo "${sizes[*]}")
-        [[ $mode != quick ]] || ((workers == max_workers)) || list=$quick_size
-        # One worker has nothing to average.
-        for configuration in $( ((workers < 2)) || configurations "$workers"); do
-            echo bench "$configuration" "$workers" "$list"
-        done
-        for configuration in $(trained_configurations "$workers"); do
-            echo paced "$configuration" "$workers" 0
-        done
-    done
-    if [[ $train ]]; then
-        echo train ps-dedicated-1 "$train_workers" 0
-        echo train ring "$train_workers" 0
-    fi
-}
-
 sweep()
 {
     local plan kind configuration workers list arguments
@@ -332,6 +263,7 @@ sweep()
     for line in "${plan[@]}"; do
         read -r kind configuration workers list <<<"$line"
         read -ra arguments < <(backend_arguments "$configuration")
+        [[ $kind != bench ]] || ! overlapped "$configuration" "$workers" || arguments+=(--overlap)
         ranks=$(ranks_of "$configuration" "$workers")
         if [[ $real_hosts ]] && ((ranks > $(awk -F, '{ print NF }' <<<"$real_hosts"))); then
             say "left out: $configuration with $workers workers needs $ranks machines"
@@ -359,86 +291,6 @@ sweep()
 
 # --- what is left behind ------------------------------------------------------------------------------
 
-json_string()
-{
-    printf '"%s"' "$(tr -d '\000-\010\013-\037' <<<"$1" | sed 's/\\/\\\\/g; s/"/\\"/g; s/\t/\\t/g')"
-}
-
-json_member()
-{
-    printf '  "%s": %s,\n' "$1" "$(json_string "$2")"
-}
-
-# What Open MPI's ranks are told, as they see it themselves.
-mca_parameters()
-{
-    local line members=''
-    while IFS='=' read -r name line; do
-        members+="${members:+, }$(json_string "${name#OMPI_MCA_}"): $(json_string "$line")"
-    done < <(launch 1 sh -c 'env' 2>/dev/null | grep -E '^OMPI_MCA_(btl|pml|coll|mpi_yield|oob_tcp_if)' | sort)
-    printf '{%s},\n' "$members"
-}
-
-# What prints the kernel's settings of TCP; for the host that the ranks run on, whose are its own.
-# shellcheck disable=SC2016  # the shell on the host expands it
-PRINT_TCP='cd /proc/sys/net/ipv4 && for name in tcp_congestion_control tcp_rmem tcp_wmem tcp_timestamps tcp_sack; do
-    [ ! -r $name ] || echo $name $(cat $name)
-done'
-
-tcp_settings()
-{
-    local members='' name value
-    while read -r name value; do
-        members+="${members:+, }$(json_string "$name"): $(json_string "$value")"
-    done < <(launch 1 sh -c "$PRINT_TCP" 2>/dev/null)
-    printf '{%s},\n' "$members"
-}
-
-write_provenance()
-{
-    local commit zmq
-    commit=$(git -C "$root" rev-parse HEAD 2>/dev/null || echo unknown)
-    [[ -z $(git -C "$root" status --porcelain 2>/dev/null) ]] || commit+=", with changes"
-    zmq=$(pkg-config --modversion libzmq 2>/dev/null || echo unknown)
-    # On a host of the cluster, whose TCP has settings of its own.
-    local on_host=(launch 1)
-    [[ $cluster ]] || on_host=()
-    "${on_host[@]}" "$psring" info --json "$out/info.json" >>"$out/log.txt" 2>&1 ||
-        echo null >"$out/info.json"
-    {
-        echo "{"
-        json_member date "$(date -u +%Y-%m-%dT%H:%M:%SZ)"
-        json_member command "$command_line"
-        json_member commit "$commit"
-        json_member system "$(sed -n 's/^PRETTY_NAME="\{0,1\}\([^"]*\).*/\1/p' /etc/os-release 2>/dev/null)"
-        json_member kernel "$(uname -srm)"
-        json_member cpu "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo 2>/dev/null | head -n 1)"
-        printf '  "cores": %d,\n' "$cores"
-        json_member network "$network"
-        printf '  "link_bits_per_s": %d,\n' "$link_bits"
-        json_member compiler "$(cc --version 2>/dev/null | head -n 1)"
-        json_member gnuplot "$(gnuplot --version 2>/dev/null)"
-        printf '  "mca": '
-        mca_parameters
-        json_member mpi "$(mpirun --version 2>/dev/null | head -n 1)"
-        json_member zmq "$zmq"
-        printf '  "sysctl": '
-        tcp_settings
-        printf '  "seconds": %d,\n  "failures": %d,\n' $((SECONDS - started)) "$failures"
-        echo '  "measurements": ['
-        local index
-        for ((index = 0; index < ${#commands[@]}; index++)); do
-            printf '    %s%s\n' "$(json_string "${commands[index]}")" \
-                "$( ((index + 1 == ${#commands[@]})) || echo ,)"
-        done
-        echo '  ],'
-        printf '  "info": '
-        cat "$out/info.json"
-        echo "}"
-    } >"$out/provenance.json"
-    rm -f "$out/info.json"
-}
-
 plot()
 {
     local script
@@ -453,13 +305,8 @@ plot()
 
 summarise()
 {
-    local files=() file
-    for file in bench.csv train.csv; do
-        [[ ! -s $out/$file ]] || files+=("$out/$file")
-    done
-    ((${#files[@]} > 0)) || die "nothing was measured; see $out/log.txt"
-    awk -v model_bytes=$MODEL_BYTES -v cores="$cores" -v failures="$failures" -v out="$out" \
-        -f "$here/summary.awk" "${files[@]}" | tee "$out/summary.txt"
+    "$here/summary.sh" "$out" model_bytes=$MODEL_BYTES cores="$cores" failures="$failures" | tee "$out/summary.txt" ||
+        die "nothing was measured; see $out/log.txt"
     # A wrong sum makes every time beside it worthless.
     ! grep -q 'WRONG' "$out/summary.txt" || failures=$((failures + 1))
     "$here/report.sh" "$out" || failures=$((failures + 1))
@@ -478,7 +325,6 @@ for figure in "${FIGURES[@]}"; do
 done
 build
 get_data
-has_mixed=$("$psring" bench --help 2>/dev/null | grep -w mixed || true)
 started=$SECONDS # the time that --quick promises is without the set-up
 trap clean_up EXIT
 trap 'exit 130' INT

@@ -34,20 +34,20 @@ set title "Bytes sent by one node in one all-reduce, counted and by theory\n" . 
 
 do for [t = 1:terminals] {
     eval terminal(t, "bytes_per_node", 700, 460)
-    plot file using (ring(0) ? at(-2) : NaN):(column("worker_sent_bytes") / 1e6) \
+    plot plain using (ring(0) ? at(-2) : NaN):(column("worker_sent_bytes") / 1e6) \
              with boxes lc rgb COLOUR[10] title "ring: a worker", \
-         file using (one(0) ? at(-1) : NaN):(column("worker_sent_bytes") / 1e6) \
+         plain using (one(0) ? at(-1) : NaN):(column("worker_sent_bytes") / 1e6) \
              with boxes lc rgb "#F2B98F" title "1 server: a worker", \
-         file using (one(0) ? at(0) : NaN):(column("server_sent_bytes") / 1e6) \
+         plain using (one(0) ? at(0) : NaN):(column("server_sent_bytes") / 1e6) \
              with boxes lc rgb COLOUR[1] title "1 server: the server", \
-         file using (inside(0) ? at(1) : NaN):((column("worker_sent_bytes") + column("server_sent_bytes")) / 1e6) \
+         plain using (inside(0) ? at(1) : NaN):((column("worker_sent_bytes") + column("server_sent_bytes")) / 1e6) \
              with boxes lc rgb COLOUR[4] title "W servers in workers: both of a host", \
-         file using (ring(0) ? at(-2) : NaN):(column("theory_worker_sent_bytes") / 1e6):(bar / 2) \
+         plain using (ring(0) ? at(-2) : NaN):(column("theory_worker_sent_bytes") / 1e6):(bar / 2) \
              with xerrorbars lc rgb "black" lw 1.5 pt 0 title "theory", \
-         file using (one(0) ? at(-1) : NaN):(column("theory_worker_sent_bytes") / 1e6):(bar / 2) \
+         plain using (one(0) ? at(-1) : NaN):(column("theory_worker_sent_bytes") / 1e6):(bar / 2) \
              with xerrorbars lc rgb "black" lw 1.5 pt 0 notitle, \
-         file using (one(0) ? at(0) : NaN):(column("theory_server_sent_bytes") / 1e6):(bar / 2) \
+         plain using (one(0) ? at(0) : NaN):(column("theory_server_sent_bytes") / 1e6):(bar / 2) \
              with xerrorbars lc rgb "black" lw 1.5 pt 0 notitle, \
-         file using (inside(0) ? at(1) : NaN):((column("theory_worker_sent_bytes") + column("theory_server_sent_bytes")) / 1e6):(bar / 2) \
+         plain using (inside(0) ? at(1) : NaN):((column("theory_worker_sent_bytes") + column("theory_server_sent_bytes")) / 1e6):(bar / 2) \
              with xerrorbars lc rgb "black" lw 1.5 pt 0 notitle
 }

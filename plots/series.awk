@@ -1,4 +1,4 @@
-# series.awk: bench.csv as the series that figures draw, one point a line:
+# series.awk: the rows of plain.awk as the series that figures draw, one point a line:
 #
 #   series own workers machines bytes time_ms low_ms high_ms theory_ms efficiency per_machine busy
 #
@@ -35,8 +35,7 @@ function put_servers(first, own) {
     if (servers == 2) put(first + 1, own)
 }
 
-field("network") == "time-slicing" { next } # ranks that take turns on one GPU
-field("workers") < 2 || (field("compress") != "" && field("compress") != "none") { next }
+field("workers") < 2 { next }
 
 {
     backend = field("backend")

@@ -30,17 +30,20 @@ LEFT = "1 2 3 4 10 11 12"
 RIGHT = "5 6 7 8 9 10 11 12"
 
 here = system("dirname '" . ARG0 . "'")
-# The points of bench.csv, and what lies in columns of them.
-points = "< awk -f '" . here . "/series.awk' '" . out . "/bench.csv'"
+# The rows of bench.csv that are drawn, their points, and what lies in columns of them.
+plain_command = "awk -f '" . here . "/plain.awk' '" . out . "/bench.csv'"
+points_command = plain_command . " | awk -f '" . here . "/series.awk'"
+plain = "< " . plain_command
+points = "< " . points_command
 SERIES = 1; OWN = 2; WORKERS = 3; MACHINES = 4; BYTES = 5; TIME = 6; LOW = 7; HIGH = 8; THEORY = 9; EFFICIENCY = 10
 PER_MACHINE = 11; BUSY = 12
 # point_values(CONDITION, COLUMN): the different numbers of a column, ascending; CONDITION is awk's.
 point_values(condition, column) = system(sprintf( \
-    "awk -f '%s/series.awk' '%s/bench.csv' | awk '%s { print $%d }' | sort -nu | tr '\\n' ' '", here, out, condition, column))
+    "%s | awk '%s { print $%d }' | sort -nu | tr '\\n' ' '", points_command, condition, column))
 # Which of the series in `list` have points where CONDITION holds.
 present(list, condition) = system(sprintf( \
-    "awk -f '%s/series.awk' '%s/bench.csv' | awk -v list=' %s ' '(%s) && index(list, \" \" $1 \" \") { print $1 }' | sort -nu | tr '\\n' ' '", \
-    here, out, list, condition))
+    "%s | awk -v list=' %s ' '(%s) && index(list, \" \" $1 \" \") { print $1 }' | sort -nu | tr '\\n' ' '", \
+    points_command, list, condition))
 
 # values(FILE, COLUMN, CONDITION): the same of a CSV file; CONDITION with c["name"] the place of a column.
 values(file, column, condition) = system(sprintf( \

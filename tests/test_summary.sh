@@ -15,9 +15,11 @@ bench_header+=,time_us_median,time_us_p95,time_us_max,algbw_bytes_per_s,busbw_by
 bench_header+=,efficiency,worker_sent_bytes,worker_recv_bytes,server_sent_bytes,server_recv_bytes
 bench_header+=,theory_worker_sent_bytes,theory_server_sent_bytes,wire_tx_bytes_max,wrong
 bench_header+=,time_us_median_low,time_us_median_high,theory_time_us,nominal_link_bytes_per_s,link_source,mpi_algorithm,cpu_busy
+bench_header+=,compress,compute_us_median,exposed_us_median
 
-# Of the median: LOW% and HIGH% of it. What the links are said to be, and how busy the CPUs.
-low=99 high=101 nominal='' source='' busy=0.5
+# Of the median: LOW% and HIGH% of it. What the links are said to be, and how busy the CPUs. Compression, and the
+# computation beside.
+low=99 high=101 nominal='' source='' busy=0.5 compress=none compute=0 exposed=''
 
 # bench_row NETWORK LINK BACKEND TRANSPORT WORKERS PLACEMENT TIME_US SENT SERVER_SENT WRONG [THEORY_US [SERVERS]]
 # With backend mpi-ALGORITHM, the column mpi_algorithm says so.
@@ -26,7 +28,7 @@ bench_row()
     local servers=${12:-0} algorithm=''
     [[ $6 == none ]] || servers=${12:-1}
     [[ $3 != mpi-* ]] || algorithm=${3#mpi-}
-    echo "$1,${3%%-*},$4,cpu,$5,$servers,$6,4799528,7,x,$7,$7,$7,$7,1,1,$2,${2:+0.75},$8,$8,$9,$9,$8,$9,1,${10},$(($7 * low / 100)),$(($7 * high / 100)),${2:+${11:-}},$nominal,$source,$algorithm,$busy"
+    echo "$1,${3%%-*},$4,cpu,$5,$servers,$6,4799528,7,x,$7,$7,$7,$7,1,1,$2,${2:+0.75},$8,$8,$9,$9,$8,$9,1,${10},$(($7 * low / 100)),$(($7 * high / 100)),${2:+${11:-}},$nominal,$source,$algorithm,$busy,$compress,$compute,$exposed"
 }
 
 # write_results NETWORK LINK WRONG
@@ -63,8 +65,7 @@ write_results()
 
 summary()
 {
-    awk -v model_bytes=4799528 -v cores=2 -v failures="${1:-0}" -v out="$dir" \
-        -f "$root/experiments/summary.awk" "$dir/bench.csv" "$dir/train.csv" >"$dir/summary.txt"
+    "$root/experiments/summary.sh" "$dir" model_bytes=4799528 cores=2 failures="${1:-0}" >"$dir/summary.txt"
 }
 
 # says [not] PATTERN
@@ -100,13 +101,18 @@ draws()
 }
 
 write_results vcluster:800mbit 100000000 0 abd
-if awk -f "$root/plots/series.awk" "$dir/bench.csv" | awk '$6 < 1 { found = 1 } END { exit !found }'; then
+drawn()
+{
+    awk -f "$root/plots/plain.awk" "$dir/bench.csv" | awk -f "$root/plots/series.awk"
+}
+if drawn | awk '$6 < 1 { found = 1 } END { exit !found }'; then
     failed=$((failed + 1))
     echo "test_summary: figures draw ranks that take turns on one GPU"
 else
     passed=$((passed + 1))
 fi
 summary
+says not 'further transport|Beside a computation'
 says '^network=vcluster:800mbit: 800 Mbit/s \(100\.0 MB/s\) each way'
 says '^ +4 +4\.8 MB +240 ms +52\.0 ms +80\.5 ms +60\.0 ms +80\.0 ms +82\.0 ms +99\.0 ms +3\.00 +2\.67 +75\.0%$'
 says '^ +ps dedicated 4 +52\.0 ms +51\.5 ms-52\.5 ms +48\.0 ms +0\.65 \(0\.64 to 0\.66\) +75\.0% +8 +37\.5%$'
@@ -145,7 +151,7 @@ says not 'bit for bit|equals theory'
 # Measured links: the nominal rate is shown too; 240 and 80 ms are CPU-limited.
 nominal=104000000 source=probe busy=0.851
 write_results vcluster:832mbit 100000000 0 abd
-sed -i '/,cpu,2,/s/,0\.851$/,0.85/; s/,99000,1,1,100000000/,99000,1,1,98000000/' "$dir/bench.csv"
+sed -i '/,cpu,2,/s/,0\.851,/,0.85,/; s/,99000,1,1,100000000/,99000,1,1,98000000/' "$dir/bench.csv"
 summary
 says ': 832 Mbit/s \(104\.0 MB/s\) each way for each host$'
 says '^measured in the same runs, .*: 784\.0 to 800\.0 Mbit/s$'
@@ -166,6 +172,35 @@ sed -i '2s/,probe,/,nominal,/' "$dir/bench.csv"
 summary
 says '^1 of 12 measurements had no probe'
 nominal='' source='' busy=''
+
+# A further transport and compressed messages: tables of their own, and nothing else changes.
+write_results vcluster:800mbit 100000000 0 abd
+summary
+cp "$dir/summary.txt" "$dir/before.txt"
+drawn >"$dir/drawn"
+{
+    bench_row vcluster:800mbit 100000000 ring zmq 4 none 60000 7199296 0 0 71993
+    compress=fp16 bench_row vcluster:800mbit 100000000 ring mpi 4 none 40800 3599648 0 0 35996
+    compress=fp16 bench_row vcluster:800mbit 100000000 ring zmq 4 none 40000 3599648 0 0 35996
+    bench_row vcluster:800mbit 100000000 ps mpi 4 dedicated 241000 4799528 19198112 0 191981
+} >>"$dir/bench.csv"
+summary
+says '^ +ring, over zmq +4 +4\.8 MB +60\.0 ms +80\.0 ms +0\.75 \(0\.74 to 0\.77\) +1\.00$'
+says '^ +ring, fp16 +4 +4\.8 MB +40\.8 ms +80\.0 ms +0\.51 \(0\.50 to 0\.52\) +0\.50$'
+says '^ +ring, over zmq, fp16 +4 +4\.8 MB +40\.0 ms +80\.0 ms '
+says '^ +ps dedicated 1, over mpi +4 +4\.8 MB +241 ms +240 ms +no difference +1\.00$'
+says 'Checked: all 134,386,784 elements'
+if cmp -s "$dir/drawn" <(drawn) &&
+    cmp <(sed '/^Checked/d; /^5\. /,$d' "$dir/before.txt") <(sed '/^Checked/d; /^5\. /,$d' "$dir/summary.txt"); then
+    passed=$((passed + 1))
+else
+    failed=$((failed + 1))
+    echo "FAILED: variants change the figures or the other tables"
+    diff "$dir/before.txt" "$dir/summary.txt"
+fi
+sed -i 's/,fp16,0,$/,fp16,40800,8160/' "$dir/bench.csv"
+summary
+says '^ +ring, fp16 +4 +4\.8 MB +40\.8 ms +8\.2 ms +80\.0%$'
 
 # Wide intervals: 240 and 80 ms touch, 98 and 49 ms do not, so only those make a ratio.
 low=67 high=201

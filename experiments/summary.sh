@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# summary.sh DIR [NAME=VALUE...]: what DIR/bench.csv and DIR/train.csv say, as sentences and tables for a
+# newcomer.
+#
+# NAME is cores, failures (measurements that failed) or model_bytes (the message that the tables are of, if it
+# was measured). Theory is the column theory_time_us: bytes alone, on the link's rate that was measured in the
+# same run where link_source says probe, else the nominal.
+set -euo pipefail
+
+if (($# == 0)) || [[ ! -d $1 ]]; then
+    echo "summary.sh: '${1:-}' is not a folder; usage: summary.sh DIR [NAME=VALUE...]" >&2
+    exit 2
+fi
+dir=$1
+shift
+
+parts=() settings=(-v "out=$dir") files=()
+for part in "$(dirname "$0")"/summary/*.awk; do
+    parts+=(-f "$part")
+done
+for setting; do
+    settings+=(-v "$setting")
+done
+for file in bench.csv train.csv; do
+    [[ ! -s $dir/$file ]] || files+=("$dir/$file")
+done
+if ((${#files[@]} == 0)); then
+    echo "summary.sh: neither $dir/bench.csv nor $dir/train.csv has rows" >&2
+    exit 1
+fi
+awk "${settings[@]}" "${parts[@]}" "${files[@]}"

@@ -1,0 +1,114 @@
+# answer.awk: first what the network is, then the answer in sentences, then the tables.
+
+# Of the network's line: what a link carries.
+function print_link(nominal) {
+    nominal = unprobed ? (nominal_rate ? nominal_rate : link_most) : nominal_rate
+    if (nominal)
+        printf ": %.0f Mbit/s (%.1f MB/s) each way for each host", nominal * 8 / 1e6, nominal / 1e6
+    if (!probed)
+        printf ", nominal"
+    else if (link_most < link_least * 1.005)
+        printf "\nmeasured in the same runs, TCP streams both ways at once: %.1f Mbit/s (%.2f MB/s)", link_most * 8 / 1e6, link_most / 1e6
+    else
+        printf "\nmeasured in the same runs, TCP streams both ways at once: %.1f to %.1f Mbit/s", link_least * 8 / 1e6, link_most * 8 / 1e6
+    if (probed && link_most > link_least * SAME_LINK)
+        printf "\na probe of the lower rates was disturbed, or the network changes: theory and efficiency of its rows are off"
+    if (probed && unprobed)
+        printf "\n%d of %d measurements had no probe and stand against the nominal rate", unprobed, probed + unprobed
+}
+
+# "NAME took 2.66 (2.60 to 2.71) times as long as the ring; theory: 2.67." `more`: what to add.
+function print_against(column, name, more, w, m, key, ring, verdict, theory) {
+    w = bench_list[bench_count]
+    m = focus(w)
+    key = key_of(column, w, m)
+    ring = key_of("ring", w, m)
+    if (!(key in all_keys) || !(ring in all_keys))
+        return
+    theory = theory_ratio(key, ring)
+    theory = theory == "-" ? "" : "; theory: " theory
+    if (measured_ratio(key, ring) == "no difference")
+        verdict = "no difference from the ring was measured"
+    else if (time_us[key] + 0 < time_us[ring] + 0)
+        verdict = "faster than the ring, " interval_text(key, ring) " times its time"
+    else
+        verdict = "slower than the ring, " interval_text(key, ring) " times its time"
+    printf "  - %s: %s%s%s.%s\n", name, verdict, theory, more,
+        (limits(key) || limits(ring) ? " (CPU-limited, *)" : "")
+}
+
+# Where a parameter server beats the ring: from the smallest message on, one server on its own machine.
+function print_small(w, count, list, i, key, ring, last) {
+    w = bench_list[bench_count]
+    count = sorted(sizes, list)
+    for (i = 1; i <= count; i++) {
+        key = key_of("ps1", w, list[i])
+        ring = key_of("ring", w, list[i])
+        if (!(key in all_keys) || !(ring in all_keys) || measured_ratio(key, ring) == "no difference" || time_us[key] + 0 >= time_us[ring] + 0)
+            break
+        last = list[i]
+    }
+    if (last)
+        printf "  - Small messages: up to %s one server was faster than the ring, %s times its time there.\n",
+            size_text(last), interval_text(key_of("ps1", w, last), key_of("ring", w, last))
+    else if (count)
+        printf "  - Small messages: one server was nowhere measurably faster than the ring, from %s on.\n", size_text(list[1])
+}
+
+function print_meaning(w, m, ring) {
+    print "\nThe answer"
+    if (network ~ /^loopback/) {
+        print "\n  network=loopback: no per-node limit, topology effects do not show. What is compared here is"
+        print "  how much work each implementation makes for this machine\047s processors."
+        return
+    }
+    w = bench_list[bench_count]
+    m = focus(w)
+    ring = key_of("ring", w, m)
+    if (!(ring in all_keys))
+        return
+    printf "\n  %d workers, a message of %s, this network. The ring took %s%s.\n", w, size_text(m), point_text("ring", w, m),
+        efficiency[ring] == "" ? "" : sprintf(", %.1f%% of the best that workers alone can reach", 100 * efficiency[ring])
+    print_against("ps1", "One parameter server on a machine of its own", "")
+    print_against("in1", "One parameter server inside a worker", "")
+    print_against("inW", "Servers in all workers, on the same machines", "")
+    print_against("psW", "As many servers as workers, on " w " further machines", "")
+    print_against("mixed", "Servers in all workers and on " int(w / 2) " further machines", "")
+    print_against("rhd", "Halving-doubling", "")
+    print_against("mpi", "MPI_Allreduce, the fastest of its algorithms here (" algorithm_text(w, m) ")", "")
+    print_small()
+    print "  So the ring is bandwidth-optimal among the workers alone; servers on further machines can be"
+    print "  faster, because their links come in addition. Times in brackets: what both 95% intervals allow."
+}
+
+END {
+    bench_count = sorted(bench_workers, bench_list)
+    print "psring: parameter server against ring all-reduce"
+    printf "network=%s", network ? network : "unknown"
+    if (link_least)
+        print_link()
+    else if (network ~ /^loopback/)
+        printf ": no per-node limit, topology effects do not show"
+    printf "\n%d cores; ps over %s, ring over %s\n", cores, own_transport["ps"] ? own_transport["ps"] : "-",
+        own_transport["ring"] ? own_transport["ring"] : "-"
+    if (wrong > 0)
+        printf "WRONG: %d elements differ from the exact sum; do not use these times\n", wrong
+    else if (elements > 0)
+        printf "Checked: all %s elements of the timed all-reduces are the exact sums\n", count_text(elements)
+    if (failures > 0)
+        printf "INCOMPLETE: %d measurements failed; log.txt has their messages\n", failures
+    if (bench_count > 0) {
+        print_meaning()
+        print_times()
+        print_all()
+        print_bytes()
+        print_sizes()
+        print_variants()
+        print_overlap()
+    }
+    if (paced)
+        print_throughput()
+    if (reals)
+        print_accuracy()
+    print "\nAll numbers: bench.csv and train.csv; figures: *.svg and *.png in " out
+}

@@ -1,0 +1,129 @@
+# read.awk: the rows of bench.csv and train.csv, by configuration, workers and bytes. Columns are found by
+# name, so further ones may follow.
+#
+# A configuration is "ring", "rhd", "mpi ALGORITHM", "ps dedicated K" or "ps colocated K", K servers, or
+# "ps mixed K", a server in each worker and K spare ones. A variant of it goes over a further transport, or
+# compresses: the first transport that a backend is seen with is its own.
+
+BEGIN {
+    FS = ","
+    CPU_LIMITED = 0.85
+    SAME_LINK = 1.02 # beyond this ratio of two probes, one was disturbed
+    if (!model_bytes)
+        model_bytes = 4799528 # keras-cnn's gradient
+}
+
+FNR == 1 {
+    delete column
+    for (i = 1; i <= NF; i++)
+        column[$i] = i
+    is_bench = "algbw_bytes_per_s" in column
+    next
+}
+
+function field(name) {
+    return column[name] ? $column[name] : ""
+}
+
+function configuration(backend, placement, servers, algorithm) {
+    if (backend == "mpi")
+        return "mpi " (algorithm == "" ? "default" : algorithm)
+    return backend == "ps" ? "ps " placement " " servers : backend
+}
+
+# Processes that share a GPU take turns on it: their times are no one's to compare.
+field("network") == "time-slicing" { next }
+
+# "over TRANSPORT", "fp16", or nothing.
+function variant_of(backend, transport, compress, variant) {
+    if (!(backend in own_transport))
+        own_transport[backend] = transport
+    variant = transport == own_transport[backend] ? "" : "over " transport
+    if (compress != "" && compress != "none")
+        variant = variant (variant ? ", " : "") compress
+    return variant
+}
+
+is_bench {
+    workers = field("workers")
+    bytes = field("bytes")
+    who = configuration(field("backend"), field("placement"), field("servers"), field("mpi_algorithm"))
+    plain = who SUBSEP workers SUBSEP bytes
+    variant = variant_of(field("backend"), field("transport"), field("compress"))
+    key = (variant ? who ", " variant : who) SUBSEP workers SUBSEP bytes
+    network = field("network")
+    link[key] = field("link_bytes_per_s") + 0
+    note_link(link[key], field("link_source"), field("nominal_link_bytes_per_s"))
+    low_us[key] = field("time_us_median_low")
+    high_us[key] = field("time_us_median_high")
+    intervals += low_us[key] != ""
+    busy[key] = field("cpu_busy")
+    if (limits(key))
+        limited++
+    time_us[key] = field("time_us_median")
+    theory_us[key] = field("theory_time_us")
+    worker_sent[key] = field("worker_sent_bytes")
+    worker_theory[key] = field("theory_worker_sent_bytes")
+    server_sent[key] = field("server_sent_bytes")
+    server_theory[key] = field("theory_server_sent_bytes")
+    wrong += field("wrong")
+    elements += bytes / 4 * field("iters")
+    if (field("compute_us_median") > 0) {
+        overlapped[++overlaps] = key
+        exposed_us[key] = field("exposed_us_median")
+    }
+    if (variant) {
+        varied[++variants] = key
+        plain_of[key] = plain
+        next
+    }
+    machines[key] = workers + (field("placement") ~ /^(dedicated|mixed)$/ ? field("servers") : 0)
+    all_keys[key]
+    if (field("backend") == "mpi" && (!((workers, bytes) in fastest) || time_us[key] < time_us[fastest[workers, bytes]]))
+        fastest[workers, bytes] = key
+    efficiency[key] = field("efficiency")
+    bench_workers[workers]
+    sizes[bytes]
+    sizes_of[workers, bytes]
+    next
+}
+
+{
+    workers = field("workers")
+    who = configuration(field("backend"), field("placement"), field("servers"), "")
+    key = who SUBSEP workers
+    compute = field("compute")
+    network = network ? network : field("network")
+    if (compute ~ /^paced:/) {
+        paced = substr(compute, 7) + 0
+        images_per_s[key] = field("images_per_s")
+        exposed_ms[key] = field("exposed_comm_ms_median")
+        batch = field("batch") ? field("batch") : field("images") / field("step") / workers
+        train_workers[workers]
+    } else if (field("test_accuracy") != "") {
+        if (!(key in accuracy))
+            real_order[++reals] = key
+        accuracy[key] = field("test_accuracy")
+        loss[key] = field("test_loss")
+        images[key] = field("images")
+        seconds[key] = field("seconds")
+        dataset[key] = field("dataset")
+        weights[key] = field("weights_sha256")
+    }
+}
+
+# What all rows together say of a link: the lowest and the highest rate, and where they come from.
+function note_link(rate, source, nominal) {
+    if (nominal != "")
+        nominal_rate = nominal + 0
+    if (!rate)
+        return
+    if (source == "probe")
+        probed++
+    else
+        unprobed++
+    if (!link_least || rate < link_least)
+        link_least = rate
+    if (rate > link_most)
+        link_most = rate
+}
