@@ -1,51 +1,16 @@
+/* What the options mean: defaults, values, the environment, and what follows from them. What is
+ * refused is in test_config_check.c. */
+#include "experiments/config.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <criterion/criterion.h>
-
-#include "capture.h"
-#include "common/device/device.h"
 #include "experiments/backends.h"
-#include "experiments/config.h"
-#include "experiments/config_check.h"
-#include "ring/library.h"
+#include "tests/config_lib.h"
 
-static void clean_environment(void)
-{
-    static const char *const names[] = {
-        "PSRING_DATA",          "PSRING_NETWORK", "PSRING_LINK_BITS", "PSRING_BIND_SUBNET",
-        "OMPI_COMM_WORLD_RANK", "PMIX_RANK",      "PMI_RANK",         "SLURM_PROCID"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        unsetenv(names[i]);
-}
-
-TestSuite(config, .init = clean_environment);
-
-/* Parses the words of `line`. The config borrows from it, so it stays until the next call. */
-static enum status parse(enum config_command command, struct config *config, const char *line)
-{
-    static char words[512];
-    char *argv[64] = {words};
-    int argc = 1;
-    bool helped = false;
-    snprintf(words, sizeof words, "command %s", line);
-    strtok(words, " ");
-    for (char *word; (word = strtok(NULL, " "));)
-        argv[argc++] = word;
-    argv[argc] = NULL;
-    return config_parse(command, argc, argv, config, &helped);
-}
-
-static void accept(enum config_command command, struct config *config, const char *line)
-{
-    cr_assert(parse(command, config, line) == STATUS_OK, "refused: %s", line);
-}
-
-static void refuse(enum config_command command, const char *line, const char *words)
-{
-    struct config config;
-    assert_refused(parse(command, &config, line), STATUS_USAGE, words);
-}
+TestSuite(config, .init = config_clean_environment);
 
 /* -------- values ----------------------------------------------------------------------------- */
 
@@ -132,7 +97,6 @@ Test(config, probe)
     cr_expect_not(limits.overlap);
     accept(CONFIG_BENCH, &limits, "--overlap");
     cr_expect(limits.overlap);
-    refuse(CONFIG_BENCH, "--probe maybe", "--probe: found 'maybe'");
 }
 
 Test(config, sizes_of_bench)
@@ -143,13 +107,8 @@ Test(config, sizes_of_bench)
     accept(CONFIG_BENCH, &config, "--sizes 4,1048576,0");
     cr_assert(config.size_count == 3 && config.size_list[0] == 4);
     cr_assert(config.size_list[1] == 1048576 && config.size_list[2] == 0);
-    refuse(CONFIG_BENCH, "--sizes 4,,8", "--sizes: found '4,,8'");
-    refuse(CONFIG_BENCH, "--sizes 4,", "--sizes: found '4,'");
-    refuse(CONFIG_BENCH, "--sizes 1k", "--sizes: found '1k'");
-    refuse(CONFIG_BENCH, "--sizes -4", "--sizes: found '-4'");
 }
 
-/* bench exchanges vectors, or computes: what only the other one uses is a mistake. */
 Test(config, bench_compute)
 {
     struct config config;
@@ -157,12 +116,6 @@ Test(config, bench_compute)
     cr_expect(config.bench_compute);
     cr_expect_eq(config.batch, 64);
     cr_expect_eq(config.threads, 2);
-    refuse(CONFIG_BENCH, "--compute --backend ps", "--backend: --compute exchanges nothing");
-    refuse(CONFIG_BENCH, "--compute --overlap", "--overlap: --compute exchanges nothing");
-    refuse(CONFIG_BENCH, "--compute -b 4", "--min-bytes: --compute exchanges nothing");
-    refuse(CONFIG_BENCH, "--compute --segment 4k", "--segment: --compute exchanges nothing");
-    refuse(CONFIG_BENCH, "--compute --reduce-order ring", "--reduce-order: --compute exchanges");
-    refuse(CONFIG_BENCH, "--model lenet", "--model: bench computes only with --compute");
     accept(CONFIG_TRAIN, &config, "--threads 3 --compute paced:5");
     cr_expect_not(config.bench_compute);
     cr_expect_eq(config_threads(&config, &(struct world){.cores = 8, .sharing_cpus = 2}), 3);
@@ -204,101 +157,6 @@ Test(config, paced)
     cr_assert(config.paced && config.paced_ms == 12.5);
     accept(CONFIG_TRAIN, &config, "--compute paced:0");
     cr_assert(config.paced && config.paced_ms == 0);
-    static const char *const wrong[] = {"paced",       "paced:",    "paced:x",  "paced:1x",
-                                        "paced:-1",    "paced:inf", "fast",     "Real",
-                                        "paced:1e999", "paced:nan", "real:1.0", "paced:4e6"};
-    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-        char line[64];
-        snprintf(line, sizeof line, "--compute %s", wrong[i]);
-        refuse(CONFIG_TRAIN, line, "expected real, or paced:MS");
-    }
-}
-
-/* -------- refusals --------------------------------------------------------------------------- */
-
-Test(config, an_option_belongs_to_its_commands)
-{
-    refuse(CONFIG_BENCH, "--epochs 2", "--epochs: no such option; see psring bench --help");
-    refuse(CONFIG_TRAIN, "-b 8", "-b: no such option; see psring train --help");
-    refuse(CONFIG_INFO, "--backend ps", "--backend: no such option");
-    refuse(CONFIG_INFO, "--device cpu", "--device: no such option");
-    refuse(CONFIG_TRAIN, "surplus", "surplus");
-}
-
-Test(config, servers)
-{
-    struct config config;
-    refuse(CONFIG_TRAIN, "--backend ps --servers 0", "give --servers 1 or more");
-    refuse(CONFIG_BENCH, "--backend ps --servers 0", "give --servers 1 or more");
-    refuse(CONFIG_TRAIN, "--backend ps --servers -1", "--servers: found '-1'");
-    refuse(CONFIG_TRAIN, "--backend ring --servers 2", "--backend ring has no servers");
-    refuse(CONFIG_TRAIN, "--backend ring --servers 1", "--backend ring has no servers");
-    accept(CONFIG_TRAIN, &config, "--backend ring --servers 0");
-    accept(CONFIG_TRAIN, &config, "--backend ps");
-    cr_assert(config.servers == 1);
-    cr_assert_str_eq(config_placement_name(&config), "dedicated");
-}
-
-/* Halving adds in a tree: there is no ring's order to add in. */
-Test(config, rhd_has_an_order_of_its_own)
-{
-    struct config config;
-    refuse(CONFIG_TRAIN, "--backend rhd --reduce-order ring",
-           "--backend rhd adds in an order of its own");
-    refuse(CONFIG_BENCH, "--backend rhd --reduce-order ring",
-           "--backend rhd adds in an order of its own");
-    accept(CONFIG_TRAIN, &config, "--backend rhd --reduce-order any");
-}
-
-Test(config, words_of_choices)
-{
-    refuse(CONFIG_TRAIN, "--placement both", "expected dedicated | colocated | mixed");
-    refuse(CONFIG_TRAIN, "--backend grpc", "expected none | ps | ring | mpi | nccl | rhd");
-    refuse(CONFIG_TRAIN, "--transport tcp", "expected auto | zmq | mpi");
-    refuse(CONFIG_TRAIN, "--reduce-order tree", "expected any | ring");
-    refuse(CONFIG_TRAIN, "--model resnet", "keras-cnn");
-    refuse(CONFIG_TRAIN, "--optimizer adam", "expected sgd | adadelta");
-}
-
-Test(config, sync_is_bsp_in_this_version)
-{
-    refuse(CONFIG_TRAIN, "--sync ssp:2", "this version has bsp only");
-    refuse(CONFIG_TRAIN, "--sync async", "this version has bsp only");
-    refuse(CONFIG_TRAIN, "--sync eventual", "found 'eventual', expected bsp");
-}
-
-Test(config, transport_only_where_there_is_a_choice)
-{
-    refuse(CONFIG_TRAIN, "--backend mpi --transport zmq", "brings its own communication");
-    refuse(CONFIG_BENCH, "--backend mpi --transport mpi", "brings its own communication");
-}
-
-Test(config, the_order_of_sums_where_the_backend_has_a_say)
-{
-    struct config config;
-    refuse(CONFIG_TRAIN, "--backend mpi --reduce-order ring", "adds in an order of its own");
-    refuse(CONFIG_BENCH, "--backend mpi --reduce-order ring", "adds in an order of its own");
-    accept(CONFIG_BENCH, &config, "--backend mpi --reduce-order any");
-    accept(CONFIG_BENCH, &config, "--backend ps --reduce-order ring");
-    accept(CONFIG_TRAIN, &config, "--backend none --virtual-workers 2 --reduce-order ring");
-}
-
-Test(config, an_option_that_the_run_would_not_obey)
-{
-    struct config config;
-    refuse(CONFIG_BENCH, "--backend ring --window 4", "--window: --backend ring does not use it");
-    refuse(CONFIG_BENCH, "--backend ring --mpi-algorithm ring",
-           "--mpi-algorithm: --backend ring does not use it");
-    refuse(CONFIG_BENCH, "--backend mpi --mpi-algorithm tree", "--mpi-algorithm: found 'tree'");
-    accept(CONFIG_BENCH, &config, "--backend mpi --mpi-algorithm rabenseifner");
-    cr_assert(config.mpi_algorithm == LIBRARY_RABENSEIFNER);
-    refuse(CONFIG_BENCH, "--backend mpi --segment 64k", "--segment: --backend mpi does not");
-    refuse(CONFIG_TRAIN, "--backend ring --placement dedicated", "--placement: --backend ring");
-    refuse(CONFIG_TRAIN, "--compute paced:1 --lr 0.1", "--lr: --compute paced:1 trains nothing");
-    refuse(CONFIG_TRAIN, "--compute paced:1 --data /d", "--data: --compute paced:1");
-    refuse(CONFIG_TRAIN, "--compute paced:1 --optimizer sgd", "--optimizer: --compute paced:1");
-    setenv("PSRING_DATA", "/d", 1); /* not given, only there */
-    accept(CONFIG_TRAIN, &config, "--compute paced:1 --backend ring --segment 64k");
 }
 
 Test(config, compress)
@@ -321,126 +179,6 @@ Test(config, compress)
     accept(CONFIG_TRAIN, &config, "");
     config_comm_options(&config, backend_get(config.backend), &options);
     cr_assert(options.compress == COMPRESS_NONE && !options.error_feedback);
-
-    refuse(CONFIG_BENCH, "--backend mpi --compress fp16", "--compress: --backend mpi does not");
-    refuse(CONFIG_TRAIN, "--backend none --compress fp16", "--compress: --backend none does not");
-    refuse(CONFIG_TRAIN, "--compress fp8", "--compress: found 'fp8'");
-    refuse(CONFIG_TRAIN, "--error-feedback on", "without --compress nothing is rounded");
-    refuse(CONFIG_TRAIN, "--compress bf16 --reduce-order ring", "leave one of the two out");
-}
-
-Test(config, options_suit_the_number_of_processes)
-{
-    struct config config;
-    accept(CONFIG_TRAIN, &config, "--backend none --virtual-workers 2");
-    cr_assert(config_check_world(&config, 1) == STATUS_OK);
-    assert_refused(config_check_world(&config, 2), STATUS_USAGE, "start it without mpirun");
-    accept(CONFIG_BENCH, &config, "--backend none");
-    assert_refused(config_check_world(&config, 2), STATUS_USAGE, "2 processes were started");
-    accept(CONFIG_BENCH, &config, "--backend ps --servers 3 --placement colocated");
-    cr_assert(config_check_world(&config, 3) == STATUS_OK);
-    assert_refused(config_check_world(&config, 2), STATUS_USAGE, "at most one server a worker");
-    accept(CONFIG_BENCH, &config, "--backend ps --servers 2 --placement mixed");
-    cr_assert_str_eq(config_placement_name(&config), "mixed");
-    cr_assert(config_check_world(&config, 3) == STATUS_OK);
-    assert_refused(config_check_world(&config, 2), STATUS_USAGE, "only 2 processes were started");
-    accept(CONFIG_BENCH, &config, "--backend ps --servers 0 --placement mixed");
-    cr_assert_str_eq(config_placement_name(&config), "mixed");
-    cr_assert(config_check_world(&config, 1) == STATUS_OK);
-    refuse(CONFIG_BENCH, "--backend ps --servers 0", "or --placement mixed");
-    accept(CONFIG_INFO, &config, "");
-    cr_assert(config_check_world(&config, 7) == STATUS_OK);
-}
-
-Test(config, virtual_workers_only_alone)
-{
-    struct config config;
-    refuse(CONFIG_TRAIN, "--virtual-workers 2", "add --backend none");
-    refuse(CONFIG_TRAIN, "--virtual-workers 2 --backend ps", "add --backend none");
-    refuse(CONFIG_TRAIN, "--virtual-workers 2 --backend none --compute paced:1", "paced:1");
-    accept(CONFIG_TRAIN, &config, "--virtual-workers 2 --backend none");
-    cr_assert(config.virtual_workers == 2);
-}
-
-Test(config, checkpoints)
-{
-    refuse(CONFIG_TRAIN, "--resume", "add --checkpoint DIR");
-    refuse(CONFIG_TRAIN, "--checkpoint d --compute paced:1", "nothing that could be saved");
-}
-
-Test(config, interface_is_a_network)
-{
-    static const char *const wrong[] = {"eth0",         "10.0.0.1",    "10.0.0.0/33", "10.0.0/24",
-                                        "10.0.0.0/24x", "300.0.0.0/8", "::1/64"};
-    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-        char line[64];
-        snprintf(line, sizeof line, "--interface %s", wrong[i]);
-        refuse(CONFIG_TRAIN, line, "expected an IPv4 network as ADDRESS/BITS");
-    }
-}
-
-Test(config, names_are_not_empty)
-{
-    refuse(CONFIG_TRAIN, "--data=", "get_mnist.sh, fail?");
-    refuse(CONFIG_TRAIN, "--metrics=", "--metrics is empty");
-    refuse(CONFIG_BENCH, "--csv=", "--csv is empty");
-}
-
-Test(config, the_table_of_bench_has_stdout)
-{
-    struct config config;
-    refuse(CONFIG_BENCH, "--json -", "standard output is the table's");
-    accept(CONFIG_INFO, &config, "--json -");
-}
-
-Test(config, a_device_that_this_build_lacks)
-{
-    struct config config;
-    if (!device_unavailable(DEVICE_CUDA))
-        cr_skip_test("this build has CUDA");
-    assert_refused(parse(CONFIG_TRAIN, &config, "--device cuda"), STATUS_UNSUPPORTED,
-                   "use --device cpu");
-    assert_refused(parse(CONFIG_BENCH, &config, "--device cuda"), STATUS_UNSUPPORTED,
-                   "--device cuda");
-}
-
-Test(config, network_is_a_word)
-{
-    refuse(CONFIG_TRAIN, "--network a,b", "letters, digits");
-    refuse(CONFIG_TRAIN, "--network \"x\"", "letters, digits");
-}
-
-Test(config, sizes_of_bench_ascend)
-{
-    refuse(CONFIG_BENCH, "-b 2m -e 1m", "give -e at least -b");
-    refuse(CONFIG_BENCH, "-f 1", "--factor: found '1'");
-    refuse(CONFIG_BENCH, "-n -1", "--iters: found '-1'");
-}
-
-Test(config, a_backend_that_this_build_lacks)
-{
-    struct config config;
-    if (!backend_get(BACKEND_NCCL)->unavailable)
-        cr_skip_test("this build has nccl");
-    assert_refused(parse(CONFIG_TRAIN, &config, "--backend nccl"), STATUS_UNSUPPORTED,
-                   "this build has no NCCL; install");
-}
-
-Test(config, nccl_averages_what_gpus_have)
-{
-    if (backend_get(BACKEND_NCCL)->unavailable)
-        cr_skip_test("this build has no nccl");
-    refuse(CONFIG_TRAIN, "--backend nccl", "add --device cuda");
-    refuse(CONFIG_BENCH, "--backend nccl --device cpu", "add --device cuda");
-}
-
-Test(config, sharing_a_gpu_takes_one)
-{
-    refuse(CONFIG_TRAIN, "--share-gpu", "add --device cuda");
-    refuse(CONFIG_TRAIN, "--tf32", "add --device cuda");
-    refuse(CONFIG_TRAIN, "--backend none --cuda-graph on", "use --device cuda --backend none");
-    refuse(CONFIG_TRAIN, "--cuda-graph yes", "auto");
-    refuse(CONFIG_BENCH, "--share-gpu --device cpu", "--device cpu uses no GPU");
 }
 
 /* -------- environment ------------------------------------------------------------------------ */
@@ -463,18 +201,6 @@ Test(config, environment_gives_defaults_and_options_win)
     cr_assert_str_eq(config.network, "lab");
     cr_assert_str_eq(config.subnet, "10.1.0.0/16");
     cr_assert(config.link_rate == 1e9);
-}
-
-Test(config, environment_is_checked_too)
-{
-    setenv("PSRING_LINK_BITS", "fast", 1);
-    refuse(CONFIG_BENCH, "", "PSRING_LINK_BITS: found 'fast'");
-    unsetenv("PSRING_LINK_BITS");
-    setenv("PSRING_BIND_SUBNET", "lo", 1);
-    refuse(CONFIG_BENCH, "", "PSRING_BIND_SUBNET");
-    setenv("PSRING_BIND_SUBNET", "", 1);
-    setenv("PSRING_NETWORK", "a b", 1);
-    refuse(CONFIG_BENCH, "", "PSRING_NETWORK");
 }
 
 Test(config, one_rank_speaks_for_all)
