@@ -11,7 +11,7 @@
  */
 enum { NVML_SUCCESS = 0 };
 
-typedef struct nvml_device *nvml_device;
+struct nvml_device;
 
 struct nvml_memory {
     unsigned long long total, free, used; /* bytes */
@@ -24,9 +24,9 @@ struct nvml_utilization {
 struct entries {
     int (*init)(void);
     int (*shutdown)(void);
-    int (*device_by_pci_bus_id)(const char *id, nvml_device *device);
-    int (*memory)(nvml_device device, struct nvml_memory *memory);
-    int (*utilization)(nvml_device device, struct nvml_utilization *utilization);
+    int (*device_by_pci_bus_id)(const char *id, struct nvml_device **device);
+    int (*memory)(struct nvml_device *device, struct nvml_memory *memory);
+    int (*utilization)(struct nvml_device *device, struct nvml_utilization *utilization);
     int (*driver_version)(char *text, unsigned bytes);
 };
 
@@ -34,7 +34,7 @@ struct cuda_nvml {
     void *library;
     struct entries call;
     bool ready; /* init was called and shutdown is due */
-    nvml_device gpu;
+    struct nvml_device *gpu;
 };
 
 static bool find_all(void *library, struct entries *call)
