@@ -15,8 +15,7 @@
 #include "common/device/cuda.h"
 #include "tests/capture.h"
 
-/* -------- the parts that are played ------------------------------------------------------------
- */
+/* -------- the parts that are played ----------------------------------------------------------- */
 
 enum { NEVER = 1 << 30 };
 
@@ -208,8 +207,7 @@ enum status __wrap_world_broadcast(struct world *world, struct world_group *grou
     return STATUS_OK;
 }
 
-/* -------- the device ----------------------------------------------------------------------------
- */
+/* -------- the device -------------------------------------------------------------------------- */
 
 static enum status new_thing(struct device *device, void *thing)
 {
@@ -289,8 +287,7 @@ static const struct device_ops ops = {
     .name = "played", .streams = &streams, .alloc = allocate, .free = free_nothing, .fill = fill};
 static struct device device = {.ops = &ops};
 
-/* -------- the tests -----------------------------------------------------------------------------
- */
+/* -------- the tests --------------------------------------------------------------------------- */
 
 static const size_t counts[] = {3, 5};
 static float data[8];

@@ -1,0 +1,56 @@
+/*
+ * For tests of all-reduces under mpirun: what workers put in, what must come out, and the bytes
+ * that every node must have moved. The formulas of bytes come from the definitions and are apart
+ * from those of experiments/cost.c, which mpi_bytes.c tests. A check that fails ends the test.
+ */
+#ifndef PSRING_TESTS_ALLREDUCE_LIB_H
+#define PSRING_TESTS_ALLREDUCE_LIB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "common/comm/comm.h"
+
+/* Who averages, where, and what travels. Zeros: no servers, segments chosen, nothing compressed. */
+struct shape {
+    const struct backend *backend;
+    enum transport_kind transport;
+    int servers; /* as comm_options has them: the spare ones with mixed placement */
+    enum placement placement;
+    size_t segment_bytes;
+    enum compress compress;
+    bool feedback;
+};
+
+/* The options of a shape with `buckets` buckets; whatever takes 20 s is an error. */
+struct comm_options allreduce_options(const struct shape *shape, const size_t *bucket_counts,
+                                      size_t buckets, float scale);
+
+/* Whether a sanitizer that this is built with can be believed about the shape. */
+bool allreduce_can_judge(const struct shape *shape);
+
+/* Whole numbers, -30 to 30: sums over up to 8 workers are exact in any order, in bf16 too. */
+float allreduce_element(int worker, size_t i, int operation);
+
+/* data (count): numbers that no type holds exactly, whose sums show the order of addition. */
+void allreduce_fill_rough(float *data, int worker, size_t count);
+
+/* The sum over the workers of their rough numbers' element i. */
+double allreduce_rough_sum(int workers, size_t i);
+
+/* Starts the bucket and waits for it. */
+void allreduce_average(struct comm *comm, size_t bucket, float *data);
+
+/* Averages elements of `operation` in data (count) and compares every one with the exact sum. */
+void allreduce_check_exact(struct comm *comm, size_t bucket, float *data, size_t count, float scale,
+                           int operation);
+
+/* Collective over the workers. All have the same bits in data (count). */
+void allreduce_check_same(struct comm *comm, const float *data, size_t count);
+
+/* After comm_finish: what this rank's worker and server have moved, if it has them, is what so many
+ * operations on `count` elements move, to the byte. */
+void allreduce_check_bytes(const struct shape *shape, struct comm *comm, const struct world *world,
+                           size_t count, int operations);
+
+#endif
