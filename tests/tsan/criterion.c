@@ -15,12 +15,19 @@ const char *__tsan_default_options(void)
 }
 
 static struct standin_test *first_test, **last_link = &first_test;
+static struct standin_suite *first_suite;
 static bool failed; /* in the process of a test */
 
 void standin_register(struct standin_test *test)
 {
     *last_link = test;
     last_link = &test->next;
+}
+
+void standin_register_suite(struct standin_suite *suite)
+{
+    suite->next = first_suite;
+    first_suite = suite;
 }
 
 void standin_fail(bool fatal, const char *file, int line, const char *condition, const char *format,
@@ -49,6 +56,9 @@ _Noreturn void standin_skip(const char *format, ...)
 
 static _Noreturn void run(const struct standin_test *test)
 {
+    for (const struct standin_suite *suite = first_suite; suite; suite = suite->next)
+        if (strcmp(suite->name, test->suite) == 0 && suite->options.init)
+            suite->options.init();
     if (test->options.init)
         test->options.init();
     test->run();

@@ -25,7 +25,15 @@ struct standin_test {
     struct standin_test *next;
 };
 
+/* What all tests of a suite have, beside their own options. Only .init is used. */
+struct standin_suite {
+    const char *name;
+    struct standin_options options;
+    struct standin_suite *next;
+};
+
 void standin_register(struct standin_test *test);
+void standin_register_suite(struct standin_suite *suite);
 
 /* Says where and why; ends the test's process if `fatal`. */
 __attribute__((format(printf, 5, 6))) void standin_fail(bool fatal, const char *file, int line,
@@ -42,6 +50,14 @@ __attribute__((format(printf, 1, 2))) _Noreturn void standin_skip(const char *fo
         standin_register(&test);                                                                   \
     }                                                                                              \
     static void suite_##_##name_##_run(void)
+
+#define TestSuite(name_, ...)                                                                      \
+    __attribute__((constructor)) static void name_##_suite_register(void)                          \
+    {                                                                                              \
+        static struct standin_suite suite = {#name_, {.signal = 0, __VA_ARGS__}, NULL};            \
+        standin_register_suite(&suite);                                                            \
+    }                                                                                              \
+    struct standin_suite /* takes the semicolon */
 
 #define STANDIN_CHECK(fatal, condition, ...)                                                       \
     ((condition) ? (void)0 : standin_fail(fatal, __FILE__, __LINE__, #condition, "" __VA_ARGS__))
