@@ -283,8 +283,10 @@ static enum status testsome_failed(struct mpi_endpoint *endpoint, int code, int 
     return status == STATUS_OK ? status_from_mpi(code, "MPI_Testsome") : status;
 }
 
-static enum status mpi_progress(struct transport *transport, int64_t wait_ns, bool *moved)
+static enum status mpi_progress(struct transport *transport, int64_t wait_ns, bool for_sends,
+                                bool *moved)
 {
+    (void)for_sends; /* a poll finds both */
     struct mpi_endpoint *endpoint = endpoint_of(transport);
     int count = 0;
     *moved = false;

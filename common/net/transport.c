@@ -132,6 +132,7 @@ bool transport_sent(struct transport *transport, int peer, uint64_t ticket)
 struct patience {
     int64_t deadline_ns; /* 0: not started */
     bool endless;
+    bool for_sends; /* waits for a send to complete, not for a message */
 };
 
 static enum status wait_round(struct transport *transport, struct patience *patience, int peer,
@@ -139,7 +140,7 @@ static enum status wait_round(struct transport *transport, struct patience *pati
 {
     bool moved = false;
     int64_t wait_ns = transport->timeout_ns < NS_PER_S ? transport->timeout_ns : NS_PER_S;
-    enum status status = transport->ops->progress(transport, wait_ns, &moved);
+    enum status status = transport->ops->progress(transport, wait_ns, patience->for_sends, &moved);
     if (status != STATUS_OK || patience->endless)
         return status;
     int64_t now_ns = clock_now_ns();
@@ -159,7 +160,7 @@ static enum status wait_round(struct transport *transport, struct patience *pati
 
 enum status transport_wait_sent(struct transport *transport, int peer, uint64_t ticket)
 {
-    struct patience patience = {0};
+    struct patience patience = {.for_sends = true};
     while (!transport_sent(transport, peer, ticket)) {
         enum status status = wait_round(transport, &patience, peer, "sending to");
         if (status != STATUS_OK)

@@ -21,8 +21,10 @@ struct transport_ops {
     enum status (*post)(struct transport *transport, struct transport_slot *slot);
     /* (optional) The borrowed payload is no longer needed. */
     void (*release)(struct transport *transport, struct transport_slot *slot);
-    /* Moves what can be moved; if nothing can, may block up to wait_ns. *moved: something did. */
-    enum status (*progress)(struct transport *transport, int64_t wait_ns, bool *moved);
+    /* Moves what can be moved; if nothing can, may block up to wait_ns until something arrives, or
+     * with `for_sends` until a send completes as well. *moved: something did. */
+    enum status (*progress)(struct transport *transport, int64_t wait_ns, bool for_sends,
+                            bool *moved);
     void (*close)(struct transport *transport);
 };
 

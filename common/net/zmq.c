@@ -63,7 +63,8 @@ struct zmq_endpoint {
     struct transport base;
     struct zmq_shared *shared;
     void *pull;
-    int wake_fd; /* an eventfd: "a send has completed" */
+    int receive_timeout_ms; /* of `pull` */
+    int wake_fd;            /* an eventfd: "a send has completed" */
     _Atomic bool wants_wake;
     _Atomic uint64_t completions; /* sends that no longer need their payload, over all peers */
     uint64_t completions_seen;    /* by the owner, when it last looked */
@@ -258,15 +259,15 @@ static enum status deliver(struct zmq_endpoint *endpoint, zmq_msg_t *header, zmq
     return fill_slot(endpoint, slot, &message, payload);
 }
 
-/* Receives one message if one is here. */
-static enum status receive_one(struct zmq_endpoint *endpoint, bool *received)
+/* Receives one message if one is here; with flags 0 it sleeps until one comes, or the time-out. */
+static enum status receive_one(struct zmq_endpoint *endpoint, int flags, bool *received)
 {
     zmq_msg_t header, payload;
     *received = false;
     zmq_msg_init(&header);
     zmq_msg_init(&payload);
     enum status status = STATUS_OK;
-    if (zmq_msg_recv(&header, endpoint->pull, ZMQ_DONTWAIT) < 0) {
+    if (zmq_msg_recv(&header, endpoint->pull, flags) < 0) {
         if (zmq_errno() != EAGAIN && zmq_errno() != EINTR)
             status = status_from_zmq("receiving");
         zmq_msg_close(&header);
@@ -296,19 +297,21 @@ static bool notice_completions(struct zmq_endpoint *endpoint)
     return endpoint->completions_seen != seen;
 }
 
-static enum status zmq_progress(struct transport *transport, int64_t wait_ns, bool *moved)
+static enum status set_receive_timeout(struct zmq_endpoint *endpoint, int64_t wait_ns)
 {
-    struct zmq_endpoint *endpoint = endpoint_of(transport);
-    *moved = false;
-    for (bool received = true; received; *moved |= received) {
-        enum status status = receive_one(endpoint, &received);
-        if (status != STATUS_OK)
-            return status;
-    }
-    /* Also those that came after the caller looked and before this call: it must look again. */
-    *moved |= notice_completions(endpoint);
-    if (*moved || wait_ns == 0)
+    int timeout_ms = (int)(wait_ns / NS_PER_MS);
+    if (timeout_ms == endpoint->receive_timeout_ms)
         return STATUS_OK;
+    if (zmq_setsockopt(endpoint->pull, ZMQ_RCVTIMEO, &timeout_ms, sizeof timeout_ms) != 0)
+        return status_from_zmq("setting a time-out");
+    endpoint->receive_timeout_ms = timeout_ms;
+    return STATUS_OK;
+}
+
+/* Sleeps until a message has come or a send has completed. */
+static enum status sleep_for_either(struct zmq_endpoint *endpoint, int64_t wait_ns)
+{
+    enum status status = STATUS_OK;
     zmq_pollitem_t items[] = {
         {.socket = endpoint->pull, .events = ZMQ_POLLIN},
         {.fd = endpoint->wake_fd, .events = ZMQ_POLLIN},
@@ -316,15 +319,42 @@ static enum status zmq_progress(struct transport *transport, int64_t wait_ns, bo
     atomic_store(&endpoint->wants_wake, true);
     if (atomic_load(&endpoint->completions) == endpoint->completions_seen &&
         zmq_poll(items, 2, (long)(wait_ns / NS_PER_MS)) < 0 && zmq_errno() != EINTR)
-        return status_from_zmq("waiting");
+        status = status_from_zmq("waiting");
     atomic_store(&endpoint->wants_wake, false);
     if (items[1].revents) {
         uint64_t wakes;
         ssize_t count = read(endpoint->wake_fd, &wakes, sizeof wakes);
         (void)count;
     }
+    return status;
+}
+
+/*
+ * Who waits for a message sleeps in ZeroMQ's receive, which needs fewer system calls than its poll,
+ * and is not woken by every send of its own that completes: where ranks share cores, that took the
+ * core from one that had something to do. Such completions are noticed at the next call, so that a
+ * long send that gets on still counts as movement.
+ */
+static enum status zmq_progress(struct transport *transport, int64_t wait_ns, bool for_sends,
+                                bool *moved)
+{
+    enum status status = STATUS_OK;
+    struct zmq_endpoint *endpoint = endpoint_of(transport);
+    *moved = false;
+    for (bool received = true; received; *moved |= received)
+        TRY(receive_one(endpoint, ZMQ_DONTWAIT, &received));
+    /* Also those that came after the caller looked and before this call: it must look again. */
+    *moved |= notice_completions(endpoint);
+    if (*moved || wait_ns == 0)
+        return STATUS_OK;
+    if (!for_sends) {
+        TRY(set_receive_timeout(endpoint, wait_ns));
+        return receive_one(endpoint, 0, moved);
+    }
+    TRY(sleep_for_either(endpoint, wait_ns));
     *moved = notice_completions(endpoint);
-    return STATUS_OK;
+out:
+    return status;
 }
 
 /* ---- Opening and closing -----------------------------------------------------------------------
@@ -401,6 +431,7 @@ static enum status open_endpoint(struct transport **out, struct world *world,
     *out = &endpoint->base;
     endpoint->shared = shared;
     atomic_fetch_add(&shared->users, 1);
+    endpoint->receive_timeout_ms = -1; /* ZeroMQ's own default: none */
     endpoint->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     int nodes = topology_nodes(&options->topology);
     endpoint->peers = calloc((size_t)nodes, sizeof *endpoint->peers);
