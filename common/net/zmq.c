@@ -13,75 +13,25 @@
  *
  * Receives: a frame's memory is the transport's; a borrowed slot keeps the frame until release, a
  * slot with a buffer costs one memcpy. What arrives before its slot is posted waits in a queue per
- * peer; windows (ps) and dependencies (ring) bound how much that can be.
+ * peer; windows (ps) and dependencies (ring) bound how much that can be. Sockets and addresses:
+ * zmq_open.c.
  */
-#include "common/net/transport_impl.h"
+#include "common/net/zmq_impl.h"
 
-#include <errno.h>
-#ifdef __GLIBC__
-#include <malloc.h>
-#endif
-#include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <netinet/in.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 #include <zmq.h>
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
-#include "common/net/address.h"
-#include "common/net/arrivals.h"
-
-enum {
-    LINGER_MS = 2000, /* how long a close may spend on delivering what was sent */
-    ADDRESS_BYTES = 64,
-};
-
-struct zmq_peer {
-    struct zmq_endpoint *owner;
-    void *push; /* NULL until the first send */
-    _Atomic uint64_t completed;
-    char address[ADDRESS_BYTES];
-    struct transport_slot *first, **last; /* posted, oldest first */
-    struct arrivals early;                /* messages that no slot has been posted for yet */
-};
-
-/* The context is shared by the two endpoints of a process: inproc works only within one. */
-struct zmq_shared {
-    void *context;
-    _Atomic int users;
-    /* Counted up before a send, read after a receive. ZeroMQ itself orders memory between the
-     * thread that sends and the one that receives; this shows it to a race detector, which does not
-     * see into the library. */
-    _Atomic uint64_t handovers;
-};
-
-struct zmq_endpoint {
-    struct transport base;
-    struct zmq_shared *shared;
-    void *pull;
-    int receive_timeout_ms; /* of `pull` */
-    int wake_fd;            /* an eventfd: "a send has completed" */
-    _Atomic bool wants_wake;
-    _Atomic uint64_t completions; /* sends that no longer need their payload, over all peers */
-    uint64_t completions_seen;    /* by the owner, when it last looked */
-    struct zmq_peer *peers;       /* by node */
-};
 
 struct transport_slot_impl {
     zmq_msg_t frame; /* the borrowed payload */
     bool holds;
 };
 
-static struct zmq_endpoint *endpoint_of(struct transport *transport)
-{
-    return (struct zmq_endpoint *)transport;
-}
-
-static enum status status_from_zmq(const char *what)
+enum status transport_zmq_status(const char *what)
 {
     int error = zmq_errno();
     log_error("ZeroMQ: %s: %s", what, zmq_strerror(error));
@@ -92,8 +42,8 @@ static enum status status_from_zmq(const char *what)
  */
 
 /* On ZeroMQ's I/O thread; for a peer in this process, on the thread that releases the message.
- * Sequentially consistent on both sides (see zmq_progress): either the
- * owner sees the new count before it sleeps, or we see that it wants to be woken. */
+ * Sequentially consistent on both sides (see sleep_for_either): either the owner sees the new count
+ * before it sleeps, or we see that it wants to be woken. */
 static void on_sent(void *data, void *hint)
 {
     (void)data;
@@ -108,28 +58,11 @@ static void on_sent(void *data, void *hint)
     }
 }
 
-static void *open_socket(struct zmq_endpoint *endpoint, int type)
-{
-    void *socket = zmq_socket(endpoint->shared->context, type);
-    if (!socket)
-        return NULL;
-    /* No high-water mark: it counts messages, not bytes; what is in flight is bounded above us. */
-    int none = 0, linger_ms = LINGER_MS;
-    int64_t frame_bytes_max = (int64_t)endpoint->base.limits.length_max;
-    if (frame_bytes_max < MESSAGE_HEADER_BYTES)
-        frame_bytes_max = MESSAGE_HEADER_BYTES;
-    zmq_setsockopt(socket, ZMQ_SNDHWM, &none, sizeof none);
-    zmq_setsockopt(socket, ZMQ_RCVHWM, &none, sizeof none);
-    zmq_setsockopt(socket, ZMQ_LINGER, &linger_ms, sizeof linger_ms);
-    zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &frame_bytes_max, sizeof frame_bytes_max);
-    return socket;
-}
-
 static enum status connect_to(struct zmq_endpoint *endpoint, struct zmq_peer *peer)
 {
-    peer->push = open_socket(endpoint, ZMQ_PUSH);
+    peer->push = transport_zmq_socket(endpoint, ZMQ_PUSH);
     if (!peer->push || zmq_connect(peer->push, peer->address) != 0)
-        return status_from_zmq(peer->address);
+        return transport_zmq_status(peer->address);
     return STATUS_OK;
 }
 
@@ -137,7 +70,7 @@ static enum status send_frame(struct zmq_peer *peer, zmq_msg_t *frame, int flags
 {
     if (zmq_msg_send(frame, peer->push, flags) >= 0)
         return STATUS_OK;
-    enum status status = status_from_zmq("sending");
+    enum status status = transport_zmq_status("sending");
     zmq_msg_close(frame);
     return status;
 }
@@ -155,7 +88,7 @@ static enum status zmq_send_message(struct transport *transport, int node,
     }
     zmq_msg_t frame;
     if (zmq_msg_init_size(&frame, MESSAGE_HEADER_BYTES) != 0)
-        return status_from_zmq("sending");
+        return transport_zmq_status("sending");
     memcpy(zmq_msg_data(&frame), header, MESSAGE_HEADER_BYTES);
     atomic_fetch_add(&endpoint->shared->handovers, 1);
     enum status status = send_frame(peer, &frame, ZMQ_SNDMORE);
@@ -168,7 +101,7 @@ static enum status zmq_send_message(struct transport *transport, int node,
         void *out;
     } unconst = {length ? payload : peer};
     if (zmq_msg_init_data(&frame, unconst.out, length, on_sent, peer) != 0)
-        return status_from_zmq("sending");
+        return transport_zmq_status("sending");
     return send_frame(peer, &frame, 0);
 }
 
@@ -269,7 +202,7 @@ static enum status receive_one(struct zmq_endpoint *endpoint, int flags, bool *r
     enum status status = STATUS_OK;
     if (zmq_msg_recv(&header, endpoint->pull, flags) < 0) {
         if (zmq_errno() != EAGAIN && zmq_errno() != EINTR)
-            status = status_from_zmq("receiving");
+            status = transport_zmq_status("receiving");
         zmq_msg_close(&header);
         return status;
     }
@@ -279,7 +212,7 @@ static enum status receive_one(struct zmq_endpoint *endpoint, int flags, bool *r
     bool complete = false;
     if (zmq_msg_more(&header)) {
         if (zmq_msg_recv(&payload, endpoint->pull, 0) < 0)
-            status = status_from_zmq("receiving");
+            status = transport_zmq_status("receiving");
         complete = !zmq_msg_more(&payload);
     }
     if (status == STATUS_OK)
@@ -303,7 +236,7 @@ static enum status set_receive_timeout(struct zmq_endpoint *endpoint, int64_t wa
     if (timeout_ms == endpoint->receive_timeout_ms)
         return STATUS_OK;
     if (zmq_setsockopt(endpoint->pull, ZMQ_RCVTIMEO, &timeout_ms, sizeof timeout_ms) != 0)
-        return status_from_zmq("setting a time-out");
+        return transport_zmq_status("setting a time-out");
     endpoint->receive_timeout_ms = timeout_ms;
     return STATUS_OK;
 }
@@ -319,7 +252,7 @@ static enum status sleep_for_either(struct zmq_endpoint *endpoint, int64_t wait_
     atomic_store(&endpoint->wants_wake, true);
     if (atomic_load(&endpoint->completions) == endpoint->completions_seen &&
         zmq_poll(items, 2, (long)(wait_ns / NS_PER_MS)) < 0 && zmq_errno() != EINTR)
-        status = status_from_zmq("waiting");
+        status = transport_zmq_status("waiting");
     atomic_store(&endpoint->wants_wake, false);
     if (items[1].revents) {
         uint64_t wakes;
@@ -357,38 +290,7 @@ out:
     return status;
 }
 
-/* ---- Opening and closing -----------------------------------------------------------------------
- */
-
-static void zmq_shared_release(struct zmq_shared *shared)
-{
-    if (atomic_fetch_sub(&shared->users, 1) > 1)
-        return;
-    zmq_ctx_term(shared->context); /* waits at most LINGER_MS for what was sent */
-    free(shared);
-}
-
-static void zmq_close_endpoint(struct transport *transport)
-{
-    struct zmq_endpoint *endpoint = endpoint_of(transport);
-    for (uint32_t node = 0; endpoint->peers && node < transport->limits.nodes; node++) {
-        struct zmq_peer *peer = &endpoint->peers[node];
-        arrivals_fini(&peer->early);
-        if (peer->push)
-            zmq_close(peer->push);
-    }
-    if (endpoint->pull)
-        zmq_close(endpoint->pull);
-    /* on_sent may still be called, and refers to peers and wake_fd, until the context has ended. */
-    zmq_shared_release(endpoint->shared);
-    if (endpoint->wake_fd >= 0)
-        close(endpoint->wake_fd);
-    free(endpoint->peers);
-    transport_base_fini(transport);
-    free(endpoint);
-}
-
-static const struct transport_ops zmq_ops = {
+const struct transport_ops transport_zmq_ops = {
     .send = zmq_send_message,
     .completed = zmq_completed,
     .slot_init = zmq_slot_init,
@@ -396,118 +298,5 @@ static const struct transport_ops zmq_ops = {
     .post = zmq_post,
     .release = zmq_release,
     .progress = zmq_progress,
-    .close = zmq_close_endpoint,
+    .close = transport_zmq_close,
 };
-
-/* Binds to a port of the system's choice; `address` is what remote peers connect to. Peers inside
- * this process use inproc://. */
-static enum status bind_endpoint(struct zmq_endpoint *endpoint, const char *host, char *address)
-{
-    char text[ADDRESS_BYTES];
-    endpoint->pull = open_socket(endpoint, ZMQ_PULL);
-    if (!endpoint->pull)
-        return status_from_zmq("socket");
-    snprintf(text, sizeof text, "tcp://%s:*", host);
-    if (zmq_bind(endpoint->pull, text) != 0)
-        return status_from_zmq(text);
-    size_t size = ADDRESS_BYTES;
-    if (zmq_getsockopt(endpoint->pull, ZMQ_LAST_ENDPOINT, address, &size) != 0)
-        return status_from_zmq(text);
-    snprintf(text, sizeof text, "inproc://node-%d", endpoint->base.node);
-    if (zmq_bind(endpoint->pull, text) != 0)
-        return status_from_zmq(text);
-    return STATUS_OK;
-}
-
-static enum status open_endpoint(struct transport **out, struct world *world,
-                                 const struct transport_options *options, enum node_role role,
-                                 struct zmq_shared *shared)
-{
-    struct zmq_endpoint *endpoint = calloc(1, sizeof *endpoint);
-    if (!endpoint || !transport_base_init(&endpoint->base, &zmq_ops, world, options, role)) {
-        free(endpoint);
-        return STATUS_NO_MEMORY;
-    }
-    *out = &endpoint->base;
-    endpoint->shared = shared;
-    atomic_fetch_add(&shared->users, 1);
-    endpoint->receive_timeout_ms = -1; /* ZeroMQ's own default: none */
-    endpoint->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    int nodes = topology_nodes(&options->topology);
-    endpoint->peers = calloc((size_t)nodes, sizeof *endpoint->peers);
-    if (!endpoint->peers || endpoint->wake_fd < 0) {
-        log_error("ZeroMQ: cannot open an endpoint: %s", strerror(errno));
-        return STATUS_NO_MEMORY;
-    }
-    for (int node = 0; node < nodes; node++) {
-        endpoint->peers[node].owner = endpoint;
-        endpoint->peers[node].last = &endpoint->peers[node].first;
-    }
-    return STATUS_OK;
-}
-
-/* Every rank learns every node's address. */
-static enum status exchange_addresses(struct transport *endpoint[2], struct world *world,
-                                      const struct topology *topology, char (*mine)[ADDRESS_BYTES])
-{
-    enum status status = STATUS_OK;
-    char(*all)[2][ADDRESS_BYTES] = calloc((size_t)world->size, sizeof *all);
-    if (!all) {
-        log_error("ZeroMQ: no memory for the addresses of %d ranks", world->size);
-        return STATUS_NO_MEMORY;
-    }
-    TRY(world_gather(world, NULL, mine, sizeof *all, all));
-    for (int role = 0; role < 2; role++) {
-        if (!endpoint[role])
-            continue;
-        for (int node = 0; node < topology_nodes(topology); node++) {
-            struct zmq_peer *peer = &endpoint_of(endpoint[role])->peers[node];
-            int rank = topology_rank(topology, node);
-            if (rank == world->rank)
-                snprintf(peer->address, sizeof peer->address, "inproc://node-%d", node);
-            else
-                memcpy(peer->address, all[rank][topology_role(topology, node)], ADDRESS_BYTES);
-        }
-    }
-out:
-    free(all);
-    return status;
-}
-
-/* ZeroMQ allocates memory for each message that it receives. As it comes, glibc maps it anew for
- * every long one, and each of its pages faults: on loopback that was a quarter of the throughput.
- */
-static void keep_freed_memory(void)
-{
-#ifdef __GLIBC__
-    mallopt(M_MMAP_THRESHOLD, 32 << 20); /* glibc's largest */
-    mallopt(M_TRIM_THRESHOLD, 1 << 30);
-#endif
-}
-
-enum status transport_zmq_open(struct transport *endpoint[2], struct world *world,
-                               const struct transport_options *options)
-{
-    enum status status = STATUS_OK;
-    keep_freed_memory();
-    char host[INET_ADDRSTRLEN], addresses[2][ADDRESS_BYTES] = {{0}};
-    struct zmq_shared *shared = calloc(1, sizeof *shared);
-    if (!shared || !(shared->context = zmq_ctx_new())) {
-        log_error("ZeroMQ: out of memory");
-        free(shared);
-        return STATUS_NO_MEMORY;
-    }
-    shared->users = 1; /* this function */
-    zmq_ctx_set(shared->context, ZMQ_MAX_SOCKETS, 2 * topology_nodes(&options->topology) + 64);
-    TRY(address_choose(options->subnet, world->local_size == world->size, host, sizeof host));
-    for (int role = 0; role < 2; role++) {
-        if (topology_node(&options->topology, world->rank, role) < 0)
-            continue;
-        TRY(open_endpoint(&endpoint[role], world, options, role, shared));
-        TRY(bind_endpoint(endpoint_of(endpoint[role]), host, addresses[role]));
-    }
-    TRY(exchange_addresses(endpoint, world, &options->topology, addresses));
-out:
-    zmq_shared_release(shared);
-    return status;
-}
