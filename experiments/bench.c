@@ -87,7 +87,8 @@ static double theory_time_us(const struct cost_shape *shape, const struct bench_
             &(struct shard_options){.chunk_bytes = compress_float_bytes(
                                         plan->options.compress, plan->options.segment_bytes),
                                     .window = plan->options.window,
-                                    .link_bytes_per_s = plan->options.link_bytes_per_s});
+                                    .link_bytes_per_s = plan->options.link_bytes_per_s,
+                                    .element_bytes = shape->element_bytes});
         size_t chunks = shard_chunks_most(&shards, shape->count);
         link.pipeline_chunks = chunks > 1 ? (int)chunks : 1;
     }

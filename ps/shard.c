@@ -4,12 +4,15 @@
 
 enum {
     CHUNK_BYTES_LEAST = 1 << 10,
-    CHUNK_BYTES_MIN = 8 << 10,   /* of small shards, to have several chunks at all */
-    CHUNK_BYTES_SLOW = 16 << 10, /* however slow the link: a message has its cost, too */
+    CHUNK_BYTES_MIN = 4 << 10,      /* of small shards, to have several chunks at all, */
+    CHUNK_BYTES_MIN_MANY = 8 << 10, /* and with many servers, where a worker has many messages: */
+    SERVERS_MANY = 5,               /* from so many on */
+    CHUNK_BYTES_SLOW = 16 << 10,    /* however slow the link: a message has its cost, too */
     CHUNK_BYTES_MAX = 64 << 10,
     CHUNKS_WANTED = 32,            /* of a shard: 1/32 is what push and pull do not overlap */
     FLIGHT_BYTES_MAX = 1536 << 10, /* on the way to one host: half of a 3 MB port queue */
     FLIGHT_MS = 10,                /* and for how long that keeps its link busy */
+    CHUNKS_A_WINDOW = 10,          /* so much of a shard, or the first sum comes too late */
     WINDOW_MIN = 2,
     WINDOW_WANTED = 4,
     WINDOW_MAX = 8,
@@ -75,13 +78,20 @@ static size_t fan(const struct topology *topology, size_t count, size_t longest)
     return clamp(out, (size_t)topology->workers, (size_t)-1);
 }
 
-static size_t choose_chunk_bytes(size_t shard_bytes, size_t fan, size_t flight)
+static size_t choose_chunk_bytes(size_t shard_bytes, size_t fan, size_t flight, int servers)
 {
     size_t chunk = clamp(flight / (fan * WINDOW_WANTED), CHUNK_BYTES_SLOW, CHUNK_BYTES_MAX);
-    size_t pipelined = clamp(shard_bytes / CHUNKS_WANTED, CHUNK_BYTES_MIN, CHUNK_BYTES_MAX);
+    size_t least = servers >= SERVERS_MANY ? CHUNK_BYTES_MIN_MANY : CHUNK_BYTES_MIN;
+    size_t pipelined = clamp(shard_bytes / CHUNKS_WANTED, least, CHUNK_BYTES_MAX);
     size_t fits = FLIGHT_BYTES_MAX / (fan * WINDOW_MIN); /* many workers: shorter ones */
     chunk = pipelined < chunk ? pipelined : chunk;
     return clamp(chunk, CHUNK_BYTES_LEAST, clamp(fits, CHUNK_BYTES_LEAST, CHUNK_BYTES_MAX));
+}
+
+/* `fits`: how many chunks may be on the way by their bytes. */
+static int choose_window(size_t chunks, size_t fits)
+{
+    return (int)clamp(fits, WINDOW_MIN, clamp(chunks / CHUNKS_A_WINDOW, WINDOW_MIN, WINDOW_MAX));
 }
 
 struct shard_plan shard_plan(const struct topology *topology, size_t count,
@@ -89,13 +99,16 @@ struct shard_plan shard_plan(const struct topology *topology, size_t count,
 {
     size_t longest = longest_shard(topology, count);
     size_t times = fan(topology, count, longest), flight = flight_bytes(options);
-    size_t chunk_bytes = options->chunk_bytes > 0
-                             ? options->chunk_bytes
-                             : choose_chunk_bytes(longest * sizeof(float), times, flight);
-    int window = options->window > 0
-                     ? options->window
-                     : (int)clamp(flight / (times * chunk_bytes), WINDOW_MIN, WINDOW_MAX);
-    size_t chunk_count = clamp(chunk_bytes / sizeof(float), 1, longest > 0 ? longest : 1);
+    size_t element = options->element_bytes > 0 ? options->element_bytes : sizeof(float);
+    size_t chunk_count =
+        options->chunk_bytes > 0
+            ? options->chunk_bytes / sizeof(float)
+            : choose_chunk_bytes(longest * element, times, flight, topology->servers) / element;
+    chunk_count = clamp(chunk_count, 1, (size_t)-1);
+    int window = options->window > 0 ? options->window
+                                     : choose_window((longest + chunk_count - 1) / chunk_count,
+                                                     flight / (times * chunk_count * element));
+    chunk_count = clamp(chunk_count, 1, longest > 0 ? longest : 1);
     return (struct shard_plan){*topology, chunk_count, window};
 }
 

@@ -18,7 +18,8 @@
  * and the link is full in both directions. What all windows together have on the way to one host
  * stands in a queue before its link. It should be enough to keep the link busy while an answer
  * travels, and no more: the first sum is complete only once the queue has gone through, a switch's
- * port loses packets when it is full, and senders then share the link unfairly (incast).
+ * port loses packets when it is full, and senders then share the link unfairly (incast). So of a small
+ * shard a window is a tenth at most, but two chunks.
  * ps/README.md has the measurements behind the numbers.
  */
 #ifndef PSRING_PS_SHARD_H
@@ -31,9 +32,10 @@
 
 /* What the user may choose; zeros: chosen here. */
 struct shard_options {
-    size_t chunk_bytes;      /* at most, of a chunk */
+    size_t chunk_bytes;      /* at most, of a chunk's floats */
     int window;              /* chunks */
     double link_bytes_per_s; /* of a host's link, each way; 0: not known, taken for a fast one */
+    size_t element_bytes;    /* on the wire (compress); 0: a float's */
 };
 
 struct shard_plan {

@@ -8,10 +8,12 @@ struct shard_plan store_plan(const struct comm_site *site)
     size_t most = 0;
     for (size_t b = 0; b < options->buckets; b++)
         most = options->bucket_counts[b] > most ? options->bucket_counts[b] : most;
-    return shard_plan(&site->topology, most,
-                      &(struct shard_options){.chunk_bytes = options->segment_bytes,
-                                              .window = options->window,
-                                              .link_bytes_per_s = options->link_bytes_per_s});
+    return shard_plan(
+        &site->topology, most,
+        &(struct shard_options){.chunk_bytes = options->segment_bytes,
+                                .window = options->window,
+                                .link_bytes_per_s = options->link_bytes_per_s,
+                                .element_bytes = compress_element_bytes(options->compress)});
 }
 
 enum status store_init(struct store *store, const struct comm_site *site)
