@@ -64,7 +64,7 @@ function print_legend() {
     if (limited)
         printf "\n  * CPU-limited: the processors were more than %.0f%% busy, so this time may tell of them, not of the\n  network. MPI_Allreduce\047s busy share is spinning, that is waiting, not work: whatever limits it, it looks busy.\n", 100 * CPU_LIMITED
     if (intervals)
-        print "\n  no difference: the 95% intervals of the two medians overlap."
+        print "\n  no difference: the 95% intervals of the two medians overlap, or their ratio is 1.00."
 }
 
 function both(sent, by_theory, key) {

@@ -42,12 +42,14 @@ function ratio_text(above, below) {
     return above == "" || below == "" || below == 0 ? "-" : sprintf("%.2f", above / below)
 }
 
-# The ratio of two measured times, unless its interval holds 1: from the 95% intervals of both medians.
-function measured_ratio(above, below) {
-    if (time_us[above] != "" && time_us[below] != "" && low_us[above] != "" && low_us[below] != "" &&
-        low_us[above] <= high_us[below] && low_us[below] <= high_us[above])
+# The ratio of two measured times; not where the 95% intervals of both medians overlap, nor where it is 1 to
+# two decimals.
+function measured_ratio(above, below, ratio) {
+    ratio = ratio_text(time_us[above], time_us[below])
+    if (ratio == "1.00" || (ratio != "-" && low_us[above] != "" && low_us[below] != "" &&
+        low_us[above] <= high_us[below] && low_us[below] <= high_us[above]))
         return "no difference"
-    return ratio_text(time_us[above], time_us[below])
+    return ratio
 }
 
 function theory_ratio(above, below) {
