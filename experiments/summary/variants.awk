@@ -1,18 +1,9 @@
 # variants.awk: what a further transport, compressed messages, and a computation beside the all-reduce change.
 
-function size_of(key, part) {
+# Part 1 of a key is its configuration, 2 the workers, 3 the bytes.
+function part_of(key, which, part) {
     split(key, part, SUBSEP)
-    return size_text(part[3])
-}
-
-function workers_of(key, part) {
-    split(key, part, SUBSEP)
-    return part[2]
-}
-
-function name_of(key, part) {
-    split(key, part, SUBSEP)
-    return part[1]
+    return part[which]
 }
 
 function print_variants(i, key, plain) {
@@ -23,7 +14,7 @@ function print_variants(i, key, plain) {
     for (i = 1; i <= variants; i++) {
         key = varied[i]
         plain = plain_of[key]
-        printf "  %-28s %4d %8s %10s %11s   %-20s %11s\n", name_of(key), workers_of(key), size_of(key),
+        printf "  %-28s %4d %8s %10s %11s   %-20s %11s\n", part_of(key, 1), part_of(key, 2), size_text(part_of(key, 3)),
             time_text(time_us[key]) (limits(key) ? "*" : ""), time_text(time_us[plain]) (limits(plain) ? "*" : ""),
             measured_ratio(key, plain) == "no difference" ? "no difference" : interval_text(key, plain),
             theory_ratio(key, plain)
@@ -38,7 +29,7 @@ function print_overlap(i, key) {
     print "                                  W  message      alone     exposed    hidden"
     for (i = 1; i <= overlaps; i++) {
         key = overlapped[i]
-        printf "  %-28s %4d %8s %10s %11s %9s\n", name_of(key), workers_of(key), size_of(key), time_text(time_us[key]),
+        printf "  %-28s %4d %8s %10s %11s %9s\n", part_of(key, 1), part_of(key, 2), size_text(part_of(key, 3)), time_text(time_us[key]),
             time_text(exposed_us[key]), percent(time_us[key] > 0 ? 1 - exposed_us[key] / time_us[key] : "")
     }
     print "\n  The computation is a timed wait, so it takes no processor from the all-reduce."
