@@ -104,11 +104,11 @@ struct shard_plan shard_plan(const struct topology *topology, size_t count,
         options->chunk_bytes > 0
             ? options->chunk_bytes / sizeof(float)
             : choose_chunk_bytes(longest * element, times, flight, topology->servers) / element;
-    chunk_count = clamp(chunk_count, 1, (size_t)-1);
-    int window = options->window > 0 ? options->window
-                                     : choose_window((longest + chunk_count - 1) / chunk_count,
-                                                     flight / (times * chunk_count * element));
     chunk_count = clamp(chunk_count, 1, longest > 0 ? longest : 1);
+    size_t chunks = (longest + chunk_count - 1) / chunk_count;
+    int window = options->window > 0
+                     ? options->window
+                     : choose_window(chunks, flight / (times * chunk_count * element));
     return (struct shard_plan){*topology, chunk_count, window};
 }
 
