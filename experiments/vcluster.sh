@@ -54,6 +54,7 @@ require_namespaces()
     for tool in ip tc bridge unshare setpriv setsid flock pgrep; do
         command -v $tool >/dev/null || die "$tool is missing; run experiments/setup.sh"
     done
+    [[ -e /etc/hosts ]] || die "/etc/hosts is missing, over which each host sees one of its own; an empty one will do"
     local error
     error=$(unshare --net true 2>&1) ||
         die "this kernel or container allows no network namespaces (${error##*: }); a container needs --privileged"
