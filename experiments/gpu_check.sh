@@ -3,12 +3,12 @@
 #
 # Builds psring with CUDA, runs the tests that need a GPU (once more under compute-sanitizer), trains
 # keras-cnn to accuracy, compares its images/s with PyTorch's where python3 has it and with what the
-# GPU could do at most (experiments/roofline.awk), and has 2 to 4 ranks on one GPU average by nccl, ps
+# GPU could do at most (experiments/gpu/roofline.awk), and has 2 to 4 ranks on one GPU average by nccl, ps
 # and ring, which must agree. Leaves OUT/gpu_check.json, the table that it prints as
 # OUT/gpu_check.txt, and a log of each part. Ends with 0 if every part that ran passed, 1 if one
 # failed, 77 without a GPU.
 #
-# It uses what it finds and fetches nothing. PSRING_PREFIX may name what experiments/gpu_prefix.sh
+# It uses what it finds and fetches nothing. PSRING_PREFIX may name what experiments/gpu/prefix.sh
 # collected on another machine (the file or the unpacked folder): libraries, Open MPI, MNIST.
 # shellcheck disable=SC2317  # parts are called by a shell of their own
 set -uo pipefail
@@ -178,7 +178,7 @@ estimate()
 {
     awk -v flops_per_s="$2" -v bytes_per_s="$bandwidth" -v kernels=45 -v gap_us=1 -v brief="${3:-0}" \
         -v step_us="$(awk -v r="$(value_of "$out/$1.csv" images_per_s)" 'BEGIN { print 128e6 / r }')" \
-        -f experiments/roofline.awk "$out/compute.csv"
+        -f experiments/gpu/roofline.awk "$out/compute.csv"
 }
 
 # The peaks are NVIDIA's, of its data sheets: FP32, TF32 without sparsity, memory. See models/README.md.
@@ -204,7 +204,7 @@ pytorch()
     local eager graph rate
     python3 -c 'import torch; raise SystemExit(not torch.cuda.is_available())' 2>/dev/null ||
         { echo "detail python3 has no PyTorch that sees the GPU" && return 77; }
-    python3 experiments/pytorch.py --device cuda --batch 128 --steps 400 >"$out/pytorch.txt" || return 1
+    python3 experiments/gpu/pytorch.py --device cuda --batch 128 --steps 400 >"$out/pytorch.txt" || return 1
     cat "$out/pytorch.txt"
     eager=$(sed -n 's/^eager //p' "$out/pytorch.txt")
     graph=$(sed -n 's/^graph //p' "$out/pytorch.txt")

@@ -11,12 +11,12 @@
 #include "common/base/log.h"
 #include "common/base/status.h"
 #include "common/net/world.h"
-#include "experiments/bench.h"
-#include "experiments/bench_compute.h"
-#include "experiments/config.h"
-#include "experiments/info.h"
-#include "experiments/train.h"
-#include "ring/library.h"
+#include "experiments/bench/bench.h"
+#include "experiments/bench/bench_compute.h"
+#include "experiments/config/config.h"
+#include "experiments/measure/info.h"
+#include "experiments/train/train.h"
+#include "ring/vendor/library.h"
 
 /* Ctrl-C (mpirun passes it on as another signal, and prints nothing any more): says what is left,
  * then ends as without a handler. */

@@ -28,10 +28,10 @@ FIGURES=(time_vs_size efficiency_vs_size time_vs_workers efficiency_vs_workers t
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(dirname "$here")
 
-# shellcheck source-path=SCRIPTDIR source=scaling_plan.sh
-. "$here/scaling_plan.sh"
-# shellcheck source-path=SCRIPTDIR source=scaling_provenance.sh
-. "$here/scaling_provenance.sh"
+# shellcheck source-path=SCRIPTDIR source=sweep/plan.sh
+. "$here/sweep/plan.sh"
+# shellcheck source-path=SCRIPTDIR source=sweep/provenance.sh
+. "$here/sweep/provenance.sh"
 
 usage()
 {
@@ -305,11 +305,11 @@ plot()
 
 summarise()
 {
-    "$here/summary.sh" "$out" model_bytes=$MODEL_BYTES cores="$cores" failures="$failures" | tee "$out/summary.txt" ||
+    "$here/sweep/summary.sh" "$out" model_bytes=$MODEL_BYTES cores="$cores" failures="$failures" | tee "$out/summary.txt" ||
         die "nothing was measured; see $out/log.txt"
     # A wrong sum makes every time beside it worthless.
     ! grep -q 'WRONG' "$out/summary.txt" || failures=$((failures + 1))
-    "$here/report.sh" "$out" || failures=$((failures + 1))
+    "$here/sweep/report.sh" "$out" || failures=$((failures + 1))
 }
 
 parse_arguments "$@"

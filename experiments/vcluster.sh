@@ -437,8 +437,8 @@ unlock()
     exec 9<&-
 }
 
-# shellcheck source-path=SCRIPTDIR source=vcluster_run.sh
-. "$(dirname "$0")/vcluster_run.sh"
+# shellcheck source-path=SCRIPTDIR source=cluster/run.sh
+. "$(dirname "$0")/cluster/run.sh"
 
 name=main
 command=${1:-}

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/comm/chunk.h"
-#include "ring/halving.h"
+#include "ring/halving/halving.h"
 #include "ring/ring.h"
 
 struct comm_options allreduce_options(const struct shape *shape, const size_t *bucket_counts,

@@ -1,7 +1,8 @@
 /*
  * For tests of all-reduces under mpirun: what workers put in, what must come out, and the bytes
  * that every node must have moved. The formulas of bytes come from the definitions and are apart
- * from those of experiments/cost.c, which mpi_bytes.c tests. A check that fails ends the test.
+ * from those of experiments/bench/cost.c, which mpi_bytes.c tests. A check that fails ends the
+ * test.
  */
 #ifndef PSRING_TESTS_ALLREDUCE_LIB_H
 #define PSRING_TESTS_ALLREDUCE_LIB_H

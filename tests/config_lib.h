@@ -8,7 +8,7 @@
 
 #include <criterion/criterion.h>
 
-#include "experiments/config.h"
+#include "experiments/config/config.h"
 #include "tests/capture.h"
 
 /* The .init of a suite: whoever starts the tests has no say in them. */

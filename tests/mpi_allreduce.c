@@ -12,8 +12,8 @@
 #include "common/comm/reduce.h"
 #include "common/net/world.h"
 #include "ps/ps.h"
-#include "ring/halving.h"
-#include "ring/library.h"
+#include "ring/halving/halving.h"
+#include "ring/vendor/library.h"
 #include "ring/ring.h"
 #include "tests/allreduce_lib.h"
 

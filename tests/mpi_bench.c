@@ -2,14 +2,14 @@
  * bench's measurement under mpirun: with backends made to misbehave, wrong elements are counted one
  * by one and the slowest worker's time is what is reported; all ranks agree how often to repeat.
  */
-#include "experiments/bench_measure.h"
+#include "experiments/bench/bench_measure.h"
 
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdlib.h>
 
 #include "common/base/clock.h"
-#include "experiments/probe.h"
+#include "experiments/measure/probe.h"
 #include "ps/ps.h"
 
 enum { ITERS = 3, WARMUP = 2, OPERATIONS = ITERS + WARMUP, LATE_MS = 30 };

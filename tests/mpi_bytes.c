@@ -7,10 +7,10 @@
 #include <criterion/criterion.h>
 #include <stdint.h>
 
-#include "experiments/bench_measure.h"
-#include "experiments/cost.h"
+#include "experiments/bench/bench_measure.h"
+#include "experiments/bench/cost.h"
 #include "ps/ps.h"
-#include "ring/halving.h"
+#include "ring/halving/halving.h"
 #include "ring/ring.h"
 
 enum { WORKERS_MOST = 8, COMPRESSING_MOST = 5, ITERS = 1, WARMUP = 1 };

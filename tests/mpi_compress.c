@@ -11,7 +11,7 @@
 #include "common/comm/comm.h"
 #include "common/net/world.h"
 #include "ps/ps.h"
-#include "ring/halving.h"
+#include "ring/halving/halving.h"
 #include "ring/ring.h"
 #include "tests/allreduce_lib.h"
 

@@ -1,13 +1,13 @@
 /* What the options mean: defaults, values, the environment, and what follows from them. What is
  * refused is in test_config_check.c. */
-#include "experiments/config.h"
+#include "experiments/config/config.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "experiments/backends.h"
+#include "experiments/config/backends.h"
 #include "tests/config_lib.h"
 
 TestSuite(config, .init = config_clean_environment);

@@ -1,14 +1,14 @@
 /* What is refused, and in which words: values with a form of their own, and options that do not go
  * together, with the build, or with the number of processes. */
-#include "experiments/config_check.h"
+#include "experiments/config/config_check.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "common/device/device.h"
-#include "experiments/backends.h"
-#include "ring/library.h"
+#include "experiments/config/backends.h"
+#include "ring/vendor/library.h"
 #include "tests/config_lib.h"
 
 TestSuite(config_check, .init = config_clean_environment);

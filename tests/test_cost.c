@@ -1,5 +1,5 @@
 /* The model of cost against cases worked out by hand, and against a walk around the ring. */
-#include "experiments/cost.h"
+#include "experiments/bench/cost.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -2,7 +2,7 @@
 #include <sys/stat.h>
 
 #include "common/base/csv.h"
-#include "experiments/train_csv.h"
+#include "experiments/train/train_csv.h"
 #include "tests/capture.h"
 
 static const char *const columns[] = {"name", "count", "time"};

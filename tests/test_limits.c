@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/base/memory.h"
-#include "experiments/limits_memory.h"
+#include "experiments/measure/limits_memory.h"
 
 Test(limits, memory_has_a_speed)
 {

@@ -4,7 +4,7 @@
  * the device are played by this file (the linker puts __wrap_NAME in the place of NAME); nothing is
  * computed. What real GPUs do is for experiments/gpu_check.sh.
  */
-#include "ring/nccl.h"
+#include "ring/vendor/nccl.h"
 
 #include <criterion/criterion.h>
 #include <cuda_runtime_api.h>

@@ -1,5 +1,5 @@
 /* What NCCL chose, read from lines as NCCL writes them, and the environment that makes it do so. */
-#include "ring/nccl_log.h"
+#include "ring/vendor/nccl_log.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ring/nccl_env.h"
+#include "ring/vendor/nccl_env.h"
 
 static struct nccl_choice read_text(const char *text)
 {

@@ -1,11 +1,11 @@
 /* The probe's arithmetic: the steady rate of a stream, and the CPUs' share from /proc/stat. */
-#include "experiments/probe.h"
+#include "experiments/measure/probe.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
 
 #include "common/base/clock.h"
-#include "experiments/cpu_share.h"
+#include "experiments/measure/cpu_share.h"
 
 /* ---- the rate ---------------------------------------------------------------------------------
  */

@@ -1,13 +1,13 @@
 /* JSON results, and what psring info says of build and machine. */
-#include "experiments/result.h"
+#include "experiments/measure/result.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "experiments/info.h"
-#include "experiments/machine.h"
+#include "experiments/measure/info.h"
+#include "experiments/measure/machine.h"
 #include "tests/capture.h"
 
 static void read_all(const char *path, char text[4096])

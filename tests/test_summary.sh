@@ -65,7 +65,7 @@ write_results()
 
 summary()
 {
-    "$root/experiments/summary.sh" "$dir" model_bytes=4799528 cores=2 failures="${1:-0}" >"$dir/summary.txt"
+    "$root/experiments/sweep/summary.sh" "$dir" model_bytes=4799528 cores=2 failures="${1:-0}" >"$dir/summary.txt"
 }
 
 # says [not] PATTERN
@@ -226,7 +226,7 @@ write_results vcluster:800mbit 100000000 0 abd
 summary
 draws vcluster:800mbit
 echo '{ "command": "a <b> & c" }' >"$dir/provenance.json"
-if "$root/experiments/report.sh" "$dir" && perl -0ne '
+if "$root/experiments/sweep/report.sh" "$dir" && perl -0ne '
     my %seen;
     $seen{$1}++ while /\bid=["\x27]([^"\x27]+)/g;
     die "id twice: $_" for grep { $seen{$_} > 1 } keys %seen;

@@ -1,5 +1,5 @@
 /* The kernel's interface counters, from texts of /proc/net/dev. */
-#include "experiments/wire.h"
+#include "experiments/measure/wire.h"
 
 #include <criterion/criterion.h>
 

@@ -35,10 +35,15 @@ if(NOT PSRING_SANITIZE)
   endif()
 endif()
 
-# psring_library(NAME DIR folder [EXCLUDE file...] LINK targets...): libpsring_NAME.a of folder/*.c
+# psring_library(NAME DIR folder [RECURSE] [EXCLUDE file...] LINK targets...): libpsring_NAME.a of
+# folder/*.c, with RECURSE also of the folders in it.
 function(psring_library name)
-  cmake_parse_arguments(arg "" "DIR" "EXCLUDE;LINK" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${arg_DIR}/*.c)
+  cmake_parse_arguments(arg "RECURSE" "DIR" "EXCLUDE;LINK" ${ARGN})
+  set(glob GLOB)
+  if(arg_RECURSE)
+    set(glob GLOB_RECURSE)
+  endif()
+  file(${glob} sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${arg_DIR}/*.c)
   foreach(file IN LISTS arg_EXCLUDE)
     list(REMOVE_ITEM sources ${CMAKE_SOURCE_DIR}/${arg_DIR}/${file})
   endforeach()

@@ -1,0 +1,284 @@
+#include "experiments/bench/bench.h"
+
+#include <math.h>
+#include <stdbool.h>
+
+#include "experiments/config/backends.h"
+#include "experiments/bench/bench_measure.h"
+#include "experiments/bench/bench_row.h"
+#include "experiments/bench/bench_table.h"
+#include "experiments/measure/info.h"
+#include "experiments/measure/limits.h"
+#include "experiments/measure/probe.h"
+#include "experiments/measure/result.h"
+#include "ps/shard.h"
+#include "ring/vendor/library.h"
+
+uint64_t bench_whole_bytes(uint64_t bytes)
+{
+    return (bytes + sizeof(float) - 1) / sizeof(float) * sizeof(float);
+}
+
+uint64_t bench_next_bytes(uint64_t bytes, double factor)
+{
+    uint64_t next = bench_whole_bytes((uint64_t)ceil((double)bytes * factor));
+    return next > bytes ? next : bytes + sizeof(float);
+}
+
+/* Where rank 0 puts rows; on the others nothing is open. */
+struct outputs {
+    struct csv *csv;
+    const char *json_path;
+    cJSON *document; /* the whole JSON file; rewritten after every row */
+    cJSON *rows;     /* borrowed from `document` */
+};
+
+static enum status outputs_open(struct outputs *outputs, const struct config *config)
+{
+    enum status status = STATUS_OK;
+    if (config->csv)
+        TRY(bench_csv_open(&outputs->csv, config->csv));
+    if (config->json) {
+        outputs->json_path = config->json;
+        outputs->document = info_json(config);
+        bool whole = cJSON_AddItemToObject(outputs->document, "config", result_config_json(config));
+        outputs->rows = cJSON_AddArrayToObject(outputs->document, "rows");
+        whole = whole && outputs->rows;
+        TRY(result_write_json(config->json, whole ? outputs->document : NULL));
+    }
+out:
+    return status;
+}
+
+static enum status outputs_add(struct outputs *outputs, const struct bench_row *row, bool first)
+{
+    enum status status = STATUS_OK;
+    if (first)
+        bench_table_head(stdout, row);
+    bench_table_line(stdout, row);
+    TRY(result_flush_stdout());
+    if (outputs->csv)
+        TRY(bench_csv_write(outputs->csv, row));
+    if (outputs->document) {
+        bool whole = cJSON_AddItemToArray(outputs->rows, bench_row_json(row));
+        TRY(result_write_json(outputs->json_path, whole ? outputs->document : NULL));
+    }
+out:
+    return status;
+}
+
+static enum status outputs_close(struct outputs *outputs)
+{
+    cJSON_Delete(outputs->document);
+    outputs->document = NULL;
+    return outputs->csv ? csv_close(&outputs->csv) : STATUS_OK;
+}
+
+/* The model's time on this link from bytes alone: latency and reduction cost nothing. */
+static double theory_time_us(const struct cost_shape *shape, const struct bench_plan *plan,
+                             double link_bytes_per_s)
+{
+    struct cost_link link = {.bytes_per_s = link_bytes_per_s, .pipeline_chunks = 1};
+    if (link_bytes_per_s <= 0)
+        return (double)NAN;
+    if (shape->algorithm == COST_PS) {
+        struct shard_plan shards = shard_plan(
+            &shape->topology, shape->count,
+            &(struct shard_options){.chunk_bytes = compress_float_bytes(
+                                        plan->options.compress, plan->options.segment_bytes),
+                                    .window = plan->options.window,
+                                    .link_bytes_per_s = plan->options.link_bytes_per_s,
+                                    .element_bytes = shape->element_bytes});
+        size_t chunks = shard_chunks_most(&shards, shape->count);
+        link.pipeline_chunks = chunks > 1 ? (int)chunks : 1;
+    }
+    return cost_time_s(shape, &link) * 1e6;
+}
+
+/* What measurements are held against: bytes/s of a link, 0 where not known. */
+struct link {
+    double nominal, probed;
+    struct limits machine;
+};
+
+/* What the measurement of `plan` says, beside theory. Sorts the measurement's times. */
+static enum status make_row(struct bench_row *row, const struct config *config,
+                            const struct link *link, const struct bench_plan *plan,
+                            struct bench_measurement *measured)
+{
+    enum status status;
+    const struct cost_shape shape = {cost_algorithm_of(plan->backend->name), measured->topology,
+                                     plan->count, compress_element_bytes(plan->options.compress)};
+    double link_bytes_per_s = link->probed > 0 ? link->probed : link->nominal;
+    *row = (struct bench_row){
+        .backend = plan->backend->name,
+        .transport = config_transport_name(config, plan->backend),
+        .device = config_device_name(config),
+        .network = config->network,
+        .placement = config_placement_name(config),
+        .compress = compress_names[plan->options.compress],
+        .error_feedback = config_error_feedback_name(config),
+        .element_bytes = shape.element_bytes,
+        .workers = measured->topology.workers,
+        .servers = (int)config->servers,
+        .bytes = plan->count * sizeof(float),
+        .iters = (uint64_t)measured->iters,
+        .warmup = (uint64_t)plan->warmup,
+        .link_bytes_per_s = link_bytes_per_s,
+        .nominal_link_bytes_per_s = link->nominal,
+        .link_source = link->probed > 0    ? "probe"
+                       : link->nominal > 0 ? "nominal"
+                                           : NULL,
+        .cpu_busy = measured->cpu_busy,
+        .bytes_known = cost_bytes_known(&shape),
+        .worker = measured->worker_most,
+        .server = measured->server_most,
+        .rank = measured->rank_most,
+        .theory_worker = cost_role_traffic(&shape, NODE_WORKER),
+        .theory_server = cost_role_traffic(&shape, NODE_SERVER),
+        .theory_rank = cost_rank_traffic(&shape),
+        .wire_known = measured->wire_known,
+        .wire_sent_bytes_max = measured->wire_sent_bytes_max,
+        .wrong = measured->wrong,
+        .nccl_algorithm = measured->algorithm[0] ? measured->algorithm : NULL,
+        .mpi_algorithm = plan->backend == &backend_mpi ? library_algorithm_used() : NULL,
+        .limits = link->machine,
+        .theory_time_us = theory_time_us(&shape, plan, link_bytes_per_s),
+    };
+    size_t times = (size_t)measured->iters;
+    stats_summarise(measured->times_us, times, &row->time_us);
+    row->exposed_us_median = row->time_us.median;
+    TRY(stats_median_interval(measured->times_us, times, 1, &row->time_us_median_low,
+                              &row->time_us_median_high));
+out:
+    return status;
+}
+
+/*
+ * The same operations again, as many, while the caller computes for as long as `alone` took. Sorts
+ * the times of `alone`. *exposed_us: the median of what they add.
+ */
+static enum status measure_overlap(struct world *world, const struct bench_plan *plan,
+                                   struct bench_measurement *alone, double *compute_us,
+                                   double *exposed_us, struct bench_verdict *verdict)
+{
+    enum status status;
+    struct bench_measurement measured = {0};
+    struct bench_plan overlapped = *plan;
+    struct stats_summary summary;
+    stats_summarise(alone->times_us, (size_t)alone->iters, &summary);
+    overlapped.overlap = true;
+    overlapped.iters = alone->iters;
+    overlapped.compute_us = *compute_us = summary.median; /* the same on all workers */
+    TRY(bench_measure(&measured, world, &overlapped));
+    stats_summarise(measured.times_us, (size_t)measured.iters, &summary);
+    *exposed_us = summary.median;
+    verdict->wrong += measured.wrong;
+out:
+    bench_measurement_free(&measured);
+    return status;
+}
+
+static enum status run_size(const struct config *config, struct world *world,
+                            const struct link *link, const struct bench_plan *plan,
+                            struct outputs *outputs, struct bench_verdict *verdict)
+{
+    enum status status;
+    struct bench_measurement measured = {0};
+    struct bench_row row;
+    double compute_us = 0, exposed_us = 0;
+    TRY(bench_measure(&measured, world, plan));
+    verdict->wrong += measured.wrong;
+    if (config->overlap)
+        TRY(measure_overlap(world, plan, &measured, &compute_us, &exposed_us, verdict));
+    if (world->rank == 0) {
+        TRY(make_row(&row, config, link, plan, &measured));
+        if (config->overlap) {
+            row.overlap = true;
+            row.compute_us_median = compute_us;
+            row.exposed_us_median = exposed_us;
+        }
+        verdict->rows++;
+        verdict->rows_known += row.bytes_known;
+        verdict->rows_differ += !bench_row_bytes_agree(&row);
+        TRY(outputs_add(outputs, &row, verdict->rows == 1));
+    }
+out:
+    bench_measurement_free(&measured);
+    return status;
+}
+
+/* A GPU has the vectors where one was asked for; a CPU's memory is the host's. */
+static enum status open_device(struct bench_plan *plan, const struct config *config,
+                               const struct world *world)
+{
+    struct device_options options;
+    if (config->device == DEVICE_CPU)
+        return STATUS_OK;
+    config_device_options(config, world, &options);
+    return device_open(&plan->device, &options);
+}
+
+/* The size after `bytes`, the one of number `index`; false after the last. */
+static bool next_size(const struct config *config, size_t index, uint64_t *bytes)
+{
+    if (config->size_count > 0) {
+        if (index < config->size_count)
+            *bytes = bench_whole_bytes(config->size_list[index]);
+        return index < config->size_count;
+    }
+    *bytes = index == 0 ? bench_whole_bytes(config->min_bytes)
+                        : bench_next_bytes(*bytes, config->factor);
+    return *bytes <= bench_whole_bytes(config->max_bytes);
+}
+
+enum status bench_run(struct config *config, struct world *world)
+{
+    enum status status = STATUS_OK;
+    struct outputs outputs = {0};
+    struct bench_verdict verdict = {0};
+    struct link link = {.nominal = config->link_rate / 8};
+    struct bench_plan plan = {
+        .backend = backend_get(config->backend),
+        .iters = config->iters,
+        .warmup = config->warmup,
+    };
+    config_comm_options(config, plan.backend, &plan.options);
+    TRY(open_device(&plan, config, world));
+    if (world->rank == 0)
+        TRY(library_check(config->mpi_algorithm));
+    if (world->rank == 0)
+        TRY(outputs_open(&outputs, config));
+    if (config_probes(config, world))
+        TRY(probe_link(world, config->subnet, (int64_t)(config->timeout * 1000), &link.probed));
+    if (config->limits) {
+        link.machine.stream_bytes_per_s = link.probed;
+        TRY(limits_measure(&link.machine, world, config->subnet, (int64_t)(config->timeout * 1000),
+                           link.probed <= 0));
+    }
+    uint64_t bytes = 0;
+    for (size_t index = 0; next_size(config, index, &bytes); index++) {
+        plan.count = bytes / sizeof(float);
+        TRY(run_size(config, world, &link, &plan, &outputs, &verdict));
+    }
+    if (world->rank == 0) {
+        bench_table_foot(stdout, &verdict);
+        TRY(result_flush_stdout());
+        if (verdict.wrong > 0)
+            log_error("bench: %llu elements differ from the exact sum; the results of this backend "
+                      "are not to be trusted",
+                      (unsigned long long)verdict.wrong);
+        if (verdict.rows_differ > 0)
+            log_error("bench: at %zu sizes the bytes that were counted are not those of theory; "
+                      "the times of this backend say nothing about its algorithm",
+                      verdict.rows_differ);
+        TRY(outputs_close(&outputs));
+    }
+    /* A failing rank ends all others: not before rank 0 has written everything, and knows. */
+    TRY(world_broadcast(world, NULL, &verdict, sizeof verdict));
+    status = bench_verdict_status(&verdict);
+out:
+    outputs_close(&outputs);
+    device_close(&plan.device);
+    return status;
+}

@@ -1,0 +1,342 @@
+#include "experiments/bench/bench_measure.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "common/base/check.h"
+#include "common/base/clock.h"
+#include "common/base/memory.h"
+#include "experiments/bench/bench_data.h"
+#include "experiments/measure/cpu_share.h"
+#include "experiments/measure/wire.h"
+
+enum { LONG_US = 5000 }; /* an operation that reading /proc/stat, some 20 us, does not prolong */
+
+/* What every rank tells all others at the end. */
+struct report {
+    struct comm_counters counters;
+    uint64_t wire_bytes;
+    uint64_t wire_known;
+    uint64_t wrong;
+    int64_t iters; /* a server does not know */
+    double cpu_busy;
+};
+
+/* A worker's loop. */
+struct run {
+    struct comm *comm;
+    struct world *world;
+    const struct bench_plan *plan;
+    float *host;      /* (plan->count) */
+    float *data;      /* (plan->count): device memory; the host's own where there is no device */
+    double *times_us; /* (plan->iters, or BENCH_ITERS_MOST) */
+    struct bench_values values;
+    int64_t iters;
+    uint64_t wrong;
+    /* The CPUs' ticks: over the whole loop, and in the operations alone, without filling and
+     * checking; only those that are so long that reading /proc/stat does not prolong them. */
+    struct cpu_watch loop, operations;
+    bool watches;
+};
+
+/* Zeroed; never NULL for a count of 0. Logs where memory is short. */
+static void *allocate(size_t count, size_t size)
+{
+    void *memory = count > SIZE_MAX / size ? NULL : memory_array(count * size);
+    if (!memory)
+        log_error("bench: no memory for %zu elements of %zu bytes; choose a smaller last size, -e",
+                  count, size);
+    return memory;
+}
+
+static enum status allocated(const void *memory)
+{
+    return memory ? STATUS_OK : STATUS_NO_MEMORY;
+}
+
+/* -------- where the vector is ------------------------------------------------------------------
+ */
+
+static enum status allocate_vectors(struct run *run)
+{
+    enum status status = STATUS_OK;
+    const struct bench_plan *plan = run->plan;
+    TRY(allocated(run->host = allocate(plan->count, sizeof *run->host)));
+    run->data = run->host;
+    if (plan->device) {
+        void *memory;
+        run->data = NULL;
+        TRY(device_alloc(plan->device, "a vector", plan->count * sizeof *run->data, &memory));
+        run->data = memory;
+    }
+out:
+    return status;
+}
+
+static void free_vectors(struct run *run)
+{
+    if (run->plan->device)
+        device_free(run->plan->device, run->data);
+    free(run->host);
+}
+
+static enum status upload(struct run *run)
+{
+    if (!run->plan->device)
+        return STATUS_OK;
+    device_upload(run->plan->device, run->data, run->host, run->plan->count * sizeof *run->host);
+    return device_sync(run->plan->device);
+}
+
+static enum status download(struct run *run)
+{
+    if (!run->plan->device)
+        return STATUS_OK;
+    return device_download(run->plan->device, run->host, run->data,
+                           run->plan->count * sizeof *run->host);
+}
+
+/* -------- the loop -----------------------------------------------------------------------------
+ */
+
+/* Waits instead of computing; the time that it took, which may be a little more than was asked. */
+static int64_t compute(const struct bench_plan *plan)
+{
+    if (!plan->overlap)
+        return 0;
+    int64_t start_ns = clock_now_ns();
+    clock_sleep_until_ns(start_ns + (int64_t)(plan->compute_us * (double)NS_PER_US));
+    return clock_now_ns() - start_ns;
+}
+
+/* One operation: `round` numbers it from 0, warm-up included. */
+static enum status run_round(struct run *run, uint64_t round, double *time_us)
+{
+    enum status status;
+    struct comm *comm = run->comm;
+    size_t count = run->plan->count;
+    bool watch = run->watches && *time_us >= LONG_US;
+    bench_fill(run->host, count, run->values, comm_rank(comm), round);
+    TRY(upload(run));
+    TRY(comm_barrier(comm));
+    if (watch)
+        cpu_watch_start(&run->operations);
+    int64_t start_ns = clock_now_ns();
+    TRY(comm_start(comm, 0, run->data));
+    int64_t computed_ns = compute(run->plan);
+    TRY(comm_wait(comm, 0));
+    if (run->plan->device)
+        TRY(device_sync(run->plan->device));
+    *time_us = (double)(clock_now_ns() - start_ns - computed_ns) / (double)NS_PER_US;
+    if (watch)
+        cpu_watch_stop(&run->operations);
+    /* Who is done first must not check yet: others may need this core for their last message. With
+     * eight ranks on two cores that made operations of 354 ms look 4% longer. */
+    TRY(comm_barrier(comm));
+    TRY(download(run));
+    run->wrong += bench_count_wrong(run->host, count, run->values, round);
+out:
+    return status;
+}
+
+int64_t bench_auto_iters(double time_us)
+{
+    const double enough = 20, short_us = 0.1e6, budget_us = 2e6;
+    double fill = fmax(enough, short_us / fmax(time_us, 1e-3));
+    double fit = ceil(budget_us / fmax(time_us, 1e-3));
+    return (int64_t)fmin(fmax(fmin(fill, fit), BENCH_ITERS_LEAST), BENCH_ITERS_MOST);
+}
+
+/* From what the first took, the slowest worker's mean, so that all workers come to the same. */
+static enum status choose_iters(struct run *run)
+{
+    enum status status;
+    double time_us = 0;
+    for (int i = 0; i < BENCH_ITERS_LEAST; i++)
+        time_us += run->times_us[i] / BENCH_ITERS_LEAST;
+    TRY(world_max(run->world, comm_group(run->comm), &time_us, 1));
+    run->iters = bench_auto_iters(time_us);
+out:
+    return status;
+}
+
+/* One rank of each machine reads its ticks: reading takes CPU time too. */
+static bool watches_cpus(const struct world *world)
+{
+    return world->sharing_cpus == world->size ? world->rank == 0 : world->local_rank == 0;
+}
+
+static enum status run_worker(struct run *run)
+{
+    enum status status = STATUS_OK;
+    uint64_t round = 0;
+    double time_us = 0;
+    for (int64_t i = 0; i < run->plan->warmup; i++)
+        TRY(run_round(run, round++, &time_us));
+    run->watches = watches_cpus(run->world);
+    if (run->watches)
+        cpu_watch_start(&run->loop);
+    run->iters = run->plan->iters > 0 ? run->plan->iters : BENCH_ITERS_LEAST;
+    for (int64_t i = 0; i < run->iters; i++) {
+        TRY(run_round(run, round++, &time_us));
+        run->times_us[i] = time_us;
+        if (run->plan->iters == 0 && i + 1 == BENCH_ITERS_LEAST)
+            TRY(choose_iters(run));
+    }
+    cpu_watch_stop(&run->loop);
+    TRY(comm_finish(run->comm));
+out:
+    return status;
+}
+
+static double cpu_busy(const struct run *run)
+{
+    double share = cpu_watch_share(&run->operations);
+    return share >= 0 ? share : cpu_watch_share(&run->loop);
+}
+
+/* The bytes that the interface sends from before the first operation to after the last. */
+static enum status run_role(struct run *run, struct report *report)
+{
+    enum status status;
+    struct comm *comm = run->comm;
+    struct world *world = run->world;
+    struct wire wire;
+    uint64_t before = 0, after = 0;
+    TRY(wire_open(&wire, run->plan->options.subnet, world->local_size == world->size));
+    TRY(world_barrier(world, NULL));
+    bool known = wire_sent_bytes(&wire, &before);
+    if (comm_is_server(comm))
+        TRY(comm_serve(comm));
+    else
+        TRY(run_worker(run));
+    TRY(world_barrier(world, NULL));
+    report->wire_known = known && wire_sent_bytes(&wire, &after);
+    report->wire_bytes = after - before;
+    report->wrong = run->wrong;
+    report->iters = run->iters;
+    report->cpu_busy = cpu_busy(run);
+    comm_counters(comm, &report->counters);
+out:
+    return status;
+}
+
+/* Bytes per operation; every operation moves the same, or the count would say nothing about one. */
+static enum status per_operation(const struct world *world, int rank, const char *role,
+                                 const struct transport_counters *counters, uint64_t operations,
+                                 struct cost_traffic *traffic)
+{
+    if (counters->sent_bytes % operations || counters->received_bytes % operations) {
+        if (world->rank == 0)
+            log_error("bench: rank %d's %s sent %" PRIu64 " and received %" PRIu64
+                      " payload bytes in %" PRIu64 " operations; expected the same in each",
+                      rank, role, counters->sent_bytes, counters->received_bytes, operations);
+        return STATUS_PROTOCOL;
+    }
+    *traffic = (struct cost_traffic){counters->sent_bytes / operations,
+                                     counters->received_bytes / operations};
+    return STATUS_OK;
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static void keep_most(struct cost_traffic *most, const struct cost_traffic *traffic)
+{
+    most->sent_bytes = larger(most->sent_bytes, traffic->sent_bytes);
+    most->received_bytes = larger(most->received_bytes, traffic->received_bytes);
+}
+
+static enum status collect(struct bench_measurement *measurement, struct world *world,
+                           int64_t warmup, const struct report *mine)
+{
+    enum status status;
+    struct report *all = NULL;
+    size_t size = (size_t)world->size;
+    TRY(allocated(all = allocate(size, sizeof *all)));
+    TRY(allocated(measurement->ranks = allocate(size, sizeof *measurement->ranks)));
+    TRY(world_gather(world, NULL, mine, sizeof *mine, all));
+    measurement->iters = all[0].iters; /* rank 0 is always a worker */
+    measurement->cpu_busy = -1;
+    measurement->wire_known = true;
+    uint64_t operations = (uint64_t)(measurement->iters + warmup);
+    for (int rank = 0; rank < world->size; rank++) {
+        struct bench_rank_traffic *traffic = &measurement->ranks[rank];
+        const struct comm_counters *counters = &all[rank].counters;
+        TRY(per_operation(world, rank, "worker", &counters->worker, operations, &traffic->worker));
+        TRY(per_operation(world, rank, "server", &counters->server, operations, &traffic->server));
+        keep_most(&measurement->worker_most, &traffic->worker);
+        keep_most(&measurement->server_most, &traffic->server);
+        keep_most(&measurement->rank_most,
+                  &(struct cost_traffic){traffic->worker.sent_bytes + traffic->server.sent_bytes,
+                                         traffic->worker.received_bytes +
+                                             traffic->server.received_bytes});
+        measurement->wrong += all[rank].wrong;
+        measurement->cpu_busy = fmax(measurement->cpu_busy, all[rank].cpu_busy);
+        measurement->wire_known = measurement->wire_known && all[rank].wire_known;
+        measurement->wire_sent_bytes_max =
+            larger(measurement->wire_sent_bytes_max, all[rank].wire_bytes / operations);
+    }
+out:
+    free(all);
+    return status;
+}
+
+static enum status choose_values(struct bench_values *values, const struct world *world,
+                                 int workers, enum compress compress)
+{
+    *values = bench_values(workers, compress);
+    if (values->bits > 0)
+        return STATUS_OK;
+    if (world->rank == 0)
+        log_error("bench: %d workers' numbers cannot be added exactly in %s, so results could not "
+                  "be checked; %d workers can, or leave --compress out",
+                  workers, compress_names[compress], compress_exact_integer(compress));
+    return STATUS_USAGE;
+}
+
+enum status bench_measure(struct bench_measurement *measurement, struct world *world,
+                          const struct bench_plan *plan)
+{
+    enum status status;
+    struct comm *comm = NULL;
+    struct comm_options options = plan->options;
+    struct report report = {0};
+    struct run run = {.world = world, .plan = plan};
+    size_t room = (size_t)(plan->iters > 0 ? plan->iters : BENCH_ITERS_MOST);
+    *measurement = (struct bench_measurement){0};
+    CHECK(plan->iters >= 0 && plan->warmup >= 0);
+    options.scale = 1; /* the sum itself: exact */
+    options.bucket_counts = &plan->count;
+    options.buckets = 1;
+    options.device = plan->device;
+    options.overlap = plan->overlap;
+    TRY(topology_init(&measurement->topology, world->size,
+                      plan->backend->uses_servers ? options.servers : 0, options.placement));
+    TRY(choose_values(&run.values, world, measurement->topology.workers, options.compress));
+    TRY(allocate_vectors(&run));
+    TRY(allocated(run.times_us = measurement->times_us = allocate(room, sizeof(double))));
+    TRY(comm_open(&comm, world, plan->backend, &options));
+    run.comm = comm;
+    TRY(run_role(&run, &report));
+    if (!comm_is_server(comm))
+        TRY(world_max(world, comm_group(comm), run.times_us, (size_t)run.iters));
+    TRY(collect(measurement, world, plan->warmup, &report));
+    comm_algorithm(comm, measurement->algorithm);
+out:
+    comm_close(&comm);
+    free_vectors(&run);
+    if (status != STATUS_OK)
+        bench_measurement_free(measurement);
+    return status;
+}
+
+void bench_measurement_free(struct bench_measurement *measurement)
+{
+    free(measurement->times_us);
+    free(measurement->ranks);
+    *measurement = (struct bench_measurement){0};
+}

@@ -1,0 +1,72 @@
+/* One size of the benchmark: times all-reduces, checks their results and collects their bytes. */
+#ifndef PSRING_EXPERIMENTS_BENCH_MEASURE_H
+#define PSRING_EXPERIMENTS_BENCH_MEASURE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/status.h"
+#include "common/comm/comm.h"
+#include "common/net/topology.h"
+#include "common/net/world.h"
+#include "experiments/bench/cost.h"
+
+struct bench_plan {
+    const struct backend *backend;
+    struct comm_options options; /* scale and buckets are filled in here */
+    struct device *device;       /* that has the vectors; NULL: the host. Borrowed. */
+    size_t count;                /* float32 elements */
+    int64_t iters;               /* timed; 0: bench_auto_iters decides */
+    int64_t warmup;              /* operations before them */
+    /* Each operation goes on while the caller computes, which is a wait of `compute_us`. */
+    bool overlap;
+    double compute_us;
+};
+
+/* What one rank moved per operation: payload, counted by its transport. */
+struct bench_rank_traffic {
+    struct cost_traffic worker, server; /* zeros where the rank hosts none */
+};
+
+struct bench_measurement {
+    struct topology topology;
+    int64_t iters;    /* how many were timed */
+    double *times_us; /* (iters): the slowest worker's, in order of iteration; with overlap, what
+                         the operation adds to compute_us: exposed communication */
+    struct bench_rank_traffic *ranks; /* (world size) */
+    struct cost_traffic worker_most;  /* maxima over the ranks, sent and received apart */
+    struct cost_traffic server_most;
+    struct cost_traffic rank_most; /* a rank's worker and server together */
+    bool wire_known;               /* see wire_open */
+    uint64_t wire_sent_bytes_max;  /* per operation and host: all that the kernel sent, between the
+                                      first warm-up operation and the end, barriers included */
+    uint64_t wrong;                /* elements, over all operations and workers */
+    char algorithm[COMM_ALGORITHM_BYTES]; /* see comm_algorithm; on rank 0 */
+    double cpu_busy; /* share of a machine's CPUs, see cpu_share.h, the most of any;
+                        -1: not known */
+};
+
+/*
+ * How many operations to time where the first BENCH_ITERS_LEAST took `time_us` each: 20, or as many
+ * more as 0.1 s has room for if they are short; no more than 2 s have room for; 5 to 1000.
+ */
+int64_t bench_auto_iters(double time_us);
+enum { BENCH_ITERS_LEAST = 5, BENCH_ITERS_MOST = 1000 };
+
+/*
+ * Collective over the world: opens a comm with one bucket, runs warmup + iters operations, gathers.
+ * All workers run the same number, also where it follows from the first times.
+ * `measurement` is whole on every worker; servers have no times (zeros). The caller frees it. An
+ * operation is timed between a barrier and the return of comm_wait, and of device_sync where a
+ * device has the vector; filling and checking lie outside. With overlap the wait lies between
+ * comm_start and comm_wait, from the return of the former, so that a comm that cannot overlap hides
+ * nothing. Errors: logged; STATUS_USAGE is met by all ranks alike, after any other one this rank's
+ * peers still wait for it (world_abort).
+ */
+enum status bench_measure(struct bench_measurement *measurement, struct world *world,
+                          const struct bench_plan *plan);
+
+void bench_measurement_free(struct bench_measurement *measurement);
+
+#endif

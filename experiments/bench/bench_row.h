@@ -1,0 +1,86 @@
+/*
+ * A row of the benchmark's results: what was measured at one size beside what theory says, and how
+ * it is written as CSV, as JSON and as a line of the table. One list of fields serves CSV and JSON.
+ * A field that is not known is empty in CSV, null in JSON and "-" in the table, never zero.
+ */
+#ifndef PSRING_EXPERIMENTS_BENCH_ROW_H
+#define PSRING_EXPERIMENTS_BENCH_ROW_H
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/csv.h"
+#include "common/base/stats.h"
+#include "common/base/status.h"
+#include "experiments/bench/cost.h"
+#include "experiments/measure/limits.h"
+
+struct bench_row {
+    const char *backend, *transport, *device, *network, *placement;
+    int workers, servers;
+    uint64_t bytes;             /* of the message, as float32 */
+    const char *compress;       /* "none", "fp16", "bf16" */
+    const char *error_feedback; /* "on", "off"; "none" uncompressed */
+    size_t element_bytes;       /* of an element on the wire: 4, or 2 compressed */
+    uint64_t iters, warmup;     /* timed, and before them */
+    struct stats_summary time_us;
+    double time_us_median_low, time_us_median_high; /* 95% interval of the median */
+    bool overlap;                    /* measured a second time, while the caller computed */
+    double compute_us_median;        /* how long it computed, time_us.median; 0 without overlap */
+    double exposed_us_median;        /* what the all-reduce added; without overlap time_us.median */
+    double link_bytes_per_s;         /* one direction: measured, else nominal; 0: not known */
+    double nominal_link_bytes_per_s; /* 0: not known */
+    const char *link_source;         /* "probe" or "nominal"; NULL: not known */
+    double cpu_busy;                 /* share of the machine's CPUs; -1: not known */
+
+    /* Payload per operation, the maximum over ranks; not known for libraries' own algorithms. */
+    bool bytes_known;
+    struct cost_traffic worker, server;
+    struct cost_traffic theory_worker, theory_server;
+    struct cost_traffic rank, theory_rank; /* worker and colocated server together */
+
+    bool wire_known;              /* not on loopback */
+    uint64_t wire_sent_bytes_max; /* per operation and host, by the kernel's count */
+    uint64_t wrong;               /* elements that differ from the exact sum */
+    const char *mpi_algorithm;    /* of MPI_Allreduce; NULL: another backend's row */
+    const char *nccl_algorithm;   /* "ring/simple": from NCCL's own log; NULL: not known */
+    struct limits limits;         /* of the machine, where they were measured */
+    double theory_time_us;        /* cost_time_s without latency and reduction; NAN: not known */
+};
+
+/* Message bytes, as float32, over the median time. */
+double bench_row_algbw(const struct bench_row *row);
+
+/*
+ * algbw x 2(W-1)/W: the rate at which a bandwidth-optimal algorithm would have used every link, to
+ * be held against the link's own. Zero for one worker. Source: nccl-tests, doc/PERFORMANCE.md.
+ */
+double bench_row_busbw(const struct bench_row *row);
+
+/*
+ * The least time of any all-reduce among the workers alone over the median time, which is busbw
+ * over the link's rate. Above 1 where that bound does not hold: with dedicated servers, whose links
+ * come in addition, or where ranks of one host do not share a link of the given rate. NAN if the
+ * link's rate is not known, or nothing has to move. Compressed, the least time is that of the
+ * compressed bytes: it says how well the link was used, algbw says what that was good for.
+ */
+double bench_row_efficiency(const struct bench_row *row);
+
+/* The share of the all-reduce's time that computing hid, 0 to 1; 0 without overlap. */
+double bench_row_hidden(const struct bench_row *row);
+
+/* Whether the CPUs were too busy for the time to say something about the network. */
+bool bench_row_cpu_limited(const struct bench_row *row);
+
+/* Whether what was counted is what theory says, to the byte; true where bytes are not known. */
+bool bench_row_bytes_agree(const struct bench_row *row);
+
+/* CSV_APPEND: rows go to the end of what `path` holds. Errors: logged. */
+enum status bench_csv_open(struct csv **csv, const char *path);
+enum status bench_csv_write(struct csv *csv, const struct bench_row *row);
+
+/* An object with the CSV's columns as members; the caller deletes it. NULL: out of memory. */
+cJSON *bench_row_json(const struct bench_row *row);
+
+#endif

@@ -1,0 +1,163 @@
+#include "experiments/bench/bench_table.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "experiments/measure/cpu_share.h"
+
+enum { CELL = 40 };
+
+/* Bytes, or "-" where they are not known. */
+static const char *bytes_cell(char *cell, bool known, uint64_t bytes)
+{
+    if (known)
+        snprintf(cell, CELL, "%" PRIu64, bytes);
+    else
+        snprintf(cell, CELL, "-");
+    return cell;
+}
+
+static const char *time_cell(char *cell, double time_us)
+{
+    if (isfinite(time_us))
+        snprintf(cell, CELL, "%.1f", time_us);
+    else
+        snprintf(cell, CELL, "-");
+    return cell;
+}
+
+static const char *percent_cell(char *cell, double share)
+{
+    if (isfinite(share))
+        snprintf(cell, CELL, "%.1f%%", 100 * share);
+    else
+        snprintf(cell, CELL, "-");
+    return cell;
+}
+
+static const char *share_cell(char *cell, double share)
+{
+    if (share >= 0)
+        snprintf(cell, CELL, "%.0f%%", 100 * share);
+    else
+        snprintf(cell, CELL, "-");
+    return cell;
+}
+
+static const char *interval_cell(char *cell, const struct bench_row *row)
+{
+    snprintf(cell, CELL, "%.1f-%.1f", row->time_us_median_low, row->time_us_median_high);
+    return cell;
+}
+
+/* What a link carries, and how that is known. */
+static void print_link(FILE *out, const struct bench_row *row)
+{
+    double measured = row->link_bytes_per_s * 8e-6, nominal = row->nominal_link_bytes_per_s * 8e-6;
+    if (row->link_bytes_per_s <= 0)
+        return;
+    fprintf(out, "# a link: %.6g Mbit/s each way", measured);
+    if (!row->link_source || strcmp(row->link_source, "probe") != 0)
+        fprintf(out, ", nominal: not measured, headers included\n");
+    else if (nominal > 0)
+        fprintf(out, " of payload, measured by TCP streams in this run; nominal: %.6g\n", nominal);
+    else
+        fprintf(out, " of payload, measured by TCP streams in this run\n");
+}
+
+void bench_table_head(FILE *out, const struct bench_row *row)
+{
+    fprintf(out, "# psring bench: %s", row->backend);
+    if (strcmp(row->placement, "mixed") == 0)
+        fprintf(out, " with a server in every worker and %d spare", row->servers);
+    else if (row->servers > 0)
+        fprintf(out, " with %d %s server%s", row->servers, row->placement,
+                row->servers == 1 ? "" : "s");
+    if (row->mpi_algorithm)
+        fprintf(out, ", algorithm %s", row->mpi_algorithm);
+    if (row->nccl_algorithm)
+        fprintf(out, ", algorithm %s by its own log", row->nccl_algorithm);
+    if (row->element_bytes < sizeof(float))
+        fprintf(out, ", %s on the wire%s", row->compress,
+                strcmp(row->error_feedback, "on") == 0 ? " with error feedback" : "");
+    fprintf(out, ", transport %s, %d worker%s, network %s", row->transport, row->workers,
+            row->workers == 1 ? "" : "s", row->network);
+    fprintf(out, ", %" PRIu64 " iterations to warm up\n", row->warmup);
+    print_link(out, row);
+    limits_print(out, &row->limits);
+    bool spare = strcmp(row->placement, "colocated") != 0 && row->servers > 0;
+    if (row->workers == 1 && !spare)
+        fprintf(out, "# one worker: nothing is sent; start with mpirun -n 4\n");
+    if (strcmp(row->network, "loopback") == 0)
+        fprintf(out, "# network=loopback: no per-node limit, topology effects do not show\n");
+    fprintf(
+        out,
+        "# time: the slowest worker's; 95%%: bootstrap interval of the median; in theory: of its "
+        "bytes alone, on\n# this link. busbw = algbw x 2(W-1)/W. of bound: the time of the "
+        "fastest possible all-reduce on this link\n# over the median. sent: payload per "
+        "operation, the most of any rank. CPUs: their busy share; above %.0f%%\n# the row ends "
+        "in CPU-limited, and its time says little about the network.\n#\n",
+        100 * CPU_SHARE_LIMITED);
+    if (row->overlap)
+        fprintf(out,
+                "# exposed: what the same all-reduce adds to a computation (a wait) as long as "
+                "the median, beside which\n# it goes on; hidden: the rest of the median.\n#\n");
+    static const char *const heads[2][14] = {
+        {"", "", "median", "95% interval", "in theory", "algbw", "busbw", "of", "worker sent",
+         "in theory", "server sent", "in theory", "CPUs", ""},
+        {"bytes", "iters", "us", "us", "us", "MB/s", "MB/s", "bound", "bytes", "bytes", "bytes",
+         "bytes", "busy", "wrong"},
+    };
+    for (int line = 0; line < 2; line++) {
+        const char *const *head = heads[line];
+        fprintf(out, "#%11s %7s %12s %21s %12s %9s %9s %8s %12s %12s %12s %12s %6s %7s", head[0],
+                head[1], head[2], head[3], head[4], head[5], head[6], head[7], head[8], head[9],
+                head[10], head[11], head[12], head[13]);
+        if (row->overlap)
+            fprintf(out, " %12s %7s", line == 0 ? "exposed" : "us", line == 0 ? "hidden" : "");
+        fprintf(out, "\n");
+    }
+}
+
+void bench_table_line(FILE *out, const struct bench_row *row)
+{
+    char theory[CELL], bound[CELL], worker[CELL], theory_worker[CELL], server[CELL],
+        theory_server[CELL], interval[CELL], busy[CELL];
+    bool known = row->bytes_known;
+    fprintf(out,
+            " %11" PRIu64 " %7" PRIu64 " %12.1f %21s %12s %9.2f %9.2f %8s %12s %12s %12s %12s %6s "
+            "%7" PRIu64,
+            row->bytes, row->iters, row->time_us.median, interval_cell(interval, row),
+            time_cell(theory, row->theory_time_us), bench_row_algbw(row) * 1e-6,
+            bench_row_busbw(row) * 1e-6, percent_cell(bound, bench_row_efficiency(row)),
+            bytes_cell(worker, known, row->worker.sent_bytes),
+            bytes_cell(theory_worker, known, row->theory_worker.sent_bytes),
+            bytes_cell(server, known, row->server.sent_bytes),
+            bytes_cell(theory_server, known, row->theory_server.sent_bytes),
+            share_cell(busy, row->cpu_busy), row->wrong);
+    if (row->overlap)
+        fprintf(out, " %12.1f %7s", row->exposed_us_median,
+                percent_cell(bound, bench_row_hidden(row)));
+    fprintf(out, "%s\n", bench_row_cpu_limited(row) ? "  CPU-limited" : "");
+}
+
+enum status bench_verdict_status(const struct bench_verdict *verdict)
+{
+    return verdict->wrong == 0 && verdict->rows_differ == 0 ? STATUS_OK : STATUS_PROTOCOL;
+}
+
+void bench_table_foot(FILE *out, const struct bench_verdict *verdict)
+{
+    fprintf(out, "# %zu size%s; ", verdict->rows, verdict->rows == 1 ? "" : "s");
+    if (verdict->wrong == 0)
+        fprintf(out, "every element equals the exact sum; ");
+    else
+        fprintf(out, "%" PRIu64 " elements are WRONG; ", verdict->wrong);
+    if (verdict->rows_differ > 0)
+        fprintf(out, "bytes DIFFER from theory at %zu of them\n", verdict->rows_differ);
+    else if (verdict->rows_known > 0)
+        fprintf(out, "bytes are as in theory\n");
+    else
+        fprintf(out, "the library does not count its bytes\n");
+}

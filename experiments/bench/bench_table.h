@@ -1,0 +1,28 @@
+/* The benchmark's results as a table for people, one line a size, like nccl-tests'. */
+#ifndef PSRING_EXPERIMENTS_BENCH_TABLE_H
+#define PSRING_EXPERIMENTS_BENCH_TABLE_H
+
+#include <stdio.h>
+
+#include "experiments/bench/bench_row.h"
+
+/* What was run, from the first row, and the names of the columns; lines start with '#'. */
+void bench_table_head(FILE *out, const struct bench_row *row);
+
+void bench_table_line(FILE *out, const struct bench_row *row);
+
+/* How a sweep went. */
+struct bench_verdict {
+    size_t rows;        /* sizes measured */
+    size_t rows_known;  /* of them, those at which bytes are known */
+    size_t rows_differ; /* of them, those at which bytes counted are not what theory says */
+    uint64_t wrong;     /* elements, over all sizes */
+};
+
+/* STATUS_PROTOCOL where elements are wrong or bytes differ. */
+enum status bench_verdict_status(const struct bench_verdict *verdict);
+
+/* The last line of the table. */
+void bench_table_foot(FILE *out, const struct bench_verdict *verdict);
+
+#endif

@@ -1,0 +1,173 @@
+# shellcheck shell=bash disable=SC2154
+# run.sh: the commands run and exec of vcluster.sh, which loads it.
+
+# What the programs on the hosts need to know about their network.
+environment_of_hosts()
+{
+    printf '%s\n' "PSRING_NETWORK=vcluster:$rate" "PSRING_LINK_BITS=$rate_bits" \
+        "PSRING_BIND_SUBNET=$subnet.0/24"
+}
+
+# What runs inside `ip netns exec`, which has given us mounts of our own: names of the cluster's
+# hosts in place of the machine's, and a hostname.
+# shellcheck disable=SC2016  # expanded by the shell that runs it
+ENTER='mount --bind "$0" /etc/hosts && hostname "$1" && shift && exec "$@"'
+
+exec_on_host()
+{
+    [[ ${1:-} == --name && $# -ge 2 ]] && set_name "$2" && shift 2
+    local host=${1:-}
+    shift || true
+    [[ ${1:-} == --name && $# -ge 2 ]] && set_name "$2" && shift 2
+    [[ ${1:-} == -- ]] && shift
+    (($# > 0)) || bad_usage "exec: expected HOST -- COMMAND..."
+    require_namespaces
+    require_cluster
+    [[ $host == switch ]] || host=${host#host}
+    [[ $host == switch ]] || { [[ $host =~ ^(0|[1-9][0-9]{0,2})$ ]] && ((host < hosts)); } ||
+        die "exec: '$name' has no host '$host'; expected host0 to host$((hosts - 1)), or switch"
+    local label=host$host
+    [[ $host != switch ]] || label=switch
+    local variables
+    mapfile -t variables < <(environment_of_hosts)
+    exec ip netns exec "$(namespace_of "$host")" unshare --uts \
+        env "${variables[@]}" sh -c "$ENTER" "$STATE/$name/hosts" "$label" "$@"
+}
+
+# The first process of the run's own process namespace: when it ends, the kernel ends every process
+# that the run has started, wherever that has gone. mpirun's own messages take a detour that drops
+# the warning of a race with our agent, which is frequent and harmless.
+# shellcheck disable=SC2016  # expanded by the shell that runs it
+RUN_INIT='
+trap "[ -z \$child ] || kill -TERM \$child" TERM
+exec 3> >(exec grep --line-buffered -v "plm:rsh: Warning: setpgid" >&2)
+filter=$!
+OPAL_OUTPUT_STDERR_FD=3 "$@" <&0 &
+child=$!
+while :; do
+    status=0
+    wait $child || status=$?
+    kill -0 $child 2>/dev/null || break
+done
+exec 3>&-
+wait $filter
+exit $status'
+
+# Stands in for ssh: HOST COMMAND, where COMMAND is for a shell to parse.
+write_agent()
+{
+    cat >"$run_directory/agent" <<AGENT
+host=\$1
+shift
+exec 3>&-
+unset OPAL_OUTPUT_STDERR_FD
+exec ip netns exec psring-$name-\${host#host} unshare --uts \\
+    sh -c '$ENTER' $STATE/$name/hosts "\$host" sh -c "\$*"
+AGENT
+}
+
+# shellcheck disable=SC2317  # called by a trap
+stop_run()
+{
+    trap '' INT TERM HUP
+    local init
+    init=$(pgrep -P "$run_pid" || true)
+    if [[ $init ]]; then
+        kill -TERM "$init" 2>/dev/null || true
+        local deadline=$((SECONDS + GRACE_S))
+        while ((SECONDS < deadline)) && kill -0 "$run_pid" 2>/dev/null; do
+            sleep 0.1
+        done
+    fi
+    kill -KILL "$run_pid" 2>/dev/null || true # and with it everything in its process namespace
+    wait "$run_pid" 2>/dev/null || true
+    rm -rf "$run_directory"
+    echo "vcluster.sh: the run was interrupted; its processes are gone" >&2
+    exit "$1"
+}
+
+run()
+{
+    local ranks='' ranks_per_host='' extra=()
+    while (($# > 0)); do
+        case $1 in
+        --)
+            shift
+            break
+            ;;
+        -n | --name | --ranks-per-host | -x)
+            (($# >= 2)) || bad_usage "$1 needs a value"
+            case $1 in
+            -n) ranks=$2 ;;
+            --name) set_name "$2" ;;
+            --ranks-per-host) ranks_per_host=$2 ;;
+            -x) extra+=(-x "$2") ;;
+            esac
+            shift 2
+            ;;
+        --mca)
+            (($# >= 3)) || bad_usage "--mca needs a key and a value"
+            extra+=(--mca "$2" "$3")
+            shift 3
+            ;;
+        *) bad_usage "run: unknown argument '$1'; is there a -- before the command?" ;;
+        esac
+    done
+    [[ $ranks =~ ^[1-9][0-9]{0,3}$ ]] || bad_usage "run: -n '$ranks': expected a number of ranks"
+    (($# > 0)) || bad_usage "run: expected -- COMMAND..."
+    require_namespaces
+    require_cluster
+    command -v mpirun >/dev/null || die "mpirun is missing; run experiments/setup.sh"
+    if [[ -z $ranks_per_host ]]; then
+        ranks_per_host=$(((ranks + hosts - 1) / hosts))
+        ((ranks_per_host == 1)) ||
+            echo "vcluster.sh: $ranks ranks on $hosts hosts: up to $ranks_per_host ranks share a link" >&2
+    fi
+    [[ $ranks_per_host =~ ^[1-9][0-9]{0,3}$ ]] ||
+        bad_usage "run: --ranks-per-host '$ranks_per_host': expected a number"
+    ((ranks <= hosts * ranks_per_host)) ||
+        die "run: $ranks ranks do not fit on $hosts hosts with $ranks_per_host a host; raise more hosts, or --ranks-per-host"
+
+    local run_directory run_pid
+    run_directory=$(mktemp -d "$STATE/$name/run.XXXXXX")
+    write_agent
+    start_mpirun "$@" &
+    run_pid=$!
+    trap 'stop_run 130' INT
+    trap 'stop_run 143' TERM
+    trap 'stop_run 129' HUP
+    local status=0
+    wait $run_pid || status=$?
+    rm -rf "$run_directory"
+    return $status
+}
+
+# Becomes mpirun, in a session and a process namespace of its own; ends with this script, even when
+# that is killed without being asked.
+start_mpirun()
+{
+    local used_hosts=$(((ranks + ranks_per_host - 1) / ranks_per_host)) host list=''
+    for ((host = 0; host < used_hosts; host++)); do
+        list+=${list:+,}host$host:$ranks_per_host
+    done
+    # shellcheck disable=SC2054  # the commas are mpirun's
+    local mpi=(mpirun -n "$ranks" --host "$list" --map-by slot --bind-to none --oversubscribe
+        --allow-run-as-root
+        --mca plm rsh --mca plm_rsh_agent "/bin/sh $run_directory/agent" --mca plm_rsh_no_tree_spawn 1
+        --mca orte_tmpdir_base "$run_directory"
+        --mca pml ob1 --mca btl self,tcp
+        --mca btl_tcp_if_include "$subnet.0/24" --mca oob_tcp_if_include "$subnet.0/24")
+    # Ranks that spin while they wait would take the cores from those that work.
+    ((ranks <= $(nproc))) || mpi+=(--mca mpi_yield_when_idle 1)
+    local variables variable
+    mapfile -t variables < <(environment_of_hosts)
+    for variable in "${variables[@]}"; do
+        mpi+=(-x "$variable")
+    done
+    trap - INT TERM HUP
+    exec setpriv --pdeathsig KILL setsid ip netns exec "$(namespace_of switch)" \
+        unshare --uts --pid --fork --kill-child --mount-proc \
+        sh -c "$ENTER" "$STATE/$name/hosts" switch \
+        "$BASH" -c "$RUN_INIT" vcluster-run "${mpi[@]}" "${extra[@]}" "$@" <&0
+}
+

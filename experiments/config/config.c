@@ -1,0 +1,295 @@
+#include "experiments/config/config.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/base/options.h"
+#include "common/device/device.h"
+#include "experiments/config/backends.h"
+#include "experiments/config/config_check.h"
+#include "experiments/config/config_table.h"
+#include "models/cnn.h"
+#include "ring/vendor/library.h"
+#include "ring/vendor/nccl_env.h"
+
+/* -------- options that do not go together ---------------------------------------------------- */
+
+/* Options that not every run obeys. To give one to another run is a mistake worth a word. */
+static const struct limited {
+    const char *name;
+    unsigned backends; /* that obey it: 1 << enum backend_kind, or-ed */
+    bool computes;     /* only runs that compute, not paced ones */
+} limited[] = {
+    {"placement", 1 << BACKEND_PS, false},
+    {"segment", 1 << BACKEND_PS | 1 << BACKEND_RING | 1 << BACKEND_RHD, false},
+    {"window", 1 << BACKEND_PS, false},
+    {"mpi-algorithm", 1 << BACKEND_MPI, false},
+    {"compress", 1 << BACKEND_PS | 1 << BACKEND_RING | 1 << BACKEND_RHD, false},
+    {"error-feedback", 1 << BACKEND_PS | 1 << BACKEND_RING | 1 << BACKEND_RHD, false},
+    {"data", ~0u, true},
+    {"optimizer", ~0u, true},
+    {"lr", ~0u, true},
+};
+
+/* bench either exchanges vectors or computes. */
+static enum status check_bench_kind(const char *name, bool computes)
+{
+    static const char *const swept[] = {
+        "backend",        "transport", "servers", "placement",     "reduce-order", "compress",
+        "error-feedback", "segment",   "window",  "mpi-algorithm", "min-bytes",    "max-bytes",
+        "factor",         "sizes",     "probe",   "limits",        "overlap"};
+    static const char *const computed[] = {"threads", "model", "batch", "optimizer"};
+    for (size_t i = 0; computes && i < sizeof swept / sizeof *swept; i++) {
+        if (strcmp(name, swept[i]) == 0) {
+            log_error("--%s: --compute exchanges nothing and does not use it; leave it out", name);
+            return STATUS_USAGE;
+        }
+    }
+    for (size_t i = 0; !computes && i < sizeof computed / sizeof *computed; i++) {
+        if (strcmp(name, computed[i]) == 0) {
+            log_error("--%s: bench computes only with --compute; add that, or leave it out", name);
+            return STATUS_USAGE;
+        }
+    }
+    return STATUS_OK;
+}
+
+static enum status check_obeyed(const struct config_table *table, const struct config *config)
+{
+    for (int i = 0; table->specs[i].name; i++) {
+        if (config->command == CONFIG_BENCH && table->given[i] &&
+            check_bench_kind(table->specs[i].name, config->bench_compute) != STATUS_OK)
+            return STATUS_USAGE;
+        for (size_t l = 0; table->given[i] && l < sizeof limited / sizeof limited[0]; l++) {
+            const struct limited *limit = &limited[l];
+            if (strcmp(limit->name, table->specs[i].name) != 0)
+                continue;
+            if (!(limit->backends & 1u << config->backend)) {
+                log_error("--%s: --backend %s does not use it; leave it out", limit->name,
+                          backend_names[config->backend]);
+                return STATUS_USAGE;
+            }
+            if (limit->computes && config->paced) {
+                log_error("--%s: --compute %s trains nothing and does not use it; leave it out",
+                          limit->name, config->compute);
+                return STATUS_USAGE;
+            }
+        }
+    }
+    return STATUS_OK;
+}
+
+/* -------- the environment -------------------------------------------------------------------- */
+
+/* What a variable of the environment says, or NULL if it is unset or empty. */
+static const char *environment(const char *name)
+{
+    const char *value = getenv(name);
+    return value && value[0] ? value : NULL;
+}
+
+bool config_speaks(void)
+{
+    static const char *const rank_names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK",
+                                             "SLURM_PROCID"};
+    for (size_t i = 0; i < sizeof rank_names / sizeof rank_names[0]; i++) {
+        const char *rank = environment(rank_names[i]);
+        if (rank)
+            return strcmp(rank, "0") == 0;
+    }
+    return true;
+}
+
+static enum status link_rate_from_environment(struct config *config)
+{
+    const char *text = environment("PSRING_LINK_BITS");
+    if (config->link_rate > 0 || !text)
+        return STATUS_OK;
+    char *end = NULL;
+    double bits = strtod(text, &end);
+    if (end == text || *end || !isfinite(bits) || bits < 0) {
+        log_error("PSRING_LINK_BITS: found '%s', expected bits per second, e.g. 200000000; "
+                  "correct or unset it",
+                  text);
+        return STATUS_USAGE;
+    }
+    config->link_rate = bits;
+    return STATUS_OK;
+}
+
+static bool says_how_messages_travel(const char *name)
+{
+    static const char *const starts[] = {"btl",  "pml=",      "pml_", "mtl",
+                                         "coll", "mpi_yield", "osc",  "oob_tcp_if"};
+    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++) {
+        if (strncmp(name, starts[i], strlen(starts[i])) == 0)
+            return true;
+    }
+    return false;
+}
+
+void config_visit_mca(void (*visit)(void *context, const char *name, const char *value),
+                      void *context)
+{
+    static const char prefix[] = "OMPI_MCA_";
+    for (char **variable = environ; variable && *variable; variable++) {
+        const char *entry = *variable, *equals = strchr(entry, '=');
+        char name[128];
+        if (!equals || strncmp(entry, prefix, sizeof prefix - 1) != 0)
+            continue;
+        entry += sizeof prefix - 1;
+        if (!says_how_messages_travel(entry))
+            continue;
+        snprintf(name, sizeof name, "%.*s", (int)(equals - entry), entry);
+        visit(context, name, equals + 1);
+    }
+}
+
+/* -------- the interface ----------------------------------------------------------------------- */
+
+enum status config_parse(enum config_command command, int argc, char **argv, struct config *config,
+                         bool *helped)
+{
+    enum status status;
+    struct config_table table;
+    config_table_init(&table, command);
+    *config = (struct config){.command = command,
+                              .servers = CONFIG_SERVERS_NOT_GIVEN,
+                              .data = environment("PSRING_DATA"),
+                              .network = environment("PSRING_NETWORK"),
+                              .subnet = environment("PSRING_BIND_SUBNET")};
+    if (!config_speaks())
+        log_set_level(LOG_SILENT);
+    TRY(options_parse(&table.options, argc, argv, config, helped, NULL));
+    if (*helped)
+        return STATUS_OK;
+    TRY(link_rate_from_environment(config));
+    TRY(config_check(config));
+    TRY(check_obeyed(&table, config));
+    log_set_level(config->verbose ? LOG_DEBUG : LOG_INFO);
+out:
+    return status;
+}
+
+void config_visit(const struct config *config,
+                  void (*visit)(void *context, const char *name, const char *value), void *context)
+{
+    struct config_table table;
+    config_table_init(&table, config->command);
+    options_visit(&table.options, config, visit, context);
+}
+
+enum status config_settle(struct config *config, struct world *world)
+{
+    enum status status;
+    double hosts = world->local_rank == 0 ? 1 : 0; /* one rank of each host counts it */
+    if (world->rank != 0)
+        log_set_level(LOG_SILENT); /* all find the same: one of them says it */
+    status = config_check_world(config, world->size);
+    log_set_level(config->verbose ? LOG_DEBUG : LOG_INFO);
+    TRY(status);
+    if (config->backend == BACKEND_NCCL)
+        nccl_env_set(&(struct nccl_env_options){.share_gpu = config->share_gpu, .world = world},
+                     &config->library_log);
+    TRY(world_sum(world, NULL, &hosts, 1));
+    if (config->share_gpu)
+        config->network = CONFIG_TIME_SLICING;
+    if (config->network)
+        return STATUS_OK;
+    if (hosts > 1)
+        snprintf(config->network_text, sizeof config->network_text, "%.0f-hosts", hosts);
+    else
+        snprintf(config->network_text, sizeof config->network_text, "loopback");
+    config->network = config->network_text;
+out:
+    return status;
+}
+
+bool config_probes(const struct config *config, const struct world *world)
+{
+    bool link = world->local_size < world->size || config->link_rate > 0;
+    return world->size > 1 &&
+           (config->probe == CONFIG_PROBE_ON || (config->probe == CONFIG_PROBE_AUTO && link));
+}
+
+void config_comm_options(const struct config *config, const struct backend *backend,
+                         struct comm_options *options)
+{
+    *options = (struct comm_options){
+        .transport = config->transport == CONFIG_TRANSPORT_ZMQ   ? TRANSPORT_ZMQ
+                     : config->transport == CONFIG_TRANSPORT_MPI ? TRANSPORT_MPI
+                                                                 : backend->default_transport,
+        .servers = (int)config->servers,
+        .placement = config->placement,
+        .reduce_order = config->reduce_order,
+        .scale = 1,
+        .segment_bytes = config->segment,
+        .window = (int)config->window,
+        .link_bytes_per_s = config->link_rate / 8,
+        .compress = config->compress,
+        .error_feedback =
+            config->compress != COMPRESS_NONE && config->error_feedback != CONFIG_FEEDBACK_OFF,
+        .subnet = config->subnet,
+        .timeout_ms = (int64_t)(config->timeout * 1000),
+        .library_log = config->library_log,
+    };
+}
+
+void config_device_options(const struct config *config, const struct world *world,
+                           struct device_options *options)
+{
+    *options = (struct device_options){
+        .kind = config->device,
+        .threads = 1,
+        .local_rank = world->local_rank,
+        .share_gpu = config->share_gpu,
+        .graph = config->graph,
+        .tf32 = config->tf32,
+    };
+}
+
+int config_threads(const struct config *config, const struct world *world)
+{
+    int cores_each = world->cores / world->sharing_cpus;
+    return config->threads > 0 ? (int)config->threads : cores_each > 1 ? cores_each : 1;
+}
+
+const char *config_transport_name(const struct config *config, const struct backend *backend)
+{
+    struct comm_options options;
+    if (!backend->uses_transport)
+        return "none";
+    config_comm_options(config, backend, &options);
+    return transport_kind_name(options.transport);
+}
+
+const char *config_placement_name(const struct config *config)
+{
+    bool has_servers = config->servers > 0 || config->placement == PLACEMENT_MIXED;
+    return has_servers ? config_placement_words[config->placement] : "none";
+}
+
+const char *config_error_feedback_name(const struct config *config)
+{
+    if (config->compress == COMPRESS_NONE)
+        return "none";
+    return config->error_feedback == CONFIG_FEEDBACK_OFF ? "off" : "on";
+}
+
+const char *config_reduce_order_name(const struct config *config)
+{
+    return config_reduce_order_words[config->reduce_order];
+}
+
+const char *config_model_name(const struct config *config)
+{
+    return cnn_names[config->model];
+}
+
+const char *config_device_name(const struct config *config)
+{
+    return device_kind_names[config->device];
+}

@@ -1,0 +1,161 @@
+/*
+ * The configuration of a run: one struct, filled and validated once, from one option table that
+ * also prints --help and goes, complete, into every result file. The only reader of the
+ * environment: PSRING_DATA, PSRING_NETWORK, PSRING_LINK_BITS and PSRING_BIND_SUBNET are defaults of
+ * --data, --network, --link-rate and --interface (experiments/vcluster.sh exports the last three).
+ */
+#ifndef PSRING_EXPERIMENTS_CONFIG_H
+#define PSRING_EXPERIMENTS_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/status.h"
+#include "common/comm/comm.h"
+#include "common/device/device.h"
+#include "common/net/world.h"
+
+/* Bits: a row of the option table carries the commands it belongs to. */
+enum config_command {
+    CONFIG_TRAIN = 1,
+    CONFIG_BENCH = 2,
+    CONFIG_INFO = 4,
+};
+
+enum config_transport { CONFIG_TRANSPORT_AUTO, CONFIG_TRANSPORT_ZMQ, CONFIG_TRANSPORT_MPI };
+
+enum config_feedback { CONFIG_FEEDBACK_AUTO, CONFIG_FEEDBACK_ON, CONFIG_FEEDBACK_OFF };
+
+enum config_probe { CONFIG_PROBE_AUTO, CONFIG_PROBE_ON, CONFIG_PROBE_OFF };
+
+/* The network of rows that were taken with several processes on one GPU: it does them in turns, and
+ * so their times say nothing of a network. */
+#define CONFIG_TIME_SLICING "time-slicing"
+
+enum { CONFIG_NETWORK_BYTES = 64, CONFIG_SERVERS_NOT_GIVEN = -1 };
+
+/* Choices are ints (an index into their words), strings are borrowed from argv or the environment.
+ */
+enum { CONFIG_SIZES_MOST = 32 };
+
+struct config {
+    enum config_command command;
+
+    /* Who averages, and how. */
+    int backend;         /* enum backend_kind, experiments/config/backends.h */
+    int transport;       /* enum config_transport */
+    int64_t servers;     /* as given, with mixed placement the spare ones; 0 for others than ps */
+    int placement;       /* enum placement */
+    const char *sync;    /* "bsp" */
+    int reduce_order;    /* enum reduce_order */
+    uint64_t segment;    /* bytes; 0: chosen from the message */
+    int64_t window;      /* segments in flight; 0: chosen */
+    int compress;        /* enum compress, common/comm/compress.h */
+    int error_feedback;  /* enum config_feedback; auto: on if something is compressed */
+    const char *subnet;  /* --interface: CIDR, or NULL: chosen */
+    double timeout;      /* seconds */
+    const char *network; /* label of the result rows; NULL until config_settle */
+    double link_rate;    /* bits per second of one direction of a host's link; 0: unknown */
+
+    /* What computes. */
+    int device;      /* enum device_kind */
+    bool tf32;       /* products at lower precision, device_options.tf32 */
+    int graph;       /* enum device_graph */
+    bool share_gpu;  /* several processes may have one GPU; results are labelled time-slicing */
+    int library_log; /* not an option: see comm_options; 0 until config_settle */
+    int64_t threads;
+    const char *compute; /* as given: "real" or "paced:MS" */
+    bool paced;          /* from `compute` */
+    double paced_ms;     /* forward and backward together, per step */
+
+    /* What is trained. */
+    int model; /* index into cnn_names, models/cnn.h */
+    const char *data;
+    int64_t epochs, steps, batch, seed;
+    int optimizer; /* enum optimizer_kind */
+    double lr;     /* 0: lr_default, models/lr.h */
+    double bucket_mb;
+    int64_t virtual_workers; /* 0: not asked for */
+    const char *checkpoint;
+    bool resume;
+    const char *metrics;
+    int64_t log_steps; /* 0: a row per epoch */
+
+    /* What bench measures. */
+    uint64_t min_bytes, max_bytes;
+    double factor;
+    const char *sizes;                     /* NULL: from min_bytes to max_bytes */
+    uint64_t size_list[CONFIG_SIZES_MOST]; /* what `sizes` says */
+    size_t size_count;                     /* 0: `sizes` is NULL */
+    int64_t iters; /* 0: bench_auto_iters, experiments/bench/bench_measure.h */
+    int64_t warmup;
+    int probe;          /* enum config_probe */
+    bool bench_compute; /* times layers, experiments/bench/bench_compute.h */
+    bool overlap;       /* measures again while the caller computes, experiments/bench/bench.h */
+    bool limits;        /* measures those of the machine, experiments/measure/limits.h */
+    int mpi_algorithm;  /* enum library_algorithm */
+    const char *json, *csv;
+
+    bool verbose;
+    char network_text[CONFIG_NETWORK_BYTES];
+};
+
+/*
+ * Fills `config` from the environment and argv[1..] (argv[0] is the subcommand's name) and checks
+ * that the values go together. STATUS_USAGE has been logged, under mpirun by rank 0 only:
+ * all find the same. With --help, prints it and sets *helped; then `config` is not to be used. Sets
+ * the log's level. STATUS_UNSUPPORTED: this build does not have the backend.
+ */
+enum status config_parse(enum config_command command, int argc, char **argv, struct config *config,
+                         bool *helped);
+
+/*
+ * Is this the rank that reports what all ranks find alike? Before MPI is up, only the variables of
+ * the launcher (mpirun, srun) tell; true without one.
+ */
+bool config_speaks(void);
+
+/* Calls `visit` for every option of the command with its value as text, in table order. */
+void config_visit(const struct config *config,
+                  void (*visit)(void *context, const char *name, const char *value), void *context);
+
+/* Collective. Gives the world its time-out, checks that the options suit as many ranks, and fills
+ * in what depends on where they run: the label of the network, if none was given, is "loopback" on
+ * one host, else "N-hosts"; with --share-gpu it is CONFIG_TIME_SLICING whatever was given. Sets the
+ * environment of the backend's library, which has made no call yet. `config` must then stay where
+ * it is. STATUS_USAGE: on all ranks alike, logged by rank 0. */
+enum status config_settle(struct config *config, struct world *world);
+
+/* Whether bench measures the link's rate first; auto: where there is a link to measure, because
+ * there are several hosts or the user names a rate. Never for a rank alone. */
+bool config_probes(const struct config *config, const struct world *world);
+
+/*
+ * Calls `visit` for every parameter of Open MPI in the environment (OMPI_MCA_NAME, which is also
+ * how mpirun hands on its --mca) that says how messages travel: `name` is NAME.
+ */
+void config_visit_mca(void (*visit)(void *context, const char *name, const char *value),
+                      void *context);
+
+/* How this rank's device is opened, but for its threads (1). */
+void config_device_options(const struct config *config, const struct world *world,
+                           struct device_options *options);
+
+/* Everything of `options` but scale (set to 1) and the buckets (none), which are the caller's. */
+void config_comm_options(const struct config *config, const struct backend *backend,
+                         struct comm_options *options);
+
+/* Threads that compute on this rank: --threads, or its share of the machine's cores. */
+int config_threads(const struct config *config, const struct world *world);
+
+/* The backend's transport for result rows: "zmq", "mpi", or "none" where it brings its own. */
+const char *config_transport_name(const struct config *config, const struct backend *backend);
+/* "dedicated", "colocated", "mixed", or "none" for backends without servers. */
+const char *config_placement_name(const struct config *config);
+/* "on" or "off", or "none" where nothing is rounded. */
+const char *config_error_feedback_name(const struct config *config);
+const char *config_reduce_order_name(const struct config *config);
+const char *config_model_name(const struct config *config);
+const char *config_device_name(const struct config *config);
+
+#endif

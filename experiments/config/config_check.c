@@ -1,0 +1,291 @@
+#include "experiments/config/config_check.h"
+
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/device/device.h"
+#include "common/net/topology.h"
+#include "experiments/config/backends.h"
+
+static enum status check_sync(const char *sync)
+{
+    if (strcmp(sync, "bsp") == 0)
+        return STATUS_OK;
+    if (strcmp(sync, "async") == 0 || strncmp(sync, "ssp:", 4) == 0)
+        log_error("--sync %s: this version has bsp only (all workers step together)", sync);
+    else
+        log_error("--sync: found '%s', expected bsp; see psring train --help", sync);
+    return STATUS_USAGE;
+}
+
+static enum status parse_compute(struct config *config)
+{
+    const char *text = config->compute;
+    char *end = NULL;
+    if (strcmp(text, "real") == 0)
+        return STATUS_OK;
+    if (strncmp(text, "paced:", 6) == 0) {
+        const char *number = text + 6;
+        double ms = strtod(number, &end);
+        if (end != number && !*end && isfinite(ms) && ms >= 0 && ms <= 3.6e6) {
+            config->paced = true;
+            config->paced_ms = ms;
+            return STATUS_OK;
+        }
+    }
+    log_error("--compute: found '%s', expected real, or paced:MS with the milliseconds that a "
+              "step's forward and backward take, e.g. paced:20",
+              text);
+    return STATUS_USAGE;
+}
+
+/* "a.b.c.d/n" */
+static enum status check_subnet(const char *subnet)
+{
+    char address[64];
+    struct in_addr parsed;
+    int used = 0;
+    int prefix = -1;
+    if (!subnet)
+        return STATUS_OK;
+    if (sscanf(subnet, "%63[0-9.]/%d%n", address, &prefix, &used) == 2 && !subnet[used] &&
+        inet_pton(AF_INET, address, &parsed) == 1 && prefix >= 0 && prefix <= 32)
+        return STATUS_OK;
+    log_error("--interface (or PSRING_BIND_SUBNET): found '%s', expected an IPv4 network as "
+              "ADDRESS/BITS, e.g. 10.0.0.0/24",
+              subnet);
+    return STATUS_USAGE;
+}
+
+/* An empty name is one that a script did not get. */
+static enum status check_named(const char *option, const char *value, const char *question)
+{
+    if (!value || value[0])
+        return STATUS_OK;
+    log_error("--%s is empty, expected %s", option, question);
+    return STATUS_USAGE;
+}
+
+static enum status check_names(const struct config *config)
+{
+    enum status status;
+    TRY(check_named("data", config->data,
+                    "a folder; did the command that was to name it, e.g. get_mnist.sh, fail?"));
+    TRY(check_named("checkpoint", config->checkpoint, "a folder"));
+    TRY(check_named("metrics", config->metrics, "a file"));
+    TRY(check_named("csv", config->csv, "a file"));
+    TRY(check_named("json", config->json, "a file"));
+out:
+    return status;
+}
+
+/* The label is a CSV field and a word of plots and tables. */
+static enum status check_network(const char *network)
+{
+    if (!network)
+        return STATUS_OK;
+    size_t length = strlen(network);
+    bool good = length > 0 && length < CONFIG_NETWORK_BYTES;
+    for (size_t i = 0; i < length; i++)
+        good = good && (isalnum((unsigned char)network[i]) || strchr("-_.:/+", network[i]));
+    if (good)
+        return STATUS_OK;
+    log_error("--network (or PSRING_NETWORK): found '%s', expected 1 to %d letters, digits or any "
+              "of -_.:/+",
+              network, CONFIG_NETWORK_BYTES - 1);
+    return STATUS_USAGE;
+}
+
+static enum status check_servers(struct config *config, const struct backend *backend)
+{
+    if (!backend->uses_servers) {
+        if (config->servers > 0) {
+            log_error("--servers %lld: --backend %s has no servers; use --backend ps, or leave "
+                      "--servers out",
+                      (long long)config->servers, backend->name);
+            return STATUS_USAGE;
+        }
+        config->servers = 0;
+        return STATUS_OK;
+    }
+    if (config->servers == CONFIG_SERVERS_NOT_GIVEN)
+        config->servers = 1;
+    if (config->servers == 0 && config->placement != PLACEMENT_MIXED) {
+        log_error("--servers 0: --backend %s averages on servers and needs at least one; give "
+                  "--servers 1 or more, or --placement mixed for one in every worker, or use "
+                  "--backend ring, which has none",
+                  backend->name);
+        return STATUS_USAGE;
+    }
+    return STATUS_OK;
+}
+
+static enum status check_training(struct config *config)
+{
+    enum status status;
+    TRY(check_sync(config->sync));
+    TRY(parse_compute(config));
+    if (config->virtual_workers > 0 && config->backend != BACKEND_NONE) {
+        log_error("--virtual-workers %lld: one process plays all workers, so there is nothing for "
+                  "--backend %s to do; add --backend none",
+                  (long long)config->virtual_workers, backend_names[config->backend]);
+        return STATUS_USAGE;
+    }
+    if (config->virtual_workers > 0 && config->paced) {
+        log_error("--virtual-workers %lld: computes really, so --compute %s does not go with it",
+                  (long long)config->virtual_workers, config->compute);
+        return STATUS_USAGE;
+    }
+    if (config->resume && !config->checkpoint) {
+        log_error("--resume: from where? add --checkpoint DIR, the folder of the run to continue");
+        return STATUS_USAGE;
+    }
+    if (config->checkpoint && config->paced) {
+        log_error("--checkpoint: --compute %s trains nothing that could be saved", config->compute);
+        return STATUS_USAGE;
+    }
+    return STATUS_OK;
+out:
+    return status;
+}
+
+static enum status parse_sizes(struct config *config)
+{
+    const char *at = config->sizes;
+    while (at) {
+        char *end = NULL;
+        unsigned long long bytes = strtoull(at, &end, 10);
+        if (!isdigit((unsigned char)*at) || (*end && *end != ',') || bytes > 1000000000000 ||
+            config->size_count == CONFIG_SIZES_MOST) {
+            log_error(
+                "--sizes: found '%s', expected up to %d numbers of bytes with commas between, "
+                "e.g. 65536,4799528",
+                config->sizes, CONFIG_SIZES_MOST);
+            return STATUS_USAGE;
+        }
+        config->size_list[config->size_count++] = bytes;
+        at = *end ? end + 1 : NULL;
+    }
+    return STATUS_OK;
+}
+
+static enum status check_bench(struct config *config)
+{
+    if (config->json && strcmp(config->json, "-") == 0) {
+        log_error("--json -: standard output is the table's; name a file");
+        return STATUS_USAGE;
+    }
+    if (config->max_bytes < config->min_bytes) {
+        log_error("-e %llu: the last size is below the first, -b %llu; give -e at least -b",
+                  (unsigned long long)config->max_bytes, (unsigned long long)config->min_bytes);
+        return STATUS_USAGE;
+    }
+    return parse_sizes(config);
+}
+
+/* A result of one backend to the bits of another needs sums that are not rounded on their way. */
+static enum status check_compress(const struct config *config)
+{
+    if (config->compress == COMPRESS_NONE && config->error_feedback != CONFIG_FEEDBACK_AUTO) {
+        log_error("--error-feedback: without --compress nothing is rounded; leave it out, or add "
+                  "--compress fp16 or bf16");
+        return STATUS_USAGE;
+    }
+    if (config->compress != COMPRESS_NONE && config->reduce_order == REDUCE_ORDER_RING) {
+        log_error("--reduce-order ring: backends round at different places with --compress %s, so "
+                  "their bits differ in any order; leave one of the two out",
+                  compress_names[config->compress]);
+        return STATUS_USAGE;
+    }
+    return STATUS_OK;
+}
+
+/* What this build and the backend can do. */
+static enum status check_backend(const struct config *config, const struct backend *backend)
+{
+    const char *no_device = device_unavailable(config->device);
+    if (backend->unavailable) {
+        log_error("--backend %s: %s", backend->name, backend->unavailable);
+        return STATUS_UNSUPPORTED;
+    }
+    if (no_device) {
+        log_error("--device %s: %s", device_kind_names[config->device], no_device);
+        return STATUS_UNSUPPORTED;
+    }
+    if (config->backend == BACKEND_NCCL && config->device != DEVICE_CUDA) {
+        log_error("--backend %s: averages what is in GPUs' memory; add --device cuda, or use "
+                  "--backend ring, the same ring between CPUs",
+                  backend->name);
+        return STATUS_USAGE;
+    }
+    if (config->tf32 && config->device != DEVICE_CUDA) {
+        log_error("--tf32: --device %s has no such products; leave it out, or add --device cuda",
+                  device_kind_names[config->device]);
+        return STATUS_USAGE;
+    }
+    if (config->graph == DEVICE_GRAPH_ON &&
+        (config->device != DEVICE_CUDA || config->backend != BACKEND_NONE)) {
+        log_error("--cuda-graph on: only a step that meets no other process can be recorded; use "
+                  "--device cuda --backend none, or leave it out");
+        return STATUS_USAGE;
+    }
+    if (config->share_gpu && config->device != DEVICE_CUDA) {
+        log_error("--share-gpu: --device %s uses no GPU; leave it out, or add --device cuda",
+                  device_kind_names[config->device]);
+        return STATUS_USAGE;
+    }
+    if (config->transport != CONFIG_TRANSPORT_AUTO && !backend->uses_transport) {
+        log_error("--transport: --backend %s brings its own communication; leave --transport out, "
+                  "or use --backend ps, ring or rhd",
+                  backend->name);
+        return STATUS_USAGE;
+    }
+    if (config->reduce_order == REDUCE_ORDER_RING && !backend->orders_sums) {
+        log_error("--reduce-order ring: --backend %s adds in an order of its own; leave "
+                  "--reduce-order out, or use --backend ps or ring",
+                  backend->name);
+        return STATUS_USAGE;
+    }
+    return STATUS_OK;
+}
+
+enum status config_check(struct config *config)
+{
+    enum status status;
+    const struct backend *backend = backend_get(config->backend);
+    TRY(check_network(config->network));
+    TRY(check_subnet(config->subnet));
+    TRY(check_names(config));
+    if (config->command == CONFIG_INFO)
+        return STATUS_OK;
+    TRY(check_backend(config, backend));
+    TRY(check_servers(config, backend));
+    TRY(check_compress(config));
+    TRY(config->command == CONFIG_BENCH ? check_bench(config) : check_training(config));
+out:
+    return status;
+}
+
+enum status config_check_world(const struct config *config, int world_size)
+{
+    struct topology topology;
+    if (config->command == CONFIG_INFO)
+        return STATUS_OK;
+    if (config->virtual_workers > 0 && world_size > 1) {
+        log_error("--virtual-workers %lld: one process plays all workers, and %d processes were "
+                  "started; start it without mpirun",
+                  (long long)config->virtual_workers, world_size);
+        return STATUS_USAGE;
+    }
+    if (config->backend == BACKEND_NONE && world_size > 1) {
+        log_error("--backend none: averages nothing, and %d processes were started; choose "
+                  "--backend ps, ring or mpi",
+                  world_size);
+        return STATUS_USAGE;
+    }
+    return topology_init(&topology, world_size, (int)config->servers, config->placement);
+}

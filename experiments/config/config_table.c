@@ -1,0 +1,207 @@
+#include "experiments/config/config_table.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "common/device/device.h"
+#include "experiments/config/backends.h"
+#include "models/cnn.h"
+#include "models/optim.h"
+#include "ring/vendor/library.h"
+
+const char *const config_placement_words[] = {"dedicated", "colocated", "mixed", NULL};
+const char *const config_reduce_order_words[] = {"any", "ring", NULL};
+
+static const char *const transport_words[] = {"auto", "zmq", "mpi", NULL};
+static const char *const feedback_words[] = {"auto", "on", "off", NULL};
+static const char *const graph_words[] = {"auto", "on", "off", NULL}; /* enum device_graph */
+static const char *const probe_words[] = {"auto", "on", "off", NULL};
+
+struct row {
+    unsigned commands; /* enum config_command, or-ed */
+    struct option_spec spec;
+};
+
+#define FIELD(name) .offset = offsetof(struct config, name)
+
+enum { COMM = CONFIG_TRAIN | CONFIG_BENCH, ALL = COMM | CONFIG_INFO };
+
+static const struct row rows[] = {
+    {COMM,
+     {"backend", 0, OPTION_CHOICE, FIELD(backend), "ring", .choices = backend_names,
+      .help = "How gradients are averaged."}},
+    {COMM,
+     {"transport", 0, OPTION_CHOICE, FIELD(transport), "auto", .choices = transport_words,
+      .help = "What ps, ring and rhd talk over; auto: zmq."}},
+    {COMM,
+     {"servers", 0, OPTION_INT, FIELD(servers), NULL, 0, 4096, .metavar = "K",
+      .help = "Parameter servers (ps only); 1 unless given. 0 only with --placement mixed."}},
+    {COMM,
+     {"placement", 0, OPTION_CHOICE, FIELD(placement), "dedicated",
+      .choices = config_placement_words,
+      .help = "Servers as K further ranks, as threads inside the first K workers, or both: mixed, "
+              "one in each worker and K further ranks, with shards that load all links alike."}},
+    {CONFIG_TRAIN,
+     {"sync", 0, OPTION_STRING, FIELD(sync), "bsp", .metavar = "MODE",
+      .help = "Consistency; this version has bsp: all workers step together."}},
+    {COMM,
+     {"reduce-order", 0, OPTION_CHOICE, FIELD(reduce_order), "any",
+      .choices = config_reduce_order_words,
+      .help = "ring: ps, too, adds in the ring's order, to the same bits. Not for mpi or rhd."}},
+    {COMM,
+     {"compress", 0, OPTION_CHOICE, FIELD(compress), "none", .choices = compress_names,
+      .help = "Gradients travel as numbers of 16 bits (ps, ring, rhd); added in float32."}},
+    {COMM,
+     {"error-feedback", 0, OPTION_CHOICE, FIELD(error_feedback), "auto", .choices = feedback_words,
+      .help = "What --compress rounds off is added at the next step; auto: on."}},
+    {COMM,
+     {"segment", 0, OPTION_SIZE, FIELD(segment), "0", 0, 1 << 30, .metavar = "BYTES",
+      .help = "Bytes of one message; 0: chosen from the size of the bucket."}},
+    {COMM,
+     {"window", 0, OPTION_INT, FIELD(window), "0", 0, 1024,
+      .help = "Chunks that a worker may have unanswered with a server (ps only); 0: chosen."}},
+    {COMM,
+     {"interface", 0, OPTION_STRING, FIELD(subnet), .metavar = "CIDR",
+      .help = "Network to bind to, e.g. 10.0.0.0/24 (else PSRING_BIND_SUBNET, else chosen)."}},
+    {COMM,
+     {"timeout", 0, OPTION_DOUBLE, FIELD(timeout), "30", 0.1, 86400, .metavar = "SECONDS",
+      .help = "A peer that is silent for longer is an error."}},
+    {COMM,
+     {"network", 0, OPTION_STRING, FIELD(network), .metavar = "LABEL",
+      .help = "Name of the network in result rows (else PSRING_NETWORK, else by hosts)."}},
+    {COMM,
+     {"link-rate", 0, OPTION_DOUBLE, FIELD(link_rate), "0", 0, 1e15, .metavar = "BITS",
+      .help = "Bits/s each way of a host's link, e.g. 200e6 (else PSRING_LINK_BITS); 0: unknown."}},
+
+    {COMM,
+     {"device", 0, OPTION_CHOICE, FIELD(device), "cpu", .choices = device_kind_names,
+      .help = "Where a rank computes."}},
+    {COMM,
+     {"share-gpu", 0, OPTION_FLAG, FIELD(share_gpu),
+      .help = "Lets several ranks have one GPU: right results, but times of time-slicing."}},
+    {CONFIG_TRAIN,
+     {"tf32", 0, OPTION_FLAG, FIELD(tf32),
+      .help = "GPUs: products with 10 bits of mantissa, on tensor cores; faster, less exact."}},
+    {CONFIG_TRAIN,
+     {"cuda-graph", 0, OPTION_CHOICE, FIELD(graph), "auto", .choices = graph_words,
+      .help = "GPUs: a step is one launch of a CUDA graph; auto: with --backend none."}},
+    {COMM,
+     {"threads", 0, OPTION_INT, FIELD(threads), "1", 0, 1024,
+      .help = "Compute threads per rank; 0: the machine's cores, shared among its ranks."}},
+    {CONFIG_TRAIN,
+     {"compute", 0, OPTION_STRING, FIELD(compute), "real", .metavar = "real|paced:MS",
+      .help = "paced: a timed wait of MS ms a step instead of computing; gradients of real size."}},
+
+    {COMM,
+     {"model", 0, OPTION_CHOICE, FIELD(model), "keras-cnn", .choices = cnn_names,
+      .help = "What is trained."}},
+    {CONFIG_TRAIN | CONFIG_INFO,
+     {"data", 0, OPTION_STRING, FIELD(data), .metavar = "DIR",
+      .help = "Folder with the four IDX files (else PSRING_DATA)."}},
+    {CONFIG_TRAIN,
+     {"epochs", 0, OPTION_INT, FIELD(epochs), "2", 1, 100000, .help = "Passes over the data."}},
+    {CONFIG_TRAIN,
+     {"steps", 0, OPTION_INT, FIELD(steps), "0", 0, 1e12,
+      .help = "Ends after N steps in all; 0: after --epochs."}},
+    {COMM,
+     {"batch", 0, OPTION_INT, FIELD(batch), "32", 1, 65536, .help = "Images a step, per worker."}},
+    {COMM,
+     {"optimizer", 0, OPTION_CHOICE, FIELD(optimizer), "sgd", .choices = optimizer_kind_names,
+      .help = "How parameters follow from gradients."}},
+    {CONFIG_TRAIN,
+     {"lr", 0, OPTION_DOUBLE, FIELD(lr), "0", 0, 1000, .metavar = "RATE",
+      .help = "Highest learning rate; 0: by optimizer and images a step."}},
+    {CONFIG_TRAIN,
+     {"seed", 0, OPTION_INT, FIELD(seed), "1", 0, 9e15,
+      .help = "Of parameters, shuffling and dropout; the same seed gives the same run."}},
+    {CONFIG_TRAIN,
+     {"bucket-mb", 0, OPTION_DOUBLE, FIELD(bucket_mb), "4", 0, 65536, .metavar = "MB",
+      .help = "Gradients are averaged in buckets of about this size; 0: in one."}},
+    {CONFIG_TRAIN,
+     {"virtual-workers", 0, OPTION_INT, FIELD(virtual_workers), "0", 0, 4096,
+      .help = "With --backend none: this process plays N workers in turn."}},
+    {CONFIG_TRAIN,
+     {"checkpoint", 0, OPTION_STRING, FIELD(checkpoint), .metavar = "DIR",
+      .help = "Saves the state of training there after every epoch."}},
+    {CONFIG_TRAIN,
+     {"resume", 0, OPTION_FLAG, FIELD(resume),
+      .help = "Continues from --checkpoint, to the same bits unless --error-feedback is on."}},
+    {CONFIG_TRAIN,
+     {"metrics", 0, OPTION_STRING, FIELD(metrics), .metavar = "FILE",
+      .help = "Appends a CSV row per epoch (and per --log-steps)."}},
+    {CONFIG_TRAIN,
+     {"log-steps", 0, OPTION_INT, FIELD(log_steps), "0", 0, 1e9,
+      .help = "Reports every N steps too; 0: per epoch."}},
+
+    {CONFIG_BENCH,
+     {"compute", 0, OPTION_FLAG, FIELD(bench_compute),
+      .help = "Times a training step layer by layer instead, on all ranks at once."}},
+    {CONFIG_BENCH,
+     {"min-bytes", 'b', OPTION_SIZE, FIELD(min_bytes), "1k", 0, 1e12, .metavar = "BYTES",
+      .help = "First size."}},
+    {CONFIG_BENCH,
+     {"max-bytes", 'e', OPTION_SIZE, FIELD(max_bytes), "16m", 0, 1e12, .metavar = "BYTES",
+      .help = "Last size."}},
+    {CONFIG_BENCH,
+     {"factor", 'f', OPTION_DOUBLE, FIELD(factor), "4", 1.01, 1e6,
+      .help = "Each size is the last times this."}},
+    {CONFIG_BENCH,
+     {"sizes", 0, OPTION_STRING, FIELD(sizes), .metavar = "LIST",
+      .help = "These sizes instead of -b to -e: bytes, with commas between, e.g. 65536,4799528."}},
+    {CONFIG_BENCH,
+     {"iters", 'n', OPTION_INT, FIELD(iters), "0", 0, 1e9,
+      .help = "Timed iterations a size; 0: 20 or more, but of 2 s at most, and 5 at least."}},
+    {CONFIG_BENCH,
+     {"warmup", 'w', OPTION_INT, FIELD(warmup), "5", 0, 1e9,
+      .help = "Iterations before them that are not timed."}},
+    {CONFIG_BENCH,
+     {"mpi-algorithm", 0, OPTION_CHOICE, FIELD(mpi_algorithm), "default",
+      .choices = library_algorithm_names,
+      .help = "What MPI_Allreduce uses (mpi only, and only Open MPI obeys)."}},
+    {CONFIG_BENCH,
+     {"probe", 0, OPTION_CHOICE, FIELD(probe), "auto", .choices = probe_words,
+      .help = "Measures what a TCP stream reaches on the links, first; auto: not on loopback."}},
+    {CONFIG_BENCH,
+     {"limits", 0, OPTION_FLAG, FIELD(limits),
+      .help = "Measures the speed of memory, ZeroMQ's round trip and a TCP stream, too."}},
+    {CONFIG_BENCH,
+     {"overlap", 0, OPTION_FLAG, FIELD(overlap),
+      .help = "Times each size also beside a computation (a wait) as long: what does it hide?"}},
+    {CONFIG_BENCH | CONFIG_INFO,
+     {"json", 0, OPTION_STRING, FIELD(json), .metavar = "FILE",
+      .help = "Writes the results, with configuration and machine, as JSON; -: to stdout (info)."}},
+    {CONFIG_BENCH,
+     {"csv", 0, OPTION_STRING, FIELD(csv), .metavar = "FILE", .help = "Appends rows as CSV."}},
+
+    {ALL, {"verbose", 'v', OPTION_FLAG, FIELD(verbose), .help = "Says more on stderr."}},
+};
+
+_Static_assert(sizeof rows / sizeof rows[0] <= CONFIG_OPTIONS_MAX, "struct config_table has room");
+enum { ROWS = sizeof rows / sizeof rows[0] };
+
+void config_table_init(struct config_table *table, enum config_command command)
+{
+    int count = 0;
+    for (int i = 0; i < ROWS; i++) {
+        if (rows[i].commands & (unsigned)command)
+            table->specs[count++] = rows[i].spec;
+    }
+    table->specs[count] = (struct option_spec){0};
+    memset(table->given, 0, sizeof table->given);
+    table->options = (struct options){.specs = table->specs, .given = table->given};
+    switch (command) {
+    case CONFIG_TRAIN:
+        table->options.command = "psring train";
+        table->options.summary = "Trains a CNN data-parallel: alone, or on all ranks of mpirun.";
+        break;
+    case CONFIG_BENCH:
+        table->options.command = "psring bench";
+        table->options.summary =
+            "Times averaging over the ranks of mpirun by size; checks every element.";
+        break;
+    case CONFIG_INFO:
+        table->options.command = "psring info";
+        table->options.summary = "Lists what this build and this machine have.";
+        break;
+    }
+}

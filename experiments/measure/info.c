@@ -1,0 +1,320 @@
+#include "experiments/measure/info.h"
+
+#include <dlfcn.h>
+#include <inttypes.h>
+#include <mpi.h>
+#include <openssl/crypto.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <zlib.h>
+#include <zmq.h>
+
+#include "common/base/check.h"
+#include "common/data/dataset.h"
+#include "common/device/device.h"
+#include "experiments/config/backends.h"
+#include "experiments/measure/machine.h"
+#include "experiments/measure/result.h"
+#include "ring/vendor/library.h"
+#include "ring/vendor/nccl.h"
+#include "experiments/measure/commit.h"
+
+enum item_kind { ITEM_HAVE, ITEM_LACK, ITEM_FACT };
+
+enum { ITEMS_MAX = 96, NAME_BYTES = 24, DETAIL_BYTES = 512 };
+
+struct item {
+    const char *section;
+    char name[NAME_BYTES];
+    enum item_kind kind;
+    char detail[DETAIL_BYTES];
+};
+
+struct items {
+    struct item list[ITEMS_MAX];
+    size_t count;
+};
+
+__attribute__((format(printf, 5, 6))) static void add(struct items *items, const char *section,
+                                                      const char *name, enum item_kind kind,
+                                                      const char *format, ...)
+{
+    CHECK(items->count < ITEMS_MAX);
+    struct item *item = &items->list[items->count++];
+    *item = (struct item){.section = section, .kind = kind};
+    snprintf(item->name, sizeof item->name, "%s", name);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(item->detail, sizeof item->detail, format, arguments);
+    va_end(arguments);
+}
+
+/* Beyond so many a machine's GPUs are all alike. */
+enum { DEVICE_ITEMS_MAX = 48 };
+
+static void add_device(void *context, const char *name, const char *text)
+{
+    struct items *items = context;
+    if (items->count < DEVICE_ITEMS_MAX)
+        add(items, "devices", name, ITEM_FACT, "%s", text);
+}
+
+/* -------- what this build has ----------------------------------------------------------------- */
+
+static void add_build(struct items *items)
+{
+    add(items, "build", "psring", ITEM_FACT, "%s", PSRING_VERSION);
+    add(items, "build", "commit", ITEM_FACT, "%s", PSRING_COMMIT);
+    add(items, "build", "type", ITEM_FACT, "%s", PSRING_BUILD_TYPE);
+    add(items, "build", "compiler", ITEM_FACT, "%s", PSRING_COMPILER);
+}
+
+static void add_parts(struct items *items)
+{
+    for (int kind = 0; kind < BACKEND_COUNT; kind++) {
+        const struct backend *backend = backend_get(kind);
+        add(items, "backends", backend->name, backend->unavailable ? ITEM_LACK : ITEM_HAVE, "%s",
+            backend->unavailable ? backend->unavailable : backend->summary);
+    }
+    add(items, "transports", transport_kind_name(TRANSPORT_ZMQ), ITEM_HAVE, "ZeroMQ over TCP");
+    add(items, "transports", transport_kind_name(TRANSPORT_MPI), ITEM_HAVE,
+        "MPI point-to-point messages");
+    for (int kind = 0; device_kind_names[kind]; kind++) {
+        const char *reason = device_unavailable(kind);
+        add(items, "devices", device_kind_names[kind], reason ? ITEM_LACK : ITEM_HAVE, "%s",
+            reason ? reason : "ready");
+        if (!reason)
+            device_list(kind, add_device, items);
+    }
+}
+
+/* -------- libraries -------------------------------------------------------------------------- */
+
+/* OpenBLAS names the processor that it chose its kernels for; another CBLAS has no such function.
+ */
+static const char *cblas_kernels(void)
+{
+    const char *(*corename)(void) = NULL;
+    void *symbol = dlsym(RTLD_DEFAULT, "openblas_get_corename");
+    memcpy(&corename, &symbol, sizeof corename); /* ISO C has no cast from void * to a function */
+    return corename ? corename() : NULL;
+}
+
+static void add_libraries(struct items *items)
+{
+    int major, minor, patch, length = 0;
+    char mpi[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+    const char *kernels = cblas_kernels();
+    zmq_version(&major, &minor, &patch);
+    MPI_Get_library_version(mpi, &length);
+    mpi[strcspn(mpi, ",\n")] = '\0'; /* Open MPI goes on with who built it, and where */
+    add(items, "libraries", "zeromq", ITEM_HAVE, "%d.%d.%d%s", major, minor, patch,
+        zmq_has("curve") ? ", with CURVE" : "");
+    add(items, "libraries", "mpi", ITEM_HAVE, "%s", mpi);
+    bool aware = library_is_cuda_aware();
+    add(items, "libraries", "mpi on GPUs", aware ? ITEM_HAVE : ITEM_LACK, "%s",
+        aware ? "CUDA-aware: --backend mpi averages a GPU's memory where it is"
+              : "does not say that it is CUDA-aware: --backend mpi uses host memory");
+    add(items, "libraries", "cblas", ITEM_HAVE, "%s%s%s", PSRING_CBLAS,
+        kernels ? ", kernels for " : "", kernels ? kernels : "");
+    add(items, "libraries", "zlib", ITEM_HAVE, "%s", zlibVersion());
+    add(items, "libraries", "openssl", ITEM_HAVE, "%s", OpenSSL_version(OPENSSL_VERSION));
+    add(items, "libraries", "cjson", ITEM_HAVE, "%s", cJSON_Version());
+    char version[32];
+    bool cuda = PSRING_TOOLKIT_CUDA[0] != '\0', nccl = PSRING_TOOLKIT_NCCL[0] != '\0';
+    add(items, "libraries", "cuda", cuda ? ITEM_HAVE : ITEM_LACK, "%s",
+        cuda ? PSRING_TOOLKIT_CUDA : "no CUDA toolkit was found when this was configured");
+    add(items, "libraries", "nccl", nccl ? ITEM_HAVE : ITEM_LACK, "%s",
+        nccl && nccl_version(version, sizeof version) ? version
+        : nccl                                        ? PSRING_TOOLKIT_NCCL
+                                                      : "not found when this was configured");
+}
+
+/* -------- the machine ------------------------------------------------------------------------ */
+
+static bool have_tool(const char *name)
+{
+    static const char *const folders[] = {"/usr/local/sbin", "/usr/local/bin", "/usr/sbin",
+                                          "/usr/bin",        "/sbin",          "/bin"};
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        char path[64];
+        snprintf(path, sizeof path, "%s/%s", folders[i], name);
+        if (access(path, X_OK) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Everything that experiments/vcluster.sh needs. */
+static void add_virtual_cluster(struct items *items)
+{
+    const char *missing = geteuid() != 0         ? "root rights"
+                          : !have_tool("ip")     ? "ip (Debian: iproute2)"
+                          : !have_tool("tc")     ? "tc (Debian: iproute2)"
+                          : !have_tool("mpirun") ? "mpirun (Debian: openmpi-bin)"
+                                                 : NULL;
+    if (missing)
+        add(items, "machine", "virtual cluster", ITEM_LACK, "needs %s", missing);
+    else
+        add(items, "machine", "virtual cluster", ITEM_HAVE, "root, ip, tc and mpirun are there");
+}
+
+static void add_machine(struct items *items)
+{
+    struct machine machine;
+    char when[32] = "unknown";
+    struct tm utc;
+    time_t now = time(NULL);
+    machine_read(&machine);
+    if (gmtime_r(&now, &utc))
+        strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    add(items, "machine", "time", ITEM_FACT, "%s", when);
+    add(items, "machine", "host", ITEM_FACT, "%s", machine.host);
+    add(items, "machine", "system", ITEM_FACT, "%s", machine.system);
+    add(items, "machine", "kernel", ITEM_FACT, "%s", machine.kernel);
+    add(items, "machine", "cpu", ITEM_FACT, "%s", machine.cpu);
+    add(items, "machine", "cores", ITEM_FACT, "%d usable of %d", machine.cores_usable,
+        machine.cores);
+    add(items, "machine", "simd", ITEM_FACT, "%s", machine.simd);
+    add(items, "machine", "memory", ITEM_FACT, "%.1f GiB", (double)machine.memory_bytes * 0x1p-30);
+    add_virtual_cluster(items);
+    if (have_tool("gnuplot"))
+        add(items, "machine", "gnuplot", ITEM_HAVE, "plots can be drawn");
+    else
+        add(items, "machine", "gnuplot", ITEM_LACK, "no plots (Debian: gnuplot-nox)");
+}
+
+/* Of /proc/sys/net/ipv4; left out where it cannot be read. */
+static void add_kernel_setting(struct items *items, const char *name, const char *path)
+{
+    char text[128] = "";
+    FILE *file = fopen(path, "r");
+    if (!file)
+        return;
+    if (fgets(text, sizeof text, file)) {
+        text[strcspn(text, "\n")] = '\0';
+        for (char *tab = text; (tab = strchr(tab, '\t'));)
+            *tab = ' ';
+        add(items, "network", name, ITEM_FACT, "%s", text);
+    }
+    fclose(file);
+}
+
+static void append_parameter(void *context, const char *name, const char *value)
+{
+    char *text = context;
+    size_t used = strlen(text);
+    snprintf(text + used, DETAIL_BYTES - used, "%s%s=%s", used ? " " : "", name, value);
+}
+
+/* What decides how fast messages travel, and is not ours. */
+static void add_network(struct items *items)
+{
+    char parameters[DETAIL_BYTES] = "", transports[DETAIL_BYTES] = "";
+    for (int kind = 0; kind < BACKEND_COUNT; kind++) {
+        const struct backend *backend = backend_get(kind);
+        if (backend->uses_transport)
+            append_parameter(transports, backend->name,
+                             transport_kind_name(backend->default_transport));
+    }
+    config_visit_mca(append_parameter, parameters);
+    add_kernel_setting(items, "congestion", "/proc/sys/net/ipv4/tcp_congestion_control");
+    add_kernel_setting(items, "receive buffers", "/proc/sys/net/ipv4/tcp_rmem");
+    add_kernel_setting(items, "send buffers", "/proc/sys/net/ipv4/tcp_wmem");
+    add(items, "network", "mpi parameters", ITEM_FACT, "%s",
+        parameters[0] ? parameters : "all of Open MPI's own");
+    add(items, "network", "default of", ITEM_FACT, "%s", transports);
+}
+
+static void add_data(struct items *items, const char *folder)
+{
+    struct dataset *dataset = NULL;
+    if (dataset_open(&dataset, folder) == STATUS_OK)
+        add(items, "data", dataset->name, ITEM_HAVE, "%zu images to train, %zu to test, in %s",
+            dataset->train.count, dataset->test.count, folder);
+    else
+        add(items, "data", "images", ITEM_LACK, "%s cannot be used: see the message above", folder);
+    dataset_free(&dataset);
+}
+
+/* -------- both forms ------------------------------------------------------------------------- */
+
+static void collect(struct items *items, const struct config *config)
+{
+    items->count = 0;
+    add_build(items);
+    add_parts(items);
+    add_libraries(items);
+    add_machine(items);
+    add_network(items);
+    if (config->command == CONFIG_INFO && config->data)
+        add_data(items, config->data);
+}
+
+static void print_matrix(FILE *out, const struct items *items)
+{
+    static const char *const marks[] = {
+        [ITEM_HAVE] = "[X]", [ITEM_LACK] = "[ ]", [ITEM_FACT] = "   "};
+    const char *section = "";
+    for (size_t i = 0; i < items->count; i++) {
+        const struct item *item = &items->list[i];
+        if (strcmp(section, item->section) != 0)
+            fprintf(out, "%s%s\n", i ? "\n" : "", item->section);
+        section = item->section;
+        fprintf(out, "  %s %-16s %s\n", marks[item->kind], item->name, item->detail);
+    }
+}
+
+static bool add_item_json(cJSON *document, const struct item *item)
+{
+    cJSON *section = cJSON_GetObjectItemCaseSensitive(document, item->section);
+    if (!section)
+        section = cJSON_AddObjectToObject(document, item->section);
+    if (item->kind == ITEM_FACT)
+        return cJSON_AddStringToObject(section, item->name, item->detail);
+    cJSON *object = cJSON_AddObjectToObject(section, item->name);
+    return cJSON_AddBoolToObject(object, "available", item->kind == ITEM_HAVE) &&
+           cJSON_AddStringToObject(object, "detail", item->detail);
+}
+
+static cJSON *items_json(const struct items *items)
+{
+    cJSON *document = cJSON_CreateObject();
+    for (size_t i = 0; document && i < items->count; i++) {
+        if (!add_item_json(document, &items->list[i])) {
+            cJSON_Delete(document);
+            document = NULL;
+        }
+    }
+    return document;
+}
+
+cJSON *info_json(const struct config *config)
+{
+    struct items items;
+    collect(&items, config);
+    return items_json(&items);
+}
+
+enum status info_run(struct config *config, struct world *world)
+{
+    enum status status = STATUS_OK;
+    struct items items;
+    cJSON *document = NULL;
+    if (world->rank != 0)
+        return STATUS_OK;
+    collect(&items, config);
+    if (!config->json || strcmp(config->json, "-") != 0)
+        print_matrix(stdout, &items);
+    TRY(result_flush_stdout());
+    if (config->json) {
+        document = items_json(&items);
+        TRY(result_write_json(config->json, document));
+    }
+out:
+    cJSON_Delete(document);
+    return status;
+}

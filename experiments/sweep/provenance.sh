@@ -1,0 +1,82 @@
+# shellcheck shell=bash disable=SC2154
+# provenance.sh: what was run on what, in provenance.json; run_scaling.sh loads it.
+
+json_string()
+{
+    printf '"%s"' "$(tr -d '\000-\010\013-\037' <<<"$1" | sed 's/\\/\\\\/g; s/"/\\"/g; s/\t/\\t/g')"
+}
+
+json_member()
+{
+    printf '  "%s": %s,\n' "$1" "$(json_string "$2")"
+}
+
+# What Open MPI's ranks are told, as they see it themselves.
+mca_parameters()
+{
+    local line members=''
+    while IFS='=' read -r name line; do
+        members+="${members:+, }$(json_string "${name#OMPI_MCA_}"): $(json_string "$line")"
+    done < <(launch 1 sh -c 'env' 2>/dev/null | grep -E '^OMPI_MCA_(btl|pml|coll|mpi_yield|oob_tcp_if)' | sort)
+    printf '{%s},\n' "$members"
+}
+
+# What prints the kernel's settings of TCP; for the host that the ranks run on, whose are its own.
+# shellcheck disable=SC2016  # the shell on the host expands it
+PRINT_TCP='cd /proc/sys/net/ipv4 && for name in tcp_congestion_control tcp_rmem tcp_wmem tcp_timestamps tcp_sack; do
+    [ ! -r $name ] || echo $name $(cat $name)
+done'
+
+tcp_settings()
+{
+    local members='' name value
+    while read -r name value; do
+        members+="${members:+, }$(json_string "$name"): $(json_string "$value")"
+    done < <(launch 1 sh -c "$PRINT_TCP" 2>/dev/null)
+    printf '{%s},\n' "$members"
+}
+
+write_provenance()
+{
+    local commit zmq
+    commit=$(git -C "$root" rev-parse HEAD 2>/dev/null || echo unknown)
+    [[ -z $(git -C "$root" status --porcelain 2>/dev/null) ]] || commit+=", with changes"
+    zmq=$(pkg-config --modversion libzmq 2>/dev/null || echo unknown)
+    # On a host of the cluster, whose TCP has settings of its own.
+    local on_host=(launch 1)
+    [[ $cluster ]] || on_host=()
+    "${on_host[@]}" "$psring" info --json "$out/info.json" >>"$out/log.txt" 2>&1 ||
+        echo null >"$out/info.json"
+    {
+        echo "{"
+        json_member date "$(date -u +%Y-%m-%dT%H:%M:%SZ)"
+        json_member command "$command_line"
+        json_member commit "$commit"
+        json_member system "$(sed -n 's/^PRETTY_NAME="\{0,1\}\([^"]*\).*/\1/p' /etc/os-release 2>/dev/null)"
+        json_member kernel "$(uname -srm)"
+        json_member cpu "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo 2>/dev/null | head -n 1)"
+        printf '  "cores": %d,\n' "$cores"
+        json_member network "$network"
+        printf '  "link_bits_per_s": %d,\n' "$link_bits"
+        json_member compiler "$(cc --version 2>/dev/null | head -n 1)"
+        json_member gnuplot "$(gnuplot --version 2>/dev/null)"
+        printf '  "mca": '
+        mca_parameters
+        json_member mpi "$(mpirun --version 2>/dev/null | head -n 1)"
+        json_member zmq "$zmq"
+        printf '  "sysctl": '
+        tcp_settings
+        printf '  "seconds": %d,\n  "failures": %d,\n' $((SECONDS - started)) "$failures"
+        echo '  "measurements": ['
+        local index
+        for ((index = 0; index < ${#commands[@]}; index++)); do
+            printf '    %s%s\n' "$(json_string "${commands[index]}")" \
+                "$( ((index + 1 == ${#commands[@]})) || echo ,)"
+        done
+        echo '  ],'
+        printf '  "info": '
+        cat "$out/info.json"
+        echo "}"
+    } >"$out/provenance.json"
+    rm -f "$out/info.json"
+}

@@ -1,0 +1,78 @@
+#include "experiments/train/step_times.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/check.h"
+#include "common/base/stats.h"
+
+enum status step_times_init(struct step_times *times, size_t capacity)
+{
+    *times = (struct step_times){.capacity = capacity};
+    bool whole = (times->most = calloc(capacity + 1, sizeof(double))) != NULL;
+    for (int kind = 0; kind < STEP_TIME_KINDS; kind++)
+        whole = (times->ms[kind] = calloc(capacity + 1, sizeof(double))) && whole;
+    if (whole)
+        return STATUS_OK;
+    log_error("no memory for the times of %zu steps; use a smaller --log-steps", capacity);
+    step_times_fini(times);
+    return STATUS_NO_MEMORY;
+}
+
+void step_times_fini(struct step_times *times)
+{
+    for (int kind = 0; kind < STEP_TIME_KINDS; kind++)
+        free(times->ms[kind]);
+    free(times->most);
+    *times = (struct step_times){0};
+}
+
+void step_times_add(struct step_times *times, const double ms[STEP_TIME_KINDS])
+{
+    CHECK(times->count < times->capacity);
+    for (int kind = 0; kind < STEP_TIME_KINDS; kind++)
+        times->ms[kind][times->count] = ms[kind];
+    times->count++;
+}
+
+/* Of every step leaves the slowest rank's times, on all ranks; of several the highest rank's. */
+static enum status keep_slowest(struct step_times *times, struct world *world,
+                                struct world_group *group, double rank)
+{
+    enum status status;
+    const double *all = times->ms[STEP_TIME_ALL];
+    memcpy(times->most, all, times->count * sizeof *all);
+    TRY(world_max(world, group, times->most, times->count));
+    for (size_t i = 0; i < times->count; i++)
+        times->most[i] = all[i] >= times->most[i] ? rank : -1; /* from here on: whose step it is */
+    TRY(world_max(world, group, times->most, times->count));
+    for (int kind = 0; kind < STEP_TIME_KINDS; kind++) {
+        for (size_t i = 0; i < times->count; i++) {
+            if (times->most[i] != rank)
+                times->ms[kind][i] = 0;
+        }
+        TRY(world_sum(world, group, times->ms[kind], times->count));
+    }
+out:
+    return status;
+}
+
+enum status step_times_medians(struct step_times *times, struct world *world,
+                               struct world_group *group, size_t rank,
+                               double median_ms[STEP_TIME_KINDS])
+{
+    enum status status = STATUS_OK;
+    if (times->count > 0)
+        TRY(keep_slowest(times, world, group, (double)rank));
+    for (int kind = 0; kind < STEP_TIME_KINDS; kind++) {
+        median_ms[kind] = (double)NAN;
+        if (times->count == 0)
+            continue;
+        stats_sort(times->ms[kind], times->count);
+        median_ms[kind] = stats_median(times->ms[kind], times->count);
+    }
+    times->count = 0;
+out:
+    return status;
+}

@@ -1,0 +1,19 @@
+/* psring train: data-parallel training, the same program on every rank. */
+#ifndef PSRING_EXPERIMENTS_TRAIN_H
+#define PSRING_EXPERIMENTS_TRAIN_H
+
+#include "common/base/status.h"
+#include "common/net/world.h"
+#include "experiments/config/config.h"
+
+/*
+ * Trains as `config` says; every rank of `world` calls it, dedicated servers included. Rank 0
+ * reports: a progress line on a terminal, else a line per epoch on stdout; then accuracy, the
+ * weights' SHA-256 (checked to be the same on all workers) and the median times. An error has been
+ * logged by one rank. STATUS_USAGE is met by all ranks alike; after any other error the other ranks
+ * must be ended (world_abort), because they wait. STATUS_DIVERGED if the loss leaves the finite
+ * numbers.
+ */
+enum status train_run(struct config *config, struct world *world);
+
+#endif

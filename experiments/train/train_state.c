@@ -1,0 +1,202 @@
+/* The state of a run beside the steps: parameters on all ranks, the test, checkpoints. */
+#include "experiments/train/trainer.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/clock.h"
+#include "common/checkpoint/checkpoint.h"
+
+/* -------- parameters ------------------------------------------------------------------------- */
+
+/* (count) floats of device memory from worker 0 to all. */
+static enum status share(struct trainer *t, float *data, size_t count)
+{
+    enum status status = STATUS_OK;
+    TRY(device_download(t->device, t->host, data, count * sizeof *data));
+    TRY(comm_broadcast(t->comm, t->host, count));
+    device_upload(t->device, data, t->host, count * sizeof *data);
+    TRY(device_sync(t->device));
+out:
+    return status;
+}
+
+enum status train_check_weights(struct trainer *t)
+{
+    enum status status = STATUS_OK;
+    size_t bytes = net_parameter_count(t->net) * sizeof(float);
+    int workers = comm_workers(t->comm);
+    const float *data = t->config->paced ? net_gradients(t->net) : net_parameters(t->net);
+    char(*all)[SHA256_HEX_SIZE] = calloc((size_t)workers, sizeof *all);
+    if (!all) {
+        log_error("no memory for the weights' sums of %d workers", workers);
+        return STATUS_NO_MEMORY;
+    }
+    TRY(device_download(t->device, t->host, data, bytes));
+    TRY(sha256_hex(t->host, bytes, t->weights_sha256));
+    TRY(world_gather(t->world, comm_group(t->comm), t->weights_sha256, SHA256_HEX_SIZE, all));
+    for (int w = 1; w < workers; w++) {
+        if (strcmp(all[w], all[0]) == 0)
+            continue;
+        if (trainer_rank(t) == 0)
+            log_error("after step %llu the %s of worker %d (SHA-256 %.12s...) differ from those of "
+                      "worker 0 (%.12s...): --backend %s did not give all workers the same result; "
+                      "the run is of no use, please report it",
+                      (unsigned long long)t->step, t->config->paced ? "gradients" : "weights", w,
+                      all[w], all[0], t->backend->name);
+        status = STATUS_PROTOCOL;
+        break;
+    }
+out:
+    free(all);
+    return status;
+}
+
+/* -------- test ------------------------------------------------------------------------------- */
+
+/* Every worker takes a share of the test set; paced runs train nothing that could be tested. */
+enum status train_test(struct trainer *t, struct test_result *result)
+{
+    enum status status = STATUS_OK;
+    struct net_step step = {.training = false};
+    struct batch batch;
+    double sums[3] = {0}; /* loss, correct, images */
+    *result = (struct test_result){NAN, NAN};
+    if (!t->test_loader)
+        return STATUS_OK;
+    progress_clear(&t->progress);
+    loader_start_epoch(t->test_loader, 0);
+    while (loader_next(t->test_loader, &batch)) {
+        struct net_loss loss;
+        feed_put(&t->feed, &batch, 0, batch.count);
+        feed_gather(&t->feed, FEED_TEST, batch.count);
+        TRY(net_forward(t->net, t->feed.images, t->feed.labels, batch.count, &step, &loss));
+        sums[0] += loss.loss_sum;
+        sums[1] += (double)loss.correct;
+        sums[2] += (double)batch.count;
+    }
+    TRY(world_sum(t->world, comm_group(t->comm), sums, 3));
+    *result = (struct test_result){sums[0] / sums[2], sums[1] / sums[2]};
+out:
+    return status;
+}
+
+/* -------- checkpoints ------------------------------------------------------------------------ */
+
+enum { OPTIONS_OF_RUN = 9, OPTION_TEXT_BYTES = 32 };
+
+/* What must be the same for a run to be continued. Fills `checkpoint` but for the arrays; borrows
+ * `options` and `texts`. */
+static void describe(const struct trainer *t, struct checkpoint *checkpoint,
+                     struct checkpoint_option options[OPTIONS_OF_RUN],
+                     char texts[OPTIONS_OF_RUN][OPTION_TEXT_BYTES])
+{
+    static const struct checkpoint_option names[OPTIONS_OF_RUN] = {
+        {.name = "workers", .advice = "start as many workers"},
+        {.name = "batch"},
+        {.name = "lr"},
+        {.name = "dataset", .advice = "name that data set's folder with --data"},
+        /* The learning rate of a step depends on how many there are to be. */
+        {.name = "steps", .advice = "give the --epochs and --steps of that run"},
+        /* Sums depend on their order, and the ring's on where chunks begin and end. */
+        {.name = "reduce-order"},
+        {.name = "bucket-mb"},
+        {.name = "compress"},
+        {.name = "error-feedback"},
+    };
+    snprintf(texts[0], OPTION_TEXT_BYTES, "%zu", t->workers);
+    snprintf(texts[1], OPTION_TEXT_BYTES, "%" PRId64, t->config->batch);
+    snprintf(texts[2], OPTION_TEXT_BYTES, "%.9g", t->lr.peak);
+    snprintf(texts[3], OPTION_TEXT_BYTES, "%s", t->dataset->name);
+    snprintf(texts[4], OPTION_TEXT_BYTES, "%" PRIu64, t->total_steps);
+    snprintf(texts[5], OPTION_TEXT_BYTES, "%s", config_reduce_order_name(t->config));
+    snprintf(texts[6], OPTION_TEXT_BYTES, "%.9g", t->config->bucket_mb);
+    snprintf(texts[7], OPTION_TEXT_BYTES, "%s", compress_names[t->config->compress]);
+    snprintf(texts[8], OPTION_TEXT_BYTES, "%s", config_error_feedback_name(t->config));
+    for (int i = 0; i < OPTIONS_OF_RUN; i++) {
+        options[i] = names[i];
+        options[i].value = texts[i];
+    }
+    *checkpoint = (struct checkpoint){
+        .model = config_model_name(t->config),
+        .optimizer = optimizer_kind_names[t->config->optimizer],
+        .seed = (uint64_t)t->config->seed,
+        .epoch = t->step / t->steps_per_epoch,
+        .step = t->step % t->steps_per_epoch,
+        .trained_ns = (uint64_t)(t->trained_s * (double)NS_PER_S),
+        .weight_count = net_parameter_count(t->net),
+        .options = options,
+        .option_count = OPTIONS_OF_RUN,
+    };
+    optimizer_state(t->optimizer, &checkpoint->state_count);
+}
+
+enum status train_save(const struct trainer *t)
+{
+    enum status status = STATUS_OK;
+    struct checkpoint checkpoint;
+    struct checkpoint_option options[OPTIONS_OF_RUN];
+    char texts[OPTIONS_OF_RUN][OPTION_TEXT_BYTES];
+    float *weights = NULL;
+    if (!t->checkpoint_path)
+        return STATUS_OK;
+    describe(t, &checkpoint, options, texts);
+    size_t weight_bytes = checkpoint.weight_count * sizeof(float);
+    weights = malloc(weight_bytes);
+    if (!weights) {
+        log_error("%s: no memory to copy the weights", t->checkpoint_path);
+        return STATUS_NO_MEMORY;
+    }
+    TRY(device_download(t->device, weights, net_parameters(t->net), weight_bytes));
+    TRY(device_download(t->device, t->host, optimizer_state(t->optimizer, &checkpoint.state_count),
+                        checkpoint.state_count * sizeof(float)));
+    checkpoint.weights = weights;
+    checkpoint.state = checkpoint.state_count > 0 ? t->host : NULL;
+    TRY(checkpoint_save(t->checkpoint_path, &checkpoint));
+out:
+    free(weights);
+    return status;
+}
+
+enum status train_load(struct trainer *t)
+{
+    enum status status = STATUS_OK;
+    struct checkpoint run, *loaded = NULL;
+    struct checkpoint_option options[OPTIONS_OF_RUN];
+    char texts[OPTIONS_OF_RUN][OPTION_TEXT_BYTES];
+    describe(t, &run, options, texts);
+    TRY(checkpoint_load(&loaded, t->checkpoint_path));
+    TRY(checkpoint_check(loaded, &run, t->checkpoint_path));
+    device_upload(t->device, net_parameters(t->net), loaded->weights,
+                  loaded->weight_count * sizeof(float));
+    device_upload(t->device, optimizer_state(t->optimizer, &run.state_count), loaded->state,
+                  loaded->state_count * sizeof(float));
+    t->step = loaded->epoch * t->steps_per_epoch + loaded->step;
+    t->trained_s = (double)loaded->trained_ns / (double)NS_PER_S;
+    if (strcmp(config_error_feedback_name(t->config), "on") == 0)
+        log_warn(
+            "--resume: rounding errors that --error-feedback carries from step to step are not "
+            "in a checkpoint; the run continues without those of its last step, so not to "
+            "the same bits");
+    TRY(device_sync(t->device));
+out:
+    checkpoint_free(&loaded);
+    return status;
+}
+
+enum status train_share_state(struct trainer *t)
+{
+    enum status status = STATUS_OK;
+    size_t state_count;
+    TRY(share(t, net_parameters(t->net), net_parameter_count(t->net)));
+    if (!t->config->resume)
+        return STATUS_OK;
+    float *state = optimizer_state(t->optimizer, &state_count);
+    TRY(share(t, state, state_count));
+    TRY(world_broadcast(t->world, comm_group(t->comm), &t->step, sizeof t->step));
+out:
+    return status;
+}

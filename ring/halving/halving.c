@@ -1,0 +1,386 @@
+/*
+ * Halving-doubling all-reduce (Rabenseifner)
+ * ==========================================
+ *
+ * The ring moves as few bytes as can be, but in 2(N-1) steps one after the other; a short vector
+ * pays for the steps, not for the bytes. This algorithm moves the same bytes in at most 2 lg N
+ * steps. (Rabenseifner 2004; Thakur, Rabenseifner and Gropp 2005, section 4.)
+ *
+ * How. Cut the vector into N chunks. In the first step the workers form two halves, and each worker
+ * exchanges with its partner in the other half: it gives away the chunks of the partner's half and
+ * adds what it gets to those of its own half. Of these it then gives away half to a partner in its
+ * own half, and so on (*recursive halving*): after lg N steps it holds one chunk, which is complete
+ * (*reduce-scatter*). Then all of it backwards (*recursive doubling*): each worker gives back,
+ * complete, what it was given, and gets back what it gave (*all-gather*).
+ *
+ * For four workers. A cell says which chunks the worker sends > to whom; what it holds of them at
+ * that time is in brackets, as the set of workers already added:
+ *
+ *                 worker 0         worker 1         worker 2         worker 3
+ *   step 0        23 > 2 [0]       23 > 3 [1]       01 > 0 [2]       01 > 1 [3]
+ *   step 1        1 > 1 [02]       0 > 0 [13]       3 > 3 [02]       2 > 2 [13]
+ *   step 2        0 > 1 [0123]     1 > 0 [0123]     2 > 3 [0123]     3 > 2 [0123]
+ *   step 3        01 > 2 [0123]    01 > 3 [0123]    23 > 0 [0123]    23 > 1 [0123]
+ *
+ * (tests/test_halving_schedule.c prints these tables from the code and compares.)
+ *
+ * Bytes: M/2, M/4, ... M/N and the same backwards: 2(N-1)/N M, sent and received. 1.5 M here, in
+ * four steps where the ring needs six; for 64 workers in 12 where it needs 126.
+ *
+ * Any number of workers. The usual remedy where N is not a power of two is to fold the workers
+ * beyond one onto others first: these then move M more each way. Here a group that cannot be halved
+ * is cut into as many equal parts as its size has least prime factor, and a worker exchanges with
+ * its counterpart in each of the other parts at once. So every step is balanced, and the bytes stay
+ * 2(N-1)/N M for every worker. The price is messages: a factor of p takes p - 1 each way, twice, as
+ * the ring's does, but all at the same time; a prime N is one step of direct exchange. For three:
+ *
+ *                 worker 0                 worker 1                 worker 2
+ *   step 0        1 > 1 [0], 2 > 2 [0]     2 > 2 [1], 0 > 0 [1]     0 > 0 [2], 1 > 1 [2]
+ *   step 1        0 > 1 [012], 0 > 2 [012] 1 > 2 [012], 1 > 0 [012] 2 > 0 [012], 2 > 1 [012]
+ *
+ * Order of addition: a tree, fixed by N, so all runs give the same bits; and every sum is made by
+ * one worker and copied, so all workers hold the same. It is not the ring's order, which is why
+ * --reduce-order ring is refused.
+ *
+ * Slices. A worker that waits for the one message of a step leaves its link idle. So a long vector
+ * is cut into slices that go through all this independently of each other, a few steps apart: while
+ * one slice's message is awaited or added, others' are on the wire. A short vector is one slice,
+ * and costs one message a step. Messages are taken from any peer as they come; what must wait for
+ * what is their `turn`, and nothing else waits (halving_schedule.h).
+ *
+ * In the code below, top-down: halving_allreduce is the algorithm; above it are the sends that may
+ * go, receives posted ahead, the wait for whatever comes next, and what is done with it.
+ */
+#include "ring/halving/halving.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/check.h"
+#include "common/comm/codec.h"
+#include "common/comm/reduce.h"
+#include "ring/halving/halving_schedule.h"
+
+/* Receives posted ahead in a lane: MPI has a buffer ready when the next messages come. */
+enum { POSTED_AHEAD = HALVING_SLICES_UNDER_WAY };
+
+/* One peer. Where a lane stands in the running all-reduce, and slots, which are used in turn. */
+struct lane {
+    const struct halving_lane *plan;
+    size_t sent, posted, received; /* messages; those received have been dealt with */
+    bool borrowed[POSTED_AHEAD];   /* the slot's message will not land in place */
+    struct transport_slot slots[POSTED_AHEAD];
+};
+
+struct halving {
+    struct transport *transport; /* borrowed */
+    const struct comm_options *options;
+    int workers, rank;
+    uint64_t step;                      /* all-reduces done, over all buckets: in every header */
+    struct halving_schedule *schedules; /* one a bucket; the same lanes in each */
+    struct codec *codecs;               /* one a bucket: the floats as they are, or compressed */
+    struct lane *lanes;
+    size_t lane_count;
+    struct transport_slot **oldest; /* by lane: posted, and its turn has come; else NULL */
+    size_t *turns;                  /* by slice: receives dealt with */
+    uint64_t *tickets;              /* by place in schedule->items: of what has been sent */
+};
+
+/* One all-reduce. */
+struct run {
+    struct halving *halving;
+    const struct halving_schedule *schedule;
+    struct codec *codec;
+    size_t bucket;
+    float *data;
+};
+
+static struct message describe(const struct run *run, struct chunk span)
+{
+    struct message message = codec_message(run->codec, span);
+    message.kind = MESSAGE_SEGMENT;
+    message.step = run->halving->step;
+    message.bucket = (uint32_t)run->bucket;
+    return message;
+}
+
+static uint64_t *ticket_of(const struct run *run, const struct halving_item *sent)
+{
+    return &run->halving->tickets[sent - run->schedule->items];
+}
+
+/* The lane whose next message has waited for all that it must, and is first in order; or NULL. */
+static struct lane *find_ready(const struct halving *halving)
+{
+    struct lane *found = NULL;
+    for (size_t l = 0; l < halving->lane_count; l++) {
+        struct lane *lane = &halving->lanes[l];
+        if (lane->sent == lane->plan->send_count)
+            continue;
+        const struct halving_item *item = &lane->plan->sends[lane->sent];
+        if (halving->turns[item->slice] < item->turn)
+            continue;
+        if (!found || item->order < found->plan->sends[found->sent].order)
+            found = lane;
+    }
+    return found;
+}
+
+/* Sends all that what has been received so far allows. */
+static enum status send_ready(struct run *run)
+{
+    struct halving *halving = run->halving;
+    for (struct lane *lane; (lane = find_ready(halving));) {
+        const struct halving_item *item = &lane->plan->sends[lane->sent++];
+        struct message message = describe(run, item->span);
+        const void *payload = item->reduces ? codec_encode(run->codec, run->data, item->span)
+                                            : codec_wire(run->codec, run->data, item->span);
+        enum status status = transport_send(halving->transport, lane->plan->peer, &message, payload,
+                                            ticket_of(run, item));
+        if (status != STATUS_OK)
+            return status;
+    }
+    return STATUS_OK;
+}
+
+/* Has the transport let go of the memory of what we sent to this peer in reduce-scatter, on which
+ * `item` is to land? */
+static bool may_land(const struct run *run, const struct lane *lane,
+                     const struct halving_item *item)
+{
+    return item->replaces < lane->sent &&
+           transport_sent(run->halving->transport, lane->plan->peer,
+                          *ticket_of(run, &lane->plan->sends[item->replaces]));
+}
+
+/*
+ * Posts a lane's receives up to POSTED_AHEAD beyond what has been dealt with. In reduce-scatter a
+ * payload is borrowed, and added from where it is. In all-gather it lands in place as soon as it
+ * may; until then the lane does without further slots. One slot must be posted at any time, so it
+ * may have to be borrowed, and copied when it has come: the peer answers only to what it has got.
+ */
+static enum status post_ahead(struct run *run, struct lane *lane)
+{
+    struct halving *halving = run->halving;
+    while (lane->posted < lane->plan->receive_count &&
+           lane->posted < lane->received + POSTED_AHEAD) {
+        const struct halving_item *item = &lane->plan->receives[lane->posted];
+        bool lands = !item->reduces && may_land(run, lane, item);
+        if (!item->reduces && !lands && lane->posted > lane->received)
+            break;
+        size_t at = lane->posted++ % POSTED_AHEAD;
+        lane->borrowed[at] = !lands;
+        void *into = lands ? codec_wire(run->codec, run->data, item->span) : NULL;
+        enum status status = transport_post(halving->transport, &lane->slots[at], into);
+        if (status != STATUS_OK)
+            return status;
+    }
+    return STATUS_OK;
+}
+
+static enum status start_lanes(struct run *run)
+{
+    struct halving *halving = run->halving;
+    memset(halving->turns, 0, run->schedule->slices * sizeof *halving->turns);
+    for (size_t l = 0; l < halving->lane_count; l++) {
+        struct lane *lane = &halving->lanes[l];
+        lane->plan = &run->schedule->lanes[l];
+        lane->sent = lane->posted = lane->received = 0;
+        enum status status = post_ahead(run, lane); /* before peers begin to send */
+        if (status != STATUS_OK)
+            return status;
+    }
+    return STATUS_OK;
+}
+
+/* Waits for a message of any peer. One that has overtaken others of its slice stays where it is
+ * until those have been dealt with: the order of additions is fixed. */
+static enum status wait_for_next(struct halving *halving, struct lane **next)
+{
+    for (size_t l = 0; l < halving->lane_count; l++) {
+        struct lane *lane = &halving->lanes[l];
+        halving->oldest[l] = NULL;
+        if (lane->received == lane->plan->receive_count)
+            continue;
+        const struct halving_item *item = &lane->plan->receives[lane->received];
+        if (halving->turns[item->slice] == item->turn)
+            halving->oldest[l] = &lane->slots[lane->received % POSTED_AHEAD];
+    }
+    size_t which;
+    enum status status =
+        transport_wait_any(halving->transport, halving->oldest, halving->lane_count, false, &which);
+    if (status == STATUS_OK)
+        *next = &halving->lanes[which];
+    return status;
+}
+
+/* Adds what has come to ours, or keeps it. */
+static enum status take(struct run *run, struct lane *lane)
+{
+    enum status status = STATUS_OK;
+    struct halving *halving = run->halving;
+    const struct halving_item *item = &lane->plan->receives[lane->received];
+    size_t at = lane->received++ % POSTED_AHEAD;
+    struct transport_slot *slot = &lane->slots[at];
+    struct message expected = describe(run, item->span);
+    TRY(transport_expect(halving->transport, slot, &expected));
+    if (item->completes) {
+        codec_complete(run->codec, run->data, item->span, slot->payload, halving->options->scale);
+    } else if (item->reduces) {
+        codec_add(run->codec, run->data, item->span, slot->payload);
+    } else {
+        if (lane->borrowed[at]) {
+            uint64_t replaced = *ticket_of(run, &lane->plan->sends[item->replaces]);
+            TRY(transport_wait_sent(halving->transport, lane->plan->peer, replaced));
+        }
+        codec_take(run->codec, run->data, item->span, slot->payload);
+    }
+    transport_release(halving->transport, slot);
+    halving->turns[item->slice]++;
+out:
+    return status;
+}
+
+static enum status halving_allreduce(void *self, size_t bucket, float *data)
+{
+    enum status status = STATUS_OK;
+    struct halving *halving = self;
+    const struct halving_schedule *schedule = &halving->schedules[bucket];
+    if (halving->workers == 1) {
+        reduce_scale(data, schedule->count, halving->options->scale);
+        return STATUS_OK;
+    }
+    struct run run = {halving, schedule, &halving->codecs[bucket], bucket, data};
+    TRY(start_lanes(&run));
+    TRY(send_ready(&run));
+    for (size_t received = 0; received < schedule->receives; received++) {
+        struct lane *lane;
+        TRY(wait_for_next(halving, &lane));
+        TRY(take(&run, lane));
+        TRY(send_ready(&run));
+        TRY(post_ahead(&run, lane));
+    }
+    /* The caller may change the data now, so none of it may still be waiting to be sent. */
+    TRY(transport_flush(halving->transport));
+    halving->step++;
+out:
+    return status;
+}
+
+/* ---- Opening and closing -----------------------------------------------------------------------
+ */
+
+static void halving_close(void *self)
+{
+    struct halving *halving = self;
+    for (size_t l = 0; halving->lanes && l < halving->lane_count; l++) {
+        for (int i = 0; i < POSTED_AHEAD; i++)
+            transport_slot_fini(&halving->lanes[l].slots[i], halving->transport);
+    }
+    for (size_t b = 0; halving->schedules && b < halving->options->buckets; b++)
+        halving_schedule_fini(&halving->schedules[b]);
+    for (size_t b = 0; halving->codecs && b < halving->options->buckets; b++)
+        codec_fini(&halving->codecs[b]);
+    free(halving->schedules);
+    free(halving->codecs);
+    free(halving->lanes);
+    free(halving->oldest);
+    free(halving->turns);
+    free(halving->tickets);
+    free(halving);
+}
+
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Slots long enough for the lane's longest message in any bucket. */
+static enum status open_lane(struct halving *halving, size_t at)
+{
+    enum status status = STATUS_OK;
+    size_t longest = 0;
+    int peer = 0;
+    for (size_t b = 0; b < halving->options->buckets; b++) {
+        const struct halving_lane *plan = &halving->schedules[b].lanes[at];
+        peer = plan->peer; /* worker w is node w */
+        for (size_t i = 0; i < plan->receive_count; i++)
+            longest = larger(longest, plan->receives[i].span.count);
+    }
+    for (int i = 0; i < POSTED_AHEAD; i++)
+        TRY(transport_slot_init(&halving->lanes[at].slots[i], halving->transport, peer,
+                                longest * compress_element_bytes(halving->options->compress)));
+out:
+    return status;
+}
+
+static enum status open_schedules(struct halving *halving)
+{
+    enum status status = STATUS_OK;
+    const struct comm_options *options = halving->options;
+    size_t slices = 0;
+    for (size_t b = 0; b < options->buckets; b++) {
+        struct halving_schedule *schedule = &halving->schedules[b];
+        TRY(halving_schedule_init(schedule, halving->workers, halving->rank,
+                                  options->bucket_counts[b], options->segment_bytes));
+        TRY(codec_init(&halving->codecs[b], options, options->bucket_counts[b]));
+        slices = larger(slices, schedule->slices);
+        halving->lane_count = schedule->lane_count;
+    }
+    size_t lanes = halving->lane_count;
+    halving->lanes = calloc(lanes + 1, sizeof *halving->lanes);
+    halving->oldest = calloc(lanes + 1, sizeof *halving->oldest);
+    halving->turns = calloc(slices + 1, sizeof *halving->turns);
+    halving->tickets = calloc(4 * slices * lanes + 1, sizeof *halving->tickets);
+    if (!halving->lanes || !halving->oldest || !halving->turns || !halving->tickets) {
+        log_error("rhd: no memory for %zu peers and %zu slices", lanes, slices);
+        return STATUS_NO_MEMORY;
+    }
+    for (size_t l = 0; l < lanes; l++)
+        TRY(open_lane(halving, l));
+out:
+    return status;
+}
+
+static enum status halving_open(void **self, const struct comm_site *site)
+{
+    enum status status = STATUS_OK;
+    const struct comm_options *options = site->options;
+    if (options->reduce_order == REDUCE_ORDER_RING) {
+        log_error("rhd: adds in the order of a tree and cannot in the ring's; leave --reduce-order "
+                  "ring out, or use --backend ring or ps");
+        return STATUS_UNSUPPORTED;
+    }
+    struct halving *halving = calloc(1, sizeof *halving);
+    if (!halving) {
+        log_error("rhd: out of memory");
+        return STATUS_NO_MEMORY;
+    }
+    halving->transport = site->transport;
+    halving->options = options;
+    halving->workers = site->topology.workers;
+    halving->rank = site->index;
+    halving->schedules = calloc(options->buckets + 1, sizeof *halving->schedules);
+    halving->codecs = calloc(options->buckets + 1, sizeof *halving->codecs);
+    if (!halving->schedules || !halving->codecs) {
+        log_error("rhd: no memory for %zu buckets", options->buckets);
+        status = STATUS_NO_MEMORY;
+        goto out;
+    }
+    TRY(open_schedules(halving));
+    *self = halving;
+    return STATUS_OK;
+out:
+    halving_close(halving);
+    return status;
+}
+
+const struct backend backend_rhd = {
+    .name = "rhd",
+    .summary = "halving-doubling all-reduce over --transport; the ring's bytes in 2 lg N steps",
+    .uses_transport = true,
+    .default_transport = TRANSPORT_ZMQ,
+    .open = halving_open,
+    .allreduce = halving_allreduce,
+    .close = halving_close,
+};

@@ -1,0 +1,238 @@
+#include "ring/halving/halving_schedule.h"
+
+#include <stdlib.h>
+
+#include "common/base/check.h"
+
+/*
+ * The longest message of a slice. Short ones keep the links busy from the first step to the last:
+ * at 200 Mbit/s eight workers average 4.8 MB in 0.38 s with 32 KB and in 0.46 s with 256 KB. But on
+ * a link of gigabytes a second the fixed cost of a message shows: 64 MB took two workers 46 ms with
+ * 32 KB and 26 ms with 256 KB.
+ */
+enum { SEGMENT_BYTES_MIN = 32 << 10, SEGMENT_BYTES_MAX = 256 << 10, SLICES_WANTED = 128 };
+
+/* A run of workers, and of the chunks that bear their numbers. */
+struct group {
+    int first, size;
+};
+
+static int least_factor(int n)
+{
+    for (int p = 2; p * p <= n; p++) {
+        if (n % p == 0)
+            return p;
+    }
+    return n;
+}
+
+int halving_steps(int workers)
+{
+    int steps = 0;
+    for (int size = workers; size > 1; size /= least_factor(size))
+        steps += 2;
+    return steps;
+}
+
+static size_t divide_up(size_t a, size_t b)
+{
+    return (a + b - 1) / b;
+}
+
+/* ---- Groups and lanes --------------------------------------------------------------------------
+ */
+
+enum { CUTS_MAX = 31 }; /* an int has no more prime factors */
+
+/* A step of reduce-scatter, and of all-gather its counterpart, as one worker sees it. */
+struct cut {
+    struct group group;         /* before it */
+    int parts;                  /* subgroups */
+    int part;                   /* ours */
+    struct halving_lane *lanes; /* parts - 1: lanes[d - 1] goes to subgroup part + d */
+};
+
+static struct group subgroup(const struct cut *cut, int part)
+{
+    int size = cut->group.size / cut->parts;
+    return (struct group){cut->group.first + part % cut->parts * size, size};
+}
+
+static size_t count_lanes(int workers)
+{
+    size_t lanes = 0;
+    for (int size = workers; size > 1; size /= least_factor(size))
+        lanes += (size_t)least_factor(size) - 1;
+    return lanes;
+}
+
+static void cut_groups(struct halving_schedule *schedule, struct cut cuts[CUTS_MAX])
+{
+    struct group group = {0, schedule->workers};
+    struct halving_lane *lane = schedule->lanes;
+    for (struct cut *cut = cuts; group.size > 1; cut++) {
+        int parts = least_factor(group.size), size = group.size / parts;
+        int at = schedule->rank - group.first;
+        *cut = (struct cut){group, parts, at / size, lane};
+        for (int d = 1; d < parts; d++)
+            (lane++)->peer = subgroup(cut, cut->part + d).first + at % size;
+        group = subgroup(cut, cut->part);
+    }
+}
+
+/* ---- Messages ----------------------------------------------------------------------------------
+ */
+
+static struct chunk span_of(const struct halving_schedule *schedule, size_t slice,
+                            struct group chunks)
+{
+    size_t offset = slice * schedule->slice_count, left = schedule->count - offset;
+    size_t count = left < schedule->slice_count ? left : schedule->slice_count;
+    size_t n = (size_t)schedule->workers, last = (size_t)(chunks.first + chunks.size - 1);
+    struct chunk head = chunk_of(count, n, (size_t)chunks.first), tail = chunk_of(count, n, last);
+    return (struct chunk){offset + head.offset, tail.offset + tail.count - head.offset};
+}
+
+/*
+ * Adds what one slice moves in one step: to each of the other subgroups, and from each. In
+ * reduce-scatter it is the receiver's chunks that travel, in all-gather the sender's. Each worker
+ * sends to the next subgroup first, so that not all send to the same one at once; what arrives
+ * first is then from the one before. *received: of the slice, so far.
+ */
+static void add_step(const struct halving_schedule *schedule, const struct cut *cut,
+                     struct halving_item item, size_t *received)
+{
+    struct group ours = subgroup(cut, cut->part);
+    item.turn = *received;
+    for (int d = 1; d < cut->parts; d++) {
+        struct halving_lane *lane = &cut->lanes[d - 1];
+        item.span =
+            span_of(schedule, item.slice, item.reduces ? subgroup(cut, cut->part + d) : ours);
+        if (item.span.count > 0)
+            lane->sends[lane->send_count++] = item;
+    }
+    for (int d = cut->parts - 1; d > 0; d--) {
+        struct halving_lane *lane = &cut->lanes[d - 1];
+        item.span =
+            span_of(schedule, item.slice, item.reduces ? ours : subgroup(cut, cut->part + d));
+        if (item.span.count == 0)
+            continue;
+        item.turn = (*received)++;
+        item.completes = item.reduces && ours.size == 1 && d == 1;
+        lane->receives[lane->receive_count++] = item;
+    }
+}
+
+static void add_slice(struct halving_schedule *schedule, const struct cut *cuts, size_t slice)
+{
+    size_t received = 0;
+    int steps = halving_steps(schedule->workers);
+    for (int step = 0; step < steps; step++) {
+        bool reduces = step < steps / 2;
+        struct halving_item item = {
+            .slice = slice,
+            .step = step,
+            .reduces = reduces,
+            .order = slice * (size_t)steps + (size_t)step * HALVING_SLICES_UNDER_WAY,
+        };
+        add_step(schedule, &cuts[reduces ? step : steps - 1 - step], item, &received);
+    }
+    schedule->receives += received;
+}
+
+/* ---- Their order -------------------------------------------------------------------------------
+ */
+
+/*
+ * A message that another one must wait for comes before that one, by this order, which is the same
+ * on all workers. So the first of all that are still missing can always be sent and dealt with, and
+ * workers never wait for each other in a circle.
+ */
+static int compare(const void *a, const void *b)
+{
+    const struct halving_item *left = a, *right = b;
+    if (left->order != right->order)
+        return left->order < right->order ? -1 : 1;
+    return left->slice < right->slice ? -1 : left->slice > right->slice;
+}
+
+/* By slices, what comes back in all-gather is what went in reduce-scatter. */
+static void find_replaced(struct halving_lane *lane)
+{
+    size_t send = 0;
+    for (size_t i = 0; i < lane->receive_count; i++) {
+        if (lane->receives[i].reduces)
+            continue;
+        while (!lane->sends[send].reduces)
+            send++;
+        lane->receives[i].replaces = send++;
+    }
+}
+
+/* ---- The whole ---------------------------------------------------------------------------------
+ */
+
+/* Of a slice's messages the first is the longest, one of as many parts as there are subgroups. */
+static void cut_slices(struct halving_schedule *schedule, size_t segment_bytes)
+{
+    size_t n = (size_t)schedule->workers, parts = (size_t)least_factor(schedule->workers);
+    if (segment_bytes == 0) {
+        segment_bytes = divide_up(schedule->count * sizeof(float), parts * SLICES_WANTED);
+        if (segment_bytes < SEGMENT_BYTES_MIN)
+            segment_bytes = SEGMENT_BYTES_MIN;
+        if (segment_bytes > SEGMENT_BYTES_MAX)
+            segment_bytes = SEGMENT_BYTES_MAX;
+    }
+    size_t wanted = divide_up(segment_bytes, sizeof(float)) * parts;
+    size_t slices = divide_up(schedule->count, wanted);
+    schedule->slice_count = slices ? divide_up(divide_up(schedule->count, slices), n) * n : n;
+    schedule->slices = divide_up(schedule->count, schedule->slice_count);
+}
+
+static enum status allocate(struct halving_schedule *schedule)
+{
+    size_t each = 2 * schedule->slices; /* at most: a lane's sends, and as many receives */
+    schedule->lane_count = count_lanes(schedule->workers);
+    schedule->lanes = calloc(schedule->lane_count + 1, sizeof *schedule->lanes);
+    schedule->items = calloc(2 * each * schedule->lane_count + 1, sizeof *schedule->items);
+    if (!schedule->lanes || !schedule->items) {
+        log_error("rhd: no memory for a schedule of %zu messages", each * schedule->lane_count);
+        halving_schedule_fini(schedule);
+        return STATUS_NO_MEMORY;
+    }
+    for (size_t l = 0; l < schedule->lane_count; l++) {
+        schedule->lanes[l].sends = schedule->items + 2 * each * l;
+        schedule->lanes[l].receives = schedule->lanes[l].sends + each;
+    }
+    return STATUS_OK;
+}
+
+enum status halving_schedule_init(struct halving_schedule *schedule, int workers, int rank,
+                                  size_t count, size_t segment_bytes)
+{
+    CHECK(workers > 0 && rank >= 0 && rank < workers);
+    *schedule = (struct halving_schedule){.workers = workers, .rank = rank, .count = count};
+    cut_slices(schedule, segment_bytes);
+    enum status status = allocate(schedule);
+    if (status != STATUS_OK)
+        return status;
+    struct cut cuts[CUTS_MAX];
+    cut_groups(schedule, cuts);
+    for (size_t slice = 0; slice < schedule->slices; slice++)
+        add_slice(schedule, cuts, slice);
+    for (size_t l = 0; l < schedule->lane_count; l++) {
+        struct halving_lane *lane = &schedule->lanes[l];
+        qsort(lane->sends, lane->send_count, sizeof *lane->sends, compare);
+        qsort(lane->receives, lane->receive_count, sizeof *lane->receives, compare);
+        find_replaced(lane);
+    }
+    return STATUS_OK;
+}
+
+void halving_schedule_fini(struct halving_schedule *schedule)
+{
+    free(schedule->lanes);
+    free(schedule->items);
+    schedule->lanes = NULL;
+    schedule->items = NULL;
+}

@@ -1,0 +1,269 @@
+/*
+ * NCCL's ring all-reduce between GPUs, as a backend. The host never waits for a GPU here: buckets
+ * go to a stream of their own behind an event of the compute stream, and the compute stream goes on
+ * behind an event of theirs.
+ *
+ *     compute        backward: ... bucket 0 |ready ... bucket 1 |ready ...    |done: update
+ *                                           v                   v             ^
+ *     communication                         [ all-reduce 0 ]    [ all-reduce 1 ]
+ *
+ * Since nobody waits, nobody would see a peer that is gone: the kernels of an all-reduce then spin
+ * for ever. A thread of our own (nccl_watch) asks NCCL for asynchronous errors, sees whether the
+ * stream moves on, and aborts the communicator when not, which ends the kernels.
+ */
+#include "ring/vendor/nccl.h"
+
+#include <nccl.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/base/check.h"
+#include "common/device/cuda.h"
+#include "ring/vendor/nccl_env.h"
+#include "ring/vendor/nccl_watch.h"
+
+struct nccl {
+    const struct comm_site *site;
+    struct device *device;
+    struct device_stream *stream; /* communication */
+    struct device_event *ready;   /* the compute stream has come so far */
+    struct device_event **done;   /* by bucket, at least one */
+    float *first;                 /* one element of device memory, for connect_ring */
+    size_t events;                /* in `done` */
+    ncclRedOp_t op;               /* the sum, scaled */
+    struct nccl_watch *watch;     /* owns the communicator */
+    size_t log_start;             /* of NCCL's log: what this communicator did begins here */
+    struct nccl_choice choice;    /* known after finish, on worker 0 */
+    bool finished;                /* all workers are done: no connection is cut */
+};
+
+/* -------- the communicator -------------------------------------------------------------------- */
+
+/* Worker 0 makes the id, the others get it over the world's own channel. */
+static enum status share_id(const struct comm_site *site, ncclUniqueId *id)
+{
+    enum status status = STATUS_OK;
+    if (site->index == 0)
+        TRY(status_from_nccl(ncclGetUniqueId(id), NULL, "ncclGetUniqueId"));
+    TRY(world_broadcast(site->world, site->workers_group, id, sizeof *id));
+out:
+    return status;
+}
+
+/* Not blocking, here and in every later call: so that a peer that never comes is a time-out. */
+static enum status open_communicator(struct nccl *nccl)
+{
+    enum status status = STATUS_OK;
+    const struct comm_site *site = nccl->site;
+    ncclUniqueId id;
+    ncclComm_t comm = NULL;
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;
+    TRY(share_id(site, &id));
+    ncclResult_t result =
+        ncclCommInitRankConfig(&comm, site->topology.workers, id, site->index, &config);
+    if (result != ncclInProgress)
+        TRY(status_from_nccl(result, comm, "ncclCommInitRankConfig"));
+    TRY(nccl_watch_new(&nccl->watch, comm, nccl->device, nccl->stream, site->options->timeout_ms));
+out:
+    return status;
+}
+
+/* The sum of what was multiplied by the scale, in one pass. */
+static enum status make_operation(struct nccl *nccl)
+{
+    float scale = nccl->site->options->scale;
+    if (scale == 1.0f)
+        return STATUS_OK;
+    enum status status = nccl_watch_lock(nccl->watch);
+    if (status == STATUS_OK) {
+        ncclComm_t comm = nccl_watch_comm(nccl->watch);
+        status = status_from_nccl(
+            ncclRedOpCreatePreMulSum(&nccl->op, &scale, ncclFloat, ncclScalarHostImmediate, comm),
+            comm, "ncclRedOpCreatePreMulSum");
+    }
+    return nccl_watch_unlock(nccl->watch, status);
+}
+
+/* -------- one bucket -------------------------------------------------------------------------- */
+
+/* The watch is locked. */
+static enum status enqueue(struct nccl *nccl, float *data, size_t count)
+{
+    enum status status = STATUS_OK;
+    ncclComm_t comm = nccl_watch_comm(nccl->watch);
+    TRY(status_from_nccl(ncclGroupStart(), comm, "ncclGroupStart"));
+    ncclResult_t inside = ncclAllReduce(data, data, count, ncclFloat, nccl->op, comm,
+                                        cuda_stream(nccl->device, nccl->stream));
+    ncclResult_t result = ncclGroupEnd();
+    if (inside != ncclSuccess && inside != ncclInProgress)
+        result = inside;
+    if (result != ncclInProgress)
+        TRY(status_from_nccl(result, comm, "ncclAllReduce"));
+    /* A non-blocking communicator enqueues on a thread of NCCL's: only then may an event follow. */
+    TRY(nccl_watch_settle(nccl->watch, "ncclAllReduce"));
+out:
+    return status;
+}
+
+/* Behind what the compute stream was given so far; `done` comes behind it. */
+static enum status all_reduce(struct nccl *nccl, float *data, size_t count,
+                              struct device_event *done)
+{
+    enum status status = nccl_watch_lock(nccl->watch);
+    if (status == STATUS_OK) {
+        device_event_record(nccl->device, nccl->ready, NULL);
+        device_stream_wait(nccl->device, nccl->stream, nccl->ready);
+        status = enqueue(nccl, data, count);
+    }
+    if (status == STATUS_OK)
+        device_event_record(nccl->device, done, nccl->stream);
+    return nccl_watch_unlock(nccl->watch, status);
+}
+
+static enum status nccl_start(void *self, size_t bucket, float *data)
+{
+    struct nccl *nccl = self;
+    size_t count = nccl->site->options->bucket_counts[bucket];
+    return all_reduce(nccl, data, count, nccl->done[bucket]);
+}
+
+static enum status nccl_wait(void *self, size_t bucket)
+{
+    struct nccl *nccl = self;
+    device_stream_wait(nccl->device, NULL, nccl->done[bucket]);
+    return nccl_watch_status(nccl->watch);
+}
+
+/* NCCL connects the ring and allocates its buffers at the first all-reduce: not in the first step.
+ */
+static enum status connect_ring(struct nccl *nccl)
+{
+    enum status status = STATUS_OK;
+    void *memory;
+    TRY(device_alloc(nccl->device, "NCCL's first all-reduce", sizeof(float), &memory));
+    nccl->first = memory;
+    nccl->device->ops->fill(nccl->device, nccl->first, 0, 1);
+    TRY(all_reduce(nccl, nccl->first, 1, nccl->done[0]));
+    TRY(nccl_watch_drain(nccl->watch));
+out:
+    return status;
+}
+
+/* -------- a worker's life ----------------------------------------------------------------------
+ */
+
+static enum status new_events(struct nccl *nccl)
+{
+    enum status status = STATUS_OK;
+    size_t buckets = nccl->site->options->buckets;
+    nccl->events = buckets > 0 ? buckets : 1;
+    nccl->done = calloc(nccl->events, sizeof *nccl->done);
+    if (!nccl->done) {
+        log_error("nccl: no memory for %zu buckets", buckets);
+        return STATUS_NO_MEMORY;
+    }
+    TRY(device_stream_new(nccl->device, &nccl->stream));
+    TRY(device_event_new(nccl->device, &nccl->ready));
+    for (size_t b = 0; b < nccl->events; b++)
+        TRY(device_event_new(nccl->device, &nccl->done[b]));
+out:
+    return status;
+}
+
+static void nccl_close(void *self)
+{
+    struct nccl *nccl = self;
+    nccl_watch_free(&nccl->watch, nccl->finished); /* and with the communicator our `op` */
+    for (size_t b = 0; nccl->done && b < nccl->events; b++)
+        device_event_free(nccl->device, &nccl->done[b]);
+    device_event_free(nccl->device, &nccl->ready);
+    device_stream_free(nccl->device, &nccl->stream);
+    device_free(nccl->device, nccl->first);
+    free(nccl->done);
+    free(nccl);
+}
+
+static enum status nccl_open(void **self, const struct comm_site *site)
+{
+    enum status status = STATUS_OK;
+    *self = NULL;
+    CHECK(cuda_is(site->options->device));
+    struct nccl *nccl = calloc(1, sizeof *nccl);
+    if (!nccl) {
+        log_error("nccl: out of memory");
+        return STATUS_NO_MEMORY;
+    }
+    nccl->site = site;
+    nccl->device = site->options->device;
+    nccl->op = ncclSum;
+    TRY(new_events(nccl));
+    TRY(open_communicator(nccl));
+    TRY(make_operation(nccl));
+    TRY(connect_ring(nccl));
+    nccl->log_start = nccl_env_log_length(site->options->library_log);
+    *self = nccl;
+    return STATUS_OK;
+out:
+    nccl_close(nccl);
+    return status;
+}
+
+/* By which algorithm all of it went. NCCL's rank 0 writes the log, and one GPU needs no algorithm.
+ */
+static void read_choice(struct nccl *nccl)
+{
+    const struct comm_site *site = nccl->site;
+    const struct nccl_choice *choice = &nccl->choice;
+    char text[NCCL_CHOICE_BYTES];
+    if (site->index != 0 || site->topology.workers == 1)
+        return;
+    nccl_env_log_read(site->options->library_log, nccl->log_start, &nccl->choice);
+    nccl_choice_text(choice, text);
+    if (choice->calls == 0)
+        log_warn("nccl: its log does not say by which algorithm it went; where NCCL_DEBUG, "
+                 "NCCL_DEBUG_SUBSYS or NCCL_DEBUG_FILE are set, unset them");
+    else if (choice->ring_calls < choice->calls)
+        log_warn("nccl: %llu of %llu all-reduces did not go round the ring (%s); unset NCCL_ALGO, "
+                 "or read the results as those of another algorithm",
+                 (unsigned long long)(choice->calls - choice->ring_calls),
+                 (unsigned long long)choice->calls, text);
+}
+
+static enum status nccl_finish(void *self)
+{
+    struct nccl *nccl = self;
+    enum status status = nccl_watch_drain(nccl->watch);
+    nccl->finished = status == STATUS_OK;
+    if (status == STATUS_OK)
+        read_choice(nccl);
+    return status;
+}
+
+static void nccl_algorithm(void *self, char text[COMM_ALGORITHM_BYTES])
+{
+    const struct nccl *nccl = self;
+    _Static_assert((int)COMM_ALGORITHM_BYTES >= (int)NCCL_CHOICE_BYTES, "a choice fits");
+    nccl_choice_text(&nccl->choice, text);
+}
+
+bool nccl_version(char *text, size_t size)
+{
+    int version = 0;
+    if (ncclGetVersion(&version) != ncclSuccess)
+        return false;
+    snprintf(text, size, "%d.%d.%d", version / 10000, version / 100 % 100, version % 100);
+    return true;
+}
+
+const struct backend backend_nccl = {
+    .name = "nccl",
+    .summary = "NCCL's ring all-reduce between GPUs",
+    .device_memory = true,
+    .open = nccl_open,
+    .start = nccl_start,
+    .wait = nccl_wait,
+    .finish = nccl_finish,
+    .algorithm = nccl_algorithm,
+    .close = nccl_close,
+};
