@@ -1,12 +1,12 @@
 #include "common/comm/comm.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
+#include "common/base/thread.h"
 #include "common/comm/codec.h"
 #include "common/comm/overlap.h"
 #include "common/comm/staging.h"
@@ -34,8 +34,7 @@ struct comm {
     struct staging *staging; /* NULL: buckets are averaged where they are */
     int64_t busy_ns;         /* without overlap */
 
-    pthread_t server_thread; /* colocated */
-    bool server_running;
+    struct thread server_thread; /* colocated */
     enum status server_status;
 };
 
@@ -75,17 +74,6 @@ static void *run_server(void *argument)
     if (comm->server_status != STATUS_OK)
         world_abort(comm->world, 1);
     return NULL;
-}
-
-static enum status start_colocated_server(struct comm *comm)
-{
-    int error = pthread_create(&comm->server_thread, NULL, run_server, comm);
-    if (error) {
-        log_error("the server's thread cannot be started: %s", strerror(error));
-        return status_from_errno(error);
-    }
-    comm->server_running = true;
-    return STATUS_OK;
 }
 
 static enum status copy_layout(struct comm *comm, const struct comm_options *options)
@@ -202,7 +190,7 @@ enum status comm_open(struct comm **out, struct world *world, const struct backe
         TRY(backend->open(&comm->self, &comm->worker_site));
         comm->self_open = true;
         if (comm->server_site.index >= 0)
-            TRY(start_colocated_server(comm));
+            TRY(thread_start(&comm->server_thread, "psring-server", run_server, comm));
         if (needs_staging(comm))
             TRY(open_staging(comm, options));
         if (can_overlap(comm))
@@ -310,9 +298,8 @@ enum status comm_finish(struct comm *comm)
     overlap_free(&comm->overlap); /* from here on, this thread owns the transport */
     if (comm->backend->finish)
         status = comm->backend->finish(comm->self);
-    if (status == STATUS_OK && comm->server_running) {
-        pthread_join(comm->server_thread, NULL);
-        comm->server_running = false;
+    if (status == STATUS_OK && comm->server_thread.running) {
+        thread_join(&comm->server_thread);
         status = comm->server_status;
     }
     return status;
@@ -344,7 +331,7 @@ void comm_close(struct comm **out)
     overlap_free(&comm->overlap);
     /* A colocated server that still runs uses what would be freed here. Only after an error, and
      * the process is about to end. */
-    if (comm->server_running)
+    if (comm->server_thread.running)
         return;
     if (comm->self_open)
         comm->backend->close(comm->self);

@@ -7,6 +7,7 @@
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
+#include "common/base/thread.h"
 
 /* A bucket between start and wait. */
 struct task {
@@ -18,7 +19,7 @@ struct task {
 struct overlap {
     overlap_function *work;
     void *context;
-    pthread_t thread;
+    struct thread thread;
     pthread_mutex_t lock;   /* guards all that follows */
     pthread_cond_t changed; /* a task was queued or done, or `ending` set */
     struct task *tasks;     /* by bucket */
@@ -112,11 +113,12 @@ enum status overlap_new(struct overlap **out, overlap_function *work, void *cont
     overlap->count = buckets;
     pthread_mutex_init(&overlap->lock, NULL);
     pthread_cond_init(&overlap->changed, NULL);
-    int error = pthread_create(&overlap->thread, NULL, run, overlap);
-    if (error) {
-        log_error("the communication thread cannot be started: %s", strerror(error));
+    enum status status = thread_start(&overlap->thread, "psring-comm", run, overlap);
+    if (status != STATUS_OK) {
+        pthread_cond_destroy(&overlap->changed);
+        pthread_mutex_destroy(&overlap->lock);
         free_memory(overlap);
-        return status_from_errno(error);
+        return status;
     }
     *out = overlap;
     return STATUS_OK;
@@ -160,7 +162,7 @@ void overlap_free(struct overlap **out)
     overlap->ending = true;
     pthread_cond_broadcast(&overlap->changed);
     pthread_mutex_unlock(&overlap->lock);
-    pthread_join(overlap->thread, NULL);
+    thread_join(&overlap->thread);
     pthread_cond_destroy(&overlap->changed);
     pthread_mutex_destroy(&overlap->lock);
     free_memory(overlap);

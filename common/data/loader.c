@@ -1,11 +1,10 @@
 #include "common/data/loader.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/base/check.h"
+#include "common/base/thread.h"
 #include "common/data/sampler.h"
 
 /*
@@ -23,7 +22,7 @@ struct loader {
     uint8_t *labels;   /* (depth, batch) */
     uint32_t *samples; /* (depth, batch) */
     size_t *counts;    /* (depth): samples in each slot */
-    pthread_t thread;
+    struct thread thread;
 
     /* The loader's thread's own. */
     uint32_t *order; /* (split.count): the permutation of the epoch being filled */
@@ -146,19 +145,6 @@ static enum status count_steps(struct loader *loader)
     return STATUS_OK;
 }
 
-/* Starts the thread with all signals blocked: Ctrl-C is for the main thread. */
-static int start_thread(struct loader *loader)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&loader->thread, NULL, run, loader);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (!error)
-        pthread_setname_np(loader->thread, "loader");
-    return error;
-}
-
 static void free_memory(struct loader *loader)
 {
     free(loader->images);
@@ -194,14 +180,10 @@ enum status loader_new(struct loader **out_loader, const struct dataset_split *s
     TRY(allocate(loader));
     pthread_mutex_init(&loader->lock, NULL);
     pthread_cond_init(&loader->changed, NULL);
-    int error = start_thread(loader);
-    if (error) {
-        log_error("the data loader's thread cannot be started: %s; raise the limit of processes "
-                  "(ulimit -u)",
-                  strerror(error));
+    status = thread_start(&loader->thread, "psring-loader", run, loader);
+    if (status != STATUS_OK) {
         pthread_cond_destroy(&loader->changed);
         pthread_mutex_destroy(&loader->lock);
-        status = status_from_errno(error);
         goto out;
     }
     *out_loader = loader;
@@ -221,7 +203,7 @@ void loader_free(struct loader **out_loader)
     loader->stopping = true;
     pthread_cond_broadcast(&loader->changed);
     pthread_mutex_unlock(&loader->lock);
-    pthread_join(loader->thread, NULL);
+    thread_join(&loader->thread);
     pthread_cond_destroy(&loader->changed);
     pthread_mutex_destroy(&loader->lock);
     free_memory(loader);

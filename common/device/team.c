@@ -4,20 +4,19 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/base/check.h"
+#include "common/base/thread.h"
 
 struct member {
     struct team *team;
     int index;
-    pthread_t thread;
+    struct thread thread;
 };
 
 struct team {
     int threads;
     struct member *members; /* (threads - 1) */
-    int started;
 
     /* The run in progress. Written by team_run under `lock` before `generation` moves on. */
     team_work *work;
@@ -83,15 +82,9 @@ enum status team_new(struct team **out_team, int threads)
     pthread_cond_init(&team->end, NULL);
     for (int i = 0; i < threads - 1; i++) {
         members[i] = (struct member){.team = team, .index = i + 1};
-        int error = pthread_create(&members[i].thread, NULL, member_main, &members[i]);
-        if (error) {
-            log_error("thread %d of %d could not be started: %s; ask for fewer", i + 2, threads,
-                      strerror(error));
-            status = status_from_errno(error);
-            break;
-        }
-        team->started++;
+        TRY(thread_start(&members[i].thread, "psring-compute", member_main, &members[i]));
     }
+out:
     if (status != STATUS_OK)
         team_free(&team);
     *out_team = team;
@@ -108,8 +101,8 @@ void team_free(struct team **team)
     t->stop = true;
     pthread_cond_broadcast(&t->begin);
     pthread_mutex_unlock(&t->lock);
-    for (int i = 0; i < t->started; i++)
-        pthread_join(t->members[i].thread, NULL);
+    for (int i = 0; i < t->threads - 1; i++)
+        thread_join(&t->members[i].thread);
     pthread_cond_destroy(&t->begin);
     pthread_cond_destroy(&t->end);
     pthread_mutex_destroy(&t->lock);
@@ -134,7 +127,7 @@ void team_run(struct team *team, size_t count, team_work *work, void *context)
     team->context = context;
     team->count = count;
     atomic_store_explicit(&team->next, 0, memory_order_relaxed);
-    team->busy = team->started;
+    team->busy = team->threads - 1;
     team->generation++;
     pthread_cond_broadcast(&team->begin);
     pthread_mutex_unlock(&team->lock);

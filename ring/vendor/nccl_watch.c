@@ -4,11 +4,11 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
+#include "common/base/thread.h"
 #include "common/device/cuda.h"
 #include "common/net/world.h"
 
@@ -18,8 +18,7 @@ struct nccl_watch {
     struct device *device;
     cudaStream_t stream;
     int64_t timeout_ms;
-    pthread_t thread;
-    bool running;
+    struct thread thread;
 
     pthread_mutex_t lock; /* guards all that follows, and NCCL */
     pthread_cond_t ended;
@@ -148,17 +147,6 @@ static void *run(void *argument)
 
 /* -------- the interface ----------------------------------------------------------------------- */
 
-static enum status start_thread(struct nccl_watch *watch)
-{
-    int error = pthread_create(&watch->thread, NULL, run, watch);
-    if (error) {
-        log_error("nccl: the thread that watches it cannot be started: %s", strerror(error));
-        return status_from_errno(error);
-    }
-    watch->running = true;
-    return STATUS_OK;
-}
-
 enum status nccl_watch_new(struct nccl_watch **out, ncclComm_t comm, struct device *device,
                            struct device_stream *stream, int64_t timeout_ms)
 {
@@ -183,7 +171,7 @@ enum status nccl_watch_new(struct nccl_watch **out, ncclComm_t comm, struct devi
     TRY(status_from_cuda((int)cudaEventCreateWithFlags(&watch->mark, cudaEventDisableTiming),
                          "nccl: an event"));
     TRY(nccl_watch_settle(watch, "nccl: joining the other GPUs"));
-    TRY(start_thread(watch));
+    TRY(thread_start(&watch->thread, "psring-nccl", run, watch));
     *out = watch;
     return STATUS_OK;
 out:
@@ -193,14 +181,11 @@ out:
 
 static void end_thread(struct nccl_watch *watch)
 {
-    if (!watch->running)
-        return;
     pthread_mutex_lock(&watch->lock);
     watch->ending = true;
     pthread_cond_broadcast(&watch->ended);
     pthread_mutex_unlock(&watch->lock);
-    pthread_join(watch->thread, NULL);
-    watch->running = false;
+    thread_join(&watch->thread);
 }
 
 void nccl_watch_free(struct nccl_watch **out, bool finished)

@@ -1,0 +1,35 @@
+#include "common/base/thread.h"
+
+#include <signal.h>
+#include <string.h>
+
+#include "common/base/check.h"
+#include "common/base/log.h"
+
+enum status thread_start(struct thread *thread, const char *name, void *(*run)(void *),
+                         void *argument)
+{
+    CHECK(!thread->running && strlen(name) <= THREAD_NAME_MAX);
+    /* A new thread inherits its creator's mask. */
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(&thread->handle, NULL, run, argument);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error) {
+        log_error("the thread %s cannot be started: %s; raise the limit of processes (ulimit -u)",
+                  name, strerror(error));
+        return status_from_errno(error);
+    }
+    thread->running = true;
+    pthread_setname_np(thread->handle, name);
+    return STATUS_OK;
+}
+
+void thread_join(struct thread *thread)
+{
+    if (!thread->running)
+        return;
+    pthread_join(thread->handle, NULL);
+    thread->running = false;
+}
