@@ -195,9 +195,9 @@ enum status __wrap_cuda_make_current(struct device *device)
     return STATUS_OK;
 }
 
-enum status __wrap_world_broadcast(struct world *world, struct world_group *group, void *data,
+enum status __wrap_world_broadcast(struct world *world, const struct group *group, void *data,
                                    size_t bytes);
-enum status __wrap_world_broadcast(struct world *world, struct world_group *group, void *data,
+enum status __wrap_world_broadcast(struct world *world, const struct group *group, void *data,
                                    size_t bytes)
 {
     (void)world;

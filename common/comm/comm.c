@@ -23,7 +23,7 @@ struct comm {
     struct comm_options options; /* bucket_counts is our copy */
     size_t *bucket_counts;
     struct world *world;
-    struct world_group *workers_group;
+    struct group *workers_group;
     struct transport *endpoints[2]; /* by enum node_role; NULL where this process hosts none */
     struct comm_site worker_site, server_site;
     void *self; /* the backend's worker side */
@@ -172,7 +172,8 @@ enum status comm_open(struct comm **out, struct world *world, const struct backe
     TRY(copy_layout(comm, options));
     TRY(topology_init(&topology, world->size, backend->uses_servers ? options->servers : 0,
                       options->placement));
-    TRY(world_group_new(&comm->workers_group, world, world->rank < topology.workers));
+    TRY(world_group_new(&comm->workers_group, world,
+                        world->rank < topology.workers ? 0 : GROUP_NONE));
     if (backend->uses_transport) {
         struct transport_options transport = {
             .kind = options->transport,
@@ -231,7 +232,7 @@ bool comm_overlaps(const struct comm *comm)
     return comm->overlap != NULL;
 }
 
-struct world_group *comm_group(const struct comm *comm)
+const struct group *comm_group(const struct comm *comm)
 {
     return comm->workers_group;
 }

@@ -68,7 +68,7 @@ struct comm_counters {
 /* What a backend's two sides get: where they stand and how to talk. */
 struct comm_site {
     struct world *world;
-    struct world_group *workers_group; /* NULL on a dedicated server */
+    const struct group *workers_group; /* NULL on a dedicated server */
     struct transport *transport;       /* NULL if the backend has none */
     struct topology topology;
     int index; /* which worker, or which server */
@@ -126,7 +126,7 @@ int comm_rank(const struct comm *comm);       /* worker index, 0..workers-1 */
 int comm_workers(const struct comm *comm);
 bool comm_updates_on_server(const struct comm *comm);
 bool comm_overlaps(const struct comm *comm); /* whether it averages while the caller computes */
-struct world_group *comm_group(const struct comm *comm); /* the workers, for world_sum etc. */
+const struct group *comm_group(const struct comm *comm); /* the workers, for world_sum etc. */
 
 enum status comm_serve(struct comm *comm);
 

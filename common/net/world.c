@@ -15,7 +15,7 @@
 #include "common/net/mpi_status.h"
 #include "common/net/world_impl.h"
 
-struct world_group {
+struct group_impl {
     MPI_Comm comm;
 };
 
@@ -50,9 +50,9 @@ void backoff_wait(struct backoff *backoff, bool crowded)
     nanosleep(&pause, NULL);
 }
 
-static MPI_Comm group_comm(const struct world *world, const struct world_group *group)
+static MPI_Comm group_comm(const struct world *world, const struct group *group)
 {
-    return group ? group->comm : world->impl->comm;
+    return group ? group->impl->comm : world->impl->comm;
 }
 
 /* Waits without burning the CPU that slower ranks need, and not for ever. */
@@ -213,37 +213,53 @@ bool world_crowded(const struct world *world)
     return world->sharing_cpus > world->cores;
 }
 
-enum status world_group_new(struct world_group **out, struct world *world, bool member)
+enum status world_group_new(struct group **out, struct world *world, int color)
 {
+    enum status status;
+    struct group *group = NULL;
+    struct group_impl *impl = NULL;
+    int *colors = calloc((size_t)world->size, sizeof *colors);
     *out = NULL;
-    MPI_Comm comm = MPI_COMM_NULL;
-    int color = member ? 0 : MPI_UNDEFINED;
-    enum status status = status_from_mpi(
-        MPI_Comm_split(world->impl->comm, color, world->rank, &comm), "MPI_Comm_split");
-    if (status != STATUS_OK || !member)
-        return status;
-    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-    struct world_group *group = malloc(sizeof *group);
-    if (!group) {
-        MPI_Comm_free(&comm);
-        log_error("world: out of memory");
+    if (!colors) {
+        log_error("world: no memory for %d ranks", world->size);
         return STATUS_NO_MEMORY;
     }
-    group->comm = comm;
+    TRY(world_gather(world, NULL, &color, sizeof color, colors));
+    TRY(group_from_colors(&group, colors, world->size, world->rank));
+    impl = malloc(sizeof *impl);
+    if (!impl) {
+        log_error("world: out of memory");
+        status = STATUS_NO_MEMORY;
+        goto out;
+    }
+    TRY(status_from_mpi(MPI_Comm_split(world->impl->comm, color < 0 ? MPI_UNDEFINED : color,
+                                       world->rank, &impl->comm),
+                        "MPI_Comm_split"));
+    if (!group)
+        goto out;
+    MPI_Comm_set_errhandler(impl->comm, MPI_ERRORS_RETURN);
+    group->impl = impl;
+    impl = NULL;
     *out = group;
-    return STATUS_OK;
+    group = NULL;
+out:
+    free(colors);
+    free(impl);
+    group_free(&group);
+    return status;
 }
 
-void world_group_free(struct world_group **group)
+void world_group_free(struct group **group)
 {
     if (!*group)
         return;
-    MPI_Comm_free(&(*group)->comm);
-    free(*group);
-    *group = NULL;
+    MPI_Comm_free(&(*group)->impl->comm);
+    free((*group)->impl);
+    (*group)->impl = NULL;
+    group_free(group);
 }
 
-enum status world_barrier(struct world *world, struct world_group *group)
+enum status world_barrier(struct world *world, const struct group *group)
 {
     MPI_Request request;
     int code = MPI_Ibarrier(group_comm(world, group), &request);
@@ -252,7 +268,7 @@ enum status world_barrier(struct world *world, struct world_group *group)
     return wait_politely(world, &request, "MPI_Ibarrier");
 }
 
-enum status world_broadcast(struct world *world, struct world_group *group, void *data,
+enum status world_broadcast(struct world *world, const struct group *group, void *data,
                             size_t bytes)
 {
     CHECK(bytes <= INT_MAX);
@@ -263,7 +279,7 @@ enum status world_broadcast(struct world *world, struct world_group *group, void
     return wait_politely(world, &request, "MPI_Ibcast");
 }
 
-enum status world_gather(struct world *world, struct world_group *group, const void *mine,
+enum status world_gather(struct world *world, const struct group *group, const void *mine,
                          size_t bytes, void *all)
 {
     CHECK(bytes <= INT_MAX);
@@ -275,7 +291,7 @@ enum status world_gather(struct world *world, struct world_group *group, const v
     return wait_politely(world, &request, "MPI_Iallgather");
 }
 
-static enum status combine(struct world *world, struct world_group *group, double *values,
+static enum status combine(struct world *world, const struct group *group, double *values,
                            size_t count, MPI_Op op)
 {
     CHECK(count <= INT_MAX);
@@ -287,17 +303,17 @@ static enum status combine(struct world *world, struct world_group *group, doubl
     return wait_politely(world, &request, "MPI_Iallreduce");
 }
 
-enum status world_sum(struct world *world, struct world_group *group, double *values, size_t count)
+enum status world_sum(struct world *world, const struct group *group, double *values, size_t count)
 {
     return combine(world, group, values, count, MPI_SUM);
 }
 
-enum status world_max(struct world *world, struct world_group *group, double *values, size_t count)
+enum status world_max(struct world *world, const struct group *group, double *values, size_t count)
 {
     return combine(world, group, values, count, MPI_MAX);
 }
 
-enum status world_allreduce_float(struct world *world, struct world_group *group, float *data,
+enum status world_allreduce_float(struct world *world, const struct group *group, float *data,
                                   size_t count)
 {
     CHECK(count <= INT_MAX);

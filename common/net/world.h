@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "common/base/status.h"
+#include "common/net/group.h"
 
 struct world {
     int rank;
@@ -45,26 +46,28 @@ _Noreturn void world_abort(struct world *world, int exit_code);
 /* True where more ranks than cores run on this kernel: waiting must then give up the CPU. */
 bool world_crowded(const struct world *world);
 
-/* A group: a subset of the ranks, e.g. the workers. Every rank of the world calls this; ranks with
- * member == false get NULL. Ranks keep their order. */
-struct world_group;
-enum status world_group_new(struct world_group **group, struct world *world, bool member);
-void world_group_free(struct world_group **group);
+/*
+ * Makes groups (group.h). Collective over the world: ranks of one color >= 0 form a group; a rank
+ * with a color below 0 (GROUP_NONE) joins none and gets NULL. Ranks keep their order.
+ */
+enum status world_group_new(struct group **group, struct world *world, int color);
+/* Frees *group and sets it to NULL. Collective over the group: all of its ranks call it. */
+void world_group_free(struct group **group);
 
 /* The following are collective over the group; group == NULL: over the whole world. */
-enum status world_barrier(struct world *world, struct world_group *group);
+enum status world_barrier(struct world *world, const struct group *group);
 /* Rank 0's `bytes` bytes at `data` to everyone. */
-enum status world_broadcast(struct world *world, struct world_group *group, void *data,
+enum status world_broadcast(struct world *world, const struct group *group, void *data,
                             size_t bytes);
 /* Every rank's `bytes` bytes into `all` (size * bytes, by rank) on every rank. */
-enum status world_gather(struct world *world, struct world_group *group, const void *mine,
+enum status world_gather(struct world *world, const struct group *group, const void *mine,
                          size_t bytes, void *all);
 /* Elementwise sum in double / maximum, on every rank, in place. */
-enum status world_sum(struct world *world, struct world_group *group, double *values, size_t count);
-enum status world_max(struct world *world, struct world_group *group, double *values, size_t count);
+enum status world_sum(struct world *world, const struct group *group, double *values, size_t count);
+enum status world_max(struct world *world, const struct group *group, double *values, size_t count);
 /* Elementwise float sum in place through MPI_Allreduce: the library's baseline, not ours. Blocks as
  * MPI does. */
-enum status world_allreduce_float(struct world *world, struct world_group *group, float *data,
+enum status world_allreduce_float(struct world *world, const struct group *group, float *data,
                                   size_t count);
 
 /* Waiting that backs off: spins, then yields, then sleeps up to 100 us; where ranks outnumber cores

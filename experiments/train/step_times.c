@@ -38,7 +38,7 @@ void step_times_add(struct step_times *times, const double ms[STEP_TIME_KINDS])
 
 /* Of every step leaves the slowest rank's times, on all ranks; of several the highest rank's. */
 static enum status keep_slowest(struct step_times *times, struct world *world,
-                                struct world_group *group, double rank)
+                                const struct group *group, double rank)
 {
     enum status status;
     const double *all = times->ms[STEP_TIME_ALL];
@@ -59,7 +59,7 @@ out:
 }
 
 enum status step_times_medians(struct step_times *times, struct world *world,
-                               struct world_group *group, size_t rank,
+                               const struct group *group, size_t rank,
                                double median_ms[STEP_TIME_KINDS])
 {
     enum status status = STATUS_OK;

@@ -34,7 +34,7 @@ void step_times_add(struct step_times *times, const double ms[STEP_TIME_KINDS]);
  * whole; then each kind's median over the steps (NAN if there were none). Forgets the steps.
  */
 enum status step_times_medians(struct step_times *times, struct world *world,
-                               struct world_group *group, size_t rank,
+                               const struct group *group, size_t rank,
                                double median_ms[STEP_TIME_KINDS]);
 
 #endif
