@@ -1,0 +1,50 @@
+# psring_test(name label COMMAND ... [TIMEOUT seconds]): what add_test does, with what every test needs.
+#
+# The label says what it takes to run it:
+#   quick    a core and nothing else: no socket, no second process of psring's; a few seconds
+#   network  several ranks over loopback, or a virtual cluster
+#   slow     as network, for longer than half a minute on a calm machine
+# The time-out only guards against hanging: a busy machine must not reach it. A test that lacks what it
+# needs ends with 77 and says why: tests/may_skip.txt names those that may.
+set(psring_timeout_quick 120)
+set(psring_timeout_network 300)
+set(psring_timeout_slow 600)
+
+function(psring_test name label)
+  cmake_parse_arguments(PARSE_ARGV 2 test "" "TIMEOUT" "COMMAND")
+  if(NOT DEFINED psring_timeout_${label})
+    message(FATAL_ERROR "psring_test(${name}): the label '${label}' is none of quick, network, slow.")
+  endif()
+  if(NOT test_TIMEOUT)
+    set(test_TIMEOUT ${psring_timeout_${label}})
+  endif()
+  add_test(NAME ${name} COMMAND ${test_COMMAND})
+  set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT ${test_TIMEOUT} SKIP_RETURN_CODE 77)
+  if(NOT label STREQUAL "quick") # Open MPI keeps what it allocates; its ranks want both cores
+    set_tests_properties(${name} PROPERTIES ENVIRONMENT ASAN_OPTIONS=detect_leaks=0 PROCESSORS 2)
+  endif()
+  set_property(GLOBAL APPEND PROPERTY PSRING_TESTS_WITH_LABEL ${name})
+endfunction()
+
+# A test that this build cannot have: reported as skipped, with the reason, instead of not at all.
+function(psring_absent_test name reason)
+  psring_test(${name} quick COMMAND sh -c "echo '${name}: skipped: ${reason}'; exit 77")
+endfunction()
+
+# Every test of this folder and those in it has been made by psring_test().
+function(psring_check_tests)
+  get_property(with_label GLOBAL PROPERTY PSRING_TESTS_WITH_LABEL)
+  set(folders ${CMAKE_CURRENT_SOURCE_DIR})
+  while(folders)
+    list(POP_FRONT folders folder)
+    get_property(tests DIRECTORY ${folder} PROPERTY TESTS)
+    get_property(inner DIRECTORY ${folder} PROPERTY SUBDIRECTORIES)
+    list(APPEND folders ${inner})
+    foreach(name IN LISTS tests)
+      if(NOT name IN_LIST with_label)
+        message(FATAL_ERROR "${folder}/CMakeLists.txt: the test '${name}' has no label. "
+                            "Make it with psring_test() (tests/psring_test.cmake), not add_test().")
+      endif()
+    endforeach()
+  endwhile()
+endfunction()
