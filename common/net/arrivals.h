@@ -1,19 +1,20 @@
 /*
- * Internal to common/net/zmq.c: messages that have come before a slot was posted for them, oldest
- * first. A ring buffer that grows to what windows and dependencies allow, and no further.
+ * Internal to common/net/transport.c: messages that have come before a slot was posted for them,
+ * oldest first. A ring buffer that grows to what windows and dependencies allow, and no further.
  */
 #ifndef PSRING_COMMON_NET_ARRIVALS_H
 #define PSRING_COMMON_NET_ARRIVALS_H
 
+#include <stdbool.h>
 #include <stddef.h>
-#include <zmq.h>
 
 #include "common/base/status.h"
 #include "common/net/message.h"
+#include "common/net/payload.h"
 
 struct arrival {
     struct message message;
-    zmq_msg_t frame; /* the payload */
+    struct payload payload;
 };
 
 struct arrivals {
@@ -21,14 +22,15 @@ struct arrivals {
     size_t head, length, size;
 };
 
-/* Takes the content of `frame`. An error (logged) once a peer has sent far more than it may. */
+/* Takes the payload, also on an error (logged): no memory, or far more messages than a peer may
+ * have sent. */
 enum status arrivals_push(struct arrivals *arrivals, const struct message *message,
-                          zmq_msg_t *frame);
+                          struct payload payload);
 
-/* The oldest, or NULL. Valid until the next push; its frame is the caller's. */
-struct arrival *arrivals_pop(struct arrivals *arrivals);
+/* Takes the oldest out; false if there is none. Its payload is the caller's. */
+bool arrivals_pop(struct arrivals *arrivals, struct arrival *oldest);
 
-/* Closes every frame and frees the buffer. */
+/* Releases every payload and frees the buffer. */
 void arrivals_fini(struct arrivals *arrivals);
 
 #endif

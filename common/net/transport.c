@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
@@ -42,13 +43,18 @@ bool transport_base_init(struct transport *transport, const struct transport_ops
         log_error("transport: no memory for %d nodes", nodes);
         return false;
     }
-    for (int node = 0; node < nodes; node++)
-        transport->peers[node].local = topology_rank(&options->topology, node) == world->rank;
+    for (int node = 0; node < nodes; node++) {
+        struct transport_peer *peer = &transport->peers[node];
+        peer->local = topology_rank(&options->topology, node) == world->rank;
+        peer->last = &peer->first;
+    }
     return true;
 }
 
 void transport_base_fini(struct transport *transport)
 {
+    for (uint32_t node = 0; node < transport->limits.nodes; node++)
+        arrivals_fini(&transport->peers[node].early);
     free(transport->peers);
 }
 
@@ -79,11 +85,6 @@ void transport_close(struct transport **transport)
         return;
     (*transport)->ops->close(*transport);
     *transport = NULL;
-}
-
-int transport_node(const struct transport *transport)
-{
-    return transport->node;
 }
 
 void transport_counters(const struct transport *transport, struct transport_counters *counters)
@@ -190,14 +191,43 @@ enum status transport_slot_init(struct transport_slot *slot, struct transport *t
 {
     CHECK(capacity <= transport->limits.length_max);
     *slot = (struct transport_slot){.peer = peer, .capacity = capacity};
-    return transport->ops->slot_init(transport, slot);
+    return transport->ops->slot_init ? transport->ops->slot_init(transport, slot) : STATUS_OK;
+}
+
+static void withdraw(struct transport *transport, const struct transport_slot *slot)
+{
+    struct transport_peer *peer = &transport->peers[slot->peer];
+    for (struct transport_slot **link = &peer->first; *link; link = &(*link)->next_posted) {
+        if (*link != slot)
+            continue;
+        *link = slot->next_posted;
+        if (!*link)
+            peer->last = link;
+        return;
+    }
 }
 
 void transport_slot_fini(struct transport_slot *slot, struct transport *transport)
 {
+    if (slot->posted)
+        withdraw(transport, slot);
+    payload_release(&slot->held);
     if (slot->impl)
         transport->ops->slot_fini(transport, slot);
-    slot->impl = NULL;
+    *slot = (struct transport_slot){0};
+}
+
+/* Puts a message where its slot wants it; takes the payload. */
+static enum status fill_slot(struct transport *transport, struct transport_slot *slot,
+                             const struct message *message, struct payload payload)
+{
+    slot->held = payload;
+    if (!slot->into)
+        return transport_complete(transport, slot, message, payload.data);
+    if (message->length > 0 && message->length <= slot->capacity)
+        memcpy(slot->into, payload.data, message->length);
+    payload_release(&slot->held);
+    return transport_complete(transport, slot, message, slot->into);
 }
 
 enum status transport_post(struct transport *transport, struct transport_slot *slot, void *into)
@@ -206,7 +236,16 @@ enum status transport_post(struct transport *transport, struct transport_slot *s
     slot->done = false;
     slot->posted = true;
     slot->into = into;
-    return transport->ops->post(transport, slot);
+    if (transport->ops->post)
+        return transport->ops->post(transport, slot);
+    struct transport_peer *peer = &transport->peers[slot->peer];
+    struct arrival early;
+    if (arrivals_pop(&peer->early, &early))
+        return fill_slot(transport, slot, &early.message, early.payload);
+    slot->next_posted = NULL;
+    *peer->last = slot;
+    peer->last = &slot->next_posted;
+    return STATUS_OK;
 }
 
 enum status transport_wait(struct transport *transport, struct transport_slot *slot)
@@ -260,8 +299,8 @@ enum status transport_expect(const struct transport *transport, const struct tra
 
 void transport_release(struct transport *transport, struct transport_slot *slot)
 {
-    if (transport->ops->release)
-        transport->ops->release(transport, slot);
+    (void)transport;
+    payload_release(&slot->held);
     slot->posted = false;
     slot->done = false;
     slot->payload = NULL;
@@ -309,4 +348,17 @@ enum status transport_complete(struct transport *transport, struct transport_slo
         transport->counters.received_messages++;
     }
     return STATUS_OK;
+}
+
+enum status transport_deliver(struct transport *transport, const struct message *message,
+                              struct payload payload)
+{
+    struct transport_peer *peer = &transport->peers[message->sender];
+    struct transport_slot *slot = peer->first;
+    if (!slot)
+        return arrivals_push(&peer->early, message, payload);
+    peer->first = slot->next_posted;
+    if (!peer->first)
+        peer->last = &peer->first;
+    return fill_slot(transport, slot, message, payload);
 }

@@ -31,6 +31,7 @@
 
 #include "common/base/status.h"
 #include "common/net/message.h"
+#include "common/net/payload.h"
 #include "common/net/topology.h"
 #include "common/net/world.h"
 
@@ -64,6 +65,7 @@ struct transport_slot {
     void *into;
     bool posted;
     struct transport_slot *next_posted;
+    struct payload held; /* a borrowed payload, until release */
     struct transport_slot_impl *impl;
 };
 
@@ -78,8 +80,6 @@ enum status transport_open(struct transport *endpoint[2], struct world *world,
 /* Closes one endpoint. Sends that a transport_flush has not seen out are dropped. */
 void transport_close(struct transport **transport);
 
-int transport_node(const struct transport *transport);
-
 /*
  * Queues a message to node `peer`. kind, step, bucket, offset, length, dtype come from `message`;
  * the rest is filled in. `payload` (message->length bytes) must stay unchanged until the message is
@@ -92,6 +92,12 @@ enum status transport_wait_sent(struct transport *transport, int peer, uint64_t 
 /* Waits until no payload of this endpoint is needed any more. */
 enum status transport_flush(struct transport *transport);
 
+/*
+ * Slots come and go while their transport stays open. A slot that is still posted is withdrawn by
+ * fini; what has come into it is lost. A message that comes when no slot is posted for its sender
+ * waits for one. So where one set of slots replaces another, no node may send for the new set
+ * before every node has let go of the old one.
+ */
 enum status transport_slot_init(struct transport_slot *slot, struct transport *transport, int peer,
                                 size_t capacity);
 void transport_slot_fini(struct transport_slot *slot, struct transport *transport);

@@ -1,11 +1,20 @@
 /*
  * Internal to common/net: what a transport implements, and the state that transport.c keeps for
- * all. transport.c: counting, header encoding and validation, waiting with a time-out. An
- * implementation: moving bytes.
+ * all. transport.c: counting, header encoding and validation, waiting with a time-out, and which
+ * slot a message belongs to. An implementation: moving bytes.
+ *
+ * There are two kinds. Sockets hand over messages as they come: such a transport gives each to
+ * transport_deliver, which puts it into the oldest slot posted for its sender, or keeps it until
+ * one is posted. It implements neither `post` nor `slot_init` nor `slot_fini`.
+ *
+ * MPI matches messages itself and wants the memory beforehand: such a transport implements these
+ * three, keeps its receives in slot->impl, and says with transport_complete what has come into a
+ * slot. Messages that nothing is posted for then wait inside the library.
  */
 #ifndef PSRING_COMMON_NET_TRANSPORT_IMPL_H
 #define PSRING_COMMON_NET_TRANSPORT_IMPL_H
 
+#include "common/net/arrivals.h"
 #include "common/net/transport.h"
 
 struct transport_ops {
@@ -15,12 +24,11 @@ struct transport_ops {
                         size_t length);
     /* How many of the sends to `peer` no longer need their payload, in order of sending. */
     uint64_t (*completed)(struct transport *transport, int peer);
+    /* (optional, all three or none) For a transport that matches messages itself. `post` makes
+     * `slot` the next receive from its peer; `slot_fini` withdraws it if it is still posted. */
     enum status (*slot_init)(struct transport *transport, struct transport_slot *slot);
     void (*slot_fini)(struct transport *transport, struct transport_slot *slot);
-    /* Makes `slot` the next receive from its peer. */
     enum status (*post)(struct transport *transport, struct transport_slot *slot);
-    /* (optional) The borrowed payload is no longer needed. */
-    void (*release)(struct transport *transport, struct transport_slot *slot);
     /* Moves what can be moved; if nothing can, may block up to wait_ns until something arrives, or
      * with `for_sends` until a send completes as well. *moved: something did. */
     enum status (*progress)(struct transport *transport, int64_t wait_ns, bool for_sends,
@@ -31,6 +39,8 @@ struct transport_ops {
 struct transport_peer {
     uint64_t sends; /* queued so far: the ticket of the next one */
     bool local;     /* hosted by this very process: does not cross the network */
+    struct transport_slot *first, **last; /* posted, oldest first */
+    struct arrivals early;                /* messages that no slot has been posted for yet */
 };
 
 /* The first member of every implementation's struct. */
@@ -57,7 +67,14 @@ void transport_base_fini(struct transport *transport);
  * decodes and validates it. */
 enum status transport_accept(struct transport *transport, const uint8_t *header, size_t size,
                              int peer, struct message *message);
-/* The slot now holds `message`, its payload at `payload`: counts it and marks the slot done. */
+/*
+ * `message`, which transport_accept has accepted, and its payload are here: fills the oldest slot
+ * posted for its sender, or keeps it until there is one. Takes the payload, also on an error.
+ */
+enum status transport_deliver(struct transport *transport, const struct message *message,
+                              struct payload payload);
+/* For a transport that matches messages itself: `slot` now holds `message`, its payload at
+ * `payload`. Counts it and marks the slot done. */
 enum status transport_complete(struct transport *transport, struct transport_slot *slot,
                                const struct message *message, const void *payload);
 

@@ -12,9 +12,7 @@
  * atomic counters, and an eventfd if the owner is asleep waiting for it.
  *
  * Receives: a frame's memory is the transport's; a borrowed slot keeps the frame until release, a
- * slot with a buffer costs one memcpy. What arrives before its slot is posted waits in a queue per
- * peer; windows (ps) and dependencies (ring) bound how much that can be. Sockets and addresses:
- * zmq_open.c.
+ * slot with a buffer costs one memcpy. Sockets and addresses: zmq_open.c.
  */
 #include "common/net/zmq_impl.h"
 
@@ -25,11 +23,6 @@
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
-
-struct transport_slot_impl {
-    zmq_msg_t frame; /* the borrowed payload */
-    bool holds;
-};
 
 enum status transport_zmq_status(const char *what)
 {
@@ -113,112 +106,79 @@ static uint64_t zmq_completed(struct transport *transport, int node)
 /* ---- Receiving --------------------------------------------------------------------------------
  */
 
-static enum status zmq_slot_init(struct transport *transport, struct transport_slot *slot)
+static struct zmq_frame *take_frame(struct zmq_endpoint *endpoint)
 {
-    (void)transport;
-    slot->impl = calloc(1, sizeof *slot->impl);
-    if (slot->impl)
-        return STATUS_OK;
-    log_error("ZeroMQ: out of memory");
-    return STATUS_NO_MEMORY;
-}
-
-static void zmq_release(struct transport *transport, struct transport_slot *slot)
-{
-    (void)transport;
-    if (slot->impl->holds)
-        zmq_msg_close(&slot->impl->frame);
-    slot->impl->holds = false;
-}
-
-static void zmq_slot_fini(struct transport *transport, struct transport_slot *slot)
-{
-    zmq_release(transport, slot);
-    free(slot->impl);
-}
-
-/* Hands a message over to the slot it belongs to; takes the frame. */
-static enum status fill_slot(struct zmq_endpoint *endpoint, struct transport_slot *slot,
-                             const struct message *message, zmq_msg_t *frame)
-{
-    struct transport_slot_impl *impl = slot->impl;
-    const void *payload = slot->into;
-    zmq_msg_init(&impl->frame);
-    zmq_msg_move(&impl->frame, frame);
-    impl->holds = true;
-    if (!slot->into) {
-        payload = zmq_msg_data(&impl->frame);
-    } else if (message->length <= slot->capacity) {
-        memcpy(slot->into, zmq_msg_data(&impl->frame), message->length);
-        zmq_release(&endpoint->base, slot);
+    struct zmq_frame *frame = endpoint->free;
+    if (frame) {
+        endpoint->free = frame->next;
+    } else if ((frame = malloc(sizeof *frame))) {
+        frame->owner = endpoint;
+    } else {
+        log_error("ZeroMQ: no memory for a message");
+        return NULL;
     }
-    return transport_complete(&endpoint->base, slot, message, payload);
+    zmq_msg_init(&frame->message);
+    return frame;
 }
 
-static enum status zmq_post(struct transport *transport, struct transport_slot *slot)
+/* A payload's release. */
+static void free_frame(void *holder)
 {
-    struct zmq_endpoint *endpoint = endpoint_of(transport);
-    struct zmq_peer *peer = &endpoint->peers[slot->peer];
-    struct arrival *early = arrivals_pop(&peer->early);
-    if (early)
-        return fill_slot(endpoint, slot, &early->message, &early->frame);
-    slot->next_posted = NULL;
-    *peer->last = slot;
-    peer->last = &slot->next_posted;
-    return STATUS_OK;
+    struct zmq_frame *frame = holder;
+    zmq_msg_close(&frame->message);
+    frame->next = frame->owner->free;
+    frame->owner->free = frame;
 }
 
-/* The frames of one message are in hand; `complete` if there were exactly two. */
-static enum status deliver(struct zmq_endpoint *endpoint, zmq_msg_t *header, zmq_msg_t *payload,
-                           bool complete)
+/* The frames of one message are in hand; `complete` if there were exactly two. Takes `frame`. */
+static enum status deliver(struct zmq_endpoint *endpoint, zmq_msg_t *header,
+                           struct zmq_frame *frame, bool complete)
 {
     struct message message;
     enum status status =
         transport_accept(&endpoint->base, zmq_msg_data(header), zmq_msg_size(header), -1, &message);
-    if (status != STATUS_OK)
-        return status;
-    if (!complete || zmq_msg_size(payload) != message.length) {
+    if (status == STATUS_OK && (!complete || zmq_msg_size(&frame->message) != message.length)) {
         log_error("ZeroMQ: a payload of %zu bytes came with a header that says %llu",
-                  zmq_msg_size(payload), (unsigned long long)message.length);
-        return STATUS_INPUT;
+                  zmq_msg_size(&frame->message), (unsigned long long)message.length);
+        status = STATUS_INPUT;
     }
-    struct zmq_peer *peer = &endpoint->peers[message.sender];
-    struct transport_slot *slot = peer->first;
-    if (!slot)
-        return arrivals_push(&peer->early, &message, payload);
-    peer->first = slot->next_posted;
-    if (!peer->first)
-        peer->last = &peer->first;
-    return fill_slot(endpoint, slot, &message, payload);
+    struct payload payload = {zmq_msg_data(&frame->message), free_frame, frame};
+    if (status == STATUS_OK)
+        return transport_deliver(&endpoint->base, &message, payload);
+    payload_release(&payload);
+    return status;
 }
 
 /* Receives one message if one is here; with flags 0 it sleeps until one comes, or the time-out. */
 static enum status receive_one(struct zmq_endpoint *endpoint, int flags, bool *received)
 {
-    zmq_msg_t header, payload;
+    zmq_msg_t header;
     *received = false;
     zmq_msg_init(&header);
-    zmq_msg_init(&payload);
     enum status status = STATUS_OK;
     if (zmq_msg_recv(&header, endpoint->pull, flags) < 0) {
         if (zmq_errno() != EAGAIN && zmq_errno() != EINTR)
             status = transport_zmq_status("receiving");
-        zmq_msg_close(&header);
-        return status;
+        goto out;
     }
     *received = true;
     atomic_load(&endpoint->shared->handovers);
-    /* Frames of one message arrive together: this never blocks. */
-    bool complete = false;
-    if (zmq_msg_more(&header)) {
-        if (zmq_msg_recv(&payload, endpoint->pull, 0) < 0)
-            status = transport_zmq_status("receiving");
-        complete = !zmq_msg_more(&payload);
+    struct zmq_frame *frame = take_frame(endpoint);
+    if (!frame) {
+        status = STATUS_NO_MEMORY;
+        goto out;
     }
-    if (status == STATUS_OK)
-        status = deliver(endpoint, &header, &payload, complete);
+    /* Frames of one message arrive together: this never blocks. */
+    bool complete = zmq_msg_more(&header);
+    if (complete && zmq_msg_recv(&frame->message, endpoint->pull, 0) < 0) {
+        status = transport_zmq_status("receiving");
+        free_frame(frame);
+        goto out;
+    }
+    complete = complete && !zmq_msg_more(&frame->message);
+    status = deliver(endpoint, &header, frame, complete);
+out:
     zmq_msg_close(&header);
-    zmq_msg_close(&payload);
     return status;
 }
 
@@ -293,10 +253,6 @@ out:
 const struct transport_ops transport_zmq_ops = {
     .send = zmq_send_message,
     .completed = zmq_completed,
-    .slot_init = zmq_slot_init,
-    .slot_fini = zmq_slot_fini,
-    .post = zmq_post,
-    .release = zmq_release,
     .progress = zmq_progress,
     .close = transport_zmq_close,
 };

@@ -8,9 +8,9 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <zmq.h>
 
 #include "common/base/status.h"
-#include "common/net/arrivals.h"
 #include "common/net/transport_impl.h"
 
 enum { ZMQ_ADDRESS_BYTES = 64 };
@@ -20,13 +20,24 @@ struct zmq_peer {
     void *push; /* NULL until the first send */
     _Atomic uint64_t completed;
     char address[ZMQ_ADDRESS_BYTES];
-    struct transport_slot *first, **last; /* posted, oldest first */
-    struct arrivals early;                /* messages that no slot has been posted for yet */
 };
 
-/* The context is shared by the two endpoints of a process: inproc works only within one. */
+/* A received payload. ZeroMQ's messages cannot be copied by value, so each stays where it is. */
+struct zmq_frame {
+    zmq_msg_t message;
+    struct zmq_endpoint *owner;
+    struct zmq_frame *next; /* while free */
+};
+
+/*
+ * What the two endpoints of a process share, and what outlives the first of them to close. They
+ * share the context, because inproc works only within one. A message that one endpoint has sent to
+ * the other refers to its sender until it is released, on whatever thread: so the memory of both is
+ * freed when both are closed and the context has ended.
+ */
 struct zmq_shared {
     void *context;
+    struct zmq_endpoint *endpoints[2]; /* by role; NULL where there is none */
     _Atomic int users;
     /* Counted up before a send, read after a receive. ZeroMQ itself orders memory between the
      * thread that sends and the one that receives; this shows it to a race detector, which does not
@@ -44,6 +55,7 @@ struct zmq_endpoint {
     _Atomic uint64_t completions; /* sends that no longer need their payload, over all peers */
     uint64_t completions_seen;    /* by the owner, when it last looked */
     struct zmq_peer *peers;       /* by node */
+    struct zmq_frame *free;       /* frames that hold nothing */
 };
 
 static inline struct zmq_endpoint *endpoint_of(struct transport *transport)

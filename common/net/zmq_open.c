@@ -38,11 +38,28 @@ void *transport_zmq_socket(struct zmq_endpoint *endpoint, int type)
     return socket;
 }
 
-static void zmq_shared_release(struct zmq_shared *shared)
+static void endpoint_free(struct zmq_endpoint *endpoint)
+{
+    if (!endpoint)
+        return;
+    while (endpoint->free) {
+        struct zmq_frame *next = endpoint->free->next;
+        free(endpoint->free);
+        endpoint->free = next;
+    }
+    if (endpoint->wake_fd >= 0)
+        close(endpoint->wake_fd);
+    free(endpoint->peers);
+    free(endpoint);
+}
+
+static void shared_release(struct zmq_shared *shared)
 {
     if (atomic_fetch_sub(&shared->users, 1) > 1)
         return;
     zmq_ctx_term(shared->context); /* waits at most LINGER_MS for what was sent */
+    for (int role = 0; role < 2; role++)
+        endpoint_free(shared->endpoints[role]);
     free(shared);
 }
 
@@ -50,20 +67,13 @@ void transport_zmq_close(struct transport *transport)
 {
     struct zmq_endpoint *endpoint = endpoint_of(transport);
     for (uint32_t node = 0; endpoint->peers && node < transport->limits.nodes; node++) {
-        struct zmq_peer *peer = &endpoint->peers[node];
-        arrivals_fini(&peer->early);
-        if (peer->push)
-            zmq_close(peer->push);
+        if (endpoint->peers[node].push)
+            zmq_close(endpoint->peers[node].push);
     }
     if (endpoint->pull)
         zmq_close(endpoint->pull);
-    /* on_sent may still be called, and refers to peers and wake_fd, until the context has ended. */
-    zmq_shared_release(endpoint->shared);
-    if (endpoint->wake_fd >= 0)
-        close(endpoint->wake_fd);
-    free(endpoint->peers);
     transport_base_fini(transport);
-    free(endpoint);
+    shared_release(endpoint->shared); /* which frees the endpoint */
 }
 
 /* Binds to a port of the system's choice; `address` is what remote peers connect to. Peers inside
@@ -98,6 +108,7 @@ static enum status open_endpoint(struct transport **out, struct world *world,
     }
     *out = &endpoint->base;
     endpoint->shared = shared;
+    shared->endpoints[role] = endpoint;
     atomic_fetch_add(&shared->users, 1);
     endpoint->receive_timeout_ms = -1; /* ZeroMQ's own default: none */
     endpoint->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -107,10 +118,8 @@ static enum status open_endpoint(struct transport **out, struct world *world,
         log_error("ZeroMQ: cannot open an endpoint: %s", strerror(errno));
         return STATUS_NO_MEMORY;
     }
-    for (int node = 0; node < nodes; node++) {
+    for (int node = 0; node < nodes; node++)
         endpoint->peers[node].owner = endpoint;
-        endpoint->peers[node].last = &endpoint->peers[node].first;
-    }
     return STATUS_OK;
 }
 
@@ -177,6 +186,6 @@ enum status transport_zmq_open(struct transport *endpoint[2], struct world *worl
     }
     TRY(exchange_addresses(endpoint, world, &options->topology, addresses));
 out:
-    zmq_shared_release(shared);
+    shared_release(shared);
     return status;
 }
