@@ -35,3 +35,11 @@ finds()
 finds 1 2 --backend ring
 finds 1 3 --backend ps
 finds 2 6 --backend ring
+
+# Every host, its address and interface, and the one that it streams to.
+"$root/experiments/vcluster.sh" run --name $name -n 3 -- "$psring" bench --probe only >"$dir/hosts" 2>"$dir/out" ||
+    { cat "$dir/out" && exit 1; }
+for host in 0 1 2; do
+    grep -qE "^ +host$host +10\.77\.[0-9]+\.$((host + 1)) +eth0 +[0-9]+ +[-+][0-9.]+ +[0-9a-z-]+ +[0-9.]+ Mbit/s to host$(((host + 1) % 3))$" "$dir/hosts" ||
+        { echo "test_probe: FAILED: --probe only says of host$host:" && cat "$dir/hosts" && exit 1; }
+done

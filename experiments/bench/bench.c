@@ -10,6 +10,7 @@
 #include "experiments/measure/info.h"
 #include "experiments/measure/limits.h"
 #include "experiments/measure/probe.h"
+#include "experiments/measure/probe_hosts.h"
 #include "experiments/measure/result.h"
 #include "ps/shard.h"
 #include "ring/vendor/library.h"
@@ -243,6 +244,8 @@ enum status bench_run(struct config *config, struct world *world)
         .iters = config->iters,
         .warmup = config->warmup,
     };
+    if (config->probe == CONFIG_PROBE_ONLY)
+        return probe_hosts(world, config->subnet, (int64_t)(config->timeout * 1000));
     config_comm_options(config, plan.backend, &plan.options);
     TRY(open_device(&plan, config, world));
     if (world->rank == 0)

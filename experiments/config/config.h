@@ -26,7 +26,7 @@ enum config_transport { CONFIG_TRANSPORT_AUTO, CONFIG_TRANSPORT_ZMQ, CONFIG_TRAN
 
 enum config_feedback { CONFIG_FEEDBACK_AUTO, CONFIG_FEEDBACK_ON, CONFIG_FEEDBACK_OFF };
 
-enum config_probe { CONFIG_PROBE_AUTO, CONFIG_PROBE_ON, CONFIG_PROBE_OFF };
+enum config_probe { CONFIG_PROBE_AUTO, CONFIG_PROBE_ON, CONFIG_PROBE_OFF, CONFIG_PROBE_ONLY };
 
 /* The network of rows that were taken with several processes on one GPU: it does them in turns, and
  * so their times say nothing of a network. */

@@ -13,9 +13,9 @@ const char *const config_placement_words[] = {"dedicated", "colocated", "mixed",
 const char *const config_reduce_order_words[] = {"any", "ring", NULL};
 
 static const char *const transport_words[] = {"auto", "zmq", "mpi", NULL};
-static const char *const feedback_words[] = {"auto", "on", "off", NULL};
+static const char *const feedback_words[] = {"auto", "on", "off", "only", NULL};
 static const char *const graph_words[] = {"auto", "on", "off", NULL}; /* enum device_graph */
-static const char *const probe_words[] = {"auto", "on", "off", NULL};
+static const char *const probe_words[] = {"auto", "on", "off", "only", NULL};
 
 struct row {
     unsigned commands; /* enum config_command, or-ed */
@@ -160,7 +160,9 @@ static const struct row rows[] = {
       .help = "What MPI_Allreduce uses (mpi only, and only Open MPI obeys)."}},
     {CONFIG_BENCH,
      {"probe", 0, OPTION_CHOICE, FIELD(probe), "auto", .choices = probe_words,
-      .help = "Measures what a TCP stream reaches on the links, first; auto: not on loopback."}},
+      .help = "Measures what a TCP stream reaches on the links, first; auto: not on loopback; "
+              "only: shows "
+              "hosts and links, and ends."}},
     {CONFIG_BENCH,
      {"limits", 0, OPTION_FLAG, FIELD(limits),
       .help = "Measures the speed of memory, ZeroMQ's round trip and a TCP stream, too."}},

@@ -17,54 +17,7 @@
 #include "common/net/address.h"
 #include "experiments/measure/cpu_share.h"
 
-enum { PIECE_BYTES = 256 << 10, WAKE_BYTES = 16 << 10, ADDRESS_BYTES = 16 };
-
-/* -------- the rate ---------------------------------------------------------------------------- */
-
-static void span_add(struct probe_span *span, int64_t at_ns, uint64_t bytes)
-{
-    span->last_ns = at_ns;
-    span->last_bytes = bytes;
-    if (span->first_ns == 0) {
-        span->first_ns = at_ns;
-        span->first_bytes = bytes;
-    }
-}
-
-static double span_rate(const struct probe_span *span)
-{
-    int64_t length_ns = span->last_ns - span->first_ns;
-    if (length_ns <= 0)
-        return 0;
-    return (double)(span->last_bytes - span->first_bytes) / ((double)length_ns * 1e-9);
-}
-
-void probe_meter_add(struct probe_meter *meter, int64_t since_start_ns, uint64_t bytes)
-{
-    int64_t counted_ns = since_start_ns - PROBE_SKIP_NS;
-    meter->bytes += bytes;
-    if (counted_ns < 0 || since_start_ns > PROBE_END_NS)
-        return;
-    span_add(&meter->whole, since_start_ns, meter->bytes);
-    int64_t part = counted_ns * PROBE_PARTS / (PROBE_END_NS - PROBE_SKIP_NS + 1);
-    span_add(&meter->part[part], since_start_ns, meter->bytes);
-}
-
-double probe_meter_rate(const struct probe_meter *meter)
-{
-    return span_rate(&meter->whole);
-}
-
-double probe_meter_spread(const struct probe_meter *meter)
-{
-    double slowest = span_rate(&meter->part[0]), fastest = slowest;
-    for (int i = 1; i < PROBE_PARTS; i++) {
-        double rate = span_rate(&meter->part[i]);
-        slowest = rate < slowest ? rate : slowest;
-        fastest = rate > fastest ? rate : fastest;
-    }
-    return fastest > 0 ? 1 - slowest / fastest : 1;
-}
+enum { PIECE_BYTES = 256 << 10, WAKE_BYTES = 16 << 10, ADDRESS_BYTES = 16, PROBE_ROUNDS = 3 };
 
 /* -------- sockets ----------------------------------------------------------------------------- */
 
@@ -297,7 +250,8 @@ struct reading {
 };
 
 /* Who takes part, and where it listens. */
-static enum status meet(struct probe *probe, const char *subnet, struct peer *peers)
+static enum status meet(struct probe *probe, const char *subnet, bool every_host,
+                        struct peer *peers)
 {
     enum status status;
     struct world *world = probe->world;
@@ -309,7 +263,7 @@ static enum status meet(struct probe *probe, const char *subnet, struct peer *pe
     if (mine.takes_part)
         TRY(listen_here(probe, &mine));
     TRY(world_gather(world, NULL, &mine, sizeof mine, peers));
-    if (!one_host && world->sharing_cpus == world->size)
+    if (!every_host && !one_host && world->sharing_cpus == world->size)
         keep_two(peers, world);
 out:
     return status;
@@ -378,8 +332,8 @@ static void warn(const struct finding *finding)
                  PROBE_ROUNDS, 100 * finding->spread);
 }
 
-enum status probe_link(struct world *world, const char *subnet, int64_t timeout_ms,
-                       double *bytes_per_s)
+static enum status probe_run(struct world *world, const char *subnet, int64_t timeout_ms,
+                             bool every_host, double *bytes_per_s, double *received)
 {
     enum status status = STATUS_OK;
     size_t size = (size_t)world->size;
@@ -399,13 +353,16 @@ enum status probe_link(struct world *world, const char *subnet, int64_t timeout_
         status = STATUS_NO_MEMORY;
         goto out;
     }
-    TRY(meet(&probe, subnet, peers));
+    TRY(meet(&probe, subnet, every_host, peers));
     for (int round = 0; round < PROBE_ROUNDS && (round == 0 || best.spread > PROBE_STEADY);
          round++) {
         struct finding finding;
         TRY(measure(&probe, peers, readings, &finding));
-        if (round == 0 || finding.spread < best.spread)
-            best = finding;
+        if (round > 0 && finding.spread >= best.spread)
+            continue;
+        best = finding;
+        for (int rank = 0; received && rank < world->size; rank++)
+            received[rank] = readings[rank].bytes_per_s;
     }
     if (world->rank == 0)
         warn(&best);
@@ -417,4 +374,17 @@ out:
     free(readings);
     free(peers);
     return status;
+}
+
+enum status probe_link(struct world *world, const char *subnet, int64_t timeout_ms,
+                       double *bytes_per_s)
+{
+    return probe_run(world, subnet, timeout_ms, false, bytes_per_s, NULL);
+}
+
+enum status probe_pairs(struct world *world, const char *subnet, int64_t timeout_ms,
+                        double *received)
+{
+    double least;
+    return probe_run(world, subnet, timeout_ms, true, &least, received);
 }
