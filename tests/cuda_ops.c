@@ -404,7 +404,6 @@ int main(void)
     expect(device_sync(cuda) == STATUS_OK, "an operation failed");
     device_close(&cuda);
     device_close(&cpu);
-    if (failures > 0)
-        fprintf(stderr, "cuda_ops: %d failures\n", failures);
+    printf("cuda_ops: %d failures\n", failures); /* gpu_check.sh looks for it */
     return failures > 0;
 }
