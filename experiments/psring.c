@@ -86,7 +86,8 @@ static int run_on_world(const struct command *command, struct config *config, in
 {
     struct world *world = NULL;
     library_request(config->mpi_algorithm);
-    enum status status = world_open(&world, &argc, &argv, config->subnet);
+    enum status status =
+        world_open(&world, &argc, &argv, &(struct world_options){.subnet = config->subnet});
     if (status != STATUS_OK)
         return exit_code(status);
     if (world->rank == 0)

@@ -339,7 +339,7 @@ void comm_close(struct comm **out)
     staging_free(&comm->staging);
     transport_close(&comm->endpoints[NODE_WORKER]);
     transport_close(&comm->endpoints[NODE_SERVER]);
-    world_group_free(&comm->workers_group);
+    world_group_free(&comm->workers_group, comm->world);
     free(comm->bucket_counts);
     free(comm->started);
     free(comm->ranges);

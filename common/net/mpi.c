@@ -17,8 +17,7 @@
 #include <string.h>
 
 #include "common/base/check.h"
-#include "common/net/mpi_status.h"
-#include "common/net/world_impl.h"
+#include "common/net/mpi_impl.h"
 
 enum { PART_HEADER, PART_PAYLOAD };
 

@@ -19,29 +19,40 @@
 struct world {
     int rank;
     int size;
-    int local_rank; /* among the ranks of this host (by host name) */
+    int local_rank; /* among the ranks of this host: of its name, on one kernel */
     int local_size;
+    int machine_rank; /* among the ranks on this kernel, whatever their host is called */
+    int machine_size;
     int cores;        /* that this process may run on */
     int sharing_cpus; /* ranks, this one included, that may run on one of them, on whatever host
                          name */
     bool concurrent;  /* several threads may call MPI at once (MPI_THREAD_MULTIPLE) */
     uint64_t run_id;  /* the same on all ranks, different in every run */
     char host[64];
-    int64_t timeout_ms; /* collective calls fail after so long; 0, as opened: they wait for ever */
+    int64_t
+        timeout_ms; /* collective calls fail after so long; 0: never. As opened: the start-up's */
+    const struct world_ops *ops;
     struct world_impl *impl;
 };
 
-/*
- * Initialises MPI. argc and argv are main's. `subnet`: the network ("10.0.0.0/24") that MPI is to
- * use, unless its launcher names one; NULL: MPI chooses.
- */
-enum status world_open(struct world **world, int *argc, char ***argv, const char *subnet);
+struct world_options {
+    const char *subnet; /* the network ("10.0.0.0/24") that MPI is to use, unless its launcher names
+                           one; NULL: MPI chooses */
+    int64_t startup_timeout_ms; /* of all ranks coming together; 0: none */
+};
+
+/* Brings the ranks together. argc and argv are main's (both may be NULL); `options` NULL: none. */
+enum status world_open(struct world **world, int *argc, char ***argv,
+                       const struct world_options *options);
 
 /* Finalises MPI. Collective. Frees *world and sets it to NULL. */
 void world_close(struct world **world);
 
 /* Ends every process of the world with `exit_code`, at once. For a rank that cannot go on. */
 _Noreturn void world_abort(struct world *world, int exit_code);
+
+/* MPI has brought the ranks together, so that its calls can be used. */
+bool world_is_mpi(const struct world *world);
 
 /* True where more ranks than cores run on this kernel: waiting must then give up the CPU. */
 bool world_crowded(const struct world *world);
@@ -52,7 +63,7 @@ bool world_crowded(const struct world *world);
  */
 enum status world_group_new(struct group **group, struct world *world, int color);
 /* Frees *group and sets it to NULL. Collective over the group: all of its ranks call it. */
-void world_group_free(struct group **group);
+void world_group_free(struct group **group, struct world *world);
 
 /* The following are collective over the group; group == NULL: over the whole world. */
 enum status world_barrier(struct world *world, const struct group *group);
@@ -66,7 +77,7 @@ enum status world_gather(struct world *world, const struct group *group, const v
 enum status world_sum(struct world *world, const struct group *group, double *values, size_t count);
 enum status world_max(struct world *world, const struct group *group, double *values, size_t count);
 /* Elementwise float sum in place through MPI_Allreduce: the library's baseline, not ours. Blocks as
- * MPI does. */
+ * MPI does. Only where world_is_mpi. */
 enum status world_allreduce_float(struct world *world, const struct group *group, float *data,
                                   size_t count);
 
