@@ -51,14 +51,19 @@ static const struct layer_spec wide_cnn[] = {
     RELU,           DROPOUT(.5f), DENSE(3072), RELU,           DROPOUT(.5f), DENSE(10), END,
 };
 
-static const struct cnn zoo[] = {
-    {"keras-cnn", "Keras' MNIST CNN, 1.2 M parameters", {28, 28, 1}, keras_cnn},
-    {"lenet", "LeNet-5 with relu and max-pooling, 62 k parameters", {28, 28, 1}, lenet},
-    {"mlp", "two hidden layers, 0.5 M parameters", {28, 28, 1}, mlp},
-    {"wide-cnn", "wide dense layers, 25 M parameters, for communication", {28, 28, 1}, wide_cnn},
-};
+/* Name, summary, layers. */
+#define ZOO(MODEL)                                                                                 \
+    MODEL("keras-cnn", "Keras' MNIST CNN, 1.2 M parameters", keras_cnn)                            \
+    MODEL("lenet", "LeNet-5 with relu and max-pooling, 62 k parameters", lenet)                    \
+    MODEL("mlp", "two hidden layers, 0.5 M parameters", mlp)                                       \
+    MODEL("wide-cnn", "wide dense layers, 25 M parameters, for communication", wide_cnn)
 
-const char *const cnn_names[] = {"keras-cnn", "lenet", "mlp", "wide-cnn", NULL};
+#define ZOO_CNN(name, summary, layers) {name, summary, {28, 28, 1}, layers},
+#define ZOO_NAME(name, summary, layers) name,
+
+static const struct cnn zoo[] = {ZOO(ZOO_CNN)};
+
+const char *const cnn_names[] = {ZOO(ZOO_NAME) NULL};
 
 const struct cnn *cnn_find(const char *name)
 {

@@ -24,13 +24,25 @@ static enum status dense_prepare(struct layer *layer, size_t batch_max)
     return layer->device->ops->dense_prepare(layer->device, &layer->of.dense, batch_max);
 }
 
+/* The rows of w before `end` that are computed next: all, if nobody waits for a part of them. */
+static struct dense_rows rows_before(const struct layer *layer, const struct layer_pass *pass,
+                                     size_t end)
+{
+    const struct dense *dense = &layer->of.dense;
+    size_t rows = pass->ranges ? layer->device->ops->dense_rows(layer->device, dense) : end;
+    return (struct dense_rows){(end - 1) / rows * rows, end};
+}
+
 static void dense_forward(struct layer *layer, const struct layer_pass *pass)
 {
-    struct dense dense = layer->of.dense;
-    dense.w_needed = pass->w_needed;
-    dense.w_needed_context = pass->w_needed_context;
-    layer->device->ops->dense_forward(layer->device, &dense, pass->batch, pass->x,
-                                      layer->parameters[0], layer->parameters[1], pass->y);
+    const struct dense *dense = &layer->of.dense;
+    for (size_t end = dense->inputs; end > 0;) {
+        struct dense_rows rows = rows_before(layer, pass, end);
+        layer_tell(pass->ranges, rows.first * dense->outputs);
+        layer->device->ops->dense_forward(layer->device, dense, pass->batch, rows, pass->x,
+                                          layer->parameters[0], layer->parameters[1], pass->y);
+        end = rows.first;
+    }
 }
 
 static void dense_backward(struct layer *layer, const struct layer_pass *pass)
@@ -41,10 +53,14 @@ static void dense_backward(struct layer *layer, const struct layer_pass *pass)
                                 .dy = pass->dy,
                                 .dx = pass->dx,
                                 .dw = layer->gradients[0],
-                                .dbias = layer->gradients[1],
-                                .dw_final = pass->dw_final,
-                                .dw_final_context = pass->dw_final_context};
-    layer->device->ops->dense_backward(layer->device, &layer->of.dense, pass->batch, &backward);
+                                .dbias = layer->gradients[1]};
+    const struct dense *dense = &layer->of.dense;
+    for (size_t end = dense->inputs; end > 0;) {
+        struct dense_rows rows = rows_before(layer, pass, end);
+        layer->device->ops->dense_backward(layer->device, dense, pass->batch, rows, &backward);
+        layer_tell(pass->ranges, rows.first * dense->outputs);
+        end = rows.first;
+    }
 }
 
 const struct layer_ops dense_layer_ops = {

@@ -52,6 +52,21 @@ struct layer {
     } of;
 };
 
+/* What the caller of a pass has been told of one layer's parameters or gradients (net_range_hook):
+ * all of them from `end` on. */
+struct layer_ranges {
+    net_range_hook *hook;
+    void *context;
+    size_t first, end; /* elements of the arena; `first`: the layer's first one */
+};
+
+/*
+ * Tells the caller of the pass about the layer's elements from `first` on, as far as it does not
+ * know them: forward, before they are read; backward, once they are final. A layer of several
+ * dw_parts does so itself, from its last elements to its first; for the others the net does.
+ */
+void layer_tell(struct layer_ranges *ranges, size_t first);
+
 /* One batch through one layer; pointers to device memory. */
 struct layer_pass {
     size_t batch;
@@ -61,10 +76,7 @@ struct layer_pass {
     float *y;                    /* (batch, out): written by forward, read by backward */
     float *dy;                   /* backward: gradient by y, may be destroyed */
     float *dx;                   /* backward: gradient by x, overwritten; NULL = not wanted */
-    dw_final_function *dw_final; /* backward, (optional): hears of parts of dw as they are final */
-    void *dw_final_context;
-    w_needed_function *w_needed; /* forward, (optional): called by layers of several dw_parts */
-    void *w_needed_context;
+    struct layer_ranges *ranges; /* NULL: nobody waits for parts of the layer */
 };
 
 struct layer_ops {

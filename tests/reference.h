@@ -124,7 +124,7 @@ static inline void reference_dense(const struct dense *d, size_t batch, const do
 
 static inline double reference_dropout_factor(const struct dropout *d, size_t element)
 {
-    struct rng_block block = rng_block(d->key, (uint64_t)d->layer << 48 | element / 4, d->step);
+    struct rng_block block = rng_block(d->key, (uint64_t)d->layer << 48 | element / 4, *d->step_at);
     uint32_t threshold = (uint32_t)((double)d->rate * 4294967296.0);
     return block.word[element % 4] >= threshold ? 1.0 / (1.0 - (double)d->rate) : 0.0;
 }

@@ -60,11 +60,11 @@ Test(device, memory)
     cr_assert_eq(device_download(device, back, memory, count * sizeof *host), STATUS_OK);
     cr_assert_arr_eq(back, host, count * sizeof *host);
     device->ops->fill(device, memory, 2.5f, count - 1);
-    device->ops->copy(device, back, memory, count);
+    cr_assert_eq(device_download(device, back, memory, count * sizeof *back), STATUS_OK);
     for (size_t i = 0; i < count; i++)
         cr_assert(back[i] == (i + 1 < count ? 2.5f : host[i]));
     device->ops->scale(device, memory, 0.5f, count - 2);
-    device->ops->copy(device, back, memory, count);
+    cr_assert_eq(device_download(device, back, memory, count * sizeof *back), STATUS_OK);
     for (size_t i = 0; i < count; i++)
         cr_assert(back[i] == (i + 2 < count ? 1.25f : i + 1 < count ? 2.5f : host[i]));
     cr_assert_eq(device_alloc(device, "far too much", SIZE_MAX - 10, &refused), STATUS_NO_MEMORY);
@@ -187,7 +187,7 @@ static double dense_objective(const struct dense *d, size_t batch, const double 
     return sum;
 }
 
-static void check_dense(const struct dense *d, size_t batch, int threads)
+static void check_dense(const struct dense *d, size_t batch, int threads, bool in_parts)
 {
     const double h = 1e-6;
     struct device *device = open_cpu(threads);
@@ -202,8 +202,16 @@ static void check_dense(const struct dense *d, size_t batch, int threads)
     struct backward backward = {
         .x = x, .w = w, .y = y, .dy = dy, .dx = dx, .dw = dw, .dbias = dbias};
     cr_assert_eq(device->ops->dense_prepare(device, d, batch), STATUS_OK);
-    device->ops->dense_forward(device, d, batch, x, w, bias, y);
-    device->ops->dense_backward(device, d, batch, &backward);
+    size_t step = in_parts ? device->ops->dense_rows(device, d) : d->inputs;
+    for (size_t end = d->inputs, first; end > 0; end = first) {
+        first = (end - 1) / step * step;
+        device->ops->dense_forward(device, d, batch, (struct dense_rows){first, end}, x, w, bias,
+                                   y);
+    }
+    for (size_t end = d->inputs, first; end > 0; end = first) {
+        first = (end - 1) / step * step;
+        device->ops->dense_backward(device, d, batch, (struct dense_rows){first, end}, &backward);
+    }
 
     reference_dense(d, batch, wide[0], wide[1], wide[2], y64);
     compare("y", ys, y64, y, 1e-5);
@@ -234,7 +242,7 @@ Test(dense, forward_and_gradient)
         {.inputs = 33, .outputs = 10, .relu = false},  {.inputs = 64, .outputs = 17, .relu = true},
         {.inputs = 1601, .outputs = 3, .relu = false}, {.inputs = 784, .outputs = 3, .relu = true}};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-        check_dense(&shapes[i], i % 2 ? 3 : 1, i % 2 ? 2 : 1);
+        check_dense(&shapes[i], i % 2 ? 3 : 1, i % 2 ? 2 : 1, i % 3 > 0);
 }
 
 /* ---- relu and dropout ----------------------------------------------------------------------- */
@@ -261,27 +269,25 @@ Test(relu, forward_and_gradient)
     device_close(&device);
 }
 
-static struct dropout dropout_of(float rate, uint64_t seed, uint32_t rank, uint64_t step,
+static struct dropout dropout_of(float rate, uint64_t seed, uint32_t rank, const uint64_t *step,
                                  uint16_t layer)
 {
     return (struct dropout){
-        .rate = rate, .key = rng_key(seed, RNG_DROPOUT, rank), .step = step, .layer = layer};
+        .rate = rate, .key = rng_key(seed, RNG_DROPOUT, rank), .step_at = step, .layer = layer};
 }
 
 Test(dropout, every_element_is_what_the_counter_says)
 {
     for (int threads = 1; threads <= 3; threads++) {
         struct device *device = open_cpu(threads);
-        struct dropout d = dropout_of(0.3f, 11, 5, UINT64_C(123456789012), 60000);
+        uint64_t step = UINT64_C(123456789012);
+        struct dropout d = dropout_of(0.3f, 11, 5, &step, 60000);
         float *x = new_floats(1, ODD), *y = new_floats(2, ODD);
         device->ops->dropout(device, &d, ODD, x, y);
         for (size_t i = 0; i < ODD; i++) {
             double expected = (double)x[i] * reference_dropout_factor(&d, i);
             cr_assert(fabs((double)y[i] - expected) <= 1e-7 * fabs(expected), "element %zu", i);
         }
-        uint64_t step = d.step; /* the same step, read when the operation is done */
-        d.step = 0;
-        d.step_at = &step;
         device->ops->dropout(device, &d, ODD, x, x); /* in place */
         cr_assert_arr_eq(x, y, ODD * sizeof *x);
         free(x);
@@ -301,9 +307,11 @@ Test(dropout, rate_and_independence)
     cr_assert(ones && base && other);
     device->ops->fill(device, ones, 1.0f, COUNT);
     const float rate = 0.25f;
-    const struct dropout streams[] = {dropout_of(rate, 1, 0, 0, 0), dropout_of(rate, 2, 0, 0, 0),
-                                      dropout_of(rate, 1, 1, 0, 0), dropout_of(rate, 1, 0, 1, 0),
-                                      dropout_of(rate, 1, 0, 0, 1)};
+    const uint64_t steps[] = {0, 1};
+    const struct dropout streams[] = {
+        dropout_of(rate, 1, 0, &steps[0], 0), dropout_of(rate, 2, 0, &steps[0], 0),
+        dropout_of(rate, 1, 1, &steps[0], 0), dropout_of(rate, 1, 0, &steps[1], 0),
+        dropout_of(rate, 1, 0, &steps[0], 1)};
     device->ops->dropout(device, &streams[0], COUNT, ones, base);
     for (size_t s = 0; s < sizeof streams / sizeof *streams; s++) {
         double kept = 0, both = 0, p = 1.0 - (double)rate;

@@ -79,7 +79,7 @@ static double *reference_layer(const struct layer_spec *spec, uint16_t position,
     case LAYER_DROPOUT: {
         struct dropout d = {.rate = spec->rate,
                             .key = rng_key(step->seed, RNG_DROPOUT, step->rank),
-                            .step = step->step,
+                            .step_at = &step->step,
                             .layer = position};
         y = reference_new(count);
         for (size_t i = 0; i < count; i++)

@@ -48,11 +48,6 @@ static void cpu_transfer(struct device *device, void *to, const void *from, size
         memcpy(to, from, bytes);
 }
 
-static void cpu_copy(struct device *device, float *to, const float *from, size_t count)
-{
-    cpu_transfer(device, to, from, count * sizeof *to);
-}
-
 void cpu_fill(struct device *device, float *to, float value, size_t count)
 {
     (void)device;
@@ -121,7 +116,6 @@ static const struct device_ops cpu_ops = {
     .free = cpu_free,
     .upload = cpu_transfer,
     .download = cpu_transfer,
-    .copy = cpu_copy,
     .fill = cpu_fill,
     .scale = cpu_scale,
     .gather = cpu_gather,
@@ -131,6 +125,7 @@ static const struct device_ops cpu_ops = {
     .maxpool_forward = cpu_maxpool_forward,
     .maxpool_backward = cpu_maxpool_backward,
     .dense_prepare = cpu_dense_prepare,
+    .dense_rows = cpu_dense_rows,
     .dense_forward = cpu_dense_forward,
     .dense_backward = cpu_dense_backward,
     .relu_forward = cpu_relu_forward,

@@ -75,9 +75,10 @@ void cpu_maxpool_backward(struct device *, const struct pool2d *, size_t batch,
                           const uint8_t *index, const float *dy, float *dx);
 
 enum status cpu_dense_prepare(struct device *, const struct dense *, size_t batch_max);
-void cpu_dense_forward(struct device *, const struct dense *, size_t batch, const float *x,
-                       const float *w, const float *bias, float *y);
-void cpu_dense_backward(struct device *, const struct dense *, size_t batch,
+size_t cpu_dense_rows(const struct device *, const struct dense *);
+void cpu_dense_forward(struct device *, const struct dense *, size_t batch, struct dense_rows,
+                       const float *x, const float *w, const float *bias, float *y);
+void cpu_dense_backward(struct device *, const struct dense *, size_t batch, struct dense_rows,
                         const struct backward *);
 
 void cpu_relu_forward(struct device *, size_t count, const float *x, float *y);

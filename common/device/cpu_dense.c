@@ -2,10 +2,8 @@
  * Dense layers. The work is cut along the inputs, in blocks whose number depends on the layer
  * alone: forward each block gives a partial sum of the outputs, added up in the blocks' order;
  * backward each block owns its rows of dw and its columns of dx. Cutting along the batch instead
- * would make every item read (and BLAS repack) all of the weights. Backward goes from the last
- * block to the first, as many at a time as there are threads, so that others can take the rows of
- * dw that are done while the rest is computed; forward does so where somebody has to bring the rows
- * of w, which changes no sum.
+ * would make every item read (and BLAS repack) all of the weights. A call computes whole blocks; a
+ * caller that asks for a few at a time gets one for each thread.
  */
 #include "common/base/check.h"
 #include "common/device/cpu.h"
@@ -19,15 +17,20 @@ struct dense_work {
     float *y;
     float *partial; /* (blocks, batch, outputs) */
     const struct backward *backward;
-    size_t first_block; /* of those that are computed at a time */
+    size_t first_block, end_block; /* of this call's rows */
 };
 
-static struct dense_work cut(const struct dense *dense, size_t batch)
+static struct dense_work cut(const struct dense *dense, size_t batch, struct dense_rows rows)
 {
     size_t blocks = (dense->inputs + DENSE_BLOCK_INPUTS - 1) / DENSE_BLOCK_INPUTS;
     size_t width = cpu_round_up((dense->inputs + blocks - 1) / blocks);
-    blocks = (dense->inputs + width - 1) / width; /* rounding up may have saved one */
-    return (struct dense_work){.dense = dense, .batch = batch, .blocks = blocks, .width = width};
+    CHECK(rows.first % width == 0 && (rows.end % width == 0 || rows.end == dense->inputs));
+    return (struct dense_work){.dense = dense,
+                               .batch = batch,
+                               .blocks = (dense->inputs + width - 1) / width,
+                               .width = width,
+                               .first_block = rows.first / width,
+                               .end_block = (rows.end + width - 1) / width};
 }
 
 static size_t width_of(const struct dense_work *work, size_t block)
@@ -39,8 +42,14 @@ static size_t width_of(const struct dense_work *work, size_t block)
 enum status cpu_dense_prepare(struct device *device, const struct dense *dense, size_t batch_max)
 {
     CHECK(dense->inputs > 0 && dense->outputs > 0);
-    struct dense_work work = cut(dense, batch_max);
+    struct dense_work work = cut(dense, batch_max, dense_all_rows(dense));
     return cpu_reserve(cpu_of(device), 0, work.blocks * batch_max * dense->outputs);
+}
+
+size_t cpu_dense_rows(const struct device *device, const struct dense *dense)
+{
+    struct dense_work work = cut(dense, 1, dense_all_rows(dense));
+    return work.width * (size_t)team_threads(((const struct cpu *)(const void *)device)->team);
 }
 
 /* ---- forward ------------------------------------------------------------------------------- */
@@ -91,26 +100,20 @@ static void finish_item(void *context, size_t row, int thread)
 }
 
 void cpu_dense_forward(struct device *device, const struct dense *dense, size_t batch,
-                       const float *x, const float *w, const float *bias, float *y)
+                       struct dense_rows rows, const float *x, const float *w, const float *bias,
+                       float *y)
 {
     struct cpu *cpu = cpu_of(device);
-    struct dense_work work = cut(dense, batch);
+    struct dense_work work = cut(dense, batch, rows);
     CHECK(work.blocks * batch * dense->outputs <= cpu->partial_count);
     work.x = x;
     work.w = w;
     work.bias = bias;
     work.y = y;
     work.partial = cpu->partial;
-    size_t threads = (size_t)team_threads(cpu->team);
-    for (size_t end = work.blocks, count; end > 0; end -= count) {
-        count = dense->w_needed && end > threads ? threads : end;
-        work.first_block = end - count;
-        if (dense->w_needed)
-            dense->w_needed(dense->w_needed_context,
-                            work.first_block * work.width * dense->outputs);
-        team_run(cpu->team, count, multiply_item, &work);
-    }
-    team_run(cpu->team, batch, finish_item, &work);
+    team_run(cpu->team, work.end_block - work.first_block, multiply_item, &work);
+    if (rows.first == 0)
+        team_run(cpu->team, batch, finish_item, &work);
 }
 
 /* ---- backward ------------------------------------------------------------------------------ */
@@ -147,22 +150,17 @@ static void gradient_item(void *context, size_t item, int thread)
 }
 
 void cpu_dense_backward(struct device *device, const struct dense *dense, size_t batch,
-                        const struct backward *backward)
+                        struct dense_rows rows, const struct backward *backward)
 {
     struct cpu *cpu = cpu_of(device);
     size_t outputs = dense->outputs;
-    struct dense_work work = cut(dense, batch);
+    struct dense_work work = cut(dense, batch, rows);
     work.backward = backward;
-    if (dense->relu)
-        cpu_relu_backward(device, batch * outputs, backward->y, backward->dy, backward->dy);
-    cpu_fill(device, backward->dbias, 0.0f, outputs);
-    cpu_add_rows(batch, outputs, backward->dy, backward->dbias);
-    size_t threads = (size_t)team_threads(cpu->team);
-    for (size_t end = work.blocks, count; end > 0; end -= count) {
-        count = backward->dw_final && end > threads ? threads : end;
-        work.first_block = end - count;
-        team_run(cpu->team, count, gradient_item, &work);
-        if (backward->dw_final)
-            backward->dw_final(backward->dw_final_context, work.first_block * work.width * outputs);
+    if (rows.end == dense->inputs) {
+        if (dense->relu)
+            cpu_relu_backward(device, batch * outputs, backward->y, backward->dy, backward->dy);
+        cpu_fill(device, backward->dbias, 0.0f, outputs);
+        cpu_add_rows(batch, outputs, backward->dy, backward->dbias);
     }
+    team_run(cpu->team, work.end_block - work.first_block, gradient_item, &work);
 }

@@ -43,14 +43,20 @@ struct gather_work {
     uint8_t *labels;
 };
 
+KERNEL static void look_up(size_t count, const uint8_t *restrict bytes,
+                           const float *restrict values, float *restrict to)
+{
+    for (size_t i = 0; i < count; i++)
+        to[i] = values[bytes[i]];
+}
+
 static void gather_item(void *context, size_t image, int thread)
 {
     (void)thread;
     const struct gather_work *work = context;
     const struct gather *g = work->gather;
     size_t sample = work->samples[image];
-    for (size_t p = 0; p < g->pixels; p++)
-        work->images[image * g->pixels + p] = g->values[g->images[sample * g->pixels + p]];
+    look_up(g->pixels, g->images + sample * g->pixels, g->values, work->images + image * g->pixels);
     work->labels[image] = g->labels[sample];
 }
 
@@ -143,7 +149,7 @@ KERNEL_PART void philox_lanes(struct rng_key key, uint64_t low, uint64_t high,
 KERNEL static void dropout_block(const struct dropout *d, size_t first, size_t count,
                                  const float *x, float *y)
 {
-    uint64_t step = d->step_at ? *d->step_at : d->step;
+    uint64_t step = *d->step_at;
     uint32_t threshold = (uint32_t)((double)d->rate * 0x1p32);
     float scale = 1.0f / (1.0f - d->rate);
     uint64_t low = (uint64_t)d->layer << 48 | first / 4;

@@ -18,7 +18,7 @@ struct step_work {
 KERNEL static void sgd_block(const struct sgd *s, size_t count, float *restrict parameters,
                              const float *restrict gradients, float *restrict velocity)
 {
-    float lr = s->lr_at ? *s->lr_at : s->lr, momentum = s->momentum;
+    float lr = *s->lr_at, momentum = s->momentum;
     for (size_t i = 0; i < count; i++) {
         velocity[i] = momentum * velocity[i] + gradients[i];
         parameters[i] -= lr * velocity[i];
@@ -29,7 +29,7 @@ KERNEL static void adadelta_block(const struct adadelta *s, size_t count,
                                   float *restrict parameters, const float *restrict gradients,
                                   float *restrict square, float *restrict update)
 {
-    float lr = s->lr_at ? *s->lr_at : s->lr;
+    float lr = *s->lr_at;
     float rho = s->rho, rest = 1.0f - s->rho, epsilon = s->epsilon;
     for (size_t i = 0; i < count; i++) {
         float g = gradients[i];

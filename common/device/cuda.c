@@ -151,15 +151,6 @@ static void cuda_download(struct device *device, void *to_host, const void *from
 
 /* ---- operations of one kernel -------------------------------------------------------------- */
 
-static void cuda_copy(struct device *device, float *to, const float *from, size_t count)
-{
-    struct cuda *cuda = cuda_of(device);
-    cuda_keep(
-        cuda,
-        cudaMemcpyAsync(to, from, count * sizeof *to, cudaMemcpyDeviceToDevice, cuda->compute),
-        "copy");
-}
-
 static void cuda_fill(struct device *device, float *to, float value, size_t count)
 {
     struct cuda *cuda = cuda_of(device);
@@ -354,7 +345,6 @@ const struct device_ops cuda_ops = {
     .free = cuda_free,
     .upload = cuda_upload,
     .download = cuda_download,
-    .copy = cuda_copy,
     .fill = cuda_fill,
     .scale = cuda_scale,
     .gather = cuda_gather,
@@ -364,6 +354,7 @@ const struct device_ops cuda_ops = {
     .maxpool_forward = cuda_maxpool_forward,
     .maxpool_backward = cuda_maxpool_backward,
     .dense_prepare = cuda_dense_prepare,
+    .dense_rows = cuda_dense_rows,
     .dense_forward = cuda_dense_forward,
     .dense_backward = cuda_dense_backward,
     .relu_forward = cuda_relu_forward,

@@ -32,14 +32,21 @@ enum status cuda_dense_prepare(struct device *device, const struct dense *dense,
     return cuda_reserve(cuda_of(device), most);
 }
 
-void cuda_dense_forward(struct device *device, const struct dense *dense, size_t batch,
-                        const float *x, const float *w, const float *bias, float *y)
+/* A GPU is busy with all of them at once; what overlaps is other layers' communication. */
+size_t cuda_dense_rows(const struct device *device, const struct dense *dense)
 {
+    (void)device;
+    return dense->inputs;
+}
+
+void cuda_dense_forward(struct device *device, const struct dense *dense, size_t batch,
+                        struct dense_rows rows, const float *x, const float *w, const float *bias,
+                        float *y)
+{
+    CHECK(rows.first == 0 && rows.end == dense->inputs);
     struct cuda *cuda = cuda_of(device);
     size_t slice = slice_of(dense, batch), slices = cuda_slices(dense->inputs, slice);
     float *partial = slices > 1 ? cuda->scratch : y;
-    if (dense->w_needed)
-        dense->w_needed(dense->w_needed_context, 0);
     struct cuda_gemm gemm = {.m = batch,
                              .n = dense->outputs,
                              .k = dense->inputs,
@@ -60,10 +67,11 @@ void cuda_dense_forward(struct device *device, const struct dense *dense, size_t
 }
 
 void cuda_dense_backward(struct device *device, const struct dense *dense, size_t batch,
-                         const struct backward *b)
+                         struct dense_rows rows, const struct backward *b)
 {
     struct cuda *cuda = cuda_of(device);
     size_t inputs = dense->inputs, outputs = dense->outputs;
+    CHECK(rows.first == 0 && rows.end == inputs);
     CHECK(cuda_sum_columns_scratch(batch, outputs) <= cuda->scratch_count);
     if (dense->relu)
         cuda_keep(cuda, kernel_relu_backward(cuda->compute, batch * outputs, b->y, b->dy, b->dy),

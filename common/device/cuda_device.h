@@ -105,9 +105,10 @@ void cuda_conv2d_forward(struct device *, const struct conv2d *, size_t batch, c
 void cuda_conv2d_backward(struct device *, const struct conv2d *, size_t batch,
                           const struct backward *);
 enum status cuda_dense_prepare(struct device *, const struct dense *, size_t batch_max);
-void cuda_dense_forward(struct device *, const struct dense *, size_t batch, const float *x,
-                        const float *w, const float *bias, float *y);
-void cuda_dense_backward(struct device *, const struct dense *, size_t batch,
+size_t cuda_dense_rows(const struct device *, const struct dense *);
+void cuda_dense_forward(struct device *, const struct dense *, size_t batch, struct dense_rows,
+                        const float *x, const float *w, const float *bias, float *y);
+void cuda_dense_backward(struct device *, const struct dense *, size_t batch, struct dense_rows,
                          const struct backward *);
 
 #endif

@@ -72,7 +72,7 @@ int kernel_relu_backward(struct CUstream_st *stream, size_t count, const float *
 static __global__ void dropout_four(struct dropout d, uint32_t threshold, float scale, size_t count,
                                     const float *x, float *y)
 {
-    uint64_t step = d.step_at ? *d.step_at : d.step;
+    uint64_t step = *d.step_at;
     for (EACH(i, (count + 3) / 4)) {
         struct rng_block block = rng_block(d.key, (uint64_t)d.layer << 48 | i, step);
         for (unsigned w = 0; w < 4 && 4 * i + w < count; w++)

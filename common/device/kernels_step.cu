@@ -70,7 +70,7 @@ int kernel_softmax_cross_entropy(struct CUstream_st *stream, size_t batch, size_
 static __global__ void sgd_step(struct sgd s, size_t count, float *parameters,
                                 const float *gradients, float *velocity)
 {
-    float lr = s.lr_at ? *s.lr_at : s.lr;
+    float lr = *s.lr_at;
     for (EACH(i, count)) {
         float v = s.momentum * velocity[i] + gradients[i];
         velocity[i] = v;
@@ -88,7 +88,7 @@ int kernel_sgd(struct CUstream_st *stream, const struct sgd *sgd, size_t count, 
 static __global__ void adadelta_step(struct adadelta s, size_t count, float *parameters,
                                      const float *gradients, float *square, float *update)
 {
-    float lr = s.lr_at ? *s.lr_at : s.lr, rest = 1.0f - s.rho;
+    float lr = *s.lr_at, rest = 1.0f - s.rho;
     for (EACH(i, count)) {
         float g = gradients[i], u = update[i];
         float a = s.rho * square[i] + rest * (g * g);

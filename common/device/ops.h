@@ -33,25 +33,25 @@ struct conv2d {
 
 enum { DENSE_BLOCK_INPUTS = 768 }; /* of which a CPU's thread computes at most so many at a time */
 
-/*
- * Called, on the thread that drives the device, before a forward operation reads w from element
- * `first` on and the bias: what is not there yet, it waits for.
- */
-typedef void w_needed_function(void *context, size_t first);
-
 struct dense {
     size_t inputs, outputs;
     bool relu; /* fused after the bias */
-    /* (optional) of the forward pass; called at least once, with 0 the last time */
-    w_needed_function *w_needed;
-    void *w_needed_context;
 };
 
 /*
- * Called, on the thread that drives the device and in its stream's order, while a backward
- * operation goes on: dw is final from element `first` to its end, and dbias is.
+ * Rows of w, one for each input: what one call of a dense operation computes. Calls for rows that
+ * cover all of w, from the last ones to the first, are one operation. Between them the caller can
+ * fetch the rows of w that come next, or pass on the rows of dw that are final. The numbers are the
+ * same however the rows are cut.
  */
-typedef void dw_final_function(void *context, size_t first);
+struct dense_rows {
+    size_t first, end; /* [first, end); first: a multiple of what ops->dense_rows returns */
+};
+
+static inline struct dense_rows dense_all_rows(const struct dense *dense)
+{
+    return (struct dense_rows){0, dense->inputs};
+}
 
 /* What a backward pass reads and writes; all gradients are overwritten, none is added to. */
 struct backward {
@@ -62,9 +62,6 @@ struct backward {
     float *dy;            /* gradient by y; may be destroyed */
     float *dx;            /* gradient by x; NULL = not wanted (first layer) */
     float *dw, *dbias;
-    dw_final_function
-        *dw_final; /* (optional) how often, and whether at all, is the device's choice */
-    void *dw_final_context;
 };
 
 /*
@@ -75,10 +72,9 @@ struct backward {
 struct dropout {
     float rate; /* probability of zero, in [0, 1); what is kept is scaled by 1 / (1 - rate) */
     struct rng_key key; /* rng_key(seed, RNG_DROPOUT, rank) */
-    uint64_t step;
     uint16_t layer;
-    const uint64_t *step_at; /* device memory, read in place of `step` when the operation is done,
-                              * so that it can be repeated for another step; NULL: `step` */
+    const uint64_t *step_at; /* device memory, read when the operation is done, so that it can be
+                              * repeated for another step */
 };
 
 struct loss_sum {
@@ -88,8 +84,8 @@ struct loss_sum {
 
 /* velocity = momentum velocity + gradient; parameter -= lr velocity. */
 struct sgd {
-    float lr, momentum;
-    const float *lr_at; /* device memory, read in place of `lr`, as dropout.step_at; NULL: `lr` */
+    float momentum;
+    const float *lr_at; /* device memory, read as dropout.step_at */
 };
 
 /*
@@ -97,7 +93,7 @@ struct sgd {
  * u = rho u + (1 - rho) d^2; parameter -= lr d. Source: Zeiler 2012, algorithm 1.
  */
 struct adadelta {
-    float lr, rho, epsilon;
+    float rho, epsilon;
     const float *lr_at; /* as sgd.lr_at */
     size_t apart;       /* from a parameter's a to its u in the state; 0: as many as are updated */
 };
@@ -134,7 +130,6 @@ struct device_ops {
     void (*upload)(struct device *, void *to, const void *from_host, size_t bytes);
     void (*download)(struct device *, void *to_host, const void *from, size_t bytes);
 
-    void (*copy)(struct device *, float *to, const float *from, size_t count);
     void (*fill)(struct device *, float *to, float value, size_t count);
     void (*scale)(struct device *, float *values, float factor, size_t count); /* in place */
 
@@ -156,11 +151,15 @@ struct device_ops {
     void (*maxpool_backward)(struct device *, const struct pool2d *, size_t batch,
                              const uint8_t *index, const float *dy, float *dx);
 
-    /* x (N, inputs), w (inputs, outputs), bias (outputs), y (N, outputs). */
+    /* x (N, inputs), w (inputs, outputs), bias (outputs), y (N, outputs). The forward call that
+     * computes row 0 reads bias and completes y. The backward call that computes the last row
+     * overwrites dbias, too; dx has its columns [first, end) after it. */
     enum status (*dense_prepare)(struct device *, const struct dense *, size_t batch_max);
-    void (*dense_forward)(struct device *, const struct dense *, size_t batch, const float *x,
-                          const float *w, const float *bias, float *y);
-    void (*dense_backward)(struct device *, const struct dense *, size_t batch,
+    /* How many rows a call should compute where the caller has something to do between calls. */
+    size_t (*dense_rows)(const struct device *, const struct dense *);
+    void (*dense_forward)(struct device *, const struct dense *, size_t batch, struct dense_rows,
+                          const float *x, const float *w, const float *bias, float *y);
+    void (*dense_backward)(struct device *, const struct dense *, size_t batch, struct dense_rows,
                            const struct backward *);
 
     /* In place allowed (y == x, dx == dy). relu_backward reads the forward pass's output. */
