@@ -2,8 +2,9 @@
 # run.sh [--preset NAME] [CTEST-ARGUMENT...]: everything the tests need, then the tests.
 #
 # Installs what is missing, configures, builds and runs ctest; ends non-zero if anything fails.
-# NAME is one of CMakePresets.json: release (default), debug, asan, tsan. PSRING_WERROR=ON in the
-# environment makes warnings errors. Further arguments go to ctest: tests/run.sh -R ring.
+# NAME is one of CMakePresets.json: release (default), debug, asan, tsan. In the environment:
+# PSRING_WERROR=ON makes warnings errors, PSRING_CUDA=ON or OFF overrules what is found. Further
+# arguments go to ctest: tests/run.sh -L quick, tests/run.sh -R ring.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
@@ -11,7 +12,7 @@ cd "$(dirname "$0")/.."
 preset=release
 case ${1:-} in
 -h | --help)
-    sed -n '2,6s/^# \{0,1\}//p' tests/run.sh
+    sed -n '2,8s/^# \{0,1\}//p' tests/run.sh
     exit 0
     ;;
 --preset)
@@ -24,6 +25,7 @@ esac
 # Where apt is missing, what is needed may be there all the same: cmake names what is not.
 experiments/setup.sh || echo "run.sh: going on with what is installed" >&2
 
-cmake --preset "$preset" -DPSRING_WERROR="${PSRING_WERROR:-OFF}" >/dev/null
+cmake --preset "$preset" -DPSRING_WERROR="${PSRING_WERROR:-OFF}" \
+    -DPSRING_CUDA="${PSRING_CUDA:-AUTO}" >/dev/null
 cmake --build --preset "$preset"
 ctest --preset "$preset" --output-on-failure "$@"
