@@ -380,7 +380,8 @@ static void check_streams(void)
 
 int main(void)
 {
-    const char *reason = device_unavailable(DEVICE_CUDA);
+    char text[DEVICE_REASON_BYTES];
+    const char *reason = device_unavailable(DEVICE_CUDA, text);
     if (reason) {
         printf("cuda_ops: skipped: %s\n", reason);
         return SKIPPED;

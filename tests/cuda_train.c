@@ -206,7 +206,8 @@ static void check_graph(const char *model)
 
 int main(void)
 {
-    const char *reason = device_unavailable(DEVICE_CUDA);
+    char text[DEVICE_REASON_BYTES];
+    const char *reason = device_unavailable(DEVICE_CUDA, text);
     if (reason) {
         printf("cuda_train: skipped: %s\n", reason);
         return SKIPPED;

@@ -215,7 +215,8 @@ Test(config_check, sizes_of_bench)
 Test(config_check, a_device_that_this_build_lacks)
 {
     struct config config;
-    if (!device_unavailable(DEVICE_CUDA))
+    char reason[DEVICE_REASON_BYTES];
+    if (!device_unavailable(DEVICE_CUDA, reason))
         cr_skip_test("this build has CUDA");
     assert_refused(parse(CONFIG_TRAIN, &config, "--device cuda"), STATUS_UNSUPPORTED,
                    "use --device cpu");

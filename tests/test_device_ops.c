@@ -105,7 +105,8 @@ Test(device, cuda_is_refused_where_it_is_not)
 {
     struct device *device;
     struct device_options options = {.kind = DEVICE_CUDA};
-    const char *reason = device_unavailable(DEVICE_CUDA);
+    char text[DEVICE_REASON_BYTES];
+    const char *reason = device_unavailable(DEVICE_CUDA, text);
     if (!reason)
         cr_skip_test("this machine has a GPU");
     cr_assert(strstr(reason, "use --device cpu") && !strchr(reason, '\n'), "%s", reason);

@@ -233,41 +233,14 @@ static void cuda_adadelta(struct device *device, const struct adadelta *adadelta
 
 /* ---- opening ------------------------------------------------------------------------------- */
 
-const char *cuda_unavailable(void)
-{
-    int count = 0, driver = 0;
-    cudaError_t error = cudaGetDeviceCount(&count);
-    if (error == cudaSuccess && count > 0)
-        return NULL;
-    cudaGetLastError();
-    if (error == cudaErrorInsufficientDriver && cudaDriverGetVersion(&driver) == cudaSuccess &&
-        driver > 0)
-        return "the NVIDIA driver is older than CUDA " PSRING_TOOLKIT_CUDA ", with which this was "
-               "built: update the driver, build with an older CUDA toolkit, or use --device cpu";
-    if (error == cudaErrorInsufficientDriver)
-        return "no NVIDIA driver was found on this machine: install one, or use --device cpu";
-    return "no GPU can be used: see what nvidia-smi says and that CUDA_VISIBLE_DEVICES does not "
-           "hide it, or use --device cpu";
-}
-
 static enum status choose_gpu(struct cuda *cuda, const struct device_options *options)
 {
-    int count = 0;
-    const char *reason = cuda_unavailable();
-    if (reason) {
+    char reason[DEVICE_REASON_BYTES];
+    if (!cuda_available(reason)) {
         log_error("--device cuda: %s", reason);
         return STATUS_UNSUPPORTED;
     }
-    enum status status = status_from_cuda(cudaGetDeviceCount(&count), "the GPUs");
-    if (status != STATUS_OK)
-        return status;
-    if (options->local_rank >= count && !options->share_gpu) {
-        log_error("--device cuda: process %d of this host needs a GPU of its own and there are %d; "
-                  "start at most %d processes a host, or add --share-gpu",
-                  options->local_rank, count, count);
-        return STATUS_UNSUPPORTED;
-    }
-    cuda->index = options->local_rank % count;
+    cuda->index = options->gpu;
     return status_from_cuda(cudaSetDevice(cuda->index), "the GPU cannot be used");
 }
 

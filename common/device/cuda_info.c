@@ -1,4 +1,5 @@
-/* What `psring info` says of the GPUs and of the libraries that they need. */
+/* Which GPUs there are, why there is none, and what `psring info` says of them and of the libraries
+ * that they need. */
 #include <cuda_runtime_api.h>
 #include <stdio.h>
 
@@ -7,6 +8,44 @@
 #include "common/device/cuda_open.h"
 
 enum { TEXT_BYTES = 256 };
+
+bool cuda_available(char reason[DEVICE_REASON_BYTES])
+{
+    int count = 0, driver = 0;
+    cudaError_t error = cudaGetDeviceCount(&count);
+    if (error == cudaSuccess && count > 0)
+        return true;
+    cudaGetLastError(); /* the next launch must not report it */
+    if (error == cudaErrorInsufficientDriver && cudaDriverGetVersion(&driver) == cudaSuccess &&
+        driver > 0)
+        snprintf(reason, DEVICE_REASON_BYTES,
+                 "the NVIDIA driver is older than CUDA " PSRING_TOOLKIT_CUDA ", with which this "
+                 "was built: update the driver, build with an older CUDA toolkit, or use --device "
+                 "cpu");
+    else if (error == cudaErrorInsufficientDriver)
+        snprintf(reason, DEVICE_REASON_BYTES,
+                 "no NVIDIA driver was found on this machine: install one, or use --device cpu");
+    else
+        snprintf(reason, DEVICE_REASON_BYTES,
+                 "no GPU can be used (%s): see what nvidia-smi says and that CUDA_VISIBLE_DEVICES "
+                 "does not hide it, or use --device cpu",
+                 cudaGetErrorName(error == cudaSuccess ? cudaErrorNoDevice : error));
+    return false;
+}
+
+int cuda_gpus(char ids[DEVICE_GPUS_MAX][DEVICE_GPU_ID_BYTES])
+{
+    int count = 0;
+    if (cudaGetDeviceCount(&count) != cudaSuccess)
+        count = 0;
+    count = count < DEVICE_GPUS_MAX ? count : DEVICE_GPUS_MAX;
+    for (int i = 0; i < count; i++) {
+        if (cudaDeviceGetPCIBusId(ids[i], DEVICE_GPU_ID_BYTES, i) != cudaSuccess)
+            snprintf(ids[i], DEVICE_GPU_ID_BYTES, "number %d", i);
+    }
+    cudaGetLastError();
+    return count;
+}
 
 /* ", 1.5 GiB in use"; "" if it is not known. */
 static void describe_usage(int index, char *text, size_t size)

@@ -6,9 +6,14 @@
 
 const char *const device_kind_names[] = {[DEVICE_CPU] = "cpu", [DEVICE_CUDA] = "cuda", NULL};
 
-const char *device_unavailable(enum device_kind kind)
+const char *device_unavailable(enum device_kind kind, char reason[DEVICE_REASON_BYTES])
 {
-    return kind == DEVICE_CUDA ? cuda_unavailable() : NULL;
+    return kind == DEVICE_CUDA && !cuda_available(reason) ? reason : NULL;
+}
+
+int device_gpus(char ids[DEVICE_GPUS_MAX][DEVICE_GPU_ID_BYTES])
+{
+    return cuda_gpus(ids);
 }
 
 void device_list(enum device_kind kind, device_visitor *visit, void *context)

@@ -30,9 +30,8 @@ enum device_graph { DEVICE_GRAPH_AUTO, DEVICE_GRAPH_ON, DEVICE_GRAPH_OFF };
 
 struct device_options {
     enum device_kind kind;
-    int threads;    /* cpu: threads that compute, the caller's included; 0 means 1 */
-    int local_rank; /* cuda: this process's number on its host, and so the number of its GPU */
-    bool share_gpu; /* cuda: several processes may have the same GPU, if there are too few */
+    int threads;             /* cpu: threads that compute, the caller's included; 0 means 1 */
+    int gpu;                 /* cuda: its number, as CUDA counts in this process */
     enum device_graph graph; /* cuda: whole steps as CUDA graphs */
     bool tf32; /* cuda: products of float32 with 10 bits of mantissa, on tensor cores */
 };
@@ -48,8 +47,16 @@ struct device {
  */
 enum status device_open(struct device **device, const struct device_options *options);
 
-/* Why this build or this machine does not have the kind, and what to do; NULL where it does. */
-const char *device_unavailable(enum device_kind kind);
+/* Why this build or this machine does not have the kind, and what to do, in `reason`, which is also
+ * returned; NULL where it does. */
+enum { DEVICE_REASON_BYTES = 256 };
+const char *device_unavailable(enum device_kind kind, char reason[DEVICE_REASON_BYTES]);
+
+/* The GPUs that this process sees: how many, and the PCI bus id ("0000:3b:00.0") of each by its
+ * number. No more than DEVICE_GPUS_MAX are told of. The parts of a divided GPU (MIG) have one id.
+ */
+enum { DEVICE_GPUS_MAX = 16, DEVICE_GPU_ID_BYTES = 20 };
+int device_gpus(char ids[DEVICE_GPUS_MAX][DEVICE_GPU_ID_BYTES]);
 
 /* Calls `visit` with a name and a line of text for everything worth knowing of a kind: each of the
  * devices, the libraries that it needs. Nothing where it is unavailable. */

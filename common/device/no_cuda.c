@@ -1,17 +1,29 @@
 /* In place of cuda*.c in a build without CUDA. */
+#include <stdio.h>
+
 #include "common/device/cuda_open.h"
 
-const char *cuda_unavailable(void)
+bool cuda_available(char reason[DEVICE_REASON_BYTES])
 {
-    return "this build has no CUDA: install the CUDA toolkit and configure again with "
-           "-DPSRING_CUDA=ON, or use --device cpu";
+    snprintf(reason, DEVICE_REASON_BYTES,
+             "this build has no CUDA: install the CUDA toolkit and configure again with "
+             "-DPSRING_CUDA=ON, or use --device cpu");
+    return false;
+}
+
+int cuda_gpus(char ids[DEVICE_GPUS_MAX][DEVICE_GPU_ID_BYTES])
+{
+    (void)ids;
+    return 0;
 }
 
 enum status cuda_open(struct device **device, const struct device_options *options)
 {
     (void)device;
     (void)options;
-    log_error("--device cuda: %s", cuda_unavailable());
+    char reason[DEVICE_REASON_BYTES];
+    cuda_available(reason);
+    log_error("--device cuda: %s", reason);
     return STATUS_UNSUPPORTED;
 }
 

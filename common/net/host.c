@@ -36,16 +36,15 @@ struct host_identity host_identify(const char *name)
 
 struct host_place host_place_of(const struct host_identity *all, int size, int rank)
 {
-    struct host_place place = {0};
+    struct host_place place = {.machine = rank};
     const struct host_identity *mine = &all[rank];
     for (int other = 0; other < size; other++) {
         if (all[other].machine != mine->machine)
             continue;
+        place.machine = other < place.machine ? other : place.machine;
         cpu_set_t shared;
         CPU_AND(&shared, &mine->cpus, &all[other].cpus);
         place.sharing_cpus += CPU_COUNT(&shared) > 0;
-        place.machine_size++;
-        place.machine_rank += other < rank;
         if (all[other].host != mine->host)
             continue;
         place.local_size++;

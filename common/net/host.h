@@ -26,9 +26,9 @@ struct host_identity host_identity_of(const char *name, const char *boot_id);
 struct host_identity host_identify(const char *name);
 
 struct host_place {
-    int local_rank, local_size;     /* among the ranks of this host */
-    int machine_rank, machine_size; /* among the ranks of this machine */
-    int sharing_cpus;               /* ranks, this one included, that may run on one of its cores */
+    int local_rank, local_size; /* among the ranks of this host */
+    int machine;                /* this machine's number: the lowest rank on it */
+    int sharing_cpus;           /* ranks, this one included, that may run on one of its cores */
 };
 
 /* Where `rank` stands among the `size` identities of all ranks. */

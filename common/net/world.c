@@ -46,8 +46,7 @@ static enum status find_neighbours(struct world *world)
     struct host_place place = host_place_of(all, world->size, world->rank);
     world->local_rank = place.local_rank;
     world->local_size = place.local_size;
-    world->machine_rank = place.machine_rank;
-    world->machine_size = place.machine_size;
+    world->machine = place.machine;
     world->sharing_cpus = place.sharing_cpus;
 out:
     free(all);

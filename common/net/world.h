@@ -21,9 +21,8 @@ struct world {
     int size;
     int local_rank; /* among the ranks of this host: of its name, on one kernel */
     int local_size;
-    int machine_rank; /* among the ranks on this kernel, whatever their host is called */
-    int machine_size;
-    int cores;        /* that this process may run on */
+    int machine; /* the running kernel's number, whatever hosts it plays: the lowest rank on it */
+    int cores;   /* that this process may run on */
     int sharing_cpus; /* ranks, this one included, that may run on one of them, on whatever host
                          name */
     bool concurrent;  /* several threads may call MPI at once (MPI_THREAD_MULTIPLE) */

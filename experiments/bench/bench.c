@@ -209,14 +209,13 @@ out:
     return status;
 }
 
-/* A GPU has the vectors where one was asked for; a CPU's memory is the host's. */
-static enum status open_device(struct bench_plan *plan, const struct config *config,
-                               const struct world *world)
+/* A worker's GPU has the vectors where one was asked for; a CPU's memory is the host's. */
+static enum status open_device(struct bench_plan *plan, const struct config *config)
 {
     struct device_options options;
-    if (config->device == DEVICE_CPU)
+    if (config->device == DEVICE_CPU || config->gpu < 0)
         return STATUS_OK;
-    config_device_options(config, world, &options);
+    config_device_options(config, &options);
     return device_open(&plan->device, &options);
 }
 
@@ -247,7 +246,7 @@ enum status bench_run(struct config *config, struct world *world)
     if (config->probe == CONFIG_PROBE_ONLY)
         return probe_hosts(world, config->subnet, (int64_t)(config->timeout * 1000));
     config_comm_options(config, plan.backend, &plan.options);
-    TRY(open_device(&plan, config, world));
+    TRY(open_device(&plan, config));
     if (world->rank == 0)
         TRY(library_check(config->mpi_algorithm));
     if (world->rank == 0)

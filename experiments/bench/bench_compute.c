@@ -141,7 +141,7 @@ static enum status open_bench(struct bench *bench, const struct config *config)
     enum status status;
     struct device_options options;
     size_t layers;
-    config_device_options(config, bench->world, &options);
+    config_device_options(config, &options);
     bench->threads = options.threads = config_threads(config, bench->world);
     bench->batch = (size_t)config->batch;
     bench->steps = config->iters > 0 ? (size_t)config->iters : STEPS;

@@ -8,9 +8,11 @@
 
 #include "common/base/options.h"
 #include "common/device/device.h"
+#include "common/net/topology.h"
 #include "experiments/config/backends.h"
 #include "experiments/config/config_check.h"
 #include "experiments/config/config_table.h"
+#include "experiments/config/gpus.h"
 #include "models/cnn.h"
 #include "ring/vendor/library.h"
 #include "ring/vendor/nccl_env.h"
@@ -182,6 +184,20 @@ void config_visit(const struct config *config,
     options_visit(&table.options, config, visit, context);
 }
 
+/* Servers sum what comes over the network, on the CPU. */
+static enum status choose_gpu(struct config *config, struct world *world)
+{
+    enum status status = STATUS_OK;
+    struct topology topology;
+    if (config->device != DEVICE_CUDA)
+        return STATUS_OK;
+    TRY(topology_init(&topology, world->size, (int)config->servers, config->placement));
+    bool worker = topology_node(&topology, world->rank, NODE_WORKER) >= 0;
+    TRY(gpus_choose(world, worker, config->share_gpu, &config->gpu));
+out:
+    return status;
+}
+
 enum status config_settle(struct config *config, struct world *world)
 {
     enum status status;
@@ -195,6 +211,7 @@ enum status config_settle(struct config *config, struct world *world)
         nccl_env_set(&(struct nccl_env_options){.share_gpu = config->share_gpu, .world = world},
                      &config->library_log);
     TRY(world_sum(world, NULL, &hosts, 1));
+    TRY(choose_gpu(config, world));
     if (config->share_gpu)
         config->network = CONFIG_TIME_SLICING;
     if (config->network)
@@ -238,14 +255,12 @@ void config_comm_options(const struct config *config, const struct backend *back
     };
 }
 
-void config_device_options(const struct config *config, const struct world *world,
-                           struct device_options *options)
+void config_device_options(const struct config *config, struct device_options *options)
 {
     *options = (struct device_options){
         .kind = config->device,
         .threads = 1,
-        .local_rank = world->local_rank,
-        .share_gpu = config->share_gpu,
+        .gpu = config->gpu,
         .graph = config->graph,
         .tf32 = config->tf32,
     };

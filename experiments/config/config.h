@@ -62,6 +62,7 @@ struct config {
     bool tf32;       /* products at lower precision, device_options.tf32 */
     int graph;       /* enum device_graph */
     bool share_gpu;  /* several processes may have one GPU; results are labelled time-slicing */
+    int gpu;         /* not an option: of this rank, -1: it uses none; config_settle */
     int library_log; /* not an option: see comm_options; 0 until config_settle */
     int64_t threads;
     const char *compute; /* as given: "real" or "paced:MS" */
@@ -138,8 +139,7 @@ void config_visit_mca(void (*visit)(void *context, const char *name, const char 
                       void *context);
 
 /* How this rank's device is opened, but for its threads (1). */
-void config_device_options(const struct config *config, const struct world *world,
-                           struct device_options *options);
+void config_device_options(const struct config *config, struct device_options *options);
 
 /* Everything of `options` but scale (set to 1) and the buckets (none), which are the caller's. */
 void config_comm_options(const struct config *config, const struct backend *backend,

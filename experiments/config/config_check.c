@@ -207,7 +207,8 @@ static enum status check_compress(const struct config *config)
 /* What this build and the backend can do. */
 static enum status check_backend(const struct config *config, const struct backend *backend)
 {
-    const char *no_device = device_unavailable(config->device);
+    char reason[DEVICE_REASON_BYTES];
+    const char *no_device = device_unavailable(config->device, reason);
     if (backend->unavailable) {
         log_error("--backend %s: %s", backend->name, backend->unavailable);
         return STATUS_UNSUPPORTED;

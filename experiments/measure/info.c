@@ -83,7 +83,8 @@ static void add_parts(struct items *items)
     add(items, "transports", transport_kind_name(TRANSPORT_MPI), ITEM_HAVE,
         "MPI point-to-point messages");
     for (int kind = 0; device_kind_names[kind]; kind++) {
-        const char *reason = device_unavailable(kind);
+        char text[DEVICE_REASON_BYTES];
+        const char *reason = device_unavailable(kind, text);
         add(items, "devices", device_kind_names[kind], reason ? ITEM_LACK : ITEM_HAVE, "%s",
             reason ? reason : "ready");
         if (!reason)

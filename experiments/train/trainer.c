@@ -58,7 +58,7 @@ static enum status open_device(struct trainer *t)
     const struct config *config = t->config;
     struct device_options device;
     t->threads = config_threads(config, t->world);
-    config_device_options(config, t->world, &device);
+    config_device_options(config, &device);
     device.threads = t->threads;
     if (t->is_server) /* sums what comes over the network, on the CPU */
         device.kind = DEVICE_CPU;

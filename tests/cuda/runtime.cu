@@ -3,11 +3,16 @@
  * host's, work is done within the call, and a stream that is recorded keeps its work for the graph.
  * So the CUDA device can be tested, in all but what is the GPU's own, where there is none. An
  * upload from host memory while a stream is recorded fails: a recorded step would repeat it.
+ *
+ * EMULATED_GPUS has the PCI bus ids of the GPUs that a process sees, with commas between them; an
+ * "error" stands for a system that is not ready. EMULATED_LOG.RANK is told which one it takes.
  */
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <sstream>
+#include <string>
 #include <vector>
 
 #include "tests/cuda/emulation.h"
@@ -27,6 +32,20 @@ void emulation_enqueue(std::function<void()> work)
         work();
 }
 
+/* One unless told otherwise, which is known to nvml.c beside another one. */
+static const std::vector<std::string> &gpus(void)
+{
+    static const std::vector<std::string> all = [] {
+        const char *text = getenv("EMULATED_GPUS");
+        std::stringstream stream(text ? text : "0000:fe:1d.0");
+        std::vector<std::string> ids;
+        for (std::string id; std::getline(stream, id, ',');)
+            ids.push_back(id);
+        return ids;
+    }();
+    return all;
+}
+
 /* Any pointer that is not NULL stands for a stream, an event. */
 static char handle;
 
@@ -39,7 +58,9 @@ const char *cudaGetErrorString(cudaError_t error)
 
 const char *cudaGetErrorName(cudaError_t error)
 {
-    return error == cudaErrorMemoryAllocation ? "cudaErrorMemoryAllocation" : "cudaError";
+    return error == cudaErrorMemoryAllocation ? "cudaErrorMemoryAllocation"
+           : error == cudaErrorSystemNotReady ? "cudaErrorSystemNotReady"
+                                              : "cudaError";
 }
 
 cudaError_t cudaGetLastError(void)
@@ -49,8 +70,8 @@ cudaError_t cudaGetLastError(void)
 
 cudaError_t cudaGetDeviceCount(int *count)
 {
-    *count = 1;
-    return cudaSuccess;
+    *count = (int)gpus().size();
+    return gpus()[0] == "error" ? cudaErrorSystemNotReady : cudaSuccess;
 }
 
 cudaError_t cudaDriverGetVersion(int *version)
@@ -65,8 +86,19 @@ cudaError_t cudaRuntimeGetVersion(int *version)
     return cudaSuccess;
 }
 
-cudaError_t cudaSetDevice(int)
+cudaError_t cudaSetDevice(int index)
 {
+    const char *log = getenv("EMULATED_LOG"), *rank = getenv("OMPI_COMM_WORLD_RANK");
+    if (index < 0 || (size_t)index >= gpus().size())
+        return cudaErrorInvalidDevice;
+    if (log) {
+        std::string path = std::string(log) + "." + (rank ? rank : "0");
+        FILE *file = fopen(path.c_str(), "w");
+        if (!file)
+            return cudaErrorUnknown;
+        fprintf(file, "%s\n", gpus()[(size_t)index].c_str());
+        fclose(file);
+    }
     return cudaSuccess;
 }
 
@@ -77,10 +109,9 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int)
     return cudaSuccess;
 }
 
-/* Known to nvml.c, beside another one. */
-cudaError_t cudaDeviceGetPCIBusId(char *id, int bytes, int)
+cudaError_t cudaDeviceGetPCIBusId(char *id, int bytes, int index)
 {
-    snprintf(id, (size_t)bytes, "0000:fe:1d.0");
+    snprintf(id, (size_t)bytes, "%s", gpus().at((size_t)index).c_str());
     return cudaSuccess;
 }
 

@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# test_gpus.sh PSRING_EMULATED MAKE_DATASET: which GPU each rank takes, and what is said where one has
+# none. The emulated run-time sees the GPUs that $EMULATED_GPUS names, and notes which one is taken.
+set -euo pipefail
+psring=$1 make_dataset=$2
+here=$(cd "$(dirname "$0")/.." && pwd)
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+mkdir "$scratch/data"
+"$make_dataset" "$scratch/data" 400 100
+export EMULATED_LOG=$scratch/gpu psring
+a=0000:3b:00.0 b=0000:5e:00.0 c=0000:86:00.0
+
+fail()
+{
+    echo "test_gpus: $*" >&2
+    cat "$scratch/out" >&2
+    exit 1
+}
+
+# run RANKS GPUS OPTION...: GPUS is what each rank sees, by rank; a word for all of them.
+run()
+{
+    local ranks=$1 rc=0
+    export GPUS=$2
+    shift 2
+    rm -f "$scratch"/gpu.*
+    # shellcheck disable=SC2016  # each rank's own
+    "$here/mpirun.sh" "$ranks" bash -c '
+        gpus=($GPUS)
+        EMULATED_GPUS=${gpus[OMPI_COMM_WORLD_RANK % ${#gpus[@]}]} exec "$psring" "$@"' rank \
+        train --device cuda --model lenet --batch 8 --steps 1 --data "$scratch/data" "$@" \
+        >"$scratch/out" 2>&1 || rc=$?
+    return "$rc"
+}
+
+# takes NAME EXPECTED RANKS GPUS OPTION...: EXPECTED is each rank's GPU, by rank.
+takes()
+{
+    local name=$1 expected=$2 found
+    shift 2
+    run "$@" || fail "$name: failed:"
+    found=$(cat "$scratch"/gpu.* | paste -sd' ')
+    [[ $found == "$expected" ]] || fail "$name: took $found, expected $expected"
+    echo "$name: $found"
+}
+
+# refused NAME WORDS RANKS GPUS OPTION...: by all ranks, once.
+refused()
+{
+    local name=$1 words=$2
+    shift 2
+    ! run "$@" || fail "$name: was not refused:"
+    (($(grep -c -e "$words" "$scratch/out") == 1)) || fail "$name: not once '$words':"
+    [[ ! $(compgen -G "$scratch/gpu.*") ]] || fail "$name: a GPU was taken:"
+    echo "$name: $words"
+}
+
+takes "all see all" "$a $b" 2 "$a,$b,$c" --backend ring
+takes "one a task, bound by the launcher" "$a $b" 2 "$a $b" --backend ring
+takes "bound in another order" "$b $a" 2 "$b,$a" --backend ring
+takes "a server needs none" "$a $b" 3 "$a,$b" --backend ps --servers 1
+takes "shared" "$a $a" 2 "$a" --backend ring --share-gpu
+refused "too few" "rank 1 on $(hostname) has no GPU of its own: it sees 1 ($a), and 2 ranks" 2 "$a" --backend ring
+refused "a system that is not ready" 'no GPU can be used (cudaErrorSystemNotReady)' 1 error --backend none
