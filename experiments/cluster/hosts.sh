@@ -1,0 +1,125 @@
+# shellcheck shell=bash disable=SC2154
+# hosts.sh: one host or the switch of vcluster.sh, which loads it: raised, limited, looked at, removed.
+
+# A namespace that answers; one whose name is there but not the namespace is replaced.
+ensure_namespace()
+{
+    local ns=$1
+    if ! ip -n "$ns" link show lo &>/dev/null; then
+        ip netns delete "$ns" 2>/dev/null || rm -f "/run/netns/$ns"
+        ip netns add "$ns"
+    fi
+    ip netns exec "$ns" sysctl -qw net.ipv6.conf.all.disable_ipv6=1 \
+        net.ipv6.conf.default.disable_ipv6=1 2>/dev/null || true
+    # A measurement must not depend on what an earlier one taught the kernel about a path.
+    ip netns exec "$ns" sysctl -qw net.ipv4.tcp_no_metrics_save=1 2>/dev/null || true
+    # Nor on what this machine prefers (bbr, say, estimates rates and so keeps below them): Reno is in
+    # every kernel, and namespaces may always choose it.
+    ip netns exec "$ns" sysctl -qw net.ipv4.tcp_congestion_control=reno 2>/dev/null || true
+    ip -n "$ns" link set lo up
+}
+
+ensure_switch()
+{
+    local switch
+    switch=$(namespace_of switch)
+    ensure_namespace "$switch"
+    # A switch is no firewall: without these the bridge shows every packet to iptables.
+    ip netns exec "$switch" sysctl -qw net.bridge.bridge-nf-call-iptables=0 \
+        net.bridge.bridge-nf-call-arptables=0 2>/dev/null || true
+    if ! ip -n "$switch" link show br0 &>/dev/null; then
+        ip -n "$switch" link add br0 type bridge stp_state 0 forward_delay 0 mcast_snooping 0
+    fi
+    # mpirun runs beside the switch and reaches the hosts from this address.
+    ip -n "$switch" address replace "$subnet.254/24" dev br0
+    ip -n "$switch" link set br0 up
+}
+
+# A refused connection is an answer: the cable, the addresses and the bridge all work.
+host_answers()
+{
+    local error
+    error=$(ip netns exec "$(namespace_of switch)" timeout 2 \
+        "$BASH" -c ": </dev/tcp/$(host_address "$1")/9" 2>&1) && return 0
+    [[ $error == *refused* ]]
+}
+
+host_is_whole()
+{
+    local ns
+    ns=$(namespace_of "$1")
+    ip -n "$ns" -o -4 address show dev eth0 2>/dev/null | grep -qF " $(host_address "$1")/24 " &&
+        ip -n "$(namespace_of switch)" -o link show "port$1" 2>/dev/null | grep -q 'master br0' &&
+        host_answers "$1"
+}
+
+# limit NAMESPACE DEVICE: the token bucket; replaces an earlier one without losing the connections.
+limit()
+{
+    local burst_bytes=$((rate_bits / 8 / 4000)) # at high rates, what a 250 us timer tick needs
+    ((burst_bytes >= 32768)) || burst_bytes=32768
+    tc -n "$1" qdisc replace dev "$2" root tbf rate "${rate_bits}bit" burst "${burst_bytes}b" limit 3mb ||
+        die "tc could not limit $2 in $1 to $rate; this kernel may lack the token bucket filter (sch_tbf)"
+    # TCP hands over trains of packets, as it does to a network card that cuts them itself. A train
+    # that does not fit in the bucket is cut into packets first, and then a timer fires for each at
+    # either end of the cable: at 8 hosts of 200 Mbit/s that cost 1.3 cores, where trains of half a
+    # bucket cost 0.15. The bucket counts every packet's headers in both cases.
+    local train_bytes=$((burst_bytes / 2 < 65536 ? burst_bytes / 2 : 65536))
+    ip -n "$1" link set "$2" gso_max_size $train_bytes 2>/dev/null || true
+}
+
+ensure_host()
+{
+    local host=$1 ns switch
+    ns=$(namespace_of "$host")
+    switch=$(namespace_of switch)
+    if ! host_is_whole "$host"; then
+        remove_host "$host"
+        ensure_namespace "$ns"
+        # The same hardware address each time: the others have it in their tables, and would go on
+        # sending to the old one for seconds after a repair.
+        local hardware
+        printf -v hardware '02:00:0a:4d:%02x:%02x' "${subnet##*.}" $((host + 1))
+        ip -n "$switch" link add "port$host" type veth \
+            peer name eth0 address "$hardware" netns "$ns"
+        ip -n "$switch" link set "port$host" master br0 up
+        ip -n "$ns" address add "$(host_address "$host")/24" dev eth0
+        ip -n "$ns" link set eth0 up
+        local tries
+        for ((tries = 0; tries < 5; tries++)); do
+            host_answers "$host" && break
+        done
+        ((tries < 5)) || die "host$host does not answer on $(host_address "$host") after it was raised"
+    fi
+    limit "$ns" eth0
+    limit "$switch" "port$host"
+}
+
+# end_processes NAMESPACE...: asks them to end, then ends them; returns once they are gone.
+end_processes()
+{
+    local ns pids deadline signal
+    for signal in TERM KILL; do
+        deadline=$((SECONDS + GRACE_S))
+        while ((SECONDS <= deadline)); do
+            pids=$(for ns in "$@"; do ip netns pids "$ns" 2>/dev/null || true; done)
+            [[ $pids ]] || return 0
+            # shellcheck disable=SC2086  # one word a process
+            kill -$signal $pids 2>/dev/null || true
+            sleep 0.1
+        done
+    done
+    die "processes that do not end: $(tr '\n' ' ' <<<"$pids")"
+}
+
+# Links go before the namespaces that hold them, because removing a namespace only asks the kernel
+# to take its links away some time later.
+remove_host()
+{
+    local ns
+    ns=$(namespace_of "$1")
+    end_processes "$ns"
+    ip -n "$(namespace_of switch)" link delete "port$1" 2>/dev/null || true
+    ip -n "$ns" link delete eth0 2>/dev/null || true
+    ip netns delete "$ns" 2>/dev/null || rm -f "/run/netns/$ns"
+}

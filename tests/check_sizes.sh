@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# check_sizes.sh [ROOT]: no folder in experiments/ holds more than 2,500 lines, with the folders in it, and
+# no file there more than 400: who looks for something must be able to see all of a room.
+set -euo pipefail
+
+FOLDER_LINES=2500
+FILE_LINES=400
+
+cd "${1:-$(dirname "$0")/..}"
+find experiments -type f \( -name '*.[ch]' -o -name '*.cu' -o -name '*.sh' -o -name '*.awk' -o -name '*.py' \
+    -o -name '*.gp' -o -name '*.html' \) -print0 | sort -z | xargs -0 awk -v folder_lines=$FOLDER_LINES -v file_lines=$FILE_LINES '
+    FNR == 1 {
+        depth = split(FILENAME, part, "/")
+        folder = depth > 2 ? part[1] "/" part[2] : part[1]
+        files++
+    }
+    { inside[folder]++; long[FILENAME]++ }
+    END {
+        for (name in inside)
+            if (inside[name] > folder_lines) {
+                printf "%s: %d lines, at most %d: cut the folder by purpose\n", name, inside[name], folder_lines
+                bad = 1
+            }
+        for (name in long)
+            if (long[name] > file_lines) {
+                printf "%s: %d lines, at most %d: cut the file by purpose\n", name, long[name], file_lines
+                bad = 1
+            }
+        if (!bad)
+            printf "check_sizes: %d files of experiments/ fit\n", files
+        exit bad || !files
+    }'
