@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "ring/vendor/nccl_env.h"
@@ -125,23 +126,59 @@ Test(nccl_env, forces_the_ring_and_has_a_log)
     expect_variable("NCCL_DEBUG", "INFO");
     expect_variable("NCCL_DEBUG_SUBSYS", "TUNING");
 
-    /* As NCCL does: opens the name, and appends while others read. */
+    /* As NCCL does: opens the name, and writes on while others read. */
     FILE *writer = fopen(getenv("NCCL_DEBUG_FILE"), "w");
     cr_assert_not_null(writer);
-    struct nccl_choice choice;
-    nccl_env_log_read(log, 0, &choice);
-    cr_assert_eq(choice.calls, 0);
+    struct nccl_env_log first, second;
+    nccl_env_log_begin(&first, log);
+    nccl_env_log_follow(&first);
+    cr_assert_eq(first.choice.calls, 0);
     fprintf(writer, "a:1:1 [0] NCCL INFO AllReduce: 8 Bytes -> Algo TREE proto LL channel{}\n");
     fflush(writer);
-    size_t start = nccl_env_log_length(log);
-    cr_assert_gt(start, 0);
-    fprintf(writer, "a:1:1 [0] NCCL INFO AllReduce: 8 Bytes -> Algo RING proto LL channel{}\n");
+    nccl_env_log_follow(&first);
+    cr_assert_eq(first.choice.calls, 1);
+    cr_assert_eq(first.choice.ring_calls, 0);
+    nccl_env_log_begin(&second, log);
+    fprintf(writer, "a:1:1 [0] NCCL INFO AllReduce: 8 Bytes -> Algo RING ");
     fflush(writer);
-    nccl_env_log_read(log, start, &choice);
-    cr_assert_eq(choice.calls, 1);
-    cr_assert_eq(choice.ring_calls, 1);
-    nccl_env_log_read(log, 0, &choice);
-    cr_assert_eq(choice.calls, 2);
+    nccl_env_log_follow(&second); /* not before its line is whole */
+    cr_assert_eq(second.choice.calls, 0);
+    fprintf(writer, "proto LL channel{}\n");
+    fflush(writer);
+    nccl_env_log_follow(&second);
+    cr_assert_eq(second.choice.calls, 1);
+    cr_assert_eq(second.choice.ring_calls, 1);
+    fclose(writer);
+}
+
+/* 100 MB of log, as of some 200,000 steps: every line counts, and little memory is in use. */
+Test(nccl_env, a_log_that_is_followed_stays_small)
+{
+    enum { BURSTS = 100, LINES = 8000, BYTES_MAX = 64 * 1024 };
+    struct world world = {.size = 2};
+    struct nccl_env_log followed;
+    struct stat info;
+    int log;
+    unset_all();
+    nccl_env_set(&(struct nccl_env_options){.world = &world}, &log);
+    FILE *writer = fopen(getenv("NCCL_DEBUG_FILE"), "w");
+    cr_assert_not_null(writer);
+    nccl_env_log_begin(&followed, log);
+    for (int burst = 0; burst < BURSTS; burst++) {
+        for (int line = 0; line < LINES; line++)
+            fprintf(writer,
+                    "gpu1-of-a-cluster:%d:417 [0] NCCL INFO AllReduce: 4799528 Bytes -> Algo RING "
+                    "proto SIMPLE channel{Lo..Hi}={0..15}\n",
+                    line);
+        fflush(writer);
+        nccl_env_log_follow(&followed);
+        cr_assert_eq(fstat(log, &info), 0);
+        cr_assert_leq(info.st_blocks * 512, BYTES_MAX, "%lld bytes are in use after burst %d",
+                      (long long)info.st_blocks * 512, burst);
+    }
+    cr_assert_eq(followed.choice.calls, BURSTS * LINES);
+    cr_assert_eq(followed.choice.ring_calls, BURSTS * LINES);
+    cr_assert_not(followed.choice.mixed);
     fclose(writer);
 }
 
@@ -182,8 +219,8 @@ Test(nccl_env, processes_on_one_gpu_look_like_hosts)
 
 Test(nccl_env, no_log_no_choice)
 {
-    struct nccl_choice choice = {.calls = 7};
-    nccl_env_log_read(0, 0, &choice);
-    cr_assert_eq(choice.calls, 0);
-    cr_assert_eq(nccl_env_log_length(0), 0);
+    struct nccl_env_log log = {.choice = {.calls = 7}};
+    nccl_env_log_begin(&log, 0);
+    nccl_env_log_follow(&log);
+    cr_assert_eq(log.choice.calls, 0);
 }

@@ -32,7 +32,7 @@ struct nccl {
     size_t events;                /* in `done` */
     ncclRedOp_t op;               /* the sum, scaled */
     struct nccl_watch *watch;     /* owns the communicator */
-    size_t log_start;             /* of NCCL's log: what this communicator did begins here */
+    struct nccl_env_log log;      /* what this communicator did */
     struct nccl_choice choice;    /* known after finish, on worker 0 */
     bool finished;                /* all workers are done: no connection is cut */
 };
@@ -64,7 +64,8 @@ static enum status open_communicator(struct nccl *nccl)
         ncclCommInitRankConfig(&comm, site->topology.workers, id, site->index, &config);
     if (result != ncclInProgress)
         TRY(status_from_nccl(result, comm, "ncclCommInitRankConfig"));
-    TRY(nccl_watch_new(&nccl->watch, comm, nccl->device, nccl->stream, site->options->timeout_ms));
+    TRY(nccl_watch_new(&nccl->watch, comm, nccl->device, nccl->stream, site->options->timeout_ms,
+                       &nccl->log));
 out:
     return status;
 }
@@ -184,6 +185,14 @@ static void nccl_close(void *self)
     free(nccl);
 }
 
+/* After the first all-reduce, which is none of the caller's. */
+static enum status begin_log(struct nccl *nccl)
+{
+    enum status status = nccl_watch_lock(nccl->watch);
+    nccl_env_log_begin(&nccl->log, nccl->site->options->library_log);
+    return nccl_watch_unlock(nccl->watch, status);
+}
+
 static enum status nccl_open(void **self, const struct comm_site *site)
 {
     enum status status = STATUS_OK;
@@ -201,7 +210,7 @@ static enum status nccl_open(void **self, const struct comm_site *site)
     TRY(open_communicator(nccl));
     TRY(make_operation(nccl));
     TRY(connect_ring(nccl));
-    nccl->log_start = nccl_env_log_length(site->options->library_log);
+    TRY(begin_log(nccl));
     *self = nccl;
     return STATUS_OK;
 out:
@@ -218,7 +227,10 @@ static void read_choice(struct nccl *nccl)
     char text[NCCL_CHOICE_BYTES];
     if (site->index != 0 || site->topology.workers == 1)
         return;
-    nccl_env_log_read(site->options->library_log, nccl->log_start, &nccl->choice);
+    nccl_watch_lock(nccl->watch);
+    nccl_env_log_follow(&nccl->log);
+    nccl->choice = nccl->log.choice;
+    nccl_watch_unlock(nccl->watch, STATUS_OK);
     nccl_choice_text(choice, text);
     if (choice->calls == 0)
         log_warn("nccl: its log does not say by which algorithm it went; where NCCL_DEBUG, "

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { LOG_READ_BYTES = 16 * 1024 };
+
 static void set_unless_set(const char *name, const char *value)
 {
     if (setenv(name, value, 0) != 0)
@@ -60,25 +62,41 @@ void nccl_env_set(const struct nccl_env_options *options, int *log)
     *log = open_log();
 }
 
-size_t nccl_env_log_length(int log)
+/* -------- the log ----------------------------------------------------------------------------- */
+
+/* Of the start of the file up to here: the memory. The file keeps its length, because NCCL goes on
+ * writing at the place that it has come to. */
+static void free_memory(const struct nccl_env_log *log)
 {
-    struct stat info;
-    return log > 0 && fstat(log, &info) == 0 ? (size_t)info.st_size : 0;
+    if (log->read > 0)
+        fallocate(log->file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, log->read);
 }
 
-void nccl_env_log_read(int log, size_t start, struct nccl_choice *choice)
+void nccl_env_log_begin(struct nccl_env_log *log, int file)
 {
-    size_t end = nccl_env_log_length(log);
-    *choice = (struct nccl_choice){0};
-    if (start >= end)
+    struct stat info;
+    *log = (struct nccl_env_log){.file = file};
+    if (file <= 0 || fstat(file, &info) != 0)
         return;
-    char *text = malloc(end - start);
-    if (!text) {
-        log_warn("no memory to read NCCL's log: by which algorithm it went stays unknown");
-        return;
+    log->read = info.st_size;
+    free_memory(log);
+}
+
+void nccl_env_log_follow(struct nccl_env_log *log)
+{
+    char text[LOG_READ_BYTES];
+    off_t before = log->read;
+    while (log->file > 0) {
+        ssize_t length = pread(log->file, text, sizeof text, log->read);
+        if (length <= 0)
+            break;
+        const char *end = memrchr(text, '\n', (size_t)length);
+        if (!end && length < LOG_READ_BYTES) /* a line that is not written to its end yet */
+            break;
+        size_t whole = end ? (size_t)(end - text) + 1 : (size_t)length;
+        nccl_choice_read(&log->choice, text, whole);
+        log->read += (off_t)whole;
     }
-    ssize_t length = pread(log, text, end - start, (off_t)start);
-    if (length > 0)
-        nccl_choice_read(choice, text, (size_t)length);
-    free(text);
+    if (log->read > before)
+        free_memory(log);
 }

@@ -15,7 +15,7 @@
 #define PSRING_RING_NCCL_ENV_H
 
 #include <stdbool.h>
-#include <stddef.h>
+#include <sys/types.h>
 
 #include "common/net/world.h"
 #include "ring/vendor/nccl_log.h"
@@ -33,11 +33,22 @@ struct nccl_env_options {
  */
 void nccl_env_set(const struct nccl_env_options *options, int *log);
 
-/* How long the log is now; 0 without one. */
-size_t nccl_env_log_length(int log);
+/*
+ * The log as it is read. NCCL writes a line for every all-reduce, 600 MB in a million steps, so
+ * what has been read is given back to the system: whoever follows often needs little memory.
+ */
+struct nccl_env_log {
+    int file;                  /* as of nccl_env_set */
+    off_t read;                /* so many bytes of it */
+    struct nccl_choice choice; /* what they say */
+};
 
-/* What the log says from byte `start` on. All zeros without one, or where the user's own NCCL_DEBUG
- * settings kept NCCL from writing there. */
-void nccl_env_log_read(int log, size_t start, struct nccl_choice *choice);
+/* From here on: what was logged before does not count. One reader at a time. Borrows `file`; 0:
+ * there is no log. */
+void nccl_env_log_begin(struct nccl_env_log *log, int file);
+
+/* Adds the whole lines that came since to log->choice. It stays at zero without a log, and where
+ * the user's own NCCL_DEBUG settings keep NCCL from writing there. */
+void nccl_env_log_follow(struct nccl_env_log *log);
 
 #endif

@@ -23,6 +23,7 @@ struct nccl_watch {
     pthread_mutex_t lock; /* guards all that follows, and NCCL */
     pthread_cond_t ended;
     ncclComm_t comm; /* NULL once aborted */
+    struct nccl_env_log *log;
     enum status status;
     bool ending;
     /* Does the stream move on? A mark is put behind what it was given, and must be reached. */
@@ -133,6 +134,7 @@ static void *run(void *argument)
     enum status status = cuda_make_current(watch->device);
     pthread_mutex_lock(&watch->lock);
     while (!watch->ending && watch->comm && status == STATUS_OK) {
+        nccl_env_log_follow(watch->log);
         status = check_errors(watch);
         if (status == STATUS_OK)
             status = check_progress(watch);
@@ -148,7 +150,8 @@ static void *run(void *argument)
 /* -------- the interface ----------------------------------------------------------------------- */
 
 enum status nccl_watch_new(struct nccl_watch **out, ncclComm_t comm, struct device *device,
-                           struct device_stream *stream, int64_t timeout_ms)
+                           struct device_stream *stream, int64_t timeout_ms,
+                           struct nccl_env_log *log)
 {
     enum status status = STATUS_OK;
     pthread_condattr_t attributes;
@@ -162,7 +165,8 @@ enum status nccl_watch_new(struct nccl_watch **out, ncclComm_t comm, struct devi
     *watch = (struct nccl_watch){.device = device,
                                  .stream = cuda_stream(device, stream),
                                  .timeout_ms = timeout_ms,
-                                 .comm = comm};
+                                 .comm = comm,
+                                 .log = log};
     pthread_mutex_init(&watch->lock, NULL);
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);

@@ -17,6 +17,7 @@
 
 #include "common/base/status.h"
 #include "common/device/device.h"
+#include "ring/vendor/nccl_env.h"
 
 struct nccl_watch;
 
@@ -25,9 +26,11 @@ struct nccl_watch;
 enum status status_from_nccl(ncclResult_t code, ncclComm_t comm, const char *what);
 
 /* Takes `comm`, which may still be joining its peers, in failure too; waits until it has joined
- * them. Borrows device and stream. */
+ * them. Borrows device, stream and `log`, which it follows from then on and which others touch only
+ * under the lock. */
 enum status nccl_watch_new(struct nccl_watch **watch, ncclComm_t comm, struct device *device,
-                           struct device_stream *stream, int64_t timeout_ms);
+                           struct device_stream *stream, int64_t timeout_ms,
+                           struct nccl_env_log *log);
 
 /* Frees the communicator: `finished`, every worker has come to its end; else connections are cut.
  */
