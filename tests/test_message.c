@@ -21,11 +21,12 @@ static const struct message example = {
     .dtype = MESSAGE_FLOAT32,
 };
 
-static void expect_refused(const uint8_t *bytes, size_t size, const char *why)
+/* STATUS_INPUT: anybody can have sent it. STATUS_PROTOCOL: only a rank of this run. */
+static void expect_refused(enum status expected, const uint8_t *bytes, size_t size, const char *why)
 {
     struct message message = {.sender = 99};
     const char *reason = NULL;
-    cr_expect_eq(message_decode(bytes, size, &limits, &message, &reason), STATUS_INPUT, "%s", why);
+    cr_expect_eq(message_decode(bytes, size, &limits, &message, &reason), expected, "%s", why);
     cr_expect_eq(message.sender, 99, "a refused header must leave the message alone (%s)", why);
     cr_expect_not_null(reason);
 }
@@ -67,35 +68,36 @@ Test(message, every_wrong_field_is_refused)
         int at;
         uint8_t value;
         const char *why;
+        enum status status;
     } faults[] = {
-        {0, 'X', "magic"},
-        {3, 0, "magic"},
-        {4, 2, "version"},
-        {5, 1, "version"},
-        {6, 0, "kind 0"},
-        {6, 5, "kind 5"},
-        {7, 1, "kind 258"},
-        {8, 0, "run id"},
-        {15, 9, "run id"},
-        {16, 5, "sender"},
-        {19, 0x80, "sender"},
-        {24, 0, "dtype"},
-        {24, 2, "dtype fp16"},
-        {24, 4, "dtype 4"},
-        {26, 1, "reserved"},
-        {31, 1, "reserved"},
-        {40, 1, "odd offset"},
-        {48, 2, "odd length"},
-        {50, 0x11, "length over the limit"},
-        {55, 0x80, "huge length"},
-        {56, 1, "reserved"},
-        {63, 1, "reserved"},
+        {0, 'X', "magic", STATUS_INPUT},
+        {3, 0, "magic", STATUS_INPUT},
+        {4, 2, "version", STATUS_INPUT},
+        {5, 1, "version", STATUS_INPUT},
+        {6, 0, "kind 0", STATUS_PROTOCOL},
+        {6, 5, "kind 5", STATUS_PROTOCOL},
+        {7, 1, "kind 258", STATUS_PROTOCOL},
+        {8, 0, "run id", STATUS_INPUT},
+        {15, 9, "run id", STATUS_INPUT},
+        {16, 5, "sender", STATUS_PROTOCOL},
+        {19, 0x80, "sender", STATUS_PROTOCOL},
+        {24, 0, "dtype", STATUS_PROTOCOL},
+        {24, 2, "dtype fp16", STATUS_PROTOCOL},
+        {24, 4, "dtype 4", STATUS_PROTOCOL},
+        {26, 1, "reserved", STATUS_PROTOCOL},
+        {31, 1, "reserved", STATUS_PROTOCOL},
+        {40, 1, "odd offset", STATUS_PROTOCOL},
+        {48, 2, "odd length", STATUS_PROTOCOL},
+        {50, 0x11, "length over the limit", STATUS_PROTOCOL},
+        {55, 0x80, "huge length", STATUS_PROTOCOL},
+        {56, 1, "reserved", STATUS_PROTOCOL},
+        {63, 1, "reserved", STATUS_PROTOCOL},
     };
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
         uint8_t bytes[MESSAGE_HEADER_BYTES];
         message_encode(&example, bytes);
         bytes[faults[i].at] = faults[i].value;
-        expect_refused(bytes, sizeof bytes, faults[i].why);
+        expect_refused(faults[i].status, bytes, sizeof bytes, faults[i].why);
     }
 }
 
@@ -105,7 +107,7 @@ Test(message, every_other_size_is_refused)
     message_encode(&example, bytes);
     for (size_t size = 0; size < sizeof bytes; size++) {
         if (size != MESSAGE_HEADER_BYTES)
-            expect_refused(bytes, size, "size");
+            expect_refused(STATUS_INPUT, bytes, size, "size");
     }
 }
 
@@ -115,7 +117,7 @@ Test(message, offset_that_overflows_is_refused)
     struct message message = example;
     message.offset = UINT64_MAX - 3;
     message_encode(&message, bytes);
-    expect_refused(bytes, sizeof bytes, "offset + length overflows");
+    expect_refused(STATUS_PROTOCOL, bytes, sizeof bytes, "offset + length overflows");
 }
 
 /* Elements of 16 bits: halves of what a float32 may be are whole ones. Every rank must have them.
@@ -134,7 +136,7 @@ Test(message, element_types)
             message_encode(&message, bytes);
             enum status status = message_decode(bytes, sizeof bytes, &narrow, &decoded, &reason);
             bool taken = sent == narrow.dtype && sent != MESSAGE_FLOAT32;
-            cr_assert_eq(status, taken ? STATUS_OK : STATUS_INPUT);
+            cr_assert_eq(status, taken ? STATUS_OK : STATUS_PROTOCOL);
             if (sent != narrow.dtype)
                 cr_assert(strstr(reason, "--compress"), "%s", reason);
         }
@@ -147,7 +149,7 @@ Test(message, bye_has_no_payload)
     struct message message = example;
     message.kind = MESSAGE_BYE;
     message_encode(&message, bytes);
-    expect_refused(bytes, sizeof bytes, "bye with a payload");
+    expect_refused(STATUS_PROTOCOL, bytes, sizeof bytes, "bye with a payload");
 }
 
 /* Random bytes and random changes: whatever is accepted re-encodes to the same bytes. */

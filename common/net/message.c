@@ -33,14 +33,26 @@ void message_encode(const struct message *message, uint8_t bytes[MESSAGE_HEADER_
     put_le(bytes + 48, message->length, 8);
 }
 
+/* NULL if this is a header of run `run_id`, whatever else it says; else why not. */
+static const char *find_stranger(const uint8_t *bytes, size_t size, uint64_t run_id)
+{
+    if (size != MESSAGE_HEADER_BYTES)
+        return "header of the wrong size";
+    if (memcmp(bytes, magic, sizeof magic) != 0)
+        return "not a psring message";
+    if (get_le(bytes + 4, 2) != MESSAGE_VERSION)
+        return "another version of the protocol";
+    if (get_le(bytes + 8, 8) != run_id)
+        return "from another run";
+    return NULL;
+}
+
 /* NULL if every field is within `limits`, else which one is not. */
 static const char *find_fault(const uint8_t *bytes, const struct message *message,
                               const struct message_limits *limits)
 {
     if (message->kind < MESSAGE_SEGMENT || message->kind > MESSAGE_BYE)
         return "unknown kind";
-    if (message->run_id != limits->run_id)
-        return "from another run";
     if (message->sender >= limits->nodes)
         return "sender out of range";
     if (message->dtype < MESSAGE_FLOAT32 || message->dtype > MESSAGE_BF16)
@@ -65,21 +77,12 @@ static const char *find_fault(const uint8_t *bytes, const struct message *messag
 enum status message_decode(const uint8_t *bytes, size_t size, const struct message_limits *limits,
                            struct message *message, const char **reason)
 {
-    if (size != MESSAGE_HEADER_BYTES) {
-        *reason = "header of the wrong size";
+    *reason = find_stranger(bytes, size, limits->run_id);
+    if (*reason)
         return STATUS_INPUT;
-    }
-    if (memcmp(bytes, magic, sizeof magic) != 0) {
-        *reason = "not a psring message";
-        return STATUS_INPUT;
-    }
-    if (get_le(bytes + 4, 2) != MESSAGE_VERSION) {
-        *reason = "another version of the protocol";
-        return STATUS_INPUT;
-    }
     struct message decoded = {
         .kind = (enum message_kind)get_le(bytes + 6, 2),
-        .run_id = get_le(bytes + 8, 8),
+        .run_id = limits->run_id,
         .sender = (uint32_t)get_le(bytes + 16, 4),
         .bucket = (uint32_t)get_le(bytes + 20, 4),
         .dtype = (enum message_dtype)get_le(bytes + 24, 2),
@@ -89,7 +92,7 @@ enum status message_decode(const uint8_t *bytes, size_t size, const struct messa
     };
     *reason = find_fault(bytes, &decoded, limits);
     if (*reason)
-        return STATUS_INPUT;
+        return STATUS_PROTOCOL;
     *message = decoded;
     return STATUS_OK;
 }

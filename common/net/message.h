@@ -42,7 +42,7 @@ struct message {
 
 /* What a receiver knows before it reads: anything else is refused. */
 struct message_limits {
-    uint64_t run_id;
+    uint64_t run_id;     /* random: who does not know it cannot make a header of this run */
     uint32_t nodes;      /* senders are 0..nodes-1 */
     uint64_t length_max; /* payload bytes */
     enum message_dtype dtype;
@@ -51,8 +51,10 @@ struct message_limits {
 void message_encode(const struct message *message, uint8_t bytes[MESSAGE_HEADER_BYTES]);
 
 /*
- * Decodes `size` bytes. STATUS_INPUT if they are not a header within `limits`: *reason (static)
- * then says which field, for the caller's log message. `message` is written only on STATUS_OK.
+ * Decodes `size` bytes. STATUS_INPUT if they are not a header of this run (size, magic, version,
+ * run id): anybody can send such bytes. STATUS_PROTOCOL if they are, and a field is not within
+ * `limits`: then a rank of this run has sent them. In both cases *reason (static) says what is
+ * wrong, for the caller's log message, and `message` is left alone.
  */
 enum status message_decode(const uint8_t *bytes, size_t size, const struct message_limits *limits,
                            struct message *message, const char **reason);

@@ -53,6 +53,9 @@ bool transport_base_init(struct transport *transport, const struct transport_ops
 
 void transport_base_fini(struct transport *transport)
 {
+    if (transport->strangers.messages > 0)
+        log_debug("%" PRIu64 " messages of strangers were dropped, the last one: %s",
+                  transport->strangers.messages, transport->strangers.reason);
     for (uint32_t node = 0; node < transport->limits.nodes; node++)
         arrivals_fini(&transport->peers[node].early);
     free(transport->peers);
@@ -156,6 +159,10 @@ static enum status wait_round(struct transport *transport, struct patience *pati
         "%s %s: nothing for %g s; is its process alive, and its host reachable by the network "
         "in use (see --interface)? A slower network or longer steps need a larger --timeout",
         what, name, (double)transport->timeout_ns / (double)NS_PER_S);
+    if (transport->strangers.messages > 0)
+        log_error("%" PRIu64 " messages were dropped because they are not of this run, the last "
+                  "one: %s; does every host run the same psring?",
+                  transport->strangers.messages, transport->strangers.reason);
     return STATUS_TIMEOUT;
 }
 
@@ -314,14 +321,19 @@ enum status transport_accept(struct transport *transport, const uint8_t *header,
 {
     const char *reason = NULL;
     enum status status = message_decode(header, size, &transport->limits, message, &reason);
-    if (status == STATUS_OK && peer >= 0 && message->sender != (uint32_t)peer) {
+    if (status == STATUS_OK && (peer >= 0 ? message->sender != (uint32_t)peer
+                                          : message->sender == (uint32_t)transport->node)) {
         reason = "sender is not who it came from";
-        status = STATUS_INPUT;
+        status = STATUS_PROTOCOL;
     }
-    if (status != STATUS_OK)
+    if (status == STATUS_INPUT && peer < 0) {
+        transport->strangers.messages++;
+        transport->strangers.reason = reason;
+    } else if (status != STATUS_OK) {
         log_error("a message of %zu header bytes was refused: %s; does every host run the same "
-                  "psring, and nothing else talks to this port?",
+                  "psring?",
                   size, reason);
+    }
     return status;
 }
 

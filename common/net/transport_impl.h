@@ -54,6 +54,10 @@ struct transport {
     int64_t timeout_ns;
     struct transport_peer *peers; /* by node */
     struct transport_counters counters;
+    struct {
+        uint64_t messages;
+        const char *reason; /* why the last one was not of this run */
+    } strangers;
     size_t next_any; /* where transport_wait_any looks first */
 };
 
@@ -63,8 +67,11 @@ bool transport_base_init(struct transport *transport, const struct transport_ops
                          enum node_role role);
 void transport_base_fini(struct transport *transport);
 
-/* For an implementation that has a header from `peer` (-1: whoever the header says) in hand:
- * decodes and validates it. */
+/*
+ * For an implementation that has a header in hand: decodes and validates it. From `peer`; -1: from
+ * whoever could connect. STATUS_INPUT with -1: not of this run; it is counted, nothing is logged,
+ * and the message is to be dropped. Every other error is one of this run, and logged.
+ */
 enum status transport_accept(struct transport *transport, const uint8_t *header, size_t size,
                              int peer, struct message *message);
 /*

@@ -1,12 +1,14 @@
 #include "common/net/world.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "common/base/check.h"
-#include "common/base/rng.h"
 #include "common/net/host.h"
 #include "common/net/world_impl.h"
 
@@ -55,10 +57,11 @@ out:
 
 static enum status agree_on_run_id(struct world *world)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    world->run_id = rng_mix64((uint64_t)now.tv_nsec ^ rng_mix64((uint64_t)now.tv_sec) ^
-                              (uint64_t)getpid() << 32);
+    /* Random, because it is what keeps strangers out: see common/net/zmq_auth.c. */
+    if (getrandom(&world->run_id, sizeof world->run_id, 0) != (ssize_t)sizeof world->run_id) {
+        log_error("world: getrandom: %s", strerror(errno));
+        return STATUS_IO;
+    }
     return world_broadcast(world, NULL, &world->run_id, sizeof world->run_id);
 }
 

@@ -24,6 +24,8 @@
 #include "common/base/check.h"
 #include "common/base/clock.h"
 
+enum { RECEIVED_AT_ONCE = 256 }; /* messages, before whoever waits looks at what it waits for */
+
 enum status transport_zmq_status(const char *what)
 {
     int error = zmq_errno();
@@ -54,9 +56,12 @@ static void on_sent(void *data, void *hint)
 static enum status connect_to(struct zmq_endpoint *endpoint, struct zmq_peer *peer)
 {
     peer->push = transport_zmq_socket(endpoint, ZMQ_PUSH);
-    if (!peer->push || zmq_connect(peer->push, peer->address) != 0)
-        return transport_zmq_status(peer->address);
-    return STATUS_OK;
+    if (!peer->push)
+        return transport_zmq_status("socket");
+    enum status status = transport_zmq_auth_connector(&endpoint->shared->auth, peer->push);
+    if (status == STATUS_OK && zmq_connect(peer->push, peer->address) != 0)
+        status = transport_zmq_status(peer->address);
+    return status;
 }
 
 static enum status send_frame(struct zmq_peer *peer, zmq_msg_t *frame, int flags)
@@ -130,30 +135,56 @@ static void free_frame(void *holder)
     frame->owner->free = frame;
 }
 
-/* The frames of one message are in hand; `complete` if there were exactly two. Takes `frame`. */
+/*
+ * The frames of one message are in hand; `complete` if there were exactly two. Takes `frame`.
+ * *taken: it is of this run, and not dropped as a stranger's.
+ */
 static enum status deliver(struct zmq_endpoint *endpoint, zmq_msg_t *header,
-                           struct zmq_frame *frame, bool complete)
+                           struct zmq_frame *frame, bool complete, bool *taken)
 {
     struct message message;
     enum status status =
         transport_accept(&endpoint->base, zmq_msg_data(header), zmq_msg_size(header), -1, &message);
+    *taken = status != STATUS_INPUT;
     if (status == STATUS_OK && (!complete || zmq_msg_size(&frame->message) != message.length)) {
         log_error("ZeroMQ: a payload of %zu bytes came with a header that says %llu",
                   zmq_msg_size(&frame->message), (unsigned long long)message.length);
-        status = STATUS_INPUT;
+        status = STATUS_PROTOCOL;
     }
     struct payload payload = {zmq_msg_data(&frame->message), free_frame, frame};
     if (status == STATUS_OK)
         return transport_deliver(&endpoint->base, &message, payload);
     payload_release(&payload);
-    return status;
+    return *taken ? status : STATUS_OK;
 }
 
-/* Receives one message if one is here; with flags 0 it sleeps until one comes, or the time-out. */
-static enum status receive_one(struct zmq_endpoint *endpoint, int flags, bool *received)
+/* The payload's frame, if `header` has more to come. Frames that two are enough for are thrown
+ * away. Frames of one message arrive together: this never blocks. */
+static enum status receive_payload(struct zmq_endpoint *endpoint, zmq_msg_t *header,
+                                   zmq_msg_t *payload, bool *complete)
+{
+    *complete = zmq_msg_more(header);
+    if (!*complete)
+        return STATUS_OK;
+    if (zmq_msg_recv(payload, endpoint->pull, 0) < 0)
+        return transport_zmq_status("receiving");
+    while (zmq_msg_more(payload)) {
+        *complete = false;
+        if (zmq_msg_recv(payload, endpoint->pull, 0) < 0)
+            return transport_zmq_status("receiving");
+    }
+    return STATUS_OK;
+}
+
+/*
+ * Receives one message if one is here; with flags 0 it sleeps until one comes, or the time-out.
+ * *received: one was here; *taken: and it is of this run.
+ */
+static enum status receive_one(struct zmq_endpoint *endpoint, int flags, bool *received,
+                               bool *taken)
 {
     zmq_msg_t header;
-    *received = false;
+    *received = *taken = false;
     zmq_msg_init(&header);
     enum status status = STATUS_OK;
     if (zmq_msg_recv(&header, endpoint->pull, flags) < 0) {
@@ -168,15 +199,12 @@ static enum status receive_one(struct zmq_endpoint *endpoint, int flags, bool *r
         status = STATUS_NO_MEMORY;
         goto out;
     }
-    /* Frames of one message arrive together: this never blocks. */
-    bool complete = zmq_msg_more(&header);
-    if (complete && zmq_msg_recv(&frame->message, endpoint->pull, 0) < 0) {
-        status = transport_zmq_status("receiving");
+    bool complete;
+    status = receive_payload(endpoint, &header, &frame->message, &complete);
+    if (status != STATUS_OK)
         free_frame(frame);
-        goto out;
-    }
-    complete = complete && !zmq_msg_more(&frame->message);
-    status = deliver(endpoint, &header, frame, complete);
+    else
+        status = deliver(endpoint, &header, frame, complete, taken);
 out:
     zmq_msg_close(&header);
     return status;
@@ -234,15 +262,18 @@ static enum status zmq_progress(struct transport *transport, int64_t wait_ns, bo
     enum status status = STATUS_OK;
     struct zmq_endpoint *endpoint = endpoint_of(transport);
     *moved = false;
-    for (bool received = true; received; *moved |= received)
-        TRY(receive_one(endpoint, ZMQ_DONTWAIT, &received));
+    bool received = true, taken;
+    for (int i = 0; i < RECEIVED_AT_ONCE && received; i++) {
+        TRY(receive_one(endpoint, ZMQ_DONTWAIT, &received, &taken));
+        *moved |= taken;
+    }
     /* Also those that came after the caller looked and before this call: it must look again. */
     *moved |= notice_completions(endpoint);
     if (*moved || wait_ns == 0)
         return STATUS_OK;
     if (!for_sends) {
         TRY(set_receive_timeout(endpoint, wait_ns));
-        return receive_one(endpoint, 0, moved);
+        return receive_one(endpoint, 0, &received, moved);
     }
     TRY(sleep_for_either(endpoint, wait_ns));
     *moved = notice_completions(endpoint);

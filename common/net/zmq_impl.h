@@ -1,6 +1,6 @@
 /*
- * What the two files of the ZeroMQ transport share: zmq.c moves messages, zmq_open.c opens and
- * closes the sockets.
+ * What the files of the ZeroMQ transport share: zmq.c moves messages, zmq_open.c opens and closes
+ * the sockets, zmq_auth.c keeps strangers out.
  */
 #ifndef PSRING_COMMON_NET_ZMQ_IMPL_H
 #define PSRING_COMMON_NET_ZMQ_IMPL_H
@@ -11,6 +11,7 @@
 #include <zmq.h>
 
 #include "common/base/status.h"
+#include "common/base/thread.h"
 #include "common/net/transport_impl.h"
 
 enum { ZMQ_ADDRESS_BYTES = 64 };
@@ -29,6 +30,18 @@ struct zmq_frame {
     struct zmq_frame *next; /* while free */
 };
 
+enum { ZMQ_PASSWORD_BYTES = 17 }; /* 64 bits in hexadecimal, and the end */
+
+/* Who may connect to this process. The thread owns the sockets and the count while it runs. */
+struct zmq_auth {
+    void *context;     /* borrowed */
+    void *zap;         /* where ZeroMQ asks */
+    void *monitors[2]; /* where it tells of failed handshakes, by role */
+    struct thread thread;
+    uint64_t refused;
+    char password[ZMQ_PASSWORD_BYTES];
+};
+
 /*
  * What the two endpoints of a process share, and what outlives the first of them to close. They
  * share the context, because inproc works only within one. A message that one endpoint has sent to
@@ -37,6 +50,7 @@ struct zmq_frame {
  */
 struct zmq_shared {
     void *context;
+    struct zmq_auth auth;
     struct zmq_endpoint *endpoints[2]; /* by role; NULL where there is none */
     _Atomic int users;
     /* Counted up before a send, read after a receive. ZeroMQ itself orders memory between the
@@ -69,6 +83,14 @@ enum status transport_zmq_status(const char *what);
 /* A socket of the endpoint's context with the options that all of ours have; NULL where ZeroMQ has
  * none. */
 void *transport_zmq_socket(struct zmq_endpoint *endpoint, int type);
+
+/* zmq_auth.c. Open it before any socket, start it once all listen, close it before the context. A
+ * listener is told before it is bound, a connector before it connects. Errors are logged. */
+enum status transport_zmq_auth_open(struct zmq_auth *auth, void *context, uint64_t run_id);
+enum status transport_zmq_auth_listener(struct zmq_auth *auth, void *socket, enum node_role role);
+enum status transport_zmq_auth_connector(const struct zmq_auth *auth, void *socket);
+enum status transport_zmq_auth_start(struct zmq_auth *auth);
+void transport_zmq_auth_close(struct zmq_auth *auth);
 
 /* zmq.c: all but opening. */
 extern const struct transport_ops transport_zmq_ops;

@@ -19,18 +19,22 @@
 #include "common/base/check.h"
 #include "common/net/address.h"
 
-enum { LINGER_MS = 2000 }; /* how long a close may spend on delivering what was sent */
+enum {
+    LINGER_MS = 2000,        /* how long a close may spend on delivering what was sent */
+    FRAME_BYTES_LEAST = 256, /* a header, or a part of ZeroMQ's handshake */
+};
 
 void *transport_zmq_socket(struct zmq_endpoint *endpoint, int type)
 {
     void *socket = zmq_socket(endpoint->shared->context, type);
     if (!socket)
         return NULL;
-    /* No high-water mark: it counts messages, not bytes; what is in flight is bounded above us. */
+    /* No high-water mark: it counts messages, not bytes; what is in flight is bounded above us, and
+     * only ranks of this run can send (zmq_auth.c). */
     int none = 0, linger_ms = LINGER_MS;
     int64_t frame_bytes_max = (int64_t)endpoint->base.limits.length_max;
-    if (frame_bytes_max < MESSAGE_HEADER_BYTES)
-        frame_bytes_max = MESSAGE_HEADER_BYTES;
+    if (frame_bytes_max < FRAME_BYTES_LEAST)
+        frame_bytes_max = FRAME_BYTES_LEAST;
     zmq_setsockopt(socket, ZMQ_SNDHWM, &none, sizeof none);
     zmq_setsockopt(socket, ZMQ_RCVHWM, &none, sizeof none);
     zmq_setsockopt(socket, ZMQ_LINGER, &linger_ms, sizeof linger_ms);
@@ -57,6 +61,7 @@ static void shared_release(struct zmq_shared *shared)
 {
     if (atomic_fetch_sub(&shared->users, 1) > 1)
         return;
+    transport_zmq_auth_close(&shared->auth);
     zmq_ctx_term(shared->context); /* waits at most LINGER_MS for what was sent */
     for (int role = 0; role < 2; role++)
         endpoint_free(shared->endpoints[role]);
@@ -84,6 +89,10 @@ static enum status bind_endpoint(struct zmq_endpoint *endpoint, const char *host
     endpoint->pull = transport_zmq_socket(endpoint, ZMQ_PULL);
     if (!endpoint->pull)
         return transport_zmq_status("socket");
+    enum status status =
+        transport_zmq_auth_listener(&endpoint->shared->auth, endpoint->pull, endpoint->base.role);
+    if (status != STATUS_OK)
+        return status;
     snprintf(text, sizeof text, "tcp://%s:*", host);
     if (zmq_bind(endpoint->pull, text) != 0)
         return transport_zmq_status(text);
@@ -177,6 +186,7 @@ enum status transport_zmq_open(struct transport *endpoint[2], struct world *worl
     }
     shared->users = 1; /* this function */
     zmq_ctx_set(shared->context, ZMQ_MAX_SOCKETS, 2 * topology_nodes(&options->topology) + 64);
+    TRY(transport_zmq_auth_open(&shared->auth, shared->context, world->run_id));
     TRY(address_choose(options->subnet, world->local_size == world->size, host, sizeof host));
     for (int role = 0; role < 2; role++) {
         if (topology_node(&options->topology, world->rank, role) < 0)
@@ -184,6 +194,7 @@ enum status transport_zmq_open(struct transport *endpoint[2], struct world *worl
         TRY(open_endpoint(&endpoint[role], world, options, role, shared));
         TRY(bind_endpoint(endpoint_of(endpoint[role]), host, addresses[role]));
     }
+    TRY(transport_zmq_auth_start(&shared->auth));
     TRY(exchange_addresses(endpoint, world, &options->topology, addresses));
 out:
     shared_release(shared);

@@ -1,7 +1,9 @@
-/* Input: a message header. Whatever is accepted is within the limits and encodes to the same bytes.
- */
+/* Input: a message header. Whatever is accepted is within the limits and encodes to the same bytes;
+ * what is refused as a stranger's differs from a header of this run in what every one of them has
+ * in common, and nothing else is. */
 #include "tests/fuzz/fuzz.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "common/base/check.h"
@@ -11,10 +13,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const struct message_limits limits = {
         .run_id = 1, .nodes = 8, .length_max = 1 << 20, .dtype = MESSAGE_BF16};
-    struct message message;
+    /* Magic, version and run id of this run; between them, the kind. */
+    static const uint8_t version[] = {'P', 'S', 'R', 'G', 1, 0}, run[] = {1, 0, 0, 0, 0, 0, 0, 0};
+    struct message message = {.sender = limits.nodes};
     const char *reason = NULL;
-    if (message_decode(data, size, &limits, &message, &reason) != STATUS_OK) {
-        CHECK(reason != NULL);
+    enum status status = message_decode(data, size, &limits, &message, &reason);
+    bool stranger = size != MESSAGE_HEADER_BYTES || memcmp(data, version, sizeof version) != 0 ||
+                    memcmp(data + 8, run, sizeof run) != 0;
+    CHECK(stranger == (status == STATUS_INPUT));
+    if (status != STATUS_OK) {
+        CHECK(status == STATUS_INPUT || status == STATUS_PROTOCOL);
+        CHECK(reason != NULL && message.sender == limits.nodes);
         return 0;
     }
     CHECK(message.sender < limits.nodes && message.length <= limits.length_max);

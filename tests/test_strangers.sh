@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# test_strangers.sh PSRING MAKE_DATASET STRANGERS: while a training runs, strangers send 10,000 frames
+# of all kinds to every port that its ranks listen on. It ends with the weights that it has without.
+set -euo pipefail
+# shellcheck source=tests/train_lib.sh
+. "$(dirname "$0")/train_lib.sh"
+strangers=$3
+frames=10000
+steps=600
+
+# ranks_of PID: the processes below PID that are psring.
+ranks_of()
+{
+    local child children=()
+    read -ra children 2>/dev/null <"/proc/$1/task/$1/children" || true
+    for child in "${children[@]}"; do
+        [[ $(readlink "/proc/$child/exe") != "$(readlink -f "$psring")" ]] || echo "$child"
+        ranks_of "$child"
+    done
+}
+
+# ports_of PID...: where these processes listen.
+ports_of()
+{
+    local pid
+    for pid; do
+        find "/proc/$pid/fd" -lname 'socket:*' -printf '%l\n' 2>/dev/null | tr -dc '0-9\n' |
+            awk 'NR == FNR { mine[$1]; next } $4 == "0A" && $10 in mine { print $2 }' - "/proc/$pid/net/tcp"
+    done | while IFS=: read -r _ port; do echo $((16#$port)); done | sort -un
+}
+
+# attacked RANKS OPTION...: train, with strangers at the ports; false if it ended before they had sent all.
+attacked()
+{
+    local ranks=$1 launcher pids=() ports=()
+    shift
+    "$here/mpirun.sh" "$ranks" "$psring" train --data "$data" "$@" >"$folder/log" 2>&1 &
+    launcher=$!
+    # Once steps are done, every endpoint is open.
+    for ((i = 0; i < 600; i++)); do
+        ! grep -q '^epoch' "$folder/log" || break
+        kill -0 $launcher 2>/dev/null || break
+        sleep .1
+    done
+    mapfile -t pids < <(ranks_of $launcher)
+    mapfile -t ports < <(ports_of "${pids[@]}")
+    ((${#pids[@]} == ranks && ${#ports[@]} >= ranks)) ||
+        { wait $launcher || true; fail "$* on $ranks ranks: found ${#pids[@]} processes, ${#ports[@]} ports"; }
+    "$strangers" $frames 1 "${ports[@]}" >"$folder/strangers" 2>&1 || fail "$(cat "$folder/strangers")"
+    local in_time=0
+    kill -0 $launcher 2>/dev/null || in_time=1
+    wait $launcher || fail "$* on $ranks ranks, with strangers:"
+    weights=$(sed -n 's/^weights sha256 //p' "$folder/log")
+    return $in_time
+}
+
+common=(--model lenet --batch 8 --log-steps 10 --reduce-order ring)
+for tries in 1 2 3; do
+    train 0 "${common[@]}" --steps $steps --backend none --virtual-workers 3
+    expected=$weights
+    in_time=1
+    for shape in "3 ring" "4 ps"; do
+        read -r ranks backend <<<"$shape"
+        attacked "$ranks" "${common[@]}" --steps $steps --backend "$backend" --transport zmq || in_time=0
+        [[ $weights == "$expected" ]] || fail "$backend: weights $weights, expected $expected, as without strangers"
+    done
+    ((!in_time)) || exit 0
+    steps=$((2 * steps)) # the training was over before all strangers had sent: a longer one
+done
+fail "in $tries tries, a training was over before the strangers had sent everything"
