@@ -341,43 +341,6 @@ static void check_gather(void)
     array_free(&images);
 }
 
-/* ---- streams and memory -------------------------------------------------------------------- */
-
-static void check_streams(void)
-{
-    enum { COUNT = 1 << 20, SMALL = 1000 };
-    struct device_stream *stream;
-    struct device_event *computed, *copied;
-    struct array x = array_new(1, COUNT, 1);
-    void *pinned, *refused;
-    expect(device_stream_new(cuda, &stream) == STATUS_OK, "stream_new");
-    expect(device_event_new(cuda, &computed) == STATUS_OK, "event_new");
-    expect(device_event_new(cuda, &copied) == STATUS_OK, "event_new");
-    expect(device_host_alloc(cuda, "a test", COUNT * sizeof(float), &pinned) == STATUS_OK, "pin");
-    cuda->ops->fill(cuda, x.dev, 3.0f, COUNT);
-    device_event_record(cuda, computed, NULL);
-    device_stream_wait(cuda, stream, computed);
-    device_download_async(cuda, stream, pinned, x.dev, COUNT * sizeof(float));
-    device_event_record(cuda, copied, stream);
-    expect(device_event_wait(cuda, copied) == STATUS_OK, "event_wait");
-    for (size_t i = 0; i < COUNT; i++)
-        expect(((float *)pinned)[i] == 3.0f, "a copy on a stream of its own");
-    for (uint32_t i = 0; i < SMALL; i++) /* more small uploads than there are pinned slots */
-        device_upload(cuda, x.dev + i, &i, sizeof i);
-    fetch(&x);
-    for (uint32_t i = 0; i < SMALL; i++)
-        expect(memcmp(&x.host[i], &i, sizeof i) == 0, "small uploads follow each other");
-    expect(device_alloc(cuda, "far too much", SIZE_MAX / 2 + SIZE_MAX / 4, &refused) ==
-               STATUS_NO_MEMORY,
-           "an allocation that cannot be");
-    expect(device_sync(cuda) == STATUS_OK, "a refused allocation is no failure of the device");
-    device_host_free(cuda, pinned);
-    device_event_free(cuda, &computed);
-    device_event_free(cuda, &copied);
-    device_stream_free(cuda, &stream);
-    array_free(&x);
-}
-
 int main(void)
 {
     char text[DEVICE_REASON_BYTES];
@@ -394,7 +357,6 @@ int main(void)
                                           {.inputs = 9216, .outputs = 128, .relu = true},
                                           {.inputs = 128, .outputs = 10, .relu = false},
                                           {.inputs = 784, .outputs = 512, .relu = true}};
-    check_streams();
     check_elementwise();
     check_pool();
     check_gather();

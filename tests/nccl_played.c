@@ -103,7 +103,7 @@ ncclResult_t __wrap_ncclCommFinalize(ncclComm_t comm)
 ncclResult_t __wrap_ncclCommDestroy(ncclComm_t comm);
 ncclResult_t __wrap_ncclCommDestroy(ncclComm_t comm)
 {
-    (void)comm;
+    cr_assert(comm && play.polls_to_ready == 0, "destroyed before it was finalized");
     play.destroys++;
     return ncclSuccess;
 }

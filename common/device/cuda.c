@@ -116,28 +116,27 @@ static void close_slots(struct cuda_slots *slots)
 }
 
 /*
- * What is small goes through a pinned slot: the caller has its memory back at once, and the copy
- * follows in its turn. What is large is staged by CUDA itself, which returns once it has read it.
+ * Through the pinned slots in turn: the caller has its memory back at once, and the copies follow
+ * in the stream's order. CUDA itself does not promise that of a copy from pageable memory, which
+ * "might be synchronous" (CUDA Driver API, API synchronization behavior): it may read its source
+ * after the call.
  */
 static void cuda_upload(struct device *device, void *to, const void *from_host, size_t bytes)
 {
     struct cuda *cuda = cuda_of(device);
-    if (bytes == 0 || cuda->failure != STATUS_OK)
-        return;
-    if (bytes > CUDA_SLOT_BYTES) {
-        cuda_keep(cuda,
-                  cudaMemcpyAsync(to, from_host, bytes, cudaMemcpyHostToDevice, cuda->compute),
-                  "a copy to the GPU");
-        return;
+    for (size_t at = 0; at < bytes && cuda->failure == STATUS_OK; at += CUDA_SLOT_BYTES) {
+        unsigned slot = cuda->slots.next++ % CUDA_SLOTS;
+        char *staged = cuda->slots.memory + (size_t)slot * CUDA_SLOT_BYTES;
+        size_t piece = bytes - at < CUDA_SLOT_BYTES ? bytes - at : CUDA_SLOT_BYTES;
+        if (!cuda_keep(cuda, cudaEventSynchronize(cuda->slots.free[slot]), "an earlier copy"))
+            return;
+        memcpy(staged, (const char *)from_host + at, piece);
+        cuda_keep(
+            cuda,
+            cudaMemcpyAsync((char *)to + at, staged, piece, cudaMemcpyHostToDevice, cuda->compute),
+            "a copy to the GPU");
+        cuda_keep(cuda, cudaEventRecord(cuda->slots.free[slot], cuda->compute), "an event");
     }
-    unsigned slot = cuda->slots.next++ % CUDA_SLOTS;
-    char *staged = cuda->slots.memory + (size_t)slot * CUDA_SLOT_BYTES;
-    if (!cuda_keep(cuda, cudaEventSynchronize(cuda->slots.free[slot]), "an earlier copy"))
-        return;
-    memcpy(staged, from_host, bytes);
-    cuda_keep(cuda, cudaMemcpyAsync(to, staged, bytes, cudaMemcpyHostToDevice, cuda->compute),
-              "a copy to the GPU");
-    cuda_keep(cuda, cudaEventRecord(cuda->slots.free[slot], cuda->compute), "an event");
 }
 
 static void cuda_download(struct device *device, void *to_host, const void *from, size_t bytes)

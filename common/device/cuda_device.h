@@ -16,8 +16,8 @@ enum {
     CUDA_SLOT_BYTES = 64 * 1024,
 };
 
-/* Small uploads go through pinned slots in turn, so that neither the caller nor the device waits.
- */
+/* Uploads go through pinned slots in turn, so that neither the caller nor the device waits for a
+ * small one. */
 struct cuda_slots {
     char *memory; /* (CUDA_SLOTS, CUDA_SLOT_BYTES), pinned */
     cudaEvent_t free[CUDA_SLOTS];

@@ -203,6 +203,9 @@ void nccl_watch_free(struct nccl_watch **out, bool finished)
         ncclResult_t result = ncclCommFinalize(watch->comm);
         if ((result == ncclSuccess || result == ncclInProgress) &&
             nccl_watch_settle(watch, "ncclCommFinalize") == STATUS_OK) {
+            /* Outside of a group NCCL does this within the call, for a non-blocking communicator
+             * too: nothing of it goes on when the process ends soon after. Source: NCCL,
+             * src/group.cc, ncclAsyncLaunch. */
             ncclCommDestroy(watch->comm);
             watch->comm = NULL;
         }

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -24,8 +25,28 @@ struct recording {
 
 static struct recording *recorded; /* what is being recorded; one stream at a time */
 
+/* A copy from pageable memory may read its source long after the call: here when the stream goes on
+ * or is waited for. Used by the device's thread. */
+static std::vector<std::function<void()>> late;
+static std::map<const char *, size_t> pinned; /* bytes, by address */
+
+static void do_late_copies(void)
+{
+    for (const auto &copy : late)
+        copy();
+    late.clear();
+}
+
+static bool is_pinned(const void *memory)
+{
+    auto after = pinned.upper_bound((const char *)memory);
+    return after != pinned.begin() &&
+           (const char *)memory < std::prev(after)->first + std::prev(after)->second;
+}
+
 void emulation_enqueue(std::function<void()> work)
 {
+    do_late_copies();
     if (recorded)
         recorded->work.push_back(work);
     else
@@ -137,11 +158,15 @@ cudaError_t cudaFree(void *memory)
 
 cudaError_t cudaMallocHost(void **memory, size_t bytes)
 {
-    return cudaMalloc(memory, bytes);
+    cudaError_t error = cudaMalloc(memory, bytes);
+    if (error == cudaSuccess)
+        pinned[(const char *)*memory] = bytes;
+    return error;
 }
 
 cudaError_t cudaFreeHost(void *memory)
 {
+    pinned.erase((const char *)memory);
     return cudaFree(memory);
 }
 
@@ -150,7 +175,10 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpy
 {
     if (recorded && kind != cudaMemcpyDeviceToDevice)
         return cudaErrorStreamCaptureUnsupported;
-    emulation_enqueue([=] { memcpy(to, from, bytes); });
+    if (kind == cudaMemcpyHostToDevice && !is_pinned(from))
+        late.push_back([=] { memcpy(to, from, bytes); });
+    else
+        emulation_enqueue([=] { memcpy(to, from, bytes); });
     return cudaSuccess;
 }
 
@@ -167,6 +195,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t)
 
 cudaError_t cudaStreamSynchronize(cudaStream_t)
 {
+    do_late_copies();
     return recorded ? cudaErrorStreamCaptureUnsupported : cudaSuccess;
 }
 
