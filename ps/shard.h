@@ -27,7 +27,7 @@
 
 #include <stddef.h>
 
-#include "common/comm/chunk.h"
+#include "common/base/chunk.h"
 #include "common/net/topology.h"
 
 /* What the user may choose; zeros: chosen here. */

@@ -18,7 +18,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "common/comm/chunk.h"
+#include "common/base/chunk.h"
 
 struct schedule {
     int workers, rank;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/comm/chunk.h"
+#include "common/base/chunk.h"
 #include "ring/halving/halving.h"
 #include "ring/ring.h"
 

@@ -69,14 +69,14 @@ Test(sampler, workers_together_see_what_one_process_sees)
         cr_assert(sampler_steps(SAMPLES, 1, world * BATCH, &steps_alone) == STATUS_OK);
         cr_assert(steps == steps_alone && steps == SAMPLES / (world * BATCH));
         for (size_t step = 0; step < steps; step++) {
-            struct sampler_range alone = sampler_slice(1, 0, world * BATCH, step);
-            size_t at = alone.first;
+            struct chunk alone = sampler_slice(1, 0, world * BATCH, step);
+            size_t at = alone.offset;
             for (size_t rank = 0; rank < world; rank++) {
-                struct sampler_range slice = sampler_slice(world, rank, BATCH, step);
-                cr_assert(slice.first == at && slice.count == BATCH);
+                struct chunk slice = sampler_slice(world, rank, BATCH, step);
+                cr_assert(slice.offset == at && slice.count == BATCH);
                 at += slice.count;
             }
-            cr_assert(at == alone.first + alone.count && at <= SAMPLES);
+            cr_assert(at == alone.offset + alone.count && at <= SAMPLES);
         }
     }
 }
@@ -90,16 +90,64 @@ Test(sampler, an_epoch_without_a_step_is_refused)
     assert_refused(sampler_steps(11, SIZE_MAX, SIZE_MAX, &steps), STATUS_USAGE, "lower --batch");
 }
 
-Test(sampler, shards_cover_all_exactly_once)
+static struct sampler open_sampler(enum sampler_order order, size_t samples, size_t batch,
+                                   size_t world, size_t rank)
+{
+    struct sampler sampler;
+    cr_assert(sampler_init(&sampler, &(struct sampler_options){.order = order,
+                                                               .samples = samples,
+                                                               .batch = batch,
+                                                               .world = world,
+                                                               .rank = rank,
+                                                               .seed = 42}) == STATUS_OK);
+    return sampler;
+}
+
+Test(sampler, shuffled_batches_are_slices_of_the_permutation)
+{
+    enum { BATCH = 4 };
+    uint32_t order[SAMPLES];
+    size_t count;
+    for (size_t w = 0; w < sizeof worlds / sizeof worlds[0]; w++) {
+        size_t world = worlds[w], rank = world - 1;
+        struct sampler sampler = open_sampler(SAMPLER_SHUFFLED, SAMPLES, BATCH, world, rank);
+        cr_assert(!sampler_next(&sampler, &count)); /* no epoch was started */
+        for (uint64_t epoch = 0; epoch < 20; epoch++) {
+            size_t step = epoch % (sampler.steps + 1);
+            const uint32_t *samples;
+            sampler_start_epoch(&sampler, epoch + 1000, 0); /* left at once */
+            sampler_start_epoch(&sampler, epoch, step);
+            sampler_permute(42, epoch, order, SAMPLES);
+            for (; (samples = sampler_next(&sampler, &count)); step++) {
+                cr_assert(count == BATCH);
+                for (size_t i = 0; i < BATCH; i++)
+                    cr_assert(samples[i] == order[(step * world + rank) * BATCH + i]);
+            }
+            cr_assert(step == SAMPLES / (world * BATCH) && count == 0);
+        }
+        sampler_fini(&sampler);
+    }
+}
+
+/* Also where a share is empty. */
+Test(sampler, sequential_batches_cover_all_exactly_once)
 {
     for (size_t w = 0; w < sizeof worlds / sizeof worlds[0]; w++) {
-        for (size_t samples = 0; samples < 50; samples++) {
-            size_t at = 0, world = worlds[w];
-            for (size_t rank = 0; rank < world; rank++) {
-                struct sampler_range shard = sampler_shard(samples, world, rank);
-                cr_assert(shard.first == at);
-                cr_assert(shard.count == samples / world || shard.count == samples / world + 1);
-                at += shard.count;
+        for (size_t samples = 1; samples < 50; samples++) {
+            size_t at = 0;
+            for (size_t rank = 0; rank < worlds[w]; rank++) {
+                struct sampler sampler =
+                    open_sampler(SAMPLER_SEQUENTIAL, samples, 7, worlds[w], rank);
+                size_t steps = 0, count;
+                const uint32_t *found;
+                sampler_start_epoch(&sampler, 0, 0);
+                for (; (found = sampler_next(&sampler, &count)); steps++) {
+                    cr_assert(count == 7 || (count < 7 && steps + 1 == sampler.steps));
+                    for (size_t i = 0; i < count; i++)
+                        cr_assert(found[i] == at++);
+                }
+                cr_assert(steps == sampler.steps);
+                sampler_fini(&sampler);
             }
             cr_assert(at == samples);
         }

@@ -27,7 +27,7 @@
 #include <stdint.h>
 
 #include "common/base/status.h"
-#include "common/comm/chunk.h"
+#include "common/base/chunk.h"
 #include "common/comm/comm.h"
 #include "common/comm/compress.h"
 #include "common/net/message.h"

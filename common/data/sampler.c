@@ -1,5 +1,7 @@
 #include "common/data/sampler.h"
 
+#include <stdlib.h>
+
 #include "common/base/check.h"
 #include "common/base/rng.h"
 
@@ -32,16 +34,72 @@ void sampler_permute(uint64_t seed, uint64_t epoch, uint32_t *order, size_t samp
     }
 }
 
-struct sampler_range sampler_slice(size_t world, size_t rank, size_t batch, size_t step)
+struct chunk sampler_slice(size_t world, size_t rank, size_t batch, size_t step)
 {
     CHECK(rank < world);
-    return (struct sampler_range){(step * world + rank) * batch, batch};
+    return (struct chunk){(step * world + rank) * batch, batch};
 }
 
-struct sampler_range sampler_shard(size_t samples, size_t world, size_t rank)
+static enum status count_steps(struct sampler *sampler)
 {
-    CHECK(rank < world);
-    size_t share = samples / world, larger = samples % world; /* the first ranks have one more */
-    size_t first = rank * share + (rank < larger ? rank : larger);
-    return (struct sampler_range){first, share + (rank < larger ? 1 : 0)};
+    const struct sampler_options *options = &sampler->options;
+    if (options->order == SAMPLER_SHUFFLED)
+        return sampler_steps(options->samples, options->world, options->batch, &sampler->steps);
+    sampler->share = chunk_of(options->samples, options->world, options->rank);
+    sampler->steps = (sampler->share.count + options->batch - 1) / options->batch;
+    return STATUS_OK;
+}
+
+enum status sampler_init(struct sampler *sampler, const struct sampler_options *options)
+{
+    enum status status = STATUS_OK;
+    CHECK(options->batch > 0 && options->rank < options->world);
+    *sampler = (struct sampler){.options = *options};
+    TRY(count_steps(sampler));
+    sampler->next = sampler->steps;
+    sampler->order = malloc(options->samples * sizeof *sampler->order);
+    if (!sampler->order) {
+        log_error("no memory for the order of %zu samples", options->samples);
+        return STATUS_NO_MEMORY;
+    }
+    for (size_t i = 0; i < options->samples; i++)
+        sampler->order[i] = (uint32_t)i;
+out:
+    return status;
+}
+
+void sampler_fini(struct sampler *sampler)
+{
+    free(sampler->order);
+    *sampler = (struct sampler){0};
+}
+
+void sampler_start_epoch(struct sampler *sampler, uint64_t epoch, size_t first_step)
+{
+    const struct sampler_options *options = &sampler->options;
+    CHECK(first_step <= sampler->steps);
+    if (options->order == SAMPLER_SHUFFLED)
+        sampler_permute(options->seed, epoch, sampler->order, options->samples);
+    sampler->next = first_step;
+}
+
+/* Where the samples of batch `step` stand in `order`. */
+static struct chunk range_of(const struct sampler *sampler, size_t step)
+{
+    const struct sampler_options *options = &sampler->options;
+    if (options->order == SAMPLER_SHUFFLED)
+        return sampler_slice(options->world, options->rank, options->batch, step);
+    size_t done = step * options->batch, left = sampler->share.count - done;
+    return (struct chunk){sampler->share.offset + done,
+                          left < options->batch ? left : options->batch};
+}
+
+const uint32_t *sampler_next(struct sampler *sampler, size_t *count)
+{
+    *count = 0;
+    if (sampler->next == sampler->steps)
+        return NULL;
+    struct chunk range = range_of(sampler, sampler->next++);
+    *count = range.count;
+    return sampler->order + range.offset;
 }

@@ -1,6 +1,7 @@
 /*
- * Which sample is whose, when. Pure functions of (seed, epoch, world, rank, step): every rank
- * computes the same answer with no message.
+ * Which sample is whose, when: a function of (seed, epoch, world, rank, step), so every rank
+ * computes the same answer with no message. First the pure functions, then a sampler, which goes
+ * through the batches of an epoch.
  *
  * Training: an epoch is one permutation of all samples. Step s takes the global batch
  * [s W B, (s+1) W B) of it, and rank r the r-th slice of B samples:
@@ -22,11 +23,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/base/chunk.h"
 #include "common/base/status.h"
-
-struct sampler_range {
-    size_t first, count; /* [first, first + count) */
-};
 
 /*
  * Sets *steps to samples / (world * batch), the steps of a training epoch. STATUS_USAGE (logged) if
@@ -42,10 +40,41 @@ enum status sampler_steps(size_t samples, size_t world, size_t batch, size_t *st
 void sampler_permute(uint64_t seed, uint64_t epoch, uint32_t *order, size_t samples);
 
 /* Where in the epoch's permutation rank's slice of `step` lies; count is always `batch`. */
-struct sampler_range sampler_slice(size_t world, size_t rank, size_t batch, size_t step);
+struct chunk sampler_slice(size_t world, size_t rank, size_t batch, size_t step);
 
-/* Rank's contiguous share of 0..samples-1; shares differ by at most one sample, and may be empty.
+enum sampler_order {
+    SAMPLER_SHUFFLED,   /* training: whole batches only */
+    SAMPLER_SEQUENTIAL, /* testing: this rank's share; the last batch may be shorter */
+};
+
+struct sampler_options {
+    enum sampler_order order;
+    size_t samples;     /* in the split */
+    size_t batch;       /* samples a step on this rank, > 0 */
+    size_t world, rank; /* rank < world. One process playing N workers: world 1, batch N x B */
+    uint64_t seed;      /* of the permutations; the same on every rank */
+};
+
+struct sampler {
+    struct sampler_options options;
+    uint32_t *order;    /* (options.samples): the epoch's */
+    struct chunk share; /* SAMPLER_SEQUENTIAL */
+    size_t steps;       /* in an epoch; 0 is possible for an empty share of SAMPLER_SEQUENTIAL */
+    size_t next;        /* step; `steps`: the epoch has ended, or none was started */
+};
+
+/* STATUS_USAGE (logged) if a training epoch has not one whole step, STATUS_NO_MEMORY. */
+enum status sampler_init(struct sampler *sampler, const struct sampler_options *options);
+void sampler_fini(struct sampler *sampler);
+
+/*
+ * Begins `epoch` at step `first_step` <= sampler->steps, wherever another epoch stands. Draws the
+ * permutation, on the caller's thread: less than a millisecond for 60,000 samples.
  */
-struct sampler_range sampler_shard(size_t samples, size_t world, size_t rank);
+void sampler_start_epoch(struct sampler *sampler, uint64_t epoch, size_t first_step);
+
+/* The next batch's samples, (*count), valid until the next epoch is started; NULL and a count of 0
+ * at the epoch's end. */
+const uint32_t *sampler_next(struct sampler *sampler, size_t *count);
 
 #endif

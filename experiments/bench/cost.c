@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "common/base/check.h"
-#include "common/comm/chunk.h"
+#include "common/base/chunk.h"
 #include "ps/shard.h"
 
 enum cost_algorithm cost_algorithm_of(const char *backend)

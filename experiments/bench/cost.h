@@ -3,7 +3,7 @@
  * functions, so that measurements can be held against them.
  *
  * Bytes are exact, uneven chunks included. A vector of `count` elements is cut into P parts whose
- * lengths differ by at most one, the first count % P being the longer (common/comm/chunk.h): P = W
+ * lengths differ by at most one, the first count % P being the longer (common/base/chunk.h): P = W
  * chunks for the ring, P = S shards for the parameter server; with mixed placement shards are as
  * ps/shard.h cuts them. Only payload counts, and only what leaves a process: a colocated server and
  * its own worker exchange nothing here.

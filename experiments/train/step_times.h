@@ -8,7 +8,7 @@
 #include "common/net/world.h"
 
 enum step_time {
-    STEP_TIME_ALL,     /* waiting for data included */
+    STEP_TIME_ALL,     /* the whole step */
     STEP_TIME_COMPUTE, /* forward, backward, update */
     STEP_TIME_COMM,    /* averaging, on whichever thread */
     STEP_TIME_EXPOSED, /* the part of it that computing waited for */

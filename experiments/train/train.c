@@ -21,7 +21,7 @@ static void log_diverged(const struct trainer *t, const char *of, uint64_t step)
 /* Of the steps of the interval whose loss is known. */
 static double mean_loss(const struct trainer *t)
 {
-    const struct interval *i = &t->interval;
+    const struct interval *i = &t->report.interval;
     double images_each = (double)i->images / (double)i->steps;
     return i->losses > 0 ? i->loss_sum / (images_each * (double)i->losses) : (double)NAN;
 }
@@ -31,43 +31,44 @@ static double mean_loss(const struct trainer *t)
 static enum status step(struct trainer *t, bool finishes)
 {
     enum status status = STATUS_OK;
-    struct batch batch;
+    struct interval *interval = &t->report.interval;
+    struct comm *comm = t->exchange.comm;
     struct net_loss loss = {0};
-    int64_t start_ns = clock_now_ns();
+    int64_t start_ns = clock_now_ns(), busy_ns = comm_busy_ns(comm);
     range_begin("step");
-    if (t->interval.started_ns == 0)
-        t->interval.started_ns = start_ns;
+    if (interval->started_ns == 0)
+        interval->started_ns = start_ns;
 
-    bool has_data = t->train_loader && loader_next(t->train_loader, &batch);
-    int64_t data_ns = clock_now_ns();
-    t->exchange = (struct exchange){.finishes = finishes};
-    int64_t busy_ns = comm_busy_ns(t->comm);
-    TRY(t->step_once(t, has_data ? &batch : NULL, &loss));
+    TRY(t->step_once(t, &loss));
+    if (finishes)
+        TRY(exchange_finish(&t->exchange));
     int64_t end_ns = clock_now_ns();
 
+    double all_ms = ms_between(start_ns, end_ns);
     double exposed_ms = ms_between(0, t->exchange.blocked_ns);
-    step_times_add(&t->times, (double[STEP_TIME_KINDS]){
-                                  [STEP_TIME_ALL] = ms_between(start_ns, end_ns),
-                                  [STEP_TIME_COMPUTE] = ms_between(data_ns, end_ns) - exposed_ms,
-                                  [STEP_TIME_COMM] = ms_between(busy_ns, comm_busy_ns(t->comm)),
-                                  [STEP_TIME_EXPOSED] = exposed_ms,
-                              });
-    t->interval.ended_ns = end_ns;
-    t->interval.steps++;
-    t->interval.images += has_data ? batch.count : (uint64_t)t->config->batch;
-    t->interval.loss_sum += loss.loss_sum;
-    t->interval.losses = t->interval.steps - loss_queue_length(&t->losses);
+    step_times_add(&t->report.times, (double[STEP_TIME_KINDS]){
+                                         [STEP_TIME_ALL] = all_ms,
+                                         [STEP_TIME_COMPUTE] = all_ms - exposed_ms,
+                                         [STEP_TIME_COMM] = ms_between(busy_ns, comm_busy_ns(comm)),
+                                         [STEP_TIME_EXPOSED] = exposed_ms,
+                                     });
+    interval->ended_ns = end_ns;
+    interval->steps++;
+    interval->images += trainer_step_images(t);
+    interval->loss_sum += loss.loss_sum;
+    interval->losses = interval->steps - loss_queue_length(&t->losses);
     t->step++;
 
     /* Averaging spreads a NaN to all ranks within a step: it is enough that one looks. */
     if (trainer_rank(t) == 0 && !isfinite(loss.loss_sum)) {
-        progress_clear(&t->progress);
+        progress_clear(&t->report.progress);
         log_diverged(t, "", t->step - loss_queue_length(&t->losses));
-        TRY(train_finish_buckets(t)); /* the others count on this rank for what is under way */
+        TRY(exchange_finish(
+            &t->exchange)); /* the others count on this rank for what is under way */
         status = STATUS_DIVERGED;
         goto out;
     }
-    progress_update(&t->progress, end_ns, (t->step - 1) / t->steps_per_epoch,
+    progress_update(&t->report.progress, end_ns, (t->step - 1) / t->steps_per_epoch,
                     (t->step - 1) % t->steps_per_epoch,
                     t->config->paced ? (double)NAN : mean_loss(t));
 out:
@@ -75,12 +76,23 @@ out:
     return status;
 }
 
-/* The interval's steps end. How busy they kept the device is asked before a test does. */
+/* Waits for the steps that were asked for; the interval then holds all their losses. How busy they
+ * kept the device is asked before a test does. */
 static enum status settle(struct trainer *t)
 {
-    enum status status = train_settle(t);
-    if (status == STATUS_OK && trainer_rank(t) == 0)
-        device_usage(t->device, &t->usage);
+    enum status status = STATUS_OK;
+    struct interval *interval = &t->report.interval;
+    struct net_loss loss = {0};
+    uint64_t steps = loss_queue_length(&t->losses);
+    if (steps > 0) {
+        TRY(loss_queue_take(&t->losses, 0, &loss));
+        interval->loss_sum += loss.loss_sum;
+        interval->losses += steps;
+        interval->ended_ns = clock_now_ns();
+    }
+    if (trainer_rank(t) == 0)
+        device_usage(t->device, &t->report.usage);
+out:
     return status;
 }
 
@@ -102,8 +114,9 @@ static enum status epoch(struct trainer *t, struct test_result *test)
     uint64_t log_steps = (uint64_t)t->config->log_steps;
     if (end > t->total_steps)
         end = t->total_steps;
-    if (t->train_loader)
-        loader_start_epoch_at(t->train_loader, index, (size_t)(t->step % t->steps_per_epoch));
+    if (t->dataset)
+        batches_start_epoch(&t->batches, BATCHES_TRAIN, index,
+                            (size_t)(t->step % t->steps_per_epoch));
 
     while (t->step < end) {
         bool ends = t->step + 1 == end || (log_steps > 0 && (t->step + 1) % log_steps == 0);
@@ -113,10 +126,11 @@ static enum status epoch(struct trainer *t, struct test_result *test)
     }
     TRY(settle(t));
     TRY(train_test(t, test));
-    if (t->test_loader && !isfinite(test->loss)) {
+    if (t->dataset && !isfinite(test->loss)) {
         if (trainer_rank(t) == 0)
             log_diverged(t, "the test after ", t->step);
-        TRY(world_barrier(t->world, comm_group(t->comm))); /* who fails ends those who speak */
+        TRY(world_barrier(t->world,
+                          comm_group(t->exchange.comm))); /* who fails ends those who speak */
         return STATUS_DIVERGED;
     }
     TRY(train_report(t, test));
@@ -137,7 +151,7 @@ static enum status work(struct trainer *t)
     }
     while (t->step < t->total_steps)
         TRY(epoch(t, &test));
-    TRY(comm_finish(t->comm));
+    TRY(comm_finish(t->exchange.comm));
     train_report_end(t, &test);
 out:
     return status;
@@ -148,9 +162,9 @@ enum status train_run(struct config *config, struct world *world)
     enum status status = STATUS_OK;
     struct trainer trainer;
     TRY(trainer_open(&trainer, config, world));
-    status = trainer.is_server ? comm_serve(trainer.comm) : work(&trainer);
+    status = trainer.is_server ? comm_serve(trainer.exchange.comm) : work(&trainer);
 out:
-    progress_clear(&trainer.progress);
+    progress_clear(&trainer.report.progress);
     trainer_close(&trainer);
     return status;
 }

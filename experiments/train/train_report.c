@@ -1,4 +1,3 @@
-/* What a run tells: rows of --metrics, lines on stdout. */
 #include "experiments/train/trainer.h"
 
 #include <math.h>
@@ -7,6 +6,35 @@
 #include "common/base/clock.h"
 #include "experiments/config/backends.h"
 #include "experiments/train/train_csv.h"
+
+static bool reports(const struct trainer *t)
+{
+    return trainer_rank(t) == 0;
+}
+
+enum status train_report_open(struct trainer *t, uint64_t steps)
+{
+    enum status status = STATUS_OK;
+    struct report *report = &t->report;
+    TRY(step_times_init(&report->times, (size_t)steps));
+    progress_init(&report->progress, &(struct progress_options){
+                                         .stream = stderr,
+                                         .rank = trainer_rank(t),
+                                         .epochs = (t->total_steps + steps - 1) / steps,
+                                         .steps_per_epoch = steps,
+                                         .images_per_step = (uint64_t)t->config->batch * t->workers,
+                                     });
+    if (reports(t) && t->config->metrics)
+        TRY(train_csv_open(&report->metrics, t->config->metrics, CSV_APPEND));
+out:
+    return status;
+}
+
+void train_report_close(struct trainer *t)
+{
+    csv_close(&t->report.metrics);
+    step_times_fini(&t->report.times);
+}
 
 /* One process adds up nothing that came from another; and what goes from GPU to GPU by itself, the
  * host's clocks do not see. */
@@ -35,17 +63,18 @@ static struct train_row row_of(const struct trainer *t, double train_loss,
         .epoch = (t->step + t->steps_per_epoch - 1) / t->steps_per_epoch,
         .step = t->step,
         .images = t->step * batch * t->workers,
-        .seconds = t->trained_s,
-        .images_per_s = t->images_per_s,
-        .step_ms_median = t->times_median[STEP_TIME_ALL],
-        .compute_ms_median = t->times_median[STEP_TIME_COMPUTE],
-        .comm_ms_median = sees_communication(t) ? t->times_median[STEP_TIME_COMM] : (double)NAN,
+        .seconds = t->report.trained_s,
+        .images_per_s = t->report.images_per_s,
+        .step_ms_median = t->report.times_median[STEP_TIME_ALL],
+        .compute_ms_median = t->report.times_median[STEP_TIME_COMPUTE],
+        .comm_ms_median =
+            sees_communication(t) ? t->report.times_median[STEP_TIME_COMM] : (double)NAN,
         .exposed_comm_ms_median =
-            sees_communication(t) ? t->times_median[STEP_TIME_EXPOSED] : (double)NAN,
+            sees_communication(t) ? t->report.times_median[STEP_TIME_EXPOSED] : (double)NAN,
         .train_loss = train_loss,
         .test_loss = test ? test->loss : (double)NAN,
         .test_accuracy = test ? test->accuracy : (double)NAN,
-        .weights_sha256 = config->paced ? NULL : t->weights_sha256,
+        .weights_sha256 = config->paced ? NULL : t->report.weights_sha256,
         .batch = batch,
         .optimizer = config->paced ? NULL : optimizer_kind_names[config->optimizer],
         .lr = config->paced ? (double)NAN : t->lr.peak,
@@ -55,7 +84,7 @@ static struct train_row row_of(const struct trainer *t, double train_loss,
         .threads = (uint64_t)t->threads,
         .compress = compress_names[config->compress],
         .error_feedback = config_error_feedback_name(config),
-        .gpu = t->usage,
+        .gpu = t->report.usage,
     };
 }
 
@@ -64,7 +93,7 @@ static enum status report_row(struct trainer *t, const struct train_row *row, bo
 {
     enum status status = STATUS_OK;
     uint64_t epochs = (t->total_steps + t->steps_per_epoch - 1) / t->steps_per_epoch;
-    progress_clear(&t->progress);
+    progress_clear(&t->report.progress);
     printf("epoch %llu/%llu  step %llu", (unsigned long long)row->epoch, (unsigned long long)epochs,
            (unsigned long long)row->step);
     if (isfinite(row->train_loss))
@@ -75,8 +104,8 @@ static enum status report_row(struct trainer *t, const struct train_row *row, bo
         printf("  %.0f images/s", row->images_per_s);
     printf("  %.1f s\n", row->seconds);
     fflush(stdout);
-    if (t->metrics)
-        TRY(train_csv_write(t->metrics, row));
+    if (t->report.metrics)
+        TRY(train_csv_write(t->report.metrics, row));
 out:
     return status;
 }
@@ -84,28 +113,23 @@ out:
 enum status train_report(struct trainer *t, const struct test_result *test)
 {
     enum status status = STATUS_OK;
-    const struct interval *interval = &t->interval;
+    const struct interval *interval = &t->report.interval;
     double seconds = (double)(interval->ended_ns - interval->started_ns) / (double)NS_PER_S;
     double sums[2] = {interval->loss_sum, (double)interval->images};
-    TRY(world_sum(t->world, comm_group(t->comm), sums, 2));
-    TRY(step_times_medians(&t->times, t->world, comm_group(t->comm), trainer_rank(t),
-                           t->times_median));
+    TRY(world_sum(t->world, comm_group(t->exchange.comm), sums, 2));
+    TRY(step_times_medians(&t->report.times, t->world, comm_group(t->exchange.comm),
+                           trainer_rank(t), t->report.times_median));
     TRY(train_check_weights(t));
-    t->trained_s += seconds;
-    t->images_per_s = seconds > 0 ? sums[1] / seconds : (double)NAN;
+    t->report.trained_s += seconds;
+    t->report.images_per_s = seconds > 0 ? sums[1] / seconds : (double)NAN;
     double train_loss = t->config->paced || sums[1] == 0 ? (double)NAN : sums[0] / sums[1];
-    if (trainer_rank(t) == 0) {
+    if (reports(t)) {
         struct train_row row = row_of(t, train_loss, test);
         TRY(report_row(t, &row, test != NULL));
     }
-    t->interval = (struct interval){0};
+    t->report.interval = (struct interval){0};
 out:
     return status;
-}
-
-static bool reports(const struct trainer *t)
-{
-    return trainer_rank(t) == 0;
 }
 
 void train_report_start(const struct trainer *t)
@@ -147,15 +171,16 @@ void train_report_end(const struct trainer *t, const struct test_result *test)
     if (isfinite(test->accuracy))
         printf("test accuracy %.2f%% after step %llu\n", 100 * test->accuracy,
                (unsigned long long)t->step);
-    if (t->times_median[STEP_TIME_ALL] > 0) {
-        printf("step %.2f ms (median): compute %.2f", t->times_median[STEP_TIME_ALL],
-               t->times_median[STEP_TIME_COMPUTE]);
+    if (t->report.times_median[STEP_TIME_ALL] > 0) {
+        printf("step %.2f ms (median): compute %.2f", t->report.times_median[STEP_TIME_ALL],
+               t->report.times_median[STEP_TIME_COMPUTE]);
         if (sees_communication(t))
-            printf(", communication %.2f, of which exposed %.2f", t->times_median[STEP_TIME_COMM],
-                   t->times_median[STEP_TIME_EXPOSED]);
+            printf(", communication %.2f, of which exposed %.2f",
+                   t->report.times_median[STEP_TIME_COMM],
+                   t->report.times_median[STEP_TIME_EXPOSED]);
         printf("\n");
     }
     if (!t->config->paced)
-        printf("weights sha256 %s\n", t->weights_sha256);
+        printf("weights sha256 %s\n", t->report.weights_sha256);
     fflush(stdout);
 }

@@ -17,7 +17,7 @@ static enum status share(struct trainer *t, float *data, size_t count)
 {
     enum status status = STATUS_OK;
     TRY(device_download(t->device, t->host, data, count * sizeof *data));
-    TRY(comm_broadcast(t->comm, t->host, count));
+    TRY(comm_broadcast(t->exchange.comm, t->host, count));
     device_upload(t->device, data, t->host, count * sizeof *data);
     TRY(device_sync(t->device));
 out:
@@ -28,7 +28,7 @@ enum status train_check_weights(struct trainer *t)
 {
     enum status status = STATUS_OK;
     size_t bytes = net_parameter_count(t->net) * sizeof(float);
-    int workers = comm_workers(t->comm);
+    int workers = comm_workers(t->exchange.comm);
     const float *data = t->config->paced ? net_gradients(t->net) : net_parameters(t->net);
     char(*all)[SHA256_HEX_SIZE] = calloc((size_t)workers, sizeof *all);
     if (!all) {
@@ -36,8 +36,9 @@ enum status train_check_weights(struct trainer *t)
         return STATUS_NO_MEMORY;
     }
     TRY(device_download(t->device, t->host, data, bytes));
-    TRY(sha256_hex(t->host, bytes, t->weights_sha256));
-    TRY(world_gather(t->world, comm_group(t->comm), t->weights_sha256, SHA256_HEX_SIZE, all));
+    TRY(sha256_hex(t->host, bytes, t->report.weights_sha256));
+    TRY(world_gather(t->world, comm_group(t->exchange.comm), t->report.weights_sha256,
+                     SHA256_HEX_SIZE, all));
     for (int w = 1; w < workers; w++) {
         if (strcmp(all[w], all[0]) == 0)
             continue;
@@ -62,23 +63,22 @@ enum status train_test(struct trainer *t, struct test_result *result)
 {
     enum status status = STATUS_OK;
     struct net_step step = {.training = false};
-    struct batch batch;
+    size_t count;
     double sums[3] = {0}; /* loss, correct, images */
     *result = (struct test_result){NAN, NAN};
-    if (!t->test_loader)
+    if (!t->dataset)
         return STATUS_OK;
-    progress_clear(&t->progress);
-    loader_start_epoch(t->test_loader, 0);
-    while (loader_next(t->test_loader, &batch)) {
+    progress_clear(&t->report.progress);
+    batches_start_epoch(&t->batches, BATCHES_TEST, 0, 0);
+    while ((count = batches_next(&t->batches, BATCHES_TEST)) > 0) {
         struct net_loss loss;
-        feed_put(&t->feed, &batch, 0, batch.count);
-        feed_gather(&t->feed, FEED_TEST, batch.count);
-        TRY(net_forward(t->net, t->feed.images, t->feed.labels, batch.count, &step, &loss));
+        batches_gather(&t->batches, BATCHES_TEST, 0, count);
+        TRY(net_forward(t->net, t->batches.images, t->batches.labels, count, &step, &loss));
         sums[0] += loss.loss_sum;
         sums[1] += (double)loss.correct;
-        sums[2] += (double)batch.count;
+        sums[2] += (double)count;
     }
-    TRY(world_sum(t->world, comm_group(t->comm), sums, 3));
+    TRY(world_sum(t->world, comm_group(t->exchange.comm), sums, 3));
     *result = (struct test_result){sums[0] / sums[2], sums[1] / sums[2]};
 out:
     return status;
@@ -126,7 +126,7 @@ static void describe(const struct trainer *t, struct checkpoint *checkpoint,
         .seed = (uint64_t)t->config->seed,
         .epoch = t->step / t->steps_per_epoch,
         .step = t->step % t->steps_per_epoch,
-        .trained_ns = (uint64_t)(t->trained_s * (double)NS_PER_S),
+        .trained_ns = (uint64_t)(t->report.trained_s * (double)NS_PER_S),
         .weight_count = net_parameter_count(t->net),
         .options = options,
         .option_count = OPTIONS_OF_RUN,
@@ -175,7 +175,7 @@ enum status train_load(struct trainer *t)
     device_upload(t->device, optimizer_state(t->optimizer, &run.state_count), loaded->state,
                   loaded->state_count * sizeof(float));
     t->step = loaded->epoch * t->steps_per_epoch + loaded->step;
-    t->trained_s = (double)loaded->trained_ns / (double)NS_PER_S;
+    t->report.trained_s = (double)loaded->trained_ns / (double)NS_PER_S;
     if (strcmp(config_error_feedback_name(t->config), "on") == 0)
         log_warn(
             "--resume: rounding errors that --error-feedback carries from step to step are not "
@@ -196,7 +196,7 @@ enum status train_share_state(struct trainer *t)
         return STATUS_OK;
     float *state = optimizer_state(t->optimizer, &state_count);
     TRY(share(t, state, state_count));
-    TRY(world_broadcast(t->world, comm_group(t->comm), &t->step, sizeof t->step));
+    TRY(world_broadcast(t->world, comm_group(t->exchange.comm), &t->step, sizeof t->step));
 out:
     return status;
 }

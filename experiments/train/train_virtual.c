@@ -5,24 +5,41 @@
  */
 #include "experiments/train/trainer.h"
 
+#include <stdlib.h>
+
 #include "common/comm/reduce.h"
 
-static enum status play_worker(struct trainer *t, const struct batch *all, size_t worker,
-                               struct net_loss *loss)
+enum status train_virtual_open(struct trainer *t)
+{
+    t->virtual.gradients = calloc(t->workers * net_parameter_count(t->net), sizeof(float));
+    t->virtual.sources = calloc(t->workers, sizeof *t->virtual.sources);
+    if (t->virtual.gradients && t->virtual.sources)
+        return STATUS_OK;
+    log_error("no memory for the gradients of all virtual workers");
+    return STATUS_NO_MEMORY;
+}
+
+void train_virtual_close(struct trainer *t)
+{
+    free(t->virtual.gradients);
+    free(t->virtual.sources);
+    t->virtual = (struct virtual_workers){0};
+}
+
+static enum status play_worker(struct trainer *t, size_t worker, struct net_loss *loss)
 {
     enum status status = STATUS_OK;
     struct net_step step = {.training = true,
                             .seed = (uint64_t)t->config->seed,
                             .step = t->step,
                             .rank = (uint32_t)worker};
-    size_t batch = all->count / t->workers;
+    size_t batch = (size_t)t->config->batch;
     size_t parameters = net_parameter_count(t->net);
     struct net_loss mine;
-    feed_put(&t->feed, all, worker * batch, batch);
-    feed_gather(&t->feed, FEED_TRAIN, batch);
-    TRY(net_forward(t->net, t->feed.images, t->feed.labels, batch, &step, &mine));
+    batches_gather(&t->batches, BATCHES_TRAIN, worker * batch, batch);
+    TRY(net_forward(t->net, t->batches.images, t->batches.labels, batch, &step, &mine));
     TRY(net_backward(t->net, NULL, NULL));
-    TRY(device_download(t->device, t->virtual_gradients + worker * parameters,
+    TRY(device_download(t->device, t->virtual.gradients + worker * parameters,
                         net_gradients(t->net), parameters * sizeof(float)));
     loss->loss_sum += mine.loss_sum;
     loss->correct += mine.correct;
@@ -34,24 +51,26 @@ static void average(struct trainer *t)
 {
     size_t parameters = net_parameter_count(t->net);
     float scale = 1.0f / (float)t->workers;
-    for (size_t b = 0; b < t->bucket_count; b++) {
-        const struct bucket *bucket = &t->buckets[b];
+    for (size_t b = 0; b < t->exchange.count; b++) {
+        const struct bucket *bucket = &t->exchange.buckets[b];
         for (size_t w = 0; w < t->workers; w++)
-            t->virtual_sources[w] = t->virtual_gradients + w * parameters + bucket->first;
-        reduce_in_order(t->host + bucket->first, t->virtual_sources, (int)t->workers,
+            t->virtual.sources[w] = t->virtual.gradients + w * parameters + bucket->first;
+        reduce_in_order(t->host + bucket->first, t->virtual.sources, (int)t->workers,
                         (struct reduce_span){.count = bucket->count, .total = bucket->count},
                         t->config->reduce_order, scale);
     }
     device_upload(t->device, net_gradients(t->net), t->host, parameters * sizeof(float));
 }
 
-enum status train_step_virtual(struct trainer *t, const struct batch *batch, struct net_loss *loss)
+enum status train_step_virtual(struct trainer *t, struct net_loss *loss)
 {
     enum status status = STATUS_OK;
+    batches_next(&t->batches, BATCHES_TRAIN);
     for (size_t worker = 0; worker < t->workers; worker++)
-        TRY(play_worker(t, batch, worker, loss));
+        TRY(play_worker(t, worker, loss));
     average(t);
-    train_update(t);
+    optimizer_step(t->optimizer, net_parameters(t->net), net_gradients(t->net),
+                   (float)lr_at(&t->lr, t->step));
     TRY(device_sync(t->device));
 out:
     return status;

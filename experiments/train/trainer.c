@@ -3,22 +3,15 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/checkpoint/checkpoint.h"
-#include "common/comm/bucket_order.h"
 #include "experiments/config/backends.h"
-#include "experiments/train/train_csv.h"
 
 enum {
     TEST_BATCH = 100,
-    LOADER_DEPTH = 4,
     /* The images of an epoch where there is no data set (paced): MNIST's. */
     PACED_IMAGES = 60000,
 };
-
-/* Of MNIST's training images. */
-static const float pixel_mean = 0.1307f, pixel_std = 0.3081f;
 
 static enum status no_memory(const char *what)
 {
@@ -81,29 +74,28 @@ static size_t batch_max(const struct trainer *t)
 
 /* -------- data ------------------------------------------------------------------------------- */
 
-static enum status open_loaders(struct trainer *t)
+uint64_t trainer_step_images(const struct trainer *t)
+{
+    uint64_t batch = (uint64_t)t->config->batch;
+    return t->config->virtual_workers > 0 ? batch * t->workers : batch;
+}
+
+static enum status open_batches(struct trainer *t)
 {
     enum status status = STATUS_OK;
     bool virtual = t->config->virtual_workers > 0;
-    size_t batch = (size_t)t->config->batch;
-    struct loader_options options = {
-        .order = LOADER_SHUFFLED,
-        .batch =
-            virtual ? batch * t->workers : batch, /* one loader draws for all virtual workers */
-        .world = virtual ? 1 : t->workers,
-        .rank = trainer_rank(t),
-        .seed = (uint64_t)t->config->seed,
-        .mean = pixel_mean,
-        .std = pixel_std,
-        .samples_only = feed_is_resident(t->device),
-        .depth = LOADER_DEPTH,
-    };
-    TRY(loader_new(&t->train_loader, &t->dataset->train, &options));
-    options.order = LOADER_SEQUENTIAL;
-    options.batch = TEST_BATCH;
-    TRY(loader_new(&t->test_loader, &t->dataset->test, &options));
-    t->steps_per_epoch = loader_steps(t->train_loader);
-    TRY(feed_open(&t->feed, t->device, t->dataset, &options, batch_max(t)));
+    size_t world = virtual ? 1 : t->workers; /* one process draws for all virtual workers */
+    TRY(dataset_open(&t->dataset, t->config->data));
+    TRY(batches_open(&t->batches, t->device, t->dataset,
+                     &(struct batches_options){.train_batch = trainer_step_images(t),
+                                               .train_world = world,
+                                               .train_rank = trainer_rank(t),
+                                               .test_batch = TEST_BATCH,
+                                               .test_world = world,
+                                               .test_rank = trainer_rank(t),
+                                               .gather_max = batch_max(t),
+                                               .seed = (uint64_t)t->config->seed}));
+    t->steps_per_epoch = batches_steps(&t->batches, BATCHES_TRAIN);
     TRY(loss_queue_open(&t->losses, t->device));
 out:
     return status;
@@ -121,8 +113,7 @@ static enum status open_data(struct trainer *t)
             "four files of MNIST; experiments/get_mnist.sh fetches them and prints the folder");
         return STATUS_USAGE;
     } else {
-        TRY(dataset_open(&t->dataset, t->config->data));
-        TRY(open_loaders(t));
+        TRY(open_batches(t));
     }
     t->total_steps = t->config->steps > 0 ? (uint64_t)t->config->steps
                                           : (uint64_t)t->config->epochs * t->steps_per_epoch;
@@ -154,53 +145,6 @@ out:
     return status;
 }
 
-static enum status plan_buckets(struct trainer *t)
-{
-    enum status status = STATUS_OK;
-    size_t layer_count;
-    const struct net_layer *layers = net_layers(t->net, &layer_count);
-    struct bucket_limits limits = {.bytes = (size_t)(t->config->bucket_mb * 1048576),
-                                   .cut = !t->backend->updates_on_server};
-    size_t *counts = calloc(layer_count + 1, sizeof *counts);
-    for (size_t l = 0; counts && l < layer_count; l++)
-        counts[l] = layers[l].count;
-    if (counts)
-        t->bucket_count = bucket_plan(counts, layer_count, &limits, NULL);
-    t->buckets = calloc(t->bucket_count, sizeof *t->buckets);
-    t->bucket_counts = calloc(t->bucket_count, sizeof *t->bucket_counts);
-    t->pending = calloc(t->bucket_count, sizeof *t->pending);
-    if (!counts || !t->buckets || !t->bucket_counts || !t->pending) {
-        status = no_memory("the layout of buckets");
-        goto out;
-    }
-    bucket_plan(counts, layer_count, &limits, t->buckets);
-    for (size_t b = 0; b < t->bucket_count; b++)
-        t->bucket_counts[b] = t->buckets[b].count;
-out:
-    free(counts);
-    return status;
-}
-
-static enum status order_buckets(struct trainer *t)
-{
-    size_t layer_count;
-    const struct net_layer *layers = net_layers(t->net, &layer_count);
-    struct bucket_layer *costs = calloc(layer_count + 1, sizeof *costs);
-    t->bucket_order = calloc(t->bucket_count, sizeof *t->bucket_order);
-    if (!costs || !t->bucket_order) {
-        free(costs);
-        return no_memory("the order of buckets");
-    }
-    for (size_t l = 0; l < layer_count; l++)
-        costs[l] = (struct bucket_layer){.count = layers[l].count,
-                                         .parts = layers[l].gradient_parts,
-                                         .forward = layers[l].forward_flops,
-                                         .backward = layers[l].backward_flops};
-    bucket_order(t->buckets, t->bucket_count, costs, layer_count, t->bucket_order);
-    free(costs);
-    return STATUS_OK;
-}
-
 /* What a paced run exchanges: of real size, of no meaning, another number at every rank and place.
  */
 static enum status fill_paced_gradients(struct trainer *t)
@@ -212,45 +156,21 @@ static enum status fill_paced_gradients(struct trainer *t)
     return device_sync(t->device);
 }
 
-static enum status open_virtual_workers(struct trainer *t)
-{
-    t->virtual_gradients = calloc(t->workers * net_parameter_count(t->net), sizeof(float));
-    t->virtual_sources = calloc(t->workers, sizeof *t->virtual_sources);
-    if (!t->virtual_gradients || !t->virtual_sources)
-        return no_memory("the gradients of all virtual workers");
-    return STATUS_OK;
-}
+/* -------- files ------------------------------------------------------------------------------ */
 
-/* -------- files and lines -------------------------------------------------------------------- */
-
-static enum status open_outputs(struct trainer *t)
+static enum status prepare_checkpoint(struct trainer *t)
 {
     enum status status = STATUS_OK;
-    const struct config *config = t->config;
-    if (config->checkpoint) {
-        TRY(checkpoint_prepare(config->checkpoint));
-        if (asprintf(&t->checkpoint_path, "%s/%s.checkpoint", config->checkpoint,
-                     config_model_name(config)) < 0) {
-            t->checkpoint_path = NULL;
-            return no_memory("the name of the checkpoint");
-        }
+    TRY(checkpoint_prepare(t->config->checkpoint));
+    if (asprintf(&t->checkpoint_path, "%s/%s.checkpoint", t->config->checkpoint,
+                 config_model_name(t->config)) < 0) {
+        t->checkpoint_path = NULL;
+        return no_memory("the name of the checkpoint");
     }
-    if (config->metrics)
-        TRY(train_csv_open(&t->metrics, config->metrics, CSV_APPEND));
+    if (t->config->resume)
+        TRY(train_load(t));
 out:
     return status;
-}
-
-static void start_progress(struct trainer *t)
-{
-    uint64_t steps = t->steps_per_epoch < t->total_steps ? t->steps_per_epoch : t->total_steps;
-    progress_init(&t->progress, &(struct progress_options){
-                                    .stream = stderr,
-                                    .rank = trainer_rank(t),
-                                    .epochs = (t->total_steps + steps - 1) / steps,
-                                    .steps_per_epoch = steps,
-                                    .images_per_step = (uint64_t)t->config->batch * t->workers,
-                                });
 }
 
 /* -------- the whole -------------------------------------------------------------------------- */
@@ -264,23 +184,16 @@ static enum status open_local(struct trainer *t)
     if (!t->is_server)
         TRY(open_data(t));
     TRY(open_model(t));
-    TRY(plan_buckets(t));
-    if (train_may_defer(t))
-        TRY(order_buckets(t));
-    if (t->config->virtual_workers > 0)
-        TRY(open_virtual_workers(t));
     if (t->is_server)
         return STATUS_OK;
+    if (t->config->virtual_workers > 0)
+        TRY(train_virtual_open(t));
     if (t->config->paced)
         TRY(fill_paced_gradients(t));
-    if (trainer_rank(t) == 0) {
-        TRY(open_outputs(t));
-        if (t->config->resume)
-            TRY(train_load(t));
-    }
     uint64_t interval = t->steps_per_epoch < t->total_steps ? t->steps_per_epoch : t->total_steps;
-    TRY(step_times_init(&t->times, (size_t)interval));
-    start_progress(t);
+    TRY(train_report_open(t, interval));
+    if (trainer_rank(t) == 0 && t->config->checkpoint)
+        TRY(prepare_checkpoint(t));
     t->step_once = t->config->virtual_workers > 0 ? train_step_virtual
                    : t->config->paced             ? train_step_paced
                                                   : train_step_real;
@@ -288,14 +201,29 @@ out:
     return status;
 }
 
+static enum status open_exchange(struct trainer *t)
+{
+    struct comm_options options;
+    config_comm_options(t->config, t->backend, &options);
+    options.scale = 1.0f / (float)t->workers;
+    options.device = t->device;
+    return exchange_open(
+        &t->exchange, t->net, t->optimizer,
+        &(struct exchange_options){.world = t->world,
+                                   .backend = t->backend,
+                                   .comm = &options,
+                                   .bucket_bytes = (size_t)(t->config->bucket_mb * 1048576),
+                                   .may_defer = t->config->backend != BACKEND_NONE &&
+                                                device_memory_is_host(t->device)});
+}
+
 enum status trainer_open(struct trainer *t, const struct config *config, struct world *world)
 {
     enum status status = STATUS_OK;
-    struct comm_options options;
     *t = (struct trainer){.config = config,
                           .world = world,
                           .backend = backend_get(config->backend),
-                          .usage = DEVICE_USAGE_UNKNOWN};
+                          .report.usage = DEVICE_USAGE_UNKNOWN};
 
     /* A wrong option or folder is wrong on all ranks: rank 0 alone finds and says it. */
     int32_t first = STATUS_OK;
@@ -307,41 +235,22 @@ enum status trainer_open(struct trainer *t, const struct config *config, struct 
     TRY((enum status)first);
     if (world->rank != 0)
         TRY(open_local(t));
-
-    config_comm_options(config, t->backend, &options);
-    options.scale = 1.0f / (float)t->workers;
-    options.bucket_counts = t->bucket_counts;
-    options.buckets = t->bucket_count;
-    options.device = t->device;
-    options.overlap = t->bucket_count > 1; /* with one, nothing is left to compute meanwhile */
-    options.bucket_order = t->bucket_order;
-    TRY(comm_open(&t->comm, world, t->backend, &options));
-    t->defers = t->bucket_order && comm_overlaps(t->comm);
-    if (t->defers)
-        net_before_forward(t->net, train_need, t);
+    TRY(open_exchange(t));
 out:
     return status;
 }
 
 void trainer_close(struct trainer *t)
 {
-    comm_close(&t->comm);
-    csv_close(&t->metrics);
-    step_times_fini(&t->times);
-    loader_free(&t->train_loader);
-    loader_free(&t->test_loader);
-    dataset_free(&t->dataset);
+    exchange_close(&t->exchange);
+    train_report_close(t);
     loss_queue_close(&t->losses);
-    feed_close(&t->feed);
+    batches_close(&t->batches);
+    dataset_free(&t->dataset);
+    train_virtual_close(t);
     optimizer_free(&t->optimizer);
     net_free(&t->net);
     device_close(&t->device);
     free(t->checkpoint_path);
     free(t->host);
-    free(t->buckets);
-    free(t->bucket_counts);
-    free(t->bucket_order);
-    free(t->pending);
-    free(t->virtual_gradients);
-    free(t->virtual_sources);
 }

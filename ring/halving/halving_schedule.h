@@ -37,7 +37,7 @@
 #include <stddef.h>
 
 #include "common/base/status.h"
-#include "common/comm/chunk.h"
+#include "common/base/chunk.h"
 
 enum { HALVING_SLICES_UNDER_WAY = 4 };
 

@@ -1,6 +1,6 @@
 /* Cutting a vector into nearly equal, contiguous parts. Pure. */
-#ifndef PSRING_COMMON_COMM_CHUNK_H
-#define PSRING_COMMON_COMM_CHUNK_H
+#ifndef PSRING_COMMON_BASE_CHUNK_H
+#define PSRING_COMMON_BASE_CHUNK_H
 
 #include <stddef.h>
 

@@ -1,0 +1,177 @@
+#include "experiments/train/exchange.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/check.h"
+#include "common/base/clock.h"
+#include "common/comm/bucket_order.h"
+
+/* -------- set-up ----------------------------------------------------------------------------- */
+
+static enum status plan_buckets(struct exchange *exchange, const struct bucket_limits *limits)
+{
+    enum status status = STATUS_OK;
+    size_t layer_count;
+    const struct net_layer *layers = net_layers(exchange->net, &layer_count);
+    size_t *counts = calloc(layer_count + 1, sizeof *counts);
+    for (size_t l = 0; counts && l < layer_count; l++)
+        counts[l] = layers[l].count;
+    if (counts)
+        exchange->count = bucket_plan(counts, layer_count, limits, NULL);
+    exchange->buckets = calloc(exchange->count + 1, sizeof *exchange->buckets);
+    exchange->counts = calloc(exchange->count + 1, sizeof *exchange->counts);
+    exchange->pending = calloc(exchange->count + 1, sizeof *exchange->pending);
+    if (!counts || !exchange->buckets || !exchange->counts || !exchange->pending) {
+        log_error("no memory for the layout of buckets");
+        status = STATUS_NO_MEMORY;
+        goto out;
+    }
+    bucket_plan(counts, layer_count, limits, exchange->buckets);
+    for (size_t b = 0; b < exchange->count; b++)
+        exchange->counts[b] = exchange->buckets[b].count;
+out:
+    free(counts);
+    return status;
+}
+
+static enum status order_buckets(struct exchange *exchange)
+{
+    size_t layer_count;
+    const struct net_layer *layers = net_layers(exchange->net, &layer_count);
+    struct bucket_layer *costs = calloc(layer_count + 1, sizeof *costs);
+    exchange->order = calloc(exchange->count, sizeof *exchange->order);
+    if (!costs || !exchange->order) {
+        free(costs);
+        log_error("no memory for the order of buckets");
+        return STATUS_NO_MEMORY;
+    }
+    for (size_t l = 0; l < layer_count; l++)
+        costs[l] = (struct bucket_layer){.count = layers[l].count,
+                                         .parts = layers[l].gradient_parts,
+                                         .forward = layers[l].forward_flops,
+                                         .backward = layers[l].backward_flops};
+    bucket_order(exchange->buckets, exchange->count, costs, layer_count, exchange->order);
+    free(costs);
+    return STATUS_OK;
+}
+
+enum status exchange_open(struct exchange *exchange, struct net *net, struct optimizer *optimizer,
+                          const struct exchange_options *options)
+{
+    enum status status = STATUS_OK;
+    bool updates_here = !options->backend->updates_on_server;
+    struct comm_options *comm = options->comm;
+    *exchange = (struct exchange){.net = net, .optimizer = optimizer};
+    TRY(plan_buckets(exchange,
+                     &(struct bucket_limits){.bytes = options->bucket_bytes, .cut = updates_here}));
+    if (options->may_defer && updates_here && exchange->count > 1)
+        TRY(order_buckets(exchange));
+    comm->bucket_counts = exchange->counts;
+    comm->buckets = exchange->count;
+    comm->overlap = exchange->count > 1; /* with one, nothing is left to compute meanwhile */
+    comm->bucket_order = exchange->order;
+    TRY(comm_open(&exchange->comm, options->world, options->backend, comm));
+    exchange->defers = exchange->order && comm_overlaps(exchange->comm);
+    if (exchange->defers)
+        net_before_forward(net, exchange_need, exchange);
+out:
+    return status;
+}
+
+void exchange_close(struct exchange *exchange)
+{
+    comm_close(&exchange->comm);
+    free(exchange->buckets);
+    free(exchange->counts);
+    free(exchange->order);
+    free(exchange->pending);
+    *exchange = (struct exchange){0};
+}
+
+/* -------- a step ----------------------------------------------------------------------------- */
+
+void exchange_begin(struct exchange *exchange)
+{
+    exchange->started = 0;
+    exchange->status = STATUS_OK;
+    exchange->blocked_ns = 0;
+}
+
+/* Buckets are complete that begin in the range or beyond. */
+void exchange_start(void *context, size_t first, size_t count)
+{
+    struct exchange *exchange = context;
+    (void)count;
+    while (exchange->status == STATUS_OK && exchange->started < exchange->count &&
+           first <= exchange->buckets[exchange->started].first) {
+        int64_t now_ns = clock_now_ns();
+        size_t bucket = exchange->started++;
+        CHECK(!exchange->pending[bucket]);
+        exchange->pending[bucket] = true;
+        exchange->status = comm_start(
+            exchange->comm, bucket, net_gradients(exchange->net) + exchange->buckets[bucket].first);
+        exchange->blocked_ns += clock_now_ns() - now_ns;
+    }
+}
+
+static enum status wait_for_bucket(struct exchange *exchange, size_t bucket)
+{
+    int64_t start_ns = clock_now_ns();
+    enum status status = comm_wait(exchange->comm, bucket);
+    exchange->pending[bucket] = false;
+    exchange->blocked_ns += clock_now_ns() - start_ns;
+    return status;
+}
+
+static enum status finish_bucket(struct exchange *exchange, size_t b)
+{
+    enum status status = STATUS_OK;
+    const struct bucket *bucket = &exchange->buckets[b];
+    TRY(wait_for_bucket(exchange, b));
+    if (exchange->optimizer)
+        optimizer_step_range(exchange->optimizer, bucket->first, bucket->count,
+                             net_parameters(exchange->net), net_gradients(exchange->net),
+                             exchange->pending_lr);
+out:
+    return status;
+}
+
+void exchange_need(void *context, size_t first, size_t count)
+{
+    struct exchange *exchange = context;
+    for (size_t b = 0; b < exchange->count; b++) {
+        const struct bucket *bucket = &exchange->buckets[b];
+        if (exchange->status == STATUS_OK && exchange->pending[b] &&
+            bucket->first < first + count && first < bucket->first + bucket->count)
+            exchange->status = finish_bucket(exchange, b);
+    }
+}
+
+enum status exchange_end(struct exchange *exchange, float lr)
+{
+    enum status status = STATUS_OK;
+    TRY(exchange->status);
+    CHECK(exchange->started == exchange->count);
+    exchange->pending_lr = lr;
+    if (exchange->defers)
+        return STATUS_OK;
+    for (size_t b = 0; b < exchange->count; b++)
+        TRY(wait_for_bucket(exchange, b));
+    if (exchange->optimizer)
+        optimizer_step(exchange->optimizer, net_parameters(exchange->net),
+                       net_gradients(exchange->net), lr);
+out:
+    return status;
+}
+
+enum status exchange_finish(struct exchange *exchange)
+{
+    enum status status = STATUS_OK;
+    for (size_t b = 0; b < exchange->count; b++) {
+        if (exchange->pending[b])
+            TRY(finish_bucket(exchange, b));
+    }
+out:
+    return status;
+}

@@ -1,0 +1,88 @@
+/*
+ * The averaging of a step's gradients: which buckets they travel in, when each one starts, and when
+ * the step waits for it. The backward pass starts buckets as it completes them. Then the step waits
+ * for all; or, where the exchange defers, the next step does, for each bucket before its forward
+ * pass reads those parameters:
+ *
+ *     compute   |forward 1|backward 1       |forward 2|backward 2       |
+ *     network             [2 ][1a ][0][1b  ]          [2 ][1a ][0][1b  ]
+ *
+ * A bucket's gradients are averaged and applied before its parameters are read, so before the
+ * backward pass overwrites them, and with the numbers that waiting for all would have given. Before
+ * anything else reads the weights, call exchange_finish.
+ *
+ *     exchange_begin(exchange);
+ *     net_forward(...);                                            calls exchange_need
+ *     net_backward(net, exchange_start, exchange);
+ *     exchange_end(exchange, lr);
+ *
+ * Threads: all calls from one, which drives the device.
+ */
+#ifndef PSRING_EXPERIMENTS_EXCHANGE_H
+#define PSRING_EXPERIMENTS_EXCHANGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/status.h"
+#include "common/comm/bucket.h"
+#include "common/comm/comm.h"
+#include "models/net.h"
+#include "models/optim.h"
+
+struct exchange_options {
+    struct world *world;
+    const struct backend *backend;
+    struct comm_options *comm; /* all but the buckets, which exchange_open fills in */
+    size_t bucket_bytes;       /* wanted; 0: one bucket */
+    bool may_defer;            /* to the next step's forward pass, if the comm overlaps */
+};
+
+struct exchange {
+    struct comm *comm;
+    struct net *net;
+    struct optimizer *optimizer; /* NULL: gradients are averaged and not applied */
+    struct bucket *buckets;      /* (count), in the order in which they are complete */
+    size_t *counts;              /* (count): elements of each */
+    size_t *order;               /* (count): the order in which they travel; NULL: as started */
+    bool *pending;               /* (count): started, not waited for */
+    size_t count;
+    bool defers;
+    float pending_lr; /* of the step that started what is pending */
+
+    /* The running step. */
+    size_t started;     /* buckets handed to the comm so far */
+    enum status status; /* of starting and needing them: hooks of the net cannot return it */
+    int64_t blocked_ns; /* spent inside comm_start and comm_wait: what compute did not hide */
+};
+
+/*
+ * Collective over the world: plans the buckets and opens the comm. Borrows `net` and `optimizer`,
+ * NULL on a server and where nothing is trained, and hooks itself into the net's forward pass. A
+ * dedicated server then calls comm_serve(exchange->comm). Errors: logged. Needs exchange_close
+ * whatever it returns.
+ */
+enum status exchange_open(struct exchange *exchange, struct net *net, struct optimizer *optimizer,
+                          const struct exchange_options *options);
+void exchange_close(struct exchange *exchange);
+
+/* A step begins, perhaps anew: nothing of it has been started. Buckets that the step before
+ * deferred stay pending. */
+void exchange_begin(struct exchange *exchange);
+
+/* Hook of net_backward: starts the buckets that have become complete. */
+net_range_hook exchange_start;
+
+/* Hook of the net's forward pass: waits for the buckets that are pending there, and applies them.
+ * The next exchange_end returns its failure. */
+net_range_hook exchange_need;
+
+/* All buckets have been started: waits for them and applies them with the learning rate `lr`, or
+ * leaves that to the next step. */
+enum status exchange_end(struct exchange *exchange, float lr);
+
+/* Waits for all buckets that are pending, and applies them: now the weights are the step's. */
+enum status exchange_finish(struct exchange *exchange);
+
+#endif

@@ -1,0 +1,54 @@
+/* What a run tells: rows of --metrics, lines on stdout, and what is counted for them. */
+#ifndef PSRING_EXPERIMENTS_TRAIN_REPORT_H
+#define PSRING_EXPERIMENTS_TRAIN_REPORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/csv.h"
+#include "common/base/sha256.h"
+#include "common/base/status.h"
+#include "common/device/device.h"
+#include "common/obs/progress.h"
+#include "experiments/train/step_times.h"
+
+struct trainer;
+
+/* What has been done since the last row. */
+struct interval {
+    int64_t started_ns; /* of the first step; 0: no step yet */
+    int64_t ended_ns;   /* of the last step */
+    uint64_t steps;
+    uint64_t images; /* of this process */
+    double loss_sum; /* of this process */
+    uint64_t losses; /* steps that are in loss_sum */
+};
+
+struct test_result {
+    double loss, accuracy;
+};
+
+struct report {
+    struct csv *metrics; /* rank 0, with --metrics */
+    struct progress progress;
+    struct interval interval;
+    struct step_times times;              /* of the interval */
+    struct device_usage usage;            /* worker 0: as the interval's last step ended */
+    double trained_s;                     /* worker 0: in steps, since the run began */
+    double times_median[STEP_TIME_KINDS]; /* of the last row, ms; so the following */
+    double images_per_s;
+    char weights_sha256[SHA256_HEX_SIZE];
+};
+
+/* Makes room for the times of `steps` steps and, on rank 0, opens --metrics. */
+enum status train_report_open(struct trainer *t, uint64_t steps);
+void train_report_close(struct trainer *t);
+
+/* The first lines, the last ones: on rank 0. */
+void train_report_start(const struct trainer *t);
+void train_report_end(const struct trainer *t, const struct test_result *test);
+
+/* Collective over the workers. Closes the interval; `test` NULL: not tested. */
+enum status train_report(struct trainer *t, const struct test_result *test);
+
+#endif
