@@ -57,7 +57,7 @@ static enum status bench_any(struct config *config, struct world *world)
 }
 
 static const struct command commands[] = {
-    {"train", "Train a CNN on MNIST, alone or on all ranks of mpirun.", CONFIG_TRAIN, train_run,
+    {"train", "Train a CNN on MNIST, alone or on several ranks.", CONFIG_TRAIN, train_run,
      on_interrupt_train},
     {"bench", "Time the averaging of gradients by size, or computing by layer.", CONFIG_BENCH,
      bench_any, on_interrupt_bench},
@@ -73,7 +73,8 @@ static void print_usage(FILE *out)
     for (int i = 0; i < COMMANDS; i++)
         fprintf(out, "  %-8s %s\n", commands[i].name, commands[i].summary);
     fprintf(out, "\npsring COMMAND --help lists its options. psring --version prints the version.\n"
-                 "Several ranks: mpirun -n 4 psring train --backend ring --data DIR\n");
+                 "Several ranks: mpirun -n 4 psring train --backend ring --data DIR\n"
+                 "Without mpirun: see --rendezvous in psring train --help\n");
 }
 
 static int exit_code(enum status status)
@@ -86,8 +87,14 @@ static int run_on_world(const struct command *command, struct config *config, in
 {
     struct world *world = NULL;
     library_request(config->mpi_algorithm);
-    enum status status =
-        world_open(&world, &argc, &argv, &(struct world_options){.subnet = config->subnet});
+    const struct world_options options = {
+        .subnet = config->subnet,
+        .startup_timeout_ms = (int64_t)(config->startup_timeout * 1000),
+        .rendezvous = config->rendezvous,
+        .rank = (int)config->rank,
+        .size = (int)config->world,
+    };
+    enum status status = world_open(&world, &argc, &argv, &options);
     if (status != STATUS_OK)
         return exit_code(status);
     if (world->rank == 0)

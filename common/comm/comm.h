@@ -91,6 +91,7 @@ struct backend {
     bool updates_on_server; /* false: a bucket comes back as the scaled sum of gradients */
     bool device_memory;     /* averages buckets where they are, by `start` and `wait`; else those of
                              * a device with memory of its own come through host memory */
+    bool needs_mpi;         /* runs only in a world that MPI has opened (world_is_mpi) */
     enum transport_kind default_transport;
 
     /* A worker's life. `site` stays valid until close. */

@@ -81,7 +81,10 @@ enum status world_open(struct world **out, int *argc, char ***argv,
     world->timeout_ms = options->startup_timeout_ms;
     if (gethostname(world->host, sizeof world->host - 1) != 0)
         snprintf(world->host, sizeof world->host, "unknown");
-    TRY(world_mpi_open(world, argc, argv, options));
+    if (options->rendezvous)
+        TRY(world_rendezvous_open(world, options));
+    else
+        TRY(world_mpi_open(world, argc, argv, options));
     TRY(find_neighbours(world));
     TRY(agree_on_run_id(world));
     *out = world;
@@ -104,7 +107,7 @@ void world_close(struct world **world)
 void world_abort(struct world *world, int exit_code)
 {
     fflush(stdout);
-    if (world->size > 1)
+    if (world->size > 1 && world->ops->abort)
         world->ops->abort(world, exit_code);
     _exit(exit_code);
 }

@@ -1,10 +1,12 @@
 /*
- * The processes that run together: how many, which one this is, which share a machine. Started by
- * mpirun (or alone: a world of one). Collective calls here are for set-up and for gathering
- * results; gradients go through common/net/transport.
+ * The processes that run together: how many, which one this is, which share a machine. Two ways to
+ * bring them together: MPI (mpirun, srun, or one process alone), and a rendezvous: all are told
+ * where rank 0 listens, and need no launcher. Collective calls here are for set-up and for
+ * gathering results; gradients go through common/net/transport.
  *
- * Threads: created, used and freed by the main thread. All calls block without spinning: they test,
- * yield, then sleep, because the ranks of an experiment often outnumber the cores.
+ * Threads: created, used and freed by the main thread. All calls block, and leave the CPU to
+ * others, because the ranks of an experiment often outnumber the cores: MPI's test, yield, then
+ * sleep; those of a rendezvous wait in poll(2).
  */
 #ifndef PSRING_COMMON_NET_WORLD_H
 #define PSRING_COMMON_NET_WORLD_H
@@ -28,8 +30,7 @@ struct world {
     bool concurrent;  /* several threads may call MPI at once (MPI_THREAD_MULTIPLE) */
     uint64_t run_id;  /* the same on all ranks, different in every run */
     char host[64];
-    int64_t
-        timeout_ms; /* collective calls fail after so long; 0: never. As opened: the start-up's */
+    int64_t timeout_ms; /* collective calls fail after so long; 0: never. At first the start-up's */
     const struct world_ops *ops;
     struct world_impl *impl;
 };
@@ -38,16 +39,19 @@ struct world_options {
     const char *subnet; /* the network ("10.0.0.0/24") that MPI is to use, unless its launcher names
                            one; NULL: MPI chooses */
     int64_t startup_timeout_ms; /* of all ranks coming together; 0: none */
+    const char *rendezvous;     /* "tcp://HOST:PORT", where rank 0 listens; NULL: by MPI */
+    int rank, size;             /* of this process, of the world; with `rendezvous` only */
 };
 
 /* Brings the ranks together. argc and argv are main's (both may be NULL); `options` NULL: none. */
 enum status world_open(struct world **world, int *argc, char ***argv,
                        const struct world_options *options);
 
-/* Finalises MPI. Collective. Frees *world and sets it to NULL. */
+/* Finalises MPI, or closes the connections. Collective. Frees *world and sets it to NULL. */
 void world_close(struct world **world);
 
-/* Ends every process of the world with `exit_code`, at once. For a rank that cannot go on. */
+/* Ends this process with `exit_code`, at once, and by MPI every other one. For a rank that cannot
+ * go on. */
 _Noreturn void world_abort(struct world *world, int exit_code);
 
 /* MPI has brought the ranks together, so that its calls can be used. */

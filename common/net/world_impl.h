@@ -26,7 +26,7 @@ struct world_ops {
      * group->impl, if it needs one. */
     enum status (*group_open)(struct world *world, struct group *group, int color);
     void (*group_close)(struct world *world, struct group *group);
-    /* Called where the world has several ranks; world.c ends this process itself. */
+    /* (optional) Ends the other ranks; world.c ends this one. */
     void (*abort)(struct world *world, int exit_code);
     /* Frees world->impl. Also after an open that failed. */
     void (*close)(struct world *world);
@@ -38,5 +38,6 @@ struct world_ops {
  */
 enum status world_mpi_open(struct world *world, int *argc, char ***argv,
                            const struct world_options *options);
+enum status world_rendezvous_open(struct world *world, const struct world_options *options);
 
 #endif

@@ -12,6 +12,7 @@
 #include "experiments/config/backends.h"
 #include "experiments/config/config_check.h"
 #include "experiments/config/config_table.h"
+#include "experiments/config/launch.h"
 #include "experiments/config/gpus.h"
 #include "models/cnn.h"
 #include "ring/vendor/library.h"
@@ -86,28 +87,14 @@ static enum status check_obeyed(const struct config_table *table, const struct c
 
 /* -------- the environment -------------------------------------------------------------------- */
 
-/* What a variable of the environment says, or NULL if it is unset or empty. */
-static const char *environment(const char *name)
-{
-    const char *value = getenv(name);
-    return value && value[0] ? value : NULL;
-}
-
 bool config_speaks(void)
 {
-    static const char *const rank_names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK",
-                                             "SLURM_PROCID"};
-    for (size_t i = 0; i < sizeof rank_names / sizeof rank_names[0]; i++) {
-        const char *rank = environment(rank_names[i]);
-        if (rank)
-            return strcmp(rank, "0") == 0;
-    }
-    return true;
+    return launch_rank() == 0;
 }
 
 static enum status link_rate_from_environment(struct config *config)
 {
-    const char *text = environment("PSRING_LINK_BITS");
+    const char *text = launch_variable("PSRING_LINK_BITS");
     if (config->link_rate > 0 || !text)
         return STATUS_OK;
     char *end = NULL;
@@ -160,9 +147,11 @@ enum status config_parse(enum config_command command, int argc, char **argv, str
     config_table_init(&table, command);
     *config = (struct config){.command = command,
                               .servers = CONFIG_SERVERS_NOT_GIVEN,
-                              .data = environment("PSRING_DATA"),
-                              .network = environment("PSRING_NETWORK"),
-                              .subnet = environment("PSRING_BIND_SUBNET")};
+                              .rank = CONFIG_RANK_NOT_GIVEN,
+                              .world = CONFIG_RANK_NOT_GIVEN,
+                              .data = launch_variable("PSRING_DATA"),
+                              .network = launch_variable("PSRING_NETWORK"),
+                              .subnet = launch_variable("PSRING_BIND_SUBNET")};
     if (!config_speaks())
         log_set_level(LOG_SILENT);
     TRY(options_parse(&table.options, argc, argv, config, helped, NULL));
@@ -170,6 +159,7 @@ enum status config_parse(enum config_command command, int argc, char **argv, str
         return STATUS_OK;
     TRY(link_rate_from_environment(config));
     TRY(config_check(config));
+    TRY(launch_check(config));
     TRY(check_obeyed(&table, config));
     log_set_level(config->verbose ? LOG_DEBUG : LOG_INFO);
 out:

@@ -3,6 +3,8 @@
  * also prints --help and goes, complete, into every result file. The only reader of the
  * environment: PSRING_DATA, PSRING_NETWORK, PSRING_LINK_BITS and PSRING_BIND_SUBNET are defaults of
  * --data, --network, --link-rate and --interface (experiments/vcluster.sh exports the last three).
+ * MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE, as torchrun sets them, stand for --rendezvous,
+ * --rank and --world.
  */
 #ifndef PSRING_EXPERIMENTS_CONFIG_H
 #define PSRING_EXPERIMENTS_CONFIG_H
@@ -32,7 +34,12 @@ enum config_probe { CONFIG_PROBE_AUTO, CONFIG_PROBE_ON, CONFIG_PROBE_OFF, CONFIG
  * so their times say nothing of a network. */
 #define CONFIG_TIME_SLICING "time-slicing"
 
-enum { CONFIG_NETWORK_BYTES = 64, CONFIG_SERVERS_NOT_GIVEN = -1 };
+enum {
+    CONFIG_NETWORK_BYTES = 64,
+    CONFIG_SERVERS_NOT_GIVEN = -1,
+    CONFIG_RANK_NOT_GIVEN = -1,
+    CONFIG_RANKS_MOST = 65535
+};
 
 /* Choices are ints (an index into their words), strings are borrowed from argv or the environment.
  */
@@ -41,21 +48,26 @@ enum { CONFIG_SIZES_MOST = 32 };
 struct config {
     enum config_command command;
 
+    /* Who takes part: common/net/world.h. */
+    const char *rendezvous; /* "tcp://HOST:PORT", where rank 0 listens; NULL: MPI's launcher */
+    int64_t rank, world;    /* of this process, of all; with `rendezvous` only */
+
     /* Who averages, and how. */
-    int backend;         /* enum backend_kind, experiments/config/backends.h */
-    int transport;       /* enum config_transport */
-    int64_t servers;     /* as given, with mixed placement the spare ones; 0 for others than ps */
-    int placement;       /* enum placement */
-    const char *sync;    /* "bsp" */
-    int reduce_order;    /* enum reduce_order */
-    uint64_t segment;    /* bytes; 0: chosen from the message */
-    int64_t window;      /* segments in flight; 0: chosen */
-    int compress;        /* enum compress, common/comm/compress.h */
-    int error_feedback;  /* enum config_feedback; auto: on if something is compressed */
-    const char *subnet;  /* --interface: CIDR, or NULL: chosen */
-    double timeout;      /* seconds */
-    const char *network; /* label of the result rows; NULL until config_settle */
-    double link_rate;    /* bits per second of one direction of a host's link; 0: unknown */
+    int backend;        /* enum backend_kind, experiments/config/backends.h */
+    int transport;      /* enum config_transport */
+    int64_t servers;    /* as given, with mixed placement the spare ones; 0 for others than ps */
+    int placement;      /* enum placement */
+    const char *sync;   /* "bsp" */
+    int reduce_order;   /* enum reduce_order */
+    uint64_t segment;   /* bytes; 0: chosen from the message */
+    int64_t window;     /* segments in flight; 0: chosen */
+    int compress;       /* enum compress, common/comm/compress.h */
+    int error_feedback; /* enum config_feedback; auto: on if something is compressed */
+    const char *subnet; /* --interface: CIDR, or NULL: chosen */
+    double timeout;     /* seconds */
+    double startup_timeout; /* seconds; until ranks have met and connected */
+    const char *network;    /* label of the result rows; NULL until config_settle */
+    double link_rate;       /* bits per second of one direction of a host's link; 0: unknown */
 
     /* What computes. */
     int device;      /* enum device_kind */
@@ -99,6 +111,7 @@ struct config {
 
     bool verbose;
     char network_text[CONFIG_NETWORK_BYTES];
+    char rendezvous_text[300];
 };
 
 /*

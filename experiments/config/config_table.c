@@ -27,6 +27,16 @@ struct row {
 enum { COMM = CONFIG_TRAIN | CONFIG_BENCH, ALL = COMM | CONFIG_INFO };
 
 static const struct row rows[] = {
+    {ALL,
+     {"rendezvous", 0, OPTION_STRING, FIELD(rendezvous), .metavar = "ADDRESS",
+      .help = "Start without mpirun: tcp://HOST:PORT, where rank 0 listens and all others connect "
+              "(else torchrun's MASTER_ADDR, MASTER_PORT, RANK, WORLD_SIZE)."}},
+    {ALL,
+     {"rank", 0, OPTION_INT, FIELD(rank), NULL, 0, CONFIG_RANKS_MOST, .metavar = "R",
+      .help = "With --rendezvous: which rank this process is, 0 to W - 1."}},
+    {ALL,
+     {"world", 0, OPTION_INT, FIELD(world), NULL, 1, CONFIG_RANKS_MOST, .metavar = "W",
+      .help = "With --rendezvous: how many ranks there are."}},
     {COMM,
      {"backend", 0, OPTION_CHOICE, FIELD(backend), "ring", .choices = backend_names,
       .help = "How gradients are averaged."}},
@@ -66,6 +76,10 @@ static const struct row rows[] = {
     {COMM,
      {"timeout", 0, OPTION_DOUBLE, FIELD(timeout), "30", 0.1, 86400, .metavar = "SECONDS",
       .help = "A peer that is silent for longer is an error."}},
+    {ALL,
+     {"startup-timeout", 0, OPTION_DOUBLE, FIELD(startup_timeout), "60", 0.1, 86400,
+      .metavar = "SECONDS",
+      .help = "The same until all ranks have met, opened their files and connected."}},
     {COMM,
      {"network", 0, OPTION_STRING, FIELD(network), .metavar = "LABEL",
       .help = "Name of the network in result rows (else PSRING_NETWORK, else by hosts)."}},
@@ -194,12 +208,14 @@ void config_table_init(struct config_table *table, enum config_command command)
     switch (command) {
     case CONFIG_TRAIN:
         table->options.command = "psring train";
-        table->options.summary = "Trains a CNN data-parallel: alone, or on all ranks of mpirun.";
+        table->options.summary =
+            "Trains a CNN data-parallel: alone, or on all ranks of mpirun or of --rendezvous.";
         break;
     case CONFIG_BENCH:
         table->options.command = "psring bench";
         table->options.summary =
-            "Times averaging over the ranks of mpirun by size; checks every element.";
+            "Times averaging over the ranks of mpirun or of --rendezvous by size; checks every "
+            "element.";
         break;
     case CONFIG_INFO:
         table->options.command = "psring info";

@@ -127,6 +127,7 @@ static void library_close(void *self)
 const struct backend backend_mpi = {
     .name = "mpi",
     .summary = "MPI_Allreduce, the MPI library's own choice of algorithm",
+    .needs_mpi = true,
     .default_transport = TRANSPORT_MPI,
     .open = library_open,
     .allreduce = library_allreduce,

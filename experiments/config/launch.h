@@ -1,0 +1,25 @@
+/*
+ * How this process was started, by its options and the launcher's environment: alone, by mpirun or
+ * srun, or as one of several that meet at an address (common/net/rendezvous.h). Private to
+ * experiments/config.
+ */
+#ifndef PSRING_EXPERIMENTS_LAUNCH_H
+#define PSRING_EXPERIMENTS_LAUNCH_H
+
+#include "experiments/config/config.h"
+
+/* What a variable of the environment says, or NULL if it is unset or empty. */
+const char *launch_variable(const char *name);
+
+/* This process's rank as its launcher (mpirun, srun, torchrun) says before the ranks have met; 0
+ * without a launcher. */
+int launch_rank(void);
+
+/*
+ * Fills rendezvous, rank and world of `config` from the environment of torchrun, unless they are
+ * given or MPI's launcher has started the process, and checks that they go together and with what
+ * needs MPI. STATUS_USAGE has been logged.
+ */
+enum status launch_check(struct config *config);
+
+#endif
