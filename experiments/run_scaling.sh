@@ -8,13 +8,16 @@
 #   --quick | --full    a sweep of under 5 minutes; one of hours (default: 36 minutes on two cores)
 #   --out DIR           where results go (default: results-DATE-TIME); an earlier run's are replaced
 #   --hosts LIST        workers to sweep, e.g. 1,2,4,8; or the names of real machines, e.g. a,b,c,d,
-#                       that mpirun reaches and that have this folder at the same path
-#   --rate RATE         of each host's link (default: 200mbit); with real machines, what theirs is
+#                       that mpirun reaches and that have this folder at the same path. They are checked
+#                       first. PSRING_BIND_SUBNET=10.0.0.0/24 names the network between them.
+#   --rate RATE         of each host's link (default: 200mbit); with real machines, what theirs is nominally
 #   --sizes LIST        bytes of the all-reduces, e.g. 65536,1048576
 #   --no-train          no real training: no data needed, no accuracy measured
 #   --steps N           the real training ends after N steps
 #   --data DIR          folder with the four files of MNIST (default: see get_mnist.sh)
 #   --psring PROGRAM    measure this program instead of building one
+#   --limit SECONDS     a measurement that takes longer is ended, and has failed (default: several times
+#                       what its bytes take)
 #
 # DIR gets bench.csv, train.csv, summary.txt, report.html, provenance.json, log.txt, and each figure as
 # .svg and .png. The exit status is 0 only if every measurement was made and was right.
@@ -32,10 +35,12 @@ root=$(dirname "$here")
 . "$here/sweep/plan.sh"
 # shellcheck source-path=SCRIPTDIR source=sweep/provenance.sh
 . "$here/sweep/provenance.sh"
+# shellcheck source-path=SCRIPTDIR source=sweep/machines.sh
+. "$here/sweep/machines.sh"
 
 usage()
 {
-    sed -n '2,22s/^# \{0,1\}//p' "$0"
+    sed -n '2,25s/^# \{0,1\}//p' "$0"
 }
 
 die()
@@ -58,7 +63,7 @@ fi
 
 parse_arguments()
 {
-    mode=default out='' host_list='' rate=200mbit sizes='' train=yes steps='' data='' psring=''
+    mode=default out='' host_list='' rate='' limit='' sizes='' train=yes steps='' data='' psring=''
     command_line="$0 $*"
     while (($# > 0)); do
         case $1 in
@@ -74,12 +79,13 @@ parse_arguments()
             usage
             exit 0
             ;;
-        --out | --hosts | --rate | --sizes | --steps | --data | --psring)
+        --out | --hosts | --rate | --limit | --sizes | --steps | --data | --psring)
             (($# >= 2)) || { say "$1 needs a value; see run_scaling.sh --help" && exit 2; }
             case $1 in
             --out) out=$2 ;;
             --hosts) host_list=$2 ;;
             --rate) rate=$2 ;;
+            --limit) limit=$2 ;;
             --sizes) sizes=$2 ;;
             --steps) steps=$2 ;;
             --data) data=$2 ;;
@@ -93,7 +99,8 @@ parse_arguments()
             ;;
         esac
     done
-    link_bits=$("$here/vcluster.sh" rate "$rate") || exit 2
+    link_bits=$("$here/vcluster.sh" rate "${rate:-200mbit}") || exit 2
+    [[ -z $limit || $limit =~ ^[1-9][0-9]{0,6}$ ]] || { say "--limit '$limit': expected seconds" && exit 2; }
     [[ -z $steps || $steps =~ ^[1-9][0-9]*$ ]] || { say "--steps '$steps': expected a number" && exit 2; }
     [[ -z $sizes || $sizes =~ ^[1-9][0-9]*(,[1-9][0-9]*)*$ ]] ||
         { say "--sizes '$sizes': expected numbers of bytes, e.g. 65536,1048576" && exit 2; }
@@ -102,51 +109,55 @@ parse_arguments()
 # What each mode measures, and for how long.
 choose_sweep()
 {
-    real_hosts=''
+    real_hosts='' machines=()
     local counts
     case $mode in
     quick)
         counts=1,2,4
         sizes=${sizes:-65536,1048576,$MODEL_BYTES}
         warmup=1 iterations=0 paced_steps=5
-        train_arguments=(--epochs 1 --batch 128) train_steps=40
+        train_epochs=1 train_batch=128 train_steps=40
         ;;
     default)
         counts=1,2,4,8
         sizes=${sizes:-4096,16384,65536,262144,1048576,$MODEL_BYTES,26214400}
         warmup=2 iterations=0 paced_steps=20
-        train_arguments=(--epochs 2 --batch 64) train_steps=0
+        train_epochs=2 train_batch=64 train_steps=0
         ;;
     full)
         counts=1,2,3,4,5,6,7,8
         sizes=${sizes:-4,4096,16384,65536,262144,1048576,$MODEL_BYTES,16777216,26214400,67108864}
         warmup=5 iterations=20 paced_steps=50
-        train_arguments=(--epochs 12 --batch 64) train_steps=0
+        train_epochs=12 train_batch=64 train_steps=0
         ;;
     esac
-    train_arguments+=(--steps "${steps:-$train_steps}") # 0: the epochs decide
+    train_steps=${steps:-$train_steps} # 0: the epochs decide
+    train_arguments=(--epochs "$train_epochs" --batch "$train_batch" --steps "$train_steps")
     if [[ $host_list =~ ^[1-9][0-9]{0,2}(,[1-9][0-9]{0,2})*$ ]]; then
         counts=$host_list
     elif [[ $host_list =~ ^[0-9,]*$ && $host_list ]]; then
         say "--hosts '$host_list': expected numbers of workers from 1 to 999, e.g. 2,4, or names of machines"
         exit 2
     elif [[ $host_list ]]; then
+        [[ $host_list =~ ^[A-Za-z0-9._-]+(,[A-Za-z0-9._-]+)*$ ]] ||
+            { say "--hosts '$host_list': expected names of machines with commas between" && exit 2; }
         real_hosts=$host_list
-        counts=$(awk -v list="$counts" -v hosts="$(tr -cd , <<<"$real_hosts" | wc -c)" 'BEGIN {
-            count = split(list, workers, ",")
-            for (i = 1; i <= count; i++)
-                if (workers[i] <= hosts + 1)
-                    printf "%s%d", (i > 1 ? "," : ""), workers[i]
-        }')
+        IFS=, read -ra machines <<<"$real_hosts"
+        [[ -z $(printf '%s\n' "${machines[@]}" | sort | uniq -d) ]] ||
+            { say "--hosts '$host_list': a machine is listed twice" && exit 2; }
+        counts=$(counts_on ${#machines[@]} "$counts")
+        [[ $rate ]] || link_bits=0 # nobody knows
     fi
+    rate=${rate:-$([[ $real_hosts ]] || echo 200mbit)}
     mapfile -t workers_list < <(tr ',' '\n' <<<"$counts" | sort -nu)
     mapfile -t sizes < <(tr ',' '\n' <<<"$sizes" | sort -nu)
     max_workers=${workers_list[-1]}
     # What fewer workers are measured with in the quick sweep: the model's gradient, else the largest.
     quick_size=${sizes[-1]}
     [[ " ${sizes[*]} " != *" $MODEL_BYTES "* ]] || quick_size=$MODEL_BYTES
-    # The real training runs on four workers, or the most there are.
+    # The real training runs on four workers, or the most there are; on machines, one is for the server.
     train_workers=$((max_workers < 4 ? max_workers : 4))
+    ((${#machines[@]} != train_workers || train_workers == 1)) || train_workers=$((train_workers - 1))
 }
 
 # --- what is needed ---------------------------------------------------------------------------------
@@ -183,7 +194,7 @@ raise_network()
 {
     cluster=''
     if [[ $real_hosts ]]; then
-        network=hosts:$rate
+        network=hosts${rate:+:$rate}
     elif [[ $(uname -s) == Linux ]] && ((EUID == 0)) && unshare --net true 2>/dev/null; then
         cluster=scaling-$$
         network=vcluster:$rate
@@ -201,7 +212,7 @@ raise_network()
 launch()
 {
     # TCP for every backend: Open MPI would otherwise use shared memory within a machine, and only it.
-    local ranks=$1 mpi=(mpirun -n "$1" --bind-to none --oversubscribe --mca pml ob1
+    local ranks=$1 bound=() mpi=(mpirun -n "$1" --bind-to none --oversubscribe --mca pml ob1
         --mca btl "self,tcp")
     shift
     ((EUID != 0)) || mpi+=(--allow-run-as-root)
@@ -211,11 +222,13 @@ launch()
     elif [[ $real_hosts ]]; then
         mpi+=(--host "$real_hosts" --map-by node -x "PSRING_NETWORK=$network"
             -x "PSRING_LINK_BITS=$link_bits")
-        [[ -z ${PSRING_BIND_SUBNET:-} ]] || mpi+=(-x PSRING_BIND_SUBNET)
+        [[ -z ${PSRING_BIND_SUBNET:-} ]] ||
+            mpi+=(-x PSRING_BIND_SUBNET --mca btl_tcp_if_include "$PSRING_BIND_SUBNET")
     else
         mpi+=(-x PSRING_NETWORK=loopback --mca btl_tcp_if_include lo --mca oob_tcp_if_include lo)
     fi
-    "${mpi[@]}" "$@" </dev/null &
+    ! command -v timeout >/dev/null || bound=(timeout -k 10 "${limit_s:-60}")
+    "${bound[@]}" "${mpi[@]}" "$@" </dev/null &
     child=$!
     local status=0
     wait $child || status=$?
@@ -231,6 +244,7 @@ clean_up()
         kill -TERM "$child" 2>/dev/null || true
         wait "$child" 2>/dev/null || true
     fi
+    forget_machines
     [[ -z $cluster ]] || "$here/vcluster.sh" down --name "$cluster"
 }
 
@@ -247,54 +261,68 @@ measure()
     local status=0
     launch "$ranks" "$@" >"$out/last.txt" 2>&1 || status=$?
     { echo "== $what: $*" && cat "$out/last.txt"; } >>"$out/log.txt"
+    [[ ! $real_hosts ]] || fetch_rows "$(basename "${*: -1}")" # each command ends with the file of its rows
     if ((status != 0)); then
         failures=$((failures + 1))
         say "failed: $what; more in $out/log.txt"
-        { grep -m 3 'error:' "$out/last.txt" || tail -n 5 "$out/last.txt"; } >&2
+        ((status != 124 && status != 137)) || say "it was ended after $limit_s s, the limit of this measurement"
+        reason_of "$out/last.txt" >&2
     fi
     rm -f "$out/last.txt"
+    return $status
 }
 
 sweep()
 {
-    local plan kind configuration workers list arguments
-    mapfile -t plan < <(list_points)
+    local plan line kind configuration workers list arguments rows=${there:-$out}
+    choose_points
     points=${#plan[@]}
     for line in "${plan[@]}"; do
         read -r kind configuration workers list <<<"$line"
         read -ra arguments < <(backend_arguments "$configuration")
         [[ $kind != bench ]] || ! overlapped "$configuration" "$workers" || arguments+=(--overlap)
         ranks=$(ranks_of "$configuration" "$workers")
-        if [[ $real_hosts ]] && ((ranks > $(awk -F, '{ print NF }' <<<"$real_hosts"))); then
-            say "left out: $configuration with $workers workers needs $ranks machines"
-            continue
-        fi
+        limit_s=${limit:-$(limit_of "$kind" "$workers" "$list")}
         case $kind in
         bench)
             measure "$configuration, $workers workers, all-reduces of $list bytes" "$ranks" \
                 "$psring" bench "${arguments[@]}" --sizes "$list" -n "$iterations" -w "$warmup" \
-                --csv "$out/bench.csv"
+                --csv "$rows/bench.csv"
             ;;
         paced)
             measure "$configuration, $workers workers, training with $PACED_MS ms of computation" "$ranks" \
                 "$psring" train "${arguments[@]}" --model keras-cnn --compute "paced:$PACED_MS" \
-                --batch $PACED_BATCH --steps "$paced_steps" --metrics "$out/train.csv"
+                --batch $PACED_BATCH --steps "$paced_steps" --metrics "$rows/train.csv"
             ;;
         train)
             measure "$configuration, $workers workers, real training" "$ranks" \
                 "$psring" train "${arguments[@]}" --model keras-cnn --compute real --reduce-order ring \
-                "${train_arguments[@]}" "${data_arguments[@]}" --metrics "$out/train.csv"
+                "${train_arguments[@]}" "${data_arguments[@]}" --metrics "$rows/train.csv"
             ;;
-        esac
+        esac || machines_are_there || break
     done
+    limit_s=
+}
+
+# After a failure on real machines: is one gone? Then the rest would only fail, each after its limit.
+machines_are_there()
+{
+    [[ $real_hosts ]] || return 0
+    ask_machines true && return
+    failures=$((failures + points - done_points))
+    say "the sweep ends here: $((points - done_points)) measurements were not made"
+    return 1
 }
 
 # --- what is left behind ------------------------------------------------------------------------------
 
 plot()
 {
-    local script
+    local script rows
     for script in "${FIGURES[@]}"; do
+        rows=bench.csv
+        [[ $script != throughput ]] || rows=train.csv
+        [[ -s $out/$rows ]] || continue
         if ! gnuplot -c "$root/plots/$script.gp" "$out" >>"$out/log.txt" 2>&1; then
             failures=$((failures + 1))
             say "the figure $script was not drawn; the end of $out/log.txt says why:"
@@ -305,8 +333,9 @@ plot()
 
 summarise()
 {
-    "$here/sweep/summary.sh" "$out" model_bytes=$MODEL_BYTES cores="$cores" failures="$failures" | tee "$out/summary.txt" ||
-        die "nothing was measured; see $out/log.txt"
+    "$here/sweep/summary.sh" "$out" model_bytes=$MODEL_BYTES cores="$cores" failures="$failures" \
+        machine_count=${#machines[@]} left_out="$left_out" >"$out/summary.txt"
+    cat "$out/summary.txt"
     # A wrong sum makes every time beside it worthless.
     ! grep -q 'WRONG' "$out/summary.txt" || failures=$((failures + 1))
     "$here/sweep/report.sh" "$out" || failures=$((failures + 1))
@@ -315,6 +344,7 @@ summarise()
 parse_arguments "$@"
 choose_sweep
 started=$SECONDS failures=0 done_points=0 points=0 child='' cluster='' commands=() data_arguments=()
+limit_s='' there='' answers='' left_out='' machines_table='' probed_bits=0
 cores=$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)
 out=${out:-results-$(date +%Y%m%d-%H%M%S)}
 mkdir -p "$out" || die "cannot write to '$out'"
@@ -331,7 +361,9 @@ trap 'exit 130' INT
 trap 'exit 143' TERM
 trap 'exit 129' HUP
 raise_network
+[[ ! $real_hosts ]] || check_machines
 sweep
+[[ -s $out/bench.csv || -s $out/train.csv ]] || die "nothing was measured; see $out/log.txt"
 write_provenance
 plot
 summarise

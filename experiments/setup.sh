@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # setup.sh [--ci]: installs the Debian packages that psring is built, run and plotted with.
 #
-# Asks dpkg what is there, so it is done at once when nothing is missing. --ci adds the tools that
-# only the checks of the sources need. On a system without apt it says what to install and exits 1.
+# Asks dpkg what is there, so it is done at once when nothing is missing. --ci adds what only the
+# checks of the sources need, and the sshd of a test. Without apt it says what to install and exits 1.
 # CUDA and NCCL are optional and not installed here: where cmake finds a toolkit with nvcc, they are used.
 set -euo pipefail
 
@@ -36,6 +36,7 @@ ca-certificates
 CI_PACKAGES='
 clang-format
 shellcheck
+openssh-server
 '
 
 wanted=$PACKAGES

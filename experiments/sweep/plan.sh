@@ -74,6 +74,59 @@ ranks_of()
     esac
 }
 
+# counts_on MACHINES LIST: how many workers are swept there: those of LIST that fit, all machines, all but one
+# (which leaves a server a machine of its own), and powers of two on the way.
+counts_on()
+{
+    awk -v machines="$1" -v list="$2" 'BEGIN {
+        count = split(list "," machines "," (machines > 1 ? machines - 1 : 1), workers, ",")
+        for (power = 1; power < machines; power *= 2)
+            workers[++count] = power
+        for (i = 1; i <= count; i++)
+            if (workers[i] <= machines && !seen[workers[i]]++)
+                printf "%s%d", (i > 1 ? "," : ""), workers[i]
+    }'
+}
+
+# The lines of list_points that there are machines for go to the array `plan`; the others to `left_out`, as
+# CONFIGURATION WORKERS MACHINES with semicolons between.
+choose_points()
+{
+    local line configuration workers ranks
+    plan=() left_out=''
+    while read -r line; do
+        read -r _ configuration workers _ <<<"$line"
+        ranks=$(ranks_of "$configuration" "$workers")
+        if [[ ! $real_hosts ]] || ((ranks <= ${#machines[@]})); then
+            plan+=("$line")
+        elif [[ ";$left_out;" != *";$configuration $workers $ranks;"* ]]; then
+            left_out+="${left_out:+;}$configuration $workers $ranks"
+        fi
+    done < <(list_points)
+}
+
+# limit_of KIND WORKERS SIZES: seconds after which a measurement is given up: several times what its bytes take
+# on the links if one machine sends all of them, and starting up.
+limit_of()
+{
+    local bits=$link_bits steps=0 step_ms=$PACED_MS
+    ((probed_bits == 0)) || bits=$probed_bits
+    ((bits > 0)) || bits=1000000000
+    [[ $1 != paced ]] || steps=$paced_steps
+    if [[ $1 == train ]]; then
+        step_ms=10000 # what a slow machine may compute for
+        steps=$((train_steps > 0 ? train_steps : train_epochs * 60000 / (train_batch * $2)))
+    fi
+    awk -v workers="$2" -v list="$3" -v bits="$bits" -v steps="$steps" -v step_ms="$step_ms" \
+        -v iterations=$((warmup + (iterations > 10 ? iterations : 10))) -v model="$MODEL_BYTES" 'BEGIN {
+        count = split(list, sizes, ",")
+        for (i = 1; i <= count; i++)
+            seconds += 5 + 2 * iterations * 2 * workers * sizes[i] * 8 / bits
+        seconds += steps * (step_ms / 1e3 + 2 * workers * model * 8 / bits)
+        printf "%d", 120 + 4 * seconds
+    }'
+}
+
 # The sweep as lines: bench|paced|train CONFIGURATION WORKERS SIZES.
 list_points()
 {

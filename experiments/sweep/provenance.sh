@@ -11,6 +11,16 @@ json_member()
     printf '  "%s": %s,\n' "$1" "$(json_string "$2")"
 }
 
+# A line is a string of the array.
+json_lines()
+{
+    local line members=''
+    while read -r line; do
+        [[ ! $line ]] || members+="${members:+, }$(json_string "$line")"
+    done <<<"$1"
+    printf '[%s],\n' "$members"
+}
+
 # What Open MPI's ranks are told, as they see it themselves.
 mca_parameters()
 {
@@ -57,6 +67,8 @@ write_provenance()
         json_member cpu "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo 2>/dev/null | head -n 1)"
         printf '  "cores": %d,\n' "$cores"
         json_member network "$network"
+        printf '  "machines": '
+        json_lines "$machines_table"
         printf '  "link_bits_per_s": %d,\n' "$link_bits"
         json_member compiler "$(cc --version 2>/dev/null | head -n 1)"
         json_member gnuplot "$(gnuplot --version 2>/dev/null)"

@@ -2,8 +2,9 @@
 # summary.sh DIR [NAME=VALUE...]: what DIR/bench.csv and DIR/train.csv say, as sentences and tables for a
 # newcomer.
 #
-# NAME is cores, failures (measurements that failed) or model_bytes (the message that the tables are of, if it
-# was measured). Theory is the column theory_time_us: bytes alone, on the link's rate that was measured in the
+# NAME is cores, failures (measurements that failed), model_bytes (the message that the tables are of, if it
+# was measured), or on real machines machine_count and left_out, what would take more of them, as
+# "CONFIGURATION WORKERS MACHINES;...". Theory is the column theory_time_us: bytes alone, on the link's rate that was measured in the
 # same run where link_source says probe, else the nominal.
 set -euo pipefail
 

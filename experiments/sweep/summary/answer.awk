@@ -17,14 +17,52 @@ function print_link(nominal) {
         printf "\n%d of %d measurements had no probe and stand against the nominal rate", unprobed, probed + unprobed
 }
 
-# "NAME took 2.66 (2.60 to 2.71) times as long as the ring; theory: 2.67." `more`: what to add.
-function print_against(column, name, more, w, m, key, ring, verdict, theory) {
+# How many machines `who` would have taken with `w` workers; 0 if it was not left out.
+function machines_for(who, w, count, list, part, i) {
+    gsub(/ /, "-", who)
+    count = split(left_out, list, ";")
+    for (i = 1; i <= count; i++) {
+        split(list[i], part, " ")
+        if (part[1] == who && part[2] == w)
+            return part[3]
+    }
+    return 0
+}
+
+# The most workers that both `column` and the ring were measured with; 0: none.
+function most_workers(column, i, w, m) {
+    for (i = bench_count; i > 0; i--) {
+        w = bench_list[i]
+        m = focus(w)
+        if (key_of(column, w, m) in all_keys && key_of("ring", w, m) in all_keys)
+            return w
+    }
+    return 0
+}
+
+# "NAME took 2.66 (2.60 to 2.71) times as long as the ring; theory: 2.67." With fewer workers where the most
+# would have taken more machines than there were.
+function print_against(column, name, w, m, key, ring, verdict, theory, more, needed) {
     w = bench_list[bench_count]
     m = focus(w)
+    needed = machines_for(part_of(key_of(column, w, m), 1), w)
+    if (needed) {
+        more = sprintf(" (%d workers with it take %d machines)", w, needed)
+        if (most_workers(column))
+            w = most_workers(column)
+        m = focus(w)
+    }
+    sub(/\{W\}/, w, name)
+    sub(/\{W\/2\}/, int(w / 2), name)
     key = key_of(column, w, m)
     ring = key_of("ring", w, m)
-    if (!(key in all_keys) || !(ring in all_keys))
+    if (!(key in all_keys) || !(ring in all_keys)) {
+        if (needed)
+            printf "  - %s: not measured%s.\n", name, more
         return
+    }
+    if (needed)
+        more = sprintf(", with %d workers%s", w, more)
     theory = theory_ratio(key, ring)
     theory = theory == "-" ? "" : "; theory: " theory
     if (measured_ratio(key, ring) == "no difference")
@@ -35,6 +73,22 @@ function print_against(column, name, more, w, m, key, ring, verdict, theory) {
         verdict = "slower than the ring, " interval_text(key, ring) " times its time"
     printf "  - %s: %s%s%s.%s\n", name, verdict, theory, more,
         (limits(key) || limits(ring) ? " (CPU-limited, *)" : "")
+}
+
+# What was left out for want of machines, by workers, and how many it would take.
+function print_left_out(count, list, part, i, before) {
+    heading("What " machine_count " machines cannot measure")
+    count = split(left_out, list, ";")
+    for (i = 1; i <= count; i++) {
+        split(list[i], part, " ")
+        gsub(/-/, " ", part[1])
+        if (part[2] != before)
+            printf "%s  %d workers: %s takes %d machines", before ? "\n" : "", part[2], part[1], part[3]
+        else
+            printf "; %s %d", part[1], part[3]
+        before = part[2]
+    }
+    print ""
 }
 
 # Where a parameter server beats the ring: from the smallest message on, one server on its own machine.
@@ -69,13 +123,13 @@ function print_meaning(w, m, ring) {
         return
     printf "\n  %d workers, a message of %s, this network. The ring took %s%s.\n", w, size_text(m), point_text("ring", w, m),
         efficiency[ring] == "" ? "" : sprintf(", %.1f%% of the best that workers alone can reach", 100 * efficiency[ring])
-    print_against("ps1", "One parameter server on a machine of its own", "")
-    print_against("in1", "One parameter server inside a worker", "")
-    print_against("inW", "Servers in all workers, on the same machines", "")
-    print_against("psW", "As many servers as workers, on " w " further machines", "")
-    print_against("mixed", "Servers in all workers and on " int(w / 2) " further machines", "")
-    print_against("rhd", "Halving-doubling", "")
-    print_against("mpi", "MPI_Allreduce, the fastest of its algorithms here (" algorithm_text(w, m) ")", "")
+    print_against("ps1", "One parameter server on a machine of its own")
+    print_against("in1", "One parameter server inside a worker")
+    print_against("inW", "Servers in all workers, on the same machines")
+    print_against("psW", "As many servers as workers, on {W} further machines")
+    print_against("mixed", "Servers in all workers and on {W/2} further machines")
+    print_against("rhd", "Halving-doubling")
+    print_against("mpi", "MPI_Allreduce, the fastest of its algorithms here (" algorithm_text(w, m) ")")
     print_small()
     print "  So the ring is bandwidth-optimal among the workers alone; servers on further machines can be"
     print "  faster, because their links come in addition. Times in brackets: what both 95% intervals allow."
@@ -110,5 +164,7 @@ END {
         print_throughput()
     if (reals)
         print_accuracy()
+    if (left_out)
+        print_left_out()
     print "\nAll numbers: bench.csv and train.csv; figures: *.svg and *.png in " out
 }

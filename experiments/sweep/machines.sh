@@ -1,0 +1,148 @@
+# shellcheck shell=bash disable=SC2154,SC2034
+# machines.sh: what run_scaling.sh, which loads it, does on real machines alone: it checks them before it
+# measures, fetches the rows, and notices when a machine is gone.
+#
+# Every machine is reached as mpirun reaches it (ssh, an agent of plm_rsh_agent, Slurm), because mpirun does it.
+
+ANSWER_S=20 # a machine that has not answered by then is taken to be down
+
+# on_machine HOST COMMAND...: runs it there. In a session of its own, so that ssh fails, and says why, where
+# it would ask for a password.
+on_machine()
+{
+    local host=$1 mpi=(mpirun -n 1 --host "$1" --bind-to none)
+    shift
+    ((EUID != 0)) || mpi+=(--allow-run-as-root)
+    [[ -z ${PSRING_BIND_SUBNET:-} ]] || mpi+=(-x PSRING_BIND_SUBNET)
+    setsid timeout -k 5 $ANSWER_S "${mpi[@]}" "$@" </dev/null
+}
+
+# What a machine checks of itself: PROGRAM SHA256 COMMIT DATA. Everything that is wrong is a line "problem: ...".
+# shellcheck disable=SC2016  # the shell on the machine expands it
+CHECK_MACHINE='
+program=$1 sum=$2 commit=$3 data=$4 problems=0
+problem() { echo "problem: $*"; problems=1; }
+if [ ! -x "$program" ]; then
+    problem "has no program $program; the machines need this folder at the same path"
+elif [ "$(sha256sum <"$program" | cut -c 1-64)" != "$sum" ]; then
+    there=$("$program" info 2>/dev/null | sed -n "s/^ *commit  *//p")
+    problem "has another program at $program: of commit ${there:-unknown}, here $commit; copy this one there"
+fi
+[ -z "$data" ] || [ -r "$data" ] || problem "has no folder $data with MNIST; --no-train does without"
+[ $problems = 0 ] || exit 1
+exec "$program" bench --probe only'
+
+# reason_of FILE: why a run of mpirun failed, in at most three lines: what the program or the check says, else
+# what the launcher says, else the first line of what mpirun explains at length between dashes.
+reason_of()
+{
+    awk '
+        function keep(list, text) { if (count[list] < 3) said[list] = said[list] text "\n"; count[list]++ }
+        /^-----/ { inside = !inside; fresh = inside; next }
+        NF == 0 || /plm:rsh: Warning: setpgid|ORTE_ERROR_LOG|more process(es)? ha(s|ve) sent help message|orte_base_help_aggregate/ { next }
+        sub(/^problem: /, "") { keep("problem", $0); next }
+        /^psring: error: / { if (!seen[$0]++) keep("problem", $0); next }
+        inside { if (fresh) keep("mpirun", $0); fresh = 0; next }
+        !/^psring: / { keep("launcher", $0) }
+        END {
+            if (said["problem"] != "") printf "%s", said["problem"]
+            else if (said["launcher"] != "") printf "%s", said["launcher"]
+            else if (said["mpirun"] != "") printf "%s", said["mpirun"]
+            else print "no message"
+        }' "$1"
+}
+
+# ask_machines COMMAND...: on all machines at once. What is wrong is said, a line each, with the machine's name;
+# false if anything is.
+ask_machines()
+{
+    local host line status wrong=0 asked=()
+    answers=$(mktemp -d)
+    for host in "${machines[@]}"; do
+        {
+            status=0
+            on_machine "$host" "$@" >"$answers/$host" 2>&1 || status=$?
+            echo $status >"$answers/$host.status"
+        } &
+        asked+=($!)
+        ((${#asked[@]} % 16)) || wait "${asked[@]}"
+    done
+    wait "${asked[@]}"
+    for host in "${machines[@]}"; do
+        status=$(cat "$answers/$host.status" 2>/dev/null || echo 1)
+        ((status != 0)) || continue
+        wrong=1
+        if ((status == 124 || status == 137)); then
+            say "$host: no answer within $ANSWER_S s; is it up, and can it reach this machine back?"
+        else
+            reason_of "$answers/$host" | sed 's/^psring: error: //' | while read -r line; do say "$host: $line"; done
+        fi
+        cat "$answers/$host" >>"$out/log.txt"
+    done
+    rm -rf "$answers" && answers=''
+    return $wrong
+}
+
+# Before anything is measured. Leaves the table of machines and links in `machines_table`, and the slowest
+# link's rate, bits a second, in `probed_bits` (0: not known).
+check_machines()
+{
+    local sum commit
+    say "checking ${#machines[@]} machines: $real_hosts"
+    sum=$(sha256sum <"$psring")
+    commit=$("$psring" info 2>/dev/null | sed -n 's/^ *commit  *//p')
+    ask_machines sh -c "$CHECK_MACHINE" check "$psring" "${sum%% *}" "${commit:-unknown}" "${data_arguments[1]:-}" ||
+        die "nothing was measured: see the lines above"
+    if ! launch ${#machines[@]} "$psring" bench --probe only --timeout 10 >"$out/last.txt" 2>&1; then
+        cat "$out/last.txt" >>"$out/log.txt"
+        reason_of "$out/last.txt" >&2
+        rm -f "$out/last.txt"
+        die "nothing was measured: each machine answers, but together they fail, as above; if they have several networks, PSRING_BIND_SUBNET=10.0.0.0/24 names the one"
+    fi
+    machines_table=$(grep -E '^(#|  )' "$out/last.txt" || true)
+    { sed -n '/^psring: warning:/p' "$out/last.txt" && echo "$machines_table"; } | tee -a "$out/log.txt" >&2
+    rm -f "$out/last.txt"
+    warn_of_machines
+    probed_bits=$(awk '/Mbit\/s to/ { rate = $7 * 1e6; if (!least || rate < least) least = rate }
+        END { printf "%.0f", least }' <<<"$machines_table")
+    there=$(on_machine "${machines[0]}" mktemp -d /tmp/psring-scaling.XXXXXX 2>>"$out/log.txt" | tail -n 1)
+    [[ $there == /tmp/psring-scaling.* ]] || die "${machines[0]}: no place for rows in /tmp"
+}
+
+# What need not stop a sweep, but tells on its results.
+warn_of_machines()
+{
+    local line
+    awk -v nominal="$link_bits" '
+        /^#/ { next }
+        $5 > 1 || $5 < -1 { printf "warning: the clock of %s is %.1f s %s\n", $1, $5 < 0 ? -$5 : $5, ($5 > 0 ? "ahead" : "behind") }
+        /Mbit\/s to/ { rate[$1] = $7; next_of[$1] = $NF; if ($7 > most) most = $7 }
+        END {
+            for (host in rate)
+                if (rate[host] < 0.9 * most)
+                    printf "warning: %s to %s carries %.1f Mbit/s, other links up to %.1f: the slowest sets the pace of all\n",
+                        host, next_of[host], rate[host], most
+            if (nominal > 0 && most * 1e6 > 1.02 * nominal)
+                printf "warning: --rate says %.1f Mbit/s, but a link carries %.1f\n", nominal / 1e6, most
+        }' <<<"$machines_table" | while read -r line; do say "$line"; done
+}
+
+# fetch_rows NAME: rank 0 runs on the first machine, and its rows are in that machine's folder `there`.
+fetch_rows()
+{
+    # shellcheck disable=SC2016  # the shell on the machine expands it
+    on_machine "${machines[0]}" sh -c '[ ! -e "$1" ] || { cat "$1" && rm -f "$1"; }' fetch "$there/$1" \
+        >"$out/part.csv" 2>>"$out/log.txt" || say "${machines[0]}: its rows in $there/$1 could not be fetched"
+    if [[ -s $out/$1 ]]; then
+        tail -n +2 "$out/part.csv" >>"$out/$1"
+    elif [[ -s $out/part.csv ]]; then
+        cp "$out/part.csv" "$out/$1"
+    fi
+    rm -f "$out/part.csv"
+}
+
+forget_machines()
+{
+    [[ ! $answers ]] || rm -rf "$answers"
+    [[ ! $there ]] || on_machine "${machines[0]}" rm -rf "$there" >/dev/null 2>&1 || true
+}

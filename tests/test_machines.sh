@@ -1,0 +1,210 @@
+#!/usr/bin/env bash
+# test_machines.sh PSRING: run_scaling.sh --hosts over real ssh. The machines are hosts of a virtual cluster,
+# each with an sshd of its own; keys and settings are made for this test, and the user's are not read. Exits 77
+# (skipped) without root, namespaces or sshd.
+set -uo pipefail
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+psring=$1
+name=machines-$$
+vcluster=$root/experiments/vcluster.sh
+passed=0
+failed=0
+
+sshd=$(PATH=$PATH:/usr/sbin:/sbin command -v sshd)
+if ((EUID != 0)) || [[ ! $sshd ]] || ! unshare --net true 2>/dev/null || ! command -v ip tc mpirun ssh ssh-keygen >/dev/null; then
+    echo "test_machines: skipped: needs root, network namespaces, ip, tc, mpirun and openssh-server"
+    exit 77
+fi
+export ASAN_OPTIONS=detect_leaks=0 # Open MPI keeps what it allocates
+dir=$(mktemp -d)
+made_run_sshd=''
+[[ -d /run/sshd ]] || { mkdir -m 755 /run/sshd && made_run_sshd=yes; }
+
+# shellcheck disable=SC2317  # called by a trap
+clean_up()
+{
+    "$vcluster" down --name $name >/dev/null 2>&1 # and with it every process there
+    [[ ! $made_run_sshd ]] || rmdir /run/sshd 2>/dev/null
+    rm -rf "$dir"
+}
+trap clean_up EXIT
+trap 'exit 130' INT TERM HUP
+
+# --- three machines -----------------------------------------------------------------------------------
+
+"$vcluster" up --name $name --hosts 3 --rate 100mbit --owner $$ 2>/dev/null || exit 1
+subnet_of_host2=$("$vcluster" exec --name $name switch -- printenv PSRING_BIND_SUBNET | sed 's/0\/24$/3/')
+sshd_of=()
+mkdir "$dir/out" "$dir/run"
+cp "$psring" "$dir/run/psring"
+printf '#!/bin/sh\nexit 1\n' >"$dir/other"
+chmod +x "$dir/other"
+for key in host user; do
+    ssh-keygen -q -t ed25519 -N '' -f "$dir/$key"
+done
+cat >"$dir/ssh_config" <<CONFIG
+Host *
+    User root
+    IdentityFile $dir/user
+    IdentitiesOnly yes
+    UserKnownHostsFile /dev/null
+    GlobalKnownHostsFile /dev/null
+    StrictHostKeyChecking no
+    LogLevel ERROR
+    BatchMode yes
+    ConnectTimeout 5
+    ServerAliveInterval 2
+    ServerAliveCountMax 2
+CONFIG
+cat >"$dir/sshd_config" <<CONFIG
+HostKey $dir/host
+AuthorizedKeysFile $dir/user.pub
+PermitRootLogin yes
+PidFile none
+StrictModes no
+UsePAM no
+UseDNS no
+CONFIG
+# Each with mounts of its own: a machine does not see the folder of the results.
+# shellcheck disable=SC2016  # expanded on the host
+for host in 0 1 2; do
+    "$vcluster" exec --name $name host$host -- sh -c \
+        'mount -t tmpfs none "$1/out" && exec "$2" -D -e -f "$1/sshd_config"' sh "$dir" "$sshd" \
+        >"$dir/sshd$host.log" 2>&1 </dev/null &
+    sshd_of[host]=$! # vcluster.sh becomes it
+done
+
+# on_switch COMMAND...: where the sweep is launched: none of the three.
+on_switch()
+{
+    "$vcluster" exec --name $name switch -- env -u PSRING_BIND_SUBNET -u PSRING_NETWORK -u PSRING_LINK_BITS \
+        "OMPI_MCA_plm_rsh_agent=ssh -F $dir/ssh_config" "$@"
+}
+
+answers()
+{
+    local try
+    for ((try = 0; try < 50; try++)); do
+        on_switch ssh -F "$dir/ssh_config" "host$1" true 2>/dev/null && return 0
+        sleep 0.2
+    done
+    return 1
+}
+for host in 0 1 2; do
+    answers $host || { echo "test_machines: no sshd on host$host:" && cat "$dir/sshd$host.log" && exit 1; }
+done
+
+# sweep [VARIABLE=VALUE...] HOSTS [ARGUMENT...]
+sweep()
+{
+    local settings=()
+    while [[ $1 == *=* ]]; do
+        settings+=("$1") && shift
+    done
+    local hosts=$1
+    shift
+    rm -rf "${dir:?}/out"/*
+    on_switch env "${settings[@]}" "$root/experiments/run_scaling.sh" --quick --no-train --sizes 4096 --hosts "$hosts" \
+        --psring "$dir/run/psring" --out "$dir/out" "$@" >"$dir/output" 2>&1
+}
+
+verdict()
+{
+    if [[ $1 == ok ]]; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "FAILED: $2: $1"
+        sed 's/^/    /' "$dir/output"
+    fi
+}
+
+# refused WHAT PATTERN...: exit 1, nothing measured, every pattern in the output, none of Open MPI's boilerplate.
+refused()
+{
+    local what=$1 result=ok pattern
+    shift
+    ((status == 1)) || result="exit $status"
+    [[ ! -e $dir/out/bench.csv && ! -e $dir/out/train.csv ]] || result="something was measured"
+    for pattern; do
+        grep -qE -- "$pattern" "$dir/output" || result="no '$pattern'"
+    done
+    ! grep -qE -- '-----|ORTE|gnuplot|non-numeric' "$dir/output" || result="boilerplate"
+    verdict "$result" "$what"
+}
+
+# --- what is wrong is said before anything is measured ----------------------------------------------------
+
+sweep host0,nohost,host1,host9
+status=$?
+refused "unknown machines" ' nohost: .*resolve' ' host9: .*resolve'
+
+nsenter -t "${sshd_of[1]}" -m mount --bind "$dir/other" "$dir/run/psring"
+nsenter -t "${sshd_of[2]}" -m mount --bind /dev/null "$dir/run/psring"
+sweep host0,host1,host2
+status=$?
+refused "another program, and none" ' host1: has another program at .*commit' ' host2: has no program '
+nsenter -t "${sshd_of[1]}" -m umount "$dir/run/psring"
+nsenter -t "${sshd_of[2]}" -m umount "$dir/run/psring"
+
+ip -n psring-$name-0 address add 10.99.0.1/24 dev eth0
+ip -n psring-$name-1 address add 10.99.0.2/24 dev eth0
+sweep PSRING_BIND_SUBNET=10.99.0.0/24 host0,host1,host2
+status=$?
+refused "a machine without the network" " host2: no IPv4 address in 10.99.0.0/24 .*$subnet_of_host2"
+ip -n psring-$name-0 address delete 10.99.0.1/24 dev eth0
+ip -n psring-$name-1 address delete 10.99.0.2/24 dev eth0
+
+# --- a sweep over the three -------------------------------------------------------------------------------
+
+sweep host0,host1,host2
+status=$?
+result=ok
+((status == 0)) || result="exit $status"
+for next in 1 2 0; do
+    grep -qE " host$(((next + 2) % 3)) .* [0-9.]+ Mbit/s to host$next$" "$dir/output" || result="no rate of the link to host$next"
+done
+verdict "$result" "a sweep over three machines"
+result=ok
+progress=$(grep -oE '\[[0-9]+/[0-9]+,' "$dir/output" | tail -n 1 | tr -d '[,')
+[[ $progress && ${progress%/*} == "${progress#*/}" ]] || result="progress ended at $progress"
+verdict "$result" "progress counts to its own total"
+shapes=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }
+    { print $c["backend"] ":" $c["transport"] ":" $c["placement"] ":" $c["servers"] ":" $c["workers"] }' "$dir/out/bench.csv")
+result=ok
+for shape in ring:zmq:none:0:2 ring:zmq:none:0:3 ring:mpi:none:0:3 ps:zmq:dedicated:1:2 ps:zmq:colocated:3:3 ps:zmq:mixed:1:2; do
+    grep -qxF $shape <<<"$shapes" || result="no row of $shape"
+done
+[[ $(grep -c '^backend' "$dir/out/bench.csv") == 1 && $(grep -c '^backend' "$dir/out/train.csv") == 1 ]] || result="headers"
+! ls -d /tmp/psring-scaling.* >/dev/null 2>&1 || result="rows are left on the first machine"
+verdict "$result" "the rows come to the machine that launched"
+result=ok
+grep -qE '^  2 workers: ps dedicated 2 takes 4 machines$' "$dir/out/summary.txt" || result="2 workers"
+grep -qE '^  3 workers: ps dedicated 1 takes 4 machines; ps dedicated 2 5; ps dedicated 3 6; ps mixed 1 4;' "$dir/out/summary.txt" ||
+    result="3 workers"
+grep -qE 'on a machine of its own: .*3 workers with it take 4 machines' "$dir/out/summary.txt" || result="the answer"
+verdict "$result" "the summary lists what was left out"
+
+# --- a machine that goes --------------------------------------------------------------------------------
+
+rm -f "$dir/output"
+sweep host0,host1,host2 --limit 20 &
+sweep=$!
+for ((try = 0; try < 600; try++)); do
+    ! grep -q '\[5/' "$dir/output" 2>/dev/null || break
+    sleep 0.1
+done
+ip -n psring-$name-1 link set eth0 down
+wait $sweep
+status=$?
+result=ok
+((status == 1)) || result="exit $status"
+grep -qE '^run_scaling.sh: host1: .' "$dir/output" || result="host1 is not named"
+! grep -qE '^run_scaling.sh: host[02]: ' "$dir/output" || result="another one is named"
+grep -qE 'the sweep ends here: [0-9]+ measurements were not made' "$dir/output" || result="the sweep went on"
+grep -q '^INCOMPLETE' "$dir/out/summary.txt" || result="no summary of what was measured"
+verdict "$result" "a machine that goes during the sweep"
+
+echo "test_machines: $passed passed, $failed failed"
+((failed == 0))
