@@ -17,11 +17,20 @@ if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
   endif()
 endif()
 
-if(CUDAToolkit_FOUND AND EXISTS ${CUDAToolkit_INCLUDE_DIRS}/cublas_v2.h)
+# Headers and libraries are searched for: CMake tells of one folder of headers up to 3.30 and of
+# several from 3.31 on, and its folder of libraries need not be the one that has all of them.
+if(CUDAToolkit_FOUND)
+  get_filename_component(cuda_root ${CUDAToolkit_BIN_DIR} DIRECTORY)
+  set(PSRING_CUDA_INCLUDE_HINTS ${CUDAToolkit_INCLUDE_DIRS} ${cuda_root}/include)
+  set(PSRING_CUDA_LIBRARY_HINTS ${CUDAToolkit_LIBRARY_DIR} ${cuda_root}/lib64 ${cuda_root}/lib
+                                ${cuda_root}/targets/${CMAKE_SYSTEM_PROCESSOR}-linux/lib)
+  find_file(PSRING_CUBLAS_HEADER cublas_v2.h HINTS ${PSRING_CUDA_INCLUDE_HINTS})
+endif()
+if(PSRING_CUBLAS_HEADER)
   include(CheckLanguage)
   check_language(CUDA)
 endif()
-if(CUDAToolkit_FOUND AND CMAKE_CUDA_COMPILER AND EXISTS ${CUDAToolkit_INCLUDE_DIRS}/cublas_v2.h)
+if(PSRING_CUBLAS_HEADER AND CMAKE_CUDA_COMPILER)
   set(CMAKE_CUDA_STANDARD 17)
   enable_language(CUDA)
   set(PSRING_HAVE_CUDA ON)
@@ -50,16 +59,21 @@ function(psring_cuda_facts target)
   target_include_directories(${target} SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
   string(REPLACE ";" ", " architectures "${CMAKE_CUDA_ARCHITECTURES}")
   set(cublas libcublas.so.${CUDAToolkit_VERSION_MAJOR})
+  find_library(PSRING_CUBLAS_LIBRARY NAMES ${cublas} HINTS ${PSRING_CUDA_LIBRARY_HINTS})
+  if(NOT PSRING_CUBLAS_LIBRARY) # this machine has none; the one that it runs on, where its loader looks
+    set(PSRING_CUBLAS_LIBRARY ${cublas})
+  endif()
   target_compile_definitions(${target} PRIVATE
       PSRING_TOOLKIT_CUDA="${PSRING_TOOLKIT_CUDA}"
       PSRING_CUDA_ARCHITECTURES="${architectures}"
       PSRING_CUBLAS_NAME="${cublas}"
-      PSRING_CUBLAS_PATH="${CUDAToolkit_LIBRARY_DIR}/${cublas}")
+      PSRING_CUBLAS_PATH="${PSRING_CUBLAS_LIBRARY}")
 endfunction()
 
 # Ranges for profilers, in `target`: NVTX is headers only, and opens a profiler's library if there is one.
 function(psring_nvtx target)
-  if(EXISTS ${CUDAToolkit_INCLUDE_DIRS}/nvtx3/nvToolsExt.h)
+  find_file(PSRING_NVTX_HEADER nvtx3/nvToolsExt.h HINTS ${PSRING_CUDA_INCLUDE_HINTS})
+  if(PSRING_NVTX_HEADER)
     target_include_directories(${target} SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
     target_compile_definitions(${target} PRIVATE PSRING_NVTX)
     target_link_libraries(${target} PUBLIC ${CMAKE_DL_LIBS})

@@ -12,9 +12,9 @@ if(PSRING_HAVE_CUDA)
               "import importlib.util as u; print(u.find_spec('nvidia.nccl').submodule_search_locations[0])"
       OUTPUT_VARIABLE nccl_python OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
   endif()
-  find_path(NCCL_INCLUDE_DIR nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ${nccl_python}/include)
+  find_path(NCCL_INCLUDE_DIR nccl.h HINTS ${PSRING_CUDA_INCLUDE_HINTS} ${nccl_python}/include)
   find_library(NCCL_LIBRARY NAMES nccl libnccl.so.2
-               HINTS ${CUDAToolkit_LIBRARY_DIR} ${nccl_python}/lib)
+               HINTS ${PSRING_CUDA_LIBRARY_HINTS} ${nccl_python}/lib)
   if(NCCL_INCLUDE_DIR AND NCCL_LIBRARY)
     set(PSRING_NCCL ON)
     set(PSRING_TOOLKIT_NCCL "${NCCL_LIBRARY}")
