@@ -243,8 +243,14 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode)
 
 cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t *graph)
 {
-    *graph = (cudaGraph_t)recorded;
+    struct recording *whole = recorded;
     recorded = NULL;
+    *graph = NULL;
+    if (getenv("EMULATED_CAPTURE_FAILS")) { /* for tests: as if something could not be recorded */
+        delete whole;
+        return cudaErrorStreamCaptureInvalidated;
+    }
+    *graph = (cudaGraph_t)whole;
     return cudaSuccess;
 }
 

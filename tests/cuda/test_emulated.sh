@@ -25,6 +25,16 @@ same()
 
 plain=$(weights "$psring" train --backend none --cuda-graph off)
 same "recorded steps" "$(weights "$psring" train --backend none --cuda-graph on)" "$plain"
+
+# A step that cannot be recorded is launched kernel by kernel, and said to be; with "on" it is an error.
+export EMULATED_CAPTURE_FAILS=1
+same "not recorded" "$(weights "$psring" train --backend none --cuda-graph auto 2>"$scratch/log")" "$plain"
+grep -q 'a step cannot be recorded as a graph' "$scratch/log" || { cat "$scratch/log" >&2 && exit 1; }
+[[ -z $(weights "$psring" train --backend none --cuda-graph on 2>"$scratch/log") ]] ||
+    { echo "--cuda-graph on went on without a graph" >&2 && exit 1; }
+grep -q 'cuda-graph on: a step cannot be recorded' "$scratch/log" || { cat "$scratch/log" >&2 && exit 1; }
+unset EMULATED_CAPTURE_FAILS
+
 two=$(weights "$psring" train --backend none --virtual-workers 2)
 same "ring, staged" "$(weights "$here/mpirun.sh" 2 "$psring" train --backend ring)" "$two"
 same "ps, staged" "$(weights "$here/mpirun.sh" 3 "$psring" train --backend ps --servers 1)" "$two"
