@@ -5,18 +5,19 @@
  *
  * An answer is received in the transport's memory and copied into place. It cannot be received
  * there: its slot is posted when the push is queued, while the push is still being sent from that
- * place. (A slot posted only after the push has left is worse than a copy: lanes then wait for each
- * other.)
+ * place. (A slot posted only after the push has left is worse than a copy: servers then wait for
+ * each other.)
  */
 #include <stdlib.h>
 
 #include "common/base/check.h"
 #include "common/comm/codec.h"
 #include "ps/ps.h"
+#include "ps/ps_cost.h"
 #include "ps/store.h"
 
 /* How far the exchange of one bucket with one server is. Counted in chunks of its shard. */
-struct lane {
+struct exchange {
     struct chunk shard;
     size_t chunks;
     size_t pushed, answered;
@@ -25,11 +26,14 @@ struct lane {
 struct client {
     const struct comm_site *site; /* borrowed: the comm's */
     struct transport *transport;
-    struct shard_plan plan;
     int servers;
-    uint64_t step;                /* all-reduces done, over all buckets */
+    uint64_t step; /* all-reduces done, over all buckets and plans */
+
+    /* Of the present plan. */
+    struct shard_plan plan;
+    size_t buckets;
     struct codec *codecs;         /* one a bucket: the floats as they are, or compressed */
-    struct lane *lanes;           /* (servers) */
+    struct exchange *exchanges;   /* (servers) */
     struct transport_slot *slots; /* (servers, window): the answer to chunk c is slot c % window */
     struct transport_slot **oldest; /* (servers): the next answer of each, NULL if none is due */
     uint64_t *tickets;              /* (servers, window): of the pushes */
@@ -46,48 +50,40 @@ static int node_of(const struct client *client, int server)
     return client->site->topology.workers + server;
 }
 
-static struct message describe(const struct client *client, size_t bucket, struct chunk chunk)
-{
-    struct message push = codec_message(&client->codecs[bucket], chunk);
-    push.kind = MESSAGE_PUSH;
-    push.step = client->step;
-    push.bucket = (uint32_t)bucket;
-    return push;
-}
-
 /* Pushes the next chunk of a server's shard, and expects an answer. */
 static enum status push_next(struct client *client, int server, size_t bucket, float *data)
 {
     enum status status = STATUS_OK;
-    struct lane *lane = &client->lanes[server];
-    struct chunk chunk = shard_chunk(lane->shard, lane->chunks, lane->pushed);
-    struct message push = describe(client, bucket, chunk);
-    size_t slot = at(client, server, lane->pushed);
+    struct exchange *exchange = &client->exchanges[server];
+    struct chunk chunk = shard_chunk(exchange->shard, exchange->chunks, exchange->pushed);
+    struct codec *codec = &client->codecs[bucket];
+    struct message push = codec_message(codec, MESSAGE_PUSH, client->step, chunk);
+    size_t slot = at(client, server, exchange->pushed);
     TRY(transport_post(client->transport, &client->slots[slot], NULL));
     TRY(transport_send(client->transport, node_of(client, server), &push,
-                       codec_encode(&client->codecs[bucket], data, chunk), &client->tickets[slot]));
-    lane->pushed++;
+                       codec_encode(codec, data, chunk), &client->tickets[slot]));
+    exchange->pushed++;
 out:
     return status;
 }
 
-/* The chunk up to which a lane may push: a window from the first unanswered one of the slowest. */
+/* The chunk up to which may be pushed: a window from the first unanswered one of the slowest. */
 static size_t window_end(const struct client *client)
 {
     size_t end = SIZE_MAX;
     for (int server = 0; server < client->servers; server++) {
-        const struct lane *lane = &client->lanes[server];
-        size_t own = lane->answered + (size_t)client->plan.window;
-        if (lane->answered < lane->chunks && own < end)
+        const struct exchange *exchange = &client->exchanges[server];
+        size_t own = exchange->answered + (size_t)client->plan.window;
+        if (exchange->answered < exchange->chunks && own < end)
             end = own;
     }
     return end;
 }
 
 /*
- * Pushes as far as the window allows: the same chunks to all servers. If every lane had a window of
- * its own, a worker's link would go to the lanes that are answered soonest; those would end early,
- * and the others go on alone, with most links idle.
+ * Pushes as far as the window allows: the same chunks to all servers. If every server had a
+ * window of its own, a worker's link would go to those that answer soonest; their shards would end
+ * early, and the others go on alone, with most links idle.
  */
 static enum status push_more(struct client *client, size_t bucket, float *data)
 {
@@ -95,8 +91,8 @@ static enum status push_more(struct client *client, size_t bucket, float *data)
     for (int i = 0; i < client->servers; i++) {
         /* Every worker begins with another server, lest all senders go for the first one's link. */
         int server = (client->site->index + i) % client->servers;
-        const struct lane *lane = &client->lanes[server];
-        while (lane->pushed < lane->chunks && lane->pushed < end) {
+        const struct exchange *exchange = &client->exchanges[server];
+        while (exchange->pushed < exchange->chunks && exchange->pushed < end) {
             enum status status = push_next(client, server, bucket, data);
             if (status != STATUS_OK)
                 return status;
@@ -111,24 +107,24 @@ static enum status take_answer(struct client *client, size_t bucket, float *data
     enum status status = STATUS_OK;
     size_t which;
     for (int s = 0; s < client->servers; s++) {
-        const struct lane *lane = &client->lanes[s];
-        bool due = lane->answered < lane->pushed;
-        client->oldest[s] = due ? &client->slots[at(client, s, lane->answered)] : NULL;
+        const struct exchange *exchange = &client->exchanges[s];
+        bool due = exchange->answered < exchange->pushed;
+        client->oldest[s] = due ? &client->slots[at(client, s, exchange->answered)] : NULL;
     }
     TRY(transport_wait_any(client->transport, client->oldest, (size_t)client->servers, false,
                            &which));
     struct transport_slot *slot = client->oldest[which];
-    struct lane *lane = &client->lanes[which];
-    struct chunk chunk = shard_chunk(lane->shard, lane->chunks, lane->answered);
-    struct message expected = describe(client, bucket, chunk);
-    expected.kind = MESSAGE_PULL;
+    struct exchange *exchange = &client->exchanges[which];
+    struct chunk chunk = shard_chunk(exchange->shard, exchange->chunks, exchange->answered);
+    struct message expected =
+        codec_message(&client->codecs[bucket], MESSAGE_PULL, client->step, chunk);
     TRY(transport_expect(client->transport, slot, &expected));
     /* The server has the push, so this is at most a look: but our side must have noticed, too. */
     TRY(transport_wait_sent(client->transport, slot->peer,
-                            client->tickets[at(client, (int)which, lane->answered)]));
+                            client->tickets[at(client, (int)which, exchange->answered)]));
     codec_take(&client->codecs[bucket], data, chunk, slot->payload);
     transport_release(client->transport, slot);
-    lane->answered++;
+    exchange->answered++;
 out:
     return status;
 }
@@ -137,12 +133,12 @@ static enum status client_allreduce(void *self, size_t bucket, float *data)
 {
     enum status status = STATUS_OK;
     struct client *client = self;
-    size_t count = client->site->options->bucket_counts[bucket], left = 0;
+    size_t count = client->site->layout->counts[bucket], left = 0;
     for (int server = 0; server < client->servers; server++) {
-        struct lane *lane = &client->lanes[server];
-        *lane = (struct lane){.shard = shard_of(&client->plan.topology, count, server),
-                              .chunks = shard_chunks(&client->plan, count, server)};
-        left += lane->chunks;
+        struct exchange *exchange = &client->exchanges[server];
+        *exchange = (struct exchange){.shard = shard_of(&client->plan.topology, count, server),
+                                      .chunks = shard_chunks(&client->plan, count, server)};
+        left += exchange->chunks;
     }
     TRY(push_more(client, bucket, data));
     for (; left > 0; left--) {
@@ -168,25 +164,66 @@ static enum status client_finish(void *self)
     return transport_flush(client->transport);
 }
 
-static void client_close(void *self)
+/* ---- Opening, planning, closing ----------------------------------------------------------------
+ */
+
+static void free_plan(struct client *client)
 {
-    struct client *client = self;
     size_t slots = (size_t)client->servers * (size_t)client->plan.window;
     for (size_t i = 0; client->slots && i < slots; i++)
         transport_slot_fini(&client->slots[i], client->transport);
-    for (size_t b = 0; client->codecs && b < client->site->options->buckets; b++)
+    for (size_t b = 0; client->codecs && b < client->buckets; b++)
         codec_fini(&client->codecs[b]);
     free(client->codecs);
-    free(client->lanes);
+    free(client->exchanges);
     free(client->slots);
     free(client->oldest);
     free(client->tickets);
-    free(client);
+    *client = (struct client){.site = client->site,
+                              .transport = client->transport,
+                              .servers = client->servers,
+                              .step = client->step};
+}
+
+static enum status client_plan(void *self)
+{
+    enum status status = STATUS_OK;
+    struct client *client = self;
+    const struct comm_options *options = client->site->options;
+    const struct comm_layout *layout = client->site->layout;
+    const struct codec_options codec = {options->compress, options->error_feedback};
+    free_plan(client);
+    client->plan = store_plan(client->site);
+    client->buckets = layout->buckets;
+    size_t servers = (size_t)client->servers, window = (size_t)client->plan.window;
+    client->codecs = calloc(layout->buckets + 1, sizeof *client->codecs);
+    client->exchanges = calloc(servers, sizeof *client->exchanges);
+    client->slots = calloc(servers * window, sizeof *client->slots);
+    client->oldest = calloc(servers, sizeof *client->oldest);
+    client->tickets = calloc(servers * window, sizeof *client->tickets);
+    if (!client->codecs || !client->exchanges || !client->slots || !client->oldest ||
+        !client->tickets) {
+        log_error("ps: no memory for %d servers", client->servers);
+        return STATUS_NO_MEMORY;
+    }
+    for (size_t b = 0; b < layout->buckets; b++)
+        TRY(codec_init(&client->codecs[b], &codec, b, layout->counts[b]));
+    for (size_t i = 0; i < servers * window; i++)
+        TRY(transport_slot_init(
+            &client->slots[i], client->transport, node_of(client, (int)(i / window)),
+            client->plan.chunk_count * compress_element_bytes(options->compress)));
+out:
+    return status;
+}
+
+static void client_close(void *self)
+{
+    free_plan(self);
+    free(self);
 }
 
 static enum status client_open(void **self, const struct comm_site *site)
 {
-    enum status status = STATUS_OK;
     if (site->topology.servers < 1) {
         log_error("--servers 0: a parameter server needs at least one; use --servers 1");
         return STATUS_USAGE;
@@ -199,31 +236,8 @@ static enum status client_open(void **self, const struct comm_site *site)
     client->site = site;
     client->transport = site->transport;
     client->servers = site->topology.servers;
-    client->plan = store_plan(site);
-    size_t servers = (size_t)client->servers, window = (size_t)client->plan.window;
-    const struct comm_options *options = site->options;
-    client->codecs = calloc(options->buckets + 1, sizeof *client->codecs);
-    client->lanes = calloc(servers, sizeof *client->lanes);
-    client->slots = calloc(servers * window, sizeof *client->slots);
-    client->oldest = calloc(servers, sizeof *client->oldest);
-    client->tickets = calloc(servers * window, sizeof *client->tickets);
-    if (!client->codecs || !client->lanes || !client->slots || !client->oldest ||
-        !client->tickets) {
-        log_error("ps: no memory for %d servers", client->servers);
-        status = STATUS_NO_MEMORY;
-        goto out;
-    }
-    for (size_t b = 0; b < options->buckets; b++)
-        TRY(codec_init(&client->codecs[b], options, options->bucket_counts[b]));
-    for (size_t i = 0; i < servers * window; i++)
-        TRY(transport_slot_init(
-            &client->slots[i], client->transport, node_of(client, (int)(i / window)),
-            client->plan.chunk_count * compress_element_bytes(options->compress)));
     *self = client;
     return STATUS_OK;
-out:
-    client_close(client);
-    return status;
 }
 
 const struct backend backend_ps = {
@@ -231,11 +245,19 @@ const struct backend backend_ps = {
     .summary = "parameter server over --transport; bulk-synchronous",
     .uses_transport = true,
     .uses_servers = true,
+    .cuts_segments = true,
+    .keeps_window = true,
+    .compresses = true,
     .orders_sums = true,
+    .counts_bytes = true,
     .default_transport = TRANSPORT_ZMQ,
+    .cost = &ps_cost,
     .open = client_open,
+    .plan = client_plan,
     .allreduce = client_allreduce,
     .finish = client_finish,
     .close = client_close,
+    .server_open = ps_server_open,
     .serve = ps_serve,
+    .server_close = ps_server_close,
 };

@@ -8,12 +8,14 @@
 #ifndef PSRING_PS_PS_H
 #define PSRING_PS_PS_H
 
-#include "common/comm/comm.h"
+#include "common/comm/backend.h"
 
 extern const struct backend backend_ps;
 
-/* A server's whole life: serves until every worker has said BYE. The caller's thread owns
- * site->transport meanwhile. */
-enum status ps_serve(const struct comm_site *site);
+/* A server's life (server.c). ps_serve serves one plan, until every worker has said BYE. The
+ * caller's thread owns the site's transport meanwhile. */
+enum status ps_server_open(void **server, const struct comm_site *site);
+enum status ps_serve(void *server);
+void ps_server_close(void *server);
 
 #endif

@@ -96,6 +96,7 @@ static enum status finish_round(struct server *server, uint64_t n)
     struct store_bucket *bucket = store_find(&server->store, &round->push, &index);
     CHECK(bucket); /* take_push has looked */
     const struct comm_options *options = server->site->options;
+    float scale = server->site->layout->scale;
     struct chunk chunk = shard_chunk(bucket->shard, bucket->chunks, index);
     struct chunk ours = {chunk.offset - bucket->shard.offset, chunk.count};
 
@@ -104,7 +105,7 @@ static enum status finish_round(struct server *server, uint64_t n)
         server->sources[worker] = slot_of(server, worker, n)->payload;
     struct reduce_span span = {chunk.offset, chunk.count, bucket->total, options->compress};
     reduce_in_order(bucket->values + ours.offset, server->sources, server->workers, span,
-                    options->reduce_order, options->scale);
+                    options->reduce_order, scale);
     const void *sum = codec_encode(&bucket->codec, bucket->values, ours);
 
     for (int worker = 0; worker < server->workers; worker++) {
@@ -177,7 +178,11 @@ static enum status serve_one(struct server *server)
     }
 }
 
-static void server_fini(struct server *server)
+/* ---- A server's life ---------------------------------------------------------------------------
+ */
+
+/* Nothing that was posted stays so: the next plan's messages must not meet this one's slots. */
+static void end_plan(struct server *server)
 {
     size_t slots = (size_t)server->workers * (size_t)server->window;
     for (size_t i = 0; server->slots && i < slots; i++)
@@ -188,18 +193,19 @@ static void server_fini(struct server *server)
     free(server->rounds);
     free(server->sources);
     store_fini(&server->store);
+    *server = (struct server){
+        .site = server->site, .transport = server->transport, .workers = server->workers};
 }
 
-static enum status server_init(struct server *server, const struct comm_site *site)
+static enum status begin_plan(struct server *server)
 {
     enum status status = STATUS_OK;
-    *server = (struct server){.site = site,
-                              .transport = site->transport,
-                              .workers = site->topology.workers,
-                              .workers_left = site->topology.workers};
-    TRY(store_init(&server->store, site));
+    TRY(store_init(&server->store, server->site));
     server->window = server->store.plan.window;
+    server->workers_left = server->workers;
     size_t workers = (size_t)server->workers, window = (size_t)server->window;
+    size_t bytes =
+        server->store.plan.chunk_count * compress_element_bytes(server->site->options->compress);
     server->slots = calloc(workers * window, sizeof *server->slots);
     server->expected = calloc(workers, sizeof *server->expected);
     server->pushes = calloc(workers, sizeof *server->pushes);
@@ -207,35 +213,51 @@ static enum status server_init(struct server *server, const struct comm_site *si
     server->sources = calloc(workers, sizeof *server->sources);
     if (!server->slots || !server->expected || !server->pushes || !server->rounds ||
         !server->sources) {
-        log_error("server %d: no memory for %d workers", site->index, server->workers);
-        status = STATUS_NO_MEMORY;
-        goto out;
+        log_error("server %d: no memory for %d workers", server->site->index, server->workers);
+        return STATUS_NO_MEMORY;
     }
     for (size_t i = 0; i < workers * window; i++) {
         struct transport_slot *slot = &server->slots[i];
-        TRY(transport_slot_init(slot, server->transport, (int)(i / window),
-                                server->store.plan.chunk_count *
-                                    compress_element_bytes(site->options->compress)));
+        TRY(transport_slot_init(slot, server->transport, (int)(i / window), bytes));
         TRY(transport_post(server->transport, slot, NULL));
     }
     for (int worker = 0; worker < server->workers; worker++)
         server->expected[worker] = slot_of(server, worker, 0);
-    return STATUS_OK;
 out:
-    server_fini(server);
     return status;
 }
 
-enum status ps_serve(const struct comm_site *site)
+/* After an error what sends may still read stays until ps_server_close: the comm cuts the
+ * connections first. */
+enum status ps_serve(void *self)
 {
-    struct server server;
-    enum status status = server_init(&server, site);
-    if (status != STATUS_OK)
-        return status;
-    while (status == STATUS_OK && server.workers_left > 0)
-        status = serve_one(&server);
-    if (status == STATUS_OK)
-        status = transport_flush(server.transport);
-    server_fini(&server);
+    enum status status = STATUS_OK;
+    struct server *server = self;
+    TRY(begin_plan(server));
+    while (server->workers_left > 0)
+        TRY(serve_one(server));
+    TRY(transport_flush(server->transport));
+    end_plan(server);
+out:
     return status;
+}
+
+void ps_server_close(void *self)
+{
+    end_plan(self);
+    free(self);
+}
+
+enum status ps_server_open(void **self, const struct comm_site *site)
+{
+    struct server *server = calloc(1, sizeof *server);
+    if (!server) {
+        log_error("server %d: out of memory", site->index);
+        return STATUS_NO_MEMORY;
+    }
+    server->site = site;
+    server->transport = site->transport;
+    server->workers = site->workers;
+    *self = server;
+    return STATUS_OK;
 }

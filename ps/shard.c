@@ -9,10 +9,10 @@ enum {
     SERVERS_MANY = 5,               /* from so many on */
     CHUNK_BYTES_SLOW = 16 << 10,    /* however slow the link: a message has its cost, too */
     CHUNK_BYTES_MAX = 64 << 10,
-    CHUNKS_WANTED = 32,            /* of a shard: 1/32 is what push and pull do not overlap */
-    FLIGHT_BYTES_MAX = 1536 << 10, /* on the way to one host: half of a 3 MB port queue */
-    FLIGHT_MS = 10,                /* and for how long that keeps its link busy */
-    CHUNKS_A_WINDOW = 10,          /* so much of a shard, or the first sum comes too late */
+    CHUNKS_WANTED = 32,                /* of a shard: 1/32 is what push and pull do not overlap */
+    ON_THE_WAY_BYTES_MAX = 1536 << 10, /* on the way to one host: half of a 3 MB port queue */
+    ON_THE_WAY_MS = 10,                /* and for how long that keeps its link busy */
+    CHUNKS_A_WINDOW = 10,              /* so much of a shard, or the first sum comes too late */
     WINDOW_MIN = 2,
     WINDOW_WANTED = 4,
     WINDOW_MAX = 8,
@@ -62,28 +62,28 @@ static size_t clamp(size_t value, size_t least, size_t most)
 }
 
 /* Bytes on the way to one host. */
-static size_t flight_bytes(const struct shard_options *options)
+static size_t bytes_on_the_way(const struct shard_options *options)
 {
-    double bytes = options->link_bytes_per_s * FLIGHT_MS / 1000;
-    return bytes > 0 && bytes < FLIGHT_BYTES_MAX ? (size_t)bytes : FLIGHT_BYTES_MAX;
+    double bytes = options->link_bytes_per_s * ON_THE_WAY_MS / 1000;
+    return bytes > 0 && bytes < ON_THE_WAY_BYTES_MAX ? (size_t)bytes : ON_THE_WAY_BYTES_MAX;
 }
 
 /*
  * As a chunk goes to the longest shard, how many times its bytes go over the busiest link: to a
  * server from all workers, or from a worker to all servers.
  */
-static size_t fan(const struct topology *topology, size_t count, size_t longest)
+static size_t link_uses(const struct topology *topology, size_t count, size_t longest)
 {
     size_t out = longest > 0 ? (count + longest - 1) / longest : 1;
     return clamp(out, (size_t)topology->workers, (size_t)-1);
 }
 
-static size_t choose_chunk_bytes(size_t shard_bytes, size_t fan, size_t flight, int servers)
+static size_t choose_chunk_bytes(size_t shard_bytes, size_t uses, size_t on_the_way, int servers)
 {
-    size_t chunk = clamp(flight / (fan * WINDOW_WANTED), CHUNK_BYTES_SLOW, CHUNK_BYTES_MAX);
+    size_t chunk = clamp(on_the_way / (uses * WINDOW_WANTED), CHUNK_BYTES_SLOW, CHUNK_BYTES_MAX);
     size_t least = servers >= SERVERS_MANY ? CHUNK_BYTES_MIN_MANY : CHUNK_BYTES_MIN;
     size_t pipelined = clamp(shard_bytes / CHUNKS_WANTED, least, CHUNK_BYTES_MAX);
-    size_t fits = FLIGHT_BYTES_MAX / (fan * WINDOW_MIN); /* many workers: shorter ones */
+    size_t fits = ON_THE_WAY_BYTES_MAX / (uses * WINDOW_MIN); /* many workers: shorter ones */
     chunk = pipelined < chunk ? pipelined : chunk;
     return clamp(chunk, CHUNK_BYTES_LEAST, clamp(fits, CHUNK_BYTES_LEAST, CHUNK_BYTES_MAX));
 }
@@ -98,18 +98,30 @@ struct shard_plan shard_plan(const struct topology *topology, size_t count,
                              const struct shard_options *options)
 {
     size_t longest = longest_shard(topology, count);
-    size_t times = fan(topology, count, longest), flight = flight_bytes(options);
+    size_t uses = link_uses(topology, count, longest), on_the_way = bytes_on_the_way(options);
     size_t element = options->element_bytes > 0 ? options->element_bytes : sizeof(float);
     size_t chunk_count =
         options->chunk_bytes > 0
             ? options->chunk_bytes / sizeof(float)
-            : choose_chunk_bytes(longest * element, times, flight, topology->servers) / element;
+            : choose_chunk_bytes(longest * element, uses, on_the_way, topology->servers) / element;
     chunk_count = clamp(chunk_count, 1, longest > 0 ? longest : 1);
     size_t chunks = (longest + chunk_count - 1) / chunk_count;
     int window = options->window > 0
                      ? options->window
-                     : choose_window(chunks, flight / (times * chunk_count * element));
+                     : choose_window(chunks, on_the_way / (uses * chunk_count * element));
     return (struct shard_plan){*topology, chunk_count, window};
+}
+
+struct shard_plan shard_plan_of(const struct topology *topology, size_t count,
+                                const struct comm_options *options)
+{
+    return shard_plan(
+        topology, count,
+        &(struct shard_options){.chunk_bytes =
+                                    compress_float_bytes(options->compress, options->segment_bytes),
+                                .window = options->window,
+                                .link_bytes_per_s = options->link_bytes_per_s,
+                                .element_bytes = compress_element_bytes(options->compress)});
 }
 
 size_t shard_chunks_most(const struct shard_plan *plan, size_t count)

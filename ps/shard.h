@@ -28,6 +28,7 @@
 #include <stddef.h>
 
 #include "common/base/chunk.h"
+#include "common/comm/comm_options.h"
 #include "common/net/topology.h"
 
 /* What the user may choose; zeros: chosen here. */
@@ -50,6 +51,10 @@ struct chunk shard_of(const struct topology *topology, size_t count, int server)
 /* For buckets of at most `count` elements. Workers and servers compute it alike. */
 struct shard_plan shard_plan(const struct topology *topology, size_t count,
                              const struct shard_options *options);
+
+/* The same, as a comm's options have it. */
+struct shard_plan shard_plan_of(const struct topology *topology, size_t count,
+                                const struct comm_options *options);
 
 /* Chunks of server `server`'s shard of a bucket of `count` elements. 0 if it is empty: then nothing
  * travels. */

@@ -4,31 +4,27 @@
 
 struct shard_plan store_plan(const struct comm_site *site)
 {
-    const struct comm_options *options = site->options;
+    const struct comm_layout *layout = site->layout;
     size_t most = 0;
-    for (size_t b = 0; b < options->buckets; b++)
-        most = options->bucket_counts[b] > most ? options->bucket_counts[b] : most;
-    return shard_plan(
-        &site->topology, most,
-        &(struct shard_options){.chunk_bytes = options->segment_bytes,
-                                .window = options->window,
-                                .link_bytes_per_s = options->link_bytes_per_s,
-                                .element_bytes = compress_element_bytes(options->compress)});
+    for (size_t b = 0; b < layout->buckets; b++)
+        most = layout->counts[b] > most ? layout->counts[b] : most;
+    return shard_plan_of(&site->topology, most, site->options);
 }
 
 enum status store_init(struct store *store, const struct comm_site *site)
 {
-    const struct comm_options *options = site->options;
+    const struct comm_layout *layout = site->layout;
+    const struct codec_options codec = {site->options->compress, site->options->error_feedback};
     *store = (struct store){
         .plan = store_plan(site),
-        .workers = site->topology.workers,
-        .buckets = options->buckets,
-        .bucket = calloc(options->buckets + 1, sizeof *store->bucket),
+        .workers = site->workers,
+        .buckets = layout->buckets,
+        .bucket = calloc(layout->buckets + 1, sizeof *store->bucket),
     };
     bool complete = store->bucket != NULL;
-    for (size_t b = 0; complete && b < options->buckets; b++) {
+    for (size_t b = 0; complete && b < layout->buckets; b++) {
         struct store_bucket *bucket = &store->bucket[b];
-        bucket->total = options->bucket_counts[b];
+        bucket->total = layout->counts[b];
         bucket->shard = shard_of(&site->topology, bucket->total, site->index);
         bucket->chunks = shard_chunks(&store->plan, bucket->total, site->index);
         bucket->values = calloc(bucket->shard.count + 1, sizeof *bucket->values);
@@ -36,11 +32,11 @@ enum status store_init(struct store *store, const struct comm_site *site)
             calloc(bucket->chunks * (size_t)store->workers + 1, sizeof *bucket->tickets);
         bucket->answered = calloc(bucket->chunks + 1, sizeof *bucket->answered);
         complete = bucket->values && bucket->tickets && bucket->answered &&
-                   codec_init(&bucket->codec, options, bucket->shard.count) == STATUS_OK;
+                   codec_init(&bucket->codec, &codec, b, bucket->shard.count) == STATUS_OK;
     }
     if (complete)
         return STATUS_OK;
-    log_error("server %d: no memory for a shard of %zu buckets", site->index, options->buckets);
+    log_error("server %d: no memory for a shard of %zu buckets", site->index, layout->buckets);
     store_fini(store);
     return STATUS_NO_MEMORY;
 }
@@ -67,8 +63,8 @@ struct store_bucket *store_find(struct store *store, const struct message *messa
         return NULL;
     size_t at = (size_t)offset - bucket->shard.offset;
     *index = chunk_holding(bucket->shard.count, bucket->chunks, at);
-    struct message expected =
-        codec_message(&bucket->codec, shard_chunk(bucket->shard, bucket->chunks, *index));
+    struct message expected = codec_message(&bucket->codec, message->kind, message->step,
+                                            shard_chunk(bucket->shard, bucket->chunks, *index));
     if (message->offset != expected.offset || message->length != expected.length)
         return NULL;
     return bucket;

@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 #include "common/base/status.h"
+#include "common/comm/backend.h"
 #include "common/comm/codec.h"
-#include "common/comm/comm.h"
 #include "ps/shard.h"
 
 /* One bucket's shard. */
@@ -31,7 +31,7 @@ struct store {
     struct store_bucket *bucket;
 };
 
-/* The plan for all of a site's buckets: the same on every node. */
+/* How all buckets of a site's layout are cut: the same on every node. */
 struct shard_plan store_plan(const struct comm_site *site);
 
 /* For server `site->index`. */

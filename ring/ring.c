@@ -41,8 +41,12 @@
  * leaves as item i + K, so the K segments of a worker's own chunk, sent at the start, keep the
  * pipeline full to the end.
  *
- * In the code below, top-down: ring_allreduce is the algorithm; the three functions above it
- * are a send, a receive posted ahead, and what is done with what has arrived.
+ * Phases. Reduce-scatter and all-gather can be run apart, each in a group of workers: among 6
+ * workers in 2 rows, reduce-scatter in the rows, an all-reduce of what each then has in the 3
+ * columns, and all-gather in the rows make the sum of all, and only 1/3 of the vector leaves a row.
+ *
+ * In the code below: `move` is the algorithm; the three functions above it are a send, a receive
+ * posted ahead, and what is done with what has arrived.
  */
 #include "ring/ring.h"
 
@@ -51,45 +55,31 @@
 #include "common/base/check.h"
 #include "common/comm/codec.h"
 #include "common/comm/reduce.h"
+#include "ring/ring_cost.h"
+#include "ring/ring_plan.h"
 #include "ring/schedule.h"
 
-/* Receives posted ahead: MPI has a buffer ready when the next segments come. As many as a worker
- * sends at the start, so that not even those have to wait for one. */
-enum { POSTED_AHEAD = 8 };
-
 struct ring {
-    struct transport *transport; /* borrowed */
-    const struct comm_options *options;
-    int workers, rank;
-    int next, previous;         /* neighbours' nodes */
-    uint64_t step;              /* all-reduces done, over all buckets: part of every header */
-    struct schedule *schedules; /* one a bucket */
-    struct codec *codecs;       /* one a bucket: the floats as they are, or compressed */
-    uint64_t *tickets;          /* of the items sent, for the longest schedule */
-    struct transport_slot slots[POSTED_AHEAD];
+    const struct comm_site *site; /* borrowed */
+    struct transport *transport;  /* the site's */
+    int workers;
+    int next, previous; /* neighbours' nodes */
+    uint64_t step;      /* operations done, over all buckets and plans: part of every header */
+    struct ring_plan plan;
 };
 
-/* Where one all-reduce stands. Empty items are counted like others, but nothing moves for them. */
+/* Where one operation stands: items first .. end-1 of a schedule. Empty items are counted like
+ * others, but nothing moves for them. */
 struct run {
     struct ring *ring;
     const struct schedule *schedule;
     struct codec *codec;
-    size_t bucket;
     float *data;
-    size_t sent;     /* items sent: the next is number `sent` */
-    size_t posted;   /* items with a receive posted */
-    size_t received; /* items that have arrived and been dealt with */
-    size_t items;
+    size_t first, end;
+    size_t sent;     /* the next to send */
+    size_t posted;   /* the next to post a receive for */
+    size_t received; /* the next to arrive; those before it have been dealt with */
 };
-
-static struct message describe(const struct run *run, struct chunk segment)
-{
-    struct message message = codec_message(run->codec, segment);
-    message.kind = MESSAGE_SEGMENT;
-    message.step = run->ring->step;
-    message.bucket = (uint32_t)run->bucket;
-    return message;
-}
 
 /* Sends the next item: our own chunk's segments first, then what has come from the left. */
 static enum status send_next(struct run *run)
@@ -99,40 +89,42 @@ static enum status send_next(struct run *run)
     struct chunk segment = schedule_send(run->schedule, item);
     if (segment.count == 0)
         return STATUS_OK;
-    struct message message = describe(run, segment);
+    struct message message = codec_message(run->codec, MESSAGE_SEGMENT, ring->step, segment);
     const void *payload = schedule_reduces(run->schedule, item)
                               ? codec_encode(run->codec, run->data, segment)
                               : codec_wire(run->codec, run->data, segment);
-    return transport_send(ring->transport, ring->next, &message, payload, &ring->tickets[item]);
+    return transport_send(ring->transport, ring->next, &message, payload,
+                          &ring->plan.tickets[item]);
 }
 
 /*
  * In all-gather, what arrives as `item` lands in place, over the partial sum that we sent on one
- * round ago as item - (N-1)K. It is in the next workers' hands by then, but our transport must also
- * have let go of that memory. Waits for it only if nothing else can be done first; else says not
- * yet.
+ * round ago as item - (N-1)K, if that was in this operation. It is in the next workers' hands by
+ * then, but our transport must also have let go of that memory. Waits for it only if nothing else
+ * can be done first; else says not yet.
  */
 static enum status may_overwrite(const struct run *run, size_t item, bool *may)
 {
     struct ring *ring = run->ring;
     size_t sent_as = item - (size_t)(ring->workers - 1) * run->schedule->segments;
-    *may = false;
-    if (sent_as >= run->sent) /* only before the first sends */
+    *may = sent_as < run->first;
+    if (*may || sent_as >= run->sent) /* the latter only before the first sends */
         return STATUS_OK;
     bool urgent = run->received == item;
-    *may = urgent || transport_sent(ring->transport, ring->next, ring->tickets[sent_as]);
+    *may = urgent || transport_sent(ring->transport, ring->next, ring->plan.tickets[sent_as]);
     if (!urgent)
         return STATUS_OK;
-    return transport_wait_sent(ring->transport, ring->next, ring->tickets[sent_as]);
+    return transport_wait_sent(ring->transport, ring->next, ring->plan.tickets[sent_as]);
 }
 
-/* Posts receives up to POSTED_AHEAD beyond what has been dealt with. In reduce-scatter a payload is
- * borrowed, and added from where it is; in all-gather it lands in place. */
+/* Posts receives as far ahead of what has been dealt with as there are slots. In reduce-scatter a
+ * payload is borrowed, and added from where it is; in all-gather it lands in place. */
 static enum status post_ahead(struct run *run)
 {
     enum status status = STATUS_OK;
     struct ring *ring = run->ring;
-    for (; run->posted < run->items && run->posted < run->received + POSTED_AHEAD; run->posted++) {
+    for (; run->posted < run->end && run->posted < run->received + ring->plan.slot_count;
+         run->posted++) {
         size_t item = run->posted;
         struct chunk segment = schedule_receive(run->schedule, item);
         if (segment.count == 0)
@@ -145,7 +137,7 @@ static enum status post_ahead(struct run *run)
                 break;
             into = codec_wire(run->codec, run->data, segment);
         }
-        TRY(transport_post(ring->transport, &ring->slots[item % POSTED_AHEAD], into));
+        TRY(transport_post(ring->transport, &ring->plan.slots[item % ring->plan.slot_count], into));
     }
 out:
     return status;
@@ -160,12 +152,12 @@ static enum status receive_next(struct run *run)
     struct chunk segment = schedule_receive(run->schedule, item);
     if (segment.count == 0)
         return STATUS_OK;
-    struct transport_slot *slot = &ring->slots[item % POSTED_AHEAD];
+    struct transport_slot *slot = &ring->plan.slots[item % ring->plan.slot_count];
     TRY(transport_wait(ring->transport, slot));
-    struct message expected = describe(run, segment);
+    struct message expected = codec_message(run->codec, MESSAGE_SEGMENT, ring->step, segment);
     TRY(transport_expect(ring->transport, slot, &expected));
     if (schedule_completes(run->schedule, item))
-        codec_complete(run->codec, run->data, segment, slot->payload, ring->options->scale);
+        codec_complete(run->codec, run->data, segment, slot->payload, ring->site->layout->scale);
     else if (schedule_reduces(run->schedule, item))
         codec_add(run->codec, run->data, segment, slot->payload);
     else
@@ -175,27 +167,27 @@ out:
     return status;
 }
 
-static enum status ring_allreduce(void *self, size_t bucket, float *data)
+/* The steps from `first_step` to before `end_step`: N-1 are reduce-scatter, N-1 all-gather. */
+static enum status move(struct ring *ring, size_t bucket, float *data, int first_step, int end_step)
 {
     enum status status = STATUS_OK;
-    struct ring *ring = self;
-    const struct schedule *schedule = &ring->schedules[bucket];
-    if (ring->workers == 1) {
-        reduce_scale(data, schedule->count, ring->options->scale);
-        return STATUS_OK;
-    }
+    const struct schedule *schedule = &ring->plan.schedules[bucket];
+    size_t segments = schedule->segments, first = (size_t)first_step * segments;
     struct run run = {.ring = ring,
                       .schedule = schedule,
-                      .codec = &ring->codecs[bucket],
-                      .bucket = bucket,
+                      .codec = &ring->plan.codecs[bucket],
                       .data = data,
-                      .items = schedule_items(schedule)};
+                      .first = first,
+                      .end = (size_t)end_step * segments,
+                      .sent = first,
+                      .posted = first,
+                      .received = first};
     TRY(post_ahead(&run));
-    while (run.sent < schedule->segments)
+    while (run.sent < first + segments)
         TRY(send_next(&run));
-    while (run.received < run.items) {
+    while (run.received < run.end) {
         TRY(receive_next(&run));
-        if (run.sent < run.items)
+        if (run.sent < run.end)
             TRY(send_next(&run));
         TRY(post_ahead(&run));
     }
@@ -206,73 +198,88 @@ out:
     return status;
 }
 
-/* ---- Opening and closing -----------------------------------------------------------------------
+static enum status ring_allreduce(void *self, size_t bucket, float *data)
+{
+    struct ring *ring = self;
+    if (ring->workers > 1)
+        return move(ring, bucket, data, 0, 2 * (ring->workers - 1));
+    reduce_scale(data, ring->plan.schedules[bucket].count, ring->site->layout->scale);
+    return STATUS_OK;
+}
+
+static enum status ring_reduce_scatter(void *self, size_t bucket, float *data)
+{
+    struct ring *ring = self;
+    if (ring->workers > 1)
+        return move(ring, bucket, data, 0, ring->workers - 1);
+    return ring_allreduce(self, bucket, data);
+}
+
+static enum status ring_all_gather(void *self, size_t bucket, float *data)
+{
+    struct ring *ring = self;
+    if (ring->workers > 1)
+        return move(ring, bucket, data, ring->workers - 1, 2 * (ring->workers - 1));
+    return STATUS_OK;
+}
+
+/* The chunk that is complete here after reduce-scatter. */
+static struct chunk ring_part(const void *self, size_t bucket)
+{
+    const struct ring *ring = self;
+    return schedule_own(&ring->plan.schedules[bucket]);
+}
+
+/* ---- Opening, planning, closing ----------------------------------------------------------------
  */
+
+static enum status plan(void *self)
+{
+    struct ring *ring = self;
+    ring_plan_fini(&ring->plan);
+    return ring_plan_init(&ring->plan, ring->site, ring->previous);
+}
 
 static void ring_close(void *self)
 {
     struct ring *ring = self;
-    for (int i = 0; i < POSTED_AHEAD; i++)
-        transport_slot_fini(&ring->slots[i], ring->transport);
-    for (size_t b = 0; ring->codecs && b < ring->options->buckets; b++)
-        codec_fini(&ring->codecs[b]);
-    free(ring->codecs);
-    free(ring->schedules);
-    free(ring->tickets);
+    ring_plan_fini(&ring->plan);
     free(ring);
 }
 
 static enum status ring_open(void **self, const struct comm_site *site)
 {
-    enum status status = STATUS_OK;
-    const struct comm_options *options = site->options;
+    const struct group *group = site->group;
+    int size = group->size, index = group->rank; /* a worker's rank is its node */
     struct ring *ring = calloc(1, sizeof *ring);
     if (!ring) {
         log_error("ring: out of memory");
         return STATUS_NO_MEMORY;
     }
-    ring->transport = site->transport;
-    ring->options = options;
-    ring->workers = site->topology.workers;
-    ring->rank = site->index;
-    ring->schedules = calloc(options->buckets + 1, sizeof *ring->schedules);
-    size_t items_max = 0, segment_max = 0;
-    for (size_t b = 0; ring->schedules && b < options->buckets; b++) {
-        struct schedule *schedule = &ring->schedules[b];
-        schedule_init(schedule, ring->workers, ring->rank, options->bucket_counts[b],
-                      options->segment_bytes);
-        size_t segment = schedule_segment_count_max(schedule), items = schedule_items(schedule);
-        segment_max = segment > segment_max ? segment : segment_max;
-        items_max = items > items_max ? items : items_max;
-        ring->next = schedule_next(schedule); /* worker w is node w */
-        ring->previous = schedule_previous(schedule);
-    }
-    ring->tickets = calloc(items_max + 1, sizeof *ring->tickets);
-    ring->codecs = calloc(options->buckets + 1, sizeof *ring->codecs);
-    if (!ring->schedules || !ring->tickets || !ring->codecs) {
-        log_error("ring: no memory for %zu buckets", options->buckets);
-        status = STATUS_NO_MEMORY;
-        goto out;
-    }
-    for (size_t b = 0; b < options->buckets; b++)
-        TRY(codec_init(&ring->codecs[b], options, options->bucket_counts[b]));
-    size_t segment_bytes = segment_max * compress_element_bytes(options->compress);
-    for (int i = 0; i < POSTED_AHEAD; i++)
-        TRY(transport_slot_init(&ring->slots[i], ring->transport, ring->previous, segment_bytes));
+    *ring = (struct ring){.site = site,
+                          .transport = site->transport,
+                          .workers = size,
+                          .next = group->ranks[schedule_next(size, index)],
+                          .previous = group->ranks[schedule_previous(size, index)]};
     *self = ring;
     return STATUS_OK;
-out:
-    ring_close(ring);
-    return status;
 }
 
 const struct backend backend_ring = {
     .name = "ring",
     .summary = "ring all-reduce over --transport; bandwidth-optimal",
     .uses_transport = true,
+    .cuts_segments = true,
+    .compresses = true,
     .orders_sums = true,
+    .counts_bytes = true,
     .default_transport = TRANSPORT_ZMQ,
+    .cost = &ring_cost,
     .open = ring_open,
+    .plan = plan,
     .allreduce = ring_allreduce,
+    .reduce_scatter = ring_reduce_scatter,
+    .all_gather = ring_all_gather,
+    .part = ring_part,
     .close = ring_close,
 };

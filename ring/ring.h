@@ -8,7 +8,7 @@
 #ifndef PSRING_RING_RING_H
 #define PSRING_RING_RING_H
 
-#include "common/comm/comm.h"
+#include "common/comm/backend.h"
 
 extern const struct backend backend_ring;
 

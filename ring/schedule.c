@@ -57,14 +57,14 @@ void schedule_init(struct schedule *schedule, int workers, int rank, size_t coun
     *schedule = (struct schedule){workers, rank, count, segments};
 }
 
-int schedule_next(const struct schedule *schedule)
+int schedule_next(int workers, int rank)
 {
-    return (schedule->rank + 1) % schedule->workers;
+    return (rank + 1) % workers;
 }
 
-int schedule_previous(const struct schedule *schedule)
+int schedule_previous(int workers, int rank)
 {
-    return (schedule->rank + schedule->workers - 1) % schedule->workers;
+    return (rank + workers - 1) % workers;
 }
 
 size_t schedule_items(const struct schedule *schedule)
@@ -102,7 +102,13 @@ struct chunk schedule_send(const struct schedule *schedule, size_t item)
 
 struct chunk schedule_receive(const struct schedule *schedule, size_t item)
 {
-    return item_of(schedule, schedule_previous(schedule), item);
+    return item_of(schedule, schedule_previous(schedule->workers, schedule->rank), item);
+}
+
+struct chunk schedule_own(const struct schedule *schedule)
+{
+    size_t workers = (size_t)schedule->workers;
+    return chunk_of(schedule->count, workers, ((size_t)schedule->rank + 1) % workers);
 }
 
 bool schedule_reduces(const struct schedule *schedule, size_t item)

@@ -38,8 +38,8 @@ void schedule_init(struct schedule *schedule, int workers, int rank, size_t coun
  */
 size_t schedule_segment_bytes(int workers, size_t count);
 
-int schedule_next(const struct schedule *schedule);     /* the worker that we send to */
-int schedule_previous(const struct schedule *schedule); /* the worker that we receive from */
+int schedule_next(int workers, int rank);               /* the worker that `rank` sends to */
+int schedule_previous(int workers, int rank);           /* the worker that it receives from */
 size_t schedule_items(const struct schedule *schedule); /* 2 (N-1) K */
 size_t schedule_segment_count_max(const struct schedule *schedule); /* elements */
 
@@ -50,6 +50,9 @@ int schedule_chunk_sent(int workers, int rank, size_t step);
  */
 struct chunk schedule_send(const struct schedule *schedule, size_t item);
 struct chunk schedule_receive(const struct schedule *schedule, size_t item);
+
+/* The chunk that is complete at this worker after reduce-scatter. */
+struct chunk schedule_own(const struct schedule *schedule);
 
 /* Reduce-scatter: what is received is added. Else (all-gather) it replaces what is there. */
 bool schedule_reduces(const struct schedule *schedule, size_t item);

@@ -9,19 +9,30 @@
 #include "ring/halving/halving.h"
 #include "ring/ring.h"
 
-struct comm_options allreduce_options(const struct shape *shape, const size_t *bucket_counts,
-                                      size_t buckets, float scale)
+struct allreduce_setup allreduce_setup(const struct shape *shape, const size_t *counts,
+                                       size_t buckets, float scale)
 {
-    return (struct comm_options){.transport = shape->transport,
-                                 .servers = shape->servers,
-                                 .placement = shape->placement,
-                                 .scale = scale,
-                                 .bucket_counts = bucket_counts,
-                                 .buckets = buckets,
-                                 .segment_bytes = shape->segment_bytes,
-                                 .compress = shape->compress,
-                                 .error_feedback = shape->feedback,
-                                 .timeout_ms = 20000};
+    struct allreduce_setup setup = {
+        .options = {.transport = shape->transport,
+                    .servers = shape->servers,
+                    .placement = shape->placement,
+                    .segment_bytes = shape->segment_bytes,
+                    .compress = shape->compress,
+                    .error_feedback = shape->feedback,
+                    .timeout_ms = 20000},
+        .layout = {.counts = counts, .buckets = buckets, .scale = scale}};
+    for (size_t b = 0; b < buckets; b++) {
+        if (counts[b] > setup.options.bucket_counts_max)
+            setup.options.bucket_counts_max = counts[b];
+    }
+    return setup;
+}
+
+void allreduce_open(struct comm **comm, struct world *world, const struct shape *shape,
+                    const struct allreduce_setup *setup)
+{
+    cr_assert_eq(comm_open(comm, world, shape->backend, &setup->options), STATUS_OK);
+    cr_assert_eq(comm_plan(*comm, &setup->layout), STATUS_OK);
 }
 
 /*

@@ -1,8 +1,8 @@
 /*
  * For tests of all-reduces under mpirun: what workers put in, what must come out, and the bytes
  * that every node must have moved. The formulas of bytes come from the definitions and are apart
- * from those of experiments/bench/cost.c, which mpi_bytes.c tests. A check that fails ends the
- * test.
+ * from those that backends bring (common/comm/cost.h), which mpi_bytes.c tests. A check that fails
+ * ends the test.
  */
 #ifndef PSRING_TESTS_ALLREDUCE_LIB_H
 #define PSRING_TESTS_ALLREDUCE_LIB_H
@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "common/comm/comm.h"
+#include "common/comm/backend.h"
 
 /* Who averages, where, and what travels. Zeros: no servers, segments chosen, nothing compressed. */
 struct shape {
@@ -23,9 +23,19 @@ struct shape {
     bool feedback;
 };
 
-/* The options of a shape with `buckets` buckets; whatever takes 20 s is an error. */
-struct comm_options allreduce_options(const struct shape *shape, const size_t *bucket_counts,
-                                      size_t buckets, float scale);
+/* What a comm is told. */
+struct allreduce_setup {
+    struct comm_options options;
+    struct comm_layout layout;
+};
+
+/* Of a shape with `buckets` buckets, borrowed; whatever takes 20 s is an error. */
+struct allreduce_setup allreduce_setup(const struct shape *shape, const size_t *counts,
+                                       size_t buckets, float scale);
+
+/* Opens and plans. */
+void allreduce_open(struct comm **comm, struct world *world, const struct shape *shape,
+                    const struct allreduce_setup *setup);
 
 /* Whether a sanitizer that this is built with can be believed about the shape. */
 bool allreduce_can_judge(const struct shape *shape);
@@ -49,8 +59,8 @@ void allreduce_check_exact(struct comm *comm, size_t bucket, float *data, size_t
 /* Collective over the workers. All have the same bits in data (count). */
 void allreduce_check_same(struct comm *comm, const float *data, size_t count);
 
-/* After comm_finish: what this rank's worker and server have moved, if it has them, is what so many
- * operations on `count` elements move, to the byte. */
+/* After comm_finish, of the present plan: what this rank's worker and server have moved, if it has
+ * them, is what so many operations on `count` elements move, to the byte. */
 void allreduce_check_bytes(const struct shape *shape, struct comm *comm, const struct world *world,
                            size_t count, int operations);
 

@@ -23,22 +23,23 @@ static struct world *world;
 
 static enum status plain_open(void **self, const struct comm_site *site)
 {
-    struct comm_site *copy = malloc(sizeof *copy);
-    cr_assert(copy);
-    *copy = *site;
-    *self = copy;
+    *self = backend_self(site);
     return STATUS_OK;
+}
+
+static void plain_close(void *self)
+{
+    (void)self;
 }
 
 static enum status add_up(const struct comm_site *site, float *data)
 {
-    size_t count = site->options->bucket_counts[0];
-    return world_allreduce_float(site->world, site->workers_group, data, count);
+    return world_allreduce_float(site->world, site->group, data, site->layout->counts[0]);
 }
 
 static bool is_last(const struct comm_site *site)
 {
-    return site->index == site->topology.workers - 1;
+    return site->index == site->workers - 1;
 }
 
 /* ... the last worker gets its last element wrong, every time. */
@@ -47,7 +48,7 @@ static enum status off_by_one(void *self, size_t bucket, float *data)
     const struct comm_site *site = self;
     enum status status = add_up(site, data);
     if (is_last(site))
-        data[site->options->bucket_counts[bucket] - 1] += 1;
+        data[site->layout->counts[bucket] - 1] += 1;
     return status;
 }
 
@@ -73,50 +74,63 @@ static enum status note_thread(void *self, size_t bucket, float *data)
 }
 
 static const struct backend backend_note_thread = {
-    .name = "note thread", .open = plain_open, .allreduce = note_thread, .close = free};
+    .name = "note thread", .open = plain_open, .allreduce = note_thread, .close = plain_close};
 static const struct backend backend_off_by_one = {
-    .name = "off by one", .open = plain_open, .allreduce = off_by_one, .close = free};
+    .name = "off by one", .open = plain_open, .allreduce = off_by_one, .close = plain_close};
 static const struct backend backend_one_late = {
-    .name = "one late", .open = plain_open, .allreduce = one_late, .close = free};
+    .name = "one late", .open = plain_open, .allreduce = one_late, .close = plain_close};
 
 /* ---- tests ---------------------------------------------------------------------------------- */
 
-static struct bench_plan plan_of(const struct backend *backend, size_t count)
+enum { COUNT = 1000 };
+
+static struct bench_connection connection_of(const struct backend *backend,
+                                             struct comm_options options)
 {
-    return (struct bench_plan){.backend = backend,
-                               .options = {.timeout_ms = 20000},
-                               .count = count,
-                               .iters = ITERS,
-                               .warmup = WARMUP};
+    struct bench_connection connection;
+    options.timeout_ms = 20000;
+    cr_assert_eq(bench_connect(&connection, world, backend, &options, COUNT), STATUS_OK);
+    return connection;
+}
+
+static struct bench_plan plan_of(size_t count)
+{
+    return (struct bench_plan){.count = count, .iters = ITERS, .warmup = WARMUP};
 }
 
 static void check_wrong_elements(void)
 {
     struct bench_measurement measured;
-    struct bench_plan plan = plan_of(&backend_off_by_one, 1000);
-    cr_assert_eq(bench_measure(&measured, world, &plan), STATUS_OK);
+    struct bench_connection connection =
+        connection_of(&backend_off_by_one, (struct comm_options){0});
+    struct bench_plan plan = plan_of(COUNT);
+    cr_assert_eq(bench_measure(&measured, &connection, &plan), STATUS_OK);
     cr_assert_eq(measured.wrong, OPERATIONS); /* on every rank, whoever saw it */
     bench_measurement_free(&measured);
+    bench_disconnect(&connection);
 }
 
 static void check_slowest(void)
 {
     struct bench_measurement measured;
-    struct bench_plan plan = plan_of(&backend_one_late, 10);
-    cr_assert_eq(bench_measure(&measured, world, &plan), STATUS_OK);
+    struct bench_connection connection = connection_of(&backend_one_late, (struct comm_options){0});
+    struct bench_plan plan = plan_of(10);
+    cr_assert_eq(bench_measure(&measured, &connection, &plan), STATUS_OK);
     cr_assert_eq(measured.wrong, 0);
     for (int i = 0; i < ITERS; i++)
         cr_assert_geq(measured.times_us[i], LATE_MS * 1000);
     bench_measurement_free(&measured);
+    bench_disconnect(&connection);
 }
 
 /* One worker is late: all run as often as that one's times ask for. */
 static void check_automatic(void)
 {
     struct bench_measurement measured;
-    struct bench_plan plan = plan_of(&backend_one_late, 10);
+    struct bench_connection connection = connection_of(&backend_one_late, (struct comm_options){0});
+    struct bench_plan plan = plan_of(10);
     plan.iters = 0;
-    cr_assert_eq(bench_measure(&measured, world, &plan), STATUS_OK);
+    cr_assert_eq(bench_measure(&measured, &connection, &plan), STATUS_OK);
     cr_assert_leq(measured.iters, 20);
     cr_assert_geq(measured.iters, BENCH_ITERS_LEAST);
     for (int64_t i = 0; i < measured.iters; i++)
@@ -124,6 +138,7 @@ static void check_automatic(void)
     cr_assert_leq(measured.cpu_busy, 1);
     int64_t iters = measured.iters;
     bench_measurement_free(&measured);
+    bench_disconnect(&connection);
 
     double most = (double)iters, least = -(double)iters;
     cr_assert_eq(world_max(world, NULL, &most, 1), STATUS_OK);
@@ -136,16 +151,17 @@ static void check_automatic_servers(void)
 {
     for (enum placement p = PLACEMENT_DEDICATED; p <= PLACEMENT_COLOCATED; p++) {
         struct bench_measurement measured;
-        struct bench_plan plan = plan_of(&backend_ps, 1000);
+        struct bench_plan plan = plan_of(COUNT);
         plan.iters = 0;
-        plan.options.servers = 1;
-        plan.options.placement = p;
         if (p == PLACEMENT_DEDICATED && world->size == 1)
             continue;
-        cr_assert_eq(bench_measure(&measured, world, &plan), STATUS_OK);
+        struct bench_connection connection =
+            connection_of(&backend_ps, (struct comm_options){.servers = 1, .placement = p});
+        cr_assert_eq(bench_measure(&measured, &connection, &plan), STATUS_OK);
         cr_assert_geq(measured.iters, BENCH_ITERS_LEAST);
         cr_assert_eq(measured.wrong, 0);
         bench_measurement_free(&measured);
+        bench_disconnect(&connection);
     }
 }
 
@@ -153,12 +169,14 @@ static void check_automatic_servers(void)
  */
 static void check_overlap(void)
 {
+    struct bench_connection connection =
+        connection_of(&backend_note_thread, (struct comm_options){0});
     for (int overlap = 0; overlap <= 1; overlap++) {
         struct bench_measurement measured;
-        struct bench_plan plan = plan_of(&backend_note_thread, 1000);
+        struct bench_plan plan = plan_of(COUNT);
         plan.overlap = overlap;
         plan.compute_us = 1000;
-        cr_assert_eq(bench_measure(&measured, world, &plan), STATUS_OK);
+        cr_assert_eq(bench_measure(&measured, &connection, &plan), STATUS_OK);
         cr_assert_eq(measured.wrong, 0);
         cr_assert_eq(measured.iters, ITERS);
         for (int i = 0; i < ITERS; i++)
@@ -167,6 +185,7 @@ static void check_overlap(void)
         cr_assert_eq(other, overlap && world->concurrent);
         bench_measurement_free(&measured);
     }
+    bench_disconnect(&connection);
 }
 
 /* Strangers: whenever somebody listens they are there first. All but one say nothing. */

@@ -8,7 +8,6 @@
 #include <stdint.h>
 
 #include "experiments/bench/bench_measure.h"
-#include "experiments/bench/cost.h"
 #include "ps/ps.h"
 #include "ring/halving/halving.h"
 #include "ring/ring.h"
@@ -17,13 +16,13 @@ enum { WORKERS_MOST = 8, COMPRESSING_MOST = 5, ITERS = 1, WARMUP = 1 };
 
 static struct world *world;
 
-static void check_role(const struct cost_shape *shape, int rank, enum node_role role,
-                       struct cost_traffic found)
+static void check_role(const struct cost_formula *formula, const struct cost_shape *shape, int rank,
+                       enum node_role role, struct cost_traffic found)
 {
     int node = topology_node(&shape->topology, rank, role);
     struct cost_traffic expected = {0};
     if (node >= 0)
-        expected = cost_node_traffic(shape, node);
+        expected = cost_node_traffic(formula, shape, node);
     cr_assert(found.sent_bytes == expected.sent_bytes &&
                   found.received_bytes == expected.received_bytes,
               "rank %d %s of %d workers and %d servers, %zu elements: sent %ju received %ju bytes, "
@@ -34,20 +33,19 @@ static void check_role(const struct cost_shape *shape, int rank, enum node_role 
               (uintmax_t)expected.received_bytes);
 }
 
-static void check_count(const struct backend *backend, const struct comm_options *options,
-                        size_t count)
+static void check_count(struct bench_connection *connection, size_t count)
 {
     struct bench_measurement measured;
-    struct bench_plan plan = {
-        .backend = backend, .options = *options, .count = count, .iters = ITERS, .warmup = WARMUP};
-    cr_assert_eq(bench_measure(&measured, world, &plan), STATUS_OK);
-    struct cost_shape shape = {cost_algorithm_of(backend->name), measured.topology, count,
-                               compress_element_bytes(options->compress)};
+    struct bench_plan plan = {.count = count, .iters = ITERS, .warmup = WARMUP};
+    cr_assert_eq(bench_measure(&measured, connection, &plan), STATUS_OK);
+    const struct cost_formula *formula = connection->backend->cost;
+    struct cost_shape shape =
+        cost_shape_of(formula, comm_topology(connection->comm), count, &connection->options);
     for (int rank = 0; rank < world->size; rank++) {
-        check_role(&shape, rank, NODE_WORKER, measured.ranks[rank].worker);
-        check_role(&shape, rank, NODE_SERVER, measured.ranks[rank].server);
+        check_role(formula, &shape, rank, NODE_WORKER, measured.ranks[rank].worker);
+        check_role(formula, &shape, rank, NODE_SERVER, measured.ranks[rank].server);
     }
-    struct cost_traffic rank_most = cost_rank_traffic(&shape);
+    struct cost_traffic rank_most = cost_rank_traffic(formula, &shape);
     cr_assert_eq(measured.rank_most.sent_bytes, rank_most.sent_bytes);
     cr_assert_eq(measured.rank_most.received_bytes, rank_most.received_bytes);
     cr_assert_eq(measured.wrong, 0);
@@ -58,15 +56,18 @@ static void check_count(const struct backend *backend, const struct comm_options
 static void check_counts(const struct backend *backend, enum transport_kind transport, int servers,
                          enum placement placement)
 {
-    static const size_t counts[] = {0, 5, 1003, 65537};
+    static const size_t counts[] = {0, 5, 65537, 1003};
+    struct bench_connection connection;
     struct comm_options options = {
         .transport = transport, .servers = servers, .placement = placement, .timeout_ms = 20000};
     enum compress last = world->size <= COMPRESSING_MOST ? COMPRESS_BF16 : COMPRESS_NONE;
     for (enum compress compress = COMPRESS_NONE; compress <= last; compress++) {
         options.compress = compress;
         options.error_feedback = compress != COMPRESS_NONE;
+        cr_assert_eq(bench_connect(&connection, world, backend, &options, 65537), STATUS_OK);
         for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
-            check_count(backend, &options, counts[c]);
+            check_count(&connection, counts[c]);
+        bench_disconnect(&connection);
     }
 }
 

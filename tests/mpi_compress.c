@@ -63,8 +63,8 @@ static void check_rounding(const struct shape *shape, struct comm *comm, float *
 static void check_count(const struct shape *shape, size_t count)
 {
     struct comm *comm = NULL;
-    struct comm_options options = allreduce_options(shape, &count, 1, scale);
-    cr_assert_eq(comm_open(&comm, world, shape->backend, &options), STATUS_OK);
+    struct allreduce_setup setup = allreduce_setup(shape, &count, 1, scale);
+    allreduce_open(&comm, world, shape, &setup);
     if (comm_is_server(comm)) {
         cr_assert_eq(comm_serve(comm), STATUS_OK);
     } else {
@@ -105,8 +105,8 @@ static void check_buckets(enum transport_kind transport)
                          .transport = transport,
                          .compress = COMPRESS_BF16,
                          .feedback = true};
-    struct comm_options options = allreduce_options(&ring, counts, 2, scale);
-    cr_assert_eq(comm_open(&comm, world, &backend_ring, &options), STATUS_OK);
+    struct allreduce_setup setup = allreduce_setup(&ring, counts, 2, scale);
+    allreduce_open(&comm, world, &ring, &setup);
     for (int operation = 0; operation < OPERATIONS; operation++) {
         allreduce_fill_rough(data[0], comm_rank(comm), 300);
         memset(data[1], 0, sizeof data[1]);

@@ -18,7 +18,7 @@ Test(config, defaults_of_train)
 {
     struct config config;
     accept(CONFIG_TRAIN, &config, "");
-    cr_assert(config.backend == BACKEND_RING && config.servers == 0);
+    cr_assert(config_backend(&config) == backend_named("ring") && config.servers == 0);
     cr_assert(!config.paced && config.virtual_workers == 0 && config.steps == 0);
     cr_assert(config.timeout == 30 && config.threads == 1 && config.link_rate == 0);
     cr_assert(config.data == NULL && config.network == NULL && config.subnet == NULL);
@@ -39,7 +39,8 @@ Test(config, every_option_of_train_arrives)
            "--resume --metrics m.csv --log-steps 17 -v");
     cr_assert(config.compress == COMPRESS_NONE);
     cr_assert_str_eq(config_error_feedback_name(&config), "none");
-    cr_assert(config.backend == BACKEND_PS && config.transport == CONFIG_TRANSPORT_MPI);
+    cr_assert(config_backend(&config) == backend_named("ps") &&
+              config.transport == CONFIG_TRANSPORT_MPI);
     cr_assert(config.servers == 3 && config.placement == PLACEMENT_COLOCATED);
     cr_assert(config.reduce_order == REDUCE_ORDER_RING);
     cr_assert(config.segment == 65536 && config.window == 4);
@@ -168,16 +169,16 @@ Test(config, compress)
         char line[96];
         snprintf(line, sizeof line, "--backend %s --compress bf16", backends[b]);
         accept(CONFIG_BENCH, &config, line);
-        config_comm_options(&config, backend_get(config.backend), &options);
+        config_comm_options(&config, config_backend(&config), &options);
         cr_assert(options.compress == COMPRESS_BF16 && options.error_feedback);
         cr_assert_str_eq(config_error_feedback_name(&config), "on");
     }
     accept(CONFIG_TRAIN, &config, "--compress fp16 --error-feedback off");
-    config_comm_options(&config, backend_get(config.backend), &options);
+    config_comm_options(&config, config_backend(&config), &options);
     cr_assert(options.compress == COMPRESS_FP16 && !options.error_feedback);
     cr_assert_str_eq(config_error_feedback_name(&config), "off");
     accept(CONFIG_TRAIN, &config, "");
-    config_comm_options(&config, backend_get(config.backend), &options);
+    config_comm_options(&config, config_backend(&config), &options);
     cr_assert(options.compress == COMPRESS_NONE && !options.error_feedback);
 }
 
@@ -238,7 +239,7 @@ Test(config, transport_follows_from_the_backend)
                  {"--backend ring --transport mpi", "mpi"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         accept(CONFIG_BENCH, &config, cases[i].line);
-        const struct backend *backend = backend_get(config.backend);
+        const struct backend *backend = config_backend(&config);
         cr_assert_str_eq(config_transport_name(&config, backend), cases[i].name);
         config_comm_options(&config, backend, &options);
         if (backend->uses_transport)
@@ -253,11 +254,11 @@ Test(config, comm_options)
     accept(CONFIG_BENCH, &config,
            "--backend ps --servers 2 --placement colocated --reduce-order ring --segment 128k "
            "--window 3 --interface 10.0.0.0/8 --timeout 1.5 --link-rate 1e9");
-    config_comm_options(&config, backend_get(config.backend), &options);
+    config_comm_options(&config, config_backend(&config), &options);
     cr_assert(options.servers == 2 && options.placement == PLACEMENT_COLOCATED);
-    cr_assert(options.reduce_order == REDUCE_ORDER_RING && options.scale == 1);
+    cr_assert(options.reduce_order == REDUCE_ORDER_RING);
     cr_assert(options.segment_bytes == 131072 && options.window == 3);
-    cr_assert(options.timeout_ms == 1500 && options.buckets == 0);
+    cr_assert(options.timeout_ms == 1500);
     cr_assert(options.link_bytes_per_s == 125e6);
     cr_assert_str_eq(options.subnet, "10.0.0.0/8");
 }
@@ -288,8 +289,12 @@ Test(config, visit_lists_the_options_of_the_command)
 
 Test(backends, names_are_those_of_the_backends)
 {
-    for (int kind = 0; kind < BACKEND_COUNT; kind++) {
-        cr_assert_str_eq(backend_get(kind)->name, backend_names[kind]);
+    for (size_t i = 0; i < backend_count(); i++) {
+        const struct backend *backend = backend_get(i);
+        cr_assert_str_eq(backend->name, backend_names()[i]);
+        cr_assert_eq(backend_named(backend->name), backend);
+        cr_assert(backend->summary && backend->cost);
     }
-    cr_assert(backend_names[BACKEND_COUNT] == NULL);
+    cr_assert(backend_names()[backend_count()] == NULL);
+    cr_assert_null(backend_named("grpc"));
 }

@@ -227,7 +227,7 @@ Test(config_check, a_device_that_this_build_lacks)
 Test(config_check, a_backend_that_this_build_lacks)
 {
     struct config config;
-    if (!backend_get(BACKEND_NCCL)->unavailable)
+    if (!backend_named("nccl")->unavailable)
         cr_skip_test("this build has nccl");
     assert_refused(parse(CONFIG_TRAIN, &config, "--backend nccl"), STATUS_UNSUPPORTED,
                    "this build has no NCCL; install");
@@ -235,7 +235,7 @@ Test(config_check, a_backend_that_this_build_lacks)
 
 Test(config_check, nccl_averages_what_gpus_have)
 {
-    if (backend_get(BACKEND_NCCL)->unavailable)
+    if (backend_named("nccl")->unavailable)
         cr_skip_test("this build has no nccl");
     refuse(CONFIG_TRAIN, "--backend nccl", "add --device cuda");
     refuse(CONFIG_BENCH, "--backend nccl --device cpu", "add --device cuda");

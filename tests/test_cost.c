@@ -1,30 +1,64 @@
 /* The model of cost against cases worked out by hand, and against a walk around the ring. */
-#include "experiments/bench/cost.h"
+#include "common/comm/cost.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
 
+#include "experiments/config/backends.h"
+#include "ps/ps_cost.h"
+#include "ring/halving/halving_cost.h"
+#include "ring/ring_cost.h"
+
 enum { WORKERS_MAX = 8 };
 
-static struct cost_shape ring(int workers, size_t count)
+/* A shape, and whose formula is meant. */
+struct subject {
+    const struct cost_formula *formula;
+    struct cost_shape shape;
+};
+
+static struct subject subject_of(const struct cost_formula *formula, struct topology topology,
+                                 size_t count)
 {
-    return (struct cost_shape){COST_RING, {workers, 0, PLACEMENT_DEDICATED}, count, 4};
+    return (struct subject){
+        formula,
+        {.topology = topology, .count = count, .element_bytes = sizeof(float), .pipeline = 1}};
 }
 
-static struct cost_shape rhd(int workers, size_t count)
+static struct subject ring(int workers, size_t count)
 {
-    return (struct cost_shape){COST_HALVING, {workers, 0, PLACEMENT_DEDICATED}, count, 4};
+    return subject_of(&ring_cost, (struct topology){workers, 0, PLACEMENT_DEDICATED}, count);
 }
 
-static struct cost_shape ps(int workers, int servers, enum placement placement, size_t count)
+static struct subject rhd(int workers, size_t count)
 {
-    return (struct cost_shape){COST_PS, {workers, servers, placement}, count, 4};
+    return subject_of(&halving_cost, (struct topology){workers, 0, PLACEMENT_DEDICATED}, count);
 }
 
-static void expect_traffic(struct cost_shape shape, int node, uint64_t sent_elements,
+static struct subject ps(int workers, int servers, enum placement placement, size_t count)
+{
+    return subject_of(&ps_cost, (struct topology){workers, servers, placement}, count);
+}
+
+static struct cost_traffic node_traffic(const struct subject *subject, int node)
+{
+    return cost_node_traffic(subject->formula, &subject->shape, node);
+}
+
+static struct cost_traffic rank_traffic(const struct subject *subject)
+{
+    return cost_rank_traffic(subject->formula, &subject->shape);
+}
+
+static double time_s(const struct subject *subject, const struct cost_link *link)
+{
+    return cost_time_s(subject->formula, &subject->shape, link);
+}
+
+static void expect_traffic(struct subject shape, int node, uint64_t sent_elements,
                            uint64_t received_elements)
 {
-    struct cost_traffic found = cost_node_traffic(&shape, node);
+    struct cost_traffic found = node_traffic(&shape, node);
     cr_expect_eq(found.sent_bytes, 4 * sent_elements, "node %d sends %ju bytes, expected %ju", node,
                  (uintmax_t)found.sent_bytes, (uintmax_t)(4 * sent_elements));
     cr_expect_eq(found.received_bytes, 4 * received_elements,
@@ -32,28 +66,32 @@ static void expect_traffic(struct cost_shape shape, int node, uint64_t sent_elem
                  (uintmax_t)(4 * received_elements));
 }
 
-static void expect_most(struct cost_shape shape, enum node_role role, uint64_t sent_elements,
+static void expect_most(struct subject shape, enum node_role role, uint64_t sent_elements,
                         uint64_t received_elements)
 {
-    struct cost_traffic found = cost_role_traffic(&shape, role);
+    struct cost_traffic found = cost_role_traffic(shape.formula, &shape.shape, role);
     cr_expect_eq(found.sent_bytes, 4 * sent_elements);
     cr_expect_eq(found.received_bytes, 4 * received_elements);
 }
 
-Test(cost, algorithm_of_each_backend)
+/* Bytes are known of what our transports count, and of nothing else; then they are in the formula.
+ */
+Test(cost, known_where_bytes_are_counted)
 {
-    cr_expect_eq(cost_algorithm_of("none"), COST_NOTHING);
-    cr_expect_eq(cost_algorithm_of("ps"), COST_PS);
-    cr_expect_eq(cost_algorithm_of("ring"), COST_RING);
-    cr_expect_eq(cost_algorithm_of("nccl"), COST_RING);
-    cr_expect_eq(cost_algorithm_of("rhd"), COST_HALVING);
-    cr_expect_eq(cost_algorithm_of("mpi"), COST_LIBRARY);
+    for (size_t i = 0; i < backend_count(); i++) {
+        const struct backend *backend = backend_get(i);
+        cr_expect_eq(cost_bytes_known(backend->cost), backend->counts_bytes, "%s", backend->name);
+        if (backend->uses_transport)
+            cr_expect(backend->counts_bytes, "%s", backend->name);
+    }
+    cr_expect_not(backend_named("nccl")->counts_bytes);
+    cr_expect_not(backend_named("mpi")->counts_bytes);
 }
 
 /* 10 elements in 4 chunks: 3 3 2 2. Rank 0 sends all but chunk 1, then all but chunk 2: 20 - 5. */
 Test(cost, ring_uneven)
 {
-    struct cost_shape shape = ring(4, 10);
+    struct subject shape = ring(4, 10);
     expect_traffic(shape, 0, 20 - 3 - 2, 20 - 3 - 3);
     expect_traffic(shape, 1, 20 - 2 - 2, 20 - 3 - 2);
     expect_traffic(shape, 2, 20 - 2 - 3, 20 - 2 - 2);
@@ -65,7 +103,7 @@ Test(cost, ring_uneven)
 /* 2 elements in 5 chunks: 1 1 0 0 0. */
 Test(cost, ring_shorter_than_the_world)
 {
-    struct cost_shape shape = ring(5, 2);
+    struct subject shape = ring(5, 2);
     expect_traffic(shape, 0, 4 - 1 - 0, 4 - 1 - 1);
     expect_traffic(shape, 1, 4, 3);
     expect_traffic(shape, 2, 4, 4);
@@ -77,7 +115,7 @@ Test(cost, ring_shorter_than_the_world)
 Test(cost, ring_even_is_the_bound_for_every_world)
 {
     for (int workers = 1; workers <= WORKERS_MAX; workers++) {
-        struct cost_shape shape = ring(workers, 840); /* divisible by 1..8 */
+        struct subject shape = ring(workers, 840); /* divisible by 1..8 */
         uint64_t expected = 2u * (uint64_t)(workers - 1) * 840 / (uint64_t)workers;
         for (int rank = 0; rank < workers; rank++)
             expect_traffic(shape, rank, expected, expected);
@@ -113,7 +151,7 @@ Test(cost, ring_agrees_with_a_walk)
 /* 10 elements in 4 chunks, 3 3 2 2. Rank 0 gives 2 2, then 3; is given 3 3, then 3; and back. */
 Test(cost, rhd_uneven)
 {
-    struct cost_shape shape = rhd(4, 10);
+    struct subject shape = rhd(4, 10);
     expect_traffic(shape, 0, 7 + 9, 7 + 9);
     expect_traffic(shape, 1, 7 + 9, 7 + 9);
     expect_traffic(shape, 2, 8 + 6, 8 + 6);
@@ -126,7 +164,7 @@ Test(cost, rhd_uneven)
  */
 Test(cost, rhd_of_other_factors)
 {
-    struct cost_shape shape = rhd(6, 8);
+    struct subject shape = rhd(6, 8);
     for (int rank = 0; rank < 3; rank++) {
         uint64_t own = rank < 2 ? 2 : 1, all = (8 - own) + (5 + 2 * own);
         expect_traffic(shape, rank, all, all);
@@ -151,7 +189,7 @@ Test(cost, rhd_even_is_the_bound_for_every_world)
 Test(cost, ps_one_dedicated_server)
 {
     for (int workers = 1; workers <= WORKERS_MAX; workers++) {
-        struct cost_shape shape = ps(workers, 1, PLACEMENT_DEDICATED, 7);
+        struct subject shape = ps(workers, 1, PLACEMENT_DEDICATED, 7);
         for (int worker = 0; worker < workers; worker++)
             expect_traffic(shape, worker, 7, 7);
         expect_traffic(shape, workers, 7u * (uint64_t)workers, 7u * (uint64_t)workers);
@@ -161,7 +199,7 @@ Test(cost, ps_one_dedicated_server)
 /* 10 elements on 3 servers: 4 3 3; and 1 element on 3: 1 0 0. */
 Test(cost, ps_shards_uneven)
 {
-    struct cost_shape shape = ps(2, 3, PLACEMENT_DEDICATED, 10);
+    struct subject shape = ps(2, 3, PLACEMENT_DEDICATED, 10);
     expect_traffic(shape, 1, 10, 10);
     expect_traffic(shape, 2, 8, 8);
     expect_traffic(shape, 3, 6, 6);
@@ -176,7 +214,7 @@ Test(cost, ps_shards_uneven)
 /* Worker 0 keeps server 0's shard, worker 1 server 1's; worker 2 has no server beside it. */
 Test(cost, ps_colocated_keeps_its_own_shard)
 {
-    struct cost_shape shape = ps(3, 2, PLACEMENT_COLOCATED, 9); /* shards 5 4 */
+    struct subject shape = ps(3, 2, PLACEMENT_COLOCATED, 9); /* shards 5 4 */
     expect_traffic(shape, 0, 4, 4);
     expect_traffic(shape, 1, 5, 5);
     expect_traffic(shape, 2, 9, 9);
@@ -191,7 +229,7 @@ Test(cost, ps_colocated_keeps_its_own_shard)
 /* Four workers, one spare server: of 18 elements each worker's server has 3, the spare one 6. */
 Test(cost, ps_mixed_loads_every_link_alike)
 {
-    struct cost_shape shape = ps(4, 5, PLACEMENT_MIXED, 18);
+    struct subject shape = ps(4, 5, PLACEMENT_MIXED, 18);
     for (int worker = 0; worker < 4; worker++) {
         expect_traffic(shape, worker, 15, 15);
         expect_traffic(shape, 4 + worker, 9, 9);
@@ -199,7 +237,7 @@ Test(cost, ps_mixed_loads_every_link_alike)
     expect_traffic(shape, 8, 24, 24);
     expect_most(shape, NODE_WORKER, 15, 15);
     expect_most(shape, NODE_SERVER, 24, 24);
-    cr_expect_eq(cost_rank_traffic(&shape).sent_bytes, 24 * sizeof(float));
+    cr_expect_eq(rank_traffic(&shape).sent_bytes, 24 * sizeof(float));
 
     /* A multiple of n^2 + kn - 2k elements: no rounding, so worker and server beside it carry what
      * a spare one carries, 2n(n-1) of the n^2 + kn - 2k. */
@@ -209,10 +247,10 @@ Test(cost, ps_mixed_loads_every_link_alike)
             shape = ps((int)n, (int)(n + k), PLACEMENT_MIXED, 10 * all);
             size_t expected = 10 * 2 * n * (n - 1);
             expect_traffic(shape, (int)(2 * n), expected, expected);
-            cr_expect_eq(cost_node_traffic(&shape, 0).sent_bytes +
-                             cost_node_traffic(&shape, (int)n).sent_bytes,
+            cr_expect_eq(node_traffic(&shape, 0).sent_bytes +
+                             node_traffic(&shape, (int)n).sent_bytes,
                          expected * sizeof(float));
-            cr_expect_eq(cost_rank_traffic(&shape).received_bytes, expected * sizeof(float));
+            cr_expect_eq(rank_traffic(&shape).received_bytes, expected * sizeof(float));
         }
     }
     shape = ps(3, 6, PLACEMENT_MIXED, 12); /* enough spare ones: the others have nothing to do */
@@ -226,24 +264,24 @@ Test(cost, ps_mixed_loads_every_link_alike)
 
 Test(cost, ranks)
 {
-    struct cost_shape shape = ps(3, 2, PLACEMENT_COLOCATED, 9);
-    cr_expect_eq(cost_rank_traffic(&shape).sent_bytes, 14 * sizeof(float)); /* 4+10 5+8 9 */
+    struct subject shape = ps(3, 2, PLACEMENT_COLOCATED, 9);
+    cr_expect_eq(rank_traffic(&shape).sent_bytes, 14 * sizeof(float)); /* 4+10 5+8 9 */
     shape = ps(3, 2, PLACEMENT_DEDICATED, 9);
-    cr_expect_eq(cost_rank_traffic(&shape).sent_bytes, 15 * sizeof(float));
+    cr_expect_eq(rank_traffic(&shape).sent_bytes, 15 * sizeof(float));
     shape = ring(3, 9);
-    cr_expect_eq(cost_rank_traffic(&shape).sent_bytes, 12 * sizeof(float));
+    cr_expect_eq(rank_traffic(&shape).sent_bytes, 12 * sizeof(float));
 }
 
 /* As many colocated servers as workers: a host sends, worker and server together, as in a ring. */
 Test(cost, ps_fully_colocated_moves_what_the_ring_moves)
 {
     for (int workers = 1; workers <= WORKERS_MAX; workers++) {
-        struct cost_shape colocated = ps(workers, workers, PLACEMENT_COLOCATED, 840);
-        struct cost_shape around = ring(workers, 840);
+        struct subject colocated = ps(workers, workers, PLACEMENT_COLOCATED, 840);
+        struct subject around = ring(workers, 840);
         for (int rank = 0; rank < workers; rank++) {
-            cr_expect_eq(cost_node_traffic(&colocated, rank).sent_bytes +
-                             cost_node_traffic(&colocated, workers + rank).sent_bytes,
-                         cost_node_traffic(&around, rank).sent_bytes);
+            cr_expect_eq(node_traffic(&colocated, rank).sent_bytes +
+                             node_traffic(&colocated, workers + rank).sent_bytes,
+                         node_traffic(&around, rank).sent_bytes);
         }
     }
 }
@@ -251,17 +289,17 @@ Test(cost, ps_fully_colocated_moves_what_the_ring_moves)
 /* What one node sends another receives. */
 Test(cost, sums_balance)
 {
-    struct cost_shape shapes[] = {ring(7, 23),
-                                  rhd(7, 23),
-                                  rhd(8, 23),
-                                  ps(4, 3, PLACEMENT_DEDICATED, 23),
-                                  ps(6, 4, PLACEMENT_COLOCATED, 23),
-                                  ps(6, 9, PLACEMENT_MIXED, 23)};
+    struct subject shapes[] = {ring(7, 23),
+                               rhd(7, 23),
+                               rhd(8, 23),
+                               ps(4, 3, PLACEMENT_DEDICATED, 23),
+                               ps(6, 4, PLACEMENT_COLOCATED, 23),
+                               ps(6, 9, PLACEMENT_MIXED, 23)};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         uint64_t sent = 0, received = 0;
-        for (int node = 0; node < topology_nodes(&shapes[i].topology); node++) {
-            sent += cost_node_traffic(&shapes[i], node).sent_bytes;
-            received += cost_node_traffic(&shapes[i], node).received_bytes;
+        for (int node = 0; node < topology_nodes(&shapes[i].shape.topology); node++) {
+            sent += node_traffic(&shapes[i], node).sent_bytes;
+            received += node_traffic(&shapes[i], node).received_bytes;
         }
         cr_expect_eq(sent, received);
         cr_expect_gt(sent, 0);
@@ -271,37 +309,54 @@ Test(cost, sums_balance)
 /* Elements of 2 bytes: half of everything, to the byte, at every node; and half the time. */
 Test(cost, compressed)
 {
-    struct cost_shape shapes[] = {ring(7, 23), rhd(7, 23), rhd(8, 23),
-                                  ps(4, 3, PLACEMENT_DEDICATED, 23),
-                                  ps(6, 4, PLACEMENT_COLOCATED, 23)};
-    struct cost_link link = {0, 1e6, 0, 4};
+    struct subject shapes[] = {ring(7, 23), rhd(7, 23), rhd(8, 23),
+                               ps(4, 3, PLACEMENT_DEDICATED, 23),
+                               ps(6, 4, PLACEMENT_COLOCATED, 23)};
+    struct cost_link link = {.bytes_per_s = 1e6};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
-        struct cost_shape half = shapes[i];
-        half.element_bytes = 2;
-        for (int node = 0; node < topology_nodes(&half.topology); node++) {
-            struct cost_traffic whole = cost_node_traffic(&shapes[i], node);
-            struct cost_traffic found = cost_node_traffic(&half, node);
+        struct subject half = shapes[i];
+        half.shape.element_bytes = 2;
+        for (int node = 0; node < topology_nodes(&half.shape.topology); node++) {
+            struct cost_traffic whole = node_traffic(&shapes[i], node);
+            struct cost_traffic found = node_traffic(&half, node);
             cr_expect_eq(2 * found.sent_bytes, whole.sent_bytes);
             cr_expect_eq(2 * found.received_bytes, whole.received_bytes);
             cr_expect_gt(found.sent_bytes, 0);
         }
-        cr_expect_eq(2 * cost_time_s(&half, &link), cost_time_s(&shapes[i], &link));
+        cr_expect_eq(2 * time_s(&half, &link), time_s(&shapes[i], &link));
     }
 }
 
-Test(cost, unknown_bytes)
+Test(cost, unknown)
 {
-    struct cost_shape shape = ring(4, 10);
-    cr_expect(cost_bytes_known(&shape));
-    shape.algorithm = COST_LIBRARY;
-    cr_expect_not(cost_bytes_known(&shape));
+    static const struct cost_formula unknown = {0};
+    const struct cost_link link = {.bytes_per_s = 1e6};
+    struct subject shape = ring(4, 10);
+    cr_expect(cost_bytes_known(shape.formula));
+    shape.formula = &unknown;
+    cr_expect_not(cost_bytes_known(shape.formula));
     expect_most(shape, NODE_WORKER, 0, 0);
-    struct cost_link link = {0, 1e6, 0, 1};
-    cr_expect(isnan(cost_time_s(&shape, &link)));
-    shape.algorithm = COST_NOTHING;
-    cr_expect(cost_bytes_known(&shape));
+    cr_expect(isnan(time_s(&shape, &link)));
+    shape.formula = &cost_of_nothing;
+    cr_expect(cost_bytes_known(shape.formula));
     expect_most(shape, NODE_WORKER, 0, 0);
-    cr_expect_eq(cost_time_s(&shape, &link), 0);
+    cr_expect_eq(time_s(&shape, &link), 0);
+}
+
+/* Reduce-scatter and all-gather: together the ring; in rows and columns, 2(N-1)/N of each length.
+ */
+Test(cost, phases_of_the_ring)
+{
+    struct subject shape = ring(4, 10);
+    for (int rank = 0; rank < 4; rank++) {
+        struct cost_traffic all = node_traffic(&shape, rank);
+        struct cost_traffic scatter = ring_cost_reduce_scatter(&shape.shape, rank);
+        struct cost_traffic gather = ring_cost_all_gather(&shape.shape, rank);
+        cr_expect_eq(scatter.sent_bytes + gather.sent_bytes, all.sent_bytes);
+        cr_expect_eq(scatter.received_bytes + gather.received_bytes, all.received_bytes);
+    }
+    cr_expect_eq(ring_cost_reduce_scatter(&shape.shape, 0).sent_bytes, 4 * (10 - 3));
+    cr_expect_eq(ring_cost_all_gather(&shape.shape, 0).sent_bytes, 4 * (10 - 2));
 }
 
 static void expect_close(double found, double expected)
@@ -313,57 +368,67 @@ static void expect_close(double found, double expected)
 /* 1 MB over 1 MB/s, a = 1 ms, g = 10 ns: the terms read off one by one. */
 Test(cost, times)
 {
-    struct cost_link link = {1e-3, 1e6, 1e-8, 1};
+    struct cost_link link = {1e-3, 1e6, 1e-8};
     const size_t count = 250000;
-    struct cost_shape shape = ring(4, count);
-    expect_close(cost_time_s(&shape, &link), 0.006 + 1.5 + 0.0075);
+    struct subject shape = ring(4, count);
+    expect_close(time_s(&shape, &link), 0.006 + 1.5 + 0.0075);
     shape = ring(1, count);
-    expect_close(cost_time_s(&shape, &link), 0);
+    expect_close(time_s(&shape, &link), 0);
 
     shape = rhd(4, count); /* the ring's but for the steps: 4, not 6 */
-    expect_close(cost_time_s(&shape, &link), 0.004 + 1.5 + 0.0075);
+    expect_close(time_s(&shape, &link), 0.004 + 1.5 + 0.0075);
     shape = rhd(5, count); /* a prime: all at once */
-    expect_close(cost_time_s(&shape, &link), 0.002 + 1.6 + 0.008);
+    expect_close(time_s(&shape, &link), 0.002 + 1.6 + 0.008);
     shape = rhd(12, count); /* 2 2 3 */
-    expect_close(cost_time_s(&shape, &link), 0.006 + 22.0 / 12 + 11e-2 / 12);
+    expect_close(time_s(&shape, &link), 0.006 + 22.0 / 12 + 11e-2 / 12);
     shape = rhd(1, count);
-    expect_close(cost_time_s(&shape, &link), 0);
+    expect_close(time_s(&shape, &link), 0);
 
     shape = ps(4, 1, PLACEMENT_DEDICATED, count);
-    expect_close(cost_time_s(&shape, &link), 0.002 + 8 + 0.03);
-    link.pipeline_chunks = 4;
-    expect_close(cost_time_s(&shape, &link), 0.002 + 5 + 0.03);
+    expect_close(time_s(&shape, &link), 0.002 + 8 + 0.03);
+    shape.shape.pipeline = 4;
+    expect_close(time_s(&shape, &link), 0.002 + 5 + 0.03);
     shape = ps(4, 8, PLACEMENT_DEDICATED, count); /* spare servers: the worker's link counts */
-    expect_close(cost_time_s(&shape, &link), 0.002 + 1.25 + 0.00375);
+    shape.shape.pipeline = 4;
+    expect_close(time_s(&shape, &link), 0.002 + 1.25 + 0.00375);
 
     shape = ps(4, 4, PLACEMENT_COLOCATED, count); /* the ring's bytes, whatever K */
-    expect_close(cost_time_s(&shape, &link), 0.002 + 1.5 + 0.0075);
+    expect_close(time_s(&shape, &link), 0.002 + 1.5 + 0.0075);
     shape = ps(4, 1, PLACEMENT_COLOCATED, count); /* p = 3, q = 3 */
-    expect_close(cost_time_s(&shape, &link), 0.002 + 3 * 1.25 + 0.03);
+    shape.shape.pipeline = 4;
+    expect_close(time_s(&shape, &link), 0.002 + 3 * 1.25 + 0.03);
     shape = ps(1, 1, PLACEMENT_COLOCATED, count);
-    expect_close(cost_time_s(&shape, &link), 0);
+    expect_close(time_s(&shape, &link), 0);
+}
+
+/* With mixed placement, in four pieces. */
+static struct subject pipelined(int workers, int servers, size_t count)
+{
+    struct subject subject = ps(workers, servers, PLACEMENT_MIXED, count);
+    subject.shape.pipeline = 4;
+    return subject;
 }
 
 /* 2n(n-1)/(n^2 + kn - 2k) M/B and the pipeline's 1/K of it. */
 Test(cost, time_of_mixed_placement)
 {
-    struct cost_link link = {1e-3, 1e6, 0, 4};
+    struct cost_link link = {1e-3, 1e6, 0};
     const size_t count = 250000;
-    struct cost_shape shape = ps(4, 5, PLACEMENT_MIXED, count);
-    expect_close(cost_time_s(&shape, &link), 0.002 + 24.0 / 18 * 1.25);
-    shape = ps(4, 6, PLACEMENT_MIXED, count);
-    expect_close(cost_time_s(&shape, &link), 0.002 + 24.0 / 20 * 1.25);
-    shape = ps(4, 8, PLACEMENT_MIXED, count); /* k = n: M/B, as dedicated with S = W */
-    expect_close(cost_time_s(&shape, &link), 0.002 + 1.25);
-    shape = ps(4, 11, PLACEMENT_MIXED, count);
-    expect_close(cost_time_s(&shape, &link), 0.002 + 1.25);
-    shape = ps(4, 4, PLACEMENT_MIXED, count); /* k = 0: the ring's bytes */
-    expect_close(cost_time_s(&shape, &link), 0.002 + 1.5);
-    shape = ps(1, 2, PLACEMENT_MIXED, count);
-    expect_close(cost_time_s(&shape, &link), 0.002 + 1.25);
+    struct subject shape = pipelined(4, 5, count);
+    expect_close(time_s(&shape, &link), 0.002 + 24.0 / 18 * 1.25);
+    shape = pipelined(4, 6, count);
+    expect_close(time_s(&shape, &link), 0.002 + 24.0 / 20 * 1.25);
+    shape = pipelined(4, 8, count); /* k = n: M/B, as dedicated with S = W */
+    expect_close(time_s(&shape, &link), 0.002 + 1.25);
+    shape = pipelined(4, 11, count);
+    expect_close(time_s(&shape, &link), 0.002 + 1.25);
+    shape = pipelined(4, 4, count); /* k = 0: the ring's bytes */
+    expect_close(time_s(&shape, &link), 0.002 + 1.5);
+    shape = pipelined(1, 2, count);
+    expect_close(time_s(&shape, &link), 0.002 + 1.25);
     link.reduce_s_per_byte = 1e-8;
-    shape = ps(4, 5, PLACEMENT_MIXED, count); /* the spare server adds three more thirds of M */
-    expect_close(cost_time_s(&shape, &link), 0.002 + 24.0 / 18 * 1.25 + 0.01);
+    shape = pipelined(4, 5, count); /* the spare server adds three more thirds of M */
+    expect_close(time_s(&shape, &link), 0.002 + 24.0 / 18 * 1.25 + 0.01);
 }
 
 Test(cost, bound)

@@ -6,15 +6,17 @@
 #include "common/base/check.h"
 #include "common/comm/reduce.h"
 
-enum status codec_init(struct codec *codec, const struct comm_options *options, size_t count)
+enum status codec_init(struct codec *codec, const struct codec_options *options, size_t bucket,
+                       size_t count)
 {
-    *codec = (struct codec){.compress = options->compress, .count = count};
+    *codec =
+        (struct codec){.compress = options->compress, .bucket = (uint32_t)bucket, .count = count};
     if (options->compress == COMPRESS_NONE)
         return STATUS_OK;
     codec->image = calloc(count + 1, sizeof *codec->image);
-    if (options->error_feedback)
+    if (options->feedback)
         codec->residual = calloc(count + 1, sizeof *codec->residual);
-    if (codec->image && (codec->residual || !options->error_feedback))
+    if (codec->image && (codec->residual || !options->feedback))
         return STATUS_OK;
     log_error("no memory to compress a bucket of %zu elements", count);
     codec_fini(codec);
@@ -36,10 +38,14 @@ enum message_dtype codec_dtype(enum compress compress)
     return dtypes[compress];
 }
 
-struct message codec_message(const struct codec *codec, struct chunk span)
+struct message codec_message(const struct codec *codec, enum message_kind kind, uint64_t step,
+                             struct chunk span)
 {
     size_t bytes = compress_element_bytes(codec->compress);
-    return (struct message){.dtype = codec_dtype(codec->compress),
+    return (struct message){.kind = kind,
+                            .step = step,
+                            .bucket = codec->bucket,
+                            .dtype = codec_dtype(codec->compress),
                             .offset = span.offset * bytes,
                             .length = span.count * bytes};
 }

@@ -24,29 +24,39 @@
 #ifndef PSRING_COMMON_COMM_CODEC_H
 #define PSRING_COMMON_COMM_CODEC_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/base/status.h"
 #include "common/base/chunk.h"
-#include "common/comm/comm.h"
 #include "common/comm/compress.h"
 #include "common/net/message.h"
 
 struct codec {
     enum compress compress;
+    uint32_t bucket;
     size_t count;
     uint16_t *image; /* (count): what travels; NULL where that is the data itself */
     float *residual; /* (count); NULL without feedback */
 };
 
-/* For a bucket, or shard, of `count` elements: allocates what `options` ask for. Errors: logged. */
-enum status codec_init(struct codec *codec, const struct comm_options *options, size_t count);
+/* What all codecs of a comm have in common. */
+struct codec_options {
+    enum compress compress;
+    bool feedback; /* with compress */
+};
+
+/* For bucket number `bucket`, or a shard of it, of `count` elements: allocates what the options ask
+ * for. Errors: logged. */
+enum status codec_init(struct codec *codec, const struct codec_options *options, size_t bucket,
+                       size_t count);
 void codec_fini(struct codec *codec);
 
 enum message_dtype codec_dtype(enum compress compress);
 
-/* A message's dtype, offset and length for these elements; the rest is zero. */
-struct message codec_message(const struct codec *codec, struct chunk span);
+/* The header of a message with these elements, of all-reduce number `step`. */
+struct message codec_message(const struct codec *codec, enum message_kind kind, uint64_t step,
+                             struct chunk span);
 
 /* The payload for data[span], rounded with feedback; uncompressed, the data itself. */
 const void *codec_encode(struct codec *codec, const float *data, struct chunk span);

@@ -6,29 +6,23 @@
 
 static enum status none_open(void **self, const struct comm_site *site)
 {
-    *self = NULL;
-    if (site->topology.workers > 1) {
-        log_error("--backend none is for one process, and %d were started; choose ps, ring or mpi "
+    if (site->workers > 1) {
+        log_error("--backend none is for one process, and %d were started; choose another backend "
                   "to average over them",
-                  site->topology.workers);
+                  site->workers);
         return STATUS_USAGE;
     }
-    /* The options outlive the backend: the comm owns its copy. */
-    union {
-        const struct comm_options *in;
-        void *out;
-    } unconst = {site->options};
-    *self = unconst.out;
+    *self = backend_self(site);
     return STATUS_OK;
 }
 
 /* One worker's sum is its own, and the scale of one is 1: nothing to do, on no device. */
 static enum status none_start(void *self, size_t bucket, float *data)
 {
-    const struct comm_options *options = self;
+    const struct comm_site *site = self;
     (void)bucket;
     (void)data;
-    CHECK(options->scale == 1.0f);
+    CHECK(site->layout->scale == 1.0f);
     return STATUS_OK;
 }
 
@@ -47,8 +41,12 @@ static void none_close(void *self)
 const struct backend backend_none = {
     .name = "none",
     .summary = "one process, nothing to average with",
+    .alone = true,
     .orders_sums = true, /* of one summand */
+    .counts_bytes = true,
     .device_memory = true,
+    .recordable = true,
+    .cost = &cost_of_nothing,
     .open = none_open,
     .start = none_start,
     .wait = none_wait,

@@ -11,8 +11,8 @@
 
 #include <stddef.h>
 
-#include "common/comm/comm.h"
 #include "common/comm/compress.h"
+#include "common/comm/reduce_order.h"
 
 /* into[i] += source[i] */
 void reduce_add(float *into, const void *source, size_t count);

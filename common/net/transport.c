@@ -90,6 +90,24 @@ void transport_close(struct transport **transport)
     *transport = NULL;
 }
 
+void transport_interrupt(struct transport *transport)
+{
+    if (transport)
+        atomic_store(&transport->interrupted, true);
+}
+
+void transport_stop(struct transport *endpoint[2])
+{
+    for (int role = 0; role < 2; role++) {
+        if (endpoint[role] && endpoint[role]->ops->cut)
+            endpoint[role]->ops->cut(endpoint[role]);
+    }
+    for (int role = 0; role < 2; role++) {
+        if (endpoint[role] && endpoint[role]->ops->settle)
+            endpoint[role]->ops->settle(endpoint[role]);
+    }
+}
+
 void transport_counters(const struct transport *transport, struct transport_counters *counters)
 {
     *counters = transport->counters;
@@ -143,6 +161,8 @@ static enum status wait_round(struct transport *transport, struct patience *pati
                               const char *what)
 {
     bool moved = false;
+    if (atomic_load(&transport->interrupted))
+        return STATUS_TRANSPORT;
     int64_t wait_ns = transport->timeout_ns < NS_PER_S ? transport->timeout_ns : NS_PER_S;
     enum status status = transport->ops->progress(transport, wait_ns, patience->for_sends, &moved);
     if (status != STATUS_OK || patience->endless)

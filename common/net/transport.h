@@ -80,6 +80,18 @@ enum status transport_open(struct transport *endpoint[2], struct world *world,
 /* Closes one endpoint. Sends that a transport_flush has not seen out are dropped. */
 void transport_close(struct transport **transport);
 
+/* Any thread: every wait of the endpoint, also one under way, ends with STATUS_TRANSPORT within a
+ * second, for the rest of its life. Its owner is told nothing else: whoever calls this says why. */
+void transport_interrupt(struct transport *transport);
+
+/*
+ * Both endpoints of a process (NULL where it has none), after an error: cuts their connections.
+ * Nothing of the caller's memory is read or written any more once this returns, and only
+ * transport_slot_fini and transport_close may follow. Where all sends were flushed it costs
+ * nothing.
+ */
+void transport_stop(struct transport *endpoint[2]);
+
 /*
  * Queues a message to node `peer`. kind, step, bucket, offset, length, dtype come from `message`;
  * the rest is filled in. `payload` (message->length bytes) must stay unchanged until the message is

@@ -14,6 +14,8 @@
 #ifndef PSRING_COMMON_NET_TRANSPORT_IMPL_H
 #define PSRING_COMMON_NET_TRANSPORT_IMPL_H
 
+#include <stdatomic.h>
+
 #include "common/net/arrivals.h"
 #include "common/net/transport.h"
 
@@ -33,6 +35,10 @@ struct transport_ops {
      * with `for_sends` until a send completes as well. *moved: something did. */
     enum status (*progress)(struct transport *transport, int64_t wait_ns, bool for_sends,
                             bool *moved);
+    /* (optional, both or none) transport_stop: first `cut` for both endpoints, then `settle`, which
+     * returns once no payload of a send is read any more. */
+    void (*cut)(struct transport *transport);
+    void (*settle)(struct transport *transport);
     void (*close)(struct transport *transport);
 };
 
@@ -59,6 +65,7 @@ struct transport {
         const char *reason; /* why the last one was not of this run */
     } strangers;
     size_t next_any; /* where transport_wait_any looks first */
+    _Atomic bool interrupted;
 };
 
 /* Fills the common part; false if out of memory (logged). */

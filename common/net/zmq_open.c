@@ -17,6 +17,7 @@
 #include <zmq.h>
 
 #include "common/base/check.h"
+#include "common/base/clock.h"
 #include "common/net/address.h"
 
 enum {
@@ -66,6 +67,38 @@ static void shared_release(struct zmq_shared *shared)
     for (int role = 0; role < 2; role++)
         endpoint_free(shared->endpoints[role]);
     free(shared);
+}
+
+static void close_at_once(void **socket)
+{
+    int none = 0;
+    if (!*socket)
+        return;
+    zmq_setsockopt(*socket, ZMQ_LINGER, &none, sizeof none);
+    zmq_close(*socket);
+    *socket = NULL;
+}
+
+void transport_zmq_cut(struct transport *transport)
+{
+    struct zmq_endpoint *endpoint = endpoint_of(transport);
+    for (uint32_t node = 0; node < transport->limits.nodes; node++)
+        close_at_once(&endpoint->peers[node].push);
+    close_at_once(&endpoint->pull);
+}
+
+/* ZeroMQ's thread drops what was queued, and says so by on_sent. What a peer inside this process
+ * was sent, it has by pointer: nobody reads that behind our back. */
+void transport_zmq_settle(struct transport *transport)
+{
+    struct zmq_endpoint *endpoint = endpoint_of(transport);
+    int64_t deadline_ns = clock_now_ns() + LINGER_MS * NS_PER_MS;
+    for (uint32_t node = 0; node < transport->limits.nodes; node++) {
+        const struct transport_peer *peer = &transport->peers[node];
+        while (!peer->local && atomic_load(&endpoint->peers[node].completed) < peer->sends &&
+               clock_now_ns() < deadline_ns)
+            clock_sleep_until_ns(clock_now_ns() + NS_PER_MS);
+    }
 }
 
 void transport_zmq_close(struct transport *transport)

@@ -12,7 +12,6 @@
 #include "experiments/measure/probe.h"
 #include "experiments/measure/probe_hosts.h"
 #include "experiments/measure/result.h"
-#include "ps/shard.h"
 #include "ring/vendor/library.h"
 
 uint64_t bench_whole_bytes(uint64_t bytes)
@@ -76,24 +75,13 @@ static enum status outputs_close(struct outputs *outputs)
 }
 
 /* The model's time on this link from bytes alone: latency and reduction cost nothing. */
-static double theory_time_us(const struct cost_shape *shape, const struct bench_plan *plan,
+static double theory_time_us(const struct cost_formula *formula, const struct cost_shape *shape,
                              double link_bytes_per_s)
 {
-    struct cost_link link = {.bytes_per_s = link_bytes_per_s, .pipeline_chunks = 1};
+    const struct cost_link link = {.bytes_per_s = link_bytes_per_s};
     if (link_bytes_per_s <= 0)
         return (double)NAN;
-    if (shape->algorithm == COST_PS) {
-        struct shard_plan shards = shard_plan(
-            &shape->topology, shape->count,
-            &(struct shard_options){.chunk_bytes = compress_float_bytes(
-                                        plan->options.compress, plan->options.segment_bytes),
-                                    .window = plan->options.window,
-                                    .link_bytes_per_s = plan->options.link_bytes_per_s,
-                                    .element_bytes = shape->element_bytes});
-        size_t chunks = shard_chunks_most(&shards, shape->count);
-        link.pipeline_chunks = chunks > 1 ? (int)chunks : 1;
-    }
-    return cost_time_s(shape, &link) * 1e6;
+    return cost_time_s(formula, shape, &link) * 1e6;
 }
 
 /* What measurements are held against: bytes/s of a link, 0 where not known. */
@@ -104,23 +92,26 @@ struct link {
 
 /* What the measurement of `plan` says, beside theory. Sorts the measurement's times. */
 static enum status make_row(struct bench_row *row, const struct config *config,
-                            const struct link *link, const struct bench_plan *plan,
-                            struct bench_measurement *measured)
+                            const struct link *link, const struct bench_connection *connection,
+                            const struct bench_plan *plan, struct bench_measurement *measured)
 {
     enum status status;
-    const struct cost_shape shape = {cost_algorithm_of(plan->backend->name), measured->topology,
-                                     plan->count, compress_element_bytes(plan->options.compress)};
+    const struct backend *backend = connection->backend;
+    const struct comm_options *options = &connection->options;
+    const struct cost_formula *formula = backend->cost;
+    const struct cost_shape shape =
+        cost_shape_of(formula, comm_topology(connection->comm), plan->count, options);
     double link_bytes_per_s = link->probed > 0 ? link->probed : link->nominal;
     *row = (struct bench_row){
-        .backend = plan->backend->name,
-        .transport = config_transport_name(config, plan->backend),
+        .backend = backend->name,
+        .transport = config_transport_name(config, backend),
         .device = config_device_name(config),
         .network = config->network,
         .placement = config_placement_name(config),
-        .compress = compress_names[plan->options.compress],
+        .compress = compress_names[options->compress],
         .error_feedback = config_error_feedback_name(config),
         .element_bytes = shape.element_bytes,
-        .workers = measured->topology.workers,
+        .workers = shape.topology.workers,
         .servers = (int)config->servers,
         .bytes = plan->count * sizeof(float),
         .iters = (uint64_t)measured->iters,
@@ -131,20 +122,20 @@ static enum status make_row(struct bench_row *row, const struct config *config,
                        : link->nominal > 0 ? "nominal"
                                            : NULL,
         .cpu_busy = measured->cpu_busy,
-        .bytes_known = cost_bytes_known(&shape),
+        .bytes_known = backend->counts_bytes && cost_bytes_known(formula),
         .worker = measured->worker_most,
         .server = measured->server_most,
         .rank = measured->rank_most,
-        .theory_worker = cost_role_traffic(&shape, NODE_WORKER),
-        .theory_server = cost_role_traffic(&shape, NODE_SERVER),
-        .theory_rank = cost_rank_traffic(&shape),
+        .theory_worker = cost_role_traffic(formula, &shape, NODE_WORKER),
+        .theory_server = cost_role_traffic(formula, &shape, NODE_SERVER),
+        .theory_rank = cost_rank_traffic(formula, &shape),
         .wire_known = measured->wire_known,
         .wire_sent_bytes_max = measured->wire_sent_bytes_max,
         .wrong = measured->wrong,
         .nccl_algorithm = measured->algorithm[0] ? measured->algorithm : NULL,
-        .mpi_algorithm = plan->backend == &backend_mpi ? library_algorithm_used() : NULL,
+        .mpi_algorithm = backend->takes_mpi_algorithm ? library_algorithm_used() : NULL,
         .limits = link->machine,
-        .theory_time_us = theory_time_us(&shape, plan, link_bytes_per_s),
+        .theory_time_us = theory_time_us(formula, &shape, link_bytes_per_s),
     };
     size_t times = (size_t)measured->iters;
     stats_summarise(measured->times_us, times, &row->time_us);
@@ -157,11 +148,11 @@ out:
 
 /*
  * The same operations again, as many, while the caller computes for as long as `alone` took. Sorts
- * the times of `alone`. *exposed_us: the median of what they add.
+ * the times of `alone`, and adds to its wrong elements. *exposed_us: the median of what they add.
  */
-static enum status measure_overlap(struct world *world, const struct bench_plan *plan,
-                                   struct bench_measurement *alone, double *compute_us,
-                                   double *exposed_us, struct bench_verdict *verdict)
+static enum status measure_overlap(struct bench_connection *connection,
+                                   const struct bench_plan *plan, struct bench_measurement *alone,
+                                   double *compute_us, double *exposed_us)
 {
     enum status status;
     struct bench_measurement measured = {0};
@@ -171,29 +162,29 @@ static enum status measure_overlap(struct world *world, const struct bench_plan 
     overlapped.overlap = true;
     overlapped.iters = alone->iters;
     overlapped.compute_us = *compute_us = summary.median; /* the same on all workers */
-    TRY(bench_measure(&measured, world, &overlapped));
+    TRY(bench_measure(&measured, connection, &overlapped));
     stats_summarise(measured.times_us, (size_t)measured.iters, &summary);
     *exposed_us = summary.median;
-    verdict->wrong += measured.wrong;
+    alone->wrong += measured.wrong;
 out:
     bench_measurement_free(&measured);
     return status;
 }
 
-static enum status run_size(const struct config *config, struct world *world,
-                            const struct link *link, const struct bench_plan *plan,
+static enum status run_size(const struct config *config, const struct link *link,
+                            struct bench_connection *connection, const struct bench_plan *plan,
                             struct outputs *outputs, struct bench_verdict *verdict)
 {
     enum status status;
     struct bench_measurement measured = {0};
     struct bench_row row;
     double compute_us = 0, exposed_us = 0;
-    TRY(bench_measure(&measured, world, plan));
-    verdict->wrong += measured.wrong;
+    TRY(bench_measure(&measured, connection, plan));
     if (config->overlap)
-        TRY(measure_overlap(world, plan, &measured, &compute_us, &exposed_us, verdict));
-    if (world->rank == 0) {
-        TRY(make_row(&row, config, link, plan, &measured));
+        TRY(measure_overlap(connection, plan, &measured, &compute_us, &exposed_us));
+    verdict->wrong += measured.wrong;
+    if (connection->world->rank == 0) {
+        TRY(make_row(&row, config, link, connection, plan, &measured));
         if (config->overlap) {
             row.overlap = true;
             row.compute_us_median = compute_us;
@@ -210,13 +201,13 @@ out:
 }
 
 /* A worker's GPU has the vectors where one was asked for; a CPU's memory is the host's. */
-static enum status open_device(struct bench_plan *plan, const struct config *config)
+static enum status open_device(struct device **device, const struct config *config)
 {
     struct device_options options;
     if (config->device == DEVICE_CPU || config->gpu < 0)
         return STATUS_OK;
     config_device_options(config, &options);
-    return device_open(&plan->device, &options);
+    return device_open(device, &options);
 }
 
 /* The size after `bytes`, the one of number `index`; false after the last. */
@@ -232,21 +223,30 @@ static bool next_size(const struct config *config, size_t index, uint64_t *bytes
     return *bytes <= bench_whole_bytes(config->max_bytes);
 }
 
+static size_t largest_count(const struct config *config)
+{
+    uint64_t bytes = 0, most = 0;
+    for (size_t index = 0; next_size(config, index, &bytes); index++)
+        most = bytes > most ? bytes : most;
+    return most / sizeof(float);
+}
+
 enum status bench_run(struct config *config, struct world *world)
 {
     enum status status = STATUS_OK;
     struct outputs outputs = {0};
     struct bench_verdict verdict = {0};
     struct link link = {.nominal = config->link_rate / 8};
-    struct bench_plan plan = {
-        .backend = backend_get(config->backend),
-        .iters = config->iters,
-        .warmup = config->warmup,
-    };
+    struct bench_plan plan = {.iters = config->iters, .warmup = config->warmup};
+    struct bench_connection connection = {0};
+    const struct backend *backend = config_backend(config);
+    struct comm_options options;
+    struct device *device = NULL;
     if (config->probe == CONFIG_PROBE_ONLY)
         return probe_hosts(world, config->subnet, (int64_t)(config->timeout * 1000));
-    config_comm_options(config, plan.backend, &plan.options);
-    TRY(open_device(&plan, config));
+    config_comm_options(config, backend, &options);
+    TRY(open_device(&device, config));
+    options.device = device;
     if (world->rank == 0)
         TRY(library_check(config->mpi_algorithm));
     if (world->rank == 0)
@@ -258,10 +258,11 @@ enum status bench_run(struct config *config, struct world *world)
         TRY(limits_measure(&link.machine, world, config->subnet, (int64_t)(config->timeout * 1000),
                            link.probed <= 0));
     }
+    TRY(bench_connect(&connection, world, backend, &options, largest_count(config)));
     uint64_t bytes = 0;
     for (size_t index = 0; next_size(config, index, &bytes); index++) {
         plan.count = bytes / sizeof(float);
-        TRY(run_size(config, world, &link, &plan, &outputs, &verdict));
+        TRY(run_size(config, &link, &connection, &plan, &outputs, &verdict));
     }
     if (world->rank == 0) {
         bench_table_foot(stdout, &verdict);
@@ -281,6 +282,7 @@ enum status bench_run(struct config *config, struct world *world)
     status = bench_verdict_status(&verdict);
 out:
     outputs_close(&outputs);
-    device_close(&plan.device);
+    bench_disconnect(&connection);
+    device_close(&device);
     return status;
 }

@@ -27,6 +27,8 @@ struct report {
 struct run {
     struct comm *comm;
     struct world *world;
+    struct device *device; /* NULL: the host */
+    const char *subnet;
     const struct bench_plan *plan;
     float *host;      /* (plan->count) */
     float *data;      /* (plan->count): device memory; the host's own where there is no device */
@@ -64,10 +66,10 @@ static enum status allocate_vectors(struct run *run)
     const struct bench_plan *plan = run->plan;
     TRY(allocated(run->host = allocate(plan->count, sizeof *run->host)));
     run->data = run->host;
-    if (plan->device) {
+    if (run->device) {
         void *memory;
         run->data = NULL;
-        TRY(device_alloc(plan->device, "a vector", plan->count * sizeof *run->data, &memory));
+        TRY(device_alloc(run->device, "a vector", plan->count * sizeof *run->data, &memory));
         run->data = memory;
     }
 out:
@@ -76,25 +78,24 @@ out:
 
 static void free_vectors(struct run *run)
 {
-    if (run->plan->device)
-        device_free(run->plan->device, run->data);
+    if (run->device)
+        device_free(run->device, run->data);
     free(run->host);
 }
 
 static enum status upload(struct run *run)
 {
-    if (!run->plan->device)
+    if (!run->device)
         return STATUS_OK;
-    device_upload(run->plan->device, run->data, run->host, run->plan->count * sizeof *run->host);
-    return device_sync(run->plan->device);
+    device_upload(run->device, run->data, run->host, run->plan->count * sizeof *run->host);
+    return device_sync(run->device);
 }
 
 static enum status download(struct run *run)
 {
-    if (!run->plan->device)
+    if (!run->device)
         return STATUS_OK;
-    return device_download(run->plan->device, run->host, run->data,
-                           run->plan->count * sizeof *run->host);
+    return device_download(run->device, run->host, run->data, run->plan->count * sizeof *run->host);
 }
 
 /* -------- the loop -----------------------------------------------------------------------------
@@ -126,8 +127,8 @@ static enum status run_round(struct run *run, uint64_t round, double *time_us)
     TRY(comm_start(comm, 0, run->data));
     int64_t computed_ns = compute(run->plan);
     TRY(comm_wait(comm, 0));
-    if (run->plan->device)
-        TRY(device_sync(run->plan->device));
+    if (run->device)
+        TRY(device_sync(run->device));
     *time_us = (double)(clock_now_ns() - start_ns - computed_ns) / (double)NS_PER_US;
     if (watch)
         cpu_watch_stop(&run->operations);
@@ -204,7 +205,7 @@ static enum status run_role(struct run *run, struct report *report)
     struct world *world = run->world;
     struct wire wire;
     uint64_t before = 0, after = 0;
-    TRY(wire_open(&wire, run->plan->options.subnet, world->local_size == world->size));
+    TRY(wire_open(&wire, run->subnet, world->local_size == world->size));
     TRY(world_barrier(world, NULL));
     bool known = wire_sent_bytes(&wire, &before);
     if (comm_is_server(comm))
@@ -244,12 +245,6 @@ static uint64_t larger(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-static void keep_most(struct cost_traffic *most, const struct cost_traffic *traffic)
-{
-    most->sent_bytes = larger(most->sent_bytes, traffic->sent_bytes);
-    most->received_bytes = larger(most->received_bytes, traffic->received_bytes);
-}
-
 static enum status collect(struct bench_measurement *measurement, struct world *world,
                            int64_t warmup, const struct report *mine)
 {
@@ -268,12 +263,12 @@ static enum status collect(struct bench_measurement *measurement, struct world *
         const struct comm_counters *counters = &all[rank].counters;
         TRY(per_operation(world, rank, "worker", &counters->worker, operations, &traffic->worker));
         TRY(per_operation(world, rank, "server", &counters->server, operations, &traffic->server));
-        keep_most(&measurement->worker_most, &traffic->worker);
-        keep_most(&measurement->server_most, &traffic->server);
-        keep_most(&measurement->rank_most,
-                  &(struct cost_traffic){traffic->worker.sent_bytes + traffic->server.sent_bytes,
-                                         traffic->worker.received_bytes +
-                                             traffic->server.received_bytes});
+        cost_keep_most(&measurement->worker_most, traffic->worker);
+        cost_keep_most(&measurement->server_most, traffic->server);
+        cost_keep_most(
+            &measurement->rank_most,
+            (struct cost_traffic){traffic->worker.sent_bytes + traffic->server.sent_bytes,
+                                  traffic->worker.received_bytes + traffic->server.received_bytes});
         measurement->wrong += all[rank].wrong;
         measurement->cpu_busy = fmax(measurement->cpu_busy, all[rank].cpu_busy);
         measurement->wire_known = measurement->wire_known && all[rank].wire_known;
@@ -298,36 +293,56 @@ static enum status choose_values(struct bench_values *values, const struct world
     return STATUS_USAGE;
 }
 
-enum status bench_measure(struct bench_measurement *measurement, struct world *world,
-                          const struct bench_plan *plan)
+enum status bench_connect(struct bench_connection *connection, struct world *world,
+                          const struct backend *backend, const struct comm_options *options,
+                          size_t count_most)
 {
     enum status status;
-    struct comm *comm = NULL;
-    struct comm_options options = plan->options;
+    *connection =
+        (struct bench_connection){.world = world, .backend = backend, .options = *options};
+    connection->options.bucket_counts_max = count_most;
+    TRY(comm_open(&connection->comm, world, backend, &connection->options));
+    world->timeout_ms = options->timeout_ms;
+out:
+    return status;
+}
+
+void bench_disconnect(struct bench_connection *connection)
+{
+    comm_close(&connection->comm);
+}
+
+enum status bench_measure(struct bench_measurement *measurement,
+                          struct bench_connection *connection, const struct bench_plan *plan)
+{
+    enum status status;
+    struct comm *comm = connection->comm;
+    struct world *world = connection->world;
     struct report report = {0};
-    struct run run = {.world = world, .plan = plan};
+    struct run run = {.comm = comm,
+                      .world = world,
+                      .device = connection->options.device,
+                      .subnet = connection->options.subnet,
+                      .plan = plan};
+    const struct comm_layout layout = {
+        .counts = &plan->count,
+        .buckets = 1,
+        .scale = 1, /* the sum itself: exact */
+        .overlap = plan->overlap,
+    };
     size_t room = (size_t)(plan->iters > 0 ? plan->iters : BENCH_ITERS_MOST);
     *measurement = (struct bench_measurement){0};
     CHECK(plan->iters >= 0 && plan->warmup >= 0);
-    options.scale = 1; /* the sum itself: exact */
-    options.bucket_counts = &plan->count;
-    options.buckets = 1;
-    options.device = plan->device;
-    options.overlap = plan->overlap;
-    TRY(topology_init(&measurement->topology, world->size,
-                      plan->backend->uses_servers ? options.servers : 0, options.placement));
-    TRY(choose_values(&run.values, world, measurement->topology.workers, options.compress));
+    TRY(choose_values(&run.values, world, comm_workers(comm), connection->options.compress));
     TRY(allocate_vectors(&run));
     TRY(allocated(run.times_us = measurement->times_us = allocate(room, sizeof(double))));
-    TRY(comm_open(&comm, world, plan->backend, &options));
-    run.comm = comm;
+    TRY(comm_plan(comm, &layout));
     TRY(run_role(&run, &report));
     if (!comm_is_server(comm))
         TRY(world_max(world, comm_group(comm), run.times_us, (size_t)run.iters));
     TRY(collect(measurement, world, plan->warmup, &report));
     comm_algorithm(comm, measurement->algorithm);
 out:
-    comm_close(&comm);
     free_vectors(&run);
     if (status != STATUS_OK)
         bench_measurement_free(measurement);

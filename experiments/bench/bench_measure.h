@@ -7,18 +7,30 @@
 #include <stdint.h>
 
 #include "common/base/status.h"
-#include "common/comm/comm.h"
+#include "common/comm/backend.h"
 #include "common/net/topology.h"
 #include "common/net/world.h"
-#include "experiments/bench/cost.h"
+
+/* The connections of a whole sweep. */
+struct bench_connection {
+    struct world *world;
+    const struct backend *backend;
+    struct comm_options options; /* as given; device: that has the vectors, NULL: the host */
+    struct comm *comm;
+};
+
+/* Collective over the world. For vectors of at most `count_most` elements. Borrows world, backend
+ * and what the options point to. From here on the world's collective calls time out as the comm
+ * does. Errors: logged. */
+enum status bench_connect(struct bench_connection *connection, struct world *world,
+                          const struct backend *backend, const struct comm_options *options,
+                          size_t count_most);
+void bench_disconnect(struct bench_connection *connection);
 
 struct bench_plan {
-    const struct backend *backend;
-    struct comm_options options; /* scale and buckets are filled in here */
-    struct device *device;       /* that has the vectors; NULL: the host. Borrowed. */
-    size_t count;                /* float32 elements */
-    int64_t iters;               /* timed; 0: bench_auto_iters decides */
-    int64_t warmup;              /* operations before them */
+    size_t count;   /* float32 elements */
+    int64_t iters;  /* timed; 0: bench_auto_iters decides */
+    int64_t warmup; /* operations before them */
     /* Each operation goes on while the caller computes, which is a wait of `compute_us`. */
     bool overlap;
     double compute_us;
@@ -30,7 +42,6 @@ struct bench_rank_traffic {
 };
 
 struct bench_measurement {
-    struct topology topology;
     int64_t iters;    /* how many were timed */
     double *times_us; /* (iters): the slowest worker's, in order of iteration; with overlap, what
                          the operation adds to compute_us: exposed communication */
@@ -55,7 +66,7 @@ int64_t bench_auto_iters(double time_us);
 enum { BENCH_ITERS_LEAST = 5, BENCH_ITERS_MOST = 1000 };
 
 /*
- * Collective over the world: opens a comm with one bucket, runs warmup + iters operations, gathers.
+ * Collective over the world: plans one bucket, runs warmup + iters operations, gathers.
  * All workers run the same number, also where it follows from the first times.
  * `measurement` is whole on every worker; servers have no times (zeros). The caller frees it. An
  * operation is timed between a barrier and the return of comm_wait, and of device_sync where a
@@ -64,8 +75,8 @@ enum { BENCH_ITERS_LEAST = 5, BENCH_ITERS_MOST = 1000 };
  * nothing. Errors: logged; STATUS_USAGE is met by all ranks alike, after any other one this rank's
  * peers still wait for it (world_abort).
  */
-enum status bench_measure(struct bench_measurement *measurement, struct world *world,
-                          const struct bench_plan *plan);
+enum status bench_measure(struct bench_measurement *measurement,
+                          struct bench_connection *connection, const struct bench_plan *plan);
 
 void bench_measurement_free(struct bench_measurement *measurement);
 

@@ -13,7 +13,7 @@
 #include "common/base/csv.h"
 #include "common/base/stats.h"
 #include "common/base/status.h"
-#include "experiments/bench/cost.h"
+#include "common/comm/cost.h"
 #include "experiments/measure/limits.h"
 
 struct bench_row {

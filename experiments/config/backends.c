@@ -1,25 +1,77 @@
 #include "experiments/config/backends.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "common/base/check.h"
 #include "common/comm/none.h"
 #include "ps/ps.h"
 #include "ring/halving/halving.h"
+#include "ring/ring.h"
 #include "ring/vendor/library.h"
 #include "ring/vendor/nccl.h"
-#include "ring/ring.h"
 
-const char *const backend_names[BACKEND_COUNT + 1] = {
-    [BACKEND_NONE] = "none", [BACKEND_PS] = "ps",     [BACKEND_RING] = "ring",
-    [BACKEND_MPI] = "mpi",   [BACKEND_NCCL] = "nccl", [BACKEND_RHD] = "rhd",
+/* Not const: a program may have further ones. */
+static const struct backend *list[BACKENDS_MOST] = {
+    &backend_none, &backend_ps, &backend_ring, &backend_mpi, &backend_nccl, &backend_rhd,
 };
 
-const struct backend *backend_get(enum backend_kind kind)
+size_t backend_count(void)
 {
-    static const struct backend *const table[BACKEND_COUNT] = {
-        [BACKEND_NONE] = &backend_none, [BACKEND_PS] = &backend_ps,
-        [BACKEND_RING] = &backend_ring, [BACKEND_MPI] = &backend_mpi,
-        [BACKEND_NCCL] = &backend_nccl, [BACKEND_RHD] = &backend_rhd,
-    };
-    CHECK((int)kind >= 0 && kind < BACKEND_COUNT);
-    return table[kind];
+    size_t count = 0;
+    while (count < BACKENDS_MOST && list[count])
+        count++;
+    return count;
+}
+
+const struct backend *backend_get(size_t index)
+{
+    CHECK(index < backend_count());
+    return list[index];
+}
+
+const struct backend *backend_named(const char *name)
+{
+    for (size_t i = 0; i < backend_count(); i++) {
+        if (strcmp(list[i]->name, name) == 0)
+            return list[i];
+    }
+    return NULL;
+}
+
+const char *const *backend_names(void)
+{
+    static const char *names[BACKENDS_MOST + 1];
+    size_t count = backend_count();
+    for (size_t i = 0; i < count; i++)
+        names[i] = list[i]->name;
+    names[count] = NULL;
+    return names;
+}
+
+void backend_add(const struct backend *backend)
+{
+    size_t count = backend_count();
+    CHECK(count < BACKENDS_MOST);
+    list[count] = backend;
+}
+
+bool backend_can(const struct backend *backend, size_t ability)
+{
+    bool can;
+    CHECK(ability + sizeof can <= sizeof *backend);
+    memcpy(&can, (const char *)backend + ability, sizeof can);
+    return can;
+}
+
+const char *backends_that(size_t ability, char *text, size_t size)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < backend_count() && used < size; i++) {
+        if (backend_can(list[i], ability))
+            used += (size_t)snprintf(text + used, size - used, "%s%s", used > 0 ? ", " : "",
+                                     list[i]->name);
+    }
+    return text;
 }

@@ -15,27 +15,11 @@
 #include "experiments/config/launch.h"
 #include "experiments/config/gpus.h"
 #include "models/cnn.h"
-#include "ring/vendor/library.h"
-#include "ring/vendor/nccl_env.h"
 
 /* -------- options that do not go together ---------------------------------------------------- */
 
-/* Options that not every run obeys. To give one to another run is a mistake worth a word. */
-static const struct limited {
-    const char *name;
-    unsigned backends; /* that obey it: 1 << enum backend_kind, or-ed */
-    bool computes;     /* only runs that compute, not paced ones */
-} limited[] = {
-    {"placement", 1 << BACKEND_PS, false},
-    {"segment", 1 << BACKEND_PS | 1 << BACKEND_RING | 1 << BACKEND_RHD, false},
-    {"window", 1 << BACKEND_PS, false},
-    {"mpi-algorithm", 1 << BACKEND_MPI, false},
-    {"compress", 1 << BACKEND_PS | 1 << BACKEND_RING | 1 << BACKEND_RHD, false},
-    {"error-feedback", 1 << BACKEND_PS | 1 << BACKEND_RING | 1 << BACKEND_RHD, false},
-    {"data", ~0u, true},
-    {"optimizer", ~0u, true},
-    {"lr", ~0u, true},
-};
+/* Options that only runs obey that compute, not paced ones. */
+static const char *const computing[] = {"data", "optimizer", "lr"};
 
 /* bench either exchanges vectors or computes. */
 static enum status check_bench_kind(const char *name, bool computes)
@@ -60,24 +44,25 @@ static enum status check_bench_kind(const char *name, bool computes)
     return STATUS_OK;
 }
 
+/* To give an option to a run that does not obey it is a mistake worth a word. */
 static enum status check_obeyed(const struct config_table *table, const struct config *config)
 {
+    const struct backend *backend = backend_get((size_t)config->backend);
     for (int i = 0; table->specs[i].name; i++) {
-        if (config->command == CONFIG_BENCH && table->given[i] &&
-            check_bench_kind(table->specs[i].name, config->bench_compute) != STATUS_OK)
+        const char *name = table->specs[i].name;
+        if (!table->given[i])
+            continue;
+        if (config->command == CONFIG_BENCH &&
+            check_bench_kind(name, config->bench_compute) != STATUS_OK)
             return STATUS_USAGE;
-        for (size_t l = 0; table->given[i] && l < sizeof limited / sizeof limited[0]; l++) {
-            const struct limited *limit = &limited[l];
-            if (strcmp(limit->name, table->specs[i].name) != 0)
-                continue;
-            if (!(limit->backends & 1u << config->backend)) {
-                log_error("--%s: --backend %s does not use it; leave it out", limit->name,
-                          backend_names[config->backend]);
-                return STATUS_USAGE;
-            }
-            if (limit->computes && config->paced) {
+        if (table->abilities[i] && !backend_can(backend, table->abilities[i])) {
+            log_error("--%s: --backend %s does not use it; leave it out", name, backend->name);
+            return STATUS_USAGE;
+        }
+        for (size_t c = 0; config->paced && c < sizeof computing / sizeof *computing; c++) {
+            if (strcmp(computing[c], name) == 0) {
                 log_error("--%s: --compute %s trains nothing and does not use it; leave it out",
-                          limit->name, config->compute);
+                          name, config->compute);
                 return STATUS_USAGE;
             }
         }
@@ -197,9 +182,8 @@ enum status config_settle(struct config *config, struct world *world)
     status = config_check_world(config, world->size);
     log_set_level(config->verbose ? LOG_DEBUG : LOG_INFO);
     TRY(status);
-    if (config->backend == BACKEND_NCCL)
-        nccl_env_set(&(struct nccl_env_options){.share_gpu = config->share_gpu, .world = world},
-                     &config->library_log);
+    if (config->command != CONFIG_INFO && config_backend(config)->prepare)
+        config_backend(config)->prepare(world, config->share_gpu, &config->library_log);
     TRY(world_sum(world, NULL, &hosts, 1));
     TRY(choose_gpu(config, world));
     if (config->share_gpu)
@@ -222,6 +206,11 @@ bool config_probes(const struct config *config, const struct world *world)
            (config->probe == CONFIG_PROBE_ON || (config->probe == CONFIG_PROBE_AUTO && link));
 }
 
+const struct backend *config_backend(const struct config *config)
+{
+    return backend_get((size_t)config->backend);
+}
+
 void config_comm_options(const struct config *config, const struct backend *backend,
                          struct comm_options *options)
 {
@@ -232,7 +221,6 @@ void config_comm_options(const struct config *config, const struct backend *back
         .servers = (int)config->servers,
         .placement = config->placement,
         .reduce_order = config->reduce_order,
-        .scale = 1,
         .segment_bytes = config->segment,
         .window = (int)config->window,
         .link_bytes_per_s = config->link_rate / 8,

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "common/base/status.h"
-#include "common/comm/comm.h"
+#include "common/comm/backend.h"
 #include "common/device/device.h"
 #include "common/net/world.h"
 
@@ -53,14 +53,14 @@ struct config {
     int64_t rank, world;    /* of this process, of all; with `rendezvous` only */
 
     /* Who averages, and how. */
-    int backend;        /* enum backend_kind, experiments/config/backends.h */
+    int backend;        /* index into backend_names(), experiments/config/backends.h */
     int transport;      /* enum config_transport */
     int64_t servers;    /* as given, with mixed placement the spare ones; 0 for others than ps */
     int placement;      /* enum placement */
     const char *sync;   /* "bsp" */
     int reduce_order;   /* enum reduce_order */
     uint64_t segment;   /* bytes; 0: chosen from the message */
-    int64_t window;     /* segments in flight; 0: chosen */
+    int64_t window;     /* chunks unanswered by a server; 0: chosen */
     int compress;       /* enum compress, common/comm/compress.h */
     int error_feedback; /* enum config_feedback; auto: on if something is compressed */
     const char *subnet; /* --interface: CIDR, or NULL: chosen */
@@ -154,7 +154,10 @@ void config_visit_mca(void (*visit)(void *context, const char *name, const char 
 /* How this rank's device is opened, but for its threads (1). */
 void config_device_options(const struct config *config, struct device_options *options);
 
-/* Everything of `options` but scale (set to 1) and the buckets (none), which are the caller's. */
+/* What averages. */
+const struct backend *config_backend(const struct config *config);
+
+/* Everything of `options` but the longest bucket and the device, which are the caller's. */
 void config_comm_options(const struct config *config, const struct backend *backend,
                          struct comm_options *options);
 

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,9 +105,12 @@ static enum status check_servers(struct config *config, const struct backend *ba
 {
     if (!backend->uses_servers) {
         if (config->servers > 0) {
-            log_error("--servers %lld: --backend %s has no servers; use --backend ps, or leave "
-                      "--servers out",
-                      (long long)config->servers, backend->name);
+            char others[64];
+            log_error(
+                "--servers %lld: --backend %s has no servers; leave --servers out, or use one "
+                "that has (%s)",
+                (long long)config->servers, backend->name,
+                backends_that(offsetof(struct backend, uses_servers), others, sizeof others));
             return STATUS_USAGE;
         }
         config->servers = 0;
@@ -129,10 +133,11 @@ static enum status check_training(struct config *config)
     enum status status;
     TRY(check_sync(config->sync));
     TRY(parse_compute(config));
-    if (config->virtual_workers > 0 && config->backend != BACKEND_NONE) {
+    const struct backend *backend = config_backend(config);
+    if (config->virtual_workers > 0 && !backend->alone) {
         log_error("--virtual-workers %lld: one process plays all workers, so there is nothing for "
                   "--backend %s to do; add --backend none",
-                  (long long)config->virtual_workers, backend_names[config->backend]);
+                  (long long)config->virtual_workers, backend->name);
         return STATUS_USAGE;
     }
     if (config->virtual_workers > 0 && config->paced) {
@@ -207,7 +212,7 @@ static enum status check_compress(const struct config *config)
 /* What this build and the backend can do. */
 static enum status check_backend(const struct config *config, const struct backend *backend)
 {
-    char reason[DEVICE_REASON_BYTES];
+    char reason[DEVICE_REASON_BYTES], others[64];
     const char *no_device = device_unavailable(config->device, reason);
     if (backend->unavailable) {
         log_error("--backend %s: %s", backend->name, backend->unavailable);
@@ -217,9 +222,9 @@ static enum status check_backend(const struct config *config, const struct backe
         log_error("--device %s: %s", device_kind_names[config->device], no_device);
         return STATUS_UNSUPPORTED;
     }
-    if (config->backend == BACKEND_NCCL && config->device != DEVICE_CUDA) {
+    if (backend->gpu_only && config->device != DEVICE_CUDA) {
         log_error("--backend %s: averages what is in GPUs' memory; add --device cuda, or use "
-                  "--backend ring, the same ring between CPUs",
+                  "another backend, e.g. --backend ring between CPUs",
                   backend->name);
         return STATUS_USAGE;
     }
@@ -229,7 +234,7 @@ static enum status check_backend(const struct config *config, const struct backe
         return STATUS_USAGE;
     }
     if (config->graph == DEVICE_GRAPH_ON &&
-        (config->device != DEVICE_CUDA || config->backend != BACKEND_NONE)) {
+        (config->device != DEVICE_CUDA || !backend->recordable)) {
         log_error("--cuda-graph on: only a step that meets no other process can be recorded; use "
                   "--device cuda --backend none, or leave it out");
         return STATUS_USAGE;
@@ -241,14 +246,16 @@ static enum status check_backend(const struct config *config, const struct backe
     }
     if (config->transport != CONFIG_TRANSPORT_AUTO && !backend->uses_transport) {
         log_error("--transport: --backend %s brings its own communication; leave --transport out, "
-                  "or use --backend ps, ring or rhd",
-                  backend->name);
+                  "or use one that does not (%s)",
+                  backend->name,
+                  backends_that(offsetof(struct backend, uses_transport), others, sizeof others));
         return STATUS_USAGE;
     }
     if (config->reduce_order == REDUCE_ORDER_RING && !backend->orders_sums) {
         log_error("--reduce-order ring: --backend %s adds in an order of its own; leave "
-                  "--reduce-order out, or use --backend ps or ring",
-                  backend->name);
+                  "--reduce-order out, or use one that obeys it (%s)",
+                  backend->name,
+                  backends_that(offsetof(struct backend, orders_sums), others, sizeof others));
         return STATUS_USAGE;
     }
     return STATUS_OK;
@@ -257,7 +264,7 @@ static enum status check_backend(const struct config *config, const struct backe
 enum status config_check(struct config *config)
 {
     enum status status;
-    const struct backend *backend = backend_get(config->backend);
+    const struct backend *backend = config_backend(config);
     TRY(check_network(config->network));
     TRY(check_subnet(config->subnet));
     TRY(check_names(config));
@@ -282,10 +289,10 @@ enum status config_check_world(const struct config *config, int world_size)
                   (long long)config->virtual_workers, world_size);
         return STATUS_USAGE;
     }
-    if (config->backend == BACKEND_NONE && world_size > 1) {
-        log_error("--backend none: averages nothing, and %d processes were started; choose "
-                  "--backend ps, ring or mpi",
-                  world_size);
+    if (config_backend(config)->alone && world_size > 1) {
+        log_error("--backend %s: averages nothing, and %d processes were started; choose --backend "
+                  "ring, or another one",
+                  config_backend(config)->name, world_size);
         return STATUS_USAGE;
     }
     return topology_init(&topology, world_size, (int)config->servers, config->placement);

@@ -1,6 +1,7 @@
 #include "experiments/config/config_table.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/device/device.h"
@@ -38,14 +39,14 @@ static const struct row rows[] = {
      {"world", 0, OPTION_INT, FIELD(world), NULL, 1, CONFIG_RANKS_MOST, .metavar = "W",
       .help = "With --rendezvous: how many ranks there are."}},
     {COMM,
-     {"backend", 0, OPTION_CHOICE, FIELD(backend), "ring", .choices = backend_names,
+     {"backend", 0, OPTION_CHOICE, FIELD(backend), "ring", /* .choices: see config_table_init */
       .help = "How gradients are averaged."}},
     {COMM,
      {"transport", 0, OPTION_CHOICE, FIELD(transport), "auto", .choices = transport_words,
-      .help = "What ps, ring and rhd talk over; auto: zmq."}},
+      .help = "What messages travel over; auto: what the backend is fastest with (psring info)."}},
     {COMM,
      {"servers", 0, OPTION_INT, FIELD(servers), NULL, 0, 4096, .metavar = "K",
-      .help = "Parameter servers (ps only); 1 unless given. 0 only with --placement mixed."}},
+      .help = "Parameter servers; 1 unless given. 0 only with --placement mixed."}},
     {COMM,
      {"placement", 0, OPTION_CHOICE, FIELD(placement), "dedicated",
       .choices = config_placement_words,
@@ -57,10 +58,10 @@ static const struct row rows[] = {
     {COMM,
      {"reduce-order", 0, OPTION_CHOICE, FIELD(reduce_order), "any",
       .choices = config_reduce_order_words,
-      .help = "ring: ps, too, adds in the ring's order, to the same bits. Not for mpi or rhd."}},
+      .help = "ring: all add in the ring's order, to the same bits."}},
     {COMM,
      {"compress", 0, OPTION_CHOICE, FIELD(compress), "none", .choices = compress_names,
-      .help = "Gradients travel as numbers of 16 bits (ps, ring, rhd); added in float32."}},
+      .help = "Gradients travel as numbers of 16 bits; added in float32."}},
     {COMM,
      {"error-feedback", 0, OPTION_CHOICE, FIELD(error_feedback), "auto", .choices = feedback_words,
       .help = "What --compress rounds off is added at the next step; auto: on."}},
@@ -69,7 +70,7 @@ static const struct row rows[] = {
       .help = "Bytes of one message; 0: chosen from the size of the bucket."}},
     {COMM,
      {"window", 0, OPTION_INT, FIELD(window), "0", 0, 1024,
-      .help = "Chunks that a worker may have unanswered with a server (ps only); 0: chosen."}},
+      .help = "Chunks that a worker may have unanswered with a server; 0: chosen."}},
     {COMM,
      {"interface", 0, OPTION_STRING, FIELD(subnet), .metavar = "CIDR",
       .help = "Network to bind to, e.g. 10.0.0.0/24 (else PSRING_BIND_SUBNET, else chosen)."}},
@@ -171,7 +172,7 @@ static const struct row rows[] = {
     {CONFIG_BENCH,
      {"mpi-algorithm", 0, OPTION_CHOICE, FIELD(mpi_algorithm), "default",
       .choices = library_algorithm_names,
-      .help = "What MPI_Allreduce uses (mpi only, and only Open MPI obeys)."}},
+      .help = "What MPI_Allreduce uses (only Open MPI obeys)."}},
     {CONFIG_BENCH,
      {"probe", 0, OPTION_CHOICE, FIELD(probe), "auto", .choices = probe_words,
       .help = "Measures what a TCP stream reaches on the links, first; auto: not on loopback; "
@@ -195,12 +196,49 @@ static const struct row rows[] = {
 _Static_assert(sizeof rows / sizeof rows[0] <= CONFIG_OPTIONS_MAX, "struct config_table has room");
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
+/* What a backend must be able to do to obey an option. The help names those that can. */
+static const struct need {
+    const char *name;
+    size_t ability;
+    bool refused_apart; /* not by check_obeyed: config_check knows values that do no harm */
+} needs[] = {
+    {"transport", offsetof(struct backend, uses_transport), true},
+    {"servers", offsetof(struct backend, uses_servers), true},
+    {"placement", offsetof(struct backend, uses_servers), false},
+    {"reduce-order", offsetof(struct backend, orders_sums), true},
+    {"compress", offsetof(struct backend, compresses), false},
+    {"error-feedback", offsetof(struct backend, compresses), false},
+    {"segment", offsetof(struct backend, cuts_segments), false},
+    {"window", offsetof(struct backend, keeps_window), false},
+    {"mpi-algorithm", offsetof(struct backend, takes_mpi_algorithm), false},
+};
+
+/* What depends on the list of backends: their names, and who obeys an option. */
+static void follow_backends(struct config_table *table, int at)
+{
+    struct option_spec *spec = &table->specs[at];
+    char names[64];
+    table->abilities[at] = 0;
+    if (strcmp(spec->name, "backend") == 0)
+        spec->choices = backend_names();
+    for (size_t n = 0; n < sizeof needs / sizeof *needs; n++) {
+        if (strcmp(needs[n].name, spec->name) != 0)
+            continue;
+        table->abilities[at] = needs[n].refused_apart ? 0 : needs[n].ability;
+        snprintf(table->help[at], sizeof table->help[at], "%s For %s.", spec->help,
+                 backends_that(needs[n].ability, names, sizeof names));
+        spec->help = table->help[at];
+    }
+}
+
 void config_table_init(struct config_table *table, enum config_command command)
 {
     int count = 0;
     for (int i = 0; i < ROWS; i++) {
-        if (rows[i].commands & (unsigned)command)
-            table->specs[count++] = rows[i].spec;
+        if (!(rows[i].commands & (unsigned)command))
+            continue;
+        table->specs[count] = rows[i].spec;
+        follow_backends(table, count++);
     }
     table->specs[count] = (struct option_spec){0};
     memset(table->given, 0, sizeof table->given);

@@ -6,11 +6,12 @@
 #define PSRING_EXPERIMENTS_CONFIG_TABLE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "common/base/options.h"
 #include "experiments/config/config.h"
 
-enum { CONFIG_OPTIONS_MAX = 64 };
+enum { CONFIG_OPTIONS_MAX = 64, CONFIG_HELP_BYTES = 256 };
 
 /* The words of --placement and --reduce-order, in the order of their enums; NULL ends them. */
 extern const char *const config_placement_words[], *const config_reduce_order_words[];
@@ -18,8 +19,12 @@ extern const char *const config_placement_words[], *const config_reduce_order_wo
 /* The options of one command, as options.h wants them. */
 struct config_table {
     struct option_spec specs[CONFIG_OPTIONS_MAX + 1];
-    bool given[CONFIG_OPTIONS_MAX]; /* by number in `specs` */
-    struct options options;         /* borrows the two above: do not copy a table */
+    bool given[CONFIG_OPTIONS_MAX]; /* by number in `specs`, as the next two */
+    /* What the run's backend must be able to do for an option to be obeyed: offsetof a bool of
+     * struct backend, common/comm/backend.h; 0: nothing. */
+    size_t abilities[CONFIG_OPTIONS_MAX];
+    char help[CONFIG_OPTIONS_MAX][CONFIG_HELP_BYTES]; /* of those that have an ability */
+    struct options options; /* borrows from the rest: do not copy a table */
 };
 
 /* Fills `table` with the options of `command`, none of them given yet. */

@@ -105,7 +105,7 @@ static enum status check_options(struct config *config)
 static enum status check_mpi(const struct config *config)
 {
     const char *word = config->transport == CONFIG_TRANSPORT_MPI ? "--transport mpi"
-                       : backend_get(config->backend)->needs_mpi ? "--backend mpi"
+                       : config_backend(config)->needs_mpi       ? "--backend mpi"
                                                                  : NULL;
     if (config->rendezvous && word) {
         log_error("%s: needs MPI, which a rendezvous (%s) does not start; use --backend ring or ps "

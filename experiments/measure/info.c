@@ -74,8 +74,8 @@ static void add_build(struct items *items)
 
 static void add_parts(struct items *items)
 {
-    for (int kind = 0; kind < BACKEND_COUNT; kind++) {
-        const struct backend *backend = backend_get(kind);
+    for (size_t i = 0; i < backend_count(); i++) {
+        const struct backend *backend = backend_get(i);
         add(items, "backends", backend->name, backend->unavailable ? ITEM_LACK : ITEM_HAVE, "%s",
             backend->unavailable ? backend->unavailable : backend->summary);
     }
@@ -215,8 +215,8 @@ static void append_parameter(void *context, const char *name, const char *value)
 static void add_network(struct items *items)
 {
     char parameters[DETAIL_BYTES] = "", transports[DETAIL_BYTES] = "";
-    for (int kind = 0; kind < BACKEND_COUNT; kind++) {
-        const struct backend *backend = backend_get(kind);
+    for (size_t i = 0; i < backend_count(); i++) {
+        const struct backend *backend = backend_get(i);
         if (backend->uses_transport)
             append_parameter(transports, backend->name,
                              transport_kind_name(backend->default_transport));

@@ -67,11 +67,21 @@ enum status exchange_open(struct exchange *exchange, struct net *net, struct opt
                      &(struct bucket_limits){.bytes = options->bucket_bytes, .cut = updates_here}));
     if (options->may_defer && updates_here && exchange->count > 1)
         TRY(order_buckets(exchange));
-    comm->bucket_counts = exchange->counts;
-    comm->buckets = exchange->count;
-    comm->overlap = exchange->count > 1; /* with one, nothing is left to compute meanwhile */
-    comm->bucket_order = exchange->order;
+    for (size_t b = 0; b < exchange->count; b++) {
+        if (exchange->counts[b] > comm->bucket_counts_max)
+            comm->bucket_counts_max = exchange->counts[b];
+    }
     TRY(comm_open(&exchange->comm, options->world, options->backend, comm));
+    /* Until here ranks may be far apart: the first one reads the data for all, say. */
+    options->world->timeout_ms = comm->timeout_ms;
+    const struct comm_layout layout = {
+        .counts = exchange->counts,
+        .buckets = exchange->count,
+        .scale = options->scale,
+        .overlap = exchange->count > 1, /* with one, nothing is left to compute meanwhile */
+        .order = exchange->order,
+    };
+    TRY(comm_plan(exchange->comm, &layout));
     exchange->defers = exchange->order && comm_overlaps(exchange->comm);
     if (exchange->defers)
         net_before_forward(net, exchange_need, exchange);

@@ -27,14 +27,15 @@
 
 #include "common/base/status.h"
 #include "common/comm/bucket.h"
-#include "common/comm/comm.h"
+#include "common/comm/backend.h"
 #include "models/net.h"
 #include "models/optim.h"
 
 struct exchange_options {
     struct world *world;
     const struct backend *backend;
-    struct comm_options *comm; /* all but the buckets, which exchange_open fills in */
+    struct comm_options *comm; /* all but the longest bucket, which exchange_open fills in */
+    float scale;               /* of the sum of gradients */
     size_t bucket_bytes;       /* wanted; 0: one bucket */
     bool may_defer;            /* to the next step's forward pass, if the comm overlaps */
 };

@@ -40,7 +40,7 @@ void train_report_close(struct trainer *t)
  * host's clocks do not see. */
 static bool sees_communication(const struct trainer *t)
 {
-    return t->config->backend != BACKEND_NONE && !t->backend->device_memory;
+    return !t->backend->alone && !t->backend->device_memory;
 }
 
 static struct train_row row_of(const struct trainer *t, double train_loss,

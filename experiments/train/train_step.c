@@ -35,8 +35,7 @@ enum status train_step_real(struct trainer *t, struct net_loss *loss)
     CHECK(count == (size_t)t->config->batch);
     net_set_step(t->net, t->step);
     optimizer_set_lr(t->optimizer, (float)lr_at(&t->lr, t->step));
-    TRY(t->config->backend == BACKEND_NONE ? device_repeat(t->device, ask_for_step, t)
-                                           : ask_for_step(t));
+    TRY(t->backend->recordable ? device_repeat(t->device, ask_for_step, t) : ask_for_step(t));
     loss_queue_put(&t->losses, t->net);
     TRY(loss_queue_take(&t->losses, device_steps_ahead(t->device), loss));
 out:

@@ -205,16 +205,15 @@ static enum status open_exchange(struct trainer *t)
 {
     struct comm_options options;
     config_comm_options(t->config, t->backend, &options);
-    options.scale = 1.0f / (float)t->workers;
     options.device = t->device;
-    return exchange_open(
-        &t->exchange, t->net, t->optimizer,
-        &(struct exchange_options){.world = t->world,
-                                   .backend = t->backend,
-                                   .comm = &options,
-                                   .bucket_bytes = (size_t)(t->config->bucket_mb * 1048576),
-                                   .may_defer = t->config->backend != BACKEND_NONE &&
-                                                device_memory_is_host(t->device)});
+    return exchange_open(&t->exchange, t->net, t->optimizer,
+                         &(struct exchange_options){
+                             .world = t->world,
+                             .backend = t->backend,
+                             .comm = &options,
+                             .scale = 1.0f / (float)t->workers,
+                             .bucket_bytes = (size_t)(t->config->bucket_mb * 1048576),
+                             .may_defer = !t->backend->alone && device_memory_is_host(t->device)});
 }
 
 enum status trainer_open(struct trainer *t, const struct config *config, struct world *world)
@@ -222,7 +221,7 @@ enum status trainer_open(struct trainer *t, const struct config *config, struct 
     enum status status = STATUS_OK;
     *t = (struct trainer){.config = config,
                           .world = world,
-                          .backend = backend_get(config->backend),
+                          .backend = config_backend(config),
                           .report.usage = DEVICE_USAGE_UNKNOWN};
 
     /* A wrong option or folder is wrong on all ranks: rank 0 alone finds and says it. */

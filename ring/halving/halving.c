@@ -59,6 +59,7 @@
 #include "common/base/check.h"
 #include "common/comm/codec.h"
 #include "common/comm/reduce.h"
+#include "ring/halving/halving_cost.h"
 #include "ring/halving/halving_schedule.h"
 
 /* Receives posted ahead in a lane: MPI has a buffer ready when the next messages come. */
@@ -67,16 +68,20 @@ enum { POSTED_AHEAD = HALVING_SLICES_UNDER_WAY };
 /* One peer. Where a lane stands in the running all-reduce, and slots, which are used in turn. */
 struct lane {
     const struct halving_lane *plan;
+    int node;
     size_t sent, posted, received; /* messages; those received have been dealt with */
     bool borrowed[POSTED_AHEAD];   /* the slot's message will not land in place */
     struct transport_slot slots[POSTED_AHEAD];
 };
 
 struct halving {
-    struct transport *transport; /* borrowed */
-    const struct comm_options *options;
-    int workers, rank;
-    uint64_t step;                      /* all-reduces done, over all buckets: in every header */
+    const struct comm_site *site; /* borrowed */
+    struct transport *transport;  /* the site's */
+    int workers;
+    uint64_t step; /* all-reduces done, over all buckets and plans: in every header */
+
+    /* Of the present plan. */
+    size_t buckets;
     struct halving_schedule *schedules; /* one a bucket; the same lanes in each */
     struct codec *codecs;               /* one a bucket: the floats as they are, or compressed */
     struct lane *lanes;
@@ -91,18 +96,8 @@ struct run {
     struct halving *halving;
     const struct halving_schedule *schedule;
     struct codec *codec;
-    size_t bucket;
     float *data;
 };
-
-static struct message describe(const struct run *run, struct chunk span)
-{
-    struct message message = codec_message(run->codec, span);
-    message.kind = MESSAGE_SEGMENT;
-    message.step = run->halving->step;
-    message.bucket = (uint32_t)run->bucket;
-    return message;
-}
 
 static uint64_t *ticket_of(const struct run *run, const struct halving_item *sent)
 {
@@ -132,11 +127,12 @@ static enum status send_ready(struct run *run)
     struct halving *halving = run->halving;
     for (struct lane *lane; (lane = find_ready(halving));) {
         const struct halving_item *item = &lane->plan->sends[lane->sent++];
-        struct message message = describe(run, item->span);
+        struct message message =
+            codec_message(run->codec, MESSAGE_SEGMENT, halving->step, item->span);
         const void *payload = item->reduces ? codec_encode(run->codec, run->data, item->span)
                                             : codec_wire(run->codec, run->data, item->span);
-        enum status status = transport_send(halving->transport, lane->plan->peer, &message, payload,
-                                            ticket_of(run, item));
+        enum status status =
+            transport_send(halving->transport, lane->node, &message, payload, ticket_of(run, item));
         if (status != STATUS_OK)
             return status;
     }
@@ -149,7 +145,7 @@ static bool may_land(const struct run *run, const struct lane *lane,
                      const struct halving_item *item)
 {
     return item->replaces < lane->sent &&
-           transport_sent(run->halving->transport, lane->plan->peer,
+           transport_sent(run->halving->transport, lane->node,
                           *ticket_of(run, &lane->plan->sends[item->replaces]));
 }
 
@@ -222,16 +218,17 @@ static enum status take(struct run *run, struct lane *lane)
     const struct halving_item *item = &lane->plan->receives[lane->received];
     size_t at = lane->received++ % POSTED_AHEAD;
     struct transport_slot *slot = &lane->slots[at];
-    struct message expected = describe(run, item->span);
+    struct message expected = codec_message(run->codec, MESSAGE_SEGMENT, halving->step, item->span);
     TRY(transport_expect(halving->transport, slot, &expected));
     if (item->completes) {
-        codec_complete(run->codec, run->data, item->span, slot->payload, halving->options->scale);
+        codec_complete(run->codec, run->data, item->span, slot->payload,
+                       halving->site->layout->scale);
     } else if (item->reduces) {
         codec_add(run->codec, run->data, item->span, slot->payload);
     } else {
         if (lane->borrowed[at]) {
             uint64_t replaced = *ticket_of(run, &lane->plan->sends[item->replaces]);
-            TRY(transport_wait_sent(halving->transport, lane->plan->peer, replaced));
+            TRY(transport_wait_sent(halving->transport, lane->node, replaced));
         }
         codec_take(run->codec, run->data, item->span, slot->payload);
     }
@@ -247,10 +244,10 @@ static enum status halving_allreduce(void *self, size_t bucket, float *data)
     struct halving *halving = self;
     const struct halving_schedule *schedule = &halving->schedules[bucket];
     if (halving->workers == 1) {
-        reduce_scale(data, schedule->count, halving->options->scale);
+        reduce_scale(data, schedule->count, halving->site->layout->scale);
         return STATUS_OK;
     }
-    struct run run = {halving, schedule, &halving->codecs[bucket], bucket, data};
+    struct run run = {halving, schedule, &halving->codecs[bucket], data};
     TRY(start_lanes(&run));
     TRY(send_ready(&run));
     for (size_t received = 0; received < schedule->receives; received++) {
@@ -267,19 +264,18 @@ out:
     return status;
 }
 
-/* ---- Opening and closing -----------------------------------------------------------------------
+/* ---- Opening, planning, closing ----------------------------------------------------------------
  */
 
-static void halving_close(void *self)
+static void free_plan(struct halving *halving)
 {
-    struct halving *halving = self;
     for (size_t l = 0; halving->lanes && l < halving->lane_count; l++) {
         for (int i = 0; i < POSTED_AHEAD; i++)
             transport_slot_fini(&halving->lanes[l].slots[i], halving->transport);
     }
-    for (size_t b = 0; halving->schedules && b < halving->options->buckets; b++)
+    for (size_t b = 0; halving->schedules && b < halving->buckets; b++)
         halving_schedule_fini(&halving->schedules[b]);
-    for (size_t b = 0; halving->codecs && b < halving->options->buckets; b++)
+    for (size_t b = 0; halving->codecs && b < halving->buckets; b++)
         codec_fini(&halving->codecs[b]);
     free(halving->schedules);
     free(halving->codecs);
@@ -287,7 +283,10 @@ static void halving_close(void *self)
     free(halving->oldest);
     free(halving->turns);
     free(halving->tickets);
-    free(halving);
+    *halving = (struct halving){.site = halving->site,
+                                .transport = halving->transport,
+                                .workers = halving->workers,
+                                .step = halving->step};
 }
 
 static size_t larger(size_t a, size_t b)
@@ -299,17 +298,18 @@ static size_t larger(size_t a, size_t b)
 static enum status open_lane(struct halving *halving, size_t at)
 {
     enum status status = STATUS_OK;
+    struct lane *lane = &halving->lanes[at];
+    enum compress compress = halving->site->options->compress;
     size_t longest = 0;
-    int peer = 0;
-    for (size_t b = 0; b < halving->options->buckets; b++) {
+    for (size_t b = 0; b < halving->buckets; b++) {
         const struct halving_lane *plan = &halving->schedules[b].lanes[at];
-        peer = plan->peer; /* worker w is node w */
+        lane->node = halving->site->group->ranks[plan->peer]; /* a worker's rank is its node */
         for (size_t i = 0; i < plan->receive_count; i++)
             longest = larger(longest, plan->receives[i].span.count);
     }
     for (int i = 0; i < POSTED_AHEAD; i++)
-        TRY(transport_slot_init(&halving->lanes[at].slots[i], halving->transport, peer,
-                                longest * compress_element_bytes(halving->options->compress)));
+        TRY(transport_slot_init(&lane->slots[i], halving->transport, lane->node,
+                                longest * compress_element_bytes(compress)));
 out:
     return status;
 }
@@ -317,13 +317,16 @@ out:
 static enum status open_schedules(struct halving *halving)
 {
     enum status status = STATUS_OK;
-    const struct comm_options *options = halving->options;
+    const struct comm_options *options = halving->site->options;
+    const size_t *counts = halving->site->layout->counts;
+    const struct codec_options codec = {options->compress, options->error_feedback};
+    size_t segment_bytes = compress_float_bytes(options->compress, options->segment_bytes);
     size_t slices = 0;
-    for (size_t b = 0; b < options->buckets; b++) {
+    for (size_t b = 0; b < halving->buckets; b++) {
         struct halving_schedule *schedule = &halving->schedules[b];
-        TRY(halving_schedule_init(schedule, halving->workers, halving->rank,
-                                  options->bucket_counts[b], options->segment_bytes));
-        TRY(codec_init(&halving->codecs[b], options, options->bucket_counts[b]));
+        TRY(halving_schedule_init(schedule, halving->workers, halving->site->index, counts[b],
+                                  segment_bytes));
+        TRY(codec_init(&halving->codecs[b], &codec, b, counts[b]));
         slices = larger(slices, schedule->slices);
         halving->lane_count = schedule->lane_count;
     }
@@ -342,11 +345,28 @@ out:
     return status;
 }
 
+static enum status halving_plan(void *self)
+{
+    struct halving *halving = self;
+    free_plan(halving);
+    halving->buckets = halving->site->layout->buckets;
+    halving->schedules = calloc(halving->buckets + 1, sizeof *halving->schedules);
+    halving->codecs = calloc(halving->buckets + 1, sizeof *halving->codecs);
+    if (halving->schedules && halving->codecs)
+        return open_schedules(halving);
+    log_error("rhd: no memory for %zu buckets", halving->buckets);
+    return STATUS_NO_MEMORY;
+}
+
+static void halving_close(void *self)
+{
+    free_plan(self);
+    free(self);
+}
+
 static enum status halving_open(void **self, const struct comm_site *site)
 {
-    enum status status = STATUS_OK;
-    const struct comm_options *options = site->options;
-    if (options->reduce_order == REDUCE_ORDER_RING) {
+    if (site->options->reduce_order == REDUCE_ORDER_RING) {
         log_error("rhd: adds in the order of a tree and cannot in the ring's; leave --reduce-order "
                   "ring out, or use --backend ring or ps");
         return STATUS_UNSUPPORTED;
@@ -356,31 +376,23 @@ static enum status halving_open(void **self, const struct comm_site *site)
         log_error("rhd: out of memory");
         return STATUS_NO_MEMORY;
     }
-    halving->transport = site->transport;
-    halving->options = options;
-    halving->workers = site->topology.workers;
-    halving->rank = site->index;
-    halving->schedules = calloc(options->buckets + 1, sizeof *halving->schedules);
-    halving->codecs = calloc(options->buckets + 1, sizeof *halving->codecs);
-    if (!halving->schedules || !halving->codecs) {
-        log_error("rhd: no memory for %zu buckets", options->buckets);
-        status = STATUS_NO_MEMORY;
-        goto out;
-    }
-    TRY(open_schedules(halving));
+    *halving =
+        (struct halving){.site = site, .transport = site->transport, .workers = site->workers};
     *self = halving;
     return STATUS_OK;
-out:
-    halving_close(halving);
-    return status;
 }
 
 const struct backend backend_rhd = {
     .name = "rhd",
     .summary = "halving-doubling all-reduce over --transport; the ring's bytes in 2 lg N steps",
     .uses_transport = true,
+    .cuts_segments = true,
+    .compresses = true,
+    .counts_bytes = true,
     .default_transport = TRANSPORT_ZMQ,
+    .cost = &halving_cost,
     .open = halving_open,
+    .plan = halving_plan,
     .allreduce = halving_allreduce,
     .close = halving_close,
 };

@@ -10,7 +10,7 @@
 #ifndef PSRING_RING_HALVING_H
 #define PSRING_RING_HALVING_H
 
-#include "common/comm/comm.h"
+#include "common/comm/backend.h"
 
 extern const struct backend backend_rhd;
 

@@ -98,25 +98,31 @@ bool library_is_cuda_aware(void)
 
 /* -------- the backend ------------------------------------------------------------------------- */
 
-/* Nothing to keep but the site, which the comm owns. */
 static enum status library_open(void **self, const struct comm_site *site)
 {
-    union {
-        const struct comm_site *in;
-        void *out;
-    } unconst = {site};
-    *self = unconst.out;
+    if (!world_is_mpi(site->world)) {
+        log_error("--backend mpi: MPI was not started; start the ranks by mpirun or srun, or use "
+                  "another backend");
+        return STATUS_UNSUPPORTED;
+    }
+    *self = backend_self(site);
     return STATUS_OK;
 }
 
+/* MPI counts in int: longer vectors go in parts. */
 static enum status library_allreduce(void *self, size_t bucket, float *data)
 {
     const struct comm_site *site = self;
-    size_t count = site->options->bucket_counts[bucket];
-    enum status status = world_allreduce_float(site->world, site->workers_group, data, count);
-    if (status == STATUS_OK && site->options->scale != 1.0f)
-        reduce_scale(data, count, site->options->scale);
-    return status;
+    size_t count = site->layout->counts[bucket];
+    for (size_t done = 0; done < count; done += LIBRARY_PART_COUNT) {
+        size_t left = count - done, part = left < LIBRARY_PART_COUNT ? left : LIBRARY_PART_COUNT;
+        enum status status = world_allreduce_float(site->world, site->group, data + done, part);
+        if (status != STATUS_OK)
+            return status;
+    }
+    if (site->layout->scale != 1.0f)
+        reduce_scale(data, count, site->layout->scale);
+    return STATUS_OK;
 }
 
 static void library_close(void *self)
@@ -124,11 +130,15 @@ static void library_close(void *self)
     (void)self;
 }
 
+static const struct cost_formula not_known = {0}; /* MPI chooses, by rules of its own */
+
 const struct backend backend_mpi = {
     .name = "mpi",
     .summary = "MPI_Allreduce, the MPI library's own choice of algorithm",
+    .takes_mpi_algorithm = true,
     .needs_mpi = true,
     .default_transport = TRANSPORT_MPI,
+    .cost = &not_known,
     .open = library_open,
     .allreduce = library_allreduce,
     .takes_device_memory = library_is_cuda_aware,

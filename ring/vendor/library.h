@@ -7,9 +7,12 @@
 
 #include <stdbool.h>
 
-#include "common/comm/comm.h"
+#include "common/comm/backend.h"
 
 extern const struct backend backend_mpi;
+
+/* Elements of one MPI_Allreduce, at most. */
+enum { LIBRARY_PART_COUNT = 1 << 30 };
 
 /* Whether the MPI library says, in the world that is open, that it can be given a GPU's memory
  * (CUDA-aware). Only Open MPI can be asked. */

@@ -19,6 +19,7 @@
 
 #include "common/base/check.h"
 #include "common/device/cuda.h"
+#include "ring/ring_cost.h"
 #include "ring/vendor/nccl_env.h"
 #include "ring/vendor/nccl_watch.h"
 
@@ -27,14 +28,15 @@ struct nccl {
     struct device *device;
     struct device_stream *stream; /* communication */
     struct device_event *ready;   /* the compute stream has come so far */
-    struct device_event **done;   /* by bucket, at least one */
+    struct device_event **done;   /* by bucket of the plan */
     float *first;                 /* one element of device memory, for connect_ring */
     size_t events;                /* in `done` */
-    ncclRedOp_t op;               /* the sum, scaled */
-    struct nccl_watch *watch;     /* owns the communicator */
-    struct nccl_env_log log;      /* what this communicator did */
-    struct nccl_choice choice;    /* known after finish, on worker 0 */
-    bool finished;                /* all workers are done: no connection is cut */
+    ncclRedOp_t op;               /* the sum, multiplied by `scale` */
+    float scale;
+    struct nccl_watch *watch;  /* owns the communicator */
+    struct nccl_env_log log;   /* what this communicator did for the present plan */
+    struct nccl_choice choice; /* known after finish, on worker 0 */
+    bool finished;             /* all workers are done: no connection is cut */
 };
 
 /* -------- the communicator -------------------------------------------------------------------- */
@@ -45,7 +47,7 @@ static enum status share_id(const struct comm_site *site, ncclUniqueId *id)
     enum status status = STATUS_OK;
     if (site->index == 0)
         TRY(status_from_nccl(ncclGetUniqueId(id), NULL, "ncclGetUniqueId"));
-    TRY(world_broadcast(site->world, site->workers_group, id, sizeof *id));
+    TRY(world_broadcast(site->world, site->group, id, sizeof *id));
 out:
     return status;
 }
@@ -60,8 +62,7 @@ static enum status open_communicator(struct nccl *nccl)
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
     TRY(share_id(site, &id));
-    ncclResult_t result =
-        ncclCommInitRankConfig(&comm, site->topology.workers, id, site->index, &config);
+    ncclResult_t result = ncclCommInitRankConfig(&comm, site->workers, id, site->index, &config);
     if (result != ncclInProgress)
         TRY(status_from_nccl(result, comm, "ncclCommInitRankConfig"));
     TRY(nccl_watch_new(&nccl->watch, comm, nccl->device, nccl->stream, site->options->timeout_ms,
@@ -73,15 +74,21 @@ out:
 /* The sum of what was multiplied by the scale, in one pass. */
 static enum status make_operation(struct nccl *nccl)
 {
-    float scale = nccl->site->options->scale;
-    if (scale == 1.0f)
+    float scale = nccl->site->layout->scale;
+    if (scale == nccl->scale)
         return STATUS_OK;
     enum status status = nccl_watch_lock(nccl->watch);
-    if (status == STATUS_OK) {
+    if (status == STATUS_OK && nccl->scale != 1.0f)
+        ncclRedOpDestroy(nccl->op, nccl_watch_comm(nccl->watch));
+    nccl->op = ncclSum;
+    nccl->scale = 1.0f;
+    if (status == STATUS_OK && scale != 1.0f) {
         ncclComm_t comm = nccl_watch_comm(nccl->watch);
         status = status_from_nccl(
             ncclRedOpCreatePreMulSum(&nccl->op, &scale, ncclFloat, ncclScalarHostImmediate, comm),
             comm, "ncclRedOpCreatePreMulSum");
+        if (status == STATUS_OK)
+            nccl->scale = scale;
     }
     return nccl_watch_unlock(nccl->watch, status);
 }
@@ -125,7 +132,7 @@ static enum status all_reduce(struct nccl *nccl, float *data, size_t count,
 static enum status nccl_start(void *self, size_t bucket, float *data)
 {
     struct nccl *nccl = self;
-    size_t count = nccl->site->options->bucket_counts[bucket];
+    size_t count = nccl->site->layout->counts[bucket];
     return all_reduce(nccl, data, count, nccl->done[bucket]);
 }
 
@@ -154,20 +161,25 @@ out:
 /* -------- a worker's life ----------------------------------------------------------------------
  */
 
-static enum status new_events(struct nccl *nccl)
+static void free_events(struct nccl *nccl)
+{
+    for (size_t b = 0; nccl->done && b < nccl->events; b++)
+        device_event_free(nccl->device, &nccl->done[b]);
+    free(nccl->done);
+    nccl->done = NULL;
+    nccl->events = 0;
+}
+
+static enum status new_events(struct nccl *nccl, size_t buckets)
 {
     enum status status = STATUS_OK;
-    size_t buckets = nccl->site->options->buckets;
-    nccl->events = buckets > 0 ? buckets : 1;
-    nccl->done = calloc(nccl->events, sizeof *nccl->done);
+    nccl->done = calloc(buckets + 1, sizeof *nccl->done);
     if (!nccl->done) {
         log_error("nccl: no memory for %zu buckets", buckets);
         return STATUS_NO_MEMORY;
     }
-    TRY(device_stream_new(nccl->device, &nccl->stream));
-    TRY(device_event_new(nccl->device, &nccl->ready));
-    for (size_t b = 0; b < nccl->events; b++)
-        TRY(device_event_new(nccl->device, &nccl->done[b]));
+    for (; nccl->events < buckets; nccl->events++)
+        TRY(device_event_new(nccl->device, &nccl->done[nccl->events]));
 out:
     return status;
 }
@@ -176,16 +188,14 @@ static void nccl_close(void *self)
 {
     struct nccl *nccl = self;
     nccl_watch_free(&nccl->watch, nccl->finished); /* and with the communicator our `op` */
-    for (size_t b = 0; nccl->done && b < nccl->events; b++)
-        device_event_free(nccl->device, &nccl->done[b]);
+    free_events(nccl);
     device_event_free(nccl->device, &nccl->ready);
     device_stream_free(nccl->device, &nccl->stream);
     device_free(nccl->device, nccl->first);
-    free(nccl->done);
     free(nccl);
 }
 
-/* After the first all-reduce, which is none of the caller's. */
+/* After what others than the present plan asked for. */
 static enum status begin_log(struct nccl *nccl)
 {
     enum status status = nccl_watch_lock(nccl->watch);
@@ -206,15 +216,29 @@ static enum status nccl_open(void **self, const struct comm_site *site)
     nccl->site = site;
     nccl->device = site->options->device;
     nccl->op = ncclSum;
-    TRY(new_events(nccl));
+    nccl->scale = 1.0f;
+    TRY(device_stream_new(nccl->device, &nccl->stream));
+    TRY(device_event_new(nccl->device, &nccl->ready));
+    TRY(new_events(nccl, 1)); /* for connect_ring */
     TRY(open_communicator(nccl));
-    TRY(make_operation(nccl));
     TRY(connect_ring(nccl));
-    TRY(begin_log(nccl));
     *self = nccl;
     return STATUS_OK;
 out:
     nccl_close(nccl);
+    return status;
+}
+
+static enum status nccl_plan(void *self)
+{
+    enum status status = STATUS_OK;
+    struct nccl *nccl = self;
+    nccl->finished = false;
+    free_events(nccl);
+    TRY(new_events(nccl, nccl->site->layout->buckets));
+    TRY(make_operation(nccl));
+    TRY(begin_log(nccl));
+out:
     return status;
 }
 
@@ -225,7 +249,7 @@ static void read_choice(struct nccl *nccl)
     const struct comm_site *site = nccl->site;
     const struct nccl_choice *choice = &nccl->choice;
     char text[NCCL_CHOICE_BYTES];
-    if (site->index != 0 || site->topology.workers == 1)
+    if (site->index != 0 || site->workers == 1)
         return;
     nccl_watch_lock(nccl->watch);
     nccl_env_log_follow(&nccl->log);
@@ -259,6 +283,14 @@ static void nccl_algorithm(void *self, char text[COMM_ALGORITHM_BYTES])
     nccl_choice_text(&nccl->choice, text);
 }
 
+static void nccl_prepare(const struct world *world, bool share_gpu, int *log)
+{
+    nccl_env_set(&(struct nccl_env_options){.share_gpu = share_gpu, .world = world}, log);
+}
+
+/* Its ring's time; its bytes nobody counts. */
+static const struct cost_formula nccl_cost = {.time_s = ring_cost_time_s};
+
 bool nccl_version(char *text, size_t size)
 {
     int version = 0;
@@ -272,7 +304,11 @@ const struct backend backend_nccl = {
     .name = "nccl",
     .summary = "NCCL's ring all-reduce between GPUs",
     .device_memory = true,
+    .gpu_only = true,
+    .cost = &nccl_cost,
+    .prepare = nccl_prepare,
     .open = nccl_open,
+    .plan = nccl_plan,
     .start = nccl_start,
     .wait = nccl_wait,
     .finish = nccl_finish,

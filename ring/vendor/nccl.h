@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "common/comm/comm.h"
+#include "common/comm/backend.h"
 
 extern const struct backend backend_nccl;
 

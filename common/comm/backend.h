@@ -1,0 +1,106 @@
+/*
+ * What a backend implements: a way to average buckets, behind one const table that says what it can
+ * do, what it costs, and how it is done. To add one: write its table in a folder of its own, and
+ * name it in the one list, experiments/config/backends.c. Nothing else knows backends by name.
+ *
+ *     open                  once: site->transport is there, peers can be reached
+ *     plan                  for a layout of buckets; again for the next one, after finish
+ *         allreduce         as often as the caller likes, one at a time
+ *         finish            no more buckets of this plan
+ *     close
+ *
+ * Threads: allreduce runs on one thread, which then owns the transport; start and wait, overlap,
+ * staging of a device's memory and the thread of a colocated server are the comm's business, once
+ * for all backends. Nothing here may end the process: a failure is returned.
+ */
+#ifndef PSRING_COMMON_COMM_BACKEND_H
+#define PSRING_COMMON_COMM_BACKEND_H
+
+#include "common/comm/comm.h"
+#include "common/comm/comm_options.h"
+#include "common/comm/cost.h"
+
+/* Where a backend's worker or server stands, and how it talks. What it says stays valid and
+ * unchanged until close; `layout` is replaced before every plan. */
+struct comm_site {
+    struct world *world;
+    const struct group *group;   /* of the workers that average; NULL on a dedicated server */
+    struct transport *transport; /* NULL if the backend has none */
+    struct topology topology;
+    int workers; /* that average: the group's size */
+    int index;   /* which of them, or which server */
+    const struct comm_options *options;
+    const struct comm_layout *layout; /* of the present plan; scale is what is left to multiply */
+};
+
+struct backend {
+    const char *name;
+    const char *summary;
+    const char *unavailable; /* why this build does not have it; NULL where it has */
+
+    /* What it can do. An option that asks for something else is refused (experiments/config). */
+    bool alone;               /* for one worker, which has nothing to average with */
+    bool uses_transport;      /* else it brings its own communication */
+    bool uses_servers;        /* runs `serve` on servers */
+    bool cuts_segments;       /* obeys comm_options.segment_bytes */
+    bool keeps_window;        /* obeys comm_options.window */
+    bool compresses;          /* obeys comm_options.compress and error_feedback */
+    bool orders_sums;         /* obeys comm_options.reduce_order */
+    bool counts_bytes;        /* all that it moves is counted, or it moves nothing */
+    bool takes_mpi_algorithm; /* MPI_Allreduce: can be told its algorithm */
+    bool updates_on_server;   /* a bucket comes back as fresh parameters; false: as the scaled sum
+                                 of gradients */
+    bool device_memory;       /* averages buckets where they are, by `start` and `wait`; else those
+                                 of a device with memory of its own come through host memory */
+    bool gpu_only;            /* (only with device_memory) takes a GPU's memory and no other */
+    bool needs_mpi;           /* runs only in a world that MPI has opened (world_is_mpi) */
+    bool recordable;          /* a step that uses it can be recorded as one CUDA graph */
+    enum transport_kind default_transport;
+
+    const struct cost_formula *cost; /* what an all-reduce moves, and how long it takes */
+
+    /* (optional) Before the first call of the backend's library: sets its environment. *log: the
+     * file that it is to write to, as comm_options.library_log. */
+    void (*prepare)(const struct world *world, bool share_gpu, int *log);
+
+    /* A worker's life. `site` stays valid until close. */
+    enum status (*open)(void **self, const struct comm_site *site);
+    enum status (*plan)(void *self); /* (optional) for site->layout; frees what the last one had */
+    enum status (*allreduce)(void *self, size_t bucket, float *data);
+    /* (optional, both or none) The phases of an all-reduce; see comm_reduce_scatter. */
+    enum status (*reduce_scatter)(void *self, size_t bucket, float *data);
+    enum status (*all_gather)(void *self, size_t bucket, float *data);
+    struct chunk (*part)(const void *self, size_t bucket);
+    /* (optional) Whether `allreduce` may be given a GPU's memory, here and now; the layout's scale
+     * is then 1 for the backend, and applied on the GPU. Absent or false: it is given host memory.
+     */
+    bool (*takes_device_memory)(void);
+    enum status (*finish)(void *self); /* (optional) tells servers that this worker is done */
+    void (*algorithm)(void *self, char text[COMM_ALGORITHM_BYTES]); /* (optional) comm_algorithm */
+    void (*close)(void *self);
+
+    /* (only with device_memory, and then instead of `allreduce`) The host waits in neither. `start`
+     * enqueues the averaging of what the operations asked for so far will have computed; `wait`
+     * makes the device's later operations come after it. Called on comm_start's thread. */
+    enum status (*start)(void *self, size_t bucket, float *data);
+    enum status (*wait)(void *self, size_t bucket);
+
+    /* (only with uses_servers) A server's life. `serve` is its work for one plan, until every
+     * worker has finished that; on a thread of its own where colocated. What a failed one leaves
+     * behind, server_close frees: by then the connections are cut. */
+    enum status (*server_open)(void **server, const struct comm_site *site);
+    enum status (*serve)(void *server);
+    void (*server_close)(void *server);
+};
+
+/* For a backend that keeps nothing but its site: `self`, which it takes back as a const one. */
+static inline void *backend_self(const struct comm_site *site)
+{
+    union {
+        const struct comm_site *in;
+        void *out;
+    } unconst = {site};
+    return unconst.out;
+}
+
+#endif

@@ -1,0 +1,54 @@
+/*
+ * What a comm is told, by callers, and what backends read of it: the options of its connections,
+ * for its whole life, and the layout of a plan, which can be replaced by another one.
+ */
+#ifndef PSRING_COMMON_COMM_COMM_OPTIONS_H
+#define PSRING_COMMON_COMM_COMM_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/comm/compress.h"
+#include "common/comm/reduce_order.h"
+#include "common/device/device.h"
+#include "common/net/group.h"
+#include "common/net/topology.h"
+#include "common/net/transport.h"
+
+struct comm_options {
+    enum transport_kind transport;
+    int servers; /* as topology_init has them */
+    enum placement placement;
+    /* The workers that average among themselves; NULL: all. Each group of a world has comms of its
+     * own, but all ranks open them together. Borrowed until comm_close. Servers serve all workers:
+     * with them, only NULL. */
+    const struct group *group;
+    enum reduce_order reduce_order;
+    size_t
+        segment_bytes; /* of float32; 0: chosen from the message size (ring/schedule, ps/shard) */
+    int window; /* chunks that a worker may have unanswered with a server; 0: chosen (ps/shard) */
+    enum compress compress;
+    bool error_feedback;      /* with compress: see compress.h */
+    size_t bucket_counts_max; /* no bucket of any plan has more elements */
+    const char *subnet;       /* "10.0.0.0/24": interface to use; NULL: chosen. Borrowed. */
+    int64_t timeout_ms;       /* a peer silent for longer is an error */
+    struct device *device; /* in whose memory buckets are; NULL: the host's. Borrowed until close */
+    int library_log;       /* descriptor of the file that the backend's library logs to; 0: none */
+    /* What a host's link is said to carry each way; 0: not known. Bounds what is in flight
+     * (ps/shard). The same on all ranks. */
+    double link_bytes_per_s;
+};
+
+/* What is averaged: the same on all ranks of a comm. */
+struct comm_layout {
+    const size_t *counts; /* (buckets): elements of each; copied */
+    size_t buckets;
+    float scale;  /* multiplies the sum; 1/workers gives the average. Fused. */
+    bool overlap; /* average on a thread of its own, while the caller computes */
+    /* (only with overlap) all buckets, as that thread is to take them. Every one is started as
+     * often as the others. NULL: as started. Copied. */
+    const size_t *order;
+};
+
+#endif

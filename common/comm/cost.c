@@ -1,0 +1,124 @@
+#include "common/comm/cost.h"
+
+#include <math.h>
+
+#include "common/base/check.h"
+#include "common/base/chunk.h"
+#include "common/comm/compress.h"
+
+struct cost_shape cost_shape_of(const struct cost_formula *formula, const struct topology *topology,
+                                size_t count, const struct comm_options *options)
+{
+    size_t pipeline = formula->pipeline ? formula->pipeline(topology, count, options) : 1;
+    return (struct cost_shape){.topology = *topology,
+                               .count = count,
+                               .element_bytes = compress_element_bytes(options->compress),
+                               .pipeline = pipeline > 1 ? pipeline : 1};
+}
+
+/* -------- bytes ------------------------------------------------------------------------------- */
+
+bool cost_bytes_known(const struct cost_formula *formula)
+{
+    return formula->traffic != NULL;
+}
+
+struct cost_traffic cost_node_traffic(const struct cost_formula *formula,
+                                      const struct cost_shape *shape, int node)
+{
+    CHECK(node >= 0 && node < topology_nodes(&shape->topology));
+    return formula->traffic ? formula->traffic(shape, node) : (struct cost_traffic){0};
+}
+
+void cost_keep_most(struct cost_traffic *most, struct cost_traffic traffic)
+{
+    if (traffic.sent_bytes > most->sent_bytes)
+        most->sent_bytes = traffic.sent_bytes;
+    if (traffic.received_bytes > most->received_bytes)
+        most->received_bytes = traffic.received_bytes;
+}
+
+struct cost_traffic cost_role_traffic(const struct cost_formula *formula,
+                                      const struct cost_shape *shape, enum node_role role)
+{
+    struct cost_traffic most = {0};
+    for (int node = 0; node < topology_nodes(&shape->topology); node++) {
+        if (topology_role(&shape->topology, node) == role)
+            cost_keep_most(&most, cost_node_traffic(formula, shape, node));
+    }
+    return most;
+}
+
+struct cost_traffic cost_rank_traffic(const struct cost_formula *formula,
+                                      const struct cost_shape *shape)
+{
+    const struct topology *topology = &shape->topology;
+    struct cost_traffic most = {0};
+    for (int rank = 0; rank < topology->workers + topology_spare(topology); rank++) {
+        struct cost_traffic sum = {0};
+        for (enum node_role role = NODE_WORKER; role <= NODE_SERVER; role++) {
+            int node = topology_node(topology, rank, role);
+            struct cost_traffic part = {0};
+            if (node >= 0)
+                part = cost_node_traffic(formula, shape, node);
+            sum.sent_bytes += part.sent_bytes;
+            sum.received_bytes += part.received_bytes;
+        }
+        cost_keep_most(&most, sum);
+    }
+    return most;
+}
+
+uint64_t cost_bytes(const struct cost_shape *shape, size_t count)
+{
+    CHECK(shape->element_bytes > 0);
+    return (uint64_t)count * shape->element_bytes;
+}
+
+uint64_t cost_part_bytes(const struct cost_shape *shape, int parts, int index)
+{
+    struct chunk part = chunk_of(shape->count, (size_t)parts, (size_t)(index % parts));
+    return cost_bytes(shape, part.count);
+}
+
+/* -------- time -------------------------------------------------------------------------------- */
+
+double cost_time_s(const struct cost_formula *formula, const struct cost_shape *shape,
+                   const struct cost_link *link)
+{
+    CHECK(shape->pipeline >= 1 && link->bytes_per_s > 0);
+    return formula->time_s ? formula->time_s(shape, link) : (double)NAN;
+}
+
+double cost_optimal_time_s(const struct cost_shape *shape, double steps,
+                           const struct cost_link *link)
+{
+    double workers = shape->topology.workers, bytes = (double)cost_bytes(shape, shape->count);
+    double share = (workers - 1) / workers;
+    return steps * link->latency_s + 2 * share * bytes / link->bytes_per_s +
+           share * bytes * link->reduce_s_per_byte;
+}
+
+double cost_bound_s(int workers, size_t count, double bytes_per_s)
+{
+    double bytes = (double)count * sizeof(float);
+    return 2.0 * (workers - 1) / workers * bytes / bytes_per_s;
+}
+
+/* -------- nothing ----------------------------------------------------------------------------- */
+
+static struct cost_traffic no_traffic(const struct cost_shape *shape, int node)
+{
+    (void)shape;
+    (void)node;
+    return (struct cost_traffic){0};
+}
+
+static double no_time_s(const struct cost_shape *shape, const struct cost_link *link)
+{
+    (void)shape;
+    (void)link;
+    return 0;
+}
+
+const struct cost_formula cost_of_nothing = {.traffic = no_traffic, .time_s = no_time_s};

@@ -1,0 +1,57 @@
+#include "ring/halving/halving_cost.h"
+
+/* Bytes of chunks first .. first+size-1. */
+static uint64_t chunks_bytes(const struct cost_shape *shape, int first, int size)
+{
+    uint64_t bytes = 0;
+    for (int i = first; i < first + size; i++)
+        bytes += cost_part_bytes(shape, shape->topology.workers, i);
+    return bytes;
+}
+
+static int least_factor(int n)
+{
+    for (int p = 2; p * p <= n; p++) {
+        if (n % p == 0)
+            return p;
+    }
+    return n;
+}
+
+/*
+ * What a rank is given while its group of `size` is cut into 2 parts, or as many as divide it,
+ * again and again, until it is alone: the chunks of its new group, by one rank of every other part.
+ */
+static uint64_t halving_received(const struct cost_shape *shape, int rank)
+{
+    uint64_t bytes = 0;
+    int first = 0, size = shape->topology.workers;
+    while (size > 1) {
+        int parts = least_factor(size);
+        size /= parts;
+        first += (rank - first) / size * size;
+        bytes += (uint64_t)(parts - 1) * chunks_bytes(shape, first, size);
+    }
+    return bytes;
+}
+
+/* While halving, a rank gives away every chunk but its own; while doubling, it gives back what it
+ * was given and gets back what it gave. */
+static struct cost_traffic halving_traffic(const struct cost_shape *shape, int rank)
+{
+    int workers = shape->topology.workers;
+    uint64_t given = cost_bytes(shape, shape->count) - cost_part_bytes(shape, workers, rank);
+    uint64_t bytes = given + halving_received(shape, rank);
+    return (struct cost_traffic){bytes, bytes};
+}
+
+/* One step for each prime factor, there and back. */
+static double halving_time_s(const struct cost_shape *shape, const struct cost_link *link)
+{
+    int steps = 0;
+    for (int size = shape->topology.workers; size > 1; size /= least_factor(size))
+        steps += 2;
+    return cost_optimal_time_s(shape, steps, link);
+}
+
+const struct cost_formula halving_cost = {.traffic = halving_traffic, .time_s = halving_time_s};

@@ -1,0 +1,34 @@
+#include "ring/ring_cost.h"
+
+/* Chunk c starts at rank c and ends, complete, at rank c-1: rank r sends every chunk but the one
+ * that ends with it, r+1. What it receives is what rank r-1 sends. */
+struct cost_traffic ring_cost_reduce_scatter(const struct cost_shape *shape, int rank)
+{
+    int workers = shape->topology.workers;
+    uint64_t all = cost_bytes(shape, shape->count);
+    if (workers == 1)
+        return (struct cost_traffic){0};
+    return (struct cost_traffic){all - cost_part_bytes(shape, workers, rank + 1),
+                                 all - cost_part_bytes(shape, workers, rank)};
+}
+
+/* Chunk r+1 sets out from rank r and ends at rank r-1: rank r sends every chunk but r+2. */
+struct cost_traffic ring_cost_all_gather(const struct cost_shape *shape, int rank)
+{
+    return ring_cost_reduce_scatter(shape, rank + 1);
+}
+
+static struct cost_traffic ring_traffic(const struct cost_shape *shape, int rank)
+{
+    struct cost_traffic scatter = ring_cost_reduce_scatter(shape, rank);
+    struct cost_traffic gather = ring_cost_all_gather(shape, rank);
+    return (struct cost_traffic){scatter.sent_bytes + gather.sent_bytes,
+                                 scatter.received_bytes + gather.received_bytes};
+}
+
+double ring_cost_time_s(const struct cost_shape *shape, const struct cost_link *link)
+{
+    return cost_optimal_time_s(shape, 2.0 * (shape->topology.workers - 1), link);
+}
+
+const struct cost_formula ring_cost = {.traffic = ring_traffic, .time_s = ring_cost_time_s};

@@ -1,0 +1,68 @@
+#include "ring/ring_plan.h"
+
+#include <stdlib.h>
+
+/* More segments than these only the user can ask for, with tiny ones. */
+enum { SLOTS_MOST = 64 };
+
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+static enum status open_slots(struct ring_plan *plan, const struct comm_site *site, int previous,
+                              size_t segment_count)
+{
+    enum status status = STATUS_OK;
+    size_t bytes = segment_count * compress_element_bytes(site->options->compress);
+    for (size_t i = 0; i < plan->slot_count; i++)
+        TRY(transport_slot_init(&plan->slots[i], plan->transport, previous, bytes));
+out:
+    return status;
+}
+
+enum status ring_plan_init(struct ring_plan *plan, const struct comm_site *site, int previous)
+{
+    enum status status = STATUS_OK;
+    const struct comm_options *options = site->options;
+    const struct comm_layout *layout = site->layout;
+    const struct codec_options codec = {options->compress, options->error_feedback};
+    size_t items = 0, segments = 1, segment_count = 0;
+    *plan = (struct ring_plan){.transport = site->transport, .buckets = layout->buckets};
+    plan->schedules = calloc(layout->buckets + 1, sizeof *plan->schedules);
+    plan->codecs = calloc(layout->buckets + 1, sizeof *plan->codecs);
+    for (size_t b = 0; plan->schedules && b < layout->buckets; b++) {
+        struct schedule *schedule = &plan->schedules[b];
+        schedule_init(schedule, site->workers, site->index, layout->counts[b],
+                      compress_float_bytes(options->compress, options->segment_bytes));
+        segment_count = larger(segment_count, schedule_segment_count_max(schedule));
+        segments = larger(segments, schedule->segments);
+        items = larger(items, schedule_items(schedule));
+    }
+    plan->slot_count = segments < SLOTS_MOST ? segments : SLOTS_MOST;
+    plan->slots = calloc(plan->slot_count, sizeof *plan->slots);
+    plan->tickets = calloc(items + 1, sizeof *plan->tickets);
+    if (!plan->schedules || !plan->codecs || !plan->slots || !plan->tickets) {
+        log_error("ring: no memory for %zu buckets", layout->buckets);
+        return STATUS_NO_MEMORY;
+    }
+    for (size_t b = 0; b < layout->buckets; b++)
+        TRY(codec_init(&plan->codecs[b], &codec, b, layout->counts[b]));
+    if (site->workers > 1)
+        TRY(open_slots(plan, site, previous, segment_count));
+out:
+    return status;
+}
+
+void ring_plan_fini(struct ring_plan *plan)
+{
+    for (size_t i = 0; plan->slots && i < plan->slot_count; i++)
+        transport_slot_fini(&plan->slots[i], plan->transport);
+    for (size_t b = 0; plan->codecs && b < plan->buckets; b++)
+        codec_fini(&plan->codecs[b]);
+    free(plan->slots);
+    free(plan->codecs);
+    free(plan->schedules);
+    free(plan->tickets);
+    *plan = (struct ring_plan){0};
+}
