@@ -6,8 +6,8 @@
  *
  * A process may host a worker and a server: the tag says which role sends and which receives.
  *
- * Waiting: MPI knows no sleep, so we test, and back off (yield, then short sleeps) while nothing
- * moves. What is in flight: mpi_requests.c. Opening: mpi_open.c.
+ * Waiting: MPI can only test or spin, so we test, and back off (yield, then sleep for a little)
+ * while nothing moves. What is in flight: mpi_requests.c. Opening: mpi_open.c.
  */
 #include "common/net/mpi_endpoint.h"
 
@@ -45,8 +45,7 @@ static enum status check_length(size_t length)
     return STATUS_UNSUPPORTED;
 }
 
-/* ---- Sending ----------------------------------------------------------------------------------
- */
+/* -------- sending ----------------------------------------------------------------------------- */
 
 static enum status mpi_send(struct transport *transport, int node,
                             const uint8_t header[MESSAGE_HEADER_BYTES], const void *payload,
@@ -103,8 +102,7 @@ static uint64_t mpi_completed(struct transport *transport, int node)
     return peer->completed;
 }
 
-/* ---- Receiving --------------------------------------------------------------------------------
- */
+/* -------- receiving --------------------------------------------------------------------------- */
 
 static enum status mpi_slot_init(struct transport *transport, struct transport_slot *slot)
 {

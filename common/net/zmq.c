@@ -12,7 +12,8 @@
  * atomic counters, and an eventfd if the owner is asleep waiting for it.
  *
  * Receives: a frame's memory is the transport's; a borrowed slot keeps the frame until release, a
- * slot with a buffer costs one memcpy. Sockets and addresses: zmq_open.c.
+ * slot with a buffer costs one memcpy. Sockets and addresses: zmq_open.c. Who may connect:
+ * zmq_auth.c.
  */
 #include "common/net/zmq_impl.h"
 
@@ -33,8 +34,7 @@ enum status transport_zmq_status(const char *what)
     return error == ENOMEM ? STATUS_NO_MEMORY : STATUS_TRANSPORT;
 }
 
-/* ---- Sending ----------------------------------------------------------------------------------
- */
+/* -------- sending ----------------------------------------------------------------------------- */
 
 /* On ZeroMQ's I/O thread; for a peer in this process, on the thread that releases the message.
  * Sequentially consistent on both sides (see sleep_for_either): either the owner sees the new count
@@ -108,8 +108,7 @@ static uint64_t zmq_completed(struct transport *transport, int node)
     return atomic_load(&endpoint_of(transport)->peers[node].completed);
 }
 
-/* ---- Receiving --------------------------------------------------------------------------------
- */
+/* -------- receiving --------------------------------------------------------------------------- */
 
 static struct zmq_frame *take_frame(struct zmq_endpoint *endpoint)
 {
@@ -158,8 +157,8 @@ static enum status deliver(struct zmq_endpoint *endpoint, zmq_msg_t *header,
     return *taken ? status : STATUS_OK;
 }
 
-/* The payload's frame, if `header` has more to come. Frames that two are enough for are thrown
- * away. Frames of one message arrive together: this never blocks. */
+/* Receives the frame after `header`, if there is one, and throws away any others. *complete: there
+ * was exactly one. The frames of a message arrive together, so this never blocks. */
 static enum status receive_payload(struct zmq_endpoint *endpoint, zmq_msg_t *header,
                                    zmq_msg_t *payload, bool *complete)
 {
@@ -251,10 +250,10 @@ static enum status sleep_for_either(struct zmq_endpoint *endpoint, int64_t wait_
 }
 
 /*
- * Who waits for a message sleeps in ZeroMQ's receive, which needs fewer system calls than its poll,
- * and is not woken by every send of its own that completes: where ranks share cores, that took the
- * core from one that had something to do. Such completions are noticed at the next call, so that a
- * long send that gets on still counts as movement.
+ * A wait for a message sleeps in ZeroMQ's receive. That takes fewer system calls than its poll, and
+ * our own sends do not end it when they complete: where ranks share cores, such wake-ups take the
+ * core from a rank that has something to do. Those completions are noticed at the next call, which
+ * is soon enough for a long send to count as movement.
  */
 static enum status zmq_progress(struct transport *transport, int64_t wait_ns, bool for_sends,
                                 bool *moved)

@@ -194,8 +194,8 @@ out:
     return status;
 }
 
-/* ZeroMQ allocates memory for each message that it receives. As it comes, glibc maps it anew for
- * every long one, and each of its pages faults: on loopback that was a quarter of the throughput.
+/* ZeroMQ allocates memory for each message that it receives. By default glibc maps new memory for
+ * every long one, and each of its pages faults: on loopback that takes a quarter of the throughput.
  */
 static void keep_freed_memory(void)
 {

@@ -1,5 +1,6 @@
 #include "experiments/measure/limits.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <string.h>
 #include <zmq.h>
@@ -55,19 +56,46 @@ static enum status bind_router(struct trip *trip, const char *host)
     return STATUS_OK;
 }
 
-/* Answers every message of ours with its own bytes, until one says that it was the last. */
-static enum status echo(struct trip *trip)
+/* Receives the two frames of a message: who sent it, and its bytes. What a stranger sends may have
+ * any number of frames: `*ours` only if there were these two, of the right length, and our name. */
+static enum status receive_trip(const struct trip *trip, char bytes[TRIP_BYTES], bool *ours)
 {
-    for (bool last = false; !last;) {
-        char from[FRAME_BYTES_MAX], bytes[FRAME_BYTES_MAX];
-        int name = zmq_recv(trip->socket, from, sizeof from, 0);
-        int length = name < 0 ? -1 : zmq_recv(trip->socket, bytes, sizeof bytes, 0);
-        if (length < 0)
+    static const int expected[] = {NAME_BYTES, TRIP_BYTES};
+    char frame[FRAME_BYTES_MAX];
+    int more = 1, frames = 0;
+    for (*ours = true; more; frames++) {
+        size_t size = sizeof more;
+        int length = zmq_recv(trip->socket, frame, sizeof frame, 0);
+        if (length < 0 || zmq_getsockopt(trip->socket, ZMQ_RCVMORE, &more, &size) != 0)
             return zmq_failed("receiving");
-        if (name != NAME_BYTES || memcmp(from, trip->name, NAME_BYTES) != 0 || length != TRIP_BYTES)
+        *ours = *ours && frames < 2 && length == expected[frames] &&
+                (frames > 0 || memcmp(frame, trip->name, NAME_BYTES) == 0);
+        if (*ours && frames == 1)
+            memcpy(bytes, frame, TRIP_BYTES);
+    }
+    *ours = *ours && frames == 2;
+    return STATUS_OK;
+}
+
+/* Answers every message of ours with its own bytes, until one says that it was the last. */
+static enum status echo(struct trip *trip, int timeout_ms)
+{
+    int64_t deadline_ns = clock_now_ns() + timeout_ms * NS_PER_MS; /* strangers do not put it off */
+    for (bool last = false; !last;) {
+        char bytes[TRIP_BYTES];
+        bool ours;
+        enum status status = receive_trip(trip, bytes, &ours);
+        if (status != STATUS_OK)
+            return status;
+        if (!ours && clock_now_ns() > deadline_ns) {
+            errno = EAGAIN;
+            return zmq_failed("receiving");
+        }
+        if (!ours)
             continue;
+        deadline_ns = clock_now_ns() + timeout_ms * NS_PER_MS;
         last = bytes[0] != 0;
-        if (zmq_send(trip->socket, from, NAME_BYTES, ZMQ_SNDMORE) < 0 ||
+        if (zmq_send(trip->socket, trip->name, NAME_BYTES, ZMQ_SNDMORE) < 0 ||
             zmq_send(trip->socket, bytes, TRIP_BYTES, 0) < 0)
             return zmq_failed("sending");
     }
@@ -139,7 +167,7 @@ static enum status round_trip(struct world *world, const char *subnet, int timeo
         TRY(time_trips(&trip, median_us));
     }
     if (world->rank == 0)
-        TRY(echo(&trip));
+        TRY(echo(&trip, timeout_ms));
     TRY(world_max(world, NULL, median_us, 1));
 out:
     close_trip(&trip);
