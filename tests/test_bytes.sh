@@ -4,11 +4,9 @@
 # user would. What is expected is computed here a second time, from the definitions.
 set -euo pipefail
 
-here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+. "$(dirname "$0")/lib.sh"
 psring=$1
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-export ASAN_OPTIONS=detect_leaks=0 # Open MPI keeps what it allocates
 # 0, 4, 284, 20164 and 1431644 bytes: nothing, less than an element for everybody, and uneven parts.
 sizes=(-b 0 -e 1500000 -f 71 -n 1 -w 1)
 runs=0
@@ -17,12 +15,8 @@ bench() # RANKS OPTION...
 {
     local ranks=$1
     shift
-    if ! "$here/mpirun.sh" "$ranks" "$psring" bench "$@" "${sizes[@]}" \
-        --csv "$folder/bench.csv" >"$folder/log" 2>&1; then
-        echo "test_bytes: psring bench $* on $ranks ranks failed:"
-        cat "$folder/log"
-        exit 1
-    fi
+    "$here/mpirun.sh" "$ranks" "$psring" bench "$@" "${sizes[@]}" --csv "$folder/bench.csv" \
+        >"$folder/log" 2>&1 || fail "psring bench $* on $ranks ranks failed:"
     runs=$((runs + 1))
 }
 

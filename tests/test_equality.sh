@@ -3,7 +3,7 @@
 # on both transports, and one process that plays all workers give the same weights, to the bit, after
 # 100 steps. With PSRING_DATA set on the data there, else on made-up images.
 set -euo pipefail
-# shellcheck source=tests/train_lib.sh
+# shellcheck source-path=SCRIPTDIR source=train_lib.sh
 . "$(dirname "$0")/train_lib.sh"
 data=${PSRING_DATA:-$data}
 common=(--model lenet --batch 8 --steps 100 --reduce-order ring)

@@ -2,7 +2,7 @@
 # test_gpu_check.sh PSRING MAKE_DATASET COMPARE_WEIGHTS: the check for machines with a GPU, on one that
 # is made to look as if it had none; and the tool that says how far two runs' weights are apart.
 set -euo pipefail
-# shellcheck source=tests/train_lib.sh
+# shellcheck source-path=SCRIPTDIR source=train_lib.sh
 . "$(dirname "$0")/train_lib.sh"
 compare_weights=$3
 check=$here/../experiments/gpu_check.sh

@@ -1,18 +1,13 @@
 #!/usr/bin/env bash
 # test_run_scaling.sh: run_scaling.sh cleans up however it ends, and tells failures. What it measures
-# here is a shell script that sleeps or fails. Exits 77 (skipped) without root or namespaces.
+# here is a shell script that sleeps or fails. Skipped without root or namespaces.
 set -uo pipefail
 
-root=$(cd "$(dirname "$0")/.." && pwd)
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+. "$(dirname "$0")/lib.sh"
 passed=0
 failed=0
-
-if ((EUID != 0)) || ! unshare --net true 2>/dev/null || ! command -v ip mpirun >/dev/null; then
-    echo "test_run_scaling: skipped: needs root, network namespaces, ip and mpirun"
-    exit 77
-fi
+needs_namespaces
 
 verdict()
 {
@@ -21,14 +16,14 @@ verdict()
     else
         failed=$((failed + 1))
         echo "FAILED: $2"
-        sed 's/^/    /' "$dir/output"
+        sed 's/^/    /' "$folder/output"
     fi
 }
 
 sweep()
 {
-    "$root/experiments/run_scaling.sh" --quick --hosts 2 --sizes 65536 --no-train --out "$dir/out" \
-        --psring "$dir/program" "$@" >"$dir/output" 2>&1
+    "$root/experiments/run_scaling.sh" --quick --hosts 2 --sizes 65536 --no-train --out "$folder/out" \
+        --psring "$folder/program" "$@" >"$folder/output" 2>&1
 }
 
 namespaces()
@@ -36,46 +31,45 @@ namespaces()
     ip netns list | awk -v prefix="psring-scaling-$1-" 'index($1, prefix) == 1' | wc -l
 }
 
+nothing_left()
+{
+    (($(namespaces "$1") == 0)) && ! pgrep -f "^sleep 4321.$$"
+}
+
 # The program notes that it runs, in the words of its command line, and then sleeps.
-cat >"$dir/program" <<PROGRAM
+cat >"$folder/program" <<PROGRAM
 #!/bin/sh
 [ "\$1" = info ] || [ "\$2" = --help ] && exit 0
-touch "$dir/runs"
+touch "$folder/runs"
 exec sleep 4321.$$
 PROGRAM
-chmod +x "$dir/program"
+chmod +x "$folder/program"
 
 for signal in INT TERM KILL; do
-    rm -f "$dir/runs"
+    rm -f "$folder/runs"
     sweep &
     wait_for=$!
     # The script is the child of the function's subshell.
-    for ((tries = 0; tries < 100; tries++)); do
-        [[ ! -e $dir/runs ]] || break
-        sleep 0.1
-    done
+    within test -e "$folder/runs"
     pid=$(pgrep -P $wait_for -f run_scaling.sh)
     before=$(namespaces "$pid")
     kill -$signal "$pid"
     wait $wait_for
     status=$?
-    for ((tries = 0; tries < 100; tries++)); do
-        (($(namespaces "$pid") > 0)) || pgrep -f "^sleep 4321.$$" >/dev/null || break
-        sleep 0.1
-    done
     result=ok
-    ((before == 5 && status > 128 && tries < 100)) || result="$before namespaces, exit $status, $tries tries"
+    within nothing_left "$pid" || result="something is left"
+    ((before == 5 && status > 128)) || result="$before namespaces, exit $status"
     [[ ! -e /run/psring-vcluster/scaling-$pid ]] || result="the state is left"
     verdict "$result" "SIG$signal leaves nothing: $result"
 done
 
-printf '#!/bin/sh\necho "psring: error: broken on purpose" >&2\nexit 1\n' >"$dir/program"
+printf '#!/bin/sh\necho "psring: error: broken on purpose" >&2\nexit 1\n' >"$folder/program"
 sweep --hosts 1
 status=$?
 result=ok
 ((status == 1)) || result="exit $status"
-grep -q 'error: broken on purpose' "$dir/output" || result="no message of the program"
-grep -q 'nothing was measured' "$dir/output" || result="no message of its own"
+grep -q 'error: broken on purpose' "$folder/output" || result="no message of the program"
+grep -q 'nothing was measured' "$folder/output" || result="no message of its own"
 verdict "$result" "a program that fails: $result"
 
 for arguments in "--rate 200" "--hosts 0" "--hosts 2,,4" "--sizes 1k" "--steps x" "--out" "--fast"; do

@@ -1,32 +1,23 @@
 #!/usr/bin/env bash
 # test_wire_bytes.sh PSRING: in a virtual cluster, what the kernel counts at the busiest host's interface
-# is the payload that the transport counts, and the headers of its packets, within 5%. Exits 77
-# (skipped) without root or namespaces.
+# is the payload that the transport counts, and the headers of its packets, within 5%. Skipped
+# without root or namespaces.
 set -euo pipefail
 
-root=$(cd "$(dirname "$0")/.." && pwd)
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+. "$(dirname "$0")/lib.sh"
 psring=$1
-name=wire-$$
-if ((EUID != 0)) || ! unshare --net true 2>/dev/null || ! command -v ip tc mpirun >/dev/null; then
-    echo "test_wire_bytes: skipped: needs root, network namespaces, ip, tc and mpirun"
-    exit 77
-fi
-export ASAN_OPTIONS=detect_leaks=0 # Open MPI keeps what it allocates
-dir=$(mktemp -d)
-trap '"$root/experiments/vcluster.sh" down --name $name >/dev/null 2>&1; rm -rf "$dir"' EXIT
-"$root/experiments/vcluster.sh" up --name $name --hosts 5 --rate 200mbit --owner $$ >/dev/null
+needs_namespaces
+cluster_up 5 200mbit
 rows=0
 
 bench() # RANKS OPTION...
 {
     local ranks=$1
     shift
-    if ! "$root/experiments/vcluster.sh" run --name $name -n "$ranks" -- "$psring" bench "$@" \
-        -b 4799528 -e 4799528 -n 2 -w 1 --probe off --csv "$dir/bench.csv" >"$dir/out" 2>&1; then
-        echo "test_wire_bytes: psring bench $* on $ranks hosts failed:"
-        cat "$dir/out"
-        exit 1
-    fi
+    "$vcluster" run --name "$cluster" -n "$ranks" -- "$psring" bench "$@" \
+        -b 4799528 -e 4799528 -n 2 -w 1 --probe off --csv "$folder/bench.csv" >"$folder/log" 2>&1 ||
+        fail "psring bench $* on $ranks hosts failed:"
     rows=$((rows + 1))
 }
 
@@ -63,4 +54,4 @@ awk -F, -v rows=$rows '
             printf "test_wire_bytes: FAILED: %d of %d rows are off\n", bad, rows
             exit 1
         }
-    }' "$dir/bench.csv"
+    }' "$folder/bench.csv"

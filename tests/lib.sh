@@ -1,0 +1,121 @@
+# shellcheck shell=bash
+# lib.sh: what test_*.sh share; they source it first. $here is tests/, $root the repository, $name the test,
+# $folder an empty folder that is gone at the end, together with what at_end() was given.
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(dirname "$here")
+name=$(basename "$0" .sh)
+folder=$(mktemp -d)
+GUARD_S=180 # until something must have happened: only guards against hanging, so a busy machine may take long
+session=0   # of launch(); 0: nothing runs
+ends=()
+# What the tests set by themselves, and what would print on the terminal.
+unset PSRING_NETWORK PSRING_LINK_BITS PSRING_BIND_SUBNET
+export ASAN_OPTIONS=detect_leaks=0 # Open MPI keeps what it allocates
+
+at_end() # COMMAND: is run when the test ends, the last one first
+{
+    ends=("$1" "${ends[@]}")
+}
+
+end_test()
+{
+    local command
+    ((session == 0)) || pkill -KILL -s "$session" || true
+    for command in "${ends[@]}"; do
+        eval "$command" >/dev/null 2>&1 || true
+    done
+    rm -rf "$folder"
+}
+trap end_test EXIT
+
+# fail WORDS...: ends the test, showing what the last command said.
+fail()
+{
+    echo "$name: $*"
+    [[ ! -s $folder/log ]] || sed 's/^/    /' "$folder/log"
+    exit 1
+}
+
+skip()
+{
+    echo "$name: skipped: $*"
+    exit 77
+}
+
+# within COMMAND...: it succeeds some time. Until then it is called again and again.
+within()
+{
+    local deadline=$((SECONDS + GUARD_S))
+    until "$@" >/dev/null 2>&1; do
+        ((SECONDS <= deadline)) || { echo "$name: not within $GUARD_S s: $*" && return 1; }
+        sleep 0.05
+    done
+}
+
+# --- a command and all processes that it starts -----------------------------------------------------
+
+# launch COMMAND...: in a session of its own, by which all its processes can be found again. What it says is
+# in $folder/log.
+launch()
+{
+    : >"$folder/log" # now, not once the command has been started
+    setsid env --default-signal=INT "$@" >"$folder/log" 2>&1 &
+    session=$!
+    until pgrep -s $session >/dev/null || ! kill -0 $session 2>/dev/null; do
+        sleep 0.01 # until setsid has made it
+    done
+}
+
+is_over()
+{
+    ! pgrep -s "$session" >/dev/null
+}
+
+# expect_end WHAT EXIT-CODE WORDS: what was launched ends completely, with that exit code ("failure": any but
+# 0) and those words.
+expect_end()
+{
+    local what=$1 expected=$2 words=$3 rc=0
+    within is_over || fail "$what: there is still $(pgrep -s "$session" -l | tr '\n' ' '):"
+    wait "$session" || rc=$?
+    session=0
+    case $expected in
+    failure) ((rc != 0)) || fail "$what: exit code 0:" ;;
+    *) ((rc == expected)) || fail "$what: exit code $rc, expected $expected:" ;;
+    esac
+    grep -q -e "$words" "$folder/log" || fail "$what: no '$words' in:"
+}
+
+# said WORDS: what was launched has said so, or has ended without.
+said()
+{
+    grep -q -e "$1" "$folder/log" || is_over
+}
+
+# wait_for WHAT WORDS: until what was launched says so.
+wait_for()
+{
+    within said "$2" || fail "$1: no '$2' after $GUARD_S s in:"
+    grep -q -e "$2" "$folder/log" || fail "$1: ended without '$2':"
+}
+
+# --- a virtual cluster ------------------------------------------------------------------------------
+
+vcluster=$root/experiments/vcluster.sh
+
+needs_namespaces()
+{
+    if ((EUID != 0)) || ! unshare --net true 2>/dev/null || ! command -v ip tc mpirun >/dev/null; then
+        skip "needs root, network namespaces, ip, tc and mpirun"
+    fi
+}
+
+# cluster_up HOSTS RATE: the test's own cluster, $cluster; raised anew, it is changed.
+cluster_up()
+{
+    cluster=${name#test_}-$$
+    cluster=${cluster//_/-}
+    at_end "'$vcluster' down --name $cluster"
+    "$vcluster" up --name "$cluster" --hosts "$1" --rate "$2" --owner $$ >"$folder/log" 2>&1 ||
+        fail "no cluster of $1 hosts:"
+}
