@@ -61,6 +61,8 @@ static enum status open_endpoint(struct transport **out, struct world *world,
     return STATUS_OK;
 }
 
+const char *const transport_mpi_unavailable = NULL;
+
 enum status transport_mpi_open(struct transport *endpoint[2], struct world *world,
                                const struct transport_options *options)
 {

@@ -23,6 +23,11 @@ const char *transport_kind_name(enum transport_kind kind)
     return kinds[kind].name;
 }
 
+const char *transport_kind_unavailable(enum transport_kind kind)
+{
+    return kind == TRANSPORT_MPI ? transport_mpi_unavailable : NULL;
+}
+
 bool transport_base_init(struct transport *transport, const struct transport_ops *ops,
                          struct world *world, const struct transport_options *options,
                          enum node_role role)

@@ -135,5 +135,7 @@ void transport_release(struct transport *transport, struct transport_slot *slot)
 void transport_counters(const struct transport *transport, struct transport_counters *counters);
 
 const char *transport_kind_name(enum transport_kind kind);
+/* Why this build does not have it; NULL: it has. */
+const char *transport_kind_unavailable(enum transport_kind kind);
 
 #endif

@@ -102,6 +102,7 @@ const char *transport_describe(const struct transport *transport, int node, char
 
 enum status transport_zmq_open(struct transport *endpoint[2], struct world *world,
                                const struct transport_options *options);
+extern const char *const transport_mpi_unavailable; /* NULL: this build has it */
 enum status transport_mpi_open(struct transport *endpoint[2], struct world *world,
                                const struct transport_options *options);
 

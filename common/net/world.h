@@ -54,6 +54,10 @@ void world_close(struct world **world);
  * go on. */
 _Noreturn void world_abort(struct world *world, int exit_code);
 
+/* Name and version of the MPI library into `text`; false: this build has none, and no world that
+ * MPI opens. */
+bool world_mpi_version(char *text, size_t size);
+
 /* MPI has brought the ranks together, so that its calls can be used. */
 bool world_is_mpi(const struct world *world);
 

@@ -38,6 +38,7 @@ struct world_ops {
  */
 enum status world_mpi_open(struct world *world, int *argc, char ***argv,
                            const struct world_options *options);
+/* options->rendezvous NULL: a world of one. */
 enum status world_rendezvous_open(struct world *world, const struct world_options *options);
 
 #endif

@@ -1,6 +1,8 @@
 /* The bootstrap by MPI: mpirun or srun has started the ranks, or one process is alone. */
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
@@ -109,6 +111,16 @@ static enum status mpi_allreduce_float(struct world *world, const struct group *
                                  "MPI_Allreduce");
     }
     return status;
+}
+
+bool world_mpi_version(char *text, size_t size)
+{
+    char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+    int length = 0;
+    MPI_Get_library_version(version, &length);
+    version[strcspn(version, ",\n")] = '\0'; /* Open MPI goes on with who built it, and where */
+    snprintf(text, size, "%s", version);
+    return true;
 }
 
 /* -------- groups ------------------------------------------------------------------------------ */

@@ -217,7 +217,8 @@ enum status world_rendezvous_open(struct world *world, const struct world_option
                                     .world_size = options->size,
                                     .name = world->host,
                                     .timeout_ms = options->startup_timeout_ms};
-    TRY(rendezvous_parse(options->rendezvous, &rendezvous));
+    if (options->rendezvous)
+        TRY(rendezvous_parse(options->rendezvous, &rendezvous));
     world->ops = &rendezvous_ops;
     world->rank = options->rank;
     world->size = options->size;

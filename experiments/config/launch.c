@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/net/rendezvous.h"
+#include "common/net/transport.h"
 #include "experiments/config/backends.h"
 
 const char *launch_variable(const char *name)
@@ -33,6 +34,11 @@ int launch_rank(void)
     return rank ? (int)strtol(rank, NULL, 10) : 0;
 }
 
+static bool has_mpi(void)
+{
+    return transport_kind_unavailable(TRANSPORT_MPI) == NULL;
+}
+
 /* -------- torchrun's environment -------------------------------------------------------------- */
 
 /* A variable that holds a whole number from `least` to `most`. */
@@ -58,7 +64,8 @@ static enum status from_torchrun(struct config *config)
     long rank = 0, size = 0, port = 0;
     const char *address = launch_variable("MASTER_ADDR");
     const char *agent = launch_variable("TORCHELASTIC_USE_AGENT_STORE");
-    if (!launch_variable("RANK") || !launch_variable("WORLD_SIZE") || mpi_launcher_rank())
+    if (!launch_variable("RANK") || !launch_variable("WORLD_SIZE") ||
+        (mpi_launcher_rank() && has_mpi()))
         return STATUS_OK;
     TRY(read_number("RANK", 0, CONFIG_RANKS_MOST, &rank));
     TRY(read_number("WORLD_SIZE", 1, CONFIG_RANKS_MOST, &size));
@@ -112,6 +119,16 @@ static enum status check_mpi(const struct config *config)
                   "over --transport zmq, or start the ranks with mpirun",
                   word, config->rendezvous);
         return STATUS_USAGE;
+    }
+    if (!config->rendezvous && mpi_launcher_rank() && !has_mpi()) {
+        log_error("an MPI launcher has started this process, and this build of psring has no MPI; "
+                  "start each rank with --rendezvous tcp://HOST:PORT --rank R --world W, or build "
+                  "without -DPSRING_MPI=OFF");
+        return STATUS_UNSUPPORTED;
+    }
+    if (config->transport == CONFIG_TRANSPORT_MPI && !has_mpi()) {
+        log_error("--transport mpi: %s", transport_kind_unavailable(TRANSPORT_MPI));
+        return STATUS_UNSUPPORTED;
     }
     return STATUS_OK;
 }

@@ -2,7 +2,6 @@
 
 #include <dlfcn.h>
 #include <inttypes.h>
-#include <mpi.h>
 #include <openssl/crypto.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -80,8 +79,9 @@ static void add_parts(struct items *items)
             backend->unavailable ? backend->unavailable : backend->summary);
     }
     add(items, "transports", transport_kind_name(TRANSPORT_ZMQ), ITEM_HAVE, "ZeroMQ over TCP");
-    add(items, "transports", transport_kind_name(TRANSPORT_MPI), ITEM_HAVE,
-        "MPI point-to-point messages");
+    const char *no_mpi = transport_kind_unavailable(TRANSPORT_MPI);
+    add(items, "transports", transport_kind_name(TRANSPORT_MPI), no_mpi ? ITEM_LACK : ITEM_HAVE,
+        "%s", no_mpi ? no_mpi : "MPI point-to-point messages");
     for (int kind = 0; device_kind_names[kind]; kind++) {
         char text[DEVICE_REASON_BYTES];
         const char *reason = device_unavailable(kind, text);
@@ -104,21 +104,22 @@ static const char *cblas_kernels(void)
     return corename ? corename() : NULL;
 }
 
-static void add_libraries(struct items *items)
+static void add_libraries(struct items *items, const struct config *config)
 {
-    int major, minor, patch, length = 0;
-    char mpi[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+    int major, minor, patch;
+    char mpi[DETAIL_BYTES];
     const char *kernels = cblas_kernels();
     zmq_version(&major, &minor, &patch);
-    MPI_Get_library_version(mpi, &length);
-    mpi[strcspn(mpi, ",\n")] = '\0'; /* Open MPI goes on with who built it, and where */
     add(items, "libraries", "zeromq", ITEM_HAVE, "%d.%d.%d%s", major, minor, patch,
         zmq_has("curve") ? ", with CURVE" : "");
-    add(items, "libraries", "mpi", ITEM_HAVE, "%s", mpi);
-    bool aware = library_is_cuda_aware();
-    add(items, "libraries", "mpi on GPUs", aware ? ITEM_HAVE : ITEM_LACK, "%s",
-        aware ? "CUDA-aware: --backend mpi averages a GPU's memory where it is"
-              : "does not say that it is CUDA-aware: --backend mpi uses host memory");
+    if (world_mpi_version(mpi, sizeof mpi)) {
+        bool aware = !config->rendezvous && library_is_cuda_aware(); /* started: it can be asked */
+        add(items, "libraries", "mpi", ITEM_HAVE, "%s", mpi);
+        add(items, "libraries", "mpi on GPUs", aware ? ITEM_HAVE : ITEM_LACK, "%s",
+            aware ? "CUDA-aware: --backend mpi averages a GPU's memory where it is"
+                  : "does not say that it is CUDA-aware: --backend mpi uses host memory");
+    } else
+        add(items, "libraries", "mpi", ITEM_LACK, "%s", transport_kind_unavailable(TRANSPORT_MPI));
     add(items, "libraries", "cblas", ITEM_HAVE, "%s%s%s", PSRING_CBLAS,
         kernels ? ", kernels for " : "", kernels ? kernels : "");
     add(items, "libraries", "zlib", ITEM_HAVE, "%s", zlibVersion());
@@ -248,7 +249,7 @@ static void collect(struct items *items, const struct config *config)
     items->count = 0;
     add_build(items);
     add_parts(items);
-    add_libraries(items);
+    add_libraries(items, config);
     add_machine(items);
     add_network(items);
     if (config->command == CONFIG_INFO && config->data)

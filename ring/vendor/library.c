@@ -12,12 +12,6 @@
 
 /* -------- which algorithm --------------------------------------------------------------------- */
 
-const char *const library_algorithm_names[] = {
-    [LIBRARY_DEFAULT] = "default",     [LIBRARY_RING] = "ring",
-    [LIBRARY_SEGMENTED] = "segmented", [LIBRARY_RABENSEIFNER] = "rabenseifner",
-    [LIBRARY_RABENSEIFNER + 1] = NULL,
-};
-
 /* Parameters of Open MPI's component "tuned", which has the algorithms. */
 #define DYNAMIC_RULES "coll_tuned_use_dynamic_rules"
 #define ALGORITHM "coll_tuned_allreduce_algorithm"

@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# test_rendezvous.sh PSRING MAKE_DATASET: without a launcher psring train ends with the same weights as under
+# mpirun, by ring and by parameter server; by options and by torchrun's environment; and what is wrong is said.
+set -euo pipefail
+# shellcheck source=tests/train_lib.sh
+. "$(dirname "$0")/train_lib.sh"
+# shellcheck source=tests/ranks_lib.sh
+. "$here/ranks_lib.sh"
+unset RANK WORLD_SIZE MASTER_ADDR MASTER_PORT
+common=(--model lenet --batch 8 --steps 20)
+
+# same WHAT RANKS OPTION...: under mpirun and by rendezvous.
+same()
+{
+    local what=$1 count=$2 found
+    shift 2
+    train "$count" "${common[@]}" "$@"
+    ranks "$count" train --data "$data" "${common[@]}" "$@" || fail "$what by rendezvous: $(cat "$folder"/rank.*)"
+    found=$(sed -n 's/^weights sha256 //p' "$folder/rank.0")
+    [[ $found == "$weights" ]] || fail "$what: weights $found by rendezvous, $weights under mpirun"
+    for ((rank = 1; rank < count; rank++)); do
+        [[ ! -s $folder/rank.$rank ]] || fail "$what: rank $rank said: $(cat "$folder/rank.$rank")"
+    done
+}
+
+same "ring" 3 --backend ring
+same "one dedicated server" 3 --backend ps
+same "two colocated servers" 3 --backend ps --servers 2 --placement colocated
+
+# As torchrun starts its processes.
+port=$(free_port)
+pids=()
+for rank in 1 0; do
+    RANK=$rank WORLD_SIZE=2 LOCAL_RANK=$rank MASTER_ADDR=localhost MASTER_PORT=$port \
+        timeout 120 "$psring" bench -e 4k -n 5 -w 1 >"$folder/rank.$rank" 2>&1 &
+    pids+=($!)
+done
+for pid in "${pids[@]}"; do
+    wait "$pid" || fail "torchrun's environment: $(cat "$folder"/rank.*)"
+done
+grep -q ', 2 workers,' "$folder/rank.0" || fail "torchrun's environment: $(cat "$folder/rank.0")"
+
+# Every rank that has been started says what is wrong, in one line.
+all_say()
+{
+    local words=$1 rank
+    for rank in 0 1; do
+        if (($(wc -l <"$folder/rank.$rank") != 1)) || ! grep -qF -- "$words" "$folder/rank.$rank"; then
+            fail "rank $rank: expected one line with '$words', found: $(cat "$folder/rank.$rank")"
+        fi
+    done
+}
+
+! ranks 2 bench --backend mpi || fail "--backend mpi was not refused"
+all_say "--backend mpi: needs MPI, which a rendezvous"
+port=$(free_port)
+"$psring" bench --rendezvous "tcp://127.0.0.1:$port" --rank 1 --world 3 >"$folder/rank.1" 2>&1 &
+other=$!
+code=0
+"$psring" bench --rendezvous "tcp://127.0.0.1:$port" --rank 0 --world 2 >"$folder/rank.0" 2>&1 || code=$?
+((code == 2)) || fail "another --world: exit $code, expected 2"
+code=0
+wait "$other" || code=$?
+((code == 2)) || fail "another --world: exit $code of the other rank, expected 2"
+all_say "was started for 3 ranks, rank 0 on"
+echo "rendezvous: the same weights as under mpirun"
