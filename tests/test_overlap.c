@@ -1,5 +1,6 @@
 /* Averaging on a thread of its own: order, results, failures, and ending with work left. */
 #include <criterion/criterion.h>
+#include <signal.h>
 #include <stdatomic.h>
 
 #include "common/base/clock.h"
@@ -104,6 +105,15 @@ Test(overlap, what_was_started_is_finished_before_the_end)
     overlap_free(&overlap);
     for (size_t bucket = 0; bucket < BUCKETS; bucket++)
         cr_expect_eq(data[bucket], 2 * (float)(bucket + 1));
+}
+
+Test(overlap, no_bucket_past_the_end, .signal = SIGABRT)
+{
+    static struct record record;
+    struct overlap *overlap = NULL;
+    float data = 0;
+    cr_assert_eq(overlap_new(&overlap, double_it, &record, BUCKETS, NULL), STATUS_OK);
+    overlap_start(overlap, BUCKETS, &data);
 }
 
 static enum status take_a_while(void *context, size_t bucket, float *data)

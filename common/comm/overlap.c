@@ -23,37 +23,38 @@ struct overlap {
     pthread_mutex_t lock;   /* guards all that follows */
     pthread_cond_t changed; /* a task was queued or done, or `ending` set */
     struct task *tasks;     /* by bucket */
-    size_t *queue;          /* buckets to do: a ring buffer of `buckets` entries */
+    size_t *queue;          /* (buckets + 1): buckets to do, a ring buffer */
     size_t buckets, head, length;
-    size_t *order; /* (count); NULL: as started */
-    size_t count, turn;
+    size_t *order;      /* (buckets); NULL: as started */
+    size_t next;        /* (with order) which entry of it is done next */
     enum status status; /* the first failure */
     int64_t busy_ns;
     bool ending;
 };
 
-/* Whose turn it is, if it has been started. At the end what was not, never will be. */
-static bool turn_has_come(struct overlap *overlap)
+/* Whether the bucket that is to be done next has been started. At the end what was not, never will
+ * be. */
+static bool next_is_started(struct overlap *overlap)
 {
     if (overlap->length == 0 || !overlap->order)
         return overlap->length > 0;
-    while (overlap->ending && !overlap->tasks[overlap->order[overlap->turn]].queued)
-        overlap->turn = (overlap->turn + 1) % overlap->count;
-    return overlap->tasks[overlap->order[overlap->turn]].queued;
+    while (overlap->ending && !overlap->tasks[overlap->order[overlap->next]].queued)
+        overlap->next = (overlap->next + 1) % overlap->buckets;
+    return overlap->tasks[overlap->order[overlap->next]].queued;
 }
 
 /* Takes the next task; false at the end. */
 static bool next_task(struct overlap *overlap, size_t *bucket)
 {
     pthread_mutex_lock(&overlap->lock);
-    while (!turn_has_come(overlap) && !(overlap->ending && overlap->length == 0))
+    while (!next_is_started(overlap) && !(overlap->ending && overlap->length == 0))
         pthread_cond_wait(&overlap->changed, &overlap->lock);
     bool found = overlap->length > 0;
     if (found) {
-        *bucket = overlap->order ? overlap->order[overlap->turn] : overlap->queue[overlap->head];
+        *bucket = overlap->order ? overlap->order[overlap->next] : overlap->queue[overlap->head];
         overlap->tasks[*bucket].queued = false;
-        overlap->head = (overlap->head + 1) % overlap->buckets;
-        overlap->turn = overlap->order ? (overlap->turn + 1) % overlap->count : 0;
+        overlap->head = (overlap->head + 1) % (overlap->buckets + 1);
+        overlap->next = overlap->order ? (overlap->next + 1) % overlap->buckets : 0;
         overlap->length--;
     }
     pthread_mutex_unlock(&overlap->lock);
@@ -109,8 +110,7 @@ enum status overlap_new(struct overlap **out, overlap_function *work, void *cont
         memcpy(overlap->order, order, buckets * sizeof *order);
     overlap->work = work;
     overlap->context = context;
-    overlap->buckets = buckets + 1;
-    overlap->count = buckets;
+    overlap->buckets = buckets;
     pthread_mutex_init(&overlap->lock, NULL);
     pthread_cond_init(&overlap->changed, NULL);
     enum status status = thread_start(&overlap->thread, "psring-comm", run, overlap);
@@ -127,15 +127,16 @@ enum status overlap_new(struct overlap **out, overlap_function *work, void *cont
 void overlap_start(struct overlap *overlap, size_t bucket, float *data)
 {
     pthread_mutex_lock(&overlap->lock);
-    CHECK(bucket < overlap->buckets && overlap->length < overlap->buckets);
+    CHECK(bucket < overlap->buckets && !overlap->tasks[bucket].queued);
     overlap->tasks[bucket] = (struct task){.data = data, .queued = true};
-    overlap->queue[(overlap->head + overlap->length++) % overlap->buckets] = bucket;
+    overlap->queue[(overlap->head + overlap->length++) % (overlap->buckets + 1)] = bucket;
     pthread_cond_broadcast(&overlap->changed);
     pthread_mutex_unlock(&overlap->lock);
 }
 
 enum status overlap_wait(struct overlap *overlap, size_t bucket)
 {
+    CHECK(bucket < overlap->buckets);
     pthread_mutex_lock(&overlap->lock);
     while (!overlap->tasks[bucket].done)
         pthread_cond_wait(&overlap->changed, &overlap->lock);

@@ -1,0 +1,155 @@
+/*
+ * Collectives in groups, under mpirun with 4 and 6 ranks as a grid of two rows: groups that share
+ * no rank work at the same time; reduce-scatter in the rows, all-reduce in the columns, all-gather
+ * in the rows make the sum of all. Every element is compared, and bytes with the formulas.
+ */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ps/ps.h"
+#include "ring/halving/halving.h"
+#include "ring/ring.h"
+#include "ring/ring_cost.h"
+#include "tests/allreduce_lib.h"
+
+enum { ROWS = 2, COUNT_MAX = 65537 };
+
+static struct world *world;
+static struct group *row, *column;
+
+static struct comm *open_in(const struct group *group, const struct backend *backend,
+                            enum transport_kind transport)
+{
+    struct comm *comm = NULL;
+    const struct comm_options options = {.transport = transport,
+                                         .group = group,
+                                         .bucket_counts_max = COUNT_MAX,
+                                         .timeout_ms = 20000};
+    cr_assert_eq(comm_open(&comm, world, backend, &options), STATUS_OK);
+    cr_assert_eq(comm_workers(comm), group->size);
+    cr_assert_eq(comm_rank(comm), group->rank);
+    return comm;
+}
+
+static void plan(struct comm *comm, const size_t *count)
+{
+    const struct comm_layout layout = {.counts = count, .buckets = 1, .scale = 1};
+    cr_assert_eq(comm_plan(comm, &layout), STATUS_OK);
+}
+
+static void fill(float *data, size_t count, int operation)
+{
+    for (size_t i = 0; i < count; i++)
+        data[i] = allreduce_element(world->rank, i, operation);
+}
+
+/* Every element of data is the sum over these ranks. */
+static void check_sum(const float *data, size_t count, const int *ranks, int size, int operation)
+{
+    for (size_t i = 0; i < count; i++) {
+        float sum = 0;
+        for (int r = 0; r < size; r++)
+            sum += allreduce_element(ranks ? ranks[r] : r, i, operation);
+        cr_assert_eq(data[i], sum, "rank %d, element %zu of %zu: %g, expected %g", world->rank, i,
+                     count, (double)data[i], (double)sum);
+    }
+}
+
+static void check_bytes(const struct comm *comm, struct cost_traffic one, uint64_t operations)
+{
+    struct comm_counters counters;
+    comm_counters(comm, &counters);
+    cr_assert_eq(counters.worker.sent_bytes, operations * one.sent_bytes);
+    cr_assert_eq(counters.worker.received_bytes, operations * one.received_bytes);
+}
+
+static struct cost_shape shape_in(const struct group *group, size_t count)
+{
+    return (struct cost_shape){.topology = {.workers = group->size},
+                               .count = count,
+                               .element_bytes = sizeof(float),
+                               .pipeline = 1};
+}
+
+/* Rows do not wait for each other: one has twice as many operations as the other. */
+static void check_apart(const struct backend *backend, enum transport_kind transport, size_t count)
+{
+    float *data = calloc(count + 1, sizeof *data);
+    struct comm *comm = open_in(row, backend, transport);
+    int operations = row->ranks[0] == 0 ? 3 : 6;
+    plan(comm, &count);
+    for (int operation = 0; operation < operations; operation++) {
+        fill(data, count, operation);
+        allreduce_average(comm, 0, data);
+        check_sum(data, count, row->ranks, row->size, operation);
+    }
+    allreduce_check_same(comm, data, count);
+    cr_assert_eq(comm_finish(comm), STATUS_OK);
+    const struct cost_shape shape = shape_in(row, count);
+    check_bytes(comm, cost_node_traffic(backend->cost, &shape, row->rank), operations);
+    comm_close(&comm);
+    free(data);
+}
+
+static void check_grid(struct comm *rows, struct comm *columns, size_t count)
+{
+    enum { OPERATIONS = 2 };
+    float *data = calloc(count + 1, sizeof *data);
+    plan(rows, &count);
+    struct chunk part = comm_part(rows, 0);
+    plan(columns, &part.count); /* of one length in a column, of several in a row */
+    for (int operation = 0; operation < OPERATIONS; operation++) {
+        fill(data, count, operation);
+        cr_assert_eq(comm_reduce_scatter(rows, 0, data), STATUS_OK);
+        allreduce_average(columns, 0, data + part.offset);
+        cr_assert_eq(comm_all_gather(rows, 0, data), STATUS_OK);
+        check_sum(data, count, NULL, world->size, operation);
+    }
+    cr_assert_eq(comm_finish(rows), STATUS_OK);
+    cr_assert_eq(comm_finish(columns), STATUS_OK);
+    struct cost_shape shape = shape_in(row, count);
+    struct cost_traffic scatter = ring_cost_reduce_scatter(&shape, row->rank);
+    struct cost_traffic gather = ring_cost_all_gather(&shape, row->rank);
+    scatter.sent_bytes += gather.sent_bytes;
+    scatter.received_bytes += gather.received_bytes;
+    check_bytes(rows, scatter, OPERATIONS);
+    shape = shape_in(column, part.count);
+    check_bytes(columns, cost_node_traffic(&ring_cost, &shape, column->rank), OPERATIONS);
+    free(data);
+}
+
+static void check_refused(void)
+{
+    struct comm *comm = NULL;
+    const struct comm_options options = {
+        .group = row, .servers = 1, .placement = PLACEMENT_COLOCATED, .timeout_ms = 20000};
+    cr_assert_eq(comm_open(&comm, world, &backend_ps, &options), STATUS_UNSUPPORTED);
+    comm = open_in(row, &backend_rhd, TRANSPORT_ZMQ);
+    cr_assert_not(comm_has_phases(comm));
+    comm_close(&comm);
+}
+
+Test(mpi_groups, rows_and_columns)
+{
+    static const size_t counts[] = {0, 1, 5, 1003, COUNT_MAX};
+    cr_assert_eq(world_open(&world, NULL, NULL, NULL), STATUS_OK);
+    int length = world->size / ROWS;
+    cr_assert_eq(world_group_new(&row, world, world->rank / length), STATUS_OK);
+    cr_assert_eq(world_group_new(&column, world, world->rank % length), STATUS_OK);
+    for (enum transport_kind t = TRANSPORT_ZMQ; t <= TRANSPORT_MPI; t++) {
+        struct comm *rows = open_in(row, &backend_ring, t);
+        struct comm *columns = open_in(column, &backend_ring, t);
+        cr_assert(comm_has_phases(rows));
+        for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
+            check_grid(rows, columns, counts[c]);
+        comm_close(&columns);
+        comm_close(&rows);
+        check_apart(&backend_ring, t, 20011);
+        check_apart(&backend_rhd, t, 20011);
+    }
+    check_refused();
+    world_group_free(&column, world);
+    world_group_free(&row, world);
+    world_close(&world);
+}
