@@ -170,17 +170,6 @@ Test(config_check, checkpoints)
     refuse(CONFIG_TRAIN, "--checkpoint d --compute paced:1", "nothing that could be saved");
 }
 
-Test(config_check, interface_is_a_network)
-{
-    static const char *const wrong[] = {"eth0",         "10.0.0.1",    "10.0.0.0/33", "10.0.0/24",
-                                        "10.0.0.0/24x", "300.0.0.0/8", "::1/64"};
-    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-        char line[64];
-        snprintf(line, sizeof line, "--interface %s", wrong[i]);
-        refuse(CONFIG_TRAIN, line, "expected an IPv4 network as ADDRESS/BITS");
-    }
-}
-
 Test(config_check, network_is_a_word)
 {
     refuse(CONFIG_TRAIN, "--network a,b", "letters, digits");

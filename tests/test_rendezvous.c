@@ -194,7 +194,7 @@ Test(rendezvous, nothing_listens)
 /* HOST is not rank 0's host. */
 Test(rendezvous, address_of_another_host)
 {
-    struct rank rank = {.number = 0, .world_size = 2, .address = "tcp://192.0.2.1:29500"};
+    struct rank rank = {.number = 0, .world_size = 2, .address = "tcp://240.0.0.1:29500"};
     ranks_run(&rank, 1);
     ranks_all_say(&rank, 1, 1, "HOST is the host that rank 0 runs on");
 }

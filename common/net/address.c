@@ -6,36 +6,9 @@
 #include <net/if.h>
 #include <stdio.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
-struct subnet {
-    uint32_t network, mask; /* host byte order */
-};
-
-static bool parse_subnet(const char *text, struct subnet *subnet)
-{
-    char dotted[INET_ADDRSTRLEN];
-    const char *slash = strchr(text, '/');
-    size_t length = slash ? (size_t)(slash - text) : strlen(text);
-    if (length >= sizeof dotted)
-        return false;
-    memcpy(dotted, text, length);
-    dotted[length] = '\0';
-    struct in_addr address;
-    if (inet_pton(AF_INET, dotted, &address) != 1)
-        return false;
-    long bits = 32;
-    if (slash) {
-        char *end = NULL;
-        bits = strtol(slash + 1, &end, 10);
-        if (end == slash + 1 || *end || bits < 0 || bits > 32)
-            return false;
-    }
-    subnet->mask = bits == 0 ? 0 : UINT32_MAX << (32 - bits);
-    subnet->network = ntohl(address.s_addr) & subnet->mask;
-    return true;
-}
+#include "common/net/subnet.h"
 
 static uint32_t ipv4_of(const struct ifaddrs *entry)
 {
@@ -63,10 +36,8 @@ enum status address_choose(const char *subnet, bool one_host, char *text, size_t
         snprintf(text, size, "127.0.0.1");
         return STATUS_OK;
     }
-    if (subnet && !parse_subnet(subnet, &wanted)) {
-        log_error("--interface: found '%s', expected an IPv4 subnet such as 10.0.0.0/24", subnet);
+    if (subnet && subnet_parse(subnet, &wanted) != STATUS_OK)
         return STATUS_USAGE;
-    }
     struct ifaddrs *list = NULL;
     if (getifaddrs(&list) != 0) {
         log_error("the list of network interfaces cannot be read: %s", strerror(errno));
@@ -79,8 +50,7 @@ enum status address_choose(const char *subnet, bool one_host, char *text, size_t
             continue;
         uint32_t address = ipv4_of(entry);
         format_ipv4(address, text, size);
-        bool match =
-            subnet ? (address & wanted.mask) == wanted.network : !(entry->ifa_flags & IFF_LOOPBACK);
+        bool match = subnet ? subnet_has(&wanted, address) : !(entry->ifa_flags & IFF_LOOPBACK);
         if (match) {
             status = STATUS_OK;
             break;

@@ -1,6 +1,5 @@
 #include "experiments/config/config_check.h"
 
-#include <arpa/inet.h>
 #include <ctype.h>
 #include <math.h>
 #include <stddef.h>
@@ -9,6 +8,7 @@
 #include <string.h>
 
 #include "common/device/device.h"
+#include "common/net/subnet.h"
 #include "common/net/topology.h"
 #include "experiments/config/backends.h"
 
@@ -41,24 +41,6 @@ static enum status parse_compute(struct config *config)
     log_error("--compute: found '%s', expected real, or paced:MS with the milliseconds that a "
               "step's forward and backward take, e.g. paced:20",
               text);
-    return STATUS_USAGE;
-}
-
-/* "a.b.c.d/n" */
-static enum status check_subnet(const char *subnet)
-{
-    char address[64];
-    struct in_addr parsed;
-    int used = 0;
-    int prefix = -1;
-    if (!subnet)
-        return STATUS_OK;
-    if (sscanf(subnet, "%63[0-9.]/%d%n", address, &prefix, &used) == 2 && !subnet[used] &&
-        inet_pton(AF_INET, address, &parsed) == 1 && prefix >= 0 && prefix <= 32)
-        return STATUS_OK;
-    log_error("--interface (or PSRING_BIND_SUBNET): found '%s', expected an IPv4 network as "
-              "ADDRESS/BITS, e.g. 10.0.0.0/24",
-              subnet);
     return STATUS_USAGE;
 }
 
@@ -264,9 +246,11 @@ static enum status check_backend(const struct config *config, const struct backe
 enum status config_check(struct config *config)
 {
     enum status status;
+    struct subnet subnet;
     const struct backend *backend = config_backend(config);
     TRY(check_network(config->network));
-    TRY(check_subnet(config->subnet));
+    if (config->subnet)
+        TRY(subnet_parse(config->subnet, &subnet));
     TRY(check_names(config));
     if (config->command == CONFIG_INFO)
         return STATUS_OK;
