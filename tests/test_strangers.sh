@@ -29,12 +29,27 @@ ports_of()
     done | while IFS=: read -r _ port; do echo $((16#$port)); done | sort -un
 }
 
-# attacked RANKS OPTION...: train, with strangers at the ports; false if it ended before they had sent all.
+# rendezvous RANKS COMMAND...: the ranks meet without a launcher. Fails if one of them does.
+# shellcheck disable=SC2317  # called by attacked, as its first argument
+rendezvous()
+{
+    local ranks=$1 rank pids=() address
+    shift
+    address=tcp://127.0.0.1:$((10000 + RANDOM % 20000))
+    for ((rank = 0; rank < ranks; rank++)); do
+        "$@" --rendezvous "$address" --rank "$rank" --world "$ranks" &
+        pids+=($!)
+    done
+    for rank in "${pids[@]}"; do wait "$rank" || return 1; done
+}
+
+# attacked STARTER RANKS OPTION...: train, with strangers at the ports; false if it ended before they
+# had sent all.
 attacked()
 {
-    local ranks=$1 launcher pids=() ports=()
-    shift
-    "$here/mpirun.sh" "$ranks" "$psring" train --data "$data" "$@" >"$folder/log" 2>&1 &
+    local starter=$1 ranks=$2 launcher pids=() ports=()
+    shift 2
+    "$starter" "$ranks" "$psring" train --data "$data" "$@" >"$folder/log" 2>&1 &
     launcher=$!
     # Once steps are done, every endpoint is open.
     for ((i = 0; i < 600; i++)); do
@@ -59,10 +74,11 @@ for tries in 1 2 3; do
     train 0 "${common[@]}" --steps $steps --backend none --virtual-workers 3
     expected=$weights
     in_time=1
-    for shape in "3 ring" "4 ps"; do
-        read -r ranks backend <<<"$shape"
-        attacked "$ranks" "${common[@]}" --steps $steps --backend "$backend" --transport zmq || in_time=0
-        [[ $weights == "$expected" ]] || fail "$backend: weights $weights, expected $expected, as without strangers"
+    for shape in "$here/mpirun.sh 3 ring" "$here/mpirun.sh 4 ps" "rendezvous 3 ring"; do
+        read -r starter ranks backend <<<"$shape"
+        attacked "$starter" "$ranks" "${common[@]}" --steps $steps --backend "$backend" --transport zmq || in_time=0
+        [[ $weights == "$expected" ]] ||
+            fail "$shape: weights $weights, expected $expected, as without strangers"
     done
     ((!in_time)) || exit 0
     steps=$((2 * steps)) # the training was over before all strangers had sent: a longer one
