@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# fresh_system.sh [CTEST-ARGUMENT...]: tests/run.sh on a Debian that has git and a shell and nothing else, in
+# a folder that is gone afterwards. What is committed is tested. Needs root, debootstrap and 4 GB in /tmp, and
+# takes 20 minutes or so, therefore no test runs it. PSRING_DATA is passed on.
+set -euo pipefail
+
+SUITE=bookworm
+LIMIT_S=5400
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+((EUID == 0)) || { echo "fresh_system.sh: needs root, for debootstrap and chroot" >&2 && exit 1; }
+command -v debootstrap >/dev/null || { echo "fresh_system.sh: apt-get install debootstrap" >&2 && exit 1; }
+system=$(mktemp -d /tmp/psring-fresh-XXXXXX)
+mounts=()
+
+# Nothing of the machine's must be below the folder when it is removed.
+remove()
+{
+    local i
+    for ((i = ${#mounts[@]} - 1; i >= 0; i--)); do
+        umount -R "${mounts[i]}" || umount -Rl "${mounts[i]}"
+    done
+    ! grep -q " $system/" /proc/mounts || { echo "fresh_system.sh: left $system, which holds mounts" >&2 && exit 1; }
+    rm -rf --one-file-system "$system"
+}
+trap remove EXIT
+
+bind() # FOLDER...: of this machine, there
+{
+    local folder
+    for folder; do
+        mkdir -p "$system$folder"
+        mount --rbind "$folder" "$system$folder"
+        mount --make-rslave "$system$folder"
+        mounts+=("$system$folder")
+    done
+}
+
+debootstrap --variant=minbase --include=git,ca-certificates $SUITE "$system" >/dev/null
+# The network as this machine has it.
+cp -L /etc/resolv.conf /etc/hosts "$system/etc/"
+cp -r /etc/apt/apt.conf.d /etc/apt/auth.conf.d /etc/apt/sources.list.d "$system/etc/apt/"
+rm -f "$system/etc/apt/apt.conf.d/"*docker*
+bind /proc /sys /dev
+mkdir -p "$system/run" && mount -t tmpfs none "$system/run" && mounts+=("$system/run")
+[[ -z ${PSRING_DATA:-} ]] || bind "$PSRING_DATA"
+git clone -q --no-hardlinks "$root" "$system/psring"
+timeout --kill-after=20 $LIMIT_S chroot "$system" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root \
+    TERM="${TERM:-dumb}" PSRING_DATA="${PSRING_DATA:-}" /psring/tests/run.sh "$@"
