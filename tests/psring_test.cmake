@@ -3,7 +3,7 @@
 # The label says what it takes to run it:
 #   quick    a core and nothing else: no socket, no second process of psring's; a few seconds
 #   network  several ranks over loopback, or a virtual cluster
-#   slow     as network, for longer than half a minute on a calm machine
+#   slow     longer than some ten seconds on a calm machine, whatever it takes
 # The time-out only guards against hanging: a busy machine must not reach it. A test that lacks what it
 # needs ends with 77 and says why: tests/may_skip.txt names those that may.
 set(psring_timeout_quick 120)
