@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/status.h"
+#include "common/net/lifeline.h"
 #include "common/net/world.h"
 #include "experiments/bench/bench.h"
 #include "experiments/bench/bench_compute.h"
@@ -42,11 +42,21 @@ static void on_interrupt_bench(int number)
     say_and_end(number, text, sizeof text - 1);
 }
 
+/* For signal handlers; else only run_on_world's. */
+static struct lifeline *lifeline;
+
+/* mpirun sends it to all when one rank has ended: the lifeline finds out which. */
+static void on_terminate(int number)
+{
+    (void)number;
+    lifeline_signalled(lifeline);
+}
+
 struct command {
     const char *name;
     const char *summary;
     enum config_command options;
-    /* Logs its errors. STATUS_USAGE is met by all ranks alike. */
+    /* Logs its errors; what all ranks meet alike, rank 0 does. */
     enum status (*run)(struct config *config, struct world *world);
     void (*on_interrupt)(int number); /* of rank 0 */
 };
@@ -77,57 +87,123 @@ static void print_usage(FILE *out)
                  "Without mpirun: see --rendezvous in psring train --help\n");
 }
 
+static const struct command *find_command(const char *name)
+{
+    for (int i = 0; i < COMMANDS; i++) {
+        if (strcmp(name, commands[i].name) == 0)
+            return &commands[i];
+    }
+    return NULL;
+}
+
 static int exit_code(enum status status)
 {
     return status == STATUS_OK ? 0 : status == STATUS_USAGE ? 2 : 1;
 }
 
-/* A rank that fails ends the others, which would wait for it. Bad usage is met by all alike. */
-static int run_on_world(const struct command *command, struct config *config, int argc, char **argv)
+/* -------- the run ------------------------------------------------------------------------------
+ */
+
+/* The lifeline has said why. What has been printed is to come out, but only if it can at once. */
+static void end_process(int code)
+{
+    enum { FLUSH_S = 2 };
+    alarm(FLUSH_S);
+    if (ftrylockfile(stdout) == 0)
+        fflush(stdout);
+    _exit(code);
+}
+
+static enum status open_lifeline(const struct config *config)
+{
+    const double default_s = 60; /* where bad usage has left nothing better */
+    double startup_s = config->startup_timeout > 0 ? config->startup_timeout : default_s;
+    double timeout_s = config->timeout > 0 ? config->timeout : default_s;
+    int rank = config->rendezvous ? (int)config->rank : config_launch_rank();
+    return lifeline_new(&lifeline, &(struct lifeline_options){
+                                       .rank = rank,
+                                       .startup_timeout_ms = (int64_t)(startup_s * 1000),
+                                       .timeout_ms = (int64_t)(timeout_s * 1000),
+                                       .subnet = config->subnet,
+                                       .end = end_process,
+                                   });
+}
+
+/* Bad usage that the first rank did not meet, which would have ended all, is this rank's alone. */
+static enum status meet(struct config *config, enum status usage, struct world **world, int *argc,
+                        char ***argv)
+{
+    enum status status = STATUS_OK;
+    activity_set(lifeline_activity(lifeline), ACTIVITY_MAIN, ACTIVITY_MEET, 0, 0);
+    TRY(world_open(world, argc, argv,
+                   &(struct world_options){
+                       .subnet = config->subnet,
+                       .startup_timeout_ms = (int64_t)(config->startup_timeout * 1000),
+                       .rendezvous = config->rendezvous,
+                       .rank = (int)config->rank,
+                       .size = (int)config->world,
+                   }));
+    TRY(lifeline_join(lifeline, *world));
+    log_release(usage != STATUS_OK);
+    TRY(usage);
+    activity_set((*world)->activity, ACTIVITY_MAIN, ACTIVITY_SET_UP, 0, 0);
+    TRY(config_settle(config, *world));
+out:
+    log_release(true);
+    return status;
+}
+
+/* Whatever one rank fails at ends all. */
+static int run_on_world(const struct command *command, struct config *config, enum status usage,
+                        int argc, char **argv)
 {
     struct world *world = NULL;
     library_request(config->mpi_algorithm);
-    const struct world_options options = {
-        .subnet = config->subnet,
-        .startup_timeout_ms = (int64_t)(config->startup_timeout * 1000),
-        .rendezvous = config->rendezvous,
-        .rank = (int)config->rank,
-        .size = (int)config->world,
-    };
-    enum status status = world_open(&world, &argc, &argv, &options);
+    enum status status = open_lifeline(config);
     if (status != STATUS_OK)
         return exit_code(status);
-    if (world->rank == 0)
+    signal(SIGTERM, on_terminate);
+    status = meet(config, usage, &world, &argc, &argv);
+    if (status == STATUS_OK && world->rank == 0)
         signal(SIGINT, command->on_interrupt);
-    status = config_settle(config, world);
     if (status == STATUS_OK)
         status = command->run(config, world);
-    if (status != STATUS_OK && status != STATUS_USAGE)
-        world_abort(world, exit_code(status));
+    if (status != STATUS_OK) {
+        lifeline_fail(lifeline, exit_code(status));
+        if (world && world->size > 1) /* it could not be connected */
+            world_abort(world, exit_code(status));
+    } else {
+        activity_set(world->activity, ACTIVITY_MAIN, ACTIVITY_FINISH, 0, 0);
+    }
     world_close(&world);
+    signal(SIGTERM, SIG_DFL);
+    lifeline_close(&lifeline);
     return exit_code(status);
 }
 
-/* mpirun ends all ranks when one exits with an error: rank 0, which speaks, is to be that.
- */
-static int exit_after_first(int code)
-{
-    if (!config_speaks())
-        clock_sleep_until_ns(clock_now_ns() + 3 * NS_PER_S);
-    return code;
-}
-
+/* The first rank says what is wrong with the command line and ends; so does the launcher, then, end
+ * all. The others do not know yet whether theirs is wrong alike, and go on to meet the first. */
 static int run_command(const struct command *command, int argc, char **argv)
 {
-    struct config config;
+    struct config config = {0};
     bool helped = false;
+    enum status status = STATUS_USAGE;
+    if (config_launch_rank() > 0) {
+        char rank_name[24];
+        snprintf(rank_name, sizeof rank_name, "rank %d", config_launch_rank());
+        log_set_name(rank_name);
+        log_hold();
+    }
     /* Before MPI starts, so that --help and bad usage need none. */
-    enum status status = config_parse(command->options, argc, argv, &config, &helped);
-    if (status != STATUS_OK)
-        return exit_after_first(exit_code(status));
+    if (command)
+        status = config_parse(command->options, argc, argv, &config, &helped);
+    else
+        log_error("%s: no such command; psring --help lists them", argv[0]);
+    if (status != STATUS_OK && config_launch_rank() == 0)
+        return exit_code(status);
     if (helped)
         return 0;
-    return run_on_world(command, &config, argc, argv);
+    return run_on_world(command, &config, status, argc, argv);
 }
 
 int main(int argc, char **argv)
@@ -141,13 +217,9 @@ int main(int argc, char **argv)
         printf("psring %s\n", PSRING_VERSION);
         return 0;
     }
-    for (int i = 0; i < COMMANDS; i++) {
-        if (strcmp(name, commands[i].name) == 0)
-            return run_command(&commands[i], argc - 1, argv + 1);
-    }
-    if (argc > 1 && config_speaks())
-        log_error("%s: no such command; psring --help lists them", name);
-    else if (config_speaks())
+    if (argc < 2) {
         print_usage(stderr);
-    return exit_after_first(2);
+        return 2;
+    }
+    return run_command(find_command(name), argc - 1, argv + 1);
 }

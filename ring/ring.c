@@ -153,9 +153,8 @@ static enum status receive_next(struct run *run)
     if (segment.count == 0)
         return STATUS_OK;
     struct transport_slot *slot = &ring->plan.slots[item % ring->plan.slot_count];
-    TRY(transport_wait(ring->transport, slot));
     struct message expected = codec_message(run->codec, MESSAGE_SEGMENT, ring->step, segment);
-    TRY(transport_expect(ring->transport, slot, &expected));
+    TRY(transport_wait_for(ring->transport, slot, &expected));
     if (schedule_completes(run->schedule, item))
         codec_complete(run->codec, run->data, segment, slot->payload, ring->site->layout->scale);
     else if (schedule_reduces(run->schedule, item))

@@ -204,18 +204,33 @@ Test(config, environment_gives_defaults_and_options_win)
     cr_assert(config.link_rate == 1e9);
 }
 
-Test(config, one_rank_speaks_for_all)
+Test(config, rank_of_the_launcher)
+{
+    unsetenv("PMIX_RANK");
+    unsetenv("PMI_RANK");
+    unsetenv("SLURM_PROCID");
+    setenv("OMPI_COMM_WORLD_RANK", "3", 1);
+    cr_assert_eq(config_launch_rank(), 3);
+    unsetenv("OMPI_COMM_WORLD_RANK");
+    cr_assert_eq(config_launch_rank(), 0);
+}
+
+/* What all ranks find alike is kept back, until it is known whether the first one has found it. */
+Test(config, errors_can_be_held_back)
 {
     struct config config;
     struct capture capture;
-    setenv("OMPI_COMM_WORLD_RANK", "0", 1);
-    refuse(CONFIG_TRAIN, "--steps x", "--steps");
-    setenv("OMPI_COMM_WORLD_RANK", "3", 1);
-    capture_start(&capture);
-    enum status status = parse(CONFIG_TRAIN, &config, "--steps x");
-    size_t lines = capture_stop(&capture);
-    cr_assert(status == STATUS_USAGE && lines == 0, "%s", capture.text);
-    accept(CONFIG_TRAIN, &config, ""); /* and speaks again once the options are good */
+    for (int wanted = 0; wanted < 2; wanted++) {
+        unsigned errors = log_errors();
+        capture_start(&capture);
+        log_hold();
+        cr_assert(parse(CONFIG_TRAIN, &config, "--steps x") == STATUS_USAGE);
+        cr_assert(log_errors() == errors);
+        log_release(wanted);
+        size_t lines = capture_stop(&capture);
+        cr_assert(lines == (size_t)wanted, "%s", capture.text);
+        cr_assert(log_errors() == errors + (unsigned)wanted);
+    }
     capture_start(&capture);
     log_error("later");
     cr_assert(capture_stop(&capture) == 1);

@@ -1,10 +1,23 @@
 #include "common/base/log.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 static _Atomic int log_level = LOG_INFO;
+static _Atomic unsigned errors;
+
+/* Whole lines, until log_release. */
+static struct {
+    pthread_mutex_t lock;
+    bool holds;
+    size_t used;
+    unsigned errors;
+    char lines[4096];
+} held = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
 static char log_name[32]; /* set once, before threads start */
 
 void log_set_level(enum log_level level)
@@ -15,6 +28,47 @@ void log_set_level(enum log_level level)
 void log_set_name(const char *name)
 {
     snprintf(log_name, sizeof log_name, "%s", name);
+}
+
+unsigned log_errors(void)
+{
+    return atomic_load(&errors);
+}
+
+static void put(enum log_level level, const char *line, size_t length)
+{
+    if (level == LOG_ERROR)
+        atomic_fetch_add(&errors, 1);
+    fwrite(line, 1, length, stderr);
+}
+
+static void keep(enum log_level level, const char *line, size_t length)
+{
+    if (length > sizeof held.lines - held.used)
+        return;
+    memcpy(held.lines + held.used, line, length);
+    held.used += length;
+    held.errors += level == LOG_ERROR;
+}
+
+void log_hold(void)
+{
+    pthread_mutex_lock(&held.lock);
+    held.holds = true;
+    pthread_mutex_unlock(&held.lock);
+}
+
+void log_release(bool wanted)
+{
+    pthread_mutex_lock(&held.lock);
+    if (wanted && held.used > 0) {
+        fwrite(held.lines, 1, held.used, stderr);
+        atomic_fetch_add(&errors, held.errors);
+    }
+    held.holds = false;
+    held.used = 0;
+    held.errors = 0;
+    pthread_mutex_unlock(&held.lock);
 }
 
 void log_message(enum log_level level, const char *format, ...)
@@ -34,5 +88,10 @@ void log_message(enum log_level level, const char *format, ...)
         return;
     size_t length = strlen(line);
     line[length] = '\n';
-    fwrite(line, 1, length + 1, stderr);
+    pthread_mutex_lock(&held.lock);
+    if (held.holds)
+        keep(level, line, length + 1);
+    else
+        put(level, line, length + 1);
+    pthread_mutex_unlock(&held.lock);
 }

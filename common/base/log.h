@@ -3,6 +3,7 @@
 #define PSRING_COMMON_BASE_LOG_H
 
 #include <stdarg.h>
+#include <stdbool.h>
 
 enum log_level { LOG_SILENT = -1, LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
 
@@ -14,6 +15,17 @@ void log_set_name(const char *name);
 
 __attribute__((format(printf, 2, 3))) void log_message(enum log_level level, const char *format,
                                                        ...);
+
+/*
+ * Between the two, lines are kept instead of written: for what a rank meets that every other one
+ * may meet alike, and one of them is to tell. log_release writes them (`wanted`) or drops them.
+ * Lines beyond a few are dropped.
+ */
+void log_hold(void);
+void log_release(bool wanted);
+
+/* How many errors have been logged, not counting lines that were dropped. */
+unsigned log_errors(void);
 
 /* A message names the thing, what was found, what was expected and what to do. */
 #define log_error(...) log_message(LOG_ERROR, __VA_ARGS__)

@@ -96,6 +96,7 @@ enum status comm_open(struct comm **out, struct world *world, const struct backe
     comm->backend = backend;
     comm->world = world;
     comm->options = *options;
+    activity_set(world->activity, ACTIVITY_MAIN, ACTIVITY_CONNECT, 0, 0);
     if (backend->unavailable) {
         log_error("--backend %s: %s", backend->name, backend->unavailable);
         status = STATUS_UNSUPPORTED;
@@ -229,6 +230,8 @@ static enum status average(void *context, size_t bucket, float *data)
         status = staging_arrive(comm->plan.staging, bucket);
     if (status != STATUS_OK)
         return status;
+    activity_set(comm->world->activity, ACTIVITY_WORKER, ACTIVITY_AVERAGE,
+                 comm->plan.ranges[bucket].step, (uint32_t)bucket);
     range_begin(comm->plan.ranges[bucket].allreduce);
     status = comm->backend->allreduce(comm->self, bucket, data);
     range_end();
@@ -244,6 +247,7 @@ enum status comm_plan(struct comm *comm, const struct comm_layout *layout)
     TRY(plan_init(plan, layout, comm->options.bucket_counts_max));
     /* No message of this plan may meet a slot that a server has still posted for the last one. */
     TRY(world_barrier(comm->world, comm->everyone));
+    activity_start_up_done(comm->world->activity);
     count_since_open(comm, &plan->before);
     plan->running = true;
     if (comm_is_server(comm))
@@ -265,6 +269,7 @@ out:
 enum status comm_serve(struct comm *comm)
 {
     CHECK(comm_is_server(comm) && comm->plan.running);
+    activity_set(comm->world->activity, ACTIVITY_MAIN, ACTIVITY_SERVE, 0, 0);
     enum status status = comm->backend->serve(comm->server);
     comm->plan.running = false;
     return status;
@@ -284,6 +289,7 @@ enum status comm_start(struct comm *comm, size_t bucket, float *data)
     struct plan *plan = &comm->plan;
     CHECK(plan->running && bucket < plan->layout.buckets && !plan->started[bucket]);
     plan->started[bucket] = true;
+    plan->ranges[bucket].step = activity_step(comm->world->activity);
     plan->ranges[bucket].open = range_open(plan->ranges[bucket].name);
     if (comm->backend->device_memory)
         return enqueue(comm, bucket, data);
@@ -363,6 +369,8 @@ enum status comm_finish(struct comm *comm)
 {
     enum status status = STATUS_OK;
     CHECK(comm->plan.running);
+    struct activity *activity = comm->world->activity;
+    activity_set(activity, ACTIVITY_MAIN, ACTIVITY_FINISH, 0, 0);
     overlap_free(&comm->plan.overlap); /* from here on, this thread owns the transport */
     if (comm->backend->finish)
         status = comm->backend->finish(comm->self);
@@ -370,7 +378,9 @@ enum status comm_finish(struct comm *comm)
         return blame(comm, status);
     comm->plan.running = false;
     if (comm->server_thread.running) {
+        activity_wait(activity, ACTIVITY_MAIN, 0, comm_workers(comm) - 1, ACTIVITY_NO_OFFSET);
         thread_join(&comm->server_thread);
+        activity_go_on(activity, ACTIVITY_MAIN);
         status = comm->server_status;
     }
     return status;
@@ -411,6 +421,12 @@ void comm_close(struct comm **out)
     if (!comm)
         return;
     *out = NULL;
+    /* After an error: others may not answer any more what a bucket waits for. */
+    if (comm->plan.running) {
+        activity_fail(comm->world->activity);
+        if (comm->endpoints[NODE_WORKER])
+            transport_interrupt(comm->endpoints[NODE_WORKER]);
+    }
     overlap_free(&comm->plan.overlap);
     if (comm->server_thread.running) {
         transport_interrupt(comm->endpoints[NODE_SERVER]);

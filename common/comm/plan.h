@@ -11,6 +11,7 @@
 struct bucket_ranges {
     char name[32], allreduce[48];
     uint64_t open; /* between start and wait */
+    uint64_t step; /* the caller's, at the start */
 };
 
 struct plan {

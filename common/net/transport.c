@@ -155,15 +155,59 @@ bool transport_sent(struct transport *transport, int peer, uint64_t ticket)
 /* ---- Waiting ----------------------------------------------------------------------------------
  */
 
-/* One round of waiting: progress, and an error once nothing has moved for the time-out. */
 struct patience {
     int64_t deadline_ns; /* 0: not started */
     bool endless;
     bool for_sends; /* waits for a send to complete, not for a message */
+    bool told;      /* the activity says for whom */
+    int peer;       /* or: any of those in `slots` */
+    struct transport_slot *const *slots;
+    size_t slot_count;
+    uint64_t offset; /* of the message, where known */
 };
 
-static enum status wait_round(struct transport *transport, struct patience *patience, int peer,
-                              const char *what)
+static enum activity_thread thread_of(const struct transport *transport)
+{
+    return transport->role == NODE_SERVER ? ACTIVITY_SERVER : ACTIVITY_WORKER;
+}
+
+/* The first and the last of the ranks that are waited for. */
+static void awaited_ranks(const struct transport *transport, const struct patience *patience,
+                          int *first, int *last)
+{
+    *first = *last = ACTIVITY_NOBODY;
+    if (!patience->slots)
+        *first = *last = topology_rank(&transport->topology, patience->peer);
+    for (size_t i = 0; patience->slots && i < patience->slot_count; i++) {
+        const struct transport_slot *slot = patience->slots[i];
+        if (!slot || !slot->posted || slot->done)
+            continue;
+        int rank = topology_rank(&transport->topology, slot->peer);
+        *first = *first == ACTIVITY_NOBODY || rank < *first ? rank : *first;
+        *last = rank > *last ? rank : *last;
+    }
+}
+
+static enum status timed_out(const struct transport *transport, const struct patience *patience)
+{
+    char name[64] = "any node";
+    if (!patience->slots)
+        transport_describe(transport, patience->peer, name, sizeof name);
+    log_error(
+        "%s %s: nothing for %g s; is its process alive, and its host reachable by the network "
+        "in use (see --interface)? A slower network or longer steps need a larger --timeout",
+        patience->for_sends ? "sending to" : "waiting for", name,
+        (double)transport->timeout_ns / (double)NS_PER_S);
+    if (transport->strangers.messages > 0)
+        log_error("%" PRIu64 " messages were dropped because they are not of this run, the last "
+                  "one: %s; does every host run the same psring?",
+                  transport->strangers.messages, transport->strangers.reason);
+    return STATUS_TIMEOUT;
+}
+
+/* One round of waiting: progress, and an error once nothing has moved for the time-out. Where the
+ * world's activity is watched, whoever watches knows better when it is too long, and why. */
+static enum status wait_round(struct transport *transport, struct patience *patience)
 {
     bool moved = false;
     if (atomic_load(&transport->interrupted))
@@ -172,34 +216,39 @@ static enum status wait_round(struct transport *transport, struct patience *pati
     enum status status = transport->ops->progress(transport, wait_ns, patience->for_sends, &moved);
     if (status != STATUS_OK || patience->endless)
         return status;
+    struct activity *activity = transport->world->activity;
+    if (activity && patience->told && moved) {
+        activity_moved(activity, thread_of(transport));
+    } else if (activity && !patience->told && !moved) {
+        int first, last;
+        awaited_ranks(transport, patience, &first, &last);
+        activity_wait(activity, thread_of(transport), first, last,
+                      patience->for_sends ? ACTIVITY_SENDS : patience->offset);
+        patience->told = true;
+    }
+    if (activity)
+        return STATUS_OK;
     int64_t now_ns = clock_now_ns();
     if (moved || patience->deadline_ns == 0)
         patience->deadline_ns = now_ns + transport->timeout_ns;
-    if (now_ns < patience->deadline_ns)
-        return STATUS_OK;
-    char name[64] = "any node";
-    if (peer >= 0)
-        transport_describe(transport, peer, name, sizeof name);
-    log_error(
-        "%s %s: nothing for %g s; is its process alive, and its host reachable by the network "
-        "in use (see --interface)? A slower network or longer steps need a larger --timeout",
-        what, name, (double)transport->timeout_ns / (double)NS_PER_S);
-    if (transport->strangers.messages > 0)
-        log_error("%" PRIu64 " messages were dropped because they are not of this run, the last "
-                  "one: %s; does every host run the same psring?",
-                  transport->strangers.messages, transport->strangers.reason);
-    return STATUS_TIMEOUT;
+    return now_ns < patience->deadline_ns ? STATUS_OK : timed_out(transport, patience);
+}
+
+static enum status end_wait(struct transport *transport, const struct patience *patience,
+                            enum status status)
+{
+    if (patience->told)
+        activity_go_on(transport->world->activity, thread_of(transport));
+    return status;
 }
 
 enum status transport_wait_sent(struct transport *transport, int peer, uint64_t ticket)
 {
-    struct patience patience = {.for_sends = true};
-    while (!transport_sent(transport, peer, ticket)) {
-        enum status status = wait_round(transport, &patience, peer, "sending to");
-        if (status != STATUS_OK)
-            return status;
-    }
-    return STATUS_OK;
+    struct patience patience = {.for_sends = true, .peer = peer};
+    enum status status = STATUS_OK;
+    while (status == STATUS_OK && !transport_sent(transport, peer, ticket))
+        status = wait_round(transport, &patience);
+    return end_wait(transport, &patience, status);
 }
 
 enum status transport_flush(struct transport *transport)
@@ -280,35 +329,52 @@ enum status transport_post(struct transport *transport, struct transport_slot *s
     return STATUS_OK;
 }
 
-enum status transport_wait(struct transport *transport, struct transport_slot *slot)
+static enum status wait_slot(struct transport *transport, struct transport_slot *slot,
+                             uint64_t offset)
 {
     CHECK(slot->posted);
-    struct patience patience = {0};
-    while (!slot->done) {
-        enum status status = wait_round(transport, &patience, slot->peer, "waiting for");
-        if (status != STATUS_OK)
-            return status;
+    struct patience patience = {.peer = slot->peer, .offset = offset};
+    enum status status = STATUS_OK;
+    while (status == STATUS_OK && !slot->done)
+        status = wait_round(transport, &patience);
+    return end_wait(transport, &patience, status);
+}
+
+enum status transport_wait(struct transport *transport, struct transport_slot *slot)
+{
+    return wait_slot(transport, slot, ACTIVITY_NO_OFFSET);
+}
+
+enum status transport_wait_for(struct transport *transport, struct transport_slot *slot,
+                               const struct message *expected)
+{
+    enum status status = wait_slot(transport, slot, expected->offset);
+    return status == STATUS_OK ? transport_expect(transport, slot, expected) : status;
+}
+
+static bool find_done(struct transport *transport, struct transport_slot *const *slots,
+                      size_t count, size_t *which)
+{
+    for (size_t i = 0; i < count; i++) {
+        size_t at = (transport->next_any + i) % count;
+        if (slots[at] && slots[at]->posted && slots[at]->done) {
+            *which = at;
+            transport->next_any = at + 1;
+            return true;
+        }
     }
-    return STATUS_OK;
+    return false;
 }
 
 enum status transport_wait_any(struct transport *transport, struct transport_slot *const *slots,
                                size_t count, bool patient, size_t *which)
 {
-    struct patience patience = {.endless = patient};
-    for (;;) {
-        for (size_t i = 0; i < count; i++) {
-            size_t at = (transport->next_any + i) % count;
-            if (slots[at] && slots[at]->posted && slots[at]->done) {
-                *which = at;
-                transport->next_any = at + 1;
-                return STATUS_OK;
-            }
-        }
-        enum status status = wait_round(transport, &patience, -1, "waiting for");
-        if (status != STATUS_OK)
-            return status;
-    }
+    struct patience patience = {
+        .endless = patient, .slots = slots, .slot_count = count, .offset = ACTIVITY_NO_OFFSET};
+    enum status status = STATUS_OK;
+    while (status == STATUS_OK && !find_done(transport, slots, count, which))
+        status = wait_round(transport, &patience);
+    return end_wait(transport, &patience, status);
 }
 
 enum status transport_expect(const struct transport *transport, const struct transport_slot *slot,

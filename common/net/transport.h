@@ -19,7 +19,8 @@
  * Cost: a send is one message of MESSAGE_HEADER_BYTES + length bytes over ZeroMQ, and two over MPI,
  * header and payload apart. ZeroMQ allocates for each message, MPI only while the number in flight
  * still grows. ZeroMQ sends payloads from
- * the caller's memory; so does MPI. Errors: STATUS_TIMEOUT names the silent peer, STATUS_INPUT a
+ * the caller's memory; so does MPI. Errors: STATUS_TIMEOUT names the silent peer (not where a
+ * lifeline watches the world: that ends the run itself), STATUS_INPUT a
  * malformed header; all are logged.
  */
 #ifndef PSRING_COMMON_NET_TRANSPORT_H
@@ -115,6 +116,9 @@ enum status transport_slot_init(struct transport_slot *slot, struct transport *t
 void transport_slot_fini(struct transport_slot *slot, struct transport *transport);
 enum status transport_post(struct transport *transport, struct transport_slot *slot, void *into);
 enum status transport_wait(struct transport *transport, struct transport_slot *slot);
+/* transport_wait and transport_expect in one; says which message it was if none comes. */
+enum status transport_wait_for(struct transport *transport, struct transport_slot *slot,
+                               const struct message *expected);
 /*
  * Waits for any of the posted slots that `slots` points to (NULL entries are skipped). They are
  * looked at in turn, so that none starves. Where several slots have one peer, name the oldest:

@@ -32,6 +32,25 @@ void backoff_wait(struct backoff *backoff, bool crowded)
     nanosleep(&pause, NULL);
 }
 
+/* -------- waiting for all ----------------------------------------------------------------------
+ */
+
+/* All ranks of the group are waited for, until `passed`. */
+static void wait_for_all(const struct world *world, const struct group *group,
+                         enum activity_thread thread)
+{
+    int first = group ? group->ranks[0] : 0;
+    int last = group ? group->ranks[group->size - 1] : world->size - 1;
+    activity_wait(world->activity, thread, first, last, ACTIVITY_NO_OFFSET);
+}
+
+static enum status passed(const struct world *world, enum activity_thread thread,
+                          enum status status)
+{
+    activity_go_on(world->activity, thread);
+    return status;
+}
+
 /* -------- opening and closing ----------------------------------------------------------------- */
 
 static enum status find_neighbours(struct world *world)
@@ -98,8 +117,11 @@ void world_close(struct world **world)
 {
     if (!*world)
         return;
-    if ((*world)->ops)
+    if ((*world)->ops) {
+        wait_for_all(*world, NULL, ACTIVITY_MAIN); /* MPI_Finalize does */
         (*world)->ops->close(*world);
+        activity_go_on((*world)->activity, ACTIVITY_MAIN);
+    }
     free(*world);
     *world = NULL;
 }
@@ -136,7 +158,8 @@ enum status world_group_new(struct group **out, struct world *world, int color)
     }
     TRY(world_gather(world, NULL, &color, sizeof color, colors));
     TRY(group_from_colors(&group, colors, world->size, world->rank));
-    TRY(world->ops->group_open(world, group, color));
+    wait_for_all(world, NULL, ACTIVITY_MAIN);
+    TRY(passed(world, ACTIVITY_MAIN, world->ops->group_open(world, group, color)));
     *out = group;
     group = NULL;
 out:
@@ -157,34 +180,47 @@ void world_group_free(struct group **group, struct world *world)
 
 enum status world_barrier(struct world *world, const struct group *group)
 {
-    return world->ops->barrier(world, group);
+    wait_for_all(world, group, ACTIVITY_MAIN);
+    return passed(world, ACTIVITY_MAIN, world->ops->barrier(world, group));
 }
 
 enum status world_broadcast(struct world *world, const struct group *group, void *data,
                             size_t bytes)
 {
-    return world->ops->broadcast(world, group, data, bytes);
+    wait_for_all(world, group, ACTIVITY_MAIN);
+    return passed(world, ACTIVITY_MAIN, world->ops->broadcast(world, group, data, bytes));
 }
 
 enum status world_gather(struct world *world, const struct group *group, const void *mine,
                          size_t bytes, void *all)
 {
-    return world->ops->gather(world, group, mine, bytes, all);
+    wait_for_all(world, group, ACTIVITY_MAIN);
+    return passed(world, ACTIVITY_MAIN, world->ops->gather(world, group, mine, bytes, all));
+}
+
+static enum status combine(struct world *world, const struct group *group, double *values,
+                           size_t count, enum world_operation operation)
+{
+    wait_for_all(world, group, ACTIVITY_MAIN);
+    return passed(world, ACTIVITY_MAIN,
+                  world->ops->combine(world, group, values, count, operation));
 }
 
 enum status world_sum(struct world *world, const struct group *group, double *values, size_t count)
 {
-    return world->ops->combine(world, group, values, count, WORLD_SUM);
+    return combine(world, group, values, count, WORLD_SUM);
 }
 
 enum status world_max(struct world *world, const struct group *group, double *values, size_t count)
 {
-    return world->ops->combine(world, group, values, count, WORLD_MAX);
+    return combine(world, group, values, count, WORLD_MAX);
 }
 
+/* The gradients' own thread may call this. */
 enum status world_allreduce_float(struct world *world, const struct group *group, float *data,
                                   size_t count)
 {
     CHECK(world_is_mpi(world));
-    return world->ops->allreduce_float(world, group, data, count);
+    wait_for_all(world, group, ACTIVITY_WORKER);
+    return passed(world, ACTIVITY_WORKER, world->ops->allreduce_float(world, group, data, count));
 }

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "common/base/status.h"
+#include "common/net/activity.h"
 #include "common/net/group.h"
 
 struct world {
@@ -30,7 +31,10 @@ struct world {
     bool concurrent;  /* several threads may call MPI at once (MPI_THREAD_MULTIPLE) */
     uint64_t run_id;  /* the same on all ranks, different in every run */
     char host[64];
-    int64_t timeout_ms; /* collective calls fail after so long; 0: never. At first the start-up's */
+    /* Collective calls fail after so long; 0: never. At first the start-up's. */
+    int64_t timeout_ms;
+    struct activity *activity; /* what this process is doing; NULL: nobody asks (lifeline.h), and
+                                * calls time out by themselves */
     const struct world_ops *ops;
     struct world_impl *impl;
 };

@@ -10,7 +10,7 @@
 enum world_operation { WORLD_SUM, WORLD_MAX };
 
 /* All but close and abort are collective over `group` (NULL: the world) and bounded by
- * world->timeout_ms. Errors are logged, with the rank that is missing where that is known. */
+ * world_patience_ms. Errors are logged, with the rank that is missing where that is known. */
 struct world_ops {
     enum status (*barrier)(struct world *world, const struct group *group);
     enum status (*broadcast)(struct world *world, const struct group *group, void *data,
@@ -31,6 +31,13 @@ struct world_ops {
     /* Frees world->impl. Also after an open that failed. */
     void (*close)(struct world *world);
 };
+
+/* How long a collective call may take; 0: for ever, because somebody watches and ends what takes
+ * too long. */
+static inline int64_t world_patience_ms(const struct world *world)
+{
+    return world->activity ? 0 : world->timeout_ms;
+}
 
 /*
  * Each sets world->ops first (so that `close` frees what a failed open leaves), then impl, rank,

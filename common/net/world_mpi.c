@@ -33,7 +33,7 @@ static MPI_Comm group_comm(const struct world *world, const struct group *group)
 static enum status wait_politely(const struct world *world, MPI_Request *request, const char *what)
 {
     struct backoff backoff = {0};
-    int64_t deadline_ns = clock_now_ns() + world->timeout_ms * NS_PER_MS;
+    int64_t deadline_ns = clock_now_ns() + world_patience_ms(world) * NS_PER_MS;
     for (;;) {
         int done = 0;
         int code = MPI_Test(request, &done, MPI_STATUS_IGNORE);
@@ -41,7 +41,7 @@ static enum status wait_politely(const struct world *world, MPI_Request *request
             return status_from_mpi(code, what);
         if (done)
             return STATUS_OK;
-        if (world->timeout_ms > 0 && clock_now_ns() >= deadline_ns) {
+        if (world_patience_ms(world) > 0 && clock_now_ns() >= deadline_ns) {
             log_error("%s: some rank has not come to it within %g s; are all processes alive and "
                       "all hosts reachable? Uneven ranks need a larger --timeout",
                       what, (double)world->timeout_ms / 1000);

@@ -168,7 +168,8 @@ static enum status collect(const struct exchange *e, unsigned char *all, size_t 
     for (int i = 1; i < e->group->size; i++)
         impl->transfers[i] = (struct stream_transfer){
             socket_of(e, i), (unsigned char *)&impl->frames[i], sizeof impl->frames[i], 0};
-    int error = stream_receive(impl->transfers + 1, others, impl->polls, e->world->timeout_ms, &at);
+    int error =
+        stream_receive(impl->transfers + 1, others, impl->polls, world_patience_ms(e->world), &at);
     if (error != 0)
         return failed(e, error, (int)at + 1, true);
     for (int i = 1; i < e->group->size; i++) {
@@ -176,7 +177,8 @@ static enum status collect(const struct exchange *e, unsigned char *all, size_t 
         impl->transfers[i] =
             (struct stream_transfer){socket_of(e, i), all + (size_t)i * bytes, bytes, 0};
     }
-    error = stream_receive(impl->transfers + 1, others, impl->polls, e->world->timeout_ms, &at);
+    error =
+        stream_receive(impl->transfers + 1, others, impl->polls, world_patience_ms(e->world), &at);
     if (error != 0)
         return failed(e, error, (int)at + 1, true);
 out:
@@ -194,7 +196,8 @@ static enum status deliver(const struct exchange *e, const void *data, size_t by
     for (int i = 1; i < e->group->size; i++)
         impl->transfers[i] =
             (struct stream_transfer){socket_of(e, i), message, sizeof e->frame + bytes, 0};
-    int error = stream_send(impl->transfers + 1, others, impl->polls, e->world->timeout_ms, &at);
+    int error =
+        stream_send(impl->transfers + 1, others, impl->polls, world_patience_ms(e->world), &at);
     free(message);
     return error == 0 ? STATUS_OK : failed(e, error, (int)at + 1, false);
 }
@@ -205,8 +208,8 @@ static enum status contribute(const struct exchange *e, const void *data, size_t
     unsigned char *message = message_of(e, data, bytes);
     if (!message)
         return STATUS_NO_MEMORY;
-    int error =
-        stream_send_one(socket_of(e, 0), message, sizeof e->frame + bytes, e->world->timeout_ms);
+    int error = stream_send_one(socket_of(e, 0), message, sizeof e->frame + bytes,
+                                world_patience_ms(e->world));
     free(message);
     return error == 0 ? STATUS_OK : failed(e, error, 0, false);
 }
@@ -217,7 +220,8 @@ static enum status receive_answer(const struct exchange *e, void *data, size_t b
     struct frame frame;
     char text[TEXT_BYTES];
     int socket = socket_of(e, 0);
-    int64_t timeout_ms = e->world->timeout_ms > 0 ? e->world->timeout_ms + GRACE_MS : 0;
+    int64_t patience_ms = world_patience_ms(e->world);
+    int64_t timeout_ms = patience_ms > 0 ? patience_ms + GRACE_MS : 0;
     int error = stream_receive_one(socket, &frame, sizeof frame, timeout_ms);
     if (error == 0 && frame.call == CALL_FAILED && frame.bytes == sizeof text) {
         error = stream_receive_one(socket, text, sizeof text, timeout_ms);

@@ -120,6 +120,7 @@ static enum status run_round(struct run *run, uint64_t round, double *time_us)
     bool watch = run->watches && *time_us >= LONG_US;
     bench_fill(run->host, count, run->values, comm_rank(comm), round);
     TRY(upload(run));
+    activity_set(run->world->activity, ACTIVITY_MAIN, ACTIVITY_MEASURE, round, 0);
     TRY(comm_barrier(comm));
     if (watch)
         cpu_watch_start(&run->operations);

@@ -72,9 +72,9 @@ static enum status check_obeyed(const struct config_table *table, const struct c
 
 /* -------- the environment -------------------------------------------------------------------- */
 
-bool config_speaks(void)
+int config_launch_rank(void)
 {
-    return launch_rank() == 0;
+    return launch_rank();
 }
 
 static enum status link_rate_from_environment(struct config *config)
@@ -137,8 +137,6 @@ enum status config_parse(enum config_command command, int argc, char **argv, str
                               .data = launch_variable("PSRING_DATA"),
                               .network = launch_variable("PSRING_NETWORK"),
                               .subnet = launch_variable("PSRING_BIND_SUBNET")};
-    if (!config_speaks())
-        log_set_level(LOG_SILENT);
     TRY(options_parse(&table.options, argc, argv, config, helped, NULL));
     if (*helped)
         return STATUS_OK;

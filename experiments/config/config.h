@@ -116,18 +116,15 @@ struct config {
 
 /*
  * Fills `config` from the environment and argv[1..] (argv[0] is the subcommand's name) and checks
- * that the values go together. STATUS_USAGE has been logged, under mpirun by rank 0 only:
- * all find the same. With --help, prints it and sets *helped; then `config` is not to be used. Sets
- * the log's level. STATUS_UNSUPPORTED: this build does not have the backend.
+ * that the values go together. STATUS_USAGE has been logged. With --help, prints it and sets
+ * *helped; then `config` is not to be used. Sets the log's level. STATUS_UNSUPPORTED: this build
+ * does not have the backend.
  */
 enum status config_parse(enum config_command command, int argc, char **argv, struct config *config,
                          bool *helped);
 
-/*
- * Is this the rank that reports what all ranks find alike? Before MPI is up, only the variables of
- * the launcher (mpirun, srun) tell; true without one.
- */
-bool config_speaks(void);
+/* This process's rank as MPI's launcher (mpirun, srun) has it in its environment; 0 without one. */
+int config_launch_rank(void);
 
 /* Calls `visit` for every option of the command with its value as text, in table order. */
 void config_visit(const struct config *config,

@@ -76,7 +76,7 @@ static const struct row rows[] = {
       .help = "Network to bind to, e.g. 10.0.0.0/24 (else PSRING_BIND_SUBNET, else chosen)."}},
     {COMM,
      {"timeout", 0, OPTION_DOUBLE, FIELD(timeout), "30", 0.1, 86400, .metavar = "SECONDS",
-      .help = "A peer that is silent for longer is an error."}},
+      .help = "A rank that keeps others waiting, or is silent, for longer ends the run."}},
     {ALL,
      {"startup-timeout", 0, OPTION_DOUBLE, FIELD(startup_timeout), "60", 0.1, 86400,
       .metavar = "SECONDS",

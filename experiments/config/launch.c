@@ -14,23 +14,19 @@ const char *launch_variable(const char *name)
     return value && value[0] ? value : NULL;
 }
 
-/* Set by what starts MPI's ranks; the others do not start MPI. */
-static const char *const mpi_ranks[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"};
-static const char *const other_ranks[] = {"SLURM_PROCID", "RANK"};
-
+/* Set by what starts MPI's ranks. */
 static const char *mpi_launcher_rank(void)
 {
+    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"};
     const char *rank = NULL;
-    for (size_t i = 0; i < sizeof mpi_ranks / sizeof *mpi_ranks && !rank; i++)
-        rank = launch_variable(mpi_ranks[i]);
+    for (size_t i = 0; i < sizeof names / sizeof *names && !rank; i++)
+        rank = launch_variable(names[i]);
     return rank;
 }
 
 int launch_rank(void)
 {
     const char *rank = mpi_launcher_rank();
-    for (size_t i = 0; i < sizeof other_ranks / sizeof *other_ranks && !rank; i++)
-        rank = launch_variable(other_ranks[i]);
     return rank ? (int)strtol(rank, NULL, 10) : 0;
 }
 

@@ -11,8 +11,8 @@
 /* What a variable of the environment says, or NULL if it is unset or empty. */
 const char *launch_variable(const char *name);
 
-/* This process's rank as its launcher (mpirun, srun, torchrun) says before the ranks have met; 0
- * without a launcher. */
+/* This process's rank as MPI's launcher (mpirun, srun) says before the ranks have met; 0 without.
+ */
 int launch_rank(void);
 
 /*

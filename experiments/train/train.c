@@ -38,6 +38,7 @@ static enum status step(struct trainer *t, bool finishes)
     range_begin("step");
     if (interval->started_ns == 0)
         interval->started_ns = start_ns;
+    activity_set(t->world->activity, ACTIVITY_MAIN, ACTIVITY_COMPUTE, t->step, 0);
 
     TRY(t->step_once(t, &loss));
     if (finishes)
@@ -125,6 +126,7 @@ static enum status epoch(struct trainer *t, struct test_result *test)
             TRY(settle_and_report(t));
     }
     TRY(settle(t));
+    activity_set(t->world->activity, ACTIVITY_MAIN, ACTIVITY_TEST, t->step, 0);
     TRY(train_test(t, test));
     if (t->dataset && !isfinite(test->loss)) {
         if (trainer_rank(t) == 0)
@@ -134,6 +136,7 @@ static enum status epoch(struct trainer *t, struct test_result *test)
         return STATUS_DIVERGED;
     }
     TRY(train_report(t, test));
+    activity_set(t->world->activity, ACTIVITY_MAIN, ACTIVITY_CHECKPOINT, t->step, 0);
     TRY(train_save(t));
 out:
     return status;

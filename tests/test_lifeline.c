@@ -1,0 +1,189 @@
+/* Whom rank 0 blames, from what it knows of the ranks. The connections: test_failures.sh. */
+#include "common/net/lifeline_verdict.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/clock.h"
+
+enum { RANKS = 4 };
+static const int64_t now_ns = 100 * NS_PER_S, timeout_ns = 5 * NS_PER_S;
+
+/* All live, compute step 17, and wait for nobody. */
+static void at_work(struct lifeline_rank ranks[RANKS])
+{
+    memset(ranks, 0, RANKS * sizeof *ranks);
+    for (int rank = 0; rank < RANKS; rank++) {
+        snprintf(ranks[rank].host, sizeof ranks[rank].host, "host%d", rank);
+        ranks[rank].heard_ns = now_ns - NS_PER_S;
+        for (int thread = 0; thread < ACTIVITY_THREADS; thread++)
+            ranks[rank].beat.threads[thread].view =
+                (struct activity_view){.kind = ACTIVITY_COMPUTE,
+                                       .step = 17,
+                                       .offset = ACTIVITY_NO_OFFSET,
+                                       .first = ACTIVITY_NOBODY};
+    }
+}
+
+static void waits(struct lifeline_rank *rank, enum activity_thread thread, int first, int last,
+                  bool overdue)
+{
+    rank->beat.threads[thread].view.kind =
+        thread == ACTIVITY_WORKER ? ACTIVITY_AVERAGE : ACTIVITY_COMPUTE;
+    rank->beat.threads[thread].view.bucket = 2;
+    rank->beat.threads[thread].view.first = first;
+    rank->beat.threads[thread].view.last = last;
+    rank->beat.threads[thread].still_ms = overdue ? 5000 : 100;
+    rank->beat.threads[thread].overdue = overdue;
+}
+
+/* The words are in the line; those after a ! are not. */
+static void expect(const struct lifeline_rank *ranks, enum lifeline_trouble trouble, int code,
+                   const char *const *words)
+{
+    char text[700];
+    cr_assert_eq(lifeline_find(ranks, RANKS, now_ns, timeout_ns), trouble);
+    int found = lifeline_blame(ranks, RANKS, trouble, now_ns, timeout_ns, text, sizeof text);
+    cr_assert_eq(found, code, "%d: %s", found, text);
+    for (; *words; words++) {
+        bool wanted = **words != '!';
+        cr_assert((strstr(text, *words + !wanted) != NULL) == wanted, "'%s' in: %s", *words, text);
+    }
+}
+
+#define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+Test(lifeline, all_at_work)
+{
+    struct lifeline_rank ranks[RANKS];
+    at_work(ranks);
+    waits(&ranks[1], ACTIVITY_WORKER, 0, 0, false);
+    ranks[3].state = LIFELINE_DONE;
+    ranks[3].heard_ns = 0;
+    cr_assert_eq(lifeline_find(ranks, RANKS, now_ns, timeout_ns), LIFELINE_NONE);
+}
+
+Test(lifeline, ended)
+{
+    struct lifeline_rank ranks[RANKS];
+    at_work(ranks);
+    waits(&ranks[3], ACTIVITY_WORKER, 2, 2, true);
+    ranks[2].state = LIFELINE_GONE;
+    expect(ranks, LIFELINE_ENDED, 1,
+           WORDS("rank 2 on host2 has ended", "computing step 17", "!rank 3"));
+}
+
+Test(lifeline, silent)
+{
+    struct lifeline_rank ranks[RANKS];
+    at_work(ranks);
+    waits(&ranks[3], ACTIVITY_WORKER, 2, 2, true);
+    ranks[3].beat.threads[ACTIVITY_WORKER].view.offset = 4096;
+    waits(&ranks[0], ACTIVITY_WORKER, 3, 3, true);
+    ranks[2].heard_ns = now_ns - 6 * NS_PER_S;
+    expect(
+        ranks, LIFELINE_SILENT, 1,
+        WORDS("rank 2 on host2 has not sent bucket 2 of step 17 (from byte 4096 on), nor given a "
+              "sign of life for 6 s",
+              "!rank 3", "!rank 0"));
+    ranks[1].heard_ns = now_ns - 7 * NS_PER_S;
+    expect(ranks, LIFELINE_SILENT, 1, WORDS("rank 1 on host1 and rank 2 on host2 have not"));
+}
+
+/* 0 waits for 3, 3 for 2, and 2 computes. */
+Test(lifeline, follows_the_waits)
+{
+    struct lifeline_rank ranks[RANKS];
+    at_work(ranks);
+    waits(&ranks[0], ACTIVITY_WORKER, 3, 3, true);
+    waits(&ranks[3], ACTIVITY_WORKER, 2, 2, false);
+    ranks[2].beat.threads[ACTIVITY_MAIN].still_ms = 7000;
+    expect(ranks, LIFELINE_OVERDUE, 1,
+           WORDS("rank 2 on host2 has not sent bucket 2 of step 17",
+                 "rank 2 has been computing step 17 for 7 s", "--timeout", "!rank 1"));
+}
+
+/* Ranks 0 to 2 are workers of a server; 1 has not pushed. */
+Test(lifeline, a_server_names_its_workers)
+{
+    struct lifeline_rank ranks[RANKS];
+    at_work(ranks);
+    ranks[3].beat.threads[ACTIVITY_MAIN].view.kind = ACTIVITY_SERVE;
+    waits(&ranks[3], ACTIVITY_SERVER, 0, 2, true);
+    waits(&ranks[0], ACTIVITY_WORKER, 3, 3, true);
+    waits(&ranks[2], ACTIVITY_WORKER, 3, 3, true);
+    expect(ranks, LIFELINE_OVERDUE, 1,
+           WORDS("rank 1 on host1 has not sent what a server waits for", "!rank 0 on", "!rank 2"));
+}
+
+Test(lifeline, a_colocated_server_waits_for_its_own_worker)
+{
+    struct lifeline_rank ranks[RANKS];
+    at_work(ranks);
+    for (int rank = 0; rank < RANKS; rank++) {
+        waits(&ranks[rank], ACTIVITY_SERVER, 0, 3, true);
+        if (rank != 1)
+            waits(&ranks[rank], ACTIVITY_WORKER, 0, 3, true);
+    }
+    expect(ranks, LIFELINE_OVERDUE, 1, WORDS("rank 1 on host1 has not sent", "!rank 2 on"));
+}
+
+Test(lifeline, one_does_not_come_to_a_collective)
+{
+    struct lifeline_rank ranks[RANKS];
+    at_work(ranks);
+    for (int rank = 0; rank < RANKS; rank++) {
+        if (rank != 3)
+            waits(&ranks[rank], ACTIVITY_MAIN, 0, 3, rank == 1);
+    }
+    ranks[3].beat.threads[ACTIVITY_MAIN].view.kind = ACTIVITY_CHECKPOINT;
+    expect(ranks, LIFELINE_OVERDUE, 1,
+           WORDS("rank 3 on host3 has not joined the others",
+                 "rank 3 has been writing a checkpoint after step 17"));
+}
+
+Test(lifeline, in_a_circle)
+{
+    struct lifeline_rank ranks[RANKS];
+    at_work(ranks);
+    for (int rank = 0; rank < RANKS; rank++)
+        waits(&ranks[rank], ACTIVITY_WORKER, (rank + 1) % RANKS, (rank + 1) % RANKS, rank < 2);
+    expect(ranks, LIFELINE_OVERDUE, 1,
+           WORDS("the ranks wait for each other",
+                 "rank 0 on host0, averaging bucket 2 of step 17, for rank 1 for 5 s",
+                 "rank 1 on host1", "--interface", "!rank 2 on"));
+}
+
+Test(lifeline, errors)
+{
+    struct lifeline_rank ranks[RANKS];
+    at_work(ranks);
+    ranks[2].state = LIFELINE_FAILED;
+    ranks[2].exit_code = 2;
+    ranks[2].told = true;
+    expect(ranks, LIFELINE_ERROR, 2, WORDS("rank 2 on host2 has ended with an error, see"));
+    /* Rank 0 has told its own error: no line of ours may come after it. */
+    ranks[0] = ranks[2];
+    char text[100];
+    cr_assert_eq(lifeline_blame(ranks, RANKS, LIFELINE_ERROR, now_ns, timeout_ns, text, 100), 2);
+    cr_assert_str_empty(text);
+    /* A rank whose process is gone may be why others fail. */
+    ranks[3].state = LIFELINE_GONE;
+    expect(ranks, LIFELINE_ENDED, 1, WORDS("rank 3 on host3 has ended", "!rank 2"));
+}
+
+/* What it says of a state that no program of ours sends. */
+Test(lifeline, a_line_is_bounded)
+{
+    struct lifeline_rank ranks[RANKS];
+    at_work(ranks);
+    for (int rank = 0; rank < RANKS; rank++) {
+        memset(ranks[rank].host, 'h', sizeof ranks[rank].host - 1);
+        waits(&ranks[rank], ACTIVITY_WORKER, -5, 1000, true);
+        ranks[rank].beat.threads[ACTIVITY_WORKER].view.kind = 77;
+    }
+    char text[100];
+    lifeline_blame(ranks, RANKS, LIFELINE_OVERDUE, now_ns, timeout_ns, text, sizeof text);
+    cr_assert(strlen(text) == sizeof text - 1);
+}
