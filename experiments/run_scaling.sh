@@ -37,6 +37,8 @@ root=$(dirname "$here")
 . "$here/sweep/provenance.sh"
 # shellcheck source-path=SCRIPTDIR source=sweep/machines.sh
 . "$here/sweep/machines.sh"
+# shellcheck source-path=SCRIPTDIR source=sweep/again.sh
+. "$here/sweep/again.sh"
 
 usage()
 {
@@ -269,39 +271,55 @@ measure()
         reason_of "$out/last.txt" >&2
     fi
     rm -f "$out/last.txt"
+    limit_s=''
     return $status
 }
 
 sweep()
 {
-    local plan line kind configuration workers list arguments rows=${there:-$out}
+    local plan rows_of=() index before
     choose_points
     points=${#plan[@]}
-    for line in "${plan[@]}"; do
-        read -r kind configuration workers list <<<"$line"
-        read -ra arguments < <(backend_arguments "$configuration")
-        [[ $kind != bench ]] || ! overlapped "$configuration" "$workers" || arguments+=(--overlap)
-        ranks=$(ranks_of "$configuration" "$workers")
-        limit_s=${limit:-$(limit_of "$kind" "$workers" "$list")}
-        case $kind in
-        bench)
-            measure "$configuration, $workers workers, all-reduces of $list bytes" "$ranks" \
-                "$psring" bench "${arguments[@]}" --sizes "$list" -n "$iterations" -w "$warmup" \
-                --csv "$rows/bench.csv"
-            ;;
-        paced)
-            measure "$configuration, $workers workers, training with $PACED_MS ms of computation" "$ranks" \
-                "$psring" train "${arguments[@]}" --model keras-cnn --compute "paced:$PACED_MS" \
-                --batch $PACED_BATCH --steps "$paced_steps" --metrics "$rows/train.csv"
-            ;;
-        train)
-            measure "$configuration, $workers workers, real training" "$ranks" \
-                "$psring" train "${arguments[@]}" --model keras-cnn --compute real --reduce-order ring \
-                "${train_arguments[@]}" "${data_arguments[@]}" --metrics "$rows/train.csv"
-            ;;
-        esac || machines_are_there || break
+    for index in "${!plan[@]}"; do
+        before=$(count_rows)
+        measure_point "${plan[index]}" || machines_are_there || return 0
+        rows_of[index]="$((before + 1)) $(count_rows)"
     done
-    limit_s=
+    measure_again
+}
+
+# Lines of bench.csv; where there is none yet, as if its header were there.
+count_rows()
+{
+    wc -l 2>/dev/null <"$out/bench.csv" || echo 1
+}
+
+# measure_point LINE [FILE]: a line of the plan; rows of bench go to FILE (default: bench.csv).
+measure_point()
+{
+    local kind configuration workers list arguments ranks rows=${there:-$out}
+    read -r kind configuration workers list <<<"$1"
+    read -ra arguments < <(backend_arguments "$configuration")
+    [[ $kind != bench ]] || ! overlapped "$configuration" "$workers" || arguments+=(--overlap)
+    ranks=$(ranks_of "$configuration" "$workers")
+    limit_s=${limit:-$(limit_of "$kind" "$workers" "$list")}
+    case $kind in
+    bench)
+        measure "$configuration, $workers workers, all-reduces of $list bytes" "$ranks" \
+            "$psring" bench "${arguments[@]}" --sizes "$list" -n "$iterations" -w "$warmup" \
+            --csv "$rows/${2:-bench.csv}"
+        ;;
+    paced)
+        measure "$configuration, $workers workers, training with $PACED_MS ms of computation" "$ranks" \
+            "$psring" train "${arguments[@]}" --model keras-cnn --compute "paced:$PACED_MS" \
+            --batch $PACED_BATCH --steps "$paced_steps" --metrics "$rows/train.csv"
+        ;;
+    train)
+        measure "$configuration, $workers workers, real training" "$ranks" \
+            "$psring" train "${arguments[@]}" --model keras-cnn --compute real --reduce-order ring \
+            "${train_arguments[@]}" "${data_arguments[@]}" --metrics "$rows/train.csv"
+        ;;
+    esac
 }
 
 # After a failure on real machines: is one gone? Then the rest would only fail, each after its limit.

@@ -87,7 +87,7 @@ write_provenance()
         done
         echo '  ],'
         printf '  "info": '
-        cat "$out/info.json"
+        cat "$out/info.json" 2>/dev/null || echo null
         echo "}"
     } >"$out/provenance.json"
     rm -f "$out/info.json"

@@ -4,7 +4,7 @@
 #
 # NAME is cores, failures (measurements that failed), model_bytes (the message that the tables are of, if it
 # was measured), or on real machines machine_count and left_out, what would take more of them, as
-# "CONFIGURATION WORKERS MACHINES;...". Theory is the column theory_time_us: bytes alone, on the link's rate that was measured in the
+# "CONFIGURATION WORKERS MACHINES;...". With only=unsteady, prints only what something disturbed, a line each. Theory is the column theory_time_us: bytes alone, on the link's rate that was measured in the
 # same run where link_source says probe, else the nominal.
 set -euo pipefail
 

@@ -7,14 +7,15 @@ function print_link(nominal) {
         printf ": %.0f Mbit/s (%.1f MB/s) each way for each host", nominal * 8 / 1e6, nominal / 1e6
     if (!probed)
         printf ", nominal"
-    else if (link_most < link_least * 1.005)
-        printf "\nmeasured in the same runs, TCP streams both ways at once: %.1f Mbit/s (%.2f MB/s)", link_most * 8 / 1e6, link_most / 1e6
-    else
-        printf "\nmeasured in the same runs, TCP streams both ways at once: %.1f to %.1f Mbit/s", link_least * 8 / 1e6, link_most * 8 / 1e6
-    if (probed && link_most > link_least * SAME_LINK)
-        printf "\na probe of the lower rates was disturbed, or the network changes: theory and efficiency of its rows are off"
+    else {
+        printf "\nmeasured in the same runs, TCP streams both ways at once: "
+        if ("all" in rate_of)
+            printf "%.1f Mbit/s (%.2f MB/s)", rate_of["all"] * 8 / 1e6, rate_of["all"] / 1e6
+        if (link_most >= link_least * 1.005 || !("all" in rate_of))
+            printf "%s%.1f to %.1f Mbit/s", "all" in rate_of ? ", the median of " : "", link_least * 8 / 1e6, link_most * 8 / 1e6
+    }
     if (probed && unprobed)
-        printf "\n%d of %d measurements had no probe and stand against the nominal rate", unprobed, probed + unprobed
+        printf "\n%d of %d measurements had no probe and stand against the others\047", unprobed, probed + unprobed
 }
 
 # How many machines `who` would have taken with `w` workers; 0 if it was not left out.
@@ -29,29 +30,32 @@ function machines_for(who, w, count, list, part, i) {
     return 0
 }
 
-# The most workers that both `column` and the ring were measured with; 0: none.
-function most_workers(column, i, w, m) {
+# The most workers that both `column` and the ring were measured with, and steadily where `steady`; 0: none.
+function most_workers(column, steady, i, w, key, ring) {
     for (i = bench_count; i > 0; i--) {
         w = bench_list[i]
-        m = focus(w)
-        if (key_of(column, w, m) in all_keys && key_of("ring", w, m) in all_keys)
+        key = key_of(column, w, focus(w))
+        ring = key_of("ring", w, focus(w))
+        if (key in all_keys && ring in all_keys && !(steady && (key in unsteady || ring in unsteady)))
             return w
     }
     return 0
 }
 
-# "NAME took 2.66 (2.60 to 2.71) times as long as the ring; theory: 2.67." With fewer workers where the most
-# would have taken more machines than there were.
-function print_against(column, name, w, m, key, ring, verdict, theory, more, needed) {
-    w = bench_list[bench_count]
+# "NAME: slower than the ring, 2.66 (2.60 to 2.71) times its time; theory: 2.67." With fewer workers where the
+# most would have taken more machines than there were, or were not measured steadily.
+function print_against(column, name, w, m, key, ring, verdict, theory, more, needed, most) {
+    most = w = bench_list[bench_count]
     m = focus(w)
     needed = machines_for(part_of(key_of(column, w, m), 1), w)
-    if (needed) {
-        more = sprintf(" (%d workers with it take %d machines)", w, needed)
-        if (most_workers(column))
-            w = most_workers(column)
-        m = focus(w)
-    }
+    if (most_workers(column, 1) && most_workers(column, 1) < most_workers(column, 0))
+        more = sprintf(" (with %d not steady)", most_workers(column, 0))
+    else if (most_workers(column, 0) && !most_workers(column, 1))
+        more = "; no steady measurement"
+    if (needed)
+        more = more sprintf(" (%d workers with it take %d machines)", most, needed)
+    w = most_workers(column, 1) ? most_workers(column, 1) : most_workers(column, 0) ? most_workers(column, 0) : w
+    m = focus(w)
     sub(/\{W\}/, w, name)
     sub(/\{W\/2\}/, int(w / 2), name)
     key = key_of(column, w, m)
@@ -61,8 +65,8 @@ function print_against(column, name, w, m, key, ring, verdict, theory, more, nee
             printf "  - %s: not measured%s.\n", name, more
         return
     }
-    if (needed)
-        more = sprintf(", with %d workers%s", w, more)
+    if (w != most)
+        more = sprintf("; with %d workers%s", w, more)
     theory = theory_ratio(key, ring)
     theory = theory == "-" ? "" : "; theory: " theory
     if (measured_ratio(key, ring) == "no difference")
@@ -121,8 +125,8 @@ function print_meaning(w, m, ring) {
     ring = key_of("ring", w, m)
     if (!(ring in all_keys))
         return
-    printf "\n  %d workers, a message of %s, this network. The ring took %s%s.\n", w, size_text(m), point_text("ring", w, m),
-        efficiency[ring] == "" ? "" : sprintf(", %.1f%% of the best that workers alone can reach", 100 * efficiency[ring])
+    printf "\n  %d workers, a message of %s, this network. The ring took %s%s%s.\n", w, size_text(m), point_text("ring", w, m),
+        ring in unsteady ? " (not steady: " unsteady[ring] ")" : "", efficiency[ring] == "" ? "" : sprintf(", %.1f%% of the best that workers alone can reach", 100 * efficiency[ring])
     print_against("ps1", "One parameter server on a machine of its own")
     print_against("in1", "One parameter server inside a worker")
     print_against("inW", "Servers in all workers, on the same machines")
@@ -137,6 +141,11 @@ function print_meaning(w, m, ring) {
 
 END {
     bench_count = sorted(bench_workers, bench_list)
+    settle_rates()
+    if (only == "unsteady") {
+        list_unsteady()
+        exit
+    }
     print "psring: parameter server against ring all-reduce"
     printf "network=%s", network ? network : "unknown"
     if (link_least)
@@ -149,6 +158,9 @@ END {
         printf "WRONG: %d elements differ from the exact sum; do not use these times\n", wrong
     else if (elements > 0)
         printf "Checked: all %s elements of the timed all-reduces are the exact sums\n", count_text(elements)
+    if (trainings_must_agree() && !trainings_agree())
+        print "WRONG: two trainings that must end with the same weights, bit for bit, do not"
+    print_unsteady()
     if (failures > 0)
         printf "INCOMPLETE: %d measurements failed; log.txt has their messages\n", failures
     if (bench_count > 0) {

@@ -8,7 +8,10 @@
 BEGIN {
     FS = ","
     CPU_LIMITED = 0.85
-    SAME_LINK = 1.02 # beyond this ratio of two probes, one was disturbed
+    SAME_LINK = 1.02   # a probe that is off the others by more was disturbed
+    POSSIBLE = 1.05    # a time that is less than theory's by more cannot be
+    SCATTER = 1.15     # beyond this ratio of the ends of the median's 95% interval, iterations scatter
+    LONG_BYTES = 1e6
     if (!model_bytes)
         model_bytes = 4799528 # keras-cnn's gradient
 }
@@ -53,7 +56,9 @@ is_bench {
     key = (variant ? who ", " variant : who) SUBSEP workers SUBSEP bytes
     network = field("network")
     link[key] = field("link_bytes_per_s") + 0
-    note_link(link[key], field("link_source"), field("nominal_link_bytes_per_s"))
+    source[key] = field("link_source")
+    machines_of[key] = workers + (field("placement") ~ /^(dedicated|mixed)$/ ? field("servers") : 0)
+    note_link(link[key], source[key], field("nominal_link_bytes_per_s"))
     low_us[key] = field("time_us_median_low")
     high_us[key] = field("time_us_median_high")
     intervals += low_us[key] != ""
@@ -77,7 +82,6 @@ is_bench {
         plain_of[key] = plain
         next
     }
-    machines[key] = workers + (field("placement") ~ /^(dedicated|mixed)$/ ? field("servers") : 0)
     all_keys[key]
     if (field("backend") == "mpi" && (!((workers, bytes) in fastest) || time_us[key] < time_us[fastest[workers, bytes]]))
         fastest[workers, bytes] = key
@@ -109,6 +113,10 @@ is_bench {
         seconds[key] = field("seconds")
         dataset[key] = field("dataset")
         weights[key] = field("weights_sha256")
+        order[key] = field("reduce_order")
+        settings[key] = field("model") SUBSEP field("dataset") SUBSEP field("images") SUBSEP field("device") SUBSEP \
+            field("workers") SUBSEP field("batch") SUBSEP field("optimizer") SUBSEP field("lr") SUBSEP \
+            field("seed") SUBSEP field("bucket_mb") SUBSEP field("compress")
     }
 }
 

@@ -54,8 +54,8 @@ function print_all(w, m, key, part, list, count, i, j, swap, ring) {
         printf "  %-19s %9s %17s %11s  %-20s %12s %9d %10s\n", part[1], time_text(time_us[key]) (limits(key) ? "*" : ""),
             low_us[key] == "" ? "-" : sprintf("%s-%s", time_text(low_us[key]), time_text(high_us[key])),
             time_text(theory_us[key]), key == ring ? "" : measured_ratio(key, ring) == "no difference" ? \
-            "no difference" : interval_text(key, ring), percent(efficiency[key]), machines[key],
-            percent(efficiency[key] == "" ? "" : efficiency[key] * w / machines[key])
+            "no difference" : interval_text(key, ring), percent(efficiency[key]), machines_of[key],
+            percent(efficiency[key] == "" ? "" : efficiency[key] * w / machines_of[key])
     }
     print "\n  a machine: efficiency times W / machines, because servers of their own are machines, too."
 }
@@ -152,8 +152,22 @@ function print_accuracy(i, part, key) {
     }
     if (reals < 2)
         return
-    if (weights[real_order[1]] != "" && weights[real_order[1]] == weights[real_order[2]])
+    if (trainings_agree())
         print "\n  Both ended with the same weights, bit for bit (SHA-256 " substr(weights[real_order[1]], 1, 12) "):\n  summed in the same order, the topology changes the time and nothing else."
+    else if (trainings_must_agree())
+        print "\n  WRONG: both added the same gradients in the same order, and ended with different weights."
     else
         print "\n  Both average the same gradients; their weights differ by rounding."
+}
+
+function trainings_agree() {
+    return reals >= 2 && weights[real_order[1]] != "" && weights[real_order[1]] == weights[real_order[2]]
+}
+
+# With --reduce-order ring, all else alike, weights are alike to the bit.
+function trainings_must_agree(one, two) {
+    one = real_order[1]
+    two = real_order[2]
+    return reals >= 2 && order[one] == "ring" && order[two] == "ring" && settings[one] == settings[two] && \
+        weights[one] != "" && weights[two] != ""
 }

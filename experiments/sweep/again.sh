@@ -1,0 +1,41 @@
+# shellcheck shell=bash disable=SC2154
+# again.sh: what run_scaling.sh, which loads it, measures again at the end of the sweep: measurements that
+# something disturbed (summary/steady.awk says which), and only the first few, so that the sweep stays bounded.
+
+AGAIN_MOST=3
+
+measure_again()
+{
+    local configuration workers reason index again=()
+    mapfile -t again < <("$here/sweep/summary.sh" "$out" model_bytes="$MODEL_BYTES" only=unsteady 2>/dev/null | head -n $AGAIN_MOST)
+    points=$((points + ${#again[@]}))
+    for line in "${again[@]}"; do
+        read -r configuration workers reason <<<"$line"
+        index=$(index_of "bench $configuration $workers ")
+        [[ $index ]] || continue
+        say "not steady: $configuration, $workers workers: $reason; once more"
+        measure_point "${plan[index]}" again.csv || machines_are_there || break
+        replace_rows "${rows_of[index]}" "$out/bench.csv" "$out/again.csv"
+    done
+    rm -f "$out/again.csv"
+}
+
+# index_of START: of the point of the plan that starts so.
+index_of()
+{
+    local index
+    for index in "${!plan[@]}"; do
+        [[ ${plan[index]} != "$1"* ]] || { echo "$index" && return; }
+    done
+}
+
+# replace_rows "FIRST LAST" FILE NEW: these lines of FILE by the rows of NEW, if they are as many.
+replace_rows()
+{
+    local first last
+    read -r first last <<<"$1"
+    [[ -s $3 ]] && (($(wc -l <"$3") - 1 == last - first + 1)) || return 0
+    { head -n $((first - 1)) "$2" && tail -n +2 "$3" && tail -n +$((last + 1)) "$2"; } >"$2.part"
+    mv "$2.part" "$2"
+    rm -f "$3"
+}
