@@ -23,14 +23,14 @@
 # .svg and .png. The exit status is 0 only if every measurement was made and was right.
 set -euo pipefail
 
-MODEL_BYTES=4799528 # the gradient of keras-cnn: 1,199,882 float32
 PACED_MS=100        # computation that a paced step waits for
 PACED_BATCH=64
-FIGURES=(time_vs_size efficiency_vs_size time_vs_workers efficiency_vs_workers throughput bytes_per_node)
 
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(dirname "$here")
 
+# shellcheck source-path=SCRIPTDIR source=sweep/constants.sh
+. "$here/sweep/constants.sh"
 # shellcheck source-path=SCRIPTDIR source=sweep/plan.sh
 . "$here/sweep/plan.sh"
 # shellcheck source-path=SCRIPTDIR source=sweep/provenance.sh
@@ -336,22 +336,14 @@ machines_are_there()
 
 plot()
 {
-    local script rows
-    for script in "${FIGURES[@]}"; do
-        rows=bench.csv
-        [[ $script != throughput ]] || rows=train.csv
-        [[ -s $out/$rows ]] || continue
-        if ! gnuplot -c "$root/plots/$script.gp" "$out" >>"$out/log.txt" 2>&1; then
-            failures=$((failures + 1))
-            say "the figure $script was not drawn; the end of $out/log.txt says why:"
-            tail -n 5 "$out/log.txt" >&2
-        fi
-    done
+    "$root/plots/draw.sh" "$out" >"$out/last.txt" 2>&1 || { failures=$((failures + 1)) && cat "$out/last.txt" >&2; }
+    cat "$out/last.txt" >>"$out/log.txt"
+    rm -f "$out/last.txt"
 }
 
 summarise()
 {
-    "$here/sweep/summary.sh" "$out" model_bytes=$MODEL_BYTES cores="$cores" failures="$failures" \
+    "$here/sweep/summary.sh" "$out" cores="$cores" failures="$failures" \
         machine_count=${#machines[@]} left_out="$left_out" >"$out/summary.txt"
     cat "$out/summary.txt"
     # A wrong sum makes every time beside it worthless.
@@ -368,7 +360,7 @@ out=${out:-results-$(date +%Y%m%d-%H%M%S)}
 mkdir -p "$out" || die "cannot write to '$out'"
 out=$(cd "$out" && pwd)
 rm -f "$out"/{bench.csv,train.csv,summary.txt,report.html,provenance.json,log.txt}
-for figure in "${FIGURES[@]}"; do
+for figure in $("$root/plots/draw.sh" --list); do
     rm -f "$out/$figure".{svg,png}
 done
 build

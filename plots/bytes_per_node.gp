@@ -1,8 +1,7 @@
-# bytes_per_node.gp DIR: bytes that one node sends in one all-reduce, from DIR/bench.csv: what the
+# bytes_per_node.gp: bytes that one node sends in one all-reduce, from bench.csv: what the
 # transport counted (bars) against theory (lines).
-out = ARG1
-load system("dirname '" . ARG0 . "'") . "/style.gp"
-file = out . "/bench.csv"
+load "style.gp"
+file = "bench.csv"
 set datafile separator ","
 set datafile columnheaders
 

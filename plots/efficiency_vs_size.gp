@@ -1,8 +1,7 @@
-# efficiency_vs_size.gp DIR: the least time that any all-reduce among the workers alone could take over
-# the time taken, against the size of the message, from DIR/bench.csv. Dashed: by theory, without latency.
-out = ARG1
-load system("dirname '" . ARG0 . "'") . "/style.gp"
-file = out . "/bench.csv"
+# efficiency_vs_size.gp: the least time that any all-reduce among the workers alone could take over
+# the time taken, against the size of the message, from bench.csv. Dashed: by theory, without latency.
+load "style.gp"
+file = "bench.csv"
 NAME = "efficiency_vs_size"
 TITLE = "One all-reduce: least time of W workers alone over the time taken, against size"
 YLABEL = "efficiency (%)"
@@ -11,4 +10,4 @@ Y(x) = 100 * column(EFFICIENCY)
 THEORY_Y(x) = 100 * column(EFFICIENCY) * column(TIME) / column(THEORY)
 set yrange [0 : *]
 if (words(point_values("$10 != \"NaN\"", EFFICIENCY)) == 0) { exit message "efficiency_vs_size: no rate of the links is known" }
-load here . "/vs_size.gp"
+load "vs_size.gp"

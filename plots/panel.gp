@@ -11,6 +11,6 @@ plot for [k = 1:words(LIST)] points \
      for [k = 1:words(BUSY_LIST)] points \
          using (column(SERIES) == word(BUSY_LIST, k) + 0 && CONDITION(0) && column(BUSY) > 0 ? column(X) : NaN):(Y(0)) \
          with points ls 50 + int(word(BUSY_LIST, k)) notitle, \
-     NaN with points ls 19 title LEGEND && words(ALL_BUSY) ? "CPUs over 85% busy" : "", \
+     NaN with points ls 19 title LEGEND && words(ALL_BUSY) ? sprintf("CPUs over %.0f%% busy", BUSY_PERCENT) : "", \
      NaN with points ls 62 title LEGEND && strstrt(" " . ALL_BUSY, " 12 ") ? "busy, but by spinning" : "", \
      NaN with lines ls 39 title LEGEND && HAS_THEORY ? THEORY_NAME : ""

@@ -1,4 +1,4 @@
-# series.awk: the rows of plain.awk as the series that figures draw, one point a line:
+# series.awk -v limited=SHARE: the rows of plain.awk as the series that figures draw, one point a line:
 #
 #   series own workers machines bytes time_ms low_ms high_ms theory_ms efficiency per_machine busy
 #
@@ -6,7 +6,7 @@
 # inside workers; 9 servers in all workers and W/2 on spare machines; 10 the ring, 11 halving-doubling,
 # 12 MPI_Allreduce by its fastest algorithm at that point. A measurement may belong to several (two
 # servers are half of four workers); own is 1 for the first of them; busy is 1 where more than
-# 85% of the CPUs were. What is not known is NaN.
+# `limited` of the CPUs were. What is not known is NaN.
 BEGIN { FS = "," }
 
 NR == 1 {
@@ -49,7 +49,7 @@ field("workers") < 2 { next }
     theory = number(field("theory_time_us"))
     rest = workers " " workers + spare " " field("bytes") " " time / 1e3 " " \
         number(field("time_us_median_low")) / 1e3 " " number(field("time_us_median_high")) / 1e3 " " \
-        (theory == "NaN" ? theory : theory / 1e3) " " efficiency " " per_machine " " (field("cpu_busy") > 0.85 ? 1 : 0)
+        (theory == "NaN" ? theory : theory / 1e3) " " efficiency " " per_machine " " (field("cpu_busy") > limited ? 1 : 0)
     if (backend == "ring")
         put(10, 1)
     else if (backend == "rhd")

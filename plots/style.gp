@@ -1,5 +1,6 @@
-# What the figures share: how the CSV files are read, what each series looks like, titles.
-# Each figure sets `out`, the folder of bench.csv and train.csv, and loads this.
+# What the figures share: how the rows are read, what each series looks like, titles. Each figure loads this.
+# gnuplot runs in draw.sh's folder, where bench.csv and train.csv are copies, plain.csv and points.txt what
+# plain.awk and series.awk make of them. MODEL_BYTES and BUSY_PERCENT are set there.
 set datafile missing "NaN"
 set encoding utf8
 
@@ -29,25 +30,22 @@ set key top left reverse Left samplen 3
 LEFT = "1 2 3 4 10 11 12"
 RIGHT = "5 6 7 8 9 10 11 12"
 
-here = system("dirname '" . ARG0 . "'")
-# The rows of bench.csv that are drawn, their points, and what lies in columns of them.
-plain_command = "awk -f '" . here . "/plain.awk' '" . out . "/bench.csv'"
-points_command = plain_command . " | awk -f '" . here . "/series.awk'"
-plain = "< " . plain_command
-points = "< " . points_command
+# The rows of bench.csv that are drawn, and their points.
+plain = "plain.csv"
+points = "points.txt"
 SERIES = 1; OWN = 2; WORKERS = 3; MACHINES = 4; BYTES = 5; TIME = 6; LOW = 7; HIGH = 8; THEORY = 9; EFFICIENCY = 10
 PER_MACHINE = 11; BUSY = 12
 # point_values(CONDITION, COLUMN): the different numbers of a column, ascending; CONDITION is awk's.
 point_values(condition, column) = system(sprintf( \
-    "%s | awk '%s { print $%d }' | sort -nu | tr '\\n' ' '", points_command, condition, column))
+    "awk '%s { print $%d }' points.txt | sort -nu | tr '\\n' ' '", condition, column))
 # Which of the series in `list` have points where CONDITION holds.
 present(list, condition) = system(sprintf( \
-    "%s | awk -v list=' %s ' '(%s) && index(list, \" \" $1 \" \") { print $1 }' | sort -nu | tr '\\n' ' '", \
-    points_command, list, condition))
+    "awk -v list=' %s ' '(%s) && index(list, \" \" $1 \" \") { print $1 }' points.txt | sort -nu | tr '\\n' ' '", \
+    list, condition))
 
 # values(FILE, COLUMN, CONDITION): the same of a CSV file; CONDITION with c["name"] the place of a column.
 values(file, column, condition) = system(sprintf( \
-    "awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next } %s { print $c[\"%s\"] }' '%s' | sort -nu | tr '\\n' ' '", \
+    "awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next } %s { print $c[\"%s\"] }' %s | sort -nu | tr '\\n' ' '", \
     condition, column, file))
 
 # Below the key, where points are ringed.
@@ -58,10 +56,10 @@ where(network) = network[1:8] eq "loopback" ? \
     "network=loopback: no per-node limit, topology effects do not show" : "network=" . network
 size_text(bytes) = bytes >= 1e6 ? sprintf("%.1f MB", bytes / 1e6) : sprintf("%.1f kB", bytes / 1e3)
 # The gradient of keras-cnn if it is among the sizes, else the largest.
-focus(sizes) = words(sizes) == 0 ? 0 : strstrt(" " . sizes, " 4799528 ") ? 4799528 : int(word(sizes, words(sizes)))
+focus(sizes) = words(sizes) == 0 ? 0 : strstrt(" " . sizes, sprintf(" %d ", MODEL_BYTES)) ? MODEL_BYTES : int(word(sizes, words(sizes)))
 
 # Each figure is drawn twice: terminal(1, NAME, W, H) is SVG, terminal(2, ...) PNG.
 terminals = 2
 terminal(i, name, width, height) = i == 1 ? \
-    sprintf("set terminal svg noenhanced size %d,%d font 'DejaVu Sans,Arial,sans-serif,13' background '#ffffff'; set output '%s/%s.svg'", width, height, out, name) : \
-    sprintf("set terminal pngcairo noenhanced size %d,%d font 'DejaVu Sans,21' fontscale 1 linewidth 2 pointscale 1.8; set output '%s/%s.png'", 2 * width, 2 * height, out, name)
+    sprintf("set terminal svg noenhanced size %d,%d font 'DejaVu Sans,Arial,sans-serif,13' background '#ffffff'; set output '%s.svg'", width, height, name) : \
+    sprintf("set terminal pngcairo noenhanced size %d,%d font 'DejaVu Sans,21' fontscale 1 linewidth 2 pointscale 1.8; set output '%s.png'", 2 * width, 2 * height, name)

@@ -1,7 +1,6 @@
-# throughput.gp DIR: images/s of paced training against the number of workers, from DIR/train.csv.
-out = ARG1
-load system("dirname '" . ARG0 . "'") . "/style.gp"
-file = out . "/train.csv"
+# throughput.gp: images/s of paced training against the number of workers, from train.csv.
+load "style.gp"
+file = "train.csv"
 set datafile separator ","
 set datafile columnheaders
 

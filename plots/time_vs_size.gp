@@ -1,8 +1,7 @@
-# time_vs_size.gp DIR: time of one all-reduce against its size, from DIR/bench.csv. Dashed: theory, the
+# time_vs_size.gp: time of one all-reduce against its size, from bench.csv. Dashed: theory, the
 # column theory_time_us, from the rate of a link alone, without latency.
-out = ARG1
-load system("dirname '" . ARG0 . "'") . "/style.gp"
-file = out . "/bench.csv"
+load "style.gp"
+file = "bench.csv"
 NAME = "time_vs_size"
 TITLE = "One all-reduce: time against size (W workers)"
 YLABEL = "time (ms)"
@@ -13,4 +12,4 @@ times = point_values("", TIME)
 set logscale y
 set format y "%g"
 set yrange [word(times, 1) / 2 : word(times, words(times)) * 2]
-load here . "/vs_size.gp"
+load "vs_size.gp"

@@ -1,7 +1,6 @@
-# time_vs_workers.gp DIR: time of one all-reduce against the number of workers, from DIR/bench.csv.
-out = ARG1
-load system("dirname '" . ARG0 . "'") . "/style.gp"
-file = out . "/bench.csv"
+# time_vs_workers.gp: time of one all-reduce against the number of workers, from bench.csv.
+load "style.gp"
+file = "bench.csv"
 NAME = "time_vs_workers"
 TITLE = "One all-reduce: time against workers"
 THEORY_NAME = "theory, bytes alone"
@@ -11,4 +10,4 @@ Y1(x) = column(TIME)
 THEORY_Y1(x) = column(THEORY)
 Y2(x) = NaN
 THEORY_Y2(x) = NaN
-load here . "/vs_workers.gp"
+load "vs_workers.gp"

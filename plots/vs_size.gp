@@ -32,7 +32,7 @@ do for [t = 1:terminals] {
         set title sprintf("%d workers, servers %s", N, p % 2 ? "on machines of their own" : "in workers")
         if (p > 2 * rows - 2) { set xlabel "size of the message" } else { unset xlabel }
         if (p % 2) { set ylabel YLABEL } else { unset ylabel }
-        load here . "/panel.gp"
+        load "panel.gp"
     }
     unset multiplot
 }

@@ -31,7 +31,7 @@ do for [t = 1:terminals] {
         set title p % 2 ? "servers on machines of their own" : "servers in workers"
         if (p > 2 * ROWS - 2) { set xlabel "workers W" } else { unset xlabel }
         if (p % 2) { set ylabel (p <= 2 ? YLABEL1 : YLABEL2) } else { unset ylabel }
-        load here . "/panel.gp"
+        load "panel.gp"
     }
     unset multiplot
 }

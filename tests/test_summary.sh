@@ -65,7 +65,7 @@ write_results()
 
 summary()
 {
-    "$root/experiments/sweep/summary.sh" "$dir" model_bytes=4799528 cores=2 failures="${1:-0}" >"$dir/summary.txt"
+    "$root/experiments/sweep/summary.sh" "$dir" cores=2 failures="${1:-0}" >"$dir/summary.txt"
 }
 
 # says [not] PATTERN
@@ -90,7 +90,7 @@ draws()
     [[ $1 == *loopback* ]] || figures+=' efficiency_vs_size efficiency_vs_workers'
     for figure in $figures; do
         rm -f "$dir/$figure".*
-        if gnuplot -c "$root/plots/$figure.gp" "$dir" 2>/dev/null && grep -q "$1" "$dir/$figure.svg" &&
+        if "$root/plots/draw.sh" "$dir" "$figure" 2>/dev/null && grep -q "$1" "$dir/$figure.svg" &&
             [[ -s $dir/$figure.png ]]; then
             passed=$((passed + 1))
         else
@@ -103,7 +103,7 @@ draws()
 write_results vcluster:800mbit 100000000 0 abd
 drawn()
 {
-    awk -f "$root/plots/plain.awk" "$dir/bench.csv" | awk -f "$root/plots/series.awk"
+    awk -f "$root/plots/plain.awk" "$dir/bench.csv" | awk -v limited=0.85 -f "$root/plots/series.awk"
 }
 if drawn | awk '$6 < 1 { found = 1 } END { exit !found }'; then
     failed=$((failed + 1))
@@ -170,7 +170,7 @@ says 'on a machine of its own: .*\(CPU-limited, \*\)$'
 says '^ +2 +4\.8 MB +98\.0 ms +- +- +- +49\.0 ms +- +- +2\.00 +2\.00 +75\.0%$'
 says '\* CPU-limited: the processors were more than 85% busy'
 says "MPI_Allreduce's busy share is spinning"
-if gnuplot -c "$root/plots/time_vs_workers.gp" "$dir" 2>/dev/null && grep -q 'busy, but by spinning' "$dir/time_vs_workers.svg"; then
+if "$root/plots/draw.sh" "$dir" time_vs_workers 2>/dev/null && grep -q 'busy, but by spinning' "$dir/time_vs_workers.svg"; then
     passed=$((passed + 1))
 else
     failed=$((failed + 1))
@@ -195,7 +195,7 @@ says 'on 4 further machines: faster than the ring, 0\.65 '
 says not '3\.3[78] \(3\..*theory|4\.04'
 again()
 {
-    "$root/experiments/sweep/summary.sh" "$dir" model_bytes=4799528 only=unsteady >"$dir/again.txt"
+    "$root/experiments/sweep/summary.sh" "$dir" only=unsteady >"$dir/again.txt"
     if [[ $(cut -d ' ' -f 1-2 "$dir/again.txt" | paste -sd ';') == "$1" ]]; then
         passed=$((passed + 1))
     else
@@ -281,6 +281,30 @@ if "$root/experiments/sweep/report.sh" "$dir" && perl -0ne '
 else
     failed=$((failed + 1))
     echo "FAILED: report.html"
+fi
+
+# Names are no part of a command: of the folder with the results, nor of the one with the scripts.
+odd="$dir/it's \$(touch gone) \`touch gone\` \"quoted\""
+mkdir -p "$odd/tree/experiments" "$odd/results"
+cp -r "$root/plots" "$odd/tree"
+cp -r "$root/experiments/sweep" "$odd/tree/experiments"
+cp "$dir"/{bench,train}.csv "$odd/results"
+if "$odd/tree/plots/draw.sh" "$odd/results" && [[ $(find "$odd/results" -name '*.svg' | wc -l) == 6 ]] &&
+    "$odd/tree/experiments/sweep/summary.sh" "$odd/results" cores=2 failures=0 >"$odd/results/summary.txt" &&
+    "$odd/tree/experiments/sweep/report.sh" "$odd/results" && [[ ! -e gone && ! -e $odd/results/gone ]]; then
+    passed=$((passed + 1))
+else
+    failed=$((failed + 1))
+    echo "FAILED: names with quotes, dollars and spaces"
+fi
+
+# The share of busy CPUs that counts is psring's own.
+if grep -q "CPU_SHARE_LIMITED $(sed -n 's/^CPU_LIMITED=\([0-9.]*\).*/\1/p' "$root/experiments/sweep/constants.sh")$" \
+    "$root/experiments/measure/cpu_share.h"; then
+    passed=$((passed + 1))
+else
+    failed=$((failed + 1))
+    echo "FAILED: CPU_LIMITED of constants.sh is not CPU_SHARE_LIMITED of cpu_share.h"
 fi
 
 echo "test_summary: $passed passed, $failed failed"

@@ -7,7 +7,7 @@ AGAIN_MOST=3
 measure_again()
 {
     local configuration workers reason index again=()
-    mapfile -t again < <("$here/sweep/summary.sh" "$out" model_bytes="$MODEL_BYTES" only=unsteady 2>/dev/null | head -n $AGAIN_MOST)
+    mapfile -t again < <("$here/sweep/summary.sh" "$out" only=unsteady 2>/dev/null | head -n $AGAIN_MOST)
     points=$((points + ${#again[@]}))
     for line in "${again[@]}"; do
         read -r configuration workers reason <<<"$line"

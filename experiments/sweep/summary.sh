@@ -2,8 +2,7 @@
 # summary.sh DIR [NAME=VALUE...]: what DIR/bench.csv and DIR/train.csv say, as sentences and tables for a
 # newcomer.
 #
-# NAME is cores, failures (measurements that failed), model_bytes (the message that the tables are of, if it
-# was measured), or on real machines machine_count and left_out, what would take more of them, as
+# NAME is cores, failures (measurements that failed), or on real machines machine_count and left_out, what would take more of them, as
 # "CONFIGURATION WORKERS MACHINES;...". With only=unsteady, prints only what something disturbed, a line each. Theory is the column theory_time_us: bytes alone, on the link's rate that was measured in the
 # same run where link_source says probe, else the nominal.
 set -euo pipefail
@@ -15,7 +14,10 @@ fi
 dir=$1
 shift
 
-parts=() settings=(-v "out=$dir") files=()
+# shellcheck source-path=SCRIPTDIR source=constants.sh
+. "$(dirname "$0")/constants.sh"
+
+parts=() settings=(-v "out=$dir" -v "model_bytes=$MODEL_BYTES" -v "CPU_LIMITED=$CPU_LIMITED") files=()
 for part in "$(dirname "$0")"/summary/*.awk; do
     parts+=(-f "$part")
 done

@@ -7,13 +7,10 @@
 
 BEGIN {
     FS = ","
-    CPU_LIMITED = 0.85
     SAME_LINK = 1.02   # a probe that is off the others by more was disturbed
     POSSIBLE = 1.05    # a time that is less than theory's by more cannot be
     SCATTER = 1.15     # beyond this ratio of the ends of the median's 95% interval, iterations scatter
     LONG_BYTES = 1e6
-    if (!model_bytes)
-        model_bytes = 4799528 # keras-cnn's gradient
 }
 
 FNR == 1 {

@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# draw.sh DIR [FIGURE...]: draws figures from DIR/bench.csv and DIR/train.csv into DIR, each as .svg and .png.
+# Without names, all that there are rows for. draw.sh --list prints the names.
+#
+# gnuplot runs in a folder of its own, among files of plain names: no name that a user has chosen is part of a
+# command of the shells that it starts.
+set -euo pipefail
+
+BENCH_FIGURES=(time_vs_size efficiency_vs_size time_vs_workers efficiency_vs_workers bytes_per_node)
+TRAIN_FIGURES=(throughput)
+
+here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source-path=SCRIPTDIR source=../experiments/sweep/constants.sh
+. "$here/../experiments/sweep/constants.sh"
+
+case ${1:-} in
+-h | --help | '')
+    sed -n '2,3s/^# \{0,1\}//p' "$0"
+    [[ ${1:-} ]] || exit 2
+    exit 0
+    ;;
+--list)
+    printf '%s\n' "${BENCH_FIGURES[@]}" "${TRAIN_FIGURES[@]}"
+    exit 0
+    ;;
+esac
+[[ -d $1 ]] || { echo "draw.sh: '$1' is not a folder" >&2 && exit 2; }
+dir=$(cd "$1" && pwd)
+shift
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cp "$here"/*.gp "$here"/*.awk "$work"
+for rows in bench.csv train.csv; do
+    [[ ! -s $dir/$rows ]] || cp "$dir/$rows" "$work"
+done
+cd "$work"
+figures=("$@")
+if [[ -s bench.csv ]]; then
+    awk -f plain.awk bench.csv >plain.csv
+    awk -v limited=$CPU_LIMITED -f series.awk plain.csv >points.txt
+    (($# > 0)) || figures+=("${BENCH_FIGURES[@]}")
+fi
+[[ ! -s train.csv ]] || (($# > 0)) || figures+=("${TRAIN_FIGURES[@]}")
+
+failed=0
+for figure in "${figures[@]}"; do
+    if ! gnuplot -e "MODEL_BYTES = $MODEL_BYTES; BUSY_PERCENT = 100 * $CPU_LIMITED" "$figure.gp" >messages.txt 2>&1; then
+        failed=1
+        echo "draw.sh: the figure $figure was not drawn:" >&2
+    fi
+    cat messages.txt >&2
+    for form in svg png; do
+        [[ ! -s $figure.$form ]] || mv "$figure.$form" "$dir"
+    done
+done
+exit $failed
