@@ -73,7 +73,7 @@ grep -q 'nothing was measured' "$folder/output" || result="no message of its own
 verdict "$result" "a program that fails: $result"
 
 # A program that writes rows as psring does. The first one of the ring has a probe that was disturbed.
-cat >"$dir/program" <<PROGRAM
+cat >"$folder/program" <<PROGRAM
 #!/bin/sh
 [ "\$1" = bench ] && [ "\$OMPI_COMM_WORLD_RANK" = 0 ] || exit 0
 backend=ring transport=zmq servers=0 placement=none algorithm= link=1000000
@@ -88,19 +88,19 @@ while [ \$# -gt 0 ]; do
     esac
     shift
 done
-[ \$backend\$transport != ringzmq ] || [ -e "$dir/once" ] || { link=700000 && touch "$dir/once"; }
+[ \$backend\$transport != ringzmq ] || [ -e "$folder/once" ] || { link=700000 && touch "$folder/once"; }
 [ -e "\$csv" ] || echo backend,transport,network,workers,servers,placement,bytes,iters,time_us_median,algbw_bytes_per_s,link_bytes_per_s,link_source,mpi_algorithm >"\$csv"
 echo "\$backend,\$transport,vcluster:9mbit,2,\$servers,\$placement,65536,5,70000,1,\$link,probe,\$algorithm" >>"\$csv"
 PROGRAM
 sweep
 result=ok
-grep -q 'not steady: ring, 2 workers: its probe found 5.6 Mbit/s; once more' "$dir/output" || result="not said"
-[[ $(wc -l <"$dir/out/bench.csv") == $((1 + $(tail -n +2 "$dir/out/bench.csv" | cut -d , -f 1-6,13 | sort -u | wc -l))) ]] ||
+grep -q 'not steady: ring, 2 workers: its probe found 5.6 Mbit/s; once more' "$folder/output" || result="not said"
+[[ $(wc -l <"$folder/out/bench.csv") == $((1 + $(tail -n +2 "$folder/out/bench.csv" | cut -d , -f 1-6,13 | sort -u | wc -l))) ]] ||
     result="a row is twice there"
-[[ $(grep -c ,700000, "$dir/out/bench.csv") == 0 && $(grep -c '^ring,zmq.*,1000000,' "$dir/out/bench.csv") == 1 ]] ||
+[[ $(grep -c ,700000, "$folder/out/bench.csv") == 0 && $(grep -c '^ring,zmq.*,1000000,' "$folder/out/bench.csv") == 1 ]] ||
     result="the disturbed row is there"
-[[ ! -e $dir/out/again.csv ]] || result="again.csv is left"
-grep -q "^network=" "$dir/out/summary.txt" && ! grep -q "^Not steady" "$dir/out/summary.txt" || result="the summary"
+[[ ! -e $folder/out/again.csv ]] || result="again.csv is left"
+grep -q "^network=" "$folder/out/summary.txt" && ! grep -q "^Not steady" "$folder/out/summary.txt" || result="the summary"
 verdict "$result" "a disturbed measurement is made again: $result"
 
 for arguments in "--limit x" "--hosts a,a" "--hosts a;b" "--rate 200" "--hosts 0" "--hosts 2,,4" "--sizes 1k" "--steps x" "--out" "--fast"; do
