@@ -59,11 +59,12 @@ attacked()
     done
     mapfile -t pids < <(ranks_of $launcher)
     mapfile -t ports < <(ports_of "${pids[@]}")
-    ((${#pids[@]} == ranks && ${#ports[@]} >= ranks)) ||
-        { wait $launcher || true; fail "$* on $ranks ranks: found ${#pids[@]} processes, ${#ports[@]} ports"; }
-    "$strangers" $frames 1 "${ports[@]}" >"$folder/strangers" 2>&1 || fail "$(cat "$folder/strangers")"
-    local in_time=0
-    kill -0 $launcher 2>/dev/null || in_time=1
+    local in_time=1
+    found="${#pids[@]} processes, ${#ports[@]} ports"
+    if ((${#pids[@]} == ranks && ${#ports[@]} >= ranks)); then
+        "$strangers" $frames 1 "${ports[@]}" >"$folder/strangers" 2>&1 || fail "$(cat "$folder/strangers")"
+        ! kill -0 $launcher 2>/dev/null || in_time=0
+    fi
     wait $launcher || fail "$* on $ranks ranks, with strangers:"
     weights=$(sed -n 's/^weights sha256 //p' "$folder/log")
     return $in_time
@@ -83,4 +84,4 @@ for tries in 1 2 3; do
     ((!in_time)) || exit 0
     steps=$((2 * steps)) # the training was over before all strangers had sent: a longer one
 done
-fail "in $tries tries, a training was over before the strangers had sent everything"
+fail "in $tries tries, a training was over before the strangers had sent everything; last found: $found"
