@@ -80,13 +80,23 @@ enum status staging_new_in_place(struct staging **out, struct device *device, co
     return open_staging(out, &like, counts);
 }
 
+/* What `later` is given from here on comes after what `earlier` was given so far. */
+static void put_behind(struct staging *staging, struct device_stream *later,
+                       struct device_stream *earlier)
+{
+    device_event_record(staging->device, staging->order, earlier);
+    device_stream_wait(staging->device, later, staging->order);
+}
+
 void staging_free(struct staging **out)
 {
     struct staging *staging = *out;
     if (!staging)
         return;
     *out = NULL;
-    device_sync(staging->device); /* copies under way; what failed has been said */
+    if (staging->copies && staging->order)
+        put_behind(staging, NULL, staging->copies);
+    device_sync(staging->device); /* copies under way, too; what failed has been said */
     for (size_t b = 0; b < staging->bucket_count; b++) {
         device_event_free(staging->device, &staging->buckets[b].down);
         device_host_free(staging->device, staging->buckets[b].host);
@@ -95,14 +105,6 @@ void staging_free(struct staging **out)
     device_stream_free(staging->device, &staging->copies);
     free(staging->buckets);
     free(staging);
-}
-
-/* What `later` is given from here on comes after what `earlier` was given so far. */
-static void put_behind(struct staging *staging, struct device_stream *later,
-                       struct device_stream *earlier)
-{
-    device_event_record(staging->device, staging->order, earlier);
-    device_stream_wait(staging->device, later, staging->order);
 }
 
 float *staging_down(struct staging *staging, size_t b, float *data)
