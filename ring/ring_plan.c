@@ -2,8 +2,9 @@
 
 #include <stdlib.h>
 
-/* More segments than these only the user can ask for, with tiny ones. */
-enum { SLOTS_MOST = 64 };
+/* A short vector has one segment a chunk: then receives of several steps are posted. More segments
+ * than SLOTS_MOST only the user can ask for, with tiny ones. */
+enum { SLOTS_LEAST = 8, SLOTS_MOST = 64 };
 
 static size_t larger(size_t a, size_t b)
 {
@@ -27,7 +28,7 @@ enum status ring_plan_init(struct ring_plan *plan, const struct comm_site *site,
     const struct comm_options *options = site->options;
     const struct comm_layout *layout = site->layout;
     const struct codec_options codec = {options->compress, options->error_feedback};
-    size_t items = 0, segments = 1, segment_count = 0;
+    size_t items = 0, segments = SLOTS_LEAST, segment_count = 0;
     *plan = (struct ring_plan){.transport = site->transport, .buckets = layout->buckets};
     plan->schedules = calloc(layout->buckets + 1, sizeof *plan->schedules);
     plan->codecs = calloc(layout->buckets + 1, sizeof *plan->codecs);

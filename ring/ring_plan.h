@@ -15,8 +15,8 @@ struct ring_plan {
     struct schedule *schedules; /* (buckets) */
     struct codec *codecs;       /* (buckets): the floats as they are, or compressed */
     uint64_t *tickets;          /* of the items sent, for the longest schedule */
-    /* As many as a worker sends segments before it receives any, so that MPI has a buffer ready for
-     * each of them. Item i arrives in slots[i % slot_count]. */
+    /* As many as a worker sends segments before it receives any, or more, so that MPI has a buffer
+     * ready for each of them. Item i arrives in slots[i % slot_count]. */
     struct transport_slot *slots;
     size_t slot_count;
 };

@@ -213,6 +213,34 @@ int __wrap_listen(int fd, int backlog)
     return result;
 }
 
+/* All workers begin at one instant, and none before it. */
+static void check_start(void)
+{
+    struct bench_start start;
+    struct group *everyone;
+    cr_assert_eq(world_group_new(&everyone, world, 0), STATUS_OK);
+    cr_assert_eq(bench_start_init(&start, world, everyone), STATUS_OK);
+    cr_assert(start.common_clock); /* one machine */
+    for (int round = 0; round < 50; round++) {
+        int64_t instant_ns;
+        cr_assert_eq(bench_start_agree(&start, &instant_ns), STATUS_OK);
+        int64_t from_ns = bench_start_wait(&start, instant_ns);
+        cr_assert_geq(from_ns, instant_ns);
+        double most = (double)instant_ns, least = -(double)instant_ns;
+        cr_assert_eq(world_max(world, NULL, &most, 1), STATUS_OK);
+        cr_assert_eq(world_max(world, NULL, &least, 1), STATUS_OK);
+        cr_assert_eq(most, -least);
+    }
+    world->machine++; /* another machine: the barrier alone */
+    cr_assert_eq(bench_start_init(&start, world, everyone), STATUS_OK);
+    cr_assert_not(start.common_clock);
+    int64_t instant_ns, before_ns = clock_now_ns();
+    cr_assert_eq(bench_start_agree(&start, &instant_ns), STATUS_OK);
+    cr_assert_geq(bench_start_wait(&start, instant_ns), before_ns);
+    world->machine--;
+    world_group_free(&everyone, world);
+}
+
 /* On loopback there is no telling what it must be, but all ranks are told the same; and strangers
  * that call and stay silent do not hold it up until its time-out. */
 static void check_probe(void)
@@ -238,6 +266,7 @@ Test(mpi_bench, measure)
     check_automatic();
     check_automatic_servers();
     check_overlap();
+    check_start();
     check_probe();
     world_close(&world);
 }

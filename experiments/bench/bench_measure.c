@@ -30,9 +30,14 @@ struct run {
     struct device *device; /* NULL: the host */
     const char *subnet;
     const struct bench_plan *plan;
-    float *host;      /* (plan->count) */
+    struct bench_start *start; /* the connection's */
+    float *host;               /* (plan->count) */
     float *data;      /* (plan->count): device memory; the host's own where there is no device */
-    double *times_us; /* (plan->iters, or BENCH_ITERS_MOST) */
+    double *times_us; /* (plan->iters, or BENCH_ITERS_MOST): this worker's */
+    /* (the same) With a common clock, when this worker began and ended, in us since the first
+     * operation's instant, the time that it computed taken off; else its begin counts as 0. */
+    double *begins_us, *ends_us;
+    int64_t base_ns;
     struct bench_values values;
     int64_t iters;
     uint64_t wrong;
@@ -40,6 +45,7 @@ struct run {
      * checking; only those that are so long that reading /proc/stat does not prolong them. */
     struct cpu_watch loop, operations;
     bool watches;
+    double last_us; /* of the last operation */
 };
 
 /* Zeroed; never NULL for a count of 0. Logs where memory is short. */
@@ -111,26 +117,37 @@ static int64_t compute(const struct bench_plan *plan)
     return clock_now_ns() - start_ns;
 }
 
-/* One operation: `round` numbers it from 0, warm-up included. */
-static enum status run_round(struct run *run, uint64_t round, double *time_us)
+/* One operation: `round` numbers it from 0, warm-up included. `at`: where its time is kept, or
+ * below 0. */
+static enum status run_round(struct run *run, uint64_t round, int64_t at)
 {
     enum status status;
     struct comm *comm = run->comm;
     size_t count = run->plan->count;
-    bool watch = run->watches && *time_us >= LONG_US;
+    bool watch = run->watches && run->last_us >= LONG_US;
     bench_fill(run->host, count, run->values, comm_rank(comm), round);
     TRY(upload(run));
     activity_set(run->world->activity, ACTIVITY_MAIN, ACTIVITY_MEASURE, round, 0);
-    TRY(comm_barrier(comm));
+    int64_t instant_ns;
+    TRY(bench_start_agree(run->start, &instant_ns));
     if (watch)
         cpu_watch_start(&run->operations);
-    int64_t start_ns = clock_now_ns();
+    int64_t start_ns = bench_start_wait(run->start, instant_ns);
     TRY(comm_start(comm, 0, run->data));
     int64_t computed_ns = compute(run->plan);
     TRY(comm_wait(comm, 0));
     if (run->device)
         TRY(device_sync(run->device));
-    *time_us = (double)(clock_now_ns() - start_ns - computed_ns) / (double)NS_PER_US;
+    int64_t end_ns = clock_now_ns() - computed_ns;
+    run->last_us = (double)(end_ns - start_ns) / (double)NS_PER_US;
+    if (round == 0)
+        run->base_ns = instant_ns;
+    if (at >= 0) {
+        bool common = run->start->common_clock;
+        run->times_us[at] = run->last_us;
+        run->begins_us[at] = common ? (double)(start_ns - run->base_ns) / (double)NS_PER_US : 0;
+        run->ends_us[at] = run->begins_us[at] + run->last_us;
+    }
     if (watch)
         cpu_watch_stop(&run->operations);
     /* Who is done first must not check yet: others may need this core for their last message. With
@@ -173,21 +190,32 @@ static enum status run_worker(struct run *run)
 {
     enum status status = STATUS_OK;
     uint64_t round = 0;
-    double time_us = 0;
     for (int64_t i = 0; i < run->plan->warmup; i++)
-        TRY(run_round(run, round++, &time_us));
+        TRY(run_round(run, round++, -1));
     run->watches = watches_cpus(run->world);
     if (run->watches)
         cpu_watch_start(&run->loop);
     run->iters = run->plan->iters > 0 ? run->plan->iters : BENCH_ITERS_LEAST;
     for (int64_t i = 0; i < run->iters; i++) {
-        TRY(run_round(run, round++, &time_us));
-        run->times_us[i] = time_us;
+        TRY(run_round(run, round++, i));
         if (run->plan->iters == 0 && i + 1 == BENCH_ITERS_LEAST)
             TRY(choose_iters(run));
     }
     cpu_watch_stop(&run->loop);
     TRY(comm_finish(run->comm));
+out:
+    return status;
+}
+
+/* The times of operations, from the beginning of the last worker to the end of the slowest. */
+static enum status combine_times(struct run *run)
+{
+    enum status status;
+    size_t iters = (size_t)run->iters;
+    TRY(world_max(run->world, comm_group(run->comm), run->begins_us, iters));
+    TRY(world_max(run->world, comm_group(run->comm), run->ends_us, iters));
+    for (size_t i = 0; i < iters; i++)
+        run->times_us[i] = fmax(run->ends_us[i] - run->begins_us[i], 0);
 out:
     return status;
 }
@@ -304,6 +332,8 @@ enum status bench_connect(struct bench_connection *connection, struct world *wor
     connection->options.bucket_counts_max = count_most;
     TRY(comm_open(&connection->comm, world, backend, &connection->options));
     world->timeout_ms = options->timeout_ms;
+    if (!comm_is_server(connection->comm))
+        TRY(bench_start_init(&connection->start, world, comm_group(connection->comm)));
 out:
     return status;
 }
@@ -324,7 +354,8 @@ enum status bench_measure(struct bench_measurement *measurement,
                       .world = world,
                       .device = connection->options.device,
                       .subnet = connection->options.subnet,
-                      .plan = plan};
+                      .plan = plan,
+                      .start = &connection->start};
     const struct comm_layout layout = {
         .counts = &plan->count,
         .buckets = 1,
@@ -337,13 +368,17 @@ enum status bench_measure(struct bench_measurement *measurement,
     TRY(choose_values(&run.values, world, comm_workers(comm), connection->options.compress));
     TRY(allocate_vectors(&run));
     TRY(allocated(run.times_us = measurement->times_us = allocate(room, sizeof(double))));
+    TRY(allocated(run.begins_us = allocate(room, sizeof(double))));
+    TRY(allocated(run.ends_us = allocate(room, sizeof(double))));
     TRY(comm_plan(comm, &layout));
     TRY(run_role(&run, &report));
     if (!comm_is_server(comm))
-        TRY(world_max(world, comm_group(comm), run.times_us, (size_t)run.iters));
+        TRY(combine_times(&run));
     TRY(collect(measurement, world, plan->warmup, &report));
     comm_algorithm(comm, measurement->algorithm);
 out:
+    free(run.begins_us);
+    free(run.ends_us);
     free_vectors(&run);
     if (status != STATUS_OK)
         bench_measurement_free(measurement);

@@ -10,6 +10,7 @@
 #include "common/comm/backend.h"
 #include "common/net/topology.h"
 #include "common/net/world.h"
+#include "experiments/bench/bench_start.h"
 
 /* The connections of a whole sweep. */
 struct bench_connection {
@@ -17,6 +18,7 @@ struct bench_connection {
     const struct backend *backend;
     struct comm_options options; /* as given; device: that has the vectors, NULL: the host */
     struct comm *comm;
+    struct bench_start start; /* of a worker */
 };
 
 /* Collective over the world. For vectors of at most `count_most` elements. Borrows world, backend
@@ -69,11 +71,11 @@ enum { BENCH_ITERS_LEAST = 5, BENCH_ITERS_MOST = 1000 };
  * Collective over the world: plans one bucket, runs warmup + iters operations, gathers.
  * All workers run the same number, also where it follows from the first times.
  * `measurement` is whole on every worker; servers have no times (zeros). The caller frees it. An
- * operation is timed between a barrier and the return of comm_wait, and of device_sync where a
- * device has the vector; filling and checking lie outside. With overlap the wait lies between
- * comm_start and comm_wait, from the return of the former, so that a comm that cannot overlap hides
- * nothing. Errors: logged; STATUS_USAGE is met by all ranks alike, after any other one this rank's
- * peers still wait for it (world_abort).
+ * operation is timed from an instant at which all workers begin (bench_start.h) to the return of
+ * comm_wait, and of device_sync where a device has the vector; filling and checking lie outside.
+ * With overlap the wait lies between comm_start and comm_wait, from the return of the former, so
+ * that a comm that cannot overlap hides nothing. Errors: logged; STATUS_USAGE is met by all ranks
+ * alike, after any other one this rank's peers still wait for it (world_abort).
  */
 enum status bench_measure(struct bench_measurement *measurement,
                           struct bench_connection *connection, const struct bench_plan *plan);
