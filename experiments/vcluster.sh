@@ -9,7 +9,7 @@
 #   vcluster.sh down [--all]                               remove it, with every process in it
 #
 # Each takes --name NAME (default: main): clusters of different names know nothing of each other.
-# RATE is a number with kbit, mbit or gbit, each way and per host: 200mbit, 1gbit, 2.5gbit.
+# RATE is a number with kbit, mbit or gbit, each way and per host: 200mbit, 1gbit, 2.5gbit; none: no limit.
 # --owner PID takes the cluster down when that process has ended, however it ended.
 # run puts rank r on host r; with more ranks than hosts it fills each host with K neighbouring ranks.
 #
@@ -74,7 +74,7 @@ host_address()
 
 load_config()
 {
-    hosts=0 rate='' rate_bits=0 subnet=''
+    hosts=0 rate='' rate_bits=0 subnet='' id=''
     local key value
     [[ -r $STATE/$name/config ]] || return 1
     while IFS='=' read -r key value; do
@@ -83,6 +83,7 @@ load_config()
         rate) rate=$value ;;
         rate_bits) rate_bits=$value ;;
         subnet) subnet=$value ;;
+        id) id=$value ;;
         esac
     done <"$STATE/$name/config"
 }
@@ -103,8 +104,8 @@ save_config()
             echo "$(host_address $host) host$host"
         done
     } >"$directory/hosts"
-    printf 'hosts=%s\nrate=%s\nrate_bits=%s\nsubnet=%s\n' \
-        "$hosts" "$rate" "$rate_bits" "$subnet" >"$directory/config.new"
+    printf 'hosts=%s\nrate=%s\nrate_bits=%s\nsubnet=%s\nid=%s\n' \
+        "$hosts" "$rate" "$rate_bits" "$subnet" "$id" >"$directory/config.new"
     mv "$directory/config.new" "$directory/config"
 }
 
@@ -120,9 +121,10 @@ choose_subnet()
     subnet=10.77.$index
 }
 
-# rate_to_bits RATE: bits a second, or nothing if RATE is not one.
+# rate_to_bits RATE: bits a second, 0 for none, or nothing if RATE is not one.
 rate_to_bits()
 {
+    [[ $1 != none ]] || { echo 0 && return; }
     awk -v rate="$1" 'BEGIN {
         scale["kbit"] = 1e3; scale["mbit"] = 1e6; scale["gbit"] = 1e9
         if (match(rate, /^[0-9]+(\.[0-9]+)?/) == 0)
@@ -137,7 +139,7 @@ rate_to_bits()
 # vcluster.sh rate RATE: prints it as bits a second; for scripts.
 print_rate()
 {
-    rate_to_bits "${1:-}" | grep . || bad_usage "'${1:-}': expected a number with kbit, mbit or gbit, such as 200mbit"
+    rate_to_bits "${1:-}" | grep . || bad_usage "'${1:-}': expected a number with kbit, mbit or gbit, such as 200mbit, or none"
 }
 
 list_namespaces()
@@ -177,13 +179,14 @@ up()
         bad_usage "up: --hosts '$new_hosts': expected a number from 1 to $MAX_HOSTS"
     local bits
     bits=$(rate_to_bits "$new_rate")
-    [[ $bits ]] || bad_usage "up: --rate '$new_rate': expected a number with kbit, mbit or gbit, such as 200mbit"
+    [[ $bits ]] || bad_usage "up: --rate '$new_rate': expected a number with kbit, mbit or gbit, such as 200mbit, or none"
     [[ -z $owner ]] || kill -0 "$owner" 2>/dev/null || bad_usage "up: --owner '$owner': there is no such process"
     require_namespaces
 
     lock
     load_config || choose_subnet
     hosts=$new_hosts rate=$new_rate rate_bits=$bits
+    id=${id:-$(cat /proc/sys/kernel/random/uuid)}
     save_config
     ensure_switch
     local host ns
@@ -198,9 +201,10 @@ up()
     if [[ $owner ]]; then
         # A process of its own session, with none of our files open: it must outlive every signal
         # and hold up nobody who waits for our output to end.
+        # It takes down this very cluster: another one may have its name by then.
         # shellcheck disable=SC2016  # expanded by the shell that runs it
-        setsid "$BASH" -c 'tail --pid="$1" -f /dev/null; exec "$2" "$3" down --name "$4"' \
-            psring-vcluster-watch "$owner" "$BASH" "$0" "$name" </dev/null &>/dev/null &
+        setsid "$BASH" -c 'tail --pid="$1" -f /dev/null; exec "$2" "$3" down --name "$4" --id "$5"' \
+            psring-vcluster-watch "$owner" "$BASH" "$0" "$name" "$id" </dev/null &>/dev/null &
     fi
     echo "vcluster.sh: '$name' is up: $hosts hosts on $subnet.0/24, $rate each way" >&2
 }
@@ -223,15 +227,19 @@ remove_cluster()
     rmdir "$STATE" 2>/dev/null || true
 }
 
+# --id ID, as the watcher calls it: only if the cluster is still that one.
 down()
 {
-    local all=''
+    local all='' only=''
     while (($# > 0)); do
         case $1 in
         --all) all=yes && shift ;;
-        --name)
+        --name | --id)
             (($# >= 2)) || bad_usage "$1 needs a value"
-            set_name "$2"
+            case $1 in
+            --name) set_name "$2" ;;
+            --id) only=$2 ;;
+            esac
             shift 2
             ;;
         *) bad_usage "down: unknown argument '$1'" ;;
@@ -243,7 +251,7 @@ down()
         for name in $(list_clusters); do
             remove_cluster
         done
-    else
+    elif [[ ! $only ]] || { load_config && [[ $id == "$only" ]]; }; then
         remove_cluster
     fi
     unlock

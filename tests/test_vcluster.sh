@@ -114,6 +114,23 @@ goes_with_its_owner()
     within is_gone $b
 }
 
+# The owner of an earlier cluster of that name ends: this one stays.
+watches_nothing()
+{
+    ! pgrep -f "psring-vcluster-watch .* $b( |\$)|vcluster.sh down --name $b" >/dev/null
+}
+
+outlives_an_earlier_owner()
+{
+    sleep 300 &
+    local owner=$!
+    "$vcluster" up --name $b --hosts 1 --rate 100mbit --owner $owner
+    "$vcluster" down --name $b
+    "$vcluster" up --name $b --hosts 1 --rate 100mbit
+    kill $owner
+    within watches_nothing && "$vcluster" status --name $b
+}
+
 expect "bad usage is told apart" fails_with 2 "$vcluster" up --name $a --hosts 0 --rate 100mbit
 expect "a rate needs a unit" fails_with 2 "$vcluster" up --name $a --hosts 1 --rate 100
 expect "nothing is left by bad usage" is_gone $a
@@ -154,6 +171,11 @@ expect "up takes a higher rate" "$vcluster" up --name $a --hosts 3 --rate 500mbi
 expect "which is in force, too" link_carries more-than 5250000 \
     "$vcluster" run --name $a -n 2 -- "$link_rate" 600000
 
+expect "up takes the limit away" "$vcluster" up --name $a --hosts 3 --rate none
+expect "programs learn of that" prints "vcluster:none 0" \
+    "$vcluster" run --name $a -n 1 -- sh -c 'echo $PSRING_NETWORK $PSRING_LINK_BITS'
+expect "no token bucket is left" prints "" ip netns exec psring-$a-0 sh -c 'tc qdisc show dev eth0 | grep tbf; true'
+
 for signal in INT TERM KILL; do
     expect "SIG$signal to run leaves no process" interrupt_run $signal
 done
@@ -167,6 +189,7 @@ expect "down with a process there" "$vcluster" down --name $a
 expect "takes it along" fails_with 143 wait $!
 expect "and leaves nothing" is_gone $a
 expect "a killed owner takes its cluster along" goes_with_its_owner
+expect "the owner of an earlier cluster does not" outlives_an_earlier_owner
 
 echo "test_vcluster: $passed passed, $failed failed"
 ((failed == 0))

@@ -56,6 +56,11 @@ host_is_whole()
 # limit NAMESPACE DEVICE: the token bucket; replaces an earlier one without losing the connections.
 limit()
 {
+    if ((rate_bits == 0)); then
+        tc -n "$1" qdisc delete dev "$2" root 2>/dev/null || true
+        ip -n "$1" link set "$2" gso_max_size 65536 2>/dev/null || true
+        return
+    fi
     local burst_bytes=$((rate_bits / 8 / 4000)) # at high rates, what a 250 us timer tick needs
     ((burst_bytes >= 32768)) || burst_bytes=32768
     tc -n "$1" qdisc replace dev "$2" root tbf rate "${rate_bits}bit" burst "${burst_bytes}b" limit 3mb ||
