@@ -3,16 +3,24 @@
 #include "common/base/check.h"
 
 enum {
+    /* The least bytes of a chunk, however many workers there are. */
     CHUNK_BYTES_LEAST = 1 << 10,
-    CHUNK_BYTES_MIN = 4 << 10,      /* of small shards, to have several chunks at all, */
-    CHUNK_BYTES_MIN_MANY = 8 << 10, /* and with many servers, where a worker has many messages: */
-    SERVERS_MANY = 5,               /* from so many on */
-    CHUNK_BYTES_SLOW = 16 << 10,    /* however slow the link: a message has its cost, too */
+    /* The least bytes of a chunk that is short because its shard is: then there are several. */
+    CHUNK_BYTES_MIN = 4 << 10,
+    /* The same with SERVERS_MANY servers or more: a worker has so many messages then. */
+    CHUNK_BYTES_MIN_MANY = 8 << 10,
+    SERVERS_MANY = 5,
+    /* The least bytes of a chunk that is short because its link is slow: a message has its cost. */
+    CHUNK_BYTES_SLOW = 16 << 10,
     CHUNK_BYTES_MAX = 64 << 10,
-    CHUNKS_WANTED = 32,                /* of a shard: 1/32 is what push and pull do not overlap */
-    ON_THE_WAY_BYTES_MAX = 1536 << 10, /* on the way to one host: half of a 3 MB port queue */
-    ON_THE_WAY_MS = 10,                /* and for how long that keeps its link busy */
-    CHUNKS_A_WINDOW = 10,              /* so much of a shard, or the first sum comes too late */
+    /* Chunks of a shard: 1/32 of it is what push and pull do not overlap. */
+    CHUNKS_WANTED = 32,
+    /* The most bytes on the way to one host: half of the 3 MB queue of a switch's port. */
+    ON_THE_WAY_BYTES_MAX = 1536 << 10,
+    /* How long what is on the way to a host keeps its link busy. */
+    ON_THE_WAY_MS = 10,
+    /* A window is so small a part of a shard's chunks, or the first sum comes too late. */
+    CHUNKS_A_WINDOW = 10,
     WINDOW_MIN = 2,
     WINDOW_WANTED = 4,
     WINDOW_MAX = 8,

@@ -13,12 +13,12 @@ static const size_t counts[] = {0, 1, 2, 3, 5, 7, 8, 63, 64, 1000, 2520, 10007};
 static const size_t segments[] = {4, 64, 1000, 0};
 enum { COUNTS = sizeof counts / sizeof *counts, SEGMENTS = sizeof segments / sizeof *segments };
 
-/* One worker: its schedule, where its lanes stand, and what it holds of every element, which is a
- * set of workers, a bit each, whose contributions have been added. */
+/* One worker: its schedule, where its exchanges stand, and what it holds of every element, which is
+ * a set of workers, a bit each, whose contributions have been added. */
 struct player {
     struct halving_schedule schedule;
-    size_t sent[WORKERS_MAX], received[WORKERS_MAX]; /* by lane */
-    size_t turns[SLICES_MAX];                        /* by slice: receives dealt with */
+    size_t sent[WORKERS_MAX], received[WORKERS_MAX]; /* by exchange */
+    size_t dealt[SLICES_MAX];                        /* by slice: receives dealt with */
     unsigned *held;
 };
 
@@ -39,7 +39,7 @@ static void play_start(struct play *play, int workers, size_t count, size_t segm
         cr_assert_eq(halving_schedule_init(&player->schedule, workers, w, count, segment_bytes),
                      STATUS_OK);
         cr_assert_leq(player->schedule.slices, SLICES_MAX);
-        cr_assert_lt(player->schedule.lane_count, WORKERS_MAX);
+        cr_assert_lt(player->schedule.exchange_count, WORKERS_MAX);
         player->held = calloc(count + 1, sizeof *player->held);
         for (size_t i = 0; i < count; i++)
             player->held[i] = 1u << w;
@@ -54,24 +54,25 @@ static void play_end(struct play *play)
     }
 }
 
-static size_t lane_to(const struct play *play, int from, int to)
+static size_t exchange_to(const struct play *play, int from, int to)
 {
     const struct halving_schedule *schedule = &play->players[from].schedule;
-    for (size_t l = 0; l < schedule->lane_count; l++) {
-        if (schedule->lanes[l].peer == to)
+    for (size_t l = 0; l < schedule->exchange_count; l++) {
+        if (schedule->exchanges[l].peer == to)
             return l;
     }
-    cr_assert(false, "worker %d has no lane to %d", from, to);
+    cr_assert(false, "worker %d has no exchange to %d", from, to);
     return 0;
 }
 
-/* Sends what may go on a lane. What is on its way must not change until it is received. */
+/* Sends what may go on an exchange. What is on its way must not change until it is received. */
 static bool play_send(struct player *player, size_t l)
 {
-    const struct halving_lane *lane = &player->schedule.lanes[l];
+    const struct halving_exchange *exchange = &player->schedule.exchanges[l];
     size_t before = player->sent[l];
-    while (player->sent[l] < lane->send_count &&
-           lane->sends[player->sent[l]].turn <= player->turns[lane->sends[player->sent[l]].slice])
+    while (player->sent[l] < exchange->send_count &&
+           exchange->sends[player->sent[l]].after <=
+               player->dealt[exchange->sends[player->sent[l]].slice])
         player->sent[l]++;
     return player->sent[l] > before;
 }
@@ -79,7 +80,7 @@ static bool play_send(struct player *player, size_t l)
 static void check_item(const struct player *player, size_t l, const struct halving_item *item,
                        const struct halving_item *theirs)
 {
-    const struct halving_lane *lane = &player->schedule.lanes[l];
+    const struct halving_exchange *exchange = &player->schedule.exchanges[l];
     cr_assert_gt(item->span.count, 0);
     cr_assert(item->span.offset == theirs->span.offset && item->span.count == theirs->span.count);
     cr_assert(item->slice == theirs->slice && item->step == theirs->step &&
@@ -87,27 +88,28 @@ static void check_item(const struct player *player, size_t l, const struct halvi
     cr_assert_eq(item->reduces, item->step < halving_steps(player->schedule.workers) / 2);
     if (item->reduces)
         return;
-    const struct halving_item *replaced = &lane->sends[item->replaces];
+    const struct halving_item *replaced = &exchange->sends[item->replaces];
     cr_assert(replaced->reduces && replaced->span.offset == item->span.offset &&
               replaced->span.count == item->span.count);
     cr_assert_lt(item->replaces, player->sent[l]);
 }
 
-/* Deals with a lane's next receive, if it has been sent and it is its turn. The payload is read
- * only now: were it changed by its sender after sending, the sets would not come out. */
+/* Deals with an exchange's next receive, if it has been sent and those before it have been. The
+ * payload is read only now: were it changed by its sender after sending, the sets would not come
+ * out. */
 static bool play_receive(struct play *play, int worker, size_t l)
 {
     struct player *player = &play->players[worker];
-    const struct halving_lane *lane = &player->schedule.lanes[l];
+    const struct halving_exchange *exchange = &player->schedule.exchanges[l];
     size_t number = player->received[l];
-    if (number == lane->receive_count)
+    if (number == exchange->receive_count)
         return false;
-    const struct halving_item *item = &lane->receives[number];
-    const struct player *peer = &play->players[lane->peer];
-    size_t back = lane_to(play, lane->peer, worker);
-    if (number >= peer->sent[back] || player->turns[item->slice] != item->turn)
+    const struct halving_item *item = &exchange->receives[number];
+    const struct player *peer = &play->players[exchange->peer];
+    size_t back = exchange_to(play, exchange->peer, worker);
+    if (number >= peer->sent[back] || player->dealt[item->slice] != item->after)
         return false;
-    check_item(player, l, item, &peer->schedule.lanes[back].sends[number]);
+    check_item(player, l, item, &peer->schedule.exchanges[back].sends[number]);
     unsigned all = (1u << play->workers) - 1;
     for (size_t i = item->span.offset; i < item->span.offset + item->span.count; i++) {
         unsigned *ours = &player->held[i], theirs = peer->held[i];
@@ -118,12 +120,12 @@ static bool play_receive(struct play *play, int worker, size_t l)
         *ours = item->reduces ? *ours | theirs : theirs;
         cr_assert_eq(item->completes, item->reduces && *ours == all);
     }
-    player->turns[item->slice]++;
+    player->dealt[item->slice]++;
     player->received[l]++;
     return true;
 }
 
-/* Workers and lanes move in an order that `seed` decides; never do all of them wait. */
+/* Workers and exchanges move in an order that `seed` decides; never do all of them wait. */
 static void play_all(struct play *play, unsigned seed)
 {
     for (bool moved = true; moved;) {
@@ -132,21 +134,21 @@ static void play_all(struct play *play, unsigned seed)
             seed = seed * 1664525u + 1013904223u; /* Numerical Recipes' generator */
             int worker = (int)((seed >> 16) % (unsigned)play->workers);
             if (i < (unsigned)play->workers)
-                worker = (int)i; /* everybody has a turn */
+                worker = (int)i; /* everybody is asked */
             struct player *player = &play->players[worker];
-            for (size_t l = 0; l < player->schedule.lane_count; l++) {
-                size_t lane = (l + (seed >> 8)) % player->schedule.lane_count;
-                moved |= play_send(player, lane);
-                moved |= play_receive(play, worker, lane);
+            for (size_t l = 0; l < player->schedule.exchange_count; l++) {
+                size_t exchange = (l + (seed >> 8)) % player->schedule.exchange_count;
+                moved |= play_send(player, exchange);
+                moved |= play_receive(play, worker, exchange);
             }
         }
     }
     for (int w = 0; w < play->workers; w++) {
         const struct player *player = &play->players[w];
         size_t receives = 0;
-        for (size_t l = 0; l < player->schedule.lane_count; l++) {
-            cr_assert_eq(player->sent[l], player->schedule.lanes[l].send_count);
-            cr_assert_eq(player->received[l], player->schedule.lanes[l].receive_count);
+        for (size_t l = 0; l < player->schedule.exchange_count; l++) {
+            cr_assert_eq(player->sent[l], player->schedule.exchanges[l].send_count);
+            cr_assert_eq(player->received[l], player->schedule.exchanges[l].receive_count);
             receives += player->received[l];
         }
         cr_assert_eq(receives, player->schedule.receives);
@@ -172,14 +174,14 @@ Test(halving_schedule, everything_is_added_once_and_copied_to_all)
     }
 }
 
-/* Elements of one direction of all lanes, of reduce-scatter or of all-gather. */
+/* Elements of one direction of all exchanges, of reduce-scatter or of all-gather. */
 static size_t elements(const struct halving_schedule *schedule, bool sent, bool reduces)
 {
     size_t sum = 0;
-    for (size_t l = 0; l < schedule->lane_count; l++) {
-        const struct halving_lane *lane = &schedule->lanes[l];
-        const struct halving_item *items = sent ? lane->sends : lane->receives;
-        for (size_t i = 0; i < (sent ? lane->send_count : lane->receive_count); i++)
+    for (size_t l = 0; l < schedule->exchange_count; l++) {
+        const struct halving_exchange *exchange = &schedule->exchanges[l];
+        const struct halving_item *items = sent ? exchange->sends : exchange->receives;
+        for (size_t i = 0; i < (sent ? exchange->send_count : exchange->receive_count); i++)
             sum += items[i].reduces == reduces ? items[i].span.count : 0;
     }
     return sum;
@@ -220,11 +222,12 @@ Test(halving_schedule, steps_are_balanced)
             struct halving_schedule s;
             cr_assert_eq(halving_schedule_init(&s, n, rank, count, count * 4), STATUS_OK);
             size_t moved[2][32] = {{0}}, left = count;
-            for (size_t l = 0; l < s.lane_count; l++) {
-                for (size_t i = 0; i < s.lanes[l].send_count; i++)
-                    moved[0][s.lanes[l].sends[i].step] += s.lanes[l].sends[i].span.count;
-                for (size_t i = 0; i < s.lanes[l].receive_count; i++)
-                    moved[1][s.lanes[l].receives[i].step] += s.lanes[l].receives[i].span.count;
+            for (size_t l = 0; l < s.exchange_count; l++) {
+                for (size_t i = 0; i < s.exchanges[l].send_count; i++)
+                    moved[0][s.exchanges[l].sends[i].step] += s.exchanges[l].sends[i].span.count;
+                for (size_t i = 0; i < s.exchanges[l].receive_count; i++)
+                    moved[1][s.exchanges[l].receives[i].step] +=
+                        s.exchanges[l].receives[i].span.count;
             }
             for (int step = 0, size = n; size > 1; step++) {
                 int parts = 2;
@@ -261,7 +264,7 @@ Test(halving_schedule, steps_and_messages_of_a_short_vector)
 }
 
 /* The chunks of all slices together are those of the vector: bytes do not depend on slices. And on
- * a lane the way back of one slice follows the way there of others. */
+ * an exchange the way back of one slice follows the way there of others. */
 Test(halving_schedule, slices_follow_each_other)
 {
     struct halving_schedule s;
@@ -269,8 +272,8 @@ Test(halving_schedule, slices_follow_each_other)
     cr_assert_gt(s.slices, 2 * HALVING_SLICES_UNDER_WAY);
     cr_assert_eq(s.slice_count % 8, 0);
     size_t ahead = 0, ahead_max = 0; /* slices that have begun and not ended */
-    for (size_t i = 0; i < s.lanes[0].send_count; i++) {
-        ahead += s.lanes[0].sends[i].reduces ? 1 : (size_t)-1;
+    for (size_t i = 0; i < s.exchanges[0].send_count; i++) {
+        ahead += s.exchanges[0].sends[i].reduces ? 1 : (size_t)-1;
         ahead_max = ahead > ahead_max ? ahead : ahead_max;
     }
     cr_assert_eq(ahead, 0);
@@ -298,12 +301,12 @@ static void table_cell(const struct player *player, int step, char *cell)
 {
     char one[32];
     cell[0] = '\0';
-    for (size_t l = 0; l < player->schedule.lane_count; l++) {
-        const struct halving_lane *lane = &player->schedule.lanes[l];
-        for (size_t i = 0; i < lane->send_count; i++) {
-            if (lane->sends[i].step != step)
+    for (size_t l = 0; l < player->schedule.exchange_count; l++) {
+        const struct halving_exchange *exchange = &player->schedule.exchanges[l];
+        for (size_t i = 0; i < exchange->send_count; i++) {
+            if (exchange->sends[i].step != step)
                 continue;
-            describe(player, &lane->sends[i], lane->peer, one, sizeof one);
+            describe(player, &exchange->sends[i], exchange->peer, one, sizeof one);
             strcat(strcat(cell, cell[0] ? ", " : ""), one);
         }
     }
@@ -321,16 +324,16 @@ static void table_line(int step, int width, char *line, size_t size)
     while (used > 0 && line[used - 1] == ' ')
         line[--used] = '\0';
     for (int w = 0; w < play.workers; w++) {
-        for (size_t l = 0; l < play.players[w].schedule.lane_count; l++)
+        for (size_t l = 0; l < play.players[w].schedule.exchange_count; l++)
             play_send(&play.players[w], l);
     }
-    for (int round = 0; round < WORKERS_MAX; round++) { /* as turns come */
+    for (int round = 0; round < WORKERS_MAX; round++) { /* in any order */
         for (int w = 0; w < play.workers; w++) {
             const struct player *player = &play.players[w];
-            for (size_t l = 0; l < player->schedule.lane_count; l++) {
-                const struct halving_lane *lane = &player->schedule.lanes[l];
-                if (player->received[l] < lane->receive_count &&
-                    lane->receives[player->received[l]].step == step)
+            for (size_t l = 0; l < player->schedule.exchange_count; l++) {
+                const struct halving_exchange *exchange = &player->schedule.exchanges[l];
+                if (player->received[l] < exchange->receive_count &&
+                    exchange->receives[player->received[l]].step == step)
                     play_receive(&play, w, l);
             }
         }

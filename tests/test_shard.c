@@ -87,7 +87,7 @@ Test(shard, no_spare_is_colocated)
 }
 
 /* What all workers have on the way to a server, or a worker to all servers. */
-static size_t flight(const struct shard_plan *plan, size_t count)
+static size_t bytes_on_the_way(const struct shard_plan *plan, size_t count)
 {
     size_t to_server = (size_t)plan->topology.workers * plan->chunk_count, to_all = 0;
     for (int s = 0; s < plan->topology.servers; s++) {
@@ -109,8 +109,8 @@ Test(shard, windows_stay_below_a_ports_queue)
                 struct topology one = servers_of(workers, 1, PLACEMENT_DEDICATED);
                 struct shard_plan plan = shard_plan(&one, count, &options);
                 cr_assert_geq(plan.window, 2);
-                cr_assert_leq(flight(&plan, count), 1536u << 10, "%d workers, %zu elements",
-                              workers, count);
+                cr_assert_leq(bytes_on_the_way(&plan, count), 1536u << 10,
+                              "%d workers, %zu elements", workers, count);
             }
         }
     }
@@ -130,7 +130,7 @@ Test(shard, windows_fill_a_known_link)
                 size_t element = t < 2 ? sizeof(float) : sizeof(uint16_t); /* compressed */
                 struct shard_options options = {.link_bytes_per_s = 25e6, .element_bytes = element};
                 struct shard_plan plan = shard_plan(&topologies[t % 2], count, &options);
-                size_t on_the_way = flight(&plan, count) / sizeof(float) * element;
+                size_t on_the_way = bytes_on_the_way(&plan, count) / sizeof(float) * element;
                 cr_expect_leq(on_the_way, 2 * 8 * (16 << 10) + 4096);
                 cr_expect_geq(on_the_way, 100000, "%d workers, %d spare, %zu bytes an element: %zu",
                               workers, spare, element, on_the_way);

@@ -35,8 +35,8 @@ struct comm_options {
     int64_t timeout_ms;       /* a peer silent for longer is an error */
     struct device *device; /* in whose memory buckets are; NULL: the host's. Borrowed until close */
     int library_log;       /* descriptor of the file that the backend's library logs to; 0: none */
-    /* What a host's link is said to carry each way; 0: not known. Bounds what is in flight
-     * (ps/shard). The same on all ranks. */
+    /* What a host's link is said to carry each way; 0: not known. Bounds what is on the
+     * way (ps/shard). The same on all ranks. */
     double link_bytes_per_s;
 };
 

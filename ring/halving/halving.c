@@ -46,7 +46,7 @@
  * is cut into slices that go through all this independently of each other, a few steps apart: while
  * one slice's message is awaited or added, others' are on the wire. A short vector is one slice,
  * and costs one message a step. Messages are taken from any peer as they come; what must wait for
- * what is their `turn`, and nothing else waits (halving_schedule.h).
+ * what is in `after`, and nothing else waits (halving_schedule.h).
  *
  * In the code below, top-down: halving_allreduce is the algorithm; above it are the sends that may
  * go, receives posted ahead, the wait for whatever comes next, and what is done with it.
@@ -62,12 +62,13 @@
 #include "ring/halving/halving_cost.h"
 #include "ring/halving/halving_schedule.h"
 
-/* Receives posted ahead in a lane: MPI has a buffer ready when the next messages come. */
+/* Receives posted ahead in an exchange: MPI has a buffer ready when the next messages come. */
 enum { POSTED_AHEAD = HALVING_SLICES_UNDER_WAY };
 
-/* One peer. Where a lane stands in the running all-reduce, and slots, which are used in turn. */
-struct lane {
-    const struct halving_lane *plan;
+/* One peer. Where an exchange stands in the running all-reduce, and slots, used one after the
+ * other. */
+struct exchange {
+    const struct halving_exchange *plan;
     int node;
     size_t sent, posted, received; /* messages; those received have been dealt with */
     bool borrowed[POSTED_AHEAD];   /* the slot's message will not land in place */
@@ -82,12 +83,12 @@ struct halving {
 
     /* Of the present plan. */
     size_t buckets;
-    struct halving_schedule *schedules; /* one a bucket; the same lanes in each */
+    struct halving_schedule *schedules; /* one a bucket; the same exchanges in each */
     struct codec *codecs;               /* one a bucket: the floats as they are, or compressed */
-    struct lane *lanes;
-    size_t lane_count;
-    struct transport_slot **oldest; /* by lane: posted, and its turn has come; else NULL */
-    size_t *turns;                  /* by slice: receives dealt with */
+    struct exchange *exchanges;
+    size_t exchange_count;
+    struct transport_slot **oldest; /* by exchange: posted, and next of its slice; else NULL */
+    size_t *dealt;                  /* by slice: receives dealt with */
     uint64_t *tickets;              /* by place in schedule->items: of what has been sent */
 };
 
@@ -104,19 +105,20 @@ static uint64_t *ticket_of(const struct run *run, const struct halving_item *sen
     return &run->halving->tickets[sent - run->schedule->items];
 }
 
-/* The lane whose next message has waited for all that it must, and is first in order; or NULL. */
-static struct lane *find_ready(const struct halving *halving)
+/* The exchange whose next message has waited for all that it must, and is first in order; or NULL.
+ */
+static struct exchange *find_ready(const struct halving *halving)
 {
-    struct lane *found = NULL;
-    for (size_t l = 0; l < halving->lane_count; l++) {
-        struct lane *lane = &halving->lanes[l];
-        if (lane->sent == lane->plan->send_count)
+    struct exchange *found = NULL;
+    for (size_t l = 0; l < halving->exchange_count; l++) {
+        struct exchange *exchange = &halving->exchanges[l];
+        if (exchange->sent == exchange->plan->send_count)
             continue;
-        const struct halving_item *item = &lane->plan->sends[lane->sent];
-        if (halving->turns[item->slice] < item->turn)
+        const struct halving_item *item = &exchange->plan->sends[exchange->sent];
+        if (halving->dealt[item->slice] < item->after)
             continue;
         if (!found || item->order < found->plan->sends[found->sent].order)
-            found = lane;
+            found = exchange;
     }
     return found;
 }
@@ -125,14 +127,14 @@ static struct lane *find_ready(const struct halving *halving)
 static enum status send_ready(struct run *run)
 {
     struct halving *halving = run->halving;
-    for (struct lane *lane; (lane = find_ready(halving));) {
-        const struct halving_item *item = &lane->plan->sends[lane->sent++];
+    for (struct exchange *exchange; (exchange = find_ready(halving));) {
+        const struct halving_item *item = &exchange->plan->sends[exchange->sent++];
         struct message message =
             codec_message(run->codec, MESSAGE_SEGMENT, halving->step, item->span);
         const void *payload = item->reduces ? codec_encode(run->codec, run->data, item->span)
                                             : codec_wire(run->codec, run->data, item->span);
-        enum status status =
-            transport_send(halving->transport, lane->node, &message, payload, ticket_of(run, item));
+        enum status status = transport_send(halving->transport, exchange->node, &message, payload,
+                                            ticket_of(run, item));
         if (status != STATUS_OK)
             return status;
     }
@@ -141,48 +143,49 @@ static enum status send_ready(struct run *run)
 
 /* Has the transport let go of the memory of what we sent to this peer in reduce-scatter, on which
  * `item` is to land? */
-static bool may_land(const struct run *run, const struct lane *lane,
+static bool may_land(const struct run *run, const struct exchange *exchange,
                      const struct halving_item *item)
 {
-    return item->replaces < lane->sent &&
-           transport_sent(run->halving->transport, lane->node,
-                          *ticket_of(run, &lane->plan->sends[item->replaces]));
+    return item->replaces < exchange->sent &&
+           transport_sent(run->halving->transport, exchange->node,
+                          *ticket_of(run, &exchange->plan->sends[item->replaces]));
 }
 
 /*
- * Posts a lane's receives up to POSTED_AHEAD beyond what has been dealt with. In reduce-scatter a
- * payload is borrowed, and added from where it is. In all-gather it lands in place as soon as it
- * may; until then the lane does without further slots. One slot must be posted at any time, so it
- * may have to be borrowed, and copied when it has come: the peer answers only to what it has got.
+ * Posts an exchange's receives up to POSTED_AHEAD beyond what has been dealt with. In
+ * reduce-scatter a payload is borrowed, and added from where it is. In all-gather it lands in place
+ * as soon as it may; until then the exchange does without further slots. One slot must be posted at
+ * any time, so it may have to be borrowed, and copied when it has come: the peer answers only to
+ * what it has got.
  */
-static enum status post_ahead(struct run *run, struct lane *lane)
+static enum status post_ahead(struct run *run, struct exchange *exchange)
 {
     struct halving *halving = run->halving;
-    while (lane->posted < lane->plan->receive_count &&
-           lane->posted < lane->received + POSTED_AHEAD) {
-        const struct halving_item *item = &lane->plan->receives[lane->posted];
-        bool lands = !item->reduces && may_land(run, lane, item);
-        if (!item->reduces && !lands && lane->posted > lane->received)
+    while (exchange->posted < exchange->plan->receive_count &&
+           exchange->posted < exchange->received + POSTED_AHEAD) {
+        const struct halving_item *item = &exchange->plan->receives[exchange->posted];
+        bool lands = !item->reduces && may_land(run, exchange, item);
+        if (!item->reduces && !lands && exchange->posted > exchange->received)
             break;
-        size_t at = lane->posted++ % POSTED_AHEAD;
-        lane->borrowed[at] = !lands;
+        size_t at = exchange->posted++ % POSTED_AHEAD;
+        exchange->borrowed[at] = !lands;
         void *into = lands ? codec_wire(run->codec, run->data, item->span) : NULL;
-        enum status status = transport_post(halving->transport, &lane->slots[at], into);
+        enum status status = transport_post(halving->transport, &exchange->slots[at], into);
         if (status != STATUS_OK)
             return status;
     }
     return STATUS_OK;
 }
 
-static enum status start_lanes(struct run *run)
+static enum status start_exchanges(struct run *run)
 {
     struct halving *halving = run->halving;
-    memset(halving->turns, 0, run->schedule->slices * sizeof *halving->turns);
-    for (size_t l = 0; l < halving->lane_count; l++) {
-        struct lane *lane = &halving->lanes[l];
-        lane->plan = &run->schedule->lanes[l];
-        lane->sent = lane->posted = lane->received = 0;
-        enum status status = post_ahead(run, lane); /* before peers begin to send */
+    memset(halving->dealt, 0, run->schedule->slices * sizeof *halving->dealt);
+    for (size_t l = 0; l < halving->exchange_count; l++) {
+        struct exchange *exchange = &halving->exchanges[l];
+        exchange->plan = &run->schedule->exchanges[l];
+        exchange->sent = exchange->posted = exchange->received = 0;
+        enum status status = post_ahead(run, exchange); /* before peers begin to send */
         if (status != STATUS_OK)
             return status;
     }
@@ -191,33 +194,33 @@ static enum status start_lanes(struct run *run)
 
 /* Waits for a message of any peer. One that has overtaken others of its slice stays where it is
  * until those have been dealt with: the order of additions is fixed. */
-static enum status wait_for_next(struct halving *halving, struct lane **next)
+static enum status wait_for_next(struct halving *halving, struct exchange **next)
 {
-    for (size_t l = 0; l < halving->lane_count; l++) {
-        struct lane *lane = &halving->lanes[l];
+    for (size_t l = 0; l < halving->exchange_count; l++) {
+        struct exchange *exchange = &halving->exchanges[l];
         halving->oldest[l] = NULL;
-        if (lane->received == lane->plan->receive_count)
+        if (exchange->received == exchange->plan->receive_count)
             continue;
-        const struct halving_item *item = &lane->plan->receives[lane->received];
-        if (halving->turns[item->slice] == item->turn)
-            halving->oldest[l] = &lane->slots[lane->received % POSTED_AHEAD];
+        const struct halving_item *item = &exchange->plan->receives[exchange->received];
+        if (halving->dealt[item->slice] == item->after)
+            halving->oldest[l] = &exchange->slots[exchange->received % POSTED_AHEAD];
     }
     size_t which;
-    enum status status =
-        transport_wait_any(halving->transport, halving->oldest, halving->lane_count, false, &which);
+    enum status status = transport_wait_any(halving->transport, halving->oldest,
+                                            halving->exchange_count, false, &which);
     if (status == STATUS_OK)
-        *next = &halving->lanes[which];
+        *next = &halving->exchanges[which];
     return status;
 }
 
 /* Adds what has come to ours, or keeps it. */
-static enum status take(struct run *run, struct lane *lane)
+static enum status take(struct run *run, struct exchange *exchange)
 {
     enum status status = STATUS_OK;
     struct halving *halving = run->halving;
-    const struct halving_item *item = &lane->plan->receives[lane->received];
-    size_t at = lane->received++ % POSTED_AHEAD;
-    struct transport_slot *slot = &lane->slots[at];
+    const struct halving_item *item = &exchange->plan->receives[exchange->received];
+    size_t at = exchange->received++ % POSTED_AHEAD;
+    struct transport_slot *slot = &exchange->slots[at];
     struct message expected = codec_message(run->codec, MESSAGE_SEGMENT, halving->step, item->span);
     TRY(transport_expect(halving->transport, slot, &expected));
     if (item->completes) {
@@ -226,14 +229,14 @@ static enum status take(struct run *run, struct lane *lane)
     } else if (item->reduces) {
         codec_add(run->codec, run->data, item->span, slot->payload);
     } else {
-        if (lane->borrowed[at]) {
-            uint64_t replaced = *ticket_of(run, &lane->plan->sends[item->replaces]);
-            TRY(transport_wait_sent(halving->transport, lane->node, replaced));
+        if (exchange->borrowed[at]) {
+            uint64_t replaced = *ticket_of(run, &exchange->plan->sends[item->replaces]);
+            TRY(transport_wait_sent(halving->transport, exchange->node, replaced));
         }
         codec_take(run->codec, run->data, item->span, slot->payload);
     }
     transport_release(halving->transport, slot);
-    halving->turns[item->slice]++;
+    halving->dealt[item->slice]++;
 out:
     return status;
 }
@@ -248,14 +251,14 @@ static enum status halving_allreduce(void *self, size_t bucket, float *data)
         return STATUS_OK;
     }
     struct run run = {halving, schedule, &halving->codecs[bucket], data};
-    TRY(start_lanes(&run));
+    TRY(start_exchanges(&run));
     TRY(send_ready(&run));
     for (size_t received = 0; received < schedule->receives; received++) {
-        struct lane *lane;
-        TRY(wait_for_next(halving, &lane));
-        TRY(take(&run, lane));
+        struct exchange *exchange;
+        TRY(wait_for_next(halving, &exchange));
+        TRY(take(&run, exchange));
         TRY(send_ready(&run));
-        TRY(post_ahead(&run, lane));
+        TRY(post_ahead(&run, exchange));
     }
     /* The caller may change the data now, so none of it may still be waiting to be sent. */
     TRY(transport_flush(halving->transport));
@@ -269,9 +272,9 @@ out:
 
 static void free_plan(struct halving *halving)
 {
-    for (size_t l = 0; halving->lanes && l < halving->lane_count; l++) {
+    for (size_t l = 0; halving->exchanges && l < halving->exchange_count; l++) {
         for (int i = 0; i < POSTED_AHEAD; i++)
-            transport_slot_fini(&halving->lanes[l].slots[i], halving->transport);
+            transport_slot_fini(&halving->exchanges[l].slots[i], halving->transport);
     }
     for (size_t b = 0; halving->schedules && b < halving->buckets; b++)
         halving_schedule_fini(&halving->schedules[b]);
@@ -279,9 +282,9 @@ static void free_plan(struct halving *halving)
         codec_fini(&halving->codecs[b]);
     free(halving->schedules);
     free(halving->codecs);
-    free(halving->lanes);
+    free(halving->exchanges);
     free(halving->oldest);
-    free(halving->turns);
+    free(halving->dealt);
     free(halving->tickets);
     *halving = (struct halving){.site = halving->site,
                                 .transport = halving->transport,
@@ -294,21 +297,21 @@ static size_t larger(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* Slots long enough for the lane's longest message in any bucket. */
-static enum status open_lane(struct halving *halving, size_t at)
+/* Slots long enough for the exchange's longest message in any bucket. */
+static enum status open_exchange(struct halving *halving, size_t at)
 {
     enum status status = STATUS_OK;
-    struct lane *lane = &halving->lanes[at];
+    struct exchange *exchange = &halving->exchanges[at];
     enum compress compress = halving->site->options->compress;
     size_t longest = 0;
     for (size_t b = 0; b < halving->buckets; b++) {
-        const struct halving_lane *plan = &halving->schedules[b].lanes[at];
-        lane->node = halving->site->group->ranks[plan->peer]; /* a worker's rank is its node */
+        const struct halving_exchange *plan = &halving->schedules[b].exchanges[at];
+        exchange->node = halving->site->group->ranks[plan->peer]; /* a worker's rank is its node */
         for (size_t i = 0; i < plan->receive_count; i++)
             longest = larger(longest, plan->receives[i].span.count);
     }
     for (int i = 0; i < POSTED_AHEAD; i++)
-        TRY(transport_slot_init(&lane->slots[i], halving->transport, lane->node,
+        TRY(transport_slot_init(&exchange->slots[i], halving->transport, exchange->node,
                                 longest * compress_element_bytes(compress)));
 out:
     return status;
@@ -328,19 +331,19 @@ static enum status open_schedules(struct halving *halving)
                                   segment_bytes));
         TRY(codec_init(&halving->codecs[b], &codec, b, counts[b]));
         slices = larger(slices, schedule->slices);
-        halving->lane_count = schedule->lane_count;
+        halving->exchange_count = schedule->exchange_count;
     }
-    size_t lanes = halving->lane_count;
-    halving->lanes = calloc(lanes + 1, sizeof *halving->lanes);
-    halving->oldest = calloc(lanes + 1, sizeof *halving->oldest);
-    halving->turns = calloc(slices + 1, sizeof *halving->turns);
-    halving->tickets = calloc(4 * slices * lanes + 1, sizeof *halving->tickets);
-    if (!halving->lanes || !halving->oldest || !halving->turns || !halving->tickets) {
-        log_error("rhd: no memory for %zu peers and %zu slices", lanes, slices);
+    size_t exchanges = halving->exchange_count;
+    halving->exchanges = calloc(exchanges + 1, sizeof *halving->exchanges);
+    halving->oldest = calloc(exchanges + 1, sizeof *halving->oldest);
+    halving->dealt = calloc(slices + 1, sizeof *halving->dealt);
+    halving->tickets = calloc(4 * slices * exchanges + 1, sizeof *halving->tickets);
+    if (!halving->exchanges || !halving->oldest || !halving->dealt || !halving->tickets) {
+        log_error("rhd: no memory for %zu peers and %zu slices", exchanges, slices);
         return STATUS_NO_MEMORY;
     }
-    for (size_t l = 0; l < lanes; l++)
-        TRY(open_lane(halving, l));
+    for (size_t l = 0; l < exchanges; l++)
+        TRY(open_exchange(halving, l));
 out:
     return status;
 }

@@ -39,17 +39,18 @@ static size_t divide_up(size_t a, size_t b)
     return (a + b - 1) / b;
 }
 
-/* ---- Groups and lanes --------------------------------------------------------------------------
+/* ---- Groups and exchanges
+ * --------------------------------------------------------------------------
  */
 
 enum { CUTS_MAX = 31 }; /* an int has no more prime factors */
 
 /* A step of reduce-scatter, and of all-gather its counterpart, as one worker sees it. */
 struct cut {
-    struct group group;         /* before it */
-    int parts;                  /* subgroups */
-    int part;                   /* ours */
-    struct halving_lane *lanes; /* parts - 1: lanes[d - 1] goes to subgroup part + d */
+    struct group group;                 /* before it */
+    int parts;                          /* subgroups */
+    int part;                           /* ours */
+    struct halving_exchange *exchanges; /* parts - 1: exchanges[d - 1] goes to subgroup part + d */
 };
 
 static struct group subgroup(const struct cut *cut, int part)
@@ -58,24 +59,24 @@ static struct group subgroup(const struct cut *cut, int part)
     return (struct group){cut->group.first + part % cut->parts * size, size};
 }
 
-static size_t count_lanes(int workers)
+static size_t count_exchanges(int workers)
 {
-    size_t lanes = 0;
+    size_t exchanges = 0;
     for (int size = workers; size > 1; size /= least_factor(size))
-        lanes += (size_t)least_factor(size) - 1;
-    return lanes;
+        exchanges += (size_t)least_factor(size) - 1;
+    return exchanges;
 }
 
 static void cut_groups(struct halving_schedule *schedule, struct cut cuts[CUTS_MAX])
 {
     struct group group = {0, schedule->workers};
-    struct halving_lane *lane = schedule->lanes;
+    struct halving_exchange *exchange = schedule->exchanges;
     for (struct cut *cut = cuts; group.size > 1; cut++) {
         int parts = least_factor(group.size), size = group.size / parts;
         int at = schedule->rank - group.first;
-        *cut = (struct cut){group, parts, at / size, lane};
+        *cut = (struct cut){group, parts, at / size, exchange};
         for (int d = 1; d < parts; d++)
-            (lane++)->peer = subgroup(cut, cut->part + d).first + at % size;
+            (exchange++)->peer = subgroup(cut, cut->part + d).first + at % size;
         group = subgroup(cut, cut->part);
     }
 }
@@ -103,23 +104,23 @@ static void add_step(const struct halving_schedule *schedule, const struct cut *
                      struct halving_item item, size_t *received)
 {
     struct group ours = subgroup(cut, cut->part);
-    item.turn = *received;
+    item.after = *received;
     for (int d = 1; d < cut->parts; d++) {
-        struct halving_lane *lane = &cut->lanes[d - 1];
+        struct halving_exchange *exchange = &cut->exchanges[d - 1];
         item.span =
             span_of(schedule, item.slice, item.reduces ? subgroup(cut, cut->part + d) : ours);
         if (item.span.count > 0)
-            lane->sends[lane->send_count++] = item;
+            exchange->sends[exchange->send_count++] = item;
     }
     for (int d = cut->parts - 1; d > 0; d--) {
-        struct halving_lane *lane = &cut->lanes[d - 1];
+        struct halving_exchange *exchange = &cut->exchanges[d - 1];
         item.span =
             span_of(schedule, item.slice, item.reduces ? ours : subgroup(cut, cut->part + d));
         if (item.span.count == 0)
             continue;
-        item.turn = (*received)++;
+        item.after = (*received)++;
         item.completes = item.reduces && ours.size == 1 && d == 1;
-        lane->receives[lane->receive_count++] = item;
+        exchange->receives[exchange->receive_count++] = item;
     }
 }
 
@@ -157,15 +158,15 @@ static int compare(const void *a, const void *b)
 }
 
 /* By slices, what comes back in all-gather is what went in reduce-scatter. */
-static void find_replaced(struct halving_lane *lane)
+static void find_replaced(struct halving_exchange *exchange)
 {
     size_t send = 0;
-    for (size_t i = 0; i < lane->receive_count; i++) {
-        if (lane->receives[i].reduces)
+    for (size_t i = 0; i < exchange->receive_count; i++) {
+        if (exchange->receives[i].reduces)
             continue;
-        while (!lane->sends[send].reduces)
+        while (!exchange->sends[send].reduces)
             send++;
-        lane->receives[i].replaces = send++;
+        exchange->receives[i].replaces = send++;
     }
 }
 
@@ -191,18 +192,18 @@ static void cut_slices(struct halving_schedule *schedule, size_t segment_bytes)
 
 static enum status allocate(struct halving_schedule *schedule)
 {
-    size_t each = 2 * schedule->slices; /* at most: a lane's sends, and as many receives */
-    schedule->lane_count = count_lanes(schedule->workers);
-    schedule->lanes = calloc(schedule->lane_count + 1, sizeof *schedule->lanes);
-    schedule->items = calloc(2 * each * schedule->lane_count + 1, sizeof *schedule->items);
-    if (!schedule->lanes || !schedule->items) {
-        log_error("rhd: no memory for a schedule of %zu messages", each * schedule->lane_count);
+    size_t each = 2 * schedule->slices; /* at most: an exchange's sends, and as many receives */
+    schedule->exchange_count = count_exchanges(schedule->workers);
+    schedule->exchanges = calloc(schedule->exchange_count + 1, sizeof *schedule->exchanges);
+    schedule->items = calloc(2 * each * schedule->exchange_count + 1, sizeof *schedule->items);
+    if (!schedule->exchanges || !schedule->items) {
+        log_error("rhd: no memory for a schedule of %zu messages", each * schedule->exchange_count);
         halving_schedule_fini(schedule);
         return STATUS_NO_MEMORY;
     }
-    for (size_t l = 0; l < schedule->lane_count; l++) {
-        schedule->lanes[l].sends = schedule->items + 2 * each * l;
-        schedule->lanes[l].receives = schedule->lanes[l].sends + each;
+    for (size_t l = 0; l < schedule->exchange_count; l++) {
+        schedule->exchanges[l].sends = schedule->items + 2 * each * l;
+        schedule->exchanges[l].receives = schedule->exchanges[l].sends + each;
     }
     return STATUS_OK;
 }
@@ -220,19 +221,19 @@ enum status halving_schedule_init(struct halving_schedule *schedule, int workers
     cut_groups(schedule, cuts);
     for (size_t slice = 0; slice < schedule->slices; slice++)
         add_slice(schedule, cuts, slice);
-    for (size_t l = 0; l < schedule->lane_count; l++) {
-        struct halving_lane *lane = &schedule->lanes[l];
-        qsort(lane->sends, lane->send_count, sizeof *lane->sends, compare);
-        qsort(lane->receives, lane->receive_count, sizeof *lane->receives, compare);
-        find_replaced(lane);
+    for (size_t l = 0; l < schedule->exchange_count; l++) {
+        struct halving_exchange *exchange = &schedule->exchanges[l];
+        qsort(exchange->sends, exchange->send_count, sizeof *exchange->sends, compare);
+        qsort(exchange->receives, exchange->receive_count, sizeof *exchange->receives, compare);
+        find_replaced(exchange);
     }
     return STATUS_OK;
 }
 
 void halving_schedule_fini(struct halving_schedule *schedule)
 {
-    free(schedule->lanes);
+    free(schedule->exchanges);
     free(schedule->items);
-    schedule->lanes = NULL;
+    schedule->exchanges = NULL;
     schedule->items = NULL;
 }

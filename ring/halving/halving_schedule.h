@@ -20,10 +20,10 @@
  * chunks of its new group. It receives the same number. If N divides count both are (N-1)/N count,
  * for every N and every step's links are equally busy.
  *
- * A *lane* is what goes between a worker and one other, each way in one order that both know; no
- * two steps of reduce-scatter use the same lane. Slices follow each other at equal distances, so
- * that HALVING_SLICES_UNDER_WAY are in different steps at a time: while one waits for its next
- * message, others use the links. Messages without elements do not exist.
+ * An *exchange* is what goes between a worker and one other, each way in one order that both know;
+ * no two steps of reduce-scatter use the same exchange. Slices follow each other at equal
+ * distances, so that HALVING_SLICES_UNDER_WAY are in different steps at a time: while one waits for
+ * its next message, others use the links. Messages without elements do not exist.
  *
  * Sources: Rabenseifner 2004, "Optimization of collective reduction operations", section 4; Thakur,
  * Rabenseifner, Gropp 2005, "Optimization of collective communication operations in MPICH", section
@@ -48,16 +48,16 @@ struct halving_item {
     struct chunk span;
     /* A receive: how many others of its slice are dealt with before it, so that sums always have
      * the same order. A send: how many of its slice's receives must have been. */
-    size_t turn;
+    size_t after;
     size_t order;   /* of two that may be sent, the one with the lower number goes first */
     bool reduces;   /* of reduce-scatter: is added. Else it replaces what is there. */
     bool completes; /* a receive: the last addition to its elements, the sum is complete */
-    /* A receive of all-gather: the send of its lane with these same elements, on whose memory it
-     * lands. */
+    /* A receive of all-gather: the send of its exchange with these same elements, on whose memory
+     * it lands. */
     size_t replaces;
 };
 
-struct halving_lane {
+struct halving_exchange {
     int peer;
     struct halving_item *sends, *receives;
     size_t send_count, receive_count;
@@ -68,10 +68,10 @@ struct halving_schedule {
     size_t count;
     size_t slice_count; /* elements of a slice, at most; a multiple of N */
     size_t slices;      /* K */
-    struct halving_lane *lanes;
-    size_t lane_count;
-    size_t receives;            /* over all lanes */
-    struct halving_item *items; /* of all lanes; the schedule's own */
+    struct halving_exchange *exchanges;
+    size_t exchange_count;
+    size_t receives;            /* over all exchanges */
+    struct halving_item *items; /* of all exchanges; the schedule's own */
 };
 
 /* `segment_bytes`: wanted length of the longest message, 0 = chosen. STATUS_NO_MEMORY is logged. */
