@@ -21,6 +21,22 @@ two()
     "$here/mpirun.sh" 2 "$psring" "$@" --device cuda --share-gpu >"$scratch/out" 2>&1 || fail "$*: exit code $?:"
 }
 
+# column NAME: of all rows of the table, with a dot for what is empty.
+column()
+{
+    awk -F, -v name="$1" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) at = i }
+                          NR > 1 { print $at == "" ? "." : $at }' "$scratch/bench.csv" | paste -sd' '
+}
+
+two bench --backend nccl -b 4 -e 1m -f 64 -n 3 -w 1 --csv "$scratch/bench.csv" --json "$scratch/bench.json"
+! grep DIFFER "$scratch/out" || fail "the bytes that NCCL moves are not known, and were said to be wrong:"
+[[ $(column wrong) == '0 0 0 0' ]] || fail "wrong: $(column wrong)"
+for name in worker_sent_bytes worker_recv_bytes server_sent_bytes server_recv_bytes; do
+    [[ $(column $name) == '. . . .' ]] || fail "$name is not known, and is: $(column $name)"
+done
+(($(grep -c '"nccl_algorithm":[[:space:]]*"ring/simple"' "$scratch/bench.json") == 4)) || fail "$(cat "$scratch/bench.json")"
+echo "bench: four sizes, exact, no bytes counted, ring/simple"
+
 # Two summands: the order of adding does not matter.
 weights()
 {
