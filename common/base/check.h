@@ -1,5 +1,4 @@
-/* CHECK: an invariant of ours, always on. Bad input is never a CHECK; it is a status and a message.
- */
+/* CHECK: an invariant of ours, always on. Bad input is no CHECK but a status and a message. */
 #ifndef PSRING_COMMON_BASE_CHECK_H
 #define PSRING_COMMON_BASE_CHECK_H
 

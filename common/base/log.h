@@ -1,4 +1,5 @@
-/* Messages for people, on stderr: one line each, prefixed with who speaks. Thread-safe. */
+/* Messages for people, on stderr: one line each, that begins with the name of the process.
+ * Thread-safe. */
 #ifndef PSRING_COMMON_BASE_LOG_H
 #define PSRING_COMMON_BASE_LOG_H
 

@@ -5,6 +5,7 @@
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -171,8 +172,37 @@ static const struct option_spec *find_spec(const struct options *options, int co
     return NULL;
 }
 
+static void print_help(const struct options *options)
+{
+    printf("usage: %s [OPTION...]\n%s\n\n", options->command, options->summary);
+    for (const struct option_spec *spec = options->specs; spec->name; spec++) {
+        if (!spec->help)
+            continue;
+        char left[512], choices[256];
+        const char *metavar = spec->metavar;
+        if (!metavar && spec->type == OPTION_CHOICE) {
+            describe_expected(spec, choices, sizeof choices);
+            metavar = choices;
+        }
+        if (!metavar)
+            metavar = spec->type == OPTION_FLAG ? "" : "N";
+        char letter[8] = "    ";
+        if (spec->letter)
+            snprintf(letter, sizeof letter, "-%c, ", spec->letter);
+        snprintf(left, sizeof left, "%s--%s %s", letter, spec->name, metavar);
+        printf("  %-34s", left);
+        if (strlen(left) > 34)
+            printf("\n%36s", ""); /* the sentence still starts in its column */
+        printf(" %s", spec->help);
+        if (spec->initial && spec->type != OPTION_FLAG && spec->initial[0])
+            printf(" [%s]", spec->initial);
+        putchar('\n');
+    }
+    printf("  %-34s %s\n", "-h, --help", "Print this and exit.");
+}
+
 enum status options_parse(const struct options *options, int argc, char **argv, void *config,
-                          bool *helped, int *operand_at)
+                          bool *helped)
 {
     struct option longs[OPTIONS_MAX + 2];
     char shorts[2 * OPTIONS_MAX + 4];
@@ -189,7 +219,7 @@ enum status options_parse(const struct options *options, int argc, char **argv, 
         if (code == -1)
             break;
         if (code == 'h' || code == LETTER_BASE + HELP_INDEX) {
-            options_help(options, stdout);
+            print_help(options);
             *helped = true;
             return STATUS_OK;
         }
@@ -212,44 +242,11 @@ enum status options_parse(const struct options *options, int argc, char **argv, 
         if (options->given)
             options->given[spec - options->specs] = true;
     }
-    if (optind < argc && !options->operands) {
+    if (optind < argc) {
         log_error("%s: not an option; see %s --help", argv[optind], options->command);
         return STATUS_USAGE;
     }
-    if (operand_at)
-        *operand_at = optind;
     return STATUS_OK;
-}
-
-void options_help(const struct options *options, FILE *out)
-{
-    fprintf(out, "usage: %s [OPTION...]%s%s\n%s\n\n", options->command,
-            options->operands ? " " : "", options->operands ? options->operands : "",
-            options->summary);
-    for (const struct option_spec *spec = options->specs; spec->name; spec++) {
-        if (!spec->help)
-            continue;
-        char left[512], choices[256];
-        const char *metavar = spec->metavar;
-        if (!metavar && spec->type == OPTION_CHOICE) {
-            describe_expected(spec, choices, sizeof choices);
-            metavar = choices;
-        }
-        if (!metavar)
-            metavar = spec->type == OPTION_FLAG ? "" : "N";
-        char letter[8] = "    ";
-        if (spec->letter)
-            snprintf(letter, sizeof letter, "-%c, ", spec->letter);
-        snprintf(left, sizeof left, "%s--%s %s", letter, spec->name, metavar);
-        fprintf(out, "  %-34s", left);
-        if (strlen(left) > 34)
-            fprintf(out, "\n%36s", ""); /* the sentence still starts in its column */
-        fprintf(out, " %s", spec->help);
-        if (spec->initial && spec->type != OPTION_FLAG && spec->initial[0])
-            fprintf(out, " [%s]", spec->initial);
-        fputc('\n', out);
-    }
-    fprintf(out, "  %-34s %s\n", "-h, --help", "Print this and exit.");
 }
 
 void options_visit(const struct options *options, const void *config,

@@ -7,7 +7,6 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdio.h>
 
 #include "common/base/status.h"
 
@@ -34,23 +33,19 @@ struct option_spec {
 };
 
 struct options {
-    const char *command;  /* "psring train", for messages */
-    const char *summary;  /* printed under the usage line of --help */
-    const char *operands; /* what may follow the options, for the usage line; NULL = nothing */
+    const char *command;             /* "psring train", for messages */
+    const char *summary;             /* printed under the usage line of --help */
     const struct option_spec *specs; /* ended by name == NULL */
     bool *given;                     /* (optional) by spec: set to true where argv has it */
 };
 
 /*
- * Fills `config` with the defaults, then from argv[1..]. Sets *operand_at to the index of the first
- * operand if operands are allowed; else an operand is an error. Prints help to stdout and sets
- * *helped on --help. Errors (STATUS_USAGE) have been logged, naming option, value and what is
- * expected. argv may be permuted.
+ * Fills `config` with the defaults, then from argv[1..], in which nothing but options may stand.
+ * Prints help to stdout and sets *helped on --help. Errors (STATUS_USAGE) have been logged, naming
+ * option, value and what is expected. argv may be permuted.
  */
 enum status options_parse(const struct options *options, int argc, char **argv, void *config,
-                          bool *helped, int *operand_at);
-
-void options_help(const struct options *options, FILE *out);
+                          bool *helped);
 
 /* Calls `visit` for each option with its current value as text, in table order. */
 void options_visit(const struct options *options, const void *config,

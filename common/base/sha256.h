@@ -8,8 +8,7 @@
 
 enum { SHA256_HEX_SIZE = 65 }; /* 64 digits and the terminator */
 
-/* Embedded; one thread at a time. Between _init and _final or _fini it holds memory of OpenSSL's.
- */
+/* Embedded; one thread at a time. It holds memory of OpenSSL's from _init to _final or _fini. */
 struct sha256 {
     void *context;
 };

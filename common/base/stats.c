@@ -62,8 +62,7 @@ static double order_statistic(const double *sorted, const uint32_t *times, size_
     return sorted[i];
 }
 
-/* The values are sorted, so counting how often each is drawn gives a resample's median in O(count).
- */
+/* The values are sorted: counting how often each is drawn gives a resample's median in O(count). */
 static double resample_median(const double *sorted, size_t count, uint32_t *times,
                               struct rng_key key, uint64_t resample)
 {

@@ -18,9 +18,6 @@ bool cuda_is(const struct device *device);
 /* The cudaStream_t behind a stream of the device; NULL: the compute stream's. */
 struct CUstream_st *cuda_stream(struct device *device, struct device_stream *stream);
 
-/* The GPU's number, as cudaSetDevice counts. */
-int cuda_index(const struct device *device);
-
 /* Every thread but the one that opened the device calls this before CUDA or NCCL. */
 enum status cuda_make_current(struct device *device);
 

@@ -25,14 +25,9 @@ struct CUstream_st *cuda_stream(struct device *device, struct device_stream *str
     return stream_of(device, stream);
 }
 
-int cuda_index(const struct device *device)
-{
-    return ((const struct cuda *)(const void *)device)->index;
-}
-
 enum status cuda_make_current(struct device *device)
 {
-    return status_from_cuda(cudaSetDevice(cuda_index(device)), "the GPU cannot be used");
+    return status_from_cuda(cudaSetDevice(cuda_of(device)->index), "the GPU cannot be used");
 }
 
 /* ---- streams and events -------------------------------------------------------------------- */
@@ -83,7 +78,7 @@ static void stream_wait(struct device *device, struct device_stream *stream,
               "waiting for an event");
 }
 
-/* Any thread, so it does not touch `failure`; the device's thread meets the same error by itself.
+/* Any thread, so it does not touch `failure`; the device's thread finds the same error by itself.
  */
 static enum status event_wait(struct device *device, struct device_event *event)
 {

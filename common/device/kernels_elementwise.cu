@@ -2,7 +2,7 @@
 #include "common/device/kernels.h"
 #include "common/device/launch.h"
 
-/* ---- fill, scale, relu ----------------------------------------------------------------------- */
+/* ---- fill, scale, relu --------------------------------------------------------------------- */
 
 static __global__ void fill(size_t count, float value, float *to)
 {

@@ -49,8 +49,7 @@ void device_stream_wait(struct device *device, struct device_stream *stream,
  * here is logged and returned. Any thread. */
 enum status device_event_wait(struct device *device, struct device_event *event);
 
-/* Whether device memory is ordinary memory, which the host may read and write between operations.
- */
+/* Whether device memory is ordinary memory, which the host may access between operations. */
 bool device_memory_is_host(const struct device *device);
 
 /* Host memory, aligned to 64 bytes, that copies to and from the device need no detour for (CUDA:

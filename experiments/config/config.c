@@ -137,7 +137,7 @@ enum status config_parse(enum config_command command, int argc, char **argv, str
                               .data = launch_variable("PSRING_DATA"),
                               .network = launch_variable("PSRING_NETWORK"),
                               .subnet = launch_variable("PSRING_BIND_SUBNET")};
-    TRY(options_parse(&table.options, argc, argv, config, helped, NULL));
+    TRY(options_parse(&table.options, argc, argv, config, helped));
     if (*helped)
         return STATUS_OK;
     TRY(link_rate_from_environment(config));

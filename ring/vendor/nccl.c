@@ -39,7 +39,7 @@ struct nccl {
     bool finished;             /* all workers are done: no connection is cut */
 };
 
-/* -------- the communicator -------------------------------------------------------------------- */
+/* ---- the communicator ---------------------------------------------------------------------- */
 
 /* Worker 0 makes the id, the others get it over the world's own channel. */
 static enum status share_id(const struct comm_site *site, ncclUniqueId *id)
@@ -93,7 +93,7 @@ static enum status make_operation(struct nccl *nccl)
     return nccl_watch_unlock(nccl->watch, status);
 }
 
-/* -------- one bucket -------------------------------------------------------------------------- */
+/* ---- one bucket ---------------------------------------------------------------------------- */
 
 /* The watch is locked. */
 static enum status enqueue(struct nccl *nccl, float *data, size_t count)
@@ -143,7 +143,7 @@ static enum status nccl_wait(void *self, size_t bucket)
     return nccl_watch_status(nccl->watch);
 }
 
-/* NCCL connects the ring and allocates its buffers at the first all-reduce: not in the first step.
+/* NCCL connects the ring and allocates its buffers at the first all-reduce: this one, not a step's.
  */
 static enum status connect_ring(struct nccl *nccl)
 {
@@ -158,8 +158,7 @@ out:
     return status;
 }
 
-/* -------- a worker's life ----------------------------------------------------------------------
- */
+/* ---- a worker's life ----------------------------------------------------------------------- */
 
 static void free_events(struct nccl *nccl)
 {
@@ -242,8 +241,7 @@ out:
     return status;
 }
 
-/* By which algorithm all of it went. NCCL's rank 0 writes the log, and one GPU needs no algorithm.
- */
+/* By which algorithm it went. NCCL's rank 0 writes the log, and one GPU needs no algorithm. */
 static void read_choice(struct nccl *nccl)
 {
     const struct comm_site *site = nccl->site;

@@ -32,8 +32,7 @@ enum status nccl_watch_new(struct nccl_watch **watch, ncclComm_t comm, struct de
                            struct device_stream *stream, int64_t timeout_ms,
                            struct nccl_env_log *log);
 
-/* Frees the communicator: `finished`, every worker has come to its end; else connections are cut.
- */
+/* Frees the communicator. `finished`: every worker has ended well; else connections are cut. */
 void nccl_watch_free(struct nccl_watch **watch, bool finished);
 
 /* Locked. */

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# test_emulated.sh PSRING MAKE_DATASET PSRING-AWARE: psring with the emulated CUDA device, as users meet it:
+# test_emulated.sh PSRING MAKE_DATASET PSRING-AWARE: psring with the emulated CUDA device, as users run it:
 # steps recorded or not, one process or two workers with staged buckets, to the same bits.
 set -euo pipefail
 psring=$1 make_dataset=$2 aware=$3
