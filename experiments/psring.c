@@ -120,9 +120,13 @@ static enum status open_lifeline(const struct config *config)
     double startup_s = config->startup_timeout > 0 ? config->startup_timeout : default_s;
     double timeout_s = config->timeout > 0 ? config->timeout : default_s;
     int rank = config->rendezvous ? (int)config->rank : config_launch_rank();
+    /* A rendezvous has its own bound, and more to say; but for one that comes just before rank 0
+     * gives up, and a name server that does not answer. */
+    double meet_s = config->rendezvous ? 2 * startup_s + 30 : startup_s;
     return lifeline_new(&lifeline, &(struct lifeline_options){
                                        .rank = rank,
                                        .startup_timeout_ms = (int64_t)(startup_s * 1000),
+                                       .meet_timeout_ms = (int64_t)(meet_s * 1000),
                                        .timeout_ms = (int64_t)(timeout_s * 1000),
                                        .subnet = config->subnet,
                                        .end = end_process,

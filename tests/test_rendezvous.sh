@@ -63,4 +63,38 @@ code=0
 wait "$other" || code=$?
 ((code == 2)) || fail "another --world: exit $code of the other rank, expected 2"
 all_say "was started for 3 ranks, rank 0 on"
+
+# Who waits in vain is told once, by rank 0, which knows who is missing.
+port=$(free_port)
+pids=()
+for rank in 1 0; do
+    "$psring" bench --rendezvous "tcp://127.0.0.1:$port" --rank $rank --world 4 --startup-timeout 2 \
+        >"$folder/rank.$rank" 2>&1 &
+    pids+=($!)
+done
+for pid in "${pids[@]}"; do
+    ! wait "$pid" || fail "two of four ranks ended well"
+done
+all_say "rank 0 on $(hostname) gave up: ranks 2 and 3 of 4 did not come"
+
+# Once they have met, one that ends is named, and ends all.
+port=$(free_port)
+pids=()
+for rank in 2 1 0; do
+    timeout --kill-after=5 120 "$psring" train --data "$data" "${common[@]}" --steps 1000000 --log-steps 1 \
+        --metrics "$folder/metrics" --rendezvous "tcp://127.0.0.1:$port" --rank $rank --world 3 \
+        >"$folder/rank.$rank" 2>&1 &
+    pids[rank]=$!
+done
+for ((i = 0; i < 600; i++)); do
+    [[ ! -s $folder/metrics ]] || break
+    sleep 0.1
+done
+[[ -s $folder/metrics ]] || fail "no step in a minute: $(cat "$folder"/rank.*)"
+kill -KILL "$(pgrep -P "${pids[1]}")" # of timeout, its psring
+for rank in 0 2; do
+    ! wait "${pids[rank]}" || fail "rank $rank ended well without rank 1"
+done
+tail -n 1 "$folder/rank.0" | grep -q 'rank 1 on .* has ended' ||
+    fail "rank 0's last line does not name rank 1: $(cat "$folder/rank.0")"
 echo "rendezvous: the same weights as under mpirun"
