@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "common/base/check.h"
+#include "common/base/fields.h"
 #include "experiments/measure/cpu_share.h"
 
 /* -------- what follows from the measurement --------------------------------------------------- */
@@ -51,51 +51,6 @@ bool bench_row_bytes_agree(const struct bench_row *row)
 
 /* -------- the list of fields ------------------------------------------------------------------ */
 
-enum field_kind { FIELD_TEXT, FIELD_UINT, FIELD_DOUBLE, FIELD_UNKNOWN };
-
-struct field {
-    const char *name;
-    enum field_kind kind;
-    const char *text;
-    uint64_t whole;
-    double real;
-};
-
-enum { FIELDS_MAX = 64 };
-
-struct fields {
-    struct field list[FIELDS_MAX];
-    size_t count;
-};
-
-static void add(struct fields *fields, struct field field)
-{
-    CHECK(fields->count < FIELDS_MAX);
-    fields->list[fields->count++] = field;
-}
-
-static void add_text(struct fields *fields, const char *name, const char *text)
-{
-    add(fields, (struct field){.name = name, .kind = FIELD_TEXT, .text = text});
-}
-
-static void add_uint(struct fields *fields, const char *name, uint64_t whole)
-{
-    add(fields, (struct field){.name = name, .kind = FIELD_UINT, .whole = whole});
-}
-
-static void add_uint_if(struct fields *fields, const char *name, bool known, uint64_t whole)
-{
-    enum field_kind kind = known ? FIELD_UINT : FIELD_UNKNOWN;
-    add(fields, (struct field){.name = name, .kind = kind, .whole = whole});
-}
-
-static void add_double(struct fields *fields, const char *name, double real)
-{
-    enum field_kind kind = isfinite(real) ? FIELD_DOUBLE : FIELD_UNKNOWN;
-    add(fields, (struct field){.name = name, .kind = kind, .real = real});
-}
-
 static double known_rate(double bytes_per_s)
 {
     return bytes_per_s > 0 ? bytes_per_s : (double)NAN;
@@ -105,55 +60,55 @@ static double known_rate(double bytes_per_s)
 static void list_fields(const struct bench_row *row, struct fields *fields)
 {
     bool known = row->bytes_known;
-    fields->count = 0;
-    add_text(fields, "backend", row->backend);
-    add_text(fields, "transport", row->transport);
-    add_text(fields, "device", row->device);
-    add_text(fields, "network", row->network);
-    add_uint(fields, "workers", (uint64_t)row->workers);
-    add_uint(fields, "servers", (uint64_t)row->servers);
-    add_text(fields, "placement", row->placement);
-    add_uint(fields, "bytes", row->bytes);
-    add_uint(fields, "iters", row->iters);
-    add_double(fields, "time_us_min", row->time_us.min);
-    add_double(fields, "time_us_median", row->time_us.median);
-    add_double(fields, "time_us_p95", row->time_us.p95);
-    add_double(fields, "time_us_max", row->time_us.max);
-    add_double(fields, "algbw_bytes_per_s", bench_row_algbw(row));
-    add_double(fields, "busbw_bytes_per_s", bench_row_busbw(row));
-    add_double(fields, "link_bytes_per_s", known_rate(row->link_bytes_per_s));
-    add_double(fields, "efficiency", bench_row_efficiency(row));
-    add_uint_if(fields, "worker_sent_bytes", known, row->worker.sent_bytes);
-    add_uint_if(fields, "worker_recv_bytes", known, row->worker.received_bytes);
-    add_uint_if(fields, "server_sent_bytes", known, row->server.sent_bytes);
-    add_uint_if(fields, "server_recv_bytes", known, row->server.received_bytes);
-    add_uint_if(fields, "theory_worker_sent_bytes", known, row->theory_worker.sent_bytes);
-    add_uint_if(fields, "theory_server_sent_bytes", known, row->theory_server.sent_bytes);
-    add_uint_if(fields, "wire_tx_bytes_max", row->wire_known, row->wire_sent_bytes_max);
-    add_uint(fields, "wrong", row->wrong);
+    fields_start(fields);
+    fields_text(fields, "backend", row->backend);
+    fields_text(fields, "transport", row->transport);
+    fields_text(fields, "device", row->device);
+    fields_text(fields, "network", row->network);
+    fields_uint(fields, "workers", (uint64_t)row->workers);
+    fields_uint(fields, "servers", (uint64_t)row->servers);
+    fields_text(fields, "placement", row->placement);
+    fields_uint(fields, "bytes", row->bytes);
+    fields_uint(fields, "iters", row->iters);
+    fields_double(fields, "time_us_min", row->time_us.min);
+    fields_double(fields, "time_us_median", row->time_us.median);
+    fields_double(fields, "time_us_p95", row->time_us.p95);
+    fields_double(fields, "time_us_max", row->time_us.max);
+    fields_double(fields, "algbw_bytes_per_s", bench_row_algbw(row));
+    fields_double(fields, "busbw_bytes_per_s", bench_row_busbw(row));
+    fields_double(fields, "link_bytes_per_s", known_rate(row->link_bytes_per_s));
+    fields_double(fields, "efficiency", bench_row_efficiency(row));
+    fields_uint_if(fields, "worker_sent_bytes", known, row->worker.sent_bytes);
+    fields_uint_if(fields, "worker_recv_bytes", known, row->worker.received_bytes);
+    fields_uint_if(fields, "server_sent_bytes", known, row->server.sent_bytes);
+    fields_uint_if(fields, "server_recv_bytes", known, row->server.received_bytes);
+    fields_uint_if(fields, "theory_worker_sent_bytes", known, row->theory_worker.sent_bytes);
+    fields_uint_if(fields, "theory_server_sent_bytes", known, row->theory_server.sent_bytes);
+    fields_uint_if(fields, "wire_tx_bytes_max", row->wire_known, row->wire_sent_bytes_max);
+    fields_uint(fields, "wrong", row->wrong);
 
-    add_double(fields, "time_us_median_low", row->time_us_median_low);
-    add_double(fields, "time_us_median_high", row->time_us_median_high);
-    add_uint(fields, "warmup", row->warmup);
-    add_uint_if(fields, "theory_worker_recv_bytes", known, row->theory_worker.received_bytes);
-    add_uint_if(fields, "theory_server_recv_bytes", known, row->theory_server.received_bytes);
-    add_double(fields, "theory_time_us", row->theory_time_us);
-    add_double(fields, "nominal_link_bytes_per_s", known_rate(row->nominal_link_bytes_per_s));
-    add_text(fields, "link_source", row->link_source);
-    add_double(fields, "cpu_busy", row->cpu_busy >= 0 ? row->cpu_busy : (double)NAN);
-    add_text(fields, "mpi_algorithm", row->mpi_algorithm);
-    add_text(fields, "nccl_algorithm", row->nccl_algorithm);
-    add_double(fields, "memory_add_bytes_per_s", known_rate(row->limits.add_bytes_per_s));
-    add_double(fields, "memory_reduce_bytes_per_s", known_rate(row->limits.reduce_bytes_per_s));
-    add_double(fields, "raw_round_trip_us",
-               row->limits.round_trip_us > 0 ? row->limits.round_trip_us : (double)NAN);
-    add_double(fields, "stream_bytes_per_s", known_rate(row->limits.stream_bytes_per_s));
-    add_uint_if(fields, "rank_sent_bytes", known, row->rank.sent_bytes);
-    add_uint_if(fields, "theory_rank_sent_bytes", known, row->theory_rank.sent_bytes);
-    add_text(fields, "compress", row->compress);
-    add_text(fields, "error_feedback", row->error_feedback);
-    add_double(fields, "compute_us_median", row->compute_us_median);
-    add_double(fields, "exposed_us_median", row->exposed_us_median);
+    fields_double(fields, "time_us_median_low", row->time_us_median_low);
+    fields_double(fields, "time_us_median_high", row->time_us_median_high);
+    fields_uint(fields, "warmup", row->warmup);
+    fields_uint_if(fields, "theory_worker_recv_bytes", known, row->theory_worker.received_bytes);
+    fields_uint_if(fields, "theory_server_recv_bytes", known, row->theory_server.received_bytes);
+    fields_double(fields, "theory_time_us", row->theory_time_us);
+    fields_double(fields, "nominal_link_bytes_per_s", known_rate(row->nominal_link_bytes_per_s));
+    fields_text(fields, "link_source", row->link_source);
+    fields_double(fields, "cpu_busy", row->cpu_busy >= 0 ? row->cpu_busy : (double)NAN);
+    fields_text(fields, "mpi_algorithm", row->mpi_algorithm);
+    fields_text(fields, "nccl_algorithm", row->nccl_algorithm);
+    fields_double(fields, "memory_add_bytes_per_s", known_rate(row->limits.add_bytes_per_s));
+    fields_double(fields, "memory_reduce_bytes_per_s", known_rate(row->limits.reduce_bytes_per_s));
+    fields_double(fields, "raw_round_trip_us",
+                  row->limits.round_trip_us > 0 ? row->limits.round_trip_us : (double)NAN);
+    fields_double(fields, "stream_bytes_per_s", known_rate(row->limits.stream_bytes_per_s));
+    fields_uint_if(fields, "rank_sent_bytes", known, row->rank.sent_bytes);
+    fields_uint_if(fields, "theory_rank_sent_bytes", known, row->theory_rank.sent_bytes);
+    fields_text(fields, "compress", row->compress);
+    fields_text(fields, "error_feedback", row->error_feedback);
+    fields_double(fields, "compute_us_median", row->compute_us_median);
+    fields_double(fields, "exposed_us_median", row->exposed_us_median);
 }
 
 /* -------- CSV and JSON ------------------------------------------------------------------------ */
@@ -161,35 +116,15 @@ static void list_fields(const struct bench_row *row, struct fields *fields)
 enum status bench_csv_open(struct csv **csv, const char *path)
 {
     struct fields fields;
-    const char *names[FIELDS_MAX];
     list_fields(&(struct bench_row){.workers = 1}, &fields);
-    for (size_t i = 0; i < fields.count; i++)
-        names[i] = fields.list[i].name;
-    return csv_open(csv, path, CSV_APPEND, names, fields.count);
+    return fields_csv_open(&fields, csv, path, CSV_APPEND);
 }
 
 enum status bench_csv_write(struct csv *csv, const struct bench_row *row)
 {
     struct fields fields;
     list_fields(row, &fields);
-    for (size_t i = 0; i < fields.count; i++) {
-        const struct field *field = &fields.list[i];
-        switch (field->kind) {
-        case FIELD_TEXT:
-            csv_text(csv, field->text);
-            break;
-        case FIELD_UINT:
-            csv_uint(csv, field->whole);
-            break;
-        case FIELD_DOUBLE:
-            csv_double(csv, field->real);
-            break;
-        case FIELD_UNKNOWN:
-            csv_text(csv, NULL);
-            break;
-        }
-    }
-    return csv_end_row(csv);
+    return fields_csv_write(&fields, csv);
 }
 
 static cJSON *field_json(const struct field *field)

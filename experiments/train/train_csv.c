@@ -1,88 +1,59 @@
 #include "experiments/train/train_csv.h"
 
-const char *const train_csv_columns[] = {
-    "backend",
-    "transport",
-    "device",
-    "network",
-    "compute",
-    "workers",
-    "servers",
-    "placement",
-    "sync",
-    "model",
-    "dataset",
-    "epoch",
-    "step",
-    "images",
-    "seconds",
-    "images_per_s",
-    "step_ms_median",
-    "compute_ms_median",
-    "comm_ms_median",
-    "exposed_comm_ms_median",
-    "train_loss",
-    "test_loss",
-    "test_accuracy",
-    "weights_sha256",
-    "batch",
-    "optimizer",
-    "lr",
-    "seed",
-    "reduce_order",
-    "bucket_mb",
-    "threads",
-    "compress",
-    "error_feedback",
-    "gpu_memory_bytes",
-    "gpu_utilization",
-};
-const size_t train_csv_column_count = sizeof train_csv_columns / sizeof train_csv_columns[0];
+#include "common/base/fields.h"
+
+/* The columns of train.csv, in order. Others rely on the names and the order up to weights_sha256.
+ */
+static void list_fields(const struct train_row *row, struct fields *fields)
+{
+    fields_start(fields);
+    fields_text(fields, "backend", row->backend);
+    fields_text(fields, "transport", row->transport);
+    fields_text(fields, "device", row->device);
+    fields_text(fields, "network", row->network);
+    fields_text(fields, "compute", row->compute);
+    fields_uint(fields, "workers", row->workers);
+    fields_uint(fields, "servers", row->servers);
+    fields_text(fields, "placement", row->placement);
+    fields_text(fields, "sync", row->sync);
+    fields_text(fields, "model", row->model);
+    fields_text(fields, "dataset", row->dataset);
+    fields_uint(fields, "epoch", row->epoch);
+    fields_uint(fields, "step", row->step);
+    fields_uint(fields, "images", row->images);
+    fields_double(fields, "seconds", row->seconds);
+    fields_double(fields, "images_per_s", row->images_per_s);
+    fields_double(fields, "step_ms_median", row->step_ms_median);
+    fields_double(fields, "compute_ms_median", row->compute_ms_median);
+    fields_double(fields, "comm_ms_median", row->comm_ms_median);
+    fields_double(fields, "exposed_comm_ms_median", row->exposed_comm_ms_median);
+    fields_double(fields, "train_loss", row->train_loss);
+    fields_double(fields, "test_loss", row->test_loss);
+    fields_double(fields, "test_accuracy", row->test_accuracy);
+    fields_text(fields, "weights_sha256", row->weights_sha256);
+    fields_uint(fields, "batch", row->batch);
+    fields_text(fields, "optimizer", row->optimizer);
+    fields_double(fields, "lr", row->lr);
+    fields_uint(fields, "seed", row->seed);
+    fields_text(fields, "reduce_order", row->reduce_order);
+    fields_double(fields, "bucket_mb", row->bucket_mb);
+    fields_uint(fields, "threads", row->threads);
+    fields_text(fields, "compress", row->compress);
+    fields_text(fields, "error_feedback", row->error_feedback);
+    fields_uint_if(fields, "gpu_memory_bytes", row->gpu.memory_bytes > 0, row->gpu.memory_bytes);
+    fields_double(fields, "gpu_utilization", row->gpu.utilization);
+}
 
 enum status train_csv_open(struct csv **csv, const char *path, enum csv_mode mode)
 {
-    return csv_open(csv, path, mode, train_csv_columns, train_csv_column_count);
+    struct fields fields;
+    list_fields(&(struct train_row){0}, &fields);
+    return fields_csv_open(&fields, csv, path, mode);
 }
 
 enum status train_csv_write(struct csv *csv, const struct train_row *row)
 {
-    csv_text(csv, row->backend);
-    csv_text(csv, row->transport);
-    csv_text(csv, row->device);
-    csv_text(csv, row->network);
-    csv_text(csv, row->compute);
-    csv_uint(csv, row->workers);
-    csv_uint(csv, row->servers);
-    csv_text(csv, row->placement);
-    csv_text(csv, row->sync);
-    csv_text(csv, row->model);
-    csv_text(csv, row->dataset);
-    csv_uint(csv, row->epoch);
-    csv_uint(csv, row->step);
-    csv_uint(csv, row->images);
-    csv_double(csv, row->seconds);
-    csv_double(csv, row->images_per_s);
-    csv_double(csv, row->step_ms_median);
-    csv_double(csv, row->compute_ms_median);
-    csv_double(csv, row->comm_ms_median);
-    csv_double(csv, row->exposed_comm_ms_median);
-    csv_double(csv, row->train_loss);
-    csv_double(csv, row->test_loss);
-    csv_double(csv, row->test_accuracy);
-    csv_text(csv, row->weights_sha256);
-    csv_uint(csv, row->batch);
-    csv_text(csv, row->optimizer);
-    csv_double(csv, row->lr);
-    csv_uint(csv, row->seed);
-    csv_text(csv, row->reduce_order);
-    csv_double(csv, row->bucket_mb);
-    csv_uint(csv, row->threads);
-    csv_text(csv, row->compress);
-    csv_text(csv, row->error_feedback);
-    if (row->gpu.memory_bytes > 0)
-        csv_uint(csv, row->gpu.memory_bytes);
-    else
-        csv_text(csv, NULL);
-    csv_double(csv, row->gpu.utilization);
-    return csv_end_row(csv);
+    struct fields fields;
+    list_fields(row, &fields);
+    return fields_csv_write(&fields, csv);
 }

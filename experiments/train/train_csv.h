@@ -39,10 +39,7 @@ struct train_row {
     struct device_usage gpu;    /* worker 0's, as its last step ended; what is not known is empty */
 };
 
-extern const char *const train_csv_columns[];
-extern const size_t train_csv_column_count;
-
-/* csv_open() with the columns above. */
+/* csv_open() with the columns. */
 enum status train_csv_open(struct csv **csv, const char *path, enum csv_mode mode);
 
 enum status train_csv_write(struct csv *csv, const struct train_row *row);
