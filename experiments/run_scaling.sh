@@ -56,7 +56,7 @@ say()
     echo "run_scaling.sh: $*" >&2
 }
 
-# As in vcluster.sh: a shell started in the background ignores SIGINT and could not clean up on it.
+# A shell that was started in the background ignores SIGINT, and bash cannot trap what it ignores: start over.
 if (($(sed -n 's/^SigIgn:\t*/0x/p' /proc/self/status 2>/dev/null || echo 0) & 2)); then
     exec env --default-signal=INT "$BASH" "$0" "$@"
 fi

@@ -135,7 +135,7 @@ function print_meaning(w, m, ring) {
     print_against("rhd", "Halving-doubling")
     print_against("mpi", "MPI_Allreduce, the fastest of its algorithms here (" algorithm_text(w, m) ")")
     print_small()
-    print "  So the ring is bandwidth-optimal among the workers alone; servers on further machines can be"
+    print "  Theory: the ring is bandwidth-optimal among the workers alone; servers on further machines can be"
     print "  faster, because their links come in addition. Times in brackets: what both 95% intervals allow."
 }
 

@@ -62,7 +62,7 @@ function print_all(w, m, key, part, list, count, i, j, swap, ring) {
 
 function print_legend() {
     if (limited)
-        printf "\n  * CPU-limited: the processors were more than %.0f%% busy, so this time may tell of them, not of the\n  network. MPI_Allreduce\047s busy share is spinning, that is waiting, not work: whatever limits it, it looks busy.\n", 100 * CPU_LIMITED
+        printf "\n  * CPU-limited: the processors were more than %.0f%% busy, so this time may be theirs, not the\n  network\047s. MPI_Allreduce\047s busy share is spinning, that is waiting, not work: whatever limits it, it looks busy.\n", 100 * CPU_LIMITED
     if (intervals)
         print "\n  no difference: the 95% intervals of the two medians overlap, or their ratio is 1.00."
 }
