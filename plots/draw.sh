@@ -49,7 +49,8 @@ for figure in "${figures[@]}"; do
         failed=1
         echo "draw.sh: the figure $figure was not drawn:" >&2
     fi
-    cat messages.txt >&2
+    # A series without points in a panel is no mistake.
+    sed '/^ *$/d; /Skipping data file with no valid points/d' messages.txt >&2
     for form in svg png; do
         [[ ! -s $figure.$form ]] || mv "$figure.$form" "$dir"
     done
