@@ -36,7 +36,7 @@ static void expect_close(const char *what, size_t count, const double *expected,
     expect(worst <= tolerance, what);
 }
 
-/* ---- memory -------------------------------------------------------------------------------- */
+/* -------- memory ------------------------------------------------------------------------------ */
 
 /* The same numbers in host memory, in double precision and on the GPU. */
 struct array {
@@ -89,7 +89,7 @@ static void expect_same(const char *what, const struct array *a)
     free(found);
 }
 
-/* ---- convolution --------------------------------------------------------------------------- */
+/* -------- convolution ------------------------------------------------------------------------- */
 
 static void check_conv(const struct conv2d *c, size_t batch)
 {
@@ -164,7 +164,7 @@ static void check_convs(void)
         check_conv(&cases[i].conv, cases[i].batch);
 }
 
-/* ---- dense --------------------------------------------------------------------------------- */
+/* -------- dense ------------------------------------------------------------------------------- */
 
 static void check_dense(const struct dense *d, size_t batch)
 {
@@ -209,7 +209,7 @@ static void check_dense(const struct dense *d, size_t batch)
         array_free(all[i]);
 }
 
-/* ---- elementwise --------------------------------------------------------------------------- */
+/* -------- elementwise ------------------------------------------------------------------------- */
 
 static void check_elementwise(void)
 {

@@ -11,7 +11,9 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 ((EUID == 0)) || { echo "fresh_system.sh: needs root, for debootstrap and chroot" >&2 && exit 1; }
 command -v debootstrap >/dev/null || { echo "fresh_system.sh: apt-get install debootstrap" >&2 && exit 1; }
 system=$(mktemp -d /tmp/psring-fresh-XXXXXX)
-mounts=()
+mounts=("$system") # itself, because `ip netns exec` needs / to be a mount
+chmod 755 "$system"
+mount --bind "$system" "$system"
 
 # Nothing of the machine's must be below the folder when it is removed.
 remove()
@@ -20,7 +22,7 @@ remove()
     for ((i = ${#mounts[@]} - 1; i >= 0; i--)); do
         umount -R "${mounts[i]}" || umount -Rl "${mounts[i]}"
     done
-    ! grep -q " $system/" /proc/mounts || { echo "fresh_system.sh: left $system, which holds mounts" >&2 && exit 1; }
+    ! grep -q " ${system}[ /]" /proc/mounts || { echo "fresh_system.sh: left $system, which holds mounts" >&2 && exit 1; }
     rm -rf --one-file-system "$system"
 }
 trap remove EXIT
@@ -43,7 +45,8 @@ cp -r /etc/apt/apt.conf.d /etc/apt/auth.conf.d /etc/apt/sources.list.d "$system/
 rm -f "$system/etc/apt/apt.conf.d/"*docker*
 bind /proc /sys /dev
 mkdir -p "$system/run" && mount -t tmpfs none "$system/run" && mounts+=("$system/run")
-[[ -z ${PSRING_DATA:-} ]] || bind "$PSRING_DATA"
+data=()
+[[ -z ${PSRING_DATA:-} ]] || { bind "$PSRING_DATA" && data=("PSRING_DATA=$PSRING_DATA"); }
 git clone -q --no-hardlinks "$root" "$system/psring"
 timeout --kill-after=20 $LIMIT_S chroot "$system" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root \
-    TERM="${TERM:-dumb}" PSRING_DATA="${PSRING_DATA:-}" /psring/tests/run.sh "$@"
+    TERM="${TERM:-dumb}" "${data[@]}" /psring/tests/run.sh "$@"

@@ -19,7 +19,7 @@ enum { ITERS = 3, WARMUP = 2, OPERATIONS = ITERS + WARMUP, LATE_MS = 30 };
 
 static struct world *world;
 
-/* ---- backends that sum right, but then ... -------------------------------------------------- */
+/* -------- backends that sum right, but then ... ----------------------------------------------- */
 
 static enum status plain_open(void **self, const struct comm_site *site)
 {
@@ -80,7 +80,7 @@ static const struct backend backend_off_by_one = {
 static const struct backend backend_one_late = {
     .name = "one late", .open = plain_open, .allreduce = one_late, .close = plain_close};
 
-/* ---- tests ---------------------------------------------------------------------------------- */
+/* -------- tests ------------------------------------------------------------------------------- */
 
 enum { COUNT = 1000 };
 

@@ -69,7 +69,7 @@ static const char *printed(void (*print)(FILE *, const struct bench_row *), stru
     return text;
 }
 
-/* ---- formulas ------------------------------------------------------------------------------- */
+/* -------- formulas ---------------------------------------------------------------------------- */
 
 Test(bench_row, bandwidths)
 {
@@ -172,7 +172,7 @@ Test(bench_row, sizes_are_whole_floats)
     cr_expect_eq(bench_next_bytes(4, 1.01), 8);
 }
 
-/* ---- files ---------------------------------------------------------------------------------- */
+/* -------- files ------------------------------------------------------------------------------- */
 
 static const char contract[] =
     "backend,transport,device,network,workers,servers,placement,bytes,iters,time_us_min,"
@@ -248,7 +248,7 @@ Test(bench_row, json)
     cJSON_Delete(json);
 }
 
-/* ---- the table ------------------------------------------------------------------------------ */
+/* -------- the table --------------------------------------------------------------------------- */
 
 Test(bench_row, table_line)
 {

@@ -12,7 +12,7 @@
 
 TestSuite(config, .init = config_clean_environment);
 
-/* -------- values ----------------------------------------------------------------------------- */
+/* -------- values ------------------------------------------------------------------------------ */
 
 Test(config, defaults_of_train)
 {
@@ -182,7 +182,7 @@ Test(config, compress)
     cr_assert(options.compress == COMPRESS_NONE && !options.error_feedback);
 }
 
-/* -------- environment ------------------------------------------------------------------------ */
+/* -------- environment ------------------------------------------------------------------------- */
 
 Test(config, environment_gives_defaults_and_options_win)
 {
@@ -236,7 +236,7 @@ Test(config, errors_can_be_held_back)
     cr_assert(capture_stop(&capture) == 1);
 }
 
-/* -------- what follows from a config --------------------------------------------------------- */
+/* -------- what follows from a config ---------------------------------------------------------- */
 
 Test(config, transport_follows_from_the_backend)
 {

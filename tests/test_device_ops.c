@@ -44,7 +44,7 @@ static void compare(const char *what, size_t count, const double *expected, cons
                   "%s[%zu]: found %.9g, expected %.9g", what, i, (double)found[i], expected[i]);
 }
 
-/* ---- opening and memory --------------------------------------------------------------------- */
+/* -------- opening and memory ------------------------------------------------------------------ */
 
 Test(device, memory)
 {
@@ -176,7 +176,7 @@ Test(device, gathers_a_batch)
     device_close(&device);
 }
 
-/* ---- dense ---------------------------------------------------------------------------------- */
+/* -------- dense ------------------------------------------------------------------------------- */
 
 static double dense_objective(const struct dense *d, size_t batch, const double *x, const double *w,
                               const double *bias, const double *r, double *y)
@@ -246,7 +246,7 @@ Test(dense, forward_and_gradient)
         check_dense(&shapes[i], i % 2 ? 3 : 1, i % 2 ? 2 : 1, i % 3 > 0);
 }
 
-/* ---- relu and dropout ----------------------------------------------------------------------- */
+/* -------- relu and dropout -------------------------------------------------------------------- */
 
 enum { ODD = 3 * 16384 + 77 }; /* several blocks and a part of one */
 
@@ -334,7 +334,7 @@ Test(dropout, rate_and_independence)
     device_close(&device);
 }
 
-/* ---- loss ----------------------------------------------------------------------------------- */
+/* -------- loss -------------------------------------------------------------------------------- */
 
 Test(loss, value_and_gradient)
 {

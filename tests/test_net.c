@@ -31,8 +31,7 @@ static void set_labels(size_t batch, uint8_t *labels)
         labels[i] = (uint8_t)(i * 7 % 10);
 }
 
-/* ---- the double-precision network
- * ---------------------------------------------------------------- */
+/* -------- the double-precision network -------------------------------------------------------- */
 
 /* Runs one layer of a description from x to a new array; moves *parameters past its own. */
 static double *reference_layer(const struct layer_spec *spec, uint16_t position, size_t batch,
@@ -122,8 +121,7 @@ static double *wide_parameters(struct net *net)
     return wide;
 }
 
-/* ---- gradients
- * ------------------------------------------------------------------------------------ */
+/* -------- gradients --------------------------------------------------------------------------- */
 
 /* All layers in an order that fuses everything that fuses and leaves out everything that does not:
  * pool without relu, relu after pool, dropout before relu. */
@@ -222,8 +220,7 @@ Test(net, loss_of_each_model_of_the_zoo)
     }
 }
 
-/* ---- the same bits
- * -------------------------------------------------------------------------------- */
+/* -------- the same bits ----------------------------------------------------------------------- */
 
 /* Parameters after two whole training steps; the last batch is smaller, as an epoch's last is. */
 static float *train_two_steps(int threads, bool fuse, struct net_loss *loss, size_t *count)
@@ -298,8 +295,7 @@ Test(net, a_step_does_not_depend_on_the_steps_before_it)
     device_close(&device);
 }
 
-/* ---- sizes, initial values, hook
- * ------------------------------------------------------------------ */
+/* -------- sizes, initial values, hook --------------------------------------------------------- */
 
 /* Counted by hand: for a convolution k k in out + out, for a dense layer in out + out. */
 Test(net, parameters_of_the_zoo)

@@ -7,8 +7,7 @@
 #include "common/base/clock.h"
 #include "experiments/measure/cpu_share.h"
 
-/* ---- the rate ---------------------------------------------------------------------------------
- */
+/* -------- the rate ---------------------------------------------------------------------------- */
 
 /* Pieces every `gap_ns` from `from_ns` until `to_ns`. */
 static void arrive(struct probe_meter *meter, int64_t from_ns, int64_t to_ns, int64_t gap_ns,
@@ -82,8 +81,7 @@ Test(probe, spread_tells_a_pause)
     cr_expect_eq(probe_meter_spread(&silent), 1);
 }
 
-/* ---- the CPUs ---------------------------------------------------------------------------------
- */
+/* -------- the CPUs ---------------------------------------------------------------------------- */
 
 Test(cpu_share, parse)
 {

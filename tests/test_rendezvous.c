@@ -117,8 +117,7 @@ Test(rendezvous, rank_0_may_come_late)
     ranks_all_well(ranks, 3);
 }
 
-/* -------- what can be wrong at the start --------------------------------------------------------
- */
+/* -------- what can be wrong at the start ------------------------------------------------------ */
 
 Test(rendezvous, two_ranks_with_one_number)
 {
@@ -264,8 +263,7 @@ Test(rendezvous, a_rank_that_ends_before_the_start_is_named)
     ranks_all_say(ranks, 2, 1, "rank 3 on elsewhere has ended before all 4 ranks were there");
 }
 
-/* -------- what can go wrong later ---------------------------------------------------------------
- */
+/* -------- what can go wrong later ------------------------------------------------------------- */
 
 static int one_leaves(struct world *world)
 {
@@ -326,8 +324,7 @@ Test(rendezvous, ranks_in_different_calls)
     cr_assert(ranks[1].code == 5 && ranks[1].lines == 1, "%s", ranks[1].said);
 }
 
-/* -------- the pure parts ------------------------------------------------------------------------
- */
+/* -------- the pure parts ---------------------------------------------------------------------- */
 
 Test(rendezvous, addresses)
 {

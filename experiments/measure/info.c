@@ -92,7 +92,7 @@ static void add_parts(struct items *items)
     }
 }
 
-/* -------- libraries -------------------------------------------------------------------------- */
+/* -------- libraries --------------------------------------------------------------------------- */
 
 /* OpenBLAS names the processor that it chose its kernels for; another CBLAS has no such function.
  */
@@ -135,7 +135,7 @@ static void add_libraries(struct items *items, const struct config *config)
                                                       : "not found when this was configured");
 }
 
-/* -------- the machine ------------------------------------------------------------------------ */
+/* -------- the machine ------------------------------------------------------------------------- */
 
 static bool have_tool(const char *name)
 {
@@ -242,7 +242,7 @@ static void add_data(struct items *items, const char *folder)
     dataset_free(&dataset);
 }
 
-/* -------- both forms ------------------------------------------------------------------------- */
+/* -------- both forms -------------------------------------------------------------------------- */
 
 static void collect(struct items *items, const struct config *config)
 {
