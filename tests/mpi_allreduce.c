@@ -127,8 +127,8 @@ static double count_slow_rounds(struct comm *comm)
 }
 
 /*
- * Whoever sleeps must be woken by every event. A lost one shows as a full second of waiting. So may
- * a machine that is busy elsewhere, but not every time.
+ * Whoever sleeps must be woken by every event. A lost one shows as a full second of waiting. A
+ * machine that is busy elsewhere may take as long, but not every time.
  */
 static void check_no_wakeup_is_lost(void)
 {

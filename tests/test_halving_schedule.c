@@ -263,8 +263,8 @@ Test(halving_schedule, steps_and_messages_of_a_short_vector)
     }
 }
 
-/* The chunks of all slices together are those of the vector: bytes do not depend on slices. And on
- * an exchange the way back of one slice follows the way there of others. */
+/* The chunks of all slices together are those of the vector: bytes do not depend on slices. On an
+ * exchange the way back of one slice follows the way there of others. */
 Test(halving_schedule, slices_follow_each_other)
 {
     struct halving_schedule s;

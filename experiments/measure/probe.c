@@ -112,8 +112,8 @@ struct reading {
 };
 
 /* Who takes part, and where it listens. */
-static enum status meet(struct probe *probe, const char *subnet, bool every_host,
-                        struct probe_peer *peers)
+static enum status exchange_addresses(struct probe *probe, const char *subnet, bool every_host,
+                                      struct probe_peer *peers)
 {
     enum status status;
     struct world *world = probe->world;
@@ -221,7 +221,7 @@ static enum status probe_run(struct world *world, const char *subnet, int64_t ti
         status = STATUS_NO_MEMORY;
         goto out;
     }
-    TRY(meet(&probe, subnet, every_host, peers));
+    TRY(exchange_addresses(&probe, subnet, every_host, peers));
     for (int round = 0; round < PROBE_ROUNDS && (round == 0 || best.spread > PROBE_STEADY);
          round++) {
         struct finding finding;

@@ -9,7 +9,7 @@
  * virtual cluster only two take part: all of them together may need more CPU time than there is.
  *
  * A stream that pauses, because the machine was busy elsewhere or TCP waited for a retransmission,
- * tells too little, and what arrives after the pause at once too much. So the rates of the parts of
+ * tells too little, and what arrives after the pause at once too much. The rates of the parts of
  * its time must agree, or it is measured again, up to PROBE_ROUNDS times; the steadiest counts.
  */
 #ifndef PSRING_EXPERIMENTS_PROBE_H

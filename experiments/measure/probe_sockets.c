@@ -82,7 +82,7 @@ enum status probe_connect(struct probe_sockets *sockets, const struct probe_peer
         return probe_failed(sockets, "connecting");
     /* What waits in the sender's buffer at the end would only prolong the probe. */
     setsockopt(sockets->out, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent_bytes, sizeof unsent_bytes);
-    /* So that the one who accepts knows us from strangers. It fits any socket's buffer. */
+    /* Tells us from strangers. It fits any socket's buffer. */
     uint64_t hello = sockets->run_id;
     if (send(sockets->out, &hello, sizeof hello, MSG_NOSIGNAL) != sizeof hello)
         return probe_failed(sockets, "sending");
