@@ -113,6 +113,11 @@ static void rank0_lost(struct lifeline *lifeline, bool closed, int64_t now_ns)
     lifeline->options.end(EXIT_FAILED);
 }
 
+int64_t lifeline_silence_ns(const struct lifeline *lifeline)
+{
+    return lifeline->asked_ns ? lifeline->tick_ns * 5 / 2 : lifeline->timeout_ns;
+}
+
 static void hear_rank0(struct lifeline *lifeline, int64_t now_ns, int64_t late_ns)
 {
     struct lifeline_link *link = &lifeline->links[0];
@@ -128,7 +133,8 @@ static void hear_rank0(struct lifeline *lifeline, int64_t now_ns, int64_t late_n
     if (closed)
         lifeline->polled[0].fd = -1;
     /* Rank 0, which knows more, is the first to speak of a silence between the two. */
-    if (closed || now_ns - rank0->heard_ns >= lifeline->timeout_ns + 2 * lifeline->tick_ns)
+    int64_t later_ns = lifeline->asked_ns ? 0 : 2 * lifeline->tick_ns;
+    if (closed || now_ns - rank0->heard_ns >= lifeline_silence_ns(lifeline) + later_ns)
         rank0_lost(lifeline, closed, now_ns);
 }
 

@@ -52,6 +52,10 @@ void lifeline_wake(struct lifeline *lifeline);
 /* What this rank would tell now. */
 void lifeline_sample(struct lifeline *lifeline, int64_t now_ns, struct lifeline_beat *beat);
 
+/* A rank that is silent for so long is at fault. Sooner where this process is asked to end: the
+ * launcher may have missed the same rank before we did. */
+int64_t lifeline_silence_ns(const struct lifeline *lifeline);
+
 /* One look of rank 0's thread at all ranks; ends them, and this process, if it has come to that.
  * False once all ranks are done. `late_ns`: for so long nobody has looked, and everybody seemed
  * silent. */

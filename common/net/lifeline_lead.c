@@ -75,7 +75,7 @@ static int64_t grace_ns(const struct lifeline *lifeline, enum lifeline_trouble t
     case LIFELINE_SIGNAL: /* another process's end may be behind it */
         return 3 * NS_PER_S / 10;
     case LIFELINE_SILENT: /* others of its host */
-        return lifeline->tick_ns;
+        return lifeline->asked_ns ? 0 : lifeline->tick_ns;
     case LIFELINE_ENDED:
         return NS_PER_S / 20;
     }
@@ -86,7 +86,7 @@ static void end_all(struct lifeline *lifeline, int64_t now_ns)
 {
     char text[700];
     int code = lifeline_blame(lifeline->ranks, lifeline->size, lifeline->trouble, now_ns,
-                              lifeline->timeout_ns, text, sizeof text);
+                              lifeline_silence_ns(lifeline), text, sizeof text);
     if (text[0])
         log_error("%s", text);
     clock_sleep_until_ns(clock_now_ns() + linger_ns);
@@ -118,7 +118,7 @@ bool lifeline_lead(struct lifeline *lifeline, int64_t now_ns, int64_t late_ns)
         all_done = all_done && lifeline->ranks[rank].state == LIFELINE_DONE;
     }
     enum lifeline_trouble trouble =
-        lifeline_find(lifeline->ranks, lifeline->size, now_ns, lifeline->timeout_ns);
+        lifeline_find(lifeline->ranks, lifeline->size, now_ns, lifeline_silence_ns(lifeline));
     if (trouble != lifeline->trouble)
         lifeline->trouble_ns = now_ns;
     lifeline->trouble = trouble;

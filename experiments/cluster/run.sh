@@ -156,7 +156,11 @@ start_mpirun()
         --mca plm rsh --mca plm_rsh_agent "/bin/sh $run_directory/agent" --mca plm_rsh_no_tree_spawn 1
         --mca orte_tmpdir_base "$run_directory"
         --mca pml ob1 --mca btl self,tcp
-        --mca btl_tcp_if_include "$subnet.0/24" --mca oob_tcp_if_include "$subnet.0/24")
+        --mca btl_tcp_if_include "$subnet.0/24" --mca oob_tcp_if_include "$subnet.0/24"
+        # psring's last line says which rank has failed; mpirun's many would come after it. And a
+        # host that is silent is given up in 4 + 3 x 2 s, not in two hours.
+        --quiet --mca oob_tcp_keepalive_time 4 --mca oob_tcp_keepalive_intvl 2
+        --mca oob_tcp_keepalive_probes 3)
     # Ranks that spin while they wait would take the cores from those that work.
     ((ranks <= $(nproc))) || mpi+=(--mca mpi_yield_when_idle 1)
     local variables variable

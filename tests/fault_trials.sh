@@ -1,0 +1,208 @@
+#!/usr/bin/env bash
+# fault_trials.sh PSRING MAKE_DATASET [--short | --only REGEX]: in a virtual cluster, kills, stops or cuts off one rank of
+# a training, at launch, in set-up, in a step and in a checkpoint, over every backend and transport. Each trial must end, mpirun
+# included, within the time-out + 10 s, with an exit code that is not 0, a last line that names the rank and its host, and
+# no process left. (At launch no rank knows the others yet: the line says what was waited for.) --short: a choice of
+# trials. --only: the backends that match. Prints a table (in Markdown) of what was seen. 77: no namespaces here.
+set -euo pipefail
+if ((EUID != 0)) || ! unshare --net true 2>/dev/null || ! command -v ip mpirun >/dev/null; then
+    echo "fault_trials: skipped: needs root, network namespaces, ip and mpirun"
+    exit 77
+fi
+# shellcheck source=tests/train_lib.sh
+. "$(dirname "$0")/train_lib.sh"
+which=${3:-} only=${4:-.}
+vcluster=$here/../experiments/vcluster.sh
+name=faults-$$
+TIMEOUT_S=${PSRING_TRIAL_TIMEOUT:-5} STARTUP_S=10 GRACE_S=10
+HOSTS=5
+failed=0 trials=0 run_pid=''
+
+end_run()
+{
+    [[ -z $run_pid ]] || kill -TERM "$run_pid" 2>/dev/null || true
+    [[ -z $run_pid ]] || wait "$run_pid" 2>/dev/null || true
+    run_pid=''
+}
+trap 'end_run; "$vcluster" down --name $name; rm -rf "$folder"' EXIT
+
+# The process of psring on a host, if there is one.
+process_on() # HOST
+{
+    local pid
+    for pid in $(ip netns pids "psring-$name-$1" 2>/dev/null); do
+        [[ $(cat "/proc/$pid/comm" 2>/dev/null) != psring ]] || echo "$pid"
+    done
+}
+
+processes()
+{
+    local host
+    for ((host = 0; host < HOSTS; host++)); do
+        ip netns pids "psring-$name-$host" 2>/dev/null
+    done
+}
+
+# until_within SECONDS COMMAND...: it succeeds before that time is over.
+until_within()
+{
+    local deadline=$((SECONDS + $1))
+    shift
+    until "$@"; do
+        ((SECONDS < deadline)) || return 1
+        sleep 0.05
+    done
+}
+
+exists_on()
+{
+    [[ $(process_on "$1") ]]
+}
+
+trains()
+{
+    grep -q '^epoch' "$folder/log"
+}
+
+# Rank 0 opens a pipe that has no other end, in place of the data or of a new checkpoint: it is in set-up, or in a
+# checkpoint, for as long as the trial takes, and all others wait for it.
+blocked_in_open()
+{
+    local pid
+    pid=$(process_on 0)
+    [[ $pid ]] && grep -qs 'wait_for_partner\|fifo_open' "/proc/$pid/wchan" "/proc/$pid/stack"
+}
+
+wait_for_moment() # MOMENT VICTIM
+{
+    case $1 in
+    launch) until_within 30 exists_on "$2" ;;
+    set-up) until_within 40 blocked_in_open && sleep 1 ;;
+    step) until_within 40 trains ;;
+    checkpoint) until_within 40 blocked_in_open && sleep 1 ;; # the others have come to wait
+    esac
+}
+
+inflict() # FAULT VICTIM
+{
+    local pid
+    pid=$(process_on "$2")
+    case $1 in
+    killed) kill -KILL "$pid" ;;
+    stopped) kill -STOP "$pid" ;;
+    cut) ip -n "psring-$name-switch" link set "port$2" down ;;
+    esac
+}
+
+mend() # VICTIM
+{
+    ip -n "psring-$name-switch" link set "port$1" up
+}
+
+run_ended()
+{
+    ! kill -0 "$run_pid" 2>/dev/null
+}
+
+nothing_left()
+{
+    [[ -z $(processes) ]]
+}
+
+# What went wrong in a trial, or nothing; sets $seconds and $last.
+judge() # VICTIM STARTED
+{
+    local victim=$1 started=$2 limit=$((TIMEOUT_S + GRACE_S)) rc=0
+    [[ $moment != launch ]] || limit=$((STARTUP_S + GRACE_S))
+    until_within $((limit + 5)) run_ended || true
+    seconds=$(awk -v from="$started" -v to="$EPOCHREALTIME" 'BEGIN { printf "%.1f", to - from }')
+    if ! run_ended; then
+        problem="did not end within $((limit + 5)) s"
+        end_run
+    else
+        wait "$run_pid" || rc=$?
+        run_pid=''
+        ((rc != 0)) || problem='exit code 0'
+        awk -v s="$seconds" -v limit=$limit 'BEGIN { exit !(s > limit) }' && problem="took more than $limit s"
+    fi
+    last=$(grep . "$folder/log" | tail -n 1 || true)
+    [[ $last =~ rank\ $victim\ on\ host$victim ]] || [[ $moment == launch && $last =~ meeting\ the\ other\ ranks ]] ||
+        problem=${problem:-'does not name the rank'}
+    mend "$victim"
+    until_within 8 nothing_left || problem=${problem:-'processes are left'}
+}
+
+trial() # CONFIGURATION FAULT MOMENT VICTIM
+{
+    local configuration=$1 fault=$2 moment=$3 victim=$4 ranks=4 options seconds=- last='' problem=''
+    read -ra options <<<"$configuration"
+    [[ $configuration != *dedicated* ]] || ranks=5
+    rm -rf "$folder/kept"
+    mkdir "$folder/kept"
+    if [[ $moment == checkpoint ]]; then
+        mkfifo "$folder/kept/mlp.checkpoint.tmp"
+        options+=(--checkpoint "$folder/kept")
+    fi
+    local from=$data
+    if [[ $moment == set-up ]]; then
+        from=$folder/piped
+        rm -rf "$from"
+        cp -r "$data" "$from"
+        rm "$from"/train-images*
+        mkfifo "$from/train-images-idx3-ubyte"
+    fi
+    : >"$folder/log"
+    "$vcluster" run --name "$name" -n $ranks -- "$psring" train --model mlp --data "$from" --backend "${options[@]}" \
+        --batch 25 --steps 1000000 --timeout "$TIMEOUT_S" --startup-timeout $STARTUP_S --log-steps 1 \
+        </dev/null >"$folder/log" 2>&1 &
+    run_pid=$!
+    trials=$((trials + 1))
+    if wait_for_moment "$moment" "$victim"; then
+        local started=$EPOCHREALTIME
+        inflict "$fault" "$victim"
+        judge "$victim" "$started"
+    else
+        problem='never came to that moment'
+        end_run
+    fi
+    printf '| %s | %s | %s | %d | %s | %s |\n' "$configuration" "$moment" "$fault" "$victim" "$seconds" "${problem:-yes}"
+    if [[ $problem ]]; then
+        failed=$((failed + 1))
+        tail -n 5 "$folder/log" | cut -c1-400 | sed 's/^/    /' >&2
+    fi
+}
+
+all=('ring --transport zmq' 'ring --transport mpi' 'rhd --transport zmq' 'rhd --transport mpi'
+    'ps --servers 1 --placement dedicated --transport zmq' 'ps --servers 1 --placement dedicated --transport mpi'
+    'ps --servers 1 --placement colocated --transport zmq' 'ps --servers 1 --placement colocated --transport mpi' 'mpi')
+
+"$vcluster" up --name "$name" --hosts $HOSTS --rate 200mbit --owner $$
+echo '| backend | moment | fault | rank | seconds | ended, named, nothing left |'
+echo '| --- | --- | --- | ---: | ---: | --- |'
+if [[ $which == --short ]]; then
+    trial 'ring --transport zmq' cut step 2
+    trial 'ps --servers 1 --placement colocated --transport zmq' stopped step 2
+    trial 'mpi' stopped step 0
+    trial 'mpi' killed checkpoint 2
+    trial 'ps --servers 1 --placement dedicated --transport mpi' killed step 4
+else
+    for configuration in "${all[@]}"; do
+        [[ $configuration =~ $only ]] || continue
+        for fault in killed stopped cut; do
+            trial "$configuration" $fault step 2
+            case $configuration in
+            *dedicated*) trial "$configuration" $fault step 4 ;;
+            'ring --transport zmq' | mpi)
+                trial "$configuration" $fault launch 2
+                trial "$configuration" $fault set-up 2
+                trial "$configuration" $fault step 0
+                trial "$configuration" $fault checkpoint 2
+                trial "$configuration" $fault checkpoint 0
+                ;;
+            *colocated*) trial "$configuration" $fault checkpoint 2 ;;
+            esac
+        done
+    done
+fi
+echo "fault_trials: $trials trials, $failed failed"
+((failed == 0))
