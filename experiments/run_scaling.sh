@@ -222,6 +222,9 @@ launch()
     if [[ $cluster ]]; then
         mpi=("$here/vcluster.sh" run --name "$cluster" -n "$ranks" --)
     elif [[ $real_hosts ]]; then
+        # psring's last line names what has failed; a host that is gone does not hold mpirun up.
+        mpi+=(--quiet --mca oob_tcp_keepalive_time 4 --mca oob_tcp_keepalive_intvl 2
+            --mca oob_tcp_keepalive_probes 3)
         mpi+=(--host "$real_hosts" --map-by node -x "PSRING_NETWORK=$network"
             -x "PSRING_LINK_BITS=$link_bits")
         [[ -z ${PSRING_BIND_SUBNET:-} ]] ||

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # fault_trials.sh PSRING MAKE_DATASET [--short | --only REGEX]: in a virtual cluster, kills, stops or cuts off one rank of
-# a training, at launch, in set-up, in a step and in a checkpoint, over every backend and transport. Each trial must end, mpirun
+# a training, at launch, in a step and in a checkpoint, over every backend and transport. Each trial must end, mpirun
 # included, within the time-out + 10 s, with an exit code that is not 0, a last line that names the rank and its host, and
 # no process left. (At launch no rank knows the others yet: the line says what was waited for.) --short: a choice of
 # trials. --only: the backends that match. Prints a table (in Markdown) of what was seen. 77: no namespaces here.
@@ -64,8 +64,8 @@ trains()
     grep -q '^epoch' "$folder/log"
 }
 
-# Rank 0 opens a pipe that has no other end, in place of the data or of a new checkpoint: it is in set-up, or in a
-# checkpoint, for as long as the trial takes, and all others wait for it.
+# Rank 0 opens a pipe that nobody reads in place of a new checkpoint: it is in a checkpoint for as long as the trial
+# takes, and all others wait for it.
 blocked_in_open()
 {
     local pid
@@ -77,7 +77,6 @@ wait_for_moment() # MOMENT VICTIM
 {
     case $1 in
     launch) until_within 30 exists_on "$2" ;;
-    set-up) until_within 40 blocked_in_open && sleep 1 ;;
     step) until_within 40 trains ;;
     checkpoint) until_within 40 blocked_in_open && sleep 1 ;; # the others have come to wait
     esac
@@ -143,16 +142,8 @@ trial() # CONFIGURATION FAULT MOMENT VICTIM
         mkfifo "$folder/kept/mlp.checkpoint.tmp"
         options+=(--checkpoint "$folder/kept")
     fi
-    local from=$data
-    if [[ $moment == set-up ]]; then
-        from=$folder/piped
-        rm -rf "$from"
-        cp -r "$data" "$from"
-        rm "$from"/train-images*
-        mkfifo "$from/train-images-idx3-ubyte"
-    fi
     : >"$folder/log"
-    "$vcluster" run --name "$name" -n $ranks -- "$psring" train --model mlp --data "$from" --backend "${options[@]}" \
+    "$vcluster" run --name "$name" -n $ranks -- "$psring" train --model mlp --data "$data" --backend "${options[@]}" \
         --batch 25 --steps 1000000 --timeout "$TIMEOUT_S" --startup-timeout $STARTUP_S --log-steps 1 \
         </dev/null >"$folder/log" 2>&1 &
     run_pid=$!
@@ -194,7 +185,6 @@ else
             *dedicated*) trial "$configuration" $fault step 4 ;;
             'ring --transport zmq' | mpi)
                 trial "$configuration" $fault launch 2
-                trial "$configuration" $fault set-up 2
                 trial "$configuration" $fault step 0
                 trial "$configuration" $fault checkpoint 2
                 trial "$configuration" $fault checkpoint 0

@@ -1,6 +1,7 @@
 #include "common/net/lifeline.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,16 @@ void lifeline_wake(struct lifeline *lifeline)
     uint64_t one = 1;
     ssize_t written = write(lifeline->wake_fd, &one, sizeof one);
     (void)written;
+}
+
+/* From when one rank has been told to end until the last one has, MPI complains of every connection
+ * that closes. What there is to say has been said. */
+void lifeline_fall_silent(void)
+{
+    int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (nowhere >= 0)
+        dup2(nowhere, STDERR_FILENO);
+    clock_sleep_until_ns(clock_now_ns() + LIFELINE_LINGER_NS);
 }
 
 /* -------- what this rank is doing ------------------------------------------------------------- */
@@ -126,8 +137,10 @@ static void hear_rank0(struct lifeline *lifeline, int64_t now_ns, int64_t late_n
     rank0->heard_ns += late_ns;
     while ((got = lifeline_read(link, lifeline->run_id)) == LIFELINE_READ_FRAME) {
         rank0->heard_ns = now_ns;
-        if (link->frame.type == LIFELINE_END)
+        if (link->frame.type == LIFELINE_END) {
+            lifeline_fall_silent();
             lifeline->options.end(link->frame.exit_code);
+        }
     }
     bool closed = got == LIFELINE_READ_CLOSED;
     if (closed)

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <stdatomic.h>
 
+#include "common/base/clock.h"
 #include "common/base/thread.h"
 #include "common/net/lifeline.h"
 #include "common/net/lifeline_link.h"
@@ -45,6 +46,12 @@ struct lifeline {
     enum lifeline_trouble trouble;
     int64_t trouble_ns; /* since then */
 };
+
+/* A line needs no longer than this from here to the user, and a frame to the other ranks. */
+#define LIFELINE_LINGER_NS (150 * NS_PER_MS)
+
+/* Closes stderr, and sleeps for LIFELINE_LINGER_NS. */
+void lifeline_fall_silent(void);
 
 /* The thread is to look now. */
 void lifeline_wake(struct lifeline *lifeline);

@@ -2,10 +2,6 @@
 #include "common/base/clock.h"
 #include "common/net/lifeline_impl.h"
 
-/* So long a line needs at most to get from here to the user before mpirun, which ends everything
- * once the first process has ended, drops it. */
-static const int64_t linger_ns = 150 * NS_PER_MS;
-
 /* -------- hearing ----------------------------------------------------------------------------- */
 
 static void hear_frame(struct lifeline_rank *rank, const struct lifeline_frame *frame,
@@ -89,12 +85,13 @@ static void end_all(struct lifeline *lifeline, int64_t now_ns)
                               lifeline_silence_ns(lifeline), text, sizeof text);
     if (text[0])
         log_error("%s", text);
-    clock_sleep_until_ns(clock_now_ns() + linger_ns);
+    /* mpirun ends everything once the first process has ended. */
+    clock_sleep_until_ns(clock_now_ns() + LIFELINE_LINGER_NS);
     struct lifeline_frame frame = {
         .type = LIFELINE_END, .run_id = lifeline->run_id, .exit_code = code};
     for (int rank = 1; rank < lifeline->size; rank++)
         lifeline_send_last(&lifeline->links[rank], &frame);
-    clock_sleep_until_ns(clock_now_ns() + linger_ns);
+    lifeline_fall_silent();
     lifeline->options.end(code);
 }
 

@@ -224,16 +224,17 @@ enum status trainer_open(struct trainer *t, const struct config *config, struct 
                           .backend = config_backend(config),
                           .report.usage = DEVICE_USAGE_UNKNOWN};
 
-    /* A wrong option or folder is wrong on all ranks: rank 0 alone finds and says it. */
-    int32_t first = STATUS_OK;
-    if (world->rank == 0)
-        first = open_local(t);
-    TRY(world_broadcast(world, NULL, &first, sizeof first));
-    if (first != STATUS_OK && first != STATUS_USAGE && world->rank != 0)
-        world_barrier(world, NULL); /* rank 0 ends all ranks: one of them is enough */
-    TRY((enum status)first);
+    /* All open at the same time. What the first one cannot open the others cannot either, as a
+     * rule: it alone says so. */
     if (world->rank != 0)
-        TRY(open_local(t));
+        log_hold();
+    enum status own = open_local(t);
+    int32_t first = own;
+    status = world_broadcast(world, NULL, &first, sizeof first);
+    log_release(first == STATUS_OK);
+    TRY(status);
+    TRY((enum status)first);
+    TRY(own);
     TRY(open_exchange(t));
 out:
     return status;
