@@ -59,6 +59,9 @@ static enum status push_next(struct client *client, int server, size_t bucket, f
     struct codec *codec = &client->codecs[bucket];
     struct message push = codec_message(codec, MESSAGE_PUSH, client->step, chunk);
     size_t slot = at(client, server, exchange->pushed);
+    struct message answer = push;
+    answer.kind = MESSAGE_PULL;
+    transport_slot_expect(&client->slots[slot], &answer);
     TRY(transport_post(client->transport, &client->slots[slot], NULL));
     TRY(transport_send(client->transport, node_of(client, server), &push,
                        codec_encode(codec, data, chunk), &client->tickets[slot]));
@@ -116,9 +119,6 @@ static enum status take_answer(struct client *client, size_t bucket, float *data
     struct transport_slot *slot = client->oldest[which];
     struct exchange *exchange = &client->exchanges[which];
     struct chunk chunk = shard_chunk(exchange->shard, exchange->chunks, exchange->answered);
-    struct message expected =
-        codec_message(&client->codecs[bucket], MESSAGE_PULL, client->step, chunk);
-    TRY(transport_expect(client->transport, slot, &expected));
     /* The server has the push, so this is at most a look: but our side must have noticed, too. */
     TRY(transport_wait_sent(client->transport, slot->peer,
                             client->tickets[at(client, (int)which, exchange->answered)]));

@@ -137,7 +137,10 @@ static enum status post_ahead(struct run *run)
                 break;
             into = codec_wire(run->codec, run->data, segment);
         }
-        TRY(transport_post(ring->transport, &ring->plan.slots[item % ring->plan.slot_count], into));
+        struct transport_slot *slot = &ring->plan.slots[item % ring->plan.slot_count];
+        struct message expected = codec_message(run->codec, MESSAGE_SEGMENT, ring->step, segment);
+        transport_slot_expect(slot, &expected);
+        TRY(transport_post(ring->transport, slot, into));
     }
 out:
     return status;
@@ -153,8 +156,7 @@ static enum status receive_next(struct run *run)
     if (segment.count == 0)
         return STATUS_OK;
     struct transport_slot *slot = &ring->plan.slots[item % ring->plan.slot_count];
-    struct message expected = codec_message(run->codec, MESSAGE_SEGMENT, ring->step, segment);
-    TRY(transport_wait_for(ring->transport, slot, &expected));
+    TRY(transport_wait(ring->transport, slot));
     if (schedule_completes(run->schedule, item))
         codec_complete(run->codec, run->data, segment, slot->payload, ring->site->layout->scale);
     else if (schedule_reduces(run->schedule, item))

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/net/transport_impl.h"
+#include "tests/capture.h"
 
 enum { WORKERS = 3, PAYLOAD_BYTES = 8, MESSAGES_PARKED_MAX = 1 << 16 };
 
@@ -180,4 +181,53 @@ Test(transport, a_peer_that_never_stops_sending_is_an_error)
     for (uint64_t i = 0; i < MESSAGES_PARKED_MAX; i++)
         cr_assert_eq(deliver(2, i, 4), STATUS_OK);
     cr_expect_eq(deliver(2, MESSAGES_PARKED_MAX, 4), STATUS_PROTOCOL);
+}
+
+static const struct message expected = {
+    .kind = MESSAGE_SEGMENT, .step = 3, .length = PAYLOAD_BYTES};
+
+/* As it comes, and as it was parked. */
+Test(transport, another_message_than_the_schedule_says_is_refused)
+{
+    struct transport_slot slot;
+    log_set_level(LOG_ERROR);
+    cr_assert_eq(transport_slot_init(&slot, &transport, 1, PAYLOAD_BYTES), STATUS_OK);
+    transport_slot_expect(&slot, &expected);
+    cr_assert_eq(transport_post(&transport, &slot, NULL), STATUS_OK);
+    cr_assert_eq(deliver(1, 3, PAYLOAD_BYTES), STATUS_OK);
+    expect_number(&slot, 3);
+    transport_release(&transport, &slot);
+    cr_assert_eq(transport_post(&transport, &slot, NULL), STATUS_OK);
+    assert_refused(deliver(1, 4, PAYLOAD_BYTES), STATUS_PROTOCOL,
+                   "worker 1 (rank 1) sent segment of step 4, bucket 0, offset 0 (8 bytes), "
+                   "expected segment of step 3, bucket 0, offset 0 (8 bytes)");
+    transport_slot_fini(&slot, &transport);
+    cr_assert_eq(deliver(1, 3, 4), STATUS_OK);
+    cr_assert_eq(transport_slot_init(&slot, &transport, 1, PAYLOAD_BYTES), STATUS_OK);
+    transport_slot_expect(&slot, &expected);
+    assert_refused(transport_post(&transport, &slot, NULL), STATUS_PROTOCOL, "(4 bytes), expected");
+    transport_slot_fini(&slot, &transport);
+}
+
+Test(transport, a_time_out_names_who_is_missing_and_with_what)
+{
+    struct transport_slot slots[WORKERS], *awaited[WORKERS];
+    size_t which;
+    log_set_level(LOG_ERROR);
+    for (int worker = 1; worker < WORKERS; worker++) {
+        awaited[worker] = &slots[worker];
+        cr_assert_eq(transport_slot_init(&slots[worker], &transport, worker, PAYLOAD_BYTES),
+                     STATUS_OK);
+        if (worker == 1)
+            transport_slot_expect(&slots[worker], &expected);
+        cr_assert_eq(transport_post(&transport, &slots[worker], NULL), STATUS_OK);
+    }
+    awaited[0] = NULL;
+    assert_refused(
+        transport_wait(&transport, &slots[1]), STATUS_TIMEOUT,
+        "waiting for worker 1 (rank 1): segment of step 3, bucket 0, offset 0 (8 bytes)");
+    assert_refused(transport_wait_any(&transport, awaited, WORKERS, false, &which), STATUS_TIMEOUT,
+                   "(8 bytes); worker 2 (rank 2);");
+    for (int worker = 1; worker < WORKERS; worker++)
+        transport_slot_fini(&slots[worker], &transport);
 }

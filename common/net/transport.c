@@ -75,6 +75,19 @@ const char *transport_describe(const struct transport *transport, int node, char
     return text;
 }
 
+const char *transport_describe_message(const struct message *message, char *text, size_t size)
+{
+    static const char *const kinds_of_message[] = {[MESSAGE_SEGMENT] = "segment",
+                                                   [MESSAGE_PUSH] = "push",
+                                                   [MESSAGE_PULL] = "answer",
+                                                   [MESSAGE_BYE] = "goodbye"};
+    snprintf(text, size,
+             "%s of step %" PRIu64 ", bucket %" PRIu32 ", offset %" PRIu64 " (%" PRIu64 " bytes)",
+             kinds_of_message[message->kind], message->step, message->bucket, message->offset,
+             message->length);
+    return text;
+}
+
 enum status transport_open(struct transport *endpoint[2], struct world *world,
                            const struct transport_options *options)
 {
@@ -118,8 +131,7 @@ void transport_counters(const struct transport *transport, struct transport_coun
     *counters = transport->counters;
 }
 
-/* ---- Sending ----------------------------------------------------------------------------------
- */
+/* -------- sending ----------------------------------------------------------------------------- */
 
 enum status transport_send(struct transport *transport, int peer, const struct message *message,
                            const void *payload, uint64_t *ticket)
@@ -152,120 +164,7 @@ bool transport_sent(struct transport *transport, int peer, uint64_t ticket)
     return transport->ops->completed(transport, peer) > ticket;
 }
 
-/* ---- Waiting ----------------------------------------------------------------------------------
- */
-
-struct patience {
-    int64_t deadline_ns; /* 0: not started */
-    bool endless;
-    bool for_sends; /* waits for a send to complete, not for a message */
-    bool told;      /* the activity says for whom */
-    int peer;       /* or: any of those in `slots` */
-    struct transport_slot *const *slots;
-    size_t slot_count;
-    uint64_t offset; /* of the message, where known */
-};
-
-static enum activity_thread thread_of(const struct transport *transport)
-{
-    return transport->role == NODE_SERVER ? ACTIVITY_SERVER : ACTIVITY_WORKER;
-}
-
-/* The first and the last of the ranks that are waited for. */
-static void awaited_ranks(const struct transport *transport, const struct patience *patience,
-                          int *first, int *last)
-{
-    *first = *last = ACTIVITY_NOBODY;
-    if (!patience->slots)
-        *first = *last = topology_rank(&transport->topology, patience->peer);
-    for (size_t i = 0; patience->slots && i < patience->slot_count; i++) {
-        const struct transport_slot *slot = patience->slots[i];
-        if (!slot || !slot->posted || slot->done)
-            continue;
-        int rank = topology_rank(&transport->topology, slot->peer);
-        *first = *first == ACTIVITY_NOBODY || rank < *first ? rank : *first;
-        *last = rank > *last ? rank : *last;
-    }
-}
-
-static enum status timed_out(const struct transport *transport, const struct patience *patience)
-{
-    char name[64] = "any node";
-    if (!patience->slots)
-        transport_describe(transport, patience->peer, name, sizeof name);
-    log_error(
-        "%s %s: nothing for %g s; is its process alive, and its host reachable by the network "
-        "in use (see --interface)? A slower network or longer steps need a larger --timeout",
-        patience->for_sends ? "sending to" : "waiting for", name,
-        (double)transport->timeout_ns / (double)NS_PER_S);
-    if (transport->strangers.messages > 0)
-        log_error("%" PRIu64 " messages were dropped because they are not of this run, the last "
-                  "one: %s; does every host run the same psring?",
-                  transport->strangers.messages, transport->strangers.reason);
-    return STATUS_TIMEOUT;
-}
-
-/* One round of waiting: progress, and an error once nothing has moved for the time-out. Where the
- * world's activity is watched, whoever watches knows better when it is too long, and why. */
-static enum status wait_round(struct transport *transport, struct patience *patience)
-{
-    bool moved = false;
-    if (atomic_load(&transport->interrupted))
-        return STATUS_TRANSPORT;
-    int64_t wait_ns = transport->timeout_ns < NS_PER_S ? transport->timeout_ns : NS_PER_S;
-    enum status status = transport->ops->progress(transport, wait_ns, patience->for_sends, &moved);
-    if (status != STATUS_OK || patience->endless)
-        return status;
-    struct activity *activity = transport->world->activity;
-    if (activity && patience->told && moved) {
-        activity_moved(activity, thread_of(transport));
-    } else if (activity && !patience->told && !moved) {
-        int first, last;
-        awaited_ranks(transport, patience, &first, &last);
-        activity_wait(activity, thread_of(transport), first, last,
-                      patience->for_sends ? ACTIVITY_SENDS : patience->offset);
-        patience->told = true;
-    }
-    if (activity)
-        return STATUS_OK;
-    int64_t now_ns = clock_now_ns();
-    if (moved || patience->deadline_ns == 0)
-        patience->deadline_ns = now_ns + transport->timeout_ns;
-    return now_ns < patience->deadline_ns ? STATUS_OK : timed_out(transport, patience);
-}
-
-static enum status end_wait(struct transport *transport, const struct patience *patience,
-                            enum status status)
-{
-    if (patience->told)
-        activity_go_on(transport->world->activity, thread_of(transport));
-    return status;
-}
-
-enum status transport_wait_sent(struct transport *transport, int peer, uint64_t ticket)
-{
-    struct patience patience = {.for_sends = true, .peer = peer};
-    enum status status = STATUS_OK;
-    while (status == STATUS_OK && !transport_sent(transport, peer, ticket))
-        status = wait_round(transport, &patience);
-    return end_wait(transport, &patience, status);
-}
-
-enum status transport_flush(struct transport *transport)
-{
-    for (uint32_t peer = 0; peer < transport->limits.nodes; peer++) {
-        uint64_t sends = transport->peers[peer].sends;
-        if (sends == 0)
-            continue;
-        enum status status = transport_wait_sent(transport, (int)peer, sends - 1);
-        if (status != STATUS_OK)
-            return status;
-    }
-    return STATUS_OK;
-}
-
-/* ---- Receiving --------------------------------------------------------------------------------
- */
+/* -------- receiving --------------------------------------------------------------------------- */
 
 enum status transport_slot_init(struct transport_slot *slot, struct transport *transport, int peer,
                                 size_t capacity)
@@ -311,6 +210,11 @@ static enum status fill_slot(struct transport *transport, struct transport_slot 
     return transport_complete(transport, slot, message, slot->into);
 }
 
+void transport_slot_expect(struct transport_slot *slot, const struct message *expected)
+{
+    slot->expected = *expected;
+}
+
 enum status transport_post(struct transport *transport, struct transport_slot *slot, void *into)
 {
     CHECK(!slot->posted);
@@ -329,72 +233,6 @@ enum status transport_post(struct transport *transport, struct transport_slot *s
     return STATUS_OK;
 }
 
-static enum status wait_slot(struct transport *transport, struct transport_slot *slot,
-                             uint64_t offset)
-{
-    CHECK(slot->posted);
-    struct patience patience = {.peer = slot->peer, .offset = offset};
-    enum status status = STATUS_OK;
-    while (status == STATUS_OK && !slot->done)
-        status = wait_round(transport, &patience);
-    return end_wait(transport, &patience, status);
-}
-
-enum status transport_wait(struct transport *transport, struct transport_slot *slot)
-{
-    return wait_slot(transport, slot, ACTIVITY_NO_OFFSET);
-}
-
-enum status transport_wait_for(struct transport *transport, struct transport_slot *slot,
-                               const struct message *expected)
-{
-    enum status status = wait_slot(transport, slot, expected->offset);
-    return status == STATUS_OK ? transport_expect(transport, slot, expected) : status;
-}
-
-static bool find_done(struct transport *transport, struct transport_slot *const *slots,
-                      size_t count, size_t *which)
-{
-    for (size_t i = 0; i < count; i++) {
-        size_t at = (transport->next_any + i) % count;
-        if (slots[at] && slots[at]->posted && slots[at]->done) {
-            *which = at;
-            transport->next_any = at + 1;
-            return true;
-        }
-    }
-    return false;
-}
-
-enum status transport_wait_any(struct transport *transport, struct transport_slot *const *slots,
-                               size_t count, bool patient, size_t *which)
-{
-    struct patience patience = {
-        .endless = patient, .slots = slots, .slot_count = count, .offset = ACTIVITY_NO_OFFSET};
-    enum status status = STATUS_OK;
-    while (status == STATUS_OK && !find_done(transport, slots, count, which))
-        status = wait_round(transport, &patience);
-    return end_wait(transport, &patience, status);
-}
-
-enum status transport_expect(const struct transport *transport, const struct transport_slot *slot,
-                             const struct message *expected)
-{
-    const struct message *found = &slot->message;
-    if (found->kind == expected->kind && found->step == expected->step &&
-        found->bucket == expected->bucket && found->offset == expected->offset &&
-        found->length == expected->length)
-        return STATUS_OK;
-    char name[64];
-    log_error("%s sent kind %d, step %" PRIu64 " bucket %u offset %" PRIu64 " (%" PRIu64
-              " bytes), expected kind %d, step %" PRIu64 " bucket %u offset %" PRIu64 " (%" PRIu64
-              " bytes); do all ranks run with the same options?",
-              transport_describe(transport, slot->peer, name, sizeof name), (int)found->kind,
-              found->step, found->bucket, found->offset, found->length, (int)expected->kind,
-              expected->step, expected->bucket, expected->offset, expected->length);
-    return STATUS_PROTOCOL;
-}
-
 void transport_release(struct transport *transport, struct transport_slot *slot)
 {
     (void)transport;
@@ -404,8 +242,7 @@ void transport_release(struct transport *transport, struct transport_slot *slot)
     slot->payload = NULL;
 }
 
-/* ---- For the implementations -------------------------------------------------------------------
- */
+/* -------- for the implementations ------------------------------------------------------------- */
 
 enum status transport_accept(struct transport *transport, const uint8_t *header, size_t size,
                              int peer, struct message *message)
@@ -428,6 +265,23 @@ enum status transport_accept(struct transport *transport, const uint8_t *header,
     return status;
 }
 
+/* Is `found` what the schedule says must come into the slot? */
+static enum status check_expected(const struct transport *transport,
+                                  const struct transport_slot *slot, const struct message *found)
+{
+    const struct message *expected = &slot->expected;
+    if (!expected->kind || (found->kind == expected->kind && found->step == expected->step &&
+                            found->bucket == expected->bucket &&
+                            found->offset == expected->offset && found->length == expected->length))
+        return STATUS_OK;
+    char name[64], texts[2][128];
+    log_error("%s sent %s, expected %s; do all ranks run with the same options?",
+              transport_describe(transport, slot->peer, name, sizeof name),
+              transport_describe_message(found, texts[0], sizeof texts[0]),
+              transport_describe_message(expected, texts[1], sizeof texts[1]));
+    return STATUS_PROTOCOL;
+}
+
 enum status transport_too_long(const struct transport *transport, const struct transport_slot *slot)
 {
     char name[64];
@@ -440,6 +294,9 @@ enum status transport_too_long(const struct transport *transport, const struct t
 enum status transport_complete(struct transport *transport, struct transport_slot *slot,
                                const struct message *message, const void *payload)
 {
+    enum status status = check_expected(transport, slot, message);
+    if (status != STATUS_OK)
+        return status;
     if (message->length > slot->capacity)
         return transport_too_long(transport, slot);
     slot->message = *message;

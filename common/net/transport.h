@@ -8,6 +8,7 @@
  * per peer in order of posting:
  *
  *     transport_slot_init(&slot, transport, peer, capacity)    once
+ *     transport_slot_expect(&slot, &message)                   where it is known what must come
  *     transport_post(transport, &slot, into)                   then, over and over
  *     transport_wait(transport, &slot)                         -> slot.message, slot.payload
  *     transport_release(transport, &slot)
@@ -17,11 +18,10 @@
  *
  * Threads: an endpoint belongs to one thread; two endpoints of one process may run on two.
  * Cost: a send is one message of MESSAGE_HEADER_BYTES + length bytes over ZeroMQ, and two over MPI,
- * header and payload apart. ZeroMQ allocates for each message, MPI only while the number in flight
- * still grows. ZeroMQ sends payloads from
- * the caller's memory; so does MPI. Errors: STATUS_TIMEOUT names the silent peer (not where a
- * lifeline watches the world: that ends the run itself), STATUS_INPUT a
- * malformed header; all are logged.
+ * header and payload apart. Both send payloads from the caller's memory. ZeroMQ allocates for each
+ * message, MPI only while the number in flight still grows.
+ * Errors: STATUS_TIMEOUT names the silent peer (not where a lifeline watches the world: that ends
+ * the run itself), STATUS_PROTOCOL a peer that sends what does not belong here; all are logged.
  */
 #ifndef PSRING_COMMON_NET_TRANSPORT_H
 #define PSRING_COMMON_NET_TRANSPORT_H
@@ -63,6 +63,7 @@ struct transport_slot {
     struct message message; /* validated */
     const void *payload;    /* message.length bytes */
     /* The transport's own: */
+    struct message expected; /* kind 0: whatever comes */
     void *into;
     bool posted;
     struct transport_slot *next_posted;
@@ -114,11 +115,14 @@ enum status transport_flush(struct transport *transport);
 enum status transport_slot_init(struct transport_slot *slot, struct transport *transport, int peer,
                                 size_t capacity);
 void transport_slot_fini(struct transport_slot *slot, struct transport *transport);
+/*
+ * Before a post: what the schedule says must come into the slot. Another kind, step, bucket, offset
+ * or length is STATUS_PROTOCOL (logged, naming both: a peer has other options), and a wait that
+ * ends without it says what was missing. Holds until the next time.
+ */
+void transport_slot_expect(struct transport_slot *slot, const struct message *expected);
 enum status transport_post(struct transport *transport, struct transport_slot *slot, void *into);
 enum status transport_wait(struct transport *transport, struct transport_slot *slot);
-/* transport_wait and transport_expect in one; says which message it was if none comes. */
-enum status transport_wait_for(struct transport *transport, struct transport_slot *slot,
-                               const struct message *expected);
 /*
  * Waits for any of the posted slots that `slots` points to (NULL entries are skipped). They are
  * looked at in turn, so that none starves. Where several slots have one peer, name the oldest:
@@ -127,13 +131,6 @@ enum status transport_wait_for(struct transport *transport, struct transport_slo
  */
 enum status transport_wait_any(struct transport *transport, struct transport_slot *const *slots,
                                size_t count, bool patient, size_t *which);
-/*
- * Is the message that has come into `slot` the one that the schedule says must come next? Compares
- * kind, step, bucket, offset and length; STATUS_PROTOCOL (logged, naming both) if a peer has other
- * options.
- */
-enum status transport_expect(const struct transport *transport, const struct transport_slot *slot,
-                             const struct message *expected);
 void transport_release(struct transport *transport, struct transport_slot *slot);
 
 void transport_counters(const struct transport *transport, struct transport_counters *counters);

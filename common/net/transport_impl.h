@@ -1,7 +1,7 @@
 /*
  * Internal to common/net: what a transport implements, and the state that transport.c keeps for
- * all. transport.c: counting, header encoding and validation, waiting with a time-out, and which
- * slot a message belongs to. An implementation: moving bytes.
+ * all. transport.c: counting, header encoding and validation, and which slot a message belongs to;
+ * transport_wait.c: waiting with a time-out. An implementation: moving bytes.
  *
  * There are two kinds. Sockets hand over messages as they come: such a transport gives each to
  * transport_deliver, which puts it into the oldest slot posted for its sender, or keeps it until
@@ -99,6 +99,9 @@ enum status transport_too_long(const struct transport *transport,
 /* "worker 2 (rank 2)", "server 0 (rank 4)" into `text`, for messages. Returns text. */
 const char *transport_describe(const struct transport *transport, int node, char *text,
                                size_t size);
+
+/* "segment of step 17, bucket 0, offset 65536 (4096 bytes)" into `text`. Returns text. */
+const char *transport_describe_message(const struct message *message, char *text, size_t size);
 
 enum status transport_zmq_open(struct transport *endpoint[2], struct world *world,
                                const struct transport_options *options);

@@ -170,6 +170,9 @@ static enum status post_ahead(struct run *run, struct exchange *exchange)
         size_t at = exchange->posted++ % POSTED_AHEAD;
         exchange->borrowed[at] = !lands;
         void *into = lands ? codec_wire(run->codec, run->data, item->span) : NULL;
+        struct message expected =
+            codec_message(run->codec, MESSAGE_SEGMENT, halving->step, item->span);
+        transport_slot_expect(&exchange->slots[at], &expected);
         enum status status = transport_post(halving->transport, &exchange->slots[at], into);
         if (status != STATUS_OK)
             return status;
@@ -221,8 +224,6 @@ static enum status take(struct run *run, struct exchange *exchange)
     const struct halving_item *item = &exchange->plan->receives[exchange->received];
     size_t at = exchange->received++ % POSTED_AHEAD;
     struct transport_slot *slot = &exchange->slots[at];
-    struct message expected = codec_message(run->codec, MESSAGE_SEGMENT, halving->step, item->span);
-    TRY(transport_expect(halving->transport, slot, &expected));
     if (item->completes) {
         codec_complete(run->codec, run->data, item->span, slot->payload,
                        halving->site->layout->scale);

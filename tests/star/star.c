@@ -48,9 +48,9 @@ static enum status receive(struct star *star, int at, size_t bucket, float *data
     struct transport *transport = star->site->transport;
     struct transport_slot *slot = &star->slots[at];
     const struct message expected = describe(star, bucket);
+    transport_slot_expect(slot, &expected);
     TRY(transport_post(transport, slot, adds ? NULL : data));
     TRY(transport_wait(transport, slot));
-    TRY(transport_expect(transport, slot, &expected));
     if (adds)
         reduce_add(data, slot->payload, star->site->layout->counts[bucket]);
     transport_release(transport, slot);
