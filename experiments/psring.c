@@ -98,7 +98,11 @@ static const struct command *find_command(const char *name)
 
 static int exit_code(enum status status)
 {
-    return status == STATUS_OK ? 0 : status == STATUS_USAGE ? 2 : 1;
+    const int stopped = 75; /* "try again later" of sysexits.h: not done, to be continued */
+    return status == STATUS_OK        ? 0
+           : status == STATUS_USAGE   ? 2
+           : status == STATUS_STOPPED ? stopped
+                                      : 1;
 }
 
 /* -------- the run ------------------------------------------------------------------------------
@@ -172,7 +176,7 @@ static int run_on_world(const struct command *command, struct config *config, en
         signal(SIGINT, command->on_interrupt);
     if (status == STATUS_OK)
         status = command->run(config, world);
-    if (status != STATUS_OK) {
+    if (status != STATUS_OK && status != STATUS_STOPPED) {
         lifeline_fail(lifeline, exit_code(status));
         if (world && world->size > 1) /* it could not be connected */
             world_abort(world, exit_code(status));

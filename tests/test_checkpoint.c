@@ -9,8 +9,8 @@
 enum { WEIGHTS = 37, STATE = 11, FILE_BYTES_MAX = 4096, SUM_BYTES = 64 };
 
 static float weights[WEIGHTS], state[STATE];
-static const struct checkpoint_option run_options[] = {{"batch", "64", NULL},
-                                                       {"workers", "4", NULL}};
+static const struct checkpoint_option run_options[] = {{"batch", "64", NULL, false},
+                                                       {"workers", "4", NULL, false}};
 
 static struct checkpoint make_checkpoint(void)
 {
@@ -181,7 +181,8 @@ Test(checkpoint, refuses_headers_that_lie)
 
 Test(checkpoint, refuses_an_option_given_twice)
 {
-    static const struct checkpoint_option twice[] = {{"batch", "64", NULL}, {"batch", "32", NULL}};
+    static const struct checkpoint_option twice[] = {{"batch", "64", NULL, false},
+                                                     {"batch", "32", NULL, false}};
     char dir[64], path[96];
     struct checkpoint saved = make_checkpoint(), *loaded;
     folder_new(dir);
@@ -245,12 +246,20 @@ Test(checkpoint, prepares_its_folder)
 Test(checkpoint, says_what_differs_from_this_run)
 {
     struct checkpoint saved = make_checkpoint(), run = make_checkpoint();
-    struct checkpoint_option options[] = {{"workers", "4", NULL}, {"batch", "64", NULL}};
+    struct checkpoint_option options[] = {{"workers", "4", NULL, false},
+                                          {"batch", "64", NULL, false}};
     run.options = options; /* the order does not matter */
     cr_assert(checkpoint_check(&saved, &run, "x") == STATUS_OK);
     options[1].value = "32";
     assert_refused(checkpoint_check(&saved, &run, "x"), STATUS_USAGE,
                    "x: batch is 64 there and 32 here, expected the same; give --batch 64, or");
+    struct capture capture;
+    options[1].may_differ = true;
+    capture_start(&capture);
+    cr_assert(checkpoint_check(&saved, &run, "x") == STATUS_OK);
+    cr_assert_eq(capture_stop(&capture), 1);
+    cr_assert(strstr(capture.text, "batch is 64 there and 32 here: the run continues, but not"));
+    options[1].may_differ = false;
     options[1].advice = "do that";
     assert_refused(checkpoint_check(&saved, &run, "x"), STATUS_USAGE,
                    "and 32 here, expected the same; do that, or start anew");

@@ -51,7 +51,7 @@ Test(config, every_option_of_train_arrives)
     cr_assert_str_eq(config.data, "/d");
     cr_assert(config.epochs == 7 && config.steps == 9 && config.batch == 11);
     cr_assert(config.lr == 0.25 && config.seed == 13 && config.bucket_mb == 1.5);
-    cr_assert(config.resume && config.log_steps == 17 && config.verbose);
+    cr_assert(config.resume == CONFIG_RESUME_AUTO && config.log_steps == 17 && config.verbose);
     cr_assert_str_eq(config.checkpoint, "/c");
     cr_assert_str_eq(config.metrics, "m.csv");
 }

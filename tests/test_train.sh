@@ -31,10 +31,6 @@ train 0 "${common[@]}" --backend none --steps 30 --seed 2
 
 # A run that was killed and continued is the run without a break. Over ranks only the first reads
 # and writes the file.
-has_checkpoint()
-{
-    [[ -e $folder/checkpoint/lenet.checkpoint ]] || is_over
-}
 start_and_kill() # RANKS OPTION...: kills all processes once there is a checkpoint
 {
     local ranks=$1 try
@@ -76,6 +72,12 @@ for options in '0 --optimizer sgd' '0 --optimizer adadelta' '2 --backend ring'; 
         fail "${options[*]}, at its end: the time of its steps is '$(column seconds)' s"
     [[ $weights == "$whole" ]] || fail "${options[*]}, at its end: $weights, expected $whole"
 done
+
+# Another device or backend may go on, with a word that the bits are others.
+train 2 "${common[@]}" --backend rhd --epochs 1 --checkpoint "$folder/backends"
+train 2 "${common[@]}" --backend ring --epochs 1 --checkpoint "$folder/backends" --resume
+grep -q 'backend is rhd there and ring here: the run continues, but not to the same bits' "$folder/log" ||
+    fail "no word of another backend in:"
 
 # Another run's checkpoint is refused, with what differs.
 if "$psring" train --data "$data" "${common[@]}" --steps 310 --checkpoint "$folder/checkpoint" \

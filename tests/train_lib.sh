@@ -24,3 +24,8 @@ train()
     weights=$(sed -n 's/^weights sha256 //p' "$folder/log")
     [[ $weights =~ ^[0-9a-f]{64}$ ]] || fail "psring train $*: no sum of the weights in:"
 }
+
+has_checkpoint()
+{
+    [[ -e $folder/checkpoint/lenet.checkpoint ]] || is_over
+}

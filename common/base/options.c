@@ -148,7 +148,10 @@ static void build_tables(const struct options *options, struct option *longs, ch
         const struct option_spec *spec = &options->specs[count];
         CHECK(count < OPTIONS_MAX);
         bool takes_value = spec->type != OPTION_FLAG;
-        longs[count] = (struct option){spec->name, takes_value, NULL, LETTER_BASE + count};
+        int argument = spec->bare    ? optional_argument
+                       : takes_value ? required_argument
+                                     : no_argument;
+        longs[count] = (struct option){spec->name, argument, NULL, LETTER_BASE + count};
         if (spec->letter) {
             *shorts++ = spec->letter;
             if (takes_value)
@@ -189,7 +192,8 @@ static void print_help(const struct options *options)
         char letter[8] = "    ";
         if (spec->letter)
             snprintf(letter, sizeof letter, "-%c, ", spec->letter);
-        snprintf(left, sizeof left, "%s--%s %s", letter, spec->name, metavar);
+        snprintf(left, sizeof left, spec->bare ? "%s--%s[=%s]" : "%s--%s %s", letter, spec->name,
+                 metavar);
         printf("  %-34s", left);
         if (strlen(left) > 34)
             printf("\n%36s", ""); /* the sentence still starts in its column */
@@ -235,8 +239,8 @@ enum status options_parse(const struct options *options, int argc, char **argv, 
             return STATUS_USAGE;
         }
         const struct option_spec *spec = find_spec(options, code);
-        enum status status =
-            apply(options, spec, spec->type == OPTION_FLAG ? "true" : optarg, config);
+        const char *text = spec->type == OPTION_FLAG ? "true" : optarg ? optarg : spec->bare;
+        enum status status = apply(options, spec, text, config);
         if (status != STATUS_OK)
             return status;
         if (options->given)

@@ -28,6 +28,8 @@ struct option_spec {
     const char *initial;        /* default, parsed like user input; NULL = leave the field alone */
     double min, max;            /* inclusive, for the numeric types; both 0 = any */
     const char *const *choices; /* OPTION_CHOICE: NULL-terminated list of words */
+    const char *bare;           /* OPTION_CHOICE: the word that --NAME alone stands for; another one
+                                 * is given as --NAME=WORD. NULL: a word must follow */
     const char *metavar;        /* what --help shows for the value; NULL = derived */
     const char *help;           /* one sentence; NULL = not listed */
 };

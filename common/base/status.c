@@ -27,6 +27,8 @@ const char *status_name(enum status status)
         return "diverged";
     case STATUS_DEVICE:
         return "device error";
+    case STATUS_STOPPED:
+        return "stopped";
     }
     return "unknown status";
 }

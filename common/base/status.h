@@ -16,6 +16,7 @@ enum status {
     STATUS_UNSUPPORTED = -8, /* this build or this machine does not have what was asked for */
     STATUS_DIVERGED = -9,    /* training left the finite numbers */
     STATUS_DEVICE = -10,     /* a GPU or its driver failed */
+    STATUS_STOPPED = -11,    /* no failure: ended early, as asked, with its state saved */
 };
 
 /* One or two words for a message, e.g. "timeout". Never NULL. */

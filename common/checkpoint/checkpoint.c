@@ -64,6 +64,14 @@ static bool same_count(const char *path, const char *what, size_t saved, size_t 
     return false;
 }
 
+static void warn_if_other(const char *path, const struct checkpoint_option *here, const char *saved)
+{
+    if (saved && strcmp(saved, here->value) == 0)
+        return;
+    log_warn("%s: %s is %s there and %s here: the run continues, but not to the same bits", path,
+             here->name, saved ? saved : "not recorded", here->value);
+}
+
 static const char *find_option(const struct checkpoint *checkpoint, const char *name)
 {
     for (size_t i = 0; i < checkpoint->option_count; i++) {
@@ -86,10 +94,12 @@ enum status checkpoint_check(const struct checkpoint *loaded, const struct check
     }
     same = same_number(path, "seed", loaded->seed, run->seed) && same;
     for (size_t i = 0; i < run->option_count; i++) {
-        const char *name = run->options[i].name;
-        same = same_text(path, name, find_option(loaded, name), run->options[i].value,
-                         run->options[i].advice) &&
-               same;
+        const struct checkpoint_option *option = &run->options[i];
+        const char *saved = find_option(loaded, option->name);
+        if (option->may_differ)
+            warn_if_other(path, option, saved);
+        else
+            same = same_text(path, option->name, saved, option->value, option->advice) && same;
     }
     for (size_t i = 0; i < loaded->option_count; i++) {
         const char *name = loaded->options[i].name;

@@ -12,15 +12,18 @@
 #ifndef PSRING_COMMON_CHECKPOINT_CHECKPOINT_H
 #define PSRING_COMMON_CHECKPOINT_CHECKPOINT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "common/base/status.h"
 
-/* An option of the run, as text, that a resumed run must share, e.g. {"batch", "64"}. */
+/* An option of the run, as text, that decides its bits, e.g. {"batch", "64"}. Only name and value
+ * are saved. */
 struct checkpoint_option {
     const char *name, *value;
-    const char *advice; /* how to get the same; not saved. NULL: "give --NAME VALUE" */
+    const char *advice; /* how to get the same. NULL: "give --NAME VALUE" */
+    bool may_differ;    /* then a resumed run is still of use, but its bits are others: a warning */
 };
 
 /* To save: everything borrowed. As loaded: everything owned by the checkpoint. */
@@ -62,7 +65,8 @@ void checkpoint_free(struct checkpoint **checkpoint);
 /*
  * May a run described by `run` (model, optimizer, seed, counts, options; the arrays themselves are
  * not looked at) go on from `loaded`? If not, logs one line for each difference, with both values
- * and what to do, and returns STATUS_USAGE. `path` is for the messages.
+ * and what to do, and returns STATUS_USAGE. An option that may differ, and does, is a warning only.
+ * `path` is for the messages.
  */
 enum status checkpoint_check(const struct checkpoint *loaded, const struct checkpoint *run,
                              const char *path);

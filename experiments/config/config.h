@@ -28,6 +28,9 @@ enum config_transport { CONFIG_TRANSPORT_AUTO, CONFIG_TRANSPORT_ZMQ, CONFIG_TRAN
 
 enum config_feedback { CONFIG_FEEDBACK_AUTO, CONFIG_FEEDBACK_ON, CONFIG_FEEDBACK_OFF };
 
+/* --resume: where there is no checkpoint yet, auto starts anew, must refuses. */
+enum config_resume { CONFIG_RESUME_OFF, CONFIG_RESUME_AUTO, CONFIG_RESUME_MUST };
+
 enum config_probe { CONFIG_PROBE_AUTO, CONFIG_PROBE_ON, CONFIG_PROBE_OFF, CONFIG_PROBE_ONLY };
 
 /* The network of rows that were taken with several processes on one GPU: it does them in turns, and
@@ -90,7 +93,7 @@ struct config {
     double bucket_mb;
     int64_t virtual_workers; /* 0: not asked for */
     const char *checkpoint;
-    bool resume;
+    int resume; /* enum config_resume */
     const char *metrics;
     int64_t log_steps; /* 0: a row per epoch */
 

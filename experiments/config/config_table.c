@@ -15,7 +15,8 @@ const char *const config_reduce_order_words[] = {"any", "ring", NULL};
 
 static const char *const transport_words[] = {"auto", "zmq", "mpi", NULL};
 static const char *const feedback_words[] = {"auto", "on", "off", "only", NULL};
-static const char *const graph_words[] = {"auto", "on", "off", NULL}; /* enum device_graph */
+static const char *const resume_words[] = {"off", "auto", "must", NULL}; /* enum config_resume */
+static const char *const graph_words[] = {"auto", "on", "off", NULL};    /* enum device_graph */
 static const char *const probe_words[] = {"auto", "on", "off", "only", NULL};
 
 struct row {
@@ -137,10 +138,13 @@ static const struct row rows[] = {
       .help = "With --backend none: this process plays N workers in turn."}},
     {CONFIG_TRAIN,
      {"checkpoint", 0, OPTION_STRING, FIELD(checkpoint), .metavar = "DIR",
-      .help = "Saves the state of training there after every epoch."}},
+      .help = "Saves the state of training there after every epoch, and when it is stopped by "
+              "SIGTERM, SIGINT or SIGUSR1 (exit code 75)."}},
     {CONFIG_TRAIN,
-     {"resume", 0, OPTION_FLAG, FIELD(resume),
-      .help = "Continues from --checkpoint, to the same bits unless --error-feedback is on."}},
+     {"resume", 0, OPTION_CHOICE, FIELD(resume), "off", .choices = resume_words, .bare = "auto",
+      .metavar = "must",
+      .help = "Continues from --checkpoint, if one is there (must: else refuses), to the same bits "
+              "unless --error-feedback is on."}},
     {CONFIG_TRAIN,
      {"metrics", 0, OPTION_STRING, FIELD(metrics), .metavar = "FILE",
       .help = "Appends a CSV row per epoch (and per --log-steps)."}},

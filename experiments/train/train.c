@@ -1,6 +1,7 @@
 #include "experiments/train/train.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #include "common/base/clock.h"
 #include "common/obs/range.h"
@@ -106,6 +107,25 @@ out:
     return status;
 }
 
+/* A signal has asked all ranks to end after this step. */
+static enum status save_and_stop(struct trainer *t, int number)
+{
+    enum status status = STATUS_OK;
+    TRY(exchange_finish(&t->exchange));
+    TRY(settle_and_report(t));
+    TRY(train_save(t));
+    TRY(comm_finish(t->exchange.comm));
+    if (trainer_rank(t) == 0) {
+        printf("stopped by %s after step %llu of %llu; to go on, start it again with --resume\n",
+               stop_signal_name(number), (unsigned long long)t->step,
+               (unsigned long long)t->total_steps);
+        fflush(stdout);
+    }
+    status = STATUS_STOPPED;
+out:
+    return status;
+}
+
 /* From t->step to the end of its epoch, or of the run. */
 static enum status epoch(struct trainer *t, struct test_result *test)
 {
@@ -122,6 +142,11 @@ static enum status epoch(struct trainer *t, struct test_result *test)
     while (t->step < end) {
         bool ends = t->step + 1 == end || (log_steps > 0 && (t->step + 1) % log_steps == 0);
         TRY(step(t, ends));
+        int number = 0;
+        if (t->step < t->total_steps)
+            TRY(stop_agree(&t->stop, t->world, comm_group(t->exchange.comm), t->step, &number));
+        if (number != 0)
+            return save_and_stop(t, number);
         if (ends && t->step < end)
             TRY(settle_and_report(t));
     }

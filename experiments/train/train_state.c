@@ -1,11 +1,13 @@
 /* The state of a run beside the steps: parameters on all ranks, the test, checkpoints. */
 #include "experiments/train/trainer.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/base/clock.h"
 #include "common/checkpoint/checkpoint.h"
@@ -86,9 +88,9 @@ out:
 
 /* -------- checkpoints ------------------------------------------------------------------------ */
 
-enum { OPTIONS_OF_RUN = 9, OPTION_TEXT_BYTES = 32 };
+enum { OPTIONS_OF_RUN = 12, OPTION_TEXT_BYTES = 32 };
 
-/* What must be the same for a run to be continued. Fills `checkpoint` but for the arrays; borrows
+/* What decides the bits of a run. Fills `checkpoint` but for the arrays; borrows
  * `options` and `texts`. */
 static void describe(const struct trainer *t, struct checkpoint *checkpoint,
                      struct checkpoint_option options[OPTIONS_OF_RUN],
@@ -106,7 +108,12 @@ static void describe(const struct trainer *t, struct checkpoint *checkpoint,
         {.name = "bucket-mb"},
         {.name = "compress"},
         {.name = "error-feedback"},
+        /* Another sum's order, another processor: other bits, but the same training. */
+        {.name = "backend", .may_differ = true},
+        {.name = "device", .may_differ = true},
+        {.name = "tf32", .may_differ = true},
     };
+    bool any_backend = t->config->reduce_order == REDUCE_ORDER_RING; /* gives the same bits */
     snprintf(texts[0], OPTION_TEXT_BYTES, "%zu", t->workers);
     snprintf(texts[1], OPTION_TEXT_BYTES, "%" PRId64, t->config->batch);
     snprintf(texts[2], OPTION_TEXT_BYTES, "%.9g", t->lr.peak);
@@ -116,6 +123,9 @@ static void describe(const struct trainer *t, struct checkpoint *checkpoint,
     snprintf(texts[6], OPTION_TEXT_BYTES, "%.9g", t->config->bucket_mb);
     snprintf(texts[7], OPTION_TEXT_BYTES, "%s", compress_names[t->config->compress]);
     snprintf(texts[8], OPTION_TEXT_BYTES, "%s", config_error_feedback_name(t->config));
+    snprintf(texts[9], OPTION_TEXT_BYTES, "%s", any_backend ? "any" : t->backend->name);
+    snprintf(texts[10], OPTION_TEXT_BYTES, "%s", config_device_name(t->config));
+    snprintf(texts[11], OPTION_TEXT_BYTES, "%s", t->config->tf32 ? "on" : "off");
     for (int i = 0; i < OPTIONS_OF_RUN; i++) {
         options[i] = names[i];
         options[i].value = texts[i];
@@ -167,6 +177,11 @@ enum status train_load(struct trainer *t)
     struct checkpoint run, *loaded = NULL;
     struct checkpoint_option options[OPTIONS_OF_RUN];
     char texts[OPTIONS_OF_RUN][OPTION_TEXT_BYTES];
+    if (t->config->resume == CONFIG_RESUME_AUTO && access(t->checkpoint_path, F_OK) != 0 &&
+        errno == ENOENT) {
+        log_info("%s: not there yet, starts anew", t->checkpoint_path);
+        return STATUS_OK;
+    }
     describe(t, &run, options, texts);
     TRY(checkpoint_load(&loaded, t->checkpoint_path));
     TRY(checkpoint_check(loaded, &run, t->checkpoint_path));

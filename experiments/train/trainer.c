@@ -223,6 +223,7 @@ enum status trainer_open(struct trainer *t, const struct config *config, struct 
                           .world = world,
                           .backend = config_backend(config),
                           .report.usage = DEVICE_USAGE_UNKNOWN};
+    stop_init(&t->stop, config->checkpoint != NULL);
 
     /* All open at the same time. What the first one cannot open the others cannot either, as a
      * rule: it alone says so. */
@@ -253,4 +254,5 @@ void trainer_close(struct trainer *t)
     device_close(&t->device);
     free(t->checkpoint_path);
     free(t->host);
+    stop_fini(&t->stop);
 }

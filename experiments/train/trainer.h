@@ -20,6 +20,7 @@
 #include "experiments/train/batches.h"
 #include "experiments/train/exchange.h"
 #include "experiments/train/loss_queue.h"
+#include "experiments/train/stop.h"
 #include "experiments/train/train_report.h"
 #include "models/lr.h"
 #include "models/net.h"
@@ -64,6 +65,7 @@ struct trainer {
     uint64_t steps_per_epoch, total_steps;
     uint64_t step;         /* done, over all epochs */
     char *checkpoint_path; /* rank 0, with --checkpoint */
+    struct stop stop;
     struct report report;
 };
 
@@ -87,7 +89,8 @@ enum status train_check_weights(struct trainer *t);
 /* From worker 0 to all: parameters; with --resume the optimizer's state and the position, too. */
 enum status train_share_state(struct trainer *t);
 enum status train_save(const struct trainer *t);
-/* Not collective: the state of worker 0 from the file in checkpoint_path. */
+/* Not collective: the state of worker 0 from the file in checkpoint_path; the start, which is said,
+ * if there is none and that is allowed. */
 enum status train_load(struct trainer *t);
 
 #endif

@@ -1,0 +1,92 @@
+#include "experiments/train/stop.h"
+
+#include <unistd.h>
+
+#include "common/base/clock.h"
+
+static const int numbers[STOP_SIGNALS] = {SIGTERM, SIGINT, SIGUSR1};
+
+const char *stop_signal_name(int number)
+{
+    return number == SIGTERM ? "SIGTERM" : number == SIGINT ? "SIGINT" : "SIGUSR1";
+}
+
+/* Written by the handlers. */
+static volatile sig_atomic_t requested;
+static struct stop *current;
+
+static void on_signal(int number)
+{
+    if (requested) { /* it comes again: as if this handler had never been there */
+        for (int i = 0; i < STOP_SIGNALS; i++)
+            sigaction(numbers[i], &current->before[i], NULL);
+        raise(number);
+        return;
+    }
+    requested = number;
+}
+
+static void on_useless_signal(int number)
+{
+    static const char text[] =
+        "\npsring: warning: SIGUSR1: nothing can be saved, training goes on; "
+        "start it with --checkpoint DIR\n";
+    ssize_t written = write(STDERR_FILENO, text, sizeof text - 1);
+    (void)written;
+    (void)number;
+}
+
+void stop_init(struct stop *stop, bool saves)
+{
+    *stop = (struct stop){.saves = saves};
+    requested = 0;
+    current = stop;
+    for (int i = 0; i < STOP_SIGNALS; i++) {
+        struct sigaction action = {.sa_handler = saves ? on_signal : on_useless_signal,
+                                   .sa_flags = SA_RESTART};
+        sigemptyset(&action.sa_mask);
+        bool takes = saves || numbers[i] == SIGUSR1;
+        sigaction(numbers[i], takes ? &action : NULL, &stop->before[i]);
+    }
+}
+
+void stop_fini(struct stop *stop)
+{
+    for (int i = 0; i < STOP_SIGNALS; i++)
+        sigaction(numbers[i], &stop->before[i], NULL);
+}
+
+/* After how many steps the ranks ask each other again, if each takes `step_ns`. */
+static uint64_t steps_until(double step_ns)
+{
+    double steps = (double)STOP_INTERVAL_MS * (double)NS_PER_MS / (step_ns > 1 ? step_ns : 1);
+    return steps < 1 ? 1 : (uint64_t)steps;
+}
+
+enum status stop_agree(struct stop *stop, struct world *world, const struct group *group,
+                       uint64_t step, int *number)
+{
+    enum status status = STATUS_OK;
+    int64_t now_ns = clock_now_ns();
+    *number = 0;
+    if (!stop->saves)
+        return STATUS_OK;
+    if (world->size == 1) {
+        *number = requested;
+        return STATUS_OK;
+    }
+    if (step < stop->next_step)
+        return STATUS_OK;
+    /* The first time, how long a step takes is not known: asks again after the next one. */
+    double step_ns = (double)STOP_INTERVAL_MS * (double)NS_PER_MS;
+    if (stop->asked_ns > 0)
+        step_ns = (double)(now_ns - stop->asked_ns) / (double)(step - stop->asked_step);
+    double most[2] = {requested, step_ns};
+    TRY(world_max(world, group, most, 2));
+    *number = (int)most[0];
+    stop->asked_step = step;
+    stop->asked_ns = now_ns;
+    stop->next_step = step + steps_until(most[1]);
+out:
+    return status;
+}

@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# test_stop.sh PSRING MAKE_DATASET: a signal ends a training run early and whole.
+set -euo pipefail
+# shellcheck source=tests/train_lib.sh
+. "$(dirname "$0")/train_lib.sh"
+common=(--model lenet --batch 50 --data "$data")
+
+has_ended()
+{
+    ! kill -0 "$session" 2>/dev/null
+}
+
+# stop RANKS VICTIM SIGNAL OPTION...: trains until there is a checkpoint, sends the signal to that rank, and
+# expects that all ranks end, saved. Again if the run came to its end before it noticed, on a busy machine.
+stop()
+{
+    local ranks=$1 victim=$2 signal=$3 try code processes
+    shift 3
+    local command=("$here/mpirun.sh" "$ranks")
+    ((ranks > 0)) || command=()
+    for try in 1 2 3 4 5; do
+        rm -rf "$folder/checkpoint"
+        launch "${command[@]}" "$psring" train "$@" --checkpoint "$folder/checkpoint" --resume
+        within has_checkpoint || fail "$*, try $try:"
+        mapfile -t processes < <(pgrep -s "$session" -x "$(basename "$psring")")
+        kill "-$signal" "${processes[victim]}" 2>/dev/null || true
+        within has_ended || fail "SIG$signal, $*: goes on:"
+        wait "$session" && code=0 || code=$?
+        session=0
+        ((code == 0)) || break
+    done
+    ((code == 75)) || fail "SIG$signal, $*: ended with $code, expected 75:"
+    grep -q 'not there yet, starts anew' "$folder/log" || fail "did not say that it starts anew:"
+    grep -q "^stopped by SIG$signal after step [0-9]* of" "$folder/log" || fail "no 'stopped by' in:"
+}
+
+# The ranks end after the same step, whichever got the signal; the run that is continued is the run without
+# a break.
+for trial in '0 0 USR1 --optimizer sgd' '2 1 USR1 --backend ring' \
+    '2 0 TERM --backend ring --bucket-mb 0.05' '3 0 INT --backend ps --servers 1'; do
+    read -ra trial <<<"$trial"
+    options=("${common[@]}" "${trial[@]:3}" --steps 190)
+    train "${trial[0]}" "${options[@]}"
+    whole=$weights
+    stop "${trial[@]:0:3}" "${options[@]}"
+    train "${trial[0]}" "${options[@]}" --checkpoint "$folder/checkpoint" --resume=must
+    grep -q '^continues after step' "$folder/log" || fail "${trial[*]}: began anew:"
+    [[ $weights == "$whole" ]] || fail "${trial[*]}, continued: $weights, expected $whole"
+done
+
+# With nowhere to save, SIGUSR1 ends nothing.
+launch "$psring" train "${common[@]}" --backend none --steps 100 --log-steps 1
+wait_for "training" '^epoch'
+kill -USR1 "$session"
+expect_end "SIGUSR1 with nowhere to save" 0 'SIGUSR1: nothing can be saved, training goes on'
