@@ -128,6 +128,7 @@ Test(config_check, compress)
     refuse(CONFIG_TRAIN, "--backend none --compress fp16", "--compress: --backend none does not");
     refuse(CONFIG_TRAIN, "--compress fp8", "--compress: found 'fp8'");
     refuse(CONFIG_TRAIN, "--error-feedback on", "without --compress nothing is rounded");
+    refuse(CONFIG_TRAIN, "--error-feedback only", "expected auto | on | off");
     refuse(CONFIG_TRAIN, "--compress bf16 --reduce-order ring", "leave one of the two out");
 }
 

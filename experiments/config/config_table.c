@@ -14,7 +14,7 @@ const char *const config_placement_words[] = {"dedicated", "colocated", "mixed",
 const char *const config_reduce_order_words[] = {"any", "ring", NULL};
 
 static const char *const transport_words[] = {"auto", "zmq", "mpi", NULL};
-static const char *const feedback_words[] = {"auto", "on", "off", "only", NULL};
+static const char *const feedback_words[] = {"auto", "on", "off", NULL};
 static const char *const resume_words[] = {"off", "auto", "must", NULL}; /* enum config_resume */
 static const char *const graph_words[] = {"auto", "on", "off", NULL};    /* enum device_graph */
 static const char *const probe_words[] = {"auto", "on", "off", "only", NULL};
