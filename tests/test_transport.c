@@ -1,6 +1,7 @@
 /* Which slot a message goes to: what transport.c does for every transport. The transport here moves
  * nothing; the test hands the messages over itself. */
 #include <criterion/criterion.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/net/transport_impl.h"

@@ -16,6 +16,7 @@ struct standin_test {
     const char *suite, *name;
     void (*run)(void);
     struct standin_options {
+        int none; /* lets the list of options be empty */
         void (*init)(void), (*fini)(void);
         int signal, exit_code;
         double timeout; /* ctest's own counts here */
@@ -46,7 +47,7 @@ __attribute__((format(printf, 1, 2))) _Noreturn void standin_skip(const char *fo
     __attribute__((constructor)) static void suite_##_##name_##_register(void)                     \
     {                                                                                              \
         static struct standin_test test = {                                                        \
-            #suite_, #name_, suite_##_##name_##_run, {.signal = 0, __VA_ARGS__}, NULL};            \
+            #suite_, #name_, suite_##_##name_##_run, {.none = 0, __VA_ARGS__}, NULL};              \
         standin_register(&test);                                                                   \
     }                                                                                              \
     static void suite_##_##name_##_run(void)
@@ -54,7 +55,7 @@ __attribute__((format(printf, 1, 2))) _Noreturn void standin_skip(const char *fo
 #define TestSuite(name_, ...)                                                                      \
     __attribute__((constructor)) static void name_##_suite_register(void)                          \
     {                                                                                              \
-        static struct standin_suite suite = {#name_, {.signal = 0, __VA_ARGS__}, NULL};            \
+        static struct standin_suite suite = {#name_, {.none = 0, __VA_ARGS__}, NULL};              \
         standin_register_suite(&suite);                                                            \
     }                                                                                              \
     struct standin_suite /* takes the semicolon */
