@@ -216,11 +216,10 @@ enum status world_max(struct world *world, const struct group *group, double *va
     return combine(world, group, values, count, WORLD_MAX);
 }
 
-/* The gradients' own thread may call this. */
 enum status world_allreduce_float(struct world *world, const struct group *group, float *data,
                                   size_t count)
 {
-    CHECK(world_is_mpi(world));
+    CHECK(world_is_mpi(world) && group);
     wait_for_all(world, group, ACTIVITY_WORKER);
     return passed(world, ACTIVITY_WORKER, world->ops->allreduce_float(world, group, data, count));
 }

@@ -88,7 +88,8 @@ enum status world_gather(struct world *world, const struct group *group, const v
 enum status world_sum(struct world *world, const struct group *group, double *values, size_t count);
 enum status world_max(struct world *world, const struct group *group, double *values, size_t count);
 /* Elementwise float sum in place through MPI_Allreduce: the library's baseline, not ours. Blocks as
- * MPI does. Only where world_is_mpi. */
+ * MPI does. At most INT_MAX elements. Only where world_is_mpi, and in a group. May run on another
+ * thread than the calls above. */
 enum status world_allreduce_float(struct world *world, const struct group *group, float *data,
                                   size_t count);
 

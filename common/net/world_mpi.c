@@ -9,8 +9,11 @@
 #include "common/net/mpi_impl.h"
 #include "common/net/world_impl.h"
 
+/* MPI does not let two threads be in collective calls of one communicator at a time: the
+ * gradients' thread has its own. */
 struct group_impl {
     MPI_Comm comm;
+    MPI_Comm gradients; /* of mpi_allreduce_float */
 };
 
 enum status status_from_mpi(int code, const char *what)
@@ -98,19 +101,14 @@ static enum status mpi_combine(struct world *world, const struct group *group, d
     return wait_politely(world, &request, "MPI_Iallreduce");
 }
 
-/* MPI counts in int: more elements than that go one part after the other. */
 static enum status mpi_allreduce_float(struct world *world, const struct group *group, float *data,
                                        size_t count)
 {
-    enum { PART = 1 << 30 };
-    enum status status = STATUS_OK;
-    for (size_t done = 0; done < count && status == STATUS_OK; done += PART) {
-        int part = count - done < PART ? (int)(count - done) : PART;
-        status = status_from_mpi(MPI_Allreduce(MPI_IN_PLACE, data + done, part, MPI_FLOAT, MPI_SUM,
-                                               group_comm(world, group)),
-                                 "MPI_Allreduce");
-    }
-    return status;
+    (void)world;
+    CHECK(count <= INT_MAX);
+    return status_from_mpi(
+        MPI_Allreduce(MPI_IN_PLACE, data, (int)count, MPI_FLOAT, MPI_SUM, group->impl->gradients),
+        "MPI_Allreduce");
 }
 
 bool world_mpi_version(char *text, size_t size)
@@ -125,32 +123,42 @@ bool world_mpi_version(char *text, size_t size)
 
 /* -------- groups ------------------------------------------------------------------------------ */
 
+static void free_group(struct group_impl *impl)
+{
+    if (impl->gradients != MPI_COMM_NULL)
+        MPI_Comm_free(&impl->gradients);
+    if (impl->comm != MPI_COMM_NULL)
+        MPI_Comm_free(&impl->comm);
+    free(impl);
+}
+
 static enum status mpi_group_open(struct world *world, struct group *group, int color)
 {
-    MPI_Comm comm = MPI_COMM_NULL;
+    enum status status;
     struct group_impl *impl = malloc(sizeof *impl);
     if (!impl) {
         log_error("world: out of memory");
         return STATUS_NO_MEMORY;
     }
-    enum status status = status_from_mpi(
-        MPI_Comm_split(world->impl->comm, color < 0 ? MPI_UNDEFINED : color, world->rank, &comm),
-        "MPI_Comm_split");
-    if (status != STATUS_OK || !group) {
-        free(impl);
-        return status;
+    *impl = (struct group_impl){MPI_COMM_NULL, MPI_COMM_NULL};
+    TRY(status_from_mpi(MPI_Comm_split(world->impl->comm, color < 0 ? MPI_UNDEFINED : color,
+                                       world->rank, &impl->comm),
+                        "MPI_Comm_split"));
+    if (group) {
+        MPI_Comm_set_errhandler(impl->comm, MPI_ERRORS_RETURN); /* the duplicate's, too */
+        TRY(status_from_mpi(MPI_Comm_dup(impl->comm, &impl->gradients), "MPI_Comm_dup"));
+        group->impl = impl;
+        return STATUS_OK;
     }
-    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-    impl->comm = comm;
-    group->impl = impl;
-    return STATUS_OK;
+out:
+    free_group(impl);
+    return status;
 }
 
 static void mpi_group_close(struct world *world, struct group *group)
 {
     (void)world;
-    MPI_Comm_free(&group->impl->comm);
-    free(group->impl);
+    free_group(group->impl);
     group->impl = NULL;
 }
 

@@ -377,6 +377,8 @@ enum status bench_measure(struct bench_measurement *measurement,
     TRY(collect(measurement, world, plan->warmup, &report));
     comm_algorithm(comm, measurement->algorithm);
 out:
+    if (status != STATUS_OK) /* its threads may still read or write the vector */
+        bench_disconnect(connection);
     free(run.begins_us);
     free(run.ends_us);
     free_vectors(&run);

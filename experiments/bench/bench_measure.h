@@ -75,7 +75,8 @@ enum { BENCH_ITERS_LEAST = 5, BENCH_ITERS_MOST = 1000 };
  * comm_wait, and of device_sync where a device has the vector; filling and checking lie outside.
  * With overlap the wait lies between comm_start and comm_wait, from the return of the former, so
  * that a comm that cannot overlap hides nothing. Errors: logged; STATUS_USAGE is met by all ranks
- * alike, after any other one this rank's peers still wait for it (world_abort).
+ * alike, after any other one this rank's peers still wait for it (world_abort). After
+ * any error the connection is closed: nothing of it uses the vector any more.
  */
 enum status bench_measure(struct bench_measurement *measurement,
                           struct bench_connection *connection, const struct bench_plan *plan);

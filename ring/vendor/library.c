@@ -103,7 +103,6 @@ static enum status library_open(void **self, const struct comm_site *site)
     return STATUS_OK;
 }
 
-/* MPI counts in int: longer vectors go in parts. */
 static enum status library_allreduce(void *self, size_t bucket, float *data)
 {
     const struct comm_site *site = self;

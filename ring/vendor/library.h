@@ -11,8 +11,10 @@
 
 extern const struct backend backend_mpi;
 
-/* Elements of one MPI_Allreduce, at most. */
-enum { LIBRARY_PART_COUNT = 1 << 30 };
+/* Elements of one MPI_Allreduce, at most. It says nothing until it is done, and whoever watches the
+ * ranks takes that for standing still: 256 MB are done in time where a vector of gigabytes is not.
+ */
+enum { LIBRARY_PART_COUNT = 1 << 26 };
 
 /* Whether the MPI library says, in the world that is open, that it can be given a GPU's memory
  * (CUDA-aware). Only Open MPI can be asked. */
