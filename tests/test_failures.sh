@@ -30,7 +30,7 @@ refused "no server" 2 'give --servers 1 or more' "${training[@]}" --backend ps -
 refused "no server, 3 ranks" 2 'give --servers 1 or more' "${mpi[@]}" 3 "${training[@]}" \
     --backend ps --servers 0
 refused "a dedicated server alone" 2 'start 2 (1 worker + 1)' "${training[@]}" --backend ps
-refused "nothing that averages" 2 'choose --backend ps, ring or mpi' "${mpi[@]}" 2 \
+refused "nothing that averages" 2 'averages nothing, and 2 processes' "${mpi[@]}" 2 \
     "${training[@]}" --backend none
 refused "a process that plays all, twice" 2 'without mpirun' "${mpi[@]}" 2 "${training[@]}" \
     --backend none --virtual-workers 2
