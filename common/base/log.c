@@ -9,10 +9,11 @@
 static _Atomic int log_level = LOG_INFO;
 static _Atomic unsigned errors;
 
-/* Whole lines, until log_release. */
+/* Whole lines of one thread, until log_release. */
 static struct {
     pthread_mutex_t lock;
     bool holds;
+    pthread_t thread;
     size_t used;
     unsigned errors;
     char lines[4096];
@@ -55,6 +56,7 @@ void log_hold(void)
 {
     pthread_mutex_lock(&held.lock);
     held.holds = true;
+    held.thread = pthread_self();
     pthread_mutex_unlock(&held.lock);
 }
 
@@ -89,7 +91,7 @@ void log_message(enum log_level level, const char *format, ...)
     size_t length = strlen(line);
     line[length] = '\n';
     pthread_mutex_lock(&held.lock);
-    if (held.holds)
+    if (held.holds && pthread_equal(held.thread, pthread_self()))
         keep(level, line, length + 1);
     else
         put(level, line, length + 1);

@@ -18,9 +18,10 @@ __attribute__((format(printf, 2, 3))) void log_message(enum log_level level, con
                                                        ...);
 
 /*
- * Between the two, lines are kept instead of written: for what a rank meets that every other one
- * may meet alike, and one of them is to tell. log_release writes them (`wanted`) or drops them.
- * Lines beyond a few are dropped.
+ * Between the two, the calling thread's lines are kept instead of written: for what a rank meets
+ * that every other one may meet alike, and one of them is to tell. log_release writes them
+ * (`wanted`) or drops them. Lines beyond a few are dropped. What other threads log comes at once:
+ * it may be the last that is heard of this process.
  */
 void log_hold(void);
 void log_release(bool wanted);
