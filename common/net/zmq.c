@@ -17,6 +17,7 @@
  */
 #include "common/net/zmq_impl.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -64,9 +65,15 @@ static enum status connect_to(struct zmq_endpoint *endpoint, struct zmq_peer *pe
     return status;
 }
 
+/* A signal to this process is no failure: with one frame of a message under way, the other must
+ * follow. */
 static enum status send_frame(struct zmq_peer *peer, zmq_msg_t *frame, int flags)
 {
-    if (zmq_msg_send(frame, peer->push, flags) >= 0)
+    int sent;
+    do
+        sent = zmq_msg_send(frame, peer->push, flags);
+    while (sent < 0 && zmq_errno() == EINTR);
+    if (sent >= 0)
         return STATUS_OK;
     enum status status = transport_zmq_status("sending");
     zmq_msg_close(frame);
@@ -157,6 +164,16 @@ static enum status deliver(struct zmq_endpoint *endpoint, zmq_msg_t *header,
     return *taken ? status : STATUS_OK;
 }
 
+/* A frame that is here, whether a signal comes meanwhile or not. */
+static enum status receive_frame(struct zmq_endpoint *endpoint, zmq_msg_t *frame)
+{
+    int got;
+    do
+        got = zmq_msg_recv(frame, endpoint->pull, 0);
+    while (got < 0 && zmq_errno() == EINTR);
+    return got >= 0 ? STATUS_OK : transport_zmq_status("receiving");
+}
+
 /* Receives the frame after `header`, if there is one, and throws away any others. *complete: there
  * was exactly one. The frames of a message arrive together, so this never blocks. */
 static enum status receive_payload(struct zmq_endpoint *endpoint, zmq_msg_t *header,
@@ -165,14 +182,12 @@ static enum status receive_payload(struct zmq_endpoint *endpoint, zmq_msg_t *hea
     *complete = zmq_msg_more(header);
     if (!*complete)
         return STATUS_OK;
-    if (zmq_msg_recv(payload, endpoint->pull, 0) < 0)
-        return transport_zmq_status("receiving");
-    while (zmq_msg_more(payload)) {
+    enum status status = receive_frame(endpoint, payload);
+    while (status == STATUS_OK && zmq_msg_more(payload)) {
         *complete = false;
-        if (zmq_msg_recv(payload, endpoint->pull, 0) < 0)
-            return transport_zmq_status("receiving");
+        status = receive_frame(endpoint, payload);
     }
-    return STATUS_OK;
+    return status;
 }
 
 /*
