@@ -236,6 +236,8 @@ enum status trainer_open(struct trainer *t, const struct config *config, struct 
     TRY(status);
     TRY((enum status)first);
     TRY(own);
+    if (t->stop.saves)
+        TRY(world_group_new(&t->asked, world, t->is_server ? GROUP_NONE : 0));
     TRY(open_exchange(t));
 out:
     return status;
@@ -244,6 +246,7 @@ out:
 void trainer_close(struct trainer *t)
 {
     exchange_close(&t->exchange);
+    world_group_free(&t->asked, t->world);
     train_report_close(t);
     loss_queue_close(&t->losses);
     batches_close(&t->batches);
