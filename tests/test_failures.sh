@@ -89,6 +89,10 @@ launch "${mpi[@]}" 1 "${training[@]}" --steps 2 : -n 1 env -u PSRING_DATA "$psri
 expect_end "no data named on one rank" 2 'give --data DIR'
 expect_last "no data named on one rank" 'rank 1 on .* ended with an error'
 
+# The first rank, which speaks for all, has not come: another one does.
+launch "${mpi[@]}" 1 sleep 60 : -n 1 "${training[@]}" --startup-timeout 2
+expect_end "the first rank does not come" failure 'rank 1 is still meeting the other ranks after 2 s'
+
 # --- what goes wrong on the way ---------------------------------------------------------------------
 
 refused "divergence" 1 'smaller --lr' "${mpi[@]}" 2 "${training[@]}" --optimizer sgd --lr 1000
@@ -119,6 +123,17 @@ for backend in 'ring --transport mpi' 'ring --transport zmq' 'ps --transport zmq
     expect_end "a worker that hangs, $backend" failure 'rank 1 on .* no.* a sign of life for [0-9]* s'
     expect_last "a worker that hangs, $backend" 'rank 1 on '
 done
+# A job that is suspended as a whole for longer than the time-out goes on: nobody is at fault.
+start_training 3 --backend ring --timeout 3
+kill -STOP "${ranks[@]}"
+sleep 6
+printed=$(wc -l <"$folder/log")
+kill -CONT "${ranks[@]}"
+prints_more() { (($(wc -l <"$folder/log") > printed + 50)) || is_over; }
+within prints_more || fail "suspended and continued: trains no more:"
+! is_over || fail "suspended and continued: has ended:"
+kill -INT "$(pgrep -s "$session" -x mpirun)"
+expect_end "suspended, continued and interrupted" failure ''
 start_training 3 --backend ps
 kill -KILL "${ranks[2]}"
 expect_end "a killed server" failure ''

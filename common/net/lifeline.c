@@ -243,6 +243,9 @@ static void *run(void *argument)
         /* This process was stopped, or its host suspended: the others' frames wait to be read. */
         int64_t late_ns = now_ns - due_ns > 2 * lifeline->tick_ns ? now_ns - due_ns : 0;
         lifeline->looked_ns = now_ns;
+        /* Nobody's waits went on meanwhile, as far as this process can know. */
+        for (int thread = 0; thread < ACTIVITY_THREADS; thread++)
+            lifeline->seen[thread].since_ns += lifeline->seen[thread].since_ns ? late_ns : 0;
         if (atomic_load(&lifeline->activity.failed) && !atomic_load(&lifeline->failed)) {
             atomic_store(&lifeline->told, log_errors() > 0);
             atomic_store(&lifeline->failed, EXIT_FAILED);

@@ -95,9 +95,15 @@ static void end_all(struct lifeline *lifeline, int64_t now_ns)
     lifeline->options.end(code);
 }
 
-/* The others have given up on this rank, and may have ended because of it. */
+/* Others have given up on this rank meanwhile. Where all were stopped (a scheduler makes room, a
+ * user presses Ctrl-Z) none has, and the run goes on. */
 static void was_stopped(struct lifeline *lifeline, int64_t late_ns)
 {
+    bool left = false;
+    for (int rank = 1; rank < lifeline->size; rank++)
+        left = left || lifeline->ranks[rank].state == LIFELINE_GONE;
+    if (!left)
+        return;
     log_error(
         "rank 0 on %s was stopped, or its host suspended, for %lld s: too long for the others",
         lifeline->ranks[0].host, (long long)(late_ns / NS_PER_S));
@@ -107,13 +113,13 @@ static void was_stopped(struct lifeline *lifeline, int64_t late_ns)
 bool lifeline_lead(struct lifeline *lifeline, int64_t now_ns, int64_t late_ns)
 {
     bool all_done = true;
+    for (int rank = 0; rank < lifeline->size; rank++)
+        lifeline->ranks[rank].heard_ns += late_ns;
+    hear_all(lifeline, now_ns);
     if (late_ns >= lifeline->timeout_ns)
         was_stopped(lifeline, late_ns);
-    hear_all(lifeline, now_ns);
-    for (int rank = 0; rank < lifeline->size; rank++) {
-        lifeline->ranks[rank].heard_ns += late_ns;
+    for (int rank = 0; rank < lifeline->size; rank++)
         all_done = all_done && lifeline->ranks[rank].state == LIFELINE_DONE;
-    }
     enum lifeline_trouble trouble =
         lifeline_find(lifeline->ranks, lifeline->size, now_ns, lifeline_silence_ns(lifeline));
     if (trouble != lifeline->trouble)
