@@ -11,6 +11,7 @@
 # It uses what it finds and fetches nothing. PSRING_PREFIX may name what experiments/gpu/prefix.sh
 # collected on another machine (the file or the unpacked folder): libraries, Open MPI, MNIST.
 set -uo pipefail
+export LC_ALL=C # a point in numbers, and messages as they are looked for, whatever the user's language
 
 cd "$(dirname "$0")/.." || exit 1
 LIMIT_S=560 # in all; the parts' limits add up to it

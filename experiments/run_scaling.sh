@@ -22,6 +22,7 @@
 # DIR gets bench.csv, train.csv, summary.txt, report.html, provenance.json, log.txt, and each figure as
 # .svg and .png. The exit status is 0 only if every measurement was made and was right.
 set -euo pipefail
+export LC_ALL=C # a point in numbers, and messages as they are looked for, whatever the user's language
 
 PACED_MS=100        # computation that a paced step waits for
 PACED_BATCH=64

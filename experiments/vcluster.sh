@@ -18,6 +18,7 @@
 # port does. Nothing is added to the machine's own network: no link, no address, no firewall rule.
 # Needs root, because only root may make namespaces.
 set -euo pipefail
+export LC_ALL=C # a point in numbers, and messages as they are looked for, whatever the user's language
 
 STATE=/run/psring-vcluster # one directory a cluster, with its config and its hosts file
 MAX_HOSTS=200              # host h is SUBNET.(h + 1), the switch is SUBNET.254

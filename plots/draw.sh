@@ -5,6 +5,7 @@
 # gnuplot runs in a folder of its own, among files of plain names: no name that a user has chosen is part of a
 # command of the shells that it starts.
 set -euo pipefail
+export LC_ALL=C.UTF-8 # a point in numbers, whatever the user's language; gnuplot has signs beyond ASCII
 
 BENCH_FIGURES=(time_vs_size efficiency_vs_size time_vs_workers efficiency_vs_workers bytes_per_node)
 TRAIN_FIGURES=(throughput)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# test_summary.sh: experiments/summary.awk and the figures say what the CSV files say. The files here
+# test_summary.sh: experiments/sweep/summary.sh and the figures say what the CSV files say. The files here
 # are made up: two and four workers on links of 100 MB/s, an all-reduce of 4,799,528 bytes.
 set -uo pipefail
 
@@ -297,6 +297,24 @@ else
     failed=$((failed + 1))
     echo "FAILED: names with quotes, dollars and spaces"
 fi
+
+# Numbers are read and written with a point, whatever the user's language: each program is told so.
+mkdir "$dir/bin"
+for program in awk gnuplot; do
+    # shellcheck disable=SC2016  # expanded when it is called
+    printf '#!/bin/sh\necho "language $LC_ALL"\n' >"$dir/bin/$program"
+    chmod +x "$dir/bin/$program"
+done
+for command in "experiments/sweep/summary.sh $dir" "plots/draw.sh $dir throughput" "experiments/vcluster.sh rate 2.5gbit"; do
+    # shellcheck disable=SC2086  # words
+    said=$(PATH=$dir/bin:$PATH LC_ALL=de_DE.UTF-8 "$root"/$command 2>&1 | grep -v setlocale | sort -u)
+    if [[ $said =~ ^language\ C(\.UTF-8)?$ ]]; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "FAILED: $command: what it calls has '$said'"
+    fi
+done
 
 # The share of busy CPUs that counts is psring's own.
 if grep -q "CPU_SHARE_LIMITED $(sed -n 's/^CPU_LIMITED=\([0-9.]*\).*/\1/p' "$root/experiments/sweep/constants.sh")$" \

@@ -10,6 +10,7 @@
 # installed packages. Nothing in it knows where it lies. DIR, a folder with MNIST, goes along as
 # data/. OUT may also be a folder's name without .tar.gz: then the folder is left as it is.
 set -euo pipefail
+export LC_ALL=C # a point in numbers, and messages as they are looked for, whatever the user's language
 
 usage()
 {

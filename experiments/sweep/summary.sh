@@ -6,6 +6,7 @@
 # "CONFIGURATION WORKERS MACHINES;...". With only=unsteady, prints only what something disturbed, a line each. Theory is the column theory_time_us: bytes alone, on the link's rate that was measured in the
 # same run where link_source says probe, else the nominal.
 set -euo pipefail
+export LC_ALL=C # a point in numbers, and messages as they are looked for, whatever the user's language
 
 if (($# == 0)) || [[ ! -d $1 ]]; then
     echo "summary.sh: '${1:-}' is not a folder; usage: summary.sh DIR [NAME=VALUE...]" >&2
