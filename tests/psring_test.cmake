@@ -31,7 +31,7 @@ endfunction()
 
 # A test that this build cannot have: reported as skipped, with the reason, instead of not at all.
 function(psring_absent_test name reason)
-  psring_test(${name} quick COMMAND sh -c "echo '${name}: skipped: ${reason}'; exit 77")
+  psring_test(${name} quick COMMAND sh -c "echo \"$0\"; exit 77" "${name}: skipped: ${reason}")
 endfunction()
 
 # Every test of this folder and those in it has been made by psring_test().
