@@ -22,8 +22,12 @@ int main(int argc, char **argv)
         difference += (x - y) * (x - y);
         norm += x * x;
     }
-    printf("relative %.3g\n", norm > 0 ? sqrt(difference / norm) : difference);
     checkpoint_free(&a);
     checkpoint_free(&b);
+    if (!isfinite(difference) || !isfinite(norm)) {
+        fprintf(stderr, "compare_weights: weights that are no numbers\n");
+        return 1;
+    }
+    printf("relative %.3g\n", norm > 0 ? sqrt(difference / norm) : difference);
     return 0;
 }

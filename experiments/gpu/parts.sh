@@ -120,6 +120,7 @@ apart()
     relative=$("$build/tests/compare_weights" "$3/keras-cnn.checkpoint" "$4/keras-cnn.checkpoint") || return 1
     relative=${relative#relative }
     echo "$1 against ring: $relative"
+    [[ $relative =~ ^[0-9] ]] || { echo "that is no distance" && return 1; } # awk would compare it as a word
     said+=", $1 $relative"
     awk -v found="$relative" -v bound="$2" 'BEGIN { exit !(found <= bound) }'
 }
@@ -153,7 +154,7 @@ agree() # RANKS
 
 value_of() # FILE COLUMN: in the last row
 {
-    awk -F, -v name="$2" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) at = i } END { print $at }' "$1"
+    awk -F, -v name="$2" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) at = i } END { if (at) print $at }' "$1"
 }
 
 # The same run twice, and without a graph: one hash.
@@ -180,6 +181,7 @@ train_to_accuracy()
     accuracy=$(value_of "$file" test_accuracy)
     rate=$(value_of "$file" images_per_s)
     echo "detail accuracy $accuracy after 12 epochs (wanted 0.99), $rate images/s"
+    [[ $accuracy =~ ^[01] ]] || return 1
     awk -v a="$accuracy" 'BEGIN { exit !(a >= 0.99) }'
 }
 
@@ -196,6 +198,7 @@ throughput()
     rate=$(value_of "$file" images_per_s)
     echo "detail $rate images/s; GPU busy $(value_of "$file" gpu_utilization) of the time, $(
         value_of "$file" gpu_memory_bytes) bytes in use (empty: not known)"
+    [[ $rate =~ ^[0-9] ]]
 }
 
 # estimate NAME FLOPS: a step of throughput's run NAME against the least it can take.
