@@ -189,6 +189,15 @@ up()
     hosts=$new_hosts rate=$new_rate rate_bits=$bits
     id=${id:-$(cat /proc/sys/kernel/random/uuid)}
     save_config
+    if [[ $owner ]]; then
+        # From now on, because we may be ended ourselves before all is raised. A process of its own
+        # session, with none of our files open: it must outlive every signal and hold up nobody who
+        # waits for our output to end, or for the lock.
+        # It takes down this very cluster: another one may have its name by then.
+        # shellcheck disable=SC2016  # expanded by the shell that runs it
+        setsid "$BASH" -c 'tail --pid="$1" -f /dev/null; exec "$2" "$3" down --name "$4" --id "$5"' \
+            psring-vcluster-watch "$owner" "$BASH" "$0" "$name" "$id" </dev/null &>/dev/null 9<&- &
+    fi
     ensure_switch
     local host ns
     for ((host = 0; host < hosts; host++)); do
@@ -199,14 +208,6 @@ up()
         [[ $host == switch ]] || ((host < hosts)) || remove_host "$host"
     done
     unlock
-    if [[ $owner ]]; then
-        # A process of its own session, with none of our files open: it must outlive every signal
-        # and hold up nobody who waits for our output to end.
-        # It takes down this very cluster: another one may have its name by then.
-        # shellcheck disable=SC2016  # expanded by the shell that runs it
-        setsid "$BASH" -c 'tail --pid="$1" -f /dev/null; exec "$2" "$3" down --name "$4" --id "$5"' \
-            psring-vcluster-watch "$owner" "$BASH" "$0" "$name" "$id" </dev/null &>/dev/null &
-    fi
     echo "vcluster.sh: '$name' is up: $hosts hosts on $subnet.0/24, $rate each way" >&2
 }
 

@@ -114,6 +114,24 @@ goes_with_its_owner()
     within is_gone $b
 }
 
+has_switch()
+{
+    [[ -e /run/netns/psring-$b-switch ]]
+}
+
+# up is killed before all hosts are there, and then the owner ends.
+goes_half_raised()
+{
+    sleep 300 &
+    local owner=$! up
+    "$vcluster" up --name $b --hosts 20 --rate 100mbit --owner $owner &
+    up=$!
+    within has_switch
+    kill -KILL $up
+    kill $owner
+    within is_gone $b
+}
+
 # The owner of an earlier cluster of that name ends: this one stays.
 watches_nothing()
 {
@@ -189,6 +207,7 @@ expect "down with a process there" "$vcluster" down --name $a
 expect "takes it along" fails_with 143 wait $!
 expect "and leaves nothing" is_gone $a
 expect "a killed owner takes its cluster along" goes_with_its_owner
+expect "one that is not whole yet, too" goes_half_raised
 expect "the owner of an earlier cluster does not" outlives_an_earlier_owner
 
 echo "test_vcluster: $passed passed, $failed failed"
