@@ -72,6 +72,7 @@ check()
             may("experiments/train", below " experiments/measure")
             may("experiments", below " experiments/measure experiments/bench experiments/train")
         }
+        /^[ \t]*#[ \t]*include[ \t]*<(common|models|ps|ring|experiments)\// { violation("a file of ours in angle brackets") }
         /^[ \t]*#[ \t]*include[ \t]*"/ {
             split($0, quoted, "\"")
             from = folder(FILENAME)
@@ -134,6 +135,8 @@ expect violation common/net/zmq.c '  #  include "common/obs/trace.h"'
 expect violation common/base/log.c '#include "common/net/world.h"'
 expect violation common/util.h '#include "common/base/log.h"'
 expect violation ring/ring.c '#include "schedule.h"'
+expect violation ring/ring.c '#include <ps/server.h>'
+expect ok ring/ring.c '#include <stdio.h>'
 expect violation ring/ring.c '#include "vendor/other.h"'
 expect ok ring/halving/halving.c '#include "ring/schedule.h"'
 expect ok ring/vendor/nccl.c '#include "common/device/cuda.h"'

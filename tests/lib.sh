@@ -105,8 +105,12 @@ vcluster=$root/experiments/vcluster.sh
 
 needs_namespaces()
 {
-    if ((EUID != 0)) || ! unshare --net true 2>/dev/null || ! command -v ip tc mpirun >/dev/null; then
-        skip "needs root, network namespaces, ip, tc and mpirun"
+    local tool
+    for tool in ip tc mpirun unshare; do
+        command -v $tool >/dev/null || skip "needs $tool"
+    done
+    if ((EUID != 0)) || ! unshare --net true 2>/dev/null; then
+        skip "needs root and network namespaces"
     fi
 }
 

@@ -6,7 +6,7 @@ AGAIN_MOST=3
 
 measure_again()
 {
-    local configuration workers reason index again=()
+    local configuration workers reason index line again=()
     mapfile -t again < <("$here/sweep/summary.sh" "$out" only=unsteady 2>/dev/null | head -n $AGAIN_MOST)
     points=$((points + ${#again[@]}))
     for line in "${again[@]}"; do
@@ -14,6 +14,7 @@ measure_again()
         index=$(index_of "bench $configuration $workers ")
         [[ $index ]] || continue
         say "not steady: $configuration, $workers workers: $reason; once more"
+        rm -f "$out/again.csv" # of one that failed half-way
         measure_point "${plan[index]}" again.csv || machines_are_there || break
         replace_rows "${rows_of[index]}" "$out/bench.csv" "$out/again.csv"
     done
