@@ -88,6 +88,17 @@ launch "${mpi[@]}" 1 "${training[@]}" --steps 2 : -n 1 env -u PSRING_DATA "$psri
     --model mlp --steps 2
 expect_end "no data named on one rank" 2 'give --data DIR'
 expect_last "no data named on one rank" 'rank 1 on .* ended with an error'
+mkdir "$folder/other"
+"$make_dataset" "$folder/other" 2000 301 # as many steps, other images
+launch "${mpi[@]}" 1 "${training[@]}" --steps 2 : -n 1 "$psring" train --model mlp --steps 2 \
+    --data "$folder/other"
+expect_end "other data on one rank" failure 'rank 1 has other files there than rank 0'
+# What no message and no sum of weights would show; and what would make a rank ask the others alone.
+for other in '--seed 2' "--checkpoint $folder/one"; do
+    read -ra option <<<"$other"
+    launch "${mpi[@]}" 1 "${training[@]}" --steps 2 : -n 1 "${training[@]}" --steps 2 "${option[@]}"
+    expect_end "$other on one rank" 2 "${option[0]} is .* on rank 1 and .* on rank 0"
+done
 
 # The first rank, which speaks for all, has not come: another one does.
 launch "${mpi[@]}" 1 sleep 60 : -n 1 "${training[@]}" --startup-timeout 2

@@ -23,7 +23,10 @@ stop()
         launch "${command[@]}" "$psring" train "$@" --checkpoint "$folder/checkpoint" --resume
         within has_checkpoint || fail "$*, try $try:"
         mapfile -t processes < <(pgrep -s "$session" -x "$(basename "$psring")")
-        kill "-$signal" "${processes[victim]}" 2>/dev/null || true
+        for _ in 1 2; do # a launcher and a scheduler may both pass on one request
+            kill "-$signal" "${processes[victim]}" 2>/dev/null || true
+            sleep 0.02
+        done
         within has_ended || fail "SIG$signal, $*: goes on:"
         wait "$session" && code=0 || code=$?
         session=0
@@ -37,7 +40,8 @@ stop()
 # The ranks end after the same step, whichever got the signal; the run that is continued is the run without
 # a break.
 for trial in '0 0 USR1 --optimizer sgd' '2 1 USR1 --backend ring' \
-    '2 0 TERM --backend ring --bucket-mb 0.05' '3 0 INT --backend ps --servers 1'; do
+    '2 0 TERM --backend ring --bucket-mb 0.05' '2 1 USR1 --backend mpi --bucket-mb 0.05' \
+    '3 0 INT --backend ps --servers 1'; do
     read -ra trial <<<"$trial"
     options=("${common[@]}" "${trial[@]:3}" --steps 190)
     train "${trial[0]}" "${options[@]}"

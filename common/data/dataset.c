@@ -9,9 +9,9 @@
 
 #include "common/data/idx.h"
 
-enum { TRAIN_IMAGES, TRAIN_LABELS, TEST_IMAGES, TEST_LABELS, FILE_COUNT };
+enum { TRAIN_IMAGES, TRAIN_LABELS, TEST_IMAGES, TEST_LABELS };
 
-static const char *const file_names[FILE_COUNT] = {
+static const char *const file_names[DATASET_FILES] = {
     "train-images-idx3-ubyte",
     "train-labels-idx1-ubyte",
     "t10k-images-idx3-ubyte",
@@ -24,7 +24,7 @@ static const struct idx_shape labels_shape = {1, {0}, DATASET_CLASSES - 1};
 /* SHA-256 of the decompressed files, in the order of file_names. */
 static const struct known {
     const char *name;
-    const char *sha256[FILE_COUNT];
+    const char *sha256[DATASET_FILES];
 } known_sets[] = {
     {"mnist",
      {"ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
@@ -38,11 +38,11 @@ static const struct known {
       "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34"}},
 };
 
-static const char *name_of(struct idx *const files[FILE_COUNT])
+static const char *name_of(struct idx *const files[DATASET_FILES])
 {
     for (size_t k = 0; k < sizeof known_sets / sizeof known_sets[0]; k++) {
         bool same = true;
-        for (int f = 0; f < FILE_COUNT; f++)
+        for (int f = 0; f < DATASET_FILES; f++)
             same = same && strcmp(files[f]->sha256, known_sets[k].sha256[f]) == 0;
         if (same)
             return known_sets[k].name;
@@ -76,7 +76,7 @@ static enum status find_file(const char *dir, const char *name, char **path)
 }
 
 /* Finds all four before any is read, so that one message names all that are missing. */
-static enum status find_files(const char *dir, char *paths[FILE_COUNT])
+static enum status find_files(const char *dir, char *paths[DATASET_FILES])
 {
     enum status status = STATUS_OK;
     struct stat info;
@@ -89,7 +89,7 @@ static enum status find_files(const char *dir, char *paths[FILE_COUNT])
                   dir, strerror(error));
         return STATUS_IO;
     }
-    for (int f = 0; f < FILE_COUNT; f++) {
+    for (int f = 0; f < DATASET_FILES; f++) {
         TRY(find_file(dir, file_names[f], &paths[f]));
         if (!paths[f])
             used += (size_t)snprintf(missing + used, sizeof missing - used, "%s%s",
@@ -122,13 +122,13 @@ static enum status pair(struct dataset_split *split, const struct idx *images,
 enum status dataset_open(struct dataset **out_dataset, const char *dir)
 {
     enum status status = STATUS_OK;
-    char *paths[FILE_COUNT] = {NULL};
+    char *paths[DATASET_FILES] = {NULL};
     struct dataset *dataset = calloc(1, sizeof *dataset);
     *out_dataset = NULL;
     if (!dataset)
         return no_memory();
     TRY(find_files(dir, paths));
-    for (int f = 0; f < FILE_COUNT; f++) {
+    for (int f = 0; f < DATASET_FILES; f++) {
         bool is_images = f == TRAIN_IMAGES || f == TEST_IMAGES;
         TRY(idx_read(&dataset->files[f], paths[f], is_images ? &images_shape : &labels_shape));
     }
@@ -140,7 +140,7 @@ enum status dataset_open(struct dataset **out_dataset, const char *dir)
     *out_dataset = dataset;
     dataset = NULL;
 out:
-    for (int f = 0; f < FILE_COUNT; f++)
+    for (int f = 0; f < DATASET_FILES; f++)
         free(paths[f]);
     dataset_free(&dataset);
     return status;
@@ -150,7 +150,7 @@ void dataset_free(struct dataset **dataset)
 {
     if (!*dataset)
         return;
-    for (int f = 0; f < FILE_COUNT; f++)
+    for (int f = 0; f < DATASET_FILES; f++)
         idx_free(&(*dataset)->files[f]);
     free(*dataset);
     *dataset = NULL;

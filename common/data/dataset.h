@@ -12,6 +12,7 @@ enum {
     DATASET_COLUMNS = 28,
     DATASET_PIXELS = DATASET_ROWS * DATASET_COLUMNS,
     DATASET_CLASSES = 10,
+    DATASET_FILES = 4,
 };
 
 /* Images with their labels. Read-only once opened, so any number of threads may read it. */
@@ -26,7 +27,7 @@ struct dataset {
     /* "mnist" or "fashion-mnist" if the SHA-256 of all four files are the canonical ones, else
      * "other". Goes into every result. */
     const char *name;
-    struct idx *files[4]; /* own the memory above */
+    struct idx *files[DATASET_FILES]; /* own the memory above */
 };
 
 /*

@@ -13,16 +13,22 @@ const char *stop_signal_name(int number)
 
 /* Written by the handlers. */
 static volatile sig_atomic_t requested;
+static volatile int64_t requested_ns;
 static struct stop *current;
 
+/* A scheduler may signal every process, and a launcher pass on what it has got: the same request
+ * then comes twice, one shortly after the other. */
 static void on_signal(int number)
 {
+    if (requested && clock_now_ns() - requested_ns < STOP_TWICE_MS * NS_PER_MS)
+        return;
     if (requested) { /* it comes again: as if this handler had never been there */
         for (int i = 0; i < STOP_SIGNALS; i++)
             sigaction(numbers[i], &current->before[i], NULL);
         raise(number);
         return;
     }
+    requested_ns = clock_now_ns();
     requested = number;
 }
 
@@ -50,10 +56,12 @@ void stop_init(struct stop *stop, bool saves)
     }
 }
 
+/* A request that has been met may still come once more: it must not spoil the exit code. */
 void stop_fini(struct stop *stop)
 {
+    const struct sigaction ignore = {.sa_handler = SIG_IGN};
     for (int i = 0; i < STOP_SIGNALS; i++)
-        sigaction(numbers[i], &stop->before[i], NULL);
+        sigaction(numbers[i], requested ? &ignore : &stop->before[i], NULL);
 }
 
 /* After how many steps the ranks ask each other again, if each takes `step_ns`. */

@@ -1,13 +1,14 @@
 /*
- * Ending a training run early, and whole. SIGTERM, SIGINT or SIGUSR1 to any rank asks all of them
+ * Ending a training run early, and whole. SIGTERM, SIGINT or SIGUSR1 to any worker asks all of them
  * to end after the same step, so that a checkpoint of it can be written.
  *
  *     stop_init(&stop, saves)                      early: the signals no longer end the process
  *     after each step: stop_agree(&stop, world, group, step, &number)
- *     stop_fini(&stop)
+ *     stop_fini(&stop)                             late: after a request they are ignored
  *
- * A signal that comes again does what it did before stop_init. Where nothing can be saved, SIGTERM
- * and SIGINT are left alone, and SIGUSR1 is ignored with a warning.
+ * A signal that comes again, at least STOP_TWICE_MS later, does what it did before stop_init. Where
+ * nothing can be saved, SIGTERM and SIGINT are left alone, and SIGUSR1 is ignored with a warning. A
+ * dedicated server ends when the workers do: it waits for them, whatever signal it gets first.
  *
  * Cost: one world_max of two numbers about every STOP_INTERVAL_MS, after a step whose number
  * follows from what all ranks measured: no message in the other steps, none at all in a run that
@@ -23,7 +24,7 @@
 #include "common/base/status.h"
 #include "common/net/world.h"
 
-enum { STOP_INTERVAL_MS = 250, STOP_SIGNALS = 3 };
+enum { STOP_INTERVAL_MS = 250, STOP_TWICE_MS = 500, STOP_SIGNALS = 3 };
 
 struct stop {
     bool saves;

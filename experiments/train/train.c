@@ -113,6 +113,7 @@ static enum status save_and_stop(struct trainer *t, int number)
     enum status status = STATUS_OK;
     TRY(exchange_finish(&t->exchange));
     TRY(settle_and_report(t));
+    activity_set(t->world->activity, ACTIVITY_MAIN, ACTIVITY_CHECKPOINT, t->step, 0);
     TRY(train_save(t));
     TRY(comm_finish(t->exchange.comm));
     if (trainer_rank(t) == 0) {

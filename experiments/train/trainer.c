@@ -3,9 +3,13 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "common/base/sha256.h"
 #include "common/checkpoint/checkpoint.h"
+#include "common/data/idx.h"
 #include "experiments/config/backends.h"
+#include "experiments/config/config_same.h"
 
 enum {
     TEST_BATCH = 100,
@@ -216,6 +220,35 @@ static enum status open_exchange(struct trainer *t)
                              .may_defer = !t->backend->alone && device_memory_is_host(t->device)});
 }
 
+/* What rank 0 tells the others: whether it could open all, and the sum of its data. */
+struct first {
+    int32_t status;
+    char data_sha256[SHA256_HEX_SIZE];
+};
+
+/* On servers, and where nothing is read, there is none. */
+static enum status sum_data(const struct trainer *t, char sha256[SHA256_HEX_SIZE])
+{
+    char all[DATASET_FILES][SHA256_HEX_SIZE];
+    sha256[0] = '\0';
+    if (!t->dataset)
+        return STATUS_OK;
+    for (int f = 0; f < DATASET_FILES; f++)
+        memcpy(all[f], t->dataset->files[f]->sha256, sizeof all[f]);
+    return sha256_hex(all, sizeof all, sha256);
+}
+
+/* Every rank draws its part of one shuffled set. */
+static enum status check_data(const struct trainer *t, const char *own, const char *first)
+{
+    if (!own[0] || strcmp(own, first) == 0)
+        return STATUS_OK;
+    log_error("--data %s: rank %d has other files there than rank 0 has in its folder; copy those "
+              "of one to all hosts, or name the right folder",
+              t->config->data, t->world->rank);
+    return STATUS_INPUT;
+}
+
 enum status trainer_open(struct trainer *t, const struct config *config, struct world *world)
 {
     enum status status = STATUS_OK;
@@ -225,17 +258,23 @@ enum status trainer_open(struct trainer *t, const struct config *config, struct 
                           .report.usage = DEVICE_USAGE_UNKNOWN};
     stop_init(&t->stop, config->checkpoint != NULL);
 
+    TRY(config_same(config, world));
     /* All open at the same time. What the first one cannot open the others cannot either, as a
      * rule: it alone says so. */
     if (world->rank != 0)
         log_hold();
+    char data_sha256[SHA256_HEX_SIZE] = "";
     enum status own = open_local(t);
-    int32_t first = own;
+    if (own == STATUS_OK)
+        own = sum_data(t, data_sha256);
+    struct first first = {.status = own};
+    memcpy(first.data_sha256, data_sha256, sizeof first.data_sha256);
     status = world_broadcast(world, NULL, &first, sizeof first);
-    log_release(first == STATUS_OK);
+    log_release(first.status == STATUS_OK);
     TRY(status);
-    TRY((enum status)first);
+    TRY((enum status)first.status);
     TRY(own);
+    TRY(check_data(t, data_sha256, first.data_sha256));
     if (t->stop.saves)
         TRY(world_group_new(&t->asked, world, t->is_server ? GROUP_NONE : 0));
     TRY(open_exchange(t));
