@@ -2,29 +2,23 @@
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "common/base/clock.h"
 #include "common/net/lifeline_impl.h"
+#include "common/net/stream.h"
 
 /* -------- letting in -------------------------------------------------------------------------- */
 
-/* A connection says at once who it is, or it is none of ours. */
-static void let_one_in(struct lifeline *lifeline, int fd)
+/* The listener has dropped who does not know how to say hello; this drops who is of another run. */
+static void let_one_in(struct lifeline *lifeline, const struct hello *hello, int socket)
 {
-    enum { HELLO_MS = 2000 };
-    struct lifeline_link link = {.fd = fd};
-    struct pollfd readable = {.fd = fd, .events = POLLIN};
-    poll(&readable, 1, HELLO_MS);
-    int rank = -1;
-    if (lifeline_read(&link, lifeline->run_id) == LIFELINE_READ_FRAME &&
-        link.frame.type == LIFELINE_HELLO)
-        rank = link.frame.rank;
-    if (rank <= 0 || rank >= lifeline->size || lifeline->links[rank].fd >= 0) {
-        lifeline_link_close(&link);
+    int rank = hello->rank;
+    if (hello->protocol != HELLO_PROTOCOL || hello->run_id != lifeline->run_id || rank <= 0 ||
+        rank >= lifeline->size || lifeline->links[rank].fd >= 0) {
+        stream_close(&socket);
         return;
     }
-    lifeline->links[rank].fd = fd;
+    lifeline->links[rank].fd = socket;
     lifeline->ranks[rank].heard_ns = clock_now_ns();
 }
 
@@ -37,26 +31,23 @@ static int missing(const struct lifeline *lifeline)
     return 0;
 }
 
-static enum status let_in(struct lifeline *lifeline, int listener)
+static enum status let_in(struct lifeline *lifeline, struct listener *listener)
 {
-    int64_t deadline_ns = clock_now_ns() + lifeline->options.startup_timeout_ms * NS_PER_MS;
-    int rank;
+    int64_t timeout_ms = lifeline->options.startup_timeout_ms;
+    int64_t deadline_ns = clock_now_ns() + timeout_ms * NS_PER_MS;
+    int rank, socket;
+    struct hello hello;
     while ((rank = missing(lifeline)) != 0) {
-        int64_t left_ms = (deadline_ns - clock_now_ns()) / NS_PER_MS;
-        struct pollfd readable = {.fd = listener, .events = POLLIN};
-        if (left_ms <= 0) {
+        if (listener_wait(listener, deadline_ns, NULL, 0, &hello, &socket, NULL) !=
+            LISTENER_HELLO) {
             log_error(
                 "rank %d on %s has not connected to rank 0 within %g s; is its host reachable "
                 "over the network in use (see --interface)? A slow start needs a larger "
                 "--startup-timeout",
-                rank, lifeline->ranks[rank].host,
-                (double)lifeline->options.startup_timeout_ms / 1000);
+                rank, lifeline->ranks[rank].host, (double)timeout_ms / 1000);
             return STATUS_TIMEOUT;
         }
-        poll(&readable, 1, left_ms < 1000 ? (int)left_ms : 1000);
-        int fd = lifeline_accept(listener);
-        if (fd >= 0)
-            let_one_in(lifeline, fd);
+        let_one_in(lifeline, &hello, socket);
     }
     return STATUS_OK;
 }
@@ -104,11 +95,16 @@ out:
 static enum status connect_all(struct lifeline *lifeline, struct world *world)
 {
     enum status status = STATUS_OK;
-    int listener = -1;
     struct lifeline_address address = {0};
+    struct listener *listener = calloc(1, sizeof *listener);
+    if (!listener) {
+        log_error("lifeline: out of memory");
+        return STATUS_NO_MEMORY;
+    }
+    listener->socket = -1;
     if (world->rank == 0)
         status = lifeline_listen(lifeline->options.subnet, world->local_size == world->size,
-                                 world->size, &listener, &address);
+                                 listener, &address);
     enum status told = world_broadcast(world, NULL, &address, sizeof address);
     status = status == STATUS_OK ? told : status;
     if (status == STATUS_OK && !address.good)
@@ -118,20 +114,19 @@ static enum status connect_all(struct lifeline *lifeline, struct world *world)
     if (world->rank == 0) {
         TRY(let_in(lifeline, listener));
     } else {
-        TRY(lifeline_connect(&address, lifeline->options.startup_timeout_ms,
-                             &lifeline->links[0].fd));
-        lifeline->ranks[0].heard_ns = clock_now_ns();
-        lifeline_send(&lifeline->links[0], &(struct lifeline_frame){.type = LIFELINE_HELLO,
-                                                                    .run_id = world->run_id,
-                                                                    .rank = world->rank});
+        TRY(lifeline_connect(&address, world->rank, world->run_id,
+                             lifeline->options.startup_timeout_ms, &lifeline->links[0].fd));
+        /* It beats once the last rank has come, for which the longer time-out is. */
+        lifeline->ranks[0].heard_ns =
+            clock_now_ns() + lifeline->options.startup_timeout_ms * NS_PER_MS;
     }
     for (int rank = 0; rank < world->size; rank++)
         lifeline->polled[rank] =
             (struct pollfd){.fd = lifeline->links[rank].fd, .events = POLLRDHUP};
     lifeline->polled[world->rank] = (struct pollfd){.fd = lifeline->wake_fd, .events = POLLIN};
 out:
-    if (listener >= 0)
-        close(listener);
+    listener_close(listener);
+    free(listener);
     return status;
 }
 

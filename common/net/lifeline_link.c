@@ -3,19 +3,19 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "common/net/address.h"
+#include "common/net/stream.h"
 
 #define MAGIC UINT32_C(0x5053524c) /* "PSRL" */
 
-static enum status socket_failed(const char *what, const struct lifeline_address *address)
+static enum status socket_failed(const char *what, const struct lifeline_address *address,
+                                 int error)
 {
-    int error = errno;
     log_error("%s %s port %u: %s; is it the right network (see --interface), and does a firewall "
               "let connections between the hosts through?",
               what, address->host, address->port, strerror(error));
@@ -29,7 +29,7 @@ static struct sockaddr_in socket_address(const struct lifeline_address *address)
     return name;
 }
 
-enum status lifeline_listen(const char *subnet, bool one_host, int ranks, int *fd,
+enum status lifeline_listen(const char *subnet, bool one_host, struct listener *listener,
                             struct lifeline_address *address)
 {
     *address = (struct lifeline_address){0};
@@ -37,37 +37,24 @@ enum status lifeline_listen(const char *subnet, bool one_host, int ranks, int *f
     if (status != STATUS_OK)
         return status;
     struct sockaddr_in name = socket_address(address);
-    socklen_t size = sizeof name;
-    *fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (*fd < 0 || bind(*fd, (struct sockaddr *)&name, sizeof name) != 0 ||
-        listen(*fd, ranks) != 0 || getsockname(*fd, (struct sockaddr *)&name, &size) != 0)
-        return socket_failed("rank 0 cannot listen for the other ranks on", address);
-    address->port = ntohs(name.sin_port);
+    int error = listener_open(listener, &name, 0);
+    if (error != 0)
+        return socket_failed("rank 0 cannot listen for the other ranks on", address, error);
+    address->port = ntohs(listener->address.sin_port);
     address->good = true;
     return STATUS_OK;
 }
 
-enum status lifeline_connect(const struct lifeline_address *address, int64_t timeout_ms, int *fd)
+enum status lifeline_connect(const struct lifeline_address *address, int rank, uint64_t run_id,
+                             int64_t timeout_ms, int *fd)
 {
     struct sockaddr_in name = socket_address(address);
-    *fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (*fd < 0)
-        return socket_failed("no socket for", address);
-    int error = connect(*fd, (struct sockaddr *)&name, sizeof name) == 0 ? 0 : errno;
-    if (error == EINPROGRESS) {
-        struct pollfd writable = {.fd = *fd, .events = POLLOUT};
-        socklen_t size = sizeof error;
-        if (poll(&writable, 1, (int)timeout_ms) <= 0 ||
-            getsockopt(*fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0)
-            error = ETIMEDOUT;
-    }
-    errno = error;
-    return errno ? socket_failed("cannot connect to rank 0 at", address) : STATUS_OK;
-}
-
-int lifeline_accept(int listener)
-{
-    return accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    struct hello hello = {
+        .magic = HELLO_MAGIC, .protocol = HELLO_PROTOCOL, .rank = rank, .run_id = run_id};
+    int error = stream_connect(&name, timeout_ms, fd);
+    if (error == 0)
+        error = stream_send_one(*fd, &hello, sizeof hello, timeout_ms);
+    return error ? socket_failed("cannot connect to rank 0 at", address, error) : STATUS_OK;
 }
 
 void lifeline_send(struct lifeline_link *link, const struct lifeline_frame *frame)

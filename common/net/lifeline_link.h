@@ -11,12 +11,12 @@
 
 #include "common/base/status.h"
 #include "common/net/lifeline_verdict.h"
+#include "common/net/listener.h"
 
 enum lifeline_frame_type {
-    LIFELINE_HELLO = 1, /* the first to rank 0: who this is */
-    LIFELINE_BEAT,      /* to rank 0; and from it, which then says no more than that it lives */
-    LIFELINE_BYE,       /* to rank 0: this rank's state is no longer ALIVE, it closes */
-    LIFELINE_END,       /* from rank 0: end with exit_code */
+    LIFELINE_BEAT = 1, /* to rank 0; and from it, which then says no more than that it lives */
+    LIFELINE_BYE,      /* to rank 0: this rank's state is no longer ALIVE, it closes */
+    LIFELINE_END,      /* from rank 0: end with exit_code */
 };
 
 struct lifeline_frame {
@@ -42,13 +42,12 @@ struct lifeline_address {
     bool good;
 };
 
-/* On rank 0, for `ranks` connections. Errors: logged. */
-enum status lifeline_listen(const char *subnet, bool one_host, int ranks, int *fd,
+/* On rank 0. Errors: logged. */
+enum status lifeline_listen(const char *subnet, bool one_host, struct listener *listener,
                             struct lifeline_address *address);
-/* On the others: within `timeout_ms`. Errors: logged. */
-enum status lifeline_connect(const struct lifeline_address *address, int64_t timeout_ms, int *fd);
-/* Takes the next connection, if there is one: -1 where there is none. */
-int lifeline_accept(int listener);
+/* On the others: connects, and introduces this rank, within `timeout_ms` each. Errors: logged. */
+enum status lifeline_connect(const struct lifeline_address *address, int rank, uint64_t run_id,
+                             int64_t timeout_ms, int *fd);
 
 /* Never waits; what does not fit in the socket's buffer, or has nobody to read it, is lost. */
 void lifeline_send(struct lifeline_link *link, const struct lifeline_frame *frame);

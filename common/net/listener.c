@@ -49,8 +49,7 @@ static void forget(struct listener *listener, int index)
 static void drop(struct listener *listener, int index, const char *why)
 {
     if (!listener->warned)
-        log_warn("rendezvous: dropped a connection that %s; further ones are dropped silently",
-                 why);
+        log_warn("start-up: dropped a connection that %s; further ones are dropped silently", why);
     listener->warned = true;
     stream_close(&listener->pending[index].socket);
     forget(listener, index);
