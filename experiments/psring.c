@@ -207,8 +207,10 @@ static int run_command(const struct command *command, int argc, char **argv)
         status = config_parse(command->options, argc, argv, &config, &helped);
     else
         log_error("%s: no such command; psring --help lists them", argv[0]);
-    if (status != STATUS_OK && config_launch_rank() == 0)
+    if (status != STATUS_OK && (config_launch_rank() == 0 || config.rendezvous)) {
+        log_release(true); /* at a rendezvous each rank speaks for itself */
         return exit_code(status);
+    }
     if (helped)
         return 0;
     return run_on_world(command, &config, status, argc, argv);

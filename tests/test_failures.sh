@@ -100,6 +100,10 @@ for other in '--seed 2' "--checkpoint $folder/one"; do
     expect_end "$other on one rank" 2 "${option[0]} is .* on rank 1 and .* on rank 0"
 done
 
+# A launcher numbers the ranks, but they meet without it.
+refused "no such option, by rendezvous" 2 '--fast: no such option' env PMIX_RANK=1 \
+    "${training[@]}" --rendezvous tcp://127.0.0.1:9 --rank 1 --world 2 --fast
+
 # The first rank, which speaks for all, has not come: another one does.
 launch "${mpi[@]}" 1 sleep 60 : -n 1 "${training[@]}" --startup-timeout 2
 expect_end "the first rank does not come" failure 'rank 1 is still meeting the other ranks after 2 s'

@@ -140,7 +140,10 @@ Test(lifeline, one_does_not_come_to_a_collective)
     ranks[3].beat.threads[ACTIVITY_MAIN].view.kind = ACTIVITY_CHECKPOINT;
     expect(ranks, LIFELINE_OVERDUE, 1,
            WORDS("rank 3 on host3 has not joined the others",
-                 "rank 3 has been writing a checkpoint after step 17"));
+                 "rank 3 has been writing a checkpoint after step 17", "a larger --timeout"));
+    ranks[1].beat.starting = true;
+    ranks[0].beat.starting = true;
+    expect(ranks, LIFELINE_OVERDUE, 1, WORDS("a larger --startup-timeout", "!a larger --timeout"));
 }
 
 Test(lifeline, in_a_circle)

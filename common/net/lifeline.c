@@ -39,6 +39,7 @@ void lifeline_sample(struct lifeline *lifeline, int64_t now_ns, struct lifeline_
     bool started = atomic_load_explicit(&lifeline->activity.started, memory_order_relaxed);
     int64_t limit_ms =
         started ? lifeline->options.timeout_ms : lifeline->options.startup_timeout_ms;
+    beat->starting = !started;
     for (int thread = 0; thread < ACTIVITY_THREADS; thread++) {
         struct activity_view *view = &beat->threads[thread].view;
         activity_view(&lifeline->activity, thread, view);

@@ -195,13 +195,18 @@ static void add_awaited(struct line *line, const struct activity_view *view,
     }
 }
 
-static const char larger_timeout[] = "; slow networks and uneven ranks need a larger --timeout";
+/* What to do where `waiter` waits too long. */
+static void add_larger(struct line *line, const struct lifeline_rank *waiter)
+{
+    add(line, waiter->beat.starting ? " a slow start needs a larger --startup-timeout"
+                                    : " slow networks and uneven ranks need a larger --timeout");
+}
 
 /* All wait, each for another: who for whom. */
 static void add_circle(struct line *line, const struct lifeline_rank *ranks, int count)
 {
     enum { SHOWN_MOST = 4 };
-    int shown = 0;
+    int shown = 0, last = 0;
     char doing[96];
     add(line, "the ranks wait for each other:");
     for (int rank = 0; rank < count && shown < SHOWN_MOST; rank++) {
@@ -214,10 +219,11 @@ static void add_circle(struct line *line, const struct lifeline_rank *ranks, int
             if (view->last > view->first)
                 add(line, " to %d", view->last);
             add(line, " for %u s", ranks[rank].beat.threads[thread].still_ms / 1000);
+            last = rank;
         }
     }
-    add(line, "; can each host reach the others over the network in use (see --interface)?%s",
-        larger_timeout + 1);
+    add(line, "; can each host reach the others over the network in use (see --interface)?");
+    add_larger(line, &ranks[last]);
 }
 
 static void add_overdue(struct line *line, const struct lifeline_rank *ranks, int count,
@@ -235,9 +241,10 @@ static void add_overdue(struct line *line, const struct lifeline_rank *ranks, in
     add(line, " for %u s: rank %d waits for it", ranks[waiter].beat.threads[thread].still_ms / 1000,
         waiter);
     const struct activity_view *main = &ranks[first].beat.threads[ACTIVITY_MAIN].view;
-    add(line, "; rank %d has been %s for %u s%s", first,
+    add(line, "; rank %d has been %s for %u s;", first,
         activity_describe(main, doing, sizeof doing),
-        ranks[first].beat.threads[ACTIVITY_MAIN].still_ms / 1000, larger_timeout);
+        ranks[first].beat.threads[ACTIVITY_MAIN].still_ms / 1000);
+    add_larger(line, &ranks[waiter]);
 }
 
 static void add_silent(struct line *line, const struct lifeline_rank *ranks, int count,

@@ -18,6 +18,7 @@ struct lifeline_beat {
         uint32_t still_ms; /* it has not come on for so long */
         bool overdue;      /* and waits, longer than it may */
     } threads[ACTIVITY_THREADS];
+    bool starting; /* and may wait for longer than later */
 };
 
 enum lifeline_rank_state {
