@@ -174,7 +174,9 @@ Test(listener, ranks_meet_among_strangers)
     ranks_wait(ranks, 3);
     for (int i = 0; i < 3; i++)
         cr_assert(ranks[i].code == 0 && ranks[i].lines <= 1, "%s", ranks[i].said);
-    cr_assert(strstr(ranks[0].said, "dropped a connection"), "%s", ranks[0].said);
+    /* On a busy machine the ranks may have met before rank 0 has looked at a stranger. */
+    cr_assert(ranks[0].lines == 0 || strstr(ranks[0].said, "dropped a connection"), "%s",
+              ranks[0].said);
     for (int i = 0; i < 40; i++)
         stream_close(&strangers[i]);
 }
