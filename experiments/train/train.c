@@ -115,6 +115,8 @@ static enum status save_and_stop(struct trainer *t, int number)
     TRY(settle_and_report(t));
     activity_set(t->world->activity, ACTIVITY_MAIN, ACTIVITY_CHECKPOINT, t->step, 0);
     TRY(train_save(t));
+    /* Nobody ends before it is saved: at an exit code other than 0 launchers kill all the rest. */
+    TRY(comm_barrier(t->exchange.comm));
     TRY(comm_finish(t->exchange.comm));
     if (trainer_rank(t) == 0) {
         printf("stopped by %s after step %llu of %llu; to go on, start it again with --resume\n",
