@@ -2,13 +2,14 @@
 # setup.sh [--ci]: installs the Debian packages that psring is built, run and plotted with.
 #
 # Asks dpkg what is there, so it is done at once when nothing is missing. --ci adds what only the
-# checks of the sources need, and the sshd of a test. Without apt it says what to install and exits 1.
+# checks of the sources need, and for a test openssh-server, whose sshd Debian then starts. Without apt it
+# says what to install and exits 1.
 # CUDA and NCCL are optional and not installed here: where cmake finds a toolkit with nvcc, they are used.
 set -euo pipefail
 
 usage()
 {
-    sed -n '2,6s/^# \{0,1\}//p' "$0"
+    sed -n '2,7s/^# \{0,1\}//p' "$0"
 }
 
 # One line a package: alternatives are separated by |, the first one is what gets installed.
