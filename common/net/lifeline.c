@@ -334,6 +334,9 @@ void lifeline_close(struct lifeline **out)
     if (!lifeline)
         return;
     *out = NULL;
+    if (atomic_load(&lifeline->phase) == LIFELINE_JOINED)
+        activity_wait(&lifeline->activity, ACTIVITY_MAIN, 0, lifeline->size - 1,
+                      ACTIVITY_NO_OFFSET);
     atomic_store(&lifeline->closing, true);
     lifeline_wake(lifeline);
     thread_join(&lifeline->thread);

@@ -46,8 +46,6 @@ static void hear_all(struct lifeline *lifeline, int64_t now_ns)
     } else if (lifeline->asked_ns && now_ns - lifeline->asked_ns >= NS_PER_S / 2) {
         own->state = LIFELINE_SIGNALLED;
         own->exit_code = 143;
-    } else if (atomic_load(&lifeline->closing)) {
-        own->state = LIFELINE_DONE;
     }
     for (int rank = 1; rank < lifeline->size; rank++) {
         if (lifeline->polled[rank].fd >= 0)
@@ -112,13 +110,13 @@ static void was_stopped(struct lifeline *lifeline, int64_t late_ns)
 
 bool lifeline_lead(struct lifeline *lifeline, int64_t now_ns, int64_t late_ns)
 {
-    bool all_done = true;
+    bool all_done = atomic_load(&lifeline->closing);
     for (int rank = 0; rank < lifeline->size; rank++)
         lifeline->ranks[rank].heard_ns += late_ns;
     hear_all(lifeline, now_ns);
     if (late_ns >= lifeline->timeout_ns)
         was_stopped(lifeline, late_ns);
-    for (int rank = 0; rank < lifeline->size; rank++)
+    for (int rank = 1; rank < lifeline->size; rank++)
         all_done = all_done && lifeline->ranks[rank].state == LIFELINE_DONE;
     enum lifeline_trouble trouble =
         lifeline_find(lifeline->ranks, lifeline->size, now_ns, lifeline_silence_ns(lifeline));
