@@ -69,6 +69,7 @@ PidFile none
 StrictModes no
 UsePAM no
 UseDNS no
+SetEnv ASAN_OPTIONS=$ASAN_OPTIONS
 CONFIG
 # Each with mounts of its own: a machine does not see the folder of the results.
 # shellcheck disable=SC2016  # expanded on the host
