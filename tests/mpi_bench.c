@@ -213,14 +213,19 @@ int __wrap_listen(int fd, int backlog)
     return result;
 }
 
-/* All workers begin at one instant, and none before it. */
+/* Where ranks outnumber cores all workers begin at one instant, and none before it. */
 static void check_start(void)
 {
     struct bench_start start;
     struct group *everyone;
     cr_assert_eq(world_group_new(&everyone, world, 0), STATUS_OK);
+    int cores = world->cores;
+    world->cores = world->sharing_cpus; /* a core each: the barrier alone */
     cr_assert_eq(bench_start_init(&start, world, everyone), STATUS_OK);
-    cr_assert(start.common_clock); /* one machine */
+    cr_assert_not(start.common_clock);
+    world->cores = world->sharing_cpus - 1; /* too few, on one machine */
+    cr_assert_eq(bench_start_init(&start, world, everyone), STATUS_OK);
+    cr_assert(start.common_clock);
     for (int round = 0; round < 50; round++) {
         int64_t instant_ns;
         cr_assert_eq(bench_start_agree(&start, &instant_ns), STATUS_OK);
@@ -238,6 +243,7 @@ static void check_start(void)
     cr_assert_eq(bench_start_agree(&start, &instant_ns), STATUS_OK);
     cr_assert_geq(bench_start_wait(&start, instant_ns), before_ns);
     world->machine--;
+    world->cores = cores;
     world_group_free(&everyone, world);
 }
 

@@ -14,7 +14,8 @@ enum status bench_start_init(struct bench_start *start, struct world *world,
                              const struct group *group)
 {
     enum status status;
-    double latest_ns = (double)clock_now_ns(), apart = world->machine != 0;
+    double latest_ns = (double)clock_now_ns();
+    double apart = world->machine != 0 || !world_crowded(world);
     *start = (struct bench_start){.world = world, .group = group, .ahead_ns = AHEAD_NS};
     TRY(world_max(world, group, &latest_ns, 1));
     /* On one clock that moment has passed. */
@@ -60,8 +61,7 @@ int64_t bench_start_wait(struct bench_start *start, int64_t instant_ns)
 {
     if (!start->common_clock)
         return clock_now_ns();
-    if (world_crowded(start->world))
-        sleep_sharply(instant_ns); /* others need this core, perhaps to come here */
+    sleep_sharply(instant_ns); /* others need this core, perhaps to come here */
     while (clock_now_ns() < instant_ns) {
     }
     return clock_now_ns();

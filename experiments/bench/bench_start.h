@@ -3,15 +3,17 @@
  * poll: up to 0.3 ms where ranks outnumber cores and polls sleep, a tenth of what 64 KB take on a
  * link of 200 Mbit/s; and the slowest worker's time counts, which then has the others' delay in it.
  *
- * So they agree on an instant in the near future and begin then, on a clock that all of them have:
- * all ranks on one kernel read the same one. How far ahead the instant is follows from how late
- * they came so far. A worker that finds no free core then begins late all the same, by tens of
+ * There they agree on an instant in the near future and begin then, on a clock that all of them
+ * have: all ranks on one kernel read the same one. How far ahead the instant is follows from how
+ * late they came so far. A worker that finds no free core then begins late all the same, by tens of
  * microseconds, or by more where others use the machine: so an operation lasts from the beginning
  * of the last worker to the end of the slowest.
  *
- * Ranks on several machines have no clock in common. They begin when they leave a barrier, as each
- * finds out by itself, and every worker's time counts from there. With cores of their own ranks
- * poll without a pause, and are apart by little more than a message takes.
+ * Ranks with cores of their own poll without a pause, and leave a barrier apart by little more than
+ * a message takes: they begin when they leave it, and every worker's time counts from there. To
+ * sleep until an instant would cost them more than it saves: cores that have slept begin slowly
+ * (two ranks on loopback, 256 KB: 2.3 times the time). So do ranks on several machines, which have
+ * no clock in common.
  */
 #ifndef PSRING_EXPERIMENTS_BENCH_START_H
 #define PSRING_EXPERIMENTS_BENCH_START_H
@@ -25,21 +27,22 @@
 struct bench_start {
     struct world *world; /* borrowed, as the group of the workers */
     const struct group *group;
-    bool common_clock;
-    int64_t ahead_ns; /* of the next instant */
-    int64_t late_ns;  /* this worker's, for the last one; 0: in time */
+    bool common_clock; /* and so an instant; else a barrier */
+    int64_t ahead_ns;  /* of the next instant */
+    int64_t late_ns;   /* this worker's, for the last one; 0: in time */
 };
 
-/* Collective over the group. Finds out whether its clocks are one: all ranks of the world are on
- * one kernel, and no clock shows a time before a moment that had passed on another one. */
+/* Collective over the group. Finds out whether an instant is wanted, because ranks outnumber cores,
+ * and its clocks are one: all ranks of the world are on one kernel, and no clock shows a time
+ * before a moment that had passed on another one. */
 enum status bench_start_init(struct bench_start *start, struct world *world,
                              const struct group *group);
 
 /* Collective over the group: agrees on an instant, and returns shortly before it, with time for
- * some 50 us of the caller's own; without a common clock: once all have come. */
+ * some 50 us of the caller's own; else: once all have come. */
 enum status bench_start_agree(struct bench_start *start, int64_t *instant_ns);
 
-/* Returns at the instant, or at once if it has passed or there is no common clock: the time then.
+/* Returns at the instant, or at once if it has passed or none was agreed on: the time then.
  */
 int64_t bench_start_wait(struct bench_start *start, int64_t instant_ns);
 
