@@ -15,7 +15,7 @@ which=${3:-} only=${4:-.}
 vcluster=$here/../experiments/vcluster.sh
 name=faults-$$
 TIMEOUT_S=${PSRING_TRIAL_TIMEOUT:-5} STARTUP_S=10 GRACE_S=10
-MOMENT_S=120 # until the moment has come: only guards against hanging
+MOMENT_S=90 # until the moment has come: only guards against hanging
 HOSTS=5
 [[ $which != --short ]] || STARTUP_S=60 GRACE_S=60
 failed=0 trials=0 run_pid=''
@@ -135,7 +135,7 @@ judge() # VICTIM STARTED
 
 trial() # CONFIGURATION FAULT MOMENT VICTIM
 {
-    local configuration=$1 fault=$2 moment=$3 victim=$4 ranks=4 options seconds=- last='' problem=''
+    local configuration=$1 fault=$2 moment=$3 victim=$4 ranks=4 options seconds=- last='' problem='' attempt came
     read -ra options <<<"$configuration"
     [[ $configuration != *dedicated* ]] || ranks=5
     rm -rf "$folder/kept"
@@ -144,13 +144,20 @@ trial() # CONFIGURATION FAULT MOMENT VICTIM
         mkfifo "$folder/kept/mlp.checkpoint.tmp"
         options+=(--checkpoint "$folder/kept")
     fi
-    : >"$folder/log"
-    "$vcluster" run --name "$name" -n $ranks -- "$psring" train --model mlp --data "$data" --backend "${options[@]}" \
-        --batch 25 --steps 1000000 --timeout "$TIMEOUT_S" --startup-timeout $STARTUP_S --log-steps 1 \
-        </dev/null >"$folder/log" 2>&1 &
-    run_pid=$!
     trials=$((trials + 1))
-    if wait_for_moment "$moment" "$victim"; then
+    # mpirun may take a while to reach a host whose cable has just been mended: then once more.
+    for attempt in 1 2; do
+        : >"$folder/log"
+        "$vcluster" run --name "$name" -n $ranks -- "$psring" train --model mlp --data "$data" --backend "${options[@]}" \
+            --batch 25 --steps 1000000 --timeout "$TIMEOUT_S" --startup-timeout $STARTUP_S --log-steps 1 \
+            </dev/null >"$folder/log" 2>&1 &
+        run_pid=$!
+        came=''
+        ! wait_for_moment "$moment" "$victim" || came=yes
+        [[ ! $came && ! -s $folder/log && $attempt == 1 ]] || break
+        end_run
+    done
+    if [[ $came ]]; then
         local started=$EPOCHREALTIME
         inflict "$fault" "$victim"
         judge "$victim" "$started"
@@ -173,11 +180,11 @@ all=('ring --transport zmq' 'ring --transport mpi' 'rhd --transport zmq' 'rhd --
 echo '| backend | moment | fault | rank | seconds | ended, named, nothing left |'
 echo '| --- | --- | --- | ---: | ---: | --- |'
 if [[ $which == --short ]]; then
-    trial 'ring --transport zmq' cut step 2
     trial 'ps --servers 1 --placement colocated --transport zmq' stopped step 2
     trial 'mpi' stopped step 0
     trial 'mpi' killed checkpoint 2
-    trial 'ps --servers 1 --placement dedicated --transport mpi' killed step 4
+    trial 'ps --servers 1 --placement dedicated --transport zmq' killed step 4
+    trial 'ring --transport zmq' cut step 2
 else
     for configuration in "${all[@]}"; do
         [[ $configuration =~ $only ]] || continue
