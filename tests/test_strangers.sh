@@ -4,6 +4,8 @@
 set -euo pipefail
 # shellcheck source=tests/train_lib.sh
 . "$(dirname "$0")/train_lib.sh"
+# shellcheck source=tests/ranks_lib.sh
+. "$(dirname "$0")/ranks_lib.sh"
 strangers=$3
 frames=10000
 steps=600
@@ -35,7 +37,7 @@ rendezvous()
 {
     local ranks=$1 rank pids=() address
     shift
-    address=tcp://127.0.0.1:$((10000 + RANDOM % 20000))
+    address=tcp://127.0.0.1:$(free_port)
     for ((rank = 0; rank < ranks; rank++)); do
         "$@" --rendezvous "$address" --rank "$rank" --world "$ranks" &
         pids+=($!)

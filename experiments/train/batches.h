@@ -10,9 +10,8 @@
  *     }
  *
  * What a batch costs: four bytes a sample to the device, and the gathering. On a CPU that is a
- * look-up for each pixel, some tenths of a microsecond an image, where a step of the smallest model
- * takes 100 us an image. Where device memory is the host's, the data set is read where it is; a GPU
- * gets a copy (55 MB for MNIST). An epoch's permutation takes the host less than a millisecond.
+ * look-up for each pixel. Where device memory is the host's, the data set is read where it is; a GPU
+ * gets a copy (55 MB for MNIST). An epoch's permutation is made on the host, once an epoch.
  */
 #ifndef PSRING_EXPERIMENTS_BATCHES_H
 #define PSRING_EXPERIMENTS_BATCHES_H
