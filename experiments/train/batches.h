@@ -10,8 +10,8 @@
  *     }
  *
  * What a batch costs: four bytes a sample to the device, and the gathering. On a CPU that is a
- * look-up for each pixel. Where device memory is the host's, the data set is read where it is; a GPU
- * gets a copy (55 MB for MNIST). An epoch's permutation is made on the host, once an epoch.
+ * look-up for each pixel. Where device memory is the host's, the data set is read where it is; a
+ * GPU gets a copy (55 MB for MNIST). An epoch's permutation is made on the host, once an epoch.
  */
 #ifndef PSRING_EXPERIMENTS_BATCHES_H
 #define PSRING_EXPERIMENTS_BATCHES_H
