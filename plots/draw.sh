@@ -11,8 +11,8 @@ BENCH_FIGURES=(time_vs_size efficiency_vs_size time_vs_workers efficiency_vs_wor
 TRAIN_FIGURES=(throughput)
 
 here=$(cd "$(dirname "$0")" && pwd)
-# shellcheck source-path=SCRIPTDIR source=../experiments/sweep/constants.sh
-. "$here/../experiments/sweep/constants.sh"
+# shellcheck source-path=SCRIPTDIR source=../experiments/sweep/rows.sh
+. "$here/../experiments/sweep/rows.sh"
 
 case ${1:-} in
 -h | --help | '')
@@ -31,18 +31,14 @@ shift
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-cp "$here"/*.gp "$here"/*.awk "$work"
-for rows in bench.csv train.csv; do
-    [[ ! -s $dir/$rows ]] || cp "$dir/$rows" "$work"
-done
+cp "$here"/*.gp "$work"
 cd "$work"
+read_rows "$dir" -f "$here/points.awk"
 figures=("$@")
-if [[ -s bench.csv ]]; then
-    awk -f plain.awk bench.csv >plain.csv
-    awk -v limited=$CPU_LIMITED -f series.awk plain.csv >points.txt
-    (($# > 0)) || figures+=("${BENCH_FIGURES[@]}")
+if (($# == 0)); then
+    [[ ! -s points.txt ]] || figures+=("${BENCH_FIGURES[@]}")
+    [[ ! -s training.txt ]] || figures+=("${TRAIN_FIGURES[@]}")
 fi
-[[ ! -s train.csv ]] || (($# > 0)) || figures+=("${TRAIN_FIGURES[@]}")
 
 failed=0
 for figure in "${figures[@]}"; do

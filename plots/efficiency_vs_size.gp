@@ -1,7 +1,6 @@
 # efficiency_vs_size.gp: the least time that any all-reduce among the workers alone could take over
 # the time taken, against the size of the message, from bench.csv. Dashed: by theory, without latency.
 load "style.gp"
-file = "bench.csv"
 NAME = "efficiency_vs_size"
 TITLE = "One all-reduce: least time of W workers alone over the time taken, against size"
 YLABEL = "efficiency (%)"
@@ -9,5 +8,5 @@ THEORY_NAME = "theory, bytes alone"
 Y(x) = 100 * column(EFFICIENCY)
 THEORY_Y(x) = 100 * column(EFFICIENCY) * column(TIME) / column(THEORY)
 set yrange [0 : *]
-if (words(point_values("$10 != \"NaN\"", EFFICIENCY)) == 0) { exit message "efficiency_vs_size: no rate of the links is known" }
+if (words(point_values("$EFFICIENCY != \"NaN\"", "EFFICIENCY")) == 0) { exit message "efficiency_vs_size: no rate of the links is known" }
 load "vs_size.gp"

@@ -1,10 +1,9 @@
-# What the figures share: how the rows are read, what each series looks like, titles. Each figure loads this.
-# gnuplot runs in draw.sh's folder, where bench.csv and train.csv are copies, plain.csv and points.txt what
-# plain.awk and series.awk make of them. MODEL_BYTES and BUSY_PERCENT are set there.
+# What the figures share: how the points are read, what each series looks like, titles. Each figure loads this.
+# gnuplot runs in draw.sh's folder, among the files that points.awk makes. MODEL_BYTES and BUSY_PERCENT are set there.
 set datafile missing "NaN"
 set encoding utf8
 
-# The series of series.awk. Okabe and Ito's colours, which colour-blind readers can tell apart; the
+# The series of points.awk. Okabe and Ito's colours, which colour-blind readers can tell apart; the
 # shapes differ as well, open ones let others be seen. The theory of a series has its style plus 20; plus 50
 # rings its points at which the CPUs were busy, in its own colour and, for those that often lie on one spot, with
 # a ring of its own size. In a key 19 stands for all rings and 39 for all theory; 40 is a limit.
@@ -30,29 +29,27 @@ set key top left reverse Left samplen 3
 LEFT = "1 2 3 4 10 11 12"
 RIGHT = "5 6 7 8 9 10 11 12"
 
-# The rows of bench.csv that are drawn, and their points.
-plain = "plain.csv"
+# The columns of points.txt by their names, here and in the conditions below, which are awk's: "$BYTES == 4".
 points = "points.txt"
-SERIES = 1; OWN = 2; WORKERS = 3; MACHINES = 4; BYTES = 5; TIME = 6; LOW = 7; HIGH = 8; THEORY = 9; EFFICIENCY = 10
-PER_MACHINE = 11; BUSY = 12
-# point_values(CONDITION, COLUMN): the different numbers of a column, ascending; CONDITION is awk's.
-point_values(condition, column) = system(sprintf( \
-    "awk '%s { print $%d }' points.txt | sort -nu | tr '\\n' ' '", condition, column))
+COLUMNS = "SERIES OWN WORKERS BYTES TIME THEORY EFFICIENCY PER_MACHINE BUSY WORKER_SENT WORKER_THEORY SERVER_SENT SERVER_THEORY"
+columns = ""
+do for [i = 1:words(COLUMNS)] {
+    eval word(COLUMNS, i) . " = " . i
+    columns = columns . sprintf("-v %s=%d ", word(COLUMNS, i), i)
+}
+# point_values(CONDITION, NAME): the different numbers of a column, ascending.
+point_values(condition, name) = system(sprintf( \
+    "awk %s '%s { print $%s }' points.txt | sort -nu | tr '\\n' ' '", columns, condition, name))
 # Which of the series in `list` have points where CONDITION holds.
-present(list, condition) = system(sprintf( \
-    "awk -v list=' %s ' '(%s) && index(list, \" \" $1 \" \") { print $1 }' points.txt | sort -nu | tr '\\n' ' '", \
-    list, condition))
+present(list, condition) = point_values(sprintf("(%s) && index(\" %s \", \" \" $SERIES \" \")", condition, list), "SERIES")
 
-# values(FILE, COLUMN, CONDITION): the same of a CSV file; CONDITION with c["name"] the place of a column.
-values(file, column, condition) = system(sprintf( \
-    "awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next } %s { print $c[\"%s\"] }' %s | sort -nu | tr '\\n' ' '", \
-    condition, column, file))
+network = system("cat network.txt")
 
 # Below the key, where points are ringed.
 busy_note(all_busy) = words(all_busy) == 0 ? "" : "Rings have the colour of their series." . \
     (strstrt(" " . all_busy, " 12 ") ? " MPI_Allreduce spins while it waits: its CPUs are busy whatever limits it." : "")
 
-where(network) = network[1:8] eq "loopback" ? \
+where = network[1:8] eq "loopback" ? \
     "network=loopback: no per-node limit, topology effects do not show" : "network=" . network
 size_text(bytes) = bytes >= 1e6 ? sprintf("%.1f MB", bytes / 1e6) : sprintf("%.1f kB", bytes / 1e3)
 # The gradient of keras-cnn if it is among the sizes, else the largest.

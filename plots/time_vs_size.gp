@@ -1,14 +1,13 @@
 # time_vs_size.gp: time of one all-reduce against its size, from bench.csv. Dashed: theory, the
 # column theory_time_us, from the rate of a link alone, without latency.
 load "style.gp"
-file = "bench.csv"
 NAME = "time_vs_size"
 TITLE = "One all-reduce: time against size (W workers)"
 YLABEL = "time (ms)"
 THEORY_NAME = "theory, bytes alone"
 Y(x) = column(TIME)
 THEORY_Y(x) = column(THEORY)
-times = point_values("", TIME)
+times = point_values("", "TIME")
 set logscale y
 set format y "%g"
 set yrange [word(times, 1) / 2 : word(times, words(times)) * 2]

@@ -1,6 +1,5 @@
 # time_vs_workers.gp: time of one all-reduce against the number of workers, from bench.csv.
 load "style.gp"
-file = "bench.csv"
 NAME = "time_vs_workers"
 TITLE = "One all-reduce: time against workers"
 THEORY_NAME = "theory, bytes alone"

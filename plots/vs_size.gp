@@ -1,13 +1,12 @@
 # vs_size.gp: a figure against the size of the message, a row of panels for each number of workers; on the
 # left the servers have machines of their own, on the right they are in workers. Set before: NAME, TITLE,
 # Y, THEORY_Y, the axis y, KEY_IN_PANEL.
-network = word(values(file, "network", "1"), 1)
-counts = point_values("", WORKERS)
+counts = point_values("", "WORKERS")
 rows = words(counts)
 if (rows == 0) { exit message NAME . ": no all-reduce of more than one worker to draw" }
-ALL_BUSY = present(LEFT . " " . RIGHT, "$12 > 0")
-HAS_THEORY = words(point_values("$9 != \"NaN\"", THEORY)) > 0
-sizes = point_values("", BYTES)
+ALL_BUSY = present(LEFT . " " . RIGHT, "$BUSY > 0")
+HAS_THEORY = words(point_values("$THEORY != \"NaN\"", "THEORY")) > 0
+sizes = point_values("", "BYTES")
 X = BYTES
 set logscale x
 set format x "%.0s %cB"
@@ -16,7 +15,7 @@ set xrange [word(sizes, 1) / 1.5 : word(sizes, words(sizes)) * 1.5]
 do for [t = 1:terminals] {
     height = 130 + 290 * rows + 130
     eval terminal(t, NAME, 1000, height)
-    set multiplot layout rows, 2 title TITLE . "\n" . where(network) \
+    set multiplot layout rows, 2 title TITLE . "\n" . where \
         margins char 12, screen 0.985, screen 170.0 / height, screen 1 - 95.0 / height spacing char 11, screen 85.0 / height
     do for [p = 1:2 * rows] {
         N = int(word(counts, (p + 1) / 2))
@@ -26,7 +25,7 @@ do for [t = 1:terminals] {
         LIST = all
         LEGEND = p == 2 * rows
         if (LEGEND) { LIST = present(all, "1") }
-        BUSY_LIST = "0 " . present(LIST, sprintf("$2 == 1 && $3 == %d && $12 > 0", N))
+        BUSY_LIST = "0 " . present(LIST, sprintf("$OWN == 1 && $WORKERS == %d && $BUSY > 0", N))
         set label 1 LEGEND ? busy_note(ALL_BUSY) : "" at screen 0.07, screen 14.0 / height left
         set key at screen 0.07, screen 100.0 / height left top vertical maxrows 4
         set title sprintf("%d workers, servers %s", N, p % 2 ? "on machines of their own" : "in workers")

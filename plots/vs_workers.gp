@@ -1,12 +1,11 @@
 # vs_workers.gp: a figure against the number of workers, at the size of keras-cnn's gradient if it was
 # measured, else the largest; a row of panels for each of ROWS: Y1 and THEORY_Y1, Y2 and THEORY_Y2. Set
 # before: NAME, TITLE, ROWS, YLABEL1, YLABEL2.
-network = word(values(file, "network", "1"), 1)
-M = focus(point_values("", BYTES))
+M = focus(point_values("", "BYTES"))
 if (M == 0) { exit message NAME . ": no all-reduce of more than one worker to draw" }
-counts = point_values(sprintf("$5 == %d", M), WORKERS)
-ALL_BUSY = present(LEFT . " " . RIGHT, sprintf("$5 == %d && $12 > 0", M))
-HAS_THEORY = words(point_values("$9 != \"NaN\"", THEORY)) > 0
+counts = point_values(sprintf("$BYTES == %d", M), "WORKERS")
+ALL_BUSY = present(LEFT . " " . RIGHT, sprintf("$BYTES == %d && $BUSY > 0", M))
+HAS_THEORY = words(point_values("$THEORY != \"NaN\"", "THEORY")) > 0
 X = WORKERS
 CONDITION(x) = column(BYTES) == M
 set logscale x 2
@@ -18,11 +17,11 @@ set yrange [0 : *]
 do for [t = 1:terminals] {
     height = 95 + 310 * ROWS + 150
     eval terminal(t, NAME, 1000, height)
-    set multiplot layout ROWS, 2 title TITLE . sprintf(", %s", size_text(M)) . "\n" . where(network) \
+    set multiplot layout ROWS, 2 title TITLE . sprintf(", %s", size_text(M)) . "\n" . where \
         margins char 12, screen 0.985, screen 175.0 / height, screen 1 - 95.0 / height spacing char 11, screen 85.0 / height
     do for [p = 1:2 * ROWS] {
         LIST = present(p % 2 ? LEFT : RIGHT, "1")
-        BUSY_LIST = "0 " . present(LIST, sprintf("$5 == %d && $12 > 0", M))
+        BUSY_LIST = "0 " . present(LIST, sprintf("$BYTES == %d && $BUSY > 0", M))
         LEGEND = p == 2 * ROWS
         Y(x) = p <= 2 ? Y1(0) : Y2(0)
         THEORY_Y(x) = p <= 2 ? THEORY_Y1(0) : THEORY_Y2(0)

@@ -101,16 +101,23 @@ draws()
 }
 
 write_results vcluster:800mbit 100000000 0 abd
-drawn()
+# draws_same WHAT COMMAND...: the command, which changes the rows, changes no figure.
+draws_same()
 {
-    awk -f "$root/plots/plain.awk" "$dir/bench.csv" | awk -v limited=0.85 -f "$root/plots/series.awk"
+    if draw_all >"$dir/drawn" && "${@:2}" && draw_all | cmp -s - "$dir/drawn"; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "FAILED: the figures draw $1"
+    fi
 }
-if drawn | awk '$6 < 1 { found = 1 } END { exit !found }'; then
-    failed=$((failed + 1))
-    echo "test_summary: figures draw ranks that take turns on one GPU"
-else
-    passed=$((passed + 1))
-fi
+draw_all()
+{
+    rm -f "$dir"/*.svg
+    "$root/plots/draw.sh" "$dir" && cat "$dir"/*.svg
+}
+draws_same 'ranks that take turns on one GPU' sed -i '/time-slicing/d' "$dir"/{bench,train}.csv
+write_results vcluster:800mbit 100000000 0 abd
 summary
 says not 'further transport|Beside a computation'
 says '^network=vcluster:800mbit: 800 Mbit/s \(100\.0 MB/s\) each way'
@@ -183,7 +190,11 @@ summary
 says '^1 of 12 measurements had no probe'
 busy=0.5
 
-# One probe was disturbed, and so was the measurement beside it: nothing of the answer rests on them.
+# One probe was disturbed: theory and efficiency are all probes', so no figure changes.
+write_results vcluster:832mbit 100000000 0 abd
+draws_same "a row's own probe" \
+    sed -i '/,ps,zmq,cpu,4,1,dedicated,/{s/,100000000,0.75/,66000000,1.136364/; s/,191981,/,290880,/}' "$dir/bench.csv"
+# So was the measurement beside it: nothing of the answer rests on them.
 write_results vcluster:832mbit 100000000 0 abd
 sed -i '/,ps,zmq,cpu,4,1,dedicated,/{s/240000/270000/g; s/,100000000,/,66000000,/; s/,191981,/,290880,/}' "$dir/bench.csv"
 summary
@@ -218,25 +229,25 @@ nominal='' source='' busy=''
 write_results vcluster:800mbit 100000000 0 abd
 summary
 cp "$dir/summary.txt" "$dir/before.txt"
-drawn >"$dir/drawn"
+add_variants()
 {
     bench_row vcluster:800mbit 100000000 ring zmq 4 none 60000 7199296 0 0 71993
     compress=fp16 bench_row vcluster:800mbit 100000000 ring mpi 4 none 40800 3599648 0 0 35996
     compress=fp16 bench_row vcluster:800mbit 100000000 ring zmq 4 none 40000 3599648 0 0 35996
     bench_row vcluster:800mbit 100000000 ps mpi 4 dedicated 241000 4799528 19198112 0 191981
 } >>"$dir/bench.csv"
+draws_same 'variants' add_variants
 summary
 says '^ +ring, over zmq +4 +4\.8 MB +60\.0 ms +80\.0 ms +0\.75 \(0\.74 to 0\.77\) +1\.00$'
 says '^ +ring, fp16 +4 +4\.8 MB +40\.8 ms +80\.0 ms +0\.51 \(0\.50 to 0\.52\) +0\.50$'
 says '^ +ring, over zmq, fp16 +4 +4\.8 MB +40\.0 ms +80\.0 ms '
 says '^ +ps dedicated 1, over mpi +4 +4\.8 MB +241 ms +240 ms +no difference +1\.00$'
 says 'Checked: all 134,386,784 elements'
-if cmp -s "$dir/drawn" <(drawn) &&
-    cmp <(sed '/^Checked/d; /^5\. /,$d' "$dir/before.txt") <(sed '/^Checked/d; /^5\. /,$d' "$dir/summary.txt"); then
+if cmp <(sed '/^Checked/d; /^5\. /,$d' "$dir/before.txt") <(sed '/^Checked/d; /^5\. /,$d' "$dir/summary.txt"); then
     passed=$((passed + 1))
 else
     failed=$((failed + 1))
-    echo "FAILED: variants change the figures or the other tables"
+    echo "FAILED: variants change the other tables"
     diff "$dir/before.txt" "$dir/summary.txt"
 fi
 sed -i 's/,fp16,0,$/,fp16,40800,8160/' "$dir/bench.csv"

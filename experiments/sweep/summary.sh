@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # summary.sh DIR [NAME=VALUE...]: what DIR/bench.csv and DIR/train.csv say, as sentences and tables for a
-# newcomer.
+# newcomer. Theory is bytes alone, on the rate of the links that the probes of all runs found.
 #
-# NAME is cores, failures (measurements that failed), or on real machines machine_count and left_out, what would take more of them, as
-# "CONFIGURATION WORKERS MACHINES;...". With only=unsteady, prints only what something disturbed, a line each. Theory is the column theory_time_us: bytes alone, on the link's rate that was measured in the
-# same run where link_source says probe, else the nominal.
+# NAME is cores, failures (measurements that failed), or on real machines machine_count and left_out: what would
+# take more of them, as "CONFIGURATION WORKERS MACHINES;...". With only=unsteady, prints only what something
+# disturbed, a line each.
 set -euo pipefail
 export LC_ALL=C # a point in numbers, and messages as they are looked for, whatever the user's language
 
@@ -12,24 +12,18 @@ if (($# == 0)) || [[ ! -d $1 ]]; then
     echo "summary.sh: '${1:-}' is not a folder; usage: summary.sh DIR [NAME=VALUE...]" >&2
     exit 2
 fi
-dir=$1
+here=$(cd "$(dirname "$0")" && pwd)
+dir=$(cd "$1" && pwd)
 shift
 
-# shellcheck source-path=SCRIPTDIR source=constants.sh
-. "$(dirname "$0")/constants.sh"
+# shellcheck source-path=SCRIPTDIR source=rows.sh
+. "$here/rows.sh"
 
-parts=() settings=(-v "out=$dir" -v "model_bytes=$MODEL_BYTES" -v "CPU_LIMITED=$CPU_LIMITED") files=()
-for part in "$(dirname "$0")"/summary/*.awk; do
-    parts+=(-f "$part")
-done
+options=()
 for setting; do
-    settings+=(-v "$setting")
+    options+=(-v "$setting")
 done
-for file in bench.csv train.csv; do
-    [[ ! -s $dir/$file ]] || files+=("$dir/$file")
+for part in "$here"/summary/*.awk; do
+    options+=(-f "$part")
 done
-if ((${#files[@]} == 0)); then
-    echo "summary.sh: neither $dir/bench.csv nor $dir/train.csv has rows" >&2
-    exit 1
-fi
-awk "${settings[@]}" "${parts[@]}" "${files[@]}"
+read_rows "$dir" "${options[@]}"

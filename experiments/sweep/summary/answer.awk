@@ -178,5 +178,5 @@ END {
         print_accuracy()
     if (left_out)
         print_left_out()
-    print "\nAll numbers: bench.csv and train.csv; figures: *.svg and *.png in " out
+    print "\nAll numbers: bench.csv and train.csv; figures: *.svg and *.png"
 }

@@ -29,7 +29,7 @@ function print_times(i, w, m, ps, ring) {
 }
 
 # Every configuration at the most workers, the fastest first.
-function print_all(w, m, key, part, list, count, i, j, swap, ring) {
+function print_all(w, m, key, part, list, count, i, ring) {
     w = bench_list[bench_count]
     m = focus(w)
     for (key in all_keys) {
@@ -39,23 +39,18 @@ function print_all(w, m, key, part, list, count, i, j, swap, ring) {
     }
     if (count < 2)
         return
-    for (i = 2; i <= count; i++)
-        for (j = i; j > 1 && time_us[list[j]] + 0 < time_us[list[j - 1]] + 0; j--) {
-            swap = list[j]
-            list[j] = list[j - 1]
-            list[j - 1] = swap
-        }
+    sort_by(time_us, list, count)
     heading("All of them, " w " workers, " size_text(m) ", the fastest first")
     print "                          time      95% interval   by theory  / ring                 efficiency  machines  a machine"
     ring = key_of("ring", w, m)
     for (i = 1; i <= count; i++) {
         key = list[i]
         split(key, part, SUBSEP)
-        printf "  %-19s %9s %17s %11s  %-20s %12s %9d %10s\n", part[1], time_text(time_us[key]) (limits(key) ? "*" : ""),
+        printf "  %-19s %9s %17s %11s  %-20s %12s %9d %10s\n", part[1], marked_time(key),
             low_us[key] == "" ? "-" : sprintf("%s-%s", time_text(low_us[key]), time_text(high_us[key])),
             time_text(theory_us[key]), key == ring ? "" : measured_ratio(key, ring) == "no difference" ? \
             "no difference" : interval_text(key, ring), percent(efficiency[key]), machines_of[key],
-            percent(efficiency[key] == "" ? "" : efficiency[key] * w / machines_of[key])
+            percent(efficiency_a_machine(key))
     }
     print "\n  a machine: efficiency times W / machines, because servers of their own are machines, too."
 }

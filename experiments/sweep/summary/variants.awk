@@ -1,11 +1,5 @@
 # variants.awk: what a further transport, compressed messages, and a computation beside the all-reduce change.
 
-# Part 1 of a key is its configuration, 2 the workers, 3 the bytes.
-function part_of(key, which, part) {
-    split(key, part, SUBSEP)
-    return part[which]
-}
-
 function print_variants(i, key, plain) {
     if (!variants)
         return
@@ -15,7 +9,7 @@ function print_variants(i, key, plain) {
         key = varied[i]
         plain = plain_of[key]
         printf "  %-28s %4d %8s %10s %11s   %-20s %11s\n", part_of(key, 1), part_of(key, 2), size_text(part_of(key, 3)),
-            time_text(time_us[key]) (limits(key) ? "*" : ""), time_text(time_us[plain]) (limits(plain) ? "*" : ""),
+            marked_time(key), marked_time(plain),
             measured_ratio(key, plain) == "no difference" ? "no difference" : interval_text(key, plain),
             theory_ratio(key, plain)
     }

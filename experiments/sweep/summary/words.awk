@@ -1,17 +1,4 @@
-# words.awk: numbers as words, ratios, and which measurement a column of a table shows.
-
-function sorted(set, list, count, item, i, j, swap) {
-    count = 0
-    for (item in set)
-        list[++count] = item + 0
-    for (i = 2; i <= count; i++)
-        for (j = i; j > 1 && list[j] < list[j - 1]; j--) {
-            swap = list[j]
-            list[j] = list[j - 1]
-            list[j - 1] = swap
-        }
-    return count
-}
+# words.awk: numbers and ratios as words.
 
 function size_text(bytes) {
     if (bytes >= 1e6)
@@ -64,39 +51,15 @@ function interval_text(above, below) {
         low_us[above] / high_us[below], high_us[above] / low_us[below])
 }
 
-# Did the processors limit it?
-function limits(key) {
-    return busy[key] != "" && busy[key] > CPU_LIMITED
-}
-
 function percent(share) {
     return share == "" ? "-" : sprintf("%.1f%%", 100 * share)
 }
 
-# The measurement that a column of the tables shows: ps1 and psW, servers on machines of their own;
-# inW, in all workers; mixed, W/2 spare ones as well; mpi, the fastest algorithm.
-function key_of(column, workers, bytes, who) {
-    if (column == "mpi")
-        return ((workers, bytes) in fastest) ? fastest[workers, bytes] : ""
-    who = column == "ps1" ? "ps dedicated 1" : column == "psW" ? "ps dedicated " workers : \
-        column == "in1" ? "ps colocated 1" : column == "inW" ? "ps colocated " workers : \
-        column == "mixed" ? "ps mixed " int(workers / 2) : column
-    return who SUBSEP workers SUBSEP bytes
-}
-
 # A measured time; marked where the processors were the limit.
-function point_text(column, workers, bytes, key) {
-    key = key_of(column, workers, bytes)
+function marked_time(key) {
     return time_text(time_us[key]) (limits(key) ? "*" : "")
 }
 
-# The model's gradient if it was measured with so many workers, else the largest message that was.
-function focus(workers, count, list, i) {
-    if ((workers, model_bytes) in sizes_of)
-        return model_bytes
-    count = sorted(sizes, list)
-    for (i = count; i > 0; i--)
-        if ((workers, list[i]) in sizes_of)
-            return list[i]
-    return 0
+function point_text(column, workers, bytes) {
+    return marked_time(key_of(column, workers, bytes))
 }

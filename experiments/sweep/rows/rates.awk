@@ -1,15 +1,22 @@
-# steady.awk: the rate of a link from all probes, and which measurements something disturbed.
+# rates.awk: the rate of a link from all probes, and which measurements something disturbed.
 #
 # Every run probes the links for itself. A disturbance of a second while one of them did so would put its rows
 # beside another theory than the rest, so all stand against one rate: the median of the probes. On real machines,
 # whose links may differ, of the runs on as many machines.
+
+BEGIN {
+    SAME_LINK = 1.02   # a probe that is off the others by more was disturbed
+    POSSIBLE = 1.05    # a time that is less than theory's by more cannot be
+    SCATTER = 1.15     # beyond this ratio of the ends of the median's 95% interval, iterations scatter
+    LONG_BYTES = 1e6
+}
 
 function group_of(key) {
     return network ~ /^hosts/ ? machines_of[key] : "all"
 }
 
 # Call once, when all rows are read.
-function settle_rates(key, group, rates, list, i) {
+function settle_rates(key, group, rates) {
     for (key in link)
         if (source[key] == "probe") {
             group = group_of(key)
@@ -32,15 +39,13 @@ function settle_rates(key, group, rates, list, i) {
             note_steadiness(key)
 }
 
-function median_of(text, list, count, i, j, swap) {
-    count = split(text, list, " ")
-    for (i = 2; i <= count; i++)
-        for (j = i; j > 1 && list[j] + 0 < list[j - 1] + 0; j--) {
-            swap = list[j]
-            list[j] = list[j - 1]
-            list[j - 1] = swap
-        }
-    return (list[int((count + 1) / 2)] + list[int(count / 2) + 1]) / 2
+# The median of the numbers in `text`.
+function median_of(text, value, list, count, i) {
+    count = split(text, value, " ")
+    for (i = 1; i <= count; i++)
+        list[i] = i
+    sort_by(value, list, count)
+    return (value[list[int((count + 1) / 2)]] + value[list[int(count / 2) + 1]]) / 2
 }
 
 # unsteady[key]: why the measurement is not to be relied on. Times are judged where the tables are drawn from, and
@@ -55,31 +60,4 @@ function note_steadiness(key, bytes) {
         unsteady[key] = "less time than its bytes take"
     else if (low_us[key] > 0 && high_us[key] > low_us[key] * SCATTER)
         unsteady[key] = "its iterations scatter"
-}
-
-# The words that run_scaling.sh has for it: CONFIGURATION WORKERS.
-function plan_name(key, who) {
-    who = part_of(key, 1)
-    gsub(/, over |, /, "+", who)
-    gsub(/ /, "-", who)
-    return who " " part_of(key, 2)
-}
-
-# Those to be measured again, a line each: with the most workers first, of these the ring first.
-function list_unsteady(key, seen, name, sort) {
-    sort = "sort -k1,1nr -k2,2nr | cut -d ' ' -f 3-"
-    for (key in unsteady) {
-        name = plan_name(key)
-        if (!seen[name]++)
-            print part_of(key, 2), part_of(key, 1) == "ring", name, unsteady[key] | sort
-    }
-    close(sort)
-}
-
-function print_unsteady(key, shown, more) {
-    for (key in unsteady)
-        if (++shown <= 5)
-            printf "Not steady: %s, %d workers, %s: %s\n", part_of(key, 1), part_of(key, 2), size_text(part_of(key, 3)), unsteady[key]
-    if (shown > 5)
-        printf "Not steady: %d measurements more\n", shown - 5
 }

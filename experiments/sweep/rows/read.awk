@@ -5,13 +5,7 @@
 # "ps mixed K", a server in each worker and K spare ones. A variant of it goes over a further transport, or
 # compresses: the first transport that a backend is seen with is its own.
 
-BEGIN {
-    FS = ","
-    SAME_LINK = 1.02   # a probe that is off the others by more was disturbed
-    POSSIBLE = 1.05    # a time that is less than theory's by more cannot be
-    SCATTER = 1.15     # beyond this ratio of the ends of the median's 95% interval, iterations scatter
-    LONG_BYTES = 1e6
-}
+BEGIN { FS = "," }
 
 FNR == 1 {
     delete column
@@ -23,12 +17,6 @@ FNR == 1 {
 
 function field(name) {
     return column[name] ? $column[name] : ""
-}
-
-function configuration(backend, placement, servers, algorithm) {
-    if (backend == "mpi")
-        return "mpi " (algorithm == "" ? "default" : algorithm)
-    return backend == "ps" ? "ps " placement " " servers : backend
 }
 
 # Processes that share a GPU take turns on it: their times are no one's to compare.
