@@ -9,8 +9,8 @@
 
 #include "common/base/log.h"
 #include "common/base/status.h"
-#include "common/net/lifeline.h"
-#include "common/net/world.h"
+#include "common/net/lifeline/lifeline.h"
+#include "common/net/world/world.h"
 #include "experiments/bench/bench.h"
 #include "experiments/bench/bench_compute.h"
 #include "experiments/config/config.h"

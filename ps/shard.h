@@ -29,7 +29,7 @@
 
 #include "common/base/chunk.h"
 #include "common/comm/comm_options.h"
-#include "common/net/topology.h"
+#include "common/net/world/topology.h"
 
 /* What the user may choose; zeros: chosen here. */
 struct shard_options {

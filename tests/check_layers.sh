@@ -3,7 +3,13 @@
 #
 #   experiments -> ps | ring -> models -> common/comm -> common/{net,device,data,obs,checkpoint} -> common/base
 #
-# Within experiments: psring.c -> bench | train -> measure -> config; within ring: halving | vendor -> ring.
+# Within experiments: psring.c -> bench | train -> measure -> config; within ring: halving | vendor -> ring;
+# within common/device: cpu | cuda -> device; within common/net:
+#
+#   transport/{zmq,mpi} -> transport -> world -> rendezvous -> socket
+#   lifeline -> world
+#
+# One transport is no other's business, nor that of anything above common/net.
 # Neighbours do not include each other (ps and ring above all). models names no backend. What a library of
 # the all-reduces alone would be made of needs no models, and devices only where buckets lie in one's memory:
 # common/comm (staging) and ring/vendor (NCCL). Without ROOT it checks the repository, after proving on
@@ -20,7 +26,7 @@ check()
     [[ $files ]] || { echo "check_layers: no sources under $root" && return 1; }
     # shellcheck disable=SC2086  # one word a file
     (cd "$root" && awk '
-        # common/net for common/net/zmq.c.
+        # common/net/world for common/net/world/mpi.c.
         function folder(path) {
             return sub(/\/[^\/]*$/, "", path) ? path : ""
         }
@@ -52,20 +58,31 @@ check()
         }
         BEGIN {
             may("common/base", "")
-            may("common/net", "common/base")
+            may("common/net/socket", "common/base")
+            may("common/net/rendezvous", "common/base common/net/socket")
+            world = "common/base common/net/socket common/net/world"
+            may("common/net/world", world " common/net/rendezvous")
+            may("common/net/lifeline", world)
+            may("common/net/transport", world)
+            may("common/net/transport/zmq", world " common/net/transport")
+            may("common/net/transport/mpi", world " common/net/transport")
+            net = "common/net/world common/net/transport"
             may("common/device", "common/base")
+            may("common/device/cpu", "common/base common/device")
+            may("common/device/cuda", "common/base common/device")
             may("common/data", "common/base")
             may("common/obs", "common/base")
             may("common/checkpoint", "common/base")
-            may("common/comm", "common/base common/net common/device common/obs")
-            collective = "common/base common/net common/obs common/comm"
+            may("common/comm", "common/base common/device common/obs " net)
+            collective = "common/base common/obs common/comm " net
             may("ps", collective)
             may("ring", collective)
             may("ring/halving", collective " ring")
-            may("ring/vendor", collective " ring common/device")
+            may("ring/vendor", collective " ring common/device common/device/cuda")
             common = collective " common/device common/data common/checkpoint"
             may("models", common)
-            below = common " models ps ring ring/halving ring/vendor experiments/config"
+            launch = "common/net/socket common/net/rendezvous common/net/lifeline common/device/cpu"
+            below = common " " launch " models ps ring ring/halving ring/vendor experiments/config"
             may("experiments/config", below)
             may("experiments/measure", below)
             may("experiments/bench", below " experiments/measure")
@@ -130,16 +147,28 @@ expect violation models/net.c '    ring_allreduce(gradient);'
 expect violation models/net.c '    if (is("ring"))'
 expect violation models/net.c $'/* a\n comment */ mpi_start();'
 expect violation common/comm/comm.c '#include "models/net.h"'
-expect violation common/net/zmq.c '#include "common/comm/comm.h"'
-expect violation common/net/zmq.c '  #  include "common/obs/trace.h"'
-expect violation common/base/log.c '#include "common/net/world.h"'
+expect violation common/net/world/world.c '#include "common/comm/comm.h"'
+expect violation common/net/world/world.c '  #  include "common/obs/trace.h"'
+expect violation common/base/log.c '#include "common/net/world/world.h"'
+expect ok common/net/transport/transport.c '#include "common/net/world/world.h"'
+expect ok common/net/transport/zmq/zmq.c '#include "common/net/transport/transport.h"'
+expect violation common/net/transport/transport.c '#include "common/net/transport/zmq/zmq_impl.h"'
+expect violation common/net/transport/mpi/mpi.c '#include "common/net/transport/zmq/zmq_impl.h"'
+expect violation common/net/world/world.c '#include "common/net/transport/message.h"'
+expect violation common/net/world/world.c '#include "common/net/lifeline/lifeline.h"'
+expect violation common/net/socket/stream.c '#include "common/net/world/world.h"'
+expect violation ring/ring.c '#include "common/net/transport/mpi/endpoint.h"'
+expect violation ring/ring.c '#include "common/net/socket/stream.h"'
+expect ok common/device/cuda/conv.c '#include "common/device/ops.h"'
+expect violation common/device/device.c '#include "common/device/cpu/cpu.h"'
+expect violation models/net.c '#include "common/device/cpu/team.h"'
 expect violation common/util.h '#include "common/base/log.h"'
 expect violation ring/ring.c '#include "schedule.h"'
 expect violation ring/ring.c '#include <ps/server.h>'
 expect ok ring/ring.c '#include <stdio.h>'
 expect violation ring/ring.c '#include "vendor/other.h"'
 expect ok ring/halving/halving.c '#include "ring/schedule.h"'
-expect ok ring/vendor/nccl.c '#include "common/device/cuda.h"'
+expect ok ring/vendor/nccl.c '#include "common/device/cuda/cuda.h"'
 expect violation ring/ring.c '#include "ring/halving/halving.h"'
 expect violation ring/vendor/nccl.c '#include "ring/halving/halving.h"'
 expect violation ring/ring.c '#include "common/device/device.h"'

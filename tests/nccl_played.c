@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/device/cuda.h"
-#include "common/net/world.h"
+#include "common/device/cuda/cuda.h"
+#include "common/net/world/world.h"
 
 struct nccl_play play;
 

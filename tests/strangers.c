@@ -18,7 +18,7 @@
 #include <zmq.h>
 
 #include "common/base/rng.h"
-#include "common/net/message.h"
+#include "common/net/transport/message.h"
 
 enum { PORTS_MAX = 64, MANNERS = 4, RAW_MAX = 3, LONGEST = 64 * 1024, OVERSIZED = 8 << 20 };
 

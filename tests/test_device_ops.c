@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/device/device.h"
-#include "common/device/team.h"
+#include "common/device/cpu/team.h"
 #include "tests/reference.h"
 
 static struct device *open_cpu(int threads)

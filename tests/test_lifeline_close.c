@@ -1,7 +1,7 @@
 /* The end of a run: rank 0 waits for all, and not for ever. */
 #include <criterion/criterion.h>
 
-#include "common/net/lifeline.h"
+#include "common/net/lifeline/lifeline.h"
 #include "tests/ranks.h"
 
 static void end(int code)

@@ -3,8 +3,8 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 
-#include "common/net/listener.h"
-#include "common/net/rendezvous_impl.h"
+#include "common/net/socket/listener.h"
+#include "common/net/rendezvous/rendezvous_impl.h"
 #include "tests/capture.h"
 #include "tests/ranks.h"
 

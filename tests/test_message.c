@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "common/base/rng.h"
-#include "common/net/message.h"
+#include "common/net/transport/message.h"
 
 static const struct message_limits limits = {.run_id = UINT64_C(0x0123456789ABCDEF),
                                              .nodes = 5,

@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 
-#include "common/net/rendezvous_impl.h"
+#include "common/net/rendezvous/rendezvous_impl.h"
 #include "tests/capture.h"
 #include "tests/ranks.h"
 

@@ -1,8 +1,8 @@
 /* IPv4 networks as users write them, and which address of this host lies in one. */
 #include <criterion/criterion.h>
 
-#include "common/net/address.h"
-#include "common/net/subnet.h"
+#include "common/net/socket/address.h"
+#include "common/net/socket/subnet.h"
 #include "tests/config_lib.h"
 
 TestSuite(subnet, .init = config_clean_environment);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/net/transport_impl.h"
+#include "common/net/transport/transport_impl.h"
 #include "tests/capture.h"
 
 enum { WORKERS = 3, PAYLOAD_BYTES = 8, MESSAGES_PARKED_MAX = 1 << 16 };

@@ -30,7 +30,7 @@
 #include "common/base/status.h"
 #include "common/base/chunk.h"
 #include "common/comm/compress.h"
-#include "common/net/message.h"
+#include "common/net/transport/message.h"
 
 struct codec {
     enum compress compress;

@@ -29,9 +29,9 @@
 #include "common/base/status.h"
 #include "common/base/chunk.h"
 #include "common/comm/comm_options.h"
-#include "common/net/group.h"
-#include "common/net/transport.h"
-#include "common/net/world.h"
+#include "common/net/world/group.h"
+#include "common/net/transport/transport.h"
+#include "common/net/world/world.h"
 
 struct comm;
 struct backend;

@@ -12,9 +12,9 @@
 #include "common/comm/compress.h"
 #include "common/comm/reduce_order.h"
 #include "common/device/device.h"
-#include "common/net/group.h"
-#include "common/net/topology.h"
-#include "common/net/transport.h"
+#include "common/net/world/group.h"
+#include "common/net/world/topology.h"
+#include "common/net/transport/transport.h"
 
 struct comm_options {
     enum transport_kind transport;

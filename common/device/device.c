@@ -1,8 +1,7 @@
 #include "common/device/device.h"
 
 #include "common/base/check.h"
-#include "common/device/cpu.h"
-#include "common/device/cuda_open.h"
+#include "common/device/open.h"
 
 const char *const device_kind_names[] = {[DEVICE_CPU] = "cpu", [DEVICE_CUDA] = "cuda", NULL};
 

@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 #include "common/base/status.h"
-#include "common/net/world.h"
+#include "common/net/world/world.h"
 #include "experiments/config/config.h"
 
 /* One pass through a layer for a whole batch. */

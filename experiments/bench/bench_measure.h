@@ -8,8 +8,8 @@
 
 #include "common/base/status.h"
 #include "common/comm/backend.h"
-#include "common/net/topology.h"
-#include "common/net/world.h"
+#include "common/net/world/topology.h"
+#include "common/net/world/world.h"
 #include "experiments/bench/bench_start.h"
 
 /* The connections of a whole sweep. */

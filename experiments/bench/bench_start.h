@@ -22,7 +22,7 @@
 #include <stdint.h>
 
 #include "common/base/status.h"
-#include "common/net/world.h"
+#include "common/net/world/world.h"
 
 struct bench_start {
     struct world *world; /* borrowed, as the group of the workers */

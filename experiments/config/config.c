@@ -8,7 +8,7 @@
 
 #include "common/base/options.h"
 #include "common/device/device.h"
-#include "common/net/topology.h"
+#include "common/net/world/topology.h"
 #include "experiments/config/backends.h"
 #include "experiments/config/config_check.h"
 #include "experiments/config/config_table.h"

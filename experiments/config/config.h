@@ -15,7 +15,7 @@
 #include "common/base/status.h"
 #include "common/comm/backend.h"
 #include "common/device/device.h"
-#include "common/net/world.h"
+#include "common/net/world/world.h"
 
 /* Bits: a row of the option table carries the commands it belongs to. */
 enum config_command {
@@ -51,7 +51,7 @@ enum { CONFIG_SIZES_MOST = 32 };
 struct config {
     enum config_command command;
 
-    /* Who takes part: common/net/world.h. */
+    /* Who takes part: common/net/world/world.h. */
     const char *rendezvous; /* "tcp://HOST:PORT", where rank 0 listens; NULL: MPI's launcher */
     int64_t rank, world;    /* of this process, of all; with `rendezvous` only */
 

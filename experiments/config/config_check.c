@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "common/device/device.h"
-#include "common/net/subnet.h"
-#include "common/net/topology.h"
+#include "common/net/socket/subnet.h"
+#include "common/net/world/topology.h"
 #include "experiments/config/backends.h"
 
 static enum status check_sync(const char *sync)

@@ -7,7 +7,7 @@
 #define PSRING_EXPERIMENTS_CONFIG_SAME_H
 
 #include "common/base/status.h"
-#include "common/net/world.h"
+#include "common/net/world/world.h"
 #include "experiments/config/config.h"
 
 /* Collective over the world. STATUS_USAGE, logged, on every rank whose options are not rank 0's. */

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 #include "common/device/device.h"
-#include "common/net/world.h"
+#include "common/net/world/world.h"
 
 /* What one rank says of itself. Plain data: ranks exchange it. */
 struct gpu_view {

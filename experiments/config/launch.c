@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/net/rendezvous.h"
-#include "common/net/transport.h"
+#include "common/net/rendezvous/rendezvous.h"
+#include "common/net/transport/transport.h"
 #include "experiments/config/backends.h"
 
 const char *launch_variable(const char *name)

@@ -5,7 +5,7 @@
 #include <cjson/cJSON.h>
 
 #include "common/base/status.h"
-#include "common/net/world.h"
+#include "common/net/world/world.h"
 #include "experiments/config/config.h"
 
 /*

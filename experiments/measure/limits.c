@@ -7,7 +7,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/stats.h"
-#include "common/net/address.h"
+#include "common/net/socket/address.h"
 #include "experiments/measure/limits_memory.h"
 #include "experiments/measure/probe.h"
 

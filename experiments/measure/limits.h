@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 #include "common/base/status.h"
-#include "common/net/world.h"
+#include "common/net/world/world.h"
 
 /* 0: not measured. */
 struct limits {

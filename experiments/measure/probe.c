@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 
 #include "common/base/clock.h"
-#include "common/net/address.h"
+#include "common/net/socket/address.h"
 #include "experiments/measure/cpu_share.h"
 #include "experiments/measure/probe_sockets.h"
 

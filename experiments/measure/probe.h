@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #include "common/base/status.h"
-#include "common/net/world.h"
+#include "common/net/world/world.h"
 #include "experiments/measure/probe_meter.h"
 
 /*

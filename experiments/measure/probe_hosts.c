@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "common/base/check.h"
-#include "common/net/address.h"
+#include "common/net/socket/address.h"
 #include "experiments/measure/commit.h"
 #include "experiments/measure/probe.h"
 #include "experiments/measure/result.h"

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "common/base/status.h"
-#include "common/net/world.h"
+#include "common/net/world/world.h"
 
 /*
  * Collective over the world. Rank 0 prints a line for every host: its name, address and interface,

@@ -7,7 +7,7 @@
 #include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/base/memory.h"
-#include "common/device/team.h"
+#include "common/device/cpu/team.h"
 
 struct sgemm {
     struct team *team;

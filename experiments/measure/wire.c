@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/net/address.h"
+#include "common/net/socket/address.h"
 
 enum status wire_open(struct wire *wire, const char *subnet, bool one_host)
 {

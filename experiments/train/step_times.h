@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 #include "common/base/status.h"
-#include "common/net/world.h"
+#include "common/net/world/world.h"
 
 enum step_time {
     STEP_TIME_ALL,     /* the whole step */

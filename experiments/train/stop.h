@@ -22,7 +22,7 @@
 #include <stdint.h>
 
 #include "common/base/status.h"
-#include "common/net/world.h"
+#include "common/net/world/world.h"
 
 enum { STOP_INTERVAL_MS = 250, STOP_TWICE_MS = 500, STOP_SIGNALS = 3 };
 

@@ -3,7 +3,7 @@
 #define PSRING_EXPERIMENTS_TRAIN_H
 
 #include "common/base/status.h"
-#include "common/net/world.h"
+#include "common/net/world/world.h"
 #include "experiments/config/config.h"
 
 /*

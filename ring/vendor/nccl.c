@@ -18,7 +18,7 @@
 #include <stdlib.h>
 
 #include "common/base/check.h"
-#include "common/device/cuda.h"
+#include "common/device/cuda/cuda.h"
 #include "ring/ring_cost.h"
 #include "ring/vendor/nccl_env.h"
 #include "ring/vendor/nccl_watch.h"

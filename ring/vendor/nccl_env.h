@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "common/net/world.h"
+#include "common/net/world/world.h"
 #include "ring/vendor/nccl_log.h"
 
 struct nccl_env_options {

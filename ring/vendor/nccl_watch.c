@@ -9,8 +9,8 @@
 #include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/base/thread.h"
-#include "common/device/cuda.h"
-#include "common/net/world.h"
+#include "common/device/cuda/cuda.h"
+#include "common/net/world/world.h"
 
 enum { TICK_MS = 50 }; /* how often the thread looks */
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "common/base/check.h"
-#include "common/net/message.h"
+#include "common/net/transport/message.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -1,0 +1,315 @@
+/*
+ * Convolution by matrix products (lines.h makes and multiplies the matrices).
+ *
+ * The textbook way (im2col) lays out each window as a row of kernel x kernel x channels values, and
+ * multiplies that matrix by the weights. It repeats every pixel kernel^2 times, for a batch 85 MB
+ * in the second layer of keras-cnn, and moving that costs as much as multiplying it. Here only the
+ * window's *lines* are laid out: line (r, j) of an image is the run of kernel x channels values at
+ * row r, from column j on. One image's lines are kernel times the image and stay in a core's cache.
+ * Window (i, j) is then lines (i, j), (i + 1, j), ..., one for each row k of the window, so
+ *
+ *     y(rows i..) = sum over k of  lines(rows i + k..) x w[k]        forward
+ *     dw[k]      += lines(rows i + k..)^T x dy(rows i..)             backward
+ *     dlines(rows i + k..) += dy(rows i..) x w[k]^T
+ *
+ * and all of these are products of contiguous matrices. They are done tile by tile, a few rows of
+ * an image, so that bias, relu and pooling find the tile in the cache.
+ *
+ * Images are independent, except that dw sums over them: they are cut into groups whose number
+ * depends on the batch alone, each group sums in order into its own accumulator, and the
+ * accumulators are summed in the groups' order.
+ */
+#include <string.h>
+
+#include "common/base/check.h"
+#include "common/device/cpu/cpu.h"
+#include "common/device/cpu/lines.h"
+#include "common/device/kernel.h"
+
+enum {
+    /* Multiply-adds of one product. Up to 10^6 OpenBLAS multiplies matrices where they lie; larger
+     * ones it copies into its own layout first, which pays for large ones and costs 15% here. */
+    PRODUCT_MAX = 1000 * 1000,
+    TILE_BYTES_MAX = 40 * 1024, /* of a tile's outputs: about a core's first-level cache */
+    GROUPS_MAX = 16,            /* accumulators of dw, hence the most threads that can help */
+    ACCUMULATOR_BYTES_MAX = 64 * 1024 * 1024,
+};
+
+struct conv_work {
+    const struct conv2d *conv;
+    struct geometry g;
+    struct cpu *cpu;
+    size_t batch, groups;
+    const float *x, *w, *bias;
+    float *y;
+    uint8_t *index;
+    const struct backward *backward;
+    float *transposed; /* (kernel, filters, run): w[k]^T */
+    float *partial;    /* (groups, weights + filters): dw and dbias of a group */
+};
+
+static struct geometry measure(const struct conv2d *c)
+{
+    struct geometry g = {0};
+    g.window_height = conv2d_window_size(c, c->height);
+    g.window_width = conv2d_window_size(c, c->width);
+    g.out_height = conv2d_out_size(c, c->height);
+    g.out_width = conv2d_out_size(c, c->width);
+    g.run = c->kernel * c->channels;
+    g.lines = cpu_round_up(c->height * g.window_width * g.run);
+    g.weights = c->kernel * g.run * c->filters;
+    /* Tiles of equal height; pooling needs pairs of rows. */
+    size_t step = c->pool ? 2 : 1;
+    size_t row = g.window_width * c->filters;
+    size_t rows = PRODUCT_MAX / (row * g.run), rows_fit = TILE_BYTES_MAX / (row * sizeof(float));
+    rows = (rows < rows_fit ? rows : rows_fit) / step * step;
+    rows = rows < step ? step : rows;
+    size_t tiles = (g.window_height + rows - 1) / rows;
+    g.tile_rows = ((g.window_height + tiles - 1) / tiles + step - 1) / step * step;
+    g.tile = cpu_round_up(g.tile_rows * g.window_width * c->filters);
+    return g;
+}
+
+static size_t groups_of(const struct geometry *g, size_t batch)
+{
+    size_t room = ACCUMULATOR_BYTES_MAX / (g->weights * sizeof(float));
+    size_t groups = room < GROUPS_MAX ? room : GROUPS_MAX;
+    groups = groups < batch ? groups : batch;
+    return groups ? groups : 1;
+}
+
+static size_t partial_count(const struct geometry *g, const struct conv2d *c, size_t groups)
+{
+    return cpu_round_up(g->weights) + groups * (g->weights + c->filters);
+}
+
+enum status cpu_conv2d_prepare(struct device *device, const struct conv2d *c, size_t batch_max)
+{
+    CHECK(c->kernel > 0 && c->channels > 0 && c->filters > 0 && c->padding < c->kernel);
+    CHECK(c->height + 2 * c->padding >= c->kernel && c->width + 2 * c->padding >= c->kernel);
+    struct geometry g = measure(c);
+    return cpu_reserve(cpu_of(device), 2 * g.lines + g.tile,
+                       partial_count(&g, c, groups_of(&g, batch_max)));
+}
+
+/* Rows of an image, and where the tile that they belong to begins. */
+struct tile {
+    size_t first, rows; /* window rows */
+};
+
+/* The part of a tile whose k-th line is inside the image, not in the padding above or below. */
+struct part {
+    size_t rows;
+    size_t skip; /* rows of the tile before it */
+    size_t from; /* row of the image */
+};
+
+static struct part part_inside(const struct conv2d *c, struct tile tile, size_t k)
+{
+    size_t begin = tile.first + k, end = begin + tile.rows; /* as if padding were part of it */
+    size_t low = begin > c->padding ? begin : c->padding;
+    size_t high = end < c->height + c->padding ? end : c->height + c->padding;
+    if (low >= high)
+        return (struct part){0};
+    return (struct part){high - low, low - begin, low - c->padding};
+}
+
+static struct tile tile_at(const struct geometry *g, size_t first)
+{
+    size_t left = g->window_height - first;
+    return (struct tile){first, left < g->tile_rows ? left : g->tile_rows};
+}
+
+/* ---- forward ------------------------------------------------------------------------------- */
+
+KERNEL static void set_bias(size_t pixels, size_t filters, const float *restrict bias,
+                            float *restrict y)
+{
+    for (size_t i = 0; i < pixels; i++) {
+        for (size_t j = 0; j < filters; j++)
+            y[i * filters + j] = bias[j];
+    }
+}
+
+KERNEL static void apply_relu(size_t count, float *y)
+{
+    for (size_t i = 0; i < count; i++)
+        y[i] = y[i] < 0.0f ? 0.0f : y[i];
+}
+
+static void forward_tile(const struct conv_work *work, const float *lines, struct tile tile,
+                         float *y)
+{
+    const struct conv2d *c = work->conv;
+    const struct geometry *g = &work->g;
+    set_bias(tile.rows * g->window_width, c->filters, work->bias, y);
+    for (size_t k = 0; k < c->kernel; k++) {
+        struct part part = part_inside(c, tile, k);
+        cpu_lines_multiply(part.rows * g->window_width, c->filters, g->run,
+                           lines + part.from * g->window_width * g->run,
+                           work->w + k * g->run * c->filters,
+                           y + part.skip * g->window_width * c->filters);
+    }
+    if (c->relu)
+        apply_relu(tile.rows * g->window_width * c->filters, y);
+}
+
+static void forward_item(void *context, size_t image, int thread)
+{
+    const struct conv_work *work = context;
+    const struct conv2d *c = work->conv;
+    const struct geometry *g = &work->g;
+    float *lines = cpu_scratch(work->cpu, thread), *scratch = lines + 2 * g->lines;
+    size_t out_row = g->out_width * c->filters;
+    cpu_lines_make(c, g, work->x + image * c->height * c->width * c->channels, lines);
+    for (size_t first = 0; first < g->window_height; first += g->tile_rows) {
+        struct tile tile = tile_at(g, first);
+        size_t out_at = (image * g->out_height + (c->pool ? first / 2 : first)) * out_row;
+        float *y = c->pool ? scratch : work->y + out_at;
+        forward_tile(work, lines, tile, y);
+        if (c->pool)
+            cpu_maxpool_rows(tile.rows / 2, g->window_width, c->filters, y, work->y + out_at,
+                             work->index + out_at);
+    }
+}
+
+void cpu_conv2d_forward(struct device *device, const struct conv2d *conv, size_t batch,
+                        const float *x, const float *w, const float *bias, float *y, uint8_t *index)
+{
+    struct cpu *cpu = cpu_of(device);
+    struct conv_work work = {.conv = conv,
+                             .g = measure(conv),
+                             .cpu = cpu,
+                             .batch = batch,
+                             .x = x,
+                             .w = w,
+                             .bias = bias,
+                             .y = y,
+                             .index = index};
+    CHECK(2 * work.g.lines + work.g.tile <= cpu->scratch_count);
+    team_run(cpu->team, batch, forward_item, &work);
+}
+
+/* ---- backward ------------------------------------------------------------------------------ */
+
+KERNEL static void mask_relu(size_t count, const float *restrict y, const float *restrict dy,
+                             float *restrict out)
+{
+    for (size_t i = 0; i < count; i++)
+        out[i] = y[i] > 0.0f ? dy[i] : 0.0f;
+}
+
+/*
+ * The gradient by the window's outputs, before relu and pooling, of a tile of an image: dy itself
+ * where nothing was fused, else written to `scratch`.
+ */
+static const float *window_gradient(const struct conv_work *work, size_t image, struct tile tile,
+                                    float *scratch)
+{
+    const struct conv2d *c = work->conv;
+    const struct geometry *g = &work->g;
+    const struct backward *b = work->backward;
+    size_t out_first = c->pool ? tile.first / 2 : tile.first;
+    size_t at = (image * g->out_height + out_first) * g->out_width * c->filters;
+    size_t row = g->window_width * c->filters;
+    if (c->pool) {
+        cpu_maxpool_rows_backward(tile.rows / 2, g->window_width, c->filters, b->dy + at,
+                                  c->relu ? b->y + at : NULL, b->index + at, scratch);
+        if (tile.rows % 2)
+            memset(scratch + (tile.rows - 1) * row, 0, row * sizeof *scratch);
+        return scratch;
+    }
+    if (!c->relu)
+        return b->dy + at;
+    mask_relu(tile.rows * row, b->y + at, b->dy + at, scratch);
+    return scratch;
+}
+
+/* Adds what a tile gives to dw and, where it is not NULL, to dlines. */
+static void backward_tile(const struct conv_work *work, const float *lines, struct tile tile,
+                          const float *dy, float *dw, float *dlines)
+{
+    const struct conv2d *c = work->conv;
+    const struct geometry *g = &work->g;
+    for (size_t k = 0; k < c->kernel; k++) {
+        struct part part = part_inside(c, tile, k);
+        size_t pixels = part.rows * g->window_width;
+        size_t at = part.from * g->window_width * g->run;
+        const float *dy_part = dy + part.skip * g->window_width * c->filters;
+        cpu_lines_multiply_transposed(pixels, c->filters, g->run, lines + at, dy_part,
+                                      dw + k * g->run * c->filters);
+        if (dlines)
+            cpu_lines_multiply(pixels, g->run, c->filters, dy_part,
+                               work->transposed + k * g->run * c->filters, dlines + at);
+    }
+}
+
+static void backward_image(const struct conv_work *work, size_t image, float *dw, float *dbias,
+                           int thread)
+{
+    const struct conv2d *c = work->conv;
+    const struct geometry *g = &work->g;
+    const struct backward *b = work->backward;
+    size_t image_count = c->height * c->width * c->channels;
+    float *lines = cpu_scratch(work->cpu, thread), *dlines = b->dx ? lines + g->lines : NULL;
+    float *scratch = lines + 2 * g->lines;
+    cpu_lines_make(c, g, b->x + image * image_count, lines);
+    if (dlines)
+        memset(dlines, 0, g->lines * sizeof *dlines);
+    for (size_t first = 0; first < g->window_height; first += g->tile_rows) {
+        struct tile tile = tile_at(g, first);
+        const float *dy = window_gradient(work, image, tile, scratch);
+        cpu_add_rows(tile.rows * g->window_width, c->filters, dy, dbias);
+        backward_tile(work, lines, tile, dy, dw, dlines);
+    }
+    if (dlines)
+        cpu_lines_add(c, g, dlines, b->dx + image * image_count);
+}
+
+static void backward_item(void *context, size_t group, int thread)
+{
+    const struct conv_work *work = context;
+    size_t count = work->g.weights + work->conv->filters;
+    float *dw = work->partial + group * count, *dbias = dw + work->g.weights;
+    size_t first = group * work->batch / work->groups;
+    size_t end = (group + 1) * work->batch / work->groups;
+    memset(dw, 0, count * sizeof *dw);
+    for (size_t image = first; image < end; image++)
+        backward_image(work, image, dw, dbias, thread);
+}
+
+/* w (kernel, run, filters) -> (kernel, filters, run). */
+static void transpose(const struct conv2d *c, size_t run, const float *w, float *transposed)
+{
+    for (size_t k = 0; k < c->kernel; k++) {
+        for (size_t f = 0; f < c->filters; f++) {
+            for (size_t r = 0; r < run; r++)
+                transposed[(k * c->filters + f) * run + r] = w[(k * run + r) * c->filters + f];
+        }
+    }
+}
+
+void cpu_conv2d_backward(struct device *device, const struct conv2d *conv, size_t batch,
+                         const struct backward *backward)
+{
+    struct cpu *cpu = cpu_of(device);
+    struct conv_work work = {
+        .conv = conv, .g = measure(conv), .cpu = cpu, .batch = batch, .backward = backward};
+    const struct geometry *g = &work.g;
+    work.groups = groups_of(g, batch);
+    work.transposed = cpu->partial;
+    work.partial = cpu->partial + cpu_round_up(g->weights);
+    CHECK(2 * g->lines + g->tile <= cpu->scratch_count);
+    CHECK(partial_count(g, conv, work.groups) <= cpu->partial_count);
+    if (backward->dx)
+        transpose(conv, g->run, backward->w, work.transposed);
+    team_run(cpu->team, work.groups, backward_item, &work);
+    /* The groups' order, whatever order they ended in. */
+    size_t count = g->weights + conv->filters;
+    memcpy(backward->dw, work.partial, g->weights * sizeof(float));
+    memcpy(backward->dbias, work.partial + g->weights, conv->filters * sizeof(float));
+    for (size_t i = 1; i < work.groups; i++) {
+        cpu_add_rows(1, g->weights, work.partial + i * count, backward->dw);
+        cpu_add_rows(1, conv->filters, work.partial + i * count + g->weights, backward->dbias);
+    }
+}

@@ -1,0 +1,172 @@
+#include "common/device/cuda/blas.h"
+
+#include <cublas_v2.h>
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/check.h"
+#include "common/device/cuda/library.h"
+
+/* The functions that we call, by their names in the library (cublas_v2.h renames them). */
+struct entries {
+    __typeof__(&cublasCreate_v2) create;
+    __typeof__(&cublasDestroy_v2) destroy;
+    __typeof__(&cublasSetStream_v2) set_stream;
+    __typeof__(&cublasSetWorkspace_v2) set_workspace;
+    __typeof__(&cublasSetMathMode) set_math_mode;
+    __typeof__(&cublasGetProperty) get_property;
+    __typeof__(&cublasGetStatusString) status_string;
+    __typeof__(&cublasSgemmStridedBatched) multiply;
+    __typeof__(&cublasSgemm_v2) multiply_one;
+};
+
+struct cuda_blas {
+    void *library;
+    struct entries call;
+    cublasHandle_t handle;
+};
+
+/* ---- the library --------------------------------------------------------------------------- */
+
+static void *open_library(void)
+{
+    /* The toolkit's that this was built with, then whatever the loader finds. */
+    static const char *const names[] = {PSRING_CUBLAS_PATH, PSRING_CUBLAS_NAME};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        void *library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+        if (library)
+            return library;
+    }
+    return NULL;
+}
+
+static bool find_all(void *library, struct entries *call)
+{
+    return cuda_library_find(library, "cublasCreate_v2", &call->create) &&
+           cuda_library_find(library, "cublasDestroy_v2", &call->destroy) &&
+           cuda_library_find(library, "cublasSetStream_v2", &call->set_stream) &&
+           cuda_library_find(library, "cublasSetWorkspace_v2", &call->set_workspace) &&
+           cuda_library_find(library, "cublasSetMathMode", &call->set_math_mode) &&
+           cuda_library_find(library, "cublasGetProperty", &call->get_property) &&
+           cuda_library_find(library, "cublasGetStatusString", &call->status_string) &&
+           cuda_library_find(library, "cublasSgemmStridedBatched", &call->multiply) &&
+           cuda_library_find(library, "cublasSgemm_v2", &call->multiply_one);
+}
+
+static enum status load(struct cuda_blas *blas)
+{
+    blas->library = open_library();
+    if (!blas->library) {
+        log_error("cuBLAS: %s cannot be loaded (%s); install it with the CUDA toolkit or name its "
+                  "folder in LD_LIBRARY_PATH",
+                  PSRING_CUBLAS_NAME, dlerror());
+        return STATUS_UNSUPPORTED;
+    }
+    if (!find_all(blas->library, &blas->call)) {
+        log_error("cuBLAS: %s lacks a function that psring needs; use that of CUDA 11.6 or newer",
+                  PSRING_CUBLAS_NAME);
+        return STATUS_UNSUPPORTED;
+    }
+    return STATUS_OK;
+}
+
+const char *cuda_blas_version(char *text, size_t bytes)
+{
+    struct entries call = {0};
+    int major, minor, patch;
+    const char *version = NULL;
+    void *library = open_library();
+    if (!library)
+        return NULL;
+    if (find_all(library, &call) &&
+        call.get_property(MAJOR_VERSION, &major) == CUBLAS_STATUS_SUCCESS &&
+        call.get_property(MINOR_VERSION, &minor) == CUBLAS_STATUS_SUCCESS &&
+        call.get_property(PATCH_LEVEL, &patch) == CUBLAS_STATUS_SUCCESS) {
+        snprintf(text, bytes, "%d.%d.%d", major, minor, patch);
+        version = text;
+    }
+    dlclose(library);
+    return version;
+}
+
+/* ---- the handle ---------------------------------------------------------------------------- */
+
+static enum status status_from_cublas(const struct cuda_blas *blas, cublasStatus_t error,
+                                      const char *what)
+{
+    if (error == CUBLAS_STATUS_SUCCESS)
+        return STATUS_OK;
+    log_error("cuBLAS: %s: %s", what, blas->call.status_string(error));
+    return error == CUBLAS_STATUS_ALLOC_FAILED ? STATUS_NO_MEMORY : STATUS_DEVICE;
+}
+
+enum status cuda_blas_new(struct cuda_blas **out_blas, struct CUstream_st *stream, void *workspace,
+                          bool tf32)
+{
+    enum status status = STATUS_OK;
+    struct cuda_blas *blas = calloc(1, sizeof *blas);
+    *out_blas = NULL;
+    if (!blas) {
+        log_error("cuBLAS: out of memory");
+        return STATUS_NO_MEMORY;
+    }
+    TRY(load(blas));
+    TRY(status_from_cublas(blas, blas->call.create(&blas->handle), "it cannot be started"));
+    TRY(status_from_cublas(blas, blas->call.set_stream(blas->handle, stream), "its stream"));
+    TRY(status_from_cublas(
+        blas, blas->call.set_workspace(blas->handle, workspace, CUDA_BLAS_WORKSPACE_BYTES),
+        "its workspace"));
+    TRY(status_from_cublas(blas,
+                           blas->call.set_math_mode(blas->handle, tf32 ? CUBLAS_TF32_TENSOR_OP_MATH
+                                                                       : CUBLAS_DEFAULT_MATH),
+                           "its precision"));
+    *out_blas = blas;
+out:
+    if (status != STATUS_OK)
+        cuda_blas_free(&blas);
+    return status;
+}
+
+void cuda_blas_free(struct cuda_blas **out_blas)
+{
+    struct cuda_blas *blas = *out_blas;
+    *out_blas = NULL;
+    if (!blas)
+        return;
+    if (blas->handle)
+        blas->call.destroy(blas->handle);
+    /* The library stays: unloading it under the driver's feet gains nothing. */
+    free(blas);
+}
+
+/* ---- products ------------------------------------------------------------------------------ */
+
+static int blas_int(size_t value)
+{
+    CHECK(value <= INT_MAX);
+    return (int)value;
+}
+
+/*
+ * cuBLAS is column-major: what is C (m, n) to us is its transpose to cuBLAS, and C^T = op(B)^T
+ * op(A)^T; so A and B change places, m and n too, and neither is transposed further.
+ */
+enum status cuda_blas_multiply(struct cuda_blas *blas, const struct cuda_blas_product *p)
+{
+    const float one = 1.0f, zero = 0.0f;
+    cublasOperation_t a_op = p->a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+    cublasOperation_t b_op = p->b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+    int m = blas_int(p->m), n = blas_int(p->n), k = blas_int(p->k);
+    int lda = blas_int(p->lda), ldb = blas_int(p->ldb), ldc = blas_int(p->ldc);
+    cublasStatus_t error =
+        p->count == 1
+            ? blas->call.multiply_one(blas->handle, b_op, a_op, n, m, k, &one, p->b, ldb, p->a, lda,
+                                      &zero, p->c, ldc)
+            : blas->call.multiply(blas->handle, b_op, a_op, n, m, k, &one, p->b, ldb,
+                                  (long long)p->stride_b, p->a, lda, (long long)p->stride_a, &zero,
+                                  p->c, ldc, (long long)p->stride_c, blas_int(p->count));
+    return status_from_cublas(blas, error, "a matrix product");
+}

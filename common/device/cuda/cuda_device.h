@@ -1,0 +1,114 @@
+/*
+ * The CUDA device, shared by its own files cuda_*.c only. Everything is enqueued on one compute
+ * stream; scratch memory belongs to the operation that runs, as operations follow each other there.
+ */
+#ifndef PSRING_COMMON_DEVICE_CUDA_CUDA_DEVICE_H
+#define PSRING_COMMON_DEVICE_CUDA_CUDA_DEVICE_H
+
+#include <cuda_runtime_api.h>
+
+#include "common/device/cuda/blas.h"
+#include "common/device/cuda/nvml.h"
+#include "common/device/device.h"
+
+enum {
+    CUDA_SLOTS = 16,
+    CUDA_SLOT_BYTES = 64 * 1024,
+};
+
+/* Uploads go through pinned slots in turn, so that neither the caller nor the device waits for a
+ * small one. */
+struct cuda_slots {
+    char *memory; /* (CUDA_SLOTS, CUDA_SLOT_BYTES), pinned */
+    cudaEvent_t free[CUDA_SLOTS];
+    unsigned next;
+};
+
+/* What device_repeat has recorded. */
+struct cuda_graph {
+    enum device_graph use;
+    device_work *work;
+    void *context;
+    bool warm; /* `work` has been done once */
+    cudaGraphExec_t exec;
+    bool capturing;
+};
+
+struct cuda {
+    struct device device; /* first: a struct device * of this kind is a struct cuda * */
+    int index;
+    cudaStream_t compute;
+    struct cuda_blas *blas;
+    void *blas_workspace;
+    enum status failure; /* the first one */
+    float *scratch;      /* (scratch_count), grown by the prepare entries */
+    size_t scratch_count;
+    struct loss_sum *loss_parts;
+    struct cuda_slots slots;
+    struct cuda_graph graph;
+    struct cuda_nvml *nvml; /* NULL: the driver does not tell how busy the GPU is */
+};
+
+static inline struct cuda *cuda_of(struct device *device)
+{
+    return (struct cuda *)(void *)device;
+}
+
+extern const struct device_ops cuda_ops;
+extern const struct stream_ops cuda_stream_ops;
+
+/* Keeps the first failure, logged; `error` is a cudaError_t. True if all has been well so far. */
+bool cuda_keep(struct cuda *cuda, int error, const char *what);
+
+/* Room for `count` floats of scratch memory. Waits for the device where it has to grow. */
+enum status cuda_reserve(struct cuda *cuda, size_t count);
+
+/* C (m, n) = op(A) op(B), row-major, leading dimensions in elements. */
+struct cuda_gemm {
+    bool a_transposed, b_transposed;
+    size_t m, n, k;
+    const float *a;
+    size_t lda;
+    const float *b;
+    size_t ldb;
+    float *c;
+    size_t ldc;
+};
+void cuda_multiply(struct cuda *cuda, const struct cuda_gemm *gemm);
+
+/*
+ * The same with k cut into slices of `slice` (the last one may be shorter), which are multiplied at
+ * once: c (slices, m, n) gets a product for each, to be summed by kernel_sum_slices. A product with
+ * a small result and a long k would else keep a few multiprocessors busy.
+ */
+void cuda_multiply_sliced(struct cuda *cuda, const struct cuda_gemm *gemm, size_t slice);
+
+/* totals (width), or += with `add`: the sums of the columns of x (rows, width). */
+void cuda_sum_columns(struct cuda *cuda, size_t rows, size_t width, const float *x, float *totals,
+                      float *scratch, bool add);
+/* Floats of scratch that it needs. */
+size_t cuda_sum_columns_scratch(size_t rows, size_t width);
+
+/* A slice of k, a multiple of `unit`, such that an (m, n) product is enough work for a GPU; depends
+ * on the shapes alone, because the order of sums does. */
+size_t cuda_slice(size_t m, size_t n, size_t k, size_t unit);
+
+static inline size_t cuda_slices(size_t k, size_t slice)
+{
+    return (k + slice - 1) / slice;
+}
+
+/* See ops.h for the contracts of these. */
+enum status cuda_conv2d_prepare(struct device *, const struct conv2d *, size_t batch_max);
+void cuda_conv2d_forward(struct device *, const struct conv2d *, size_t batch, const float *x,
+                         const float *w, const float *bias, float *y, uint8_t *index);
+void cuda_conv2d_backward(struct device *, const struct conv2d *, size_t batch,
+                          const struct backward *);
+enum status cuda_dense_prepare(struct device *, const struct dense *, size_t batch_max);
+size_t cuda_dense_rows(const struct device *, const struct dense *);
+void cuda_dense_forward(struct device *, const struct dense *, size_t batch, struct dense_rows,
+                        const float *x, const float *w, const float *bias, float *y);
+void cuda_dense_backward(struct device *, const struct dense *, size_t batch, struct dense_rows,
+                         const struct backward *);
+
+#endif

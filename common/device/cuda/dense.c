@@ -1,0 +1,101 @@
+/*
+ * Dense layers on CUDA. The forward product has a small result and a long sum (128 x 128 out of
+ * 9,216 in the large layer of keras-cnn), so it is cut along the inputs; bias and relu are part of
+ * the pass that adds the slices. The two products of the backward pass have large results.
+ */
+#include "common/base/check.h"
+#include "common/device/cuda/cuda_device.h"
+#include "common/device/cuda/kernels.h"
+
+enum { SLICE_UNIT = 32 };
+
+static size_t slice_of(const struct dense *dense, size_t batch)
+{
+    return cuda_slice(batch, dense->outputs, dense->inputs, SLICE_UNIT);
+}
+
+static size_t forward_scratch(const struct dense *dense, size_t batch)
+{
+    return cuda_slices(dense->inputs, slice_of(dense, batch)) * batch * dense->outputs;
+}
+
+/* Fewer rows are cut into more slices, so any batch up to the largest is looked at: what each needs
+ * falls with its size only in steps. */
+enum status cuda_dense_prepare(struct device *device, const struct dense *dense, size_t batch_max)
+{
+    CHECK(dense->inputs > 0 && dense->outputs > 0);
+    size_t most = cuda_sum_columns_scratch(batch_max, dense->outputs);
+    for (size_t batch = 1; batch <= batch_max; batch++) {
+        size_t count = forward_scratch(dense, batch);
+        most = count > most ? count : most;
+    }
+    return cuda_reserve(cuda_of(device), most);
+}
+
+/* A GPU is busy with all of them at once; what overlaps is other layers' communication. */
+size_t cuda_dense_rows(const struct device *device, const struct dense *dense)
+{
+    (void)device;
+    return dense->inputs;
+}
+
+void cuda_dense_forward(struct device *device, const struct dense *dense, size_t batch,
+                        struct dense_rows rows, const float *x, const float *w, const float *bias,
+                        float *y)
+{
+    CHECK(rows.first == 0 && rows.end == dense->inputs);
+    struct cuda *cuda = cuda_of(device);
+    size_t slice = slice_of(dense, batch), slices = cuda_slices(dense->inputs, slice);
+    float *partial = slices > 1 ? cuda->scratch : y;
+    struct cuda_gemm gemm = {.m = batch,
+                             .n = dense->outputs,
+                             .k = dense->inputs,
+                             .a = x,
+                             .lda = dense->inputs,
+                             .b = w,
+                             .ldb = dense->outputs,
+                             .c = partial,
+                             .ldc = dense->outputs};
+    struct slice_sum sum = {.count = batch * dense->outputs,
+                            .slices = slices,
+                            .width = dense->outputs,
+                            .bias = bias,
+                            .relu = dense->relu};
+    CHECK(slices == 1 || forward_scratch(dense, batch) <= cuda->scratch_count);
+    cuda_multiply_sliced(cuda, &gemm, slice);
+    cuda_keep(cuda, kernel_sum_slices(cuda->compute, &sum, partial, y), "dense");
+}
+
+void cuda_dense_backward(struct device *device, const struct dense *dense, size_t batch,
+                         struct dense_rows rows, const struct backward *b)
+{
+    struct cuda *cuda = cuda_of(device);
+    size_t inputs = dense->inputs, outputs = dense->outputs;
+    CHECK(rows.first == 0 && rows.end == inputs);
+    CHECK(cuda_sum_columns_scratch(batch, outputs) <= cuda->scratch_count);
+    if (dense->relu)
+        cuda_keep(cuda, kernel_relu_backward(cuda->compute, batch * outputs, b->y, b->dy, b->dy),
+                  "dense, backward");
+    cuda_sum_columns(cuda, batch, outputs, b->dy, b->dbias, cuda->scratch, false);
+    cuda_multiply(cuda, &(struct cuda_gemm){.a_transposed = true,
+                                            .m = inputs,
+                                            .n = outputs,
+                                            .k = batch,
+                                            .a = b->x,
+                                            .lda = inputs,
+                                            .b = b->dy,
+                                            .ldb = outputs,
+                                            .c = b->dw,
+                                            .ldc = outputs});
+    if (b->dx)
+        cuda_multiply(cuda, &(struct cuda_gemm){.b_transposed = true,
+                                                .m = batch,
+                                                .n = inputs,
+                                                .k = outputs,
+                                                .a = b->dy,
+                                                .lda = outputs,
+                                                .b = b->w,
+                                                .ldb = outputs,
+                                                .c = b->dx,
+                                                .ldc = inputs});
+}

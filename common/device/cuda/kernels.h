@@ -1,0 +1,91 @@
+/*
+ * Launchers of the CUDA kernels (kernels_*.cu), callable from C. Each enqueues on `stream` and
+ * returns a cudaError_t of the launch, 0 where it went well. Pointers are device memory, layouts
+ * those of ops.h. Kernels are compiled without contraction of multiplications and additions, so
+ * that elementwise operations give the CPU's bits; all of them wait for memory, not for arithmetic.
+ * All sums are taken in an order that depends on the shapes alone: a step repeats to the bit.
+ */
+#ifndef PSRING_COMMON_DEVICE_CUDA_KERNELS_H
+#define PSRING_COMMON_DEVICE_CUDA_KERNELS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/device/ops.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct CUstream_st;
+
+/* 0 if this build has code for the current GPU. */
+int kernel_probe(void);
+
+/* ---- elementwise --------------------------------------------------------------------------- */
+int kernel_fill(struct CUstream_st *stream, size_t count, float value, float *to);
+int kernel_scale(struct CUstream_st *stream, size_t count, float factor, float *values);
+int kernel_relu(struct CUstream_st *stream, size_t count, const float *x, float *y);
+int kernel_relu_backward(struct CUstream_st *stream, size_t count, const float *y, const float *dy,
+                         float *dx);
+int kernel_dropout(struct CUstream_st *stream, const struct dropout *dropout, size_t count,
+                   const float *x, float *y);
+int kernel_gather(struct CUstream_st *stream, const struct gather *gather, size_t batch,
+                  const uint32_t *samples, float *images, uint8_t *labels);
+
+/* ---- sums ---------------------------------------------------------------------------------- */
+
+/* y[i] = sum over s of partial[s x count + i], s in order, + bias[i % width] (NULL: none), then
+ * relu. With `add`, to what y holds. y == partial is allowed. */
+struct slice_sum {
+    size_t count, slices, width;
+    const float *bias;
+    bool relu, add;
+};
+int kernel_sum_slices(struct CUstream_st *stream, const struct slice_sum *sum, const float *partial,
+                      float *y);
+
+/* totals (groups, width): the sum of each group of rows of x (rows, width), in order; groups are
+ * [g rows / groups, (g + 1) rows / groups). With `add`, to what totals holds. */
+struct row_sum {
+    size_t rows, width, groups;
+    bool add;
+};
+int kernel_sum_rows(struct CUstream_st *stream, const struct row_sum *sum, const float *x,
+                    float *totals);
+
+/* ---- convolution and pooling --------------------------------------------------------------- */
+
+/* columns (batch x windows, kernel x kernel x channels): each window of x as a row. */
+int kernel_lower(struct CUstream_st *stream, const struct conv2d *conv, size_t batch,
+                 const float *x, float *columns);
+/* dx: the sum of all places of dcolumns, laid out as columns, where the element stands. */
+int kernel_gather_columns(struct CUstream_st *stream, const struct conv2d *conv, size_t batch,
+                          const float *dcolumns, float *dx);
+/* y and index from window outputs without bias; conv->pool. */
+int kernel_finish_pooled(struct CUstream_st *stream, const struct conv2d *conv, size_t batch,
+                         const float *window, const float *bias, float *y, uint8_t *index);
+/* dx (N, height, width, channels) of pooling; y, if not NULL: relu's outputs, whose gradient is 0
+ * where y is not positive. */
+int kernel_spread(struct CUstream_st *stream, const struct pool2d *pool, size_t batch,
+                  const float *dy, const float *y, const uint8_t *index, float *dx);
+int kernel_maxpool(struct CUstream_st *stream, const struct pool2d *pool, size_t batch,
+                   const float *x, float *y, uint8_t *index);
+
+/* ---- loss and optimizers ------------------------------------------------------------------- */
+enum { KERNEL_LOSS_PARTS = 1024 };
+/* parts: room for KERNEL_LOSS_PARTS sums. */
+int kernel_softmax_cross_entropy(struct CUstream_st *stream, size_t batch, size_t classes,
+                                 const float *logits, const uint8_t *labels, float *dlogits,
+                                 struct loss_sum *parts, struct loss_sum *sum);
+int kernel_sgd(struct CUstream_st *stream, const struct sgd *sgd, size_t count, float *parameters,
+               const float *gradients, float *velocity);
+int kernel_adadelta(struct CUstream_st *stream, const struct adadelta *adadelta, size_t count,
+                    float *parameters, const float *gradients, float *state);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,350 @@
+#include "common/net/lifeline/lifeline.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "common/base/check.h"
+#include "common/base/clock.h"
+#include "common/net/lifeline/lifeline_impl.h"
+
+enum { EXIT_FAILED = 1, EXIT_SIGNALLED = 143 };
+
+void lifeline_wake(struct lifeline *lifeline)
+{
+    uint64_t one = 1;
+    ssize_t written = write(lifeline->wake_fd, &one, sizeof one);
+    (void)written;
+}
+
+/* From when one rank has been told to end until the last one has, MPI complains of every connection
+ * that closes. What there is to say has been said. */
+void lifeline_fall_silent(void)
+{
+    int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (nowhere >= 0)
+        dup2(nowhere, STDERR_FILENO);
+    clock_sleep_until_ns(clock_now_ns() + LIFELINE_LINGER_NS);
+}
+
+/* -------- what this rank is doing ------------------------------------------------------------- */
+
+void lifeline_sample(struct lifeline *lifeline, int64_t now_ns, struct lifeline_beat *beat)
+{
+    bool started = atomic_load_explicit(&lifeline->activity.started, memory_order_relaxed);
+    int64_t limit_ms =
+        started ? lifeline->options.timeout_ms : lifeline->options.startup_timeout_ms;
+    beat->starting = !started;
+    for (int thread = 0; thread < ACTIVITY_THREADS; thread++) {
+        struct activity_view *view = &beat->threads[thread].view;
+        activity_view(&lifeline->activity, thread, view);
+        if (view->moves != lifeline->seen[thread].moves || lifeline->seen[thread].since_ns == 0) {
+            lifeline->seen[thread].moves = view->moves;
+            lifeline->seen[thread].since_ns = now_ns;
+        }
+        int64_t still_ms = (now_ns - lifeline->seen[thread].since_ns) / NS_PER_MS;
+        beat->threads[thread].still_ms = (uint32_t)(still_ms < UINT32_MAX ? still_ms : UINT32_MAX);
+        beat->threads[thread].overdue = view->first != ACTIVITY_NOBODY && still_ms >= limit_ms;
+    }
+}
+
+/* -------- the thread before it knows the others ------------------------------------------------
+ */
+
+/* The lower ranks speak first. Where mpirun ends all after the first, one line is all there is. */
+static int64_t turn_ns(int rank)
+{
+    enum { RANKS_APART = 8 };
+    return (rank < RANKS_APART ? rank : RANKS_APART) * NS_PER_S / 4;
+}
+
+static void watch_start(struct lifeline *lifeline, int64_t now_ns)
+{
+    const struct lifeline_options *options = &lifeline->options;
+    struct activity_view view;
+    char doing[96];
+    activity_view(&lifeline->activity, ACTIVITY_MAIN, &view);
+    activity_describe(&view, doing, sizeof doing);
+    if (lifeline->asked_ns && now_ns - lifeline->asked_ns >= NS_PER_S / 2) {
+        if (options->rank <= 1)
+            log_error(
+                "rank %d was told to end (SIGTERM) while %s; has another rank ended before it "
+                "joined?",
+                options->rank, doing);
+        options->end(EXIT_SIGNALLED);
+    }
+    int64_t limit_ms = options->meet_timeout_ms > options->startup_timeout_ms
+                           ? options->meet_timeout_ms
+                           : options->startup_timeout_ms;
+    int64_t limit_ns = limit_ms * NS_PER_MS + turn_ns(options->rank);
+    if (now_ns - lifeline->started_ns < limit_ns)
+        return;
+    log_error("rank %d is still %s after %g s: some rank was not started, is stopped, or its host "
+              "cannot be reached; a slow start needs a larger --startup-timeout",
+              options->rank, doing, (double)limit_ms / 1000);
+    options->end(EXIT_FAILED);
+}
+
+/* -------- the thread of all ranks but 0 --------------------------------------------------------
+ */
+
+/* Rank 0 cannot tell of its own end: rank 1 does, and the first rank on another host. */
+static int64_t follower_turn_ns(const struct lifeline *lifeline)
+{
+    int other = 1;
+    while (other < lifeline->size &&
+           strcmp(lifeline->ranks[other].host, lifeline->ranks[0].host) == 0)
+        other++;
+    if (lifeline->rank == 1)
+        return 0;
+    return lifeline->rank == other ? 3 * NS_PER_S / 10 : 3 * NS_PER_S / 2;
+}
+
+static void rank0_lost(struct lifeline *lifeline, bool closed, int64_t now_ns)
+{
+    if (lifeline->trouble == LIFELINE_NONE) {
+        lifeline->trouble = closed ? LIFELINE_ENDED : LIFELINE_SILENT;
+        lifeline->trouble_ns = now_ns;
+    }
+    if (now_ns - lifeline->trouble_ns < follower_turn_ns(lifeline))
+        return;
+    if (closed)
+        log_error("rank 0 on %s has ended in the middle of the run: killed, or crashed",
+                  lifeline->ranks[0].host);
+    else
+        log_error("rank 0 on %s has not given a sign of life for %lld s to rank %d on %s: its "
+                  "process is stopped, or its host cannot be reached",
+                  lifeline->ranks[0].host,
+                  (long long)((now_ns - lifeline->ranks[0].heard_ns) / NS_PER_S), lifeline->rank,
+                  lifeline->ranks[lifeline->rank].host);
+    lifeline->options.end(EXIT_FAILED);
+}
+
+int64_t lifeline_silence_ns(const struct lifeline *lifeline)
+{
+    return lifeline->asked_ns ? lifeline->tick_ns * 5 / 2 : lifeline->timeout_ns;
+}
+
+static void hear_rank0(struct lifeline *lifeline, int64_t now_ns, int64_t late_ns)
+{
+    struct lifeline_link *link = &lifeline->links[0];
+    struct lifeline_rank *rank0 = &lifeline->ranks[0];
+    enum lifeline_read got;
+    rank0->heard_ns += late_ns;
+    while ((got = lifeline_read(link, lifeline->run_id)) == LIFELINE_READ_FRAME) {
+        rank0->heard_ns = now_ns;
+        if (link->frame.type == LIFELINE_END) {
+            lifeline_fall_silent();
+            lifeline->options.end(link->frame.exit_code);
+        }
+    }
+    bool closed = got == LIFELINE_READ_CLOSED;
+    if (closed)
+        lifeline->polled[0].fd = -1;
+    /* Rank 0, which knows more, is the first to speak of a silence between the two. */
+    int64_t later_ns = lifeline->asked_ns ? 0 : 2 * lifeline->tick_ns;
+    if (closed || now_ns - rank0->heard_ns >= lifeline_silence_ns(lifeline) + later_ns)
+        rank0_lost(lifeline, closed, now_ns);
+}
+
+static void say_bye(struct lifeline *lifeline, enum lifeline_rank_state state, int exit_code)
+{
+    lifeline_send_last(&lifeline->links[0],
+                       &(struct lifeline_frame){.type = LIFELINE_BYE,
+                                                .run_id = lifeline->run_id,
+                                                .rank = lifeline->rank,
+                                                .state = state,
+                                                .told = atomic_load(&lifeline->told),
+                                                .exit_code = exit_code});
+}
+
+/* An error or a signal is rank 0's to tell; it answers with an END, or does not live. */
+static void give_up(struct lifeline *lifeline, int failed, int64_t now_ns)
+{
+    enum { ANSWER_S = 4 };
+    bool signalled = !failed;
+    int code = failed ? failed : EXIT_SIGNALLED;
+    int64_t patience_ns = signalled ? NS_PER_S / 2 : 0;
+    if (lifeline->asked_ns == 0)
+        lifeline->asked_ns = now_ns;
+    if (!lifeline->gave_up && now_ns - lifeline->asked_ns >= patience_ns) {
+        say_bye(lifeline, failed ? LIFELINE_FAILED : LIFELINE_SIGNALLED, code);
+        lifeline->gave_up = true;
+    }
+    if (now_ns - lifeline->asked_ns >= ANSWER_S * NS_PER_S)
+        lifeline->options.end(code);
+}
+
+/* False once this rank is done. */
+static bool follow(struct lifeline *lifeline, int64_t now_ns, int64_t late_ns)
+{
+    int failed = atomic_load(&lifeline->failed);
+    hear_rank0(lifeline, now_ns, late_ns);
+    if (failed || lifeline->asked_ns) {
+        give_up(lifeline, failed, now_ns);
+        return true;
+    }
+    if (atomic_load(&lifeline->closing)) {
+        say_bye(lifeline, LIFELINE_DONE, 0);
+        return false;
+    }
+    if (now_ns >= lifeline->next_beat_ns) {
+        struct lifeline_frame frame = {
+            .type = LIFELINE_BEAT, .run_id = lifeline->run_id, .rank = lifeline->rank};
+        lifeline_sample(lifeline, now_ns, &frame.beat);
+        lifeline_send(&lifeline->links[0], &frame);
+        lifeline->next_beat_ns = now_ns + lifeline->tick_ns;
+    }
+    return true;
+}
+
+/* -------- the thread ---------------------------------------------------------------------------
+ */
+
+/* Beats are read when the next one is due. What cannot wait closes its connection, which wakes. */
+static void sleep_until(struct lifeline *lifeline, int64_t deadline_ns)
+{
+    bool joined = atomic_load(&lifeline->phase) == LIFELINE_JOINED;
+    struct pollfd own = {.fd = lifeline->wake_fd, .events = POLLIN};
+    struct pollfd *polled = joined ? lifeline->polled : &own;
+    nfds_t count = joined ? (nfds_t)lifeline->size : 1;
+    int64_t wait_ns = deadline_ns - clock_now_ns();
+    /* Rounded up: a millisecond early would be a round for nothing. */
+    poll(polled, count, wait_ns > 0 ? (int)(wait_ns / NS_PER_MS) + 1 : 0);
+    uint64_t wakes;
+    ssize_t got = read(lifeline->wake_fd, &wakes, sizeof wakes);
+    (void)got;
+}
+
+static int64_t next_look_ns(const struct lifeline *lifeline, int64_t now_ns)
+{
+    bool joined = atomic_load(&lifeline->phase) == LIFELINE_JOINED;
+    if (lifeline->asked_ns || (lifeline->trouble && lifeline->rank != 0))
+        return now_ns + NS_PER_S / 10;
+    if (!joined)
+        return now_ns + NS_PER_S;
+    return lifeline->rank == 0 ? lifeline_lead_next_ns(lifeline) : lifeline->next_beat_ns;
+}
+
+static void *run(void *argument)
+{
+    struct lifeline *lifeline = argument;
+    bool goes_on = true;
+    lifeline->started_ns = lifeline->looked_ns = clock_now_ns();
+    while (goes_on) {
+        int64_t due_ns = next_look_ns(lifeline, lifeline->looked_ns);
+        due_ns = due_ns > lifeline->looked_ns ? due_ns : lifeline->looked_ns;
+        sleep_until(lifeline, due_ns);
+        int64_t now_ns = clock_now_ns();
+        /* This process was stopped, or its host suspended: the others' frames wait to be read. */
+        int64_t late_ns = now_ns - due_ns > 2 * lifeline->tick_ns ? now_ns - due_ns : 0;
+        lifeline->looked_ns = now_ns;
+        /* Nobody's waits went on meanwhile, as far as this process can know. */
+        for (int thread = 0; thread < ACTIVITY_THREADS; thread++)
+            lifeline->seen[thread].since_ns += lifeline->seen[thread].since_ns ? late_ns : 0;
+        if (atomic_load(&lifeline->activity.failed) && !atomic_load(&lifeline->failed)) {
+            atomic_store(&lifeline->told, log_errors() > 0);
+            atomic_store(&lifeline->failed, EXIT_FAILED);
+        }
+        if (atomic_load(&lifeline->signalled) && lifeline->asked_ns == 0)
+            lifeline->asked_ns = now_ns;
+        switch (atomic_load(&lifeline->phase)) {
+        case LIFELINE_STARTING:
+            lifeline->started_ns += late_ns;
+            watch_start(lifeline, now_ns);
+            goes_on = !atomic_load(&lifeline->closing);
+            break;
+        case LIFELINE_JOINED:
+            goes_on = lifeline->rank == 0 ? lifeline_lead(lifeline, now_ns, late_ns)
+                                          : follow(lifeline, now_ns, late_ns);
+            break;
+        default:
+            if (lifeline->asked_ns || atomic_load(&lifeline->failed))
+                lifeline->options.end(lifeline->asked_ns ? EXIT_SIGNALLED : EXIT_FAILED);
+            goes_on = !atomic_load(&lifeline->closing);
+            break;
+        }
+    }
+    return NULL;
+}
+
+/* -------- the interface ------------------------------------------------------------------------
+ */
+
+enum status lifeline_new(struct lifeline **out, const struct lifeline_options *options)
+{
+    enum status status = STATUS_OK;
+    *out = NULL;
+    struct lifeline *lifeline = calloc(1, sizeof *lifeline);
+    if (!lifeline) {
+        log_error("lifeline: out of memory");
+        return STATUS_NO_MEMORY;
+    }
+    lifeline->options = *options;
+    int64_t timeout_ns = options->timeout_ms * NS_PER_MS;
+    lifeline->timeout_ns = timeout_ns > NS_PER_S ? timeout_ns : NS_PER_S;
+    lifeline->tick_ns = lifeline->timeout_ns < 5 * NS_PER_S ? lifeline->timeout_ns / 5 : NS_PER_S;
+    activity_init(&lifeline->activity);
+    lifeline->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (lifeline->wake_fd < 0) {
+        log_error("lifeline: no eventfd: %s", strerror(errno));
+        status = status_from_errno(errno);
+        goto out;
+    }
+    TRY(thread_start(&lifeline->thread, "psring-lifeline", run, lifeline));
+    *out = lifeline;
+    return STATUS_OK;
+out:
+    if (lifeline->wake_fd >= 0)
+        close(lifeline->wake_fd);
+    free(lifeline);
+    return status;
+}
+
+struct activity *lifeline_activity(struct lifeline *lifeline)
+{
+    return &lifeline->activity;
+}
+
+void lifeline_fail(struct lifeline *lifeline, int exit_code)
+{
+    CHECK(exit_code != 0);
+    if (atomic_load(&lifeline->phase) != LIFELINE_JOINED)
+        return;
+    atomic_store(&lifeline->told, log_errors() > 0);
+    atomic_store(&lifeline->failed, exit_code);
+    lifeline_wake(lifeline);
+    thread_join(&lifeline->thread); /* it ends the process */
+}
+
+void lifeline_signalled(struct lifeline *lifeline)
+{
+    atomic_store(&lifeline->signalled, true);
+    lifeline_wake(lifeline);
+}
+
+void lifeline_close(struct lifeline **out)
+{
+    struct lifeline *lifeline = *out;
+    if (!lifeline)
+        return;
+    *out = NULL;
+    if (atomic_load(&lifeline->phase) == LIFELINE_JOINED)
+        activity_wait(&lifeline->activity, ACTIVITY_MAIN, 0, lifeline->size - 1,
+                      ACTIVITY_NO_OFFSET);
+    atomic_store(&lifeline->closing, true);
+    lifeline_wake(lifeline);
+    thread_join(&lifeline->thread);
+    for (int rank = 0; lifeline->links && rank < lifeline->size; rank++)
+        lifeline_link_close(&lifeline->links[rank]);
+    close(lifeline->wake_fd);
+    free(lifeline->ranks);
+    free(lifeline->links);
+    free(lifeline->polled);
+    free(lifeline);
+}

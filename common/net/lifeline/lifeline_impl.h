@@ -1,0 +1,72 @@
+/* What the lifeline's thread keeps. lifeline.c: the interface and the thread; join.c: connecting;
+ * lead.c: what only rank 0 does. */
+#ifndef PSRING_COMMON_NET_LIFELINE_LIFELINE_IMPL_H
+#define PSRING_COMMON_NET_LIFELINE_LIFELINE_IMPL_H
+
+#include <poll.h>
+#include <stdatomic.h>
+
+#include "common/base/clock.h"
+#include "common/base/thread.h"
+#include "common/net/lifeline/lifeline.h"
+#include "common/net/lifeline/link.h"
+#include "common/net/lifeline/verdict.h"
+
+enum lifeline_phase {
+    LIFELINE_STARTING, /* no other rank is known */
+    LIFELINE_ALONE,    /* there is none */
+    LIFELINE_JOINED,
+};
+
+struct lifeline {
+    struct lifeline_options options;
+    struct activity activity;
+    struct thread thread;
+    int wake_fd; /* an eventfd: the thread is to look at what follows */
+    _Atomic int phase;
+    _Atomic int failed; /* the exit code; 0: no error */
+    _Atomic bool told;  /* the error has been logged here */
+    _Atomic bool signalled, closing;
+
+    /* Set before the phase is JOINED. */
+    int rank, size;
+    uint64_t run_id;
+    struct lifeline_rank *ranks; /* (size): on rank 0 what is known of each, else only the hosts */
+    struct lifeline_link *links; /* (size): on rank 0 to each other rank, else links[0] alone */
+    struct pollfd *polled;       /* (size): links, then wake_fd in place of the own */
+
+    /* The thread's own. */
+    int64_t tick_ns, timeout_ns; /* between beats; of silence */
+    int64_t started_ns, looked_ns, next_beat_ns, asked_ns /* fail or signal: since */;
+    struct {
+        uint64_t moves;
+        int64_t since_ns;
+    } seen[ACTIVITY_THREADS];
+    bool gave_up; /* has told rank 0 of its own end */
+    enum lifeline_trouble trouble;
+    int64_t trouble_ns; /* since then */
+};
+
+/* A line needs no longer than this from here to the user, and a frame to the other ranks. */
+#define LIFELINE_LINGER_NS (150 * NS_PER_MS)
+
+/* Closes stderr, and sleeps for LIFELINE_LINGER_NS. */
+void lifeline_fall_silent(void);
+
+/* The thread is to look now. */
+void lifeline_wake(struct lifeline *lifeline);
+
+/* What this rank would tell now. */
+void lifeline_sample(struct lifeline *lifeline, int64_t now_ns, struct lifeline_beat *beat);
+
+/* A rank that is silent for so long is at fault. Sooner where this process is asked to end: the
+ * launcher may have missed the same rank before we did. */
+int64_t lifeline_silence_ns(const struct lifeline *lifeline);
+
+/* One look of rank 0's thread at all ranks; ends them, and this process, if it has come to that.
+ * False once all ranks are done. `late_ns`: for so long nobody has looked, and everybody seemed
+ * silent. */
+bool lifeline_lead(struct lifeline *lifeline, int64_t now_ns, int64_t late_ns);
+/* When it should look again at the latest. */
+int64_t lifeline_lead_next_ns(const struct lifeline *lifeline);
+#endif

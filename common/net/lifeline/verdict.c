@@ -1,0 +1,319 @@
+#include "common/net/lifeline/verdict.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/clock.h"
+
+/* All that is written goes to the end of a line of bounded length. */
+struct line {
+    char *text;
+    size_t size, used;
+};
+
+__attribute__((format(printf, 2, 3))) static void add(struct line *line, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    int wanted = vsnprintf(line->text + line->used, line->size - line->used, format, arguments);
+    va_end(arguments);
+    if (wanted > 0)
+        line->used += (size_t)wanted;
+    if (line->used >= line->size)
+        line->used = line->size - 1;
+}
+
+/* -------- what is the matter ------------------------------------------------------------------ */
+
+static bool silent(const struct lifeline_rank *rank, int64_t now_ns, int64_t timeout_ns)
+{
+    return rank->state == LIFELINE_ALIVE && now_ns - rank->heard_ns >= timeout_ns;
+}
+
+static bool overdue(const struct lifeline_rank *rank)
+{
+    bool any = false;
+    for (int thread = 0; thread < ACTIVITY_THREADS; thread++)
+        any = any || rank->beat.threads[thread].overdue;
+    return any && rank->state == LIFELINE_ALIVE;
+}
+
+static enum lifeline_trouble trouble_of(const struct lifeline_rank *rank, int64_t now_ns,
+                                        int64_t timeout_ns)
+{
+    switch (rank->state) {
+    case LIFELINE_GONE:
+        return LIFELINE_ENDED;
+    case LIFELINE_SIGNALLED:
+        return LIFELINE_SIGNAL;
+    case LIFELINE_FAILED:
+        return rank->told ? LIFELINE_ERROR : LIFELINE_QUIET_ERROR;
+    case LIFELINE_DONE:
+        return LIFELINE_NONE;
+    case LIFELINE_ALIVE:
+        break;
+    }
+    return silent(rank, now_ns, timeout_ns) ? LIFELINE_SILENT
+           : overdue(rank)                  ? LIFELINE_OVERDUE
+                                            : LIFELINE_NONE;
+}
+
+enum lifeline_trouble lifeline_find(const struct lifeline_rank *ranks, int count, int64_t now_ns,
+                                    int64_t timeout_ns)
+{
+    enum lifeline_trouble worst = LIFELINE_NONE;
+    for (int rank = 0; rank < count; rank++) {
+        enum lifeline_trouble trouble = trouble_of(&ranks[rank], now_ns, timeout_ns);
+        worst = trouble > worst ? trouble : worst;
+    }
+    return worst;
+}
+
+/* -------- who is to blame --------------------------------------------------------------------- */
+
+static bool waits(const struct lifeline_rank *rank, enum activity_thread thread)
+{
+    return rank->beat.threads[thread].view.first != ACTIVITY_NOBODY;
+}
+
+/* A colocated server's thread waits for its own process's worker as for any other. */
+static bool waits_for(const struct lifeline_rank *ranks, int rank, enum activity_thread thread,
+                      int other)
+{
+    const struct activity_view *view = &ranks[rank].beat.threads[thread].view;
+    return ranks[rank].state == LIFELINE_ALIVE && waits(&ranks[rank], thread) &&
+           view->first <= other && other <= view->last &&
+           (rank != other || thread == ACTIVITY_SERVER);
+}
+
+/* It has something to do itself: nobody keeps it from going on. */
+static bool has_the_turn(const struct lifeline_rank *rank)
+{
+    bool serves = rank->beat.threads[ACTIVITY_MAIN].view.kind == ACTIVITY_SERVE;
+    return !waits(rank, ACTIVITY_MAIN) && !waits(rank, ACTIVITY_WORKER) && !serves;
+}
+
+/* Marks in `reached` whom the overdue ranks wait for, directly or through others. */
+static void follow_waits(const struct lifeline_rank *ranks, int count, bool *reached)
+{
+    bool more = true;
+    for (int rank = 0; rank < count; rank++)
+        reached[rank] = false;
+    while (more) {
+        more = false;
+        for (int rank = 0; rank < count; rank++) {
+            for (int thread = 0; thread < ACTIVITY_THREADS; thread++) {
+                if (!ranks[rank].beat.threads[thread].overdue && !reached[rank])
+                    continue;
+                for (int other = 0; other < count; other++) {
+                    if (reached[other] || ranks[other].state != LIFELINE_ALIVE ||
+                        !waits_for(ranks, rank, thread, other))
+                        continue;
+                    more = reached[other] = true;
+                }
+            }
+        }
+    }
+}
+
+static bool to_blame(const struct lifeline_rank *rank, enum lifeline_trouble trouble, bool reached,
+                     int64_t now_ns, int64_t timeout_ns)
+{
+    if (trouble == LIFELINE_OVERDUE)
+        return reached && has_the_turn(rank);
+    return trouble_of(rank, now_ns, timeout_ns) == trouble;
+}
+
+/* -------- saying it --------------------------------------------------------------------------- */
+
+/* "rank 1 on a, rank 2 on b and 3 more have". */
+static void add_names(struct line *line, const struct lifeline_rank *ranks, int count,
+                      const bool *blamed, const char *one, const char *many)
+{
+    enum { NAMES_MOST = 8 };
+    int all = 0, named = 0;
+    for (int rank = 0; rank < count; rank++)
+        all += blamed[rank];
+    int names = all > NAMES_MOST ? NAMES_MOST : all;
+    for (int rank = 0; rank < count && named < names; rank++) {
+        if (!blamed[rank])
+            continue;
+        const char *before = named == 0 ? "" : named + 1 == all ? " and " : ", ";
+        add(line, "%srank %d on %s", before, rank, ranks[rank].host);
+        named++;
+    }
+    if (all > names)
+        add(line, " and %d more", all - names);
+    add(line, " %s", all == 1 ? one : many);
+}
+
+/* Somebody who waits for one of the blamed; best, one who waits for nobody else. */
+static int find_waiter(const struct lifeline_rank *ranks, int count, const bool *blamed,
+                       enum activity_thread *thread)
+{
+    int found = -1, found_width = 0;
+    for (int rank = 0; rank < count; rank++) {
+        for (int t = 0; t < ACTIVITY_THREADS; t++) {
+            const struct activity_view *view = &ranks[rank].beat.threads[t].view;
+            bool waiting = false;
+            for (int other = 0; other < count; other++)
+                waiting = waiting || (blamed[other] && waits_for(ranks, rank, t, other));
+            if (!waiting || (blamed[rank] && t != ACTIVITY_SERVER))
+                continue;
+            int width = view->last - view->first;
+            if (found >= 0 && width >= found_width)
+                continue;
+            found = rank;
+            found_width = width;
+            *thread = (enum activity_thread)t;
+        }
+    }
+    return found;
+}
+
+/* "sent bucket 0 of step 17 (from byte 4096 on)": what the waiter is to get. */
+static void add_awaited(struct line *line, const struct activity_view *view,
+                        enum activity_thread thread)
+{
+    char doing[96];
+    const char *verb = view->offset == ACTIVITY_SENDS ? "taken" : "sent";
+    switch (thread) {
+    case ACTIVITY_SERVER:
+        add(line, " sent what a server waits for");
+        break;
+    case ACTIVITY_WORKER:
+        add(line, " %s bucket %" PRIu32 " of step %" PRIu64, verb, view->bucket, view->step);
+        if (view->offset < ACTIVITY_SENDS)
+            add(line, " (from byte %" PRIu64 " on)", view->offset);
+        break;
+    default:
+        add(line, " joined the others, who are %s", activity_describe(view, doing, sizeof doing));
+        break;
+    }
+}
+
+/* What to do where `waiter` waits too long. */
+static void add_larger(struct line *line, const struct lifeline_rank *waiter)
+{
+    add(line, waiter->beat.starting ? " a slow start needs a larger --startup-timeout"
+                                    : " slow networks and uneven ranks need a larger --timeout");
+}
+
+/* All wait, each for another: who for whom. */
+static void add_circle(struct line *line, const struct lifeline_rank *ranks, int count)
+{
+    enum { SHOWN_MOST = 4 };
+    int shown = 0, last = 0;
+    char doing[96];
+    add(line, "the ranks wait for each other:");
+    for (int rank = 0; rank < count && shown < SHOWN_MOST; rank++) {
+        for (int thread = 0; thread < ACTIVITY_THREADS && shown < SHOWN_MOST; thread++) {
+            const struct activity_view *view = &ranks[rank].beat.threads[thread].view;
+            if (!ranks[rank].beat.threads[thread].overdue)
+                continue;
+            add(line, "%s rank %d on %s, %s, for rank %d", shown++ ? ";" : "", rank,
+                ranks[rank].host, activity_describe(view, doing, sizeof doing), view->first);
+            if (view->last > view->first)
+                add(line, " to %d", view->last);
+            add(line, " for %u s", ranks[rank].beat.threads[thread].still_ms / 1000);
+            last = rank;
+        }
+    }
+    add(line, "; can each host reach the others over the network in use (see --interface)?");
+    add_larger(line, &ranks[last]);
+}
+
+static void add_overdue(struct line *line, const struct lifeline_rank *ranks, int count,
+                        const bool *blamed, int first)
+{
+    enum activity_thread thread = ACTIVITY_MAIN;
+    char doing[96];
+    int waiter = find_waiter(ranks, count, blamed, &thread);
+    if (first < 0 || waiter < 0) {
+        add_circle(line, ranks, count);
+        return;
+    }
+    add_names(line, ranks, count, blamed, "has not", "have not");
+    add_awaited(line, &ranks[waiter].beat.threads[thread].view, thread);
+    add(line, " for %u s: rank %d waits for it", ranks[waiter].beat.threads[thread].still_ms / 1000,
+        waiter);
+    const struct activity_view *main = &ranks[first].beat.threads[ACTIVITY_MAIN].view;
+    add(line, "; rank %d has been %s for %u s;", first,
+        activity_describe(main, doing, sizeof doing),
+        ranks[first].beat.threads[ACTIVITY_MAIN].still_ms / 1000);
+    add_larger(line, &ranks[waiter]);
+}
+
+static void add_silent(struct line *line, const struct lifeline_rank *ranks, int count,
+                       const bool *blamed, int first, int64_t now_ns)
+{
+    enum activity_thread thread = ACTIVITY_MAIN;
+    char doing[96];
+    long long silent_s = (now_ns - ranks[first].heard_ns) / NS_PER_S;
+    int waiter = find_waiter(ranks, count, blamed, &thread);
+    add_names(line, ranks, count, blamed, "has not", "have not");
+    if (waiter >= 0) {
+        add_awaited(line, &ranks[waiter].beat.threads[thread].view, thread);
+        add(line, ", nor");
+    }
+    add(line,
+        " given a sign of life for %lld s: its process is stopped, or its host cannot be reached; "
+        "last seen %s",
+        silent_s,
+        activity_describe(&ranks[first].beat.threads[ACTIVITY_MAIN].view, doing, sizeof doing));
+}
+
+int lifeline_blame(const struct lifeline_rank *ranks, int count, enum lifeline_trouble trouble,
+                   int64_t now_ns, int64_t timeout_ns, char *text, size_t size)
+{
+    struct line line = {text, size, 0};
+    char doing[96];
+    int first = -1;
+    bool *blamed = calloc((size_t)count, sizeof *blamed);
+    text[0] = '\0';
+    if (!blamed) {
+        add(&line, "a rank does not go on, and there is no memory to find out which");
+        return 1;
+    }
+    if (trouble == LIFELINE_OVERDUE)
+        follow_waits(ranks, count, blamed);
+    for (int rank = 0; rank < count; rank++) {
+        blamed[rank] = to_blame(&ranks[rank], trouble, blamed[rank], now_ns, timeout_ns);
+        if (blamed[rank] && first < 0)
+            first = rank;
+    }
+    switch (trouble) {
+    case LIFELINE_NONE:
+        break;
+    case LIFELINE_OVERDUE:
+        add_overdue(&line, ranks, count, blamed, first);
+        break;
+    case LIFELINE_QUIET_ERROR:
+    case LIFELINE_ERROR:
+        if (first > 0) {
+            add_names(&line, ranks, count, blamed, "has", "have");
+            add(&line, " ended with an error%s: all ranks end",
+                trouble == LIFELINE_ERROR ? ", see its message" : "");
+        }
+        break;
+    case LIFELINE_SIGNAL:
+        if (first > 0) {
+            add_names(&line, ranks, count, blamed, "was", "were");
+            add(&line, " told to end (SIGTERM): all ranks end");
+        }
+        break;
+    case LIFELINE_SILENT:
+        add_silent(&line, ranks, count, blamed, first, now_ns);
+        break;
+    case LIFELINE_ENDED:
+        add_names(&line, ranks, count, blamed, "has", "have");
+        add(&line, " ended in the middle of the run: killed, or crashed; last seen %s",
+            activity_describe(&ranks[first].beat.threads[ACTIVITY_MAIN].view, doing, sizeof doing));
+        break;
+    }
+    free(blamed);
+    return first >= 0 && ranks[first].exit_code > 0 ? ranks[first].exit_code : 1;
+}

@@ -1,0 +1,156 @@
+/* The part of all ranks but 0: finding rank 0, and being told to begin. Rank 0's:
+ * gather.c. */
+#include "common/net/rendezvous/rendezvous.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/clock.h"
+#include "common/net/rendezvous/rendezvous_impl.h"
+#include "common/net/socket/stream.h"
+
+_Static_assert(sizeof(struct answer) == 512, "it travels as it lies in memory");
+
+enum status rendezvous_parse(const char *text, struct rendezvous *rendezvous)
+{
+    static const char scheme[] = "tcp://";
+    const char *host = text + sizeof scheme - 1, *colon = strrchr(text, ':');
+    char *end = NULL;
+    bool good = strncmp(text, scheme, sizeof scheme - 1) == 0 && colon > host &&
+                (size_t)(colon - host) < sizeof rendezvous->host &&
+                !memchr(host, ':', (size_t)(colon - host));
+    long port = good ? strtol(colon + 1, &end, 10) : -1;
+    if (!good || end == colon + 1 || *end || port < 0 || port > 65535) {
+        log_error(
+            "--rendezvous: found '%s', expected tcp://HOST:PORT, where HOST is rank 0's name or "
+            "IPv4 address, e.g. tcp://10.0.0.1:29500",
+            text);
+        return STATUS_USAGE;
+    }
+    if (port == 0) {
+        log_error("--rendezvous %s: the other ranks could not know which port the system would "
+                  "choose for 0; name one from 1 to 65535 that is free on HOST",
+                  text);
+        return STATUS_USAGE;
+    }
+    memcpy(rendezvous->host, host, (size_t)(colon - host));
+    rendezvous->host[colon - host] = '\0';
+    rendezvous->port = (int)port;
+    return STATUS_OK;
+}
+
+bool rendezvous_resolve(const struct rendezvous *rendezvous, struct sockaddr_in *address,
+                        const char **why)
+{
+    struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM}, *found = NULL;
+    int error = getaddrinfo(rendezvous->host, NULL, &hints, &found);
+    if (error != 0) {
+        *why = gai_strerror(error);
+        return false;
+    }
+    memcpy(address, found->ai_addr, sizeof *address);
+    address->sin_port = htons((uint16_t)rendezvous->port);
+    freeaddrinfo(found);
+    return true;
+}
+
+struct hello rendezvous_hello(const struct rendezvous *rendezvous)
+{
+    struct hello hello = {
+        .magic = HELLO_MAGIC,
+        .protocol = HELLO_PROTOCOL,
+        .rank = rendezvous->rank,
+        .world_size = rendezvous->world_size,
+        .version = PSRING_VERSION,
+    };
+    snprintf(hello.host, sizeof hello.host, "%s", rendezvous->name);
+    return hello;
+}
+
+int rendezvous_ask(const struct rendezvous *rendezvous, const struct sockaddr_in *address,
+                   int64_t connect_ms, int64_t answer_ms, int *socket, struct answer *answer)
+{
+    struct hello hello = rendezvous_hello(rendezvous);
+    int error = stream_connect(address, connect_ms, socket);
+    if (error == 0)
+        error = stream_send_one(*socket, &hello, sizeof hello, answer_ms);
+    if (error == 0)
+        error = stream_receive_one(*socket, answer, sizeof answer->magic, answer_ms);
+    if (error == 0 && answer->magic != HELLO_MAGIC)
+        error = EPROTO;
+    if (error == 0)
+        error = stream_receive_one(*socket, (unsigned char *)answer + sizeof answer->magic,
+                                   sizeof *answer - sizeof answer->magic, answer_ms);
+    if (error != 0)
+        stream_close(socket);
+    answer->text[sizeof answer->text - 1] = '\0';
+    return error;
+}
+
+/* Nobody has answered: says what the last attempt met. */
+static enum status nobody_there(const struct rendezvous *rendezvous, int error, const char *unknown)
+{
+    char met[160];
+    if (unknown)
+        snprintf(met, sizeof met, "the host's name is unknown here (%s)", unknown);
+    else if (error == ECONNRESET)
+        snprintf(met, sizeof met, "what listens there closes the connection");
+    else if (error == EPROTO)
+        snprintf(met, sizeof met, "what listens there is not psring");
+    else
+        snprintf(met, sizeof met, "nothing listens there that this host can reach (%s)",
+                 strerror(error));
+    log_error("rendezvous: rank %d found no rank 0 at tcp://%s:%d within %g s: %s; start rank 0 on "
+              "that host, with the same --rendezvous and at about the same time",
+              rendezvous->rank, rendezvous->host, rendezvous->port,
+              (double)rendezvous->timeout_ms / 1000, met);
+    return STATUS_TIMEOUT;
+}
+
+/* Ranks are started in any order: tries until rank 0 listens. */
+static enum status join(const struct rendezvous *rendezvous, int *socket)
+{
+    enum { FIRST_PAUSE_MS = 10, LAST_PAUSE_MS = 200, GRACE_MS = 5000 };
+    int64_t deadline_ns = clock_now_ns() + rendezvous->timeout_ms * NS_PER_MS;
+    int64_t pause_ms = FIRST_PAUSE_MS;
+    /* Rank 0's time-out has begun before this rank could connect, so its answer comes first. */
+    int64_t answer_ms = rendezvous->timeout_ms > 0 ? rendezvous->timeout_ms + GRACE_MS : 0;
+    for (;;) {
+        struct sockaddr_in address;
+        struct answer answer;
+        const char *unknown = NULL;
+        int error = 0;
+        int64_t left_ms = (deadline_ns - clock_now_ns()) / NS_PER_MS;
+        int64_t connect_ms = rendezvous->timeout_ms == 0 ? 0 : left_ms > 1 ? left_ms : 1;
+        if (rendezvous_resolve(rendezvous, &address, &unknown))
+            error = rendezvous_ask(rendezvous, &address, connect_ms, answer_ms, socket, &answer);
+        if (!unknown && error == 0) {
+            if (answer.status == STATUS_OK)
+                return STATUS_OK;
+            log_error("%s", answer.text);
+            return (enum status)answer.status;
+        }
+        if (rendezvous->timeout_ms > 0 && clock_now_ns() + pause_ms * NS_PER_MS >= deadline_ns)
+            return nobody_there(rendezvous, error, unknown);
+        clock_sleep_until_ns(clock_now_ns() + pause_ms * NS_PER_MS);
+        pause_ms = pause_ms * 2 < LAST_PAUSE_MS ? pause_ms * 2 : LAST_PAUSE_MS;
+    }
+}
+
+enum status rendezvous_meet(const struct rendezvous *rendezvous, int *sockets)
+{
+    for (int rank = 0; rank < rendezvous->world_size; rank++)
+        sockets[rank] = -1;
+    if (rendezvous->world_size == 1 && rendezvous->rank != 0) {
+        log_error("rendezvous: found rank %d, expected 0 with --world 1; correct --rank (RANK) or "
+                  "--world (WORLD_SIZE)",
+                  rendezvous->rank);
+        return STATUS_USAGE;
+    }
+    return rendezvous->rank == 0 ? rendezvous_gather(rendezvous, sockets)
+                                 : join(rendezvous, &sockets[0]);
+}

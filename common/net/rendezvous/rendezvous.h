@@ -1,0 +1,37 @@
+/*
+ * How ranks meet without a launcher: rank 0 listens at an address that all were given, the others
+ * connect to it. Afterwards rank 0 has a connection to every other one.
+ */
+#ifndef PSRING_COMMON_NET_RENDEZVOUS_RENDEZVOUS_H
+#define PSRING_COMMON_NET_RENDEZVOUS_RENDEZVOUS_H
+
+#include <stdint.h>
+
+#include "common/base/status.h"
+
+enum { RENDEZVOUS_HOST_BYTES = 256, RENDEZVOUS_NAME_BYTES = 64, RENDEZVOUS_TEXT_BYTES = 496 };
+
+struct rendezvous {
+    char host[RENDEZVOUS_HOST_BYTES]; /* a name or a dotted address */
+    int port;
+    int rank, world_size; /* as the user gave them: they may be wrong */
+    const char *name;     /* of this host, for the others' messages; borrowed */
+    int64_t timeout_ms;   /* until all are there; 0: none */
+};
+
+/* Fills host and port from "tcp://HOST:PORT". STATUS_USAGE is logged. */
+enum status rendezvous_parse(const char *text, struct rendezvous *rendezvous);
+
+/*
+ * Returns once all ranks are there. sockets: world_size entries; rank 0 gets the connection to
+ * every other rank, by rank; another rank gets that to rank 0 in sockets[0]. The rest are -1. The
+ * caller closes them (stream_close).
+ *
+ * Any error is one logged line on every rank that has been started: what was found, what was
+ * expected, what to do. Ranks that come just after an error are told, too: rank 0 stays for up to 3
+ * seconds to tell them. STATUS_USAGE: numbers, sizes or versions that do not go together.
+ * STATUS_TIMEOUT: somebody did not come.
+ */
+enum status rendezvous_meet(const struct rendezvous *rendezvous, int *sockets);
+
+#endif

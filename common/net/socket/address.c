@@ -1,0 +1,88 @@
+#include "common/net/socket/address.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "common/net/socket/subnet.h"
+
+static uint32_t ipv4_of(const struct ifaddrs *entry)
+{
+    struct sockaddr_in address;
+    memcpy(&address, entry->ifa_addr, sizeof address);
+    return ntohl(address.sin_addr.s_addr);
+}
+
+static void format_ipv4(uint32_t address, char *text, size_t size)
+{
+    struct in_addr network = {.s_addr = htonl(address)};
+    inet_ntop(AF_INET, &network, text, (socklen_t)size);
+}
+
+static bool usable(const struct ifaddrs *entry)
+{
+    return entry->ifa_addr && entry->ifa_addr->sa_family == AF_INET && entry->ifa_flags & IFF_UP &&
+           entry->ifa_flags & IFF_RUNNING;
+}
+
+enum status address_choose(const char *subnet, bool one_host, char *text, size_t size)
+{
+    struct subnet wanted = {0};
+    if (!subnet && one_host) {
+        snprintf(text, size, "127.0.0.1");
+        return STATUS_OK;
+    }
+    if (subnet && subnet_parse(subnet, &wanted) != STATUS_OK)
+        return STATUS_USAGE;
+    struct ifaddrs *list = NULL;
+    if (getifaddrs(&list) != 0) {
+        log_error("the list of network interfaces cannot be read: %s", strerror(errno));
+        return STATUS_IO;
+    }
+    enum status status = STATUS_INPUT;
+    char seen[256] = "";
+    for (const struct ifaddrs *entry = list; entry; entry = entry->ifa_next) {
+        if (!usable(entry))
+            continue;
+        uint32_t address = ipv4_of(entry);
+        format_ipv4(address, text, size);
+        bool match = subnet ? subnet_has(&wanted, address) : !(entry->ifa_flags & IFF_LOOPBACK);
+        if (match) {
+            status = STATUS_OK;
+            break;
+        }
+        size_t used = strlen(seen);
+        snprintf(seen + used, sizeof seen - used, " %s", text);
+    }
+    freeifaddrs(list);
+    if (status != STATUS_OK)
+        log_error("no IPv4 address %s%s on this host (it has:%s); name a subnet that every host "
+                  "has an address in with --interface",
+                  subnet ? "in " : "but loopback", subnet ? subnet : "", seen);
+    return status;
+}
+
+enum status address_interface(const char *address, char *name, size_t size)
+{
+    struct ifaddrs *list = NULL;
+    if (getifaddrs(&list) != 0)
+        return status_from_errno(errno);
+    enum status status = STATUS_INPUT;
+    for (const struct ifaddrs *entry = list; entry; entry = entry->ifa_next) {
+        char text[INET_ADDRSTRLEN];
+        if (!usable(entry))
+            continue;
+        format_ipv4(ipv4_of(entry), text, sizeof text);
+        if (strcmp(text, address) == 0) {
+            snprintf(name, size, "%s", entry->ifa_name);
+            status = STATUS_OK;
+            break;
+        }
+    }
+    freeifaddrs(list);
+    return status;
+}

@@ -1,0 +1,178 @@
+#include "common/net/socket/listener.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "common/base/check.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/net/socket/stream.h"
+
+_Static_assert(sizeof(struct hello) == 128, "it travels as it lies in memory");
+
+int listener_open(struct listener *listener, const struct sockaddr_in *address, size_t watched_max)
+{
+    socklen_t bytes = sizeof listener->address;
+    *listener = (struct listener){.socket = -1, .watched_max = watched_max};
+    listener->polls = calloc(1 + HELLO_PENDING + watched_max, sizeof *listener->polls);
+    int error = listener->polls ? stream_listen(address, &listener->socket) : ENOMEM;
+    if (error == 0 &&
+        getsockname(listener->socket, (struct sockaddr *)&listener->address, &bytes) != 0)
+        error = errno;
+    if (error != 0)
+        listener_close(listener);
+    return error;
+}
+
+void listener_close(struct listener *listener)
+{
+    for (int i = 0; i < listener->pending_count; i++)
+        stream_close(&listener->pending[i].socket);
+    listener->pending_count = 0;
+    stream_close(&listener->socket);
+    free(listener->polls);
+    listener->polls = NULL;
+}
+
+/* -------- connections that have not introduced themselves --------------------------------------
+ */
+
+static void forget(struct listener *listener, int index)
+{
+    listener->pending_count--;
+    memmove(&listener->pending[index], &listener->pending[index + 1],
+            (size_t)(listener->pending_count - index) * sizeof listener->pending[0]);
+}
+
+static void drop(struct listener *listener, int index, const char *why)
+{
+    if (!listener->warned)
+        log_warn("start-up: dropped a connection that %s; further ones are dropped silently", why);
+    listener->warned = true;
+    stream_close(&listener->pending[index].socket);
+    forget(listener, index);
+}
+
+static void accept_all(struct listener *listener)
+{
+    int socket;
+    for (int i = 0; i < HELLO_PENDING && stream_accept(listener->socket, &socket) == 0; i++) {
+        if (listener->pending_count == HELLO_PENDING)
+            drop(listener, 0, "said nothing while many others came");
+        listener->pending[listener->pending_count++] = (struct pending){
+            .socket = socket, .until_ns = clock_now_ns() + HELLO_WAIT_MS * NS_PER_MS};
+    }
+}
+
+static void make_printable(char *text, size_t size)
+{
+    text[size - 1] = '\0';
+    for (; *text; text++) {
+        if (*text <= ' ' || *text > '~')
+            *text = '?';
+    }
+}
+
+enum outcome { HELLO_PARTIAL, HELLO_COMPLETE, HELLO_FOREIGN, HELLO_CLOSED };
+
+/* Reads what has come of a hello. */
+static enum outcome read_hello(struct pending *pending)
+{
+    struct hello *hello = &pending->hello;
+    for (;;) {
+        bool same = pending->have >= HELLO_SAME_BYTES;
+        if (same && hello->magic != HELLO_MAGIC)
+            return HELLO_FOREIGN;
+        if (same && (hello->protocol != HELLO_PROTOCOL || pending->have == sizeof *hello))
+            return HELLO_COMPLETE;
+        size_t wanted = same ? sizeof *hello : HELLO_SAME_BYTES;
+        ssize_t got = recv(pending->socket, (unsigned char *)hello + pending->have,
+                           wanted - pending->have, MSG_DONTWAIT);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+            return HELLO_PARTIAL;
+        if (got <= 0)
+            return HELLO_CLOSED;
+        pending->have += (size_t)got;
+    }
+}
+
+/* Looks at those that poll(2) has found something on; true once one has introduced itself. */
+static bool find_hello(struct listener *listener, struct hello *hello, int *socket)
+{
+    /* From the last to the first: dropping one moves those after it. */
+    for (int i = listener->pending_count - 1; i >= 0; i--) {
+        struct pending *pending = &listener->pending[i];
+        if (listener->polls[1 + i].revents == 0) {
+            if (clock_now_ns() >= pending->until_ns)
+                drop(listener, i, "did not introduce itself in time");
+            continue;
+        }
+        switch (read_hello(pending)) {
+        case HELLO_PARTIAL:
+            if (clock_now_ns() >= pending->until_ns)
+                drop(listener, i, "did not introduce itself in time");
+            break;
+        case HELLO_COMPLETE:
+            *hello = pending->hello;
+            *socket = pending->socket;
+            make_printable(hello->version, sizeof hello->version);
+            make_printable(hello->host, sizeof hello->host);
+            forget(listener, i);
+            return true;
+        case HELLO_FOREIGN:
+            drop(listener, i, "is none of psring's");
+            break;
+        case HELLO_CLOSED:
+            drop(listener, i, "closed before it introduced itself");
+            break;
+        }
+    }
+    return false;
+}
+
+/* -------- waiting ----------------------------------------------------------------------------- */
+
+static int64_t earliest(const struct listener *listener, int64_t deadline_ns)
+{
+    for (int i = 0; i < listener->pending_count; i++) {
+        if (deadline_ns == 0 || listener->pending[i].until_ns < deadline_ns)
+            deadline_ns = listener->pending[i].until_ns;
+    }
+    return deadline_ns;
+}
+
+enum listener_event listener_wait(struct listener *listener, int64_t deadline_ns,
+                                  const int *watched, size_t count, struct hello *hello,
+                                  int *socket, size_t *which)
+{
+    CHECK(count <= listener->watched_max);
+    for (;;) {
+        size_t first_watched = 1 + (size_t)listener->pending_count;
+        struct pollfd *polls = listener->polls;
+        polls[0] = (struct pollfd){.fd = listener->socket, .events = POLLIN};
+        for (int i = 0; i < listener->pending_count; i++)
+            polls[1 + i] = (struct pollfd){.fd = listener->pending[i].socket, .events = POLLIN};
+        for (size_t i = 0; i < count; i++)
+            polls[first_watched + i] = (struct pollfd){.fd = watched[i], .events = POLLIN};
+        int ready = poll(polls, (nfds_t)(first_watched + count),
+                         stream_poll_ms(earliest(listener, deadline_ns)));
+        for (size_t i = 0; ready < 0 && i < first_watched + count; i++)
+            polls[i].revents = 0; /* interrupted */
+        if (find_hello(listener, hello, socket))
+            return LISTENER_HELLO;
+        for (size_t i = 0; i < count; i++) {
+            if (polls[first_watched + i].revents == 0)
+                continue;
+            *which = i;
+            return LISTENER_WATCHED;
+        }
+        if (polls[0].revents != 0)
+            accept_all(listener);
+        if (deadline_ns > 0 && clock_now_ns() >= deadline_ns)
+            return LISTENER_TIMEOUT;
+    }
+}

@@ -1,0 +1,74 @@
+/*
+ * Internal to common/net: a port at which ranks of this project introduce themselves. Anyone can
+ * connect to a port: who says something else, or nothing, is dropped, and holds nobody up.
+ */
+#ifndef PSRING_COMMON_NET_SOCKET_LISTENER_H
+#define PSRING_COMMON_NET_SOCKET_LISTENER_H
+
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* In the byte order of the machine: one of another order finds a foreign magic. */
+#define HELLO_MAGIC UINT64_C(0x6f6c6c6548525350) /* "PSRHello" */
+
+enum {
+    HELLO_PROTOCOL = 1,
+    HELLO_SAME_BYTES = 16, /* magic to rank: alike in all versions of the protocol */
+    HELLO_WAIT_MS = 5000,  /* a connection that has not introduced itself by then is dropped */
+    HELLO_PENDING = 64,    /* connections that have not yet; with more, the oldest is dropped */
+};
+
+/* The first message on a connection, as it travels. */
+struct hello {
+    uint64_t magic;
+    uint32_t protocol;
+    int32_t rank;
+    int32_t world_size;
+    uint32_t unused;
+    uint64_t run_id; /* 0 at the rendezvous, where there is none yet */
+    char version[32];
+    char host[64];
+};
+
+struct pending {
+    int socket;
+    int64_t until_ns;
+    size_t have; /* bytes of `hello` */
+    struct hello hello;
+};
+
+struct listener {
+    int socket;
+    struct sockaddr_in address; /* that it listens at */
+    bool warned;
+    int pending_count;
+    struct pending pending[HELLO_PENDING]; /* oldest first */
+    size_t watched_max;
+    struct pollfd *polls; /* 1 + HELLO_PENDING + watched_max */
+};
+
+enum listener_event {
+    LISTENER_HELLO,   /* somebody has introduced himself */
+    LISTENER_WATCHED, /* a watched connection has closed, or has something to read */
+    LISTENER_TIMEOUT,
+};
+
+/* Listens at `address`; port 0: any. `watched_max`: see listener_wait. 0 or an errno value; not
+ * logged. */
+int listener_open(struct listener *listener, const struct sockaddr_in *address, size_t watched_max);
+void listener_close(struct listener *listener);
+
+/*
+ * Waits until a connection has said hello (*socket and *hello are then the caller's; where
+ * hello->protocol is another, only magic, protocol and rank are known), until something happens on
+ * one of the `count` watched connections (*which; those below 0 are skipped), or until deadline_ns
+ * (clock_now_ns; 0: none). The strings in *hello are terminated and printable.
+ */
+enum listener_event listener_wait(struct listener *listener, int64_t deadline_ns,
+                                  const int *watched, size_t count, struct hello *hello,
+                                  int *socket, size_t *which);
+
+#endif

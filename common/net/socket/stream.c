@@ -1,0 +1,215 @@
+#include "common/net/socket/stream.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/base/clock.h"
+
+int stream_poll_ms(int64_t deadline_ns)
+{
+    if (deadline_ns == 0)
+        return -1;
+    int64_t left_ms = (deadline_ns - clock_now_ns() + NS_PER_MS - 1) / NS_PER_MS;
+    return left_ms < 0 ? 0 : left_ms > INT_MAX ? INT_MAX : (int)left_ms;
+}
+
+static int64_t deadline_after(int64_t timeout_ms)
+{
+    return timeout_ms > 0 ? clock_now_ns() + timeout_ms * NS_PER_MS : 0;
+}
+
+static bool has_passed(int64_t deadline_ns)
+{
+    return deadline_ns > 0 && clock_now_ns() >= deadline_ns;
+}
+
+/* -------- connections ------------------------------------------------------------------------- */
+
+static int fail(int *out)
+{
+    int error = errno;
+    stream_close(out);
+    return error;
+}
+
+/* Small messages go at once: they are what ranks wait for. */
+static void send_at_once(int socket)
+{
+    int on = 1;
+    setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
+int stream_listen(const struct sockaddr_in *address, int *out)
+{
+    int on = 1;
+    *out = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (*out < 0)
+        return errno;
+    /* The connections of a run that has just ended do not hold its port. */
+    setsockopt(*out, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (bind(*out, (const struct sockaddr *)address, sizeof *address) != 0 ||
+        listen(*out, SOMAXCONN) != 0)
+        return fail(out);
+    return 0;
+}
+
+int stream_accept(int listening, int *out)
+{
+    do
+        *out = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    while (*out < 0 && (errno == EINTR || errno == ECONNABORTED));
+    if (*out < 0)
+        return errno == EWOULDBLOCK ? EAGAIN : errno;
+    send_at_once(*out);
+    return 0;
+}
+
+/* A socket that connects to a port of its own machine where nobody listens may be given that very
+ * port, and is then connected to itself. */
+static bool is_own(int socket)
+{
+    struct sockaddr_in here, there;
+    socklen_t here_bytes = sizeof here, there_bytes = sizeof there;
+    return getsockname(socket, (struct sockaddr *)&here, &here_bytes) == 0 &&
+           getpeername(socket, (struct sockaddr *)&there, &there_bytes) == 0 &&
+           here.sin_port == there.sin_port && here.sin_addr.s_addr == there.sin_addr.s_addr;
+}
+
+int stream_connect(const struct sockaddr_in *address, int64_t timeout_ms, int *out)
+{
+    int error = 0;
+    socklen_t error_bytes = sizeof error;
+    int64_t deadline_ns = deadline_after(timeout_ms);
+    *out = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (*out < 0)
+        return errno;
+    if (connect(*out, (const struct sockaddr *)address, sizeof *address) != 0 &&
+        errno != EINPROGRESS)
+        return fail(out);
+    struct pollfd poll_out = {.fd = *out, .events = POLLOUT};
+    int ready;
+    do
+        ready = poll(&poll_out, 1, stream_poll_ms(deadline_ns));
+    while (ready < 0 && errno == EINTR);
+    if (ready == 0)
+        errno = ETIMEDOUT;
+    if (ready <= 0 || getsockopt(*out, SOL_SOCKET, SO_ERROR, &error, &error_bytes) != 0)
+        return fail(out);
+    errno = error ? error : is_own(*out) ? ECONNREFUSED : 0;
+    if (errno != 0)
+        return fail(out);
+    send_at_once(*out);
+    return 0;
+}
+
+void stream_close(int *socket)
+{
+    char unread[4096];
+    if (*socket < 0)
+        return;
+    for (int i = 0; i < 64 && recv(*socket, unread, sizeof unread, MSG_DONTWAIT) > 0; i++)
+        ;
+    close(*socket);
+    *socket = -1;
+}
+
+/* -------- messages ---------------------------------------------------------------------------- */
+
+/* Moves what can be moved now. 0, or EAGAIN where that is not all, or an error. */
+static int move_some(struct stream_transfer *transfer, bool sending)
+{
+    while (transfer->done < transfer->bytes) {
+        unsigned char *at = transfer->data + transfer->done;
+        size_t left = transfer->bytes - transfer->done;
+        ssize_t moved = sending ? send(transfer->socket, at, left, MSG_NOSIGNAL | MSG_DONTWAIT)
+                                : recv(transfer->socket, at, left, MSG_DONTWAIT);
+        if (moved < 0 && errno == EINTR)
+            continue;
+        if (moved < 0)
+            return errno == EWOULDBLOCK ? EAGAIN : errno == EPIPE ? ECONNRESET : errno;
+        if (moved == 0)
+            return ECONNRESET;
+        transfer->done += (size_t)moved;
+    }
+    return 0;
+}
+
+static int move_all(struct stream_transfer *transfers, size_t count, struct pollfd *polls,
+                    bool sending, int64_t timeout_ms, size_t *failed)
+{
+    int64_t deadline_ns = deadline_after(timeout_ms);
+    size_t complete = 0;
+    for (size_t i = 0; i < count; i++)
+        polls[i] = (struct pollfd){.fd = transfers[i].socket,
+                                   .events = sending ? POLLOUT : POLLIN,
+                                   .revents = POLLIN}; /* try at once: often all is there */
+    for (;;) {
+        bool parts = false;
+        for (size_t i = 0; i < count; i++) {
+            size_t before = transfers[i].done;
+            if (polls[i].fd < 0 || polls[i].revents == 0)
+                continue;
+            int error = move_some(&transfers[i], sending);
+            if (error != 0 && error != EAGAIN) {
+                *failed = i;
+                return error;
+            }
+            parts = parts || (error == EAGAIN && transfers[i].done > before);
+            if (error == 0) {
+                polls[i].fd = -1;
+                complete++;
+            }
+        }
+        if (complete == count)
+            return 0;
+        if (parts)
+            deadline_ns = deadline_after(timeout_ms);
+        int ready = poll(polls, (nfds_t)count, stream_poll_ms(deadline_ns));
+        if (ready < 0 && errno != EINTR)
+            return errno;
+        if (ready <= 0) {
+            for (size_t i = 0; i < count; i++)
+                polls[i].revents = 0;
+            if (has_passed(deadline_ns))
+                return ETIMEDOUT;
+        }
+    }
+}
+
+int stream_send(struct stream_transfer *transfers, size_t count, struct pollfd *polls,
+                int64_t timeout_ms, size_t *failed)
+{
+    return move_all(transfers, count, polls, true, timeout_ms, failed);
+}
+
+int stream_receive(struct stream_transfer *transfers, size_t count, struct pollfd *polls,
+                   int64_t timeout_ms, size_t *failed)
+{
+    return move_all(transfers, count, polls, false, timeout_ms, failed);
+}
+
+static int move_one(int socket, void *data, size_t bytes, bool sending, int64_t timeout_ms)
+{
+    struct stream_transfer transfer = {socket, data, bytes, 0};
+    struct pollfd polled;
+    size_t failed;
+    return move_all(&transfer, 1, &polled, sending, timeout_ms, &failed);
+}
+
+int stream_send_one(int socket, const void *data, size_t bytes, int64_t timeout_ms)
+{
+    union {
+        const void *in;
+        void *out;
+    } unconst = {data};
+    return move_one(socket, unconst.out, bytes, true, timeout_ms);
+}
+
+int stream_receive_one(int socket, void *data, size_t bytes, int64_t timeout_ms)
+{
+    return move_one(socket, data, bytes, false, timeout_ms);
+}

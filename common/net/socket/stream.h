@@ -1,0 +1,52 @@
+/*
+ * Internal to common/net: plain TCP connections (IPv4) on which nothing waits longer than it is
+ * told to. Functions return 0 or an errno value and log nothing: the caller knows who is at the
+ * other end. ETIMEDOUT: nothing moved for the time-out. ECONNRESET: the other end has closed.
+ */
+#ifndef PSRING_COMMON_NET_SOCKET_STREAM_H
+#define PSRING_COMMON_NET_SOCKET_STREAM_H
+
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Opens a socket that listens at `address`; port 0: one of the system's choice. */
+int stream_listen(const struct sockaddr_in *address, int *out);
+
+/* Takes the next connection of a listening socket; EAGAIN: there is none now. */
+int stream_accept(int listening, int *out);
+
+/* Connects; ETIMEDOUT after `timeout_ms`. */
+int stream_connect(const struct sockaddr_in *address, int64_t timeout_ms, int *out);
+
+/* One direction of one connection: `bytes` bytes at `data`, of which `done` have moved. */
+struct stream_transfer {
+    int socket;
+    unsigned char *data;
+    size_t bytes, done;
+};
+
+/*
+ * Sends (or receives) all of `transfers` at once, until every one is complete. `polls`: room for as
+ * many. The first one that fails is *failed; after ETIMEDOUT those with done < bytes are late. The
+ * time-out (0: none) counts from the call, and anew whenever a part of a message has moved.
+ */
+int stream_send(struct stream_transfer *transfers, size_t count, struct pollfd *polls,
+                int64_t timeout_ms, size_t *failed);
+int stream_receive(struct stream_transfer *transfers, size_t count, struct pollfd *polls,
+                   int64_t timeout_ms, size_t *failed);
+
+/* The same for one message on one connection. The data of a send is only read. */
+int stream_send_one(int socket, const void *data, size_t bytes, int64_t timeout_ms);
+int stream_receive_one(int socket, void *data, size_t bytes, int64_t timeout_ms);
+
+/* Closes *socket if it is open (>= 0) and sets it to -1. What has come and was not read is read
+ * first: otherwise the system may take back what was sent last. */
+void stream_close(int *socket);
+
+/* Milliseconds for poll(2) until `deadline_ns` (clock_now_ns; 0: none). */
+int stream_poll_ms(int64_t deadline_ns);
+
+#endif

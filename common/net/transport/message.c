@@ -1,0 +1,98 @@
+#include "common/net/transport/message.h"
+
+#include <string.h>
+
+static const uint8_t magic[4] = {'P', 'S', 'R', 'G'};
+
+static void put_le(uint8_t *at, uint64_t value, int bytes)
+{
+    for (int i = 0; i < bytes; i++)
+        at[i] = (uint8_t)(value >> (8 * i));
+}
+
+static uint64_t get_le(const uint8_t *at, int bytes)
+{
+    uint64_t value = 0;
+    for (int i = 0; i < bytes; i++)
+        value |= (uint64_t)at[i] << (8 * i);
+    return value;
+}
+
+void message_encode(const struct message *message, uint8_t bytes[MESSAGE_HEADER_BYTES])
+{
+    memset(bytes, 0, MESSAGE_HEADER_BYTES);
+    memcpy(bytes, magic, sizeof magic);
+    put_le(bytes + 4, MESSAGE_VERSION, 2);
+    put_le(bytes + 6, message->kind, 2);
+    put_le(bytes + 8, message->run_id, 8);
+    put_le(bytes + 16, message->sender, 4);
+    put_le(bytes + 20, message->bucket, 4);
+    put_le(bytes + 24, message->dtype, 2);
+    put_le(bytes + 32, message->step, 8);
+    put_le(bytes + 40, message->offset, 8);
+    put_le(bytes + 48, message->length, 8);
+}
+
+/* NULL if this is a header of run `run_id`, whatever else it says; else why not. */
+static const char *find_stranger(const uint8_t *bytes, size_t size, uint64_t run_id)
+{
+    if (size != MESSAGE_HEADER_BYTES)
+        return "header of the wrong size";
+    if (memcmp(bytes, magic, sizeof magic) != 0)
+        return "not a psring message";
+    if (get_le(bytes + 4, 2) != MESSAGE_VERSION)
+        return "another version of the protocol";
+    if (get_le(bytes + 8, 8) != run_id)
+        return "from another run";
+    return NULL;
+}
+
+/* NULL if every field is within `limits`, else which one is not. */
+static const char *find_fault(const uint8_t *bytes, const struct message *message,
+                              const struct message_limits *limits)
+{
+    if (message->kind < MESSAGE_SEGMENT || message->kind > MESSAGE_BYE)
+        return "unknown kind";
+    if (message->sender >= limits->nodes)
+        return "sender out of range";
+    if (message->dtype < MESSAGE_FLOAT32 || message->dtype > MESSAGE_BF16)
+        return "unknown element type";
+    if (get_le(bytes + 26, 6) || get_le(bytes + 56, 8))
+        return "reserved bytes are not zero";
+    if (message->length > limits->length_max)
+        return "payload longer than agreed";
+    if (message->dtype != limits->dtype)
+        return "its elements have another type than ours; do all ranks run with the same "
+               "--compress";
+    size_t element_bytes = message->dtype == MESSAGE_FLOAT32 ? 4 : 2;
+    if (message->length % element_bytes || message->offset % element_bytes)
+        return "offset or length is not a whole number of elements";
+    if (message->offset > UINT64_MAX - message->length)
+        return "offset overflows";
+    if (message->kind == MESSAGE_BYE && message->length)
+        return "payload where none belongs";
+    return NULL;
+}
+
+enum status message_decode(const uint8_t *bytes, size_t size, const struct message_limits *limits,
+                           struct message *message, const char **reason)
+{
+    *reason = find_stranger(bytes, size, limits->run_id);
+    if (*reason)
+        return STATUS_INPUT;
+    struct message decoded = {
+        .kind = (enum message_kind)get_le(bytes + 6, 2),
+        .run_id = limits->run_id,
+        .sender = (uint32_t)get_le(bytes + 16, 4),
+        .bucket = (uint32_t)get_le(bytes + 20, 4),
+        .dtype = (enum message_dtype)get_le(bytes + 24, 2),
+        .step = get_le(bytes + 32, 8),
+        .offset = get_le(bytes + 40, 8),
+        .length = get_le(bytes + 48, 8),
+    };
+    *reason = find_fault(bytes, &decoded, limits);
+    if (*reason)
+        return STATUS_PROTOCOL;
+    *message = decoded;
+    return STATUS_OK;
+}

@@ -1,0 +1,62 @@
+/*
+ * The header of every message between nodes: MESSAGE_HEADER_BYTES bytes, little-endian, versioned.
+ * Encoding and decoding are pure functions of bytes. A header from the network is untrusted:
+ * message_decode looks at every field before anything is used.
+ *
+ *   at  0  u32 magic "PSRG"    at  8  u64 run id      at 32  u64 step
+ *       4  u16 version             16  u32 sender         40  u64 offset (bytes into the bucket)
+ *       6  u16 kind                20  u32 bucket         48  u64 length (payload bytes)
+ *                                  24  u16 dtype          56  u64 reserved, zero
+ *                                  26  6 bytes, zero
+ */
+#ifndef PSRING_COMMON_NET_TRANSPORT_MESSAGE_H
+#define PSRING_COMMON_NET_TRANSPORT_MESSAGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/status.h"
+
+enum { MESSAGE_HEADER_BYTES = 64, MESSAGE_VERSION = 1 };
+
+enum message_kind {
+    MESSAGE_SEGMENT = 1, /* ring, rhd: part of a chunk, worker to worker */
+    MESSAGE_PUSH = 2,    /* worker to server: a gradient chunk */
+    MESSAGE_PULL = 3,    /* server to worker: the reduced chunk */
+    MESSAGE_BYE = 4,     /* worker to server: nothing more will come; no payload */
+};
+
+/* Elements of the payload. */
+enum message_dtype { MESSAGE_FLOAT32 = 1, MESSAGE_FP16 = 2, MESSAGE_BF16 = 3 };
+
+struct message {
+    enum message_kind kind;
+    uint64_t run_id;
+    uint32_t sender; /* node */
+    uint32_t bucket;
+    uint64_t step;
+    uint64_t offset;
+    uint64_t length;
+    enum message_dtype dtype;
+};
+
+/* What a receiver knows before it reads: anything else is refused. */
+struct message_limits {
+    uint64_t run_id;     /* random: who does not know it cannot make a header of this run */
+    uint32_t nodes;      /* senders are 0..nodes-1 */
+    uint64_t length_max; /* payload bytes */
+    enum message_dtype dtype;
+};
+
+void message_encode(const struct message *message, uint8_t bytes[MESSAGE_HEADER_BYTES]);
+
+/*
+ * Decodes `size` bytes. STATUS_INPUT if they are not a header of this run (size, magic, version,
+ * run id): anybody can send such bytes. STATUS_PROTOCOL if they are, and a field is not within
+ * `limits`: then a rank of this run has sent them. In both cases *reason (static) says what is
+ * wrong, for the caller's log message, and `message` is left alone.
+ */
+enum status message_decode(const uint8_t *bytes, size_t size, const struct message_limits *limits,
+                           struct message *message, const char **reason);
+
+#endif

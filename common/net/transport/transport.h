@@ -1,0 +1,142 @@
+/*
+ * Point-to-point messages between nodes: what every topology is built on, so that topologies are
+ * compared at equal transport. Each implementation has a folder: zmq, mpi.
+ *
+ * Messages from one node to another arrive complete and in order; a message is a header
+ * (common/net/transport/message.h) and a payload. Sends never block: `transport_send` queues, the
+ * number in flight is the caller's business (windows, segments). Receives are posted into *slots*,
+ * matched per peer in order of posting:
+ *
+ *     transport_slot_init(&slot, transport, peer, capacity)    once
+ *     transport_slot_expect(&slot, &message)                   where it is known what must come
+ *     transport_post(transport, &slot, into)                   then, over and over
+ *     transport_wait(transport, &slot)                         -> slot.message, slot.payload
+ *     transport_release(transport, &slot)
+ *
+ * With into == NULL the payload is *borrowed*: it stays in the transport's memory until release,
+ * and can be reduced from there without a copy. With a buffer it lands there.
+ *
+ * Threads: an endpoint belongs to one thread; two endpoints of one process may run on two.
+ * Cost: a send is one message of MESSAGE_HEADER_BYTES + length bytes over ZeroMQ, and two over MPI,
+ * header and payload apart. Both send payloads from the caller's memory. ZeroMQ allocates for each
+ * message, MPI only while the number in flight still grows.
+ * Errors: STATUS_TIMEOUT names the silent peer (not where a lifeline watches the world: that ends
+ * the run itself), STATUS_PROTOCOL a peer that sends what does not belong here; all are logged.
+ */
+#ifndef PSRING_COMMON_NET_TRANSPORT_TRANSPORT_H
+#define PSRING_COMMON_NET_TRANSPORT_TRANSPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/status.h"
+#include "common/net/transport/message.h"
+#include "common/net/transport/payload.h"
+#include "common/net/world/topology.h"
+#include "common/net/world/world.h"
+
+enum transport_kind { TRANSPORT_ZMQ, TRANSPORT_MPI };
+
+struct transport_options {
+    enum transport_kind kind;
+    struct topology topology;
+    size_t payload_bytes_max; /* no payload is longer: a bound on what a peer may send */
+    enum message_dtype dtype; /* of all payloads */
+    const char *subnet;       /* CIDR of the interface to bind to; NULL: chosen. Borrowed. */
+    int64_t timeout_ms;
+};
+
+struct transport_counters {
+    uint64_t sent_bytes, received_bytes; /* payload */
+    uint64_t sent_messages, received_messages;
+    uint64_t sent_header_bytes, received_header_bytes;
+};
+
+struct transport;
+struct transport_slot_impl;
+
+struct transport_slot {
+    int peer;
+    size_t capacity;
+    bool done;              /* the message is here: read `message` and `payload` */
+    struct message message; /* validated */
+    const void *payload;    /* message.length bytes */
+    /* The transport's own: */
+    struct message expected; /* kind 0: whatever comes */
+    void *into;
+    bool posted;
+    struct transport_slot *next_posted;
+    struct payload held; /* a borrowed payload, until release */
+    struct transport_slot_impl *impl;
+};
+
+/*
+ * Opens this process's endpoints: [NODE_WORKER] and [NODE_SERVER], NULL where it hosts none.
+ * Collective over the world: addresses are exchanged, nobody returns before everybody can be
+ * reached.
+ */
+enum status transport_open(struct transport *endpoint[2], struct world *world,
+                           const struct transport_options *options);
+
+/* Closes one endpoint. Sends that a transport_flush has not seen out are dropped. */
+void transport_close(struct transport **transport);
+
+/* Any thread: every wait of the endpoint, also one under way, ends with STATUS_TRANSPORT within a
+ * second, for the rest of its life. Its owner is told nothing else: whoever calls this says why. */
+void transport_interrupt(struct transport *transport);
+
+/*
+ * Both endpoints of a process (NULL where it has none), after an error: cuts their connections.
+ * Nothing of the caller's memory is read or written any more once this returns, and only
+ * transport_slot_fini and transport_close may follow. Where all sends were flushed it costs
+ * nothing.
+ */
+void transport_stop(struct transport *endpoint[2]);
+
+/*
+ * Queues a message to node `peer`. kind, step, bucket, offset, length, dtype come from `message`;
+ * the rest is filled in. `payload` (message->length bytes) must stay unchanged until the message is
+ * sent: returns its number in *ticket (may be NULL) for transport_sent and transport_wait_sent.
+ */
+enum status transport_send(struct transport *transport, int peer, const struct message *message,
+                           const void *payload, uint64_t *ticket);
+bool transport_sent(struct transport *transport, int peer, uint64_t ticket);
+enum status transport_wait_sent(struct transport *transport, int peer, uint64_t ticket);
+/* Waits until no payload of this endpoint is needed any more. */
+enum status transport_flush(struct transport *transport);
+
+/*
+ * Slots come and go while their transport stays open. A slot that is still posted is withdrawn by
+ * fini; what has come into it is lost. A message that comes when no slot is posted for its sender
+ * waits for one. So where one set of slots replaces another, no node may send for the new set
+ * before every node has let go of the old one.
+ */
+enum status transport_slot_init(struct transport_slot *slot, struct transport *transport, int peer,
+                                size_t capacity);
+void transport_slot_fini(struct transport_slot *slot, struct transport *transport);
+/*
+ * Before a post: what the schedule says must come into the slot. Another kind, step, bucket, offset
+ * or length is STATUS_PROTOCOL (logged, naming both: a peer has other options), and a wait that
+ * ends without it says what was missing. Holds until the next time.
+ */
+void transport_slot_expect(struct transport_slot *slot, const struct message *expected);
+enum status transport_post(struct transport *transport, struct transport_slot *slot, void *into);
+enum status transport_wait(struct transport *transport, struct transport_slot *slot);
+/*
+ * Waits for any of the posted slots that `slots` points to (NULL entries are skipped). They are
+ * looked at in turn, so that none starves. Where several slots have one peer, name the oldest:
+ * messages are in order only per peer. `patient`: wait however long it takes (a server between
+ * steps), not just the time-out.
+ */
+enum status transport_wait_any(struct transport *transport, struct transport_slot *const *slots,
+                               size_t count, bool patient, size_t *which);
+void transport_release(struct transport *transport, struct transport_slot *slot);
+
+void transport_counters(const struct transport *transport, struct transport_counters *counters);
+
+const char *transport_kind_name(enum transport_kind kind);
+/* Why this build does not have it; NULL: it has. */
+const char *transport_kind_unavailable(enum transport_kind kind);
+
+#endif

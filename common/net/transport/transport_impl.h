@@ -1,0 +1,112 @@
+/*
+ * Internal to common/net: what a transport implements, and the state that transport.c keeps for
+ * all. transport.c: counting, header encoding and validation, and which slot a message belongs to;
+ * wait.c: waiting with a time-out. An implementation: moving bytes.
+ *
+ * There are two kinds. Sockets hand over messages as they come: such a transport gives each to
+ * transport_deliver, which puts it into the oldest slot posted for its sender, or keeps it until
+ * one is posted. It implements neither `post` nor `slot_init` nor `slot_fini`.
+ *
+ * MPI matches messages itself and wants the memory beforehand: such a transport implements these
+ * three, keeps its receives in slot->impl, and says with transport_complete what has come into a
+ * slot. Messages that nothing is posted for then wait inside the library.
+ */
+#ifndef PSRING_COMMON_NET_TRANSPORT_TRANSPORT_IMPL_H
+#define PSRING_COMMON_NET_TRANSPORT_TRANSPORT_IMPL_H
+
+#include <stdatomic.h>
+
+#include "common/net/transport/arrivals.h"
+#include "common/net/transport/transport.h"
+
+struct transport_ops {
+    /* Queues header and payload for `peer`; the payload is borrowed until counted as completed. */
+    enum status (*send)(struct transport *transport, int peer,
+                        const uint8_t header[MESSAGE_HEADER_BYTES], const void *payload,
+                        size_t length);
+    /* How many of the sends to `peer` no longer need their payload, in order of sending. */
+    uint64_t (*completed)(struct transport *transport, int peer);
+    /* (optional, all three or none) For a transport that matches messages itself. `post` makes
+     * `slot` the next receive from its peer; `slot_fini` withdraws it if it is still posted. */
+    enum status (*slot_init)(struct transport *transport, struct transport_slot *slot);
+    void (*slot_fini)(struct transport *transport, struct transport_slot *slot);
+    enum status (*post)(struct transport *transport, struct transport_slot *slot);
+    /* Moves what can be moved; if nothing can, may block up to wait_ns until something arrives, or
+     * with `for_sends` until a send completes as well. *moved: something did. */
+    enum status (*progress)(struct transport *transport, int64_t wait_ns, bool for_sends,
+                            bool *moved);
+    /* (optional, both or none) transport_stop: first `cut` for both endpoints, then `settle`, which
+     * returns once no payload of a send is read any more. */
+    void (*cut)(struct transport *transport);
+    void (*settle)(struct transport *transport);
+    void (*close)(struct transport *transport);
+};
+
+struct transport_peer {
+    uint64_t sends; /* queued so far: the ticket of the next one */
+    bool local;     /* hosted by this very process: does not cross the network */
+    struct transport_slot *first, **last; /* posted, oldest first */
+    struct arrivals early;                /* messages that no slot has been posted for yet */
+};
+
+/* The first member of every implementation's struct. */
+struct transport {
+    const struct transport_ops *ops;
+    struct world *world; /* borrowed */
+    struct topology topology;
+    int node;
+    enum node_role role;
+    struct message_limits limits;
+    int64_t timeout_ns;
+    struct transport_peer *peers; /* by node */
+    struct transport_counters counters;
+    struct {
+        uint64_t messages;
+        const char *reason; /* why the last one was not of this run */
+    } strangers;
+    size_t next_any; /* where transport_wait_any looks first */
+    _Atomic bool interrupted;
+};
+
+/* Fills the common part; false if out of memory (logged). */
+bool transport_base_init(struct transport *transport, const struct transport_ops *ops,
+                         struct world *world, const struct transport_options *options,
+                         enum node_role role);
+void transport_base_fini(struct transport *transport);
+
+/*
+ * For an implementation that has a header in hand: decodes and validates it. From `peer`; -1: from
+ * whoever could connect. STATUS_INPUT with -1: not of this run; it is counted, nothing is logged,
+ * and the message is to be dropped. Every other error is one of this run, and logged.
+ */
+enum status transport_accept(struct transport *transport, const uint8_t *header, size_t size,
+                             int peer, struct message *message);
+/*
+ * `message`, which transport_accept has accepted, and its payload are here: fills the oldest slot
+ * posted for its sender, or keeps it until there is one. Takes the payload, also on an error.
+ */
+enum status transport_deliver(struct transport *transport, const struct message *message,
+                              struct payload payload);
+/* For a transport that matches messages itself: `slot` now holds `message`, its payload at
+ * `payload`. Counts it and marks the slot done. */
+enum status transport_complete(struct transport *transport, struct transport_slot *slot,
+                               const struct message *message, const void *payload);
+
+/* Logs that a message did not fit its slot; returns STATUS_PROTOCOL. */
+enum status transport_too_long(const struct transport *transport,
+                               const struct transport_slot *slot);
+
+/* "worker 2 (rank 2)", "server 0 (rank 4)" into `text`, for messages. Returns text. */
+const char *transport_describe(const struct transport *transport, int node, char *text,
+                               size_t size);
+
+/* "segment of step 17, bucket 0, offset 65536 (4096 bytes)" into `text`. Returns text. */
+const char *transport_describe_message(const struct message *message, char *text, size_t size);
+
+enum status transport_zmq_open(struct transport *endpoint[2], struct world *world,
+                               const struct transport_options *options);
+extern const char *const transport_mpi_unavailable; /* NULL: this build has it */
+enum status transport_mpi_open(struct transport *endpoint[2], struct world *world,
+                               const struct transport_options *options);
+
+#endif

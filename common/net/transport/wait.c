@@ -1,0 +1,179 @@
+/* Waiting for messages and for sends: with a time-out, and saying for whom. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "common/base/check.h"
+#include "common/base/clock.h"
+#include "common/net/world/activity.h"
+#include "common/net/transport/transport_impl.h"
+
+/* One wait: for a message in any of `slots`, or for a send to `peer` to complete. */
+struct patience {
+    struct transport_slot *const *slots; /* NULL: for a send */
+    size_t slot_count;
+    int peer;
+    bool endless;
+    bool told;           /* the activity says for whom */
+    int64_t deadline_ns; /* 0: not started */
+};
+
+static enum activity_thread thread_of(const struct transport *transport)
+{
+    return transport->role == NODE_SERVER ? ACTIVITY_SERVER : ACTIVITY_WORKER;
+}
+
+static bool is_awaited(const struct transport_slot *slot)
+{
+    return slot && slot->posted && !slot->done;
+}
+
+/* The first and the last of the ranks that are waited for, and the offset of the awaited message if
+ * it is known which one. */
+static void find_awaited(const struct transport *transport, const struct patience *patience,
+                         int *first, int *last, uint64_t *offset)
+{
+    *offset = patience->slots ? ACTIVITY_NO_OFFSET : ACTIVITY_SENDS;
+    *first = *last = ACTIVITY_NOBODY;
+    if (!patience->slots)
+        *first = *last = topology_rank(&transport->topology, patience->peer);
+    for (size_t i = 0; patience->slots && i < patience->slot_count; i++) {
+        const struct transport_slot *slot = patience->slots[i];
+        if (!is_awaited(slot))
+            continue;
+        int rank = topology_rank(&transport->topology, slot->peer);
+        bool alone = *first == ACTIVITY_NOBODY;
+        *offset = alone && slot->expected.kind ? slot->expected.offset : ACTIVITY_NO_OFFSET;
+        *first = alone || rank < *first ? rank : *first;
+        *last = rank > *last ? rank : *last;
+    }
+}
+
+/* "worker 2 (rank 2): segment of step 17, ...; worker 3 (rank 3)" into `text`, as many as fit. */
+static void describe_awaited(const struct transport *transport, const struct patience *patience,
+                             char *text, size_t size)
+{
+    char name[64], message[128];
+    size_t used = 0;
+    for (size_t i = 0; i < patience->slot_count && used < size; i++) {
+        const struct transport_slot *slot = patience->slots[i];
+        if (!is_awaited(slot))
+            continue;
+        bool known = slot->expected.kind != 0;
+        used += (size_t)snprintf(
+            text + used, size - used, "%s%s%s%s", used ? "; " : "",
+            transport_describe(transport, slot->peer, name, sizeof name), known ? ": " : "",
+            known ? transport_describe_message(&slot->expected, message, sizeof message) : "");
+    }
+}
+
+static enum status timed_out(const struct transport *transport, const struct patience *patience)
+{
+    char awaited[512] = "";
+    if (patience->slots)
+        describe_awaited(transport, patience, awaited, sizeof awaited);
+    else
+        transport_describe(transport, patience->peer, awaited, sizeof awaited);
+    log_error("nothing for %g s while %s %s; is its process alive, and its host reachable by the "
+              "network in use (see --interface)? A slower network or longer steps need a larger "
+              "--timeout",
+              (double)transport->timeout_ns / (double)NS_PER_S,
+              patience->slots ? "waiting for" : "sending to", awaited);
+    if (transport->strangers.messages > 0)
+        log_error("%" PRIu64 " messages were dropped because they are not of this run, the last "
+                  "one: %s; does every host run the same psring?",
+                  transport->strangers.messages, transport->strangers.reason);
+    return STATUS_TIMEOUT;
+}
+
+/* One round of waiting: progress, and an error once nothing has moved for the time-out. Where the
+ * world's activity is watched, whoever watches knows better when it is too long, and why. */
+static enum status wait_round(struct transport *transport, struct patience *patience)
+{
+    bool moved = false;
+    if (atomic_load(&transport->interrupted))
+        return STATUS_TRANSPORT;
+    int64_t wait_ns = transport->timeout_ns < NS_PER_S ? transport->timeout_ns : NS_PER_S;
+    enum status status = transport->ops->progress(transport, wait_ns, !patience->slots, &moved);
+    if (status != STATUS_OK || patience->endless)
+        return status;
+    struct activity *activity = transport->world->activity;
+    if (activity && patience->told && moved) {
+        activity_moved(activity, thread_of(transport));
+    } else if (activity && !patience->told && !moved) {
+        int first, last;
+        uint64_t offset;
+        find_awaited(transport, patience, &first, &last, &offset);
+        activity_wait(activity, thread_of(transport), first, last, offset);
+        patience->told = true;
+    }
+    if (activity)
+        return STATUS_OK;
+    int64_t now_ns = clock_now_ns();
+    if (moved || patience->deadline_ns == 0)
+        patience->deadline_ns = now_ns + transport->timeout_ns;
+    return now_ns < patience->deadline_ns ? STATUS_OK : timed_out(transport, patience);
+}
+
+static enum status end_wait(struct transport *transport, const struct patience *patience,
+                            enum status status)
+{
+    if (patience->told)
+        activity_go_on(transport->world->activity, thread_of(transport));
+    return status;
+}
+
+enum status transport_wait_sent(struct transport *transport, int peer, uint64_t ticket)
+{
+    struct patience patience = {.peer = peer};
+    enum status status = STATUS_OK;
+    while (status == STATUS_OK && !transport_sent(transport, peer, ticket))
+        status = wait_round(transport, &patience);
+    return end_wait(transport, &patience, status);
+}
+
+enum status transport_flush(struct transport *transport)
+{
+    for (uint32_t peer = 0; peer < transport->limits.nodes; peer++) {
+        uint64_t sends = transport->peers[peer].sends;
+        if (sends == 0)
+            continue;
+        enum status status = transport_wait_sent(transport, (int)peer, sends - 1);
+        if (status != STATUS_OK)
+            return status;
+    }
+    return STATUS_OK;
+}
+
+enum status transport_wait(struct transport *transport, struct transport_slot *slot)
+{
+    CHECK(slot->posted);
+    struct patience patience = {.slots = &slot, .slot_count = 1};
+    enum status status = STATUS_OK;
+    while (status == STATUS_OK && !slot->done)
+        status = wait_round(transport, &patience);
+    return end_wait(transport, &patience, status);
+}
+
+static bool find_done(struct transport *transport, struct transport_slot *const *slots,
+                      size_t count, size_t *which)
+{
+    for (size_t i = 0; i < count; i++) {
+        size_t at = (transport->next_any + i) % count;
+        if (slots[at] && slots[at]->posted && slots[at]->done) {
+            *which = at;
+            transport->next_any = at + 1;
+            return true;
+        }
+    }
+    return false;
+}
+
+enum status transport_wait_any(struct transport *transport, struct transport_slot *const *slots,
+                               size_t count, bool patient, size_t *which)
+{
+    struct patience patience = {.slots = slots, .slot_count = count, .endless = patient};
+    enum status status = STATUS_OK;
+    while (status == STATUS_OK && !find_done(transport, slots, count, which))
+        status = wait_round(transport, &patience);
+    return end_wait(transport, &patience, status);
+}

@@ -1,0 +1,164 @@
+/*
+ * Who may connect. A socket that listens has a port that anybody can find, and whatever connects
+ * can fill memory: ZeroMQ counts a message only once it is whole, so no limit of its own bounds one
+ * that never ends. So strangers are kept out before they can send anything: every connection must
+ * know the run's password, which is its run id, in ZeroMQ's PLAIN handshake. ZeroMQ asks us about
+ * each by its protocol ZAP (https://rfc.zeromq.org/spec/27), over inproc, and closes those that we
+ * refuse, that use another handshake or none, and that do not finish it within 30 s. Until then a
+ * connection holds no more than one frame of the longest size that ZMQ_MAXMSGSIZE lets through.
+ *
+ * The password is sent in the clear, as everything is: it keeps out whoever does not see the
+ * traffic. Later messages cost nothing more.
+ *
+ * The thread sleeps but for connections; it ends with the context.
+ */
+#include "common/net/transport/zmq/zmq_impl.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { ZAP_FRAMES = 8, ZAP_REQUEST_ID = 1, ZAP_MECHANISM = 5, ZAP_PASSWORD = 7 };
+
+static const char user[] = "psring";
+
+enum status transport_zmq_auth_open(struct zmq_auth *auth, void *context, uint64_t run_id)
+{
+    snprintf(auth->password, sizeof auth->password, "%016" PRIx64, run_id);
+    auth->context = context;
+    auth->zap = zmq_socket(context, ZMQ_REP);
+    if (!auth->zap || zmq_bind(auth->zap, "inproc://zeromq.zap.01") != 0)
+        return transport_zmq_status("opening the check of passwords");
+    return STATUS_OK;
+}
+
+enum status transport_zmq_auth_listener(struct zmq_auth *auth, void *socket, enum node_role role)
+{
+    static const char *const addresses[] = {"inproc://refused-by-worker",
+                                            "inproc://refused-by-server"};
+    static const int yes = 1, no_linger = 0;
+    auth->monitors[role] = zmq_socket(auth->context, ZMQ_PAIR);
+    if (!auth->monitors[role] || zmq_setsockopt(socket, ZMQ_PLAIN_SERVER, &yes, sizeof yes) != 0 ||
+        zmq_setsockopt(auth->monitors[role], ZMQ_LINGER, &no_linger, sizeof no_linger) != 0 ||
+        zmq_socket_monitor(socket, addresses[role],
+                           ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH) !=
+            0 ||
+        zmq_connect(auth->monitors[role], addresses[role]) != 0)
+        return transport_zmq_status("asking for passwords");
+    return STATUS_OK;
+}
+
+enum status transport_zmq_auth_connector(const struct zmq_auth *auth, void *socket)
+{
+    if (zmq_setsockopt(socket, ZMQ_PLAIN_USERNAME, user, sizeof user - 1) != 0 ||
+        zmq_setsockopt(socket, ZMQ_PLAIN_PASSWORD, auth->password, sizeof auth->password - 1) != 0)
+        return transport_zmq_status("giving the password");
+    return STATUS_OK;
+}
+
+/* Takes as long for every wrong password. */
+static bool same_bytes(zmq_msg_t *frame, const char *expected)
+{
+    size_t size = strlen(expected);
+    if (zmq_msg_size(frame) != size)
+        return false;
+    unsigned char different = 0;
+    const char *bytes = zmq_msg_data(frame);
+    for (size_t i = 0; i < size; i++)
+        different |= (unsigned char)(bytes[i] ^ expected[i]);
+    return different == 0;
+}
+
+/* Sends the frames of an answer: version, the request's id, code, reason, user, metadata. */
+static bool answer(void *socket, zmq_msg_t *request_id, bool known)
+{
+    const char *const text[] = {known ? "200" : "400", known ? "" : "not of this run", "", ""};
+    if (zmq_send(socket, "1.0", 3, ZMQ_SNDMORE) < 0 ||
+        zmq_send(socket, zmq_msg_data(request_id), zmq_msg_size(request_id), ZMQ_SNDMORE) < 0)
+        return false;
+    for (int i = 0; i < 4; i++) {
+        if (zmq_send(socket, text[i], strlen(text[i]), i < 3 ? ZMQ_SNDMORE : 0) < 0)
+            return false;
+    }
+    return true;
+}
+
+/* Answers one request, from ZeroMQ itself; false once the context ends. */
+static bool answer_one(struct zmq_auth *auth)
+{
+    zmq_msg_t frames[ZAP_FRAMES];
+    int count = 0;
+    bool more = true, good = true;
+    for (int i = 0; i < ZAP_FRAMES; i++)
+        zmq_msg_init(&frames[i]);
+    for (; good && more && count < ZAP_FRAMES; count++) {
+        good = zmq_msg_recv(&frames[count], auth->zap, 0) >= 0;
+        more = good && zmq_msg_more(&frames[count]);
+    }
+    if (good) {
+        bool known = count == ZAP_FRAMES && !more && same_bytes(&frames[ZAP_MECHANISM], "PLAIN") &&
+                     same_bytes(&frames[ZAP_PASSWORD], auth->password);
+        good = answer(auth->zap, &frames[ZAP_REQUEST_ID], known);
+    }
+    for (int i = 0; i < ZAP_FRAMES; i++)
+        zmq_msg_close(&frames[i]);
+    return good;
+}
+
+/* A failed handshake on a socket of ours, as ZeroMQ tells it: a frame that says what, and one that
+ * says where. */
+static bool note_stranger(struct zmq_auth *auth, void *monitor)
+{
+    zmq_msg_t frame;
+    zmq_msg_init(&frame);
+    bool good = true, more = true;
+    while (good && more) {
+        good = zmq_msg_recv(&frame, monitor, 0) >= 0;
+        more = good && zmq_msg_more(&frame);
+    }
+    zmq_msg_close(&frame);
+    auth->refused += good;
+    return good;
+}
+
+static void *answer_all(void *argument)
+{
+    struct zmq_auth *auth = argument;
+    zmq_pollitem_t items[] = {{.socket = auth->zap, .events = ZMQ_POLLIN},
+                              {.events = ZMQ_POLLIN, .fd = -1},
+                              {.events = ZMQ_POLLIN, .fd = -1}};
+    int count = 1;
+    for (int role = 0; role < 2; role++) {
+        if (auth->monitors[role])
+            items[count++].socket = auth->monitors[role];
+    }
+    bool good = true;
+    while (good && zmq_poll(items, count, -1) >= 0) {
+        if (items[0].revents)
+            good = answer_one(auth);
+        for (int i = 1; good && i < count; i++) {
+            if (items[i].revents)
+                good = note_stranger(auth, items[i].socket);
+        }
+    }
+    return NULL;
+}
+
+enum status transport_zmq_auth_start(struct zmq_auth *auth)
+{
+    return thread_start(&auth->thread, "psring-auth", answer_all, auth);
+}
+
+void transport_zmq_auth_close(struct zmq_auth *auth)
+{
+    zmq_ctx_shutdown(auth->context);
+    thread_join(&auth->thread);
+    for (int role = 0; role < 2; role++) {
+        if (auth->monitors[role])
+            zmq_close(auth->monitors[role]);
+    }
+    if (auth->zap)
+        zmq_close(auth->zap);
+    if (auth->refused > 0)
+        log_debug("ZeroMQ: %" PRIu64 " connections of strangers were refused", auth->refused);
+}

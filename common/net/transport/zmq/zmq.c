@@ -1,0 +1,304 @@
+/*
+ * The ZeroMQ transport. A node binds one PULL socket, to which all its peers send, and connects a
+ * PUSH socket to each peer that it sends to. A message is two frames: header, payload (which may be
+ * empty).
+ *
+ * Why PUSH and PULL: a message goes one way and neither end may drop it; ROUTER drops what it
+ * cannot route unless told otherwise, and its identities would only repeat the header's sender.
+ *
+ * Sends are zero-copy: a payload frame refers to the caller's memory, and ZeroMQ's I/O thread tells
+ * us (on_sent) when it has handed the last byte to the kernel. A peer in the same process gets the
+ * frame itself, and on_sent comes when it releases it. Either way on_sent touches nothing but
+ * atomic counters, and an eventfd if the owner is asleep waiting for it.
+ *
+ * Receives: a frame's memory is the transport's; a borrowed slot keeps the frame until release, a
+ * slot with a buffer costs one memcpy. Sockets and addresses: open.c. Who may connect: auth.c.
+ */
+#include "common/net/transport/zmq/zmq_impl.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zmq.h>
+
+#include "common/base/check.h"
+#include "common/base/clock.h"
+
+enum { RECEIVED_AT_ONCE = 256 }; /* messages, before whoever waits looks at what it waits for */
+
+enum status transport_zmq_status(const char *what)
+{
+    int error = zmq_errno();
+    log_error("ZeroMQ: %s: %s", what, zmq_strerror(error));
+    return error == ENOMEM ? STATUS_NO_MEMORY : STATUS_TRANSPORT;
+}
+
+/* -------- sending ----------------------------------------------------------------------------- */
+
+/* On ZeroMQ's I/O thread; for a peer in this process, on the thread that releases the message.
+ * Sequentially consistent on both sides (see sleep_for_either): either the owner sees the new count
+ * before it sleeps, or we see that it wants to be woken. */
+static void on_sent(void *data, void *hint)
+{
+    (void)data;
+    struct zmq_peer *peer = hint;
+    struct zmq_endpoint *owner = peer->owner;
+    atomic_fetch_add(&peer->completed, 1);
+    atomic_fetch_add(&owner->completions, 1);
+    if (atomic_exchange(&owner->wants_wake, false)) {
+        uint64_t one = 1;
+        ssize_t written = write(owner->wake_fd, &one, sizeof one);
+        (void)written; /* fails only if the counter is full: then it is readable anyway */
+    }
+}
+
+static enum status connect_to(struct zmq_endpoint *endpoint, struct zmq_peer *peer)
+{
+    peer->push = transport_zmq_socket(endpoint, ZMQ_PUSH);
+    if (!peer->push)
+        return transport_zmq_status("socket");
+    enum status status = transport_zmq_auth_connector(&endpoint->shared->auth, peer->push);
+    if (status == STATUS_OK && zmq_connect(peer->push, peer->address) != 0)
+        status = transport_zmq_status(peer->address);
+    return status;
+}
+
+/* A signal to this process is no failure: with one frame of a message under way, the other must
+ * follow. */
+static enum status send_frame(struct zmq_peer *peer, zmq_msg_t *frame, int flags)
+{
+    int sent;
+    do
+        sent = zmq_msg_send(frame, peer->push, flags);
+    while (sent < 0 && zmq_errno() == EINTR);
+    if (sent >= 0)
+        return STATUS_OK;
+    enum status status = transport_zmq_status("sending");
+    zmq_msg_close(frame);
+    return status;
+}
+
+static enum status zmq_send_message(struct transport *transport, int node,
+                                    const uint8_t header[MESSAGE_HEADER_BYTES], const void *payload,
+                                    size_t length)
+{
+    struct zmq_endpoint *endpoint = endpoint_of(transport);
+    struct zmq_peer *peer = &endpoint->peers[node];
+    if (!peer->push) {
+        enum status connected = connect_to(endpoint, peer);
+        if (connected != STATUS_OK)
+            return connected;
+    }
+    zmq_msg_t frame;
+    if (zmq_msg_init_size(&frame, MESSAGE_HEADER_BYTES) != 0)
+        return transport_zmq_status("sending");
+    memcpy(zmq_msg_data(&frame), header, MESSAGE_HEADER_BYTES);
+    atomic_fetch_add(&endpoint->shared->handovers, 1);
+    enum status status = send_frame(peer, &frame, ZMQ_SNDMORE);
+    if (status != STATUS_OK)
+        return status;
+    /* An empty payload is sent as well: its frame reports that the header has gone, and tickets
+     * complete in order. ZeroMQ takes a non-const pointer but only reads. */
+    union {
+        const void *in;
+        void *out;
+    } unconst = {length ? payload : peer};
+    if (zmq_msg_init_data(&frame, unconst.out, length, on_sent, peer) != 0)
+        return transport_zmq_status("sending");
+    return send_frame(peer, &frame, 0);
+}
+
+static uint64_t zmq_completed(struct transport *transport, int node)
+{
+    return atomic_load(&endpoint_of(transport)->peers[node].completed);
+}
+
+/* -------- receiving --------------------------------------------------------------------------- */
+
+static struct zmq_frame *take_frame(struct zmq_endpoint *endpoint)
+{
+    struct zmq_frame *frame = endpoint->free;
+    if (frame) {
+        endpoint->free = frame->next;
+    } else if ((frame = malloc(sizeof *frame))) {
+        frame->owner = endpoint;
+    } else {
+        log_error("ZeroMQ: no memory for a message");
+        return NULL;
+    }
+    zmq_msg_init(&frame->message);
+    return frame;
+}
+
+/* A payload's release. */
+static void free_frame(void *holder)
+{
+    struct zmq_frame *frame = holder;
+    zmq_msg_close(&frame->message);
+    frame->next = frame->owner->free;
+    frame->owner->free = frame;
+}
+
+/*
+ * The frames of one message are in hand; `complete` if there were exactly two. Takes `frame`.
+ * *taken: it is of this run, and not dropped as a stranger's.
+ */
+static enum status deliver(struct zmq_endpoint *endpoint, zmq_msg_t *header,
+                           struct zmq_frame *frame, bool complete, bool *taken)
+{
+    struct message message;
+    enum status status =
+        transport_accept(&endpoint->base, zmq_msg_data(header), zmq_msg_size(header), -1, &message);
+    *taken = status != STATUS_INPUT;
+    if (status == STATUS_OK && (!complete || zmq_msg_size(&frame->message) != message.length)) {
+        log_error("ZeroMQ: a payload of %zu bytes came with a header that says %llu",
+                  zmq_msg_size(&frame->message), (unsigned long long)message.length);
+        status = STATUS_PROTOCOL;
+    }
+    struct payload payload = {zmq_msg_data(&frame->message), free_frame, frame};
+    if (status == STATUS_OK)
+        return transport_deliver(&endpoint->base, &message, payload);
+    payload_release(&payload);
+    return *taken ? status : STATUS_OK;
+}
+
+/* A frame that is here, whether a signal comes meanwhile or not. */
+static enum status receive_frame(struct zmq_endpoint *endpoint, zmq_msg_t *frame)
+{
+    int got;
+    do
+        got = zmq_msg_recv(frame, endpoint->pull, 0);
+    while (got < 0 && zmq_errno() == EINTR);
+    return got >= 0 ? STATUS_OK : transport_zmq_status("receiving");
+}
+
+/* Receives the frame after `header`, if there is one, and throws away any others. *complete: there
+ * was exactly one. The frames of a message arrive together, so this never blocks. */
+static enum status receive_payload(struct zmq_endpoint *endpoint, zmq_msg_t *header,
+                                   zmq_msg_t *payload, bool *complete)
+{
+    *complete = zmq_msg_more(header);
+    if (!*complete)
+        return STATUS_OK;
+    enum status status = receive_frame(endpoint, payload);
+    while (status == STATUS_OK && zmq_msg_more(payload)) {
+        *complete = false;
+        status = receive_frame(endpoint, payload);
+    }
+    return status;
+}
+
+/*
+ * Receives one message if one is here; with flags 0 it sleeps until one comes, or the time-out.
+ * *received: one was here; *taken: and it is of this run.
+ */
+static enum status receive_one(struct zmq_endpoint *endpoint, int flags, bool *received,
+                               bool *taken)
+{
+    zmq_msg_t header;
+    *received = *taken = false;
+    zmq_msg_init(&header);
+    enum status status = STATUS_OK;
+    if (zmq_msg_recv(&header, endpoint->pull, flags) < 0) {
+        if (zmq_errno() != EAGAIN && zmq_errno() != EINTR)
+            status = transport_zmq_status("receiving");
+        goto out;
+    }
+    *received = true;
+    atomic_load(&endpoint->shared->handovers);
+    struct zmq_frame *frame = take_frame(endpoint);
+    if (!frame) {
+        status = STATUS_NO_MEMORY;
+        goto out;
+    }
+    bool complete;
+    status = receive_payload(endpoint, &header, &frame->message, &complete);
+    if (status != STATUS_OK)
+        free_frame(frame);
+    else
+        status = deliver(endpoint, &header, frame, complete, taken);
+out:
+    zmq_msg_close(&header);
+    return status;
+}
+
+/* Whether sends have completed since the last time that we looked. */
+static bool notice_completions(struct zmq_endpoint *endpoint)
+{
+    uint64_t seen = endpoint->completions_seen;
+    endpoint->completions_seen = atomic_load(&endpoint->completions);
+    return endpoint->completions_seen != seen;
+}
+
+static enum status set_receive_timeout(struct zmq_endpoint *endpoint, int64_t wait_ns)
+{
+    int timeout_ms = (int)(wait_ns / NS_PER_MS);
+    if (timeout_ms == endpoint->receive_timeout_ms)
+        return STATUS_OK;
+    if (zmq_setsockopt(endpoint->pull, ZMQ_RCVTIMEO, &timeout_ms, sizeof timeout_ms) != 0)
+        return transport_zmq_status("setting a time-out");
+    endpoint->receive_timeout_ms = timeout_ms;
+    return STATUS_OK;
+}
+
+/* Sleeps until a message has come or a send has completed. */
+static enum status sleep_for_either(struct zmq_endpoint *endpoint, int64_t wait_ns)
+{
+    enum status status = STATUS_OK;
+    zmq_pollitem_t items[] = {
+        {.socket = endpoint->pull, .events = ZMQ_POLLIN},
+        {.fd = endpoint->wake_fd, .events = ZMQ_POLLIN},
+    };
+    atomic_store(&endpoint->wants_wake, true);
+    if (atomic_load(&endpoint->completions) == endpoint->completions_seen &&
+        zmq_poll(items, 2, (long)(wait_ns / NS_PER_MS)) < 0 && zmq_errno() != EINTR)
+        status = transport_zmq_status("waiting");
+    atomic_store(&endpoint->wants_wake, false);
+    if (items[1].revents) {
+        uint64_t wakes;
+        ssize_t count = read(endpoint->wake_fd, &wakes, sizeof wakes);
+        (void)count;
+    }
+    return status;
+}
+
+/*
+ * A wait for a message sleeps in ZeroMQ's receive. That takes fewer system calls than its poll, and
+ * our own sends do not end it when they complete: where ranks share cores, such wake-ups take the
+ * core from a rank that has something to do. Those completions are noticed at the next call, which
+ * is soon enough for a long send to count as movement.
+ */
+static enum status zmq_progress(struct transport *transport, int64_t wait_ns, bool for_sends,
+                                bool *moved)
+{
+    enum status status = STATUS_OK;
+    struct zmq_endpoint *endpoint = endpoint_of(transport);
+    *moved = false;
+    bool received = true, taken;
+    for (int i = 0; i < RECEIVED_AT_ONCE && received; i++) {
+        TRY(receive_one(endpoint, ZMQ_DONTWAIT, &received, &taken));
+        *moved |= taken;
+    }
+    /* Also those that came after the caller looked and before this call: it must look again. */
+    *moved |= notice_completions(endpoint);
+    if (*moved || wait_ns == 0)
+        return STATUS_OK;
+    if (!for_sends) {
+        TRY(set_receive_timeout(endpoint, wait_ns));
+        return receive_one(endpoint, 0, &received, moved);
+    }
+    TRY(sleep_for_either(endpoint, wait_ns));
+    *moved = notice_completions(endpoint);
+out:
+    return status;
+}
+
+const struct transport_ops transport_zmq_ops = {
+    .send = zmq_send_message,
+    .completed = zmq_completed,
+    .progress = zmq_progress,
+    .cut = transport_zmq_cut,
+    .settle = transport_zmq_settle,
+    .close = transport_zmq_close,
+};

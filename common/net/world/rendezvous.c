@@ -1,0 +1,239 @@
+/*
+ * The bootstrap without MPI: the ranks meet at an address (../rendezvous), and collective calls go
+ * over TCP (rendezvous_calls.c).
+ *
+ * Rank 0 has a connection to every rank. A group with another root makes those that it lacks;
+ * connections last as long as the world and serve all groups. That is right because calls block:
+ * what two ranks send each other comes in the order of their calls.
+ */
+#include "common/net/world/rendezvous.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "common/base/clock.h"
+#include "common/net/socket/listener.h"
+
+_Static_assert(sizeof(((struct world *)0)->host) == RENDEZVOUS_NAME_BYTES, "names of hosts");
+
+static enum status out_of_memory(void)
+{
+    log_error("world: out of memory");
+    return STATUS_NO_MEMORY;
+}
+
+/* -------- groups ------------------------------------------------------------------------------ */
+
+static void group_impl_free(struct group *group)
+{
+    if (!group || !group->impl)
+        return;
+    free(group->impl->transfers);
+    free(group->impl->polls);
+    free(group->impl->frames);
+    free(group->impl);
+    group->impl = NULL;
+}
+
+static enum status group_impl_new(struct group *group, uint32_t number)
+{
+    struct group_impl *impl = group->impl = calloc(1, sizeof *impl);
+    size_t size = (size_t)group->size;
+    if (!impl)
+        return out_of_memory();
+    impl->number = number;
+    impl->transfers = calloc(size, sizeof *impl->transfers);
+    impl->polls = calloc(size, sizeof *impl->polls);
+    impl->frames = calloc(size, sizeof *impl->frames);
+    if (impl->transfers && impl->polls && impl->frames)
+        return STATUS_OK;
+    group_impl_free(group);
+    return out_of_memory();
+}
+
+/* How many members the root has no connection to. */
+static int missing_of(const struct world *world, const struct group *group)
+{
+    int missing = 0;
+    for (int i = 1; i < group->size; i++)
+        missing += world->impl->sockets[group->ranks[i]] < 0;
+    return missing;
+}
+
+/* Root: takes the connections of those members that it has none to. */
+static enum status accept_members(struct world *world, const struct group *group,
+                                  struct listener *listener)
+{
+    int *sockets = world->impl->sockets, socket;
+    int64_t deadline_ns =
+        world->timeout_ms > 0 ? clock_now_ns() + world->timeout_ms * NS_PER_MS : 0;
+    struct hello hello;
+    while (missing_of(world, group) > 0) {
+        if (listener_wait(listener, deadline_ns, NULL, 0, &hello, &socket, NULL) !=
+            LISTENER_HELLO) {
+            log_error(
+                "world: %d of the %d ranks of a group did not connect to rank %d on %s within "
+                "%g s; are all hosts reachable from each other?",
+                missing_of(world, group), group->size, world->rank, world->host,
+                (double)world->timeout_ms / 1000);
+            return STATUS_TIMEOUT;
+        }
+        if (hello.protocol == HELLO_PROTOCOL && hello.run_id == world->run_id &&
+            group_find(group, hello.rank) > 0 && sockets[hello.rank] < 0)
+            sockets[hello.rank] = socket;
+        else
+            stream_close(&socket); /* of another run */
+    }
+    return STATUS_OK;
+}
+
+/* Another member: connects to the root. */
+static enum status connect_to_root(struct world *world, const struct group *group,
+                                   const struct sockaddr_in *address)
+{
+    int root = group->ranks[0];
+    int *socket = &world->impl->sockets[root];
+    struct hello hello = {.magic = HELLO_MAGIC,
+                          .protocol = HELLO_PROTOCOL,
+                          .rank = world->rank,
+                          .world_size = world->size,
+                          .run_id = world->run_id};
+    int error = stream_connect(address, world->timeout_ms, socket);
+    if (error == 0)
+        error = stream_send_one(*socket, &hello, sizeof hello, world->timeout_ms);
+    if (error == 0)
+        return STATUS_OK;
+    stream_close(socket);
+    log_error(
+        "world: rank %d on %s cannot connect to rank %d on %s, the first of its group: %s; are "
+        "all hosts reachable from each other?",
+        world->rank, world->host, root, world->impl->hosts[root], strerror(error));
+    return error == ETIMEDOUT ? STATUS_TIMEOUT : STATUS_TRANSPORT;
+}
+
+/* Root: listens where others can reach it: at the address that it reached rank 0 from. */
+static enum status listen_for_members(struct world *world, struct listener *listener)
+{
+    struct sockaddr_in address = {0};
+    socklen_t bytes = sizeof address;
+    int error = 0;
+    if (getsockname(world->impl->sockets[0], (struct sockaddr *)&address, &bytes) != 0)
+        error = errno;
+    address.sin_port = 0;
+    if (error == 0)
+        error = listener_open(listener, &address, 0);
+    if (error == 0)
+        return STATUS_OK;
+    log_error("world: rank %d on %s cannot listen for its group: %s", world->rank, world->host,
+              strerror(error));
+    return STATUS_TRANSPORT;
+}
+
+static enum status rendezvous_group_open(struct world *world, struct group *group, int color)
+{
+    enum status status;
+    struct world_impl *impl = world->impl;
+    struct listener *listener = calloc(1, sizeof *listener);
+    struct sockaddr_in *addresses = calloc((size_t)world->size, sizeof *addresses);
+    bool is_root = group && group->rank == 0, listening = false;
+    (void)color;
+    if (!listener || !addresses) {
+        status = out_of_memory();
+        goto out;
+    }
+    if (is_root && missing_of(world, group) > 0) {
+        TRY(listen_for_members(world, listener));
+        listening = true;
+    }
+    TRY(world_gather(world, NULL, &listener->address, sizeof listener->address, addresses));
+    if (listening)
+        TRY(accept_members(world, group, listener));
+    else if (group && !is_root && impl->sockets[group->ranks[0]] < 0)
+        TRY(connect_to_root(world, group, &addresses[group->ranks[0]]));
+    impl->groups++;
+    if (group)
+        TRY(group_impl_new(group, impl->groups));
+out:
+    if (listening)
+        listener_close(listener);
+    free(listener);
+    free(addresses);
+    return status;
+}
+
+static void rendezvous_group_close(struct world *world, struct group *group)
+{
+    (void)world;
+    group_impl_free(group);
+}
+
+/* -------- opening and closing ----------------------------------------------------------------- */
+
+static void rendezvous_close(struct world *world)
+{
+    struct world_impl *impl = world->impl;
+    if (!impl)
+        return;
+    for (int rank = 0; impl->sockets && rank < world->size; rank++)
+        stream_close(&impl->sockets[rank]);
+    free(impl->sockets);
+    free(impl->hosts);
+    group_impl_free(impl->all);
+    group_free(&impl->all);
+    free(impl);
+}
+
+static const struct world_ops rendezvous_ops = {
+    .barrier = world_rendezvous_barrier,
+    .broadcast = world_rendezvous_broadcast,
+    .gather = world_rendezvous_gather,
+    .combine = world_rendezvous_combine,
+    .group_open = rendezvous_group_open,
+    .group_close = rendezvous_group_close,
+    .close = rendezvous_close,
+};
+
+/* The world as a group. */
+static enum status group_of_all(struct world *world)
+{
+    enum status status;
+    int *colors = calloc((size_t)world->size, sizeof *colors);
+    if (!colors)
+        return out_of_memory();
+    TRY(group_from_colors(&world->impl->all, colors, world->size, world->rank));
+    TRY(group_impl_new(world->impl->all, 0));
+out:
+    free(colors);
+    return status;
+}
+
+enum status world_rendezvous_open(struct world *world, const struct world_options *options)
+{
+    enum status status;
+    struct rendezvous rendezvous = {.rank = options->rank,
+                                    .world_size = options->size,
+                                    .name = world->host,
+                                    .timeout_ms = options->startup_timeout_ms};
+    if (options->rendezvous)
+        TRY(rendezvous_parse(options->rendezvous, &rendezvous));
+    world->ops = &rendezvous_ops;
+    world->rank = options->rank;
+    world->size = options->size;
+    struct world_impl *impl = world->impl = calloc(1, sizeof *impl);
+    if (!impl)
+        return out_of_memory();
+    impl->sockets = malloc((size_t)world->size * sizeof *impl->sockets);
+    impl->hosts = calloc((size_t)world->size, sizeof *impl->hosts);
+    if (!impl->sockets || !impl->hosts) {
+        world->size = 0; /* no connections to close */
+        return out_of_memory();
+    }
+    TRY(rendezvous_meet(&rendezvous, impl->sockets));
+    TRY(group_of_all(world));
+    TRY(world_gather(world, NULL, world->host, sizeof world->host, impl->hosts));
+out:
+    return status;
+}

@@ -1,0 +1,319 @@
+/*
+ * The collective calls of a world that has met by rendezvous. In every group its first rank is the
+ * root: the others send it what they have, it answers all of them. Two messages' latency, and W - 1
+ * messages each way through one rank: for the dozens of ranks that are started so, as fast as a
+ * tree. All wait in poll(2), so that nobody sleeps longer than he must.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/check.h"
+#include "common/net/world/rendezvous.h"
+
+enum call { CALL_BARRIER, CALL_BROADCAST, CALL_GATHER, CALL_SUM, CALL_MAX, CALL_FAILED };
+
+static const char *const call_names[] = {
+    [CALL_BARRIER] = "barrier", [CALL_BROADCAST] = "broadcast", [CALL_GATHER] = "gather",
+    [CALL_SUM] = "sum",         [CALL_MAX] = "maximum",         [CALL_FAILED] = "failure",
+};
+
+enum {
+    GRACE_MS = 2000, /* the root, which knows who is missing, says so before the others give up */
+    TELL_MS = 200,
+    TEXT_BYTES = 480,
+};
+
+/* A collective call: what all functions below are about. */
+struct exchange {
+    struct world *world;
+    const struct group *group;
+    struct frame frame; /* that this rank expects of the others, and sends */
+};
+
+static struct exchange exchange_begin(struct world *world, const struct group *group,
+                                      enum call call, size_t bytes)
+{
+    if (!group)
+        group = world->impl->all;
+    CHECK(group->rank >= 0);
+    return (struct exchange){
+        world, group, {call, group->impl->number, group->impl->turn++, bytes, 0}};
+}
+
+static bool is_root(const struct exchange *e)
+{
+    return e->group->rank == 0;
+}
+
+static int socket_of(const struct exchange *e, int index)
+{
+    return e->world->impl->sockets[e->group->ranks[index]];
+}
+
+/* -------- what goes wrong --------------------------------------------------------------------- */
+
+/* "rank 2 on host2" */
+static void name_rank(const struct exchange *e, int index, char *text, size_t size)
+{
+    int rank = e->group->ranks[index];
+    const char *host = e->world->impl->hosts[rank];
+    snprintf(text, size, "rank %d%s%s", rank, host[0] ? " on " : "", host);
+}
+
+/* All that are late, as far as there is room. */
+static void name_late(const struct exchange *e, char *text, size_t size)
+{
+    const struct group_impl *impl = e->group->impl;
+    size_t used = 0;
+    for (int i = 1; i < e->group->size; i++) {
+        char name[96];
+        if (impl->transfers[i].done == impl->transfers[i].bytes)
+            continue;
+        name_rank(e, i, name, sizeof name);
+        if (used + strlen(name) + 12 > size) {
+            snprintf(text + used, size - used, ", others");
+            return;
+        }
+        used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "", name);
+    }
+}
+
+/* A root that gives up: the others hear why. */
+static void tell_others(const struct exchange *e, enum status status, const char *text)
+{
+    struct {
+        struct frame frame;
+        char text[TEXT_BYTES];
+    } failed = {.frame = e->frame};
+    failed.frame.call = CALL_FAILED;
+    failed.frame.status = status;
+    failed.frame.bytes = sizeof failed.text;
+    snprintf(failed.text, sizeof failed.text, "%s", text);
+    for (int i = 1; i < e->group->size; i++)
+        stream_send_one(socket_of(e, i), &failed, sizeof failed, TELL_MS);
+}
+
+/* Logs what `error`, of the connection to member `index`, means; returns its status. `tell`: no
+ * message to the others is half sent, so they can be told. */
+static enum status failed(const struct exchange *e, int error, int index, bool tell)
+{
+    enum status status = error == ETIMEDOUT ? STATUS_TIMEOUT : STATUS_TRANSPORT;
+    const char *call = call_names[e->frame.call];
+    char who[240], text[TEXT_BYTES];
+    name_rank(e, index, who, sizeof who);
+    if (error != ETIMEDOUT)
+        snprintf(text, sizeof text, "%s: %s has closed its connection%s%s; see what it says itself",
+                 call, who, error == ECONNRESET ? "" : ": ",
+                 error == ECONNRESET ? "" : strerror(error));
+    else {
+        if (is_root(e))
+            name_late(e, who, sizeof who);
+        snprintf(text, sizeof text,
+                 "%s: %s did not come to it within %g s; are all processes alive and all hosts "
+                 "reachable? Uneven ranks need a larger --timeout",
+                 call, who, (double)e->world->timeout_ms / 1000);
+    }
+    log_error("%s", text);
+    if (tell && is_root(e))
+        tell_others(e, status, text);
+    return status;
+}
+
+/* Is this the message that the call expects? */
+static enum status check_frame(const struct exchange *e, const struct frame *found, int index,
+                               size_t bytes)
+{
+    const struct frame *mine = &e->frame;
+    char who[240];
+    if (found->call == mine->call && found->group == mine->group && found->turn == mine->turn &&
+        found->bytes == bytes)
+        return STATUS_OK;
+    name_rank(e, index, who, sizeof who);
+    log_error(
+        "%s is in another collective call: %s %llu of group %u, %llu bytes, where this rank is "
+        "in %s %llu of group %u, %zu bytes; start all ranks with the same options",
+        who, found->call <= CALL_FAILED ? call_names[found->call] : "unknown call",
+        (unsigned long long)found->turn, found->group, (unsigned long long)found->bytes,
+        call_names[mine->call], (unsigned long long)mine->turn, mine->group, bytes);
+    return STATUS_PROTOCOL;
+}
+
+/* -------- between the root and the others ------------------------------------------------------
+ */
+
+/* The frame and `bytes` bytes after it, in one piece: one packet where it fits. Caller frees. */
+static unsigned char *message_of(const struct exchange *e, const void *data, size_t bytes)
+{
+    struct frame frame = e->frame;
+    unsigned char *message = malloc(sizeof frame + bytes);
+    if (!message) {
+        log_error("world: no memory for a message of %zu bytes", bytes);
+        return NULL;
+    }
+    frame.bytes = bytes;
+    memcpy(message, &frame, sizeof frame);
+    if (bytes > 0)
+        memcpy(message + sizeof frame, data, bytes);
+    return message;
+}
+
+/* Root: receives from every other member `bytes` bytes to all + index * bytes. */
+static enum status collect(const struct exchange *e, unsigned char *all, size_t bytes)
+{
+    enum status status = STATUS_OK;
+    struct group_impl *impl = e->group->impl;
+    size_t others = (size_t)e->group->size - 1, at = 0;
+    for (int i = 1; i < e->group->size; i++)
+        impl->transfers[i] = (struct stream_transfer){
+            socket_of(e, i), (unsigned char *)&impl->frames[i], sizeof impl->frames[i], 0};
+    int error =
+        stream_receive(impl->transfers + 1, others, impl->polls, world_patience_ms(e->world), &at);
+    if (error != 0)
+        return failed(e, error, (int)at + 1, true);
+    for (int i = 1; i < e->group->size; i++) {
+        TRY(check_frame(e, &impl->frames[i], i, bytes));
+        impl->transfers[i] =
+            (struct stream_transfer){socket_of(e, i), all + (size_t)i * bytes, bytes, 0};
+    }
+    error =
+        stream_receive(impl->transfers + 1, others, impl->polls, world_patience_ms(e->world), &at);
+    if (error != 0)
+        return failed(e, error, (int)at + 1, true);
+out:
+    return status;
+}
+
+/* Root: the same to every other member. */
+static enum status deliver(const struct exchange *e, const void *data, size_t bytes)
+{
+    struct group_impl *impl = e->group->impl;
+    size_t others = (size_t)e->group->size - 1, at = 0;
+    unsigned char *message = message_of(e, data, bytes);
+    if (!message)
+        return STATUS_NO_MEMORY;
+    for (int i = 1; i < e->group->size; i++)
+        impl->transfers[i] =
+            (struct stream_transfer){socket_of(e, i), message, sizeof e->frame + bytes, 0};
+    int error =
+        stream_send(impl->transfers + 1, others, impl->polls, world_patience_ms(e->world), &at);
+    free(message);
+    return error == 0 ? STATUS_OK : failed(e, error, (int)at + 1, false);
+}
+
+/* Another member: to the root. */
+static enum status contribute(const struct exchange *e, const void *data, size_t bytes)
+{
+    unsigned char *message = message_of(e, data, bytes);
+    if (!message)
+        return STATUS_NO_MEMORY;
+    int error = stream_send_one(socket_of(e, 0), message, sizeof e->frame + bytes,
+                                world_patience_ms(e->world));
+    free(message);
+    return error == 0 ? STATUS_OK : failed(e, error, 0, false);
+}
+
+/* Another member: what the root answers, or why it cannot. */
+static enum status receive_answer(const struct exchange *e, void *data, size_t bytes)
+{
+    struct frame frame;
+    char text[TEXT_BYTES];
+    int socket = socket_of(e, 0);
+    int64_t patience_ms = world_patience_ms(e->world);
+    int64_t timeout_ms = patience_ms > 0 ? patience_ms + GRACE_MS : 0;
+    int error = stream_receive_one(socket, &frame, sizeof frame, timeout_ms);
+    if (error == 0 && frame.call == CALL_FAILED && frame.bytes == sizeof text) {
+        error = stream_receive_one(socket, text, sizeof text, timeout_ms);
+        if (error == 0) {
+            log_error("%.*s", (int)sizeof text, text);
+            return (enum status)frame.status;
+        }
+    }
+    if (error == 0) {
+        enum status status = check_frame(e, &frame, 0, bytes);
+        if (status != STATUS_OK)
+            return status;
+        error = stream_receive_one(socket, data, bytes, timeout_ms);
+    }
+    return error == 0 ? STATUS_OK : failed(e, error, 0, false);
+}
+
+/* -------- collective calls -------------------------------------------------------------------- */
+
+static enum status gather_as(struct world *world, const struct group *group, enum call call,
+                             const void *mine, size_t bytes, void *all)
+{
+    enum status status;
+    struct exchange e = exchange_begin(world, group, call, bytes);
+    size_t total = bytes * (size_t)e.group->size;
+    if (is_root(&e)) {
+        if (bytes > 0)
+            memcpy(all, mine, bytes);
+        TRY(collect(&e, all, bytes));
+        TRY(deliver(&e, all, total));
+    } else {
+        TRY(contribute(&e, mine, bytes));
+        TRY(receive_answer(&e, all, total));
+    }
+out:
+    return status;
+}
+
+enum status world_rendezvous_gather(struct world *world, const struct group *group,
+                                    const void *mine, size_t bytes, void *all)
+{
+    return gather_as(world, group, CALL_GATHER, mine, bytes, all);
+}
+
+enum status world_rendezvous_barrier(struct world *world, const struct group *group)
+{
+    unsigned char nothing = 0;
+    return gather_as(world, group, CALL_BARRIER, &nothing, 0, &nothing);
+}
+
+enum status world_rendezvous_broadcast(struct world *world, const struct group *group, void *data,
+                                       size_t bytes)
+{
+    struct exchange e = exchange_begin(world, group, CALL_BROADCAST, bytes);
+    return is_root(&e) ? deliver(&e, data, bytes) : receive_answer(&e, data, bytes);
+}
+
+/* In the order of the ranks, so that a sum is the same in every run. */
+static void combine_all(double *values, const double *others, size_t count, size_t times,
+                        enum world_operation operation)
+{
+    for (size_t i = 0; i < count * times; i++) {
+        double *value = &values[i % count];
+        if (operation == WORLD_SUM)
+            *value += others[i];
+        else
+            *value = others[i] > *value ? others[i] : *value;
+    }
+}
+
+enum status world_rendezvous_combine(struct world *world, const struct group *group, double *values,
+                                     size_t count, enum world_operation operation)
+{
+    enum status status;
+    size_t bytes = count * sizeof *values;
+    double *all = NULL;
+    struct exchange e =
+        exchange_begin(world, group, operation == WORLD_SUM ? CALL_SUM : CALL_MAX, bytes);
+    if (!is_root(&e)) {
+        TRY(contribute(&e, values, bytes));
+        TRY(receive_answer(&e, values, bytes));
+        return STATUS_OK;
+    }
+    all = malloc((size_t)e.group->size * bytes + 1);
+    if (!all) {
+        log_error("world: no memory for %zu values of %d ranks", count, e.group->size);
+        return STATUS_NO_MEMORY;
+    }
+    TRY(collect(&e, (unsigned char *)all, bytes));
+    combine_all(values, all + count, count, (size_t)e.group->size - 1, operation);
+    TRY(deliver(&e, values, bytes));
+out:
+    free(all);
+    return status;
+}

@@ -1,0 +1,72 @@
+#include "common/net/world/topology.h"
+
+#include "common/base/check.h"
+
+enum status topology_init(struct topology *topology, int world_size, int servers,
+                          enum placement placement)
+{
+    int workers = placement == PLACEMENT_COLOCATED ? world_size : world_size - servers;
+    if (workers < 1) {
+        log_error("--servers %d: dedicated servers have processes of their own, and only %d "
+                  "process%s started; start %d (1 worker + %d), or use --placement colocated",
+                  servers, world_size, world_size == 1 ? " was" : "es were", servers + 1, servers);
+        return STATUS_USAGE;
+    }
+    if (servers > workers && placement == PLACEMENT_COLOCATED) {
+        log_error("--servers %d --placement colocated: at most one server a worker, and there are "
+                  "%d workers",
+                  servers, workers);
+        return STATUS_USAGE;
+    }
+    int all = placement == PLACEMENT_MIXED ? workers + servers : servers;
+    *topology = (struct topology){workers, all, placement};
+    return STATUS_OK;
+}
+
+int topology_nodes(const struct topology *topology)
+{
+    return topology->workers + topology->servers;
+}
+
+enum node_role topology_role(const struct topology *topology, int node)
+{
+    CHECK(node >= 0 && node < topology_nodes(topology));
+    return node < topology->workers ? NODE_WORKER : NODE_SERVER;
+}
+
+int topology_spare(const struct topology *topology)
+{
+    switch (topology->placement) {
+    case PLACEMENT_DEDICATED:
+        return topology->servers;
+    case PLACEMENT_MIXED:
+        return topology->servers - topology->workers;
+    case PLACEMENT_COLOCATED:
+        break;
+    }
+    return 0;
+}
+
+/* Servers inside workers: the first ones. */
+static int colocated(const struct topology *topology)
+{
+    return topology->servers - topology_spare(topology);
+}
+
+int topology_rank(const struct topology *topology, int node)
+{
+    if (topology_role(topology, node) == NODE_WORKER)
+        return node;
+    int server = node - topology->workers, inside = colocated(topology);
+    return server < inside ? server : topology->workers + server - inside;
+}
+
+int topology_node(const struct topology *topology, int rank, enum node_role role)
+{
+    int workers = topology->workers, inside = colocated(topology);
+    if (role == NODE_WORKER)
+        return rank < workers ? rank : -1;
+    if (rank >= workers)
+        return rank + inside;
+    return rank < inside ? workers + rank : -1;
+}

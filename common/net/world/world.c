@@ -1,0 +1,225 @@
+#include "common/net/world/world.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/base/check.h"
+#include "common/net/world/host.h"
+#include "common/net/world/world_impl.h"
+
+void backoff_wait(struct backoff *backoff, bool crowded)
+{
+    enum { SPINS = 1000, YIELDS = 50, SLEEPS = 50 };
+    uint32_t round = backoff->rounds++;
+    /* With more ranks than cores even a yield is a system call and a poll of every connection,
+     * taken from those that have something to do. Asleep, more packets come before we look again.
+     */
+    if (crowded)
+        round += SPINS + YIELDS;
+    if (round < SPINS)
+        return;
+    if (round < SPINS + YIELDS) {
+        sched_yield();
+        return;
+    }
+    long first_ns = crowded ? 50000 : 20000, later_ns = crowded ? 200000 : 100000;
+    struct timespec pause = {.tv_nsec = round < SPINS + YIELDS + SLEEPS ? first_ns : later_ns};
+    nanosleep(&pause, NULL);
+}
+
+/* -------- waiting for all ----------------------------------------------------------------------
+ */
+
+/* All ranks of the group are waited for, until `passed`. */
+static void wait_for_all(const struct world *world, const struct group *group,
+                         enum activity_thread thread)
+{
+    int first = group ? group->ranks[0] : 0;
+    int last = group ? group->ranks[group->size - 1] : world->size - 1;
+    activity_wait(world->activity, thread, first, last, ACTIVITY_NO_OFFSET);
+}
+
+static enum status passed(const struct world *world, enum activity_thread thread,
+                          enum status status)
+{
+    activity_go_on(world->activity, thread);
+    return status;
+}
+
+/* -------- opening and closing ----------------------------------------------------------------- */
+
+static enum status find_neighbours(struct world *world)
+{
+    enum status status;
+    struct host_identity mine = host_identify(world->host), *all = NULL;
+    world->cores = CPU_COUNT(&mine.cpus);
+    all = calloc((size_t)world->size, sizeof *all);
+    if (!all) {
+        log_error("world: no memory for %d ranks", world->size);
+        return STATUS_NO_MEMORY;
+    }
+    TRY(world_gather(world, NULL, &mine, sizeof mine, all));
+    struct host_place place = host_place_of(all, world->size, world->rank);
+    world->local_rank = place.local_rank;
+    world->local_size = place.local_size;
+    world->machine = place.machine;
+    world->sharing_cpus = place.sharing_cpus;
+out:
+    free(all);
+    return status;
+}
+
+static enum status agree_on_run_id(struct world *world)
+{
+    /* Random, because it is what keeps strangers out: see common/net/transport/zmq/auth.c. */
+    if (getrandom(&world->run_id, sizeof world->run_id, 0) != (ssize_t)sizeof world->run_id) {
+        log_error("world: getrandom: %s", strerror(errno));
+        return STATUS_IO;
+    }
+    return world_broadcast(world, NULL, &world->run_id, sizeof world->run_id);
+}
+
+enum status world_open(struct world **out, int *argc, char ***argv,
+                       const struct world_options *options)
+{
+    static const struct world_options defaults = {0};
+    enum status status;
+    *out = NULL;
+    struct world *world = calloc(1, sizeof *world);
+    if (!world) {
+        log_error("world: out of memory");
+        return STATUS_NO_MEMORY;
+    }
+    if (!options)
+        options = &defaults;
+    world->timeout_ms = options->startup_timeout_ms;
+    if (gethostname(world->host, sizeof world->host - 1) != 0)
+        snprintf(world->host, sizeof world->host, "unknown");
+    if (options->rendezvous)
+        TRY(world_rendezvous_open(world, options));
+    else
+        TRY(world_mpi_open(world, argc, argv, options));
+    TRY(find_neighbours(world));
+    TRY(agree_on_run_id(world));
+    *out = world;
+    return STATUS_OK;
+out:
+    world_close(&world);
+    return status;
+}
+
+void world_close(struct world **world)
+{
+    if (!*world)
+        return;
+    if ((*world)->ops) {
+        wait_for_all(*world, NULL, ACTIVITY_MAIN); /* MPI_Finalize does */
+        (*world)->ops->close(*world);
+        activity_go_on((*world)->activity, ACTIVITY_MAIN);
+    }
+    free(*world);
+    *world = NULL;
+}
+
+void world_abort(struct world *world, int exit_code)
+{
+    fflush(stdout);
+    if (world->size > 1 && world->ops->abort)
+        world->ops->abort(world, exit_code);
+    _exit(exit_code);
+}
+
+bool world_is_mpi(const struct world *world)
+{
+    return world->ops->allreduce_float != NULL;
+}
+
+bool world_crowded(const struct world *world)
+{
+    return world->sharing_cpus > world->cores;
+}
+
+/* -------- groups ------------------------------------------------------------------------------ */
+
+enum status world_group_new(struct group **out, struct world *world, int color)
+{
+    enum status status;
+    struct group *group = NULL;
+    int *colors = calloc((size_t)world->size, sizeof *colors);
+    *out = NULL;
+    if (!colors) {
+        log_error("world: no memory for %d ranks", world->size);
+        return STATUS_NO_MEMORY;
+    }
+    TRY(world_gather(world, NULL, &color, sizeof color, colors));
+    TRY(group_from_colors(&group, colors, world->size, world->rank));
+    wait_for_all(world, NULL, ACTIVITY_MAIN);
+    TRY(passed(world, ACTIVITY_MAIN, world->ops->group_open(world, group, color)));
+    *out = group;
+    group = NULL;
+out:
+    free(colors);
+    group_free(&group);
+    return status;
+}
+
+void world_group_free(struct group **group, struct world *world)
+{
+    if (!*group)
+        return;
+    world->ops->group_close(world, *group);
+    group_free(group);
+}
+
+/* -------- collective calls -------------------------------------------------------------------- */
+
+enum status world_barrier(struct world *world, const struct group *group)
+{
+    wait_for_all(world, group, ACTIVITY_MAIN);
+    return passed(world, ACTIVITY_MAIN, world->ops->barrier(world, group));
+}
+
+enum status world_broadcast(struct world *world, const struct group *group, void *data,
+                            size_t bytes)
+{
+    wait_for_all(world, group, ACTIVITY_MAIN);
+    return passed(world, ACTIVITY_MAIN, world->ops->broadcast(world, group, data, bytes));
+}
+
+enum status world_gather(struct world *world, const struct group *group, const void *mine,
+                         size_t bytes, void *all)
+{
+    wait_for_all(world, group, ACTIVITY_MAIN);
+    return passed(world, ACTIVITY_MAIN, world->ops->gather(world, group, mine, bytes, all));
+}
+
+static enum status combine(struct world *world, const struct group *group, double *values,
+                           size_t count, enum world_operation operation)
+{
+    wait_for_all(world, group, ACTIVITY_MAIN);
+    return passed(world, ACTIVITY_MAIN,
+                  world->ops->combine(world, group, values, count, operation));
+}
+
+enum status world_sum(struct world *world, const struct group *group, double *values, size_t count)
+{
+    return combine(world, group, values, count, WORLD_SUM);
+}
+
+enum status world_max(struct world *world, const struct group *group, double *values, size_t count)
+{
+    return combine(world, group, values, count, WORLD_MAX);
+}
+
+enum status world_allreduce_float(struct world *world, const struct group *group, float *data,
+                                  size_t count)
+{
+    CHECK(world_is_mpi(world) && group);
+    wait_for_all(world, group, ACTIVITY_WORKER);
+    return passed(world, ACTIVITY_WORKER, world->ops->allreduce_float(world, group, data, count));
+}

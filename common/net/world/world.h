@@ -1,0 +1,103 @@
+/*
+ * The processes that run together: how many, which one this is, which share a machine. Two ways to
+ * bring them together: MPI (mpirun, srun, or one process alone), and a rendezvous: all are told
+ * where rank 0 listens, and need no launcher. Collective calls here are for set-up and for
+ * gathering results; gradients go through common/net/transport.
+ *
+ * Threads: created, used and freed by the main thread. All calls block, and leave the CPU to
+ * others, because the ranks of an experiment often outnumber the cores: MPI's test, yield, then
+ * sleep; those of a rendezvous wait in poll(2).
+ */
+#ifndef PSRING_COMMON_NET_WORLD_WORLD_H
+#define PSRING_COMMON_NET_WORLD_WORLD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/status.h"
+#include "common/net/world/activity.h"
+#include "common/net/world/group.h"
+
+struct world {
+    int rank;
+    int size;
+    int local_rank; /* among the ranks of this host: of its name, on one kernel */
+    int local_size;
+    int machine; /* the running kernel's number, whatever hosts it plays: the lowest rank on it */
+    int cores;   /* that this process may run on */
+    int sharing_cpus; /* ranks, this one included, that may run on one of them, on whatever host
+                         name */
+    bool concurrent;  /* several threads may call MPI at once (MPI_THREAD_MULTIPLE) */
+    uint64_t run_id;  /* the same on all ranks, different in every run */
+    char host[64];
+    /* Collective calls fail after so long; 0: never. At first the start-up's. */
+    int64_t timeout_ms;
+    struct activity *activity; /* what this process is doing; NULL: nobody asks (../lifeline), and
+                                * calls time out by themselves */
+    const struct world_ops *ops;
+    struct world_impl *impl;
+};
+
+struct world_options {
+    const char *subnet; /* the network ("10.0.0.0/24") that MPI is to use, unless its launcher names
+                           one; NULL: MPI chooses */
+    int64_t startup_timeout_ms; /* of all ranks coming together; 0: none */
+    const char *rendezvous;     /* "tcp://HOST:PORT", where rank 0 listens; NULL: by MPI */
+    int rank, size;             /* of this process, of the world; with `rendezvous` only */
+};
+
+/* Brings the ranks together. argc and argv are main's (both may be NULL); `options` NULL: none. */
+enum status world_open(struct world **world, int *argc, char ***argv,
+                       const struct world_options *options);
+
+/* Finalises MPI, or closes the connections. Collective. Frees *world and sets it to NULL. */
+void world_close(struct world **world);
+
+/* Ends this process with `exit_code`, at once, and by MPI every other one. For a rank that cannot
+ * go on. */
+_Noreturn void world_abort(struct world *world, int exit_code);
+
+/* Name and version of the MPI library into `text`; false: this build has none, and no world that
+ * MPI opens. */
+bool world_mpi_version(char *text, size_t size);
+
+/* MPI has brought the ranks together, so that its calls can be used. */
+bool world_is_mpi(const struct world *world);
+
+/* True where more ranks than cores run on this kernel: waiting must then give up the CPU. */
+bool world_crowded(const struct world *world);
+
+/*
+ * Makes groups (group.h). Collective over the world: ranks of one color >= 0 form a group; a rank
+ * with a color below 0 (GROUP_NONE) joins none and gets NULL. Ranks keep their order.
+ */
+enum status world_group_new(struct group **group, struct world *world, int color);
+/* Frees *group and sets it to NULL. Collective over the group: all of its ranks call it. */
+void world_group_free(struct group **group, struct world *world);
+
+/* The following are collective over the group; group == NULL: over the whole world. */
+enum status world_barrier(struct world *world, const struct group *group);
+/* Rank 0's `bytes` bytes at `data` to everyone. */
+enum status world_broadcast(struct world *world, const struct group *group, void *data,
+                            size_t bytes);
+/* Every rank's `bytes` bytes into `all` (size * bytes, by rank) on every rank. */
+enum status world_gather(struct world *world, const struct group *group, const void *mine,
+                         size_t bytes, void *all);
+/* Elementwise sum in double / maximum, on every rank, in place. */
+enum status world_sum(struct world *world, const struct group *group, double *values, size_t count);
+enum status world_max(struct world *world, const struct group *group, double *values, size_t count);
+/* Elementwise float sum in place through MPI_Allreduce: the library's baseline, not ours. Blocks as
+ * MPI does. At most INT_MAX elements. Only where world_is_mpi, and in a group. May run on another
+ * thread than the calls above. */
+enum status world_allreduce_float(struct world *world, const struct group *group, float *data,
+                                  size_t count);
+
+/* Waiting that backs off: spins, then yields, then sleeps up to 100 us; where ranks outnumber cores
+ * it sleeps at once, up to 200 us. Start from zero. */
+struct backoff {
+    uint32_t rounds;
+};
+void backoff_wait(struct backoff *backoff, bool crowded);
+
+#endif

@@ -1,0 +1,51 @@
+/*
+ * Internal to common/net: what a bootstrap gives a world. world.c holds what all worlds share; a
+ * bootstrap brings the ranks together and carries their collective calls.
+ */
+#ifndef PSRING_COMMON_NET_WORLD_WORLD_IMPL_H
+#define PSRING_COMMON_NET_WORLD_WORLD_IMPL_H
+
+#include "common/net/world/world.h"
+
+enum world_operation { WORLD_SUM, WORLD_MAX };
+
+/* All but close and abort are collective over `group` (NULL: the world) and bounded by
+ * world_patience_ms. Errors are logged, with the rank that is missing where that is known. */
+struct world_ops {
+    enum status (*barrier)(struct world *world, const struct group *group);
+    enum status (*broadcast)(struct world *world, const struct group *group, void *data,
+                             size_t bytes);
+    enum status (*gather)(struct world *world, const struct group *group, const void *mine,
+                          size_t bytes, void *all);
+    enum status (*combine)(struct world *world, const struct group *group, double *values,
+                           size_t count, enum world_operation operation);
+    /* (optional) MPI_Allreduce. */
+    enum status (*allreduce_float)(struct world *world, const struct group *group, float *data,
+                                   size_t count);
+    /* Collective over the world. `group` is NULL on a rank whose color is below 0; else sets
+     * group->impl, if it needs one. */
+    enum status (*group_open)(struct world *world, struct group *group, int color);
+    void (*group_close)(struct world *world, struct group *group);
+    /* (optional) Ends the other ranks; world.c ends this one. */
+    void (*abort)(struct world *world, int exit_code);
+    /* Frees world->impl. Also after an open that failed. */
+    void (*close)(struct world *world);
+};
+
+/* How long a collective call may take; 0: for ever, because somebody watches and ends what takes
+ * too long. */
+static inline int64_t world_patience_ms(const struct world *world)
+{
+    return world->activity ? 0 : world->timeout_ms;
+}
+
+/*
+ * Each sets world->ops first (so that `close` frees what a failed open leaves), then impl, rank,
+ * size and concurrent.
+ */
+enum status world_mpi_open(struct world *world, int *argc, char ***argv,
+                           const struct world_options *options);
+/* options->rendezvous NULL: a world of one. */
+enum status world_rendezvous_open(struct world *world, const struct world_options *options);
+
+#endif
