@@ -7,22 +7,21 @@ counts = point_values(sprintf("$BYTES == %d", M), "WORKERS")
 
 if (words(counts) == 0) { exit message "bytes_per_node: no all-reduce of more than one worker to draw" }
 
-# The place of a number of workers on the axis: evenly spaced, SIDE bars to the right.
+# Numbers of workers are evenly spaced; around each stand its bars, 1 to 4.
 bar = 0.18
-at(side) = sum [i = 1:words(counts)] (int(word(counts, i)) == column(WORKERS) ? i : 0) + side * bar
+place(workers) = sum [i = 1:words(counts)] (int(word(counts, i)) == workers ? i : 0)
+at(b) = place(column(WORKERS)) + (b - 2.5) * bar
 
-# The bars of a number of workers: the series, the place, and the columns that are counted and by theory. For
-# servers in the workers both of a host are added.
+# A bar each: the series, and what it sends. Of servers in the workers, both of a host are added.
 BARS = 4
 array SERIES_OF[BARS] = [10, 1, 1, 8]
-array SIDE[BARS] = [-2, -1, 0, 1]
-array NAMES[BARS] = ["ring: a worker", "1 server: a worker", "1 server: the server", "W servers in workers: both of a host"]
+array NAMES[BARS] = ["ring: a worker", "1 server: a worker", "1 server: the server", "W servers in workers: a worker and its server"]
 array FILL[BARS] = [COLOUR[10], "#F2B98F", COLOUR[1], COLOUR[4]]
 bytes(b, worker, server) = column(BYTES) != M || column(SERIES) != SERIES_OF[b] ? NaN : \
     (b == 3 ? 0 : column(worker)) + (b < 3 ? 0 : column(server))
 
-set xlabel "workers"
-set ylabel sprintf("sent for a message of %s (MB)", size_text(M))
+set xlabel "workers W"
+set ylabel "bytes sent (MB)"
 set xrange [0.4 : words(counts) + 0.6]
 set yrange [0 : *]
 set xtics ("" 0)
@@ -30,12 +29,12 @@ do for [i = 1:words(counts)] { set xtics add (word(counts, i) i) }
 set boxwidth bar * 0.9
 set style fill solid 0.75 noborder
 set grid noxtics
-set title "Bytes sent by one node in one all-reduce, counted and by theory\n" . where
+set title sprintf("Bytes sent by one node in one all-reduce of %s, counted and by theory\n", size_text(M)) . where
 
 do for [t = 1:terminals] {
     eval terminal(t, "bytes_per_node", 700, 460)
-    plot for [b = 1:BARS] points using (at(SIDE[b])):(bytes(b, WORKER_SENT, SERVER_SENT) / 1e6) \
+    plot for [b = 1:BARS] points using (at(b)):(bytes(b, WORKER_SENT, SERVER_SENT) / 1e6) \
              with boxes lc rgb FILL[b] title NAMES[b], \
-         for [b = 1:BARS] points using (at(SIDE[b])):(bytes(b, WORKER_THEORY, SERVER_THEORY) / 1e6):(bar / 2) \
+         for [b = 1:BARS] points using (at(b)):(bytes(b, WORKER_THEORY, SERVER_THEORY) / 1e6):(bar / 2) \
              with xerrorbars lc rgb "black" lw 1.5 pt 0 title b == 1 ? "theory" : ""
 }

@@ -34,6 +34,7 @@ trap 'rm -rf "$work"' EXIT
 cp "$here"/*.gp "$work"
 cd "$work"
 read_rows "$dir" -f "$here/points.awk"
+sort -o points.txt points.txt # awk's order is any
 figures=("$@")
 if (($# == 0)); then
     [[ ! -s points.txt ]] || figures+=("${BENCH_FIGURES[@]}")

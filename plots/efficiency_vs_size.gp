@@ -7,6 +7,7 @@ YLABEL = "efficiency (%)"
 THEORY_NAME = "theory, bytes alone"
 Y(x) = 100 * column(EFFICIENCY)
 THEORY_Y(x) = 100 * column(EFFICIENCY) * column(TIME) / column(THEORY)
-set yrange [0 : *]
 if (words(point_values("$EFFICIENCY != \"NaN\"", "EFFICIENCY")) == 0) { exit message "efficiency_vs_size: no rate of the links is known" }
+stats points using (column(OWN) == 1 ? larger(THEORY_Y(0), Y(0)) : NaN) nooutput
+set yrange [0 : STATS_max * 1.05]
 load "vs_size.gp"

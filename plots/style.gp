@@ -43,6 +43,7 @@ point_values(condition, name) = system(sprintf( \
 # Which of the series in `list` have points where CONDITION holds.
 present(list, condition) = point_values(sprintf("(%s) && index(\" %s \", \" \" $SERIES \" \")", condition, list), "SERIES")
 
+larger(a, b) = a > b ? a : b # b where a is not known
 network = system("cat network.txt")
 
 # Below the key, where points are ringed.

@@ -6,13 +6,13 @@ counts = system("awk '{ print $3 }' training.txt | sort -nu | tr '\\n' ' '")
 if (words(counts) == 0) { exit message "throughput: no paced training to draw" }
 most = word(counts, words(counts)) + 0
 
-set xlabel "workers"
-set ylabel "training throughput (images/s), both axes logarithmic"
+set xlabel "workers W (both axes logarithmic)"
+set ylabel "images/s, all workers"
 set logscale xy
 set xrange [0.8 : most * 1.25]
-set xtics (1)
+set xtics ("1" 1)
 set ytics (10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000, 100000)
-do for [i = 1:words(counts)] { set xtics add (int(word(counts, i))) }
+do for [i = 1:words(counts)] { set xtics add (word(counts, i) int(word(counts, i))) }
 set title sprintf("Training keras-cnn, %g ms of computation a step (%d images a worker)\n%s", PACED_MS, BATCH, where)
 
 DRAWN = "1 4 8 10 12"

@@ -1,7 +1,14 @@
 # vs_size.gp: a figure against the size of the message, a row of panels for each number of workers; on the
 # left the servers have machines of their own, on the right they are in workers. Set before: NAME, TITLE,
-# Y, THEORY_Y, the axis y, KEY_IN_PANEL.
-counts = point_values("", "WORKERS")
+# YLABEL, THEORY_NAME, Y, THEORY_Y, the axis y.
+
+# Numbers of workers that were measured with one size only are left out, unless all were.
+all_counts = point_values("", "WORKERS")
+counts = ""
+do for [N in all_counts] {
+    if (words(point_values("$WORKERS == " . N, "BYTES")) > 1) { counts = counts . N . " " }
+}
+if (words(counts) == 0) { counts = all_counts }
 rows = words(counts)
 if (rows == 0) { exit message NAME . ": no all-reduce of more than one worker to draw" }
 ALL_BUSY = present(LEFT . " " . RIGHT, "$BUSY > 0")

@@ -8,11 +8,16 @@ ALL_BUSY = present(LEFT . " " . RIGHT, sprintf("$BYTES == %d && $BUSY > 0", M))
 HAS_THEORY = words(point_values("$THEORY != \"NaN\"", "THEORY")) > 0
 X = WORKERS
 CONDITION(x) = column(BYTES) == M
+# The panels of a row have one scale.
+array TOP[2]
+do for [row = 1:ROWS] {
+    stats points using (CONDITION(0) ? row == 1 ? larger(THEORY_Y1(0), Y1(0)) : larger(THEORY_Y2(0), Y2(0)) : NaN) nooutput
+    TOP[row] = STATS_max * 1.05
+}
 set logscale x 2
 set xrange [word(counts, 1) / 1.25 : word(counts, words(counts)) * 1.25]
 set xtics (word(counts, 1) word(counts, 1))
 do for [i = 1:words(counts)] { set xtics add (word(counts, i) int(word(counts, i))) }
-set yrange [0 : *]
 
 do for [t = 1:terminals] {
     height = 95 + 310 * ROWS + 150
@@ -25,6 +30,7 @@ do for [t = 1:terminals] {
         LEGEND = p == 2 * ROWS
         Y(x) = p <= 2 ? Y1(0) : Y2(0)
         THEORY_Y(x) = p <= 2 ? THEORY_Y1(0) : THEORY_Y2(0)
+        set yrange [0 : TOP[(p + 1) / 2]]
         set label 1 LEGEND ? busy_note(ALL_BUSY) : "" at screen 0.07, screen 14.0 / height left
         set key at screen 0.07, screen 100.0 / height left top vertical maxrows 4
         set title p % 2 ? "servers on machines of their own" : "servers in workers"

@@ -68,55 +68,56 @@ summary()
     "$root/experiments/sweep/summary.sh" "$dir" cores=2 failures="${1:-0}" >"$dir/summary.txt"
 }
 
-# says [not] PATTERN
-says()
+# holds WHAT COMMAND...: the command succeeds; else WHAT has failed.
+holds()
 {
-    local wanted=0 found=0
-    [[ $1 != not ]] || { wanted=1 && shift; }
-    grep -qE -- "$1" "$dir/summary.txt" || found=1
-    if ((found == wanted)); then
+    if "${@:2}"; then
         passed=$((passed + 1))
     else
         failed=$((failed + 1))
-        echo "FAILED: $( ((wanted == 0)) || echo not) '$1' in:"
-        sed 's/^/    /' "$dir/summary.txt"
+        echo "FAILED: $1"
     fi
 }
 
-# draws: each figure is drawn, in both forms, and its title holds the text.
+# says [not] PATTERN
+says()
+{
+    local expected=0 rc=0
+    [[ $1 != not ]] || { expected=1 && shift; }
+    grep -qE -- "$1" "$dir/summary.txt" || rc=$?
+    holds "$( ((expected == 0)) || echo not) '$1' in:
+$(sed 's/^/    /' "$dir/summary.txt")" test $rc = $expected
+}
+
+# draws TEXT: each figure is drawn, in both forms, and its title holds the text.
 draws()
 {
     local figure figures='throughput time_vs_size time_vs_workers bytes_per_node'
     [[ $1 == *loopback* ]] || figures+=' efficiency_vs_size efficiency_vs_workers'
     for figure in $figures; do
-        rm -f "$dir/$figure".*
-        if "$root/plots/draw.sh" "$dir" "$figure" 2>/dev/null && grep -q "$1" "$dir/$figure.svg" &&
-            [[ -s $dir/$figure.png ]]; then
-            passed=$((passed + 1))
-        else
-            failed=$((failed + 1))
-            echo "FAILED: the figure $figure with '$1'"
-        fi
+        holds "the figure $figure with '$1'" draws_one "$figure" "$1"
     done
 }
 
+# draws_one FIGURE TEXT
+draws_one()
+{
+    rm -f "$dir/$1".*
+    "$root/plots/draw.sh" "$dir" "$1" 2>/dev/null && grep -q -e "$2" "$dir/$1.svg" && [[ -s $dir/$1.png ]]
+}
+
 write_results vcluster:800mbit 100000000 0 abd
-# draws_same WHAT COMMAND...: the command, which changes the rows, changes no figure.
+# draws_same COMMAND...: the command, which changes the rows, changes no figure.
 draws_same()
 {
-    if draw_all >"$dir/drawn" && "${@:2}" && draw_all | cmp -s - "$dir/drawn"; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        echo "FAILED: the figures draw $1"
-    fi
+    draw_all >"$dir/drawn" && "$@" && draw_all | cmp -s - "$dir/drawn"
 }
 draw_all()
 {
     rm -f "$dir"/*.svg
     "$root/plots/draw.sh" "$dir" && cat "$dir"/*.svg
 }
-draws_same 'ranks that take turns on one GPU' sed -i '/time-slicing/d' "$dir"/{bench,train}.csv
+holds 'figures leave out ranks that take turns on one GPU' draws_same sed -i '/time-slicing/d' "$dir"/{bench,train}.csv
 write_results vcluster:800mbit 100000000 0 abd
 summary
 says not 'further transport|Beside a computation'
@@ -144,6 +145,14 @@ says ': 800 Mbit/s .* each way for each host, nominal$'
 says 'about 96% is what'
 says not 'WRONG|INCOMPLETE|loopback|CPU-limited'
 draws vcluster:800mbit
+# Bars stand beside each other: those on the axis, seven with the four of 4 workers, overlap nowhere.
+# shellcheck disable=SC2016 # perl's
+holds 'bars overlap, or are not seven' perl -ne '
+    push @bars, [$1, $3] if /<polygon.*points = .([\d.]+),([\d.]+) ([\d.]+),/ && $2 > 200;
+    END {
+        @bars = sort { $a->[0] <=> $b->[0] } @bars;
+        exit 1 if @bars != 7 || grep { $bars[$_ - 1][1] > $bars[$_][0] } 1 .. 6;
+    }' "$dir/bytes_per_node.svg"
 
 write_results vcluster:800mbit 100000000 3 abd
 sed -i '/real,4,0,none/s/abc/abe/; /real/s/0\.9853/0.9800/' "$dir/train.csv"
@@ -177,12 +186,7 @@ says 'on a machine of its own: .*\(CPU-limited, \*\)$'
 says '^ +2 +4\.8 MB +98\.0 ms +- +- +- +49\.0 ms +- +- +2\.00 +2\.00 +75\.0%$'
 says '\* CPU-limited: the processors were more than 85% busy'
 says "MPI_Allreduce's busy share is spinning"
-if "$root/plots/draw.sh" "$dir" time_vs_workers 2>/dev/null && grep -q 'busy, but by spinning' "$dir/time_vs_workers.svg"; then
-    passed=$((passed + 1))
-else
-    failed=$((failed + 1))
-    echo "FAILED: the figure time_vs_workers does not say that MPI_Allreduce spins"
-fi
+holds 'time_vs_workers says that MPI_Allreduce spins' draws_one time_vs_workers 'busy, but by spinning'
 says 'links that carry what TCP streams reached'
 says not 'about 96%|had no probe'
 sed -i '2s/,probe,/,nominal,/' "$dir/bench.csv"
@@ -192,7 +196,7 @@ busy=0.5
 
 # One probe was disturbed: theory and efficiency are all probes', so no figure changes.
 write_results vcluster:832mbit 100000000 0 abd
-draws_same "a row's own probe" \
+holds "figures leave out a row's own probe" draws_same \
     sed -i '/,ps,zmq,cpu,4,1,dedicated,/{s/,100000000,0.75/,66000000,1.136364/; s/,191981,/,290880,/}' "$dir/bench.csv"
 # So was the measurement beside it: nothing of the answer rests on them.
 write_results vcluster:832mbit 100000000 0 abd
@@ -207,12 +211,8 @@ says not '3\.3[78] \(3\..*theory|4\.04'
 again()
 {
     "$root/experiments/sweep/summary.sh" "$dir" only=unsteady >"$dir/again.txt"
-    if [[ $(cut -d ' ' -f 1-2 "$dir/again.txt" | paste -sd ';') == "$1" ]]; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        echo "FAILED: to be measured again: '$(cat "$dir/again.txt")', expected '$1'"
-    fi
+    holds "to be measured again: '$(cat "$dir/again.txt")', expected '$1'" \
+        test "$(cut -d ' ' -f 1-2 "$dir/again.txt" | paste -sd ';')" = "$1"
 }
 again 'ps-dedicated-1 4'
 # Nothing steady is left of one server: said, and the ring with less time than its bytes take.
@@ -236,20 +236,16 @@ add_variants()
     compress=fp16 bench_row vcluster:800mbit 100000000 ring zmq 4 none 40000 3599648 0 0 35996
     bench_row vcluster:800mbit 100000000 ps mpi 4 dedicated 241000 4799528 19198112 0 191981
 } >>"$dir/bench.csv"
-draws_same 'variants' add_variants
+holds 'figures leave out variants' draws_same add_variants
 summary
 says '^ +ring, over zmq +4 +4\.8 MB +60\.0 ms +80\.0 ms +0\.75 \(0\.74 to 0\.77\) +1\.00$'
 says '^ +ring, fp16 +4 +4\.8 MB +40\.8 ms +80\.0 ms +0\.51 \(0\.50 to 0\.52\) +0\.50$'
 says '^ +ring, over zmq, fp16 +4 +4\.8 MB +40\.0 ms +80\.0 ms '
 says '^ +ps dedicated 1, over mpi +4 +4\.8 MB +241 ms +240 ms +no difference +1\.00$'
 says 'Checked: all 134,386,784 elements'
-if cmp <(sed '/^Checked/d; /^5\. /,$d' "$dir/before.txt") <(sed '/^Checked/d; /^5\. /,$d' "$dir/summary.txt"); then
-    passed=$((passed + 1))
-else
-    failed=$((failed + 1))
-    echo "FAILED: variants change the other tables"
-    diff "$dir/before.txt" "$dir/summary.txt"
-fi
+plain_tables() { sed '/^Checked/d; /^5\. /,$d' "$1"; }
+holds 'variants leave the other tables' \
+    diff <(plain_tables "$dir/before.txt") <(plain_tables "$dir/summary.txt")
 sed -i 's/,fp16,0,$/,fp16,40800,8160/' "$dir/bench.csv"
 summary
 says '^ +ring, fp16 +4 +4\.8 MB +40\.8 ms +8\.2 ms +80\.0%$'
@@ -278,7 +274,9 @@ write_results vcluster:800mbit 100000000 0 abd
 summary
 draws vcluster:800mbit
 echo '{ "command": "a <b> & c" }' >"$dir/provenance.json"
-if "$root/experiments/sweep/report.sh" "$dir" && perl -0ne '
+holds 'report.sh' "$root/experiments/sweep/report.sh" "$dir"
+# shellcheck disable=SC2016 # perl's
+holds 'report.html' perl -0ne '
     my %seen;
     $seen{$1}++ while /\bid=["\x27]([^"\x27]+)/g;
     die "id twice: $_" for grep { $seen{$_} > 1 } keys %seen;
@@ -287,12 +285,7 @@ if "$root/experiments/sweep/report.sh" "$dir" && perl -0ne '
     die "figures" unless 6 == (() = /<svg/g) && 6 == (() = /<\/svg>/g);
     die "answer" unless /<li>One parameter server on a machine of its own: slower than the ring, 3\.00/;
     die "escapes" unless /a &lt;b&gt; &amp; c/;
-    while (/(?:href=["\x27]|url\()#([^"\x27)]+)/g) { die "no target: $1" unless $seen{$1} }' "$dir/report.html"; then
-    passed=$((passed + 1))
-else
-    failed=$((failed + 1))
-    echo "FAILED: report.html"
-fi
+    while (/(?:href=["\x27]|url\()#([^"\x27)]+)/g) { die "no target: $1" unless $seen{$1} }' "$dir/report.html"
 
 # Names are no part of a command: of the folder with the results, nor of the one with the scripts.
 odd="$dir/it's \$(touch gone) \`touch gone\` \"quoted\""
@@ -300,14 +293,13 @@ mkdir -p "$odd/tree/experiments" "$odd/results"
 cp -r "$root/plots" "$odd/tree"
 cp -r "$root/experiments/sweep" "$odd/tree/experiments"
 cp "$dir"/{bench,train}.csv "$odd/results"
-if "$odd/tree/plots/draw.sh" "$odd/results" && [[ $(find "$odd/results" -name '*.svg' | wc -l) == 6 ]] &&
-    "$odd/tree/experiments/sweep/summary.sh" "$odd/results" cores=2 failures=0 >"$odd/results/summary.txt" &&
-    "$odd/tree/experiments/sweep/report.sh" "$odd/results" && [[ ! -e gone && ! -e $odd/results/gone ]]; then
-    passed=$((passed + 1))
-else
-    failed=$((failed + 1))
-    echo "FAILED: names with quotes, dollars and spaces"
-fi
+reports_odd()
+{
+    "$odd/tree/plots/draw.sh" "$odd/results" && [[ $(find "$odd/results" -name '*.svg' | wc -l) == 6 ]] &&
+        "$odd/tree/experiments/sweep/summary.sh" "$odd/results" cores=2 failures=0 >"$odd/results/summary.txt" &&
+        "$odd/tree/experiments/sweep/report.sh" "$odd/results" && [[ ! -e gone && ! -e $odd/results/gone ]]
+}
+holds 'names with quotes, dollars and spaces' reports_odd
 
 # Numbers are read and written with a point, whatever the user's language: each program is told so.
 mkdir "$dir/bin"
@@ -319,22 +311,13 @@ done
 for command in "experiments/sweep/summary.sh $dir" "plots/draw.sh $dir throughput" "experiments/vcluster.sh rate 2.5gbit"; do
     # shellcheck disable=SC2086  # words
     said=$(PATH=$dir/bin:$PATH LC_ALL=de_DE.UTF-8 "$root"/$command 2>&1 | grep -v setlocale | sort -u)
-    if [[ $said =~ ^language\ C(\.UTF-8)?$ ]]; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        echo "FAILED: $command: what it calls has '$said'"
-    fi
+    holds "$command: what it calls has '$said'" grep -qE '^language C(\.UTF-8)?$' <<<"$said"
 done
 
 # The share of busy CPUs that counts is psring's own.
-if grep -q "CPU_SHARE_LIMITED $(sed -n 's/^CPU_LIMITED=\([0-9.]*\).*/\1/p' "$root/experiments/sweep/constants.sh")$" \
-    "$root/experiments/measure/cpu_share.h"; then
-    passed=$((passed + 1))
-else
-    failed=$((failed + 1))
-    echo "FAILED: CPU_LIMITED of constants.sh is not CPU_SHARE_LIMITED of cpu_share.h"
-fi
+holds 'CPU_LIMITED of constants.sh is CPU_SHARE_LIMITED of cpu_share.h' grep -q \
+    "CPU_SHARE_LIMITED $(sed -n 's/^CPU_LIMITED=\([0-9.]*\).*/\1/p' "$root/experiments/sweep/constants.sh")$" \
+    "$root/experiments/measure/cpu_share.h"
 
 echo "test_summary: $passed passed, $failed failed"
 ((failed == 0))

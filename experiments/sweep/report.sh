@@ -81,7 +81,7 @@ HTML
     figure time_vs_workers "Time of one all-reduce against the number of workers. Dashed: theory, from bytes and the rate of the links alone. $rings"
     figure efficiency_vs_workers "The least time that any all-reduce among the workers could take, over the time taken: of the workers' links (above; servers of their own bring further links, so more than 100% is possible) and of all machines' (below). $rings"
     figure time_vs_size "Time of one all-reduce against the size of the message. $rings"
-    figure efficiency_vs_size "Efficiency against the size of the message. $rings"
+    figure efficiency_vs_size "Efficiency against the size of the message. A short message may take less time than its bytes at the link's rate: a virtual link lets the first 32 kB or more through at once. $rings"
     figure bytes_per_node "Payload that one node sends, counted by the transport; lines: theory."
     figure throughput "Training with a timed wait in place of computation."
     echo "<h2>Tables</h2>"
