@@ -42,10 +42,9 @@ void stop_fini(struct stop *stop);
 const char *stop_signal_name(int number);
 
 /*
- * Collective over `group`, after `step` steps. Gradients may be on their way meanwhile, and what
- * averages them may be MPI: `group` is not the one that they are averaged in. *number is the signal
- * for which all ranks are to end now, the same on all of them; 0: none has come, or it is not yet
- * time to ask.
+ * Collective over `group`, after `step` steps; gradients may be on their way meanwhile. *number is
+ * the signal for which all ranks are to end now, the same on all of them; 0: none has come, or it
+ * is not yet time to ask.
  */
 enum status stop_agree(struct stop *stop, struct world *world, const struct group *group,
                        uint64_t step, int *number);

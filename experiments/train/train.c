@@ -147,7 +147,7 @@ static enum status epoch(struct trainer *t, struct test_result *test)
         TRY(step(t, ends));
         int number = 0;
         if (t->step < t->total_steps)
-            TRY(stop_agree(&t->stop, t->world, t->asked, t->step, &number));
+            TRY(stop_agree(&t->stop, t->world, comm_group(t->exchange.comm), t->step, &number));
         if (number != 0)
             return save_and_stop(t, number);
         if (ends && t->step < end)

@@ -275,8 +275,6 @@ enum status trainer_open(struct trainer *t, const struct config *config, struct 
     TRY((enum status)first.status);
     TRY(own);
     TRY(check_data(t, data_sha256, first.data_sha256));
-    if (t->stop.saves)
-        TRY(world_group_new(&t->asked, world, t->is_server ? GROUP_NONE : 0));
     TRY(open_exchange(t));
 out:
     return status;
@@ -285,7 +283,6 @@ out:
 void trainer_close(struct trainer *t)
 {
     exchange_close(&t->exchange);
-    world_group_free(&t->asked, t->world);
     train_report_close(t);
     loss_queue_close(&t->losses);
     batches_close(&t->batches);

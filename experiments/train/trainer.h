@@ -66,7 +66,6 @@ struct trainer {
     uint64_t step;         /* done, over all epochs */
     char *checkpoint_path; /* rank 0, with --checkpoint */
     struct stop stop;
-    struct group *asked; /* the workers, as a group of their own: see stop_agree */
     struct report report;
 };
 
