@@ -1,32 +1,9 @@
 #include "common/comm/comm.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 
-#include "common/base/check.h"
-#include "common/base/clock.h"
-#include "common/base/thread.h"
-#include "common/comm/backend.h"
 #include "common/comm/codec.h"
-#include "common/comm/plan.h"
-#include "common/obs/range.h"
-
-struct comm {
-    const struct backend *backend;
-    struct comm_options options; /* final before the backend sees them */
-    struct world *world;
-    struct group *own_group;        /* all workers, where the caller named none */
-    const struct group *everyone;   /* who plans together: NULL is the world */
-    struct transport *endpoints[2]; /* by enum node_role; NULL where this process hosts none */
-    struct comm_site worker_site, server_site;
-    void *self, *server;         /* the backend's two sides, */
-    bool self_open, server_open; /* where this process has them */
-    struct plan plan;
-
-    struct thread server_thread; /* colocated; runs for one plan */
-    enum status server_status;   /* of that thread, once it has ended or failed */
-    _Atomic bool server_failed;
-};
+#include "common/comm/comm_impl.h"
 
 /* ---- Opening -----------------------------------------------------------------------------------
  */
@@ -162,228 +139,23 @@ const struct group *comm_group(const struct comm *comm)
     return comm->options.group;
 }
 
-/* ---- Planning ----------------------------------------------------------------------------------
+void comm_algorithm(const struct comm *comm, char text[COMM_ALGORITHM_BYTES])
+{
+    text[0] = '\0';
+    if (comm->self_open && comm->backend->algorithm)
+        comm->backend->algorithm(comm->self, text);
+}
+
+/* ---- Counting ----------------------------------------------------------------------------------
  */
 
-/* The averaging thread and the caller may both be inside MPI at a time, unless the backend talks
- * over ZeroMQ. An MPI that allows one thread only (a simulator's) averages in comm_start instead.
- */
-static bool can_overlap(const struct comm *comm)
-{
-    bool uses_mpi = !comm->backend->uses_transport || comm->options.transport == TRANSPORT_MPI;
-    return comm->plan.layout.overlap && !comm->backend->device_memory &&
-           (!uses_mpi || comm->world->concurrent);
-}
-
-/* Through host memory, unless the backend's library averages the device's own; then the device
- * multiplies by the scale, too, and the backend is not asked to. */
-static enum status open_staging(struct comm *comm)
-{
-    const struct backend *backend = comm->backend;
-    struct device *device = comm->options.device;
-    struct plan *plan = &comm->plan;
-    if (!device || device_memory_is_host(device) || backend->device_memory)
-        return STATUS_OK;
-    if (!backend->takes_device_memory || !backend->takes_device_memory())
-        return staging_new(&plan->staging, device, plan->counts, plan->layout.buckets);
-    float scale = plan->layout.scale;
-    plan->layout.scale = 1.0f;
-    if (comm->worker_site.index == 0)
-        log_info("--backend %s: the GPU's memory is averaged where it is", backend->name);
-    return staging_new_in_place(&plan->staging, device, plan->counts, plan->layout.buckets, scale);
-}
-
-/* A server that fails inside a worker's process: the worker would wait for an answer until its
- * time-out. So its waits end, and report this. */
-static void *run_server(void *argument)
-{
-    struct comm *comm = argument;
-    comm->server_status = comm->backend->serve(comm->server);
-    if (comm->server_status != STATUS_OK) {
-        atomic_store(&comm->server_failed, true);
-        transport_interrupt(comm->endpoints[NODE_WORKER]);
-    }
-    return NULL;
-}
-
-/* A failure of the worker's that follows from its server's is reported as that one. */
-static enum status blame(const struct comm *comm, enum status status)
-{
-    bool failed = status != STATUS_OK && atomic_load(&comm->server_failed);
-    return failed ? comm->server_status : status;
-}
-
-static void count_since_open(const struct comm *comm, struct comm_counters *counters)
+void comm_count_since_open(const struct comm *comm, struct comm_counters *counters)
 {
     *counters = (struct comm_counters){0};
     if (comm->endpoints[NODE_WORKER])
         transport_counters(comm->endpoints[NODE_WORKER], &counters->worker);
     if (comm->endpoints[NODE_SERVER])
         transport_counters(comm->endpoints[NODE_SERVER], &counters->server);
-}
-
-static enum status average(void *context, size_t bucket, float *data)
-{
-    struct comm *comm = context;
-    enum status status = STATUS_OK;
-    if (comm->plan.staging)
-        status = staging_arrive(comm->plan.staging, bucket);
-    if (status != STATUS_OK)
-        return status;
-    activity_set(comm->world->activity, ACTIVITY_WORKER, ACTIVITY_AVERAGE,
-                 comm->plan.ranges[bucket].step, (uint32_t)bucket);
-    range_begin(comm->plan.ranges[bucket].allreduce);
-    status = comm->backend->allreduce(comm->self, bucket, data);
-    range_end();
-    return blame(comm, status);
-}
-
-enum status comm_plan(struct comm *comm, const struct comm_layout *layout)
-{
-    enum status status = STATUS_OK;
-    struct plan *plan = &comm->plan;
-    CHECK(!plan->running && !comm->server_thread.running);
-    plan_fini(plan);
-    TRY(plan_init(plan, layout, comm->options.bucket_counts_max));
-    /* No message of this plan may meet a slot that a server has still posted for the last one. */
-    TRY(world_barrier(comm->world, comm->everyone));
-    activity_start_up_done(comm->world->activity);
-    count_since_open(comm, &plan->before);
-    plan->running = true;
-    if (comm_is_server(comm))
-        return STATUS_OK;
-    TRY(open_staging(comm));
-    if (comm->backend->plan)
-        TRY(comm->backend->plan(comm->self));
-    if (comm->server_open)
-        TRY(thread_start(&comm->server_thread, "psring-server", run_server, comm));
-    if (can_overlap(comm))
-        TRY(overlap_new(&plan->overlap, average, comm, plan->layout.buckets, plan->order));
-out:
-    return status;
-}
-
-/* ---- Averaging ---------------------------------------------------------------------------------
- */
-
-enum status comm_serve(struct comm *comm)
-{
-    CHECK(comm_is_server(comm) && comm->plan.running);
-    activity_set(comm->world->activity, ACTIVITY_MAIN, ACTIVITY_SERVE, 0, 0);
-    enum status status = comm->backend->serve(comm->server);
-    comm->plan.running = false;
-    return status;
-}
-
-/* The backend averages device memory: the host only asks for it. */
-static enum status enqueue(struct comm *comm, size_t bucket, float *data)
-{
-    range_begin(comm->plan.ranges[bucket].allreduce);
-    enum status status = comm->backend->start(comm->self, bucket, data);
-    range_end();
-    return status;
-}
-
-enum status comm_start(struct comm *comm, size_t bucket, float *data)
-{
-    struct plan *plan = &comm->plan;
-    CHECK(plan->running && bucket < plan->layout.buckets && !plan->started[bucket]);
-    plan->started[bucket] = true;
-    plan->ranges[bucket].step = activity_step(comm->world->activity);
-    plan->ranges[bucket].open = range_open(plan->ranges[bucket].name);
-    if (comm->backend->device_memory)
-        return enqueue(comm, bucket, data);
-    if (plan->staging)
-        data = staging_down(plan->staging, bucket, data);
-    if (plan->overlap) {
-        overlap_start(plan->overlap, bucket, data);
-        return STATUS_OK;
-    }
-    int64_t start_ns = clock_now_ns();
-    enum status status = average(comm, bucket, data);
-    plan->busy_ns += clock_now_ns() - start_ns;
-    return status;
-}
-
-enum status comm_wait(struct comm *comm, size_t bucket)
-{
-    struct plan *plan = &comm->plan;
-    CHECK(bucket < plan->layout.buckets && plan->started[bucket]);
-    plan->started[bucket] = false;
-    enum status status = STATUS_OK;
-    if (comm->backend->device_memory)
-        status = comm->backend->wait(comm->self, bucket);
-    else if (plan->overlap)
-        status = overlap_wait(plan->overlap, bucket);
-    if (status == STATUS_OK && plan->staging)
-        staging_up(plan->staging, bucket);
-    range_close(plan->ranges[bucket].open);
-    return status;
-}
-
-bool comm_has_phases(const struct comm *comm)
-{
-    return comm->backend->reduce_scatter && !comm->plan.overlap &&
-           comm->options.compress == COMPRESS_NONE;
-}
-
-enum status comm_reduce_scatter(struct comm *comm, size_t bucket, float *data)
-{
-    CHECK(comm->plan.running && comm_has_phases(comm) && bucket < comm->plan.layout.buckets);
-    return comm->backend->reduce_scatter(comm->self, bucket, data);
-}
-
-enum status comm_all_gather(struct comm *comm, size_t bucket, float *data)
-{
-    CHECK(comm->plan.running && comm_has_phases(comm) && bucket < comm->plan.layout.buckets);
-    return comm->backend->all_gather(comm->self, bucket, data);
-}
-
-struct chunk comm_part(const struct comm *comm, size_t bucket)
-{
-    CHECK(comm_has_phases(comm) && bucket < comm->plan.layout.buckets);
-    return comm->backend->part(comm->self, bucket);
-}
-
-int64_t comm_busy_ns(const struct comm *comm)
-{
-    const struct plan *plan = &comm->plan;
-    int64_t busy_ns = plan->overlap ? overlap_busy_ns(plan->overlap) : plan->busy_ns;
-    return busy_ns - (plan->staging ? staging_waited_ns(plan->staging) : 0);
-}
-
-enum status comm_broadcast(struct comm *comm, float *data, size_t count)
-{
-    return world_broadcast(comm->world, comm->options.group, data, count * sizeof *data);
-}
-
-enum status comm_barrier(struct comm *comm)
-{
-    return world_barrier(comm->world, comm->options.group);
-}
-
-/* ---- Ending ------------------------------------------------------------------------------------
- */
-
-enum status comm_finish(struct comm *comm)
-{
-    enum status status = STATUS_OK;
-    CHECK(comm->plan.running);
-    struct activity *activity = comm->world->activity;
-    activity_set(activity, ACTIVITY_MAIN, ACTIVITY_FINISH, 0, 0);
-    overlap_free(&comm->plan.overlap); /* from here on, this thread owns the transport */
-    if (comm->backend->finish)
-        status = comm->backend->finish(comm->self);
-    if (status != STATUS_OK)
-        return blame(comm, status);
-    comm->plan.running = false;
-    if (comm->server_thread.running) {
-        activity_wait(activity, ACTIVITY_MAIN, 0, comm_workers(comm) - 1, ACTIVITY_NO_OFFSET);
-        thread_join(&comm->server_thread);
-        activity_go_on(activity, ACTIVITY_MAIN);
-        status = comm->server_status;
-    }
-    return status;
 }
 
 static void subtract(struct transport_counters *counters, const struct transport_counters *before)
@@ -398,17 +170,13 @@ static void subtract(struct transport_counters *counters, const struct transport
 
 void comm_counters(const struct comm *comm, struct comm_counters *counters)
 {
-    count_since_open(comm, counters);
+    comm_count_since_open(comm, counters);
     subtract(&counters->worker, &comm->plan.before.worker);
     subtract(&counters->server, &comm->plan.before.server);
 }
 
-void comm_algorithm(const struct comm *comm, char text[COMM_ALGORITHM_BYTES])
-{
-    text[0] = '\0';
-    if (comm->self_open && comm->backend->algorithm)
-        comm->backend->algorithm(comm->self, text);
-}
+/* ---- Closing -----------------------------------------------------------------------------------
+ */
 
 /*
  * After an error buckets and a colocated server may be at work: the one is ended or given up in

@@ -1,5 +1,4 @@
-/* What a comm keeps for one layout of buckets, from a comm_plan to the next one. Private to comm.c.
- */
+/* What a comm keeps for one layout of buckets, from one comm_plan to the next. */
 #ifndef PSRING_COMMON_COMM_PLAN_H
 #define PSRING_COMMON_COMM_PLAN_H
 
