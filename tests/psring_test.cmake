@@ -1,9 +1,13 @@
-# psring_test(name label COMMAND ... [TIMEOUT seconds]): what add_test does, with what every test needs.
+# psring_test(name label COMMAND ... [TIMEOUT seconds] [WAITS]): what add_test does, with what every
+# test needs.
 #
 # The label says what it takes to run it:
 #   quick    a core and nothing else: no socket, no second process of psring's; a few seconds
 #   network  several ranks over loopback, or a virtual cluster
 #   slow     longer than some ten seconds on a calm machine, whatever it takes
+# A test of one core takes one place of those that run at once, one with several ranks two; WAITS: it
+# mostly waits, so it takes one, and it begins first. The presets give four places (ctest -j 4).
+#
 # The time-out only guards against hanging: a busy machine must not reach it. A test that lacks what it
 # needs ends with 77 and says why: tests/may_skip.txt names those that may.
 set(psring_timeout_quick 120)
@@ -11,7 +15,7 @@ set(psring_timeout_network 300)
 set(psring_timeout_slow 600)
 
 function(psring_test name label)
-  cmake_parse_arguments(PARSE_ARGV 2 test "" "TIMEOUT" "COMMAND")
+  cmake_parse_arguments(PARSE_ARGV 2 test "WAITS" "TIMEOUT" "COMMAND")
   if(NOT DEFINED psring_timeout_${label})
     message(FATAL_ERROR "psring_test(${name}): the label '${label}' is none of quick, network, slow.")
   endif()
@@ -20,8 +24,12 @@ function(psring_test name label)
   endif()
   add_test(NAME ${name} COMMAND ${test_COMMAND})
   set(environment LC_ALL=C) # scripts look for words of other programs, and awk for points in numbers
-  if(NOT label STREQUAL "quick") # Open MPI keeps what it allocates; its ranks want both cores
-    list(APPEND environment ASAN_OPTIONS=detect_leaks=0)
+  if(NOT label STREQUAL "quick")
+    list(APPEND environment ASAN_OPTIONS=detect_leaks=0) # Open MPI keeps what it allocates
+  endif()
+  if(test_WAITS)
+    set_tests_properties(${name} PROPERTIES COST 1000)
+  elseif(NOT label STREQUAL "quick")
     set_tests_properties(${name} PROPERTIES PROCESSORS 2)
   endif()
   set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT ${test_TIMEOUT} SKIP_RETURN_CODE 77

@@ -1,10 +1,11 @@
 /*
  * strangers FRAMES SECONDS PORT...: what nobody invited to a run may send to its ports, all at
- * once. ZeroMQ sockets with no password and with a wrong one send FRAMES frames in all: random
- * bytes, nothing, more than anybody may send, headers that are cut short, headers that are right
- * but for the run, in messages of one to five frames and one that never ends. Beside them,
- * connections that send nothing or what is not even ZeroMQ's protocol. All stay for SECONDS. Prints
- * how many frames were sent; what comes of them is for others to see. The same frames every time.
+ * once. ZeroMQ sockets with no password and with a wrong one send FRAMES frames to every port:
+ * random bytes, nothing, more than anybody may send, headers that are cut short, headers that are
+ * right but for the run, in messages of one to five frames and one that never ends. A socket that
+ * was refused is replaced by a new one. Beside them, connections that send nothing or what is not
+ * even ZeroMQ's protocol. All stay for SECONDS. Prints how many frames were sent and how often a
+ * socket was replaced; what comes of it is for others to see. The same frames every time.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -20,7 +21,7 @@
 #include "common/base/rng.h"
 #include "common/net/transport/message.h"
 
-enum { PORTS_MAX = 64, MANNERS = 4, RAW_MAX = 3, LONGEST = 64 * 1024, OVERSIZED = 8 << 20 };
+enum { PORTS_MAX = 16, MANNERS = 4, RAW_MAX = 3, LONGEST = 64 * 1024, OVERSIZED = 8 << 20 };
 
 /* How a ZeroMQ socket presents itself. */
 static const struct {
@@ -31,6 +32,7 @@ static const struct {
 
 struct port {
     int number;
+    long sent;              /* frames */
     void *sockets[MANNERS]; /* the last one never ends its message */
     int raw[RAW_MAX];       /* not ZeroMQ's protocol */
 };
@@ -76,7 +78,7 @@ static size_t make_frame(uint8_t *bytes)
         fill_random(bytes, MESSAGE_HEADER_BYTES);
         return MESSAGE_HEADER_BYTES;
     case 5: /* long, some of them longer than any payload */
-        count = below(32) ? below(LONGEST) : OVERSIZED;
+        count = below(256) ? below(LONGEST) : OVERSIZED;
         memset(bytes, (int)below(256), count);
         return count;
     default:
@@ -140,30 +142,43 @@ static void nap(double seconds)
     nanosleep(&length, NULL);
 }
 
-/* Sends messages until `frames` of them are sent; returns how many were. */
-static long send_frames(struct port *ports, int count, long frames)
+/* Sends one message of one to five frames. Returns false if the socket takes no more: the other
+ * side has refused it. */
+static bool send_message(struct port *port, int manner)
 {
     static uint8_t bytes[OVERSIZED];
-    long sent = 0, failed = 0;
-    while (sent < frames && failed < frames) {
-        struct port *port = &ports[below((uint32_t)count)];
+    for (uint32_t left = 1 + below(5); left > 0; left--) {
+        bool more = left > 1 || manner == MANNERS - 1;
+        size_t length = make_frame(bytes);
+        int flags = ZMQ_DONTWAIT | (more ? ZMQ_SNDMORE : 0);
+        if (zmq_send(port->sockets[manner], bytes, length, flags) < 0)
+            return false;
+        port->sent++;
+    }
+    return true;
+}
+
+/* Sends `frames` frames to every port, by turns; returns how often a socket was replaced, or -1. */
+static long send_frames(void *context, struct port *ports, int count, long frames)
+{
+    long replaced = 0;
+    for (long turn = 0, done = 0; done < count; turn++) {
+        struct port *port = &ports[turn % count];
+        done = port->sent >= frames ? done + 1 : 0;
+        if (port->sent >= frames)
+            continue;
         int manner = (int)below(MANNERS);
-        void *socket = port->sockets[manner];
-        for (uint32_t left = 1 + below(5); socket && left > 0; left--) {
-            bool more = left > 1 || manner == MANNERS - 1;
-            size_t length = make_frame(bytes);
-            int flags = ZMQ_DONTWAIT | (more ? ZMQ_SNDMORE : 0);
-            if (zmq_send(socket, bytes, length, flags) < 0) {
-                failed++; /* it was refused and does not insist */
-                break;
-            }
-            sent++;
+        if (!send_message(port, manner)) {
+            zmq_close(port->sockets[manner]);
+            port->sockets[manner] = connect_socket(context, manner, port->number);
+            if (!port->sockets[manner])
+                return -1;
+            replaced++;
         }
-        failed += !socket;
-        if (sent % 100 == 0)
+        if (turn % 32 == 0)
             nap(.001); /* not all before the first has left */
     }
-    return sent;
+    return replaced;
 }
 
 int main(int argc, char **argv)
@@ -177,23 +192,25 @@ int main(int argc, char **argv)
     void *context = zmq_ctx_new();
     for (int p = 0; p < count; p++) {
         ports[p].number = atoi(argv[3 + p]);
-        for (int m = 0; m < MANNERS; m++)
+        for (int m = 0; m < MANNERS; m++) {
             ports[p].sockets[m] = connect_socket(context, m, ports[p].number);
+            if (!ports[p].sockets[m])
+                return 1;
+        }
         for (int r = 0; r < RAW_MAX; r++)
             ports[p].raw[r] = connect_raw(r, ports[p].number);
     }
     nap(.2);
-    long sent = send_frames(ports, count, atol(argv[1]));
+    long replaced = send_frames(context, ports, count, atol(argv[1]));
     nap(atof(argv[2]));
     for (int p = 0; p < count; p++) {
-        for (int m = 0; m < MANNERS; m++) {
-            if (ports[p].sockets[m])
-                zmq_close(ports[p].sockets[m]);
-        }
+        for (int m = 0; m < MANNERS; m++)
+            zmq_close(ports[p].sockets[m]);
         for (int r = 0; r < RAW_MAX; r++)
             close(ports[p].raw[r]);
     }
     zmq_ctx_term(context);
-    printf("strangers: %ld frames to %d ports\n", sent, count);
-    return sent >= atol(argv[1]) ? 0 : 1;
+    printf("strangers: %s frames to each of %d ports, %ld sockets replaced\n", argv[1], count,
+           replaced);
+    return replaced >= 0 ? 0 : 1;
 }

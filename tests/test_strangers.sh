@@ -8,7 +8,7 @@ set -euo pipefail
 . "$(dirname "$0")/ranks_lib.sh"
 strangers=$3
 frames=10000
-steps=600
+steps=1200
 
 # ranks_of PID: the processes below PID that are psring.
 ranks_of()
@@ -73,7 +73,7 @@ attacked()
 }
 
 common=(--model lenet --batch 8 --log-steps 10 --reduce-order ring)
-for tries in 1 2 3; do
+for tries in 1 2 3 4 5; do
     train 0 "${common[@]}" --steps $steps --backend none --virtual-workers 3
     expected=$weights
     in_time=1

@@ -1,0 +1,110 @@
+#!/usr/bin/env bash
+# compare_builds.sh [OPTION...] BEFORE AFTER: are all-reduces slower with the program AFTER than with BEFORE?
+#
+# Both are build/psring of two source trees. In one virtual cluster, and over loopback, every measurement of
+# the sweep's bench part (ring, rhd and ps; MPI_Allreduce is not ours) is made with BEFORE and AFTER by turns,
+# because only a ratio within one run means something on a machine that others use. Prints a line for each
+# size: the median of both, the ratio of the medians and that of the fastest rounds. "slower": both ratios are
+# above the limit, 1.01 where links limit and 1.03 over loopback. Exits 1 if a line says so, or if something
+# failed. Needs root.
+#
+#   --rounds N       turns (default 3)
+#   --hosts LIST     numbers of workers (default 4,8)
+#   --rate RATE      of a host's link each way (default 200mbit)
+#   --sizes LIST     bytes (default 65536,262144,1048576,4799528)
+#   --iterations N   of each size (default 5)
+#   --out DIR        where the rows and the log go (default: a temporary folder, removed at the end)
+set -euo pipefail
+export LC_ALL=C # a point in numbers, whatever the user's language
+
+here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=experiments/sweep/plan.sh
+. "$here/sweep/plan.sh"
+
+die()
+{
+    echo "compare_builds.sh: $1" >&2
+    exit "${2:-1}"
+}
+
+rounds=3 hosts=4,8 rate=200mbit sizes=65536,262144,1048576,4799528 iterations=5 out='' programs=() failed=0 child=''
+while (($#)); do
+    case $1 in
+    --rounds | --hosts | --rate | --sizes | --iterations | --out)
+        (($# >= 2)) || die "$1 needs a value; see --help" 2
+        declare "${1#--}=$2"
+        shift
+        ;;
+    -h | --help) sed -n '2,18s/^# \{0,1\}//p' "$0" && exit ;;
+    -*) die "unknown option '$1'; see --help" 2 ;;
+    *) programs+=("$1") ;;
+    esac
+    shift
+done
+((${#programs[@]} == 2)) || die "needs two programs, found ${#programs[@]}; see --help" 2
+for program in "${programs[@]}"; do
+    [[ -x $program && ! -d $program ]] || die "'$program' is not a program; expected build/psring of a source tree" 2
+done
+[[ $rounds =~ ^[1-9][0-9]{0,2}$ && $iterations =~ ^[1-9][0-9]{0,2}$ ]] ||
+    die "--rounds '$rounds' --iterations '$iterations': expected 1 to 999" 2
+[[ $hosts =~ ^[0-9]+(,[0-9]+)*$ && $sizes =~ ^[0-9]+(,[0-9]+)*$ ]] ||
+    die "--hosts '$hosts' --sizes '$sizes': expected numbers with commas between" 2
+((EUID == 0)) || die "needs root, for the virtual cluster"
+declare -A psring=([before]=$(realpath "${programs[0]}") [after]=$(realpath "${programs[1]}"))
+largest=$(tr ',' '\n' <<<"$hosts" | sort -n | tail -n 1)
+
+cluster=compare-$$
+temporary=''
+[[ $out ]] || { out=$(mktemp -d) && temporary=$out; }
+mkdir -p "$out"
+rm -f "$out"/{before,after}.csv "$out/log.txt"
+
+# shellcheck disable=SC2317  # called by a trap
+clean_up()
+{
+    trap '' INT TERM HUP
+    [[ ! $child ]] || { kill -TERM "$child" 2>/dev/null && wait "$child" 2>/dev/null; } || true
+    "$here/vcluster.sh" down --name "$cluster" || true
+    [[ ! $temporary ]] || rm -rf "$temporary"
+}
+
+# both RANKS ITERATIONS SIZES ARGUMENT...: one measurement with each program; the launcher is in `launcher`.
+both()
+{
+    local ranks=$1 iterations=$2 list=$3 which status
+    shift 3
+    for which in before after; do
+        status=0
+        timeout -k 10 600 "${launcher[@]}" -n "$ranks" "${separator[@]}" "${psring[$which]}" bench "$@" --sizes "$list" \
+            -n "$iterations" -w 2 --csv "$out/$which.csv" >>"$out/log.txt" 2>&1 </dev/null &
+        child=$!
+        wait $child || status=$?
+        child=''
+        ((status == 0)) || { failed=1 && echo "failed: $which $*: $(tail -n 1 "$out/log.txt")" >&2; }
+    done
+}
+
+trap clean_up EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+trap 'exit 129' HUP
+"$here/vcluster.sh" up --name "$cluster" --hosts $((2 * largest)) --rate "$rate" --owner $$
+mode=full # of the plan: with all variants
+for ((round = 1; round <= rounds; round++)); do
+    for workers in ${hosts//,/ }; do
+        echo "compare_builds.sh: [$SECONDS s] round $round of $rounds, $workers workers" >&2
+        launcher=("$here/vcluster.sh" run --name "$cluster") separator=(--)
+        for configuration in $({ configurations "$workers" && variants "$workers"; } | grep -v '^mpi-'); do
+            read -ra arguments < <(backend_arguments "$configuration")
+            both "$(ranks_of "$configuration" "$workers")" "$iterations" "$sizes" "${arguments[@]}"
+        done
+    done
+    launcher=(mpirun --allow-run-as-root --oversubscribe --bind-to none --mca pml ob1 --mca btl "self,tcp"
+        --mca btl_tcp_if_include lo --mca oob_tcp_if_include lo -x PSRING_NETWORK=loopback) separator=()
+    for configuration in ring ring+mpi ps-dedicated-1 ps-colocated-2; do
+        read -ra arguments < <(backend_arguments "$configuration")
+        both "$(ranks_of "$configuration" 2)" $((60 * iterations)) "4,$sizes" "${arguments[@]}"
+    done
+done
+awk -F , -f "$here/sweep/compare_builds.awk" "$out/before.csv" "$out/after.csv" || failed=1
+exit $failed
