@@ -61,20 +61,6 @@ truncate -s 100000 "$folder/cut/train-images-idx3-ubyte"
 refused "a truncated file" 1 'train-images-idx3-ubyte.*truncated' "${mpi[@]}" 2 "$psring" train \
     --data "$folder/cut"
 
-# Ranks that do not agree on how a bucket is cut: an error that names both, not a wrong sum.
-for transport in zmq mpi; do
-    for backend in ps ring; do
-        bench=("$psring" bench --backend "$backend" --transport "$transport" -e 64k -n 2)
-        [[ $backend == ring ]] || bench+=(--servers 1 --placement colocated)
-        launch "${mpi[@]}" 1 "${bench[@]}" --segment 1000 : -n 1 "${bench[@]}" --segment 4000
-        expect_end "$backend over $transport, other options on each rank" failure \
-            'do all ranks run with the same options'
-        launch "${mpi[@]}" 1 "${bench[@]}" --compress fp16 : -n 1 "${bench[@]}"
-        expect_end "$backend over $transport, one rank compresses" failure \
-            'do all ranks run with the same --compress'
-    done
-done
-
 # An error that one rank meets alone, be it of usage, ends all; the last line names it.
 export OMPI_MCA_orte_execute_quiet=1 # mpirun's own words would come after ours
 launch "${mpi[@]}" 1 "${training[@]}" --steps 2 : -n 1 "${training[@]}" --fast
@@ -93,12 +79,29 @@ mkdir "$folder/other"
 launch "${mpi[@]}" 1 "${training[@]}" --steps 2 : -n 1 "$psring" train --model mlp --steps 2 \
     --data "$folder/other"
 expect_end "other data on one rank" failure 'rank 1 has other files there than rank 0'
-# What no message and no sum of weights would show; and what would make a rank ask the others alone.
-for other in '--seed 2' "--checkpoint $folder/one"; do
-    read -ra option <<<"$other"
-    launch "${mpi[@]}" 1 "${training[@]}" --steps 2 : -n 1 "${training[@]}" --steps 2 "${option[@]}"
-    expect_end "$other on one rank" 2 "${option[0]} is .* on rank 1 and .* on rank 0"
+# Ranks that do not agree on how a bucket is cut, on how much is measured, on what no message and no sum of
+# weights would show; what would make a rank ask the others alone: one line, and nobody waits.
+other_option() # RANK-0's COMMAND... -- OPTION [VALUE]
+{
+    local command=()
+    while [[ $1 != -- ]]; do
+        command+=("$1")
+        shift
+    done
+    shift
+    refused "$* on one rank" 2 "$1 is .* on rank 1 and .* on rank 0" "${mpi[@]}" 1 "${command[@]}" : -n 1 \
+        "${command[@]}" "$@"
+}
+
+for option in '--segment 4000' '--compress fp16' '--iters 3' '--sizes 4,16' '--overlap' '--probe on' '--link-rate 1e8'; do
+    read -ra words <<<"$option"
+    other_option "$psring" bench -e 64k -- "${words[@]}"
 done
+other_option "$psring" bench --backend ps --servers 1 --placement colocated -e 64k -- --window 3
+other_option "${training[@]}" --steps 2 -- --seed 2
+other_option "${training[@]}" --steps 2 -- --checkpoint "$folder/one"
+refused "another command on one rank" 2 'another command than rank 0' "${mpi[@]}" 1 "$psring" bench : -n 1 \
+    "${training[@]}"
 
 # A launcher numbers the ranks, but they meet without it.
 refused "no such option, by rendezvous" 2 '--fast: no such option' env PMIX_RANK=1 \

@@ -64,6 +64,18 @@ wait "$other" || code=$?
 ((code == 2)) || fail "another --world: exit $code of the other rank, expected 2"
 all_say "was started for 3 ranks, rank 0 on"
 
+# Each rank has a command line of its own: bench's, too, must agree.
+port=$(free_port)
+"$psring" bench --rendezvous "tcp://127.0.0.1:$port" --rank 1 --world 2 -w 3 >"$folder/rank.1" 2>&1 &
+other=$!
+! "$psring" bench --rendezvous "tcp://127.0.0.1:$port" --rank 0 --world 2 -w 2 >"$folder/rank.0" 2>&1 ||
+    fail "another --warmup was not refused"
+code=0
+wait "$other" || code=$?
+((code == 2)) || fail "another --warmup: exit $code, expected 2"
+grep -qF -- '--warmup is 3 on rank 1 and 2 on rank 0' "$folder/rank.1" ||
+    fail "another --warmup: $(cat "$folder"/rank.*)"
+
 # Who waits in vain is told once, by rank 0, which knows who is missing.
 port=$(free_port)
 pids=()

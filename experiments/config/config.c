@@ -11,6 +11,7 @@
 #include "common/net/world/topology.h"
 #include "experiments/config/backends.h"
 #include "experiments/config/config_check.h"
+#include "experiments/config/config_same.h"
 #include "experiments/config/config_table.h"
 #include "experiments/config/launch.h"
 #include "experiments/config/gpus.h"
@@ -175,6 +176,7 @@ enum status config_settle(struct config *config, struct world *world)
 {
     enum status status;
     double hosts = world->local_rank == 0 ? 1 : 0; /* one rank of each host counts it */
+    TRY(config_same(config, world));
     if (world->rank != 0)
         log_set_level(LOG_SILENT); /* all find the same: one of them says it */
     status = config_check_world(config, world->size);

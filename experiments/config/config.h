@@ -133,11 +133,14 @@ int config_launch_rank(void);
 void config_visit(const struct config *config,
                   void (*visit)(void *context, const char *name, const char *value), void *context);
 
-/* Collective. Gives the world its time-out, checks that the options suit as many ranks, and fills
- * in what depends on where they run: the label of the network, if none was given, is "loopback" on
- * one host, else "N-hosts"; with --share-gpu it is CONFIG_TIME_SLICING whatever was given. Sets the
- * environment of the backend's library, which has made no call yet. `config` must then stay where
- * it is. STATUS_USAGE: on all ranks alike, logged by rank 0. */
+/*
+ * Collective. Checks that all ranks have the same command and options, where they must, and that
+ * these suit as many ranks. Fills in what depends on where they run: the label of the network, if
+ * none was given, is "loopback" on one host, else "N-hosts"; with --share-gpu it is
+ * CONFIG_TIME_SLICING whatever was given. Sets the environment of the backend's library, which has
+ * made no call yet. `config` must then stay where it is. STATUS_USAGE: on all ranks alike, logged
+ * by rank 0; or on those whose options are not rank 0's, logged by each.
+ */
 enum status config_settle(struct config *config, struct world *world);
 
 /* Whether bench measures the link's rate first; auto: where there is a link to measure, because

@@ -3,45 +3,64 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What decides messages and bits. Not those of a host (--data, --threads, --interface, ...). */
-static const char *const names[] = {
-    "backend",  "transport",      "servers",   "placement",  "sync",    "reduce-order",
-    "compress", "error-feedback", "segment",   "window",     "compute", "model",
-    "epochs",   "steps",          "batch",     "optimizer",  "lr",      "seed",
-    "resume",   "bucket-mb",      "log-steps", "checkpoint",
-};
+#include "common/base/check.h"
+#include "experiments/config/config_table.h"
 
-enum { NAMES = sizeof names / sizeof *names, VALUE_BYTES = 32 };
+/* What a host has of its own, and what rank 0 alone uses. All other options decide which messages
+ * there are, or bits. */
+static const char *const free_options[] = {"rendezvous", "rank",    "interface", "threads",
+                                           "data",       "timeout", "network",   "startup-timeout",
+                                           "metrics",    "json",    "csv",       "verbose"};
+
+enum { VALUE_BYTES = 128 }; /* of longer values the beginning is compared */
 
 struct values {
-    char of[NAMES][VALUE_BYTES]; /* by name */
+    int32_t command;
+    char of[CONFIG_OPTIONS_MAX][VALUE_BYTES]; /* in the order of the option table */
 };
 
-/* Of a checkpoint's folder it matters whether there is one: only rank 0 uses it. */
-static void keep_value(void *context, const char *name, const char *value)
+struct shared_options {
+    size_t count;
+    const char *names[CONFIG_OPTIONS_MAX];
+    struct values values;
+};
+
+static void add_option(void *context, const char *name, const char *value)
 {
-    struct values *values = context;
-    if (strcmp(name, "checkpoint") == 0)
-        value = value[0] ? "given" : "not given";
-    for (int i = 0; i < NAMES; i++) {
-        if (strcmp(name, names[i]) == 0)
-            snprintf(values->of[i], VALUE_BYTES, "%s", value);
+    struct shared_options *shared = context;
+    for (size_t i = 0; i < sizeof free_options / sizeof *free_options; i++) {
+        if (strcmp(name, free_options[i]) == 0)
+            return;
     }
+    /* Of a checkpoint's folder it matters whether there is one: only rank 0 uses it. */
+    if (strcmp(name, "checkpoint") == 0)
+        value = value[0] ? "given" : "";
+    CHECK(shared->count < CONFIG_OPTIONS_MAX);
+    snprintf(shared->values.of[shared->count], VALUE_BYTES, "%s", value);
+    shared->names[shared->count++] = name;
 }
 
 enum status config_same(const struct config *config, struct world *world)
 {
     enum status status = STATUS_OK;
-    struct values mine = {0}, first;
-    config_visit(config, keep_value, &mine);
-    first = mine;
+    struct shared_options mine = {.values.command = config->command};
+    config_visit(config, add_option, &mine);
+    struct values first = mine.values;
     TRY(world_broadcast(world, NULL, &first, sizeof first));
-    for (int i = 0; i < NAMES && status == STATUS_OK; i++) {
-        if (strcmp(mine.of[i], first.of[i]) == 0)
+    if (first.command != mine.values.command) {
+        log_error("rank %d was started with another command than rank 0; start all ranks with the "
+                  "same command and options",
+                  world->rank);
+        return STATUS_USAGE;
+    }
+    for (size_t i = 0; i < mine.count; i++) {
+        const char *here = mine.values.of[i], *there = first.of[i];
+        if (strcmp(here, there) == 0)
             continue;
         log_error("--%s is %s on rank %d and %s on rank 0; start all ranks with the same options",
-                  names[i], mine.of[i], world->rank, first.of[i]);
-        status = STATUS_USAGE;
+                  mine.names[i], here[0] ? here : "not given", world->rank,
+                  there[0] ? there : "not given");
+        return STATUS_USAGE;
     }
 out:
     return status;

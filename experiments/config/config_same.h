@@ -1,7 +1,8 @@
 /*
- * Whether all ranks of a training run were given the same options, where they must be. mpirun gives
- * all of them one command line; by rendezvous each has its own. Many a difference would be met as a
- * wrong message; of some, a seed say, nothing would ever tell.
+ * Whether all ranks were given the same command and options, where they must be. mpirun gives all
+ * of them one command line; by rendezvous each has its own. A difference in one option would be met
+ * as a message of the wrong length, in another one as a rank that waits for ever; of some, a seed
+ * say, nothing would ever tell. Private to experiments/config.
  */
 #ifndef PSRING_EXPERIMENTS_CONFIG_SAME_H
 #define PSRING_EXPERIMENTS_CONFIG_SAME_H

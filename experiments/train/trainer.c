@@ -9,7 +9,6 @@
 #include "common/checkpoint/checkpoint.h"
 #include "common/data/idx.h"
 #include "experiments/config/backends.h"
-#include "experiments/config/config_same.h"
 
 enum {
     TEST_BATCH = 100,
@@ -258,7 +257,6 @@ enum status trainer_open(struct trainer *t, const struct config *config, struct 
                           .report.usage = DEVICE_USAGE_UNKNOWN};
     stop_init(&t->stop, config->checkpoint != NULL);
 
-    TRY(config_same(config, world));
     /* All open at the same time. What the first one cannot open the others cannot either, as a
      * rule: it alone says so. */
     if (world->rank != 0)
