@@ -106,5 +106,6 @@ for ((round = 1; round <= rounds; round++)); do
         both "$(ranks_of "$configuration" 2)" $((60 * iterations)) "4,$sizes" "${arguments[@]}"
     done
 done
-awk -F , -f "$here/sweep/compare_builds.awk" "$out/before.csv" "$out/after.csv" || failed=1
+awk -F , -f "$here/sweep/rows/keys.awk" -f "$here/sweep/rows/rates.awk" -f "$here/sweep/compare_builds.awk" \
+    "$out/before.csv" "$out/after.csv" || failed=1
 exit $failed

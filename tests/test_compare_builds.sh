@@ -3,7 +3,7 @@
 set -euo pipefail
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
-experiments=$root/experiments
+sweep=$root/experiments/sweep
 
 # rows FILE NETWORK TIME...: a row for each of these medians.
 rows()
@@ -20,7 +20,8 @@ rows()
 says()
 {
     local status=0
-    awk -F , -f "$experiments/sweep/compare_builds.awk" "$folder"/{before,after}.csv >"$folder/said" || status=$?
+    awk -F , -f "$sweep/rows/keys.awk" -f "$sweep/rows/rates.awk" -f "$sweep/compare_builds.awk" \
+        "$folder"/{before,after}.csv >"$folder/said" || status=$?
     ((status == $1)) || fail "exit $status, expected $1: $(cat "$folder/said")"
     grep -qE "$2" "$folder/said" || fail "expected '$2' in: $(cat "$folder/said")"
     rm -f "$folder"/*.csv
@@ -31,7 +32,7 @@ refuses()
 {
     local pattern=$1 status=0
     shift
-    "$experiments/compare_builds.sh" "$@" >"$folder/said" 2>&1 || status=$?
+    "$root/experiments/compare_builds.sh" "$@" >"$folder/said" 2>&1 || status=$?
     ((status == 2)) || fail "$*: exit $status, expected 2"
     grep -q -- "$pattern" "$folder/said" || fail "$*: expected '$pattern' in: $(cat "$folder/said")"
 }
