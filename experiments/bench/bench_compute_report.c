@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "common/base/csv.h"
+#include "common/base/fields.h"
 #include "experiments/measure/info.h"
 #include "experiments/measure/result.h"
 
@@ -67,69 +67,59 @@ void bench_compute_table(FILE *out, const struct compute_result *result)
 
 /* -------- CSV --------------------------------------------------------------------------------- */
 
-static const char *const columns[] = {
-    "model",
-    "device",
-    "ranks",
-    "threads",
-    "batch",
-    "steps",
-    "layer",
-    "forward_ms",
-    "forward_flops",
-    "forward_bytes",
-    "forward_of_sgemm",
-    "backward_ms",
-    "backward_flops",
-    "backward_bytes",
-    "backward_of_sgemm",
-    "sgemm_flops_per_s",
-    "sgemm_threads_flops_per_s",
-    "images_per_s",
-};
-
 static double known(double value)
 {
     return value > 0 ? value : (double)NAN;
 }
 
-static void csv_pass(struct csv *csv, const struct compute_result *result,
-                     const struct compute_pass *pass)
+/* The columns, in order. */
+static void list_fields(const struct compute_result *result, const struct compute_line *line,
+                        double images_per_s, struct fields *fields)
 {
-    csv_double(csv, known(pass->ms));
-    csv_double(csv, known(pass->flops));
-    csv_double(csv, known(pass->bytes));
-    csv_double(csv, compute_of_sgemm(result, pass->flops, pass->ms));
+    const struct compute_pass *forward = &line->forward, *backward = &line->backward;
+    fields_start(fields);
+    fields_text(fields, "model", result->model);
+    fields_text(fields, "device", result->device);
+    fields_uint(fields, "ranks", (uint64_t)result->ranks);
+    fields_uint(fields, "threads", (uint64_t)result->threads);
+    fields_uint(fields, "batch", result->batch);
+    fields_uint(fields, "steps", result->steps);
+    fields_text(fields, "layer", line->name);
+    fields_double(fields, "forward_ms", known(forward->ms));
+    fields_double(fields, "forward_flops", known(forward->flops));
+    fields_double(fields, "forward_bytes", known(forward->bytes));
+    fields_double(fields, "forward_of_sgemm",
+                  compute_of_sgemm(result, forward->flops, forward->ms));
+    fields_double(fields, "backward_ms", known(backward->ms));
+    fields_double(fields, "backward_flops", known(backward->flops));
+    fields_double(fields, "backward_bytes", known(backward->bytes));
+    fields_double(fields, "backward_of_sgemm",
+                  compute_of_sgemm(result, backward->flops, backward->ms));
+    fields_double(fields, "sgemm_flops_per_s", known(result->sgemm_one));
+    fields_double(fields, "sgemm_threads_flops_per_s", known(result->sgemm_all));
+    fields_double(fields, "images_per_s", images_per_s);
 }
 
 static enum status csv_line(struct csv *csv, const struct compute_result *result,
                             const struct compute_line *line, double images_per_s)
 {
-    csv_text(csv, result->model);
-    csv_text(csv, result->device);
-    csv_uint(csv, (uint64_t)result->ranks);
-    csv_uint(csv, (uint64_t)result->threads);
-    csv_uint(csv, result->batch);
-    csv_uint(csv, result->steps);
-    csv_text(csv, line->name);
-    csv_pass(csv, result, &line->forward);
-    csv_pass(csv, result, &line->backward);
-    csv_double(csv, known(result->sgemm_one));
-    csv_double(csv, known(result->sgemm_all));
-    csv_double(csv, images_per_s);
-    return csv_end_row(csv);
+    struct fields fields;
+    list_fields(result, line, images_per_s, &fields);
+    return fields_csv_write(&fields, csv);
 }
 
 enum status bench_compute_csv(const char *path, const struct compute_result *result)
 {
     enum status status;
     struct csv *csv = NULL;
+    struct fields fields;
     struct compute_line step = whole_step(result);
-    TRY(csv_open(&csv, path, CSV_APPEND, columns, sizeof columns / sizeof *columns));
+    list_fields(result, &step, result->images_per_s, &fields);
+    TRY(fields_csv_open(&fields, &csv, path, CSV_APPEND));
     for (size_t i = 0; i < result->count; i++)
         TRY(csv_line(csv, result, &result->lines[i], (double)NAN));
     TRY(csv_line(csv, result, &result->sum, (double)NAN));
-    TRY(csv_line(csv, result, &step, result->images_per_s));
+    TRY(fields_csv_write(&fields, csv));
 out:
     if (csv) {
         enum status closed = csv_close(&csv);
