@@ -1,5 +1,5 @@
 # psring_test(name label COMMAND ... [TIMEOUT seconds] [WAITS]): what add_test does, with what every
-# test needs.
+# test needs. A command NAME.sh is a script of the folder.
 #
 # The label says what it takes to run it:
 #   quick    a core and nothing else: no socket, no second process of psring's; a few seconds
@@ -22,6 +22,9 @@ function(psring_test name label)
   if(NOT test_TIMEOUT)
     set(test_TIMEOUT ${psring_timeout_${label}})
   endif()
+  if(test_COMMAND MATCHES "^[a-z_]+\\.sh(;|$)")
+    string(PREPEND test_COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/)
+  endif()
   add_test(NAME ${name} COMMAND ${test_COMMAND})
   set(environment LC_ALL=C) # scripts look for words of other programs, and awk for points in numbers
   if(NOT label STREQUAL "quick")
@@ -35,6 +38,16 @@ function(psring_test name label)
   set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT ${test_TIMEOUT} SKIP_RETURN_CODE 77
                        ENVIRONMENT "${environment}")
   set_property(GLOBAL APPEND PROPERTY PSRING_TESTS_WITH_LABEL ${name})
+endfunction()
+
+# psring_test_program(name libraries...): of name.c, for tests.
+function(psring_test_program name)
+  add_executable(${name} ${name}.c)
+  target_link_libraries(${name} PRIVATE ${ARGN})
+  target_compile_options(${name} PRIVATE ${PSRING_WARNINGS})
+  if("PkgConfig::CRITERION" IN_LIST ARGN)
+    target_compile_options(${name} PRIVATE -Wno-strict-prototypes) # its macros
+  endif()
 endfunction()
 
 # A test that this build cannot have: reported as skipped, with the reason, instead of not at all.

@@ -2,21 +2,10 @@
 # test_gpus.sh PSRING_EMULATED MAKE_DATASET: which GPU each rank takes, and what is said where one has
 # none. The emulated run-time sees the GPUs that $EMULATED_GPUS names, and notes which one is taken.
 set -euo pipefail
-psring=$1 make_dataset=$2
-here=$(cd "$(dirname "$0")/.." && pwd)
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-mkdir "$scratch/data"
-"$make_dataset" "$scratch/data" 400 100
-export EMULATED_LOG=$scratch/gpu psring
+# shellcheck source-path=SCRIPTDIR source=../train_lib.sh
+. "$(dirname "$0")/../train_lib.sh"
+export EMULATED_LOG=$folder/gpu psring
 a=0000:3b:00.0 b=0000:5e:00.0 c=0000:86:00.0
-
-fail()
-{
-    echo "test_gpus: $*" >&2
-    cat "$scratch/out" >&2
-    exit 1
-}
 
 # run RANKS GPUS OPTION...: GPUS is what each rank sees, by rank; a word for all of them.
 run()
@@ -24,36 +13,36 @@ run()
     local ranks=$1 rc=0
     export GPUS=$2
     shift 2
-    rm -f "$scratch"/gpu.*
+    rm -f "$folder"/gpu.*
     # shellcheck disable=SC2016  # each rank's own
     "$here/mpirun.sh" "$ranks" bash -c '
         gpus=($GPUS)
         EMULATED_GPUS=${gpus[OMPI_COMM_WORLD_RANK % ${#gpus[@]}]} exec "$psring" "$@"' rank \
-        train --device cuda --model lenet --batch 8 --steps 1 --data "$scratch/data" "$@" \
-        >"$scratch/out" 2>&1 || rc=$?
+        train --device cuda --model lenet --batch 8 --steps 1 --data "$data" "$@" \
+        >"$folder/log" 2>&1 || rc=$?
     return "$rc"
 }
 
-# takes NAME EXPECTED RANKS GPUS OPTION...: EXPECTED is each rank's GPU, by rank.
+# takes WHAT EXPECTED RANKS GPUS OPTION...: EXPECTED is each rank's GPU, by rank.
 takes()
 {
-    local name=$1 expected=$2 found
+    local what=$1 expected=$2 found
     shift 2
-    run "$@" || fail "$name: failed:"
-    found=$(cat "$scratch"/gpu.* | paste -sd' ')
-    [[ $found == "$expected" ]] || fail "$name: took $found, expected $expected"
-    echo "$name: $found"
+    run "$@" || fail "$what: failed:"
+    found=$(cat "$folder"/gpu.* | paste -sd' ')
+    [[ $found == "$expected" ]] || fail "$what: took $found, expected $expected"
+    echo "$what: $found"
 }
 
-# refused NAME WORDS RANKS GPUS OPTION...: by all ranks, once.
+# refused WHAT WORDS RANKS GPUS OPTION...: by all ranks, once.
 refused()
 {
-    local name=$1 words=$2
+    local what=$1 words=$2
     shift 2
-    ! run "$@" || fail "$name: was not refused:"
-    (($(grep -c -e "$words" "$scratch/out") == 1)) || fail "$name: not once '$words':"
-    [[ ! $(compgen -G "$scratch/gpu.*") ]] || fail "$name: a GPU was taken:"
-    echo "$name: $words"
+    ! run "$@" || fail "$what: was not refused:"
+    (($(grep -c -e "$words" "$folder/log") == 1)) || fail "$what: not once '$words':"
+    [[ ! $(compgen -G "$folder/gpu.*") ]] || fail "$what: a GPU was taken:"
+    echo "$what: $words"
 }
 
 takes "all see all" "$a $b" 2 "$a,$b,$c" --backend ring

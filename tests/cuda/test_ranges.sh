@@ -1,30 +1,20 @@
 #!/usr/bin/env bash
-# test_ranges.sh PSRING PSRING_EMULATED MAKE_DATASET LIBRARY: the ranges that a profiler is told of,
+# test_ranges.sh PSRING MAKE_DATASET PSRING_EMULATED LIBRARY: the ranges that a profiler is told of,
 # by a stand-in for one (nvtx.c): which there are, how often, what is inside what.
 set -euo pipefail
-psring=$1 emulated=$2 make_dataset=$3 library=$4
-here=$(cd "$(dirname "$0")/.." && pwd)
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-mkdir "$scratch/data"
-"$make_dataset" "$scratch/data" 2000 300
-export NVTX_INJECTION64_PATH=$library NVTX_LOG=$scratch/log
+# shellcheck source-path=SCRIPTDIR source=../train_lib.sh
+. "$(dirname "$0")/../train_lib.sh"
+emulated=$3
+export NVTX_INJECTION64_PATH=$4 NVTX_LOG=$folder/ranges
 
-fail()
+# trace WHAT PROCESSES STEPS COMMAND...: runs it, and checks the log of each of its processes.
+trace()
 {
-    echo "test_ranges: $*" >&2
-    exit 1
-}
-
-# train NAME PROCESSES STEPS COMMAND...: runs it, and checks the log of each of its processes.
-train()
-{
-    local name=$1 processes=$2 steps=$3 log logs
+    local what=$1 processes=$2 steps=$3 log logs
     shift 3
-    "$@" --model lenet --batch 8 --steps "$steps" --data "$scratch/data" >"$scratch/out" 2>&1 ||
-        { cat "$scratch/out" >&2 && fail "$name: psring failed"; }
-    logs=("$scratch"/log.*)
-    ((${#logs[@]} == processes)) || fail "$name: ${#logs[@]} processes told of ranges, expected $processes"
+    "$@" --model lenet --batch 8 --steps "$steps" --data "$data" >"$folder/log" 2>&1 || fail "$what: psring failed:"
+    logs=("$folder"/ranges.*)
+    ((${#logs[@]} == processes)) || fail "$what: ${#logs[@]} processes told of ranges, expected $processes"
     for log in "${logs[@]}"; do
         awk -v steps="$steps" '
             function fail(text) { print FILENAME ":" FNR ": " text; bad = 1; exit 1 }
@@ -81,10 +71,10 @@ train()
                     print opened[name], name
                 if (other_thread)
                     print 1, "thread of its own"
-            }' "$log" >"$scratch/counts" || { cat "$scratch/counts" >&2 && fail "$name"; }
+            }' "$log" >"$folder/counts" || { cat "$folder/counts" && fail "$what"; }
         rm "$log"
     done
-    echo "$name: $(wc -l <"$scratch/counts") kinds of ranges"
+    echo "$what: $(wc -l <"$folder/counts") kinds of ranges"
 }
 
 # there NAME...: these were in the last log.
@@ -92,15 +82,15 @@ there()
 {
     local range
     for range; do
-        grep -qx "[0-9]* $range" "$scratch/counts" || { cat "$scratch/counts" >&2 && fail "no range '$range'"; }
+        grep -qx "[0-9]* $range" "$folder/counts" || { cat "$folder/counts" && fail "no range '$range'"; }
     done
 }
 
 layers=('forward conv1' 'backward conv1' 'forward conv2' 'backward conv2' 'forward dense3' 'backward dense3')
-train "ring, two workers" 2 6 "$here/mpirun.sh" 2 "$psring" train --backend ring --bucket-mb 0.05
+trace "ring, two workers" 2 6 "$here/mpirun.sh" 2 "$psring" train --backend ring --bucket-mb 0.05
 there step "${layers[@]}" 'bucket 0' 'bucket 0 allreduce' 'bucket 3' 'bucket 3 allreduce' 'thread of its own'
-train "ring, staged from a device" 2 6 "$here/mpirun.sh" 2 "$emulated" train --backend ring --bucket-mb 0.05 \
+trace "ring, staged from a device" 2 6 "$here/mpirun.sh" 2 "$emulated" train --backend ring --bucket-mb 0.05 \
     --device cuda --share-gpu
 there step "${layers[@]}" 'bucket 3' 'bucket 3 allreduce' 'thread of its own'
-train "one process" 1 6 "$emulated" train --backend none --device cuda --cuda-graph off
+trace "one process" 1 6 "$emulated" train --backend none --device cuda --cuda-graph off
 there step "${layers[@]}"

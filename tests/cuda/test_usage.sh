@@ -2,25 +2,21 @@
 # test_usage.sh PSRING_EMULATED MAKE_DATASET NVML_FOLDER: what the rows of --metrics and `psring info`
 # say of a GPU's memory and of how busy it is, by a stand-in for NVML (nvml.c) in NVML_FOLDER.
 set -euo pipefail
-psring=$1 make_dataset=$2 nvml=$3
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-mkdir "$scratch/data"
-"$make_dataset" "$scratch/data" 2000 300
+# shellcheck source-path=SCRIPTDIR source=../train_lib.sh
+. "$(dirname "$0")/../train_lib.sh"
+nvml=$3
 
 # rows WHAT EXPECTED OPTION...: the two columns of all rows of a run of four steps; nobody complains.
 rows()
 {
     local what=$1 expected=$2 found
     shift 2
-    rm -f "$scratch/train.csv"
-    "$psring" train --backend none --model lenet --batch 8 --steps 4 --log-steps 2 --data "$scratch/data" \
-        --metrics "$scratch/train.csv" "$@" 2>"$scratch/errors" >"$scratch/out" ||
-        { cat "$scratch/errors" >&2 && exit 1; }
-    [[ ! -s $scratch/errors ]] || { cat "$scratch/errors" >&2 && exit 1; }
+    rm -f "$folder/train.csv"
+    train 0 --backend none --model lenet --batch 8 --steps 4 --log-steps 2 --metrics "$folder/train.csv" "$@"
+    ! grep '^psring: ' "$folder/log" || fail "$what: complains"
     found=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
-                     NR > 1 { printf "%s,%s ", $at["gpu_memory_bytes"], $at["gpu_utilization"] }' "$scratch/train.csv")
-    [[ $found == "$expected " ]] || { echo "$what: '$found', expected '$expected '" >&2 && exit 1; }
+                     NR > 1 { printf "%s,%s ", $at["gpu_memory_bytes"], $at["gpu_utilization"] }' "$folder/train.csv")
+    [[ $found == "$expected " ]] || fail "$what: '$found', expected '$expected '"
     echo "$what: $found"
 }
 
@@ -29,12 +25,9 @@ info()
 {
     local what=$1
     shift
-    "$psring" info >"$scratch/out" 2>"$scratch/errors"
+    "$psring" info >"$folder/log" 2>&1
     for expected; do
-        grep -qF -- "$expected" "$scratch/out" && continue
-        cat "$scratch/out" >&2
-        echo "$what: no '$expected'" >&2
-        exit 1
+        grep -qF -- "$expected" "$folder/log" || fail "$what: no '$expected':"
     done
 }
 
