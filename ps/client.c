@@ -14,7 +14,7 @@
 #include "common/comm/codec.h"
 #include "ps/ps.h"
 #include "ps/ps_cost.h"
-#include "ps/store.h"
+#include "ps/shard.h"
 
 /* How far the exchange of one bucket with one server is. Counted in chunks of its shard. */
 struct exchange {
@@ -191,9 +191,8 @@ static enum status client_plan(void *self)
     struct client *client = self;
     const struct comm_options *options = client->site->options;
     const struct comm_layout *layout = client->site->layout;
-    const struct codec_options codec = {options->compress, options->error_feedback};
     free_plan(client);
-    client->plan = store_plan(client->site);
+    client->plan = shard_plan_of(&client->site->topology, layout, options);
     client->buckets = layout->buckets;
     size_t servers = (size_t)client->servers, window = (size_t)client->plan.window;
     client->codecs = calloc(layout->buckets + 1, sizeof *client->codecs);
@@ -207,7 +206,7 @@ static enum status client_plan(void *self)
         return STATUS_NO_MEMORY;
     }
     for (size_t b = 0; b < layout->buckets; b++)
-        TRY(codec_init(&client->codecs[b], &codec, b, layout->counts[b]));
+        TRY(codec_init(&client->codecs[b], options, b, layout->counts[b]));
     for (size_t i = 0; i < servers * window; i++)
         TRY(transport_slot_init(
             &client->slots[i], client->transport, node_of(client, (int)(i / window)),

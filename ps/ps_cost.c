@@ -77,7 +77,7 @@ static double ps_time_s(const struct cost_shape *shape, const struct cost_link *
 static size_t ps_pipeline(const struct topology *topology, size_t count,
                           const struct comm_options *options)
 {
-    struct shard_plan plan = shard_plan_of(topology, count, options);
+    struct shard_plan plan = shard_plan(topology, count, options);
     return shard_chunks_most(&plan, count);
 }
 

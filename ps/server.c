@@ -47,14 +47,15 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "common/base/check.h"
 #include "common/comm/codec.h"
 #include "common/comm/reduce.h"
 #include "ps/store.h"
 
 struct round {
     int arrived;         /* workers whose push is here */
-    struct message push; /* the first one's header: the others must be for the same chunk */
+    struct message push; /* the first one's header: the others must be for the same chunk, */
+    struct store_bucket *bucket; /* which is this one */
+    size_t index;
 };
 
 struct server {
@@ -92,9 +93,8 @@ static enum status finish_round(struct server *server, uint64_t n)
 {
     enum status status = STATUS_OK;
     struct round *round = &server->rounds[n % (uint64_t)server->window];
-    size_t index;
-    struct store_bucket *bucket = store_find(&server->store, &round->push, &index);
-    CHECK(bucket); /* take_push has looked */
+    struct store_bucket *bucket = round->bucket;
+    size_t index = round->index;
     const struct comm_options *options = server->site->options;
     float scale = server->site->layout->scale;
     struct chunk chunk = shard_chunk(bucket->shard, bucket->chunks, index);
@@ -132,15 +132,15 @@ static enum status take_push(struct server *server, int worker, const struct mes
     uint64_t n = server->pushes[worker]++;
     server->expected[worker] = slot_of(server, worker, n + 1);
     struct round *round = &server->rounds[n % (uint64_t)server->window];
-    size_t index;
-    if (!store_find(&server->store, push, &index))
-        return refuse(server, worker, push, "no chunk of this server's");
     if (round->arrived == 0) {
         round->push = *push;
+        round->bucket = store_find(&server->store, push, &round->index);
+        if (!round->bucket)
+            return refuse(server, worker, push, "no chunk of this server's");
         server->open_rounds++;
     }
     if (push->step != round->push.step || push->bucket != round->push.bucket ||
-        push->offset != round->push.offset)
+        push->offset != round->push.offset || push->length != round->push.length)
         return refuse(server, worker, push, "the others are at another chunk");
     if (++round->arrived < server->workers)
         return STATUS_OK;

@@ -70,9 +70,9 @@ static size_t clamp(size_t value, size_t least, size_t most)
 }
 
 /* Bytes on the way to one host. */
-static size_t bytes_on_the_way(const struct shard_options *options)
+static size_t bytes_on_the_way(double link_bytes_per_s)
 {
-    double bytes = options->link_bytes_per_s * ON_THE_WAY_MS / 1000;
+    double bytes = link_bytes_per_s * ON_THE_WAY_MS / 1000;
     return bytes > 0 && bytes < ON_THE_WAY_BYTES_MAX ? (size_t)bytes : ON_THE_WAY_BYTES_MAX;
 }
 
@@ -103,33 +103,31 @@ static int choose_window(size_t chunks, size_t fits)
 }
 
 struct shard_plan shard_plan(const struct topology *topology, size_t count,
-                             const struct shard_options *options)
+                             const struct comm_options *options)
 {
-    size_t longest = longest_shard(topology, count);
-    size_t uses = link_uses(topology, count, longest), on_the_way = bytes_on_the_way(options);
-    size_t element = options->element_bytes > 0 ? options->element_bytes : sizeof(float);
-    size_t chunk_count =
-        options->chunk_bytes > 0
-            ? options->chunk_bytes / sizeof(float)
-            : choose_chunk_bytes(longest * element, uses, on_the_way, topology->servers) / element;
-    chunk_count = clamp(chunk_count, 1, longest > 0 ? longest : 1);
+    size_t longest = longest_shard(topology, count),
+           element_bytes = compress_element_bytes(options->compress);
+    size_t uses = link_uses(topology, count, longest),
+           on_the_way = bytes_on_the_way(options->link_bytes_per_s);
+    size_t chunk_bytes =
+        options->segment_bytes > 0
+            ? options->segment_bytes
+            : choose_chunk_bytes(longest * element_bytes, uses, on_the_way, topology->servers);
+    size_t chunk_count = clamp(chunk_bytes / element_bytes, 1, longest > 0 ? longest : 1);
     size_t chunks = (longest + chunk_count - 1) / chunk_count;
     int window = options->window > 0
                      ? options->window
-                     : choose_window(chunks, on_the_way / (uses * chunk_count * element));
+                     : choose_window(chunks, on_the_way / (uses * chunk_count * element_bytes));
     return (struct shard_plan){*topology, chunk_count, window};
 }
 
-struct shard_plan shard_plan_of(const struct topology *topology, size_t count,
+struct shard_plan shard_plan_of(const struct topology *topology, const struct comm_layout *layout,
                                 const struct comm_options *options)
 {
-    return shard_plan(
-        topology, count,
-        &(struct shard_options){.chunk_bytes =
-                                    compress_float_bytes(options->compress, options->segment_bytes),
-                                .window = options->window,
-                                .link_bytes_per_s = options->link_bytes_per_s,
-                                .element_bytes = compress_element_bytes(options->compress)});
+    size_t most = 0;
+    for (size_t b = 0; b < layout->buckets; b++)
+        most = layout->counts[b] > most ? layout->counts[b] : most;
+    return shard_plan(topology, most, options);
 }
 
 size_t shard_chunks_most(const struct shard_plan *plan, size_t count)

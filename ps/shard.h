@@ -31,14 +31,6 @@
 #include "common/comm/comm_options.h"
 #include "common/net/world/topology.h"
 
-/* What the user may choose; zeros: chosen here. */
-struct shard_options {
-    size_t chunk_bytes;      /* at most, of a chunk's floats */
-    int window;              /* chunks */
-    double link_bytes_per_s; /* of a host's link, each way; 0: not known, taken for a fast one */
-    size_t element_bytes;    /* on the wire (compress); 0: a float's */
-};
-
 struct shard_plan {
     struct topology topology;
     size_t chunk_count; /* elements of a chunk, at most */
@@ -48,12 +40,13 @@ struct shard_plan {
 /* Server `server`'s part of a bucket of `count` elements. May be empty. */
 struct chunk shard_of(const struct topology *topology, size_t count, int server);
 
-/* For buckets of at most `count` elements. Workers and servers compute it alike. */
+/* For buckets of at most `count` elements. Workers and servers compute it alike. A link whose rate
+ * is not known is taken for a fast one. */
 struct shard_plan shard_plan(const struct topology *topology, size_t count,
-                             const struct shard_options *options);
+                             const struct comm_options *options);
 
-/* The same, as a comm's options have it. */
-struct shard_plan shard_plan_of(const struct topology *topology, size_t count,
+/* For all buckets of a layout. */
+struct shard_plan shard_plan_of(const struct topology *topology, const struct comm_layout *layout,
                                 const struct comm_options *options);
 
 /* Chunks of server `server`'s shard of a bucket of `count` elements. 0 if it is empty: then nothing

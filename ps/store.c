@@ -2,21 +2,11 @@
 
 #include <stdlib.h>
 
-struct shard_plan store_plan(const struct comm_site *site)
-{
-    const struct comm_layout *layout = site->layout;
-    size_t most = 0;
-    for (size_t b = 0; b < layout->buckets; b++)
-        most = layout->counts[b] > most ? layout->counts[b] : most;
-    return shard_plan_of(&site->topology, most, site->options);
-}
-
 enum status store_init(struct store *store, const struct comm_site *site)
 {
     const struct comm_layout *layout = site->layout;
-    const struct codec_options codec = {site->options->compress, site->options->error_feedback};
     *store = (struct store){
-        .plan = store_plan(site),
+        .plan = shard_plan_of(&site->topology, layout, site->options),
         .workers = site->workers,
         .buckets = layout->buckets,
         .bucket = calloc(layout->buckets + 1, sizeof *store->bucket),
@@ -32,7 +22,7 @@ enum status store_init(struct store *store, const struct comm_site *site)
             calloc(bucket->chunks * (size_t)store->workers + 1, sizeof *bucket->tickets);
         bucket->answered = calloc(bucket->chunks + 1, sizeof *bucket->answered);
         complete = bucket->values && bucket->tickets && bucket->answered &&
-                   codec_init(&bucket->codec, &codec, b, bucket->shard.count) == STATUS_OK;
+                   codec_init(&bucket->codec, site->options, b, bucket->shard.count) == STATUS_OK;
     }
     if (complete)
         return STATUS_OK;

@@ -31,17 +31,12 @@ struct store {
     struct store_bucket *bucket;
 };
 
-/* How all buckets of a site's layout are cut: the same on every node. */
-struct shard_plan store_plan(const struct comm_site *site);
-
 /* For server `site->index`. */
 enum status store_init(struct store *store, const struct comm_site *site);
 void store_fini(struct store *store);
 
-/*
- * Finds the chunk that a push is for: {bucket, offset, length} must be one of ours exactly. NULL if
- * it is not (a peer with another layout).
- */
+/* The chunk that a push is for: {bucket, offset, length} must be one of ours exactly. NULL if it is
+ * not (a peer with another layout). */
 struct store_bucket *store_find(struct store *store, const struct message *message, size_t *index);
 
 /* Returns once no answer sent from the chunk is still being read: it may then be overwritten. At

@@ -27,7 +27,6 @@ enum status ring_plan_init(struct ring_plan *plan, const struct comm_site *site,
     enum status status = STATUS_OK;
     const struct comm_options *options = site->options;
     const struct comm_layout *layout = site->layout;
-    const struct codec_options codec = {options->compress, options->error_feedback};
     size_t items = 0, segments = SLOTS_LEAST, segment_count = 0;
     *plan = (struct ring_plan){.transport = site->transport, .buckets = layout->buckets};
     plan->schedules = calloc(layout->buckets + 1, sizeof *plan->schedules);
@@ -48,7 +47,7 @@ enum status ring_plan_init(struct ring_plan *plan, const struct comm_site *site,
         return STATUS_NO_MEMORY;
     }
     for (size_t b = 0; b < layout->buckets; b++)
-        TRY(codec_init(&plan->codecs[b], &codec, b, layout->counts[b]));
+        TRY(codec_init(&plan->codecs[b], options, b, layout->counts[b]));
     if (site->workers > 1)
         TRY(open_slots(plan, site, previous, segment_count));
 out:

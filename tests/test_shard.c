@@ -40,7 +40,7 @@ Test(shard, chunks_cover_every_element_once)
     for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
         for (int servers = 1; servers <= 8; servers++) {
             for (size_t b = 0; b < sizeof chunk_bytes / sizeof *chunk_bytes; b++) {
-                struct shard_options options = {.chunk_bytes = chunk_bytes[b]};
+                struct comm_options options = {.segment_bytes = chunk_bytes[b]};
                 struct topology equal = servers_of(4, servers, PLACEMENT_DEDICATED);
                 struct topology mixed = servers_of(4, 4 + servers - 1, PLACEMENT_MIXED);
                 struct shard_plan plan = shard_plan(&equal, counts[c], &options);
@@ -105,7 +105,7 @@ Test(shard, windows_stay_below_a_ports_queue)
     for (int workers = 1; workers <= 700; workers += 1 + workers / 8) {
         for (size_t count = 1; count < (64u << 20); count *= 3) {
             for (size_t r = 0; r < sizeof rates / sizeof *rates; r++) {
-                struct shard_options options = {.link_bytes_per_s = rates[r]};
+                struct comm_options options = {.link_bytes_per_s = rates[r]};
                 struct topology one = servers_of(workers, 1, PLACEMENT_DEDICATED);
                 struct shard_plan plan = shard_plan(&one, count, &options);
                 cr_assert_geq(plan.window, 2);
@@ -127,8 +127,9 @@ Test(shard, windows_fill_a_known_link)
                            spare > 0 ? PLACEMENT_DEDICATED : PLACEMENT_COLOCATED),
                 servers_of(workers, workers + spare, PLACEMENT_MIXED)};
             for (size_t t = 0; t < 4; t++) {
-                size_t element = t < 2 ? sizeof(float) : sizeof(uint16_t); /* compressed */
-                struct shard_options options = {.link_bytes_per_s = 25e6, .element_bytes = element};
+                enum compress compress = t < 2 ? COMPRESS_NONE : COMPRESS_FP16;
+                size_t element = compress_element_bytes(compress);
+                struct comm_options options = {.link_bytes_per_s = 25e6, .compress = compress};
                 struct shard_plan plan = shard_plan(&topologies[t % 2], count, &options);
                 size_t on_the_way = bytes_on_the_way(&plan, count) / sizeof(float) * element;
                 cr_expect_leq(on_the_way, 2 * 8 * (16 << 10) + 4096);
@@ -142,7 +143,7 @@ Test(shard, windows_fill_a_known_link)
 Test(shard, what_is_asked_for_is_taken)
 {
     struct topology topology = servers_of(4, 2, PLACEMENT_DEDICATED);
-    struct shard_options options = {.chunk_bytes = 4096, .window = 3, .link_bytes_per_s = 1e6};
+    struct comm_options options = {.segment_bytes = 4096, .window = 3, .link_bytes_per_s = 1e6};
     struct shard_plan plan = shard_plan(&topology, 1 << 20, &options);
     cr_assert_eq(plan.chunk_count, 1024);
     cr_assert_eq(plan.window, 3);

@@ -6,7 +6,7 @@
 #include "common/base/check.h"
 #include "common/comm/reduce.h"
 
-enum status codec_init(struct codec *codec, const struct codec_options *options, size_t bucket,
+enum status codec_init(struct codec *codec, const struct comm_options *options, size_t bucket,
                        size_t count)
 {
     *codec =
@@ -14,9 +14,9 @@ enum status codec_init(struct codec *codec, const struct codec_options *options,
     if (options->compress == COMPRESS_NONE)
         return STATUS_OK;
     codec->image = calloc(count + 1, sizeof *codec->image);
-    if (options->feedback)
+    if (options->error_feedback)
         codec->residual = calloc(count + 1, sizeof *codec->residual);
-    if (codec->image && (codec->residual || !options->feedback))
+    if (codec->image && (codec->residual || !options->error_feedback))
         return STATUS_OK;
     log_error("no memory to compress a bucket of %zu elements", count);
     codec_fini(codec);

@@ -29,6 +29,7 @@
 
 #include "common/base/status.h"
 #include "common/base/chunk.h"
+#include "common/comm/comm_options.h"
 #include "common/comm/compress.h"
 #include "common/net/transport/message.h"
 
@@ -40,15 +41,9 @@ struct codec {
     float *residual; /* (count); NULL without feedback */
 };
 
-/* What all codecs of a comm have in common. */
-struct codec_options {
-    enum compress compress;
-    bool feedback; /* with compress */
-};
-
 /* For bucket number `bucket`, or a shard of it, of `count` elements: allocates what the options ask
  * for. Errors: logged. */
-enum status codec_init(struct codec *codec, const struct codec_options *options, size_t bucket,
+enum status codec_init(struct codec *codec, const struct comm_options *options, size_t bucket,
                        size_t count);
 void codec_fini(struct codec *codec);
 

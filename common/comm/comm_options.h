@@ -25,8 +25,7 @@ struct comm_options {
      * with them, only NULL. */
     const struct group *group;
     enum reduce_order reduce_order;
-    size_t
-        segment_bytes; /* of float32; 0: chosen from the message size (ring/schedule, ps/shard) */
+    size_t segment_bytes; /* of a message, at most; 0: chosen (ring/schedule, ps/shard) */
     int window; /* chunks that a worker may have unanswered with a server; 0: chosen (ps/shard) */
     enum compress compress;
     bool error_feedback;      /* with compress: see compress.h */

@@ -323,14 +323,13 @@ static enum status open_schedules(struct halving *halving)
     enum status status = STATUS_OK;
     const struct comm_options *options = halving->site->options;
     const size_t *counts = halving->site->layout->counts;
-    const struct codec_options codec = {options->compress, options->error_feedback};
     size_t segment_bytes = compress_float_bytes(options->compress, options->segment_bytes);
     size_t slices = 0;
     for (size_t b = 0; b < halving->buckets; b++) {
         struct halving_schedule *schedule = &halving->schedules[b];
         TRY(halving_schedule_init(schedule, halving->workers, halving->site->index, counts[b],
                                   segment_bytes));
-        TRY(codec_init(&halving->codecs[b], &codec, b, counts[b]));
+        TRY(codec_init(&halving->codecs[b], options, b, counts[b]));
         slices = larger(slices, schedule->slices);
         halving->exchange_count = schedule->exchange_count;
     }
