@@ -38,7 +38,7 @@ Test(csv, quotes_and_flushes_each_row)
     char dir[64], path[96];
     struct csv *csv;
     folder_new(dir);
-    cr_assert(csv_open(&csv, in_folder(path, dir), CSV_REPLACE, columns, 3) == STATUS_OK);
+    cr_assert(csv_open(&csv, in_folder(path, dir), columns, 3) == STATUS_OK);
     expect_contents(path, "name,count,time\n");
     write_row(csv, "a \"b\", c", 18446744073709551615u, 0.1);
     expect_contents(path, "name,count,time\n\"a \"\"b\"\", c\",18446744073709551615,0.1\n");
@@ -52,23 +52,20 @@ Test(csv, quotes_and_flushes_each_row)
     folder_free(dir);
 }
 
-Test(csv, replaces_or_appends)
+Test(csv, appends)
 {
     char dir[64], path[96];
     struct csv *csv;
     folder_new(dir);
     in_folder(path, dir);
-    for (int i = 0; i < 2; i++) {
-        cr_assert(csv_open(&csv, path, CSV_REPLACE, columns, 3) == STATUS_OK);
-        write_row(csv, "first", 1, 1);
+    for (uint64_t i = 1; i <= 2; i++) {
+        cr_assert(csv_open(&csv, path, columns, 3) == STATUS_OK);
+        write_row(csv, i == 1 ? "first" : "second", i, (double)i);
         cr_assert(csv_close(&csv) == STATUS_OK);
     }
-    cr_assert(csv_open(&csv, path, CSV_APPEND, columns, 3) == STATUS_OK);
-    write_row(csv, "second", 2, 2);
-    cr_assert(csv_close(&csv) == STATUS_OK);
     expect_contents(path, "name,count,time\nfirst,1,1\nsecond,2,2\n");
     cr_assert(remove(path) == 0);
-    cr_assert(csv_open(&csv, path, CSV_APPEND, columns, 3) == STATUS_OK);
+    cr_assert(csv_open(&csv, path, columns, 3) == STATUS_OK);
     cr_assert(csv_close(&csv) == STATUS_OK);
     expect_contents(path, "name,count,time\n");
     folder_free(dir);
@@ -89,28 +86,28 @@ Test(csv, refuses_to_append_to_another_file)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         FILE *file = fopen(path, "wb");
         cr_assert(file && fputs(cases[i], file) >= 0 && fclose(file) == 0);
-        assert_refused(csv_open(&csv, path, CSV_APPEND, columns, 3), STATUS_INPUT,
+        assert_refused(csv_open(&csv, path, columns, 3), STATUS_INPUT,
                        "expected name,count,time; move the file away");
         cr_assert(csv == NULL);
         expect_contents(path, cases[i]);
     }
-    cr_assert(csv_open(&csv, path, CSV_REPLACE, columns, 3) == STATUS_OK);
+    cr_assert(remove(path) == 0);
+    cr_assert(csv_open(&csv, path, columns, 3) == STATUS_OK);
     cr_assert(csv_close(&csv) == STATUS_OK);
-    assert_refused(csv_open(&csv, path, CSV_APPEND, other_columns, 3), STATUS_INPUT,
+    assert_refused(csv_open(&csv, path, other_columns, 3), STATUS_INPUT,
                    "expected name,count,times;");
     FILE *file = fopen(path, "ab");
     cr_assert(file && fputs("cut,1", file) >= 0 && fclose(file) == 0);
-    assert_refused(csv_open(&csv, path, CSV_APPEND, columns, 3), STATUS_INPUT,
-                   "its last line has no end");
+    assert_refused(csv_open(&csv, path, columns, 3), STATUS_INPUT, "its last line has no end");
     folder_free(dir);
 }
 
 Test(csv, reports_what_cannot_be_written)
 {
     struct csv *csv;
-    assert_refused(csv_open(&csv, "/nowhere/rows.csv", CSV_REPLACE, columns, 3), STATUS_IO,
+    assert_refused(csv_open(&csv, "/nowhere/rows.csv", columns, 3), STATUS_IO,
                    "/nowhere/rows.csv: cannot be opened: No such file");
-    assert_refused(csv_open(&csv, "/dev/full", CSV_REPLACE, columns, 3), STATUS_IO,
+    assert_refused(csv_open(&csv, "/dev/full", columns, 3), STATUS_IO,
                    "/dev/full: cannot be written: No space left");
 }
 
@@ -153,7 +150,7 @@ Test(train_csv, begins_with_the_fixed_columns)
                             .error_feedback = "on",
                             .gpu = {.memory_bytes = 149385216001, .utilization = 0.87}};
     folder_new(dir);
-    cr_assert(train_csv_open(&csv, in_folder(path, dir), CSV_REPLACE) == STATUS_OK);
+    cr_assert(train_csv_open(&csv, in_folder(path, dir)) == STATUS_OK);
     cr_assert(train_csv_write(csv, &row) == STATUS_OK);
     cr_assert(csv_close(&csv) == STATUS_OK);
     expect_contents(path,

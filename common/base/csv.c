@@ -150,11 +150,10 @@ static enum status check_existing(struct csv *csv, off_t file_bytes)
     return STATUS_OK;
 }
 
-static enum status open_file(struct csv *csv, enum csv_mode mode)
+static enum status open_file(struct csv *csv)
 {
     struct stat info;
-    int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_APPEND | (mode == CSV_REPLACE ? O_TRUNC : 0);
-    csv->fd = open(csv->path, flags, 0666);
+    csv->fd = open(csv->path, O_RDWR | O_CREAT | O_CLOEXEC | O_APPEND, 0666);
     if (csv->fd < 0)
         return file_error(csv, "opened", errno);
     if (fstat(csv->fd, &info) != 0)
@@ -171,8 +170,8 @@ static void destroy(struct csv *csv)
     free(csv);
 }
 
-enum status csv_open(struct csv **out_csv, const char *path, enum csv_mode mode,
-                     const char *const *columns, size_t column_count)
+enum status csv_open(struct csv **out_csv, const char *path, const char *const *columns,
+                     size_t column_count)
 {
     enum status status = STATUS_OK;
     CHECK(column_count > 0);
@@ -193,7 +192,7 @@ enum status csv_open(struct csv **out_csv, const char *path, enum csv_mode mode,
         status = no_memory(csv->path);
         goto out;
     }
-    TRY(open_file(csv, mode));
+    TRY(open_file(csv));
     *out_csv = csv;
     return STATUS_OK;
 out:

@@ -13,20 +13,15 @@
 
 #include "common/base/status.h"
 
-enum csv_mode {
-    CSV_REPLACE, /* an existing file is emptied */
-    CSV_APPEND,  /* an existing file is continued; its header must be ours */
-};
-
 struct csv; /* one thread at a time */
 
 /*
- * Opens `path` and writes the header unless it is there already. `columns` holds `column_count`
- * names and is borrowed. With CSV_APPEND, a file with another header, or whose last line has no
- * end, is refused and left as it is (STATUS_INPUT). Errors have been logged.
+ * Opens `path` to append rows, and writes the header unless it is there already. `columns` holds
+ * `column_count` names and is borrowed. A file with another header, or whose last line has no end,
+ * is refused and left as it is (STATUS_INPUT). Errors have been logged.
  */
-enum status csv_open(struct csv **csv, const char *path, enum csv_mode mode,
-                     const char *const *columns, size_t column_count);
+enum status csv_open(struct csv **csv, const char *path, const char *const *columns,
+                     size_t column_count);
 
 /* One field each. NULL, like "", is an empty field; so is a double that is not finite. */
 void csv_text(struct csv *csv, const char *value);

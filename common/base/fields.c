@@ -37,13 +37,12 @@ void fields_double(struct fields *fields, const char *name, double real)
     add(fields, (struct field){.name = name, .kind = kind, .real = real});
 }
 
-enum status fields_csv_open(const struct fields *fields, struct csv **csv, const char *path,
-                            enum csv_mode mode)
+enum status fields_csv_open(const struct fields *fields, struct csv **csv, const char *path)
 {
     const char *names[FIELDS_MAX];
     for (size_t i = 0; i < fields->count; i++)
         names[i] = fields->list[i].name;
-    return csv_open(csv, path, mode, names, fields->count);
+    return csv_open(csv, path, names, fields->count);
 }
 
 enum status fields_csv_write(const struct fields *fields, struct csv *csv)

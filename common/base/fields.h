@@ -45,8 +45,7 @@ void fields_uint_if(struct fields *fields, const char *name, bool known, uint64_
 void fields_double(struct fields *fields, const char *name, double real);
 
 /* csv_open() with the names, which must outlive the file, as string literals do. */
-enum status fields_csv_open(const struct fields *fields, struct csv **csv, const char *path,
-                            enum csv_mode mode);
+enum status fields_csv_open(const struct fields *fields, struct csv **csv, const char *path);
 /* A row. */
 enum status fields_csv_write(const struct fields *fields, struct csv *csv);
 

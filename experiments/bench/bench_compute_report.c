@@ -115,16 +115,14 @@ enum status bench_compute_csv(const char *path, const struct compute_result *res
     struct fields fields;
     struct compute_line step = whole_step(result);
     list_fields(result, &step, result->images_per_s, &fields);
-    TRY(fields_csv_open(&fields, &csv, path, CSV_APPEND));
+    TRY(fields_csv_open(&fields, &csv, path));
     for (size_t i = 0; i < result->count; i++)
         TRY(csv_line(csv, result, &result->lines[i], (double)NAN));
     TRY(csv_line(csv, result, &result->sum, (double)NAN));
     TRY(fields_csv_write(&fields, csv));
+    TRY(csv_close(&csv));
 out:
-    if (csv) {
-        enum status closed = csv_close(&csv);
-        status = status == STATUS_OK ? closed : status;
-    }
+    csv_close(&csv);
     return status;
 }
 

@@ -117,7 +117,7 @@ enum status bench_csv_open(struct csv **csv, const char *path)
 {
     struct fields fields;
     list_fields(&(struct bench_row){.workers = 1}, &fields);
-    return fields_csv_open(&fields, csv, path, CSV_APPEND);
+    return fields_csv_open(&fields, csv, path);
 }
 
 enum status bench_csv_write(struct csv *csv, const struct bench_row *row)

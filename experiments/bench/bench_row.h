@@ -76,7 +76,7 @@ bool bench_row_cpu_limited(const struct bench_row *row);
 /* Whether what was counted is what theory says, to the byte; true where bytes are not known. */
 bool bench_row_bytes_agree(const struct bench_row *row);
 
-/* CSV_APPEND: rows go to the end of what `path` holds. Errors: logged. */
+/* Rows go to the end of what `path` holds. Errors: logged. */
 enum status bench_csv_open(struct csv **csv, const char *path);
 enum status bench_csv_write(struct csv *csv, const struct bench_row *row);
 

@@ -44,11 +44,11 @@ static void list_fields(const struct train_row *row, struct fields *fields)
     fields_double(fields, "gpu_utilization", row->gpu.utilization);
 }
 
-enum status train_csv_open(struct csv **csv, const char *path, enum csv_mode mode)
+enum status train_csv_open(struct csv **csv, const char *path)
 {
     struct fields fields;
     list_fields(&(struct train_row){0}, &fields);
-    return fields_csv_open(&fields, csv, path, mode);
+    return fields_csv_open(&fields, csv, path);
 }
 
 enum status train_csv_write(struct csv *csv, const struct train_row *row)

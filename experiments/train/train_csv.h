@@ -40,7 +40,7 @@ struct train_row {
 };
 
 /* csv_open() with the columns. */
-enum status train_csv_open(struct csv **csv, const char *path, enum csv_mode mode);
+enum status train_csv_open(struct csv **csv, const char *path);
 
 enum status train_csv_write(struct csv *csv, const struct train_row *row);
 

@@ -25,7 +25,7 @@ enum status train_report_open(struct trainer *t, uint64_t steps)
                                          .images_per_step = (uint64_t)t->config->batch * t->workers,
                                      });
     if (reports(t) && t->config->metrics)
-        TRY(train_csv_open(&report->metrics, t->config->metrics, CSV_APPEND));
+        TRY(train_csv_open(&report->metrics, t->config->metrics));
 out:
     return status;
 }
