@@ -44,7 +44,7 @@ static struct hello hello_of(int rank)
 static bool is_dropped(int socket)
 {
     char byte;
-    return stream_receive_one(socket, &byte, 1, LONG_MS) == ECONNRESET;
+    return stream_receive(socket, &byte, 1, LONG_MS) == ECONNRESET;
 }
 
 Test(listener, a_hello_in_pieces)
@@ -58,7 +58,7 @@ Test(listener, a_hello_in_pieces)
     for (size_t at = 0; at < sizeof hello; at += 8) {
         cr_assert_eq(listener_wait(&listener, deadline_ms(1), NULL, 0, &found, &socket, &which),
                      LISTENER_TIMEOUT);
-        cr_assert_eq(stream_send_one(ours, (char *)&hello + at, 8, LONG_MS), 0);
+        cr_assert_eq(stream_send(ours, (char *)&hello + at, 8, LONG_MS), 0);
     }
     cr_assert_eq(listener_wait(&listener, deadline_ms(LONG_MS), NULL, 0, &found, &socket, &which),
                  LISTENER_HELLO);
@@ -83,7 +83,7 @@ Test(listener, foreign_bytes_are_dropped_at_once_and_told_once)
     capture_start(&capture);
     for (int i = 0; i < 3; i++) {
         strangers[i] = connect_to(&listener);
-        cr_assert_eq(stream_send_one(strangers[i], "GET / HTTP/1.1\r\n\r\n", 18, LONG_MS), 0);
+        cr_assert_eq(stream_send(strangers[i], "GET / HTTP/1.1\r\n\r\n", 18, LONG_MS), 0);
     }
     enum listener_event event =
         listener_wait(&listener, deadline_ms(500), NULL, 0, &found, &socket, &which);
@@ -132,7 +132,7 @@ Test(listener, many_silent_ones_hold_nobody_up)
                      LISTENER_TIMEOUT);
     }
     int ours = connect_to(&listener);
-    cr_assert_eq(stream_send_one(ours, &hello, sizeof hello, LONG_MS), 0);
+    cr_assert_eq(stream_send(ours, &hello, sizeof hello, LONG_MS), 0);
     enum listener_event event =
         listener_wait(&listener, deadline_ms(LONG_MS), NULL, 0, &found, &socket, &which);
     capture_stop(&capture);
@@ -168,7 +168,7 @@ Test(listener, ranks_meet_among_strangers)
             clock_sleep_until_ns(deadline_ms(20));
         }
         if (i % 2) /* the others stay silent */
-            stream_send_one(strangers[i], "\x16\x03\x01 not for you, whoever you are", 20, LONG_MS);
+            stream_send(strangers[i], "\x16\x03\x01 not for you, whoever you are", 20, LONG_MS);
     }
     ranks_start(ranks + 1, 2, address);
     ranks_wait(ranks, 3);

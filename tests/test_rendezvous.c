@@ -213,7 +213,7 @@ static int say_hello(const char *address, const struct hello *hello)
         error = stream_connect(&where, 5000, &socket);
     }
     cr_assert_eq(error, 0);
-    cr_assert_eq(stream_send_one(socket, hello, sizeof *hello, 5000), 0);
+    cr_assert_eq(stream_send(socket, hello, sizeof *hello, 5000), 0);
     return socket;
 }
 
@@ -231,7 +231,7 @@ static void check_refused_by_hand(const struct hello *hello, const char *words)
     ranks_address(address);
     ranks_start(ranks, 2, address);
     int socket = say_hello(address, hello);
-    cr_assert_eq(stream_receive_one(socket, &answer, sizeof answer, 20000), 0);
+    cr_assert_eq(stream_receive(socket, &answer, sizeof answer, 20000), 0);
     cr_assert(answer.status == STATUS_USAGE && strstr(answer.text, words), "found: %s",
               answer.text);
     stream_close(&socket);

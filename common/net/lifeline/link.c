@@ -53,7 +53,7 @@ enum status lifeline_connect(const struct lifeline_address *address, int rank, u
         .magic = HELLO_MAGIC, .protocol = HELLO_PROTOCOL, .rank = rank, .run_id = run_id};
     int error = stream_connect(&name, timeout_ms, fd);
     if (error == 0)
-        error = stream_send_one(*fd, &hello, sizeof hello, timeout_ms);
+        error = stream_send(*fd, &hello, sizeof hello, timeout_ms);
     return error ? socket_failed("cannot connect to rank 0 at", address, error) : STATUS_OK;
 }
 

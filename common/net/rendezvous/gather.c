@@ -101,7 +101,7 @@ static struct answer answer_of(enum status status, const char *text)
 static void refuse(struct gathering *g, int socket, const struct answer *answer)
 {
     /* One that cannot be told finds out by the closed connection. */
-    stream_send_one(socket, answer, sizeof *answer, TELL_MS);
+    stream_send(socket, answer, sizeof *answer, TELL_MS);
     if (g->refused_count == REFUSED_MOST)
         stream_close(&g->refused[--g->refused_count]);
     g->refused[g->refused_count++] = socket;
@@ -179,7 +179,7 @@ static enum status begin(struct gathering *g)
 {
     struct answer answer = answer_of(STATUS_OK, "");
     for (int rank = 1; rank < g->rendezvous->world_size; rank++) {
-        if (stream_send_one(g->sockets[rank], &answer, sizeof answer, TELL_MS) != 0)
+        if (stream_send(g->sockets[rank], &answer, sizeof answer, TELL_MS) != 0)
             return has_left(g, rank);
     }
     return STATUS_OK;

@@ -77,14 +77,14 @@ int rendezvous_ask(const struct rendezvous *rendezvous, const struct sockaddr_in
     struct hello hello = rendezvous_hello(rendezvous);
     int error = stream_connect(address, connect_ms, socket);
     if (error == 0)
-        error = stream_send_one(*socket, &hello, sizeof hello, answer_ms);
+        error = stream_send(*socket, &hello, sizeof hello, answer_ms);
     if (error == 0)
-        error = stream_receive_one(*socket, answer, sizeof answer->magic, answer_ms);
+        error = stream_receive(*socket, answer, sizeof answer->magic, answer_ms);
     if (error == 0 && answer->magic != HELLO_MAGIC)
         error = EPROTO;
     if (error == 0)
-        error = stream_receive_one(*socket, (unsigned char *)answer + sizeof answer->magic,
-                                   sizeof *answer - sizeof answer->magic, answer_ms);
+        error = stream_receive(*socket, (unsigned char *)answer + sizeof answer->magic,
+                               sizeof *answer - sizeof answer->magic, answer_ms);
     if (error != 0)
         stream_close(socket);
     answer->text[sizeof answer->text - 1] = '\0';

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -20,11 +21,6 @@ int stream_poll_ms(int64_t deadline_ns)
 static int64_t deadline_after(int64_t timeout_ms)
 {
     return timeout_ms > 0 ? clock_now_ns() + timeout_ms * NS_PER_MS : 0;
-}
-
-static bool has_passed(int64_t deadline_ns)
-{
-    return deadline_ns > 0 && clock_now_ns() >= deadline_ns;
 }
 
 /* -------- connections ------------------------------------------------------------------------- */
@@ -119,97 +115,43 @@ void stream_close(int *socket)
 
 /* -------- messages ---------------------------------------------------------------------------- */
 
-/* Moves what can be moved now. 0, or EAGAIN where that is not all, or an error. */
-static int move_some(struct stream_transfer *transfer, bool sending)
+static int move_all(int socket, unsigned char *data, size_t bytes, bool sending, int64_t timeout_ms)
 {
-    while (transfer->done < transfer->bytes) {
-        unsigned char *at = transfer->data + transfer->done;
-        size_t left = transfer->bytes - transfer->done;
-        ssize_t moved = sending ? send(transfer->socket, at, left, MSG_NOSIGNAL | MSG_DONTWAIT)
-                                : recv(transfer->socket, at, left, MSG_DONTWAIT);
-        if (moved < 0 && errno == EINTR)
+    struct pollfd polled = {.fd = socket, .events = sending ? POLLOUT : POLLIN};
+    int64_t deadline_ns = deadline_after(timeout_ms);
+    size_t done = 0;
+    while (done < bytes) {
+        ssize_t moved = sending
+                            ? send(socket, data + done, bytes - done, MSG_NOSIGNAL | MSG_DONTWAIT)
+                            : recv(socket, data + done, bytes - done, MSG_DONTWAIT);
+        if (moved > 0) {
+            done += (size_t)moved;
+            deadline_ns = deadline_after(timeout_ms);
             continue;
-        if (moved < 0)
-            return errno == EWOULDBLOCK ? EAGAIN : errno == EPIPE ? ECONNRESET : errno;
+        }
         if (moved == 0)
             return ECONNRESET;
-        transfer->done += (size_t)moved;
+        if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)
+            return errno == EPIPE ? ECONNRESET : errno;
+        int ready = poll(&polled, 1, stream_poll_ms(deadline_ns));
+        if (ready == 0)
+            return ETIMEDOUT;
+        if (ready < 0 && errno != EINTR)
+            return errno;
     }
     return 0;
 }
 
-static int move_all(struct stream_transfer *transfers, size_t count, struct pollfd *polls,
-                    bool sending, int64_t timeout_ms, size_t *failed)
-{
-    int64_t deadline_ns = deadline_after(timeout_ms);
-    size_t complete = 0;
-    for (size_t i = 0; i < count; i++)
-        polls[i] = (struct pollfd){.fd = transfers[i].socket,
-                                   .events = sending ? POLLOUT : POLLIN,
-                                   .revents = POLLIN}; /* try at once: often all is there */
-    for (;;) {
-        bool parts = false;
-        for (size_t i = 0; i < count; i++) {
-            size_t before = transfers[i].done;
-            if (polls[i].fd < 0 || polls[i].revents == 0)
-                continue;
-            int error = move_some(&transfers[i], sending);
-            if (error != 0 && error != EAGAIN) {
-                *failed = i;
-                return error;
-            }
-            parts = parts || (error == EAGAIN && transfers[i].done > before);
-            if (error == 0) {
-                polls[i].fd = -1;
-                complete++;
-            }
-        }
-        if (complete == count)
-            return 0;
-        if (parts)
-            deadline_ns = deadline_after(timeout_ms);
-        int ready = poll(polls, (nfds_t)count, stream_poll_ms(deadline_ns));
-        if (ready < 0 && errno != EINTR)
-            return errno;
-        if (ready <= 0) {
-            for (size_t i = 0; i < count; i++)
-                polls[i].revents = 0;
-            if (has_passed(deadline_ns))
-                return ETIMEDOUT;
-        }
-    }
-}
-
-int stream_send(struct stream_transfer *transfers, size_t count, struct pollfd *polls,
-                int64_t timeout_ms, size_t *failed)
-{
-    return move_all(transfers, count, polls, true, timeout_ms, failed);
-}
-
-int stream_receive(struct stream_transfer *transfers, size_t count, struct pollfd *polls,
-                   int64_t timeout_ms, size_t *failed)
-{
-    return move_all(transfers, count, polls, false, timeout_ms, failed);
-}
-
-static int move_one(int socket, void *data, size_t bytes, bool sending, int64_t timeout_ms)
-{
-    struct stream_transfer transfer = {socket, data, bytes, 0};
-    struct pollfd polled;
-    size_t failed;
-    return move_all(&transfer, 1, &polled, sending, timeout_ms, &failed);
-}
-
-int stream_send_one(int socket, const void *data, size_t bytes, int64_t timeout_ms)
+int stream_send(int socket, const void *data, size_t bytes, int64_t timeout_ms)
 {
     union {
         const void *in;
         void *out;
-    } unconst = {data};
-    return move_one(socket, unconst.out, bytes, true, timeout_ms);
+    } unconst = {data}; /* send(2) only reads */
+    return move_all(socket, unconst.out, bytes, true, timeout_ms);
 }
 
-int stream_receive_one(int socket, void *data, size_t bytes, int64_t timeout_ms)
+int stream_receive(int socket, void *data, size_t bytes, int64_t timeout_ms)
 {
-    return move_one(socket, data, bytes, false, timeout_ms);
+    return move_all(socket, data, bytes, false, timeout_ms);
 }

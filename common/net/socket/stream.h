@@ -7,7 +7,6 @@
 #define PSRING_COMMON_NET_SOCKET_STREAM_H
 
 #include <netinet/in.h>
-#include <poll.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -21,26 +20,12 @@ int stream_accept(int listening, int *out);
 /* Connects; ETIMEDOUT after `timeout_ms`. */
 int stream_connect(const struct sockaddr_in *address, int64_t timeout_ms, int *out);
 
-/* One direction of one connection: `bytes` bytes at `data`, of which `done` have moved. */
-struct stream_transfer {
-    int socket;
-    unsigned char *data;
-    size_t bytes, done;
-};
-
 /*
- * Sends (or receives) all of `transfers` at once, until every one is complete. `polls`: room for as
- * many. The first one that fails is *failed; after ETIMEDOUT those with done < bytes are late. The
- * time-out (0: none) counts from the call, and anew whenever a part of a message has moved.
+ * Sends (or receives) all of `bytes` bytes. The time-out (0: none) counts from the call, and anew
+ * whenever a part has moved. Nothing is waited for where all can move at once.
  */
-int stream_send(struct stream_transfer *transfers, size_t count, struct pollfd *polls,
-                int64_t timeout_ms, size_t *failed);
-int stream_receive(struct stream_transfer *transfers, size_t count, struct pollfd *polls,
-                   int64_t timeout_ms, size_t *failed);
-
-/* The same for one message on one connection. The data of a send is only read. */
-int stream_send_one(int socket, const void *data, size_t bytes, int64_t timeout_ms);
-int stream_receive_one(int socket, void *data, size_t bytes, int64_t timeout_ms);
+int stream_send(int socket, const void *data, size_t bytes, int64_t timeout_ms);
+int stream_receive(int socket, void *data, size_t bytes, int64_t timeout_ms);
 
 /* Closes *socket if it is open (>= 0) and sets it to -1. What has come and was not read is read
  * first: otherwise the system may take back what was sent last. */

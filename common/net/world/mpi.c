@@ -32,14 +32,17 @@ static MPI_Comm group_comm(const struct world *world, const struct group *group)
     return group ? group->impl->comm : world->impl->comm;
 }
 
-/* Waits without burning the CPU that slower ranks need, and not for ever. */
-static enum status wait_politely(const struct world *world, MPI_Request *request, const char *what)
+/* Waits for what `code` says has begun, without burning the CPU that slower ranks need, and not for
+ * ever. */
+static enum status wait_politely(const struct world *world, int code, MPI_Request *request,
+                                 const char *what)
 {
     struct backoff backoff = {0};
     int64_t deadline_ns = clock_now_ns() + world_patience_ms(world) * NS_PER_MS;
     for (;;) {
         int done = 0;
-        int code = MPI_Test(request, &done, MPI_STATUS_IGNORE);
+        if (code == MPI_SUCCESS)
+            code = MPI_Test(request, &done, MPI_STATUS_IGNORE);
         if (code != MPI_SUCCESS)
             return status_from_mpi(code, what);
         if (done)
@@ -60,9 +63,7 @@ static enum status mpi_barrier(struct world *world, const struct group *group)
 {
     MPI_Request request;
     int code = MPI_Ibarrier(group_comm(world, group), &request);
-    if (code != MPI_SUCCESS)
-        return status_from_mpi(code, "MPI_Ibarrier");
-    return wait_politely(world, &request, "MPI_Ibarrier");
+    return wait_politely(world, code, &request, "MPI_Ibarrier");
 }
 
 static enum status mpi_broadcast(struct world *world, const struct group *group, void *data,
@@ -71,9 +72,7 @@ static enum status mpi_broadcast(struct world *world, const struct group *group,
     CHECK(bytes <= INT_MAX);
     MPI_Request request;
     int code = MPI_Ibcast(data, (int)bytes, MPI_BYTE, 0, group_comm(world, group), &request);
-    if (code != MPI_SUCCESS)
-        return status_from_mpi(code, "MPI_Ibcast");
-    return wait_politely(world, &request, "MPI_Ibcast");
+    return wait_politely(world, code, &request, "MPI_Ibcast");
 }
 
 static enum status mpi_gather(struct world *world, const struct group *group, const void *mine,
@@ -83,9 +82,7 @@ static enum status mpi_gather(struct world *world, const struct group *group, co
     MPI_Request request;
     int code = MPI_Iallgather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE,
                               group_comm(world, group), &request);
-    if (code != MPI_SUCCESS)
-        return status_from_mpi(code, "MPI_Iallgather");
-    return wait_politely(world, &request, "MPI_Iallgather");
+    return wait_politely(world, code, &request, "MPI_Iallgather");
 }
 
 static enum status mpi_combine(struct world *world, const struct group *group, double *values,
@@ -96,9 +93,7 @@ static enum status mpi_combine(struct world *world, const struct group *group, d
     int code = MPI_Iallreduce(MPI_IN_PLACE, values, (int)count, MPI_DOUBLE,
                               operation == WORLD_SUM ? MPI_SUM : MPI_MAX, group_comm(world, group),
                               &request);
-    if (code != MPI_SUCCESS)
-        return status_from_mpi(code, "MPI_Iallreduce");
-    return wait_politely(world, &request, "MPI_Iallreduce");
+    return wait_politely(world, code, &request, "MPI_Iallreduce");
 }
 
 static enum status mpi_allreduce_float(struct world *world, const struct group *group, float *data,

@@ -27,31 +27,21 @@ static enum status out_of_memory(void)
 
 /* -------- groups ------------------------------------------------------------------------------ */
 
-static void group_impl_free(struct group *group)
-{
-    if (!group || !group->impl)
-        return;
-    free(group->impl->transfers);
-    free(group->impl->polls);
-    free(group->impl->frames);
-    free(group->impl);
-    group->impl = NULL;
-}
-
 static enum status group_impl_new(struct group *group, uint32_t number)
 {
-    struct group_impl *impl = group->impl = calloc(1, sizeof *impl);
-    size_t size = (size_t)group->size;
-    if (!impl)
+    group->impl = calloc(1, sizeof *group->impl);
+    if (!group->impl)
         return out_of_memory();
-    impl->number = number;
-    impl->transfers = calloc(size, sizeof *impl->transfers);
-    impl->polls = calloc(size, sizeof *impl->polls);
-    impl->frames = calloc(size, sizeof *impl->frames);
-    if (impl->transfers && impl->polls && impl->frames)
-        return STATUS_OK;
-    group_impl_free(group);
-    return out_of_memory();
+    group->impl->number = number;
+    return STATUS_OK;
+}
+
+static void group_impl_free(struct group *group)
+{
+    if (!group)
+        return;
+    free(group->impl);
+    group->impl = NULL;
 }
 
 /* How many members the root has no connection to. */
@@ -103,7 +93,7 @@ static enum status connect_to_root(struct world *world, const struct group *grou
                           .run_id = world->run_id};
     int error = stream_connect(address, world->timeout_ms, socket);
     if (error == 0)
-        error = stream_send_one(*socket, &hello, sizeof hello, world->timeout_ms);
+        error = stream_send(*socket, &hello, sizeof hello, world->timeout_ms);
     if (error == 0)
         return STATUS_OK;
     stream_close(socket);

@@ -23,12 +23,8 @@ struct world_impl {
 };
 
 struct group_impl {
-    uint32_t number;
-    uint64_t turn;
-    /* By index in the group; only a root uses more than the first. */
-    struct stream_transfer *transfers;
-    struct pollfd *polls;
-    struct frame *frames;
+    uint32_t number; /* of the group in this world */
+    uint64_t turn;   /* of its next call */
 };
 
 /* As in world_ops. */

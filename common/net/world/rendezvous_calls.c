@@ -8,8 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "common/base/check.h"
+#include "common/base/clock.h"
 #include "common/net/world/rendezvous.h"
 
 enum call { CALL_BARRIER, CALL_BROADCAST, CALL_GATHER, CALL_SUM, CALL_MAX, CALL_FAILED };
@@ -62,14 +64,13 @@ static void name_rank(const struct exchange *e, int index, char *text, size_t si
     snprintf(text, size, "rank %d%s%s", rank, host[0] ? " on " : "", host);
 }
 
-/* All that are late, as far as there is room. */
-static void name_late(const struct exchange *e, char *text, size_t size)
+/* All that have said nothing, from `index` on, as far as there is room. */
+static void name_late(const struct exchange *e, int index, char *text, size_t size)
 {
-    const struct group_impl *impl = e->group->impl;
     size_t used = 0;
-    for (int i = 1; i < e->group->size; i++) {
-        char name[96];
-        if (impl->transfers[i].done == impl->transfers[i].bytes)
+    for (int i = index; i < e->group->size; i++) {
+        char name[96], byte;
+        if (recv(socket_of(e, i), &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0)
             continue;
         name_rank(e, i, name, sizeof name);
         if (used + strlen(name) + 12 > size) {
@@ -92,12 +93,12 @@ static void tell_others(const struct exchange *e, enum status status, const char
     failed.frame.bytes = sizeof failed.text;
     snprintf(failed.text, sizeof failed.text, "%s", text);
     for (int i = 1; i < e->group->size; i++)
-        stream_send_one(socket_of(e, i), &failed, sizeof failed, TELL_MS);
+        stream_send(socket_of(e, i), &failed, sizeof failed, TELL_MS);
 }
 
-/* Logs what `error`, of the connection to member `index`, means; returns its status. `tell`: no
- * message to the others is half sent, so they can be told. */
-static enum status failed(const struct exchange *e, int error, int index, bool tell)
+/* Logs what `error`, of the connection to member `index`, means; returns its status. `collecting`:
+ * this is the root, to which messages come, and none from it is half sent: so all can be told. */
+static enum status failed(const struct exchange *e, int error, int index, bool collecting)
 {
     enum status status = error == ETIMEDOUT ? STATUS_TIMEOUT : STATUS_TRANSPORT;
     const char *call = call_names[e->frame.call];
@@ -108,15 +109,15 @@ static enum status failed(const struct exchange *e, int error, int index, bool t
                  call, who, error == ECONNRESET ? "" : ": ",
                  error == ECONNRESET ? "" : strerror(error));
     else {
-        if (is_root(e))
-            name_late(e, who, sizeof who);
+        if (collecting)
+            name_late(e, index, who, sizeof who);
         snprintf(text, sizeof text,
                  "%s: %s did not come to it within %g s; are all processes alive and all hosts "
                  "reachable? Uneven ranks need a larger --timeout",
                  call, who, (double)e->world->timeout_ms / 1000);
     }
     log_error("%s", text);
-    if (tell && is_root(e))
+    if (collecting)
         tell_others(e, status, text);
     return status;
 }
@@ -159,47 +160,42 @@ static unsigned char *message_of(const struct exchange *e, const void *data, siz
     return message;
 }
 
-/* Root: receives from every other member `bytes` bytes to all + index * bytes. */
+/* Root: receives from every other member `bytes` bytes to all + index * bytes. The time-out is for
+ * all of them to come, and then for the bytes of each to move. */
 static enum status collect(const struct exchange *e, unsigned char *all, size_t bytes)
 {
-    enum status status = STATUS_OK;
-    struct group_impl *impl = e->group->impl;
-    size_t others = (size_t)e->group->size - 1, at = 0;
-    for (int i = 1; i < e->group->size; i++)
-        impl->transfers[i] = (struct stream_transfer){
-            socket_of(e, i), (unsigned char *)&impl->frames[i], sizeof impl->frames[i], 0};
-    int error =
-        stream_receive(impl->transfers + 1, others, impl->polls, world_patience_ms(e->world), &at);
-    if (error != 0)
-        return failed(e, error, (int)at + 1, true);
+    int64_t patience_ms = world_patience_ms(e->world), begun_ns = clock_now_ns();
     for (int i = 1; i < e->group->size; i++) {
-        TRY(check_frame(e, &impl->frames[i], i, bytes));
-        impl->transfers[i] =
-            (struct stream_transfer){socket_of(e, i), all + (size_t)i * bytes, bytes, 0};
+        struct frame frame;
+        int64_t left_ms = patience_ms - (clock_now_ns() - begun_ns) / NS_PER_MS;
+        int error = stream_receive(socket_of(e, i), &frame, sizeof frame,
+                                   patience_ms == 0 ? 0
+                                   : left_ms > 0    ? left_ms
+                                                    : 1);
+        if (error == 0) {
+            enum status status = check_frame(e, &frame, i, bytes);
+            if (status != STATUS_OK)
+                return status;
+            error = stream_receive(socket_of(e, i), all + (size_t)i * bytes, bytes, patience_ms);
+        }
+        if (error != 0)
+            return failed(e, error, i, true);
     }
-    error =
-        stream_receive(impl->transfers + 1, others, impl->polls, world_patience_ms(e->world), &at);
-    if (error != 0)
-        return failed(e, error, (int)at + 1, true);
-out:
-    return status;
+    return STATUS_OK;
 }
 
 /* Root: the same to every other member. */
 static enum status deliver(const struct exchange *e, const void *data, size_t bytes)
 {
-    struct group_impl *impl = e->group->impl;
-    size_t others = (size_t)e->group->size - 1, at = 0;
     unsigned char *message = message_of(e, data, bytes);
+    int error = 0, i;
     if (!message)
         return STATUS_NO_MEMORY;
-    for (int i = 1; i < e->group->size; i++)
-        impl->transfers[i] =
-            (struct stream_transfer){socket_of(e, i), message, sizeof e->frame + bytes, 0};
-    int error =
-        stream_send(impl->transfers + 1, others, impl->polls, world_patience_ms(e->world), &at);
+    for (i = 1; i < e->group->size && error == 0; i++)
+        error = stream_send(socket_of(e, i), message, sizeof e->frame + bytes,
+                            world_patience_ms(e->world));
     free(message);
-    return error == 0 ? STATUS_OK : failed(e, error, (int)at + 1, false);
+    return error == 0 ? STATUS_OK : failed(e, error, i - 1, false);
 }
 
 /* Another member: to the root. */
@@ -208,8 +204,8 @@ static enum status contribute(const struct exchange *e, const void *data, size_t
     unsigned char *message = message_of(e, data, bytes);
     if (!message)
         return STATUS_NO_MEMORY;
-    int error = stream_send_one(socket_of(e, 0), message, sizeof e->frame + bytes,
-                                world_patience_ms(e->world));
+    int error =
+        stream_send(socket_of(e, 0), message, sizeof e->frame + bytes, world_patience_ms(e->world));
     free(message);
     return error == 0 ? STATUS_OK : failed(e, error, 0, false);
 }
@@ -222,9 +218,9 @@ static enum status receive_answer(const struct exchange *e, void *data, size_t b
     int socket = socket_of(e, 0);
     int64_t patience_ms = world_patience_ms(e->world);
     int64_t timeout_ms = patience_ms > 0 ? patience_ms + GRACE_MS : 0;
-    int error = stream_receive_one(socket, &frame, sizeof frame, timeout_ms);
+    int error = stream_receive(socket, &frame, sizeof frame, timeout_ms);
     if (error == 0 && frame.call == CALL_FAILED && frame.bytes == sizeof text) {
-        error = stream_receive_one(socket, text, sizeof text, timeout_ms);
+        error = stream_receive(socket, text, sizeof text, timeout_ms);
         if (error == 0) {
             log_error("%.*s", (int)sizeof text, text);
             return (enum status)frame.status;
@@ -234,7 +230,7 @@ static enum status receive_answer(const struct exchange *e, void *data, size_t b
         enum status status = check_frame(e, &frame, 0, bytes);
         if (status != STATUS_OK)
             return status;
-        error = stream_receive_one(socket, data, bytes, timeout_ms);
+        error = stream_receive(socket, data, bytes, timeout_ms);
     }
     return error == 0 ? STATUS_OK : failed(e, error, 0, false);
 }
@@ -279,40 +275,27 @@ enum status world_rendezvous_broadcast(struct world *world, const struct group *
     return is_root(&e) ? deliver(&e, data, bytes) : receive_answer(&e, data, bytes);
 }
 
-/* In the order of the ranks, so that a sum is the same in every run. */
-static void combine_all(double *values, const double *others, size_t count, size_t times,
-                        enum world_operation operation)
-{
-    for (size_t i = 0; i < count * times; i++) {
-        double *value = &values[i % count];
-        if (operation == WORLD_SUM)
-            *value += others[i];
-        else
-            *value = others[i] > *value ? others[i] : *value;
-    }
-}
-
 enum status world_rendezvous_combine(struct world *world, const struct group *group, double *values,
                                      size_t count, enum world_operation operation)
 {
     enum status status;
-    size_t bytes = count * sizeof *values;
-    double *all = NULL;
-    struct exchange e =
-        exchange_begin(world, group, operation == WORLD_SUM ? CALL_SUM : CALL_MAX, bytes);
-    if (!is_root(&e)) {
-        TRY(contribute(&e, values, bytes));
-        TRY(receive_answer(&e, values, bytes));
-        return STATUS_OK;
-    }
-    all = malloc((size_t)e.group->size * bytes + 1);
+    size_t members = (size_t)(group ? group : world->impl->all)->size;
+    double *all = malloc(members * count * sizeof *all + 1);
     if (!all) {
-        log_error("world: no memory for %zu values of %d ranks", count, e.group->size);
+        log_error("world: no memory for %zu values of %zu ranks", count, members);
         return STATUS_NO_MEMORY;
     }
-    TRY(collect(&e, (unsigned char *)all, bytes));
-    combine_all(values, all + count, count, (size_t)e.group->size - 1, operation);
-    TRY(deliver(&e, values, bytes));
+    TRY(gather_as(world, group, operation == WORLD_SUM ? CALL_SUM : CALL_MAX, values,
+                  count * sizeof *all, all));
+    memcpy(values, all, count * sizeof *all);
+    /* In the order of the ranks, so that a sum is the same in every run. */
+    for (size_t i = count; i < members * count; i++) {
+        double *value = &values[i % count];
+        if (operation == WORLD_SUM)
+            *value += all[i];
+        else
+            *value = all[i] > *value ? all[i] : *value;
+    }
 out:
     free(all);
     return status;
