@@ -1,55 +1,80 @@
 /* How the ranks connect to rank 0, once the world is open. On the main thread of each. */
-#include <poll.h>
-#include <stdio.h>
+#include <arpa/inet.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "common/base/clock.h"
 #include "common/net/lifeline/lifeline_impl.h"
-#include "common/net/socket/stream.h"
+#include "common/net/socket/address.h"
+#include "common/net/socket/listener.h"
 
-/* -------- letting in -------------------------------------------------------------------------- */
-
-/* The listener has dropped who does not know how to say hello; this drops who is of another run. */
-static void let_one_in(struct lifeline *lifeline, const struct hello *hello, int socket)
+static enum status out_of_memory(void)
 {
-    int rank = hello->rank;
-    if (hello->protocol != HELLO_PROTOCOL || hello->run_id != lifeline->run_id || rank <= 0 ||
-        rank >= lifeline->size || lifeline->links[rank].fd >= 0) {
-        stream_close(&socket);
-        return;
-    }
-    lifeline->links[rank].fd = socket;
-    lifeline->ranks[rank].heard_ns = clock_now_ns();
+    log_error("lifeline: out of memory");
+    return STATUS_NO_MEMORY;
 }
 
-static int missing(const struct lifeline *lifeline)
+/* -------- the connections ----------------------------------------------------------------------
+ */
+
+static enum status socket_failed(const char *what, const struct sockaddr_in *address, int error)
 {
-    for (int rank = 1; rank < lifeline->size; rank++) {
-        if (lifeline->links[rank].fd < 0)
-            return rank;
-    }
-    return 0;
+    char host[INET_ADDRSTRLEN] = "";
+    inet_ntop(AF_INET, &address->sin_addr, host, sizeof host);
+    log_error("%s %s port %u: %s; is it the right network (see --interface), and does a firewall "
+              "let connections between the hosts through?",
+              what, host, ntohs(address->sin_port), strerror(error));
+    return STATUS_TRANSPORT;
 }
 
-static enum status let_in(struct lifeline *lifeline, struct listener *listener)
+static enum status listen_for_all(const struct lifeline *lifeline, const struct world *world,
+                                  struct listener *listener)
+{
+    enum status status;
+    char host[INET_ADDRSTRLEN];
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    TRY(address_choose(lifeline->options.subnet, world->local_size == world->size, host,
+                       sizeof host));
+    inet_pton(AF_INET, host, &address.sin_addr);
+    int error = listener_open(listener, &address, 0);
+    if (error != 0)
+        status = socket_failed("rank 0 cannot listen for the other ranks on", &address, error);
+out:
+    return status;
+}
+
+static enum status let_in_all(struct lifeline *lifeline, const struct world *world,
+                              struct listener *listener)
 {
     int64_t timeout_ms = lifeline->options.startup_timeout_ms;
-    int64_t deadline_ns = clock_now_ns() + timeout_ms * NS_PER_MS;
-    int rank, socket;
-    struct hello hello;
-    while ((rank = missing(lifeline)) != 0) {
-        if (listener_wait(listener, deadline_ns, NULL, 0, &hello, &socket, NULL) !=
-            LISTENER_HELLO) {
-            log_error(
-                "rank %d on %s has not connected to rank 0 within %g s; is its host reachable "
-                "over the network in use (see --interface)? A slow start needs a larger "
-                "--startup-timeout",
-                rank, lifeline->ranks[rank].host, (double)timeout_ms / 1000);
-            return STATUS_TIMEOUT;
-        }
-        let_one_in(lifeline, &hello, socket);
+    int *sockets = malloc((size_t)world->size * sizeof *sockets);
+    if (!sockets)
+        return out_of_memory();
+    for (int rank = 0; rank < world->size; rank++)
+        sockets[rank] = rank == 0 ? -1 : LISTENER_AWAITED;
+    int missing = listener_let_in(listener, world->run_id, timeout_ms, sockets, world->size);
+    for (int rank = 0; rank < world->size; rank++) {
+        lifeline->links[rank].fd = sockets[rank];
+        lifeline->ranks[rank].heard_ns = clock_now_ns();
     }
-    return STATUS_OK;
+    free(sockets);
+    if (missing < 0)
+        return STATUS_OK;
+    log_error("rank %d on %s has not connected to rank 0 within %g s; is its host reachable "
+              "over the network in use (see --interface)? A slow start needs a larger "
+              "--startup-timeout",
+              missing, world->hosts[missing], (double)timeout_ms / 1000);
+    return STATUS_TIMEOUT;
+}
+
+static enum status connect_to_rank0(struct lifeline *lifeline, const struct world *world,
+                                    const struct sockaddr_in *address)
+{
+    int64_t timeout_ms = lifeline->options.startup_timeout_ms;
+    int error =
+        listener_join(address, world->run_id, world->rank, timeout_ms, &lifeline->links[0].fd);
+    /* It beats once the last rank has come, for which the longer time-out is. */
+    lifeline->ranks[0].heard_ns = clock_now_ns() + timeout_ms * NS_PER_MS;
+    return error ? socket_failed("cannot connect to rank 0 at", address, error) : STATUS_OK;
 }
 
 /* -------- all of it --------------------------------------------------------------------------- */
@@ -59,67 +84,35 @@ static enum status allocate(struct lifeline *lifeline, const struct world *world
     size_t size = (size_t)world->size;
     lifeline->rank = world->rank;
     lifeline->size = world->size;
-    lifeline->run_id = world->run_id;
     lifeline->ranks = calloc(size, sizeof *lifeline->ranks);
     lifeline->links = calloc(size, sizeof *lifeline->links);
     lifeline->polled = calloc(size, sizeof *lifeline->polled);
-    if (!lifeline->ranks || !lifeline->links || !lifeline->polled) {
-        log_error("lifeline: no memory for %d ranks", world->size);
-        return STATUS_NO_MEMORY;
-    }
-    for (size_t rank = 0; rank < size; rank++)
+    if (!lifeline->ranks || !lifeline->links || !lifeline->polled)
+        return out_of_memory();
+    for (size_t rank = 0; rank < size; rank++) {
         lifeline->links[rank].fd = lifeline->polled[rank].fd = -1;
+        memcpy(lifeline->ranks[rank].host, world->hosts[rank], WORLD_HOST_BYTES);
+    }
     return STATUS_OK;
 }
 
-static enum status gather_hosts(struct lifeline *lifeline, struct world *world)
-{
-    enum status status = STATUS_OK;
-    enum { HOST_BYTES = sizeof lifeline->ranks->host };
-    char mine[HOST_BYTES] = "";
-    char(*all)[HOST_BYTES] = calloc((size_t)world->size, sizeof *all);
-    if (!all) {
-        log_error("lifeline: no memory for %d ranks", world->size);
-        return STATUS_NO_MEMORY;
-    }
-    snprintf(mine, sizeof mine, "%s", world->host);
-    TRY(world_gather(world, NULL, mine, sizeof mine, all));
-    for (int rank = 0; rank < world->size; rank++)
-        snprintf(lifeline->ranks[rank].host, sizeof mine, "%s", all[rank]);
-out:
-    free(all);
-    return status;
-}
-
-/* All have the addresses of all. Now the connections. */
+/* Rank 0 tells where it listens. Now the connections. */
 static enum status connect_all(struct lifeline *lifeline, struct world *world)
 {
     enum status status = STATUS_OK;
-    struct lifeline_address address = {0};
     struct listener *listener = calloc(1, sizeof *listener);
-    if (!listener) {
-        log_error("lifeline: out of memory");
-        return STATUS_NO_MEMORY;
-    }
+    if (!listener)
+        return out_of_memory();
     listener->socket = -1;
     if (world->rank == 0)
-        status = lifeline_listen(lifeline->options.subnet, world->local_size == world->size,
-                                 listener, &address);
+        status = listen_for_all(lifeline, world, listener);
+    struct sockaddr_in address = listener->address; /* port 0: it does not, and has said why */
     enum status told = world_broadcast(world, NULL, &address, sizeof address);
-    status = status == STATUS_OK ? told : status;
-    if (status == STATUS_OK && !address.good)
-        status = STATUS_TRANSPORT; /* rank 0 has said why */
-    if (status != STATUS_OK)
-        goto out;
-    if (world->rank == 0) {
-        TRY(let_in(lifeline, listener));
-    } else {
-        TRY(lifeline_connect(&address, world->rank, world->run_id,
-                             lifeline->options.startup_timeout_ms, &lifeline->links[0].fd));
-        /* It beats once the last rank has come, for which the longer time-out is. */
-        lifeline->ranks[0].heard_ns =
-            clock_now_ns() + lifeline->options.startup_timeout_ms * NS_PER_MS;
-    }
+    TRY(status);
+    TRY(told);
+    TRY(address.sin_port == 0 ? STATUS_TRANSPORT : STATUS_OK);
+    TRY(world->rank == 0 ? let_in_all(lifeline, world, listener)
+                         : connect_to_rank0(lifeline, world, &address));
     for (int rank = 0; rank < world->size; rank++)
         lifeline->polled[rank] =
             (struct pollfd){.fd = lifeline->links[rank].fd, .events = POLLRDHUP};
@@ -135,7 +128,6 @@ enum status lifeline_join(struct lifeline *lifeline, struct world *world)
     enum status status = STATUS_OK;
     if (world->size > 1) {
         TRY(allocate(lifeline, world));
-        TRY(gather_hosts(lifeline, world));
         TRY(connect_all(lifeline, world));
     }
     world->activity = &lifeline->activity;

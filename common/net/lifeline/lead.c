@@ -23,7 +23,7 @@ static void hear(struct lifeline *lifeline, int from, int64_t now_ns)
     struct lifeline_rank *rank = &lifeline->ranks[from];
     struct lifeline_link *link = &lifeline->links[from];
     enum lifeline_read got;
-    while ((got = lifeline_read(link, lifeline->run_id)) == LIFELINE_READ_FRAME)
+    while ((got = lifeline_read(link)) == LIFELINE_READ_FRAME)
         hear_frame(rank, &link->frame, now_ns);
     if (got != LIFELINE_READ_CLOSED)
         return;
@@ -36,16 +36,16 @@ static void hear(struct lifeline *lifeline, int from, int64_t now_ns)
 static void hear_all(struct lifeline *lifeline, int64_t now_ns)
 {
     struct lifeline_rank *own = &lifeline->ranks[0];
-    int failed = atomic_load(&lifeline->failed);
+    int failed = atomic_load(&lifeline->activity.failed);
     lifeline_sample(lifeline, now_ns, &own->beat);
     own->heard_ns = now_ns;
     if (failed) {
         own->state = LIFELINE_FAILED;
         own->exit_code = failed;
-        own->told = atomic_load(&lifeline->told);
+        own->told = log_errors() > 0;
     } else if (lifeline->asked_ns && now_ns - lifeline->asked_ns >= NS_PER_S / 2) {
         own->state = LIFELINE_SIGNALLED;
-        own->exit_code = 143;
+        own->exit_code = EXIT_SIGNALLED;
     }
     for (int rank = 1; rank < lifeline->size; rank++) {
         if (lifeline->polled[rank].fd >= 0)
@@ -85,8 +85,7 @@ static void end_all(struct lifeline *lifeline, int64_t now_ns)
         log_error("%s", text);
     /* mpirun ends everything once the first process has ended. */
     clock_sleep_until_ns(clock_now_ns() + LIFELINE_LINGER_NS);
-    struct lifeline_frame frame = {
-        .type = LIFELINE_END, .run_id = lifeline->run_id, .exit_code = code};
+    struct lifeline_frame frame = {.type = LIFELINE_END, .exit_code = code};
     for (int rank = 1; rank < lifeline->size; rank++)
         lifeline_send_last(&lifeline->links[rank], &frame);
     lifeline_fall_silent();
@@ -126,7 +125,7 @@ bool lifeline_lead(struct lifeline *lifeline, int64_t now_ns, int64_t late_ns)
     if (trouble && now_ns - lifeline->trouble_ns >= grace_ns(lifeline, trouble))
         end_all(lifeline, now_ns);
     if (now_ns >= lifeline->next_beat_ns) {
-        struct lifeline_frame frame = {.type = LIFELINE_BEAT, .run_id = lifeline->run_id};
+        struct lifeline_frame frame = {.type = LIFELINE_BEAT};
         for (int rank = 1; rank < lifeline->size; rank++)
             lifeline_send(&lifeline->links[rank], &frame);
         lifeline->next_beat_ns = now_ns + lifeline->tick_ns;

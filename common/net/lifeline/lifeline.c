@@ -13,8 +13,6 @@
 #include "common/base/clock.h"
 #include "common/net/lifeline/lifeline_impl.h"
 
-enum { EXIT_FAILED = 1, EXIT_SIGNALLED = 143 };
-
 void lifeline_wake(struct lifeline *lifeline)
 {
     uint64_t one = 1;
@@ -136,7 +134,7 @@ static void hear_rank0(struct lifeline *lifeline, int64_t now_ns, int64_t late_n
     struct lifeline_rank *rank0 = &lifeline->ranks[0];
     enum lifeline_read got;
     rank0->heard_ns += late_ns;
-    while ((got = lifeline_read(link, lifeline->run_id)) == LIFELINE_READ_FRAME) {
+    while ((got = lifeline_read(link)) == LIFELINE_READ_FRAME) {
         rank0->heard_ns = now_ns;
         if (link->frame.type == LIFELINE_END) {
             lifeline_fall_silent();
@@ -154,13 +152,10 @@ static void hear_rank0(struct lifeline *lifeline, int64_t now_ns, int64_t late_n
 
 static void say_bye(struct lifeline *lifeline, enum lifeline_rank_state state, int exit_code)
 {
-    lifeline_send_last(&lifeline->links[0],
-                       &(struct lifeline_frame){.type = LIFELINE_BYE,
-                                                .run_id = lifeline->run_id,
-                                                .rank = lifeline->rank,
-                                                .state = state,
-                                                .told = atomic_load(&lifeline->told),
-                                                .exit_code = exit_code});
+    lifeline_send_last(&lifeline->links[0], &(struct lifeline_frame){.type = LIFELINE_BYE,
+                                                                     .state = state,
+                                                                     .told = log_errors() > 0,
+                                                                     .exit_code = exit_code});
 }
 
 /* An error or a signal is rank 0's to tell; it answers with an END, or does not live. */
@@ -183,7 +178,7 @@ static void give_up(struct lifeline *lifeline, int failed, int64_t now_ns)
 /* False once this rank is done. */
 static bool follow(struct lifeline *lifeline, int64_t now_ns, int64_t late_ns)
 {
-    int failed = atomic_load(&lifeline->failed);
+    int failed = atomic_load(&lifeline->activity.failed);
     hear_rank0(lifeline, now_ns, late_ns);
     if (failed || lifeline->asked_ns) {
         give_up(lifeline, failed, now_ns);
@@ -194,8 +189,7 @@ static bool follow(struct lifeline *lifeline, int64_t now_ns, int64_t late_ns)
         return false;
     }
     if (now_ns >= lifeline->next_beat_ns) {
-        struct lifeline_frame frame = {
-            .type = LIFELINE_BEAT, .run_id = lifeline->run_id, .rank = lifeline->rank};
+        struct lifeline_frame frame = {.type = LIFELINE_BEAT};
         lifeline_sample(lifeline, now_ns, &frame.beat);
         lifeline_send(&lifeline->links[0], &frame);
         lifeline->next_beat_ns = now_ns + lifeline->tick_ns;
@@ -235,22 +229,17 @@ static void *run(void *argument)
 {
     struct lifeline *lifeline = argument;
     bool goes_on = true;
-    lifeline->started_ns = lifeline->looked_ns = clock_now_ns();
+    int64_t now_ns = lifeline->started_ns = clock_now_ns();
     while (goes_on) {
-        int64_t due_ns = next_look_ns(lifeline, lifeline->looked_ns);
-        due_ns = due_ns > lifeline->looked_ns ? due_ns : lifeline->looked_ns;
+        int64_t due_ns = next_look_ns(lifeline, now_ns);
+        due_ns = due_ns > now_ns ? due_ns : now_ns;
         sleep_until(lifeline, due_ns);
-        int64_t now_ns = clock_now_ns();
+        now_ns = clock_now_ns();
         /* This process was stopped, or its host suspended: the others' frames wait to be read. */
         int64_t late_ns = now_ns - due_ns > 2 * lifeline->tick_ns ? now_ns - due_ns : 0;
-        lifeline->looked_ns = now_ns;
         /* Nobody's waits went on meanwhile, as far as this process can know. */
         for (int thread = 0; thread < ACTIVITY_THREADS; thread++)
             lifeline->seen[thread].since_ns += lifeline->seen[thread].since_ns ? late_ns : 0;
-        if (atomic_load(&lifeline->activity.failed) && !atomic_load(&lifeline->failed)) {
-            atomic_store(&lifeline->told, log_errors() > 0);
-            atomic_store(&lifeline->failed, EXIT_FAILED);
-        }
         if (atomic_load(&lifeline->signalled) && lifeline->asked_ns == 0)
             lifeline->asked_ns = now_ns;
         switch (atomic_load(&lifeline->phase)) {
@@ -264,7 +253,7 @@ static void *run(void *argument)
                                           : follow(lifeline, now_ns, late_ns);
             break;
         default:
-            if (lifeline->asked_ns || atomic_load(&lifeline->failed))
+            if (lifeline->asked_ns || atomic_load(&lifeline->activity.failed))
                 lifeline->options.end(lifeline->asked_ns ? EXIT_SIGNALLED : EXIT_FAILED);
             goes_on = !atomic_load(&lifeline->closing);
             break;
@@ -316,8 +305,7 @@ void lifeline_fail(struct lifeline *lifeline, int exit_code)
     CHECK(exit_code != 0);
     if (atomic_load(&lifeline->phase) != LIFELINE_JOINED)
         return;
-    atomic_store(&lifeline->told, log_errors() > 0);
-    atomic_store(&lifeline->failed, exit_code);
+    atomic_store(&lifeline->activity.failed, exit_code);
     lifeline_wake(lifeline);
     thread_join(&lifeline->thread); /* it ends the process */
 }

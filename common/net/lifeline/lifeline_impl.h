@@ -24,20 +24,17 @@ struct lifeline {
     struct thread thread;
     int wake_fd; /* an eventfd: the thread is to look at what follows */
     _Atomic int phase;
-    _Atomic int failed; /* the exit code; 0: no error */
-    _Atomic bool told;  /* the error has been logged here */
     _Atomic bool signalled, closing;
 
     /* Set before the phase is JOINED. */
     int rank, size;
-    uint64_t run_id;
     struct lifeline_rank *ranks; /* (size): on rank 0 what is known of each, else only the hosts */
     struct lifeline_link *links; /* (size): on rank 0 to each other rank, else links[0] alone */
     struct pollfd *polled;       /* (size): links, then wake_fd in place of the own */
 
     /* The thread's own. */
     int64_t tick_ns, timeout_ns; /* between beats; of silence */
-    int64_t started_ns, looked_ns, next_beat_ns, asked_ns /* fail or signal: since */;
+    int64_t started_ns, next_beat_ns, asked_ns /* fail or signal: since */;
     struct {
         uint64_t moves;
         int64_t since_ns;
@@ -46,6 +43,8 @@ struct lifeline {
     enum lifeline_trouble trouble;
     int64_t trouble_ns; /* since then */
 };
+
+enum { EXIT_FAILED = 1, EXIT_SIGNALLED = 143 };
 
 /* A line needs no longer than this from here to the user, and a frame to the other ranks. */
 #define LIFELINE_LINGER_NS (150 * NS_PER_MS)

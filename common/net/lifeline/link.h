@@ -1,6 +1,6 @@
 /*
- * Internal to common/net: the connections of the lifeline, a star with rank 0 in the middle. Frames
- * of one size go both ways, as they lie in memory: all ranks run one program.
+ * The connections of the lifeline, a star with rank 0 in the middle. Frames of one size go both
+ * ways, as they lie in memory: all ranks run one program.
  */
 #ifndef PSRING_COMMON_NET_LIFELINE_LINK_H
 #define PSRING_COMMON_NET_LIFELINE_LINK_H
@@ -9,9 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/base/status.h"
 #include "common/net/lifeline/verdict.h"
-#include "common/net/socket/listener.h"
 
 enum lifeline_frame_type {
     LIFELINE_BEAT = 1, /* to rank 0; and from it, which then says no more than that it lives */
@@ -21,8 +19,6 @@ enum lifeline_frame_type {
 
 struct lifeline_frame {
     uint32_t magic, type;
-    uint64_t run_id;
-    int32_t rank;
     int32_t exit_code;
     uint32_t state; /* BYE: an enum lifeline_rank_state */
     uint32_t told;
@@ -35,20 +31,6 @@ struct lifeline_link {
     struct lifeline_frame frame; /* its first `have` bytes have come */
 };
 
-/* Where rank 0 listens; what it tells the others. */
-struct lifeline_address {
-    char host[16]; /* dotted */
-    uint16_t port;
-    bool good;
-};
-
-/* On rank 0. Errors: logged. */
-enum status lifeline_listen(const char *subnet, bool one_host, struct listener *listener,
-                            struct lifeline_address *address);
-/* On the others: connects, and introduces this rank, within `timeout_ms` each. Errors: logged. */
-enum status lifeline_connect(const struct lifeline_address *address, int rank, uint64_t run_id,
-                             int64_t timeout_ms, int *fd);
-
 /* Never waits; what does not fit in the socket's buffer, or has nobody to read it, is lost. */
 void lifeline_send(struct lifeline_link *link, const struct lifeline_frame *frame);
 /* Sends the last frame: its reader wakes at once. */
@@ -56,8 +38,8 @@ void lifeline_send_last(struct lifeline_link *link, const struct lifeline_frame 
 
 enum lifeline_read { LIFELINE_READ_NOTHING, LIFELINE_READ_FRAME, LIFELINE_READ_CLOSED };
 
-/* The next whole frame of the run `run_id` into link->frame; anything else closes the link. */
-enum lifeline_read lifeline_read(struct lifeline_link *link, uint64_t run_id);
+/* The next whole frame into link->frame; anything else closes the link. */
+enum lifeline_read lifeline_read(struct lifeline_link *link);
 
 void lifeline_link_close(struct lifeline_link *link);
 

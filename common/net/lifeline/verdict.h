@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "common/net/world/activity.h"
+#include "common/net/world/world.h"
 
 /* What a rank tells of itself, about once a second. */
 struct lifeline_beat {
@@ -31,7 +32,7 @@ enum lifeline_rank_state {
 
 struct lifeline_rank {
     enum lifeline_rank_state state;
-    char host[64];
+    char host[WORLD_HOST_BYTES];
     bool told;        /* FAILED: it has logged its error */
     int exit_code;    /* FAILED, SIGNALLED */
     int64_t heard_ns; /* when its last beat came */

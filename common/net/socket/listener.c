@@ -106,12 +106,8 @@ static bool find_hello(struct listener *listener, struct hello *hello, int *sock
     /* From the last to the first: dropping one moves those after it. */
     for (int i = listener->pending_count - 1; i >= 0; i--) {
         struct pending *pending = &listener->pending[i];
-        if (listener->polls[1 + i].revents == 0) {
-            if (clock_now_ns() >= pending->until_ns)
-                drop(listener, i, "did not introduce itself in time");
-            continue;
-        }
-        switch (read_hello(pending)) {
+        bool nothing = listener->polls[1 + i].revents == 0;
+        switch (nothing ? HELLO_PARTIAL : read_hello(pending)) {
         case HELLO_PARTIAL:
             if (clock_now_ns() >= pending->until_ns)
                 drop(listener, i, "did not introduce itself in time");
@@ -175,4 +171,45 @@ enum listener_event listener_wait(struct listener *listener, int64_t deadline_ns
         if (deadline_ns > 0 && clock_now_ns() >= deadline_ns)
             return LISTENER_TIMEOUT;
     }
+}
+
+/* -------- the ranks of a run ------------------------------------------------------------------ */
+
+static int first_awaited(const int *sockets, int world_size)
+{
+    for (int rank = 0; rank < world_size; rank++) {
+        if (sockets[rank] == LISTENER_AWAITED)
+            return rank;
+    }
+    return -1;
+}
+
+int listener_let_in(struct listener *listener, uint64_t run_id, int64_t timeout_ms, int *sockets,
+                    int world_size)
+{
+    int64_t deadline_ns = timeout_ms > 0 ? clock_now_ns() + timeout_ms * NS_PER_MS : 0;
+    struct hello hello;
+    int missing, socket;
+    while ((missing = first_awaited(sockets, world_size)) >= 0 &&
+           listener_wait(listener, deadline_ns, NULL, 0, &hello, &socket, NULL) == LISTENER_HELLO) {
+        if (hello.protocol == HELLO_PROTOCOL && hello.run_id == run_id && hello.rank >= 0 &&
+            hello.rank < world_size && sockets[hello.rank] == LISTENER_AWAITED)
+            sockets[hello.rank] = socket;
+        else
+            stream_close(&socket);
+    }
+    return missing;
+}
+
+int listener_join(const struct sockaddr_in *address, uint64_t run_id, int rank, int64_t timeout_ms,
+                  int *socket)
+{
+    struct hello hello = {
+        .magic = HELLO_MAGIC, .protocol = HELLO_PROTOCOL, .rank = rank, .run_id = run_id};
+    int error = stream_connect(address, timeout_ms, socket);
+    if (error == 0)
+        error = stream_send(*socket, &hello, sizeof hello, timeout_ms);
+    if (error != 0)
+        stream_close(socket);
+    return error;
 }

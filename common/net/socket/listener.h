@@ -50,6 +50,8 @@ struct listener {
     struct pollfd *polls; /* 1 + HELLO_PENDING + watched_max */
 };
 
+enum { LISTENER_AWAITED = -2 }; /* in place of a socket; -1: nobody is awaited */
+
 enum listener_event {
     LISTENER_HELLO,   /* somebody has introduced himself */
     LISTENER_WATCHED, /* a watched connection has closed, or has something to read */
@@ -70,5 +72,18 @@ void listener_close(struct listener *listener);
 enum listener_event listener_wait(struct listener *listener, int64_t deadline_ns,
                                   const int *watched, size_t count, struct hello *hello,
                                   int *socket, size_t *which);
+
+/*
+ * Lets in ranks of a run: each whose sockets[rank] is LISTENER_AWAITED gets its connection there,
+ * until all have it or `timeout_ms` (0: none) is over. Whoever else says hello is dropped. Returns
+ * the first rank that has not come; -1: all have.
+ */
+int listener_let_in(struct listener *listener, uint64_t run_id, int64_t timeout_ms, int *sockets,
+                    int world_size);
+
+/* Connects to a rank that lets in, and says hello, within `timeout_ms` each. 0 or an errno value,
+ * not logged; *socket is then -1. */
+int listener_join(const struct sockaddr_in *address, uint64_t run_id, int rank, int64_t timeout_ms,
+                  int *socket);
 
 #endif

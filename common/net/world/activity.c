@@ -54,7 +54,7 @@ void activity_start_up_done(struct activity *activity)
 void activity_fail(struct activity *activity)
 {
     if (activity)
-        atomic_store(&activity->failed, true);
+        atomic_store(&activity->failed, 1);
 }
 
 uint64_t activity_step(const struct activity *activity)

@@ -50,7 +50,7 @@ struct activity_state {
 struct activity {
     struct activity_state threads[ACTIVITY_THREADS];
     _Atomic bool started; /* start-up, with its longer time-out, is over */
-    _Atomic bool failed;  /* an error has been met */
+    _Atomic int failed;   /* an error has been met: the exit code; 0: none */
 };
 
 /* All threads: starting, waiting for nobody. */

@@ -42,16 +42,3 @@ void group_free(struct group **group)
     free(*group);
     *group = NULL;
 }
-
-int group_find(const struct group *group, int rank)
-{
-    int first = 0, end = group->size;
-    while (first < end) {
-        int middle = first + (end - first) / 2;
-        if (group->ranks[middle] < rank)
-            first = middle + 1;
-        else
-            end = middle;
-    }
-    return first < group->size && group->ranks[first] == rank ? first : -1;
-}

@@ -27,7 +27,4 @@ enum status group_from_colors(struct group **group, const int *colors, int world
  * world_group_new end with world_group_free. */
 void group_free(struct group **group);
 
-/* The index of world rank `rank` in the group, or -1. */
-int group_find(const struct group *group, int rank);
-
 #endif

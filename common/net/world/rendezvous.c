@@ -14,10 +14,9 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "common/base/clock.h"
 #include "common/net/socket/listener.h"
 
-_Static_assert(sizeof(((struct world *)0)->host) == RENDEZVOUS_NAME_BYTES, "names of hosts");
+_Static_assert((int)WORLD_HOST_BYTES == (int)RENDEZVOUS_NAME_BYTES, "names of hosts");
 
 static enum status out_of_memory(void)
 {
@@ -44,40 +43,32 @@ static void group_impl_free(struct group *group)
     group->impl = NULL;
 }
 
-/* How many members the root has no connection to. */
-static int missing_of(const struct world *world, const struct group *group)
+/* Root: marks the members that it has no connection to; true if there are any. */
+static bool await_members(const struct world *world, const struct group *group)
 {
-    int missing = 0;
-    for (int i = 1; i < group->size; i++)
-        missing += world->impl->sockets[group->ranks[i]] < 0;
-    return missing;
+    bool any = false;
+    for (int i = 1; i < group->size; i++) {
+        int *socket = &world->impl->sockets[group->ranks[i]];
+        if (*socket >= 0)
+            continue;
+        *socket = LISTENER_AWAITED;
+        any = true;
+    }
+    return any;
 }
 
-/* Root: takes the connections of those members that it has none to. */
-static enum status accept_members(struct world *world, const struct group *group,
-                                  struct listener *listener)
+/* Root: takes their connections. */
+static enum status accept_members(struct world *world, struct listener *listener)
 {
-    int *sockets = world->impl->sockets, socket;
-    int64_t deadline_ns =
-        world->timeout_ms > 0 ? clock_now_ns() + world->timeout_ms * NS_PER_MS : 0;
-    struct hello hello;
-    while (missing_of(world, group) > 0) {
-        if (listener_wait(listener, deadline_ns, NULL, 0, &hello, &socket, NULL) !=
-            LISTENER_HELLO) {
-            log_error(
-                "world: %d of the %d ranks of a group did not connect to rank %d on %s within "
-                "%g s; are all hosts reachable from each other?",
-                missing_of(world, group), group->size, world->rank, world->host,
-                (double)world->timeout_ms / 1000);
-            return STATUS_TIMEOUT;
-        }
-        if (hello.protocol == HELLO_PROTOCOL && hello.run_id == world->run_id &&
-            group_find(group, hello.rank) > 0 && sockets[hello.rank] < 0)
-            sockets[hello.rank] = socket;
-        else
-            stream_close(&socket); /* of another run */
-    }
-    return STATUS_OK;
+    int missing = listener_let_in(listener, world->run_id, world->timeout_ms, world->impl->sockets,
+                                  world->size);
+    if (missing < 0)
+        return STATUS_OK;
+    log_error("world: rank %d on %s did not connect to rank %d on %s, the first of its group, "
+              "within %g s; are all hosts reachable from each other?",
+              missing, world->hosts[missing], world->rank, world->host,
+              (double)world->timeout_ms / 1000);
+    return STATUS_TIMEOUT;
 }
 
 /* Another member: connects to the root. */
@@ -85,22 +76,14 @@ static enum status connect_to_root(struct world *world, const struct group *grou
                                    const struct sockaddr_in *address)
 {
     int root = group->ranks[0];
-    int *socket = &world->impl->sockets[root];
-    struct hello hello = {.magic = HELLO_MAGIC,
-                          .protocol = HELLO_PROTOCOL,
-                          .rank = world->rank,
-                          .world_size = world->size,
-                          .run_id = world->run_id};
-    int error = stream_connect(address, world->timeout_ms, socket);
-    if (error == 0)
-        error = stream_send(*socket, &hello, sizeof hello, world->timeout_ms);
+    int error = listener_join(address, world->run_id, world->rank, world->timeout_ms,
+                              &world->impl->sockets[root]);
     if (error == 0)
         return STATUS_OK;
-    stream_close(socket);
     log_error(
         "world: rank %d on %s cannot connect to rank %d on %s, the first of its group: %s; are "
         "all hosts reachable from each other?",
-        world->rank, world->host, root, world->impl->hosts[root], strerror(error));
+        world->rank, world->host, root, world->hosts[root], strerror(error));
     return error == ETIMEDOUT ? STATUS_TIMEOUT : STATUS_TRANSPORT;
 }
 
@@ -134,13 +117,13 @@ static enum status rendezvous_group_open(struct world *world, struct group *grou
         status = out_of_memory();
         goto out;
     }
-    if (is_root && missing_of(world, group) > 0) {
+    if (is_root && await_members(world, group)) {
         TRY(listen_for_members(world, listener));
         listening = true;
     }
     TRY(world_gather(world, NULL, &listener->address, sizeof listener->address, addresses));
     if (listening)
-        TRY(accept_members(world, group, listener));
+        TRY(accept_members(world, listener));
     else if (group && !is_root && impl->sockets[group->ranks[0]] < 0)
         TRY(connect_to_root(world, group, &addresses[group->ranks[0]]));
     impl->groups++;
@@ -170,7 +153,6 @@ static void rendezvous_close(struct world *world)
     for (int rank = 0; impl->sockets && rank < world->size; rank++)
         stream_close(&impl->sockets[rank]);
     free(impl->sockets);
-    free(impl->hosts);
     group_impl_free(impl->all);
     group_free(&impl->all);
     free(impl);
@@ -216,14 +198,12 @@ enum status world_rendezvous_open(struct world *world, const struct world_option
     if (!impl)
         return out_of_memory();
     impl->sockets = malloc((size_t)world->size * sizeof *impl->sockets);
-    impl->hosts = calloc((size_t)world->size, sizeof *impl->hosts);
-    if (!impl->sockets || !impl->hosts) {
+    if (!impl->sockets) {
         world->size = 0; /* no connections to close */
         return out_of_memory();
     }
     TRY(rendezvous_meet(&rendezvous, impl->sockets));
     TRY(group_of_all(world));
-    TRY(world_gather(world, NULL, world->host, sizeof world->host, impl->hosts));
 out:
     return status;
 }

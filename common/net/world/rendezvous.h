@@ -16,8 +16,7 @@ struct frame {
 };
 
 struct world_impl {
-    int *sockets;                         /* by rank; -1: no connection to that one */
-    char (*hosts)[RENDEZVOUS_NAME_BYTES]; /* by rank; "" until they have been gathered */
+    int *sockets; /* by rank; below 0: no connection to that one */
     struct group *all;
     uint32_t groups; /* made so far */
 };

@@ -60,7 +60,7 @@ static int socket_of(const struct exchange *e, int index)
 static void name_rank(const struct exchange *e, int index, char *text, size_t size)
 {
     int rank = e->group->ranks[index];
-    const char *host = e->world->impl->hosts[rank];
+    const char *host = e->world->hosts[rank]; /* "" until they have been gathered */
     snprintf(text, size, "rank %d%s%s", rank, host[0] ? " on " : "", host);
 }
 

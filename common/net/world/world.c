@@ -59,10 +59,13 @@ static enum status find_neighbours(struct world *world)
     struct host_identity mine = host_identify(world->host), *all = NULL;
     world->cores = CPU_COUNT(&mine.cpus);
     all = calloc((size_t)world->size, sizeof *all);
-    if (!all) {
+    world->hosts = calloc((size_t)world->size, sizeof *world->hosts);
+    if (!all || !world->hosts) {
         log_error("world: no memory for %d ranks", world->size);
-        return STATUS_NO_MEMORY;
+        status = STATUS_NO_MEMORY;
+        goto out;
     }
+    TRY(world_gather(world, NULL, world->host, sizeof world->host, world->hosts));
     TRY(world_gather(world, NULL, &mine, sizeof mine, all));
     struct host_place place = host_place_of(all, world->size, world->rank);
     world->local_rank = place.local_rank;
@@ -122,6 +125,7 @@ void world_close(struct world **world)
         (*world)->ops->close(*world);
         activity_go_on((*world)->activity, ACTIVITY_MAIN);
     }
+    free((*world)->hosts);
     free(*world);
     *world = NULL;
 }

@@ -19,6 +19,8 @@
 #include "common/net/world/activity.h"
 #include "common/net/world/group.h"
 
+enum { WORLD_HOST_BYTES = 64 };
+
 struct world {
     int rank;
     int size;
@@ -30,7 +32,8 @@ struct world {
                          name */
     bool concurrent;  /* several threads may call MPI at once (MPI_THREAD_MULTIPLE) */
     uint64_t run_id;  /* the same on all ranks, different in every run */
-    char host[64];
+    char host[WORLD_HOST_BYTES];     /* the name of this one */
+    char (*hosts)[WORLD_HOST_BYTES]; /* of all ranks, by rank */
     /* Collective calls fail after so long; 0: never. At first the start-up's. */
     int64_t timeout_ms;
     struct activity *activity; /* what this process is doing; NULL: nobody asks (../lifeline), and
