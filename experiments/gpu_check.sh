@@ -13,21 +13,27 @@
 set -uo pipefail
 export LC_ALL=C # a point in numbers, and messages as they are looked for, whatever the user's language
 
-cd "$(dirname "$0")/.." || exit 1
 LIMIT_S=560 # in all; the parts' limits add up to it
 
-data=${PSRING_DATA:-}
+# absolute NAME: of a file as the caller sees it, before this goes to the sources.
+absolute()
+{
+    [[ ! $1 || $1 == /* ]] && echo "$1" || echo "$PWD/$1"
+}
+
+data=$(absolute "${PSRING_DATA:-}")
+PSRING_PREFIX=$(absolute "${PSRING_PREFIX:-}")
 out=gpu_check
 build='build-gpu'
 while (($#)); do
     case $1 in
     --data | --out | --build)
         (($# >= 2)) || { echo "gpu_check.sh: $1 needs a folder" >&2 && exit 2; }
-        printf -v "${1#--}" %s "$2"
+        printf -v "${1#--}" %s "$(absolute "$2")"
         shift
         ;;
     -h | --help)
-        sed -n '2,13s/^# \{0,1\}//p' experiments/gpu_check.sh
+        sed -n '2,13s/^# \{0,1\}//p' "$0"
         exit 0
         ;;
     *)
@@ -38,6 +44,7 @@ while (($#)); do
     shift
 done
 
+cd "$(dirname "$0")/.." || exit 1
 gpu=$(nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader 2>/dev/null | head -1)
 if [[ ! $gpu || $gpu != *,* ]]; then
     echo "gpu_check.sh: no GPU on this machine (nvidia-smi names none); run it where there is one" >&2
@@ -51,12 +58,12 @@ build=$(cd "$build" && pwd)
 
 # --- what was brought along --------------------------------------------------------------------------
 
-if [[ -f ${PSRING_PREFIX:-} ]]; then
+if [[ -f $PSRING_PREFIX ]]; then
     mkdir -p "$build/prefix"
     tar -C "$build/prefix" -xzf "$PSRING_PREFIX" || exit 1
     PSRING_PREFIX=$build/prefix
 fi
-if [[ ${PSRING_PREFIX:-} ]]; then
+if [[ $PSRING_PREFIX ]]; then
     PSRING_PREFIX=$(cd "$PSRING_PREFIX" && pwd) || exit 1
     # shellcheck source=/dev/null
     . "$PSRING_PREFIX/env.sh" || exit 1

@@ -12,9 +12,9 @@ ends=()
 unset PSRING_NETWORK PSRING_LINK_BITS PSRING_BIND_SUBNET
 export ASAN_OPTIONS=detect_leaks=0 # Open MPI keeps what it allocates
 
-at_end() # COMMAND: is run when the test ends, the last one first
+at_end() # COMMAND...: is run when the test ends, the last one first
 {
-    ends=("$1" "${ends[@]}")
+    ends=("$(printf '%q ' "$@")" "${ends[@]}")
 }
 
 end_test()
@@ -99,6 +99,41 @@ wait_for()
     grep -q -e "$2" "$folder/log" || fail "$1: ended without '$2':"
 }
 
+# --- tests that go on after a failure ---------------------------------------------------------------
+
+passed=0
+failed=0
+
+# expect WHAT COMMAND...: the command succeeds, or WHAT has failed, as it says.
+expect()
+{
+    if "${@:2}" >"$folder/log" 2>&1; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "FAILED: $1"
+        sed 's/^/    /' "$folder/log"
+    fi
+}
+
+# verdict RESULT WHAT: RESULT is ok, or what is wrong, as $folder/output shows.
+verdict()
+{
+    expect "$2: $1" is_ok "$1"
+}
+
+is_ok()
+{
+    [[ $1 == ok ]] || { cat "$folder/output" && return 1; }
+}
+
+# The test's last command.
+all_passed()
+{
+    echo "$name: $passed passed, $failed failed"
+    ((failed == 0))
+}
+
 # --- a virtual cluster ------------------------------------------------------------------------------
 
 vcluster=$root/experiments/vcluster.sh
@@ -119,7 +154,7 @@ cluster_up()
 {
     cluster=${name#test_}-$$
     cluster=${cluster//_/-}
-    at_end "'$vcluster' down --name $cluster"
+    at_end "$vcluster" down --name "$cluster"
     "$vcluster" up --name "$cluster" --hosts "$1" --rate "$2" --owner $$ >"$folder/log" 2>&1 ||
         fail "no cluster of $1 hosts:"
 }

@@ -3,19 +3,11 @@
 # GPU. The tools that it calls are stand-ins; $STANDIN says which of them misbehaves. What must come
 # of each is checked, and above all that nothing passes which did not run.
 set -euo pipefail
-here=$(cd "$(dirname "$0")" && pwd)
-check=$here/../experiments/gpu_check.sh
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+. "$(dirname "$0")/lib.sh"
+check=$root/experiments/gpu_check.sh
 mkdir "$folder/bin" "$folder/data"
 export FOLDER=$folder
-
-fail()
-{
-    echo "test_gpu_check_parts: $*"
-    [[ ! -s $folder/log ]] || sed 's/^/    /' "$folder/log"
-    exit 1
-}
 
 # --- the stand-ins -----------------------------------------------------------------------------------
 
@@ -112,13 +104,15 @@ END
 # --- the runs ----------------------------------------------------------------------------------------
 
 # checked STANDIN EXIT-CODE LINE...: the exit code, and lines of the table (extended regular expressions).
+# Names of folders are the caller's, who is not among the sources.
+cd "$folder"
 checked()
 {
     local standin=$1 expected=$2 rc=0 line
     shift 2
     rm -rf "$folder/out" "$folder/build" "$folder/sanitizer.log"
-    STANDIN=$standin PATH=$folder/bin:$PATH PSRING_PREFIX='' "$check" --data "$folder/data" --out "$folder/out" \
-        --build "$folder/build" >"$folder/log" 2>&1 || rc=$?
+    STANDIN=$standin PATH=$folder/bin:$PATH PSRING_PREFIX='' "$check" --data data --out out --build build \
+        >"$folder/log" 2>&1 || rc=$?
     ((rc == expected)) || fail "$standin: exit code $rc, expected $expected:"
     for line; do
         grep -qE "^$line" "$folder/log" || fail "$standin: no '$line' in:"

@@ -4,41 +4,22 @@
 # (skipped) without root, namespaces or sshd.
 set -uo pipefail
 
-root=$(cd "$(dirname "$0")/.." && pwd)
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+. "$(dirname "$0")/lib.sh"
 psring=$1
-name=machines-$$
-vcluster=$root/experiments/vcluster.sh
-passed=0
-failed=0
-
-sshd=$(PATH=$PATH:/usr/sbin:/sbin command -v sshd)
-lacking=()
-for tool in ip tc mpirun ssh ssh-keygen; do
-    command -v $tool >/dev/null || lacking+=("$tool")
+dir=$folder
+needs_namespaces
+PATH=$PATH:/usr/sbin:/sbin
+for tool in sshd ssh ssh-keygen; do
+    command -v $tool >/dev/null || skip "needs sshd, ssh and ssh-keygen"
 done
-if ((EUID != 0)) || [[ ! $sshd || ${lacking[*]} ]] || ! unshare --net true 2>/dev/null; then
-    echo "test_machines: skipped: needs root, network namespaces, ip, tc, mpirun and openssh-server"
-    exit 77
-fi
-export ASAN_OPTIONS=detect_leaks=0 # Open MPI keeps what it allocates
-dir=$(mktemp -d)
-made_run_sshd=''
-[[ -d /run/sshd ]] || { mkdir -m 755 /run/sshd && made_run_sshd=yes; }
-
-# shellcheck disable=SC2317  # called by a trap
-clean_up()
-{
-    "$vcluster" down --name $name >/dev/null 2>&1 # and with it every process there
-    [[ ! $made_run_sshd ]] || rmdir /run/sshd 2>/dev/null
-    rm -rf "$dir"
-}
-trap clean_up EXIT
-trap 'exit 130' INT TERM HUP
+sshd=$(command -v sshd)
+[[ -d /run/sshd ]] || { mkdir -m 755 /run/sshd && at_end rmdir /run/sshd; }
 
 # --- three machines -----------------------------------------------------------------------------------
 
-"$vcluster" up --name $name --hosts 3 --rate 100mbit --owner $$ 2>/dev/null || exit 1
-subnet_of_host2=$("$vcluster" exec --name $name switch -- printenv PSRING_BIND_SUBNET | sed 's/0\/24$/3/')
+cluster_up 3 100mbit
+subnet_of_host2=$("$vcluster" exec --name "$cluster" switch -- printenv PSRING_BIND_SUBNET | sed 's/0\/24$/3/')
 sshd_of=()
 mkdir "$dir/out" "$dir/run"
 cp "$psring" "$dir/run/psring"
@@ -74,7 +55,7 @@ CONFIG
 # Each with mounts of its own: a machine does not see the folder of the results.
 # shellcheck disable=SC2016  # expanded on the host
 for host in 0 1 2; do
-    "$vcluster" exec --name $name host$host -- sh -c \
+    "$vcluster" exec --name "$cluster" host$host -- sh -c \
         'mount -t tmpfs none "$1/out" && exec "$2" -D -e -f "$1/sshd_config"' sh "$dir" "$sshd" \
         >"$dir/sshd$host.log" 2>&1 </dev/null &
     sshd_of[host]=$! # vcluster.sh becomes it
@@ -83,21 +64,12 @@ done
 # on_switch COMMAND...: where the sweep is launched: none of the three.
 on_switch()
 {
-    "$vcluster" exec --name $name switch -- env -u PSRING_BIND_SUBNET -u PSRING_NETWORK -u PSRING_LINK_BITS \
+    "$vcluster" exec --name "$cluster" switch -- env -u PSRING_BIND_SUBNET -u PSRING_NETWORK -u PSRING_LINK_BITS \
         "OMPI_MCA_plm_rsh_agent=ssh -F $dir/ssh_config" "$@"
 }
 
-answers()
-{
-    local try
-    for ((try = 0; try < 50; try++)); do
-        on_switch ssh -F "$dir/ssh_config" "host$1" true 2>/dev/null && return 0
-        sleep 0.2
-    done
-    return 1
-}
 for host in 0 1 2; do
-    answers $host || { echo "test_machines: no sshd on host$host:" && cat "$dir/sshd$host.log" && exit 1; }
+    within on_switch ssh -F "$dir/ssh_config" host$host true || fail "no sshd on host$host: $(cat "$dir/sshd$host.log")"
 done
 
 # sweep [VARIABLE=VALUE...] HOSTS [ARGUMENT...]
@@ -112,17 +84,6 @@ sweep()
     rm -rf "${dir:?}/out"/*
     on_switch env "${settings[@]}" "$root/experiments/run_scaling.sh" --quick --no-train --sizes 4096 --hosts "$hosts" \
         --psring "$dir/run/psring" --out "$dir/out" "$@" >"$dir/output" 2>&1
-}
-
-verdict()
-{
-    if [[ $1 == ok ]]; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        echo "FAILED: $2: $1"
-        sed 's/^/    /' "$dir/output"
-    fi
 }
 
 # refused WHAT PATTERN...: exit 1, nothing measured, every pattern in the output, none of Open MPI's boilerplate.
@@ -153,13 +114,13 @@ refused "another program, and none" ' host1: has another program at .*commit' ' 
 nsenter -t "${sshd_of[1]}" -m umount "$dir/run/psring"
 nsenter -t "${sshd_of[2]}" -m umount "$dir/run/psring"
 
-ip -n psring-$name-0 address add 10.99.0.1/24 dev eth0
-ip -n psring-$name-1 address add 10.99.0.2/24 dev eth0
+ip -n "psring-$cluster-0" address add 10.99.0.1/24 dev eth0
+ip -n "psring-$cluster-1" address add 10.99.0.2/24 dev eth0
 sweep PSRING_BIND_SUBNET=10.99.0.0/24 host0,host1,host2
 status=$?
 refused "a machine without the network" " host2: no IPv4 address in 10.99.0.0/24 .*$subnet_of_host2"
-ip -n psring-$name-0 address delete 10.99.0.1/24 dev eth0
-ip -n psring-$name-1 address delete 10.99.0.2/24 dev eth0
+ip -n "psring-$cluster-0" address delete 10.99.0.1/24 dev eth0
+ip -n "psring-$cluster-1" address delete 10.99.0.2/24 dev eth0
 
 # --- a sweep over the three -------------------------------------------------------------------------------
 
@@ -202,12 +163,9 @@ verdict "$result" "the summary lists what was left out"
 rm -f "$dir/output"
 sweep host0,host1,host2 --limit 20 &
 sweep=$!
-for ((try = 0; try < 1800; try++)); do # a busy machine may take long
-    ! grep -q '\[5/' "$dir/output" 2>/dev/null || break
-    kill -0 $sweep 2>/dev/null || break
-    sleep 0.1
-done
-ip -n psring-$name-1 link set eth0 down
+is_at_work() { grep -q '\[5/' "$dir/output" || ! kill -0 $sweep; }
+within is_at_work
+ip -n "psring-$cluster-1" link set eth0 down
 wait $sweep
 status=$?
 result=ok
@@ -218,5 +176,4 @@ grep -qE 'the sweep ends here: [0-9]+ measurements were not made' "$dir/output" 
 grep -q '^INCOMPLETE' "$dir/out/summary.txt" || result="no summary of what was measured"
 verdict "$result" "a machine that goes during the sweep"
 
-echo "test_machines: $passed passed, $failed failed"
-((failed == 0))
+all_passed

@@ -5,20 +5,7 @@ set -uo pipefail
 
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
-passed=0
-failed=0
 needs_namespaces
-
-verdict()
-{
-    if [[ $1 == ok ]]; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        echo "FAILED: $2"
-        sed 's/^/    /' "$folder/output"
-    fi
-}
 
 sweep()
 {
@@ -60,7 +47,7 @@ for signal in INT TERM KILL; do
     within nothing_left "$pid" || result="something is left"
     ((before == 5 && status > 128)) || result="$before namespaces, exit $status"
     [[ ! -e /run/psring-vcluster/scaling-$pid ]] || result="the state is left"
-    verdict "$result" "SIG$signal leaves nothing: $result"
+    verdict "$result" "SIG$signal leaves nothing"
 done
 
 printf '#!/bin/sh\necho "psring: error: broken on purpose" >&2\nexit 1\n' >"$folder/program"
@@ -70,7 +57,7 @@ result=ok
 ((status == 1)) || result="exit $status"
 grep -q 'error: broken on purpose' "$folder/output" || result="no message of the program"
 grep -q 'nothing was measured' "$folder/output" || result="no message of its own"
-verdict "$result" "a program that fails: $result"
+verdict "$result" "a program that fails"
 
 # A program that writes rows as psring does. The first one of the ring has a probe that was disturbed.
 cat >"$folder/program" <<PROGRAM
@@ -101,7 +88,7 @@ grep -q 'not steady: ring, 2 workers: its probe found 5.6 Mbit/s; once more' "$f
     result="the disturbed row is there"
 [[ ! -e $folder/out/again.csv ]] || result="again.csv is left"
 grep -q "^network=" "$folder/out/summary.txt" && ! grep -q "^Not steady" "$folder/out/summary.txt" || result="the summary"
-verdict "$result" "a disturbed measurement is made again: $result"
+verdict "$result" "a disturbed measurement is made again"
 
 for arguments in "--limit x" "--hosts a,a" "--hosts a;b" "--rate 200" "--hosts 0" "--hosts 2,,4" "--sizes 1k" "--steps x" "--out" "--fast"; do
     # shellcheck disable=SC2086  # an option and its value
@@ -109,8 +96,7 @@ for arguments in "--limit x" "--hosts a,a" "--hosts a;b" "--rate 200" "--hosts 0
     status=$?
     result=ok
     ((status == 2)) || result="exit $status"
-    verdict "$result" "bad usage '$arguments': $result"
+    verdict "$result" "bad usage '$arguments'"
 done
 
-echo "test_run_scaling: $passed passed, $failed failed"
-((failed == 0))
+all_passed

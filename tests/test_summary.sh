@@ -3,11 +3,10 @@
 # are made up: two and four workers on links of 100 MB/s, an all-reduce of 4,799,528 bytes.
 set -uo pipefail
 
-root=$(cd "$(dirname "$0")/.." && pwd)
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-passed=0
-failed=0
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+. "$(dirname "$0")/lib.sh"
+dir=$folder/results
+mkdir "$dir"
 
 # The columns of the contract in another order and with one more, because they are found by name.
 bench_header=network,backend,transport,device,workers,servers,placement,bytes,iters,further,time_us_min
@@ -68,34 +67,23 @@ summary()
     "$root/experiments/sweep/summary.sh" "$dir" cores=2 failures="${1:-0}" >"$dir/summary.txt"
 }
 
-# holds WHAT COMMAND...: the command succeeds; else WHAT has failed.
-holds()
-{
-    if "${@:2}"; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        echo "FAILED: $1"
-    fi
-}
-
 # says [not] PATTERN
 says()
 {
     local expected=0 rc=0
     [[ $1 != not ]] || { expected=1 && shift; }
     grep -qE -- "$1" "$dir/summary.txt" || rc=$?
-    holds "$( ((expected == 0)) || echo not) '$1' in:
+    expect "$( ((expected == 0)) || echo not) '$1' in:
 $(sed 's/^/    /' "$dir/summary.txt")" test $rc = $expected
 }
 
-# draws TEXT: each figure is drawn, in both forms, and its title holds the text.
+# draws TEXT: each figure is drawn, in both forms, and its title expect the text.
 draws()
 {
     local figure figures='throughput time_vs_size time_vs_workers bytes_per_node'
     [[ $1 == *loopback* ]] || figures+=' efficiency_vs_size efficiency_vs_workers'
     for figure in $figures; do
-        holds "the figure $figure with '$1'" draws_one "$figure" "$1"
+        expect "the figure $figure with '$1'" draws_one "$figure" "$1"
     done
 }
 
@@ -117,7 +105,7 @@ draw_all()
     rm -f "$dir"/*.svg
     "$root/plots/draw.sh" "$dir" && cat "$dir"/*.svg
 }
-holds 'figures leave out ranks that take turns on one GPU' draws_same sed -i '/time-slicing/d' "$dir"/{bench,train}.csv
+expect 'figures leave out ranks that take turns on one GPU' draws_same sed -i '/time-slicing/d' "$dir"/{bench,train}.csv
 write_results vcluster:800mbit 100000000 0 abd
 summary
 says not 'further transport|Beside a computation'
@@ -147,7 +135,7 @@ says not 'WRONG|INCOMPLETE|loopback|CPU-limited'
 draws vcluster:800mbit
 # Bars stand beside each other: those on the axis, seven with the four of 4 workers, overlap nowhere.
 # shellcheck disable=SC2016 # perl's
-holds 'bars overlap, or are not seven' perl -ne '
+expect 'bars overlap, or are not seven' perl -ne '
     push @bars, [$1, $3] if /<polygon.*points = .([\d.]+),([\d.]+) ([\d.]+),/ && $2 > 200;
     END {
         @bars = sort { $a->[0] <=> $b->[0] } @bars;
@@ -186,7 +174,7 @@ says 'on a machine of its own: .*\(CPU-limited, \*\)$'
 says '^ +2 +4\.8 MB +98\.0 ms +- +- +- +49\.0 ms +- +- +2\.00 +2\.00 +75\.0%$'
 says '\* CPU-limited: the processors were more than 85% busy'
 says "MPI_Allreduce's busy share is spinning"
-holds 'time_vs_workers says that MPI_Allreduce spins' draws_one time_vs_workers 'busy, but by spinning'
+expect 'time_vs_workers says that MPI_Allreduce spins' draws_one time_vs_workers 'busy, but by spinning'
 says 'links that carry what TCP streams reached'
 says not 'about 96%|had no probe'
 sed -i '2s/,probe,/,nominal,/' "$dir/bench.csv"
@@ -196,7 +184,7 @@ busy=0.5
 
 # One probe was disturbed: theory and efficiency are all probes', so no figure changes.
 write_results vcluster:832mbit 100000000 0 abd
-holds "figures leave out a row's own probe" draws_same \
+expect "figures leave out a row's own probe" draws_same \
     sed -i '/,ps,zmq,cpu,4,1,dedicated,/{s/,100000000,0.75/,66000000,1.136364/; s/,191981,/,290880,/}' "$dir/bench.csv"
 # So was the measurement beside it: nothing of the answer rests on them.
 write_results vcluster:832mbit 100000000 0 abd
@@ -211,7 +199,7 @@ says not '3\.3[78] \(3\..*theory|4\.04'
 again()
 {
     "$root/experiments/sweep/summary.sh" "$dir" only=unsteady >"$dir/again.txt"
-    holds "to be measured again: '$(cat "$dir/again.txt")', expected '$1'" \
+    expect "to be measured again: '$(cat "$dir/again.txt")', expected '$1'" \
         test "$(cut -d ' ' -f 1-2 "$dir/again.txt" | paste -sd ';')" = "$1"
 }
 again 'ps-dedicated-1 4'
@@ -236,7 +224,7 @@ add_variants()
     compress=fp16 bench_row vcluster:800mbit 100000000 ring zmq 4 none 40000 3599648 0 0 35996
     bench_row vcluster:800mbit 100000000 ps mpi 4 dedicated 241000 4799528 19198112 0 191981
 } >>"$dir/bench.csv"
-holds 'figures leave out variants' draws_same add_variants
+expect 'figures leave out variants' draws_same add_variants
 summary
 says '^ +ring, over zmq +4 +4\.8 MB +60\.0 ms +80\.0 ms +0\.75 \(0\.74 to 0\.77\) +1\.00$'
 says '^ +ring, fp16 +4 +4\.8 MB +40\.8 ms +80\.0 ms +0\.51 \(0\.50 to 0\.52\) +0\.50$'
@@ -244,7 +232,7 @@ says '^ +ring, over zmq, fp16 +4 +4\.8 MB +40\.0 ms +80\.0 ms '
 says '^ +ps dedicated 1, over mpi +4 +4\.8 MB +241 ms +240 ms +no difference +1\.00$'
 says 'Checked: all 134,386,784 elements'
 plain_tables() { sed '/^Checked/d; /^5\. /,$d' "$1"; }
-holds 'variants leave the other tables' \
+expect 'variants leave the other tables' \
     diff <(plain_tables "$dir/before.txt") <(plain_tables "$dir/summary.txt")
 sed -i 's/,fp16,0,$/,fp16,40800,8160/' "$dir/bench.csv"
 summary
@@ -269,14 +257,14 @@ says '^ +4 +4\.8 MB +240 ms .* 99\.0 ms +3\.00 +- +-$'
 says not 'theory:'
 draws 'network=loopback: no per-node limit, topology effects do not show'
 
-# The page holds the words, the tables and the figures, escaped, and needs nothing else.
+# The page expect the words, the tables and the figures, escaped, and needs nothing else.
 write_results vcluster:800mbit 100000000 0 abd
 summary
 draws vcluster:800mbit
 echo '{ "command": "a <b> & c" }' >"$dir/provenance.json"
-holds 'report.sh' "$root/experiments/sweep/report.sh" "$dir"
+expect 'report.sh' "$root/experiments/sweep/report.sh" "$dir"
 # shellcheck disable=SC2016 # perl's
-holds 'report.html' perl -0ne '
+expect 'report.html' perl -0ne '
     my %seen;
     $seen{$1}++ while /\bid=["\x27]([^"\x27]+)/g;
     die "id twice: $_" for grep { $seen{$_} > 1 } keys %seen;
@@ -299,25 +287,24 @@ reports_odd()
         "$odd/tree/experiments/sweep/summary.sh" "$odd/results" cores=2 failures=0 >"$odd/results/summary.txt" &&
         "$odd/tree/experiments/sweep/report.sh" "$odd/results" && [[ ! -e gone && ! -e $odd/results/gone ]]
 }
-holds 'names with quotes, dollars and spaces' reports_odd
+expect 'names with quotes, dollars and spaces' reports_odd
 
 # Numbers are read and written with a point, whatever the user's language: each program is told so.
-mkdir "$dir/bin"
+mkdir "$folder/bin"
 for program in awk gnuplot; do
     # shellcheck disable=SC2016  # expanded when it is called
-    printf '#!/bin/sh\necho "language $LC_ALL"\n' >"$dir/bin/$program"
-    chmod +x "$dir/bin/$program"
+    printf '#!/bin/sh\necho "language $LC_ALL"\n' >"$folder/bin/$program"
+    chmod +x "$folder/bin/$program"
 done
 for command in "experiments/sweep/summary.sh $dir" "plots/draw.sh $dir throughput" "experiments/vcluster.sh rate 2.5gbit"; do
     # shellcheck disable=SC2086  # words
-    said=$(PATH=$dir/bin:$PATH LC_ALL=de_DE.UTF-8 "$root"/$command 2>&1 | grep -v setlocale | sort -u)
-    holds "$command: what it calls has '$said'" grep -qE '^language C(\.UTF-8)?$' <<<"$said"
+    said=$(PATH=$folder/bin:$PATH LC_ALL=de_DE.UTF-8 "$root"/$command 2>&1 | grep -v setlocale | sort -u)
+    expect "$command: what it calls has '$said'" grep -qE '^language C(\.UTF-8)?$' <<<"$said"
 done
 
 # The share of busy CPUs that counts is psring's own.
-holds 'CPU_LIMITED of constants.sh is CPU_SHARE_LIMITED of cpu_share.h' grep -q \
+expect 'CPU_LIMITED of constants.sh is CPU_SHARE_LIMITED of cpu_share.h' grep -q \
     "CPU_SHARE_LIMITED $(sed -n 's/^CPU_LIMITED=\([0-9.]*\).*/\1/p' "$root/experiments/sweep/constants.sh")$" \
     "$root/experiments/measure/cpu_share.h"
 
-echo "test_summary: $passed passed, $failed failed"
-((failed == 0))
+all_passed

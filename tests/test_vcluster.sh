@@ -8,25 +8,9 @@ set -uo pipefail
 link_rate=$1
 a=test-$$-a
 b=test-$$-b
-passed=0
-failed=0
 needs_namespaces
-at_end "'$vcluster' down --name $a"
-at_end "'$vcluster' down --name $b"
-
-# expect WHAT COMMAND...: the command succeeds.
-expect()
-{
-    local what=$1
-    shift
-    if "$@" >"$folder/log" 2>&1; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        echo "FAILED: $what: $*"
-        sed 's/^/    /' "$folder/log"
-    fi
-}
+at_end "$vcluster" down --name $a
+at_end "$vcluster" down --name $b
 
 fails_with()
 {
@@ -210,5 +194,4 @@ expect "a killed owner takes its cluster along" goes_with_its_owner
 expect "one that is not whole yet, too" goes_half_raised
 expect "the owner of an earlier cluster does not" outlives_an_earlier_owner
 
-echo "test_vcluster: $passed passed, $failed failed"
-((failed == 0))
+all_passed
