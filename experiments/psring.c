@@ -14,6 +14,7 @@
 #include "experiments/bench/bench.h"
 #include "experiments/bench/bench_compute.h"
 #include "experiments/config/config.h"
+#include "experiments/config/launch.h"
 #include "experiments/measure/info.h"
 #include "experiments/train/train.h"
 #include "ring/vendor/library.h"
@@ -123,7 +124,7 @@ static enum status open_lifeline(const struct config *config)
     const double default_s = 60; /* where bad usage has left nothing better */
     double startup_s = config->startup_timeout > 0 ? config->startup_timeout : default_s;
     double timeout_s = config->timeout > 0 ? config->timeout : default_s;
-    int rank = config->rendezvous ? (int)config->rank : config_launch_rank();
+    int rank = config->rendezvous ? (int)config->rank : launch_rank();
     /* A rendezvous has its own bound, and more to say; but for one that comes just before rank 0
      * gives up, and a name server that does not answer. */
     double meet_s = config->rendezvous ? 2 * startup_s + 30 : startup_s;
@@ -196,9 +197,9 @@ static int run_command(const struct command *command, int argc, char **argv)
     struct config config = {0};
     bool helped = false;
     enum status status = STATUS_USAGE;
-    if (config_launch_rank() > 0) {
+    if (launch_rank() > 0) {
         char rank_name[24];
-        snprintf(rank_name, sizeof rank_name, "rank %d", config_launch_rank());
+        snprintf(rank_name, sizeof rank_name, "rank %d", launch_rank());
         log_set_name(rank_name);
         log_hold();
     }
@@ -207,7 +208,7 @@ static int run_command(const struct command *command, int argc, char **argv)
         status = config_parse(command->options, argc, argv, &config, &helped);
     else
         log_error("%s: no such command; psring --help lists them", argv[0]);
-    if (status != STATUS_OK && (config_launch_rank() == 0 || config.rendezvous)) {
+    if (status != STATUS_OK && (launch_rank() == 0 || config.rendezvous)) {
         log_release(true); /* at a rendezvous each rank speaks for itself */
         return exit_code(status);
     }

@@ -118,12 +118,12 @@ static void check_refused(void)
     static const struct {
         const char *line, *words;
     } cases[] = {
-        {"--backend star --segment 4k", "--segment: --backend star does not use it"},
-        {"--backend star --compress fp16", "--compress: --backend star does not use it"},
-        {"--backend star --window 3", "--window: --backend star does not use it"},
-        {"--backend star --servers 1", "--backend star has no servers"},
-        {"--backend star --reduce-order ring", "--backend star adds in an order of its own"},
-        {"--backend star --mpi-algorithm ring", "--mpi-algorithm: --backend star does not"},
+        {"--backend star --segment 4k", "--segment 4096: --backend star does not use it"},
+        {"--backend star --compress fp16", "--compress fp16: --backend star does not use it"},
+        {"--backend star --window 3", "--window 3: --backend star does not use it"},
+        {"--backend star --servers 1", "--backend star does not use it"},
+        {"--backend star --reduce-order ring", "--backend star does not use it"},
+        {"--backend star --mpi-algorithm ring", "--mpi-algorithm ring: --backend star does not"},
         {"--backend stars", "none | ps | ring | mpi | nccl | rhd | star"},
     };
     for (size_t i = 0; world->rank == 0 && i < sizeof cases / sizeof *cases; i++)

@@ -204,17 +204,6 @@ Test(config, environment_gives_defaults_and_options_win)
     cr_assert(config.link_rate == 1e9);
 }
 
-Test(config, rank_of_the_launcher)
-{
-    unsetenv("PMIX_RANK");
-    unsetenv("PMI_RANK");
-    unsetenv("SLURM_PROCID");
-    setenv("OMPI_COMM_WORLD_RANK", "3", 1);
-    cr_assert_eq(config_launch_rank(), 3);
-    unsetenv("OMPI_COMM_WORLD_RANK");
-    cr_assert_eq(config_launch_rank(), 0);
-}
-
 /* What all ranks find alike is kept back, until it is known whether the first one has found it. */
 Test(config, errors_can_be_held_back)
 {

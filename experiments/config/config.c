@@ -19,64 +19,55 @@
 
 /* -------- options that do not go together ---------------------------------------------------- */
 
-/* Options that only runs obey that compute, not paced ones. */
-static const char *const computing[] = {"data", "optimizer", "lr"};
-
-/* bench either exchanges vectors or computes. */
-static enum status check_bench_kind(const char *name, bool computes)
+static enum config_run run_of(const struct config *config)
 {
-    static const char *const swept[] = {
-        "backend",        "transport", "servers", "placement",     "reduce-order", "compress",
-        "error-feedback", "segment",   "window",  "mpi-algorithm", "min-bytes",    "max-bytes",
-        "factor",         "sizes",     "probe",   "limits",        "overlap"};
-    static const char *const computed[] = {"threads", "model", "batch", "optimizer"};
-    for (size_t i = 0; computes && i < sizeof swept / sizeof *swept; i++) {
-        if (strcmp(name, swept[i]) == 0) {
-            log_error("--%s: --compute exchanges nothing and does not use it; leave it out", name);
-            return STATUS_USAGE;
-        }
-    }
-    for (size_t i = 0; !computes && i < sizeof computed / sizeof *computed; i++) {
-        if (strcmp(name, computed[i]) == 0) {
-            log_error("--%s: bench computes only with --compute; add that, or leave it out", name);
-            return STATUS_USAGE;
-        }
-    }
-    return STATUS_OK;
+    if (config->command == CONFIG_BENCH)
+        return config->bench_compute ? CONFIG_RUN_LAYERS : CONFIG_RUN_SWEEP;
+    if (config->command == CONFIG_INFO)
+        return CONFIG_RUN_INFO;
+    return config->paced ? CONFIG_RUN_PACED : CONFIG_RUN_REAL;
 }
 
-/* To give an option to a run that does not obey it is a mistake worth a word. */
-static enum status check_obeyed(const struct config_table *table, const struct config *config)
+static void say_unused(const struct config *config, const char *name)
 {
-    const struct backend *backend = backend_get((size_t)config->backend);
-    for (int i = 0; table->specs[i].name; i++) {
-        const char *name = table->specs[i].name;
-        if (!table->given[i])
-            continue;
-        if (config->command == CONFIG_BENCH &&
-            check_bench_kind(name, config->bench_compute) != STATUS_OK)
-            return STATUS_USAGE;
-        if (table->abilities[i] && !backend_can(backend, table->abilities[i])) {
-            log_error("--%s: --backend %s does not use it; leave it out", name, backend->name);
-            return STATUS_USAGE;
-        }
-        for (size_t c = 0; config->paced && c < sizeof computing / sizeof *computing; c++) {
-            if (strcmp(computing[c], name) == 0) {
-                log_error("--%s: --compute %s trains nothing and does not use it; leave it out",
-                          name, config->compute);
-                return STATUS_USAGE;
-            }
-        }
+    if (config->paced)
+        log_error("--%s: --compute %s trains nothing and does not use it; leave it out", name,
+                  config->compute);
+    else if (config->bench_compute)
+        log_error("--%s: --compute exchanges nothing and does not use it; leave it out", name);
+    else
+        log_error("--%s: bench computes only with --compute; add that, or leave it out", name);
+}
+
+struct obeyed {
+    const struct config *config;
+    const struct config_table *table;
+    int visited;
+    enum status status;
+};
+
+/* To give an option to a run that does not obey it is a mistake worth a word. */
+static void check_obeyed(void *context, const char *name, const char *value)
+{
+    struct obeyed *obeyed = context;
+    const struct backend *backend = config_backend(obeyed->config);
+    const struct config_row *row = obeyed->table->rows[obeyed->visited];
+    bool given = obeyed->table->given[obeyed->visited++];
+    bool asks = !row->neutral || strcmp(value, row->neutral) != 0;
+    char others[64];
+    if (!given || obeyed->status != STATUS_OK)
+        return;
+    if (!(row->runs & (unsigned)run_of(obeyed->config))) {
+        say_unused(obeyed->config, name);
+        obeyed->status = STATUS_USAGE;
+    } else if (row->ability && asks && !backend_can(backend, row->ability)) {
+        log_error("--%s %s: --backend %s does not use it; leave it out, or use one that does (%s)",
+                  name, value, backend->name, backends_that(row->ability, others, sizeof others));
+        obeyed->status = STATUS_USAGE;
     }
-    return STATUS_OK;
 }
 
 /* -------- the environment -------------------------------------------------------------------- */
-
-int config_launch_rank(void)
-{
-    return launch_rank();
-}
 
 static enum status link_rate_from_environment(struct config *config)
 {
@@ -144,7 +135,11 @@ enum status config_parse(enum config_command command, int argc, char **argv, str
     TRY(link_rate_from_environment(config));
     TRY(config_check(config));
     TRY(launch_check(config));
-    TRY(check_obeyed(&table, config));
+    struct obeyed obeyed = {.config = config, .table = &table};
+    options_visit(&table.options, config, check_obeyed, &obeyed);
+    TRY(obeyed.status);
+    if (!config_backend(config)->uses_servers)
+        config->servers = 0;
     log_set_level(config->verbose ? LOG_DEBUG : LOG_INFO);
 out:
     return status;

@@ -17,11 +17,19 @@
 #include "common/device/device.h"
 #include "common/net/world/world.h"
 
-/* Bits: a row of the option table carries the commands it belongs to. */
+/* Bits: a row of the option table carries the runs that obey it. */
+enum config_run {
+    CONFIG_RUN_REAL = 1,   /* train */
+    CONFIG_RUN_PACED = 2,  /* train --compute paced: trains nothing */
+    CONFIG_RUN_SWEEP = 4,  /* bench: computes nothing */
+    CONFIG_RUN_LAYERS = 8, /* bench --compute: exchanges nothing */
+    CONFIG_RUN_INFO = 16,
+};
+
 enum config_command {
-    CONFIG_TRAIN = 1,
-    CONFIG_BENCH = 2,
-    CONFIG_INFO = 4,
+    CONFIG_TRAIN = CONFIG_RUN_REAL | CONFIG_RUN_PACED,
+    CONFIG_BENCH = CONFIG_RUN_SWEEP | CONFIG_RUN_LAYERS,
+    CONFIG_INFO = CONFIG_RUN_INFO,
 };
 
 enum config_transport { CONFIG_TRANSPORT_AUTO, CONFIG_TRANSPORT_ZMQ, CONFIG_TRANSPORT_MPI };
@@ -125,9 +133,6 @@ struct config {
  */
 enum status config_parse(enum config_command command, int argc, char **argv, struct config *config,
                          bool *helped);
-
-/* This process's rank as MPI's launcher (mpirun, srun) has it in its environment; 0 without one. */
-int config_launch_rank(void);
 
 /* Calls `visit` for every option of the command with its value as text, in table order. */
 void config_visit(const struct config *config,

@@ -2,7 +2,6 @@
 
 #include <ctype.h>
 #include <math.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,19 +84,8 @@ static enum status check_network(const char *network)
 
 static enum status check_servers(struct config *config, const struct backend *backend)
 {
-    if (!backend->uses_servers) {
-        if (config->servers > 0) {
-            char others[64];
-            log_error(
-                "--servers %lld: --backend %s has no servers; leave --servers out, or use one "
-                "that has (%s)",
-                (long long)config->servers, backend->name,
-                backends_that(offsetof(struct backend, uses_servers), others, sizeof others));
-            return STATUS_USAGE;
-        }
-        config->servers = 0;
+    if (!backend->uses_servers)
         return STATUS_OK;
-    }
     if (config->servers == CONFIG_SERVERS_NOT_GIVEN)
         config->servers = 1;
     if (config->servers == 0 && config->placement != PLACEMENT_MIXED) {
@@ -194,7 +182,7 @@ static enum status check_compress(const struct config *config)
 /* What this build and the backend can do. */
 static enum status check_backend(const struct config *config, const struct backend *backend)
 {
-    char reason[DEVICE_REASON_BYTES], others[64];
+    char reason[DEVICE_REASON_BYTES];
     const char *no_device = device_unavailable(config->device, reason);
     if (backend->unavailable) {
         log_error("--backend %s: %s", backend->name, backend->unavailable);
@@ -224,20 +212,6 @@ static enum status check_backend(const struct config *config, const struct backe
     if (config->share_gpu && config->device != DEVICE_CUDA) {
         log_error("--share-gpu: --device %s uses no GPU; leave it out, or add --device cuda",
                   device_kind_names[config->device]);
-        return STATUS_USAGE;
-    }
-    if (config->transport != CONFIG_TRANSPORT_AUTO && !backend->uses_transport) {
-        log_error("--transport: --backend %s brings its own communication; leave --transport out, "
-                  "or use one that does not (%s)",
-                  backend->name,
-                  backends_that(offsetof(struct backend, uses_transport), others, sizeof others));
-        return STATUS_USAGE;
-    }
-    if (config->reduce_order == REDUCE_ORDER_RING && !backend->orders_sums) {
-        log_error("--reduce-order ring: --backend %s adds in an order of its own; leave "
-                  "--reduce-order out, or use one that obeys it (%s)",
-                  backend->name,
-                  backends_that(offsetof(struct backend, orders_sums), others, sizeof others));
         return STATUS_USAGE;
     }
     return STATUS_OK;

@@ -19,228 +19,211 @@ static const char *const resume_words[] = {"off", "auto", "must", NULL}; /* enum
 static const char *const graph_words[] = {"auto", "on", "off", NULL};    /* enum device_graph */
 static const char *const probe_words[] = {"auto", "on", "off", "only", NULL};
 
-struct row {
-    unsigned commands; /* enum config_command, or-ed */
-    struct option_spec spec;
+#define FIELD(name) .offset = offsetof(struct config, name)
+/* Which runs obey an option: with any backend, or with those that can. */
+#define RUNS(runs) runs, 0, NULL
+#define RUNS_IF(runs, ability, neutral) runs, offsetof(struct backend, ability), neutral
+
+enum {
+    REAL = CONFIG_RUN_REAL,
+    SWEEP = CONFIG_RUN_SWEEP,
+    LAYERS = CONFIG_RUN_LAYERS,
+    TRAIN = CONFIG_TRAIN,
+    BENCH = CONFIG_BENCH,
+    INFO = CONFIG_INFO,
+    ALL = TRAIN | BENCH | INFO,
 };
 
-#define FIELD(name) .offset = offsetof(struct config, name)
-
-enum { COMM = CONFIG_TRAIN | CONFIG_BENCH, ALL = COMM | CONFIG_INFO };
-
-static const struct row rows[] = {
-    {ALL,
+static const struct config_row rows[] = {
+    {RUNS(ALL),
      {"rendezvous", 0, OPTION_STRING, FIELD(rendezvous), .metavar = "ADDRESS",
       .help = "Start without mpirun: tcp://HOST:PORT, where rank 0 listens and all others connect "
               "(else torchrun's MASTER_ADDR, MASTER_PORT, RANK, WORLD_SIZE)."}},
-    {ALL,
+    {RUNS(ALL),
      {"rank", 0, OPTION_INT, FIELD(rank), NULL, 0, CONFIG_RANKS_MOST, .metavar = "R",
       .help = "With --rendezvous: which rank this process is, 0 to W - 1."}},
-    {ALL,
+    {RUNS(ALL),
      {"world", 0, OPTION_INT, FIELD(world), NULL, 1, CONFIG_RANKS_MOST, .metavar = "W",
       .help = "With --rendezvous: how many ranks there are."}},
-    {COMM,
+    {RUNS(TRAIN | SWEEP),
      {"backend", 0, OPTION_CHOICE, FIELD(backend), "ring", /* .choices: see config_table_init */
       .help = "How gradients are averaged."}},
-    {COMM,
+    {RUNS_IF(TRAIN | SWEEP, uses_transport, "auto"),
      {"transport", 0, OPTION_CHOICE, FIELD(transport), "auto", .choices = transport_words,
       .help = "What messages travel over; auto: what the backend is fastest with (psring info)."}},
-    {COMM,
+    {RUNS_IF(TRAIN | SWEEP, uses_servers, "0"),
      {"servers", 0, OPTION_INT, FIELD(servers), NULL, 0, 4096, .metavar = "K",
       .help = "Parameter servers; 1 unless given. 0 only with --placement mixed."}},
-    {COMM,
+    {RUNS_IF(TRAIN | SWEEP, uses_servers, NULL),
      {"placement", 0, OPTION_CHOICE, FIELD(placement), "dedicated",
       .choices = config_placement_words,
       .help = "Servers as K further ranks, as threads inside the first K workers, or both: mixed, "
               "one in each worker and K further ranks, with shards that load all links alike."}},
-    {CONFIG_TRAIN,
+    {RUNS(TRAIN),
      {"sync", 0, OPTION_STRING, FIELD(sync), "bsp", .metavar = "MODE",
       .help = "Consistency; this version has bsp: all workers step together."}},
-    {COMM,
+    {RUNS_IF(TRAIN | SWEEP, orders_sums, "any"),
      {"reduce-order", 0, OPTION_CHOICE, FIELD(reduce_order), "any",
       .choices = config_reduce_order_words,
       .help = "ring: all add in the ring's order, to the same bits."}},
-    {COMM,
+    {RUNS_IF(TRAIN | SWEEP, compresses, NULL),
      {"compress", 0, OPTION_CHOICE, FIELD(compress), "none", .choices = compress_names,
       .help = "Gradients travel as numbers of 16 bits; added in float32."}},
-    {COMM,
+    {RUNS_IF(TRAIN | SWEEP, compresses, NULL),
      {"error-feedback", 0, OPTION_CHOICE, FIELD(error_feedback), "auto", .choices = feedback_words,
       .help = "What --compress rounds off is added at the next step; auto: on."}},
-    {COMM,
+    {RUNS_IF(TRAIN | SWEEP, cuts_segments, NULL),
      {"segment", 0, OPTION_SIZE, FIELD(segment), "0", 0, 1 << 30, .metavar = "BYTES",
       .help = "Bytes of one message; 0: chosen from the size of the bucket."}},
-    {COMM,
+    {RUNS_IF(TRAIN | SWEEP, keeps_window, NULL),
      {"window", 0, OPTION_INT, FIELD(window), "0", 0, 1024,
       .help = "Chunks that a worker may have unanswered with a server; 0: chosen."}},
-    {COMM,
+    {RUNS(TRAIN | BENCH),
      {"interface", 0, OPTION_STRING, FIELD(subnet), .metavar = "CIDR",
       .help = "Network to bind to, e.g. 10.0.0.0/24 (else PSRING_BIND_SUBNET, else chosen)."}},
-    {COMM,
+    {RUNS(TRAIN | BENCH),
      {"timeout", 0, OPTION_DOUBLE, FIELD(timeout), "30", 0.1, 86400, .metavar = "SECONDS",
       .help = "A rank that keeps others waiting, or is silent, for longer ends the run."}},
-    {ALL,
+    {RUNS(ALL),
      {"startup-timeout", 0, OPTION_DOUBLE, FIELD(startup_timeout), "60", 0.1, 86400,
       .metavar = "SECONDS",
       .help = "The same until all ranks have met, opened their files and connected."}},
-    {COMM,
+    {RUNS(TRAIN | BENCH),
      {"network", 0, OPTION_STRING, FIELD(network), .metavar = "LABEL",
       .help = "Name of the network in result rows (else PSRING_NETWORK, else by hosts)."}},
-    {COMM,
+    {RUNS(TRAIN | BENCH),
      {"link-rate", 0, OPTION_DOUBLE, FIELD(link_rate), "0", 0, 1e15, .metavar = "BITS",
       .help = "Bits/s each way of a host's link, e.g. 200e6 (else PSRING_LINK_BITS); 0: unknown."}},
-
-    {COMM,
+    {RUNS(TRAIN | BENCH),
      {"device", 0, OPTION_CHOICE, FIELD(device), "cpu", .choices = device_kind_names,
       .help = "Where a rank computes."}},
-    {COMM,
+    {RUNS(TRAIN | BENCH),
      {"share-gpu", 0, OPTION_FLAG, FIELD(share_gpu),
       .help = "Lets several ranks have one GPU: right results, but times of time-slicing."}},
-    {CONFIG_TRAIN,
+    {RUNS(TRAIN),
      {"tf32", 0, OPTION_FLAG, FIELD(tf32),
       .help = "GPUs: products with 10 bits of mantissa, on tensor cores; faster, less exact."}},
-    {CONFIG_TRAIN,
+    {RUNS(TRAIN),
      {"cuda-graph", 0, OPTION_CHOICE, FIELD(graph), "auto", .choices = graph_words,
       .help = "GPUs: a step is one launch of a CUDA graph; auto: with --backend none."}},
-    {COMM,
+    {RUNS(TRAIN | LAYERS),
      {"threads", 0, OPTION_INT, FIELD(threads), "1", 0, 1024,
       .help = "Compute threads per rank; 0: the machine's cores, shared among its ranks."}},
-    {CONFIG_TRAIN,
+    {RUNS(TRAIN),
      {"compute", 0, OPTION_STRING, FIELD(compute), "real", .metavar = "real|paced:MS",
       .help = "paced: a timed wait of MS ms a step instead of computing; gradients of real size."}},
-
-    {COMM,
+    {RUNS(TRAIN | LAYERS),
      {"model", 0, OPTION_CHOICE, FIELD(model), "keras-cnn", .choices = cnn_names,
       .help = "What is trained."}},
-    {CONFIG_TRAIN | CONFIG_INFO,
+    {RUNS(REAL | INFO),
      {"data", 0, OPTION_STRING, FIELD(data), .metavar = "DIR",
       .help = "Folder with the four IDX files (else PSRING_DATA)."}},
-    {CONFIG_TRAIN,
+    {RUNS(TRAIN),
      {"epochs", 0, OPTION_INT, FIELD(epochs), "2", 1, 100000, .help = "Passes over the data."}},
-    {CONFIG_TRAIN,
+    {RUNS(TRAIN),
      {"steps", 0, OPTION_INT, FIELD(steps), "0", 0, 1e12,
       .help = "Ends after N steps in all; 0: after --epochs."}},
-    {COMM,
+    {RUNS(TRAIN | LAYERS),
      {"batch", 0, OPTION_INT, FIELD(batch), "32", 1, 65536, .help = "Images a step, per worker."}},
-    {COMM,
+    {RUNS(REAL | LAYERS),
      {"optimizer", 0, OPTION_CHOICE, FIELD(optimizer), "sgd", .choices = optimizer_kind_names,
       .help = "How parameters follow from gradients."}},
-    {CONFIG_TRAIN,
+    {RUNS(REAL),
      {"lr", 0, OPTION_DOUBLE, FIELD(lr), "0", 0, 1000, .metavar = "RATE",
       .help = "Highest learning rate; 0: by optimizer and images a step."}},
-    {CONFIG_TRAIN,
+    {RUNS(TRAIN),
      {"seed", 0, OPTION_INT, FIELD(seed), "1", 0, 9e15,
       .help = "Of parameters, shuffling and dropout; the same seed gives the same run."}},
-    {CONFIG_TRAIN,
+    {RUNS(TRAIN),
      {"bucket-mb", 0, OPTION_DOUBLE, FIELD(bucket_mb), "4", 0, 65536, .metavar = "MB",
       .help = "Gradients are averaged in buckets of about this size; 0: in one."}},
-    {CONFIG_TRAIN,
+    {RUNS(TRAIN),
      {"virtual-workers", 0, OPTION_INT, FIELD(virtual_workers), "0", 0, 4096,
       .help = "With --backend none: this process plays N workers in turn."}},
-    {CONFIG_TRAIN,
+    {RUNS(TRAIN),
      {"checkpoint", 0, OPTION_STRING, FIELD(checkpoint), .metavar = "DIR",
       .help = "Saves the state of training there after every epoch, and when it is stopped by "
               "SIGTERM, SIGINT or SIGUSR1 (exit code 75)."}},
-    {CONFIG_TRAIN,
+    {RUNS(TRAIN),
      {"resume", 0, OPTION_CHOICE, FIELD(resume), "off", .choices = resume_words, .bare = "auto",
       .metavar = "must",
       .help = "Continues from --checkpoint, if one is there (must: else refuses), to the same bits "
               "unless --error-feedback is on."}},
-    {CONFIG_TRAIN,
+    {RUNS(TRAIN),
      {"metrics", 0, OPTION_STRING, FIELD(metrics), .metavar = "FILE",
       .help = "Appends a CSV row per epoch (and per --log-steps)."}},
-    {CONFIG_TRAIN,
+    {RUNS(TRAIN),
      {"log-steps", 0, OPTION_INT, FIELD(log_steps), "0", 0, 1e9,
       .help = "Reports every N steps too; 0: per epoch."}},
-
-    {CONFIG_BENCH,
+    {RUNS(BENCH),
      {"compute", 0, OPTION_FLAG, FIELD(bench_compute),
       .help = "Times a training step layer by layer instead, on all ranks at once."}},
-    {CONFIG_BENCH,
+    {RUNS(SWEEP),
      {"min-bytes", 'b', OPTION_SIZE, FIELD(min_bytes), "1k", 0, 1e12, .metavar = "BYTES",
       .help = "First size."}},
-    {CONFIG_BENCH,
+    {RUNS(SWEEP),
      {"max-bytes", 'e', OPTION_SIZE, FIELD(max_bytes), "16m", 0, 1e12, .metavar = "BYTES",
       .help = "Last size."}},
-    {CONFIG_BENCH,
+    {RUNS(SWEEP),
      {"factor", 'f', OPTION_DOUBLE, FIELD(factor), "4", 1.01, 1e6,
       .help = "Each size is the last times this."}},
-    {CONFIG_BENCH,
+    {RUNS(SWEEP),
      {"sizes", 0, OPTION_STRING, FIELD(sizes), .metavar = "LIST",
       .help = "These sizes instead of -b to -e: bytes, with commas between, e.g. 65536,4799528."}},
-    {CONFIG_BENCH,
+    {RUNS(BENCH),
      {"iters", 'n', OPTION_INT, FIELD(iters), "0", 0, 1e9,
       .help = "Timed iterations a size; 0: 20 or more, but of 2 s at most, and 5 at least."}},
-    {CONFIG_BENCH,
+    {RUNS(BENCH),
      {"warmup", 'w', OPTION_INT, FIELD(warmup), "5", 0, 1e9,
       .help = "Iterations before them that are not timed."}},
-    {CONFIG_BENCH,
+    {RUNS_IF(SWEEP, takes_mpi_algorithm, NULL),
      {"mpi-algorithm", 0, OPTION_CHOICE, FIELD(mpi_algorithm), "default",
       .choices = library_algorithm_names,
       .help = "What MPI_Allreduce uses (only Open MPI obeys)."}},
-    {CONFIG_BENCH,
+    {RUNS(SWEEP),
      {"probe", 0, OPTION_CHOICE, FIELD(probe), "auto", .choices = probe_words,
       .help = "Measures what a TCP stream reaches on the links, first; auto: not on loopback; "
               "only: shows "
               "hosts and links, and ends."}},
-    {CONFIG_BENCH,
+    {RUNS(SWEEP),
      {"limits", 0, OPTION_FLAG, FIELD(limits),
       .help = "Measures the speed of memory, ZeroMQ's round trip and a TCP stream, too."}},
-    {CONFIG_BENCH,
+    {RUNS(SWEEP),
      {"overlap", 0, OPTION_FLAG, FIELD(overlap),
       .help = "Times each size also beside a computation (a wait) as long: what does it hide?"}},
-    {CONFIG_BENCH | CONFIG_INFO,
+    {RUNS(BENCH | INFO),
      {"json", 0, OPTION_STRING, FIELD(json), .metavar = "FILE",
       .help = "Writes the results, with configuration and machine, as JSON; -: to stdout (info)."}},
-    {CONFIG_BENCH,
+    {RUNS(BENCH),
      {"csv", 0, OPTION_STRING, FIELD(csv), .metavar = "FILE", .help = "Appends rows as CSV."}},
-
-    {ALL, {"verbose", 'v', OPTION_FLAG, FIELD(verbose), .help = "Says more on stderr."}},
+    {RUNS(ALL), {"verbose", 'v', OPTION_FLAG, FIELD(verbose), .help = "Says more on stderr."}},
 };
 
 _Static_assert(sizeof rows / sizeof rows[0] <= CONFIG_OPTIONS_MAX, "struct config_table has room");
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
-/* What a backend must be able to do to obey an option. The help names those that can. */
-static const struct need {
-    const char *name;
-    size_t ability;
-    bool refused_apart; /* not by check_obeyed: config_check knows values that do no harm */
-} needs[] = {
-    {"transport", offsetof(struct backend, uses_transport), true},
-    {"servers", offsetof(struct backend, uses_servers), true},
-    {"placement", offsetof(struct backend, uses_servers), false},
-    {"reduce-order", offsetof(struct backend, orders_sums), true},
-    {"compress", offsetof(struct backend, compresses), false},
-    {"error-feedback", offsetof(struct backend, compresses), false},
-    {"segment", offsetof(struct backend, cuts_segments), false},
-    {"window", offsetof(struct backend, keeps_window), false},
-    {"mpi-algorithm", offsetof(struct backend, takes_mpi_algorithm), false},
-};
-
-/* What depends on the list of backends: their names, and who obeys an option. */
+/* What depends on the list of backends: their names, and in the help who obeys an option. */
 static void follow_backends(struct config_table *table, int at)
 {
     struct option_spec *spec = &table->specs[at];
+    size_t ability = table->rows[at]->ability;
     char names[64];
-    table->abilities[at] = 0;
     if (strcmp(spec->name, "backend") == 0)
         spec->choices = backend_names();
-    for (size_t n = 0; n < sizeof needs / sizeof *needs; n++) {
-        if (strcmp(needs[n].name, spec->name) != 0)
-            continue;
-        table->abilities[at] = needs[n].refused_apart ? 0 : needs[n].ability;
-        snprintf(table->help[at], sizeof table->help[at], "%s For %s.", spec->help,
-                 backends_that(needs[n].ability, names, sizeof names));
-        spec->help = table->help[at];
-    }
+    if (ability == 0)
+        return;
+    snprintf(table->help[at], sizeof table->help[at], "%s For %s.", spec->help,
+             backends_that(ability, names, sizeof names));
+    spec->help = table->help[at];
 }
 
 void config_table_init(struct config_table *table, enum config_command command)
 {
     int count = 0;
     for (int i = 0; i < ROWS; i++) {
-        if (!(rows[i].commands & (unsigned)command))
+        if (!(rows[i].runs & (unsigned)command))
             continue;
+        table->rows[count] = &rows[i];
         table->specs[count] = rows[i].spec;
         follow_backends(table, count++);
     }

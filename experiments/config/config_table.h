@@ -16,13 +16,20 @@ enum { CONFIG_OPTIONS_MAX = 64, CONFIG_HELP_BYTES = 256 };
 /* The words of --placement and --reduce-order, in the order of their enums; NULL ends them. */
 extern const char *const config_placement_words[], *const config_reduce_order_words[];
 
+struct config_row {
+    unsigned runs; /* that obey the option: enum config_run, or-ed */
+    /* What the run's backend must be able to do for the option to be obeyed: offsetof a bool of
+     * struct backend, common/comm/backend.h; 0: nothing. */
+    size_t ability;
+    const char *neutral; /* the value that asks such a backend for nothing; NULL: each does */
+    struct option_spec spec;
+};
+
 /* The options of one command, as options.h wants them. */
 struct config_table {
     struct option_spec specs[CONFIG_OPTIONS_MAX + 1];
     bool given[CONFIG_OPTIONS_MAX]; /* by number in `specs`, as the next two */
-    /* What the run's backend must be able to do for an option to be obeyed: offsetof a bool of
-     * struct backend, common/comm/backend.h; 0: nothing. */
-    size_t abilities[CONFIG_OPTIONS_MAX];
+    const struct config_row *rows[CONFIG_OPTIONS_MAX];
     char help[CONFIG_OPTIONS_MAX][CONFIG_HELP_BYTES]; /* of those that have an ability */
     struct options options; /* borrows from the rest: do not copy a table */
 };

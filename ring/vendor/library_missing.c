@@ -27,5 +27,6 @@ const struct backend backend_mpi = {
     .summary = "MPI_Allreduce, the MPI library's own choice of algorithm",
     .unavailable = "this build has no MPI; configure again without -DPSRING_MPI=OFF, or use "
                    "--backend ring",
+    .takes_mpi_algorithm = true,
     .needs_mpi = true,
 };
