@@ -13,8 +13,11 @@ static void end(int code)
 static int one_stays(struct world *world)
 {
     struct lifeline *lifeline;
-    const struct lifeline_options options = {
-        .rank = world->rank, .startup_timeout_ms = 30000, .timeout_ms = 5000, .end = end};
+    const struct lifeline_options options = {.rank = world->rank,
+                                             .startup_timeout_ms = 30000,
+                                             .meet_timeout_ms = 30000,
+                                             .timeout_ms = 5000,
+                                             .end = end};
     if (lifeline_new(&lifeline, &options) != STATUS_OK ||
         lifeline_join(lifeline, world) != STATUS_OK)
         return 5;

@@ -2,7 +2,6 @@
 #include <criterion/criterion.h>
 
 #include "common/net/socket/address.h"
-#include "common/net/socket/subnet.h"
 #include "tests/config_lib.h"
 
 TestSuite(subnet, .init = config_clean_environment);

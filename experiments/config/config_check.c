@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "common/device/device.h"
-#include "common/net/socket/subnet.h"
+#include "common/net/socket/address.h"
 #include "common/net/world/topology.h"
 #include "experiments/config/backends.h"
 

@@ -76,15 +76,12 @@ static void watch_start(struct lifeline *lifeline, int64_t now_ns)
                 options->rank, doing);
         options->end(EXIT_SIGNALLED);
     }
-    int64_t limit_ms = options->meet_timeout_ms > options->startup_timeout_ms
-                           ? options->meet_timeout_ms
-                           : options->startup_timeout_ms;
-    int64_t limit_ns = limit_ms * NS_PER_MS + turn_ns(options->rank);
+    int64_t limit_ns = options->meet_timeout_ms * NS_PER_MS + turn_ns(options->rank);
     if (now_ns - lifeline->started_ns < limit_ns)
         return;
     log_error("rank %d is still %s after %g s: some rank was not started, is stopped, or its host "
               "cannot be reached; a slow start needs a larger --startup-timeout",
-              options->rank, doing, (double)limit_ms / 1000);
+              options->rank, doing, (double)options->meet_timeout_ms / 1000);
     options->end(EXIT_FAILED);
 }
 

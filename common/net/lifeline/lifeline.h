@@ -28,7 +28,7 @@ struct lifeline;
 struct lifeline_options {
     int rank;                   /* as the launcher says; 0 where it does not. For messages. */
     int64_t startup_timeout_ms; /* for a wait before activity.started */
-    int64_t meet_timeout_ms;    /* until lifeline_join, where that is to be longer; 0: the same */
+    int64_t meet_timeout_ms;    /* from lifeline_new to lifeline_join */
     int64_t timeout_ms;         /* for a wait after it; and for silence, at least a second */
     const char *subnet;         /* as address_choose has it. Borrowed. */
     /* Ends the process, at once and without waiting for any other thread. Called on the lifeline's

@@ -1,11 +1,22 @@
-/* Internal to common/net: which of this host's IPv4 addresses other hosts can reach it by. */
+/* IPv4 networks as users write them, and which of this host's addresses others can reach it by. */
 #ifndef PSRING_COMMON_NET_SOCKET_ADDRESS_H
 #define PSRING_COMMON_NET_SOCKET_ADDRESS_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "common/base/status.h"
+
+struct subnet {
+    uint32_t network, mask; /* host byte order */
+};
+
+/* From "ADDRESS/BITS", e.g. "10.0.0.0/24"; an address in the network stands for it. STATUS_USAGE is
+ * logged, as of --interface, where all come from. */
+enum status subnet_parse(const char *text, struct subnet *subnet);
+
+bool subnet_has(const struct subnet *subnet, uint32_t address);
 
 /*
  * Writes a dotted address to `text` (at least 16 bytes). `subnet` ("10.1.0.0/24"): the address that

@@ -150,9 +150,8 @@ out:
     return status;
 }
 
-static void mpi_group_close(struct world *world, struct group *group)
+static void mpi_group_close(struct group *group)
 {
-    (void)world;
     free_group(group->impl);
     group->impl = NULL;
 }

@@ -137,12 +137,6 @@ out:
     return status;
 }
 
-static void rendezvous_group_close(struct world *world, struct group *group)
-{
-    (void)world;
-    group_impl_free(group);
-}
-
 /* -------- opening and closing ----------------------------------------------------------------- */
 
 static void rendezvous_close(struct world *world)
@@ -164,7 +158,7 @@ static const struct world_ops rendezvous_ops = {
     .gather = world_rendezvous_gather,
     .combine = world_rendezvous_combine,
     .group_open = rendezvous_group_open,
-    .group_close = rendezvous_group_close,
+    .group_close = group_impl_free,
     .close = rendezvous_close,
 };
 

@@ -176,7 +176,7 @@ void world_group_free(struct group **group, struct world *world)
 {
     if (!*group)
         return;
-    world->ops->group_close(world, *group);
+    world->ops->group_close(*group);
     group_free(group);
 }
 

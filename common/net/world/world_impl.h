@@ -25,7 +25,7 @@ struct world_ops {
     /* Collective over the world. `group` is NULL on a rank whose color is below 0; else sets
      * group->impl, if it needs one. */
     enum status (*group_open)(struct world *world, struct group *group, int color);
-    void (*group_close)(struct world *world, struct group *group);
+    void (*group_close)(struct group *group);
     /* (optional) Ends the other ranks; world.c ends this one. */
     void (*abort)(struct world *world, int exit_code);
     /* Frees world->impl. Also after an open that failed. */

@@ -32,7 +32,6 @@ struct mpi_shared {
 struct mpi_endpoint {
     struct transport base;
     struct mpi_shared *shared;
-    MPI_Comm comm;          /* shared->comm */
     struct mpi_peer *peers; /* by node */
     struct send *pool;
     struct requests requests; /* all that is in flight */

@@ -17,6 +17,8 @@
 
 #include "common/net/world/mpi.h"
 
+enum mpi_part { PART_HEADER, PART_PAYLOAD };
+
 struct transport_slot_impl {
     struct transfer transfer;
     uint8_t header[MESSAGE_HEADER_BYTES];
@@ -43,6 +45,15 @@ static enum status check_length(size_t length)
               "smaller --segment or more --servers, or --transport zmq",
               length, INT_MAX);
     return STATUS_UNSUPPORTED;
+}
+
+/* One of the two MPI messages of `transfer` is under way, if `code` says so. */
+static enum status begun(struct mpi_endpoint *endpoint, int code, MPI_Request request,
+                         struct transfer *transfer, const char *what)
+{
+    if (code == MPI_SUCCESS)
+        requests_add(&endpoint->requests, request, transfer);
+    return status_from_mpi(code, what);
 }
 
 /* -------- sending ----------------------------------------------------------------------------- */
@@ -72,18 +83,16 @@ static enum status mpi_send(struct transport *transport, int node,
     const struct topology *topology = &transport->topology;
     enum node_role to = topology_role(topology, node);
     int rank = topology_rank(topology, node);
-    MPI_Request requests[2];
+    MPI_Comm comm = endpoint->shared->comm;
+    MPI_Request request;
     int code = MPI_Isend(send->header, MESSAGE_HEADER_BYTES, MPI_BYTE, rank,
-                         tag_of(transport->role, to, PART_HEADER), endpoint->comm, &requests[0]);
-    if (code != MPI_SUCCESS)
-        return status_from_mpi(code, "MPI_Isend");
-    requests_add(&endpoint->requests, requests[0], &send->transfer, PART_HEADER);
+                         tag_of(transport->role, to, PART_HEADER), comm, &request);
+    TRY(begun(endpoint, code, request, &send->transfer, "MPI_Isend"));
     code = MPI_Isend(payload, (int)length, MPI_BYTE, rank,
-                     tag_of(transport->role, to, PART_PAYLOAD), endpoint->comm, &requests[1]);
-    if (code != MPI_SUCCESS)
-        return status_from_mpi(code, "MPI_Isend");
-    requests_add(&endpoint->requests, requests[1], &send->transfer, PART_PAYLOAD);
-    return STATUS_OK;
+                     tag_of(transport->role, to, PART_PAYLOAD), comm, &request);
+    TRY(begun(endpoint, code, request, &send->transfer, "MPI_Isend"));
+out:
+    return status;
 }
 
 static uint64_t mpi_completed(struct transport *transport, int node)
@@ -144,18 +153,16 @@ static enum status mpi_post(struct transport *transport, struct transport_slot *
     const struct topology *topology = &transport->topology;
     enum node_role from = topology_role(topology, slot->peer);
     int rank = topology_rank(topology, slot->peer);
-    MPI_Request requests[2];
+    MPI_Comm comm = endpoint->shared->comm;
+    MPI_Request request;
     int code = MPI_Irecv(impl->header, MESSAGE_HEADER_BYTES, MPI_BYTE, rank,
-                         tag_of(from, transport->role, PART_HEADER), endpoint->comm, &requests[0]);
-    if (code != MPI_SUCCESS)
-        return status_from_mpi(code, "MPI_Irecv");
-    requests_add(&endpoint->requests, requests[0], &impl->transfer, PART_HEADER);
+                         tag_of(from, transport->role, PART_HEADER), comm, &request);
+    TRY(begun(endpoint, code, request, &impl->transfer, "MPI_Irecv"));
     code = MPI_Irecv(buffer, (int)slot->capacity, MPI_BYTE, rank,
-                     tag_of(from, transport->role, PART_PAYLOAD), endpoint->comm, &requests[1]);
-    if (code != MPI_SUCCESS)
-        return status_from_mpi(code, "MPI_Irecv");
-    requests_add(&endpoint->requests, requests[1], &impl->transfer, PART_PAYLOAD);
-    return STATUS_OK;
+                     tag_of(from, transport->role, PART_PAYLOAD), comm, &request);
+    TRY(begun(endpoint, code, request, &impl->transfer, "MPI_Irecv"));
+out:
+    return status;
 }
 
 /* Both parts of a slot's message are here. */
@@ -167,9 +174,10 @@ static enum status receive_done(struct mpi_endpoint *endpoint, struct transfer *
                                           slot->peer, &message);
     if (status != STATUS_OK)
         return status;
-    if (message.length != (uint64_t)transfer->received_bytes) {
-        log_error("MPI: a payload of %d bytes came with a header that says %llu",
-                  transfer->received_bytes, (unsigned long long)message.length);
+    int64_t payload_bytes = transfer->received_bytes - MESSAGE_HEADER_BYTES;
+    if (payload_bytes < 0 || message.length != (uint64_t)payload_bytes) {
+        log_error("MPI: a payload of %lld bytes came with a header that says %llu",
+                  (long long)payload_bytes, (unsigned long long)message.length);
         return STATUS_INPUT;
     }
     return transport_complete(&endpoint->base, slot, &message,
@@ -227,10 +235,11 @@ static enum status mpi_progress(struct transport *transport, int64_t wait_ns, bo
     endpoint->backoff = (struct backoff){0};
     enum status status = STATUS_OK;
     for (int i = 0; i < count && status == STATUS_OK; i++) {
-        int at = endpoint->requests.indices[i];
-        struct transfer *transfer = endpoint->requests.transfers[at];
-        if (transfer->slot && endpoint->requests.parts[at] == PART_PAYLOAD)
-            MPI_Get_count(&endpoint->requests.statuses[i], MPI_BYTE, &transfer->received_bytes);
+        struct transfer *transfer = endpoint->requests.transfers[endpoint->requests.indices[i]];
+        int bytes = 0;
+        if (transfer->slot)
+            MPI_Get_count(&endpoint->requests.statuses[i], MPI_BYTE, &bytes);
+        transfer->received_bytes += bytes;
         if (--transfer->pending == 0 && transfer->slot)
             status = receive_done(endpoint, transfer);
     }

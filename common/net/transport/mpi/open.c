@@ -51,7 +51,6 @@ static enum status open_endpoint(struct transport **out, struct world *world,
     *out = &endpoint->base;
     endpoint->shared = shared;
     shared->users++;
-    endpoint->comm = shared->comm;
     int nodes = topology_nodes(&options->topology);
     endpoint->peers = calloc((size_t)nodes, sizeof *endpoint->peers);
     if (!endpoint->peers)

@@ -20,7 +20,6 @@ enum status requests_reserve(struct requests *requests, int more)
     bool good = true;
     requests->requests = grown(requests->requests, size, sizeof *requests->requests, &good);
     requests->transfers = grown(requests->transfers, size, sizeof *requests->transfers, &good);
-    requests->parts = grown(requests->parts, size, sizeof *requests->parts, &good);
     requests->indices = grown(requests->indices, size, sizeof *requests->indices, &good);
     requests->statuses = grown(requests->statuses, size, sizeof *requests->statuses, &good);
     if (!good) {
@@ -31,12 +30,10 @@ enum status requests_reserve(struct requests *requests, int more)
     return STATUS_OK;
 }
 
-void requests_add(struct requests *requests, MPI_Request request, struct transfer *transfer,
-                  enum mpi_part part)
+void requests_add(struct requests *requests, MPI_Request request, struct transfer *transfer)
 {
     requests->requests[requests->active] = request;
     requests->transfers[requests->active] = transfer;
-    requests->parts[requests->active] = part;
     requests->active++;
 }
 
@@ -48,7 +45,6 @@ void requests_compact(struct requests *requests)
             continue;
         requests->requests[kept] = requests->requests[i];
         requests->transfers[kept] = requests->transfers[i];
-        requests->parts[kept] = requests->parts[i];
         kept++;
     }
     requests->active = kept;
@@ -75,7 +71,6 @@ void requests_fini(struct requests *requests)
 {
     free(requests->requests);
     free(requests->transfers);
-    free(requests->parts);
     free(requests->indices);
     free(requests->statuses);
     *requests = (struct requests){0};

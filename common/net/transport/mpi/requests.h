@@ -7,16 +7,15 @@
 
 #include <mpi.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "common/base/status.h"
 #include "common/net/transport/transport.h"
 
-enum mpi_part { PART_HEADER, PART_PAYLOAD };
-
 /* Two MPI requests that complete together: a send, or a slot's receive. */
 struct transfer {
     int pending;
-    int received_bytes;          /* of the payload */
+    int64_t received_bytes;      /* header and payload */
     struct transport_slot *slot; /* NULL: a send */
 };
 
@@ -24,7 +23,6 @@ struct transfer {
 struct requests {
     MPI_Request *requests;
     struct transfer **transfers;
-    enum mpi_part *parts;
     int *indices; /* what MPI_Testsome fills, with statuses */
     MPI_Status *statuses;
     int active, size;
@@ -34,8 +32,7 @@ struct requests {
 enum status requests_reserve(struct requests *requests, int more);
 
 /* Adds one for which there is room. */
-void requests_add(struct requests *requests, MPI_Request request, struct transfer *transfer,
-                  enum mpi_part part);
+void requests_add(struct requests *requests, MPI_Request request, struct transfer *transfer);
 
 /* Takes out those that have completed (now MPI_REQUEST_NULL), keeping the order. */
 void requests_compact(struct requests *requests);
