@@ -7,20 +7,9 @@
 #include <string.h>
 
 #include "common/device/device.h"
-
-enum { SKIPPED = 77 };
+#include "tests/cuda_lib.h"
 
 static struct device *cuda;
-static int failures;
-
-static void expect(bool good, const char *what)
-{
-    if (good)
-        return;
-    fprintf(stderr, "cuda_memory: %s\n", what);
-    failures++;
-}
-
 static float *on_device(size_t count)
 {
     void *memory;
@@ -109,12 +98,8 @@ static void check_refusal(void)
 
 int main(void)
 {
-    char text[DEVICE_REASON_BYTES];
-    const char *reason = device_unavailable(DEVICE_CUDA, text);
-    if (reason) {
-        printf("cuda_memory: skipped: %s\n", reason);
+    if (is_skipped())
         return SKIPPED;
-    }
     if (device_open(&cuda, &(struct device_options){.kind = DEVICE_CUDA}) != STATUS_OK)
         return 1;
     check_uploads();
@@ -123,6 +108,5 @@ int main(void)
     check_refusal();
     expect(device_sync(cuda) == STATUS_OK, "an operation failed");
     device_close(&cuda);
-    printf("cuda_memory: %d failures\n", failures);
-    return failures > 0;
+    return end_of_test();
 }

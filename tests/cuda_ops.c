@@ -7,21 +7,10 @@
 #include <string.h>
 
 #include "common/device/device.h"
+#include "tests/cuda_lib.h"
 #include "tests/reference.h"
 
-enum { SKIPPED = 77 };
-
 static struct device *cpu, *cuda;
-static int failures;
-
-static void expect(bool good, const char *what)
-{
-    if (good)
-        return;
-    fprintf(stderr, "cuda_ops: %s\n", what);
-    failures++;
-}
-
 static void expect_close(const char *what, size_t count, const double *expected, const float *found,
                          double tolerance)
 {
@@ -343,12 +332,8 @@ static void check_gather(void)
 
 int main(void)
 {
-    char text[DEVICE_REASON_BYTES];
-    const char *reason = device_unavailable(DEVICE_CUDA, text);
-    if (reason) {
-        printf("cuda_ops: skipped: %s\n", reason);
+    if (is_skipped())
         return SKIPPED;
-    }
     if (device_open(&cpu, &(struct device_options){.kind = DEVICE_CPU}) != STATUS_OK ||
         device_open(&cuda, &(struct device_options){.kind = DEVICE_CUDA}) != STATUS_OK)
         return 1;
@@ -368,6 +353,5 @@ int main(void)
     expect(device_sync(cuda) == STATUS_OK, "an operation failed");
     device_close(&cuda);
     device_close(&cpu);
-    printf("cuda_ops: %d failures\n", failures); /* gpu_check.sh looks for it */
-    return failures > 0;
+    return end_of_test();
 }

@@ -9,19 +9,10 @@
 #include "common/device/device.h"
 #include "models/net.h"
 #include "models/optim.h"
+#include "tests/cuda_lib.h"
 #include "tests/reference.h"
 
-enum { SKIPPED = 77, PIXELS = 784, BATCH = 32, IMAGES = 640, WINDOW = 20 };
-
-static int failures;
-
-static void expect(bool good, const char *what)
-{
-    if (good)
-        return;
-    fprintf(stderr, "cuda_train: %s\n", what);
-    failures++;
-}
+enum { PIXELS = 784, BATCH = 32, IMAGES = 640, WINDOW = 20 };
 
 /* Images of ten kinds that can be learned: a bright bar whose place is the label, and noise. */
 static float pixels[IMAGES * PIXELS];
@@ -206,12 +197,8 @@ static void check_graph(const char *model)
 
 int main(void)
 {
-    char text[DEVICE_REASON_BYTES];
-    const char *reason = device_unavailable(DEVICE_CUDA, text);
-    if (reason) {
-        printf("cuda_train: skipped: %s\n", reason);
+    if (is_skipped())
         return SKIPPED;
-    }
     make_images();
     check_one_step("keras-cnn", OPTIMIZER_SGD);
     check_one_step("keras-cnn", OPTIMIZER_ADADELTA);
@@ -219,7 +206,5 @@ int main(void)
     check_one_step("mlp", OPTIMIZER_ADADELTA);
     check_graph("keras-cnn");
     check_curve("lenet", 200);
-    if (failures > 0)
-        fprintf(stderr, "cuda_train: %d failures\n", failures);
-    return failures > 0;
+    return end_of_test();
 }

@@ -25,6 +25,6 @@ preset=$(sed -n 's/^ *"TSAN_OPTIONS": "\(.*\)"$/\1/p' "$root/CMakePresets.json" 
 if echo 'int main(void) { return 0; }' | cc -fsanitize=thread -x c -o "$folder/program" - 2>"$folder/log"; then
     # shellcheck disable=SC2016 # CMake's
     TSAN_OPTIONS=${preset//'${sourceDir}'/$source} "$folder/program" >"$folder/log" 2>&1 || true
-    ! grep -q suppressions "$folder/log" || fail "the suppressions are not found:"
+    ! grep -qE 'in TSAN_OPTIONS|suppressions' "$folder/log" || fail "the suppressions are not found:"
 fi
 echo "test_source_path: passed"
