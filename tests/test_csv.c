@@ -2,7 +2,6 @@
 #include <sys/stat.h>
 
 #include "common/base/csv.h"
-#include "experiments/train/train_csv.h"
 #include "tests/capture.h"
 
 static const char *const columns[] = {"name", "count", "time"};
@@ -109,59 +108,4 @@ Test(csv, reports_what_cannot_be_written)
                    "/nowhere/rows.csv: cannot be opened: No such file");
     assert_refused(csv_open(&csv, "/dev/full", columns, 3), STATUS_IO,
                    "/dev/full: cannot be written: No space left");
-}
-
-Test(train_csv, begins_with_the_fixed_columns)
-{
-    char dir[64], path[96];
-    struct csv *csv;
-    struct train_row row = {.backend = "ring",
-                            .transport = "mpi",
-                            .device = "cpu",
-                            .network = "loopback",
-                            .compute = "paced:20",
-                            .workers = 4,
-                            .servers = 0,
-                            .placement = NULL,
-                            .sync = "bsp",
-                            .model = "keras-cnn",
-                            .dataset = "mnist",
-                            .epoch = 2,
-                            .step = 468,
-                            .images = 119808,
-                            .seconds = 12.5,
-                            .images_per_s = 9584.64,
-                            .step_ms_median = 26.5,
-                            .compute_ms_median = 20,
-                            .comm_ms_median = 18,
-                            .exposed_comm_ms_median = 6.25,
-                            .train_loss = 0.0625,
-                            .test_loss = (double)NAN,
-                            .test_accuracy = (double)NAN,
-                            .weights_sha256 = "ab12",
-                            .batch = 64,
-                            .optimizer = "adadelta",
-                            .lr = 1,
-                            .seed = 3,
-                            .reduce_order = "ring",
-                            .bucket_mb = 4,
-                            .threads = 2,
-                            .compress = "fp16",
-                            .error_feedback = "on",
-                            .gpu = {.memory_bytes = 149385216001, .utilization = 0.87}};
-    folder_new(dir);
-    cr_assert(train_csv_open(&csv, in_folder(path, dir)) == STATUS_OK);
-    cr_assert(train_csv_write(csv, &row) == STATUS_OK);
-    cr_assert(csv_close(&csv) == STATUS_OK);
-    expect_contents(path,
-                    "backend,transport,device,network,compute,workers,servers,placement,sync,model,"
-                    "dataset,epoch,step,images,seconds,images_per_s,step_ms_median,"
-                    "compute_ms_median,comm_ms_median,exposed_comm_ms_median,train_loss,test_loss,"
-                    "test_accuracy,weights_sha256,batch,optimizer,lr,seed,"
-                    "reduce_order,bucket_mb,threads,compress,error_feedback,"
-                    "gpu_memory_bytes,gpu_utilization\n"
-                    "ring,mpi,cpu,loopback,paced:20,4,0,,bsp,keras-cnn,mnist,2,468,119808,12.5,"
-                    "9584.64,26.5,20,18,6.25,0.0625,,,ab12,64,adadelta,1,3,ring,4,2,fp16,on,"
-                    "149385216001,0.87\n");
-    folder_free(dir);
 }

@@ -4,12 +4,76 @@
 #include <stdio.h>
 
 #include "common/base/clock.h"
+#include "common/base/fields.h"
 #include "experiments/config/backends.h"
-#include "experiments/train/train_csv.h"
 
 static bool reports(const struct trainer *t)
 {
     return trainer_rank(t) == 0;
+}
+
+/* One process adds up nothing that came from another; and what goes from GPU to GPU by itself, the
+ * host's clocks do not see. */
+static bool sees_communication(const struct trainer *t)
+{
+    return !t->backend->alone && !t->backend->device_memory;
+}
+
+/* How many epochs are done, the running one included. */
+static uint64_t epochs_begun(const struct trainer *t)
+{
+    return (t->step + t->steps_per_epoch - 1) / t->steps_per_epoch;
+}
+
+/*
+ * The columns of train.csv, in order: a row per epoch or per logging interval. Others rely on the
+ * names and the order up to weights_sha256. What is NAN stays empty; `test` NULL: not tested.
+ */
+static void list_fields(const struct trainer *t, double train_loss, const struct test_result *test,
+                        struct fields *fields)
+{
+    const struct config *config = t->config;
+    const struct report *report = &t->report;
+    const double *median_ms = report->times_median, unknown = (double)NAN;
+    bool sees = sees_communication(t), trains = !config->paced;
+    uint64_t batch = (uint64_t)config->batch;
+    fields_start(fields);
+    fields_text(fields, "backend", t->backend->name);
+    fields_text(fields, "transport", config_transport_name(config, t->backend));
+    fields_text(fields, "device", config_device_name(config));
+    fields_text(fields, "network", config->network);
+    fields_text(fields, "compute", config->compute);
+    fields_uint(fields, "workers", t->workers);
+    fields_uint(fields, "servers", (uint64_t)config->servers);
+    fields_text(fields, "placement", config_placement_name(config));
+    fields_text(fields, "sync", config->sync);
+    fields_text(fields, "model", config_model_name(config));
+    fields_text(fields, "dataset", t->dataset ? t->dataset->name : "none");
+    fields_uint(fields, "epoch", epochs_begun(t));
+    fields_uint(fields, "step", t->step); /* since the run began, as are the next two */
+    fields_uint(fields, "images", t->step * batch * t->workers);
+    fields_double(fields, "seconds", report->trained_s);
+    fields_double(fields, "images_per_s", report->images_per_s); /* in the interval, as the next */
+    fields_double(fields, "step_ms_median", median_ms[STEP_TIME_ALL]);
+    fields_double(fields, "compute_ms_median", median_ms[STEP_TIME_COMPUTE]);
+    fields_double(fields, "comm_ms_median", sees ? median_ms[STEP_TIME_COMM] : unknown);
+    fields_double(fields, "exposed_comm_ms_median", sees ? median_ms[STEP_TIME_EXPOSED] : unknown);
+    fields_double(fields, "train_loss", train_loss);
+    fields_double(fields, "test_loss", test ? test->loss : unknown);
+    fields_double(fields, "test_accuracy", test ? test->accuracy : unknown);
+    fields_text(fields, "weights_sha256", trains ? report->weights_sha256 : NULL);
+    fields_uint(fields, "batch", batch); /* per worker */
+    fields_text(fields, "optimizer", trains ? optimizer_kind_names[config->optimizer] : NULL);
+    fields_double(fields, "lr", trains ? t->lr.peak : unknown);
+    fields_uint(fields, "seed", (uint64_t)config->seed);
+    fields_text(fields, "reduce_order", config_reduce_order_name(config));
+    fields_double(fields, "bucket_mb", config->bucket_mb);
+    fields_uint(fields, "threads", (uint64_t)t->threads); /* of worker 0, as the next two */
+    fields_text(fields, "compress", compress_names[config->compress]);
+    fields_text(fields, "error_feedback", config_error_feedback_name(config));
+    fields_uint_if(fields, "gpu_memory_bytes", report->usage.memory_bytes > 0,
+                   report->usage.memory_bytes);
+    fields_double(fields, "gpu_utilization", report->usage.utilization);
 }
 
 enum status train_report_open(struct trainer *t, uint64_t steps)
@@ -24,8 +88,11 @@ enum status train_report_open(struct trainer *t, uint64_t steps)
                                          .steps_per_epoch = steps,
                                          .images_per_step = (uint64_t)t->config->batch * t->workers,
                                      });
-    if (reports(t) && t->config->metrics)
-        TRY(train_csv_open(&report->metrics, t->config->metrics));
+    if (reports(t) && t->config->metrics) {
+        struct fields fields;
+        list_fields(t, 0, NULL, &fields);
+        TRY(fields_csv_open(&fields, &report->metrics, t->config->metrics));
+    }
 out:
     return status;
 }
@@ -36,76 +103,29 @@ void train_report_close(struct trainer *t)
     step_times_fini(&t->report.times);
 }
 
-/* One process adds up nothing that came from another; and what goes from GPU to GPU by itself, the
- * host's clocks do not see. */
-static bool sees_communication(const struct trainer *t)
-{
-    return !t->backend->alone && !t->backend->device_memory;
-}
-
-static struct train_row row_of(const struct trainer *t, double train_loss,
-                               const struct test_result *test)
-{
-    const struct config *config = t->config;
-    uint64_t batch = (uint64_t)config->batch;
-    return (struct train_row){
-        .backend = t->backend->name,
-        .transport = config_transport_name(config, t->backend),
-        .device = config_device_name(config),
-        .network = config->network,
-        .compute = config->compute,
-        .workers = t->workers,
-        .servers = (uint64_t)t->config->servers,
-        .placement = config_placement_name(config),
-        .sync = config->sync,
-        .model = config_model_name(config),
-        .dataset = t->dataset ? t->dataset->name : "none",
-        .epoch = (t->step + t->steps_per_epoch - 1) / t->steps_per_epoch,
-        .step = t->step,
-        .images = t->step * batch * t->workers,
-        .seconds = t->report.trained_s,
-        .images_per_s = t->report.images_per_s,
-        .step_ms_median = t->report.times_median[STEP_TIME_ALL],
-        .compute_ms_median = t->report.times_median[STEP_TIME_COMPUTE],
-        .comm_ms_median =
-            sees_communication(t) ? t->report.times_median[STEP_TIME_COMM] : (double)NAN,
-        .exposed_comm_ms_median =
-            sees_communication(t) ? t->report.times_median[STEP_TIME_EXPOSED] : (double)NAN,
-        .train_loss = train_loss,
-        .test_loss = test ? test->loss : (double)NAN,
-        .test_accuracy = test ? test->accuracy : (double)NAN,
-        .weights_sha256 = config->paced ? NULL : t->report.weights_sha256,
-        .batch = batch,
-        .optimizer = config->paced ? NULL : optimizer_kind_names[config->optimizer],
-        .lr = config->paced ? (double)NAN : t->lr.peak,
-        .seed = (uint64_t)config->seed,
-        .reduce_order = config_reduce_order_name(config),
-        .bucket_mb = config->bucket_mb,
-        .threads = (uint64_t)t->threads,
-        .compress = compress_names[config->compress],
-        .error_feedback = config_error_feedback_name(config),
-        .gpu = t->report.usage,
-    };
-}
-
-/* The interval ends: `row` on rank 0. */
-static enum status report_row(struct trainer *t, const struct train_row *row, bool tested)
+/* The interval ends: its line and its row, on rank 0. */
+static enum status report_interval(struct trainer *t, double train_loss,
+                                   const struct test_result *test)
 {
     enum status status = STATUS_OK;
+    const struct report *report = &t->report;
     uint64_t epochs = (t->total_steps + t->steps_per_epoch - 1) / t->steps_per_epoch;
     progress_clear(&t->report.progress);
-    printf("epoch %llu/%llu  step %llu", (unsigned long long)row->epoch, (unsigned long long)epochs,
-           (unsigned long long)row->step);
-    if (isfinite(row->train_loss))
-        printf("  loss %.4f", row->train_loss);
-    if (tested && isfinite(row->test_accuracy))
-        printf("  test loss %.4f  accuracy %.2f%%", row->test_loss, 100 * row->test_accuracy);
-    if (isfinite(row->images_per_s))
-        printf("  %.0f images/s", row->images_per_s);
-    printf("  %.1f s\n", row->seconds);
+    printf("epoch %llu/%llu  step %llu", (unsigned long long)epochs_begun(t),
+           (unsigned long long)epochs, (unsigned long long)t->step);
+    if (isfinite(train_loss))
+        printf("  loss %.4f", train_loss);
+    if (test && isfinite(test->accuracy))
+        printf("  test loss %.4f  accuracy %.2f%%", test->loss, 100 * test->accuracy);
+    if (isfinite(report->images_per_s))
+        printf("  %.0f images/s", report->images_per_s);
+    printf("  %.1f s\n", report->trained_s);
     fflush(stdout);
-    if (t->report.metrics)
-        TRY(train_csv_write(t->report.metrics, row));
+    if (report->metrics) {
+        struct fields fields;
+        list_fields(t, train_loss, test, &fields);
+        TRY(fields_csv_write(&fields, report->metrics));
+    }
 out:
     return status;
 }
@@ -123,10 +143,8 @@ enum status train_report(struct trainer *t, const struct test_result *test)
     t->report.trained_s += seconds;
     t->report.images_per_s = seconds > 0 ? sums[1] / seconds : (double)NAN;
     double train_loss = t->config->paced || sums[1] == 0 ? (double)NAN : sums[0] / sums[1];
-    if (reports(t)) {
-        struct train_row row = row_of(t, train_loss, test);
-        TRY(report_row(t, &row, test != NULL));
-    }
+    if (reports(t))
+        TRY(report_interval(t, train_loss, test));
     t->report.interval = (struct interval){0};
 out:
     return status;
