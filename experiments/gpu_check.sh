@@ -139,20 +139,16 @@ fi
 
 # --- JSON --------------------------------------------------------------------------------------------
 
-quote()
-{
-    printf '"%s"' "$(printf %s "$1" | tr -d '\000-\037' | sed 's/[\\"]/\\&/g')"
-}
-
+. experiments/json.sh
 {
     printf '{\n  "gpu": %s,\n  "commit": %s,\n  "time": %s,\n  "seconds": %d,\n  "passed": %s,\n  "parts": [' \
-        "$(quote "$gpu")" "$(quote "$(git describe --always --dirty --exclude='*' 2>/dev/null || echo unknown)")" \
-        "$(quote "$(date -u +%FT%TZ)")" "$SECONDS" "$( ((failed)) && echo false || echo true)"
+        "$(json_string "$gpu")" "$(json_string "$(git describe --always --dirty --exclude='*' 2>/dev/null || echo unknown)")" \
+        "$(json_string "$(date -u +%FT%TZ)")" "$SECONDS" "$( ((failed)) && echo false || echo true)"
     comma=
     for result in "${results[@]}"; do
         IFS='|' read -r name outcome seconds detail <<<"$result"
-        printf '%s\n    {"name": %s, "result": %s, "seconds": %d, "detail": %s}' "$comma" "$(quote "$name")" \
-            "$(quote "$outcome")" "$seconds" "$(quote "$detail")"
+        printf '%s\n    {"name": %s, "result": %s, "seconds": %d, "detail": %s}' "$comma" "$(json_string "$name")" \
+            "$(json_string "$outcome")" "$seconds" "$(json_string "$detail")"
         comma=,
     done
     printf '\n  ]\n}\n'

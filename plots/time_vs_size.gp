@@ -1,5 +1,5 @@
-# time_vs_size.gp: time of one all-reduce against its size, from bench.csv. Dashed: theory, the
-# column theory_time_us, from the rate of a link alone, without latency.
+# time_vs_size.gp: time of one all-reduce against its size, from bench.csv. Dashed: theory, bytes over the
+# links' rate, without latency.
 load "style.gp"
 NAME = "time_vs_size"
 TITLE = "One all-reduce: time against size (W workers)"

@@ -170,7 +170,7 @@ summary
 says ': 832 Mbit/s \(104\.0 MB/s\) each way for each host$'
 says '^measured in the same runs, .*: 800\.0 Mbit/s \(100\.00 MB/s\), the median of 784\.0 to 800\.0 Mbit/s$'
 says '^ +4 +4\.8 MB +240 ms\* +52\.0 ms\* +80\.5 ms\* +60\.0 ms\* +80\.0 ms\* +82\.0 ms\* +99\.0 ms\* +3\.00 +2\.67 +75\.0%$'
-says 'on a machine of its own: .*\(CPU-limited, \*\)$'
+says 'on a machine of its own: .*; CPU-limited\*\.$'
 says '^ +2 +4\.8 MB +98\.0 ms +- +- +- +49\.0 ms +- +- +2\.00 +2\.00 +75\.0%$'
 says '\* CPU-limited: the processors were more than 85% busy'
 says "MPI_Allreduce's busy share is spinning"

@@ -1,10 +1,8 @@
 # shellcheck shell=bash disable=SC2154
 # provenance.sh: what was run on what, in provenance.json; run_scaling.sh loads it.
 
-json_string()
-{
-    printf '"%s"' "$(tr -d '\000-\010\013-\037' <<<"$1" | sed 's/\\/\\\\/g; s/"/\\"/g; s/\t/\\t/g')"
-}
+# shellcheck source-path=SCRIPTDIR source=../json.sh
+. "$here/json.sh"
 
 json_member()
 {

@@ -75,8 +75,7 @@ function print_against(column, name, w, m, key, ring, verdict, theory, more, nee
         verdict = "faster than the ring, " interval_text(key, ring) " times its time"
     else
         verdict = "slower than the ring, " interval_text(key, ring) " times its time"
-    printf "  - %s: %s%s%s.%s\n", name, verdict, theory, more,
-        (limits(key) || limits(ring) ? " (CPU-limited, *)" : "")
+    printf "  - %s: %s%s%s%s.\n", name, verdict, theory, more, limits(key) || limits(ring) ? "; CPU-limited*" : ""
 }
 
 # What was left out for want of machines, by workers, and how many it would take.
@@ -136,7 +135,7 @@ function print_meaning(w, m, ring) {
     print_against("mpi", "MPI_Allreduce, the fastest of its algorithms here (" algorithm_text(w, m) ")")
     print_small()
     print "  Theory: the ring is bandwidth-optimal among the workers alone; servers on further machines can be"
-    print "  faster, because their links come in addition. Times in brackets: what both 95% intervals allow."
+    print "  faster, because their links come in addition. In brackets: what both 95% intervals allow."
 }
 
 END {

@@ -23,7 +23,7 @@ function print_times(i, w, m, ps, ring) {
         return
     print "\n  MPI_Allreduce: the fastest of its algorithms. Efficiency: the least time that any all-reduce among"
     if (probed)
-        print "  the workers could take on links that carry what TCP streams reached in the same run, over the time taken."
+        print "  the workers could take on links that carry what TCP streams reached in the same runs, over the time taken.\n  That rate is a measurement, too, so a little over 100% is possible."
     else
         print "  the workers could take on these links, over the time taken; about 96% is what TCP\047s headers leave."
 }
