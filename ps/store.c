@@ -8,12 +8,12 @@ enum status store_init(struct store *store, const struct comm_site *site)
     *store = (struct store){
         .plan = shard_plan_of(&site->topology, layout, site->options),
         .workers = site->workers,
-        .buckets = layout->buckets,
-        .bucket = calloc(layout->buckets + 1, sizeof *store->bucket),
+        .bucket_count = layout->buckets,
+        .buckets = calloc(layout->buckets + 1, sizeof *store->buckets),
     };
-    bool complete = store->bucket != NULL;
+    bool complete = store->buckets != NULL;
     for (size_t b = 0; complete && b < layout->buckets; b++) {
-        struct store_bucket *bucket = &store->bucket[b];
+        struct store_bucket *bucket = &store->buckets[b];
         bucket->total = layout->counts[b];
         bucket->shard = shard_of(&site->topology, bucket->total, site->index);
         bucket->chunks = shard_chunks(&store->plan, bucket->total, site->index);
@@ -26,28 +26,28 @@ enum status store_init(struct store *store, const struct comm_site *site)
     }
     if (complete)
         return STATUS_OK;
-    log_error("server %d: no memory for a shard of %zu buckets", site->index, layout->buckets);
+    log_error("server %d: no memory for its shards of %zu buckets", site->index, layout->buckets);
     store_fini(store);
     return STATUS_NO_MEMORY;
 }
 
 void store_fini(struct store *store)
 {
-    for (size_t b = 0; store->bucket && b < store->buckets; b++) {
-        codec_fini(&store->bucket[b].codec);
-        free(store->bucket[b].values);
-        free(store->bucket[b].tickets);
-        free(store->bucket[b].answered);
+    for (size_t b = 0; store->buckets && b < store->bucket_count; b++) {
+        codec_fini(&store->buckets[b].codec);
+        free(store->buckets[b].values);
+        free(store->buckets[b].tickets);
+        free(store->buckets[b].answered);
     }
-    free(store->bucket);
+    free(store->buckets);
     *store = (struct store){0};
 }
 
 struct store_bucket *store_find(struct store *store, const struct message *message, size_t *index)
 {
-    if (message->bucket >= store->buckets)
+    if (message->bucket >= store->bucket_count)
         return NULL;
-    struct store_bucket *bucket = &store->bucket[message->bucket];
+    struct store_bucket *bucket = &store->buckets[message->bucket];
     uint64_t offset = message->offset / compress_element_bytes(bucket->codec.compress);
     if (offset < bucket->shard.offset || offset >= bucket->shard.offset + bucket->shard.count)
         return NULL;

@@ -19,7 +19,7 @@ struct store_bucket {
     struct chunk shard; /* ours of them */
     size_t chunks;
     float *values;      /* (shard.count): the last sum of each chunk */
-    struct codec codec; /* what is sent of it; of `values`, so its elements count from the shard */
+    struct codec codec; /* of `values`: its elements are numbered from the shard's first */
     uint64_t *tickets;  /* (chunks, workers): the last answer sent from it; see store_chunk_free */
     bool *answered;     /* (chunks): whether tickets are set */
 };
@@ -27,8 +27,8 @@ struct store_bucket {
 struct store {
     struct shard_plan plan;
     int workers;
-    size_t buckets;
-    struct store_bucket *bucket;
+    size_t bucket_count;
+    struct store_bucket *buckets;
 };
 
 /* For server `site->index`. */

@@ -1,7 +1,7 @@
 /*
  * Losses on their way from the device. The host may be some steps ahead of the device
- * (device_steps_ahead), so that the device always has the next step's work; the loss of a step is
- * read when the step is done. Where the device works within the call, that is at once.
+ * (device_steps_ahead), so that the device never waits for work; the loss of a step is read when
+ * the device has done the step. A CPU has when the call returns.
  */
 #ifndef PSRING_EXPERIMENTS_LOSS_QUEUE_H
 #define PSRING_EXPERIMENTS_LOSS_QUEUE_H
@@ -25,13 +25,11 @@ struct loss_queue {
 enum status loss_queue_open(struct loss_queue *queue, struct device *device);
 void loss_queue_close(struct loss_queue *queue);
 
-/* A step has been asked for: the last net_forward's loss is wanted. */
+/* Asks for the loss of the last net_forward. */
 void loss_queue_put(struct loss_queue *queue, struct net *net);
 
-/*
- * Adds to *loss those of all steps but the latest `ahead`, oldest first, and waits for them.
- * Returns a failure of the device, too.
- */
+/* Waits for the losses of all steps but the latest `ahead`, and adds them to *loss, oldest first.
+ * Also returns a failure of the device. */
 enum status loss_queue_take(struct loss_queue *queue, int ahead, struct net_loss *loss);
 
 /* Steps whose loss has not been taken. */

@@ -10,7 +10,7 @@
 enum status step_times_init(struct step_times *times, size_t capacity)
 {
     *times = (struct step_times){.capacity = capacity};
-    bool whole = (times->most = calloc(capacity + 1, sizeof(double))) != NULL;
+    bool whole = (times->scratch = calloc(capacity + 1, sizeof(double))) != NULL;
     for (int kind = 0; kind < STEP_TIME_KINDS; kind++)
         whole = (times->ms[kind] = calloc(capacity + 1, sizeof(double))) && whole;
     if (whole)
@@ -24,7 +24,7 @@ void step_times_fini(struct step_times *times)
 {
     for (int kind = 0; kind < STEP_TIME_KINDS; kind++)
         free(times->ms[kind]);
-    free(times->most);
+    free(times->scratch);
     *times = (struct step_times){0};
 }
 
@@ -36,20 +36,22 @@ void step_times_add(struct step_times *times, const double ms[STEP_TIME_KINDS])
     times->count++;
 }
 
-/* Of every step leaves the slowest rank's times, on all ranks; of several the highest rank's. */
+/* Of every step leaves the slowest rank's times, on all ranks; of equally slow ones the highest
+ * rank's. */
 static enum status keep_slowest(struct step_times *times, struct world *world,
                                 const struct group *group, double rank)
 {
     enum status status;
     const double *all = times->ms[STEP_TIME_ALL];
-    memcpy(times->most, all, times->count * sizeof *all);
-    TRY(world_max(world, group, times->most, times->count));
+    double *longest = times->scratch, *slowest = times->scratch; /* ms, then ranks */
+    memcpy(longest, all, times->count * sizeof *all);
+    TRY(world_max(world, group, longest, times->count));
     for (size_t i = 0; i < times->count; i++)
-        times->most[i] = all[i] >= times->most[i] ? rank : -1; /* from here on: whose step it is */
-    TRY(world_max(world, group, times->most, times->count));
+        slowest[i] = all[i] >= longest[i] ? rank : -1;
+    TRY(world_max(world, group, slowest, times->count));
     for (int kind = 0; kind < STEP_TIME_KINDS; kind++) {
         for (size_t i = 0; i < times->count; i++) {
-            if (times->most[i] != rank)
+            if (slowest[i] != rank)
                 times->ms[kind][i] = 0;
         }
         TRY(world_sum(world, group, times->ms[kind], times->count));

@@ -1,4 +1,4 @@
-/* Where the time of training steps goes, and its medians over steps, for the slowest ranks. */
+/* The times of training steps, by part, and their medians over the steps of an interval. */
 #ifndef PSRING_EXPERIMENTS_STEP_TIMES_H
 #define PSRING_EXPERIMENTS_STEP_TIMES_H
 
@@ -11,13 +11,13 @@ enum step_time {
     STEP_TIME_ALL,     /* the whole step */
     STEP_TIME_COMPUTE, /* forward, backward, update */
     STEP_TIME_COMM,    /* averaging, on whichever thread */
-    STEP_TIME_EXPOSED, /* the part of it that computing waited for */
+    STEP_TIME_EXPOSED, /* the part of averaging that computing waited for */
     STEP_TIME_KINDS,
 };
 
 struct step_times {
     double *ms[STEP_TIME_KINDS]; /* (capacity) each */
-    double *most;                /* (capacity): scratch of step_times_medians */
+    double *scratch;             /* (capacity) */
     size_t count, capacity;
 };
 
@@ -29,9 +29,10 @@ void step_times_fini(struct step_times *times);
 void step_times_add(struct step_times *times, const double ms[STEP_TIME_KINDS]);
 
 /*
- * Collective over the group, which all noted equally many steps; `rank` is the caller's in it. Of
- * every step the times of one rank, that whose step took longest, so that the parts belong to one
- * whole; then each kind's median over the steps (NAN if there were none). Forgets the steps.
+ * Collective over the group, in which the caller is `rank`; all ranks have noted as many steps.
+ * Each step counts with the times of its slowest rank, all of them that rank's, so that its parts
+ * add up. median_ms: the median of each kind over the steps, NAN if there were none. Forgets the
+ * steps.
  */
 enum status step_times_medians(struct step_times *times, struct world *world,
                                const struct group *group, size_t rank,

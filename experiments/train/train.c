@@ -65,8 +65,7 @@ static enum status step(struct trainer *t, bool finishes)
     if (trainer_rank(t) == 0 && !isfinite(loss.loss_sum)) {
         progress_clear(&t->report.progress);
         log_diverged(t, "", t->step - loss_queue_length(&t->losses));
-        TRY(exchange_finish(
-            &t->exchange)); /* the others count on this rank for what is under way */
+        TRY(exchange_finish(&t->exchange)); /* the others' buckets need this rank's */
         status = STATUS_DIVERGED;
         goto out;
     }
@@ -78,8 +77,8 @@ out:
     return status;
 }
 
-/* Waits for the steps that were asked for; the interval then holds all their losses. How busy they
- * kept the device is asked before a test does. */
+/* Waits for the steps that the device has not done; the interval then holds all their losses. The
+ * device's usage is read here, before a test adds to it. */
 static enum status settle(struct trainer *t)
 {
     enum status status = STATUS_OK;
@@ -159,8 +158,8 @@ static enum status epoch(struct trainer *t, struct test_result *test)
     if (t->dataset && !isfinite(test->loss)) {
         if (trainer_rank(t) == 0)
             log_diverged(t, "the test after ", t->step);
-        TRY(world_barrier(t->world,
-                          comm_group(t->exchange.comm))); /* who fails ends those who speak */
+        /* The first rank that returns a failure ends all: rank 0 must have said why. */
+        TRY(comm_barrier(t->exchange.comm));
         return STATUS_DIVERGED;
     }
     TRY(train_report(t, test));

@@ -12,8 +12,8 @@
  * weights' SHA-256 (checked to be the same on all workers) and the median times. An error has been
  * logged by one rank. STATUS_USAGE is met by all ranks alike; after any other error the other ranks
  * must be ended (world_abort), because they wait. STATUS_DIVERGED if the loss leaves the finite
- * numbers. STATUS_STOPPED, on all ranks, if a signal has
- * ended the run early and its state is saved (stop.h).
+ * numbers. STATUS_STOPPED, on all ranks, if a signal has ended the run early and its state is saved
+ * (stop.h).
  */
 enum status train_run(struct config *config, struct world *world);
 

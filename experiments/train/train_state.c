@@ -4,11 +4,13 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/checkpoint/checkpoint.h"
 
@@ -88,84 +90,81 @@ out:
 
 /* -------- checkpoints ------------------------------------------------------------------------ */
 
-enum { OPTIONS_OF_RUN = 12, OPTION_TEXT_BYTES = 32 };
+/* What decides the bits of a run. Holds the texts that the checkpoint's options point to. */
+struct description {
+    struct checkpoint_option options[12];
+    char values[12][32];
+    struct checkpoint checkpoint; /* all but the arrays */
+};
 
-/* What decides the bits of a run. Fills `checkpoint` but for the arrays; borrows
- * `options` and `texts`. */
-static void describe(const struct trainer *t, struct checkpoint *checkpoint,
-                     struct checkpoint_option options[OPTIONS_OF_RUN],
-                     char texts[OPTIONS_OF_RUN][OPTION_TEXT_BYTES])
+__attribute__((format(printf, 3, 4))) static struct checkpoint_option *
+add_option(struct description *run, const char *name, const char *format, ...)
 {
-    static const struct checkpoint_option names[OPTIONS_OF_RUN] = {
-        {.name = "workers", .advice = "start as many workers"},
-        {.name = "batch"},
-        {.name = "lr"},
-        {.name = "dataset", .advice = "name that data set's folder with --data"},
-        /* The learning rate of a step depends on how many there are to be. */
-        {.name = "steps", .advice = "give the --epochs and --steps of that run"},
-        /* Sums depend on their order, and the ring's on where chunks begin and end. */
-        {.name = "reduce-order"},
-        {.name = "bucket-mb"},
-        {.name = "compress"},
-        {.name = "error-feedback"},
-        /* Another sum's order, another processor: other bits, but the same training. */
-        {.name = "backend", .may_differ = true},
-        {.name = "device", .may_differ = true},
-        {.name = "tf32", .may_differ = true},
-    };
-    bool any_backend = t->config->reduce_order == REDUCE_ORDER_RING; /* gives the same bits */
-    snprintf(texts[0], OPTION_TEXT_BYTES, "%zu", t->workers);
-    snprintf(texts[1], OPTION_TEXT_BYTES, "%" PRId64, t->config->batch);
-    snprintf(texts[2], OPTION_TEXT_BYTES, "%.9g", t->lr.peak);
-    snprintf(texts[3], OPTION_TEXT_BYTES, "%s", t->dataset->name);
-    snprintf(texts[4], OPTION_TEXT_BYTES, "%" PRIu64, t->total_steps);
-    snprintf(texts[5], OPTION_TEXT_BYTES, "%s", config_reduce_order_name(t->config));
-    snprintf(texts[6], OPTION_TEXT_BYTES, "%.9g", t->config->bucket_mb);
-    snprintf(texts[7], OPTION_TEXT_BYTES, "%s", compress_names[t->config->compress]);
-    snprintf(texts[8], OPTION_TEXT_BYTES, "%s", config_error_feedback_name(t->config));
-    snprintf(texts[9], OPTION_TEXT_BYTES, "%s", any_backend ? "any" : t->backend->name);
-    snprintf(texts[10], OPTION_TEXT_BYTES, "%s", config_device_name(t->config));
-    snprintf(texts[11], OPTION_TEXT_BYTES, "%s", t->config->tf32 ? "on" : "off");
-    for (int i = 0; i < OPTIONS_OF_RUN; i++) {
-        options[i] = names[i];
-        options[i].value = texts[i];
-    }
-    *checkpoint = (struct checkpoint){
-        .model = config_model_name(t->config),
-        .optimizer = optimizer_kind_names[t->config->optimizer],
-        .seed = (uint64_t)t->config->seed,
+    size_t at = run->checkpoint.option_count++;
+    va_list arguments;
+    CHECK(at < sizeof run->options / sizeof *run->options);
+    va_start(arguments, format);
+    vsnprintf(run->values[at], sizeof run->values[at], format, arguments);
+    va_end(arguments);
+    run->options[at] = (struct checkpoint_option){.name = name, .value = run->values[at]};
+    return &run->options[at];
+}
+
+static void describe(const struct trainer *t, struct description *run)
+{
+    const struct config *config = t->config;
+    bool any_backend = config->reduce_order == REDUCE_ORDER_RING; /* gives the same bits */
+    run->checkpoint = (struct checkpoint){
+        .model = config_model_name(config),
+        .optimizer = optimizer_kind_names[config->optimizer],
+        .seed = (uint64_t)config->seed,
         .epoch = t->step / t->steps_per_epoch,
         .step = t->step % t->steps_per_epoch,
         .trained_ns = (uint64_t)(t->report.trained_s * (double)NS_PER_S),
         .weight_count = net_parameter_count(t->net),
-        .options = options,
-        .option_count = OPTIONS_OF_RUN,
+        .options = run->options,
     };
-    optimizer_state(t->optimizer, &checkpoint->state_count);
+    optimizer_state(t->optimizer, &run->checkpoint.state_count);
+    add_option(run, "workers", "%zu", t->workers)->advice = "start as many workers";
+    add_option(run, "batch", "%" PRId64, config->batch);
+    add_option(run, "lr", "%.9g", t->lr.peak);
+    add_option(run, "dataset", "%s", t->dataset->name)->advice =
+        "name that data set's folder with --data";
+    /* The learning rate of a step depends on how many there are to be. */
+    add_option(run, "steps", "%" PRIu64, t->total_steps)->advice =
+        "give the --epochs and --steps of that run";
+    /* Sums depend on their order, and the ring's on where chunks begin and end. */
+    add_option(run, "reduce-order", "%s", config_reduce_order_name(config));
+    add_option(run, "bucket-mb", "%.9g", config->bucket_mb);
+    add_option(run, "compress", "%s", compress_names[config->compress]);
+    add_option(run, "error-feedback", "%s", config_error_feedback_name(config));
+    /* Another sum's order, another processor: other bits, but the same training. */
+    add_option(run, "backend", "%s", any_backend ? "any" : t->backend->name)->may_differ = true;
+    add_option(run, "device", "%s", config_device_name(config))->may_differ = true;
+    add_option(run, "tf32", "%s", config->tf32 ? "on" : "off")->may_differ = true;
 }
 
 enum status train_save(const struct trainer *t)
 {
     enum status status = STATUS_OK;
-    struct checkpoint checkpoint;
-    struct checkpoint_option options[OPTIONS_OF_RUN];
-    char texts[OPTIONS_OF_RUN][OPTION_TEXT_BYTES];
+    struct description run;
+    struct checkpoint *checkpoint = &run.checkpoint;
     float *weights = NULL;
     if (!t->checkpoint_path)
         return STATUS_OK;
-    describe(t, &checkpoint, options, texts);
-    size_t weight_bytes = checkpoint.weight_count * sizeof(float);
+    describe(t, &run);
+    size_t weight_bytes = checkpoint->weight_count * sizeof(float);
     weights = malloc(weight_bytes);
     if (!weights) {
         log_error("%s: no memory to copy the weights", t->checkpoint_path);
         return STATUS_NO_MEMORY;
     }
     TRY(device_download(t->device, weights, net_parameters(t->net), weight_bytes));
-    TRY(device_download(t->device, t->host, optimizer_state(t->optimizer, &checkpoint.state_count),
-                        checkpoint.state_count * sizeof(float)));
-    checkpoint.weights = weights;
-    checkpoint.state = checkpoint.state_count > 0 ? t->host : NULL;
-    TRY(checkpoint_save(t->checkpoint_path, &checkpoint));
+    TRY(device_download(t->device, t->host, optimizer_state(t->optimizer, &checkpoint->state_count),
+                        checkpoint->state_count * sizeof(float)));
+    checkpoint->weights = weights;
+    checkpoint->state = checkpoint->state_count > 0 ? t->host : NULL;
+    TRY(checkpoint_save(t->checkpoint_path, checkpoint));
 out:
     free(weights);
     return status;
@@ -174,21 +173,20 @@ out:
 enum status train_load(struct trainer *t)
 {
     enum status status = STATUS_OK;
-    struct checkpoint run, *loaded = NULL;
-    struct checkpoint_option options[OPTIONS_OF_RUN];
-    char texts[OPTIONS_OF_RUN][OPTION_TEXT_BYTES];
+    struct description run;
+    struct checkpoint *loaded = NULL;
     if (t->config->resume == CONFIG_RESUME_AUTO && access(t->checkpoint_path, F_OK) != 0 &&
         errno == ENOENT) {
         log_info("%s: not there yet, starts anew", t->checkpoint_path);
         return STATUS_OK;
     }
-    describe(t, &run, options, texts);
+    describe(t, &run);
     TRY(checkpoint_load(&loaded, t->checkpoint_path));
-    TRY(checkpoint_check(loaded, &run, t->checkpoint_path));
+    TRY(checkpoint_check(loaded, &run.checkpoint, t->checkpoint_path));
     device_upload(t->device, net_parameters(t->net), loaded->weights,
                   loaded->weight_count * sizeof(float));
-    device_upload(t->device, optimizer_state(t->optimizer, &run.state_count), loaded->state,
-                  loaded->state_count * sizeof(float));
+    device_upload(t->device, optimizer_state(t->optimizer, &run.checkpoint.state_count),
+                  loaded->state, loaded->state_count * sizeof(float));
     t->step = loaded->epoch * t->steps_per_epoch + loaded->step;
     t->report.trained_s = (double)loaded->trained_ns / (double)NS_PER_S;
     if (strcmp(config_error_feedback_name(t->config), "on") == 0)

@@ -22,7 +22,7 @@ static enum status no_memory(const char *what)
     return STATUS_NO_MEMORY;
 }
 
-/* -------- who plays what --------------------------------------------------------------------- */
+/* -------- roles ------------------------------------------------------------------------------ */
 
 static enum status choose_roles(struct trainer *t)
 {
@@ -219,8 +219,8 @@ static enum status open_exchange(struct trainer *t)
                              .may_defer = !t->backend->alone && device_memory_is_host(t->device)});
 }
 
-/* What rank 0 tells the others: whether it could open all, and the sum of its data. */
-struct first {
+/* How far a rank has come by itself: whether it could open all, and the sum of its data. */
+struct opened {
     int32_t status;
     char data_sha256[SHA256_HEX_SIZE];
 };
@@ -261,18 +261,16 @@ enum status trainer_open(struct trainer *t, const struct config *config, struct 
      * rule: it alone says so. */
     if (world->rank != 0)
         log_hold();
-    char data_sha256[SHA256_HEX_SIZE] = "";
-    enum status own = open_local(t);
-    if (own == STATUS_OK)
-        own = sum_data(t, data_sha256);
-    struct first first = {.status = own};
-    memcpy(first.data_sha256, data_sha256, sizeof first.data_sha256);
+    struct opened own = {.status = open_local(t)};
+    if (own.status == STATUS_OK)
+        own.status = sum_data(t, own.data_sha256);
+    struct opened first = own;
     status = world_broadcast(world, NULL, &first, sizeof first);
     log_release(first.status == STATUS_OK);
     TRY(status);
     TRY((enum status)first.status);
-    TRY(own);
-    TRY(check_data(t, data_sha256, first.data_sha256));
+    TRY((enum status)own.status);
+    TRY(check_data(t, own.data_sha256, first.data_sha256));
     TRY(open_exchange(t));
 out:
     return status;
