@@ -320,7 +320,7 @@ Test(rendezvous, ranks_in_different_calls)
     struct rank ranks[] = {{.number = 0, .world_size = 2, .run = another_call},
                            {.number = 1, .world_size = 2, .run = another_call}};
     ranks_run(ranks, 2);
-    ranks_all_say(ranks, 1, 5, "is in another collective call: sum 3 of group 0, 8 bytes");
+    ranks_all_say(ranks, 1, 5, "is in another collective call: gather 3 of group 0, 8 bytes");
     cr_assert(ranks[1].code == 5 && ranks[1].lines == 1, "%s", ranks[1].said);
 }
 

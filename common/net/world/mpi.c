@@ -85,17 +85,6 @@ static enum status mpi_gather(struct world *world, const struct group *group, co
     return wait_politely(world, code, &request, "MPI_Iallgather");
 }
 
-static enum status mpi_combine(struct world *world, const struct group *group, double *values,
-                               size_t count, enum world_operation operation)
-{
-    CHECK(count <= INT_MAX);
-    MPI_Request request;
-    int code = MPI_Iallreduce(MPI_IN_PLACE, values, (int)count, MPI_DOUBLE,
-                              operation == WORLD_SUM ? MPI_SUM : MPI_MAX, group_comm(world, group),
-                              &request);
-    return wait_politely(world, code, &request, "MPI_Iallreduce");
-}
-
 static enum status mpi_allreduce_float(struct world *world, const struct group *group, float *data,
                                        size_t count)
 {
@@ -196,7 +185,6 @@ static const struct world_ops mpi_ops = {
     .barrier = mpi_barrier,
     .broadcast = mpi_broadcast,
     .gather = mpi_gather,
-    .combine = mpi_combine,
     .allreduce_float = mpi_allreduce_float,
     .group_open = mpi_group_open,
     .group_close = mpi_group_close,

@@ -156,7 +156,6 @@ static const struct world_ops rendezvous_ops = {
     .barrier = world_rendezvous_barrier,
     .broadcast = world_rendezvous_broadcast,
     .gather = world_rendezvous_gather,
-    .combine = world_rendezvous_combine,
     .group_open = rendezvous_group_open,
     .group_close = group_impl_free,
     .close = rendezvous_close,

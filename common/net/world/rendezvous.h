@@ -32,7 +32,5 @@ enum status world_rendezvous_broadcast(struct world *world, const struct group *
                                        size_t bytes);
 enum status world_rendezvous_gather(struct world *world, const struct group *group,
                                     const void *mine, size_t bytes, void *all);
-enum status world_rendezvous_combine(struct world *world, const struct group *group, double *values,
-                                     size_t count, enum world_operation operation);
 
 #endif

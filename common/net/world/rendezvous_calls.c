@@ -14,11 +14,13 @@
 #include "common/base/clock.h"
 #include "common/net/world/rendezvous.h"
 
-enum call { CALL_BARRIER, CALL_BROADCAST, CALL_GATHER, CALL_SUM, CALL_MAX, CALL_FAILED };
+enum call { CALL_BARRIER, CALL_BROADCAST, CALL_GATHER, CALL_FAILED };
 
 static const char *const call_names[] = {
-    [CALL_BARRIER] = "barrier", [CALL_BROADCAST] = "broadcast", [CALL_GATHER] = "gather",
-    [CALL_SUM] = "sum",         [CALL_MAX] = "maximum",         [CALL_FAILED] = "failure",
+    [CALL_BARRIER] = "barrier",
+    [CALL_BROADCAST] = "broadcast",
+    [CALL_GATHER] = "gather",
+    [CALL_FAILED] = "failure",
 };
 
 enum {
@@ -273,30 +275,4 @@ enum status world_rendezvous_broadcast(struct world *world, const struct group *
 {
     struct exchange e = exchange_begin(world, group, CALL_BROADCAST, bytes);
     return is_root(&e) ? deliver(&e, data, bytes) : receive_answer(&e, data, bytes);
-}
-
-enum status world_rendezvous_combine(struct world *world, const struct group *group, double *values,
-                                     size_t count, enum world_operation operation)
-{
-    enum status status;
-    size_t members = (size_t)(group ? group : world->impl->all)->size;
-    double *all = malloc(members * count * sizeof *all + 1);
-    if (!all) {
-        log_error("world: no memory for %zu values of %zu ranks", count, members);
-        return STATUS_NO_MEMORY;
-    }
-    TRY(gather_as(world, group, operation == WORLD_SUM ? CALL_SUM : CALL_MAX, values,
-                  count * sizeof *all, all));
-    memcpy(values, all, count * sizeof *all);
-    /* In the order of the ranks, so that a sum is the same in every run. */
-    for (size_t i = count; i < members * count; i++) {
-        double *value = &values[i % count];
-        if (operation == WORLD_SUM)
-            *value += all[i];
-        else
-            *value = all[i] > *value ? all[i] : *value;
-    }
-out:
-    free(all);
-    return status;
 }

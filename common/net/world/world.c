@@ -202,22 +202,44 @@ enum status world_gather(struct world *world, const struct group *group, const v
     return passed(world, ACTIVITY_MAIN, world->ops->gather(world, group, mine, bytes, all));
 }
 
-static enum status combine(struct world *world, const struct group *group, double *values,
-                           size_t count, enum world_operation operation)
+static double sum_of(double a, double b)
 {
-    wait_for_all(world, group, ACTIVITY_MAIN);
-    return passed(world, ACTIVITY_MAIN,
-                  world->ops->combine(world, group, values, count, operation));
+    return a + b;
+}
+
+static double larger_of(double a, double b)
+{
+    return b > a ? b : a;
+}
+
+/* In the order of the ranks, so that a sum is the same in every run. */
+static enum status combine(struct world *world, const struct group *group, double *values,
+                           size_t count, double (*two)(double, double))
+{
+    enum status status;
+    size_t members = (size_t)(group ? group->size : world->size), bytes = count * sizeof *values;
+    double *all = malloc(members * bytes + 1);
+    if (!all) {
+        log_error("world: no memory for %zu values of %zu ranks", count, members);
+        return STATUS_NO_MEMORY;
+    }
+    TRY(world_gather(world, group, values, bytes, all));
+    memcpy(values, all, bytes);
+    for (size_t i = count; i < members * count; i++)
+        values[i % count] = two(values[i % count], all[i]);
+out:
+    free(all);
+    return status;
 }
 
 enum status world_sum(struct world *world, const struct group *group, double *values, size_t count)
 {
-    return combine(world, group, values, count, WORLD_SUM);
+    return combine(world, group, values, count, sum_of);
 }
 
 enum status world_max(struct world *world, const struct group *group, double *values, size_t count)
 {
-    return combine(world, group, values, count, WORLD_MAX);
+    return combine(world, group, values, count, larger_of);
 }
 
 enum status world_allreduce_float(struct world *world, const struct group *group, float *data,

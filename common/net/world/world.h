@@ -87,7 +87,7 @@ enum status world_broadcast(struct world *world, const struct group *group, void
 /* Every rank's `bytes` bytes into `all` (size * bytes, by rank) on every rank. */
 enum status world_gather(struct world *world, const struct group *group, const void *mine,
                          size_t bytes, void *all);
-/* Elementwise sum in double / maximum, on every rank, in place. */
+/* Elementwise sum in double / maximum, on every rank, in place; gathers all values. */
 enum status world_sum(struct world *world, const struct group *group, double *values, size_t count);
 enum status world_max(struct world *world, const struct group *group, double *values, size_t count);
 /* Elementwise float sum in place through MPI_Allreduce: the library's baseline, not ours. Blocks as

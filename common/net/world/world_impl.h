@@ -7,8 +7,6 @@
 
 #include "common/net/world/world.h"
 
-enum world_operation { WORLD_SUM, WORLD_MAX };
-
 /* All but close and abort are collective over `group` (NULL: the world) and bounded by
  * world_patience_ms. Errors are logged, with the rank that is missing where that is known. */
 struct world_ops {
@@ -17,8 +15,6 @@ struct world_ops {
                              size_t bytes);
     enum status (*gather)(struct world *world, const struct group *group, const void *mine,
                           size_t bytes, void *all);
-    enum status (*combine)(struct world *world, const struct group *group, double *values,
-                           size_t count, enum world_operation operation);
     /* (optional) MPI_Allreduce. */
     enum status (*allreduce_float)(struct world *world, const struct group *group, float *data,
                                    size_t count);
