@@ -2,8 +2,8 @@
 # vcluster.sh: a cluster on one Linux machine, with a limit on every node's link.
 #
 #   vcluster.sh up --hosts N --rate RATE [--owner PID]     raise it, or repair or change what is there
-#   vcluster.sh run -n N [--ranks-per-host K] [--mca KEY VALUE]... [-x VAR[=VALUE]]... -- COMMAND...
-#                                                          mpirun over the hosts
+#   vcluster.sh run -n N [--ranks-per-host K] [--launch-timeout S] [--mca KEY VALUE]... [-x VAR[=VALUE]]...
+#                   -- COMMAND...                          mpirun over the hosts
 #   vcluster.sh exec HOST -- COMMAND...                    one command on one host (host0, ... or switch)
 #   vcluster.sh status                                     what is there; exits 1 if anything is amiss
 #   vcluster.sh down [--all]                               remove it, with every process in it
@@ -12,6 +12,7 @@
 # RATE is a number with kbit, mbit or gbit, each way and per host: 200mbit, 1gbit, 2.5gbit; none: no limit.
 # --owner PID takes the cluster down when that process has ended, however it ended.
 # run puts rank r on host r; with more ranks than hosts it fills each host with K neighbouring ranks.
+# Ranks that have not begun after S seconds (default: 60), because a host is cut off, say, never will: it ends them.
 #
 # A host is a network namespace with one interface, eth0; the switch is one more namespace with a
 # bridge. A token bucket at both ends of the cable between them limits both directions, as a switch
@@ -26,7 +27,7 @@ GRACE_S=5                  # between asking a process to end and ending it
 
 usage()
 {
-    sed -n '2,21s/^# \{0,1\}//p' "$0"
+    sed -n '2,22s/^# \{0,1\}//p' "$0"
 }
 
 die()

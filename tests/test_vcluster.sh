@@ -160,6 +160,20 @@ expect "down leaves nothing" is_gone $b
 expect "down again is no error" "$vcluster" down --name $b
 expect "the first cluster is untouched" "$vcluster" status --name $a
 
+# mpirun would wait for its daemon on host1 without end.
+ip -n psring-$a-switch link set port1 down
+refuses_in_words()
+{
+    fails_with 1 "$vcluster" run --name $a -n 3 --launch-timeout 5 -- true 2>"$folder/words" &&
+        tail -n 1 "$folder/words" | grep 'have not begun within 5 s: rank 1 on host1 cannot, its host does not answer'
+}
+expect "a launch that cannot begin ends" refuses_in_words
+expect "and leaves no process" prints 0 processes $a
+ip -n psring-$a-switch link set port1 up
+expect "a link that is up again will do" within "$vcluster" status --name $a
+expect "a program that is not there is told" bash -c \
+    '"$0" run --name "$1" -n 2 -- /nowhere 2>&1 | grep "mpirun could not start /nowhere"' "$vcluster" $a
+
 ip -n psring-$a-0 link delete eth0
 ip netns delete psring-$a-1
 expect "status sees damage" fails_with 1 "$vcluster" status --name $a

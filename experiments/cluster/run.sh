@@ -64,13 +64,19 @@ unset OPAL_OUTPUT_STDERR_FD
 exec ip netns exec psring-$name-\${host#host} unshare --uts \\
     sh -c '$ENTER' $STATE/$name/hosts "\$host" sh -c "\$*"
 AGENT
+    # And what mpirun's daemons start every rank with: leaves word that it has begun.
+    cat >"$run_directory/begin" <<BEGIN
+: >$run_directory/rank.\$OMPI_COMM_WORLD_RANK
+exec "\$@"
+BEGIN
 }
 
-# shellcheck disable=SC2317  # called by a trap
-stop_run()
+# Ends the run and exits with CODE, saying why.
+stop_run() # CODE WORDS...
 {
     trap '' INT TERM HUP
-    local init
+    local init code=$1
+    shift
     init=$(pgrep -P "$run_pid" || true)
     if [[ $init ]]; then
         kill -TERM "$init" 2>/dev/null || true
@@ -82,25 +88,57 @@ stop_run()
     kill -KILL "$run_pid" 2>/dev/null || true # and with it everything in its process namespace
     wait "$run_pid" 2>/dev/null || true
     rm -rf "$run_directory"
-    echo "vcluster.sh: the run was interrupted; its processes are gone" >&2
-    exit "$1"
+    echo "vcluster.sh: $*; its processes are gone" >&2
+    exit "$code"
+}
+
+has_begun()
+{
+    (($(compgen -G "$run_directory/rank.*" | wc -l) >= ranks))
+}
+
+# What keeps mpirun from starting the ranks, as far as can be seen.
+find_hindrance()
+{
+    local host first
+    for ((host = 0; host * ranks_per_host < ranks; host++)); do
+        first="rank $((host * ranks_per_host)) on host$host"
+        if ! host_answers $host; then
+            echo "$first cannot, its host does not answer" && return
+        elif [[ ! $(ip netns pids "$(namespace_of $host)") ]]; then
+            echo "$first cannot, mpirun's daemon has ended there" && return
+        fi
+    done
+    echo "all hosts answer"
+}
+
+# mpirun waits without end for a daemon that does not call back, even for one that has ended.
+wait_until_begun()
+{
+    local deadline=$((SECONDS + launch_timeout))
+    until has_begun || ! kill -0 "$run_pid" 2>/dev/null; do
+        ((SECONDS < deadline)) ||
+            stop_run 1 "the ranks have not begun within $launch_timeout s: $(find_hindrance)"
+        sleep 0.1
+    done
 }
 
 run()
 {
-    local ranks='' ranks_per_host='' extra=()
+    local ranks='' ranks_per_host='' launch_timeout=60 extra=()
     while (($# > 0)); do
         case $1 in
         --)
             shift
             break
             ;;
-        -n | --name | --ranks-per-host | -x)
+        -n | --name | --ranks-per-host | --launch-timeout | -x)
             (($# >= 2)) || bad_usage "$1 needs a value"
             case $1 in
             -n) ranks=$2 ;;
             --name) set_name "$2" ;;
             --ranks-per-host) ranks_per_host=$2 ;;
+            --launch-timeout) launch_timeout=$2 ;;
             -x) extra+=(-x "$2") ;;
             esac
             shift 2
@@ -114,6 +152,8 @@ run()
         esac
     done
     [[ $ranks =~ ^[1-9][0-9]{0,3}$ ]] || bad_usage "run: -n '$ranks': expected a number of ranks"
+    [[ $launch_timeout =~ ^[1-9][0-9]{0,4}$ ]] ||
+        bad_usage "run: --launch-timeout '$launch_timeout': expected seconds"
     (($# > 0)) || bad_usage "run: expected -- COMMAND..."
     require_namespaces
     require_cluster
@@ -133,11 +173,14 @@ run()
     write_agent
     start_mpirun "$@" &
     run_pid=$!
-    trap 'stop_run 130' INT
-    trap 'stop_run 143' TERM
-    trap 'stop_run 129' HUP
+    trap 'stop_run 130 the run was interrupted' INT
+    trap 'stop_run 143 the run was interrupted' TERM
+    trap 'stop_run 129 the run was interrupted' HUP
+    wait_until_begun
     local status=0
     wait $run_pid || status=$?
+    compgen -G "$run_directory/rank.*" >/dev/null ||
+        echo "vcluster.sh: mpirun could not start $1; --mca orte_execute_quiet 0 shows why" >&2
     rm -rf "$run_directory"
     return $status
 }
@@ -154,7 +197,7 @@ start_mpirun()
     local mpi=(mpirun -n "$ranks" --host "$list" --map-by slot --bind-to none --oversubscribe
         --allow-run-as-root
         --mca plm rsh --mca plm_rsh_agent "/bin/sh $run_directory/agent" --mca plm_rsh_no_tree_spawn 1
-        --mca orte_tmpdir_base "$run_directory"
+        --mca orte_tmpdir_base "$run_directory" --mca orte_fork_agent "/bin/sh $run_directory/begin"
         --mca pml ob1 --mca btl self,tcp
         --mca btl_tcp_if_include "$subnet.0/24" --mca oob_tcp_if_include "$subnet.0/24"
         # psring's last line says which rank has failed; mpirun's many would come after it. And a
