@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # fault_trials.sh PSRING MAKE_DATASET [--short | --only REGEX]: in a virtual cluster, kills, stops or cuts off one rank of
-# a training, at launch, in a step and in a checkpoint, over every backend and transport. Each trial must end, mpirun
-# included, within the time-out + 10 s, with an exit code that is not 0, a last line that names the rank and its host, and
-# no process left. (At launch no rank knows the others yet: the line says what was waited for.) --short: a choice of
-# trials, with a minute in place of the 10 s, for machines that are busy. --only: the backends that match. Prints a table (in Markdown) of what was seen. 77: no namespaces here.
+# a training, at launch, in a step and in a checkpoint, over every backend and transport; or cuts it off before mpirun
+# begins. Each trial must end, mpirun included, within the time-out + 10 s, with an exit code that is not 0, a last line
+# that names the rank and its host, and no process, file or namespace left. (At launch no rank knows the others yet: the
+# line says what was waited for.)
+# --short: a choice of trials, with a minute in place of the 10 s, for machines that are busy. --only: the trials whose
+# row matches, such as '^ring .* launch'. Prints a table (in Markdown) of what was seen. 77: no namespaces here.
 set -euo pipefail
 if ((EUID != 0)) || ! unshare --net true 2>/dev/null || ! command -v ip >/dev/null || ! command -v mpirun >/dev/null; then
     echo "fault_trials: skipped: needs root, network namespaces, ip and mpirun"
@@ -11,7 +13,7 @@ if ((EUID != 0)) || ! unshare --net true 2>/dev/null || ! command -v ip >/dev/nu
 fi
 # shellcheck source=tests/train_lib.sh
 . "$(dirname "$0")/train_lib.sh"
-which=${3:-} only=${4:-.}
+psring=$(realpath "$psring") which=${3:-} only=${4:-.}
 vcluster=$here/../experiments/vcluster.sh
 name=faults-$$
 TIMEOUT_S=${PSRING_TRIAL_TIMEOUT:-5} STARTUP_S=10 GRACE_S=10
@@ -78,9 +80,11 @@ blocked_in_open()
 wait_for_moment() # MOMENT VICTIM
 {
     case $1 in
+    before) ;;
     launch) until_within $MOMENT_S exists_on "$2" ;;
     step) until_within $MOMENT_S trains ;;
-    checkpoint) until_within $MOMENT_S blocked_in_open && sleep 1 ;; # the others have come to wait
+    # Soon: from the time-out on, rank 0 would be the one that keeps the others waiting.
+    checkpoint) until_within $MOMENT_S blocked_in_open && sleep 0.2 ;;
     esac
 }
 
@@ -95,9 +99,16 @@ inflict() # FAULT VICTIM
     esac
 }
 
+is_whole()
+{
+    "$vcluster" status --name "$name" >/dev/null
+}
+
+# A link needs a moment to come up; mpirun's daemon on a host without one ends before it has called back.
 mend() # VICTIM
 {
     ip -n "psring-$name-switch" link set "port$1" up
+    until_within $MOMENT_S is_whole
 }
 
 run_ended()
@@ -105,16 +116,24 @@ run_ended()
     ! kill -0 "$run_pid" 2>/dev/null
 }
 
-nothing_left()
+no_process_left()
 {
     [[ -z $(processes) ]]
+}
+
+# Of the run's own folders: where it started, its temporary files, the checkpoint's; and vcluster.sh's.
+files()
+{
+    find "$folder/here" "$folder/tmp" -mindepth 1
+    find "$folder/kept" -mindepth 1 ! -name mlp.checkpoint.tmp # the pipe, which is the trial's
+    compgen -G "/run/psring-vcluster/$name/run.*" || true
 }
 
 # What went wrong in a trial, or nothing; sets $seconds and $last.
 judge() # VICTIM STARTED
 {
     local victim=$1 started=$2 limit=$((TIMEOUT_S + GRACE_S)) rc=0
-    [[ $moment != launch ]] || limit=$((STARTUP_S + GRACE_S))
+    [[ $moment != launch && $moment != before ]] || limit=$((STARTUP_S + GRACE_S))
     until_within $((limit + 5)) run_ended || true
     seconds=$(awk -v from="$started" -v to="$EPOCHREALTIME" 'BEGIN { printf "%.1f", to - from }')
     if ! run_ended; then
@@ -130,36 +149,35 @@ judge() # VICTIM STARTED
     [[ $last =~ rank\ $victim\ on\ host$victim ]] || [[ $moment == launch && $last =~ meeting\ the\ other\ ranks ]] ||
         problem=${problem:-'does not name the rank'}
     mend "$victim"
-    until_within $GRACE_S nothing_left || problem=${problem:-'processes are left'}
+    until_within $GRACE_S no_process_left || problem=${problem:-'processes are left'}
+    [[ -z $(files) ]] || problem=${problem:-"left $(files | tr '\n' ' ')"}
 }
 
 trial() # CONFIGURATION FAULT MOMENT VICTIM
 {
-    local configuration=$1 fault=$2 moment=$3 victim=$4 ranks=4 options seconds=- last='' problem='' attempt came
+    local configuration=$1 fault=$2 moment=$3 victim=$4 ranks=4 options seconds=- last='' problem=''
+    [[ "$configuration $moment $fault $victim" =~ $only ]] || return 0
     read -ra options <<<"$configuration"
     [[ $configuration != *dedicated* ]] || ranks=5
-    rm -rf "$folder/kept"
-    mkdir "$folder/kept"
+    rm -rf "$folder"/{here,tmp,kept}
+    mkdir "$folder"/{here,tmp,kept}
     if [[ $moment == checkpoint ]]; then
         mkfifo "$folder/kept/mlp.checkpoint.tmp"
         options+=(--checkpoint "$folder/kept")
     fi
     trials=$((trials + 1))
-    # mpirun may take a while to reach a host whose cable has just been mended: then once more.
-    for attempt in 1 2; do
-        : >"$folder/log"
-        "$vcluster" run --name "$name" -n $ranks -- "$psring" train --model mlp --data "$data" --backend "${options[@]}" \
-            --batch 25 --steps 1000000 --timeout "$TIMEOUT_S" --startup-timeout $STARTUP_S --log-steps 1 \
-            </dev/null >"$folder/log" 2>&1 &
-        run_pid=$!
-        came=''
-        ! wait_for_moment "$moment" "$victim" || came=yes
-        [[ ! $came && ! -s $folder/log && $attempt == 1 ]] || break
-        end_run
-    done
-    if [[ $came ]]; then
-        local started=$EPOCHREALTIME
-        inflict "$fault" "$victim"
+    [[ $moment != before ]] || inflict "$fault" "$victim"
+    : >"$folder/log"
+    local started=$EPOCHREALTIME
+    (cd "$folder/here" && TMPDIR=$folder/tmp exec "$vcluster" run --name "$name" -n $ranks --launch-timeout $STARTUP_S \
+        -- "$psring" train --model mlp --data "$data" --backend "${options[@]}" --batch 25 --steps 1000000 \
+        --timeout "$TIMEOUT_S" --startup-timeout $STARTUP_S --log-steps 1 </dev/null >"$folder/log" 2>&1) &
+    run_pid=$!
+    if wait_for_moment "$moment" "$victim"; then
+        if [[ $moment != before ]]; then
+            started=$EPOCHREALTIME
+            inflict "$fault" "$victim"
+        fi
         judge "$victim" "$started"
     else
         problem='never came to that moment'
@@ -186,22 +204,25 @@ if [[ $which == --short ]]; then
     trial 'ps --servers 1 --placement dedicated --transport zmq' killed step 4
     trial 'ring --transport zmq' cut step 2
 else
+    for victim in 2 0; do
+        trial "${all[0]}" cut before $victim # any: no rank begins
+    done
     for configuration in "${all[@]}"; do
-        [[ $configuration =~ $only ]] || continue
-        for fault in killed stopped cut; do
-            trial "$configuration" $fault step 2
-            case $configuration in
-            *dedicated*) trial "$configuration" $fault step 4 ;;
-            'ring --transport zmq' | mpi)
-                trial "$configuration" $fault launch 2
-                trial "$configuration" $fault step 0
-                trial "$configuration" $fault checkpoint 2
-                trial "$configuration" $fault checkpoint 0
-                ;;
-            *colocated*) trial "$configuration" $fault checkpoint 2 ;;
-            esac
+        victims=(2 0)
+        [[ $configuration != *dedicated* ]] || victims+=(4) # the server
+        for moment in launch step checkpoint; do
+            for fault in killed stopped cut; do
+                for victim in "${victims[@]}"; do
+                    trial "$configuration" $fault $moment "$victim"
+                done
+            done
         done
     done
+fi
+"$vcluster" down --name "$name"
+if [[ $(ip netns list) == *psring-$name-* || -e /run/psring-vcluster/$name ]]; then
+    echo 'fault_trials: the cluster is down, but some of it is left'
+    failed=$((failed + 1))
 fi
 echo "fault_trials: $trials trials, $failed failed"
 ((trials > 0 && failed == 0))
