@@ -1,10 +1,12 @@
 #include "common/base/log.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static _Atomic int log_level = LOG_INFO;
 static _Atomic unsigned errors;
@@ -18,6 +20,12 @@ static struct {
     unsigned errors;
     char lines[4096];
 } held = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* After log_take_over, under held.lock: whose lines come out, and where. */
+static struct {
+    FILE *out; /* NULL: everybody's, on stderr */
+    pthread_t thread;
+} taken;
 
 static char log_name[32]; /* set once, before threads start */
 
@@ -36,11 +44,12 @@ unsigned log_errors(void)
     return atomic_load(&errors);
 }
 
-static void put(enum log_level level, const char *line, size_t length)
+static void put(const char *lines, size_t length, unsigned number_of_errors)
 {
-    if (level == LOG_ERROR)
-        atomic_fetch_add(&errors, 1);
-    fwrite(line, 1, length, stderr);
+    if (taken.out && !pthread_equal(taken.thread, pthread_self()))
+        return;
+    atomic_fetch_add(&errors, number_of_errors);
+    fwrite(lines, 1, length, taken.out ? taken.out : stderr);
 }
 
 static void keep(enum log_level level, const char *line, size_t length)
@@ -63,13 +72,26 @@ void log_hold(void)
 void log_release(bool wanted)
 {
     pthread_mutex_lock(&held.lock);
-    if (wanted && held.used > 0) {
-        fwrite(held.lines, 1, held.used, stderr);
-        atomic_fetch_add(&errors, held.errors);
-    }
+    if (wanted && held.used > 0)
+        put(held.lines, held.used, held.errors);
     held.holds = false;
     held.used = 0;
     held.errors = 0;
+    pthread_mutex_unlock(&held.lock);
+}
+
+void log_take_over(void)
+{
+    pthread_mutex_lock(&held.lock);
+    int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    int own = taken.out ? -1 : fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+    FILE *out = own >= 0 ? fdopen(own, "w") : NULL;
+    if (out && nowhere >= 0) {
+        setvbuf(out, NULL, _IONBF, 0);
+        dup2(nowhere, STDERR_FILENO);
+        taken.out = out;
+        taken.thread = pthread_self();
+    }
     pthread_mutex_unlock(&held.lock);
 }
 
@@ -94,6 +116,6 @@ void log_message(enum log_level level, const char *format, ...)
     if (held.holds && pthread_equal(held.thread, pthread_self()))
         keep(level, line, length + 1);
     else
-        put(level, line, length + 1);
+        put(line, length + 1, level == LOG_ERROR);
     pthread_mutex_unlock(&held.lock);
 }

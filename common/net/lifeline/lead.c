@@ -81,14 +81,13 @@ static void end_all(struct lifeline *lifeline, int64_t now_ns)
     char text[700];
     int code = lifeline_blame(lifeline->ranks, lifeline->size, lifeline->trouble, now_ns,
                               lifeline_silence_ns(lifeline), text, sizeof text);
-    if (text[0])
-        log_error("%s", text);
-    /* mpirun ends everything once the first process has ended. */
-    clock_sleep_until_ns(clock_now_ns() + LIFELINE_LINGER_NS);
     struct lifeline_frame frame = {.type = LIFELINE_END, .exit_code = code};
     for (int rank = 1; rank < lifeline->size; rank++)
         lifeline_send_last(&lifeline->links[rank], &frame);
-    lifeline_fall_silent();
+    lifeline_take_the_word(); /* the others are silent, too, when this returns */
+    if (text[0])
+        log_error("%s", text);
+    clock_sleep_until_ns(clock_now_ns() + LIFELINE_LINGER_NS);
     lifeline->options.end(code);
 }
 

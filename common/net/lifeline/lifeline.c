@@ -20,13 +20,9 @@ void lifeline_wake(struct lifeline *lifeline)
     (void)written;
 }
 
-/* From when one rank has been told to end until the last one has, MPI complains of every connection
- * that closes. What there is to say has been said. */
-void lifeline_fall_silent(void)
+void lifeline_take_the_word(void)
 {
-    int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    if (nowhere >= 0)
-        dup2(nowhere, STDERR_FILENO);
+    log_take_over();
     clock_sleep_until_ns(clock_now_ns() + LIFELINE_LINGER_NS);
 }
 
@@ -88,16 +84,22 @@ static void watch_start(struct lifeline *lifeline, int64_t now_ns)
 /* -------- the thread of all ranks but 0 --------------------------------------------------------
  */
 
-/* Rank 0 cannot tell of its own end: rank 1 does, and the first rank on another host. */
+/*
+ * Rank 0 cannot tell of its own end: rank 1 does, and the first rank on another host. Not before
+ * all have noticed and are silent, which by a silence takes a tick; but where the launcher ends
+ * this process, it grants a second.
+ */
 static int64_t follower_turn_ns(const struct lifeline *lifeline)
 {
+    bool soon = lifeline->trouble == LIFELINE_ENDED || lifeline->asked_ns;
+    int64_t noticed_ns = LIFELINE_LINGER_NS + (soon ? 0 : lifeline->tick_ns);
     int other = 1;
     while (other < lifeline->size &&
            strcmp(lifeline->ranks[other].host, lifeline->ranks[0].host) == 0)
         other++;
     if (lifeline->rank == 1)
-        return 0;
-    return lifeline->rank == other ? 3 * NS_PER_S / 10 : 3 * NS_PER_S / 2;
+        return noticed_ns;
+    return noticed_ns + (lifeline->rank == other ? 3 * NS_PER_S / 10 : 3 * NS_PER_S / 2);
 }
 
 static void rank0_lost(struct lifeline *lifeline, bool closed, int64_t now_ns)
@@ -105,6 +107,7 @@ static void rank0_lost(struct lifeline *lifeline, bool closed, int64_t now_ns)
     if (lifeline->trouble == LIFELINE_NONE) {
         lifeline->trouble = closed ? LIFELINE_ENDED : LIFELINE_SILENT;
         lifeline->trouble_ns = now_ns;
+        log_take_over();
     }
     if (now_ns - lifeline->trouble_ns < follower_turn_ns(lifeline))
         return;
@@ -134,7 +137,9 @@ static void hear_rank0(struct lifeline *lifeline, int64_t now_ns, int64_t late_n
     while ((got = lifeline_read(link)) == LIFELINE_READ_FRAME) {
         rank0->heard_ns = now_ns;
         if (link->frame.type == LIFELINE_END) {
-            lifeline_fall_silent();
+            lifeline_take_the_word();
+            /* mpirun ends everything once the first process has ended: rank 0 speaks before. */
+            clock_sleep_until_ns(clock_now_ns() + 2 * LIFELINE_LINGER_NS);
             lifeline->options.end(link->frame.exit_code);
         }
     }
@@ -143,7 +148,8 @@ static void hear_rank0(struct lifeline *lifeline, int64_t now_ns, int64_t late_n
         lifeline->polled[0].fd = -1;
     /* Rank 0, which knows more, is the first to speak of a silence between the two. */
     int64_t later_ns = lifeline->asked_ns ? 0 : 2 * lifeline->tick_ns;
-    if (closed || now_ns - rank0->heard_ns >= lifeline_silence_ns(lifeline) + later_ns)
+    if (lifeline->trouble || closed ||
+        now_ns - rank0->heard_ns >= lifeline_silence_ns(lifeline) + later_ns)
         rank0_lost(lifeline, closed, now_ns);
 }
 

@@ -47,10 +47,14 @@ struct lifeline {
 enum { EXIT_FAILED = 1, EXIT_SIGNALLED = 143 };
 
 /* A line needs no longer than this from here to the user, and a frame to the other ranks. */
-#define LIFELINE_LINGER_NS (150 * NS_PER_MS)
+#define LIFELINE_LINGER_NS (200 * NS_PER_MS)
 
-/* Closes stderr, and sleeps for LIFELINE_LINGER_NS. */
-void lifeline_fall_silent(void);
+/*
+ * For the last words: from now on nobody else of this process writes to stderr. MPI complains of
+ * every connection that closes, from when one rank has ended until the last one has. Sleeps until
+ * what had been written is with the user.
+ */
+void lifeline_take_the_word(void);
 
 /* The thread is to look now. */
 void lifeline_wake(struct lifeline *lifeline);
