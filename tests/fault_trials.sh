@@ -186,7 +186,7 @@ trial() # CONFIGURATION FAULT MOMENT VICTIM
     printf '| %s | %s | %s | %d | %s | %s |\n' "$configuration" "$moment" "$fault" "$victim" "$seconds" "${problem:-yes}"
     if [[ $problem ]]; then
         failed=$((failed + 1))
-        tail -n 5 "$folder/log" | cut -c1-400 | sed 's/^/    /' >&2
+        tail -n 20 "$folder/log" | cut -c1-400 | sed 's/^/    /' >&2
     fi
 }
 

@@ -147,6 +147,22 @@ expect "programs learn of the network" prints "vcluster:50mbit 50000000" \
     "$vcluster" run --name $a -n 1 -- sh -c 'echo $PSRING_NETWORK $PSRING_LINK_BITS'
 expect "hosts have names" "$vcluster" exec --name $a host0 -- getent hosts host2
 expect "an exit status passes through" fails_with 7 "$vcluster" run --name $a -n 2 -- sh -c 'exit 7'
+knows_the_switch() # HOST
+{
+    local switch known
+    switch=$(ip -n psring-$a-switch -o link show br0 | sed 's/.*ether \([^ ]*\).*/\1/')
+    known=$(ip -n "psring-$a-$1" neigh show | grep '\.254 ')
+    [[ $known == *"lladdr $switch "* ]] || { echo "the switch is $switch, host$1 has: $known" && return 1; }
+}
+for host in 0 1 2; do
+    expect "host$host sends to the switch as it is" knows_the_switch $host
+done
+# A mpirun that has crashed may leave a process that holds its output open.
+mkdir "$folder/crashes"
+printf '#!/bin/sh\nsleep 300 &\nexit 3\n' >"$folder/crashes/mpirun"
+chmod +x "$folder/crashes/mpirun"
+expect "a run ends with its mpirun" fails_with 3 timeout 60 env "PATH=$folder/crashes:$PATH" \
+    "$vcluster" run --name $a -n 2 -- true
 expect "a host of no cluster is refused" fails_with 1 "$vcluster" exec --name $a host3 -- true
 expect "each direction is limited" link_carries at-most 50000000 \
     "$vcluster" run --name $a -n 2 -- "$link_rate" 1500000

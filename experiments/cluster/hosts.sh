@@ -31,7 +31,11 @@ ensure_switch()
     # quarter of an hour for one that does not answer; now three seconds.
     ip netns exec "$switch" sysctl -qw net.ipv4.tcp_retries2=3 2>/dev/null || true
     if ! ip -n "$switch" link show br0 &>/dev/null; then
-        ip -n "$switch" link add br0 type bridge stp_state 0 forward_delay 0 mcast_snooping 0
+        # An address of its own: else it takes the lowest of its ports', another one with every host, and those
+        # that know the last one send into the void for ten seconds.
+        local hardware
+        printf -v hardware '02:00:0a:4d:%02x:fe' "${subnet##*.}"
+        ip -n "$switch" link add br0 address "$hardware" type bridge stp_state 0 forward_delay 0 mcast_snooping 0
     fi
     # mpirun runs beside the switch and reaches the hosts from this address.
     ip -n "$switch" address replace "$subnet.254/24" dev br0

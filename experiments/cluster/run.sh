@@ -50,6 +50,7 @@ while :; do
     kill -0 $child 2>/dev/null || break
 done
 exec 3>&-
+(sleep 2; kill $filter) >/dev/null 2>&1 & # a mpirun that crashed leaves processes that hold the other end
 wait $filter
 exit $status'
 
