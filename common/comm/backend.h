@@ -77,7 +77,7 @@ struct backend {
     bool (*takes_device_memory)(void);
     enum status (*finish)(void *self); /* (optional) tells servers that this worker is done */
     void (*algorithm)(void *self, char text[COMM_ALGORITHM_BYTES]); /* (optional) comm_algorithm */
-    void (*close)(void *self);
+    void (*close)(void *self);                                      /* (optional) */
 
     /* (only with device_memory, and then instead of `allreduce`) The host waits in neither. `start`
      * enqueues the averaging of what the operations asked for so far will have computed; `wait`

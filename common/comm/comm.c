@@ -201,7 +201,7 @@ void comm_close(struct comm **out)
         thread_join(&comm->server_thread);
     }
     transport_stop(comm->endpoints);
-    if (comm->self_open)
+    if (comm->self_open && comm->backend->close)
         comm->backend->close(comm->self);
     if (comm->server_open)
         comm->backend->server_close(comm->server);

@@ -122,3 +122,5 @@ static double no_time_s(const struct cost_shape *shape, const struct cost_link *
 }
 
 const struct cost_formula cost_of_nothing = {.traffic = no_traffic, .time_s = no_time_s};
+
+const struct cost_formula cost_not_known = {0};

@@ -97,4 +97,7 @@ double cost_optimal_time_s(const struct cost_shape *shape, double steps,
 /* Of a backend for one worker: nothing moves, in no time. */
 extern const struct cost_formula cost_of_nothing;
 
+/* Of a library's own algorithms. */
+extern const struct cost_formula cost_not_known;
+
 #endif

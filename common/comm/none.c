@@ -33,11 +33,6 @@ static enum status none_wait(void *self, size_t bucket)
     return STATUS_OK;
 }
 
-static void none_close(void *self)
-{
-    (void)self;
-}
-
 const struct backend backend_none = {
     .name = "none",
     .summary = "one process, nothing to average with",
@@ -50,5 +45,4 @@ const struct backend backend_none = {
     .open = none_open,
     .start = none_start,
     .wait = none_wait,
-    .close = none_close,
 };

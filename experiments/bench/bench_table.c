@@ -2,53 +2,27 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <string.h>
 
 #include "experiments/measure/cpu_share.h"
 
 enum { CELL = 40 };
 
-/* Bytes, or "-" where they are not known. */
-static const char *bytes_cell(char *cell, bool known, uint64_t bytes)
+/* Writes what is known into `text`, else "-"; returns it. */
+__attribute__((format(printf, 3, 4))) static const char *cell(char text[CELL], bool known,
+                                                              const char *format, ...)
 {
-    if (known)
-        snprintf(cell, CELL, "%" PRIu64, bytes);
-    else
-        snprintf(cell, CELL, "-");
-    return cell;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, CELL, known ? format : "-", arguments);
+    va_end(arguments);
+    return text;
 }
 
-static const char *time_cell(char *cell, double time_us)
+static const char *percent_cell(char text[CELL], double share)
 {
-    if (isfinite(time_us))
-        snprintf(cell, CELL, "%.1f", time_us);
-    else
-        snprintf(cell, CELL, "-");
-    return cell;
-}
-
-static const char *percent_cell(char *cell, double share)
-{
-    if (isfinite(share))
-        snprintf(cell, CELL, "%.1f%%", 100 * share);
-    else
-        snprintf(cell, CELL, "-");
-    return cell;
-}
-
-static const char *share_cell(char *cell, double share)
-{
-    if (share >= 0)
-        snprintf(cell, CELL, "%.0f%%", 100 * share);
-    else
-        snprintf(cell, CELL, "-");
-    return cell;
-}
-
-static const char *interval_cell(char *cell, const struct bench_row *row)
-{
-    snprintf(cell, CELL, "%.1f-%.1f", row->time_us_median_low, row->time_us_median_high);
-    return cell;
+    return cell(text, isfinite(share), "%.1f%%", 100 * share);
 }
 
 /* What a link carries, and how that is known. */
@@ -128,14 +102,16 @@ void bench_table_line(FILE *out, const struct bench_row *row)
     fprintf(out,
             " %11" PRIu64 " %7" PRIu64 " %12.1f %21s %12s %9.2f %9.2f %8s %12s %12s %12s %12s %6s "
             "%7" PRIu64,
-            row->bytes, row->iters, row->time_us.median, interval_cell(interval, row),
-            time_cell(theory, row->theory_time_us), bench_row_algbw(row) * 1e-6,
-            bench_row_busbw(row) * 1e-6, percent_cell(bound, bench_row_efficiency(row)),
-            bytes_cell(worker, known, row->worker.sent_bytes),
-            bytes_cell(theory_worker, known, row->theory_worker.sent_bytes),
-            bytes_cell(server, known, row->server.sent_bytes),
-            bytes_cell(theory_server, known, row->theory_server.sent_bytes),
-            share_cell(busy, row->cpu_busy), row->wrong);
+            row->bytes, row->iters, row->time_us.median,
+            cell(interval, true, "%.1f-%.1f", row->time_us_median_low, row->time_us_median_high),
+            cell(theory, isfinite(row->theory_time_us), "%.1f", row->theory_time_us),
+            bench_row_algbw(row) * 1e-6, bench_row_busbw(row) * 1e-6,
+            percent_cell(bound, bench_row_efficiency(row)),
+            cell(worker, known, "%" PRIu64, row->worker.sent_bytes),
+            cell(theory_worker, known, "%" PRIu64, row->theory_worker.sent_bytes),
+            cell(server, known, "%" PRIu64, row->server.sent_bytes),
+            cell(theory_server, known, "%" PRIu64, row->theory_server.sent_bytes),
+            cell(busy, row->cpu_busy >= 0, "%.0f%%", 100 * row->cpu_busy), row->wrong);
     if (row->overlap)
         fprintf(out, " %12.1f %7s", row->exposed_us_median,
                 percent_cell(bound, bench_row_hidden(row)));

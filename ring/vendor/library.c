@@ -118,22 +118,14 @@ static enum status library_allreduce(void *self, size_t bucket, float *data)
     return STATUS_OK;
 }
 
-static void library_close(void *self)
-{
-    (void)self;
-}
-
-static const struct cost_formula not_known = {0}; /* MPI chooses, by rules of its own */
-
 const struct backend backend_mpi = {
     .name = "mpi",
     .summary = "MPI_Allreduce, the MPI library's own choice of algorithm",
     .takes_mpi_algorithm = true,
     .needs_mpi = true,
     .default_transport = TRANSPORT_MPI,
-    .cost = &not_known,
+    .cost = &cost_not_known, /* MPI chooses, by rules of its own */
     .open = library_open,
     .allreduce = library_allreduce,
     .takes_device_memory = library_is_cuda_aware,
-    .close = library_close,
 };

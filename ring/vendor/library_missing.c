@@ -29,4 +29,5 @@ const struct backend backend_mpi = {
                    "--backend ring",
     .takes_mpi_algorithm = true,
     .needs_mpi = true,
+    .cost = &cost_not_known,
 };

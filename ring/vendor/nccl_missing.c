@@ -1,8 +1,6 @@
 /* In place of nccl.c in builds without NCCL. */
 #include "ring/vendor/nccl.h"
 
-static const struct cost_formula not_known = {0};
-
 bool nccl_version(char *text, size_t size)
 {
     (void)text;
@@ -15,7 +13,7 @@ const struct backend backend_nccl = {
     .summary = "NCCL's ring all-reduce between GPUs",
     .device_memory = true,
     .gpu_only = true,
-    .cost = &not_known,
+    .cost = &cost_not_known,
     .unavailable = "this build has no NCCL; install CUDA's toolkit and NCCL (nccl.h and libnccl) "
                    "and configure again with -DPSRING_CUDA=ON, or use --backend ring, the same "
                    "ring between CPUs",
