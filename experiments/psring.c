@@ -106,8 +106,7 @@ static int exit_code(enum status status)
                                       : 1;
 }
 
-/* -------- the run ------------------------------------------------------------------------------
- */
+/* -------- the run ----------------------------------------------------------------------------- */
 
 /* The lifeline has said why. What has been printed is to come out, but only if it can at once. */
 static void end_process(int code)

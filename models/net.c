@@ -128,7 +128,7 @@ enum status net_backward(struct net *net, net_range_hook *hook, void *context)
     return STATUS_OK;
 }
 
-/* ---- what others read ----------------------------------------------------------------------- */
+/* -------- what others read -------------------------------------------------------------------- */
 
 float *net_parameters(struct net *net)
 {

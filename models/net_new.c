@@ -7,7 +7,7 @@
 #include "models/cnn.h"
 #include "models/net_parts.h"
 
-/* ---- description ---------------------------------------------------------------------------- */
+/* -------- description ------------------------------------------------------------------------- */
 
 static const struct layer_ops *const layer_ops_of[] = {
     [LAYER_CONV] = &conv_layer_ops,       [LAYER_POOL] = &pool_layer_ops,
@@ -82,7 +82,7 @@ static void describe(struct net *net, const struct cnn *cnn, bool fuse)
     net->output = shape;
 }
 
-/* ---- parameters ----------------------------------------------------------------------------- */
+/* -------- parameters -------------------------------------------------------------------------- */
 
 /*
  * Uniform in +-sqrt(6 / (fan_in + fan_out)), biases 0. Source: Glorot and Bengio 2010, equation 16
@@ -121,7 +121,7 @@ static enum status fill_parameters(struct net *net, uint64_t seed)
     return device_sync(net->device);
 }
 
-/* ---- memory -------------------------------------------------------------------------------- */
+/* -------- memory ------------------------------------------------------------------------------ */
 
 static enum status allocate_floats(struct net *net, const char *what, size_t count, float **memory)
 {

@@ -164,8 +164,7 @@ static enum status client_finish(void *self)
     return transport_flush(client->transport);
 }
 
-/* ---- Opening, planning, closing ----------------------------------------------------------------
- */
+/* -------- opening, planning, closing ---------------------------------------------------------- */
 
 static void free_plan(struct client *client)
 {

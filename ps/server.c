@@ -178,8 +178,7 @@ static enum status serve_one(struct server *server)
     }
 }
 
-/* ---- A server's life ---------------------------------------------------------------------------
- */
+/* -------- a server's life --------------------------------------------------------------------- */
 
 /* Nothing that was posted stays so: the next plan's messages must not meet this one's slots. */
 static void end_plan(struct server *server)

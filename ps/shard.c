@@ -26,8 +26,7 @@ enum {
     WINDOW_MAX = 8,
 };
 
-/* ---- Shards ------------------------------------------------------------------------------------
- */
+/* -------- shards ------------------------------------------------------------------------------ */
 
 /* Elements of all the servers that stand beside a worker. */
 static size_t beside_workers(const struct topology *topology, size_t count)
@@ -61,8 +60,7 @@ static size_t longest_shard(const struct topology *topology, size_t count)
     return a > b ? a : b;
 }
 
-/* ---- Chunks and windows ------------------------------------------------------------------------
- */
+/* -------- chunks and windows ------------------------------------------------------------------ */
 
 static size_t clamp(size_t value, size_t least, size_t most)
 {

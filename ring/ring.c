@@ -231,8 +231,7 @@ static struct chunk ring_part(const void *self, size_t bucket)
     return schedule_own(&ring->plan.schedules[bucket]);
 }
 
-/* ---- Opening, planning, closing ----------------------------------------------------------------
- */
+/* -------- opening, planning, closing ---------------------------------------------------------- */
 
 static enum status plan(void *self)
 {

@@ -11,7 +11,7 @@
 
 struct nccl_play play;
 
-/* ---- NCCL and CUDA ------------------------------------------------------------------------- */
+/* -------- NCCL and CUDA ----------------------------------------------------------------------- */
 
 static void note(char what)
 {
@@ -193,7 +193,7 @@ enum status __wrap_world_broadcast(struct world *world, const struct group *grou
     return STATUS_OK;
 }
 
-/* ---- the device ---------------------------------------------------------------------------- */
+/* -------- the device -------------------------------------------------------------------------- */
 
 static enum status new_thing(struct device *device, void *thing)
 {

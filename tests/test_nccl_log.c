@@ -90,7 +90,7 @@ Test(nccl_log, long_lines_and_names_are_cut_not_overrun)
     cr_assert_eq(choice.ring_calls, 1);
 }
 
-/* ---- the environment ----------------------------------------------------------------------- */
+/* -------- the environment --------------------------------------------------------------------- */
 
 static const char *const variables[] = {
     "NCCL_ALGO",   "NCCL_PROTO", "NCCL_DEBUG",      "NCCL_DEBUG_SUBSYS", "NCCL_DEBUG_FILE",

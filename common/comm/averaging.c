@@ -6,8 +6,7 @@
 #include "common/comm/comm_impl.h"
 #include "common/obs/range.h"
 
-/* ---- Planning ----------------------------------------------------------------------------------
- */
+/* -------- planning ---------------------------------------------------------------------------- */
 
 /* The averaging thread and the caller may both be inside MPI at a time, unless the backend talks
  * over ZeroMQ. An MPI that allows one thread only (a simulator's) averages in comm_start instead.
@@ -98,8 +97,7 @@ out:
     return status;
 }
 
-/* ---- Averaging ---------------------------------------------------------------------------------
- */
+/* -------- averaging --------------------------------------------------------------------------- */
 
 enum status comm_serve(struct comm *comm)
 {
@@ -197,8 +195,7 @@ enum status comm_barrier(struct comm *comm)
     return world_barrier(comm->world, comm->options.group);
 }
 
-/* ---- Finishing ---------------------------------------------------------------------------------
- */
+/* -------- finishing --------------------------------------------------------------------------- */
 
 enum status comm_finish(struct comm *comm)
 {

@@ -5,8 +5,7 @@
 #include "common/comm/codec.h"
 #include "common/comm/comm_impl.h"
 
-/* ---- Opening -----------------------------------------------------------------------------------
- */
+/* -------- opening ----------------------------------------------------------------------------- */
 
 static struct comm_site site_of(const struct comm *comm, enum node_role role,
                                 const struct topology *topology)
@@ -101,8 +100,7 @@ out:
     return status;
 }
 
-/* ---- What it is --------------------------------------------------------------------------------
- */
+/* -------- what it is -------------------------------------------------------------------------- */
 
 bool comm_is_server(const struct comm *comm)
 {
@@ -146,8 +144,7 @@ void comm_algorithm(const struct comm *comm, char text[COMM_ALGORITHM_BYTES])
         comm->backend->algorithm(comm->self, text);
 }
 
-/* ---- Counting ----------------------------------------------------------------------------------
- */
+/* -------- counting ---------------------------------------------------------------------------- */
 
 void comm_count_since_open(const struct comm *comm, struct comm_counters *counters)
 {
@@ -175,8 +172,7 @@ void comm_counters(const struct comm *comm, struct comm_counters *counters)
     subtract(&counters->server, &comm->plan.before.server);
 }
 
-/* ---- Closing -----------------------------------------------------------------------------------
- */
+/* -------- closing ----------------------------------------------------------------------------- */
 
 /*
  * After an error buckets and a colocated server may be at work: the one is ended or given up in

@@ -63,8 +63,7 @@ static enum status allocated(const void *memory)
     return memory ? STATUS_OK : STATUS_NO_MEMORY;
 }
 
-/* -------- where the vector is ------------------------------------------------------------------
- */
+/* -------- where the vector is ----------------------------------------------------------------- */
 
 static enum status allocate_vectors(struct run *run)
 {
@@ -104,8 +103,7 @@ static enum status download(struct run *run)
     return device_download(run->device, run->host, run->data, run->plan->count * sizeof *run->host);
 }
 
-/* -------- the loop -----------------------------------------------------------------------------
- */
+/* -------- the loop ---------------------------------------------------------------------------- */
 
 /* Waits instead of computing; the time that it took, which may be a little more than was asked. */
 static int64_t compute(const struct bench_plan *plan)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- placing ------------------------------------------------------------------------------- */
+/* -------- placing ----------------------------------------------------------------------------- */
 
 struct placing {
     const struct gpu_view *views;
@@ -98,7 +98,7 @@ enum status gpus_place(const struct gpu_view *views, int ranks, bool share, int 
     return STATUS_OK;
 }
 
-/* ---- over the world ------------------------------------------------------------------------ */
+/* -------- over the world ---------------------------------------------------------------------- */
 
 static void complain(const struct gpu_view *views, int ranks, int without)
 {

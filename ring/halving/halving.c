@@ -268,8 +268,7 @@ out:
     return status;
 }
 
-/* ---- Opening, planning, closing ----------------------------------------------------------------
- */
+/* -------- opening, planning, closing ---------------------------------------------------------- */
 
 static void free_plan(struct halving *halving)
 {

@@ -39,9 +39,7 @@ static size_t divide_up(size_t a, size_t b)
     return (a + b - 1) / b;
 }
 
-/* ---- Groups and exchanges
- * --------------------------------------------------------------------------
- */
+/* -------- groups and exchanges ---------------------------------------------------------------- */
 
 enum { CUTS_MAX = 31 }; /* an int has no more prime factors */
 
@@ -81,8 +79,7 @@ static void cut_groups(struct halving_schedule *schedule, struct cut cuts[CUTS_M
     }
 }
 
-/* ---- Messages ----------------------------------------------------------------------------------
- */
+/* -------- messages ---------------------------------------------------------------------------- */
 
 static struct chunk span_of(const struct halving_schedule *schedule, size_t slice,
                             struct group chunks)
@@ -141,8 +138,7 @@ static void add_slice(struct halving_schedule *schedule, const struct cut *cuts,
     schedule->receives += received;
 }
 
-/* ---- Their order -------------------------------------------------------------------------------
- */
+/* -------- their order ------------------------------------------------------------------------- */
 
 /*
  * A message that another one must wait for comes before that one, by this order, which is the same
@@ -170,8 +166,7 @@ static void find_replaced(struct halving_exchange *exchange)
     }
 }
 
-/* ---- The whole ---------------------------------------------------------------------------------
- */
+/* -------- the whole --------------------------------------------------------------------------- */
 
 /* Of a slice's messages the first is the longest, one of as many parts as there are subgroups. */
 static void cut_slices(struct halving_schedule *schedule, size_t segment_bytes)

@@ -10,7 +10,7 @@
 
 #include "common/comm/reduce.h"
 
-/* ---- which algorithm ----------------------------------------------------------------------- */
+/* -------- which algorithm --------------------------------------------------------------------- */
 
 /* Parameters of Open MPI's component "tuned", which has the algorithms. */
 #define DYNAMIC_RULES "coll_tuned_use_dynamic_rules"
@@ -90,7 +90,7 @@ bool library_is_cuda_aware(void)
 #endif
 }
 
-/* ---- the backend --------------------------------------------------------------------------- */
+/* -------- the backend ------------------------------------------------------------------------- */
 
 static enum status library_open(void **self, const struct comm_site *site)
 {

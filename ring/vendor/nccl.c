@@ -39,7 +39,7 @@ struct nccl {
     bool finished;             /* all workers are done: no connection is cut */
 };
 
-/* ---- the communicator ---------------------------------------------------------------------- */
+/* -------- the communicator -------------------------------------------------------------------- */
 
 /* Worker 0 makes the id, the others get it over the world's own channel. */
 static enum status share_id(const struct comm_site *site, ncclUniqueId *id)
@@ -93,7 +93,7 @@ static enum status make_operation(struct nccl *nccl)
     return nccl_watch_unlock(nccl->watch, status);
 }
 
-/* ---- one bucket ---------------------------------------------------------------------------- */
+/* -------- one bucket -------------------------------------------------------------------------- */
 
 /* The watch is locked. */
 static enum status enqueue(struct nccl *nccl, float *data, size_t count)
@@ -158,7 +158,7 @@ out:
     return status;
 }
 
-/* ---- a worker's life ----------------------------------------------------------------------- */
+/* -------- a worker's life --------------------------------------------------------------------- */
 
 static void free_events(struct nccl *nccl)
 {

@@ -62,7 +62,7 @@ void nccl_env_set(const struct nccl_env_options *options, int *log)
     *log = open_log();
 }
 
-/* ---- the log ------------------------------------------------------------------------------- */
+/* -------- the log ----------------------------------------------------------------------------- */
 
 /* Of the start of the file up to here: the memory. The file keeps its length, because NCCL goes on
  * writing at the place that it has come to. */

@@ -44,7 +44,7 @@ enum status status_from_nccl(ncclResult_t code, ncclComm_t comm, const char *wha
                                                                    : STATUS_TRANSPORT;
 }
 
-/* ---- under the lock ------------------------------------------------------------------------ */
+/* -------- under the lock ---------------------------------------------------------------------- */
 
 /* The first failure stays; the communicator cannot be used after any. */
 static void fail(struct nccl_watch *watch, enum status status)
@@ -116,7 +116,7 @@ enum status nccl_watch_settle(struct nccl_watch *watch, const char *what)
     }
 }
 
-/* ---- the thread ---------------------------------------------------------------------------- */
+/* -------- the thread -------------------------------------------------------------------------- */
 
 static void wait_a_tick(struct nccl_watch *watch)
 {
@@ -147,7 +147,7 @@ static void *run(void *argument)
     return NULL;
 }
 
-/* ---- the interface ------------------------------------------------------------------------- */
+/* -------- the interface ----------------------------------------------------------------------- */
 
 enum status nccl_watch_new(struct nccl_watch **out, ncclComm_t comm, struct device *device,
                            struct device_stream *stream, int64_t timeout_ms,

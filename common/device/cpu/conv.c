@@ -120,7 +120,7 @@ static struct tile tile_at(const struct geometry *g, size_t first)
     return (struct tile){first, left < g->tile_rows ? left : g->tile_rows};
 }
 
-/* ---- forward ------------------------------------------------------------------------------- */
+/* -------- forward ----------------------------------------------------------------------------- */
 
 KERNEL static void set_bias(size_t pixels, size_t filters, const float *restrict bias,
                             float *restrict y)
@@ -190,7 +190,7 @@ void cpu_conv2d_forward(struct device *device, const struct conv2d *conv, size_t
     team_run(cpu->team, batch, forward_item, &work);
 }
 
-/* ---- backward ------------------------------------------------------------------------------ */
+/* -------- backward ---------------------------------------------------------------------------- */
 
 KERNEL static void mask_relu(size_t count, const float *restrict y, const float *restrict dy,
                              float *restrict out)

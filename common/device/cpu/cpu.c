@@ -8,7 +8,7 @@
 #include "common/base/check.h"
 #include "common/device/open.h"
 
-/* ---- gemm ---------------------------------------------------------------------------------- */
+/* -------- gemm -------------------------------------------------------------------------------- */
 
 static int blas_int(size_t value)
 {
@@ -24,7 +24,7 @@ void cpu_gemm(const struct gemm *g)
                 blas_int(g->ldb), g->beta, g->c, blas_int(g->ldc));
 }
 
-/* ---- memory -------------------------------------------------------------------------------- */
+/* -------- memory ------------------------------------------------------------------------------ */
 
 static enum status cpu_alloc(struct device *device, size_t bytes, void **memory)
 {
@@ -91,7 +91,7 @@ out:
     return status;
 }
 
-/* ---- the device ---------------------------------------------------------------------------- */
+/* -------- the device -------------------------------------------------------------------------- */
 
 static enum status cpu_sync(struct device *device)
 {

@@ -52,7 +52,7 @@ size_t cpu_dense_rows(const struct device *device, const struct dense *dense)
     return work.width * (size_t)team_threads(((const struct cpu *)(const void *)device)->team);
 }
 
-/* ---- forward ------------------------------------------------------------------------------- */
+/* -------- forward ----------------------------------------------------------------------------- */
 
 static void multiply_item(void *context, size_t item, int thread)
 {
@@ -116,7 +116,7 @@ void cpu_dense_forward(struct device *device, const struct dense *dense, size_t 
         team_run(cpu->team, batch, finish_item, &work);
 }
 
-/* ---- backward ------------------------------------------------------------------------------ */
+/* -------- backward ---------------------------------------------------------------------------- */
 
 static void gradient_item(void *context, size_t item, int thread)
 {

@@ -18,7 +18,7 @@ static size_t block_length(size_t count, size_t item)
     return left < BLOCK ? left : BLOCK;
 }
 
-/* ---- sums ---------------------------------------------------------------------------------- */
+/* -------- sums -------------------------------------------------------------------------------- */
 
 KERNEL static void add_rows(size_t count, size_t width, const float *restrict rows,
                             float *restrict totals)
@@ -34,7 +34,7 @@ void cpu_add_rows(size_t count, size_t width, const float *rows, float *totals)
     add_rows(count, width, rows, totals);
 }
 
-/* ---- data ---------------------------------------------------------------------------------- */
+/* -------- data -------------------------------------------------------------------------------- */
 
 KERNEL static void look_up(size_t count, const uint8_t *restrict bytes,
                            const float *restrict values, float *restrict to)
@@ -55,7 +55,7 @@ void cpu_gather(struct device *device, const struct gather *gather, size_t batch
     }
 }
 
-/* ---- relu ---------------------------------------------------------------------------------- */
+/* -------- relu -------------------------------------------------------------------------------- */
 
 /* Written as "negative becomes 0" so that a NaN stays one, and divergence is seen in the loss. */
 KERNEL static void relu_block(size_t count, const float *x, float *y)
@@ -100,7 +100,7 @@ void cpu_relu_backward(struct device *device, size_t count, const float *y, cons
     team_run(cpu_of(device)->team, blocks_of(count), relu_item, &work);
 }
 
-/* ---- dropout ------------------------------------------------------------------------------- */
+/* -------- dropout ----------------------------------------------------------------------------- */
 
 enum { PHILOX_LANES = 64 }; /* counters at once; a BLOCK holds a whole number of such groups */
 
@@ -177,7 +177,7 @@ void cpu_dropout(struct device *device, const struct dropout *dropout, size_t co
     team_run(cpu_of(device)->team, blocks_of(count), dropout_item, &work);
 }
 
-/* ---- loss ---------------------------------------------------------------------------------- */
+/* -------- loss -------------------------------------------------------------------------------- */
 
 /* In double: a batch has few logits, and the loss is what people compare. */
 void cpu_softmax_cross_entropy(struct device *device, size_t batch, size_t classes,

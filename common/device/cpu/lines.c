@@ -5,7 +5,7 @@
 #include "common/device/cpu/cpu.h"
 #include "common/device/kernel.h"
 
-/* ---- moving data --------------------------------------------------------------------------- */
+/* -------- moving data ------------------------------------------------------------------------- */
 
 /* The part of a run that is inside the image: `count` values, after `skip` in the padding. */
 struct clip {
@@ -54,7 +54,7 @@ KERNEL void cpu_lines_add(const struct conv2d *c, const struct geometry *g, cons
     }
 }
 
-/* ---- products ------------------------------------------------------------------------------ */
+/* -------- products ---------------------------------------------------------------------------- */
 
 /*
  * Where a line is as short as in a first layer (3 values in keras-cnn), a call to BLAS costs more

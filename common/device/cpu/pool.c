@@ -87,7 +87,7 @@ void cpu_maxpool_rows_backward(size_t out_rows, size_t width, size_t channels, c
     }
 }
 
-/* ---- a layer of its own -------------------------------------------------------------------- */
+/* -------- a layer of its own ------------------------------------------------------------------ */
 
 struct pool_work {
     const struct pool2d *pool;

@@ -29,7 +29,7 @@ struct cuda_blas {
     cublasHandle_t handle;
 };
 
-/* ---- the library --------------------------------------------------------------------------- */
+/* -------- the library ------------------------------------------------------------------------- */
 
 static void *open_library(void)
 {
@@ -92,7 +92,7 @@ const char *cuda_blas_version(char *text, size_t bytes)
     return version;
 }
 
-/* ---- the handle ---------------------------------------------------------------------------- */
+/* -------- the handle -------------------------------------------------------------------------- */
 
 static enum status status_from_cublas(const struct cuda_blas *blas, cublasStatus_t error,
                                       const char *what)
@@ -142,7 +142,7 @@ void cuda_blas_free(struct cuda_blas **out_blas)
     free(blas);
 }
 
-/* ---- products ------------------------------------------------------------------------------ */
+/* -------- products ---------------------------------------------------------------------------- */
 
 static int blas_int(size_t value)
 {

@@ -62,7 +62,7 @@ enum status cuda_conv2d_prepare(struct device *device, const struct conv2d *c, s
     return cuda_reserve(cuda_of(device), most);
 }
 
-/* ---- forward ------------------------------------------------------------------------------- */
+/* -------- forward ----------------------------------------------------------------------------- */
 
 /* columns = windows of `images` images from x on. */
 static void lower(struct cuda *cuda, const struct conv2d *c, size_t images, const float *x)
@@ -114,7 +114,7 @@ void cuda_conv2d_forward(struct device *device, const struct conv2d *conv, size_
     }
 }
 
-/* ---- backward ------------------------------------------------------------------------------ */
+/* -------- backward ---------------------------------------------------------------------------- */
 
 /* The gradient by the window outputs of a block of images. */
 static const float *window_gradient(struct cuda *cuda, const struct conv2d *c,

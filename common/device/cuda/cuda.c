@@ -8,7 +8,7 @@
 #include "common/device/open.h"
 #include "common/device/cuda/kernels.h"
 
-/* ---- errors -------------------------------------------------------------------------------- */
+/* -------- errors ------------------------------------------------------------------------------ */
 
 enum status status_from_cuda(int error, const char *what)
 {
@@ -54,7 +54,7 @@ static void cuda_usage(const struct device *device, struct device_usage *usage)
     cuda_nvml_usage(cuda->nvml, usage);
 }
 
-/* ---- memory -------------------------------------------------------------------------------- */
+/* -------- memory ------------------------------------------------------------------------------ */
 
 static enum status cuda_alloc(struct device *device, size_t bytes, void **memory)
 {
@@ -148,7 +148,7 @@ static void cuda_download(struct device *device, void *to_host, const void *from
                   "a copy from the GPU");
 }
 
-/* ---- operations of one kernel -------------------------------------------------------------- */
+/* -------- operations of one kernel ------------------------------------------------------------ */
 
 static void cuda_fill(struct device *device, float *to, float value, size_t count)
 {
@@ -230,7 +230,7 @@ static void cuda_adadelta(struct device *device, const struct adadelta *adadelta
               "adadelta");
 }
 
-/* ---- opening ------------------------------------------------------------------------------- */
+/* -------- opening ----------------------------------------------------------------------------- */
 
 static enum status choose_gpu(struct cuda *cuda, const struct device_options *options)
 {

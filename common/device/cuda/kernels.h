@@ -23,7 +23,7 @@ struct CUstream_st;
 /* 0 if this build has code for the current GPU. */
 int kernel_probe(void);
 
-/* ---- elementwise --------------------------------------------------------------------------- */
+/* -------- elementwise ------------------------------------------------------------------------- */
 int kernel_fill(struct CUstream_st *stream, size_t count, float value, float *to);
 int kernel_scale(struct CUstream_st *stream, size_t count, float factor, float *values);
 int kernel_relu(struct CUstream_st *stream, size_t count, const float *x, float *y);
@@ -34,7 +34,7 @@ int kernel_dropout(struct CUstream_st *stream, const struct dropout *dropout, si
 int kernel_gather(struct CUstream_st *stream, const struct gather *gather, size_t batch,
                   const uint32_t *samples, float *images, uint8_t *labels);
 
-/* ---- sums ---------------------------------------------------------------------------------- */
+/* -------- sums -------------------------------------------------------------------------------- */
 
 /* y[i] = sum over s of partial[s x count + i], s in order, + bias[i % width] (NULL: none), then
  * relu. With `add`, to what y holds. y == partial is allowed. */
@@ -55,7 +55,7 @@ struct row_sum {
 int kernel_sum_rows(struct CUstream_st *stream, const struct row_sum *sum, const float *x,
                     float *totals);
 
-/* ---- convolution and pooling --------------------------------------------------------------- */
+/* -------- convolution and pooling ------------------------------------------------------------- */
 
 /* columns (batch x windows, kernel x kernel x channels): each window of x as a row. */
 int kernel_lower(struct CUstream_st *stream, const struct conv2d *conv, size_t batch,
@@ -73,7 +73,7 @@ int kernel_spread(struct CUstream_st *stream, const struct pool2d *pool, size_t 
 int kernel_maxpool(struct CUstream_st *stream, const struct pool2d *pool, size_t batch,
                    const float *x, float *y, uint8_t *index);
 
-/* ---- loss and optimizers ------------------------------------------------------------------- */
+/* -------- loss and optimizers ----------------------------------------------------------------- */
 enum { KERNEL_LOSS_PARTS = 1024 };
 /* parts: room for KERNEL_LOSS_PARTS sums. */
 int kernel_softmax_cross_entropy(struct CUstream_st *stream, size_t batch, size_t classes,

@@ -56,7 +56,7 @@ static __device__ struct place place_of(uint32_t i, uint32_t height, uint32_t wi
     return p;
 }
 
-/* ---- lowering ------------------------------------------------------------------------------ */
+/* -------- lowering ---------------------------------------------------------------------------- */
 
 /* A thread does one vector of channels of all pixels of a window. */
 template <int N>
@@ -144,7 +144,7 @@ int kernel_gather_columns(struct CUstream_st *stream, const struct conv2d *conv,
     return (int)cudaGetLastError();
 }
 
-/* ---- pooling ------------------------------------------------------------------------------- */
+/* -------- pooling ----------------------------------------------------------------------------- */
 
 struct pooling {
     uint32_t height, width, channels; /* of what is pooled */

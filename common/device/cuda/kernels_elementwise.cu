@@ -2,7 +2,7 @@
 #include "common/device/cuda/kernels.h"
 #include "common/device/cuda/launch.h"
 
-/* ---- fill, scale, relu --------------------------------------------------------------------- */
+/* -------- fill, scale, relu ------------------------------------------------------------------- */
 
 static __global__ void fill(size_t count, float value, float *to)
 {
@@ -65,7 +65,7 @@ int kernel_relu_backward(struct CUstream_st *stream, size_t count, const float *
     return (int)cudaGetLastError();
 }
 
-/* ---- dropout ------------------------------------------------------------------------------- */
+/* -------- dropout ----------------------------------------------------------------------------- */
 
 /* One block of random numbers, four elements, a thread. `threshold` and `scale` come from the host,
  * so that they are the CPU's to the bit. */
@@ -89,7 +89,7 @@ int kernel_dropout(struct CUstream_st *stream, const struct dropout *dropout, si
     return (int)cudaGetLastError();
 }
 
-/* ---- data ---------------------------------------------------------------------------------- */
+/* -------- data -------------------------------------------------------------------------------- */
 
 static __global__ void gather_pixels(struct gather g, size_t batch, const uint32_t *samples,
                                      float *images, uint8_t *labels)
@@ -110,7 +110,7 @@ int kernel_gather(struct CUstream_st *stream, const struct gather *gather, size_
     return (int)cudaGetLastError();
 }
 
-/* ---- sums ---------------------------------------------------------------------------------- */
+/* -------- sums -------------------------------------------------------------------------------- */
 
 static __global__ void sum_slices(struct slice_sum s, const float *partial, float *y)
 {

@@ -2,7 +2,7 @@
 #include "common/device/cuda/kernels.h"
 #include "common/device/cuda/launch.h"
 
-/* ---- loss ---------------------------------------------------------------------------------- */
+/* -------- loss -------------------------------------------------------------------------------- */
 
 /* The loss of one image; writes its row of dlogits. In double, as on the CPU: rows are short. */
 static __device__ struct loss_sum loss_of(size_t classes, const float *row, uint8_t label,
@@ -65,7 +65,7 @@ int kernel_softmax_cross_entropy(struct CUstream_st *stream, size_t batch, size_
     return (int)cudaGetLastError();
 }
 
-/* ---- optimizers ---------------------------------------------------------------------------- */
+/* -------- optimizers -------------------------------------------------------------------------- */
 
 static __global__ void sgd_step(struct sgd s, size_t count, float *parameters,
                                 const float *gradients, float *velocity)

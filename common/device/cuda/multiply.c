@@ -69,7 +69,7 @@ void cuda_multiply_sliced(struct cuda *cuda, const struct cuda_gemm *gemm, size_
         multiply(cuda, &product);
 }
 
-/* ---- sums of columns ----------------------------------------------------------------------- */
+/* -------- sums of columns --------------------------------------------------------------------- */
 
 static size_t groups_of(size_t rows)
 {

@@ -13,7 +13,7 @@ static cudaEvent_t event_of(struct device_event *event)
     return (cudaEvent_t)(void *)event;
 }
 
-/* ---- for NCCL ------------------------------------------------------------------------------ */
+/* -------- for NCCL ---------------------------------------------------------------------------- */
 
 bool cuda_is(const struct device *device)
 {
@@ -30,7 +30,7 @@ enum status cuda_make_current(struct device *device)
     return status_from_cuda(cudaSetDevice(cuda_of(device)->index), "the GPU cannot be used");
 }
 
-/* ---- streams and events -------------------------------------------------------------------- */
+/* -------- streams and events ------------------------------------------------------------------ */
 
 static enum status stream_new(struct device *device, struct device_stream **stream)
 {
@@ -89,7 +89,7 @@ out:
     return status;
 }
 
-/* ---- pinned memory and copies -------------------------------------------------------------- */
+/* -------- pinned memory and copies ------------------------------------------------------------ */
 
 static enum status host_alloc(struct device *device, size_t bytes, void **memory)
 {
@@ -128,7 +128,7 @@ static void download(struct device *device, struct device_stream *stream, void *
     transfer(device, stream, to_host, from, bytes, cudaMemcpyDeviceToHost);
 }
 
-/* ---- steps that repeat --------------------------------------------------------------------- */
+/* -------- steps that repeat ------------------------------------------------------------------- */
 
 static enum status launch_graph(struct cuda *cuda)
 {

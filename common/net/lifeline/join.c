@@ -13,8 +13,7 @@ static enum status out_of_memory(void)
     return STATUS_NO_MEMORY;
 }
 
-/* -------- the connections ----------------------------------------------------------------------
- */
+/* -------- the connections --------------------------------------------------------------------- */
 
 static enum status socket_failed(const char *what, const struct sockaddr_in *address, int error)
 {

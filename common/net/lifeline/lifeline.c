@@ -47,8 +47,7 @@ void lifeline_sample(struct lifeline *lifeline, int64_t now_ns, struct lifeline_
     }
 }
 
-/* -------- the thread before it knows the others ------------------------------------------------
- */
+/* -------- the thread before it knows the others ----------------------------------------------- */
 
 /* The lower ranks speak first. Where mpirun ends all after the first, one line is all there is. */
 static int64_t turn_ns(int rank)
@@ -81,8 +80,7 @@ static void watch_start(struct lifeline *lifeline, int64_t now_ns)
     options->end(EXIT_FAILED);
 }
 
-/* -------- the thread of all ranks but 0 --------------------------------------------------------
- */
+/* -------- the thread of all ranks but 0 ------------------------------------------------------- */
 
 /*
  * Rank 0 cannot tell of its own end: rank 1 does, and the first rank on another host. Not before
@@ -200,8 +198,7 @@ static bool follow(struct lifeline *lifeline, int64_t now_ns, int64_t late_ns)
     return true;
 }
 
-/* -------- the thread ---------------------------------------------------------------------------
- */
+/* -------- the thread -------------------------------------------------------------------------- */
 
 /* Beats are read when the next one is due. What cannot wait closes its connection, which wakes. */
 static void sleep_until(struct lifeline *lifeline, int64_t deadline_ns)
@@ -265,8 +262,7 @@ static void *run(void *argument)
     return NULL;
 }
 
-/* -------- the interface ------------------------------------------------------------------------
- */
+/* -------- the interface ----------------------------------------------------------------------- */
 
 enum status lifeline_new(struct lifeline **out, const struct lifeline_options *options)
 {

@@ -36,8 +36,7 @@ void listener_close(struct listener *listener)
     listener->polls = NULL;
 }
 
-/* -------- connections that have not introduced themselves --------------------------------------
- */
+/* -------- connections that have not introduced themselves ------------------------------------- */
 
 static void forget(struct listener *listener, int index)
 {
