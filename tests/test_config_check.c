@@ -9,6 +9,7 @@
 #include "common/device/device.h"
 #include "experiments/config/backends.h"
 #include "ring/vendor/library.h"
+#include "ring/vendor/nccl.h"
 #include "tests/config_lib.h"
 
 TestSuite(config_check, .init = config_clean_environment);
@@ -222,7 +223,7 @@ Test(config_check, a_device_that_this_build_lacks)
 Test(config_check, a_backend_that_this_build_lacks)
 {
     struct config config;
-    if (!backend_named("nccl")->unavailable)
+    if (!backend_nccl.unavailable)
         cr_skip_test("this build has nccl");
     assert_refused(parse(CONFIG_TRAIN, &config, "--backend nccl"), STATUS_UNSUPPORTED,
                    "this build has no NCCL; install");
@@ -230,7 +231,7 @@ Test(config_check, a_backend_that_this_build_lacks)
 
 Test(config_check, nccl_averages_what_gpus_have)
 {
-    if (backend_named("nccl")->unavailable)
+    if (backend_nccl.unavailable)
         cr_skip_test("this build has no nccl");
     refuse(CONFIG_TRAIN, "--backend nccl", "add --device cuda");
     refuse(CONFIG_BENCH, "--backend nccl --device cpu", "add --device cuda");

@@ -24,8 +24,8 @@ Test(stats, quantiles_are_those_of_r)
     expect_near(stats_quantile(sorted, 5, 0.5), 4);
     expect_near(stats_quantile(sorted, 5, 0.95), 14.4);
     expect_near(stats_quantile(sorted, 5, 1), 16);
-    expect_near(stats_median(sorted, 4), 3);
-    expect_near(stats_median(sorted, 1), 1);
+    expect_near(stats_quantile(sorted, 4, 0.5), 3);
+    expect_near(stats_quantile(sorted, 1, 0.5), 1);
 }
 
 Test(stats, summarises_values_in_any_order)
@@ -33,9 +33,8 @@ Test(stats, summarises_values_in_any_order)
     double values[] = {8, 1, 16, 2, 4};
     struct stats_summary summary;
     stats_summarise(values, 5, &summary);
-    cr_assert(summary.count == 5 && summary.min == 1 && summary.median == 4 && summary.max == 16);
+    cr_assert(summary.min == 1 && summary.median == 4 && summary.max == 16);
     expect_near(summary.p95, 14.4);
-    expect_near(summary.mean, 6.2);
     for (size_t i = 1; i < 5; i++)
         cr_assert(values[i - 1] < values[i]);
 }

@@ -31,25 +31,21 @@ double stats_quantile(const double *sorted, size_t count, double q)
     return sorted[below] + share * (sorted[above] - sorted[below]);
 }
 
-double stats_median(const double *sorted, size_t count)
+double stats_median(double *values, size_t count)
 {
-    return stats_quantile(sorted, count, 0.5);
+    stats_sort(values, count);
+    return stats_quantile(values, count, 0.5);
 }
 
 void stats_summarise(double *values, size_t count, struct stats_summary *summary)
 {
     CHECK(count > 0);
-    double sum = 0;
-    stats_sort(values, count);
-    for (size_t i = 0; i < count; i++)
-        sum += values[i];
+    double median = stats_median(values, count); /* sorts */
     *summary = (struct stats_summary){
-        .count = count,
         .min = values[0],
-        .median = stats_median(values, count),
+        .median = median,
         .p95 = stats_quantile(values, count, 0.95),
         .max = values[count - 1],
-        .mean = sum / (double)count,
     };
 }
 

@@ -8,8 +8,7 @@
 #include "common/base/status.h"
 
 struct stats_summary {
-    size_t count;
-    double min, median, p95, max, mean;
+    double min, median, p95, max;
 };
 
 /* Sorts ascending, in place. No NaN. */
@@ -22,8 +21,8 @@ void stats_sort(double *values, size_t count);
  */
 double stats_quantile(const double *sorted, size_t count, double q);
 
-/* stats_quantile(sorted, count, 0.5). */
-double stats_median(const double *sorted, size_t count);
+/* Sorts `values` in place; their quantile 0.5. */
+double stats_median(double *values, size_t count);
 
 /* Sorts `values` in place and fills `summary`. count > 0. */
 void stats_summarise(double *values, size_t count, struct stats_summary *summary);

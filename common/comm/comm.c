@@ -117,11 +117,6 @@ int comm_workers(const struct comm *comm)
     return comm->worker_site.workers;
 }
 
-bool comm_updates_on_server(const struct comm *comm)
-{
-    return comm->backend->updates_on_server;
-}
-
 bool comm_overlaps(const struct comm *comm)
 {
     return comm->plan.overlap != NULL;

@@ -55,7 +55,6 @@ enum status comm_plan(struct comm *comm, const struct comm_layout *layout);
 bool comm_is_server(const struct comm *comm); /* dedicated: call comm_serve, nothing else */
 int comm_rank(const struct comm *comm);       /* which of the workers, 0..workers-1 */
 int comm_workers(const struct comm *comm);
-bool comm_updates_on_server(const struct comm *comm);
 bool comm_overlaps(const struct comm *comm); /* whether it averages while the caller computes */
 const struct topology *comm_topology(const struct comm *comm);
 const struct group *comm_group(const struct comm *comm); /* the workers, for world_sum etc. */

@@ -182,12 +182,6 @@ static void close_bench(struct bench *bench)
 
 /* -------- what follows ------------------------------------------------------------------------ */
 
-static double median(double *values, size_t count)
-{
-    stats_sort(values, count);
-    return stats_median(values, count);
-}
-
 static void add_pass(struct compute_pass *sum, const struct compute_pass *pass)
 {
     sum->ms += pass->ms;
@@ -232,16 +226,16 @@ static void evaluate(struct bench *bench, struct compute_result *result)
         if (i == bench->lines - 1)
             line->backward.bytes = optimizer_bytes(bench);
         double *times = bench->times_ms + i * PASSES * bench->steps;
-        line->forward.ms = median(times, bench->steps);
-        line->backward.ms = median(times + bench->steps, bench->steps);
+        line->forward.ms = stats_median(times, bench->steps);
+        line->backward.ms = stats_median(times + bench->steps, bench->steps);
         add_pass(&result->sum.forward, &line->forward);
         add_pass(&result->sum.backward, &line->backward);
     }
     result->sum.name = "sum";
-    result->step_ms = median(bench->steps_ms, bench->steps);
+    result->step_ms = stats_median(bench->steps_ms, bench->steps);
     if (bench->sgemm) {
-        result->sgemm_one = median(bench->sgemm_rate, bench->steps);
-        result->sgemm_all = median(bench->sgemm_rate + bench->steps, bench->steps);
+        result->sgemm_one = stats_median(bench->sgemm_rate, bench->steps);
+        result->sgemm_all = stats_median(bench->sgemm_rate + bench->steps, bench->steps);
     }
 }
 

@@ -30,15 +30,6 @@ const struct backend *backend_get(size_t index)
     return list[index];
 }
 
-const struct backend *backend_named(const char *name)
-{
-    for (size_t i = 0; i < backend_count(); i++) {
-        if (strcmp(list[i]->name, name) == 0)
-            return list[i];
-    }
-    return NULL;
-}
-
 const char *const *backend_names(void)
 {
     static const char *names[BACKENDS_MOST + 1];

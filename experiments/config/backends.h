@@ -14,7 +14,6 @@ enum { BACKENDS_MOST = 32 };
 
 size_t backend_count(void);
 const struct backend *backend_get(size_t index);
-const struct backend *backend_named(const char *name); /* NULL if there is none */
 
 /* Names by index, ended by NULL: the choices of --backend. Valid until the next backend_add. */
 const char *const *backend_names(void);

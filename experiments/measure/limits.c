@@ -128,7 +128,6 @@ static enum status time_trips(struct trip *trip, double *median_us)
         times_us[count++] = (double)(now_ns - start_ns) / (double)NS_PER_US;
     }
     TRY(send_and_wait(trip, true));
-    stats_sort(times_us, count);
     *median_us = stats_median(times_us, count);
 out:
     return status;

@@ -67,13 +67,9 @@ enum status step_times_medians(struct step_times *times, struct world *world,
     enum status status = STATUS_OK;
     if (times->count > 0)
         TRY(keep_slowest(times, world, group, (double)rank));
-    for (int kind = 0; kind < STEP_TIME_KINDS; kind++) {
-        median_ms[kind] = (double)NAN;
-        if (times->count == 0)
-            continue;
-        stats_sort(times->ms[kind], times->count);
-        median_ms[kind] = stats_median(times->ms[kind], times->count);
-    }
+    for (int kind = 0; kind < STEP_TIME_KINDS; kind++)
+        median_ms[kind] =
+            times->count > 0 ? stats_median(times->ms[kind], times->count) : (double)NAN;
     times->count = 0;
 out:
     return status;
