@@ -1,6 +1,7 @@
 #include "ps/shard.h"
 
 #include "common/base/check.h"
+#include "common/base/size.h"
 
 enum {
     /* The least bytes of a chunk, however many workers there are. */
@@ -57,7 +58,7 @@ static size_t longest_shard(const struct topology *topology, size_t count)
     int spare = topology_spare(topology), inside = topology->servers - spare;
     size_t a = inside > 0 ? shard_of(topology, count, 0).count : 0;
     size_t b = spare > 0 ? shard_of(topology, count, inside).count : 0;
-    return a > b ? a : b;
+    return size_larger(a, b);
 }
 
 /* -------- chunks and windows ------------------------------------------------------------------ */
@@ -80,7 +81,7 @@ static size_t bytes_on_the_way(double link_bytes_per_s)
  */
 static size_t link_uses(const struct topology *topology, size_t count, size_t longest)
 {
-    size_t out = longest > 0 ? (count + longest - 1) / longest : 1;
+    size_t out = longest > 0 ? size_divide_up(count, longest) : 1;
     return clamp(out, (size_t)topology->workers, (size_t)-1);
 }
 
@@ -112,7 +113,7 @@ struct shard_plan shard_plan(const struct topology *topology, size_t count,
             ? options->segment_bytes
             : choose_chunk_bytes(longest * element_bytes, uses, on_the_way, topology->servers);
     size_t chunk_count = clamp(chunk_bytes / element_bytes, 1, longest > 0 ? longest : 1);
-    size_t chunks = (longest + chunk_count - 1) / chunk_count;
+    size_t chunks = size_divide_up(longest, chunk_count);
     int window = options->window > 0
                      ? options->window
                      : choose_window(chunks, on_the_way / (uses * chunk_count * element_bytes));
@@ -130,7 +131,7 @@ struct shard_plan shard_plan_of(const struct topology *topology, const struct co
 
 size_t shard_chunks_most(const struct shard_plan *plan, size_t count)
 {
-    return (longest_shard(&plan->topology, count) + plan->chunk_count - 1) / plan->chunk_count;
+    return size_divide_up(longest_shard(&plan->topology, count), plan->chunk_count);
 }
 
 size_t shard_chunks(const struct shard_plan *plan, size_t count, int server)

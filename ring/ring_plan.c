@@ -2,14 +2,11 @@
 
 #include <stdlib.h>
 
+#include "common/base/size.h"
+
 /* A short vector has one segment a chunk: then receives of several steps are posted. More segments
  * than SLOTS_MOST only the user can ask for, with tiny ones. */
 enum { SLOTS_LEAST = 8, SLOTS_MOST = 64 };
-
-static size_t larger(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
 
 static enum status open_slots(struct ring_plan *plan, const struct comm_site *site, int previous,
                               size_t segment_count)
@@ -35,9 +32,9 @@ enum status ring_plan_init(struct ring_plan *plan, const struct comm_site *site,
         struct schedule *schedule = &plan->schedules[b];
         schedule_init(schedule, site->workers, site->index, layout->counts[b],
                       compress_float_bytes(options->compress, options->segment_bytes));
-        segment_count = larger(segment_count, schedule_segment_count_max(schedule));
-        segments = larger(segments, schedule->segments);
-        items = larger(items, schedule_items(schedule));
+        segment_count = size_larger(segment_count, schedule_segment_count_max(schedule));
+        segments = size_larger(segments, schedule->segments);
+        items = size_larger(items, schedule_items(schedule));
     }
     plan->slot_count = segments < SLOTS_MOST ? segments : SLOTS_MOST;
     plan->slots = calloc(plan->slot_count, sizeof *plan->slots);

@@ -1,6 +1,7 @@
 #include "ring/schedule.h"
 
 #include "common/base/check.h"
+#include "common/base/size.h"
 
 /*
  * Eight segments a chunk are enough to keep a link busy, and 256 KB are enough to make a message's
@@ -15,34 +16,20 @@ enum {
     LONG_SEGMENTS_WANTED = 32,
 };
 
-static size_t divide_up(size_t a, size_t b)
-{
-    return (a + b - 1) / b;
-}
-
-static size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
-static size_t larger(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
 /* Of `parts` of a chunk. In whole elements: cut off within one, the last ones would make a further
  * segment. */
 static size_t part_bytes(size_t chunk, size_t parts)
 {
-    return divide_up(chunk, parts) * sizeof(float);
+    return size_divide_up(chunk, parts) * sizeof(float);
 }
 
 size_t schedule_segment_bytes(int workers, size_t count)
 {
-    size_t chunk = divide_up(count, (size_t)workers);
-    size_t bytes = smaller(part_bytes(chunk, SEGMENTS_WANTED), SEGMENT_BYTES_MAX);
-    bytes = larger(bytes, smaller(part_bytes(chunk, LONG_SEGMENTS_WANTED), LONG_SEGMENT_BYTES_MAX));
-    return larger(bytes, SEGMENT_BYTES_MIN);
+    size_t chunk = size_divide_up(count, (size_t)workers);
+    size_t bytes = size_smaller(part_bytes(chunk, SEGMENTS_WANTED), SEGMENT_BYTES_MAX);
+    bytes = size_larger(
+        bytes, size_smaller(part_bytes(chunk, LONG_SEGMENTS_WANTED), LONG_SEGMENT_BYTES_MAX));
+    return size_larger(bytes, SEGMENT_BYTES_MIN);
 }
 
 void schedule_init(struct schedule *schedule, int workers, int rank, size_t count,
@@ -53,7 +40,7 @@ void schedule_init(struct schedule *schedule, int workers, int rank, size_t coun
         segment_bytes = schedule_segment_bytes(workers, count);
     size_t longest = chunk_of(count, (size_t)workers, 0).count;
     size_t segment = segment_bytes / sizeof(float) > 0 ? segment_bytes / sizeof(float) : 1;
-    size_t segments = longest > 0 ? divide_up(longest, segment) : 1;
+    size_t segments = longest > 0 ? size_divide_up(longest, segment) : 1;
     *schedule = (struct schedule){workers, rank, count, segments};
 }
 

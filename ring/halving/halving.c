@@ -57,6 +57,7 @@
 #include <string.h>
 
 #include "common/base/check.h"
+#include "common/base/size.h"
 #include "common/comm/codec.h"
 #include "common/comm/reduce.h"
 #include "ring/halving/halving_cost.h"
@@ -292,11 +293,6 @@ static void free_plan(struct halving *halving)
                                 .step = halving->step};
 }
 
-static size_t larger(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
 /* Slots long enough for the exchange's longest message in any bucket. */
 static enum status open_exchange(struct halving *halving, size_t at)
 {
@@ -308,7 +304,7 @@ static enum status open_exchange(struct halving *halving, size_t at)
         const struct halving_exchange *plan = &halving->schedules[b].exchanges[at];
         exchange->node = halving->site->group->ranks[plan->peer]; /* a worker's rank is its node */
         for (size_t i = 0; i < plan->receive_count; i++)
-            longest = larger(longest, plan->receives[i].span.count);
+            longest = size_larger(longest, plan->receives[i].span.count);
     }
     for (int i = 0; i < POSTED_AHEAD; i++)
         TRY(transport_slot_init(&exchange->slots[i], halving->transport, exchange->node,
@@ -329,7 +325,7 @@ static enum status open_schedules(struct halving *halving)
         TRY(halving_schedule_init(schedule, halving->workers, halving->site->index, counts[b],
                                   segment_bytes));
         TRY(codec_init(&halving->codecs[b], options, b, counts[b]));
-        slices = larger(slices, schedule->slices);
+        slices = size_larger(slices, schedule->slices);
         halving->exchange_count = schedule->exchange_count;
     }
     size_t exchanges = halving->exchange_count;

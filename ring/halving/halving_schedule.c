@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "common/base/check.h"
+#include "common/base/size.h"
 
 /*
  * The longest message of a slice. Short ones keep the links busy from the first step to the last:
@@ -32,11 +33,6 @@ int halving_steps(int workers)
     for (int size = workers; size > 1; size /= least_factor(size))
         steps += 2;
     return steps;
-}
-
-static size_t divide_up(size_t a, size_t b)
-{
-    return (a + b - 1) / b;
 }
 
 /* -------- groups and exchanges ---------------------------------------------------------------- */
@@ -173,16 +169,17 @@ static void cut_slices(struct halving_schedule *schedule, size_t segment_bytes)
 {
     size_t n = (size_t)schedule->workers, parts = (size_t)least_factor(schedule->workers);
     if (segment_bytes == 0) {
-        segment_bytes = divide_up(schedule->count * sizeof(float), parts * SLICES_WANTED);
+        segment_bytes = size_divide_up(schedule->count * sizeof(float), parts * SLICES_WANTED);
         if (segment_bytes < SEGMENT_BYTES_MIN)
             segment_bytes = SEGMENT_BYTES_MIN;
         if (segment_bytes > SEGMENT_BYTES_MAX)
             segment_bytes = SEGMENT_BYTES_MAX;
     }
-    size_t wanted = divide_up(segment_bytes, sizeof(float)) * parts;
-    size_t slices = divide_up(schedule->count, wanted);
-    schedule->slice_count = slices ? divide_up(divide_up(schedule->count, slices), n) * n : n;
-    schedule->slices = divide_up(schedule->count, schedule->slice_count);
+    size_t wanted = size_divide_up(segment_bytes, sizeof(float)) * parts;
+    size_t slices = size_divide_up(schedule->count, wanted);
+    schedule->slice_count =
+        slices ? size_divide_up(size_divide_up(schedule->count, slices), n) * n : n;
+    schedule->slices = size_divide_up(schedule->count, schedule->slice_count);
 }
 
 static enum status allocate(struct halving_schedule *schedule)
