@@ -8,7 +8,7 @@ FNR == 1 {
     next
 }
 {
-    row = sprintf("%-15s %-4s %-3s %-4s W=%d S=%d %-9s %8d", $column["network"], $column["backend"],
+    row = sprintf("%-16s %-4s %-3s %-4s W=%d S=%d %-9s %8d", $column["network"], $column["backend"],
         $column["transport"], $column["compress"], $column["workers"], $column["servers"], $column["placement"],
         $column["bytes"])
     if (!(row in limit)) {
@@ -21,11 +21,11 @@ FNR == 1 {
         fastest[file, row] = time + 0
 }
 END {
-    printf "%-62s %11s %11s %7s %7s\n", "", "before, us", "after, us", "ratio", "fastest"
+    printf "%-63s %11s %11s %7s %7s\n", "", "before, us", "after, us", "ratio", "fastest"
     for (i = 1; i <= count; i++) {
         row = rows[i]
         if (!((1, row) in times) || !((2, row) in times)) {
-            printf "%-62s measured with one of them only\n", row
+            printf "%-63s measured with one of them only\n", row
             bad = 1
             continue
         }
@@ -34,7 +34,7 @@ END {
         best = fastest[2, row] / fastest[1, row]
         slower = after / before > limit[row] && best > limit[row]
         bad = bad || slower
-        printf "%-62s %11.1f %11.1f %7.3f %7.3f%s\n", row, before, after, after / before, best, slower ? "  slower" : ""
+        printf "%-63s %11.1f %11.1f %7.3f %7.3f%s\n", row, before, after, after / before, best, slower ? "  slower" : ""
     }
     exit bad
 }
