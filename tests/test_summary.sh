@@ -77,7 +77,7 @@ says()
 $(sed 's/^/    /' "$dir/summary.txt")" test $rc = $expected
 }
 
-# draws TEXT: each figure is drawn, in both forms, and its title expect the text.
+# draws TEXT: each figure is drawn, in both forms, and its title holds the text.
 draws()
 {
     local figure figures='throughput time_vs_size time_vs_workers bytes_per_node'
@@ -257,7 +257,7 @@ says '^ +4 +4\.8 MB +240 ms .* 99\.0 ms +3\.00 +- +-$'
 says not 'theory:'
 draws 'network=loopback: no per-node limit, topology effects do not show'
 
-# The page expect the words, the tables and the figures, escaped, and needs nothing else.
+# The page holds the words, the tables and the figures, escaped, and needs nothing else.
 write_results vcluster:800mbit 100000000 0 abd
 summary
 draws vcluster:800mbit
@@ -290,16 +290,15 @@ reports_odd()
 expect 'names with quotes, dollars and spaces' reports_odd
 
 # Numbers are read and written with a point, whatever the user's language: each program is told so.
-mkdir "$folder/bin"
-for program in awk gnuplot; do
+for line in "awk experiments/sweep/summary.sh $dir" "gnuplot plots/draw.sh $dir throughput" "awk experiments/vcluster.sh rate 2.5gbit"; do
+    read -r program command <<<"$line"
+    mkdir -p "$folder/$program"
     # shellcheck disable=SC2016  # expanded when it is called
-    printf '#!/bin/sh\necho "language $LC_ALL"\n' >"$folder/bin/$program"
-    chmod +x "$folder/bin/$program"
-done
-for command in "experiments/sweep/summary.sh $dir" "plots/draw.sh $dir throughput" "experiments/vcluster.sh rate 2.5gbit"; do
+    printf '#!/bin/sh\necho "language $LC_ALL"\n' >"$folder/$program/$program"
+    chmod +x "$folder/$program/$program"
     # shellcheck disable=SC2086  # words
-    said=$(PATH=$folder/bin:$PATH LC_ALL=de_DE.UTF-8 "$root"/$command 2>&1 | grep -v setlocale | sort -u)
-    expect "$command: what it calls has '$said'" grep -qE '^language C(\.UTF-8)?$' <<<"$said"
+    said=$(PATH=$folder/$program:$PATH LC_ALL=de_DE.UTF-8 "$root"/$command 2>&1 | grep -v setlocale | sort -u)
+    expect "$command: $program has '$said'" test "${said%.UTF-8}" = 'language C'
 done
 
 # The share of busy CPUs that counts is psring's own.

@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2154
 # again.sh: what run_scaling.sh, which loads it, measures again at the end of the sweep: measurements that
-# something disturbed (summary/steady.awk says which), and only the first few, so that the sweep stays bounded.
+# something disturbed (rows/rates.awk says which), and only the first few, so that the sweep stays bounded.
 
 AGAIN_MOST=3
 
