@@ -100,6 +100,8 @@ done
 other_option "$psring" bench --backend ps --servers 1 --placement colocated -e 64k -- --window 3
 other_option "${training[@]}" --steps 2 -- --seed 2
 other_option "${training[@]}" --steps 2 -- --checkpoint "$folder/one"
+refused "another rate in one rank's environment" 2 'the same PSRING_LINK_BITS' "${mpi[@]}" 1 \
+    env PSRING_LINK_BITS=1e8 "$psring" bench -e 64k : -n 1 "$psring" bench -e 64k
 refused "another command on one rank" 2 'another command than rank 0' "${mpi[@]}" 1 "$psring" bench : -n 1 \
     "${training[@]}"
 

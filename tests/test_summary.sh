@@ -301,6 +301,12 @@ for line in "awk experiments/sweep/summary.sh $dir" "gnuplot plots/draw.sh $dir 
     expect "$command: $program has '$said'" test "${said%.UTF-8}" = 'language C'
 done
 
+# A string of provenance.json is one, whatever a name of the user's has in it.
+# shellcheck source-path=SCRIPTDIR source=../experiments/json.sh
+. "$root/experiments/json.sh"
+said=$(json_string $'a\nb\t\r"\\')
+expect "json_string says $said" test "$said" = '"ab\t\"\\"'
+
 # The share of busy CPUs that counts is psring's own.
 expect 'CPU_LIMITED of constants.sh is CPU_SHARE_LIMITED of cpu_share.h' grep -q \
     "CPU_SHARE_LIMITED $(sed -n 's/^CPU_LIMITED=\([0-9.]*\).*/\1/p' "$root/experiments/sweep/constants.sh")$" \

@@ -57,9 +57,10 @@ enum status config_same(const struct config *config, struct world *world)
         const char *here = mine.values.of[i], *there = first.of[i];
         if (strcmp(here, there) == 0)
             continue;
-        log_error("--%s is %s on rank %d and %s on rank 0; start all ranks with the same options",
+        log_error("--%s is %s on rank %d and %s on rank 0; start all ranks with the same options%s",
                   mine.names[i], here[0] ? here : "not given", world->rank,
-                  there[0] ? there : "not given");
+                  there[0] ? there : "not given",
+                  strcmp(mine.names[i], "link-rate") == 0 ? " and the same PSRING_LINK_BITS" : "");
         return STATUS_USAGE;
     }
 out:
