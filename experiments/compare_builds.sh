@@ -73,7 +73,7 @@ both()
 {
     local ranks=$1 iterations=$2 list=$3 which status
     shift 3
-    for which in before after; do
+    for which in $( ((round % 2)) && echo before after || echo after before); do
         status=0
         timeout -k 10 600 "${launcher[@]}" -n "$ranks" "${separator[@]}" "${psring[$which]}" bench "$@" --sizes "$list" \
             -n "$iterations" -w 2 --csv "$out/$which.csv" >>"$out/log.txt" 2>&1 </dev/null &

@@ -317,7 +317,7 @@ set_name()
 lock()
 {
     exec 9</run
-    flock 9
+    flock -w 120 9 || die "another vcluster.sh has been raising or removing a cluster for 120 s; see ps -e"
 }
 
 unlock()

@@ -22,6 +22,7 @@ void lifeline_wake(struct lifeline *lifeline)
 
 void lifeline_take_the_word(void)
 {
+    alarm(LIFELINE_LAST_WORD_S);
     log_take_over();
     clock_sleep_until_ns(clock_now_ns() + LIFELINE_LINGER_NS);
 }
