@@ -46,7 +46,7 @@ ensure_switch()
 host_answers()
 {
     local error
-    error=$(ip netns exec "$(namespace_of switch)" timeout 2 \
+    error=$(ip netns exec "$(namespace_of switch)" timeout 5 \
         "$BASH" -c ": </dev/tcp/$(host_address "$1")/9" 2>&1) && return 0
     [[ $error == *refused* ]]
 }
