@@ -5,8 +5,8 @@
 # the sweep's bench part (ring, rhd and ps; MPI_Allreduce is not ours) is made with BEFORE and AFTER by turns,
 # because only a ratio within one run means something on a machine that others use. Prints a line for each
 # size: the median of both, the ratio of the medians and that of the fastest rounds. "slower": both ratios are
-# above the limit, 1.01 where links limit and 1.03 over loopback. Exits 1 if a line says so, or if something
-# failed. Needs root.
+# above the limit, 1.01 where links limit, 1.03 where processors do (CPU-limited, or over loopback). Exits 1 if
+# a line says so, or if something failed. Needs root.
 #
 #   --rounds N       turns (default 3)
 #   --hosts LIST     numbers of workers (default 4,8)
@@ -20,6 +20,8 @@ export LC_ALL=C # a point in numbers, whatever the user's language
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=experiments/sweep/plan.sh
 . "$here/sweep/plan.sh"
+# shellcheck source=experiments/sweep/constants.sh
+. "$here/sweep/constants.sh"
 
 die()
 {
@@ -73,7 +75,8 @@ both()
 {
     local ranks=$1 iterations=$2 list=$3 which status
     shift 3
-    for which in $( ((round % 2)) && echo before after || echo after before); do
+    turn=$((turn + 1))
+    for which in $( ((turn % 2)) && echo before after || echo after before); do
         status=0
         timeout -k 10 600 "${launcher[@]}" -n "$ranks" "${separator[@]}" "${psring[$which]}" bench "$@" --sizes "$list" \
             -n "$iterations" -w 2 --csv "$out/$which.csv" >>"$out/log.txt" 2>&1 </dev/null &
@@ -90,6 +93,7 @@ trap 'exit 143' TERM
 trap 'exit 129' HUP
 "$here/vcluster.sh" up --name "$cluster" --hosts $((2 * largest)) --rate "$rate" --owner $$
 mode=full # of the plan: with all variants
+turn=0
 for ((round = 1; round <= rounds; round++)); do
     for workers in ${hosts//,/ }; do
         echo "compare_builds.sh: [$SECONDS s] round $round of $rounds, $workers workers" >&2
@@ -101,11 +105,12 @@ for ((round = 1; round <= rounds; round++)); do
     done
     launcher=(mpirun --allow-run-as-root --oversubscribe --bind-to none --mca pml ob1 --mca btl "self,tcp"
         --mca btl_tcp_if_include lo --mca oob_tcp_if_include lo -x PSRING_NETWORK=loopback) separator=()
-    for configuration in ring ring+mpi ps-dedicated-1 ps-colocated-2; do
+    # Short runs: how two of them lie beside each other decides more than many iterations of one.
+    for configuration in {ring,ring+mpi,ps-dedicated-1,ps-colocated-2}{,,,}; do
         read -ra arguments < <(backend_arguments "$configuration")
-        both "$(ranks_of "$configuration" 2)" $((60 * iterations)) "4,$sizes" "${arguments[@]}"
+        both "$(ranks_of "$configuration" 2)" $((20 * iterations)) "4,$sizes" "${arguments[@]}"
     done
 done
-awk -F , -f "$here/sweep/rows/keys.awk" -f "$here/sweep/rows/rates.awk" -f "$here/sweep/compare_builds.awk" \
+awk -F , -v "CPU_LIMITED=$CPU_LIMITED" -f "$here/sweep/rows/keys.awk" -f "$here/sweep/rows/rates.awk" -f "$here/sweep/compare_builds.awk" \
     "$out/before.csv" "$out/after.csv" || failed=1
 exit $failed

@@ -10,9 +10,9 @@ rows()
 {
     local file=$1 network=$2 time
     shift 2
-    [[ -s $file ]] || echo "backend,network,transport,workers,servers,placement,bytes,time_us_median,compress" >"$file"
+    [[ -s $file ]] || echo "backend,network,transport,workers,servers,placement,bytes,time_us_median,compress,cpu_busy" >"$file"
     for time; do
-        echo "ring,$network,zmq,4,0,none,65536,$time,none" >>"$file"
+        echo "ring,$network,zmq,4,0,none,65536,$time,none,${cpu_busy:-0.1}" >>"$file"
     done
 }
 
@@ -20,7 +20,7 @@ rows()
 says()
 {
     local status=0
-    awk -F , -f "$sweep/rows/keys.awk" -f "$sweep/rows/rates.awk" -f "$sweep/compare_builds.awk" \
+    awk -F , -v CPU_LIMITED=0.85 -f "$sweep/rows/keys.awk" -f "$sweep/rows/rates.awk" -f "$sweep/compare_builds.awk" \
         "$folder"/{before,after}.csv >"$folder/said" || status=$?
     ((status == $1)) || fail "exit $status, expected $1: $(cat "$folder/said")"
     grep -qE "$2" "$folder/said" || fail "expected '$2' in: $(cat "$folder/said")"
@@ -44,6 +44,10 @@ says 1 ' 102\.0 +104\.0 +1\.020 +1\.020  slower$'
 rows "$folder/before.csv" loopback 100 102
 rows "$folder/after.csv" loopback 102 104
 says 0 ' 101\.0 +103\.0 +1\.020 +1\.020$'
+# Nor where the processors limit.
+cpu_busy=0.9 rows "$folder/before.csv" vcluster:200mbit 100
+rows "$folder/after.csv" vcluster:200mbit 102
+says 0 ' 1\.020 +1\.020$'
 # One round that something disturbed is not the program's.
 rows "$folder/before.csv" vcluster:200mbit 100 100
 rows "$folder/after.csv" vcluster:200mbit 100 200
