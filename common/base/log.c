@@ -89,6 +89,7 @@ void log_take_over(void)
     if (out && nowhere >= 0) {
         setvbuf(out, NULL, _IONBF, 0);
         dup2(nowhere, STDERR_FILENO);
+        dup2(nowhere, STDOUT_FILENO);
         taken.out = out;
         taken.thread = pthread_self();
     }

@@ -26,8 +26,9 @@ __attribute__((format(printf, 2, 3))) void log_message(enum log_level level, con
 void log_hold(void);
 void log_release(bool wanted);
 
-/* From now on only the calling thread's lines come out: what other threads log, and what a library
- * writes to stderr, is dropped. For the last words of a process; errors of it: none. */
+/* From now on only the calling thread's lines come out: what other threads log or print, and what a
+ * library writes to stderr or stdout, is dropped. For the last words of a process; errors of it:
+ * none. */
 void log_take_over(void);
 
 /* How many errors have been logged, not counting lines that were dropped. */

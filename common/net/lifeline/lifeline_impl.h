@@ -52,10 +52,11 @@ enum { EXIT_FAILED = 1, EXIT_SIGNALLED = 143 };
 enum { LIFELINE_LAST_WORD_S = 5 };
 
 /*
- * For the last words: from now on nobody else of this process writes to stderr. MPI complains of
- * every connection that closes, from when one rank has ended until the last one has. Sleeps until
- * what had been written is with the user. LIFELINE_LAST_WORD_S later the process ends by SIGALRM,
- * if it has not yet: nobody may be reading what it says.
+ * For the last words: from now on nobody else of this process writes to stderr or stdout. MPI
+ * complains of every connection that closes, from when one rank has ended until the last one has;
+ * and a step's line may be about to be printed. Sleeps until what had been written is with the
+ * user. LIFELINE_LAST_WORD_S later the process ends by SIGALRM, if it has not yet: nobody may be
+ * reading what it says.
  */
 void lifeline_take_the_word(void);
 
