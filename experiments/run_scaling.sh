@@ -254,6 +254,15 @@ clean_up()
     [[ -z $cluster ]] || "$here/vcluster.sh" down --name "$cluster"
 }
 
+# shellcheck disable=SC2317  # called by a trap
+interrupted() # EXIT-CODE
+{
+    trap '' INT TERM HUP
+    rm -f "$out/last.txt"
+    say "interrupted: $out has what had been measured, and log.txt; there is no summary of it"
+    exit "$1"
+}
+
 # --- measuring --------------------------------------------------------------------------------------
 
 # measure WHAT RANKS COMMAND...: into the log; a failure is counted and the sweep goes on.
@@ -371,9 +380,9 @@ build
 get_data
 started=$SECONDS # the time that --quick promises is without the set-up
 trap clean_up EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
-trap 'exit 129' HUP
+trap 'interrupted 130' INT
+trap 'interrupted 143' TERM
+trap 'interrupted 129' HUP
 raise_network
 [[ ! $real_hosts ]] || check_machines
 sweep

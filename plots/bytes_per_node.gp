@@ -16,7 +16,7 @@ at(b) = place(column(WORKERS)) + (b - 2.5) * bar
 BARS = 4
 array SERIES_OF[BARS] = [10, 1, 1, 8]
 array NAMES[BARS] = ["ring: a worker", "1 server: a worker", "1 server: the server", "W servers in workers: a worker and its server"]
-array FILL[BARS] = [COLOUR[10], "#F2B98F", COLOUR[1], COLOUR[4]]
+array FILL[BARS] = [COLOUR[10], "#F2B98F", COLOUR[1], IN_WORKERS]
 bytes(b, worker, server) = column(BYTES) != M || column(SERIES) != SERIES_OF[b] ? NaN : \
     (b == 3 ? 0 : column(worker)) + (b < 3 ? 0 : column(server))
 

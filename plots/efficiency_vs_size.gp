@@ -2,7 +2,8 @@
 # the time taken, against the size of the message, from bench.csv. Dashed: by theory, without latency.
 load "style.gp"
 NAME = "efficiency_vs_size"
-TITLE = "One all-reduce: least time of W workers alone over the time taken, against size"
+TITLE = "One all-reduce: least time of W workers alone over the time taken, against size\n" . \
+    "above 100%: servers on further machines, or a message so short that a link sends it from what it saved while idle"
 YLABEL = "efficiency (%)"
 THEORY_NAME = "theory, bytes alone"
 Y(x) = 100 * column(EFFICIENCY)

@@ -4,14 +4,16 @@ set datafile missing "NaN"
 set encoding utf8
 
 # The series of points.awk. Okabe and Ito's colours, which colour-blind readers can tell apart; the
-# shapes differ as well, open ones let others be seen. The theory of a series has its style plus 20; plus 50
-# rings its points at which the CPUs were busy, in its own colour and, for those that often lie on one spot, with
-# a ring of its own size. In a key 19 stands for all rings and 39 for all theory; 40 is a limit.
+# shapes differ as well, open ones let others be seen. The theory of a series has its style plus 20; plus 50 is
+# a circle around its points at which the CPUs were busy, in its own colour and, for those that often lie on one
+# spot, of its own size. In a key 19 stands for all circles and 39 for all theory; 40 is a limit.
 
 array COLOUR[12] = ["#D55E00", "#E69F00", "#CC79A7", "#7A3E9D", "#D55E00", "#E69F00", "#CC79A7", "#7A3E9D", "#8B6B3D", "#0072B2", "#56B4E9", "#009E73"]
-array SHAPE[12] = [5, 9, 11, 15, 5, 9, 11, 15, 3, 7, 6, 12]
+array SHAPE[12] = [5, 9, 11, 15, 5, 9, 11, 15, 3, 7, 4, 12]
 array LABEL[12] = ["1 server", "2 servers", "W/2 servers", "W servers", "1 server", "2 servers", "W/2 servers", "W servers", \
     "W in workers + W/2 spare", "ring", "halving-doubling", "MPI_Allreduce, fastest"]
+# Of servers in the workers, in figures that have them beside those on machines of their own.
+IN_WORKERS = "#B79AD6"
 do for [i = 1:12] {
     set style line i lc rgb COLOUR[i] pt SHAPE[i] ps (i > 10 ? 1.5 : 0.9) lw 1.8
     set style line 20 + i lc rgb COLOUR[i] lw 1.1 dt 2
@@ -46,8 +48,8 @@ present(list, condition) = point_values(sprintf("(%s) && index(\" %s \", \" \" $
 larger(a, b) = a > b ? a : b # b where a is not known
 network = system("cat network.txt")
 
-# Below the key, where points are ringed.
-busy_note(all_busy) = words(all_busy) == 0 ? "" : "Rings have the colour of their series." . \
+# Below the key, where points have circles.
+busy_note(all_busy) = words(all_busy) == 0 ? "" : "Circles have the colour of their series." . \
     (strstrt(" " . all_busy, " 12 ") ? " MPI_Allreduce spins while it waits: its CPUs are busy whatever limits it." : "")
 
 where = network[1:8] eq "loopback" ? \

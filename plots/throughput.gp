@@ -17,7 +17,7 @@ set title sprintf("Training keras-cnn, %g ms of computation a step (%d images a 
 
 DRAWN = "1 4 8 10 12"
 array NAMES[5] = ["1 server", "W servers", "W servers in workers", "ring", "MPI_Allreduce"]
-set style line 8 lc rgb "#8B6B3D" pt 11 ps 0.9 lw 1.8
+set style line 8 lc rgb IN_WORKERS pt 11 ps 0.9 lw 1.8
 
 do for [t = 1:terminals] {
     eval terminal(t, "throughput", 700, 460)

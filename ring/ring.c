@@ -43,7 +43,8 @@
  *
  * Phases. Reduce-scatter and all-gather can be run apart, each in a group of workers: among 6
  * workers in 2 rows, reduce-scatter in the rows, an all-reduce of what each then has in the 3
- * columns, and all-gather in the rows make the sum of all, and only 1/3 of the vector leaves a row.
+ * columns, and all-gather in the rows make the sum of all. Of what a worker sends, only 1/3 of the
+ * vector's length goes to another row.
  *
  * In the code below: `move` is the algorithm; the three functions above it are a send, a receive
  * posted ahead, and what is done with what has arrived.

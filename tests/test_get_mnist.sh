@@ -76,7 +76,10 @@ expect 0 "neither MNIST nor Fashion-MNIST; used as they are"
 [[ $(<"$folder/out") == "$folder/other" ]] || fail "printed '$(<"$folder/out")'"
 rm "$folder/other/${names[2]}"
 get --data "$folder/other"
-grep -qF "missing: ${names[2]} (" "$folder/err" || fail "the missing file is not named"
+expect 1 "missing: ${names[2]} ("
+PSRING_DATA=$folder/nowhere get
+expect 1 "nowhere: missing: "
+[[ ! -s $folder/out ]] || fail "other data in place of those that were named"
 
 # A transfer that hangs: a signal ends it and the script, and nothing is left.
 stand_in curl <<<"#!/bin/sh

@@ -190,6 +190,30 @@ Test(rendezvous, nothing_listens)
     ranks_all_say(&unknown, 1, 1, "the host's name is unknown here");
 }
 
+/* Another program has the port, and says nothing: it is asked once, not again and again. */
+Test(rendezvous, the_port_is_taken)
+{
+    struct rank ranks[] = {{.number = 0, .world_size = 2, .startup_timeout_ms = 500},
+                           {.number = 1, .world_size = 2, .startup_timeout_ms = 500}};
+    struct sockaddr_in where = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t bytes = sizeof where;
+    int listening, socket, connections = 0;
+    char address[64];
+    cr_assert_eq(stream_listen(&where, &listening), 0);
+    cr_assert_eq(getsockname(listening, (struct sockaddr *)&where, &bytes), 0);
+    snprintf(address, sizeof address, "tcp://127.0.0.1:%d", ntohs(where.sin_port));
+    ranks_start(ranks, 2, address);
+    ranks_wait(ranks, 2);
+    ranks_all_say(&ranks[0], 1, 1, "another program has that port");
+    ranks_all_say(&ranks[1], 1, 1, "what listens there does not answer");
+    while (stream_accept(listening, &socket) == 0) {
+        stream_close(&socket);
+        connections++;
+    }
+    cr_assert_eq(connections, 2);
+    stream_close(&listening);
+}
+
 /* HOST is not rank 0's host. */
 Test(rendezvous, address_of_another_host)
 {

@@ -211,6 +211,11 @@ sed -i '/,ring,mpi,cpu,4,/s/80000/60000/g' "$dir/bench.csv"
 summary
 says 'The ring took 60\.0 ms \(not steady: less time than its bytes take\)'
 again 'ring 4;ps-dedicated-1 4;ps-dedicated-1 2'
+# All that scatter are named, however many.
+awk -F , -v OFS=, 'NR == 1 { for (i = 1; i <= NF; i++) column[$i] = i } NR > 1 { $column["time_us_median_high"] *= 2 } 1' \
+    "$dir/bench.csv" >"$dir/scattered" && mv "$dir/scattered" "$dir/bench.csv"
+summary
+expect "more than five are named" test "$(grep -c '^Not steady: .*its iterations scatter$' "$dir/summary.txt")" -gt 5
 nominal='' source='' busy=''
 
 # A further transport and compressed messages: tables of their own, and nothing else changes.

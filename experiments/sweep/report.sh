@@ -77,7 +77,7 @@ HTML
     echo "<h2>The answer</h2>"
     answer_lines | words
     echo "<h2>Figures</h2>"
-    echo "<p>Dashed: theory, from bytes and the rate of the links alone. A ring in a series' colour: there the CPUs were more than ${CPU_LIMITED#0.}% busy, and the time may be theirs, not the network's. MPI_Allreduce's busy share is spinning, that is waiting, not work.</p>"
+    echo "<p>Dashed: theory, from bytes and the rate of the links alone. A circle in a series' colour: there the CPUs were more than ${CPU_LIMITED#0.}% busy, and the time may be theirs, not the network's. MPI_Allreduce's busy share is spinning, that is waiting, not work.</p>"
     figure time_vs_workers "Time of one all-reduce against the number of workers."
     figure efficiency_vs_workers "The least time that any all-reduce among the workers could take, over the time taken: of the workers' links (above; servers of their own bring further links, so more than 100% is possible) and of all machines' (below)."
     figure time_vs_size "Time of one all-reduce against the size of the message."

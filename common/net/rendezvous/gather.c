@@ -227,16 +227,18 @@ static bool address_to_listen_at(const struct rendezvous *r, struct sockaddr_in 
     return true;
 }
 
-/* The port is taken: by another process that says it is rank 0, which has its own say? */
-static bool other_rank_0(const struct rendezvous *r, struct answer *answer)
+/* The port is taken: asks who has it. 0: another process that says it is rank 0, with what it says
+ * to this one; ECONNREFUSED: nobody listens there. */
+static int ask_holder(const struct rendezvous *r, struct answer *answer)
 {
     struct sockaddr_in address;
     const char *why;
     int socket = -1;
-    bool told = rendezvous_resolve(r, &address, &why) &&
-                rendezvous_ask(r, &address, TELL_MS, HELLO_WAIT_MS, &socket, answer) == 0;
+    if (!rendezvous_resolve(r, &address, &why))
+        return EADDRNOTAVAIL;
+    int error = rendezvous_ask(r, &address, TELL_MS, HELLO_WAIT_MS, &socket, answer);
     stream_close(&socket);
-    return told && answer->status != STATUS_OK;
+    return error == 0 && answer->status == STATUS_OK ? EPROTO : error;
 }
 
 static enum status open_port(struct gathering *g)
@@ -246,7 +248,7 @@ static enum status open_port(struct gathering *g)
     struct sockaddr_in address;
     struct answer answer;
     const char *why = NULL;
-    int error = EADDRINUSE;
+    int error = EADDRINUSE, holder = ECONNREFUSED;
     if (!address_to_listen_at(r, &address, &why)) {
         log_error(
             "--rendezvous tcp://%s:%d: the host's name is unknown (%s); give a name or an IPv4 "
@@ -255,14 +257,16 @@ static enum status open_port(struct gathering *g)
         return STATUS_USAGE;
     }
     /* A rank that has just tried to connect may have been given this very port to do it from. */
-    for (int i = 0; i < TRIES && error == EADDRINUSE; i++) {
+    for (int i = 0; i < TRIES && error == EADDRINUSE && holder == ECONNREFUSED; i++) {
         if (i > 0)
             clock_sleep_until_ns(clock_now_ns() + PAUSE_MS * NS_PER_MS);
         error = listener_open(&g->listener, &address, (size_t)r->world_size);
-        if (error == EADDRINUSE && other_rank_0(r, &answer)) {
-            log_error("%s", answer.text);
-            return (enum status)answer.status;
-        }
+        if (error == EADDRINUSE)
+            holder = ask_holder(r, &answer);
+    }
+    if (error == EADDRINUSE && holder == 0) {
+        log_error("%s", answer.text);
+        return (enum status)answer.status;
     }
     if (error == 0)
         return STATUS_OK;

@@ -76,6 +76,7 @@ int rendezvous_ask(const struct rendezvous *rendezvous, const struct sockaddr_in
 {
     struct hello hello = rendezvous_hello(rendezvous);
     int error = stream_connect(address, connect_ms, socket);
+    bool connected = error == 0;
     if (error == 0)
         error = stream_send(*socket, &hello, sizeof hello, answer_ms);
     if (error == 0)
@@ -88,7 +89,7 @@ int rendezvous_ask(const struct rendezvous *rendezvous, const struct sockaddr_in
     if (error != 0)
         stream_close(socket);
     answer->text[sizeof answer->text - 1] = '\0';
-    return error;
+    return connected && error == ETIMEDOUT ? ENOMSG : error;
 }
 
 /* Nobody has answered: says what the last attempt met. */
@@ -101,6 +102,8 @@ static enum status nobody_there(const struct rendezvous *rendezvous, int error, 
         snprintf(met, sizeof met, "what listens there closes the connection");
     else if (error == EPROTO)
         snprintf(met, sizeof met, "what listens there is not psring");
+    else if (error == ENOMSG)
+        snprintf(met, sizeof met, "what listens there does not answer");
     else
         snprintf(met, sizeof met, "nothing listens there that this host can reach (%s)",
                  strerror(error));

@@ -22,7 +22,7 @@ bool rendezvous_resolve(const struct rendezvous *rendezvous, struct sockaddr_in 
 struct hello rendezvous_hello(const struct rendezvous *rendezvous);
 
 /* Connects to whoever listens, says hello and waits for the answer: 0 (then *socket and *answer are
- * there) or an errno value; EPROTO: what listens is not psring. */
+ * there) or an errno value; EPROTO: what listens is not psring; ENOMSG: it does not answer. */
 int rendezvous_ask(const struct rendezvous *rendezvous, const struct sockaddr_in *address,
                    int64_t connect_ms, int64_t answer_ms, int *socket, struct answer *answer);
 

@@ -19,10 +19,10 @@ function list_unsteady(key, seen, name, sort) {
     close(sort)
 }
 
-function print_unsteady(key, shown, more) {
+function print_unsteady(key, sort) {
+    fflush() # sort writes after what stands here already
+    sort = "sort -V"
     for (key in unsteady)
-        if (++shown <= 5)
-            printf "Not steady: %s, %d workers, %s: %s\n", part_of(key, 1), part_of(key, 2), size_text(part_of(key, 3)), unsteady[key]
-    if (shown > 5)
-        printf "Not steady: %d measurements more\n", shown - 5
+        printf "Not steady: %s, %d workers, %s: %s\n", part_of(key, 1), part_of(key, 2), size_text(part_of(key, 3)), unsteady[key] | sort
+    close(sort)
 }
