@@ -13,6 +13,7 @@
 #   --rate RATE      of a host's link each way (default 200mbit)
 #   --sizes LIST     bytes (default 65536,262144,1048576,4799528)
 #   --iterations N   of each size (default 5)
+#   --only LIST      such as ring,ps-dedicated-4: these alone, as the plan of the sweep names them
 #   --out DIR        where the rows and the log go (default: a temporary folder, removed at the end)
 set -euo pipefail
 export LC_ALL=C # a point in numbers, whatever the user's language
@@ -29,15 +30,15 @@ die()
     exit "${2:-1}"
 }
 
-rounds=3 hosts=4,8 rate=200mbit sizes=65536,262144,1048576,4799528 iterations=5 out='' programs=() failed=0 child=''
+rounds=3 hosts=4,8 rate=200mbit sizes=65536,262144,1048576,4799528 iterations=5 only='' out='' programs=() failed=0 child=''
 while (($#)); do
     case $1 in
-    --rounds | --hosts | --rate | --sizes | --iterations | --out)
+    --rounds | --hosts | --rate | --sizes | --iterations | --only | --out)
         (($# >= 2)) || die "$1 needs a value; see --help" 2
         declare "${1#--}=$2"
         shift
         ;;
-    -h | --help) sed -n '2,18s/^# \{0,1\}//p' "$0" && exit ;;
+    -h | --help) sed -n '2,19s/^# \{0,1\}//p' "$0" && exit ;;
     -*) die "unknown option '$1'; see --help" 2 ;;
     *) programs+=("$1") ;;
     esac
@@ -51,6 +52,22 @@ done
     die "--rounds '$rounds' --iterations '$iterations': expected 1 to 999" 2
 [[ $hosts =~ ^[0-9]+(,[0-9]+)*$ && $sizes =~ ^[0-9]+(,[0-9]+)*$ ]] ||
     die "--hosts '$hosts' --sizes '$sizes': expected numbers with commas between" 2
+# Those of standard input, a word a line, that are to be measured.
+chosen()
+{
+    local name
+    while read -r name; do
+        [[ $name != mpi-* && (-z $only || ,$only, == *",$name,"*) ]] && echo "$name"
+    done
+    return 0
+}
+
+mode=full # of the plan: with all variants
+for name in ${only//,/ }; do
+    for workers in ${hosts//,/ }; do
+        configurations "$workers" && variants "$workers"
+    done | grep -x -- "$name" >/dev/null || die "--only '$name': expected a name of the sweep's plan, such as ring or ps-dedicated-1" 2
+done
 ((EUID == 0)) || die "needs root, for the virtual cluster"
 declare -A psring=([before]=$(realpath "${programs[0]}") [after]=$(realpath "${programs[1]}"))
 largest=$(tr ',' '\n' <<<"$hosts" | sort -n | tail -n 1)
@@ -92,13 +109,12 @@ trap 'exit 130' INT
 trap 'exit 143' TERM
 trap 'exit 129' HUP
 "$here/vcluster.sh" up --name "$cluster" --hosts $((2 * largest)) --rate "$rate" --owner $$
-mode=full # of the plan: with all variants
 turn=0
 for ((round = 1; round <= rounds; round++)); do
     for workers in ${hosts//,/ }; do
         echo "compare_builds.sh: [$SECONDS s] round $round of $rounds, $workers workers" >&2
         launcher=("$here/vcluster.sh" run --name "$cluster") separator=(--)
-        for configuration in $({ configurations "$workers" && variants "$workers"; } | grep -v '^mpi-'); do
+        for configuration in $({ configurations "$workers" && variants "$workers"; } | chosen); do
             read -ra arguments < <(backend_arguments "$configuration")
             both "$(ranks_of "$configuration" "$workers")" "$iterations" "$sizes" "${arguments[@]}"
         done
@@ -106,7 +122,7 @@ for ((round = 1; round <= rounds; round++)); do
     launcher=(mpirun --allow-run-as-root --oversubscribe --bind-to none --mca pml ob1 --mca btl "self,tcp"
         --mca btl_tcp_if_include lo --mca oob_tcp_if_include lo -x PSRING_NETWORK=loopback) separator=()
     # Short runs: how two of them lie beside each other decides more than many iterations of one.
-    for configuration in {ring,ring+mpi,ps-dedicated-1,ps-colocated-2}{,,,}; do
+    for configuration in $(printf '%s\n' {ring,ring+mpi,ps-dedicated-1,ps-colocated-2}{,,,} | chosen); do
         read -ra arguments < <(backend_arguments "$configuration")
         both "$(ranks_of "$configuration" 2)" $((20 * iterations)) "4,$sizes" "${arguments[@]}"
     done

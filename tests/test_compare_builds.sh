@@ -58,6 +58,7 @@ rows "$folder/after.csv" loopback 100
 says 1 'measured with one of them only$'
 
 refuses 'needs two programs, found 1' /bin/true
+refuses "--only 'rings': expected a name" --only ring,rings /bin/true /bin/true
 refuses "'/nowhere' is not a program" /bin/true /nowhere
 refuses "unknown option '--turns'" --turns 3 /bin/true /bin/true
 refuses "expected 1 to 999" --rounds 0 /bin/true /bin/true
