@@ -210,8 +210,9 @@ raise_network()
     fi
 }
 
-# launch RANKS COMMAND...: one rank a host of whichever network there is. Runs in the background and
-# waits, because bash acts on a signal only between foreground commands.
+# [log_to=FILE] launch RANKS COMMAND...: one rank a host of whichever network there is. Runs in the background and
+# waits, because bash acts on a signal only between foreground commands. Not all of launch is redirected, as what a
+# trap then said would be, too.
 launch()
 {
     # TCP for every backend: Open MPI would otherwise use shared memory within a machine, and only it.
@@ -234,7 +235,11 @@ launch()
         mpi+=(-x PSRING_NETWORK=loopback --mca btl_tcp_if_include lo --mca oob_tcp_if_include lo)
     fi
     ! command -v timeout >/dev/null || bound=(timeout -k 10 "${limit_s:-60}")
-    "${bound[@]}" "${mpi[@]}" "$@" </dev/null &
+    if [[ ${log_to:-} ]]; then
+        "${bound[@]}" "${mpi[@]}" "$@" </dev/null >"$log_to" 2>&1 &
+    else
+        "${bound[@]}" "${mpi[@]}" "$@" </dev/null &
+    fi
     child=$!
     local status=0
     wait $child || status=$?
@@ -274,7 +279,7 @@ measure()
     say "$(printf '[%d/%d, %d s] %s' $done_points "$points" $((SECONDS - started)) "$what")"
     commands+=("$what: $(printf '%q ' "$@")")
     local status=0
-    launch "$ranks" "$@" >"$out/last.txt" 2>&1 || status=$?
+    log_to=$out/last.txt launch "$ranks" "$@" || status=$?
     { echo "== $what: $*" && cat "$out/last.txt"; } >>"$out/log.txt"
     [[ ! $real_hosts ]] || fetch_rows "$(basename "${*: -1}")" # each command ends with the file of its rows
     if ((status != 0)); then

@@ -93,7 +93,7 @@ check_machines()
     commit=$("$psring" info 2>/dev/null | sed -n 's/^ *commit  *//p')
     ask_machines sh -c "$CHECK_MACHINE" check "$psring" "${sum%% *}" "${commit:-unknown}" "${data_arguments[1]:-}" ||
         die "nothing was measured: see the lines above"
-    if ! launch ${#machines[@]} "$psring" bench --probe only --timeout 10 >"$out/last.txt" 2>&1; then
+    if ! log_to=$out/last.txt launch ${#machines[@]} "$psring" bench --probe only --timeout 10; then
         cat "$out/last.txt" >>"$out/log.txt"
         reason_of "$out/last.txt" >&2
         rm -f "$out/last.txt"
