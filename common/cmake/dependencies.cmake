@@ -14,9 +14,9 @@ function(require_pkg prefix module package)
 endfunction()
 
 require_pkg(ZMQ libzmq libzmq3-dev)
-# It names headers of its own dependencies, and on a second configuration in another place of the command line:
-# everything would be compiled anew.
-set_target_properties(PkgConfig::ZMQ PROPERTIES INTERFACE_COMPILE_OPTIONS "" INTERFACE_INCLUDE_DIRECTORIES "${ZMQ_INCLUDEDIR}")
+# Its other flags name headers of its own dependencies, on a second configuration in another place of the command
+# line: everything would be compiled anew.
+set_target_properties(PkgConfig::ZMQ PROPERTIES INTERFACE_COMPILE_OPTIONS "" INTERFACE_INCLUDE_DIRECTORIES "${ZMQ_INCLUDE_DIRS}")
 require_pkg(CJSON libcjson libcjson-dev)
 if(PSRING_TESTS AND PSRING_SANITIZE MATCHES "thread")
   # Criterion does not start under ThreadSanitizer; tests/tsan has what our tests need of it.

@@ -256,8 +256,11 @@ static enum status open_port(struct gathering *g)
             r->host, r->port, why);
         return STATUS_USAGE;
     }
-    /* A rank that has just tried to connect may have been given this very port to do it from. */
-    for (int i = 0; i < TRIES && error == EADDRINUSE && holder == ECONNREFUSED; i++) {
+    /* A rank that has just tried to connect may have been given this very port to do it from; a run
+     * that ends closes what has come to it. */
+    for (int i = 0;
+         i < TRIES && error == EADDRINUSE && (holder == ECONNREFUSED || holder == ECONNRESET);
+         i++) {
         if (i > 0)
             clock_sleep_until_ns(clock_now_ns() + PAUSE_MS * NS_PER_MS);
         error = listener_open(&g->listener, &address, (size_t)r->world_size);
