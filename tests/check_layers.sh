@@ -6,7 +6,7 @@
 # Within experiments: psring.c -> bench | train -> measure -> config; within ring: halving | vendor -> ring;
 # within common/device: cpu | cuda -> device; within common/net:
 #
-#   transport/{zmq,mpi} -> transport -> world -> rendezvous -> socket
+#   transport/{zmq,mpi,tcp} -> transport -> world -> rendezvous -> socket
 #   lifeline -> world
 #
 # One transport is no other's business, nor that of anything above common/net.
@@ -66,6 +66,7 @@ check()
             may("common/net/transport", world)
             may("common/net/transport/zmq", world " common/net/transport")
             may("common/net/transport/mpi", world " common/net/transport")
+            may("common/net/transport/tcp", world " common/net/transport")
             net = "common/net/world common/net/transport"
             may("common/device", "common/base")
             may("common/device/cpu", "common/base common/device")

@@ -212,6 +212,7 @@ void config_comm_options(const struct config *config, const struct backend *back
     *options = (struct comm_options){
         .transport = config->transport == CONFIG_TRANSPORT_ZMQ   ? TRANSPORT_ZMQ
                      : config->transport == CONFIG_TRANSPORT_MPI ? TRANSPORT_MPI
+                     : config->transport == CONFIG_TRANSPORT_TCP ? TRANSPORT_TCP
                                                                  : backend->default_transport,
         .servers = (int)config->servers,
         .placement = config->placement,

@@ -13,7 +13,7 @@
 const char *const config_placement_words[] = {"dedicated", "colocated", "mixed", NULL};
 const char *const config_reduce_order_words[] = {"any", "ring", NULL};
 
-static const char *const transport_words[] = {"auto", "zmq", "mpi", NULL};
+static const char *const transport_words[] = {"auto", "zmq", "mpi", "tcp", NULL};
 static const char *const feedback_words[] = {"auto", "on", "off", NULL};
 static const char *const resume_words[] = {"off", "auto", "must", NULL}; /* enum config_resume */
 static const char *const graph_words[] = {"auto", "on", "off", NULL};    /* enum device_graph */

@@ -82,6 +82,7 @@ static void add_parts(struct items *items)
     const char *no_mpi = transport_kind_unavailable(TRANSPORT_MPI);
     add(items, "transports", transport_kind_name(TRANSPORT_MPI), no_mpi ? ITEM_LACK : ITEM_HAVE,
         "%s", no_mpi ? no_mpi : "MPI point-to-point messages");
+    add(items, "transports", transport_kind_name(TRANSPORT_TCP), ITEM_HAVE, "plain TCP sockets");
     for (int kind = 0; device_kind_names[kind]; kind++) {
         char text[DEVICE_REASON_BYTES];
         const char *reason = device_unavailable(kind, text);

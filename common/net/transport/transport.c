@@ -16,6 +16,7 @@ static const struct {
 } kinds[] = {
     [TRANSPORT_ZMQ] = {"zmq", transport_zmq_open},
     [TRANSPORT_MPI] = {"mpi", transport_mpi_open},
+    [TRANSPORT_TCP] = {"tcp", transport_tcp_open},
 };
 
 const char *transport_kind_name(enum transport_kind kind)
@@ -174,7 +175,8 @@ enum status transport_slot_init(struct transport_slot *slot, struct transport *t
     return transport->ops->slot_init ? transport->ops->slot_init(transport, slot) : STATUS_OK;
 }
 
-static void withdraw(struct transport *transport, const struct transport_slot *slot)
+/* True if it was still posted: nothing has come for it. */
+static bool withdraw(struct transport *transport, const struct transport_slot *slot)
 {
     struct transport_peer *peer = &transport->peers[slot->peer];
     for (struct transport_slot **link = &peer->first; *link; link = &(*link)->next_posted) {
@@ -183,14 +185,15 @@ static void withdraw(struct transport *transport, const struct transport_slot *s
         *link = slot->next_posted;
         if (!*link)
             peer->last = link;
-        return;
+        return true;
     }
+    return false;
 }
 
 void transport_slot_fini(struct transport_slot *slot, struct transport *transport)
 {
-    if (slot->posted)
-        withdraw(transport, slot);
+    if (slot->posted && !withdraw(transport, slot) && !slot->done && transport->ops->abandon)
+        transport->ops->abandon(transport, slot);
     payload_release(&slot->held);
     if (slot->impl)
         transport->ops->slot_fini(transport, slot);
@@ -291,14 +294,21 @@ enum status transport_too_long(const struct transport *transport, const struct t
     return STATUS_PROTOCOL;
 }
 
+static enum status check_fit(const struct transport *transport, const struct transport_slot *slot,
+                             const struct message *message)
+{
+    enum status status = check_expected(transport, slot, message);
+    if (status == STATUS_OK && message->length > slot->capacity)
+        status = transport_too_long(transport, slot);
+    return status;
+}
+
 enum status transport_complete(struct transport *transport, struct transport_slot *slot,
                                const struct message *message, const void *payload)
 {
-    enum status status = check_expected(transport, slot, message);
+    enum status status = check_fit(transport, slot, message);
     if (status != STATUS_OK)
         return status;
-    if (message->length > slot->capacity)
-        return transport_too_long(transport, slot);
     slot->message = *message;
     slot->payload = payload;
     slot->done = true;
@@ -310,15 +320,30 @@ enum status transport_complete(struct transport *transport, struct transport_slo
     return STATUS_OK;
 }
 
+/* The oldest slot posted for a peer, which is so no longer; NULL: there is none. */
+static struct transport_slot *take_slot(struct transport_peer *peer)
+{
+    struct transport_slot *slot = peer->first;
+    if (!slot)
+        return NULL;
+    peer->first = slot->next_posted;
+    if (!peer->first)
+        peer->last = &peer->first;
+    return slot;
+}
+
+enum status transport_claim(struct transport *transport, const struct message *message,
+                            struct transport_slot **slot)
+{
+    *slot = take_slot(&transport->peers[message->sender]);
+    return *slot ? check_fit(transport, *slot, message) : STATUS_OK;
+}
+
 enum status transport_deliver(struct transport *transport, const struct message *message,
                               struct payload payload)
 {
     struct transport_peer *peer = &transport->peers[message->sender];
-    struct transport_slot *slot = peer->first;
-    if (!slot)
-        return arrivals_push(&peer->early, message, payload);
-    peer->first = slot->next_posted;
-    if (!peer->first)
-        peer->last = &peer->first;
-    return fill_slot(transport, slot, message, payload);
+    struct transport_slot *slot = take_slot(peer);
+    return slot ? fill_slot(transport, slot, message, payload)
+                : arrivals_push(&peer->early, message, payload);
 }

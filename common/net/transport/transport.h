@@ -1,6 +1,6 @@
 /*
  * Point-to-point messages between nodes: what every topology is built on, so that topologies are
- * compared at equal transport. Each implementation has a folder: zmq, mpi.
+ * compared at equal transport. Each implementation has a folder: zmq, mpi, tcp.
  *
  * Messages from one node to another arrive complete and in order; a message is a header
  * (common/net/transport/message.h) and a payload. Sends never block: `transport_send` queues, the
@@ -17,9 +17,9 @@
  * and can be reduced from there without a copy. With a buffer it lands there.
  *
  * Threads: an endpoint belongs to one thread; two endpoints of one process may run on two.
- * Cost: a send is one message of MESSAGE_HEADER_BYTES + length bytes over ZeroMQ, and two over MPI,
- * header and payload apart. Both send payloads from the caller's memory. ZeroMQ allocates for each
- * message, MPI only while the number in flight still grows.
+ * Cost: a send is one message of MESSAGE_HEADER_BYTES + length bytes over ZeroMQ and plain TCP, and
+ * two over MPI, header and payload apart. All send payloads from the caller's memory. ZeroMQ
+ * allocates for each message, the others only while the number in flight still grows.
  * Errors: STATUS_TIMEOUT names the silent peer (not where a lifeline watches the world: that ends
  * the run itself), STATUS_PROTOCOL a peer that sends what does not belong here; all are logged.
  */
@@ -36,7 +36,7 @@
 #include "common/net/world/topology.h"
 #include "common/net/world/world.h"
 
-enum transport_kind { TRANSPORT_ZMQ, TRANSPORT_MPI };
+enum transport_kind { TRANSPORT_ZMQ, TRANSPORT_MPI, TRANSPORT_TCP, TRANSPORT_KINDS };
 
 struct transport_options {
     enum transport_kind kind;

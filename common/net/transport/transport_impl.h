@@ -3,13 +3,17 @@
  * all. transport.c: counting, header encoding and validation, and which slot a message belongs to;
  * wait.c: waiting with a time-out. An implementation: moving bytes.
  *
- * There are two kinds. Sockets hand over messages as they come: such a transport gives each to
- * transport_deliver, which puts it into the oldest slot posted for its sender, or keeps it until
- * one is posted. It implements neither `post` nor `slot_init` nor `slot_fini`.
+ * There are three kinds. ZeroMQ hands over messages whole, as they come: such a transport gives each
+ * to transport_deliver, which puts it into the oldest slot posted for its sender, or keeps it until
+ * one is posted.
  *
- * MPI matches messages itself and wants the memory beforehand: such a transport implements these
- * three, keeps its receives in slot->impl, and says with transport_complete what has come into a
- * slot. Messages that nothing is posted for then wait inside the library.
+ * A socket can be read up to where a payload begins: such a transport then asks transport_claim for
+ * the slot, reads the payload to where that wants it, and says so with transport_complete. A
+ * message that nothing is posted for yet stays where it is.
+ *
+ * MPI matches messages itself and wants the memory beforehand: such a transport implements `post`,
+ * `slot_init` and `slot_fini`, keeps its receives in slot->impl, and says with transport_complete
+ * what has come into a slot. Messages that nothing is posted for then wait inside the library.
  */
 #ifndef PSRING_COMMON_NET_TRANSPORT_TRANSPORT_IMPL_H
 #define PSRING_COMMON_NET_TRANSPORT_TRANSPORT_IMPL_H
@@ -26,17 +30,22 @@ struct transport_ops {
                         size_t length);
     /* How many of the sends to `peer` no longer need their payload, in order of sending. */
     uint64_t (*completed)(struct transport *transport, int peer);
-    /* (optional, all three or none) For a transport that matches messages itself. `post` makes
-     * `slot` the next receive from its peer; `slot_fini` withdraws it if it is still posted. */
+    /* (optional) Prepares for messages of up to slot->capacity. */
     enum status (*slot_init)(struct transport *transport, struct transport_slot *slot);
+    /* (optional, both or none) For a transport that matches messages itself, with slot->impl.
+     * `post` makes `slot` the next receive from its peer; `slot_fini` withdraws it if it is still
+     * posted. */
     void (*slot_fini)(struct transport *transport, struct transport_slot *slot);
     enum status (*post)(struct transport *transport, struct transport_slot *slot);
     /* Moves what can be moved; if nothing can, may block up to wait_ns until something arrives, or
      * with `for_sends` until a send completes as well. *moved: something did. */
     enum status (*progress)(struct transport *transport, int64_t wait_ns, bool for_sends,
                             bool *moved);
-    /* (optional, both or none) transport_stop: first `cut` for both endpoints, then `settle`, which
-     * returns once no payload of a send is read any more. */
+    /* (optional, with transport_claim) `slot` goes away in the middle of its payload: what is still
+     * to come of that is thrown away. */
+    void (*abandon)(struct transport *transport, struct transport_slot *slot);
+    /* (optional) transport_stop: first `cut` for both endpoints, then `settle`, which returns once
+     * no payload of a send is read any more. */
     void (*cut)(struct transport *transport);
     void (*settle)(struct transport *transport);
     void (*close)(struct transport *transport);
@@ -87,8 +96,15 @@ enum status transport_accept(struct transport *transport, const uint8_t *header,
  */
 enum status transport_deliver(struct transport *transport, const struct message *message,
                               struct payload payload);
-/* For a transport that matches messages itself: `slot` now holds `message`, its payload at
- * `payload`. Counts it and marks the slot done. */
+/*
+ * The header of `message`, which transport_accept has accepted, is here, and nothing of its payload
+ * has been read: *slot is the oldest one posted for its sender, and no longer posted for others;
+ * NULL if there is none yet. The payload is to go to slot->into, or into memory that slot->held
+ * releases. STATUS_PROTOCOL (logged): it is not what the slot expects, or longer.
+ */
+enum status transport_claim(struct transport *transport, const struct message *message,
+                            struct transport_slot **slot);
+/* `slot` now holds `message`, its payload at `payload`. Counts it and marks the slot done. */
 enum status transport_complete(struct transport *transport, struct transport_slot *slot,
                                const struct message *message, const void *payload);
 
@@ -104,6 +120,8 @@ const char *transport_describe(const struct transport *transport, int node, char
 const char *transport_describe_message(const struct message *message, char *text, size_t size);
 
 enum status transport_zmq_open(struct transport *endpoint[2], struct world *world,
+                               const struct transport_options *options);
+enum status transport_tcp_open(struct transport *endpoint[2], struct world *world,
                                const struct transport_options *options);
 extern const char *const transport_mpi_unavailable; /* NULL: this build has it */
 enum status transport_mpi_open(struct transport *endpoint[2], struct world *world,

@@ -1,0 +1,302 @@
+/* The bytes of one connection: messages out, and messages in. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include "common/base/check.h"
+#include "common/base/clock.h"
+#include "common/net/transport/tcp/tcp_impl.h"
+
+enum { SENT_AT_ONCE = 8, QUEUE_FIRST = 16, BUFFER_ALIGNMENT = 64 };
+
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Nothing more goes or comes. Whoever waits for this peer finds out. */
+static void lose(struct tcp_peer *peer, int error)
+{
+    peer->error = error;
+    peer->lost_ns = clock_now_ns();
+}
+
+/* -------- sending ----------------------------------------------------------------------------- */
+
+/* What is left of a message of which `sent` bytes have gone. Returns the number of pieces. */
+static int pieces_of(const struct tcp_send *send, size_t sent, struct iovec *pieces)
+{
+    union {
+        const uint8_t *in;
+        uint8_t *out;
+    } header = {send->header}, payload = {send->payload};
+    size_t of_payload = sent > MESSAGE_HEADER_BYTES ? sent - MESSAGE_HEADER_BYTES : 0;
+    int count = 0;
+    if (sent < MESSAGE_HEADER_BYTES)
+        pieces[count++] = (struct iovec){header.out + sent, MESSAGE_HEADER_BYTES - sent};
+    if (send->length > of_payload)
+        pieces[count++] = (struct iovec){payload.out + of_payload, send->length - of_payload};
+    return count;
+}
+
+/* Bytes that the kernel has taken; 0: none now, or the connection is lost. */
+static size_t send_pieces(struct tcp_peer *peer, struct iovec *pieces, int count)
+{
+    const struct msghdr message = {.msg_iov = pieces, .msg_iovlen = (size_t)count};
+    ssize_t sent;
+    do
+        sent = sendmsg(peer->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    while (sent < 0 && errno == EINTR);
+    if (sent >= 0)
+        return (size_t)sent;
+    peer->writable = false;
+    if (errno != EAGAIN && errno != EWOULDBLOCK)
+        lose(peer, errno);
+    return 0;
+}
+
+static enum status enqueue(struct tcp_peer *peer, const struct tcp_send *send)
+{
+    if (peer->queued == peer->queue_size) {
+        size_t size = peer->queue_size ? 2 * peer->queue_size : QUEUE_FIRST;
+        struct tcp_send *queue = malloc(size * sizeof *queue);
+        if (!queue) {
+            log_error("tcp: no memory for %zu messages to be sent", size);
+            return STATUS_NO_MEMORY;
+        }
+        for (size_t i = 0; i < peer->queued; i++)
+            queue[i] = peer->queue[(peer->queue_first + i) % peer->queue_size];
+        free(peer->queue);
+        peer->queue = queue;
+        peer->queue_size = size;
+        peer->queue_first = 0;
+    }
+    peer->queue[(peer->queue_first + peer->queued++) % peer->queue_size] = *send;
+    return STATUS_OK;
+}
+
+enum status transport_tcp_send(struct transport *transport, int node,
+                               const uint8_t header[MESSAGE_HEADER_BYTES], const void *payload,
+                               size_t length)
+{
+    struct tcp_peer *peer = &endpoint_of(transport)->peers[node];
+    struct tcp_send send = {.payload = payload, .length = length};
+    CHECK(peer->fd >= 0);
+    memcpy(send.header, header, MESSAGE_HEADER_BYTES);
+    if (peer->queued == 0 && peer->lost_ns == 0) {
+        struct iovec pieces[2];
+        size_t sent = send_pieces(peer, pieces, pieces_of(&send, 0, pieces));
+        if (sent == MESSAGE_HEADER_BYTES + length) {
+            peer->completed++;
+            return STATUS_OK;
+        }
+        peer->first_sent = sent;
+    }
+    return enqueue(peer, &send);
+}
+
+void transport_tcp_flush(struct tcp_peer *peer, bool *moved, bool *completed)
+{
+    while (peer->queued > 0 && peer->lost_ns == 0) {
+        struct iovec pieces[2 * SENT_AT_ONCE];
+        size_t wanted = 0, messages = smaller(peer->queued, SENT_AT_ONCE);
+        int count = 0;
+        for (size_t i = 0; i < messages; i++) {
+            const struct tcp_send *send =
+                &peer->queue[(peer->queue_first + i) % peer->queue_size];
+            size_t before = i == 0 ? peer->first_sent : 0;
+            count += pieces_of(send, before, &pieces[count]);
+            wanted += MESSAGE_HEADER_BYTES + send->length - before;
+        }
+        size_t sent = send_pieces(peer, pieces, count);
+        bool all = sent == wanted;
+        *moved |= sent > 0;
+        for (sent += peer->first_sent; peer->queued > 0; peer->queued--) {
+            size_t whole = MESSAGE_HEADER_BYTES + peer->queue[peer->queue_first].length;
+            if (sent < whole)
+                break;
+            sent -= whole;
+            peer->queue_first = (peer->queue_first + 1) % peer->queue_size;
+            peer->completed++;
+            *completed = true;
+        }
+        peer->first_sent = sent;
+        if (!all)
+            return;
+    }
+}
+
+/* -------- memory for borrowed payloads -------------------------------------------------------- */
+
+static void give_back(void *holder)
+{
+    struct tcp_buffer *buffer = holder;
+    buffer->next = buffer->owner->free;
+    buffer->owner->free = buffer;
+}
+
+/* The free one last given back that is long enough, or a new one. */
+static struct tcp_buffer *take_buffer(struct tcp_endpoint *endpoint, size_t size)
+{
+    struct tcp_buffer **link = &endpoint->free, *buffer;
+    while (*link && (*link)->size < size)
+        link = &(*link)->next;
+    buffer = *link;
+    if (buffer) {
+        *link = buffer->next;
+        return buffer;
+    }
+    size = (size / BUFFER_ALIGNMENT + 1) * BUFFER_ALIGNMENT;
+    buffer = malloc(sizeof *buffer);
+    uint8_t *data = aligned_alloc(BUFFER_ALIGNMENT, size);
+    if (!buffer || !data) {
+        log_error("tcp: no memory for a message of %zu bytes", size);
+        free(buffer);
+        free(data);
+        return NULL;
+    }
+    *buffer = (struct tcp_buffer){.owner = endpoint, .size = size, .data = data};
+    return buffer;
+}
+
+enum status transport_tcp_slot_init(struct transport *transport, struct transport_slot *slot)
+{
+    struct tcp_buffer *buffer = take_buffer(endpoint_of(transport), slot->capacity);
+    if (!buffer)
+        return STATUS_NO_MEMORY;
+    give_back(buffer);
+    return STATUS_OK;
+}
+
+/* -------- receiving --------------------------------------------------------------------------- */
+
+static size_t input_bytes(const struct tcp_peer *peer)
+{
+    return peer->input_to - peer->input_from;
+}
+
+/* Reads to peer->into what is left of a payload, and what comes after it into the input, of which
+ * all that comes before has been used. *all: that was all there is now. */
+static void receive(struct tcp_peer *peer, bool *moved, bool *all)
+{
+    bool payload = peer->reading == TCP_PAYLOAD && peer->slot;
+    size_t have = input_bytes(peer);
+    memmove(peer->input, peer->input + peer->input_from, have);
+    peer->input_from = 0;
+    peer->input_to = have;
+    size_t left = payload ? peer->left : 0;
+    struct iovec pieces[2] = {{peer->into, left}, {peer->input + have, sizeof peer->input - have}};
+    struct msghdr message = {.msg_iov = payload ? pieces : pieces + 1,
+                             .msg_iovlen = payload ? 2 : 1};
+    ssize_t got;
+    do
+        got = recvmsg(peer->fd, &message, MSG_DONTWAIT);
+    while (got < 0 && errno == EINTR);
+    *all = got < (ssize_t)(left + sizeof peer->input - have);
+    peer->readable = !*all || peer->hung_up;
+    if (got <= 0) {
+        if (got == 0 || (errno != EAGAIN && errno != EWOULDBLOCK))
+            lose(peer, got == 0 ? 0 : errno);
+        return;
+    }
+    *moved = true;
+    size_t of_payload = smaller((size_t)got, left);
+    if (payload) {
+        peer->into += of_payload;
+        peer->left -= of_payload;
+    }
+    peer->input_to += (size_t)got - of_payload;
+}
+
+/* What the input has of the payload. */
+static void use_input(struct tcp_peer *peer)
+{
+    size_t bytes = smaller(input_bytes(peer), peer->left);
+    if (peer->slot && bytes > 0) {
+        memcpy(peer->into, peer->input + peer->input_from, bytes);
+        peer->into += bytes;
+    }
+    peer->input_from += bytes;
+    peer->left -= bytes;
+}
+
+/* A header is in the input: finds out what it is. */
+static enum status take_header(struct tcp_endpoint *endpoint, struct tcp_peer *peer)
+{
+    enum status status = transport_accept(&endpoint->base, peer->input + peer->input_from,
+                                          MESSAGE_HEADER_BYTES, peer->node, &peer->message);
+    peer->input_from += MESSAGE_HEADER_BYTES;
+    peer->reading = TCP_PARKED;
+    return status;
+}
+
+/* Where the payload goes, if there is a slot for it. */
+static enum status find_slot(struct tcp_endpoint *endpoint, struct tcp_peer *peer)
+{
+    struct transport_slot *slot;
+    enum status status = transport_claim(&endpoint->base, &peer->message, &slot);
+    if (status != STATUS_OK || !slot)
+        return status;
+    peer->reading = TCP_PAYLOAD;
+    peer->slot = slot;
+    peer->left = (size_t)peer->message.length;
+    peer->into = slot->into;
+    if (slot->into)
+        return STATUS_OK;
+    struct tcp_buffer *buffer = take_buffer(endpoint, slot->capacity);
+    if (!buffer)
+        return STATUS_NO_MEMORY;
+    slot->held = (struct payload){buffer->data, give_back, buffer};
+    peer->into = buffer->data;
+    return STATUS_OK;
+}
+
+static enum status finish(struct tcp_endpoint *endpoint, struct tcp_peer *peer, bool *completed)
+{
+    struct transport_slot *slot = peer->slot;
+    peer->reading = TCP_HEADER;
+    peer->slot = NULL;
+    peer->said_bye = peer->message.kind == MESSAGE_BYE;
+    if (!slot)
+        return STATUS_OK;
+    *completed = true;
+    return transport_complete(&endpoint->base, slot, &peer->message,
+                              slot->into ? slot->into : slot->held.data);
+}
+
+enum status transport_tcp_read(struct tcp_endpoint *endpoint, struct tcp_peer *peer, bool *moved,
+                               bool *completed)
+{
+    enum status status = STATUS_OK;
+    for (bool all = false;;) {
+        if (peer->reading == TCP_HEADER && input_bytes(peer) >= MESSAGE_HEADER_BYTES)
+            TRY(take_header(endpoint, peer));
+        if (peer->reading == TCP_PARKED) {
+            TRY(find_slot(endpoint, peer));
+            if (peer->reading == TCP_PARKED)
+                break;
+        }
+        if (peer->reading == TCP_PAYLOAD) {
+            use_input(peer);
+            if (peer->left == 0) {
+                *moved = true;
+                TRY(finish(endpoint, peer, completed));
+                break;
+            }
+        }
+        if (all || peer->lost_ns != 0)
+            break;
+        receive(peer, moved, &all);
+    }
+out:
+    return status;
+}
+
+void transport_tcp_abandon(struct transport *transport, struct transport_slot *slot)
+{
+    struct tcp_peer *peer = &endpoint_of(transport)->peers[slot->peer];
+    if (peer->slot == slot)
+        peer->slot = NULL;
+}

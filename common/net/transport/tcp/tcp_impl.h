@@ -1,0 +1,98 @@
+/*
+ * What the files of the TCP transport share: tcp.c waits, stream.c moves the bytes of one
+ * connection, open.c connects and closes.
+ */
+#ifndef PSRING_COMMON_NET_TRANSPORT_TCP_TCP_IMPL_H
+#define PSRING_COMMON_NET_TRANSPORT_TCP_TCP_IMPL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/net/transport/transport_impl.h"
+
+/* What may be read beyond the end of a payload: the next header, and short payloads whole. */
+enum { TCP_INPUT_BYTES = 4096 };
+
+/* A message that the kernel has not taken all of. */
+struct tcp_send {
+    uint8_t header[MESSAGE_HEADER_BYTES];
+    const uint8_t *payload; /* the caller's */
+    size_t length;
+};
+
+/* Memory for a borrowed payload. Taken last in, first out: the same few stay in the cache. */
+struct tcp_buffer {
+    struct tcp_endpoint *owner;
+    struct tcp_buffer *next; /* while free */
+    size_t size;
+    uint8_t *data;
+};
+
+enum tcp_reading {
+    TCP_HEADER,  /* less than a header has come */
+    TCP_PARKED,  /* `message` is here, and no slot for it */
+    TCP_PAYLOAD, /* of `message` */
+};
+
+/* One connection. */
+struct tcp_peer {
+    int fd; /* -1: there is none */
+    int node;
+    bool readable, writable; /* as far as we know; with many peers only */
+    bool hung_up;            /* so that reading finds the end */
+    bool watched;            /* by the endpoint's epoll */
+    bool said_bye;           /* its last message was MESSAGE_BYE */
+    int64_t lost_ns;         /* when the connection was found closed; 0: it is not */
+    int error;               /* then: why, an errno value */
+
+    struct tcp_send *queue; /* a ring buffer of `queue_size`; the first may be sent in part */
+    size_t queue_first, queued, queue_size;
+    size_t first_sent; /* bytes of the first, with its header */
+    uint64_t completed;
+
+    enum tcp_reading reading;
+    struct message message;
+    struct transport_slot *slot; /* of the payload; NULL: it is thrown away */
+    uint8_t *into;
+    size_t left;                /* bytes of the payload that are not there yet */
+    size_t input_from, input_to; /* what has been read and not used */
+    uint8_t input[TCP_INPUT_BYTES];
+};
+
+struct tcp_endpoint {
+    struct transport base;
+    bool spins;
+    int epoll; /* of all peers, once more of them than a few are of interest; else -1 */
+    struct tcp_peer *peers; /* by node */
+    struct tcp_buffer *free;
+};
+
+static inline struct tcp_endpoint *endpoint_of(struct transport *transport)
+{
+    return (struct tcp_endpoint *)transport;
+}
+
+/* stream.c. All return at once. */
+
+/* Sends a message, or what the kernel takes of it; the rest is queued. */
+enum status transport_tcp_send(struct transport *transport, int node,
+                               const uint8_t header[MESSAGE_HEADER_BYTES], const void *payload,
+                               size_t length);
+/* Sends what is queued. *completed: a message's last byte has gone. */
+void transport_tcp_flush(struct tcp_peer *peer, bool *moved, bool *completed);
+/* Reads until a message is complete, or there is no more. */
+enum status transport_tcp_read(struct tcp_endpoint *endpoint, struct tcp_peer *peer, bool *moved,
+                               bool *completed);
+void transport_tcp_abandon(struct transport *transport, struct transport_slot *slot);
+/* The pool has a buffer of that size. */
+enum status transport_tcp_slot_init(struct transport *transport, struct transport_slot *slot);
+
+/* tcp.c: all but opening. */
+extern const struct transport_ops transport_tcp_ops;
+
+/* open.c: the operations cut and close. */
+void transport_tcp_cut(struct transport *transport);
+void transport_tcp_close(struct transport *transport);
+
+#endif
