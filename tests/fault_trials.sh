@@ -190,9 +190,13 @@ trial() # CONFIGURATION FAULT MOMENT VICTIM
     fi
 }
 
-all=('ring --transport zmq' 'ring --transport mpi' 'rhd --transport zmq' 'rhd --transport mpi'
-    'ps --servers 1 --placement dedicated --transport zmq' 'ps --servers 1 --placement dedicated --transport mpi'
-    'ps --servers 1 --placement colocated --transport zmq' 'ps --servers 1 --placement colocated --transport mpi' 'mpi')
+all=()
+for transport in zmq mpi tcp; do
+    for backend in ring rhd 'ps --servers 1 --placement dedicated' 'ps --servers 1 --placement colocated'; do
+        all+=("$backend --transport $transport")
+    done
+done
+all+=(mpi)
 
 "$vcluster" up --name "$name" --hosts $HOSTS --rate 200mbit --owner $$
 echo '| backend | moment | fault | rank | seconds | ended, named, nothing left |'
@@ -203,6 +207,8 @@ if [[ $which == --short ]]; then
     trial 'mpi' killed checkpoint 2
     trial 'ps --servers 1 --placement dedicated --transport zmq' killed step 4
     trial 'ring --transport zmq' cut step 2
+    trial 'ring --transport tcp' cut step 2
+    trial 'ring --transport tcp' killed step 1
 else
     for victim in 2 0; do
         trial "${all[0]}" cut before $victim # any: no rank begins

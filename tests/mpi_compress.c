@@ -1,5 +1,5 @@
 /*
- * Compressed all-reduces: every backend that compresses, over both transports, under mpirun. Sums
+ * Compressed all-reduces: every backend that compresses, over all transports, under mpirun. Sums
  * that 16 bits can hold are exact; all workers end with the same bits; over many operations error
  * feedback leaves no more behind than one rounding; every node moves half the bytes.
  */

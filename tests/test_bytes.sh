@@ -20,7 +20,7 @@ bench() # RANKS OPTION...
     runs=$((runs + 1))
 }
 
-for transport in zmq mpi; do
+for transport in zmq mpi tcp; do
     for workers in 1 2 3 4 5; do
         bench "$workers" --backend ring --transport $transport
         bench "$workers" --backend rhd --transport $transport

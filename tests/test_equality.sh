@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # test_equality.sh PSRING MAKE_DATASET: with --reduce-order ring, the parameter server and the ring,
-# on both transports, and one process that plays all workers give the same weights, to the bit, after
+# on all transports, and one process that plays all workers give the same weights, to the bit, after
 # 100 steps. With PSRING_DATA set on the data there, else on made-up images.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=train_lib.sh
@@ -18,7 +18,7 @@ for workers in 2 3 4; do
     train 0 "${common[@]}" --backend none --virtual-workers $workers
     expected=$weights
     sums+=("$expected")
-    for transport in zmq mpi; do
+    for transport in zmq mpi tcp; do
         train $workers "${common[@]}" --backend ring --transport $transport
         check "ring, $transport, $workers workers"
         train $((workers + 1)) "${common[@]}" --backend ps --transport $transport

@@ -128,7 +128,7 @@ start_training() # RANKS OPTION...
     ((${#ranks[@]} == count)) || fail "psring train $*: ${#ranks[@]} processes, expected $count:"
 }
 
-for backend in 'ring --transport mpi' 'ring --transport zmq' 'ps --transport zmq' 'mpi'; do
+for backend in 'ring --transport mpi' 'ring --transport zmq' 'ring --transport tcp' 'ps --transport zmq' 'ps --transport tcp' 'mpi'; do
     read -ra options <<<"--backend $backend"
     start_training 3 "${options[@]}"
     kill -INT "$(pgrep -s "$session" -x mpirun)"

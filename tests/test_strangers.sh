@@ -77,9 +77,9 @@ for tries in 1 2 3 4 5; do
     train 0 "${common[@]}" --steps $steps --backend none --virtual-workers 3
     expected=$weights
     in_time=1
-    for shape in "$here/mpirun.sh 3 ring" "$here/mpirun.sh 4 ps" "rendezvous 3 ring"; do
-        read -r starter ranks backend <<<"$shape"
-        attacked "$starter" "$ranks" "${common[@]}" --steps $steps --backend "$backend" --transport zmq || in_time=0
+    for shape in "$here/mpirun.sh 3 ring zmq" "$here/mpirun.sh 4 ps zmq" "rendezvous 3 ring zmq" "$here/mpirun.sh 3 ring tcp"; do
+        read -r starter ranks backend transport <<<"$shape"
+        attacked "$starter" "$ranks" "${common[@]}" --steps $steps --backend "$backend" --transport "$transport" || in_time=0
         [[ $weights == "$expected" ]] ||
             fail "$shape: weights $weights, expected $expected, as without strangers"
     done

@@ -21,7 +21,7 @@ bench() # RANKS OPTION...
     rows=$((rows + 1))
 }
 
-for transport in zmq mpi; do
+for transport in zmq mpi tcp; do
     bench 4 --backend ring --transport $transport
     bench 4 --backend rhd --transport $transport
     bench 5 --backend ps --transport $transport --servers 1
