@@ -3,12 +3,12 @@
  * and carries messages both ways: header, payload, header, payload. Two nodes of one process have a
  * socketpair(2) in its place.
  *
- * There is no queue between the algorithm and the kernel. A send hands header and payload to the
- * kernel at once, and remembers what it did not take (by pointer: the payload is the caller's).
- * A receive reads no further than what is waited for: the payload goes from the kernel to where the
- * slot wants it, or into one of a few buffers that stay in the processor's cache; what has come
- * early stays with the kernel, whose window then stops the sender. So a peer that sends what nobody
- * here expects costs no memory.
+ * There is no thread between the algorithm and the kernel. A send hands header and payload to the
+ * kernel, several messages in one call where there are several, and remembers what it did not take
+ * (by pointer: the payload is the caller's). A receive reads no further than what slots are posted
+ * for: the payload goes from the kernel to where the slot wants it, or into one of a few buffers that
+ * stay in the processor's cache; what has come early stays with the kernel, whose window then stops
+ * the sender. So a peer that sends what nobody here expects costs no memory.
  *
  * Waiting: at first for SPIN_NS by trying again and again, where every thread that waits so can
  * have a core; a message that comes meanwhile costs no sleep and no wake-up. Then in poll(2), or in
@@ -97,7 +97,6 @@ static enum status move_peer(struct tcp_endpoint *endpoint, struct tcp_peer *pee
     return transport_tcp_read(endpoint, peer, moved, done);
 }
 
-/* One message of each peer at most. */
 static enum status move_all(struct tcp_endpoint *endpoint, const struct interest *interest,
                             bool for_sends, bool *moved, bool *done)
 {

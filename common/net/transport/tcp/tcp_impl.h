@@ -49,6 +49,7 @@ struct tcp_peer {
     struct tcp_send *queue; /* a ring buffer of `queue_size`; the first may be sent in part */
     size_t queue_first, queued, queue_size;
     size_t first_sent; /* bytes of the first, with its header */
+    size_t held_bytes; /* queued since the last time that we tried to send */
     uint64_t completed;
 
     enum tcp_reading reading;
@@ -75,13 +76,13 @@ static inline struct tcp_endpoint *endpoint_of(struct transport *transport)
 
 /* stream.c. All return at once. */
 
-/* Sends a message, or what the kernel takes of it; the rest is queued. */
+/* Sends a message, what the kernel takes of it, or nothing yet; the rest is queued. */
 enum status transport_tcp_send(struct transport *transport, int node,
                                const uint8_t header[MESSAGE_HEADER_BYTES], const void *payload,
                                size_t length);
 /* Sends what is queued. *completed: a message's last byte has gone. */
 void transport_tcp_flush(struct tcp_peer *peer, bool *moved, bool *completed);
-/* Reads until a message is complete, or there is no more. */
+/* Reads until some messages are complete that slots are posted for, or there is no more. */
 enum status transport_tcp_read(struct tcp_endpoint *endpoint, struct tcp_peer *peer, bool *moved,
                                bool *completed);
 void transport_tcp_abandon(struct transport *transport, struct transport_slot *slot);
