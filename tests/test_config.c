@@ -235,8 +235,8 @@ Test(config, transport_follows_from_the_backend)
     static const struct {
         const char *line, *name;
     } cases[] = {{"--backend ps", "zmq"},
-                 {"--backend ring", "zmq"},
-                 {"--backend rhd", "zmq"},
+                 {"--backend ring", "tcp"},
+                 {"--backend rhd", "tcp"},
                  {"--backend rhd --transport mpi", "mpi"},
                  {"--backend mpi", "none"},
                  {"--backend none", "none"},

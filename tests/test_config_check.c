@@ -27,7 +27,7 @@ Test(config_check, words_of_choices)
 {
     refuse(CONFIG_TRAIN, "--placement both", "expected dedicated | colocated | mixed");
     refuse(CONFIG_TRAIN, "--backend grpc", "expected none | ps | ring | mpi | nccl | rhd");
-    refuse(CONFIG_TRAIN, "--transport tcp", "expected auto | zmq | mpi");
+    refuse(CONFIG_TRAIN, "--transport udp", "expected auto | zmq | mpi | tcp");
     refuse(CONFIG_TRAIN, "--reduce-order tree", "expected any | ring");
     refuse(CONFIG_TRAIN, "--model resnet", "keras-cnn");
     refuse(CONFIG_TRAIN, "--optimizer adam", "expected sgd | adadelta");

@@ -1,7 +1,7 @@
 /*
- * The TCP transport, with its worker's and server's endpoint in one process, which a pair of sockets
- * joins: what a peer may send in any pieces, what it may not, and how it may end. And how ranks
- * connect while strangers call every port at once.
+ * The TCP transport, with its worker's and server's endpoint in one process, which a pair of
+ * sockets joins: what a peer may send in any pieces, what it may not, and how it may end. And how
+ * ranks connect while strangers call every port at once.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -180,8 +180,8 @@ Test(tcp, a_slot_that_goes_away_takes_its_message_along)
     close_both();
 }
 
-/* A header of this very run that says what cannot be, or of another one: whoever has said hello is a
- * rank of this run, so it is an error in any case. */
+/* A header of this very run that says what cannot be, or of another one: whoever has said hello is
+ * a rank of this run, so it is an error in any case. */
 Test(tcp, faults_of_this_run_are_errors)
 {
     static const int fields[] = {0, 4, 15, 6, 16, 24, 56};
@@ -232,7 +232,8 @@ Test(tcp, what_was_sent_comes_though_its_sender_has_closed)
     open_both(20000);
     message.length = 8;
     for (int i = 0; i < SMALL; i++)
-        cr_assert_eq(transport_send(endpoint[NODE_WORKER], SERVER, &message, data, NULL), STATUS_OK);
+        cr_assert_eq(transport_send(endpoint[NODE_WORKER], SERVER, &message, data, NULL),
+                     STATUS_OK);
     cr_assert_eq(transport_flush(endpoint[NODE_WORKER]), STATUS_OK);
     transport_close(&endpoint[NODE_WORKER]);
     for (int i = 0; i < SMALL; i++) {
@@ -275,8 +276,8 @@ Test(tcp, sending_to_a_closed_connection_is_an_error)
     close_both();
 }
 
-/* Sends MESSAGES to the other node, a few longer than its socket holds, and receives `taken` of what
- * that sends; then cuts the connection or closes it. */
+/* Sends MESSAGES to the other node, a few longer than its socket holds, and receives `taken` of
+ * what that sends; then cuts the connection or closes it. */
 struct half {
     struct transport *transport;
     int peer, taken;
@@ -327,7 +328,8 @@ Test(tcp, two_endpoints_on_two_threads)
     }
 }
 
-/* -------- connecting, with strangers at every port --------------------------------------------- */
+/* -------- connecting, with strangers at every port ---------------------------------------------
+ */
 
 enum { STRANGERS_EACH = 5 };
 
@@ -353,10 +355,10 @@ int __wrap_listen(int fd, int backlog)
     if (!strangers_come || getsockname(fd, (struct sockaddr *)&at, &bytes) != 0)
         return result;
     for (int i = 0; i < STRANGERS_EACH; i++) {
-        call(&at, NULL, 0);                    /* says nothing, and stays */
+        call(&at, NULL, 0);                      /* says nothing, and stays */
         call(&at, "GET / HTTP/1.1\r\n\r\n", 18); /* is none of psring's */
-        call(&at, &hello, sizeof hello);       /* of another run */
-        call(&at, &hello, 20);                 /* stops in the middle */
+        call(&at, &hello, sizeof hello);         /* of another run */
+        call(&at, &hello, 20);                   /* stops in the middle */
         int gone = call(&at, &hello, 20);
         close(gone);
     }

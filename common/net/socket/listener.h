@@ -27,7 +27,7 @@ struct hello {
     uint32_t protocol;
     int32_t rank;
     int32_t world_size;
-    uint32_t role; /* enum node_role of the end of a connection for messages; else 0 */
+    uint32_t unused;
     uint64_t run_id; /* 0 at the rendezvous, where there is none yet */
     char version[32];
     char host[64];

@@ -3,9 +3,9 @@
  * all. transport.c: counting, header encoding and validation, and which slot a message belongs to;
  * wait.c: waiting with a time-out. An implementation: moving bytes.
  *
- * There are three kinds. ZeroMQ hands over messages whole, as they come: such a transport gives each
- * to transport_deliver, which puts it into the oldest slot posted for its sender, or keeps it until
- * one is posted.
+ * There are three kinds. ZeroMQ hands over messages whole, as they come: such a transport gives
+ * each to transport_deliver, which puts it into the oldest slot posted for its sender, or keeps it
+ * until one is posted.
  *
  * A socket can be read up to where a payload begins: such a transport then asks transport_claim for
  * the slot, reads the payload to where that wants it, and says so with transport_complete. A

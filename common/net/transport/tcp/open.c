@@ -3,7 +3,7 @@
  *
  * Every endpoint listens, all ranks learn all addresses, and of two nodes that may have something
  * to say to each other the higher one connects and says hello (common/net/socket/listener.h):
- * magic, version, the run's id, who it is. Workers talk to all servers where there are any, else to
+ * magic, version, the run's id, its node. Workers talk to all servers where there are any, else to
  * all workers. Then nobody listens any more. So a stranger can come only while the ranks connect,
  * must then know the run's id within HELLO_WAIT_MS, and holds nobody up.
  */
@@ -15,7 +15,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/base/clock.h"
 #include "common/net/socket/address.h"
 #include "common/net/socket/listener.h"
 #include "common/net/socket/stream.h"
@@ -25,10 +24,9 @@
 struct opening {
     struct transport **endpoint; /* by role */
     struct world *world;
-    const struct topology *topology;
-    int64_t deadline_ns; /* 0: none */
     struct listener listeners[2]; /* by role */
     struct sockaddr_in (*all)[2]; /* by rank and role */
+    int *sockets;                 /* by node */
 };
 
 /* -------- closing ----------------------------------------------------------------------------- */
@@ -129,30 +127,13 @@ static bool talks_to(const struct transport *transport, int node)
             topology_role(&transport->topology, node) != transport->role);
 }
 
-/* 0: without end, so never that at the end. */
-static int64_t left_ms(const struct opening *opening)
-{
-    if (opening->deadline_ns == 0)
-        return 0;
-    int64_t left = (opening->deadline_ns - clock_now_ns()) / NS_PER_MS;
-    return left > 0 ? left : 1;
-}
-
 static enum status connect_to(const struct opening *opening, struct transport *transport, int node)
 {
-    const struct topology *topology = opening->topology;
+    const struct topology *topology = &transport->topology;
     const struct sockaddr_in *address =
         &opening->all[topology_rank(topology, node)][topology_role(topology, node)];
-    const struct hello hello = {.magic = HELLO_MAGIC,
-                                .protocol = HELLO_PROTOCOL,
-                                .rank = opening->world->rank,
-                                .world_size = opening->world->size,
-                                .role = transport->role,
-                                .run_id = opening->world->run_id};
-    int *fd = &endpoint_of(transport)->peers[node].fd;
-    int error = stream_connect(address, left_ms(opening), fd);
-    if (error == 0)
-        error = stream_send_one(*fd, &hello, sizeof hello, left_ms(opening));
+    int error = listener_join(address, opening->world->run_id, transport->node,
+                              opening->world->timeout_ms, &endpoint_of(transport)->peers[node].fd);
     if (error == 0)
         return STATUS_OK;
     char text[INET_ADDRSTRLEN] = "", name[64];
@@ -164,55 +145,30 @@ static enum status connect_to(const struct opening *opening, struct transport *t
     return error == ETIMEDOUT ? STATUS_TIMEOUT : STATUS_TRANSPORT;
 }
 
-/* A higher node that talks to this one and has not connected; -1: there is none. */
-static int find_missing(struct transport *transport)
+/* Higher nodes connect to this one. `sockets`: room for all nodes. */
+static enum status let_in(struct opening *opening, struct transport *transport, int *sockets)
 {
-    for (int node = transport->node + 1; node < (int)transport->limits.nodes; node++) {
-        if (talks_to(transport, node) && endpoint_of(transport)->peers[node].fd < 0)
-            return node;
+    int nodes = (int)transport->limits.nodes;
+    for (int node = 0; node < nodes; node++)
+        sockets[node] = node > transport->node && talks_to(transport, node) ? LISTENER_AWAITED : -1;
+    int missing = listener_let_in(&opening->listeners[transport->role], opening->world->run_id,
+                                  opening->world->timeout_ms, sockets, nodes);
+    for (int node = transport->node + 1; node < nodes; node++) {
+        if (sockets[node] >= 0)
+            endpoint_of(transport)->peers[node].fd = sockets[node];
     }
-    return -1;
-}
-
-/* Somebody has said hello. */
-static void let_in(const struct opening *opening, struct transport *transport,
-                   const struct hello *hello, int socket)
-{
-    int node = -1;
-    bool ours = hello->protocol == HELLO_PROTOCOL && hello->run_id == opening->world->run_id;
-    if (ours && hello->rank >= 0 && hello->rank < opening->world->size && hello->role <= NODE_SERVER)
-        node = topology_node(opening->topology, hello->rank, (enum node_role)hello->role);
-    if (node > transport->node && talks_to(transport, node) &&
-        endpoint_of(transport)->peers[node].fd < 0) {
-        endpoint_of(transport)->peers[node].fd = socket;
-        return;
-    }
-    transport->strangers.messages++;
-    transport->strangers.reason = ours ? "a hello of none that is awaited" : "from another run";
-    stream_close(&socket);
-}
-
-static enum status accept_all(struct opening *opening, struct transport *transport)
-{
-    int missing, socket;
-    struct hello hello;
-    while ((missing = find_missing(transport)) >= 0) {
-        if (listener_wait(&opening->listeners[transport->role], opening->deadline_ns, NULL, 0,
-                          &hello, &socket, NULL) != LISTENER_HELLO) {
-            char name[64];
-            log_error("tcp: %s has not connected within %g s; is its host reachable by the network "
-                      "in use (see --interface)? A slow start needs a larger --startup-timeout",
-                      transport_describe(transport, missing, name, sizeof name),
-                      (double)opening->world->timeout_ms / 1000);
-            return STATUS_TIMEOUT;
-        }
-        let_in(opening, transport, &hello, socket);
-    }
-    return STATUS_OK;
+    if (missing < 0)
+        return STATUS_OK;
+    char name[64];
+    log_error("tcp: %s has not connected within %g s; is its host reachable by the network in use "
+              "(see --interface)? A slow start needs a larger --startup-timeout",
+              transport_describe(transport, missing, name, sizeof name),
+              (double)opening->world->timeout_ms / 1000);
+    return STATUS_TIMEOUT;
 }
 
 /* First everybody connects, for which nobody has to accept; then everybody accepts. One after the
- * other, and each rank from its own place on, so that a listener's room for those who have not said
+ * other, and each node from its own place on, so that a listener's room for those who have not said
  * hello suffices. */
 static enum status connect_all(struct opening *opening)
 {
@@ -226,7 +182,7 @@ static enum status connect_all(struct opening *opening)
     }
     for (int role = 0; role < 2; role++) {
         if (opening->endpoint[role])
-            TRY(accept_all(opening, opening->endpoint[role]));
+            TRY(let_in(opening, opening->endpoint[role], opening->sockets));
     }
 out:
     return status;
@@ -239,19 +195,20 @@ enum status transport_tcp_open(struct transport *endpoint[2], struct world *worl
     char host[INET_ADDRSTRLEN];
     struct sockaddr_in mine[2] = {{0}};
     struct opening *opening = calloc(1, sizeof *opening);
-    if (opening)
-        opening->all = calloc((size_t)world->size, sizeof *opening->all);
-    if (!opening || !opening->all) {
-        log_error("tcp: no memory for the addresses of %d ranks", world->size);
-        free(opening);
+    if (!opening) {
+        log_error("tcp: out of memory");
         return STATUS_NO_MEMORY;
     }
     opening->endpoint = endpoint;
     opening->world = world;
-    opening->topology = &options->topology;
     opening->listeners[0].socket = opening->listeners[1].socket = -1;
-    if (world->timeout_ms > 0)
-        opening->deadline_ns = clock_now_ns() + world->timeout_ms * NS_PER_MS;
+    opening->all = calloc((size_t)world->size, sizeof *opening->all);
+    opening->sockets = calloc((size_t)topology_nodes(&options->topology), sizeof(int));
+    if (!opening->all || !opening->sockets) {
+        log_error("tcp: no memory for the addresses of %d ranks", world->size);
+        status = STATUS_NO_MEMORY;
+        goto out;
+    }
     TRY(address_choose(options->subnet, world->local_size == world->size, host, sizeof host));
     for (enum node_role role = 0; role <= NODE_SERVER; role++) {
         if (topology_node(&options->topology, world->rank, role) < 0)
@@ -265,6 +222,7 @@ enum status transport_tcp_open(struct transport *endpoint[2], struct world *worl
 out:
     listener_close(&opening->listeners[0]);
     listener_close(&opening->listeners[1]);
+    free(opening->sockets);
     free(opening->all);
     free(opening);
     return status;

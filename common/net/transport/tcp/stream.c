@@ -9,8 +9,9 @@
 #include "common/base/clock.h"
 #include "common/net/transport/tcp/tcp_impl.h"
 
-/* Long messages are held until the next wait, or until there are HELD_BYTES of them, and then handed
- * to the kernel together: it makes fewer and longer packets of them. Shorter ones go at once. */
+/* Long messages are held until the next wait, or until there are HELD_BYTES of them, and then
+ * handed to the kernel together: it makes fewer and longer packets of them. Shorter ones go at
+ * once. */
 enum { HELD_BYTES = 128 << 10, HELD_LENGTH_LEAST = 16 << 10 };
 
 /* What one look at a peer reads, unless a message is longer: as much as stays in the cache. */
@@ -108,8 +109,7 @@ void transport_tcp_flush(struct tcp_peer *peer, bool *moved, bool *completed)
         size_t wanted = 0, messages = smaller(peer->queued, SENT_AT_ONCE);
         int count = 0;
         for (size_t i = 0; i < messages; i++) {
-            const struct tcp_send *send =
-                &peer->queue[(peer->queue_first + i) % peer->queue_size];
+            const struct tcp_send *send = &peer->queue[(peer->queue_first + i) % peer->queue_size];
             size_t before = i == 0 ? peer->first_sent : 0;
             count += pieces_of(send, before, &pieces[count]);
             wanted += MESSAGE_HEADER_BYTES + send->length - before;

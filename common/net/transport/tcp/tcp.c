@@ -6,9 +6,9 @@
  * There is no thread between the algorithm and the kernel. A send hands header and payload to the
  * kernel, several messages in one call where there are several, and remembers what it did not take
  * (by pointer: the payload is the caller's). A receive reads no further than what slots are posted
- * for: the payload goes from the kernel to where the slot wants it, or into one of a few buffers that
- * stay in the processor's cache; what has come early stays with the kernel, whose window then stops
- * the sender. So a peer that sends what nobody here expects costs no memory.
+ * for: the payload goes from the kernel to where the slot wants it, or into one of a few buffers
+ * that stay in the processor's cache; what has come early stays with the kernel, whose window then
+ * stops the sender. So a peer that sends what nobody here expects costs no memory.
  *
  * Waiting: at first for SPIN_NS by trying again and again, where every thread that waits so can
  * have a core; a message that comes meanwhile costs no sleep and no wake-up. Then in poll(2), or in
@@ -66,8 +66,8 @@ static void find_interest(struct tcp_endpoint *endpoint, struct interest *intere
     interest->many = interest->missed = false;
     for (uint32_t node = 0; node < endpoint->base.limits.nodes; node++) {
         struct tcp_peer *peer = &endpoint->peers[node];
-        short events = (short)((wants_read(endpoint, peer) ? POLLIN : 0) |
-                               (peer->queued > 0 ? POLLOUT : 0));
+        short events =
+            (short)((wants_read(endpoint, peer) ? POLLIN : 0) | (peer->queued > 0 ? POLLOUT : 0));
         if (events == 0 || peer->fd < 0)
             continue;
         interest->missed |= is_missed(endpoint, peer);
@@ -108,8 +108,7 @@ static enum status move_all(struct tcp_endpoint *endpoint, const struct interest
     }
     for (uint32_t node = 0; node < endpoint->base.limits.nodes && status == STATUS_OK; node++) {
         if (endpoint->peers[node].fd >= 0)
-            status =
-                move_peer(endpoint, &endpoint->peers[node], false, for_sends, moved, done);
+            status = move_peer(endpoint, &endpoint->peers[node], false, for_sends, moved, done);
     }
     return status;
 }
@@ -197,7 +196,8 @@ static enum status tcp_progress(struct transport *transport, int64_t wait_ns, bo
         if (spin_until_ns == 0)
             spin_until_ns = now_ns + SPIN_NS;
         slept = !endpoint->spins || now_ns >= spin_until_ns;
-        int64_t wait_ms = slept ? (interest.missed ? MISSED_MS : (wait_ns + NS_PER_MS - 1) / NS_PER_MS) : 0;
+        int64_t wait_ms =
+            slept ? (interest.missed ? MISSED_MS : (wait_ns + NS_PER_MS - 1) / NS_PER_MS) : 0;
         if (interest.many)
             TRY(sleep_many(endpoint, (int)wait_ms));
         else if (slept)

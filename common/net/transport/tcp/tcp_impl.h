@@ -56,7 +56,7 @@ struct tcp_peer {
     struct message message;
     struct transport_slot *slot; /* of the payload; NULL: it is thrown away */
     uint8_t *into;
-    size_t left;                /* bytes of the payload that are not there yet */
+    size_t left;                 /* bytes of the payload that are not there yet */
     size_t input_from, input_to; /* what has been read and not used */
     uint8_t input[TCP_INPUT_BYTES];
 };
