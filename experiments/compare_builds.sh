@@ -122,7 +122,7 @@ for ((round = 1; round <= rounds; round++)); do
     launcher=(mpirun --allow-run-as-root --oversubscribe --bind-to none --mca pml ob1 --mca btl "self,tcp"
         --mca btl_tcp_if_include lo --mca oob_tcp_if_include lo -x PSRING_NETWORK=loopback) separator=()
     # Short runs: how two of them lie beside each other decides more than many iterations of one.
-    for configuration in $(printf '%s\n' {ring,ring+mpi,ps-dedicated-1,ps-colocated-2}{,,,} | chosen); do
+    for configuration in $(printf '%s\n' {ring,ring+zmq,ring+mpi,ps-dedicated-1,ps-colocated-2}{,,,} | chosen); do
         read -ra arguments < <(backend_arguments "$configuration")
         both "$(ranks_of "$configuration" 2)" $((20 * iterations)) "4,$sizes" "${arguments[@]}"
     done

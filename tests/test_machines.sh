@@ -139,7 +139,7 @@ verdict "$result" "progress counts to its own total"
 shapes=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }
     { print $c["backend"] ":" $c["transport"] ":" $c["placement"] ":" $c["servers"] ":" $c["workers"] }' "$dir/out/bench.csv")
 result=ok
-for shape in ring:zmq:none:0:2 ring:zmq:none:0:3 ring:mpi:none:0:3 ps:zmq:dedicated:1:2 ps:zmq:colocated:3:3 ps:zmq:mixed:1:2; do
+for shape in ring:tcp:none:0:2 ring:tcp:none:0:3 ring:zmq:none:0:3 ring:mpi:none:0:3 ps:zmq:dedicated:1:2 ps:zmq:colocated:3:3 ps:zmq:mixed:1:2; do
     grep -qxF $shape <<<"$shapes" || result="no row of $shape"
 done
 [[ $(grep -c '^backend' "$dir/out/bench.csv") == 1 && $(grep -c '^backend' "$dir/out/train.csv") == 1 ]] || result="headers"

@@ -64,7 +64,7 @@ verdict "$result" "a program that fails"
 cat >"$folder/program" <<PROGRAM
 #!/bin/sh
 [ "\$1" = bench ] && [ "\$OMPI_COMM_WORLD_RANK" = 0 ] || exit 0
-backend=ring transport=zmq servers=0 placement=none algorithm= link=1000000
+backend=ring transport= servers=0 placement=none algorithm= link=1000000
 while [ \$# -gt 0 ]; do
     case \$1 in
     --backend) backend=\$2 ;;
@@ -76,7 +76,8 @@ while [ \$# -gt 0 ]; do
     esac
     shift
 done
-[ \$backend\$transport != ringzmq ] || [ -e "$folder/once" ] || { link=700000 && touch "$folder/once"; }
+[ -n "\$transport" ] || case \$backend in ring | rhd) transport=tcp ;; *) transport=zmq ;; esac
+[ \$backend\$transport != ringtcp ] || [ -e "$folder/once" ] || { link=700000 && touch "$folder/once"; }
 [ -e "\$csv" ] || echo backend,transport,network,workers,servers,placement,bytes,iters,time_us_median,algbw_bytes_per_s,link_bytes_per_s,link_source,mpi_algorithm >"\$csv"
 echo "\$backend,\$transport,vcluster:9mbit,2,\$servers,\$placement,65536,5,70000,1,\$link,probe,\$algorithm" >>"\$csv"
 PROGRAM
@@ -85,7 +86,7 @@ result=ok
 grep -q 'not steady: ring, 2 workers: its probe found 5.6 Mbit/s; once more' "$folder/output" || result="not said"
 [[ $(wc -l <"$folder/out/bench.csv") == $((1 + $(tail -n +2 "$folder/out/bench.csv" | cut -d , -f 1-6,13 | sort -u | wc -l))) ]] ||
     result="a row is twice there"
-[[ $(grep -c ,700000, "$folder/out/bench.csv") == 0 && $(grep -c '^ring,zmq.*,1000000,' "$folder/out/bench.csv") == 1 ]] ||
+[[ $(grep -c ,700000, "$folder/out/bench.csv") == 0 && $(grep -c '^ring,tcp.*,1000000,' "$folder/out/bench.csv") == 1 ]] ||
     result="the disturbed row is there"
 [[ ! -e $folder/out/again.csv ]] || result="again.csv is left"
 grep -q "^network=" "$folder/out/summary.txt" && ! grep -q "^Not steady" "$folder/out/summary.txt" || result="the summary"

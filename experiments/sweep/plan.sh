@@ -2,8 +2,8 @@
 # plan.sh: what run_scaling.sh measures, which loads it.
 
 # A configuration is one word: ring, rhd, mpi-ALGORITHM, or ps-PLACEMENT-K: K servers of their own
-# (dedicated), K inside workers (colocated), or one in each worker and K of their own (mixed). +mpi after it:
-# over the MPI transport; +fp16: compressed to that.
+# (dedicated), K inside workers (colocated), or one in each worker and K of their own (mixed). +zmq, +mpi or
+# +tcp after it: over that transport, else over the backend's own; +fp16: compressed to that.
 
 MPI_ALGORITHMS=(default ring segmented rabenseifner)
 
@@ -25,10 +25,10 @@ configurations()
 }
 
 # variants WORKERS: further transports and compression, once there is a plain measurement to compare with. The
-# quick sweep has time for {ps, ring} x {zmq, mpi} only.
+# quick sweep has time for {ps, ring} x {zmq, mpi, tcp} only.
 variants()
 {
-    printf '%s\n' ps-dedicated-1+mpi ring+mpi
+    printf '%s\n' ps-dedicated-1+mpi ring+mpi ps-dedicated-1+tcp ring+zmq
     [[ $mode != quick ]] || return 0
     printf '%s\n' "ps-colocated-$1+mpi" rhd+mpi ps-dedicated-1+fp16 ring+fp16
 }
@@ -52,7 +52,7 @@ backend_arguments()
 {
     local placement servers
     case $1 in
-    *+mpi) echo "$(backend_arguments "${1%+mpi}") --transport mpi" ;;
+    *+zmq | *+mpi | *+tcp) echo "$(backend_arguments "${1%+*}") --transport ${1##*+}" ;;
     *+fp16) echo "$(backend_arguments "${1%+fp16}") --compress fp16" ;;
     ps-*)
         IFS=- read -r _ placement servers <<<"$1"
