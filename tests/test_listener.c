@@ -2,6 +2,7 @@
  * up. */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <sys/resource.h>
 
 #include "common/net/socket/listener.h"
 #include "common/net/rendezvous/rendezvous_impl.h"
@@ -140,6 +141,37 @@ Test(listener, many_silent_ones_hold_nobody_up)
     cr_assert(listener.pending_count <= HELLO_PENDING);
     for (int i = 0; i < MANY; i++)
         stream_close(&strangers[i]);
+    stream_close(&ours);
+    stream_close(&socket);
+    listener_close(&listener);
+}
+
+/* Also one that cannot be let in yet, because this process has no descriptor left. It is told. */
+Test(listener, a_connection_that_cannot_be_accepted_waits)
+{
+    struct listener listener;
+    struct capture capture;
+    struct hello hello = hello_of(1), found;
+    struct rlimit before, few;
+    int socket;
+    size_t which;
+    open_any(&listener);
+    int ours = connect_to(&listener);
+    cr_assert_eq(stream_send(ours, &hello, sizeof hello, LONG_MS), 0);
+    capture_start(&capture);
+    int next = dup(ours); /* the lowest that is free */
+    cr_assert_eq(close(next), 0);
+    cr_assert_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few = (struct rlimit){(rlim_t)next, before.rlim_max};
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+    enum listener_event event =
+        listener_wait(&listener, deadline_ms(200), NULL, 0, &found, &socket, &which);
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+    size_t lines = capture_stop(&capture);
+    cr_assert_eq(event, LISTENER_TIMEOUT);
+    cr_assert(lines == 1 && strstr(capture.text, strerror(EMFILE)), "%s", capture.text);
+    event = listener_wait(&listener, deadline_ms(LONG_MS), NULL, 0, &found, &socket, &which);
+    cr_assert(event == LISTENER_HELLO && found.rank == 1);
     stream_close(&ours);
     stream_close(&socket);
     listener_close(&listener);

@@ -10,6 +10,8 @@
 #include "common/base/log.h"
 #include "common/net/socket/stream.h"
 
+enum { ACCEPT_AGAIN_MS = 10 };
+
 _Static_assert(sizeof(struct hello) == 128, "it travels as it lies in memory");
 
 int listener_open(struct listener *listener, const struct sockaddr_in *address, size_t watched_max)
@@ -54,10 +56,23 @@ static void drop(struct listener *listener, int index, const char *why)
     forget(listener, index);
 }
 
+/* Whoever wants to connect still waits, and poll(2) would say so again and again. */
+static void put_off(struct listener *listener, int error)
+{
+    if (!listener->warned_of_accept)
+        log_warn("start-up: cannot accept a connection: %s; trying again", strerror(error));
+    listener->warned_of_accept = true;
+    clock_sleep_until_ns(clock_now_ns() + ACCEPT_AGAIN_MS * NS_PER_MS);
+}
+
 static void accept_all(struct listener *listener)
 {
-    int socket;
-    for (int i = 0; i < HELLO_PENDING && stream_accept(listener->socket, &socket) == 0; i++) {
+    for (int i = 0; i < HELLO_PENDING; i++) {
+        int socket, error = stream_accept(listener->socket, &socket);
+        if (error != 0 && error != EAGAIN)
+            put_off(listener, error);
+        if (error != 0)
+            return;
         if (listener->pending_count == HELLO_PENDING)
             drop(listener, 0, "said nothing while many others came");
         listener->pending[listener->pending_count++] = (struct pending){

@@ -43,7 +43,8 @@ struct pending {
 struct listener {
     int socket;
     struct sockaddr_in address; /* that it listens at */
-    bool warned;
+    bool warned;                /* of a connection that was dropped */
+    bool warned_of_accept;      /* that one cannot be accepted: no descriptor is left, say */
     int pending_count;
     struct pending pending[HELLO_PENDING]; /* oldest first */
     size_t watched_max;
