@@ -1,16 +1,13 @@
 /*
  * The TCP transport, with its worker's and server's endpoint in one process, which a pair of
- * sockets joins: what a peer may send in any pieces, what it may not, and how it may end. And how
- * ranks connect while strangers call every port at once.
+ * sockets joins: what a peer may send in any pieces, what it may not, and how it may end.
  */
 #include <criterion/criterion.h>
-#include <errno.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-#include "common/net/socket/listener.h"
 #include "common/net/transport/tcp/tcp_impl.h"
 #include "tests/capture.h"
 #include "tests/ranks.h"
@@ -180,8 +177,32 @@ Test(tcp, a_slot_that_goes_away_takes_its_message_along)
     close_both();
 }
 
+/* However long the message is that nobody wants any more, one look finds what comes after it. */
+Test(tcp, what_is_thrown_away_keeps_nobody_waiting)
+{
+    enum { BYTES = 160 << 10, PIECE = BYTES / 8 };
+    uint8_t header[MESSAGE_HEADER_BYTES];
+    struct transport_slot slot;
+    open_both(20000);
+    cr_assert_eq(transport_slot_init(&slot, endpoint[NODE_SERVER], WORKER, BYTES), STATUS_OK);
+    cr_assert_eq(transport_post(endpoint[NODE_SERVER], &slot, NULL), STATUS_OK);
+    make_header(header, BYTES);
+    write_raw(header, sizeof header);
+    look();
+    transport_slot_fini(&slot, endpoint[NODE_SERVER]);
+    for (int piece = 0; piece < 8; piece++)
+        write_raw(data, PIECE);
+    make_header(header, 0);
+    write_raw(header, sizeof header);
+    open_slot(&slot, NULL);
+    look();
+    cr_expect(slot.done);
+    transport_slot_fini(&slot, endpoint[NODE_SERVER]);
+    close_both();
+}
+
 /* A header of this very run that says what cannot be, or of another one: whoever has said hello is
- * a rank of this run, so it is an error in any case. */
+ * a rank of this run, so it is an error in any case, and a bad header remains one. */
 Test(tcp, faults_of_this_run_are_errors)
 {
     static const int fields[] = {0, 4, 15, 6, 16, 24, 56};
@@ -202,6 +223,8 @@ Test(tcp, faults_of_this_run_are_errors)
         enum status status = wait_for(&slot);
         cr_expect(status == STATUS_PROTOCOL || status == STATUS_INPUT, "%zu: %s", i,
                   status_name(status));
+        if (i > 1)
+            cr_expect_eq(wait_for(&slot), status, "%zu", i);
         transport_slot_fini(&slot, endpoint[NODE_SERVER]);
         close_both();
     }
@@ -266,6 +289,53 @@ Test(tcp, a_peer_may_close_after_a_goodbye)
     close_both();
 }
 
+/* But not in the middle of something else. */
+Test(tcp, a_goodbye_does_not_excuse_what_comes_after_it)
+{
+    const struct message bye = {.kind = MESSAGE_BYE, .dtype = MESSAGE_FLOAT32};
+    uint8_t header[MESSAGE_HEADER_BYTES];
+    struct transport_slot slot;
+    open_both(300);
+    cr_assert_eq(transport_send(endpoint[NODE_WORKER], SERVER, &bye, NULL, NULL), STATUS_OK);
+    make_header(header, sizeof data);
+    write_raw(header, sizeof header);
+    transport_close(&endpoint[NODE_WORKER]);
+    open_slot(&slot, NULL);
+    cr_assert_eq(wait_for(&slot), STATUS_OK);
+    transport_release(endpoint[NODE_SERVER], &slot);
+    cr_assert_eq(transport_post(endpoint[NODE_SERVER], &slot, NULL), STATUS_OK);
+    assert_refused(wait_for(&slot), STATUS_TRANSPORT, "worker 0 (rank 0) has closed");
+    transport_slot_fini(&slot, endpoint[NODE_SERVER]);
+    close_both();
+}
+
+/* Also where it is a send of ours that finds the connection closed. */
+Test(tcp, what_has_come_is_there_though_no_send_gets_through)
+{
+    enum { SMALL = 3 };
+    struct message message = push;
+    struct transport_slot slots[SMALL + 1];
+    open_both(20000);
+    message.length = 8;
+    for (int i = 0; i < SMALL; i++)
+        cr_assert_eq(transport_send(endpoint[NODE_WORKER], SERVER, &message, data, NULL),
+                     STATUS_OK);
+    cr_assert_eq(transport_flush(endpoint[NODE_WORKER]), STATUS_OK);
+    transport_close(&endpoint[NODE_WORKER]);
+    cr_assert_eq(transport_send(endpoint[NODE_SERVER], WORKER, &message, data, NULL), STATUS_OK);
+    cr_assert_neq(worker_at_server()->lost_ns, 0);
+    for (int i = 0; i <= SMALL; i++)
+        open_slot(&slots[i], NULL);
+    for (int i = 0; i < SMALL; i++) {
+        cr_assert_eq(wait_for(&slots[i]), STATUS_OK);
+        expect_data(&slots[i], 2);
+    }
+    assert_refused(wait_for(&slots[SMALL]), STATUS_TRANSPORT, "worker 0 (rank 0) has closed");
+    for (int i = 0; i <= SMALL; i++)
+        transport_slot_fini(&slots[i], endpoint[NODE_SERVER]);
+    close_both();
+}
+
 Test(tcp, sending_to_a_closed_connection_is_an_error)
 {
     open_both(20000);
@@ -274,6 +344,17 @@ Test(tcp, sending_to_a_closed_connection_is_an_error)
     assert_refused(transport_flush(endpoint[NODE_WORKER]), STATUS_TRANSPORT,
                    "server 0 (rank 0) has closed");
     close_both();
+}
+
+/* What each node receives in the next test. */
+static float longest[2][LONG_FLOATS];
+
+static void fill_longest(void)
+{
+    for (int node = 0; node < 2; node++) {
+        for (int i = 0; i < LONG_FLOATS; i++)
+            longest[node][i] = (float)(node ? -i : i);
+    }
 }
 
 /* Sends MESSAGES to the other node, a few longer than its socket holds, and receives `taken` of
@@ -286,7 +367,6 @@ struct half {
 static void *exchange(void *argument)
 {
     struct half *half = argument;
-    static float longest[2][LONG_FLOATS];
     struct message message = push;
     struct transport_slot slot;
     const float *sent = longest[half->peer];
@@ -313,6 +393,7 @@ static void *exchange(void *argument)
 Test(tcp, two_endpoints_on_two_threads)
 {
     static const int taken[][2] = {{MESSAGES, MESSAGES}, {1, 1}, {0, 7}, {0, 0}};
+    fill_longest();
     for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) {
         pthread_t server;
         open_both(20000);
@@ -325,92 +406,5 @@ Test(tcp, two_endpoints_on_two_threads)
             transport_stop(endpoint);
         transport_close(&endpoint[i % 2]);
         transport_close(&endpoint[!(i % 2)]);
-    }
-}
-
-/* -------- connecting, with strangers at every port ---------------------------------------------
- */
-
-enum { STRANGERS_EACH = 5 };
-
-static bool strangers_come;
-
-static int call(const struct sockaddr_in *at, const void *bytes, size_t count)
-{
-    int stranger = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (connect(stranger, (const struct sockaddr *)at, sizeof *at) == 0 && count > 0)
-        count = send(stranger, bytes, count, MSG_NOSIGNAL) > 0 ? count : 0;
-    return stranger;
-}
-
-/* The linker puts it in the place of listen (CMakeLists.txt). The connections stay open. */
-int __real_listen(int fd, int backlog);
-int __wrap_listen(int fd, int backlog);
-int __wrap_listen(int fd, int backlog)
-{
-    int result = __real_listen(fd, backlog);
-    struct sockaddr_in at;
-    socklen_t bytes = sizeof at;
-    struct hello hello = {.magic = HELLO_MAGIC, .protocol = HELLO_PROTOCOL, .rank = 1, .run_id = 1};
-    if (!strangers_come || getsockname(fd, (struct sockaddr *)&at, &bytes) != 0)
-        return result;
-    for (int i = 0; i < STRANGERS_EACH; i++) {
-        call(&at, NULL, 0);                      /* says nothing, and stays */
-        call(&at, "GET / HTTP/1.1\r\n\r\n", 18); /* is none of psring's */
-        call(&at, &hello, sizeof hello);         /* of another run */
-        call(&at, &hello, 20);                   /* stops in the middle */
-        int gone = call(&at, &hello, 20);
-        close(gone);
-    }
-    return result;
-}
-
-/* Every rank sends its number to every other one. */
-static int meet_all(struct world *of)
-{
-    const struct transport_options options = {.kind = TRANSPORT_TCP,
-                                              .topology = {.workers = of->size},
-                                              .payload_bytes_max = sizeof(float),
-                                              .dtype = MESSAGE_FLOAT32,
-                                              .timeout_ms = 20000};
-    struct message message = {.kind = MESSAGE_SEGMENT, .length = 4, .dtype = MESSAGE_FLOAT32};
-    struct transport *ends[2];
-    float mine = (float)of->rank;
-    strangers_come = true;
-    if (transport_open(ends, of, &options) != STATUS_OK)
-        return 4;
-    strangers_come = false;
-    struct transport *own = ends[NODE_WORKER];
-    for (int peer = 0; peer < of->size; peer++) {
-        if (peer != of->rank && transport_send(own, peer, &message, &mine, NULL) != STATUS_OK)
-            return 5;
-    }
-    for (int peer = 0; peer < of->size; peer++) {
-        struct transport_slot slot;
-        float other = (float)peer;
-        if (peer == of->rank)
-            continue;
-        if (transport_slot_init(&slot, own, peer, 4) != STATUS_OK ||
-            transport_post(own, &slot, NULL) != STATUS_OK ||
-            transport_wait(own, &slot) != STATUS_OK || memcmp(slot.payload, &other, 4) != 0)
-            return 6;
-        transport_slot_fini(&slot, own);
-    }
-    if (transport_flush(own) != STATUS_OK || world_barrier(of, NULL) != STATUS_OK)
-        return 7;
-    transport_close(&ends[NODE_WORKER]);
-    return 0;
-}
-
-Test(tcp, ranks_connect_in_spite_of_strangers)
-{
-    enum { RANKS = 6 };
-    struct rank ranks[RANKS] = {{0}};
-    for (int i = 0; i < RANKS; i++)
-        ranks[i] = (struct rank){.number = i, .world_size = RANKS, .run = meet_all};
-    ranks_run(ranks, RANKS);
-    for (int i = 0; i < RANKS; i++) {
-        cr_expect_eq(ranks[i].code, 0, "rank %d: %d: %s", i, ranks[i].code, ranks[i].said);
-        cr_expect(ranks[i].lines <= 1, "rank %d: %s", i, ranks[i].said); /* told once */
     }
 }

@@ -12,7 +12,7 @@ enum status {
     STATUS_NO_MEMORY = -4,   /* an allocation failed */
     STATUS_TIMEOUT = -5,     /* a peer stayed silent for longer than --timeout */
     STATUS_PROTOCOL = -6,    /* a peer sent a valid message that does not belong here */
-    STATUS_TRANSPORT = -7,   /* ZeroMQ, MPI or NCCL reported an error */
+    STATUS_TRANSPORT = -7,   /* ZeroMQ, MPI, NCCL or a socket reported an error */
     STATUS_UNSUPPORTED = -8, /* this build or this machine does not have what was asked for */
     STATUS_DIVERGED = -9,    /* training left the finite numbers */
     STATUS_DEVICE = -10,     /* a GPU or its driver failed */

@@ -24,9 +24,13 @@ static size_t smaller(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* Nothing more goes or comes. Whoever waits for this peer finds out. */
+/* Nothing more goes, and nothing comes but what is here already. Whoever waits for this peer finds
+ * out. */
 static void lose(struct tcp_peer *peer, int error)
 {
+    peer->readable = peer->hung_up = true;
+    if (peer->lost_ns != 0)
+        return;
     peer->error = error;
     peer->lost_ns = clock_now_ns();
 }
@@ -226,14 +230,18 @@ static void use_input(struct tcp_peer *peer)
     peer->left -= bytes;
 }
 
-/* A header is in the input: finds out what it is. */
+/* A header is in the input: finds out what it is. A bad one stays there: what comes after it cannot
+ * be told apart any more. */
 static enum status take_header(struct tcp_endpoint *endpoint, struct tcp_peer *peer)
 {
     enum status status = transport_accept(&endpoint->base, peer->input + peer->input_from,
                                           MESSAGE_HEADER_BYTES, peer->node, &peer->message);
+    if (status != STATUS_OK)
+        return status;
     peer->input_from += MESSAGE_HEADER_BYTES;
     peer->reading = TCP_PARKED;
-    return status;
+    peer->said_bye = peer->message.kind == MESSAGE_BYE;
+    return STATUS_OK;
 }
 
 /* Where the payload goes, if there is a slot for it. */
@@ -243,17 +251,17 @@ static enum status find_slot(struct tcp_endpoint *endpoint, struct tcp_peer *pee
     enum status status = transport_claim(&endpoint->base, &peer->message, &slot);
     if (status != STATUS_OK || !slot)
         return status;
+    peer->into = slot->into;
+    if (!slot->into) {
+        struct tcp_buffer *buffer = take_buffer(endpoint, slot->capacity);
+        if (!buffer)
+            return STATUS_NO_MEMORY;
+        slot->held = (struct payload){buffer->data, give_back, buffer};
+        peer->into = buffer->data;
+    }
     peer->reading = TCP_PAYLOAD;
     peer->slot = slot;
     peer->left = (size_t)peer->message.length;
-    peer->into = slot->into;
-    if (slot->into)
-        return STATUS_OK;
-    struct tcp_buffer *buffer = take_buffer(endpoint, slot->capacity);
-    if (!buffer)
-        return STATUS_NO_MEMORY;
-    slot->held = (struct payload){buffer->data, give_back, buffer};
-    peer->into = buffer->data;
     return STATUS_OK;
 }
 
@@ -262,7 +270,6 @@ static enum status finish(struct tcp_endpoint *endpoint, struct tcp_peer *peer, 
     struct transport_slot *slot = peer->slot;
     peer->reading = TCP_HEADER;
     peer->slot = NULL;
-    peer->said_bye = peer->message.kind == MESSAGE_BYE;
     if (!slot)
         return STATUS_OK;
     *completed = true;
@@ -289,12 +296,13 @@ enum status transport_tcp_read(struct tcp_endpoint *endpoint, struct tcp_peer *p
                 *moved = true;
                 TRY(finish(endpoint, peer, completed));
                 taken += (size_t)peer->message.length;
-                if (taken >= READ_BYTES || !endpoint->base.peers[peer->node].first)
+                /* Only a message that completes ends the look of whoever waits. */
+                if ((*completed && taken >= READ_BYTES) || !endpoint->base.peers[peer->node].first)
                     break;
                 continue;
             }
         }
-        if (all || peer->lost_ns != 0)
+        if (all)
             break;
         receive(peer, moved, &all);
     }

@@ -203,7 +203,7 @@ static enum status tcp_progress(struct transport *transport, int64_t wait_ns, bo
         else if (slept)
             TRY(sleep_few(&interest, (int)wait_ms));
     }
-    if (interest.missed)
+    if (interest.missed && !done)
         status = check_missed(endpoint);
 out:
     return status;

@@ -42,7 +42,7 @@ struct tcp_peer {
     bool readable, writable; /* as far as we know; with many peers only */
     bool hung_up;            /* so that reading finds the end */
     bool watched;            /* by the endpoint's epoll */
-    bool said_bye;           /* its last message was MESSAGE_BYE */
+    bool said_bye;           /* its last header was of MESSAGE_BYE */
     int64_t lost_ns;         /* when the connection was found closed; 0: it is not */
     int error;               /* then: why, an errno value */
 
