@@ -46,6 +46,9 @@
  * columns, and all-gather in the rows make the sum of all. Of what a worker sends, only 1/3 of the
  * vector's length goes to another row.
  *
+ * Two workers whose chunks are one segment each have nothing to overlap: they swap whole vectors,
+ * in one step (pair.h).
+ *
  * In the code below: `move` is the algorithm; the three functions above it are a send, a receive
  * posted ahead, and what is done with what has arrived.
  */
@@ -56,6 +59,7 @@
 #include "common/base/check.h"
 #include "common/comm/codec.h"
 #include "common/comm/reduce.h"
+#include "ring/pair.h"
 #include "ring/ring_cost.h"
 #include "ring/ring_plan.h"
 #include "ring/schedule.h"
@@ -203,6 +207,8 @@ out:
 static enum status ring_allreduce(void *self, size_t bucket, float *data)
 {
     struct ring *ring = self;
+    if (pair_suits(&ring->plan, bucket))
+        return pair_allreduce(&ring->plan, bucket, data, ring->step++, ring->site->layout->scale);
     if (ring->workers > 1)
         return move(ring, bucket, data, 0, 2 * (ring->workers - 1));
     reduce_scale(data, ring->plan.schedules[bucket].count, ring->site->layout->scale);

@@ -7,6 +7,8 @@
  * sends M - L[r+1] and receives M - L[r], all-gather the rest.
  *
  *     time = 2(W-1)a + 2(W-1)/W M/B + (W-1)/W M g
+ *          =       a +          M/B +          M g    of two workers that swap a short vector
+ * (pair.h)
  *
  * Source: Patarasuk and Yuan 2009, "Bandwidth optimal all-reduce algorithms for clusters of
  * workstations", section 3.

@@ -32,7 +32,7 @@ enum status ring_plan_init(struct ring_plan *plan, const struct comm_site *site,
         struct schedule *schedule = &plan->schedules[b];
         schedule_init(schedule, site->workers, site->index, layout->counts[b],
                       compress_float_bytes(options->compress, options->segment_bytes));
-        segment_count = size_larger(segment_count, schedule_segment_count_max(schedule));
+        segment_count = size_larger(segment_count, schedule_message_count_max(schedule));
         segments = size_larger(segments, schedule->segments);
         items = size_larger(items, schedule_items(schedule));
     }

@@ -59,8 +59,15 @@ size_t schedule_items(const struct schedule *schedule)
     return 2 * (size_t)(schedule->workers - 1) * schedule->segments;
 }
 
-size_t schedule_segment_count_max(const struct schedule *schedule)
+bool schedule_is_pair(const struct schedule *schedule)
 {
+    return schedule->workers == 2 && schedule->segments == 1 && schedule->count > 0;
+}
+
+size_t schedule_message_count_max(const struct schedule *schedule)
+{
+    if (schedule_is_pair(schedule))
+        return schedule->count;
     size_t longest = chunk_of(schedule->count, (size_t)schedule->workers, 0).count;
     return chunk_of(longest, schedule->segments, 0).count;
 }

@@ -112,6 +112,27 @@ static void check_lengths(const struct shape *shape)
     check_counts(shape, counts, sizeof counts / sizeof *counts);
 }
 
+/* Two workers swap a short vector: one message each way. A longer one is cut. */
+static void check_pair(enum transport_kind transport)
+{
+    static const size_t counts[] = {1, 256, 16384, 16385};
+    struct shape ring = {.backend = &backend_ring, .transport = transport};
+    for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+        struct allreduce_setup setup = allreduce_setup(&ring, &counts[c], 1, 1);
+        struct comm_counters moved;
+        struct comm *comm = NULL;
+        float *data = calloc(counts[c], sizeof *data);
+        allreduce_open(&comm, world, &ring, &setup);
+        allreduce_average(comm, 0, data);
+        cr_assert_eq(comm_finish(comm), STATUS_OK);
+        comm_counters(comm, &moved);
+        cr_expect_eq(moved.worker.sent_messages == 1, counts[c] <= 16384, "%zu: %zu messages",
+                     counts[c], (size_t)moved.worker.sent_messages);
+        comm_close(&comm);
+        free(data);
+    }
+}
+
 /* Short messages over and over; returns how many of them took a second on this rank. */
 static double count_slow_rounds(struct comm *comm)
 {
@@ -291,6 +312,8 @@ Test(mpi_allreduce, all_shapes)
     check_refusal();
     if (world->concurrent)
         check_close_in_the_middle();
+    for (enum transport_kind t = TRANSPORT_ZMQ; t < TRANSPORT_KINDS && world->size == 2; t++)
+        check_pair(t);
     check_no_wakeup_is_lost(TRANSPORT_ZMQ);
     check_no_wakeup_is_lost(TRANSPORT_TCP);
     if (world->size == 3) { /* takes seconds, and is the same in every world */

@@ -55,7 +55,7 @@ Test(ring_schedule, what_one_sends_the_next_receives)
                     struct chunk received = schedule_receive(&right, i);
                     cr_assert_eq(sent.offset, received.offset);
                     cr_assert_eq(sent.count, received.count);
-                    cr_assert_leq(sent.count, schedule_segment_count_max(&left));
+                    cr_assert_leq(sent.count, schedule_message_count_max(&left));
                 }
             }
         }

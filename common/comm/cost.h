@@ -22,7 +22,7 @@ struct cost_shape {
     struct topology topology; /* servers == 0 for a backend without them */
     size_t count;             /* elements of the message */
     size_t element_bytes;     /* of one on the wire: 4, or 2 if they are compressed */
-    size_t pipeline;          /* K: pieces of which one goes out while the next comes in (ps); 1 */
+    size_t pipeline;          /* K: pieces of which one goes out while the next comes in; 1 */
 };
 
 /* A full-duplex link of every host. */
