@@ -11,13 +11,15 @@
  * stops the sender. So a peer that sends what nobody here expects costs no memory.
  *
  * Waiting: at first for SPIN_NS by trying again and again, where every thread that waits so can
- * have a core; a message that comes meanwhile costs no sleep and no wake-up. Then in poll(2), or in
- * epoll(7) where more than a FEW peers are of interest. What moves: stream.c. Connections: open.c.
+ * have a core, and soon offering it to others; a message that comes meanwhile costs no sleep and no
+ * wake-up. Then in poll(2), or in epoll(7) where more than a FEW peers are of interest. What moves:
+ * stream.c. Connections: open.c.
  */
 #include "common/net/transport/tcp/tcp_impl.h"
 
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/epoll.h>
 
@@ -26,7 +28,10 @@
 
 enum { FEW = 4, EVENTS_AT_ONCE = 64, MISSED_MS = 50 /* between looks at the clock */ };
 
+/* How long a wait tries, and how much of that without offering its core: the rank that it waits for
+ * may have been put on the same one, because something else runs on the others. */
 #define SPIN_NS (50 * NS_PER_MS / 1000)
+#define SPIN_ALONE_NS (10 * NS_PER_MS / 1000)
 
 /* How long after a connection has closed its peer's end may have another name: where a lifeline
  * watches the world, it knows better what has happened. */
@@ -196,6 +201,8 @@ static enum status tcp_progress(struct transport *transport, int64_t wait_ns, bo
         if (spin_until_ns == 0)
             spin_until_ns = now_ns + SPIN_NS;
         slept = !endpoint->spins || now_ns >= spin_until_ns;
+        if (!slept && now_ns >= spin_until_ns - SPIN_NS + SPIN_ALONE_NS)
+            sched_yield();
         int64_t wait_ms =
             slept ? (interest.missed ? MISSED_MS : (wait_ns + NS_PER_MS - 1) / NS_PER_MS) : 0;
         if (interest.many)
