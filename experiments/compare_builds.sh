@@ -23,14 +23,11 @@ here=$(cd "$(dirname "$0")" && pwd)
 . "$here/sweep/plan.sh"
 # shellcheck source=experiments/sweep/constants.sh
 . "$here/sweep/constants.sh"
+# shellcheck source=experiments/sweep/turns.sh
+. "$here/sweep/turns.sh"
 
-die()
-{
-    echo "compare_builds.sh: $1" >&2
-    exit "${2:-1}"
-}
-
-rounds=3 hosts=4,8 rate=200mbit sizes=65536,262144,1048576,4799528 iterations=5 only='' out='' programs=() failed=0 child=''
+script=compare_builds.sh
+rounds=3 hosts=4,8 rate=200mbit sizes=65536,262144,1048576,4799528 iterations=5 only='' out='' programs=()
 while (($#)); do
     case $1 in
     --rounds | --hosts | --rate | --sizes | --iterations | --only | --out)
@@ -68,48 +65,23 @@ for name in ${only//,/ }; do
         configurations "$workers" && variants "$workers"
     done | grep -x -- "$name" >/dev/null || die "--only '$name': expected a name of the sweep's plan, such as ring or ps-dedicated-1" 2
 done
-((EUID == 0)) || die "needs root, for the virtual cluster"
 declare -A psring=([before]=$(realpath "${programs[0]}") [after]=$(realpath "${programs[1]}"))
 largest=$(tr ',' '\n' <<<"$hosts" | sort -n | tail -n 1)
-
-cluster=compare-$$
-temporary=''
-[[ $out ]] || { out=$(mktemp -d) && temporary=$out; }
-mkdir -p "$out"
-rm -f "$out"/{before,after}.csv "$out/log.txt"
-
-# shellcheck disable=SC2317  # called by a trap
-clean_up()
-{
-    trap '' INT TERM HUP
-    [[ ! $child ]] || { kill -TERM "$child" 2>/dev/null && wait "$child" 2>/dev/null; } || true
-    "$here/vcluster.sh" down --name "$cluster" || true
-    [[ ! $temporary ]] || rm -rf "$temporary"
-}
 
 # both RANKS ITERATIONS SIZES ARGUMENT...: one measurement with each program; the launcher is in `launcher`.
 both()
 {
-    local ranks=$1 iterations=$2 list=$3 which status
+    local ranks=$1 iterations=$2 list=$3 which
     shift 3
-    turn=$((turn + 1))
-    for which in $( ((turn % 2)) && echo before after || echo after before); do
-        status=0
-        timeout -k 10 600 "${launcher[@]}" -n "$ranks" "${separator[@]}" "${psring[$which]}" bench "$@" --sizes "$list" \
-            -n "$iterations" -w 2 --csv "$out/$which.csv" >>"$out/log.txt" 2>&1 </dev/null &
-        child=$!
-        wait $child || status=$?
-        child=''
-        ((status == 0)) || { failed=1 && echo "failed: $which $*: $(tail -n 1 "$out/log.txt")" >&2; }
+    turns=$((turns + 1))
+    for which in $( ((turns % 2)) && echo before after || echo after before); do
+        turn "$which $*" "${launcher[@]}" -n "$ranks" "${separator[@]}" "${psring[$which]}" bench "$@" --sizes "$list" \
+            -n "$iterations" -w 2 --csv "$out/$which.csv"
     done
 }
 
-trap clean_up EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
-trap 'exit 129' HUP
-"$here/vcluster.sh" up --name "$cluster" --hosts $((2 * largest)) --rate "$rate" --owner $$
-turn=0
+turns_begin $((2 * largest)) before.csv after.csv
+turns=0
 for ((round = 1; round <= rounds; round++)); do
     for workers in ${hosts//,/ }; do
         echo "compare_builds.sh: [$SECONDS s] round $round of $rounds, $workers workers" >&2

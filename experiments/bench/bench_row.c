@@ -109,6 +109,8 @@ static void list_fields(const struct bench_row *row, struct fields *fields)
     fields_text(fields, "error_feedback", row->error_feedback);
     fields_double(fields, "compute_us_median", row->compute_us_median);
     fields_double(fields, "exposed_us_median", row->exposed_us_median);
+    fields_double(fields, "socket_round_trip_us",
+                  row->limits.socket_trip_us > 0 ? row->limits.socket_trip_us : (double)NAN);
 }
 
 /* -------- CSV and JSON ------------------------------------------------------------------------ */

@@ -187,7 +187,7 @@ static const struct config_row rows[] = {
               "hosts and links, and ends."}},
     {RUNS(SWEEP),
      {"limits", 0, OPTION_FLAG, FIELD(limits),
-      .help = "Measures the speed of memory, ZeroMQ's round trip and a TCP stream, too."}},
+      .help = "Measures memory, 4 bytes there and back (ZeroMQ, a socket), TCP streams, too."}},
     {RUNS(SWEEP),
      {"overlap", 0, OPTION_FLAG, FIELD(overlap),
       .help = "Times each size also beside a computation (a wait) as long: what does it hide?"}},

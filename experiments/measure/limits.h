@@ -1,7 +1,7 @@
 /*
  * What this machine can do at best, measured in the same run as the all-reduces that are held
- * against it: how fast a core reads and writes memory, and the time that a message through ZeroMQ
- * takes there and back.
+ * against it: how fast a core reads and writes memory, the time that a message through ZeroMQ and
+ * on a plain socket takes there and back, and what plain TCP streams carry.
  */
 #ifndef PSRING_EXPERIMENTS_LIMITS_H
 #define PSRING_EXPERIMENTS_LIMITS_H
@@ -20,21 +20,19 @@ struct limits {
      * arrays. Source: McCalpin 1995, "Memory bandwidth and machine balance in current high
      * performance computers". */
     double add_bytes_per_s, reduce_bytes_per_s;
-    double round_trip_us; /* 4 bytes, DEALER to ROUTER and back, rank 0 and rank 1; the median */
+    double round_trip_us;  /* 4 bytes, DEALER to ROUTER and back, rank 0 and rank 1; the median */
+    double socket_trip_us; /* the same on a plain TCP socket, and nobody sleeps (limits_trips.h) */
     double stream_bytes_per_s; /* one way of plain TCP, both ways at once (probe.h) */
 };
 
 /*
  * Collective over the world: fills `limits` on every rank. Rank 0 measures memory while the others
- * wait; LIMITS_TRIPS messages, or as many as LIMITS_TRIPS_NS have room for, go between rank 0 and
- * rank 1. `streams`: with a probe (about 1 s), else stream_bytes_per_s stays as it is. A world of
- * one measures memory alone. About 0.5 s besides the probe. Errors: logged.
+ * wait; then messages go between rank 0 and rank 1 (limits_trips.h). `streams`: with a probe (about
+ * 1 s), else stream_bytes_per_s stays as it is. A world of one measures memory alone. About 1 s
+ * besides the probe. Errors: logged.
  */
 enum status limits_measure(struct limits *limits, struct world *world, const char *subnet,
                            int64_t timeout_ms, bool streams);
-
-enum { LIMITS_TRIPS = 2000, LIMITS_TRIPS_LEAST = 20 };
-#define LIMITS_TRIPS_NS INT64_C(500000000)
 
 /* As lines that start with '#', above the table. Nothing where nothing was measured. */
 void limits_print(FILE *out, const struct limits *limits);

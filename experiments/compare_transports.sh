@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# compare_transports.sh [OPTION...]: what does each transport cost, beside MPI_Allreduce and the machine's own limits?
+#
+# In one virtual cluster, without a limit on its links unless told otherwise, every all-reduce is measured by turns: ours
+# over each transport, and each algorithm of MPI_Allreduce. Prints, for each number of workers and each size, the median
+# of all rounds in us; then "tcp / mpi": the faster of ring and rhd over tcp by the fastest algorithm of MPI_Allreduce,
+# in the medians, and in the fastest rounds. Above, what the machine can do, taken in the same run: the time of 4 bytes on a plain socket there
+# and back, and what plain TCP streams carry, two of them opposite ways. Needs root.
+#
+#   --rate RATE      of a host's link each way, or none (default none)
+#   --hosts LIST     numbers of workers (default 2,4)
+#   --rounds N       turns (default 5)
+#   --sizes LIST     bytes (default 4,1024,16384,65536,262144,1048576,4799528,26214400,67108864)
+#   --iterations N   of each size in each turn (default 0: as bench chooses)
+#   --only LIST      such as ring+tcp,mpi-ring: these alone (default: all of the table, see above)
+#   --pin            rank r on core r (modulo how many there are): what the kernel's choice of cores does is left out
+#   --psring FILE    the program (default: build/psring of this tree)
+#   --out DIR        where the rows and the log go (default: a temporary folder, removed at the end)
+set -euo pipefail
+export LC_ALL=C # a point in numbers, whatever the user's language
+
+here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=experiments/sweep/plan.sh
+. "$here/sweep/plan.sh"
+# shellcheck source=experiments/sweep/turns.sh
+. "$here/sweep/turns.sh"
+
+script=compare_transports.sh
+rate=none hosts=2,4 rounds=5 iterations=0 only='' pin='' psring=$here/../build/psring out=''
+sizes=4,1024,16384,65536,262144,1048576,4799528,26214400,67108864
+while (($#)); do
+    case $1 in
+    --rate | --hosts | --rounds | --sizes | --iterations | --only | --psring | --out)
+        (($# >= 2)) || die "$1 needs a value; see --help" 2
+        declare "${1#--}=$2"
+        shift
+        ;;
+    --pin) pin=yes ;;
+    -h | --help) sed -n '2,20s/^# \{0,1\}//p' "$0" && exit ;;
+    *) die "unknown argument '$1'; see --help" 2 ;;
+    esac
+    shift
+done
+[[ -x $psring && ! -d $psring ]] || die "'$psring' is not a program; build it first (README.md), or name one with --psring" 2
+[[ $rounds =~ ^[1-9][0-9]{0,2}$ && $iterations =~ ^[0-9]{1,4}$ ]] ||
+    die "--rounds '$rounds' --iterations '$iterations': expected 1 to 999, and 0 to 9999" 2
+[[ $hosts =~ ^[0-9]+(,[0-9]+)*$ && $sizes =~ ^[0-9]+(,[0-9]+)*$ ]] ||
+    die "--hosts '$hosts' --sizes '$sizes': expected numbers with commas between" 2
+
+# What is measured, in the order of the columns.
+compared=(ring+zmq ring+mpi ring+tcp rhd+tcp mpi-default mpi-ring mpi-segmented mpi-rabenseifner
+    ps-dedicated-1+zmq ps-dedicated-1+mpi ps-dedicated-1+tcp)
+if [[ $only ]]; then
+    for name in ${only//,/ }; do
+        printf '%s\n' "${compared[@]}" | grep -x -- "$name" >/dev/null ||
+            die "--only '$name': expected of ${compared[*]}" 2
+    done
+    IFS=, read -ra compared <<<"$only"
+fi
+
+psring=$(realpath "$psring")
+largest=$(tr ',' '\n' <<<"$hosts" | sort -n | tail -n 1)
+turns_begin $((largest + 1)) rows.csv limits.csv
+program=("$psring")
+# shellcheck disable=SC2016  # expanded by the rank's shell
+[[ ! $pin ]] || program=(sh -c 'exec taskset -c $((OMPI_COMM_WORLD_RANK % $(nproc))) "$@"' pin "$psring")
+for ((round = 1; round <= rounds; round++)); do
+    turn limits "$here/vcluster.sh" run --name "$cluster" -n 2 -- "${program[@]}" bench --limits --probe on \
+        --sizes 4 -n 1 --csv "$out/limits.csv"
+    for workers in ${hosts//,/ }; do
+        echo "compare_transports.sh: [$SECONDS s] round $round of $rounds, $workers workers" >&2
+        for name in "${compared[@]}"; do
+            read -ra arguments < <(backend_arguments "$name")
+            turn "$name W=$workers" "$here/vcluster.sh" run --name "$cluster" -n "$(ranks_of "$name" "$workers")" -- \
+                "${program[@]}" bench "${arguments[@]}" --probe off --sizes "$sizes" -n "$iterations" --csv "$out/rows.csv"
+        done
+    done
+done
+awk -F , -v "columns=${compared[*]}" -f "$here/sweep/rows/keys.awk" -f "$here/sweep/rows/rates.awk" \
+    -f "$here/sweep/compare_transports.awk" "$out/limits.csv" "$out/rows.csv" || failed=1
+exit $failed

@@ -1,0 +1,295 @@
+#include "experiments/measure/limits_trips.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <zmq.h>
+
+#include "common/base/check.h"
+#include "common/base/clock.h"
+#include "common/base/stats.h"
+#include "common/net/socket/address.h"
+#include "common/net/socket/listener.h"
+#include "common/net/socket/stream.h"
+
+enum { TRIP_BYTES = 4 };
+
+/* One trip of rank 1's; with `last` rank 0 stops answering afterwards. */
+typedef enum status there_and_back(void *self, bool last);
+
+static enum status time_trips(there_and_back *trip, void *self, double *median_us)
+{
+    enum status status;
+    double times_us[LIMITS_TRIPS];
+    size_t count = 0;
+    for (int i = 0; i < LIMITS_TRIPS_LEAST; i++) /* connects, and warms up */
+        TRY(trip(self, false));
+    int64_t first_ns = clock_now_ns(), now_ns = first_ns;
+    while (count < LIMITS_TRIPS &&
+           (count < LIMITS_TRIPS_LEAST || now_ns - first_ns < LIMITS_TRIPS_NS)) {
+        int64_t start_ns = now_ns;
+        TRY(trip(self, false));
+        now_ns = clock_now_ns();
+        times_us[count++] = (double)(now_ns - start_ns) / (double)NS_PER_US;
+    }
+    TRY(trip(self, true));
+    *median_us = stats_median(times_us, count);
+out:
+    return status;
+}
+
+/* -------- through ZeroMQ ---------------------------------------------------------------------- */
+
+enum { NAME_BYTES = 9, ADDRESS_BYTES = 64, FRAME_BYTES_MAX = 64 };
+
+/* One rank's end: rank 0 has the ROUTER, which echoes, rank 1 the DEALER. */
+struct trip {
+    void *context, *socket;
+    char name[NAME_BYTES]; /* the DEALER's: a letter and the run, so that strangers get no answer */
+    char address[ADDRESS_BYTES]; /* the ROUTER's */
+};
+
+static enum status zmq_failed(const char *what)
+{
+    log_error("the machine's limits: a ZeroMQ round trip: %s: %s; can the hosts reach each other? "
+              "--interface names the network, bench without --limits goes without it",
+              what, zmq_strerror(zmq_errno()));
+    return zmq_errno() == EAGAIN ? STATUS_TIMEOUT : STATUS_TRANSPORT;
+}
+
+static enum status open_socket(struct trip *trip, int type, int timeout_ms)
+{
+    const int linger_ms = timeout_ms;
+    const int64_t frame_bytes_max = FRAME_BYTES_MAX;
+    trip->context = zmq_ctx_new();
+    trip->socket = trip->context ? zmq_socket(trip->context, type) : NULL;
+    if (!trip->socket)
+        return zmq_failed("socket");
+    zmq_setsockopt(trip->socket, ZMQ_RCVTIMEO, &timeout_ms, sizeof timeout_ms);
+    zmq_setsockopt(trip->socket, ZMQ_SNDTIMEO, &timeout_ms, sizeof timeout_ms);
+    zmq_setsockopt(trip->socket, ZMQ_LINGER, &linger_ms, sizeof linger_ms);
+    zmq_setsockopt(trip->socket, ZMQ_MAXMSGSIZE, &frame_bytes_max, sizeof frame_bytes_max);
+    return STATUS_OK;
+}
+
+static enum status bind_router(struct trip *trip, const char *host)
+{
+    char text[2 * ADDRESS_BYTES];
+    size_t size = ADDRESS_BYTES;
+    snprintf(text, sizeof text, "tcp://%s:*", host);
+    if (zmq_bind(trip->socket, text) != 0 ||
+        zmq_getsockopt(trip->socket, ZMQ_LAST_ENDPOINT, trip->address, &size) != 0)
+        return zmq_failed(text);
+    return STATUS_OK;
+}
+
+/* Receives the two frames of a message: who sent it, and its bytes. What a stranger sends may have
+ * any number of frames: `*ours` only if there were these two, of the right length, and our name. */
+static enum status receive_trip(const struct trip *trip, char bytes[TRIP_BYTES], bool *ours)
+{
+    static const int expected[] = {NAME_BYTES, TRIP_BYTES};
+    char frame[FRAME_BYTES_MAX];
+    int more = 1, frames = 0;
+    for (*ours = true; more; frames++) {
+        size_t size = sizeof more;
+        int length = zmq_recv(trip->socket, frame, sizeof frame, 0);
+        if (length < 0 || zmq_getsockopt(trip->socket, ZMQ_RCVMORE, &more, &size) != 0)
+            return zmq_failed("receiving");
+        *ours = *ours && frames < 2 && length == expected[frames] &&
+                (frames > 0 || memcmp(frame, trip->name, NAME_BYTES) == 0);
+        if (*ours && frames == 1)
+            memcpy(bytes, frame, TRIP_BYTES);
+    }
+    *ours = *ours && frames == 2;
+    return STATUS_OK;
+}
+
+/* Answers every message of ours with its own bytes, until one says that it was the last. */
+static enum status zmq_echo(struct trip *trip, int timeout_ms)
+{
+    int64_t deadline_ns = clock_now_ns() + timeout_ms * NS_PER_MS; /* strangers do not put it off */
+    for (bool last = false; !last;) {
+        char bytes[TRIP_BYTES];
+        bool ours;
+        enum status status = receive_trip(trip, bytes, &ours);
+        if (status != STATUS_OK)
+            return status;
+        if (!ours && clock_now_ns() > deadline_ns) {
+            errno = EAGAIN;
+            return zmq_failed("receiving");
+        }
+        if (!ours)
+            continue;
+        deadline_ns = clock_now_ns() + timeout_ms * NS_PER_MS;
+        last = bytes[0] != 0;
+        if (zmq_send(trip->socket, trip->name, NAME_BYTES, ZMQ_SNDMORE) < 0 ||
+            zmq_send(trip->socket, bytes, TRIP_BYTES, 0) < 0)
+            return zmq_failed("sending");
+    }
+    return STATUS_OK;
+}
+
+static enum status zmq_there_and_back(void *self, bool last)
+{
+    const struct trip *trip = self;
+    char bytes[TRIP_BYTES] = {last}, back[FRAME_BYTES_MAX];
+    if (zmq_send(trip->socket, bytes, TRIP_BYTES, 0) < 0)
+        return zmq_failed("sending");
+    if (zmq_recv(trip->socket, back, sizeof back, 0) < 0)
+        return zmq_failed("receiving");
+    return STATUS_OK;
+}
+
+static void close_trip(struct trip *trip)
+{
+    if (trip->socket)
+        zmq_close(trip->socket);
+    if (trip->context)
+        zmq_ctx_term(trip->context);
+}
+
+/* Rank 0 echoes, rank 1 times. */
+enum status limits_zmq_trip(struct world *world, const char *subnet, int64_t timeout_ms,
+                            double *median_us)
+{
+    enum status status = STATUS_OK;
+    struct trip trip = {.name = "r"};
+    char host[16];
+    *median_us = 0;
+    memcpy(trip.name + 1, &world->run_id, sizeof world->run_id);
+    if (world->rank == 0) {
+        TRY(address_choose(subnet, world->local_size == world->size, host, sizeof host));
+        TRY(open_socket(&trip, ZMQ_ROUTER, (int)timeout_ms));
+        TRY(bind_router(&trip, host));
+    }
+    TRY(world_broadcast(world, NULL, trip.address, sizeof trip.address));
+    if (world->rank == 1) {
+        TRY(open_socket(&trip, ZMQ_DEALER, (int)timeout_ms));
+        zmq_setsockopt(trip.socket, ZMQ_ROUTING_ID, trip.name, NAME_BYTES);
+        if (zmq_connect(trip.socket, trip.address) != 0) {
+            status = zmq_failed(trip.address);
+            goto out;
+        }
+        TRY(time_trips(zmq_there_and_back, &trip, median_us));
+    }
+    if (world->rank == 0)
+        TRY(zmq_echo(&trip, (int)timeout_ms));
+    TRY(world_max(world, NULL, median_us, 1));
+out:
+    close_trip(&trip);
+    return status;
+}
+
+/* -------- on a plain socket ------------------------------------------------------------------- */
+
+/* How long a rank tries before it offers its core: the other one may be on the same. */
+#define ALONE_NS (10 * NS_PER_US)
+
+struct plain {
+    int socket;
+    int64_t timeout_ms;
+};
+
+static enum status plain_failed(const char *what, int error)
+{
+    log_error("the machine's limits: a trip on a plain socket: %s: %s; can the hosts reach each "
+              "other? --interface names the network, bench without --limits goes without it",
+              what, strerror(error));
+    return error == ETIMEDOUT ? STATUS_TIMEOUT : STATUS_TRANSPORT;
+}
+
+static enum status plain_receive(const struct plain *plain, char bytes[TRIP_BYTES])
+{
+    int64_t start_ns = clock_now_ns();
+    for (size_t have = 0; have < TRIP_BYTES;) {
+        ssize_t got = recv(plain->socket, bytes + have, TRIP_BYTES - have, MSG_DONTWAIT);
+        if (got > 0) {
+            have += (size_t)got;
+            continue;
+        }
+        if (got == 0 || (errno != EAGAIN && errno != EINTR))
+            return plain_failed("receiving", got == 0 ? ECONNRESET : errno);
+        int64_t waited_ns = clock_now_ns() - start_ns;
+        if (waited_ns > plain->timeout_ms * NS_PER_MS)
+            return plain_failed("receiving", ETIMEDOUT);
+        if (waited_ns > ALONE_NS)
+            sched_yield();
+    }
+    return STATUS_OK;
+}
+
+static enum status plain_send(const struct plain *plain, const char bytes[TRIP_BYTES])
+{
+    int error = stream_send(plain->socket, bytes, TRIP_BYTES, plain->timeout_ms);
+    return error == 0 ? STATUS_OK : plain_failed("sending", error);
+}
+
+static enum status plain_there_and_back(void *self, bool last)
+{
+    char bytes[TRIP_BYTES] = {last};
+    enum status status = plain_send(self, bytes);
+    return status == STATUS_OK ? plain_receive(self, bytes) : status;
+}
+
+static enum status plain_echo(const struct plain *plain)
+{
+    enum status status;
+    char bytes[TRIP_BYTES] = {false};
+    while (!bytes[0]) {
+        TRY(plain_receive(plain, bytes));
+        TRY(plain_send(plain, bytes));
+    }
+out:
+    return status;
+}
+
+/* Rank 0 lets rank 1 in. */
+static enum status plain_accept(struct plain *plain, struct listener *listener, uint64_t run_id)
+{
+    int sockets[] = {-1, LISTENER_AWAITED};
+    if (listener_let_in(listener, run_id, plain->timeout_ms, sockets, 2) >= 0)
+        return plain_failed("connecting", ETIMEDOUT);
+    plain->socket = sockets[1];
+    return STATUS_OK;
+}
+
+enum status limits_socket_trip(struct world *world, const char *subnet, int64_t timeout_ms,
+                               double *median_us)
+{
+    enum status status = STATUS_OK;
+    struct plain plain = {.socket = -1, .timeout_ms = timeout_ms};
+    struct listener listener;
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    char host[INET_ADDRSTRLEN];
+    bool listens = false;
+    int error = 0;
+    *median_us = 0;
+    if (world->rank == 0) {
+        TRY(address_choose(subnet, world->local_size == world->size, host, sizeof host));
+        CHECK(inet_pton(AF_INET, host, &address.sin_addr) == 1);
+        error = listener_open(&listener, &address, 0);
+        TRY(error == 0 ? STATUS_OK : plain_failed("listening", error));
+        listens = true;
+        address = listener.address;
+    }
+    TRY(world_broadcast(world, NULL, &address, sizeof address));
+    if (world->rank == 1) {
+        error = listener_join(&address, world->run_id, 1, timeout_ms, &plain.socket);
+        TRY(error == 0 ? STATUS_OK : plain_failed("connecting", error));
+        TRY(time_trips(plain_there_and_back, &plain, median_us));
+    }
+    if (world->rank == 0) {
+        TRY(plain_accept(&plain, &listener, world->run_id));
+        TRY(plain_echo(&plain));
+    }
+    TRY(world_max(world, NULL, median_us, 1));
+out:
+    stream_close(&plain.socket);
+    if (listens)
+        listener_close(&listener);
+    return status;
+}

@@ -1,0 +1,51 @@
+# shellcheck shell=bash disable=SC2154,SC2034
+# turns.sh: measurements by turns in one virtual cluster. For the compare_*.sh, which load it and set `here`, `script`
+# (their name), `rate`, and `out` (a folder, or '' for a temporary one). Only a ratio within one run means something on a
+# machine that others use.
+
+failed=0 child='' temporary='' cluster=compare-$$
+
+die()
+{
+    echo "$script: $1" >&2
+    exit "${2:-1}"
+}
+
+# shellcheck disable=SC2317  # called by a trap
+turns_clean_up()
+{
+    trap '' INT TERM HUP
+    [[ ! $child ]] || { kill -TERM "$child" 2>/dev/null && wait "$child" 2>/dev/null; } || true
+    "$here/vcluster.sh" down --name "$cluster" || true
+    [[ ! $temporary ]] || rm -rf "$temporary"
+}
+
+# turns_begin HOSTS FILE...: raises the cluster, which goes with this script; begins the files of rows anew.
+turns_begin()
+{
+    local hosts=$1 file
+    shift
+    ((EUID == 0)) || die "needs root, for the virtual cluster"
+    [[ $out ]] || { out=$(mktemp -d) && temporary=$out; }
+    mkdir -p "$out"
+    for file in "$@" log.txt; do
+        rm -f "$out/$file"
+    done
+    trap turns_clean_up EXIT
+    trap 'exit 130' INT
+    trap 'exit 143' TERM
+    trap 'exit 129' HUP
+    "$here/vcluster.sh" up --name "$cluster" --hosts "$hosts" --rate "$rate" --owner $$
+}
+
+# turn WHAT COMMAND...: one measurement of 600 s at most; one that fails is told, and the others go on.
+turn()
+{
+    local what=$1 status=0
+    shift
+    timeout -k 10 600 "$@" >>"$out/log.txt" 2>&1 </dev/null &
+    child=$!
+    wait $child || status=$?
+    child=''
+    ((status == 0)) || { failed=1 && echo "failed: $what: $(tail -n 1 "$out/log.txt")" >&2; }
+}
