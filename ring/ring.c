@@ -46,8 +46,7 @@
  * columns, and all-gather in the rows make the sum of all. Of what a worker sends, only 1/3 of the
  * vector's length goes to another row.
  *
- * Two workers whose chunks are one segment each have nothing to overlap: they swap whole vectors,
- * in one step (pair.h).
+ * Two workers send the same bytes in another order (pair.h).
  *
  * In the code below: `move` is the algorithm; the three functions above it are a send, a receive
  * posted ahead, and what is done with what has arrived.

@@ -1,6 +1,7 @@
 #include "ring/ring_cost.h"
 
 #include "common/comm/compress.h"
+#include "ring/pair.h"
 #include "ring/schedule.h"
 
 /* Chunk c starts at rank c and ends, complete, at rank c-1: rank r sends every chunk but the one
@@ -34,22 +35,22 @@ double ring_cost_time_s(const struct cost_shape *shape, const struct cost_link *
     return cost_optimal_time_s(shape, 2.0 * (shape->topology.workers - 1), link);
 }
 
-/* K: with one segment a chunk, two workers need one step only. */
+/* K: with few pieces, two workers swap whole vectors in one step (pair.h). */
 static size_t ring_pipeline(const struct topology *topology, size_t count,
                             const struct comm_options *options)
 {
     struct schedule schedule;
     schedule_init(&schedule, topology->workers, 0, count,
                   compress_float_bytes(options->compress, options->segment_bytes));
-    return schedule.segments;
+    return schedule.pieces;
 }
 
 static double ring_time_s(const struct cost_shape *shape, const struct cost_link *link)
 {
     double bytes = (double)cost_bytes(shape, shape->count);
-    bool pair = shape->topology.workers == 2 && shape->pipeline == 1 &&
-                shape->element_bytes == sizeof(float);
-    if (pair && shape->count > 0)
+    bool whole = shape->topology.workers == 2 && shape->pipeline <= PAIR_WHOLE &&
+                 shape->element_bytes == sizeof(float);
+    if (whole && shape->count > 0)
         return link->latency_s + bytes / link->bytes_per_s + bytes * link->reduce_s_per_byte;
     return ring_cost_time_s(shape, link);
 }

@@ -3,10 +3,11 @@
 #include <stdlib.h>
 
 #include "common/base/size.h"
+#include "ring/pair.h"
 
 /* A short vector has one segment a chunk: then receives of several steps are posted. More segments
  * than SLOTS_MOST only the user can ask for, with tiny ones. */
-enum { SLOTS_LEAST = 8, SLOTS_MOST = 64 };
+enum { SLOTS_LEAST = PAIR_WHOLE, SLOTS_MOST = 64 };
 
 static enum status open_slots(struct ring_plan *plan, const struct comm_site *site, int previous,
                               size_t segment_count)
@@ -34,7 +35,7 @@ enum status ring_plan_init(struct ring_plan *plan, const struct comm_site *site,
                       compress_float_bytes(options->compress, options->segment_bytes));
         segment_count = size_larger(segment_count, schedule_message_count_max(schedule));
         segments = size_larger(segments, schedule->segments);
-        items = size_larger(items, schedule_items(schedule));
+        items = size_larger(items, size_larger(schedule_items(schedule), schedule->pieces + 1));
     }
     plan->slot_count = segments < SLOTS_MOST ? segments : SLOTS_MOST;
     plan->slots = calloc(plan->slot_count, sizeof *plan->slots);

@@ -14,7 +14,7 @@ struct ring_plan {
     size_t buckets;
     struct schedule *schedules; /* (buckets) */
     struct codec *codecs;       /* (buckets): the floats as they are, or compressed */
-    uint64_t *tickets;          /* of the items sent, for the longest schedule */
+    uint64_t *tickets;          /* of the items (or pieces) sent, for the longest schedule */
     /* As many as a worker sends segments before it receives any, or more, so that MPI has a buffer
      * ready for each of them. Item i arrives in slots[i % slot_count]. */
     struct transport_slot *slots;

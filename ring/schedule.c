@@ -16,6 +16,9 @@ enum {
     LONG_SEGMENTS_WANTED = 32,
 };
 
+/* What two workers send each other is to stay in a core's cache until it is added (pair.h). */
+enum { PIECE_BYTES = 256 << 10 };
+
 /* Of `parts` of a chunk. In whole elements: cut off within one, the last ones would make a further
  * segment. */
 static size_t part_bytes(size_t chunk, size_t parts)
@@ -36,12 +39,14 @@ void schedule_init(struct schedule *schedule, int workers, int rank, size_t coun
                    size_t segment_bytes)
 {
     CHECK(workers > 0 && rank >= 0 && rank < workers);
+    size_t piece = (segment_bytes ? segment_bytes : PIECE_BYTES) / sizeof(float);
     if (segment_bytes == 0)
         segment_bytes = schedule_segment_bytes(workers, count);
     size_t longest = chunk_of(count, (size_t)workers, 0).count;
     size_t segment = segment_bytes / sizeof(float) > 0 ? segment_bytes / sizeof(float) : 1;
     size_t segments = longest > 0 ? size_divide_up(longest, segment) : 1;
-    *schedule = (struct schedule){workers, rank, count, segments};
+    size_t pieces = workers == 2 ? size_divide_up(count, piece > 0 ? piece : 1) : 0;
+    *schedule = (struct schedule){workers, rank, count, segments, pieces};
 }
 
 int schedule_next(int workers, int rank)
@@ -59,17 +64,12 @@ size_t schedule_items(const struct schedule *schedule)
     return 2 * (size_t)(schedule->workers - 1) * schedule->segments;
 }
 
-bool schedule_is_pair(const struct schedule *schedule)
-{
-    return schedule->workers == 2 && schedule->segments == 1 && schedule->count > 0;
-}
-
 size_t schedule_message_count_max(const struct schedule *schedule)
 {
-    if (schedule_is_pair(schedule))
-        return schedule->count;
     size_t longest = chunk_of(schedule->count, (size_t)schedule->workers, 0).count;
-    return chunk_of(longest, schedule->segments, 0).count;
+    size_t segment = chunk_of(longest, schedule->segments, 0).count;
+    size_t piece = schedule->pieces ? chunk_of(schedule->count, schedule->pieces, 0).count : 0;
+    return size_larger(segment, piece);
 }
 
 int schedule_chunk_sent(int workers, int rank, size_t step)

@@ -24,6 +24,7 @@ struct schedule {
     int workers, rank;
     size_t count;    /* elements of the vector */
     size_t segments; /* K, of each chunk */
+    size_t pieces;   /* messages of two workers that go by pair.h; else 0 */
 };
 
 /* `segment_bytes`: wanted size, 0 = schedule_segment_bytes. */
@@ -41,10 +42,8 @@ size_t schedule_segment_bytes(int workers, size_t count);
 int schedule_next(int workers, int rank);               /* the worker that `rank` sends to */
 int schedule_previous(int workers, int rank);           /* the worker that it receives from */
 size_t schedule_items(const struct schedule *schedule); /* 2 (N-1) K */
-size_t schedule_message_count_max(const struct schedule *schedule); /* elements */
-
-/* Two workers and one segment a chunk: whole vectors may be swapped instead (pair.h). */
-bool schedule_is_pair(const struct schedule *schedule);
+/* Elements of the longest message, also of those of pair.h. */
+size_t schedule_message_count_max(const struct schedule *schedule);
 
 /* The chunk that is sent in a step; the one received is the one that `previous` sends. */
 int schedule_chunk_sent(int workers, int rank, size_t step);

@@ -377,12 +377,12 @@ Test(cost, times)
     shape = ring(1, count);
     expect_close(time_s(&shape, &link), 0);
 
-    shape = ring(2, count); /* one segment a chunk: in one step, unless compressed */
+    shape = ring(2, count); /* in few pieces: in one step, unless compressed */
     expect_close(time_s(&shape, &link), 0.001 + 1 + 0.01);
     shape.shape.element_bytes = 2;
     expect_close(time_s(&shape, &link), 0.002 + 0.5 + 0.0025);
     shape = ring(2, count);
-    shape.shape.pipeline = 4;
+    shape.shape.pipeline = 9;
     expect_close(time_s(&shape, &link), 0.002 + 1 + 0.005);
 
     shape = rhd(4, count); /* the ring's but for the steps: 4, not 6 */
