@@ -102,6 +102,8 @@ static void list_fields(const struct bench_row *row, struct fields *fields)
     fields_double(fields, "memory_reduce_bytes_per_s", known_rate(row->limits.reduce_bytes_per_s));
     fields_double(fields, "raw_round_trip_us",
                   row->limits.round_trip_us > 0 ? row->limits.round_trip_us : (double)NAN);
+    fields_double(fields, "socket_round_trip_us",
+                  row->limits.socket_trip_us > 0 ? row->limits.socket_trip_us : (double)NAN);
     fields_double(fields, "stream_bytes_per_s", known_rate(row->limits.stream_bytes_per_s));
     fields_uint_if(fields, "rank_sent_bytes", known, row->rank.sent_bytes);
     fields_uint_if(fields, "theory_rank_sent_bytes", known, row->theory_rank.sent_bytes);
@@ -109,8 +111,6 @@ static void list_fields(const struct bench_row *row, struct fields *fields)
     fields_text(fields, "error_feedback", row->error_feedback);
     fields_double(fields, "compute_us_median", row->compute_us_median);
     fields_double(fields, "exposed_us_median", row->exposed_us_median);
-    fields_double(fields, "socket_round_trip_us",
-                  row->limits.socket_trip_us > 0 ? row->limits.socket_trip_us : (double)NAN);
 }
 
 /* -------- CSV and JSON ------------------------------------------------------------------------ */
