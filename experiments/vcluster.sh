@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # vcluster.sh: a cluster on one Linux machine, with a limit on every node's link.
 #
-#   vcluster.sh up --hosts N --rate RATE [--owner PID]     raise it, or repair or change what is there
-#   vcluster.sh run -n N [--ranks-per-host K] [--launch-timeout S] [--mca KEY VALUE]... [-x VAR[=VALUE]]...
-#                   -- COMMAND...                          mpirun over the hosts
+#   vcluster.sh up --hosts N[xS] --rate RATE [--owner PID] raise it, or repair or change what is there
+#   vcluster.sh run -n N [--ranks-per-host K] [--map-by slot|node] [--launch-timeout S] [--mca KEY VALUE]...
+#                   [-x VAR[=VALUE]]... -- COMMAND...      mpirun over the hosts
 #   vcluster.sh exec HOST -- COMMAND...                    one command on one host (host0, ... or switch)
 #   vcluster.sh status                                     what is there; exits 1 if anything is amiss
 #   vcluster.sh down [--all]                               remove it, with every process in it
@@ -11,7 +11,9 @@
 # Each takes --name NAME (default: main): clusters of different names know nothing of each other.
 # RATE is a number with kbit, mbit or gbit, each way and per host: 200mbit, 1gbit, 2.5gbit; none: no limit.
 # --owner PID takes the cluster down when that process has ended, however it ended.
-# run puts rank r on host r; with more ranks than hosts it fills each host with K neighbouring ranks.
+# --hosts 4x2: four hosts with two slots each, which is how many ranks run puts there.
+# run puts rank r on host r; with more ranks than hosts it fills each host with K neighbouring ranks (default:
+# its slots), or with --map-by node puts neighbours on different hosts: with 4x2, ranks 0 and 4 on host0.
 # Ranks that have not begun after S seconds (default: 60), because a host is cut off, say, never will: it ends them.
 #
 # A host is a network namespace with one interface, eth0; the switch is one more namespace with a
@@ -27,7 +29,7 @@ GRACE_S=5                  # between asking a process to end and ending it
 
 usage()
 {
-    sed -n '2,22s/^# \{0,1\}//p' "$0"
+    sed -n '2,24s/^# \{0,1\}//p' "$0"
 }
 
 die()
@@ -76,18 +78,25 @@ host_address()
 
 load_config()
 {
-    hosts=0 rate='' rate_bits=0 subnet='' id=''
+    hosts=0 slots=1 rate='' rate_bits=0 subnet='' id=''
     local key value
     [[ -r $STATE/$name/config ]] || return 1
     while IFS='=' read -r key value; do
         case $key in
         hosts) hosts=$value ;;
+        slots) slots=$value ;;
         rate) rate=$value ;;
         rate_bits) rate_bits=$value ;;
         subnet) subnet=$value ;;
         id) id=$value ;;
         esac
     done <"$STATE/$name/config"
+}
+
+# "4 hosts", "4 hosts of 2 slots"
+hosts_in_words()
+{
+    echo "$hosts hosts$( ((slots == 1)) || echo " of $slots slots")"
 }
 
 require_cluster()
@@ -106,8 +115,8 @@ save_config()
             echo "$(host_address $host) host$host"
         done
     } >"$directory/hosts"
-    printf 'hosts=%s\nrate=%s\nrate_bits=%s\nsubnet=%s\nid=%s\n' \
-        "$hosts" "$rate" "$rate_bits" "$subnet" "$id" >"$directory/config.new"
+    printf 'hosts=%s\nslots=%s\nrate=%s\nrate_bits=%s\nsubnet=%s\nid=%s\n' \
+        "$hosts" "$slots" "$rate" "$rate_bits" "$subnet" "$id" >"$directory/config.new"
     mv "$directory/config.new" "$directory/config"
 }
 
@@ -177,8 +186,10 @@ up()
         *) bad_usage "up: unknown argument '$1'" ;;
         esac
     done
-    { [[ $new_hosts =~ ^[1-9][0-9]{0,2}$ ]] && ((new_hosts <= MAX_HOSTS)); } ||
-        bad_usage "up: --hosts '$new_hosts': expected a number from 1 to $MAX_HOSTS"
+    local new_slots=1 given=$new_hosts
+    [[ $new_hosts != *x* ]] || new_slots=${new_hosts#*x} new_hosts=${new_hosts%%x*}
+    { [[ $new_hosts =~ ^[1-9][0-9]{0,2}$ && $new_slots =~ ^[1-9][0-9]{0,2}$ ]] && ((new_hosts <= MAX_HOSTS)); } ||
+        bad_usage "up: --hosts '$given': expected a number from 1 to $MAX_HOSTS, or with slots, such as 4x2"
     local bits
     bits=$(rate_to_bits "$new_rate")
     [[ $bits ]] || bad_usage "up: --rate '$new_rate': expected a number with kbit, mbit or gbit, such as 200mbit, or none"
@@ -187,7 +198,7 @@ up()
 
     lock
     load_config || choose_subnet
-    hosts=$new_hosts rate=$new_rate rate_bits=$bits
+    hosts=$new_hosts slots=$new_slots rate=$new_rate rate_bits=$bits
     id=${id:-$(cat /proc/sys/kernel/random/uuid)}
     save_config
     if [[ $owner ]]; then
@@ -209,7 +220,7 @@ up()
         [[ $host == switch ]] || ((host < hosts)) || remove_host "$host"
     done
     unlock
-    echo "vcluster.sh: '$name' is up: $hosts hosts on $subnet.0/24, $rate each way" >&2
+    echo "vcluster.sh: '$name' is up: $(hosts_in_words) on $subnet.0/24, $rate each way" >&2
 }
 
 # --- removing ---------------------------------------------------------------------------------------
@@ -289,7 +300,7 @@ show_cluster()
         echo "$name: its settings are lost; vcluster.sh down --name $name removes it"
         return 1
     fi
-    echo "$name: $hosts hosts on $subnet.0/24, $rate each way"
+    echo "$name: $(hosts_in_words) on $subnet.0/24, $rate each way"
     for ((host = 0; host < hosts; host++)); do
         state=broken processes=0
         if host_is_whole $host; then
@@ -300,7 +311,7 @@ show_cluster()
         fi
         printf '  host%-4d %-14s %-7s %3d processes\n' $host "$(host_address $host)" $state "$processes"
     done
-    ((amiss == 0)) || echo "  repair it with: vcluster.sh up --name $name --hosts $hosts --rate $rate"
+    ((amiss == 0)) || echo "  repair it with: vcluster.sh up --name $name --hosts $hosts$( ((slots == 1)) || echo "x$slots") --rate $rate"
     return $amiss
 }
 

@@ -212,6 +212,16 @@ for signal in INT TERM KILL; do
     expect "SIG$signal to run leaves no process" interrupt_run $signal
 done
 expect "the cluster is still whole" "$vcluster" status --name $a
+expect "hosts with slots" "$vcluster" up --name $a --hosts 2x2 --rate 20mbit
+expect "status tells the slots" bash -c '"$0" status --name "$1" | grep "^$1: 2 hosts of 2 slots on "' "$vcluster" $a
+ranks_on_hosts() # OPTION...
+{
+    "$vcluster" run --name $a -n 4 "$@" -- sh -c 'echo $OMPI_COMM_WORLD_RANK$(hostname)' | sort | xargs
+}
+expect "a host's slots are filled first" prints "0host0 1host0 2host1 3host1" ranks_on_hosts
+expect "or dealt out to" prints "0host0 1host1 2host0 3host1" ranks_on_hosts --map-by node
+expect "slots are no more than there are" fails_with 1 "$vcluster" run --name $a -n 5 -- true
+expect "no slots are no number of them" fails_with 2 "$vcluster" up --name $a --hosts 2x0 --rate 20mbit
 expect "fewer hosts" "$vcluster" up --name $a --hosts 1 --rate 20mbit
 expect "one host and a switch" prints 2 namespaces $a
 

@@ -98,12 +98,17 @@ has_begun()
     (($(compgen -G "$run_directory/rank.*" | wc -l) >= ranks))
 }
 
+first_rank_on()
+{
+    [[ $map_by == node ]] && echo "$1" || echo $(($1 * ranks_per_host))
+}
+
 # What keeps mpirun from starting the ranks, as far as can be seen.
 find_hindrance()
 {
     local host first
     for ((host = 0; host * ranks_per_host < ranks; host++)); do
-        first="rank $((host * ranks_per_host)) on host$host"
+        first="rank $(first_rank_on $host) on host$host"
         if ! host_answers $host; then
             echo "$first cannot, its host does not answer" && return
         elif [[ ! $(ip netns pids "$(namespace_of $host)") ]]; then
@@ -126,19 +131,20 @@ wait_until_begun()
 
 run()
 {
-    local ranks='' ranks_per_host='' launch_timeout=60 extra=()
+    local ranks='' ranks_per_host='' map_by=slot launch_timeout=60 extra=()
     while (($# > 0)); do
         case $1 in
         --)
             shift
             break
             ;;
-        -n | --name | --ranks-per-host | --launch-timeout | -x)
+        -n | --name | --ranks-per-host | --map-by | --launch-timeout | -x)
             (($# >= 2)) || bad_usage "$1 needs a value"
             case $1 in
             -n) ranks=$2 ;;
             --name) set_name "$2" ;;
             --ranks-per-host) ranks_per_host=$2 ;;
+            --map-by) map_by=$2 ;;
             --launch-timeout) launch_timeout=$2 ;;
             -x) extra+=(-x "$2") ;;
             esac
@@ -159,6 +165,8 @@ run()
     require_namespaces
     require_cluster
     command -v mpirun >/dev/null || die "mpirun is missing; run experiments/setup.sh"
+    [[ $map_by == slot || $map_by == node ]] || bad_usage "run: --map-by '$map_by': expected slot or node"
+    ((slots == 1)) || ranks_per_host=${ranks_per_host:-$slots}
     if [[ -z $ranks_per_host ]]; then
         ranks_per_host=$(((ranks + hosts - 1) / hosts))
         ((ranks_per_host == 1)) ||
@@ -195,7 +203,7 @@ start_mpirun()
         list+=${list:+,}host$host:$ranks_per_host
     done
     # shellcheck disable=SC2054  # the commas are mpirun's
-    local mpi=(mpirun -n "$ranks" --host "$list" --map-by slot --bind-to none --oversubscribe
+    local mpi=(mpirun -n "$ranks" --host "$list" --map-by "$map_by" --bind-to none --oversubscribe
         --allow-run-as-root
         --mca plm rsh --mca plm_rsh_agent "/bin/sh $run_directory/agent" --mca plm_rsh_no_tree_spawn 1
         --mca orte_tmpdir_base "$run_directory" --mca orte_fork_agent "/bin/sh $run_directory/begin"
