@@ -35,6 +35,21 @@ double ring_cost_time_s(const struct cost_shape *shape, const struct cost_link *
     return cost_optimal_time_s(shape, 2.0 * (shape->topology.workers - 1), link);
 }
 
+/* Ranks of one host share its link: as many as there send to another host, at the host with the
+ * most. On one host alone there is none; then each rank counts as having one. */
+static int ranks_a_link(const struct cost_shape *shape)
+{
+    int workers = shape->topology.workers, most = 1;
+    for (int first = 0; first < workers; first++) {
+        int sharing = 0;
+        for (int worker = 0; worker < workers; worker++)
+            sharing += cost_same_host(shape, first, worker) &&
+                       !cost_same_host(shape, worker, (worker + 1) % workers);
+        most = sharing > most ? sharing : most;
+    }
+    return most;
+}
+
 /* K: with few pieces, two workers swap whole vectors in one step (pair.h). */
 static size_t ring_pipeline(const struct topology *topology, size_t count,
                             const struct comm_options *options)
@@ -47,12 +62,14 @@ static size_t ring_pipeline(const struct topology *topology, size_t count,
 
 static double ring_time_s(const struct cost_shape *shape, const struct cost_link *link)
 {
+    struct cost_link share = *link;
+    share.bytes_per_s /= ranks_a_link(shape);
     double bytes = (double)cost_bytes(shape, shape->count);
     bool whole = shape->topology.workers == 2 && shape->pipeline <= PAIR_WHOLE &&
                  shape->element_bytes == sizeof(float);
     if (whole && shape->count > 0)
-        return link->latency_s + bytes / link->bytes_per_s + bytes * link->reduce_s_per_byte;
-    return ring_cost_time_s(shape, link);
+        return share.latency_s + bytes / share.bytes_per_s + bytes * share.reduce_s_per_byte;
+    return ring_cost_time_s(shape, &share);
 }
 
 const struct cost_formula ring_cost = {

@@ -24,7 +24,8 @@ extern const struct cost_formula ring_cost;
 struct cost_traffic ring_cost_reduce_scatter(const struct cost_shape *shape, int rank);
 struct cost_traffic ring_cost_all_gather(const struct cost_shape *shape, int rank);
 
-/* The time of a ring, whoever runs it. */
+/* The time of a ring, whoever runs it, in which every worker has a link of its own. Where workers
+ * share a host's, ring_cost's time is that of the link that most of them send over. */
 double ring_cost_time_s(const struct cost_shape *shape, const struct cost_link *link);
 
 #endif

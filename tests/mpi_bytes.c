@@ -40,7 +40,8 @@ static void check_count(struct bench_connection *connection, size_t count)
     cr_assert_eq(bench_measure(&measured, connection, &plan), STATUS_OK);
     const struct cost_formula *formula = connection->backend->cost;
     struct cost_shape shape =
-        cost_shape_of(formula, comm_topology(connection->comm), count, &connection->options);
+        cost_shape_of(formula, comm_topology(connection->comm), comm_hosts(connection->comm), count,
+                      &connection->options);
     for (int rank = 0; rank < world->size; rank++) {
         check_role(formula, &shape, rank, NODE_WORKER, measured.ranks[rank].worker);
         check_role(formula, &shape, rank, NODE_SERVER, measured.ranks[rank].server);

@@ -26,6 +26,8 @@ static struct bench_row example(void)
         .element_bytes = 4,
         .workers = 4,
         .servers = 1,
+        .hosts = 4,
+        .neighbours_apart = 4,
         .bytes = 24000000,
         .iters = 3,
         .warmup = 2,
@@ -80,7 +82,7 @@ Test(bench_row, bandwidths)
     expect_close(bench_row_algbw(&row), 24e6);
     expect_close(bench_row_busbw(&row), 24e6 * 2 * 3 / 4);
     expect_close(bench_row_efficiency(&row), 24e6 * 1.5 / 50e6);
-    row.workers = 2;
+    row.workers = row.hosts = 2;
     expect_close(bench_row_busbw(&row), 24e6);
     expect_close(bench_row_efficiency(&row), 24e6 / 50e6);
 }
@@ -90,10 +92,22 @@ Test(bench_row, bound_is_all_of_the_link)
 {
     struct bench_row row = example();
     for (row.workers = 2; row.workers <= 8; row.workers++) {
+        row.hosts = row.workers;
         row.time_us.median = 1e6 * cost_bound_s(row.workers, 6000000, 50e6);
         expect_close(bench_row_efficiency(&row), 1);
         expect_close(bench_row_busbw(&row), 50e6);
     }
+}
+
+/* Hosts have the links, however many workers they run; on one host alone, workers. */
+Test(bench_row, workers_share_their_hosts_links)
+{
+    struct bench_row row = example();
+    row.workers = 8;
+    row.time_us.median = 1e6 * cost_bound_s(4, 6000000, 50e6);
+    expect_close(bench_row_efficiency(&row), 1);
+    row.hosts = 1;
+    expect_close(bench_row_efficiency(&row), 1.75 / 1.5);
 }
 
 /* Half the bytes in half the time: the link was used as well, the message was as large. */
@@ -186,7 +200,7 @@ static const char contract[] =
     "theory_server_recv_bytes,theory_time_us,nominal_link_bytes_per_s,link_source,cpu_busy,mpi_"
     "algorithm,nccl_algorithm,memory_add_bytes_per_s,memory_reduce_bytes_per_s,raw_round_trip_us,"
     "socket_round_trip_us,stream_bytes_per_s,rank_sent_bytes,theory_rank_sent_bytes,compress,error_feedback,"
-    "compute_us_median,exposed_us_median\n";
+    "compute_us_median,exposed_us_median,hosts,neighbours_apart\n";
 
 static void write_row(const char *path, const struct bench_row *row)
 {
@@ -217,6 +231,7 @@ Test(bench_row, csv)
     row.overlap = true;
     row.compute_us_median = 1000000;
     row.exposed_us_median = 62500;
+    row.hosts = 0;
     write_row(path, &row); /* appended, without a second header */
 
     FILE *file = fopen(path, "r");
@@ -228,11 +243,11 @@ Test(bench_row, csv)
                            "1200000,1250000,24000000,36000000,50000000,0.72,24000000,24000000,"
                            "96000000,96000000,24000000,96000000,99000000,0,900000,1250000,2,"
                            "24000000,96000000,1950000,52500000,probe,0.375,,,1.6e+10,2e+10,45.5,17.25,,"
-                           "96000000,96000000,none,none,0,1000000\n");
+                           "96000000,96000000,none,none,0,1000000,4,4\n");
     cr_assert(fgets(line, sizeof line, file));
     cr_expect_str_eq(line, "ps,zmq,cpu,vcluster-400mbit,4,1,dedicated,24000000,3,900000,1000000,"
                            "1200000,1250000,24000000,36000000,,,,,,,,,,5,900000,1250000,2,,,,,,,"
-                           "ring,ring/simple,,,,,,,,bf16,off,1000000,62500\n");
+                           "ring,ring/simple,,,,,,,,bf16,off,1000000,62500,,\n");
     cr_expect_null(fgets(line, sizeof line, file));
     fclose(file);
     folder_free(folder);

@@ -33,6 +33,17 @@ Test(host, one_host)
                  3);
 }
 
+Test(host, a_hosts_number_is_its_lowest_rank)
+{
+    static const char *const names[] = {"a", "b", "b", "a", "c"};
+    static const int numbers[] = {0, 1, 1, 0, 4};
+    struct host_identity all[5];
+    for (int rank = 0; rank < 5; rank++)
+        all[rank] = host_identity_of(names[rank], "boot-1");
+    for (int rank = 0; rank < 5; rank++)
+        cr_assert_eq(host_number_of(all, rank), numbers[rank]);
+}
+
 /* Such as virtual machines cloned from one image. */
 Test(host, two_machines_of_one_name_are_two_hosts)
 {

@@ -27,8 +27,9 @@ struct comm_site {
     const struct group *group;   /* of the workers that average; NULL on a dedicated server */
     struct transport *transport; /* NULL if the backend has none */
     struct topology topology;
-    int workers; /* that average: the group's size */
-    int index;   /* which of them, or which server */
+    int workers;      /* that average: the group's size */
+    int index;        /* which of them, or which server */
+    const int *hosts; /* (workers) which host each is on: equal numbers, one host */
     const struct comm_options *options;
     const struct comm_layout *layout; /* of the present plan; scale is what is left to multiply */
 };

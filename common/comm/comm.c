@@ -21,6 +21,7 @@ static struct comm_site site_of(const struct comm *comm, enum node_role role,
         .index = node < 0              ? -1
                  : role == NODE_SERVER ? node - topology->workers
                                        : group->rank,
+        .hosts = comm->hosts,
         .options = &comm->options,
         .layout = &comm->plan.layout,
     };
@@ -41,6 +42,20 @@ static enum status choose_group(struct comm *comm, const struct topology *topolo
     enum status status = world_group_new(&comm->own_group, comm->world, worker ? 0 : GROUP_NONE);
     comm->options.group = comm->own_group;
     return status;
+}
+
+static enum status find_hosts(struct comm *comm, const struct topology *topology)
+{
+    const struct group *group = comm->options.group;
+    int workers = group ? group->size : topology->workers;
+    comm->hosts = calloc((size_t)workers, sizeof *comm->hosts);
+    if (!comm->hosts) {
+        log_error("comm: no memory for %d workers", workers);
+        return STATUS_NO_MEMORY;
+    }
+    for (int worker = 0; worker < workers; worker++)
+        comm->hosts[worker] = comm->world->host_numbers[group ? group->ranks[worker] : worker];
+    return STATUS_OK;
 }
 
 static enum status open_transport(struct comm *comm, const struct topology *topology)
@@ -81,6 +96,7 @@ enum status comm_open(struct comm **out, struct world *world, const struct backe
     TRY(topology_init(&topology, world->size, backend->uses_servers ? options->servers : 0,
                       options->placement));
     TRY(choose_group(comm, &topology));
+    TRY(find_hosts(comm, &topology));
     if (backend->uses_transport)
         TRY(open_transport(comm, &topology));
     comm->worker_site = site_of(comm, NODE_WORKER, &topology);
@@ -130,6 +146,11 @@ const struct topology *comm_topology(const struct comm *comm)
 const struct group *comm_group(const struct comm *comm)
 {
     return comm->options.group;
+}
+
+const int *comm_hosts(const struct comm *comm)
+{
+    return comm->hosts;
 }
 
 void comm_algorithm(const struct comm *comm, char text[COMM_ALGORITHM_BYTES])
@@ -200,5 +221,6 @@ void comm_close(struct comm **out)
     transport_close(&comm->endpoints[NODE_WORKER]);
     transport_close(&comm->endpoints[NODE_SERVER]);
     world_group_free(&comm->own_group, comm->world);
+    free(comm->hosts);
     free(comm);
 }

@@ -7,13 +7,42 @@
 #include "common/comm/compress.h"
 
 struct cost_shape cost_shape_of(const struct cost_formula *formula, const struct topology *topology,
-                                size_t count, const struct comm_options *options)
+                                const int *hosts, size_t count, const struct comm_options *options)
 {
     size_t pipeline = formula->pipeline ? formula->pipeline(topology, count, options) : 1;
     return (struct cost_shape){.topology = *topology,
                                .count = count,
                                .element_bytes = compress_element_bytes(options->compress),
-                               .pipeline = pipeline > 1 ? pipeline : 1};
+                               .pipeline = pipeline > 1 ? pipeline : 1,
+                               .hosts = hosts,
+                               .order = options->reduce_order};
+}
+
+/* -------- hosts ------------------------------------------------------------------------------- */
+
+bool cost_same_host(const struct cost_shape *shape, int one, int other)
+{
+    return shape->hosts ? shape->hosts[one] == shape->hosts[other] : one == other;
+}
+
+int cost_hosts(const struct cost_shape *shape)
+{
+    int hosts = 0;
+    for (int worker = 0; worker < shape->topology.workers; worker++) {
+        int first = 0;
+        while (!cost_same_host(shape, first, worker))
+            first++;
+        hosts += first == worker;
+    }
+    return hosts;
+}
+
+int cost_neighbours_apart(const struct cost_shape *shape)
+{
+    int workers = shape->topology.workers, apart = 0;
+    for (int worker = 0; worker < workers; worker++)
+        apart += !cost_same_host(shape, worker, (worker + 1) % workers);
+    return apart;
 }
 
 /* -------- bytes ------------------------------------------------------------------------------- */

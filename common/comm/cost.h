@@ -23,6 +23,9 @@ struct cost_shape {
     size_t count;             /* elements of the message */
     size_t element_bytes;     /* of one on the wire: 4, or 2 if they are compressed */
     size_t pipeline;          /* K: pieces of which one goes out while the next comes in; 1 */
+    /* (workers) Which host each is on: equal numbers, one host. NULL: each on one of its own. */
+    const int *hosts;
+    enum reduce_order order;
 };
 
 /* A full-duplex link of every host. */
@@ -47,9 +50,14 @@ struct cost_formula {
                        const struct comm_options *options);
 };
 
-/* The shape of an all-reduce of `count` elements with these options. */
+/* The shape of an all-reduce of `count` elements with these options. `hosts` is borrowed. */
 struct cost_shape cost_shape_of(const struct cost_formula *formula, const struct topology *topology,
-                                size_t count, const struct comm_options *options);
+                                const int *hosts, size_t count, const struct comm_options *options);
+
+/* How many hosts the workers are on, and how many neighbours around the ring (worker w and w+1, the
+ * last and the first) are on two. */
+int cost_hosts(const struct cost_shape *shape);
+int cost_neighbours_apart(const struct cost_shape *shape);
 
 /* Whether the bytes are known; if not, those below are zero. */
 bool cost_bytes_known(const struct cost_formula *formula);
@@ -82,6 +90,9 @@ double cost_bound_s(int workers, size_t count, double bytes_per_s);
 void cost_keep_most(struct cost_traffic *most, struct cost_traffic traffic);
 
 /* -------- for formulas ------------------------------------------------------------------------ */
+
+/* Whether two workers are on one host. */
+bool cost_same_host(const struct cost_shape *shape, int one, int other);
 
 /* Bytes on the wire of so many of the shape's elements. */
 uint64_t cost_bytes(const struct cost_shape *shape, size_t count);

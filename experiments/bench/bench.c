@@ -100,7 +100,8 @@ static enum status make_row(struct bench_row *row, const struct config *config,
     const struct comm_options *options = &connection->options;
     const struct cost_formula *formula = backend->cost;
     const struct cost_shape shape =
-        cost_shape_of(formula, comm_topology(connection->comm), plan->count, options);
+        cost_shape_of(formula, comm_topology(connection->comm), comm_hosts(connection->comm),
+                      plan->count, options);
     double link_bytes_per_s = link->probed > 0 ? link->probed : link->nominal;
     *row = (struct bench_row){
         .backend = backend->name,
@@ -113,6 +114,8 @@ static enum status make_row(struct bench_row *row, const struct config *config,
         .element_bytes = shape.element_bytes,
         .workers = shape.topology.workers,
         .servers = (int)config->servers,
+        .hosts = cost_hosts(&shape),
+        .neighbours_apart = cost_neighbours_apart(&shape),
         .bytes = plan->count * sizeof(float),
         .iters = (uint64_t)measured->iters,
         .warmup = (uint64_t)plan->warmup,

@@ -22,7 +22,8 @@ double bench_row_efficiency(const struct bench_row *row)
     if (row->link_bytes_per_s <= 0 || row->workers == 1 || row->bytes == 0)
         return (double)NAN;
     size_t count = row->bytes / sizeof(float);
-    double bound_s = cost_bound_s(row->workers, count, row->link_bytes_per_s);
+    int links = row->hosts > 1 ? row->hosts : row->workers; /* loopback is as if each had one */
+    double bound_s = cost_bound_s(links, count, row->link_bytes_per_s);
     double wire_share = (double)row->element_bytes / sizeof(float);
     return wire_share * bound_s / (row->time_us.median * 1e-6);
 }
@@ -111,6 +112,8 @@ static void list_fields(const struct bench_row *row, struct fields *fields)
     fields_text(fields, "error_feedback", row->error_feedback);
     fields_double(fields, "compute_us_median", row->compute_us_median);
     fields_double(fields, "exposed_us_median", row->exposed_us_median);
+    fields_uint_if(fields, "hosts", row->hosts > 0, (uint64_t)row->hosts);
+    fields_uint_if(fields, "neighbours_apart", row->hosts > 0, (uint64_t)row->neighbours_apart);
 }
 
 /* -------- CSV and JSON ------------------------------------------------------------------------ */

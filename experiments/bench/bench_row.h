@@ -19,6 +19,8 @@
 struct bench_row {
     const char *backend, *transport, *device, *network, *placement;
     int workers, servers;
+    int hosts;                  /* that the workers are on; 0: not known, as if each had its own */
+    int neighbours_apart;       /* of them around the ring, on different hosts */
     uint64_t bytes;             /* of the message, as float32 */
     const char *compress;       /* "none", "fp16", "bf16" */
     const char *error_feedback; /* "on", "off"; "none" uncompressed */
@@ -60,9 +62,10 @@ double bench_row_busbw(const struct bench_row *row);
 
 /*
  * The least time of any all-reduce among the workers alone over the median time, which is busbw
- * over the link's rate. Above 1 where that bound does not hold: with dedicated servers, whose links
- * come in addition, or where ranks of one host do not share a link of the given rate. NAN if the
- * link's rate is not known, or nothing has to move. Compressed, the least time is that of the
+ * over the link's rate. Where workers share hosts, which have the links, the bound is that of as
+ * many workers as there are hosts. Above 1 where it does not hold: with dedicated servers, whose
+ * links come in addition, or where one host has several links. NAN if the link's rate is not known,
+ * or nothing has to move. Compressed, the least time is that of the
  * compressed bytes: it says how well the link was used, algbw says what that was good for.
  */
 double bench_row_efficiency(const struct bench_row *row);

@@ -55,8 +55,12 @@ void bench_table_head(FILE *out, const struct bench_row *row)
     if (row->element_bytes < sizeof(float))
         fprintf(out, ", %s on the wire%s", row->compress,
                 strcmp(row->error_feedback, "on") == 0 ? " with error feedback" : "");
-    fprintf(out, ", transport %s, %d worker%s, network %s", row->transport, row->workers,
-            row->workers == 1 ? "" : "s", row->network);
+    fprintf(out, ", transport %s, %d worker%s", row->transport, row->workers,
+            row->workers == 1 ? "" : "s");
+    if (row->hosts > 1 && row->hosts < row->workers)
+        fprintf(out, " on %d hosts, %d of %d neighbours on different ones", row->hosts,
+                row->neighbours_apart, row->workers);
+    fprintf(out, ", network %s", row->network);
     fprintf(out, ", %" PRIu64 " iterations to warm up\n", row->warmup);
     print_link(out, row);
     limits_print(out, &row->limits);

@@ -52,3 +52,11 @@ struct host_place host_place_of(const struct host_identity *all, int size, int r
     }
     return place;
 }
+
+int host_number_of(const struct host_identity *all, int rank)
+{
+    int number = 0;
+    while (all[number].host != all[rank].host)
+        number++;
+    return number;
+}

@@ -34,4 +34,7 @@ struct host_place {
 /* Where `rank` stands among the `size` identities of all ranks. */
 struct host_place host_place_of(const struct host_identity *all, int size, int rank);
 
+/* The number of `rank`'s host: the lowest rank on it. */
+int host_number_of(const struct host_identity *all, int rank);
+
 #endif

@@ -60,7 +60,8 @@ static enum status find_neighbours(struct world *world)
     world->cores = CPU_COUNT(&mine.cpus);
     all = calloc((size_t)world->size, sizeof *all);
     world->hosts = calloc((size_t)world->size, sizeof *world->hosts);
-    if (!all || !world->hosts) {
+    world->host_numbers = calloc((size_t)world->size, sizeof *world->host_numbers);
+    if (!all || !world->hosts || !world->host_numbers) {
         log_error("world: no memory for %d ranks", world->size);
         status = STATUS_NO_MEMORY;
         goto out;
@@ -72,6 +73,8 @@ static enum status find_neighbours(struct world *world)
     world->local_size = place.local_size;
     world->machine = place.machine;
     world->sharing_cpus = place.sharing_cpus;
+    for (int rank = 0; rank < world->size; rank++)
+        world->host_numbers[rank] = host_number_of(all, rank);
 out:
     free(all);
     return status;
@@ -125,6 +128,7 @@ void world_close(struct world **world)
         (*world)->ops->close(*world);
         activity_go_on((*world)->activity, ACTIVITY_MAIN);
     }
+    free((*world)->host_numbers);
     free((*world)->hosts);
     free(*world);
     *world = NULL;

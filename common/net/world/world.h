@@ -34,6 +34,7 @@ struct world {
     uint64_t run_id;  /* the same on all ranks, different in every run */
     char host[WORLD_HOST_BYTES];     /* the name of this one */
     char (*hosts)[WORLD_HOST_BYTES]; /* of all ranks, by rank */
+    int *host_numbers;               /* by rank: equal on one host, where it is the lowest rank */
     /* Collective calls fail after so long; 0: never. At first the start-up's. */
     int64_t timeout_ms;
     struct activity *activity; /* what this process is doing; NULL: nobody asks (../lifeline), and
