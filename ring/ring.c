@@ -48,6 +48,10 @@
  *
  * Two workers send the same bytes in another order (pair.h).
  *
+ * Shares. In such a ring of some workers each can stand for others, beside it on its host: what is
+ * to be added here is then theirs, too (ring/hierarchical). The ring asks for it where a chunk sets
+ * out and where it comes by.
+ *
  * In the code below: `move` is the algorithm; the three functions above it are a send, a receive
  * posted ahead, and what is done with what has arrived.
  */
@@ -67,8 +71,9 @@ struct ring {
     const struct comm_site *site; /* borrowed */
     struct transport *transport;  /* the site's */
     int workers;
-    int next, previous; /* neighbours' nodes */
-    uint64_t step;      /* operations done, over all buckets and plans: part of every header */
+    int next, previous;             /* neighbours' nodes */
+    const struct ring_share *share; /* borrowed; NULL: what is to be added is `data` alone */
+    uint64_t step; /* operations done, over all buckets and plans: part of every header */
     struct ring_plan plan;
 };
 
@@ -93,6 +98,8 @@ static enum status send_next(struct run *run)
     struct chunk segment = schedule_send(run->schedule, item);
     if (segment.count == 0)
         return STATUS_OK;
+    if (ring->share && item < run->schedule->segments)
+        ring->share->begin(ring->share->context, run->data, segment);
     struct message message = codec_message(run->codec, MESSAGE_SEGMENT, ring->step, segment);
     const void *payload = schedule_reduces(run->schedule, item)
                               ? codec_encode(run->codec, run->data, segment)
@@ -101,16 +108,22 @@ static enum status send_next(struct run *run)
                           &ring->plan.tickets[item]);
 }
 
+/* As which item we sent on, one round ago, the chunk that comes back as `item`. */
+static size_t sent_before(const struct run *run, size_t item)
+{
+    return item - (size_t)(run->ring->workers - 1) * run->schedule->segments;
+}
+
 /*
  * In all-gather, what arrives as `item` lands in place, over the partial sum that we sent on one
- * round ago as item - (N-1)K, if that was in this operation. It is in the next workers' hands by
+ * round ago, if that was in this operation. It is in the next workers' hands by
  * then, but our transport must also have let go of that memory. Waits for it only if nothing else
  * can be done first; else says not yet.
  */
 static enum status may_overwrite(const struct run *run, size_t item, bool *may)
 {
     struct ring *ring = run->ring;
-    size_t sent_as = item - (size_t)(ring->workers - 1) * run->schedule->segments;
+    size_t sent_as = sent_before(run, item);
     *may = sent_as < run->first;
     if (*may || sent_as >= run->sent) /* the latter only before the first sends */
         return STATUS_OK;
@@ -150,6 +163,19 @@ out:
     return status;
 }
 
+/* Adds a partial sum to ours. */
+static void add(const struct run *run, size_t item, struct chunk segment, const void *payload)
+{
+    const struct ring_share *share = run->ring->share;
+    bool completes = schedule_completes(run->schedule, item);
+    if (share)
+        payload = share->add(share->context, run->data, segment, payload, completes);
+    if (completes)
+        codec_complete(run->codec, run->data, segment, payload, run->ring->site->layout->scale);
+    else
+        codec_add(run->codec, run->data, segment, payload);
+}
+
 /* Waits for the next item and adds it to ours, or keeps it (then it has landed in place). */
 static enum status receive_next(struct run *run)
 {
@@ -161,29 +187,34 @@ static enum status receive_next(struct run *run)
         return STATUS_OK;
     struct transport_slot *slot = &ring->plan.slots[item % ring->plan.slot_count];
     TRY(transport_wait(ring->transport, slot));
-    if (schedule_completes(run->schedule, item))
-        codec_complete(run->codec, run->data, segment, slot->payload, ring->site->layout->scale);
-    else if (schedule_reduces(run->schedule, item))
-        codec_add(run->codec, run->data, segment, slot->payload);
+    bool reduces = schedule_reduces(run->schedule, item);
+    if (schedule_returns(run->schedule, item)) /* to where we sent it from */
+        TRY(transport_wait_sent(ring->transport, ring->next,
+                                ring->plan.tickets[sent_before(run, item)]));
+    if (reduces)
+        add(run, item, segment, slot->payload);
     else
         codec_take(run->codec, run->data, segment, slot->payload);
     transport_release(ring->transport, slot);
+    if (ring->share && (!reduces || schedule_completes(run->schedule, item)))
+        ring->share->complete(ring->share->context, run->data, segment);
 out:
     return status;
 }
 
 /* The steps from `first_step` to before `end_step`: N-1 are reduce-scatter, N-1 all-gather. */
-static enum status move(struct ring *ring, size_t bucket, float *data, int first_step, int end_step)
+static enum status move(struct ring *ring, size_t bucket, float *data, size_t first_step,
+                        size_t end_step)
 {
     enum status status = STATUS_OK;
     const struct schedule *schedule = &ring->plan.schedules[bucket];
-    size_t segments = schedule->segments, first = (size_t)first_step * segments;
+    size_t segments = schedule->segments, first = first_step * segments;
     struct run run = {.ring = ring,
                       .schedule = schedule,
                       .codec = &ring->plan.codecs[bucket],
                       .data = data,
                       .first = first,
-                      .end = (size_t)end_step * segments,
+                      .end = end_step * segments,
                       .sent = first,
                       .posted = first,
                       .received = first};
@@ -209,7 +240,7 @@ static enum status ring_allreduce(void *self, size_t bucket, float *data)
     if (pair_suits(&ring->plan, bucket))
         return pair_allreduce(&ring->plan, bucket, data, ring->step++, ring->site->layout->scale);
     if (ring->workers > 1)
-        return move(ring, bucket, data, 0, 2 * (ring->workers - 1));
+        return move(ring, bucket, data, 0, schedule_steps(&ring->plan.schedules[bucket]));
     reduce_scale(data, ring->plan.schedules[bucket].count, ring->site->layout->scale);
     return STATUS_OK;
 }
@@ -218,16 +249,17 @@ static enum status ring_reduce_scatter(void *self, size_t bucket, float *data)
 {
     struct ring *ring = self;
     if (ring->workers > 1)
-        return move(ring, bucket, data, 0, ring->workers - 1);
+        return move(ring, bucket, data, 0, schedule_reduce_steps(&ring->plan.schedules[bucket]));
     return ring_allreduce(self, bucket, data);
 }
 
 static enum status ring_all_gather(void *self, size_t bucket, float *data)
 {
     struct ring *ring = self;
-    if (ring->workers > 1)
-        return move(ring, bucket, data, ring->workers - 1, 2 * (ring->workers - 1));
-    return STATUS_OK;
+    const struct schedule *schedule = &ring->plan.schedules[bucket];
+    if (ring->workers == 1)
+        return STATUS_OK;
+    return move(ring, bucket, data, schedule_reduce_steps(schedule), schedule_steps(schedule));
 }
 
 /* The chunk that is complete here after reduce-scatter. */
@@ -243,7 +275,8 @@ static enum status plan(void *self)
 {
     struct ring *ring = self;
     ring_plan_fini(&ring->plan);
-    return ring_plan_init(&ring->plan, ring->site, ring->previous);
+    return ring_plan_init(&ring->plan, ring->site, ring->previous,
+                          ring->share ? &ring->share->part : NULL);
 }
 
 static void ring_close(void *self)
@@ -253,7 +286,8 @@ static void ring_close(void *self)
     free(ring);
 }
 
-static enum status ring_open(void **self, const struct comm_site *site)
+enum status ring_open_share(void **self, const struct comm_site *site,
+                            const struct ring_share *share)
 {
     const struct group *group = site->group;
     int size = group->size, index = group->rank; /* a worker's rank is its node */
@@ -266,9 +300,15 @@ static enum status ring_open(void **self, const struct comm_site *site)
                           .transport = site->transport,
                           .workers = size,
                           .next = group->ranks[schedule_next(size, index)],
-                          .previous = group->ranks[schedule_previous(size, index)]};
+                          .previous = group->ranks[schedule_previous(size, index)],
+                          .share = share};
     *self = ring;
     return STATUS_OK;
+}
+
+static enum status ring_open(void **self, const struct comm_site *site)
+{
+    return ring_open_share(self, site, NULL);
 }
 
 const struct backend backend_ring = {

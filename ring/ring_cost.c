@@ -56,7 +56,7 @@ static size_t ring_pipeline(const struct topology *topology, size_t count,
 {
     struct schedule schedule;
     schedule_init(&schedule, topology->workers, 0, count,
-                  compress_float_bytes(options->compress, options->segment_bytes));
+                  compress_float_bytes(options->compress, options->segment_bytes), NULL);
     return schedule.pieces;
 }
 

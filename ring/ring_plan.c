@@ -20,7 +20,8 @@ out:
     return status;
 }
 
-enum status ring_plan_init(struct ring_plan *plan, const struct comm_site *site, int previous)
+enum status ring_plan_init(struct ring_plan *plan, const struct comm_site *site, int previous,
+                           const struct schedule_part *part)
 {
     enum status status = STATUS_OK;
     const struct comm_options *options = site->options;
@@ -32,7 +33,7 @@ enum status ring_plan_init(struct ring_plan *plan, const struct comm_site *site,
     for (size_t b = 0; plan->schedules && b < layout->buckets; b++) {
         struct schedule *schedule = &plan->schedules[b];
         schedule_init(schedule, site->workers, site->index, layout->counts[b],
-                      compress_float_bytes(options->compress, options->segment_bytes));
+                      compress_float_bytes(options->compress, options->segment_bytes), part);
         segment_count = size_larger(segment_count, schedule_message_count_max(schedule));
         segments = size_larger(segments, schedule->segments);
         items = size_larger(items, size_larger(schedule_items(schedule), schedule->pieces + 1));

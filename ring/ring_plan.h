@@ -21,8 +21,10 @@ struct ring_plan {
     size_t slot_count;
 };
 
-/* For site->layout, with messages from node `previous`. Zero or ring_plan_fini it before. */
-enum status ring_plan_init(struct ring_plan *plan, const struct comm_site *site, int previous);
+/* For site->layout, or a part of its chunks (schedule.h), with messages from node `previous`. Zero
+ * or ring_plan_fini it before. */
+enum status ring_plan_init(struct ring_plan *plan, const struct comm_site *site, int previous,
+                           const struct schedule_part *part);
 void ring_plan_fini(struct ring_plan *plan);
 
 #endif

@@ -35,18 +35,28 @@ size_t schedule_segment_bytes(int workers, size_t count)
     return size_larger(bytes, SEGMENT_BYTES_MIN);
 }
 
-void schedule_init(struct schedule *schedule, int workers, int rank, size_t count,
-                   size_t segment_bytes)
+/* Chunk `index` of the schedule's. */
+static struct chunk chunk_at(const struct schedule *schedule, int index)
 {
+    const struct schedule_part *part = &schedule->part;
+    return chunk_of(schedule->count, (size_t)(schedule->workers * part->parts),
+                    (size_t)(index * part->parts + part->part));
+}
+
+void schedule_init(struct schedule *schedule, int workers, int rank, size_t count,
+                   size_t segment_bytes, const struct schedule_part *part)
+{
+    static const struct schedule_part all = {.parts = 1};
     CHECK(workers > 0 && rank >= 0 && rank < workers);
     size_t piece = (segment_bytes ? segment_bytes : PIECE_BYTES) / sizeof(float);
+    *schedule = (struct schedule){workers, rank, count, 1, 0, part ? *part : all};
     if (segment_bytes == 0)
-        segment_bytes = schedule_segment_bytes(workers, count);
-    size_t longest = chunk_of(count, (size_t)workers, 0).count;
+        segment_bytes = schedule_segment_bytes(workers * schedule->part.parts, count);
+    size_t longest = chunk_at(schedule, 0).count;
     size_t segment = segment_bytes / sizeof(float) > 0 ? segment_bytes / sizeof(float) : 1;
-    size_t segments = longest > 0 ? size_divide_up(longest, segment) : 1;
-    size_t pieces = workers == 2 ? size_divide_up(count, piece > 0 ? piece : 1) : 0;
-    *schedule = (struct schedule){workers, rank, count, segments, pieces};
+    schedule->segments = longest > 0 ? size_divide_up(longest, segment) : 1;
+    if (workers == 2 && !part)
+        schedule->pieces = size_divide_up(count, piece > 0 ? piece : 1);
 }
 
 int schedule_next(int workers, int rank)
@@ -59,15 +69,24 @@ int schedule_previous(int workers, int rank)
     return (rank + workers - 1) % workers;
 }
 
+size_t schedule_reduce_steps(const struct schedule *schedule)
+{
+    return (size_t)schedule->workers - !schedule->part.returns;
+}
+
+size_t schedule_steps(const struct schedule *schedule)
+{
+    return schedule_reduce_steps(schedule) + (size_t)schedule->workers - 1;
+}
+
 size_t schedule_items(const struct schedule *schedule)
 {
-    return 2 * (size_t)(schedule->workers - 1) * schedule->segments;
+    return schedule_steps(schedule) * schedule->segments;
 }
 
 size_t schedule_message_count_max(const struct schedule *schedule)
 {
-    size_t longest = chunk_of(schedule->count, (size_t)schedule->workers, 0).count;
-    size_t segment = chunk_of(longest, schedule->segments, 0).count;
+    size_t segment = chunk_of(chunk_at(schedule, 0).count, schedule->segments, 0).count;
     size_t piece = schedule->pieces ? chunk_of(schedule->count, schedule->pieces, 0).count : 0;
     return size_larger(segment, piece);
 }
@@ -83,7 +102,7 @@ static struct chunk item_of(const struct schedule *schedule, int rank, size_t it
 {
     CHECK(item < schedule_items(schedule));
     int index = schedule_chunk_sent(schedule->workers, rank, item / schedule->segments);
-    struct chunk chunk = chunk_of(schedule->count, (size_t)schedule->workers, (size_t)index);
+    struct chunk chunk = chunk_at(schedule, index);
     struct chunk segment = chunk_of(chunk.count, schedule->segments, item % schedule->segments);
     segment.offset += chunk.offset;
     return segment;
@@ -101,16 +120,22 @@ struct chunk schedule_receive(const struct schedule *schedule, size_t item)
 
 struct chunk schedule_own(const struct schedule *schedule)
 {
-    size_t workers = (size_t)schedule->workers;
-    return chunk_of(schedule->count, workers, ((size_t)schedule->rank + 1) % workers);
+    size_t first_gathered = schedule_reduce_steps(schedule);
+    return chunk_at(schedule,
+                    schedule_chunk_sent(schedule->workers, schedule->rank, first_gathered));
 }
 
 bool schedule_reduces(const struct schedule *schedule, size_t item)
 {
-    return item / schedule->segments < (size_t)schedule->workers - 1;
+    return item / schedule->segments < schedule_reduce_steps(schedule);
 }
 
 bool schedule_completes(const struct schedule *schedule, size_t item)
 {
-    return item / schedule->segments == (size_t)schedule->workers - 2;
+    return item / schedule->segments + 1 == schedule_reduce_steps(schedule);
+}
+
+bool schedule_returns(const struct schedule *schedule, size_t item)
+{
+    return schedule->part.returns && schedule_completes(schedule, item);
 }

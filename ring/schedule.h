@@ -20,16 +20,28 @@
 
 #include "common/base/chunk.h"
 
+/*
+ * Which chunks: all N of a vector, or one of several schedules' part of them. With `parts` P the
+ * vector is cut into N P chunks, and chunk i of the schedule of part p is number i P + p. With
+ * `returns`, a chunk goes all the way round, to where it started, before it is complete: one step
+ * more of reduce-scatter, N (ring/hierarchical needs that).
+ */
+struct schedule_part {
+    int parts, part;
+    bool returns;
+};
+
 struct schedule {
     int workers, rank;
     size_t count;    /* elements of the vector */
     size_t segments; /* K, of each chunk */
     size_t pieces;   /* messages of two workers that go by pair.h; else 0 */
+    struct schedule_part part;
 };
 
-/* `segment_bytes`: wanted size, 0 = schedule_segment_bytes. */
+/* `segment_bytes`: wanted size, 0 = schedule_segment_bytes. `part` NULL: all chunks. */
 void schedule_init(struct schedule *schedule, int workers, int rank, size_t count,
-                   size_t segment_bytes);
+                   size_t segment_bytes, const struct schedule_part *part);
 
 /*
  * How long a segment should be for a vector of `count` floats. Long enough that a message's fixed
@@ -39,9 +51,11 @@ void schedule_init(struct schedule *schedule, int workers, int rank, size_t coun
  */
 size_t schedule_segment_bytes(int workers, size_t count);
 
-int schedule_next(int workers, int rank);               /* the worker that `rank` sends to */
-int schedule_previous(int workers, int rank);           /* the worker that it receives from */
-size_t schedule_items(const struct schedule *schedule); /* 2 (N-1) K */
+int schedule_next(int workers, int rank);     /* the worker that `rank` sends to */
+int schedule_previous(int workers, int rank); /* the worker that it receives from */
+size_t schedule_reduce_steps(const struct schedule *schedule);      /* N-1, or N: see returns */
+size_t schedule_steps(const struct schedule *schedule);             /* those, and N-1 */
+size_t schedule_items(const struct schedule *schedule);             /* K of each step */
 /* Elements of the longest message, also of those of pair.h. */
 size_t schedule_message_count_max(const struct schedule *schedule);
 
@@ -60,5 +74,7 @@ struct chunk schedule_own(const struct schedule *schedule);
 bool schedule_reduces(const struct schedule *schedule, size_t item);
 /* The last addition to its elements: the sum is complete. */
 bool schedule_completes(const struct schedule *schedule, size_t item);
+/* That, of a chunk that set out from here (see `returns`). */
+bool schedule_returns(const struct schedule *schedule, size_t item);
 
 #endif

@@ -37,7 +37,7 @@ Test(ring_plan, as_many_receives_as_segments)
         const struct comm_site site = {
             .workers = 4, .index = 0, .options = &chosen, .layout = &layout};
         struct ring_plan plan;
-        cr_assert_eq(ring_plan_init(&plan, &site, 3), STATUS_OK);
+        cr_assert_eq(ring_plan_init(&plan, &site, 3, NULL), STATUS_OK);
         cr_assert_eq(slots, plan.slot_count);
         size_t most = 0;
         for (size_t b = 0; b < layout.buckets; b++) {

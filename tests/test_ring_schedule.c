@@ -46,8 +46,8 @@ Test(ring_schedule, what_one_sends_the_next_receives)
         for (size_t c = 0; c < COUNTS; c++) {
             for (int rank = 0; rank < n; rank++) {
                 struct schedule left, right;
-                schedule_init(&left, n, rank, counts[c], 4096);
-                schedule_init(&right, n, (rank + 1) % n, counts[c], 4096);
+                schedule_init(&left, n, rank, counts[c], 4096, NULL);
+                schedule_init(&right, n, (rank + 1) % n, counts[c], 4096, NULL);
                 size_t items = schedule_items(&left);
                 cr_assert_eq(items, schedule_items(&right));
                 for (size_t i = 0; i < items; i++) {
@@ -69,7 +69,7 @@ Test(ring_schedule, a_chunk_has_eight_segments_unless_they_are_long_or_short)
     for (int n = 2; n <= WORKERS_MAX; n++) {
         for (size_t chunk = 65536; chunk < 65800; chunk++) {
             struct schedule schedule;
-            schedule_init(&schedule, n, 0, (size_t)n * chunk, 0);
+            schedule_init(&schedule, n, 0, (size_t)n * chunk, 0, NULL);
             cr_assert_eq(schedule.segments, 8, "%d workers, chunks of %zu: %zu segments", n, chunk,
                          schedule.segments);
         }
@@ -81,7 +81,7 @@ Test(ring_schedule, what_arrives_is_passed_on_k_items_later)
 {
     for (int n = 2; n <= WORKERS_MAX; n++) {
         struct schedule schedule;
-        schedule_init(&schedule, n, n / 2, 65537, 4096);
+        schedule_init(&schedule, n, n / 2, 65537, 4096, NULL);
         cr_assert_gt(schedule.segments, 1);
         for (size_t i = 0; i + schedule.segments < schedule_items(&schedule); i++) {
             struct chunk in = schedule_receive(&schedule, i);
@@ -100,7 +100,7 @@ Test(ring_schedule, elements_sent_are_the_lower_bound)
             size_t all = 0;
             for (int rank = 0; rank < n; rank++) {
                 struct schedule schedule;
-                schedule_init(&schedule, n, rank, counts[c], 1000);
+                schedule_init(&schedule, n, rank, counts[c], 1000, NULL);
                 size_t sent = 0;
                 for (size_t i = 0; i < schedule_items(&schedule); i++)
                     sent += schedule_send(&schedule, i).count;
@@ -141,7 +141,7 @@ static void play_step(struct play *play, size_t step)
     struct play before = *play;
     for (int w = 0; w < play->workers; w++) {
         struct schedule schedule;
-        schedule_init(&schedule, play->workers, w, (size_t)play->workers, 0);
+        schedule_init(&schedule, play->workers, w, (size_t)play->workers, 0, NULL);
         cr_assert_eq(schedule.segments, 1);
         size_t chunk = schedule_receive(&schedule, step).offset;
         char *ours = play->held[w][chunk];
@@ -167,6 +167,58 @@ Test(ring_schedule, every_chunk_is_added_once_in_the_rings_order)
                 for (int k = 0; k < n; k++)
                     cr_assert_eq(play.held[w][c][k], '0' + (c + k) % n);
             }
+        }
+    }
+}
+
+/* Schedules of parts: together they move every chunk, each as one that has a vector of its own. */
+Test(ring_schedule, parts_are_whole_schedules_of_their_chunks)
+{
+    enum { PARTS = 3 };
+    for (int n = 2; n <= WORKERS_MAX; n++) {
+        struct schedule plain;
+        schedule_init(&plain, n, n / 2, (size_t)n, 0, NULL);
+        for (int p = 0; p < PARTS; p++) {
+            struct schedule schedule;
+            struct schedule_part part = {.parts = PARTS, .part = p};
+            schedule_init(&schedule, n, n / 2, (size_t)n * PARTS, 0, &part);
+            cr_assert_eq(schedule_items(&schedule), schedule_items(&plain));
+            for (size_t i = 0; i < schedule_items(&schedule); i++) {
+                struct chunk chunk = schedule_send(&schedule, i);
+                cr_assert_eq(chunk.count, 1);
+                cr_assert_eq(chunk.offset, schedule_send(&plain, i).offset * PARTS + (size_t)p);
+                cr_assert_eq(schedule_completes(&schedule, i), schedule_completes(&plain, i));
+                cr_assert_not(schedule_returns(&schedule, i));
+            }
+        }
+    }
+}
+
+/* With `returns`, a chunk is complete where it set out: N hops, each worker but that one once, and
+ * then from there to all others. */
+Test(ring_schedule, a_chunk_that_returns)
+{
+    for (int n = 2; n <= WORKERS_MAX; n++) {
+        for (int rank = 0; rank < n; rank++) {
+            struct schedule schedule;
+            struct schedule_part part = {.parts = 1, .returns = true};
+            schedule_init(&schedule, n, rank, (size_t)n, 0, &part);
+            size_t steps = schedule_steps(&schedule), received[WORKERS_MAX] = {0};
+            cr_assert_eq(steps, 2 * (size_t)n - 1);
+            cr_assert_eq(schedule_send(&schedule, 0).offset, (size_t)rank);
+            for (size_t step = 0; step < steps; step++) {
+                size_t chunk = schedule_receive(&schedule, step).offset;
+                received[chunk]++;
+                cr_assert_eq(schedule_reduces(&schedule, step), step < (size_t)n);
+                cr_assert_eq(schedule_returns(&schedule, step), step == (size_t)n - 1);
+                if (step == (size_t)n - 1)
+                    cr_assert_eq(chunk, (size_t)rank);
+                if (step + 1 < steps)
+                    cr_assert_eq(schedule_send(&schedule, step + 1).offset, chunk);
+            }
+            for (int c = 0; c < n; c++)
+                cr_assert_eq(received[c], c == rank ? 1 : 2);
+            cr_assert_eq(schedule_own(&schedule).offset, (size_t)rank);
         }
     }
 }
