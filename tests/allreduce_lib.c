@@ -7,6 +7,7 @@
 
 #include "common/base/chunk.h"
 #include "ring/halving/halving.h"
+#include "ring/hierarchical/hierarchical.h"
 #include "ring/ring.h"
 
 struct allreduce_setup allreduce_setup(const struct shape *shape, const size_t *counts,
@@ -26,6 +27,14 @@ struct allreduce_setup allreduce_setup(const struct shape *shape, const size_t *
             setup.options.bucket_counts_max = counts[b];
     }
     return setup;
+}
+
+void allreduce_play_hosts(struct world *world, const struct shape *shape)
+{
+    int hosts = world->size / shape->locals;
+    for (int rank = 0; rank < world->size; rank++)
+        world->host_numbers[rank] =
+            shape->dealt_out ? rank % hosts : rank / shape->locals * shape->locals;
 }
 
 void allreduce_open(struct comm **comm, struct world *world, const struct shape *shape,
@@ -141,6 +150,24 @@ static size_t halving_elements(int workers, int rank, size_t count)
     return elements;
 }
 
+/* The part of a hierarchical all-reduce that a worker has: chunks of all workers' number, one for
+ * each of the hosts, go round these as in a ring; those that must end where they set out go one hop
+ * further before they are complete. */
+static size_t hierarchical_elements(const struct shape *shape, int workers, int rank, size_t count,
+                                    bool sent)
+{
+    int locals = shape->locals, hosts = workers / locals;
+    int host = shape->dealt_out ? rank % hosts : rank / locals;
+    int local = shape->dealt_out ? rank / hosts : rank % locals;
+    bool returns = local > 0 && !shape->any_order;
+    size_t elements = 0;
+    for (int hop = 0; hosts > 1 && hop < 2 * (hosts - 1) + returns; hop++) {
+        int chunk = (host - hop - !sent + 3 * hosts) % hosts;
+        elements += chunk_of(count, (size_t)workers, (size_t)(chunk * locals + local)).count;
+    }
+    return elements;
+}
+
 /* With mixed placement `shape->servers` are spare, beside one in each worker. */
 static int servers_of(const struct shape *shape, int workers)
 {
@@ -166,6 +193,8 @@ static size_t worker_elements(const struct shape *shape, int workers, int rank, 
         return ring_elements(workers, rank, count, sent);
     if (shape->backend == &backend_rhd)
         return halving_elements(workers, rank, count);
+    if (shape->backend == &backend_hierarchical)
+        return hierarchical_elements(shape, workers, rank, count, sent);
     for (int s = 0; s < servers_of(shape, workers); s++) {
         bool local = shape->placement != PLACEMENT_DEDICATED && s == rank;
         elements += local ? 0 : shard_elements(shape, workers, s, count);

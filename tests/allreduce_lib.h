@@ -21,7 +21,13 @@ struct shape {
     size_t segment_bytes;
     enum compress compress;
     bool feedback;
+    int locals;     /* workers on each host (allreduce_play_hosts); 0: as they are */
+    bool dealt_out; /* to the hosts in turn, not host by host */
+    bool any_order; /* of addition, though the backend has the ring's */
 };
+
+/* The world's hosts are from now on as the shape has them. */
+void allreduce_play_hosts(struct world *world, const struct shape *shape);
 
 /* What a comm is told. */
 struct allreduce_setup {

@@ -3,7 +3,7 @@
 #
 #   experiments -> ps | ring -> models -> common/comm -> common/{net,device,data,obs,checkpoint} -> common/base
 #
-# Within experiments: psring.c -> bench | train -> measure -> config; within ring: halving | vendor -> ring;
+# Within experiments: psring.c -> bench | train -> measure -> config; within ring: halving | hierarchical | vendor -> ring;
 # within common/device: cpu | cuda -> device; within common/net:
 #
 #   transport/{zmq,mpi,tcp} -> transport -> world -> rendezvous -> socket
@@ -79,11 +79,12 @@ check()
             may("ps", collective)
             may("ring", collective)
             may("ring/halving", collective " ring")
+            may("ring/hierarchical", collective " ring")
             may("ring/vendor", collective " ring common/device common/device/cuda")
             common = collective " common/device common/data common/checkpoint"
             may("models", common)
             launch = "common/net/socket common/net/rendezvous common/net/lifeline common/device/cpu"
-            below = common " " launch " models ps ring ring/halving ring/vendor experiments/config"
+            below = common " " launch " models ps ring ring/halving ring/hierarchical ring/vendor experiments/config"
             may("experiments/config", below)
             may("experiments/measure", below)
             may("experiments/bench", below " experiments/measure")
@@ -169,6 +170,8 @@ expect violation ring/ring.c '#include <ps/server.h>'
 expect ok ring/ring.c '#include <stdio.h>'
 expect violation ring/ring.c '#include "vendor/other.h"'
 expect ok ring/halving/halving.c '#include "ring/schedule.h"'
+expect ok ring/hierarchical/hierarchical.c '#include "ring/ring.h"'
+expect violation ring/ring.c '#include "ring/hierarchical/shared.h"'
 expect ok ring/vendor/nccl.c '#include "common/device/cuda/cuda.h"'
 expect violation ring/ring.c '#include "ring/halving/halving.h"'
 expect violation ring/vendor/nccl.c '#include "ring/halving/halving.h"'

@@ -13,6 +13,7 @@
 #include "common/net/world/world.h"
 #include "ps/ps.h"
 #include "ring/halving/halving.h"
+#include "ring/hierarchical/hierarchical.h"
 #include "ring/vendor/library.h"
 #include "ring/ring.h"
 #include "tests/allreduce_lib.h"
@@ -96,7 +97,7 @@ static void check_plan(const struct shape *shape, struct comm *comm, size_t coun
 static void check_counts(const struct shape *shape, const size_t *counts, size_t count)
 {
     struct comm *comm = NULL;
-    bool ordered = shape->backend != &backend_rhd; /* adds in a tree */
+    bool ordered = shape->backend != &backend_rhd && !shape->any_order; /* rhd adds in a tree */
     struct allreduce_setup setup = allreduce_setup(shape, counts, count, 1);
     if (ordered)
         setup.options.reduce_order = REDUCE_ORDER_RING;
@@ -205,6 +206,47 @@ static void check_segmented(const struct backend *backend, enum transport_kind t
         check_lengths(&shape);
 }
 
+/* The hosts that so many ranks can be played on, all alike: by neighbours, and dealt out; with the
+ * ring's order of addition where that goes. */
+static void check_hosts(enum transport_kind transport, size_t segment_bytes)
+{
+    for (int locals = 1; locals <= world->size; locals++) {
+        for (int way = 0; world->size % locals == 0 && way < 3; way++) {
+            struct shape shape = {.backend = &backend_hierarchical,
+                                  .transport = transport,
+                                  .segment_bytes = segment_bytes,
+                                  .locals = locals,
+                                  .dealt_out = way == 2,
+                                  .any_order = way > 0};
+            if (way == 2 && (locals == 1 || locals == world->size))
+                continue; /* the same as by neighbours */
+            allreduce_play_hosts(world, &shape);
+            check_lengths(&shape);
+        }
+    }
+}
+
+/* On hosts with unequal numbers of ranks, and in the ring's order on ranks that are dealt out. */
+static void check_hosts_refused(void)
+{
+    struct comm *comm = NULL;
+    size_t count = 8;
+    struct shape shape = {
+        .backend = &backend_hierarchical, .transport = TRANSPORT_TCP, .locals = 2};
+    struct allreduce_setup setup = allreduce_setup(&shape, &count, 1, 1);
+    if (world->size % 2 == 1 && world->size > 1) {
+        allreduce_play_hosts(world, &shape);
+        cr_assert_eq(comm_open(&comm, world, &backend_hierarchical, &setup.options), STATUS_USAGE);
+        cr_assert_null(comm);
+    } else if (world->size > 2) {
+        shape.dealt_out = true;
+        setup.options.reduce_order = REDUCE_ORDER_RING;
+        allreduce_play_hosts(world, &shape);
+        cr_assert_eq(comm_open(&comm, world, &backend_hierarchical, &setup.options), STATUS_USAGE);
+        cr_assert_null(comm);
+    }
+}
+
 static void check_refusal(void)
 {
     struct comm *comm = NULL;
@@ -217,14 +259,13 @@ static void check_refusal(void)
 }
 
 /* Buckets of different lengths, one of them empty, taken from last to first. */
-static void check_buckets(enum transport_kind transport)
+static void check_buckets(const struct shape *shape)
 {
-    static const size_t counts[] = {5, 0, 30011, 64};
+    static const size_t counts[] = {5, 0, 30011, 64, 20011};
     enum { BUCKETS = sizeof counts / sizeof *counts };
     struct comm *comm = NULL;
-    struct shape rhd = {.backend = &backend_rhd, .transport = transport, .segment_bytes = 2000};
-    struct allreduce_setup setup = allreduce_setup(&rhd, counts, BUCKETS, 1);
-    allreduce_open(&comm, world, &rhd, &setup);
+    struct allreduce_setup setup = allreduce_setup(shape, counts, BUCKETS, 1);
+    allreduce_open(&comm, world, shape, &setup);
     float *data = calloc(30011, sizeof *data);
     for (int operation = 0; operation < OPERATIONS; operation++)
         for (size_t b = BUCKETS; b-- > 0;)
@@ -289,7 +330,15 @@ Test(mpi_allreduce, all_shapes)
             check_segmented(&backend_ring, t, segments[s]);
             check_segmented(&backend_rhd, t, segments[s]);
         }
-        check_buckets(t);
+        check_hosts(t, 0);
+        check_hosts(t, 1000);
+        check_buckets(
+            &(struct shape){.backend = &backend_rhd, .transport = t, .segment_bytes = 2000});
+        struct shape shared = {.backend = &backend_hierarchical,
+                               .transport = t,
+                               .locals = world->size % 2 ? world->size : 2};
+        allreduce_play_hosts(world, &shared);
+        check_buckets(&shared);
         for (int servers = 1; servers <= world->size; servers++) {
             struct shape ps = {.backend = &backend_ps,
                                .transport = t,
@@ -312,6 +361,7 @@ Test(mpi_allreduce, all_shapes)
         }
     }
     check_refusal();
+    check_hosts_refused();
     if (world->concurrent)
         check_close_in_the_middle();
     for (enum transport_kind t = TRANSPORT_ZMQ; t < TRANSPORT_KINDS && world->size == 2; t++)

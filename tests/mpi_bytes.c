@@ -10,6 +10,7 @@
 #include "experiments/bench/bench_measure.h"
 #include "ps/ps.h"
 #include "ring/halving/halving.h"
+#include "ring/hierarchical/hierarchical.h"
 #include "ring/ring.h"
 
 enum { WORKERS_MOST = 8, COMPRESSING_MOST = 5, ITERS = 1, WARMUP = 1 };
@@ -54,14 +55,20 @@ static void check_count(struct bench_connection *connection, size_t count)
 }
 
 /* Nothing at all, fewer elements than ranks, more but uneven, whole segments and a rest. */
-static void check_counts(const struct backend *backend, enum transport_kind transport, int servers,
-                         enum placement placement)
+static void check_counts_in(enum reduce_order order, const struct backend *backend,
+                            enum transport_kind transport, int servers, enum placement placement)
 {
     static const size_t counts[] = {0, 5, 65537, 1003};
     struct bench_connection connection;
     struct comm_options options = {
-        .transport = transport, .servers = servers, .placement = placement, .timeout_ms = 20000};
-    enum compress last = world->size <= COMPRESSING_MOST ? COMPRESS_BF16 : COMPRESS_NONE;
+        .transport = transport,
+        .servers = servers,
+        .placement = placement,
+        .reduce_order = order,
+        .timeout_ms = 20000,
+    };
+    bool compresses = world->size <= COMPRESSING_MOST && order == REDUCE_ORDER_ANY;
+    enum compress last = compresses ? COMPRESS_BF16 : COMPRESS_NONE;
     for (enum compress compress = COMPRESS_NONE; compress <= last; compress++) {
         options.compress = compress;
         options.error_feedback = compress != COMPRESS_NONE;
@@ -72,12 +79,36 @@ static void check_counts(const struct backend *backend, enum transport_kind tran
     }
 }
 
+static void check_counts(const struct backend *backend, enum transport_kind transport, int servers,
+                         enum placement placement)
+{
+    check_counts_in(REDUCE_ORDER_ANY, backend, transport, servers, placement);
+}
+
+/* Hosts of as many workers each, neighbours; in the ring's order, too. */
+static void check_hosts(enum transport_kind transport)
+{
+    int *real = world->host_numbers, played[WORKERS_MOST];
+    world->host_numbers = played;
+    for (int locals = 1; locals <= world->size; locals++) {
+        if (world->size % locals > 0)
+            continue;
+        for (int rank = 0; rank < world->size; rank++)
+            played[rank] = rank / locals;
+        check_counts(&backend_hierarchical, transport, 0, PLACEMENT_DEDICATED);
+        check_counts_in(REDUCE_ORDER_RING, &backend_hierarchical, transport, 0,
+                        PLACEMENT_DEDICATED);
+    }
+    world->host_numbers = real;
+}
+
 static void check_transport(enum transport_kind transport)
 {
     int ranks = world->size;
     if (ranks <= WORKERS_MOST) {
         check_counts(&backend_ring, transport, 0, PLACEMENT_DEDICATED);
         check_counts(&backend_rhd, transport, 0, PLACEMENT_DEDICATED);
+        check_hosts(transport);
         for (int servers = 1; servers <= ranks; servers++)
             check_counts(&backend_ps, transport, servers, PLACEMENT_COLOCATED);
     }

@@ -24,6 +24,7 @@ for transport in zmq mpi tcp; do
     for workers in 1 2 3 4 5; do
         bench "$workers" --backend ring --transport $transport
         bench "$workers" --backend rhd --transport $transport
+        bench "$workers" --backend hierarchical --transport $transport
         bench $((workers + 1)) --backend ps --transport $transport --servers 1
         bench "$workers" --backend ps --transport $transport --servers 1 --placement colocated
         bench "$workers" --backend ps --transport $transport --servers "$workers" \
@@ -109,6 +110,8 @@ awk -F, -v rows=$((runs * 5)) '
             worker = ring(count, workers)
         } else if ($column["backend"] == "rhd") {
             worker = rhd(count, workers)
+        } else if ($column["backend"] == "hierarchical") {
+            worker = 0 # all are on one host
         } else {
             worker = ps_worker(count, workers, servers, colocated)
             server = ps_server(count, workers, servers, colocated)

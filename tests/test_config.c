@@ -165,7 +165,7 @@ Test(config, compress)
 {
     struct config config;
     struct comm_options options;
-    static const char *const backends[] = {"ps", "ring", "rhd"};
+    static const char *const backends[] = {"ps", "ring", "rhd", "hierarchical"};
     for (size_t b = 0; b < sizeof backends / sizeof *backends; b++) {
         char line[96];
         snprintf(line, sizeof line, "--backend %s --compress bf16", backends[b]);
@@ -237,6 +237,8 @@ Test(config, transport_follows_from_the_backend)
     } cases[] = {{"--backend ps", "zmq"},
                  {"--backend ring", "tcp"},
                  {"--backend rhd", "tcp"},
+                 {"--backend hierarchical", "tcp"},
+                 {"--backend hierarchical --transport zmq", "zmq"},
                  {"--backend rhd --transport mpi", "mpi"},
                  {"--backend mpi", "none"},
                  {"--backend none", "none"},

@@ -7,6 +7,7 @@
 #include "experiments/config/backends.h"
 #include "ps/ps_cost.h"
 #include "ring/halving/halving_cost.h"
+#include "ring/hierarchical/hierarchical_cost.h"
 #include "ring/ring_cost.h"
 #include "ring/vendor/library.h"
 #include "ring/vendor/nccl.h"
@@ -36,6 +37,20 @@ static struct subject rhd(int workers, size_t count)
 {
     return subject_of(&halving_cost, (struct topology){workers, 0, PLACEMENT_DEDICATED}, count);
 }
+
+/* Workers on the hosts that `hosts` says. */
+static struct subject hierarchical(int workers, const int *hosts, enum reduce_order order,
+                                   size_t count)
+{
+    struct subject subject = ring(workers, count);
+    subject.formula = &hierarchical_cost;
+    subject.shape.hosts = hosts;
+    subject.shape.order = order;
+    return subject;
+}
+
+static const int two_by_two[] = {0, 0, 2, 2}, apart[] = {0, 1, 0, 1}, one_host[] = {0, 0, 0, 0},
+                 three_by_two[] = {0, 0, 2, 2, 4, 4}, uneven[] = {0, 0, 0, 3};
 
 static struct subject ps(int workers, int servers, enum placement placement, size_t count)
 {
@@ -288,12 +303,63 @@ Test(cost, ps_fully_colocated_moves_what_the_ring_moves)
     }
 }
 
+/* 10 elements in 4 chunks, 3 3 2 2: local number 0 has 3 and 2 of them, 1 the others, as well. */
+Test(cost, hierarchical_uneven_chunks)
+{
+    struct subject shape = hierarchical(4, two_by_two, REDUCE_ORDER_ANY, 10);
+    for (int worker = 0; worker < 4; worker++) /* both chunks, once to the other host each */
+        expect_traffic(shape, worker, 3 + 2, 3 + 2);
+    shape = hierarchical(4, apart, REDUCE_ORDER_ANY, 10);
+    for (int worker = 0; worker < 4; worker++)
+        expect_traffic(shape, worker, 3 + 2, 3 + 2);
+    /* 20 in 6 chunks, 4 4 3 3 3 3: 4 3 3 and 4 3 3. The ring's, 2 P less two neighbouring ones. */
+    shape = hierarchical(6, three_by_two, REDUCE_ORDER_ANY, 20);
+    expect_traffic(shape, 0, 20 - 3 - 3, 20 - 4 - 3);
+    expect_traffic(shape, 3, 20 - 3 - 4, 20 - 3 - 3);
+    expect_traffic(shape, 4, 20 - 4 - 3, 20 - 3 - 4);
+    /* In order, the second local number's chunks go one hop on. */
+    shape = hierarchical(6, three_by_two, REDUCE_ORDER_RING, 20);
+    expect_traffic(shape, 0, 20 - 3 - 3, 20 - 4 - 3);
+    expect_traffic(shape, 1, 20 - 3, 20 - 4);
+    expect_traffic(shape, 5, 20 - 4, 20 - 3);
+}
+
+Test(cost, hierarchical_on_one_host_or_one_worker_a_host)
+{
+    struct subject shape = hierarchical(4, one_host, REDUCE_ORDER_RING, 10);
+    expect_traffic(shape, 2, 0, 0);
+    for (enum reduce_order order = REDUCE_ORDER_ANY; order <= REDUCE_ORDER_RING; order++) {
+        shape = hierarchical(4, NULL, order, 10);
+        struct subject around = ring(4, 10);
+        for (int worker = 0; worker < 4; worker++) {
+            struct cost_traffic expected = node_traffic(&around, worker);
+            expect_traffic(shape, worker, expected.sent_bytes / 4, expected.received_bytes / 4);
+        }
+    }
+    expect_traffic(hierarchical(4, uneven, REDUCE_ORDER_ANY, 10), 0, 0, 0);
+}
+
+Test(cost, hosts_and_neighbours)
+{
+    static const struct {
+        const int *hosts;
+        int count, neighbours_apart;
+    } cases[] = {{two_by_two, 2, 2}, {apart, 2, 4}, {one_host, 1, 0}, {uneven, 2, 2}, {NULL, 4, 4}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct cost_shape shape = hierarchical(4, cases[i].hosts, REDUCE_ORDER_ANY, 0).shape;
+        cr_expect_eq(cost_hosts(&shape), cases[i].count);
+        cr_expect_eq(cost_neighbours_apart(&shape), cases[i].neighbours_apart);
+    }
+}
+
 /* What one node sends another receives. */
 Test(cost, sums_balance)
 {
     struct subject shapes[] = {ring(7, 23),
                                rhd(7, 23),
                                rhd(8, 23),
+                               hierarchical(6, three_by_two, REDUCE_ORDER_ANY, 23),
+                               hierarchical(6, three_by_two, REDUCE_ORDER_RING, 23),
                                ps(4, 3, PLACEMENT_DEDICATED, 23),
                                ps(6, 4, PLACEMENT_COLOCATED, 23),
                                ps(6, 9, PLACEMENT_MIXED, 23)};
@@ -311,7 +377,10 @@ Test(cost, sums_balance)
 /* Elements of 2 bytes: half of everything, to the byte, at every node; and half the time. */
 Test(cost, compressed)
 {
-    struct subject shapes[] = {ring(7, 23), rhd(7, 23), rhd(8, 23),
+    struct subject shapes[] = {ring(7, 23),
+                               rhd(7, 23),
+                               rhd(8, 23),
+                               hierarchical(4, apart, REDUCE_ORDER_ANY, 23),
                                ps(4, 3, PLACEMENT_DEDICATED, 23),
                                ps(6, 4, PLACEMENT_COLOCATED, 23)};
     struct cost_link link = {.bytes_per_s = 1e6};
@@ -384,6 +453,28 @@ Test(cost, times)
     shape = ring(2, count);
     shape.shape.pipeline = 9;
     expect_close(time_s(&shape, &link), 0.002 + 1 + 0.005);
+
+    /* Both hosts' links, each with what one of its workers sends, and with what both do. */
+    shape = ring(4, count);
+    shape.shape.hosts = two_by_two;
+    expect_close(time_s(&shape, &link), 0.006 + 1.5 + 0.0075);
+    shape.shape.hosts = apart;
+    expect_close(time_s(&shape, &link), 0.006 + 3 + 0.0075);
+    shape.shape.hosts = one_host;
+    expect_close(time_s(&shape, &link), 0.006 + 1.5 + 0.0075);
+
+    shape = hierarchical(4, two_by_two, REDUCE_ORDER_ANY, count); /* as two workers, but to add */
+    expect_close(time_s(&shape, &link), 0.002 + 1 + 0.0075);
+    shape = hierarchical(4, apart, REDUCE_ORDER_ANY, count);
+    expect_close(time_s(&shape, &link), 0.002 + 1 + 0.0075);
+    shape = hierarchical(4, two_by_two, REDUCE_ORDER_RING, count); /* half of it one hop more */
+    expect_close(time_s(&shape, &link), 0.003 + 1.25 + 0.0075);
+    shape = hierarchical(4, one_host, REDUCE_ORDER_RING, count);
+    expect_close(time_s(&shape, &link), 0.0075);
+    shape = hierarchical(4, NULL, REDUCE_ORDER_RING, count);
+    expect_close(time_s(&shape, &link), 0.006 + 1.5 + 0.0075);
+    shape = hierarchical(4, uneven, REDUCE_ORDER_ANY, count);
+    cr_expect(isnan(time_s(&shape, &link)));
 
     shape = rhd(4, count); /* the ring's but for the steps: 4, not 6 */
     expect_close(time_s(&shape, &link), 0.004 + 1.5 + 0.0075);

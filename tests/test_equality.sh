@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# test_equality.sh PSRING MAKE_DATASET: with --reduce-order ring, the parameter server and the ring,
-# on all transports, and one process that plays all workers give the same weights, to the bit, after
+# test_equality.sh PSRING MAKE_DATASET: with --reduce-order ring, the parameter server, the ring and the
+# hierarchical all-reduce (on one host; on several: test_hierarchical.sh), on all transports, and one process that plays all workers give the same weights, to the bit, after
 # 100 steps. With PSRING_DATA set on the data there, else on made-up images.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=train_lib.sh
@@ -21,6 +21,8 @@ for workers in 2 3 4; do
     for transport in zmq mpi tcp; do
         train $workers "${common[@]}" --backend ring --transport $transport
         check "ring, $transport, $workers workers"
+        train $workers "${common[@]}" --backend hierarchical --transport $transport
+        check "hierarchical, $transport, $workers workers"
         train $((workers + 1)) "${common[@]}" --backend ps --transport $transport
         check "ps, one dedicated server, $transport, $workers workers"
     done

@@ -7,13 +7,15 @@
 #include "common/comm/none.h"
 #include "ps/ps.h"
 #include "ring/halving/halving.h"
+#include "ring/hierarchical/hierarchical.h"
 #include "ring/ring.h"
 #include "ring/vendor/library.h"
 #include "ring/vendor/nccl.h"
 
 /* Not const: a program may have further ones. */
 static const struct backend *list[BACKENDS_MOST] = {
-    &backend_none, &backend_ps, &backend_ring, &backend_mpi, &backend_nccl, &backend_rhd,
+    &backend_none, &backend_ps,  &backend_ring,         &backend_mpi,
+    &backend_nccl, &backend_rhd, &backend_hierarchical,
 };
 
 size_t backend_count(void)

@@ -20,7 +20,7 @@
 enum { MESSAGE_HEADER_BYTES = 64, MESSAGE_VERSION = 1 };
 
 enum message_kind {
-    MESSAGE_SEGMENT = 1, /* ring, rhd: part of a chunk, worker to worker */
+    MESSAGE_SEGMENT = 1, /* ring, rhd, hierarchical: part of a chunk */
     MESSAGE_PUSH = 2,    /* worker to server: a gradient chunk */
     MESSAGE_PULL = 3,    /* server to worker: the reduced chunk */
     MESSAGE_BYE = 4,     /* worker to server: nothing more will come; no payload */

@@ -115,6 +115,11 @@ void transport_interrupt(struct transport *transport)
         atomic_store(&transport->interrupted, true);
 }
 
+bool transport_interrupted(const struct transport *transport)
+{
+    return atomic_load(&transport->interrupted);
+}
+
 void transport_stop(struct transport *endpoint[2])
 {
     for (int role = 0; role < 2; role++) {

@@ -85,6 +85,8 @@ void transport_close(struct transport **transport);
 /* Any thread: every wait of the endpoint, also one under way, ends with STATUS_TRANSPORT within a
  * second, for the rest of its life. Its owner is told nothing else: whoever calls this says why. */
 void transport_interrupt(struct transport *transport);
+/* For whoever waits for something else on the endpoint's thread. */
+bool transport_interrupted(const struct transport *transport);
 
 /*
  * Both endpoints of a process (NULL where it has none), after an error: cuts their connections.

@@ -90,7 +90,7 @@ static enum status timed_out(const struct transport *transport, const struct pat
 static enum status wait_round(struct transport *transport, struct patience *patience)
 {
     bool moved = false;
-    if (atomic_load(&transport->interrupted))
+    if (transport_interrupted(transport))
         return STATUS_TRANSPORT;
     int64_t wait_ns = transport->timeout_ns < NS_PER_S ? transport->timeout_ns : NS_PER_S;
     enum status status = transport->ops->progress(transport, wait_ns, !patience->slots, &moved);

@@ -1,0 +1,238 @@
+#include "ring/hierarchical/shared.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/base/clock.h"
+#include "common/base/size.h"
+#include "common/net/world/activity.h"
+
+#define SPIN_NS (50 * NS_PER_US)
+
+enum { LINE_BYTES = 128 }; /* two cache lines: processors fetch pairs */
+
+/* What a worker tells: the last operation of which an event has come. */
+struct line {
+    _Alignas(LINE_BYTES) _Atomic uint32_t told[SHARED_EVENTS];
+};
+
+struct shared {
+    struct shared_options options;
+    bool spins;
+    size_t lines_bytes, vector_bytes, bytes; /* whole pages */
+    void *memory;                            /* lines; vectors, by index; sums */
+};
+
+/* Where the others find the memory: as a file that the first of them has open. */
+struct location {
+    int64_t pid, descriptor;
+    uint64_t device, inode;
+};
+
+/* -------- opening ----------------------------------------------------------------------------- */
+
+static size_t whole_pages(size_t bytes)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    return size_divide_up(bytes, page) * page;
+}
+
+static const char *own_host(const struct shared *shared)
+{
+    return shared->options.world->host;
+}
+
+/* A file without a name, all of it in memory: what is missing shows now, not as a fault later. */
+static enum status create(const struct shared *shared, int *descriptor, struct location *location)
+{
+    struct stat file;
+    *descriptor = memfd_create("psring", MFD_CLOEXEC);
+    int error = *descriptor < 0 ? errno : posix_fallocate(*descriptor, 0, (off_t)shared->bytes);
+    if (error == 0 && fstat(*descriptor, &file) != 0)
+        error = errno;
+    if (error) {
+        log_error("hierarchical: no %zu bytes of memory for the %d workers of %s to share: %s; use "
+                  "smaller buckets (--bucket-mb), or --backend ring, which shares none",
+                  shared->bytes, shared->options.group->size, own_host(shared), strerror(error));
+        return status_from_errno(error);
+    }
+    *location = (struct location){
+        .pid = getpid(), .descriptor = *descriptor, .device = file.st_dev, .inode = file.st_ino};
+    return STATUS_OK;
+}
+
+static enum status find(const struct shared *shared, const struct location *location,
+                        int *descriptor)
+{
+    char path[64];
+    struct stat file;
+    snprintf(path, sizeof path, "/proc/%lld/fd/%lld", (long long)location->pid,
+             (long long)location->descriptor);
+    *descriptor = open(path, O_RDWR | O_CLOEXEC);
+    int error = *descriptor < 0 || fstat(*descriptor, &file) != 0 ? errno : 0;
+    if (error == 0 && file.st_dev == location->device && file.st_ino == location->inode)
+        return STATUS_OK;
+    log_error("hierarchical: rank %d on %s cannot open the memory of rank %d there, %s: %s; ranks "
+              "of one host name must see each other's processes, which those of several containers "
+              "do not: give each container a host name of its own, or use --backend ring",
+              shared->options.world->rank, own_host(shared), shared->options.group->ranks[0], path,
+              error ? strerror(error) : "it is another file");
+    return error ? status_from_errno(error) : STATUS_UNSUPPORTED;
+}
+
+static enum status map(struct shared *shared, int descriptor)
+{
+    void *memory = mmap(NULL, shared->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    if (memory == MAP_FAILED) {
+        log_error("hierarchical: mapping %zu bytes: %s", shared->bytes, strerror(errno));
+        return status_from_errno(errno);
+    }
+    shared->memory = memory;
+    return STATUS_OK;
+}
+
+enum status shared_open(struct shared **out, const struct shared_options *options)
+{
+    enum status status = STATUS_OK;
+    struct world *world = options->world;
+    const struct group *group = options->group;
+    int descriptor = -1;
+    struct location mine = {0};
+    struct location *locations = calloc((size_t)world->size, sizeof *locations);
+    struct shared *shared = calloc(1, sizeof *shared);
+    *out = NULL;
+    if (!locations || !shared) {
+        log_error("hierarchical: out of memory");
+        status = STATUS_NO_MEMORY;
+        goto out;
+    }
+    shared->options = *options;
+    shared->spins = !world_crowded(world);
+    shared->lines_bytes = whole_pages((size_t)group->size * sizeof(struct line));
+    shared->vector_bytes = whole_pages(options->vector_bytes);
+    shared->bytes = shared->lines_bytes + (size_t)(group->size + 1) * shared->vector_bytes;
+    if (group->size > 1 && group->rank == 0)
+        TRY(create(shared, &descriptor, &mine));
+    TRY(world_gather(world, NULL, &mine, sizeof mine, locations));
+    if (group->size > 1 && group->rank > 0)
+        TRY(find(shared, &locations[group->ranks[0]], &descriptor));
+    if (group->size > 1)
+        TRY(map(shared, descriptor));
+    TRY(world_barrier(world, NULL)); /* the first one's descriptor is not needed any more */
+    if (group->size > 1) {
+        *out = shared;
+        shared = NULL;
+    }
+out:
+    if (descriptor >= 0)
+        close(descriptor);
+    shared_close(&shared);
+    free(locations);
+    return status;
+}
+
+void shared_close(struct shared **shared)
+{
+    if (!*shared)
+        return;
+    if ((*shared)->memory)
+        munmap((*shared)->memory, (*shared)->bytes);
+    free(*shared);
+    *shared = NULL;
+}
+
+/* -------- telling and waiting ----------------------------------------------------------------- */
+
+float *shared_vector(const struct shared *shared, int index)
+{
+    char *vectors = (char *)shared->memory + shared->lines_bytes;
+    return (float *)(void *)(vectors + (size_t)index * shared->vector_bytes);
+}
+
+float *shared_sums(const struct shared *shared)
+{
+    return shared_vector(shared, shared->options.group->size);
+}
+
+static _Atomic uint32_t *told_by(const struct shared *shared, int index, enum shared_event event)
+{
+    return &((struct line *)shared->memory)[index].told[event];
+}
+
+static bool has_told(_Atomic uint32_t *told, uint32_t operation)
+{
+    return atomic_load_explicit(told, memory_order_acquire) == operation;
+}
+
+void shared_tell(struct shared *shared, enum shared_event event, uint32_t operation)
+{
+    _Atomic uint32_t *told = told_by(shared, shared->options.group->rank, event);
+    atomic_store_explicit(told, operation, memory_order_release);
+    syscall(SYS_futex, told, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+static bool try_for_a_while(const struct shared *shared, _Atomic uint32_t *told, uint32_t operation)
+{
+    if (has_told(told, operation) || !shared->spins)
+        return has_told(told, operation);
+    int64_t until_ns = clock_now_ns() + SPIN_NS;
+    while (!has_told(told, operation) && clock_now_ns() < until_ns)
+        ;
+    return has_told(told, operation);
+}
+
+/* Until another number is there than `seen`, or something else wakes us; up to a second. */
+static void sleep_on(_Atomic uint32_t *told, uint32_t seen, int64_t most_ns)
+{
+    const struct timespec most = {.tv_sec = most_ns / NS_PER_S, .tv_nsec = most_ns % NS_PER_S};
+    syscall(SYS_futex, told, FUTEX_WAIT, seen, &most, NULL, 0);
+}
+
+static enum status timed_out(const struct shared *shared, int index, enum shared_event event)
+{
+    log_error("hierarchical: nothing for %g s while waiting for rank %d on the same host, %s, to "
+              "%s; is its process alive? Longer steps need a larger --timeout",
+              (double)shared->options.timeout_ms / 1e3, shared->options.group->ranks[index],
+              own_host(shared), event == SHARED_FILLED ? "begin" : "end its part");
+    return STATUS_TIMEOUT;
+}
+
+enum status shared_wait(struct shared *shared, int index, enum shared_event event,
+                        uint32_t operation)
+{
+    const struct shared_options *options = &shared->options;
+    struct activity *activity = options->world->activity;
+    _Atomic uint32_t *told = told_by(shared, index, event);
+    int rank = options->group->ranks[index];
+    enum status status = STATUS_OK;
+    if (try_for_a_while(shared, told, operation))
+        return STATUS_OK;
+    activity_wait(activity, ACTIVITY_WORKER, rank, rank, ACTIVITY_NO_OFFSET);
+    int64_t timeout_ns = options->timeout_ms * NS_PER_MS, deadline_ns = clock_now_ns() + timeout_ns;
+    int64_t round_ns = timeout_ns < NS_PER_S ? timeout_ns : NS_PER_S;
+    while (status == STATUS_OK) {
+        uint32_t seen = atomic_load_explicit(told, memory_order_acquire);
+        if (seen == operation)
+            break;
+        if (transport_interrupted(options->transport))
+            status = STATUS_TRANSPORT;
+        else if (!activity && clock_now_ns() >= deadline_ns)
+            status = timed_out(shared, index, event);
+        else
+            sleep_on(told, seen, round_ns);
+    }
+    activity_go_on(activity, ACTIVITY_WORKER);
+    return status;
+}

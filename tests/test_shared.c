@@ -1,0 +1,252 @@
+/* Memory that workers of a host share, with threads as the workers: each maps it for itself, as
+ * processes do. The world's collective calls are played. */
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/base/clock.h"
+#include "common/net/transport/transport_impl.h"
+#include "ring/hierarchical/shared.h"
+#include "tests/capture.h"
+
+enum { RANKS = 3, VECTOR_COUNT = 5000 };
+
+/* One worker. */
+struct rank {
+    struct world world;
+    struct group group;
+    struct transport transport;
+    struct shared *shared;
+    enum status status;
+    pthread_t thread;
+};
+
+static struct rank ranks[RANKS];
+static const int everyone[RANKS] = {0, 1, 2};
+static pthread_barrier_t all_here;
+static char gathered[RANKS][256];
+static bool lies; /* the first rank names another file than it has */
+static int64_t timeout_ms = 60000;
+
+enum status __wrap_world_barrier(struct world *world, const struct group *group);
+enum status __wrap_world_barrier(struct world *world, const struct group *group)
+{
+    (void)world;
+    (void)group;
+    pthread_barrier_wait(&all_here);
+    return STATUS_OK;
+}
+
+enum status __wrap_world_gather(struct world *world, const struct group *group, const void *mine,
+                                size_t bytes, void *all);
+enum status __wrap_world_gather(struct world *world, const struct group *group, const void *mine,
+                                size_t bytes, void *all)
+{
+    cr_assert_leq(bytes, sizeof gathered[0]);
+    memcpy(gathered[world->rank], mine, bytes);
+    if (lies && world->rank == 0)
+        ((int64_t *)(void *)gathered[0])[1] = STDIN_FILENO;
+    __wrap_world_barrier(world, group);
+    for (int rank = 0; rank < world->size; rank++)
+        memcpy((char *)all + (size_t)rank * bytes, gathered[rank], bytes);
+    return __wrap_world_barrier(world, group);
+}
+
+static enum status open_rank(struct rank *rank)
+{
+    const struct shared_options options = {
+        .world = &rank->world,
+        .group = &rank->group,
+        .transport = &rank->transport,
+        .vector_bytes = VECTOR_COUNT * sizeof(float),
+        .timeout_ms = timeout_ms,
+    };
+    return shared_open(&rank->shared, &options);
+}
+
+static void *run_on(void *argument)
+{
+    struct rank *rank = argument;
+    rank->status = open_rank(rank);
+    return NULL;
+}
+
+static void on_all(void *(*run)(void *rank))
+{
+    for (int r = 0; r < RANKS; r++)
+        cr_assert_eq(pthread_create(&ranks[r].thread, NULL, run, &ranks[r]), 0);
+    for (int r = 0; r < RANKS; r++)
+        pthread_join(ranks[r].thread, NULL);
+}
+
+static void start(void)
+{
+    cr_assert_eq(pthread_barrier_init(&all_here, NULL, RANKS), 0);
+    for (int r = 0; r < RANKS; r++)
+        ranks[r] = (struct rank){
+            .world = {.rank = r, .size = RANKS, .cores = 1, .sharing_cpus = 2, .host = "here"},
+            .group = {.size = RANKS, .rank = r, .ranks = everyone}};
+}
+
+static void open_all(void)
+{
+    start();
+    on_all(run_on);
+    for (int r = 0; r < RANKS; r++)
+        cr_assert_eq(ranks[r].status, STATUS_OK);
+}
+
+static void close_all(void)
+{
+    for (int r = 0; r < RANKS; r++)
+        shared_close(&ranks[r].shared);
+}
+
+/* Operations as shared.h has them: each fills, all add, and each shows what it has added. */
+enum { OPERATIONS = 3000 };
+
+static void *operate(void *argument)
+{
+    struct rank *self = argument;
+    int mine = self->world.rank;
+    float *own = shared_vector(self->shared, mine);
+    for (uint32_t n = 1; n <= OPERATIONS; n++) {
+        float sum = own[0] = (float)(n + (uint32_t)mine);
+        shared_tell(self->shared, SHARED_FILLED, n);
+        for (int r = 0; r < RANKS; r++) {
+            if (r == mine)
+                continue;
+            cr_assert_eq(shared_wait(self->shared, r, SHARED_FILLED, n), STATUS_OK);
+            sum += shared_vector(self->shared, r)[0];
+        }
+        cr_assert_eq(sum, (float)(3 * n + 3));
+        shared_sums(self->shared)[VECTOR_COUNT - RANKS + mine] = sum;
+        shared_tell(self->shared, SHARED_DONE, n);
+        for (int r = 0; r < RANKS; r++) {
+            if (r == mine)
+                continue;
+            cr_assert_eq(shared_wait(self->shared, r, SHARED_DONE, n), STATUS_OK);
+            cr_assert_eq(shared_sums(self->shared)[VECTOR_COUNT - RANKS + r], sum);
+        }
+    }
+    return NULL;
+}
+
+Test(shared, operations_asleep)
+{
+    open_all();
+    on_all(operate);
+    close_all();
+}
+
+Test(shared, operations_that_try_first)
+{
+    start();
+    for (int r = 0; r < RANKS; r++)
+        ranks[r].world.sharing_cpus = ranks[r].world.cores;
+    on_all(run_on);
+    on_all(operate);
+    close_all();
+}
+
+static int open_files(void)
+{
+    int count = 0;
+    DIR *folder = opendir("/proc/self/fd");
+    cr_assert_not_null(folder);
+    while (readdir(folder))
+        count++;
+    closedir(folder);
+    return count;
+}
+
+/* No file, wherever: what is mapped has no name. */
+Test(shared, nothing_is_left)
+{
+    char line[512];
+    bool mapped = false;
+    int before = open_files();
+    open_all();
+    cr_expect_eq(open_files(), before);
+    FILE *maps = fopen("/proc/self/maps", "r");
+    cr_assert_not_null(maps);
+    while (fgets(line, sizeof line, maps))
+        mapped = mapped || strstr(line, "/memfd:psring (deleted)");
+    fclose(maps);
+    cr_expect(mapped);
+    close_all();
+}
+
+Test(shared, a_silent_neighbour_is_named)
+{
+    struct capture capture;
+    timeout_ms = 100;
+    open_all();
+    capture_start(&capture);
+    cr_expect_eq(shared_wait(ranks[0].shared, 2, SHARED_FILLED, 1), STATUS_TIMEOUT);
+    cr_expect_eq(capture_stop(&capture), 1);
+    cr_expect_not_null(strstr(capture.text, "waiting for rank 2 on the same host, here, to begin"),
+                       "%s", capture.text);
+    close_all();
+}
+
+/* A wait that a lifeline watches has no end of its own; who is waited for is told. */
+static struct activity activity;
+
+static void *wait_for_rank_1(void *argument)
+{
+    struct rank *rank = argument;
+    rank->status = shared_wait(rank->shared, 1, SHARED_DONE, 1);
+    return NULL;
+}
+
+Test(shared, a_wait_is_known_and_can_be_interrupted)
+{
+    struct activity_view view = {0};
+    open_all();
+    activity_init(&activity);
+    ranks[0].world.activity = &activity;
+    cr_assert_eq(pthread_create(&ranks[0].thread, NULL, wait_for_rank_1, &ranks[0]), 0);
+    for (int tries = 0; tries < 10000 && (tries == 0 || view.first != 1); tries++) {
+        clock_sleep_until_ns(clock_now_ns() + NS_PER_MS);
+        activity_view(&activity, ACTIVITY_WORKER, &view);
+    }
+    cr_expect_eq(view.first, 1);
+    cr_expect_eq(view.last, 1);
+    transport_interrupt(&ranks[0].transport);
+    pthread_join(ranks[0].thread, NULL);
+    cr_expect_eq(ranks[0].status, STATUS_TRANSPORT);
+    activity_view(&activity, ACTIVITY_WORKER, &view);
+    cr_expect_eq(view.first, ACTIVITY_NOBODY);
+    close_all();
+}
+
+Test(shared, another_file_is_not_taken_for_it)
+{
+    log_set_level(LOG_SILENT);
+    lies = true;
+    start();
+    pthread_t threads[RANKS];
+    for (int r = 1; r < RANKS; r++)
+        cr_assert_eq(pthread_create(&threads[r], NULL, run_on, &ranks[r]), 0);
+    pthread_create(&threads[0], NULL, run_on, &ranks[0]);
+    for (int r = 1; r < RANKS; r++) {
+        pthread_join(threads[r], NULL);
+        cr_expect_neq(ranks[r].status, STATUS_OK);
+        cr_expect_null(ranks[r].shared);
+    }
+}
+
+Test(shared, alone_shares_nothing)
+{
+    struct rank *rank = &ranks[0];
+    start();
+    cr_assert_eq(pthread_barrier_init(&all_here, NULL, 1), 0);
+    rank->world.size = rank->group.size = 1;
+    cr_assert_eq(open_rank(rank), STATUS_OK);
+    cr_expect_null(rank->shared);
+}
