@@ -26,6 +26,8 @@ export LC_ALL=C # a point in numbers, and messages as they are looked for, whate
 
 PACED_MS=100        # computation that a paced step waits for
 PACED_BATCH=64
+SLOTS=2             # of each host, in the part of the sweep with several workers a host
+SLOT_HOSTS=4
 
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(dirname "$here")
@@ -222,7 +224,7 @@ launch()
     ((EUID != 0)) || mpi+=(--allow-run-as-root)
     ((ranks <= cores)) || [[ $real_hosts ]] || mpi+=(--mca mpi_yield_when_idle 1)
     if [[ $cluster ]]; then
-        mpi=("$here/vcluster.sh" run --name "$cluster" -n "$ranks" --)
+        mpi=("$here/vcluster.sh" run --name "$cluster" -n "$ranks" "${placing[@]}" --)
     elif [[ $real_hosts ]]; then
         # psring's last line names what has failed; a host that is gone does not hold mpirun up.
         mpi+=(--quiet --mca oob_tcp_keepalive_time 4 --mca oob_tcp_keepalive_intvl 2
@@ -315,7 +317,7 @@ count_rows()
 # measure_point LINE [FILE]: a line of the plan; rows of bench go to FILE (default: bench.csv).
 measure_point()
 {
-    local kind configuration workers list arguments ranks rows=${there:-$out}
+    local kind configuration workers list arguments ranks rows=${there:-$out} placing=()
     read -r kind configuration workers list <<<"$1"
     read -ra arguments < <(backend_arguments "$configuration")
     [[ $kind != bench ]] || ! overlapped "$configuration" "$workers" || arguments+=(--overlap)
@@ -326,6 +328,12 @@ measure_point()
         measure "$configuration, $workers workers, all-reduces of $list bytes" "$ranks" \
             "$psring" bench "${arguments[@]}" --sizes "$list" -n "$iterations" -w "$warmup" \
             --csv "$rows/${2:-bench.csv}"
+        ;;
+    slots)
+        placing=(--ranks-per-host "$SLOTS")
+        [[ $configuration != *-apart ]] || placing+=(--map-by node)
+        measure "$configuration, $workers workers on $((workers / SLOTS)) hosts, all-reduces of $list bytes" "$ranks" \
+            "$psring" bench "${arguments[@]}" --sizes "$list" -n "$iterations" -w "$warmup" --csv "$rows/bench.csv"
         ;;
     paced)
         measure "$configuration, $workers workers, training with $PACED_MS ms of computation" "$ranks" \
@@ -372,7 +380,7 @@ summarise()
 parse_arguments "$@"
 choose_sweep
 started=$SECONDS failures=0 done_points=0 points=0 child='' cluster='' commands=() data_arguments=()
-limit_s='' there='' answers='' left_out='' machines_table='' probed_bits=0
+limit_s='' placing=() there='' answers='' left_out='' machines_table='' probed_bits=0
 cores=$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)
 out=${out:-results-$(date +%Y%m%d-%H%M%S)}
 mkdir -p "$out" || die "cannot write to '$out'"

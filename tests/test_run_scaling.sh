@@ -63,7 +63,9 @@ verdict "$result" "a program that fails"
 # A program that writes rows as psring does. The first one of the ring has a probe that was disturbed.
 cat >"$folder/program" <<PROGRAM
 #!/bin/sh
-[ "\$1" = bench ] && [ "\$OMPI_COMM_WORLD_RANK" = 0 ] || exit 0
+[ "\$1" = bench ] || exit 0
+[ "\$OMPI_COMM_WORLD_RANK\$OMPI_COMM_WORLD_LOCAL_SIZE" != 12 ] || echo "\$3 \$OMPI_COMM_WORLD_SIZE \$(hostname)" >>"$folder/slots"
+[ "\$OMPI_COMM_WORLD_RANK\$OMPI_COMM_WORLD_LOCAL_SIZE" = 01 ] || exit 0
 backend=ring transport= servers=0 placement=none algorithm= link=1000000
 while [ \$# -gt 0 ]; do
     case \$1 in
@@ -91,6 +93,10 @@ grep -q 'not steady: ring, 2 workers: its probe found 5.6 Mbit/s; once more' "$f
 [[ ! -e $folder/out/again.csv ]] || result="again.csv is left"
 grep -q "^network=" "$folder/out/summary.txt" && ! grep -q "^Not steady" "$folder/out/summary.txt" || result="the summary"
 verdict "$result" "a disturbed measurement is made again"
+
+result=ok
+[[ $(paste -s -d , "$folder/slots") == "hierarchical 8 host0,ring 8 host0,ring 8 host1" ]] || result=$(cat "$folder/slots")
+verdict "$result" "two ranks a host, as neighbours and apart"
 
 for arguments in "--limit x" "--hosts a,a" "--hosts a;b" "--rate 200" "--hosts 0" "--hosts 2,,4" "--sizes 1k" "--steps x" "--out" "--fast"; do
     # shellcheck disable=SC2086  # an option and its value

@@ -14,11 +14,11 @@ bench_header+=,time_us_median,time_us_p95,time_us_max,algbw_bytes_per_s,busbw_by
 bench_header+=,efficiency,worker_sent_bytes,worker_recv_bytes,server_sent_bytes,server_recv_bytes
 bench_header+=,theory_worker_sent_bytes,theory_server_sent_bytes,wire_tx_bytes_max,wrong
 bench_header+=,time_us_median_low,time_us_median_high,theory_time_us,nominal_link_bytes_per_s,link_source,mpi_algorithm,cpu_busy
-bench_header+=,compress,compute_us_median,exposed_us_median
+bench_header+=,hosts,neighbours_apart,compress,compute_us_median,exposed_us_median
 
 # Of the median: LOW% and HIGH% of it. What the links are said to be, and how busy the CPUs. Compression, and the
-# computation beside.
-low=99 high=101 nominal='' source='' busy=0.5 compress=none compute=0 exposed=''
+# computation beside. The hosts, where workers share them.
+low=99 high=101 nominal='' source='' busy=0.5 compress=none compute=0 exposed='' hosts='' apart=''
 
 # bench_row NETWORK LINK BACKEND TRANSPORT WORKERS PLACEMENT TIME_US SENT SERVER_SENT WRONG [THEORY_US [SERVERS]]
 # With backend mpi-ALGORITHM, the column mpi_algorithm says so.
@@ -27,7 +27,7 @@ bench_row()
     local servers=${12:-0} algorithm=''
     [[ $6 == none ]] || servers=${12:-1}
     [[ $3 != mpi-* ]] || algorithm=${3#mpi-}
-    echo "$1,${3%%-*},$4,cpu,$5,$servers,$6,4799528,7,x,$7,$7,$7,$7,1,1,$2,${2:+0.75},$8,$8,$9,$9,$8,$9,1,${10},$(($7 * low / 100)),$(($7 * high / 100)),${2:+${11:-}},$nominal,$source,$algorithm,$busy,$compress,$compute,$exposed"
+    echo "$1,${3%%-*},$4,cpu,$5,$servers,$6,4799528,7,x,$7,$7,$7,$7,1,1,$2,${2:+0.75},$8,$8,$9,$9,$8,$9,1,${10},$(($7 * low / 100)),$(($7 * high / 100)),${2:+${11:-}},$nominal,$source,$algorithm,$busy,$hosts,$apart,$compress,$compute,$exposed"
 }
 
 # write_results NETWORK LINK WRONG
@@ -242,6 +242,22 @@ expect 'variants leave the other tables' \
 sed -i 's/,fp16,0,$/,fp16,40800,8160/' "$dir/bench.csv"
 summary
 says '^ +ring, fp16 +4 +4\.8 MB +40\.8 ms +8\.2 ms +80\.0%$'
+
+# Workers that share hosts: a table of their own, and nothing else changes.
+write_results vcluster:800mbit 100000000 0 abd
+add_slots()
+{
+    hosts=4 apart=4 bench_row vcluster:800mbit 100000000 hierarchical tcp 8 none 73000 3599648 0 0 71993
+    hosts=4 apart=4 bench_row vcluster:800mbit 100000000 ring mpi 8 none 85000 8399176 0 0 83992
+    hosts=4 apart=8 bench_row vcluster:800mbit 100000000 ring mpi 8 none 171000 8399176 0 0 167983
+} >>"$dir/bench.csv"
+expect 'figures leave out workers that share hosts' draws_same add_slots
+summary
+says '^ +hierarchical, 4 x 2 +4\.8 MB +73\.0 ms +72\.3 ms-73\.7 ms +72\.0 ms +1\.01$'
+says '^ +ring, 4 x 2 +4\.8 MB +85\.0 ms .* +84\.0 ms +1\.01$'
+says '^ +ring, 4 x 2, worst order +4\.8 MB +171 ms +169 ms-173 ms +168 ms +1\.02$'
+expect 'workers that share hosts leave the other tables' \
+    diff <(plain_tables "$dir/before.txt") <(plain_tables "$dir/summary.txt")
 
 # Wide intervals: 240 and 80 ms touch, 98 and 49 ms do not, so only those make a ratio.
 low=67 high=201

@@ -3,7 +3,8 @@
 
 # A configuration is one word: ring, rhd, mpi-ALGORITHM, or ps-PLACEMENT-K: K servers of their own
 # (dedicated), K inside workers (colocated), or one in each worker and K of their own (mixed). +zmq, +mpi or
-# +tcp after it: over that transport, else over the backend's own; +fp16: compressed to that.
+# +tcp after it: over that transport, else over the backend's own; +fp16: compressed to that. On hosts with
+# several slots, also hierarchical, and ring-apart: the ring with neighbours on different hosts.
 
 MPI_ALGORITHMS=(default ring segmented rabenseifner)
 
@@ -60,7 +61,7 @@ backend_arguments()
         ;;
     mpi-default) echo --backend mpi ;;
     mpi-*) echo --backend mpi --mpi-algorithm "${1#mpi-}" ;;
-    *) echo --backend "$1" ;;
+    *) echo --backend "${1%-apart}" ;;
     esac
 }
 
@@ -127,7 +128,20 @@ limit_of()
     }'
 }
 
-# The sweep as lines: bench|paced|train CONFIGURATION WORKERS SIZES.
+# Hosts with several slots, where there are hosts whose slots we choose; in the quick sweep at one size, else from
+# 64 KB to the model's gradient.
+slot_points()
+{
+    local configuration list hosts=$((2 * max_workers < SLOT_HOSTS ? 2 * max_workers : SLOT_HOSTS))
+    [[ $cluster ]] || return 0
+    list=$(printf '%s\n' "${sizes[@]}" | awk -v most="$MODEL_BYTES" '$1 >= 65536 && $1 <= most' | paste -s -d , -)
+    [[ $mode != quick && $list ]] || list=$quick_size
+    for configuration in hierarchical ring ring-apart; do
+        echo slots $configuration $((hosts * SLOTS)) "$list"
+    done
+}
+
+# The sweep as lines: bench|paced|train|slots CONFIGURATION WORKERS SIZES.
 list_points()
 {
     local workers configuration list
@@ -146,6 +160,7 @@ list_points()
             echo paced "$configuration" "$workers" 0
         done
     done
+    slot_points
     if [[ $train ]]; then
         echo train ps-dedicated-1 "$train_workers" 0
         echo train ring "$train_workers" 0

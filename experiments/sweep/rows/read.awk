@@ -3,7 +3,9 @@
 #
 # A configuration is "ring", "rhd", "mpi ALGORITHM", "ps dedicated K" or "ps colocated K", K servers, or
 # "ps mixed K", a server in each worker and K spare ones. A variant of it goes over a further transport, or
-# compresses: the first transport that a backend is seen with is its own.
+# compresses: the first transport that a backend is seen with is its own. Where workers share hosts, it has ",
+# HOSTS x WORKERS A HOST" after it, and ", worst order" where more neighbours than needed are on two hosts; such
+# measurements are in `slotted`, and in no table but theirs.
 
 BEGIN { FS = "," }
 
@@ -35,14 +37,19 @@ function variant_of(backend, transport, compress, variant) {
 is_bench {
     workers = field("workers")
     bytes = field("bytes")
+    hosts = field("hosts")
+    shares_hosts = hosts > 1 && hosts < workers + 0
     who = configuration(field("backend"), field("placement"), field("servers"), field("mpi_algorithm"))
+    if (shares_hosts)
+        who = sprintf("%s, %d x %d%s", who, hosts, workers / hosts,
+            field("neighbours_apart") + 0 > hosts + 0 ? ", worst order" : "")
     plain = who SUBSEP workers SUBSEP bytes
     variant = variant_of(field("backend"), field("transport"), field("compress"))
     key = (variant ? who ", " variant : who) SUBSEP workers SUBSEP bytes
     network = field("network")
     link[key] = field("link_bytes_per_s") + 0
     source[key] = field("link_source")
-    machines_of[key] = workers + (field("placement") ~ /^(dedicated|mixed)$/ ? field("servers") : 0)
+    machines_of[key] = (shares_hosts ? hosts : workers) + (field("placement") ~ /^(dedicated|mixed)$/ ? field("servers") : 0)
     note_link(link[key], source[key], field("nominal_link_bytes_per_s"))
     low_us[key] = field("time_us_median_low")
     high_us[key] = field("time_us_median_high")
@@ -61,6 +68,11 @@ is_bench {
     if (field("compute_us_median") > 0) {
         overlapped[++overlaps] = key
         exposed_us[key] = field("exposed_us_median")
+    }
+    if (shares_hosts) {
+        slotted[++slots] = key
+        in_slots[key]
+        next
     }
     if (variant) {
         varied[++variants] = key

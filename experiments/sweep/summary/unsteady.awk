@@ -12,6 +12,8 @@ function plan_name(key, who) {
 function list_unsteady(key, seen, name, sort) {
     sort = "sort -k1,1nr -k2,2nr | cut -d ' ' -f 3-"
     for (key in unsteady) {
+        if (key in in_slots)
+            continue
         name = plan_name(key)
         if (!seen[name]++)
             print part_of(key, 2), part_of(key, 1) == "ring", name, unsteady[key] | sort
