@@ -9,6 +9,7 @@
 
 #include "ps/ps.h"
 #include "ring/halving/halving.h"
+#include "ring/hierarchical/hierarchical.h"
 #include "ring/ring.h"
 #include "ring/ring_cost.h"
 #include "tests/allreduce_lib.h"
@@ -86,7 +87,8 @@ static void check_apart(const struct backend *backend, enum transport_kind trans
     }
     allreduce_check_same(comm, data, count);
     cr_assert_eq(comm_finish(comm), STATUS_OK);
-    const struct cost_shape shape = shape_in(row, count);
+    struct cost_shape shape = shape_in(row, count);
+    shape.hosts = comm_hosts(comm);
     check_bytes(comm, cost_node_traffic(backend->cost, &shape, row->rank), operations);
     comm_close(&comm);
     free(data);
@@ -147,6 +149,7 @@ Test(mpi_groups, rows_and_columns)
         comm_close(&rows);
         check_apart(&backend_ring, t, 20011);
         check_apart(&backend_rhd, t, 20011);
+        check_apart(&backend_hierarchical, t, 20011);
     }
     check_refused();
     world_group_free(&column, world);
