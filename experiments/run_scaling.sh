@@ -26,8 +26,6 @@ export LC_ALL=C # a point in numbers, and messages as they are looked for, whate
 
 PACED_MS=100        # computation that a paced step waits for
 PACED_BATCH=64
-SLOTS=2             # of each host, in the part of the sweep with several workers a host
-SLOT_HOSTS=4
 
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(dirname "$here")
@@ -317,23 +315,18 @@ count_rows()
 # measure_point LINE [FILE]: a line of the plan; rows of bench go to FILE (default: bench.csv).
 measure_point()
 {
-    local kind configuration workers list arguments ranks rows=${there:-$out} placing=()
+    local kind configuration workers list arguments ranks rows=${there:-$out} placing
     read -r kind configuration workers list <<<"$1"
     read -ra arguments < <(backend_arguments "$configuration")
+    read -ra placing < <(placing_of "$kind" "$configuration")
     [[ $kind != bench ]] || ! overlapped "$configuration" "$workers" || arguments+=(--overlap)
     ranks=$(ranks_of "$configuration" "$workers")
     limit_s=${limit:-$(limit_of "$kind" "$workers" "$list")}
     case $kind in
-    bench)
-        measure "$configuration, $workers workers, all-reduces of $list bytes" "$ranks" \
+    bench | slots)
+        measure "$configuration, $workers workers${placing:+ on $((workers / SLOTS)) hosts}, all-reduces of $list bytes" "$ranks" \
             "$psring" bench "${arguments[@]}" --sizes "$list" -n "$iterations" -w "$warmup" \
             --csv "$rows/${2:-bench.csv}"
-        ;;
-    slots)
-        placing=(--ranks-per-host "$SLOTS")
-        [[ $configuration != *-apart ]] || placing+=(--map-by node)
-        measure "$configuration, $workers workers on $((workers / SLOTS)) hosts, all-reduces of $list bytes" "$ranks" \
-            "$psring" bench "${arguments[@]}" --sizes "$list" -n "$iterations" -w "$warmup" --csv "$rows/bench.csv"
         ;;
     paced)
         measure "$configuration, $workers workers, training with $PACED_MS ms of computation" "$ranks" \

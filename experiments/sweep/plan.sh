@@ -7,6 +7,8 @@
 # several slots, also hierarchical, and ring-apart: the ring with neighbours on different hosts.
 
 MPI_ALGORITHMS=(default ring segmented rabenseifner)
+SLOTS=2 # of each host, in the part of the sweep with several workers a host
+SLOT_HOSTS=4
 
 # configurations WORKERS: all that so many workers are measured with.
 configurations()
@@ -63,6 +65,13 @@ backend_arguments()
     mpi-*) echo --backend mpi --mpi-algorithm "${1#mpi-}" ;;
     *) echo --backend "${1%-apart}" ;;
     esac
+}
+
+# placing_of KIND CONFIGURATION: where the ranks go, as options of vcluster.sh run.
+placing_of()
+{
+    [[ $1 == slots ]] || { echo && return; }
+    echo --ranks-per-host "$SLOTS" "$([[ $2 != *-apart ]] || echo "--map-by node")"
 }
 
 # What that asks of the machines: a server of its own is one rank more.
