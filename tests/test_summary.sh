@@ -253,11 +253,22 @@ add_slots()
 } >>"$dir/bench.csv"
 expect 'figures leave out workers that share hosts' draws_same add_slots
 summary
-says '^ +hierarchical, 4 x 2 +4\.8 MB +73\.0 ms +72\.3 ms-73\.7 ms +72\.0 ms +1\.01$'
-says '^ +ring, 4 x 2 +4\.8 MB +85\.0 ms .* +84\.0 ms +1\.01$'
-says '^ +ring, 4 x 2, worst order +4\.8 MB +171 ms +169 ms-173 ms +168 ms +1\.02$'
+says '^ +hierarchical, 8 on 4 hosts +4\.8 MB +73\.0 ms +72\.3 ms-73\.7 ms +72\.0 ms +1\.01$'
+says '^ +ring, 8 on 4 hosts +4\.8 MB +85\.0 ms .* +84\.0 ms +1\.01$'
+says '^ +ring, 8 on 4 hosts, worst order +4\.8 MB +171 ms +169 ms-173 ms +168 ms +1\.02$'
 expect 'workers that share hosts leave the other tables' \
     diff <(plain_tables "$dir/before.txt") <(plain_tables "$dir/summary.txt")
+
+# They alone, on hosts with unequal numbers of them, and in an order that is neither the best nor the worst.
+write_results vcluster:800mbit 100000000 0 abd
+{
+    echo "$bench_header"
+    hosts=2 apart=2 bench_row vcluster:800mbit 100000000 ring tcp 5 none 77000 7679244 0 0 76792
+    hosts=2 apart=4 bench_row vcluster:800mbit 100000000 ring tcp 5 none 154000 7679244 0 0 153584
+} >"$dir/bench.csv"
+summary
+says '^ +ring, 5 on 2 hosts +4\.8 MB +77\.0 ms .* +76\.8 ms +1\.00$'
+says '^ +ring, 5 on 2 hosts, 4 neighbours apart +4\.8 MB +154 ms .* +154 ms +1\.00$'
 
 # Wide intervals: 240 and 80 ms touch, 98 and 49 ms do not, so only those make a ratio.
 low=67 high=201

@@ -4,8 +4,8 @@
 # A configuration is "ring", "rhd", "mpi ALGORITHM", "ps dedicated K" or "ps colocated K", K servers, or
 # "ps mixed K", a server in each worker and K spare ones. A variant of it goes over a further transport, or
 # compresses: the first transport that a backend is seen with is its own. Where workers share hosts, it has ",
-# HOSTS x WORKERS A HOST" after it, and ", worst order" where more neighbours than needed are on two hosts; such
-# measurements are in `slotted`, and in no table but theirs.
+# WORKERS on HOSTS hosts" after it, and ", worst order" where all neighbours are on two; such measurements are in
+# `slotted`, and in no table but theirs.
 
 BEGIN { FS = "," }
 
@@ -34,6 +34,13 @@ function variant_of(backend, transport, compress, variant) {
     return variant
 }
 
+# Host by host, as many neighbours are on two hosts as there are hosts.
+function order_of(apart) {
+    if (apart <= hosts + 0)
+        return ""
+    return apart == workers + 0 ? ", worst order" : ", " apart " neighbours apart"
+}
+
 is_bench {
     workers = field("workers")
     bytes = field("bytes")
@@ -41,8 +48,7 @@ is_bench {
     shares_hosts = hosts > 1 && hosts < workers + 0
     who = configuration(field("backend"), field("placement"), field("servers"), field("mpi_algorithm"))
     if (shares_hosts)
-        who = sprintf("%s, %d x %d%s", who, hosts, workers / hosts,
-            field("neighbours_apart") + 0 > hosts + 0 ? ", worst order" : "")
+        who = who ", " workers " on " hosts " hosts" order_of(field("neighbours_apart") + 0)
     plain = who SUBSEP workers SUBSEP bytes
     variant = variant_of(field("backend"), field("transport"), field("compress"))
     key = (variant ? who ", " variant : who) SUBSEP workers SUBSEP bytes

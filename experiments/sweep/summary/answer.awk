@@ -168,10 +168,10 @@ END {
         print_all()
         print_bytes()
         print_sizes()
-        print_slots()
         print_variants()
         print_overlap()
     }
+    print_slots()
     if (paced)
         print_throughput()
     if (reals)
