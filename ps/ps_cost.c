@@ -44,29 +44,57 @@ struct load {
     double share;   /* the largest shard */
 };
 
-static struct load load_of(const struct topology *topology)
+/* Of M, what a server beside a worker has, and a spare one; 0: there is none. */
+struct shares {
+    double beside, spare;
+};
+
+static struct shares shares_of(const struct topology *topology)
 {
     double n = topology->workers, servers = topology->servers, k = topology_spare(topology);
-    double inside = servers - k, beside = inside > 0 ? 1 / servers : 0, spare = k > 0 ? 1 / k : 0;
+    struct shares shares = {servers > k ? 1 / servers : 0, k > 0 ? 1 / k : 0};
     if (topology->placement == PLACEMENT_MIXED) {
         double all = n * n + k * n - 2 * k;
-        beside = k < n ? (n - k) / all : 0;
-        spare = k == 0 ? 0 : k < n ? 2 * (n - 1) / all : 1 / k;
+        shares.beside = k < n ? (n - k) / all : 0;
+        shares.spare = k == 0 ? 0 : k < n ? 2 * (n - 1) / all : 1 / k;
     }
-    /* A worker with a server beside it, one without, a spare server. */
-    double one_pushes = inside > 0 ? fmax(1 - beside, (n - 1) * beside) : 0;
-    double one_both = inside > 0 ? 1 - beside + (n - 1) * beside : 0;
-    double alone = inside < n ? 1 : 0;
-    return (struct load){.pushing = fmax(fmax(one_pushes, alone), n * spare),
-                         .both = fmax(fmax(one_both, alone), n * spare),
-                         .share = fmax(beside, spare)};
+    return shares;
+}
+
+/* The host of rank `first`: each of its workers pushes what servers elsewhere have, and each worker
+ * elsewhere what its servers have. */
+static void add_host(struct load *load, const struct cost_shape *shape, struct shares shares,
+                     int first)
+{
+    const struct topology *topology = &shape->topology;
+    int spare = topology_spare(topology), inside = topology->servers - spare;
+    double workers = 0, share = 0;
+    for (int rank = 0; rank < topology->workers + spare; rank++) {
+        if (!cost_same_host(shape, first, rank))
+            continue;
+        workers += rank < topology->workers;
+        share += rank >= topology->workers ? shares.spare : rank < inside ? shares.beside : 0;
+    }
+    double out = workers * (1 - share), in = (topology->workers - workers) * share;
+    load->pushing = fmax(load->pushing, fmax(out, in));
+    load->both = fmax(load->both, out + in);
+}
+
+static struct load load_of(const struct cost_shape *shape)
+{
+    struct shares shares = shares_of(&shape->topology);
+    struct load load = {.share = fmax(shares.beside, shares.spare)};
+    for (int rank = 0; rank < shape->topology.workers + topology_spare(&shape->topology); rank++)
+        add_host(&load, shape, shares, rank);
+    return load;
 }
 
 static double ps_time_s(const struct cost_shape *shape, const struct cost_link *link)
 {
     const struct topology *topology = &shape->topology;
+    const struct cost_shape with_links = cost_with_links(shape);
     double bytes = (double)cost_bytes(shape, shape->count);
-    struct load load = load_of(topology);
+    struct load load = load_of(&with_links);
     if (load.both == 0) /* one worker and its own server */
         return 0;
     double links = load.both + (2 * load.pushing - load.both) / (double)shape->pipeline;

@@ -18,6 +18,10 @@
  *     mixed              p = q = 2W(W-1)/(W^2 + kW - 2k) for 0 < k < W spare servers, the optimum
  *                        of Jiang et al.; none: as colocated, S = W; k >= W: 1
  *
+ * That is with a host for each rank. A host's link carries what its w workers push to servers
+ * elsewhere, and what the W-w workers elsewhere push to its servers, which have the share t of M:
+ *     out = w (1-t), in = (W-w) t,   p = the larger of both and q = out + in, on the busiest host
+ *
  * Source: Jiang et al. 2020, "A unified architecture for accelerating distributed DNN training in
  * heterogeneous GPU/CPU clusters" (OSDI), sections 2 and 4.1.
  */

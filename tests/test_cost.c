@@ -475,6 +475,10 @@ Test(cost, times)
     expect_close(time_s(&shape, &link), 0.006 + 1.5 + 0.0075);
     shape = hierarchical(4, uneven, REDUCE_ORDER_ANY, count);
     cr_expect(isnan(time_s(&shape, &link)));
+    shape = hierarchical(2, NULL, REDUCE_ORDER_ANY, count); /* the ring, so in one step if short */
+    expect_close(time_s(&shape, &link), 0.001 + 1 + 0.01);
+    shape.shape.pipeline = 4;
+    expect_close(time_s(&shape, &link), 0.002 + 1 + 0.005);
 
     shape = rhd(4, count); /* the ring's but for the steps: 4, not 6 */
     expect_close(time_s(&shape, &link), 0.004 + 1.5 + 0.0075);
@@ -500,6 +504,57 @@ Test(cost, times)
     expect_close(time_s(&shape, &link), 0.002 + 3 * 1.25 + 0.03);
     shape = ps(1, 1, PLACEMENT_COLOCATED, count);
     expect_close(time_s(&shape, &link), 0);
+}
+
+static void expect_time_on(struct subject subject, const int *hosts, double expected_s)
+{
+    const struct cost_link link = {1e-3, 1e6, 0};
+    subject.shape.hosts = hosts;
+    expect_close(time_s(&subject, &link), expected_s);
+}
+
+/* What the busiest host's link carries, 1 MB over 1 MB/s and a = 1 ms; one host has no link. */
+Test(cost, times_of_rhd_on_shared_hosts)
+{
+    const size_t count = 250000;
+    expect_time_on(rhd(4, count), NULL, 0.004 + 1.5);
+    expect_time_on(rhd(4, count), one_host, 0.004 + 1.5);
+    expect_time_on(rhd(4, count), two_by_two, 0.004 + 2); /* both halve across, quarter within */
+    expect_time_on(rhd(4, count), apart, 0.004 + 1);      /* halve within, quarter across */
+    expect_time_on(rhd(4, count), uneven, 0.004 + 1.5);   /* the last one, all that it moves */
+    /* 2 3: two workers halve across and exchange thirds of halves with one and with two of three */
+    expect_time_on(rhd(6, count), three_by_two, 0.004 + 2 * (1 + 4.0 / 6));
+}
+
+Test(cost, times_of_ps_on_shared_hosts)
+{
+    static const int server_beside[] = {0, 0, 2, 2}, server_apart[] = {0, 0, 0, 3},
+                     spare_beside[] = {0, 0, 2, 2, 2};
+    const size_t count = 250000;
+    /* A server in each of four workers: a host keeps half of what each of its two has to push. */
+    struct subject shape = ps(4, 4, PLACEMENT_COLOCATED, count);
+    expect_time_on(shape, NULL, 0.002 + 1.5);
+    expect_time_on(shape, one_host, 0.002 + 1.5);
+    expect_time_on(shape, two_by_two, 0.002 + 2);
+    expect_time_on(shape, apart, 0.002 + 2);
+    expect_time_on(shape, uneven, 0.002 + 1.5); /* the last one's is as ever */
+    /* One in the first of four: two workers push to it from elsewhere, in four pieces. */
+    shape = ps(4, 1, PLACEMENT_COLOCATED, count);
+    shape.shape.pipeline = 4;
+    expect_time_on(shape, NULL, 0.002 + 3 * 1.25);
+    expect_time_on(shape, two_by_two, 0.002 + 2 * 1.25);
+    /* Three workers, the server on a host of its own, and beside the third. */
+    shape = ps(3, 1, PLACEMENT_DEDICATED, count);
+    shape.shape.pipeline = 4;
+    expect_time_on(shape, NULL, 0.002 + 3 * 1.25);
+    expect_time_on(shape, server_apart, 0.002 + 3 * 1.25);
+    expect_time_on(shape, server_beside, 0.002 + 2 * 1.25);
+    /* Four with a server in each, of 3/18 of M, and a spare one of 6/18 beside two of them: these
+     * push 6/18 each, the other two 12/18. */
+    shape = ps(4, 5, PLACEMENT_MIXED, count);
+    shape.shape.pipeline = 4;
+    expect_time_on(shape, NULL, 0.002 + 24.0 / 18 * 1.25);
+    expect_time_on(shape, spare_beside, 0.002 + 2 + (2 * 24.0 / 18 - 2) / 4);
 }
 
 /* With mixed placement, in four pieces. */

@@ -29,7 +29,7 @@ struct comm_site {
     struct topology topology;
     int workers;      /* that average: the group's size */
     int index;        /* which of them, or which server */
-    const int *hosts; /* (workers) which host each is on: equal numbers, one host */
+    const int *hosts; /* comm_hosts */
     const struct comm_options *options;
     const struct comm_layout *layout; /* of the present plan; scale is what is left to multiply */
 };

@@ -44,17 +44,17 @@ static enum status choose_group(struct comm *comm, const struct topology *topolo
     return status;
 }
 
-static enum status find_hosts(struct comm *comm, const struct topology *topology)
+static enum status find_hosts(struct comm *comm)
 {
-    const struct group *group = comm->options.group;
-    int workers = group ? group->size : topology->workers;
-    comm->hosts = calloc((size_t)workers, sizeof *comm->hosts);
+    const struct group *group = comm->everyone;
+    int ranks = group ? group->size : comm->world->size;
+    comm->hosts = calloc((size_t)ranks, sizeof *comm->hosts);
     if (!comm->hosts) {
-        log_error("comm: no memory for %d workers", workers);
+        log_error("comm: no memory for %d ranks", ranks);
         return STATUS_NO_MEMORY;
     }
-    for (int worker = 0; worker < workers; worker++)
-        comm->hosts[worker] = comm->world->host_numbers[group ? group->ranks[worker] : worker];
+    for (int rank = 0; rank < ranks; rank++)
+        comm->hosts[rank] = comm->world->host_numbers[group ? group->ranks[rank] : rank];
     return STATUS_OK;
 }
 
@@ -96,7 +96,7 @@ enum status comm_open(struct comm **out, struct world *world, const struct backe
     TRY(topology_init(&topology, world->size, backend->uses_servers ? options->servers : 0,
                       options->placement));
     TRY(choose_group(comm, &topology));
-    TRY(find_hosts(comm, &topology));
+    TRY(find_hosts(comm));
     if (backend->uses_transport)
         TRY(open_transport(comm, &topology));
     comm->worker_site = site_of(comm, NODE_WORKER, &topology);

@@ -58,7 +58,7 @@ int comm_workers(const struct comm *comm);
 bool comm_overlaps(const struct comm *comm); /* whether it averages while the caller computes */
 const struct topology *comm_topology(const struct comm *comm);
 const struct group *comm_group(const struct comm *comm); /* the workers, for world_sum etc. */
-/* (workers) Which host each worker is on: equal numbers, one host. */
+/* (workers, then spare servers) Which host each is on: equal numbers, one host. */
 const int *comm_hosts(const struct comm *comm);
 
 enum status comm_serve(struct comm *comm);

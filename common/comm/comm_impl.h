@@ -14,7 +14,7 @@ struct comm {
     struct world *world;
     struct group *own_group;        /* all workers, where the caller named none */
     const struct group *everyone;   /* who plans together: NULL is the world */
-    int *hosts;                     /* (workers) see comm_hosts */
+    int *hosts;                     /* see comm_hosts */
     struct transport *endpoints[2]; /* by enum node_role; NULL where this process hosts none */
     struct comm_site worker_site, server_site;
     void *self, *server;         /* the backend's two sides, */

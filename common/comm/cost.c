@@ -45,6 +45,17 @@ int cost_neighbours_apart(const struct cost_shape *shape)
     return apart;
 }
 
+struct cost_shape cost_with_links(const struct cost_shape *shape)
+{
+    struct cost_shape links = *shape;
+    int ranks = shape->topology.workers + topology_spare(&shape->topology), together = 1;
+    while (together < ranks && cost_same_host(shape, 0, together))
+        together++;
+    if (together == ranks)
+        links.hosts = NULL;
+    return links;
+}
+
 /* -------- bytes ------------------------------------------------------------------------------- */
 
 bool cost_bytes_known(const struct cost_formula *formula)

@@ -23,7 +23,8 @@ struct cost_shape {
     size_t count;             /* elements of the message */
     size_t element_bytes;     /* of one on the wire: 4, or 2 if they are compressed */
     size_t pipeline;          /* K: pieces of which one goes out while the next comes in; 1 */
-    /* (workers) Which host each is on: equal numbers, one host. NULL: each on one of its own. */
+    /* (workers, then spare servers) Which host each is on: equal numbers, one host. NULL: each on
+     * one of its own. */
     const int *hosts;
     enum reduce_order order;
 };
@@ -91,8 +92,12 @@ void cost_keep_most(struct cost_traffic *most, struct cost_traffic traffic);
 
 /* -------- for formulas ------------------------------------------------------------------------ */
 
-/* Whether two workers are on one host. */
+/* Whether two ranks are on one host. */
 bool cost_same_host(const struct cost_shape *shape, int one, int other);
+
+/* As it is for times, for which hosts are links: where all ranks are on one host, nothing goes over
+ * any, and each rank counts as having one. */
+struct cost_shape cost_with_links(const struct cost_shape *shape);
 
 /* Bytes on the wire of so many of the shape's elements. */
 uint64_t cost_bytes(const struct cost_shape *shape, size_t count);

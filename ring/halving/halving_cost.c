@@ -45,13 +45,51 @@ static struct cost_traffic halving_traffic(const struct cost_shape *shape, int r
     return (struct cost_traffic){bytes, bytes};
 }
 
+/* With how many ranks on other hosts a rank exchanges in this step: one of every other part. */
+static int partners_apart(const struct cost_shape *shape, int rank, int size, int parts)
+{
+    int part = size / parts, place = rank % size, apart = 0;
+    for (int other = place % part; other < size; other += part)
+        apart += !cost_same_host(shape, rank, rank - place + other);
+    return apart;
+}
+
+/* What a rank sends to other hosts, of M; both ways there and back. */
+static double share_apart(const struct cost_shape *shape, int rank)
+{
+    double share = 0;
+    int workers = shape->topology.workers;
+    for (int size = workers; size > 1;) {
+        int parts = least_factor(size);
+        share += 2.0 * partners_apart(shape, rank, size, parts) * (size / parts) / workers;
+        size /= parts;
+    }
+    return share;
+}
+
+/* What the busiest host's link carries each way, of M. */
+static double busiest_link(const struct cost_shape *shape)
+{
+    struct cost_shape links = cost_with_links(shape);
+    double most = 0;
+    for (int first = 0; first < shape->topology.workers; first++) {
+        double share = 0;
+        for (int rank = 0; rank < shape->topology.workers; rank++)
+            share += cost_same_host(&links, first, rank) ? share_apart(&links, rank) : 0;
+        most = share > most ? share : most;
+    }
+    return most;
+}
+
 /* One step for each prime factor, there and back. */
 static double halving_time_s(const struct cost_shape *shape, const struct cost_link *link)
 {
     int steps = 0;
+    double workers = shape->topology.workers, bytes = (double)cost_bytes(shape, shape->count);
     for (int size = shape->topology.workers; size > 1; size /= least_factor(size))
         steps += 2;
-    return cost_optimal_time_s(shape, steps, link);
+    return steps * link->latency_s + busiest_link(shape) * bytes / link->bytes_per_s +
+           (workers - 1) / workers * bytes * link->reduce_s_per_byte;
 }
 
 const struct cost_formula halving_cost = {.traffic = halving_traffic, .time_s = halving_time_s};

@@ -9,7 +9,10 @@
  *
  *     time = 2 F a + 2(W-1)/W M/B + (W-1)/W M g
  *
- * with F the number of W's prime factors: lg W for a power of two, less for other W. Source:
+ * with F the number of W's prime factors: lg W for a power of two, less for other W. Where ranks
+ * share hosts, instead of 2(W-1)/W what the busiest host's link carries: of a step in which groups
+ * become groups of n, n/W for every two partners on different hosts; as much on the way back.
+ * Source:
  * Thakur, Rabenseifner and Gropp 2005, "Optimization of collective communication operations in
  * MPICH", section 4.
  */

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "ring/hierarchical/hosts.h"
+#include "ring/ring_cost.h"
 
 /* Workers on each host; 0: not as many on all. */
 static int locals_of(const struct cost_shape *shape)
@@ -36,10 +37,12 @@ static double hierarchical_time_s(const struct cost_shape *shape, const struct c
     int locals = locals_of(shape);
     if (locals == 0)
         return (double)NAN;
+    if (locals == 1)
+        return ring_cost.time_s(shape, link);
     double workers = shape->topology.workers, hosts = workers / locals;
     double bytes = (double)cost_bytes(shape, shape->count);
     double hops = 2 * (hosts - 1), steps = hops;
-    if (shape->order == REDUCE_ORDER_RING && locals > 1 && hosts > 1) {
+    if (shape->order == REDUCE_ORDER_RING && hosts > 1) {
         hops += (locals - 1.0) / locals;
         steps++;
     }
@@ -47,5 +50,13 @@ static double hierarchical_time_s(const struct cost_shape *shape, const struct c
            (workers - 1) / workers * bytes * link->reduce_s_per_byte;
 }
 
+/* Of the ring that it is with one worker a host. */
+static size_t hierarchical_pipeline(const struct topology *topology, size_t count,
+                                    const struct comm_options *options)
+{
+    return ring_cost.pipeline(topology, count, options);
+}
+
 const struct cost_formula hierarchical_cost = {.traffic = hierarchical_traffic,
-                                               .time_s = hierarchical_time_s};
+                                               .time_s = hierarchical_time_s,
+                                               .pipeline = hierarchical_pipeline};

@@ -11,6 +11,8 @@
  * about 2(H-1)/H M/L; L of them, a host, 2(H-1)/H M. In the ring's order (--reduce-order ring), l >
  * 0 sends 2P - C[h+1] and receives 2P - C[h]; a host (2(H-1) + (L-1)/L)/H M.
  *
+ * With one worker a host it is the ring, and takes its time; else
+ *
  *     time = 2(H-1)a + 2(H-1)/H M/B + (W-1)/W M g,   in order  (2H-1)a + (2(H-1) + (L-1)/L)/H M/B
  *
  * Where workers share a link, no all-reduce among them is faster than 2(H-1)/H M/B: what the
