@@ -226,7 +226,8 @@ static void check_hosts(enum transport_kind transport, size_t segment_bytes)
     }
 }
 
-/* On hosts with unequal numbers of ranks, and in the ring's order on ranks that are dealt out. */
+/* On hosts with unequal numbers of ranks, and in the ring's order on ranks that are dealt out or
+ * compress. */
 static void check_hosts_refused(void)
 {
     struct comm *comm = NULL;
@@ -245,6 +246,13 @@ static void check_hosts_refused(void)
         cr_assert_eq(comm_open(&comm, world, &backend_hierarchical, &setup.options), STATUS_USAGE);
         cr_assert_null(comm);
     }
+    shape = (struct shape){.locals = world->size};
+    setup.options.reduce_order = REDUCE_ORDER_RING;
+    setup.options.compress = COMPRESS_FP16;
+    allreduce_play_hosts(world, &shape);
+    cr_assert_eq(comm_open(&comm, world, &backend_hierarchical, &setup.options),
+                 STATUS_UNSUPPORTED);
+    cr_assert_null(comm);
 }
 
 static void check_refusal(void)

@@ -191,7 +191,7 @@ static enum status hierarchical_allreduce(void *context, size_t bucket, float *d
 /* -------- opening, planning, closing ---------------------------------------------------------- */
 
 /* All workers meet these alike; one speaks. */
-static enum status check_hosts(const struct comm_site *site)
+static enum status check_site(const struct comm_site *site)
 {
     const int *hosts = site->hosts;
     char(*const names)[WORLD_HOST_BYTES] = site->world->hosts;
@@ -213,6 +213,12 @@ static enum status check_hosts(const struct comm_site *site)
                       "host by host (mpirun --map-by slot), leave it out, or use --backend ring",
                       locals, names[ranks[0]]);
         return STATUS_USAGE;
+    }
+    if (site->options->reduce_order == REDUCE_ORDER_RING &&
+        site->options->compress != COMPRESS_NONE) {
+        if (site->index == 0)
+            log_error("hierarchical: adds in the ring's order what has come uncompressed only");
+        return STATUS_UNSUPPORTED;
     }
     return STATUS_OK;
 }
@@ -285,10 +291,11 @@ static enum status hierarchical_open(void **out, const struct comm_site *site)
         return STATUS_NO_MEMORY;
     }
     self->site = site;
-    TRY(check_hosts(site));
+    TRY(check_site(site));
     TRY(find_groups(self));
     const struct shared_options shared = {
         .world = site->world,
+        .workers = site->group,
         .group = self->host,
         .transport = site->transport,
         .vector_bytes = options->bucket_counts_max * sizeof(float),
