@@ -30,12 +30,19 @@ end_run()
 }
 trap 'end_run; "$vcluster" down --name $name; rm -rf "$folder"' EXIT
 
-# The process of psring on a host, if there is one.
-process_on() # HOST
+# In the trial's configuration.
+host_of() # RANK
+{
+    echo $(($1 / per_host))
+}
+
+# The process of psring that is this rank, if there is one.
+process_of() # RANK
 {
     local pid
-    for pid in $(ip netns pids "psring-$name-$1" 2>/dev/null); do
-        [[ $(cat "/proc/$pid/comm" 2>/dev/null) != psring ]] || echo "$pid"
+    for pid in $(ip netns pids "psring-$name-$(host_of "$1")" 2>/dev/null); do
+        [[ $(cat "/proc/$pid/comm" 2>/dev/null) != psring ]] ||
+            ! grep -qszx "OMPI_COMM_WORLD_RANK=$1" "/proc/$pid/environ" || echo "$pid"
     done
 }
 
@@ -58,9 +65,9 @@ until_within()
     done
 }
 
-exists_on()
+exists()
 {
-    [[ $(process_on "$1") ]]
+    [[ $(process_of "$1") ]]
 }
 
 trains()
@@ -73,7 +80,7 @@ trains()
 blocked_in_open()
 {
     local pid
-    pid=$(process_on 0)
+    pid=$(process_of 0)
     [[ $pid ]] && grep -qs 'wait_for_partner\|fifo_open' "/proc/$pid/wchan" "/proc/$pid/stack"
 }
 
@@ -81,7 +88,7 @@ wait_for_moment() # MOMENT VICTIM
 {
     case $1 in
     before) ;;
-    launch) until_within $MOMENT_S exists_on "$2" ;;
+    launch) until_within $MOMENT_S exists "$2" ;;
     step) until_within $MOMENT_S trains ;;
     # Soon: from the time-out on, rank 0 would be the one that keeps the others waiting.
     checkpoint) until_within $MOMENT_S blocked_in_open && sleep 0.2 ;;
@@ -91,11 +98,11 @@ wait_for_moment() # MOMENT VICTIM
 inflict() # FAULT VICTIM
 {
     local pid
-    pid=$(process_on "$2")
+    pid=$(process_of "$2")
     case $1 in
     killed) kill -KILL "$pid" ;;
     stopped) kill -STOP "$pid" ;;
-    cut) ip -n "psring-$name-switch" link set "port$2" down ;;
+    cut) ip -n "psring-$name-switch" link set "port$(host_of "$2")" down ;;
     esac
 }
 
@@ -107,7 +114,7 @@ is_whole()
 # A link needs a moment to come up; mpirun's daemon on a host without one ends before it has called back.
 mend() # VICTIM
 {
-    ip -n "psring-$name-switch" link set "port$1" up
+    ip -n "psring-$name-switch" link set "port$(host_of "$1")" up
     until_within $MOMENT_S is_whole
 }
 
@@ -132,7 +139,8 @@ files()
 # What went wrong in a trial, or nothing; sets $seconds and $last.
 judge() # VICTIM STARTED
 {
-    local victim=$1 started=$2 limit=$((TIMEOUT_S + GRACE_S)) rc=0
+    local victim=$1 started=$2 limit=$((TIMEOUT_S + GRACE_S)) rc=0 lost=$1
+    [[ $fault != cut ]] || lost='[0-9]+' # whichever of the host's
     [[ $moment != launch && $moment != before ]] || limit=$((STARTUP_S + GRACE_S))
     until_within $((limit + 5)) run_ended || true
     seconds=$(awk -v from="$started" -v to="$EPOCHREALTIME" 'BEGIN { printf "%.1f", to - from }')
@@ -146,7 +154,7 @@ judge() # VICTIM STARTED
         awk -v s="$seconds" -v limit=$limit 'BEGIN { exit !(s > limit) }' && problem="took more than $limit s"
     fi
     last=$(grep . "$folder/log" | tail -n 1 || true)
-    [[ $last =~ rank\ $victim\ on\ host$victim ]] || [[ $moment == launch && $last =~ meeting\ the\ other\ ranks ]] ||
+    [[ $last =~ rank\ $lost\ on\ host$(host_of "$victim") ]] || [[ $moment == launch && $last =~ meeting\ the\ other\ ranks ]] ||
         problem=${problem:-'does not name the rank'}
     mend "$victim"
     until_within $GRACE_S no_process_left || problem=${problem:-'processes are left'}
@@ -155,10 +163,11 @@ judge() # VICTIM STARTED
 
 trial() # CONFIGURATION FAULT MOMENT VICTIM
 {
-    local configuration=$1 fault=$2 moment=$3 victim=$4 ranks=4 options seconds=- last='' problem=''
+    local configuration=$1 fault=$2 moment=$3 victim=$4 ranks=4 per_host=1 options seconds=- last='' problem=''
     [[ "$configuration $moment $fault $victim" =~ $only ]] || return 0
     read -ra options <<<"$configuration"
     [[ $configuration != *dedicated* ]] || ranks=5
+    [[ $configuration != hierarchical* ]] || per_host=2
     rm -rf "$folder"/{here,tmp,kept}
     mkdir "$folder"/{here,tmp,kept}
     if [[ $moment == checkpoint ]]; then
@@ -169,9 +178,9 @@ trial() # CONFIGURATION FAULT MOMENT VICTIM
     [[ $moment != before ]] || inflict "$fault" "$victim"
     : >"$folder/log"
     local started=$EPOCHREALTIME
-    (cd "$folder/here" && TMPDIR=$folder/tmp exec "$vcluster" run --name "$name" -n $ranks --launch-timeout $STARTUP_S \
-        -- "$psring" train --model mlp --data "$data" --backend "${options[@]}" --batch 25 --steps 1000000 \
-        --timeout "$TIMEOUT_S" --startup-timeout $STARTUP_S --log-steps 1 </dev/null >"$folder/log" 2>&1) &
+    (cd "$folder/here" && TMPDIR=$folder/tmp exec "$vcluster" run --name "$name" -n $ranks --ranks-per-host $per_host \
+        --launch-timeout $STARTUP_S -- "$psring" train --model mlp --data "$data" --backend "${options[@]}" --batch 25 \
+        --steps 1000000 --timeout "$TIMEOUT_S" --startup-timeout $STARTUP_S --log-steps 1 </dev/null >"$folder/log" 2>&1) &
     run_pid=$!
     if wait_for_moment "$moment" "$victim"; then
         if [[ $moment != before ]]; then
@@ -192,7 +201,7 @@ trial() # CONFIGURATION FAULT MOMENT VICTIM
 
 all=()
 for transport in zmq mpi tcp; do
-    for backend in ring rhd 'ps --servers 1 --placement dedicated' 'ps --servers 1 --placement colocated'; do
+    for backend in ring rhd hierarchical 'ps --servers 1 --placement dedicated' 'ps --servers 1 --placement colocated'; do
         all+=("$backend --transport $transport")
     done
 done
@@ -209,6 +218,7 @@ if [[ $which == --short ]]; then
     trial 'ring --transport zmq' cut step 2
     trial 'ring --transport tcp' cut step 2
     trial 'ring --transport tcp' killed step 1
+    trial 'hierarchical --transport tcp' cut step 2
 else
     for victim in 2 0; do
         trial "${all[0]}" cut before $victim # any: no rank begins
