@@ -19,14 +19,19 @@ enum { ROWS = 2, COUNT_MAX = 65537 };
 static struct world *world;
 static struct group *row, *column;
 
+static struct comm_options options_in(const struct group *group, enum transport_kind transport)
+{
+    return (struct comm_options){.transport = transport,
+                                 .group = group,
+                                 .bucket_counts_max = COUNT_MAX,
+                                 .timeout_ms = 20000};
+}
+
 static struct comm *open_in(const struct group *group, const struct backend *backend,
                             enum transport_kind transport)
 {
     struct comm *comm = NULL;
-    const struct comm_options options = {.transport = transport,
-                                         .group = group,
-                                         .bucket_counts_max = COUNT_MAX,
-                                         .timeout_ms = 20000};
+    const struct comm_options options = options_in(group, transport);
     cr_assert_eq(comm_open(&comm, world, backend, &options), STATUS_OK);
     cr_assert_eq(comm_workers(comm), group->size);
     cr_assert_eq(comm_rank(comm), group->rank);
@@ -121,6 +126,36 @@ static void check_grid(struct comm *rows, struct comm *columns, size_t count)
     free(data);
 }
 
+/* A row on hosts with as many ranks each is not held up by one that is not. */
+static void check_uneven_row(enum transport_kind transport)
+{
+    enum { COUNT = 1003 };
+    float data[COUNT];
+    const size_t count = COUNT;
+    int length = world->size / ROWS, *real = world->host_numbers, *played;
+    if (length < 3)
+        return;
+    played = world->host_numbers = calloc((size_t)world->size, sizeof *played);
+    for (int rank = length; rank < world->size; rank++)
+        played[rank] = rank == length ? 1 : 2;
+    if (row->ranks[0] == 0) {
+        struct comm *comm = open_in(row, &backend_hierarchical, transport);
+        plan(comm, &count);
+        fill(data, count, 0);
+        allreduce_average(comm, 0, data);
+        check_sum(data, count, row->ranks, row->size, 0);
+        cr_assert_eq(comm_finish(comm), STATUS_OK);
+        comm_close(&comm);
+    } else {
+        struct comm *comm = NULL;
+        const struct comm_options options = options_in(row, transport);
+        cr_assert_eq(comm_open(&comm, world, &backend_hierarchical, &options), STATUS_USAGE);
+        cr_assert_null(comm);
+    }
+    world->host_numbers = real;
+    free(played);
+}
+
 static void check_refused(void)
 {
     struct comm *comm = NULL;
@@ -150,6 +185,7 @@ Test(mpi_groups, rows_and_columns)
         check_apart(&backend_ring, t, 20011);
         check_apart(&backend_rhd, t, 20011);
         check_apart(&backend_hierarchical, t, 20011);
+        check_uneven_row(t);
     }
     check_refused();
     world_group_free(&column, world);

@@ -2,6 +2,8 @@
  * processes do. The world's collective calls are played. */
 #include <criterion/criterion.h>
 #include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -30,6 +32,8 @@ static const int everyone[RANKS] = {0, 1, 2};
 static pthread_barrier_t all_here;
 static char gathered[RANKS][256];
 static bool lies; /* the first rank names another file than it has */
+static int signals; /* that are still to come while memory is allocated */
+static size_t vector_count[RANKS] = {VECTOR_COUNT, VECTOR_COUNT, VECTOR_COUNT};
 static int64_t timeout_ms = 60000;
 
 enum status __wrap_world_barrier(struct world *world, const struct group *group);
@@ -56,13 +60,24 @@ enum status __wrap_world_gather(struct world *world, const struct group *group, 
     return __wrap_world_barrier(world, group);
 }
 
+int __real_posix_fallocate(int descriptor, off_t offset, off_t bytes);
+int __wrap_posix_fallocate(int descriptor, off_t offset, off_t bytes);
+int __wrap_posix_fallocate(int descriptor, off_t offset, off_t bytes)
+{
+    if (signals == 0)
+        return __real_posix_fallocate(descriptor, offset, bytes);
+    signals--;
+    return EINTR;
+}
+
 static enum status open_rank(struct rank *rank)
 {
     const struct shared_options options = {
         .world = &rank->world,
+        .workers = &rank->group,
         .group = &rank->group,
         .transport = &rank->transport,
-        .vector_bytes = VECTOR_COUNT * sizeof(float),
+        .vector_bytes = vector_count[rank->world.rank] * sizeof(float),
         .timeout_ms = timeout_ms,
     };
     return shared_open(&rank->shared, &options);
@@ -225,20 +240,40 @@ Test(shared, a_wait_is_known_and_can_be_interrupted)
     close_all();
 }
 
-Test(shared, another_file_is_not_taken_for_it)
+/* All but the first rank fail, which waits for them. */
+static void expect_refused(const char *words)
 {
-    log_set_level(LOG_SILENT);
-    lies = true;
+    struct capture capture;
     start();
-    pthread_t threads[RANKS];
-    for (int r = 1; r < RANKS; r++)
-        cr_assert_eq(pthread_create(&threads[r], NULL, run_on, &ranks[r]), 0);
-    pthread_create(&threads[0], NULL, run_on, &ranks[0]);
+    capture_start(&capture);
+    for (int r = 0; r < RANKS; r++)
+        cr_assert_eq(pthread_create(&ranks[r].thread, NULL, run_on, &ranks[r]), 0);
     for (int r = 1; r < RANKS; r++) {
-        pthread_join(threads[r], NULL);
+        pthread_join(ranks[r].thread, NULL);
         cr_expect_neq(ranks[r].status, STATUS_OK);
         cr_expect_null(ranks[r].shared);
     }
+    cr_expect_eq(capture_stop(&capture), RANKS - 1);
+    cr_expect_not_null(strstr(capture.text, words), "%s", capture.text);
+}
+
+Test(shared, another_file_is_not_taken_for_it)
+{
+    lies = true;
+    expect_refused("it is another file");
+}
+
+Test(shared, memory_of_another_length_is_not_taken_for_it)
+{
+    vector_count[0] = VECTOR_COUNT / 2;
+    expect_refused("the longest bucket must be as long on all ranks");
+}
+
+Test(shared, a_signal_while_memory_is_allocated, .timeout = 60)
+{
+    signals = 2;
+    open_all();
+    close_all();
 }
 
 Test(shared, alone_shares_nothing)

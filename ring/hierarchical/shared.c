@@ -54,12 +54,22 @@ static const char *own_host(const struct shared *shared)
     return shared->options.world->host;
 }
 
+/* The kernel gives up on memory when a signal comes, even one that only stops and continues us. */
+static int allocate(int descriptor, size_t bytes)
+{
+    int error;
+    do
+        error = posix_fallocate(descriptor, 0, (off_t)bytes);
+    while (error == EINTR);
+    return error;
+}
+
 /* A file without a name, all of it in memory: what is missing shows now, not as a fault later. */
 static enum status create(const struct shared *shared, int *descriptor, struct location *location)
 {
     struct stat file;
     *descriptor = memfd_create("psring", MFD_CLOEXEC);
-    int error = *descriptor < 0 ? errno : posix_fallocate(*descriptor, 0, (off_t)shared->bytes);
+    int error = *descriptor < 0 ? errno : allocate(*descriptor, shared->bytes);
     if (error == 0 && fstat(*descriptor, &file) != 0)
         error = errno;
     if (error) {
@@ -73,6 +83,7 @@ static enum status create(const struct shared *shared, int *descriptor, struct l
     return STATUS_OK;
 }
 
+/* Opens it only if it is that file: another one may be anything. */
 static enum status find(const struct shared *shared, const struct location *location,
                         int *descriptor)
 {
@@ -80,16 +91,29 @@ static enum status find(const struct shared *shared, const struct location *loca
     struct stat file;
     snprintf(path, sizeof path, "/proc/%lld/fd/%lld", (long long)location->pid,
              (long long)location->descriptor);
-    *descriptor = open(path, O_RDWR | O_CLOEXEC);
-    int error = *descriptor < 0 || fstat(*descriptor, &file) != 0 ? errno : 0;
-    if (error == 0 && file.st_dev == location->device && file.st_ino == location->inode)
-        return STATUS_OK;
-    log_error("hierarchical: rank %d on %s cannot open the memory of rank %d there, %s: %s; ranks "
-              "of one host name must see each other's processes, which those of several containers "
-              "do not: give each container a host name of its own, or use --backend ring",
-              shared->options.world->rank, own_host(shared), shared->options.group->ranks[0], path,
-              error ? strerror(error) : "it is another file");
-    return error ? status_from_errno(error) : STATUS_UNSUPPORTED;
+    int error = stat(path, &file) != 0 ? errno : 0;
+    bool other = !error && (file.st_dev != location->device || file.st_ino != location->inode);
+    if (!error && !other) {
+        *descriptor = open(path, O_RDWR | O_CLOEXEC);
+        error = *descriptor < 0 ? errno : 0;
+    }
+    if (error || other) {
+        log_error("hierarchical: rank %d on %s cannot open the memory of rank %d there, %s: %s; "
+                  "ranks of one host name must see each other's processes, which those of several "
+                  "containers or users do not: give each container a host name of its own, or use "
+                  "--backend ring",
+                  shared->options.world->rank, own_host(shared), shared->options.group->ranks[0],
+                  path, error ? strerror(error) : "it is another file");
+        return error ? status_from_errno(error) : STATUS_UNSUPPORTED;
+    }
+    if ((size_t)file.st_size != shared->bytes) {
+        log_error("hierarchical: rank %d on %s needs %zu bytes of shared memory and rank %d there "
+                  "has %lld: the longest bucket must be as long on all ranks",
+                  shared->options.world->rank, own_host(shared), shared->bytes,
+                  shared->options.group->ranks[0], (long long)file.st_size);
+        return STATUS_USAGE;
+    }
+    return STATUS_OK;
 }
 
 static enum status map(struct shared *shared, int descriptor)
@@ -103,14 +127,22 @@ static enum status map(struct shared *shared, int descriptor)
     return STATUS_OK;
 }
 
+static int index_of(const struct group *group, int rank)
+{
+    int index = 0;
+    while (group->ranks[index] != rank)
+        index++;
+    return index;
+}
+
 enum status shared_open(struct shared **out, const struct shared_options *options)
 {
     enum status status = STATUS_OK;
     struct world *world = options->world;
-    const struct group *group = options->group;
+    const struct group *group = options->group, *workers = options->workers;
     int descriptor = -1;
     struct location mine = {0};
-    struct location *locations = calloc((size_t)world->size, sizeof *locations);
+    struct location *locations = calloc((size_t)workers->size, sizeof *locations);
     struct shared *shared = calloc(1, sizeof *shared);
     *out = NULL;
     if (!locations || !shared) {
@@ -125,12 +157,12 @@ enum status shared_open(struct shared **out, const struct shared_options *option
     shared->bytes = shared->lines_bytes + (size_t)(group->size + 1) * shared->vector_bytes;
     if (group->size > 1 && group->rank == 0)
         TRY(create(shared, &descriptor, &mine));
-    TRY(world_gather(world, NULL, &mine, sizeof mine, locations));
+    TRY(world_gather(world, workers, &mine, sizeof mine, locations));
     if (group->size > 1 && group->rank > 0)
-        TRY(find(shared, &locations[group->ranks[0]], &descriptor));
+        TRY(find(shared, &locations[index_of(workers, group->ranks[0])], &descriptor));
     if (group->size > 1)
         TRY(map(shared, descriptor));
-    TRY(world_barrier(world, NULL)); /* the first one's descriptor is not needed any more */
+    TRY(world_barrier(world, workers)); /* the first one's descriptor is not needed any more */
     if (group->size > 1) {
         *out = shared;
         shared = NULL;

@@ -32,18 +32,18 @@ struct shared;
 
 enum shared_event { SHARED_FILLED, SHARED_DONE, SHARED_EVENTS };
 
-/* `group`: the workers of this host, as a mere list. All pointers are borrowed, until
- * shared_close. */
+/* All pointers are borrowed, until shared_close. */
 struct shared_options {
     struct world *world;
-    const struct group *group;
+    const struct group *workers;       /* of all hosts */
+    const struct group *group;         /* those of this host, as a mere list */
     const struct transport *transport; /* a wait ends when this one's waits do */
     size_t vector_bytes;               /* of each worker's, and of the sums */
     int64_t timeout_ms;                /* of a wait, where no lifeline watches the world */
 };
 
-/* Collective over the world, whose groups share among themselves; one that is alone on its host
- * gets NULL. All memory is there, or it fails. Errors: logged. */
+/* Collective over the workers; one that is alone on its host gets NULL. All memory is there, or it
+ * fails. Errors: logged. */
 enum status shared_open(struct shared **shared, const struct shared_options *options);
 
 /* Frees *shared and sets it to NULL; the memory is there until the last has. */
