@@ -31,7 +31,7 @@ static struct rank ranks[RANKS];
 static const int everyone[RANKS] = {0, 1, 2};
 static pthread_barrier_t all_here;
 static char gathered[RANKS][256];
-static bool lies; /* the first rank names another file than it has */
+static bool lies;   /* the first rank names another file than it has */
 static int signals; /* that are still to come while memory is allocated */
 static size_t vector_count[RANKS] = {VECTOR_COUNT, VECTOR_COUNT, VECTOR_COUNT};
 static int64_t timeout_ms = 60000;
@@ -219,7 +219,7 @@ static void *wait_for_rank_1(void *argument)
     return NULL;
 }
 
-Test(shared, a_wait_is_known_and_can_be_interrupted)
+static struct activity_view start_to_wait(void)
 {
     struct activity_view view = {0};
     open_all();
@@ -230,6 +230,12 @@ Test(shared, a_wait_is_known_and_can_be_interrupted)
         clock_sleep_until_ns(clock_now_ns() + NS_PER_MS);
         activity_view(&activity, ACTIVITY_WORKER, &view);
     }
+    return view;
+}
+
+Test(shared, a_wait_is_known_and_can_be_interrupted)
+{
+    struct activity_view view = start_to_wait();
     cr_expect_eq(view.first, 1);
     cr_expect_eq(view.last, 1);
     transport_interrupt(&ranks[0].transport);
@@ -237,6 +243,24 @@ Test(shared, a_wait_is_known_and_can_be_interrupted)
     cr_expect_eq(ranks[0].status, STATUS_TRANSPORT);
     activity_view(&activity, ACTIVITY_WORKER, &view);
     cr_expect_eq(view.first, ACTIVITY_NOBODY);
+    close_all();
+}
+
+/* A neighbour that comes on, if slowly, keeps nobody waiting for too long. */
+Test(shared, a_neighbour_that_comes_on)
+{
+    const struct activity_view before = start_to_wait();
+    struct activity_view view = before;
+    for (int tries = 0; tries < 10000 && view.moves == before.moves; tries++) {
+        shared_moved(ranks[1].shared);
+        clock_sleep_until_ns(clock_now_ns() + NS_PER_MS);
+        activity_view(&activity, ACTIVITY_WORKER, &view);
+    }
+    cr_expect_neq(view.moves, before.moves);
+    cr_expect_eq(view.first, 1);
+    shared_tell(ranks[1].shared, SHARED_DONE, 1);
+    pthread_join(ranks[0].thread, NULL);
+    cr_expect_eq(ranks[0].status, STATUS_OK);
     close_all();
 }
 

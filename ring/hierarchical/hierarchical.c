@@ -129,6 +129,7 @@ static const void *add(void *context, float *data, struct chunk segment, const v
                        bool completes)
 {
     const struct hierarchical *self = context;
+    shared_moved(self->shared);
     if (!self->in_order) {
         begin(context, data, segment);
         return partial;
@@ -142,6 +143,7 @@ static const void *add(void *context, float *data, struct chunk segment, const v
 static void complete(void *context, const float *data, struct chunk segment)
 {
     const struct hierarchical *self = context;
+    shared_moved(self->shared);
     memcpy(shared_sums(self->shared) + segment.offset, data + segment.offset,
            segment.count * sizeof *data);
 }

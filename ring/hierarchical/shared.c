@@ -23,9 +23,11 @@
 
 enum { LINE_BYTES = 128 }; /* two cache lines: processors fetch pairs */
 
-/* What a worker tells: the last operation of which an event has come. */
+/* What a worker tells: the last operation of which an event has come; and another number whenever
+ * it has come on. */
 struct line {
     _Alignas(LINE_BYTES) _Atomic uint32_t told[SHARED_EVENTS];
+    _Atomic uint32_t moves;
 };
 
 struct shared {
@@ -198,9 +200,9 @@ float *shared_sums(const struct shared *shared)
     return shared_vector(shared, shared->options.group->size);
 }
 
-static _Atomic uint32_t *told_by(const struct shared *shared, int index, enum shared_event event)
+static struct line *line_of(const struct shared *shared, int index)
 {
-    return &((struct line *)shared->memory)[index].told[event];
+    return (struct line *)shared->memory + index;
 }
 
 static bool has_told(_Atomic uint32_t *told, uint32_t operation)
@@ -210,9 +212,20 @@ static bool has_told(_Atomic uint32_t *told, uint32_t operation)
 
 void shared_tell(struct shared *shared, enum shared_event event, uint32_t operation)
 {
-    _Atomic uint32_t *told = told_by(shared, shared->options.group->rank, event);
+    _Atomic uint32_t *told = &line_of(shared, shared->options.group->rank)->told[event];
     atomic_store_explicit(told, operation, memory_order_release);
     syscall(SYS_futex, told, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+static uint32_t moves_of(struct line *line)
+{
+    return atomic_load_explicit(&line->moves, memory_order_relaxed);
+}
+
+void shared_moved(struct shared *shared)
+{
+    struct line *line = line_of(shared, shared->options.group->rank);
+    atomic_store_explicit(&line->moves, moves_of(line) + 1, memory_order_relaxed);
 }
 
 static bool try_for_a_while(const struct shared *shared, _Atomic uint32_t *told, uint32_t operation)
@@ -246,18 +259,25 @@ enum status shared_wait(struct shared *shared, int index, enum shared_event even
 {
     const struct shared_options *options = &shared->options;
     struct activity *activity = options->world->activity;
-    _Atomic uint32_t *told = told_by(shared, index, event);
+    struct line *line = line_of(shared, index);
+    _Atomic uint32_t *told = &line->told[event];
     int rank = options->group->ranks[index];
     enum status status = STATUS_OK;
     if (try_for_a_while(shared, told, operation))
         return STATUS_OK;
     activity_wait(activity, ACTIVITY_WORKER, rank, rank, ACTIVITY_NO_OFFSET);
     int64_t timeout_ns = options->timeout_ms * NS_PER_MS, deadline_ns = clock_now_ns() + timeout_ns;
-    int64_t round_ns = timeout_ns < NS_PER_S ? timeout_ns : NS_PER_S;
+    int64_t round_ns = timeout_ns / 2 < NS_PER_S ? timeout_ns / 2 : NS_PER_S;
+    uint32_t moves = moves_of(line);
     while (status == STATUS_OK) {
         uint32_t seen = atomic_load_explicit(told, memory_order_acquire);
         if (seen == operation)
             break;
+        if (moves != moves_of(line)) {
+            moves = moves_of(line);
+            activity_moved(activity, ACTIVITY_WORKER);
+            deadline_ns = clock_now_ns() + timeout_ns;
+        }
         if (transport_interrupted(options->transport))
             status = STATUS_TRANSPORT;
         else if (!activity && clock_now_ns() >= deadline_ns)

@@ -56,7 +56,11 @@ float *shared_sums(const struct shared *shared);
 /* What this worker has written is there for all who wait for it. */
 void shared_tell(struct shared *shared, enum shared_event event, uint32_t operation);
 
-/* STATUS_TIMEOUT (logged, naming it): the other has not told so. STATUS_TRANSPORT: interrupted. */
+/* Nothing to tell yet, but this worker has come on: who waits for it is patient. Costs a store. */
+void shared_moved(struct shared *shared);
+
+/* STATUS_TIMEOUT (logged, naming it): the other has not told so, nor come on. STATUS_TRANSPORT:
+ * interrupted. */
 enum status shared_wait(struct shared *shared, int index, enum shared_event event,
                         uint32_t operation);
 
