@@ -46,3 +46,34 @@ Test(log, after_a_take_over_one_thread_speaks)
                            "psring: error: said twice\n");
     fclose(file);
 }
+
+static char sunk[100];
+static enum log_level sunk_level;
+
+static void sink(enum log_level level, const char *line)
+{
+    sunk_level = level;
+    snprintf(sunk, sizeof sunk, "%s", line);
+}
+
+Test(log, a_sink_gets_lines_in_place_of_stderr)
+{
+    FILE *file = tmpfile();
+    int printed = dup(STDERR_FILENO);
+    unsigned errors = log_errors();
+    cr_assert(file && printed >= 0 && dup2(fileno(file), STDERR_FILENO) >= 0);
+    log_set_name("rank 3");
+    log_set_sink(sink);
+    log_error("no %s", "route");
+    log_debug("dropped as ever");
+    cr_assert(sunk_level == LOG_ERROR && log_errors() == errors + 1);
+    cr_assert_str_eq(sunk, "no route");
+    log_set_sink(NULL);
+    log_warn("again");
+    dup2(printed, STDERR_FILENO);
+    char said[100] = "";
+    rewind(file);
+    cr_assert_not_null(fgets(said, sizeof said, file));
+    cr_assert_str_eq(said, "psring rank 3: warning: again\n");
+    cr_assert_null(fgets(said, sizeof said, file));
+}

@@ -10,6 +10,7 @@
 
 static _Atomic int log_level = LOG_INFO;
 static _Atomic unsigned errors;
+static log_sink *_Atomic sink; /* NULL: stderr */
 
 /* Whole lines of one thread, until log_release. */
 static struct {
@@ -32,6 +33,11 @@ static char log_name[32]; /* set once, before threads start */
 void log_set_level(enum log_level level)
 {
     atomic_store(&log_level, level);
+}
+
+void log_set_sink(log_sink *wanted)
+{
+    atomic_store(&sink, wanted);
 }
 
 void log_set_name(const char *name)
@@ -111,6 +117,12 @@ void log_message(enum log_level level, const char *format, ...)
     va_end(arguments);
     if (wanted < 0)
         return;
+    log_sink *to = atomic_load(&sink);
+    if (to) {
+        atomic_fetch_add(&errors, level == LOG_ERROR);
+        to(level, line + used);
+        return;
+    }
     size_t length = strlen(line);
     line[length] = '\n';
     pthread_mutex_lock(&held.lock);

@@ -31,6 +31,12 @@ void log_release(bool wanted);
  * none. */
 void log_take_over(void);
 
+/* In place of stderr, from now on: `sink` gets each line, without the name in front of it and the
+ * newline, on the thread that logs it. For a library, whose program speaks for itself. NULL: stderr
+ * again. */
+typedef void log_sink(enum log_level level, const char *line);
+void log_set_sink(log_sink *sink);
+
 /* How many errors have been logged, not counting lines that were dropped. */
 unsigned log_errors(void);
 
