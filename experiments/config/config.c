@@ -8,6 +8,7 @@
 
 #include "common/base/options.h"
 #include "common/device/device.h"
+#include "common/net/world/launcher.h"
 #include "common/net/world/topology.h"
 #include "experiments/config/backends.h"
 #include "experiments/config/config_check.h"
@@ -71,7 +72,7 @@ static void check_obeyed(void *context, const char *name, const char *value)
 
 static enum status link_rate_from_environment(struct config *config)
 {
-    const char *text = launch_variable("PSRING_LINK_BITS");
+    const char *text = launcher_variable("PSRING_LINK_BITS");
     if (config->link_rate > 0 || !text)
         return STATUS_OK;
     char *end = NULL;
@@ -126,9 +127,9 @@ enum status config_parse(enum config_command command, int argc, char **argv, str
                               .servers = CONFIG_SERVERS_NOT_GIVEN,
                               .rank = CONFIG_RANK_NOT_GIVEN,
                               .world = CONFIG_RANK_NOT_GIVEN,
-                              .data = launch_variable("PSRING_DATA"),
-                              .network = launch_variable("PSRING_NETWORK"),
-                              .subnet = launch_variable("PSRING_BIND_SUBNET")};
+                              .data = launcher_variable("PSRING_DATA"),
+                              .network = launcher_variable("PSRING_NETWORK"),
+                              .subnet = launcher_variable("PSRING_BIND_SUBNET")};
     TRY(options_parse(&table.options, argc, argv, config, helped));
     if (*helped)
         return STATUS_OK;

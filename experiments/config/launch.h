@@ -7,9 +7,6 @@
 
 #include "experiments/config/config.h"
 
-/* What a variable of the environment says, or NULL if it is unset or empty. */
-const char *launch_variable(const char *name);
-
 /* This process's rank as MPI's launcher (mpirun, srun) says before the ranks have met; 0 without.
  */
 int launch_rank(void);
