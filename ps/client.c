@@ -129,7 +129,7 @@ out:
     return status;
 }
 
-static enum status client_allreduce(void *self, size_t bucket, float *data)
+static enum status client_allreduce(void *self, size_t bucket, void *data)
 {
     enum status status = STATUS_OK;
     struct client *client = self;
@@ -205,7 +205,7 @@ static enum status client_plan(void *self)
         return STATUS_NO_MEMORY;
     }
     for (size_t b = 0; b < layout->buckets; b++)
-        TRY(codec_init(&client->codecs[b], options, b, layout->counts[b]));
+        TRY(codec_init(&client->codecs[b], client->site, b, layout->counts[b]));
     for (size_t i = 0; i < servers * window; i++)
         TRY(transport_slot_init(
             &client->slots[i], client->transport, node_of(client, (int)(i / window)),

@@ -22,7 +22,7 @@ enum status store_init(struct store *store, const struct comm_site *site)
             calloc(bucket->chunks * (size_t)store->workers + 1, sizeof *bucket->tickets);
         bucket->answered = calloc(bucket->chunks + 1, sizeof *bucket->answered);
         complete = bucket->values && bucket->tickets && bucket->answered &&
-                   codec_init(&bucket->codec, site->options, b, bucket->shard.count) == STATUS_OK;
+                   codec_init(&bucket->codec, site, b, bucket->shard.count) == STATUS_OK;
     }
     if (complete)
         return STATUS_OK;

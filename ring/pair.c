@@ -7,7 +7,7 @@ struct pair {
     struct ring_plan *plan;
     const struct schedule *schedule;
     struct codec *codec;
-    float *data;
+    void *data;
     uint64_t step;
     float scale;
     int index; /* this worker: 0 or 1 */
@@ -15,7 +15,9 @@ struct pair {
 
 bool pair_suits(const struct ring_plan *plan, size_t bucket)
 {
-    return plan->schedules[bucket].pieces > 0 && plan->codecs[bucket].compress == COMPRESS_NONE;
+    const struct codec *codec = &plan->codecs[bucket];
+    return plan->schedules[bucket].pieces > 0 && codec->compress == COMPRESS_NONE &&
+           (!codec->reduction || codec->reduction->commutes);
 }
 
 /* -------- messages ---------------------------------------------------------------------------- */
@@ -143,7 +145,7 @@ out:
     return status;
 }
 
-enum status pair_allreduce(struct ring_plan *plan, size_t bucket, float *data, uint64_t step,
+enum status pair_allreduce(struct ring_plan *plan, size_t bucket, void *data, uint64_t step,
                            float scale)
 {
     const struct schedule *schedule = &plan->schedules[bucket];

@@ -9,7 +9,8 @@
  *   as in the ring; the slice is still in the cache then.
  *
  * Both end with the bits of the ring, because a + b is b + a. Compressed they would not: each would
- * add a rounded contribution to one of its own that is not. Those keep to the ring.
+ * add a rounded contribution to one of its own that is not. Those, and reductions that do not
+ * commute to the bit, keep to the ring.
  */
 #ifndef PSRING_RING_PAIR_H
 #define PSRING_RING_PAIR_H
@@ -23,7 +24,7 @@ bool pair_suits(const struct ring_plan *plan, size_t bucket);
 
 /* The all-reduce of such a bucket, as number `step`. Each worker sends schedule.pieces messages, or
  * fewer where halves are empty. */
-enum status pair_allreduce(struct ring_plan *plan, size_t bucket, float *data, uint64_t step,
+enum status pair_allreduce(struct ring_plan *plan, size_t bucket, void *data, uint64_t step,
                            float scale);
 
 #endif

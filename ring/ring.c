@@ -61,7 +61,6 @@
 
 #include "common/base/check.h"
 #include "common/comm/codec.h"
-#include "common/comm/reduce.h"
 #include "ring/pair.h"
 #include "ring/ring_cost.h"
 #include "ring/ring_plan.h"
@@ -83,7 +82,7 @@ struct run {
     struct ring *ring;
     const struct schedule *schedule;
     struct codec *codec;
-    float *data;
+    void *data;
     size_t first, end;
     size_t sent;     /* the next to send */
     size_t posted;   /* the next to post a receive for */
@@ -203,7 +202,7 @@ out:
 }
 
 /* The steps from `first_step` to before `end_step`: N-1 are reduce-scatter, N-1 all-gather. */
-static enum status move(struct ring *ring, size_t bucket, float *data, size_t first_step,
+static enum status move(struct ring *ring, size_t bucket, void *data, size_t first_step,
                         size_t end_step)
 {
     enum status status = STATUS_OK;
@@ -234,18 +233,18 @@ out:
     return status;
 }
 
-static enum status ring_allreduce(void *self, size_t bucket, float *data)
+static enum status ring_allreduce(void *self, size_t bucket, void *data)
 {
     struct ring *ring = self;
     if (pair_suits(&ring->plan, bucket))
         return pair_allreduce(&ring->plan, bucket, data, ring->step++, ring->site->layout->scale);
     if (ring->workers > 1)
         return move(ring, bucket, data, 0, schedule_steps(&ring->plan.schedules[bucket]));
-    reduce_scale(data, ring->plan.schedules[bucket].count, ring->site->layout->scale);
+    codec_alone(&ring->plan.codecs[bucket], data, ring->site->layout->scale);
     return STATUS_OK;
 }
 
-static enum status ring_reduce_scatter(void *self, size_t bucket, float *data)
+static enum status ring_reduce_scatter(void *self, size_t bucket, void *data)
 {
     struct ring *ring = self;
     if (ring->workers > 1)
@@ -253,7 +252,7 @@ static enum status ring_reduce_scatter(void *self, size_t bucket, float *data)
     return ring_allreduce(self, bucket, data);
 }
 
-static enum status ring_all_gather(void *self, size_t bucket, float *data)
+static enum status ring_all_gather(void *self, size_t bucket, void *data)
 {
     struct ring *ring = self;
     const struct schedule *schedule = &ring->plan.schedules[bucket];
@@ -316,6 +315,7 @@ const struct backend backend_ring = {
     .summary = "ring all-reduce over --transport; bandwidth-optimal",
     .uses_transport = true,
     .cuts_segments = true,
+    .reduces = true,
     .compresses = true,
     .orders_sums = true,
     .counts_bytes = true,

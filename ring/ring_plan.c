@@ -13,7 +13,7 @@ static enum status open_slots(struct ring_plan *plan, const struct comm_site *si
                               size_t segment_count)
 {
     enum status status = STATUS_OK;
-    size_t bytes = segment_count * compress_element_bytes(site->options->compress);
+    size_t bytes = segment_count * codec_element_bytes(site->options);
     for (size_t i = 0; i < plan->slot_count; i++)
         TRY(transport_slot_init(&plan->slots[i], plan->transport, previous, bytes));
 out:
@@ -46,7 +46,7 @@ enum status ring_plan_init(struct ring_plan *plan, const struct comm_site *site,
         return STATUS_NO_MEMORY;
     }
     for (size_t b = 0; b < layout->buckets; b++)
-        TRY(codec_init(&plan->codecs[b], options, b, layout->counts[b]));
+        TRY(codec_init(&plan->codecs[b], site, b, layout->counts[b]));
     if (site->workers > 1)
         TRY(open_slots(plan, site, previous, segment_count));
 out:

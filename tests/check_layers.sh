@@ -9,10 +9,11 @@
 #   transport/{zmq,mpi,tcp} -> transport -> world -> rendezvous -> socket
 #   lifeline -> world
 #
+# common/library, what libpsring has of its own, stands on ring and common/comm, and nobody on it.
 # One transport is no other's business, nor that of anything above common/net.
-# Neighbours do not include each other (ps and ring above all). models names no backend. What a library of
-# the all-reduces alone would be made of needs no models, and devices only where buckets lie in one's memory:
-# common/comm (staging) and ring/vendor (NCCL). Without ROOT it checks the repository, after proving on
+# Neighbours do not include each other (ps and ring above all). models names no backend. libpsring needs no
+# models, and devices only where buckets lie in one's memory: common/comm (staging) and ring/vendor (NCCL), which
+# it does without. Without ROOT it checks the repository, after proving on
 # made-up files that it sees each kind of violation.
 set -euo pipefail
 
@@ -74,13 +75,17 @@ check()
             may("common/data", "common/base")
             may("common/obs", "common/base")
             may("common/checkpoint", "common/base")
-            may("common/comm", "common/base common/device common/obs " net)
-            collective = "common/base common/obs common/comm " net
+            may("common/comm/elements", "common/base common/device " net)
+            comm = "common/comm common/comm/elements"
+            may("common/comm", "common/base common/device common/obs " comm " " net)
+            collective = "common/base common/obs " comm " " net
             may("ps", collective)
             may("ring", collective)
             may("ring/halving", collective " ring")
             may("ring/hierarchical", collective " ring")
             may("ring/vendor", collective " ring common/device common/device/cuda")
+            may("common", "") # psring.h
+            may("common/library", "common common/base ring ring/halving " comm " " net)
             common = collective " common/device common/data common/checkpoint"
             may("models", common)
             launch = "common/net/socket common/net/rendezvous common/net/lifeline common/device/cpu"
@@ -174,6 +179,10 @@ expect ok ring/hierarchical/hierarchical.c '#include "ring/ring.h"'
 expect violation ring/ring.c '#include "ring/hierarchical/shared.h"'
 expect ok ring/vendor/nccl.c '#include "common/device/cuda/cuda.h"'
 expect violation ring/ring.c '#include "ring/halving/halving.h"'
+expect ok common/library/engine.c '#include "ring/halving/halving.h"'
+expect violation common/library/engine.c '#include "ps/ps.h"'
+expect violation common/library/engine.c '#include "common/net/lifeline/lifeline.h"'
+expect violation common/comm/comm.c '#include "common/psring.h"'
 expect violation ring/vendor/nccl.c '#include "ring/halving/halving.h"'
 expect violation ring/ring.c '#include "common/device/device.h"'
 expect violation ps/server.c '#include "models/net.h"'

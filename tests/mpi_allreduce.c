@@ -295,12 +295,12 @@ static enum status slow_open(void **self, const struct comm_site *site)
     return *self ? STATUS_OK : STATUS_NO_MEMORY;
 }
 
-static enum status slow_allreduce(void *self, size_t bucket, float *data)
+static enum status slow_allreduce(void *self, size_t bucket, void *data)
 {
     struct slow *slow = self;
     slow->begun = true;
     clock_sleep_until_ns(clock_now_ns() + 50 * NS_PER_MS);
-    data[bucket] = 1;
+    ((float *)data)[bucket] = 1;
     slow->finished = true;
     return STATUS_OK;
 }

@@ -43,17 +43,17 @@ static bool is_last(const struct comm_site *site)
 }
 
 /* ... the last worker gets its last element wrong, every time. */
-static enum status off_by_one(void *self, size_t bucket, float *data)
+static enum status off_by_one(void *self, size_t bucket, void *data)
 {
     const struct comm_site *site = self;
     enum status status = add_up(site, data);
     if (is_last(site))
-        data[site->layout->counts[bucket] - 1] += 1;
+        ((float *)data)[site->layout->counts[bucket] - 1] += 1;
     return status;
 }
 
 /* ... the last worker is late, the others are not. */
-static enum status one_late(void *self, size_t bucket, float *data)
+static enum status one_late(void *self, size_t bucket, void *data)
 {
     const struct comm_site *site = self;
     (void)bucket;
@@ -66,7 +66,7 @@ static enum status one_late(void *self, size_t bucket, float *data)
 /* ... tell on which thread. */
 static pthread_t adding_thread;
 
-static enum status note_thread(void *self, size_t bucket, float *data)
+static enum status note_thread(void *self, size_t bucket, void *data)
 {
     (void)bucket;
     adding_thread = pthread_self();

@@ -26,11 +26,11 @@ static struct cost_traffic one_byte_more(const struct cost_shape *shape, int ran
 }
 
 /* Right alone, wrong on the thread that averages while the caller computes. */
-static enum status wrong_beside(void *self, size_t bucket, float *data)
+static enum status wrong_beside(void *self, size_t bucket, void *data)
 {
     enum status status = backend_star.allreduce(self, bucket, data);
     if (!pthread_equal(pthread_self(), main_thread))
-        data[0] += 1;
+        *(float *)data += 1;
     return status;
 }
 

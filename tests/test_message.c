@@ -143,6 +143,28 @@ Test(message, element_types)
     }
 }
 
+/* A receiver that takes any type still wants one that is known, and whole elements of it. */
+Test(message, any_element_type)
+{
+    struct message_limits any = limits;
+    struct message message = example, decoded;
+    uint8_t bytes[MESSAGE_HEADER_BYTES];
+    const char *reason = "";
+    any.dtype = MESSAGE_ANY_DTYPE;
+    message.offset = 0;
+    for (int sent = MESSAGE_ANY_DTYPE; sent <= MESSAGE_DTYPES; sent++) {
+        for (message.length = 2; message.length <= 8; message.length += 2) {
+            message.dtype = (enum message_dtype)sent;
+            message_encode(&message, bytes);
+            enum status status = message_decode(bytes, sizeof bytes, &any, &decoded, &reason);
+            bool known = sent > MESSAGE_ANY_DTYPE && sent < MESSAGE_DTYPES;
+            bool whole = known && message.length % message_element_bytes(message.dtype) == 0;
+            cr_assert_eq(status, whole ? STATUS_OK : STATUS_PROTOCOL);
+            cr_assert(!whole || (int)decoded.dtype == sent);
+        }
+    }
+}
+
 Test(message, bye_has_no_payload)
 {
     uint8_t bytes[MESSAGE_HEADER_BYTES];

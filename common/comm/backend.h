@@ -45,6 +45,7 @@ struct backend {
     bool uses_servers;        /* runs `serve` on servers */
     bool cuts_segments;       /* obeys comm_options.segment_bytes */
     bool keeps_window;        /* obeys comm_options.window */
+    bool reduces;             /* obeys comm_options.reduction */
     bool compresses;          /* obeys comm_options.compress and error_feedback */
     bool orders_sums;         /* obeys comm_options.reduce_order */
     bool counts_bytes;        /* all that it moves is counted, or it moves nothing */
@@ -67,10 +68,10 @@ struct backend {
     /* A worker's life. `site` stays valid until close. */
     enum status (*open)(void **self, const struct comm_site *site);
     enum status (*plan)(void *self); /* (optional) for site->layout; frees what the last one had */
-    enum status (*allreduce)(void *self, size_t bucket, float *data);
+    enum status (*allreduce)(void *self, size_t bucket, void *data);
     /* (optional, both or none) The phases of an all-reduce; see comm_reduce_scatter. */
-    enum status (*reduce_scatter)(void *self, size_t bucket, float *data);
-    enum status (*all_gather)(void *self, size_t bucket, float *data);
+    enum status (*reduce_scatter)(void *self, size_t bucket, void *data);
+    enum status (*all_gather)(void *self, size_t bucket, void *data);
     struct chunk (*part)(const void *self, size_t bucket);
     /* (optional) Whether `allreduce` may be given a GPU's memory, here and now; the layout's scale
      * is then 1 for the backend, and applied on the GPU. Absent or false: it is given host memory.

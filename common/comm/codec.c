@@ -4,13 +4,19 @@
 #include <string.h>
 
 #include "common/base/check.h"
+#include "common/comm/backend.h"
 #include "common/comm/reduce.h"
 
-enum status codec_init(struct codec *codec, const struct comm_options *options, size_t bucket,
+enum status codec_init(struct codec *codec, const struct comm_site *site, size_t bucket,
                        size_t count)
 {
-    *codec =
-        (struct codec){.compress = options->compress, .bucket = (uint32_t)bucket, .count = count};
+    const struct comm_options *options = site->options;
+    *codec = (struct codec){.compress = options->compress,
+                            .reduction = options->reduction,
+                            .workers = site->workers,
+                            .bucket = (uint32_t)bucket,
+                            .count = count};
+    CHECK(options->compress == COMPRESS_NONE || !options->reduction);
     if (options->compress == COMPRESS_NONE)
         return STATUS_OK;
     codec->image = calloc(count + 1, sizeof *codec->image);
@@ -38,14 +44,32 @@ enum message_dtype codec_dtype(enum compress compress)
     return dtypes[compress];
 }
 
+size_t codec_element_bytes(const struct comm_options *options)
+{
+    return options->reduction ? message_element_bytes(options->reduction->dtype)
+                              : compress_element_bytes(options->compress);
+}
+
+static enum message_dtype dtype_of(const struct codec *codec)
+{
+    return codec->reduction ? codec->reduction->dtype : codec_dtype(codec->compress);
+}
+
+/* Where the element `offset` of what is not compressed is. */
+static void *element_at(const struct codec *codec, void *data, size_t offset)
+{
+    return (char *)data + offset * message_element_bytes(dtype_of(codec));
+}
+
 struct message codec_message(const struct codec *codec, enum message_kind kind, uint64_t step,
                              struct chunk span)
 {
-    size_t bytes = compress_element_bytes(codec->compress);
+    enum message_dtype dtype = dtype_of(codec);
+    size_t bytes = message_element_bytes(dtype);
     return (struct message){.kind = kind,
                             .step = step,
                             .bucket = codec->bucket,
-                            .dtype = codec_dtype(codec->compress),
+                            .dtype = dtype,
                             .offset = span.offset * bytes,
                             .length = span.count * bytes};
 }
@@ -55,56 +79,68 @@ static float *residual_of(const struct codec *codec, size_t offset)
     return codec->residual ? codec->residual + offset : NULL;
 }
 
-const void *codec_encode(struct codec *codec, const float *data, struct chunk span)
+const void *codec_encode(struct codec *codec, const void *data, struct chunk span)
 {
     CHECK(span.offset + span.count <= codec->count);
     if (codec->compress == COMPRESS_NONE)
-        return data + span.offset;
+        return (const char *)data + span.offset * message_element_bytes(dtype_of(codec));
     uint16_t *codes = codec->image + span.offset;
-    compress_encode(codec->compress, codes, data + span.offset, residual_of(codec, span.offset),
-                    span.count);
+    compress_encode(codec->compress, codes, (const float *)data + span.offset,
+                    residual_of(codec, span.offset), span.count);
     return codes;
 }
 
-void *codec_wire(const struct codec *codec, float *data, struct chunk span)
+void *codec_wire(const struct codec *codec, void *data, struct chunk span)
 {
     if (codec->compress == COMPRESS_NONE)
-        return data + span.offset;
+        return element_at(codec, data, span.offset);
     return codec->image + span.offset;
 }
 
-void codec_add(const struct codec *codec, float *data, struct chunk span, const void *payload)
+void codec_add(const struct codec *codec, void *data, struct chunk span, const void *payload)
 {
-    float *into = data + span.offset;
-    if (codec->compress == COMPRESS_NONE)
-        reduce_add(into, payload, span.count);
+    if (codec->reduction)
+        codec->reduction->combine(element_at(codec, data, span.offset), payload, span.count);
+    else if (codec->compress == COMPRESS_NONE)
+        reduce_add((float *)data + span.offset, payload, span.count);
     else
-        compress_add(codec->compress, into, payload, span.count);
+        compress_add(codec->compress, (float *)data + span.offset, payload, span.count);
 }
 
-void codec_complete(struct codec *codec, float *data, struct chunk span, const void *payload,
+void codec_complete(struct codec *codec, void *data, struct chunk span, const void *payload,
                     float scale)
 {
     enum { BLOCK = 2048 }; /* 8 KB stay in the L1 cache from the sum to what is kept of it */
     const char *codes = payload;
+    if (codec->reduction) {
+        codec->reduction->complete(element_at(codec, data, span.offset), payload, span.count,
+                                   codec->workers);
+        return;
+    }
     if (codec->compress == COMPRESS_NONE) {
-        reduce_add_scale(data + span.offset, payload, span.count, scale);
+        reduce_add_scale((float *)data + span.offset, payload, span.count, scale);
         return;
     }
     for (size_t done = 0; done < span.count; done += BLOCK) {
         size_t left = span.count - done;
         struct chunk block = {span.offset + done, left < BLOCK ? left : BLOCK};
-        compress_add_scale(codec->compress, data + block.offset, codes + done * sizeof(uint16_t),
-                           block.count, scale);
+        compress_add_scale(codec->compress, (float *)data + block.offset,
+                           codes + done * sizeof(uint16_t), block.count, scale);
         codec_take(codec, data, block, codec_encode(codec, data, block));
     }
 }
 
-void codec_take(const struct codec *codec, float *data, struct chunk span, const void *payload)
+void codec_alone(const struct codec *codec, void *data, float scale)
+{
+    if (!codec->reduction) /* the average of one is itself */
+        reduce_scale(data, codec->count, scale);
+}
+
+void codec_take(const struct codec *codec, void *data, struct chunk span, const void *payload)
 {
     void *wire = codec_wire(codec, data, span);
     if (payload != wire && span.count > 0)
-        memcpy(wire, payload, span.count * compress_element_bytes(codec->compress));
+        memcpy(wire, payload, span.count * message_element_bytes(dtype_of(codec)));
     if (codec->compress != COMPRESS_NONE)
-        compress_decode(codec->compress, data + span.offset, wire, span.count);
+        compress_decode(codec->compress, (float *)data + span.offset, wire, span.count);
 }

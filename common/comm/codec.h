@@ -1,7 +1,7 @@
 /*
- * What a bucket looks like on the wire: its floats as they are, in the caller's memory, or numbers
- * of 16 bits (common/comm/compress.h) in memory of the codec's. A schedule that sends and receives
- * through a codec is the same for both. One codec a bucket and node:
+ * What a bucket looks like on the wire: its elements as they are, in the caller's memory, or floats
+ * as numbers of 16 bits (common/comm/compress.h) in memory of the codec's. A schedule that sends
+ * and receives through a codec is the same for both. One codec a bucket and node:
  *
  *     a partial sum sets out         payload = codec_encode(codec, data, span)
  *     one comes, to be added         codec_add(codec, data, span, payload)
@@ -17,7 +17,8 @@
  * is fixed by the schedule, so one residual per element is enough, and it is given back at the
  * node's next operation on the bucket: see compress.h.
  *
- * `span` counts elements of the bucket; `data` is the bucket's first float. codec_wire's memory
+ * `span` counts elements of the bucket; `data` is the bucket's first element: a
+ * float, unless there is a reduction (common/comm/elements/reduction.h). codec_wire's memory
  * belongs to the transport between send, or post, and completion. Uncompressed, encode, wire and
  * take of what landed in place cost nothing. Threads: those of the node that owns it.
  */
@@ -31,42 +32,55 @@
 #include "common/base/chunk.h"
 #include "common/comm/comm_options.h"
 #include "common/comm/compress.h"
+#include "common/comm/elements/reduction.h"
 #include "common/net/transport/message.h"
+
+struct comm_site;
 
 struct codec {
     enum compress compress;
+    const struct reduction *reduction; /* NULL: floats, summed and scaled. Else nothing is
+                                        * compressed */
+    int workers;
     uint32_t bucket;
     size_t count;
     uint16_t *image; /* (count): what travels; NULL where that is the data itself */
     float *residual; /* (count); NULL without feedback */
 };
 
-/* For bucket number `bucket`, or a shard of it, of `count` elements: allocates what the options ask
- * for. Errors: logged. */
-enum status codec_init(struct codec *codec, const struct comm_options *options, size_t bucket,
+/* For bucket number `bucket`, or a shard of it, of `count` elements: allocates what the site's
+ * options ask for. Errors: logged. */
+enum status codec_init(struct codec *codec, const struct comm_site *site, size_t bucket,
                        size_t count);
 void codec_fini(struct codec *codec);
 
 enum message_dtype codec_dtype(enum compress compress);
+
+/* Bytes of an element on the wire. */
+size_t codec_element_bytes(const struct comm_options *options);
 
 /* The header of a message with these elements, of all-reduce number `step`. */
 struct message codec_message(const struct codec *codec, enum message_kind kind, uint64_t step,
                              struct chunk span);
 
 /* The payload for data[span], rounded with feedback; uncompressed, the data itself. */
-const void *codec_encode(struct codec *codec, const float *data, struct chunk span);
+const void *codec_encode(struct codec *codec, const void *data, struct chunk span);
 
 /* Where the span's bits for the wire are. */
-void *codec_wire(const struct codec *codec, float *data, struct chunk span);
+void *codec_wire(const struct codec *codec, void *data, struct chunk span);
 
-/* data[span] += payload */
-void codec_add(const struct codec *codec, float *data, struct chunk span, const void *payload);
+/* data[span] += payload, or whatever the reduction does with two. */
+void codec_add(const struct codec *codec, void *data, struct chunk span, const void *payload);
 
-/* data[span] = (data[span] + payload) * scale, rounded with feedback to what codec_wire sends. */
-void codec_complete(struct codec *codec, float *data, struct chunk span, const void *payload,
+/* data[span] = (data[span] + payload) * scale, rounded with feedback to what codec_wire sends. With
+ * a reduction: its last step, and `scale` is without meaning. */
+void codec_complete(struct codec *codec, void *data, struct chunk span, const void *payload,
                     float scale);
 
+/* The sum of one worker alone, all of it: data *= scale. */
+void codec_alone(const struct codec *codec, void *data, float scale);
+
 /* data[span] = payload, which may be at codec_wire; then its bits are there, to be sent on. */
-void codec_take(const struct codec *codec, float *data, struct chunk span, const void *payload);
+void codec_take(const struct codec *codec, void *data, struct chunk span, const void *payload);
 
 #endif

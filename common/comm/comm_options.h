@@ -11,6 +11,7 @@
 
 #include "common/comm/compress.h"
 #include "common/comm/reduce_order.h"
+#include "common/comm/elements/reduction.h"
 #include "common/device/device.h"
 #include "common/net/world/group.h"
 #include "common/net/world/topology.h"
@@ -27,6 +28,9 @@ struct comm_options {
     enum reduce_order reduce_order;
     size_t segment_bytes; /* of a message, at most; 0: chosen (ring/schedule, ps/shard) */
     int window; /* chunks that a worker may have unanswered with a server; 0: chosen (ps/shard) */
+    /* NULL: float32, summed and multiplied by comm_layout.scale. Else what elements are and what is
+     * done with them; then nothing is compressed. */
+    const struct reduction *reduction;
     enum compress compress;
     bool error_feedback;      /* with compress: see compress.h */
     size_t bucket_counts_max; /* no bucket of any plan has more elements */

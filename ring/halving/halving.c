@@ -59,7 +59,6 @@
 #include "common/base/check.h"
 #include "common/base/size.h"
 #include "common/comm/codec.h"
-#include "common/comm/reduce.h"
 #include "ring/halving/halving_cost.h"
 #include "ring/halving/halving_schedule.h"
 
@@ -98,7 +97,7 @@ struct run {
     struct halving *halving;
     const struct halving_schedule *schedule;
     struct codec *codec;
-    float *data;
+    void *data;
 };
 
 static uint64_t *ticket_of(const struct run *run, const struct halving_item *sent)
@@ -243,13 +242,13 @@ out:
     return status;
 }
 
-static enum status halving_allreduce(void *self, size_t bucket, float *data)
+static enum status halving_allreduce(void *self, size_t bucket, void *data)
 {
     enum status status = STATUS_OK;
     struct halving *halving = self;
     const struct halving_schedule *schedule = &halving->schedules[bucket];
     if (halving->workers == 1) {
-        reduce_scale(data, schedule->count, halving->site->layout->scale);
+        codec_alone(&halving->codecs[bucket], data, halving->site->layout->scale);
         return STATUS_OK;
     }
     struct run run = {halving, schedule, &halving->codecs[bucket], data};
@@ -298,7 +297,6 @@ static enum status open_exchange(struct halving *halving, size_t at)
 {
     enum status status = STATUS_OK;
     struct exchange *exchange = &halving->exchanges[at];
-    enum compress compress = halving->site->options->compress;
     size_t longest = 0;
     for (size_t b = 0; b < halving->buckets; b++) {
         const struct halving_exchange *plan = &halving->schedules[b].exchanges[at];
@@ -308,7 +306,7 @@ static enum status open_exchange(struct halving *halving, size_t at)
     }
     for (int i = 0; i < POSTED_AHEAD; i++)
         TRY(transport_slot_init(&exchange->slots[i], halving->transport, exchange->node,
-                                longest * compress_element_bytes(compress)));
+                                longest * codec_element_bytes(halving->site->options)));
 out:
     return status;
 }
@@ -324,7 +322,7 @@ static enum status open_schedules(struct halving *halving)
         struct halving_schedule *schedule = &halving->schedules[b];
         TRY(halving_schedule_init(schedule, halving->workers, halving->site->index, counts[b],
                                   segment_bytes));
-        TRY(codec_init(&halving->codecs[b], options, b, counts[b]));
+        TRY(codec_init(&halving->codecs[b], halving->site, b, counts[b]));
         slices = size_larger(slices, schedule->slices);
         halving->exchange_count = schedule->exchange_count;
     }
@@ -385,6 +383,7 @@ const struct backend backend_rhd = {
     .summary = "halving-doubling all-reduce over --transport; the ring's bytes in 2 lg N steps",
     .uses_transport = true,
     .cuts_segments = true,
+    .reduces = true,
     .compresses = true,
     .counts_bytes = true,
     .default_transport = TRANSPORT_TCP,

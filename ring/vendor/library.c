@@ -103,9 +103,10 @@ static enum status library_open(void **self, const struct comm_site *site)
     return STATUS_OK;
 }
 
-static enum status library_allreduce(void *self, size_t bucket, float *data)
+static enum status library_allreduce(void *self, size_t bucket, void *values)
 {
     const struct comm_site *site = self;
+    float *data = values;
     size_t count = site->layout->counts[bucket];
     for (size_t done = 0; done < count; done += LIBRARY_PART_COUNT) {
         size_t left = count - done, part = left < LIBRARY_PART_COUNT ? left : LIBRARY_PART_COUNT;

@@ -65,7 +65,7 @@ static enum status send(struct star *star, int worker, size_t bucket, const floa
                           NULL);
 }
 
-static enum status star_allreduce(void *self, size_t bucket, float *data)
+static enum status star_allreduce(void *self, size_t bucket, void *data)
 {
     enum status status = STATUS_OK;
     struct star *star = self;

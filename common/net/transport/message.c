@@ -18,6 +18,14 @@ static uint64_t get_le(const uint8_t *at, int bytes)
     return value;
 }
 
+size_t message_element_bytes(enum message_dtype dtype)
+{
+    static const size_t bytes[MESSAGE_DTYPES] = {
+        [MESSAGE_FLOAT32] = 4, [MESSAGE_FP16] = 2,  [MESSAGE_BF16] = 2,
+        [MESSAGE_FLOAT64] = 8, [MESSAGE_INT32] = 4, [MESSAGE_INT64] = 8};
+    return bytes[dtype];
+}
+
 void message_encode(const struct message *message, uint8_t bytes[MESSAGE_HEADER_BYTES])
 {
     memset(bytes, 0, MESSAGE_HEADER_BYTES);
@@ -55,16 +63,16 @@ static const char *find_fault(const uint8_t *bytes, const struct message *messag
         return "unknown kind";
     if (message->sender >= limits->nodes)
         return "sender out of range";
-    if (message->dtype < MESSAGE_FLOAT32 || message->dtype > MESSAGE_BF16)
+    if (message->dtype < MESSAGE_FLOAT32 || message->dtype >= MESSAGE_DTYPES)
         return "unknown element type";
     if (get_le(bytes + 26, 6) || get_le(bytes + 56, 8))
         return "reserved bytes are not zero";
     if (message->length > limits->length_max)
         return "payload longer than agreed";
-    if (message->dtype != limits->dtype)
+    if (limits->dtype != MESSAGE_ANY_DTYPE && message->dtype != limits->dtype)
         return "its elements have another type than ours; do all ranks run with the same "
                "--compress";
-    size_t element_bytes = message->dtype == MESSAGE_FLOAT32 ? 4 : 2;
+    size_t element_bytes = message_element_bytes(message->dtype);
     if (message->length % element_bytes || message->offset % element_bytes)
         return "offset or length is not a whole number of elements";
     if (message->offset > UINT64_MAX - message->length)

@@ -27,7 +27,19 @@ enum message_kind {
 };
 
 /* Elements of the payload. */
-enum message_dtype { MESSAGE_FLOAT32 = 1, MESSAGE_FP16 = 2, MESSAGE_BF16 = 3 };
+enum message_dtype {
+    MESSAGE_ANY_DTYPE = 0, /* of limits alone, never of a message */
+    MESSAGE_FLOAT32 = 1,
+    MESSAGE_FP16 = 2,
+    MESSAGE_BF16 = 3,
+    MESSAGE_FLOAT64 = 4,
+    MESSAGE_INT32 = 5,
+    MESSAGE_INT64 = 6,
+    MESSAGE_DTYPES
+};
+
+/* Bytes of an element; not of MESSAGE_ANY_DTYPE. */
+size_t message_element_bytes(enum message_dtype dtype);
 
 struct message {
     enum message_kind kind;
@@ -42,10 +54,10 @@ struct message {
 
 /* What a receiver knows before it reads: anything else is refused. */
 struct message_limits {
-    uint64_t run_id;     /* random: who does not know it cannot make a header of this run */
-    uint32_t nodes;      /* senders are 0..nodes-1 */
-    uint64_t length_max; /* payload bytes */
-    enum message_dtype dtype;
+    uint64_t run_id;          /* random: who does not know it cannot make a header of this run */
+    uint32_t nodes;           /* senders are 0..nodes-1 */
+    uint64_t length_max;      /* payload bytes */
+    enum message_dtype dtype; /* MESSAGE_ANY_DTYPE: all are accepted */
 };
 
 void message_encode(const struct message *message, uint8_t bytes[MESSAGE_HEADER_BYTES]);

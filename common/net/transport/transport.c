@@ -82,10 +82,15 @@ const char *transport_describe_message(const struct message *message, char *text
                                                    [MESSAGE_PUSH] = "push",
                                                    [MESSAGE_PULL] = "answer",
                                                    [MESSAGE_BYE] = "goodbye"};
+    static const char *const elements[MESSAGE_DTYPES] = {[MESSAGE_FP16] = " of fp16",
+                                                         [MESSAGE_BF16] = " of bf16",
+                                                         [MESSAGE_FLOAT64] = " of float64",
+                                                         [MESSAGE_INT32] = " of int32",
+                                                         [MESSAGE_INT64] = " of int64"};
     snprintf(text, size,
-             "%s of step %" PRIu64 ", bucket %" PRIu32 ", offset %" PRIu64 " (%" PRIu64 " bytes)",
+             "%s of step %" PRIu64 ", bucket %" PRIu32 ", offset %" PRIu64 " (%" PRIu64 " bytes%s)",
              kinds_of_message[message->kind], message->step, message->bucket, message->offset,
-             message->length);
+             message->length, elements[message->dtype] ? elements[message->dtype] : "");
     return text;
 }
 
@@ -278,9 +283,11 @@ static enum status check_expected(const struct transport *transport,
                                   const struct transport_slot *slot, const struct message *found)
 {
     const struct message *expected = &slot->expected;
-    if (!expected->kind || (found->kind == expected->kind && found->step == expected->step &&
-                            found->bucket == expected->bucket &&
-                            found->offset == expected->offset && found->length == expected->length))
+    if (!expected->kind ||
+        (found->kind == expected->kind && found->step == expected->step &&
+         found->bucket == expected->bucket && found->offset == expected->offset &&
+         found->length == expected->length &&
+         (!expected->dtype || found->dtype == expected->dtype)))
         return STATUS_OK;
     char name[64], texts[2][128];
     log_error("%s sent %s, expected %s; do all ranks run with the same options?",

@@ -42,7 +42,7 @@ struct transport_options {
     enum transport_kind kind;
     struct topology topology;
     size_t payload_bytes_max; /* no payload is longer: a bound on what a peer may send */
-    enum message_dtype dtype; /* of all payloads */
+    enum message_dtype dtype; /* of all payloads; MESSAGE_ANY_DTYPE: as each slot expects */
     const char *subnet;       /* CIDR of the interface to bind to; NULL: chosen. Borrowed. */
     int64_t timeout_ms;
 };
@@ -118,9 +118,10 @@ enum status transport_slot_init(struct transport_slot *slot, struct transport *t
                                 size_t capacity);
 void transport_slot_fini(struct transport_slot *slot, struct transport *transport);
 /*
- * Before a post: what the schedule says must come into the slot. Another kind, step, bucket, offset
- * or length is STATUS_PROTOCOL (logged, naming both: a peer has other options), and a wait that
- * ends without it says what was missing. Holds until the next time.
+ * Before a post: what the schedule says must come into the slot. Another kind, step, bucket,
+ * offset, length or element type (if `expected` has one) is STATUS_PROTOCOL (logged, naming both: a
+ * peer has other options), and a wait that ends without it says what was missing. Holds until the
+ * next time.
  */
 void transport_slot_expect(struct transport_slot *slot, const struct message *expected);
 enum status transport_post(struct transport *transport, struct transport_slot *slot, void *into);
