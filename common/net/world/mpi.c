@@ -167,13 +167,12 @@ static void set_mpi_defaults(const char *subnet)
 
 static void mpi_close(struct world *world)
 {
-    int initialized = 0;
-    if (world->impl && world->impl->comm != MPI_COMM_NULL)
-        MPI_Comm_free(&world->impl->comm);
-    MPI_Initialized(&initialized);
-    if (initialized)
+    struct world_impl *impl = world->impl;
+    if (impl && impl->comm != MPI_COMM_NULL)
+        MPI_Comm_free(&impl->comm);
+    if (impl && impl->initialized)
         MPI_Finalize();
-    free(world->impl);
+    free(impl);
 }
 
 static void mpi_abort(struct world *world, int exit_code)
@@ -192,11 +191,40 @@ static const struct world_ops mpi_ops = {
     .close = mpi_close,
 };
 
+/* Initialises MPI, unless that has been done. */
+static enum status initialize(struct world *world, int *argc, char ***argv,
+                              const struct world_options *options)
+{
+    enum status status = STATUS_OK;
+    int initialized = 0, finalized = 0, provided = MPI_THREAD_SINGLE;
+    MPI_Initialized(&initialized);
+    MPI_Finalized(&finalized);
+    if (finalized) {
+        log_error("MPI has been finalised, and cannot be started again in this process");
+        return STATUS_UNSUPPORTED;
+    }
+    if (options->mpi_comm && !initialized) {
+        log_error("a communicator was given, and MPI has not been initialised");
+        return STATUS_USAGE;
+    }
+    if (initialized) {
+        MPI_Query_thread(&provided);
+    } else {
+        set_mpi_defaults(options->subnet);
+        TRY(status_from_mpi(MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided),
+                            "MPI_Init"));
+        world->impl->initialized = true;
+    }
+    world->concurrent = provided == MPI_THREAD_MULTIPLE;
+out:
+    return status;
+}
+
 enum status world_mpi_open(struct world *world, int *argc, char ***argv,
                            const struct world_options *options)
 {
     enum status status;
-    int provided = MPI_THREAD_SINGLE;
+    const MPI_Comm *given = options->mpi_comm;
     world->ops = &mpi_ops;
     struct world_impl *impl = world->impl = calloc(1, sizeof *impl);
     if (!impl) {
@@ -204,10 +232,9 @@ enum status world_mpi_open(struct world *world, int *argc, char ***argv,
         return STATUS_NO_MEMORY;
     }
     impl->comm = MPI_COMM_NULL;
-    set_mpi_defaults(options->subnet);
-    TRY(status_from_mpi(MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided), "MPI_Init"));
-    world->concurrent = provided == MPI_THREAD_MULTIPLE;
-    TRY(status_from_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &impl->comm), "MPI_Comm_dup"));
+    TRY(initialize(world, argc, argv, options));
+    TRY(status_from_mpi(MPI_Comm_dup(given ? *given : MPI_COMM_WORLD, &impl->comm),
+                        "MPI_Comm_dup"));
     /* Without this MPI aborts by itself and our own error checks never run. */
     MPI_Comm_set_errhandler(impl->comm, MPI_ERRORS_RETURN);
     MPI_Comm_rank(impl->comm, &world->rank);

@@ -108,6 +108,8 @@ enum status world_open(struct world **out, int *argc, char ***argv,
         snprintf(world->host, sizeof world->host, "unknown");
     if (options->rendezvous)
         TRY(world_rendezvous_open(world, options));
+    else if (options->alone)
+        TRY(world_rendezvous_open(world, &(struct world_options){.size = 1}));
     else
         TRY(world_mpi_open(world, argc, argv, options));
     TRY(find_neighbours(world));

@@ -49,13 +49,17 @@ struct world_options {
     int64_t startup_timeout_ms; /* of all ranks coming together; 0: none */
     const char *rendezvous;     /* "tcp://HOST:PORT", where rank 0 listens; NULL: by MPI */
     int rank, size;             /* of this process, of the world; with `rendezvous` only */
+    bool alone;                 /* neither: a world of one */
+    const void *mpi_comm;       /* by MPI: an MPI_Comm, whose ranks are the world; NULL: all */
 };
 
-/* Brings the ranks together. argc and argv are main's (both may be NULL); `options` NULL: none. */
+/* Brings the ranks together; by MPI also where that has been initialised before. argc and argv are
+ * main's (both may be NULL); `options` NULL: none. */
 enum status world_open(struct world **world, int *argc, char ***argv,
                        const struct world_options *options);
 
-/* Finalises MPI, or closes the connections. Collective. Frees *world and sets it to NULL. */
+/* Finalises MPI if world_open has initialised it, or closes the connections. Collective. Frees
+ * *world and sets it to NULL. */
 void world_close(struct world **world);
 
 /* Ends this process with `exit_code`, at once, and by MPI every other one. For a rank that cannot
