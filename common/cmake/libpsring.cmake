@@ -1,0 +1,56 @@
+# libpsring: the collective operations for programs of others, behind one header (common/psring.h), and
+# what `cmake --install` puts in place. It is compiled by itself, not made of the program's libraries: as
+# position-independent code in which only psring_* is visible, of what it needs and no more (no CBLAS, no CUDA;
+# MPI only with PSRING_LIBRARY_MPI).
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+file(GLOB_RECURSE library_sources CONFIGURE_DEPENDS
+     ${CMAKE_SOURCE_DIR}/common/net/*.c ${CMAKE_SOURCE_DIR}/common/library/*.c ${CMAKE_SOURCE_DIR}/ring/halving/*.c)
+list(FILTER library_sources EXCLUDE REGEX "/net/lifeline/") # ends processes
+if(PSRING_LIBRARY_MPI)
+  list(FILTER library_sources EXCLUDE REGEX "/mpi_missing\\.c$")
+else()
+  list(FILTER library_sources EXCLUDE REGEX "/transport/mpi/(mpi|open|requests)\\.c$|/world/mpi\\.c$")
+endif()
+add_library(psring_shared SHARED
+            ${library_sources}
+            common/base/check.c common/base/clock.c common/base/log.c common/base/status.c common/base/thread.c
+            common/comm/bucket.c common/comm/codec.c common/comm/compress.c common/comm/cost.c
+            common/comm/reduce.c common/comm/elements/reduction.c
+            ring/ring.c ring/ring_cost.c ring/ring_plan.c ring/schedule.c)
+target_link_libraries(psring_shared PRIVATE psring_sys PkgConfig::ZMQ)
+if(PSRING_LIBRARY_MPI)
+  target_link_libraries(psring_shared PRIVATE MPI::MPI_C)
+endif()
+target_compile_options(psring_shared PRIVATE ${PSRING_WARNINGS})
+target_link_options(psring_shared PRIVATE LINKER:--version-script=${CMAKE_SOURCE_DIR}/common/cmake/psring.map)
+if(NOT PSRING_SANITIZE)
+  target_link_options(psring_shared PRIVATE LINKER:--no-undefined LINKER:--as-needed)
+endif()
+target_include_directories(psring_shared INTERFACE $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/common>
+                                                   $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+
+# Before 1.0 a new minor version may change anything.
+set(library_soversion ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+set_target_properties(psring_shared PROPERTIES
+                      OUTPUT_NAME psring EXPORT_NAME psring C_VISIBILITY_PRESET hidden
+                      LINK_DEPENDS ${CMAKE_SOURCE_DIR}/common/cmake/psring.map
+                      VERSION ${PROJECT_VERSION} SOVERSION ${library_soversion})
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/common/psring.h)
+file(STRINGS common/psring.h header_version REGEX "^#define PSRING_VERSION_(MAJOR|MINOR|PATCH) ")
+list(TRANSFORM header_version REPLACE "^.* " "")
+list(JOIN header_version "." header_version)
+if(NOT header_version VERSION_EQUAL PROJECT_VERSION)
+  message(FATAL_ERROR "common/psring.h says ${header_version}, CMakeLists.txt ${PROJECT_VERSION}: make them the same.")
+endif()
+
+set(library_cmake_dir ${CMAKE_INSTALL_LIBDIR}/cmake/psring)
+file(RELATIVE_PATH library_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /) # wherever it is installed
+configure_file(common/cmake/psring.pc.in generated/psring.pc @ONLY)
+write_basic_package_version_file(generated/psring-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(TARGETS psring_shared EXPORT psring LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(FILES common/psring.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(EXPORT psring NAMESPACE psring:: FILE psring-config.cmake DESTINATION ${library_cmake_dir})
+install(FILES ${CMAKE_BINARY_DIR}/generated/psring-config-version.cmake DESTINATION ${library_cmake_dir})
+install(FILES ${CMAKE_BINARY_DIR}/generated/psring.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -1,0 +1,190 @@
+/* A gradient in buckets: bookkeeping over operations by handle. */
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "common/comm/bucket.h"
+#include "common/library/check.h"
+#include "common/library/engine.h"
+
+enum { BUCKET_BYTES = 25 << 20 };
+
+/* One of them, which begins as part of a tensor and ends as part of another. */
+struct part {
+    struct bucket range;          /* of elements */
+    size_t missing;               /* elements that are not ready */
+    struct psring_handle *handle; /* started and not waited for */
+};
+
+struct psring_buckets {
+    struct psring *comm; /* borrowed */
+    char *data;          /* borrowed */
+    enum psring_type type;
+    enum psring_op op;
+    size_t element_bytes;
+    size_t tensors, *first; /* (tensors + 1): where each begins */
+    bool *ready;            /* (tensors) */
+    size_t count, started;
+    struct part *parts; /* (count): the last elements first */
+};
+
+/* -------- making ------------------------------------------------------------------------------ */
+
+static void free_memory(struct psring_buckets *buckets)
+{
+    free(buckets->first);
+    free(buckets->ready);
+    free(buckets->parts);
+    free(buckets);
+}
+
+/* Limits in terms of bucket_plan's elements, which are floats. */
+static struct bucket_limits limits_of(const struct psring_buckets *buckets, size_t bucket_bytes)
+{
+    size_t elements = (bucket_bytes > 0 ? bucket_bytes : BUCKET_BYTES) / buckets->element_bytes;
+    return (struct bucket_limits){.bytes = (elements > 0 ? elements : 1) * sizeof(float),
+                                  .cut = true};
+}
+
+static bool cut(struct psring_buckets *buckets, const size_t *counts, size_t bucket_bytes)
+{
+    const struct bucket_limits limits = limits_of(buckets, bucket_bytes);
+    buckets->count = bucket_plan(counts, buckets->tensors, &limits, NULL);
+    struct bucket *ranges = calloc(buckets->count, sizeof *ranges);
+    buckets->parts = calloc(buckets->count, sizeof *buckets->parts);
+    if (ranges && buckets->parts) {
+        bucket_plan(counts, buckets->tensors, &limits, ranges);
+        for (size_t b = 0; b < buckets->count; b++)
+            buckets->parts[b] = (struct part){.range = ranges[b], .missing = ranges[b].count};
+    }
+    bool complete = ranges && buckets->parts;
+    free(ranges);
+    return complete;
+}
+
+enum psring_status psring_buckets_new(struct psring_buckets **out, struct psring *comm, void *data,
+                                      const size_t *counts, size_t tensors, size_t bucket_bytes,
+                                      enum psring_type type, enum psring_op op)
+{
+    struct operation operation;
+    size_t total = 0;
+    if (!out || (!counts && tensors > 0))
+        return errors_set(PSRING_ERROR_USAGE, "%s: no %s (NULL)", __func__,
+                          out ? "counts" : "place for the buckets");
+    *out = NULL;
+    for (size_t t = 0; t < tensors; t++) {
+        if (counts[t] > SIZE_MAX - total)
+            return errors_set(PSRING_ERROR_USAGE, "%s: the counts are too large", __func__);
+        total += counts[t];
+    }
+    const struct arguments arguments = {.data = data, .count = total, .type = type, .op = op};
+    enum psring_status status = check_operation(__func__, comm, &arguments, &operation);
+    if (status != PSRING_OK)
+        return status;
+    struct psring_buckets *buckets = calloc(1, sizeof *buckets);
+    if (!buckets)
+        return errors_set(PSRING_ERROR_NO_MEMORY, "%s: out of memory", __func__);
+    *buckets = (struct psring_buckets){.comm = comm,
+                                       .data = data,
+                                       .type = type,
+                                       .op = op,
+                                       .element_bytes = message_element_bytes(operation.dtype),
+                                       .tensors = tensors};
+    buckets->first = calloc(tensors + 1, sizeof *buckets->first);
+    buckets->ready = calloc(tensors + 1, sizeof *buckets->ready);
+    if (!buckets->first || !buckets->ready || !cut(buckets, counts, bucket_bytes)) {
+        free_memory(buckets);
+        return errors_set(PSRING_ERROR_NO_MEMORY, "%s: no memory for %zu tensors", __func__,
+                          tensors);
+    }
+    for (size_t t = 0; t < tensors; t++)
+        buckets->first[t + 1] = buckets->first[t] + counts[t];
+    *out = buckets;
+    return PSRING_OK;
+}
+
+size_t psring_buckets_count(const struct psring_buckets *buckets)
+{
+    return buckets->count;
+}
+
+/* -------- a step ------------------------------------------------------------------------------ */
+
+/* How many of the elements from `first` to before `end` are in the range. */
+static size_t overlap(struct bucket range, size_t first, size_t end)
+{
+    size_t from = range.first > first ? range.first : first;
+    size_t range_end = range.first + range.count, to = range_end < end ? range_end : end;
+    return from < to ? to - from : 0;
+}
+
+static enum psring_status start_complete(struct psring_buckets *buckets)
+{
+    enum psring_status status = PSRING_OK;
+    while (status == PSRING_OK && buckets->started < buckets->count &&
+           buckets->parts[buckets->started].missing == 0) {
+        struct part *part = &buckets->parts[buckets->started];
+        void *data =
+            buckets->data ? buckets->data + part->range.first * buckets->element_bytes : NULL;
+        status = psring_allreduce_start(buckets->comm, data, part->range.count, buckets->type,
+                                        buckets->op, &part->handle);
+        if (status == PSRING_OK)
+            buckets->started++;
+    }
+    return status;
+}
+
+enum psring_status psring_buckets_ready(struct psring_buckets *buckets, size_t tensor)
+{
+    if (!buckets || tensor >= buckets->tensors)
+        return errors_set(PSRING_ERROR_USAGE, "%s: no tensor %zu", __func__, tensor);
+    if (buckets->ready[tensor])
+        return errors_set(PSRING_ERROR_USAGE,
+                          "%s: tensor %zu was ready before; psring_buckets_wait ends a step",
+                          __func__, tensor);
+    buckets->ready[tensor] = true;
+    for (size_t b = 0; b < buckets->count; b++) {
+        struct part *part = &buckets->parts[b];
+        part->missing -= overlap(part->range, buckets->first[tensor], buckets->first[tensor + 1]);
+    }
+    return start_complete(buckets);
+}
+
+/* Waits for what has been started; the first error of them. */
+static enum psring_status wait_for_started(struct psring_buckets *buckets)
+{
+    enum psring_status first = PSRING_OK;
+    for (size_t b = 0; b < buckets->started; b++) {
+        enum psring_status status = psring_wait(&buckets->parts[b].handle);
+        first = first == PSRING_OK ? status : first;
+    }
+    return first;
+}
+
+enum psring_status psring_buckets_wait(struct psring_buckets *buckets)
+{
+    if (!buckets)
+        return errors_set(PSRING_ERROR_USAGE, "%s: no buckets (NULL)", __func__);
+    for (size_t t = 0; t < buckets->tensors; t++) {
+        if (!buckets->ready[t] && buckets->first[t + 1] > buckets->first[t])
+            return errors_set(PSRING_ERROR_USAGE,
+                              "%s: tensor %zu is not ready; psring_buckets_ready says that it is",
+                              __func__, t);
+    }
+    enum psring_status started = start_complete(buckets), status = wait_for_started(buckets);
+    buckets->started = 0;
+    for (size_t b = 0; b < buckets->count; b++)
+        buckets->parts[b].missing = buckets->parts[b].range.count;
+    for (size_t t = 0; t < buckets->tensors; t++)
+        buckets->ready[t] = false;
+    return started != PSRING_OK ? started : status;
+}
+
+void psring_buckets_free(struct psring_buckets **buckets)
+{
+    if (!buckets || !*buckets)
+        return;
+    if (check_communicator(__func__, (*buckets)->comm) == PSRING_OK)
+        (void)wait_for_started(*buckets);
+    free_memory(*buckets);
+    *buckets = NULL;
+}

@@ -1,0 +1,49 @@
+/* A communicator: a group of the world's ranks and what it has prepared, and what one operation
+ * does on it. */
+#ifndef PSRING_COMMON_LIBRARY_COMMUNICATOR_H
+#define PSRING_COMMON_LIBRARY_COMMUNICATOR_H
+
+#include "common/comm/elements/reduction.h"
+#include "common/library/broadcast.h"
+#include "common/library/shapes.h"
+#include "common/psring.h"
+
+struct engine;
+
+struct psring {
+    struct engine *engine; /* of the process; borrowed */
+    struct group *group;
+    /* The same ranks, the first one last: in it the ring leaves block r of reduce-scatter with rank
+     * r, where in the group it would be with rank r-1. */
+    struct group *shifted;
+    bool is_world;
+    struct shapes shapes;
+    struct broadcast broadcast;
+    struct psring *next; /* of the engine's */
+};
+
+/* Takes `group`. STATUS_NO_MEMORY is logged. */
+enum status communicator_new(struct psring **comm, struct engine *engine, struct group *group);
+/* On the transport's thread, and before that is closed. Sets *comm to NULL. */
+void communicator_free(struct psring **comm);
+
+enum operation_kind {
+    OPERATION_ALLREDUCE,
+    OPERATION_REDUCE_SCATTER,
+    OPERATION_ALL_GATHER,
+    OPERATION_BROADCAST
+};
+
+struct operation {
+    enum operation_kind kind;
+    void *data;
+    size_t count; /* of all elements of `data` */
+    enum message_dtype dtype;
+    enum reduce_op op;
+    int root;
+};
+
+/* Returns once it has ended. On the transport's thread. Errors: logged. */
+enum status operation_run(struct psring *comm, const struct operation *operation);
+
+#endif

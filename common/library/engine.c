@@ -1,0 +1,347 @@
+#include "common/library/engine.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/base/clock.h"
+#include "ring/halving/halving.h"
+#include "ring/ring.h"
+
+/* -------- which algorithm --------------------------------------------------------------------- */
+
+/* Up to here fewer steps count for more than how well they fill the links (measured: four ranks
+ * over tcp, with and without a limit of 200 Mbit/s; common/net/transport/README.md). */
+enum { SHORT_BYTES = 64 << 10 };
+
+const struct backend *engine_backend(const struct engine *engine, int size, size_t bytes)
+{
+    if (engine->connection.backend)
+        return engine->connection.backend;
+    return size > 2 && bytes <= SHORT_BYTES ? &backend_rhd : &backend_ring;
+}
+
+/* -------- who has the transport --------------------------------------------------------------- */
+
+/* Waits until nothing runs or is queued; then the caller has it. */
+static void take(struct engine *engine)
+{
+    pthread_mutex_lock(&engine->lock);
+    while (engine->busy || engine->queue)
+        pthread_cond_wait(&engine->changed, &engine->lock);
+    engine->busy = true;
+    pthread_mutex_unlock(&engine->lock);
+}
+
+/* The lock is held. */
+static void leave_locked(struct engine *engine)
+{
+    engine->busy = false;
+    pthread_cond_broadcast(&engine->changed);
+}
+
+static void leave(struct engine *engine)
+{
+    pthread_mutex_lock(&engine->lock);
+    leave_locked(engine);
+    pthread_mutex_unlock(&engine->lock);
+}
+
+/* -------- one operation ----------------------------------------------------------------------- */
+
+/* The lock is held. */
+static void count(struct engine *engine, int64_t ns)
+{
+    struct transport_counters counters = {0};
+    if (engine->connection.endpoint[NODE_WORKER])
+        transport_counters(engine->connection.endpoint[NODE_WORKER], &counters);
+    engine->statistics.operations++;
+    engine->statistics.sent_bytes = counters.sent_bytes;
+    engine->statistics.received_bytes = counters.received_bytes;
+    engine->statistics.sent_messages = counters.sent_messages;
+    engine->statistics.received_messages = counters.received_messages;
+    engine->statistics.seconds += (double)ns / (double)NS_PER_S;
+}
+
+/* The first failure: connections are cut, so that the others get an error, too, and the data is the
+ * caller's. By the thread that has the transport; the lock is held. */
+static void fail(struct engine *engine, enum status status)
+{
+    transport_stop(engine->connection.endpoint);
+    errors_take(engine->why);
+    engine->failed = status;
+}
+
+/* By the thread that has the transport; returns with the lock held. */
+static void run_and_lock(struct engine *engine, struct psring *comm,
+                         const struct operation *operation)
+{
+    int64_t begun_ns = clock_now_ns();
+    bool first = engine->failed == STATUS_OK; /* only who has the transport writes it */
+    enum status status = first ? operation_run(comm, operation) : engine->failed;
+    int64_t ns = clock_now_ns() - begun_ns;
+    pthread_mutex_lock(&engine->lock);
+    if (first && status != STATUS_OK)
+        fail(engine, status);
+    count(engine, ns);
+}
+
+/* The lock is held. */
+static enum psring_status failure_locked(const struct engine *engine)
+{
+    if (engine->failed == STATUS_OK)
+        return PSRING_OK;
+    return errors_set(errors_status(engine->failed), "%s",
+                      engine->why[0] ? engine->why : status_name(engine->failed));
+}
+
+enum psring_status engine_run(struct engine *engine, struct psring *comm,
+                              const struct operation *operation)
+{
+    take(engine);
+    run_and_lock(engine, comm, operation);
+    enum psring_status status = failure_locked(engine);
+    leave_locked(engine);
+    pthread_mutex_unlock(&engine->lock);
+    return status;
+}
+
+/* -------- operations by handle ---------------------------------------------------------------- */
+
+/* The next one that was started, once the transport is free; NULL at the end. Locks. */
+static struct psring_handle *next_started(struct engine *engine)
+{
+    pthread_mutex_lock(&engine->lock);
+    while (engine->busy || (!engine->queue && !engine->ending))
+        pthread_cond_wait(&engine->changed, &engine->lock);
+    struct psring_handle *handle = engine->queue;
+    if (handle) {
+        engine->queue = handle->next_queued;
+        if (!engine->queue)
+            engine->queue_end = &engine->queue;
+        engine->busy = true;
+    }
+    pthread_mutex_unlock(&engine->lock);
+    return handle;
+}
+
+static void *run_started(void *argument)
+{
+    struct engine *engine = argument;
+    for (struct psring_handle *handle; (handle = next_started(engine));) {
+        run_and_lock(engine, handle->comm, &handle->operation);
+        handle->failed = engine->failed != STATUS_OK;
+        handle->done = true;
+        leave_locked(engine);
+        pthread_mutex_unlock(&engine->lock);
+    }
+    return NULL;
+}
+
+/* The lock is held. */
+static void link_handle(struct engine *engine, struct psring_handle *handle)
+{
+    handle->next = engine->handles;
+    handle->previous = &engine->handles;
+    if (handle->next)
+        handle->next->previous = &handle->next;
+    engine->handles = handle;
+}
+
+/* The lock is held. */
+static void unlink_handle(struct psring_handle *handle)
+{
+    *handle->previous = handle->next;
+    if (handle->next)
+        handle->next->previous = handle->previous;
+}
+
+enum psring_status engine_start(struct engine *engine, struct psring *comm,
+                                const struct operation *operation, struct psring_handle **out)
+{
+    enum status status = STATUS_OK;
+    struct psring_handle *handle = calloc(1, sizeof *handle);
+    if (!handle)
+        return errors_set(PSRING_ERROR_NO_MEMORY, "no memory for a handle");
+    handle->engine = engine;
+    handle->comm = comm;
+    handle->operation = *operation;
+    if (!engine->threaded) {
+        handle->failed = engine_run(engine, comm, operation) != PSRING_OK; /* engine_wait says */
+        handle->done = true;
+    }
+    pthread_mutex_lock(&engine->lock);
+    if (engine->threaded && !engine->thread.running)
+        status = thread_start(&engine->thread, "psring-library", run_started, engine);
+    if (status == STATUS_OK) {
+        link_handle(engine, handle);
+        *out = handle;
+    }
+    if (status == STATUS_OK && engine->threaded) {
+        *engine->queue_end = handle;
+        engine->queue_end = &handle->next_queued;
+        pthread_cond_broadcast(&engine->changed);
+    }
+    pthread_mutex_unlock(&engine->lock);
+    if (status != STATUS_OK)
+        free(handle);
+    return errors_return(status);
+}
+
+bool engine_done(const struct psring_handle *handle)
+{
+    struct engine *engine = handle->engine;
+    pthread_mutex_lock(&engine->lock);
+    bool done = handle->done;
+    pthread_mutex_unlock(&engine->lock);
+    return done;
+}
+
+enum psring_status engine_wait(struct psring_handle *handle)
+{
+    struct engine *engine = handle->engine;
+    pthread_mutex_lock(&engine->lock);
+    while (!handle->done)
+        pthread_cond_wait(&engine->changed, &engine->lock);
+    enum psring_status status = handle->failed ? failure_locked(engine) : PSRING_OK;
+    unlink_handle(handle);
+    pthread_mutex_unlock(&engine->lock);
+    free(handle);
+    return status;
+}
+
+void engine_statistics(struct engine *engine, struct psring_statistics *statistics)
+{
+    pthread_mutex_lock(&engine->lock);
+    *statistics = engine->statistics;
+    pthread_mutex_unlock(&engine->lock);
+}
+
+/* -------- communicators ----------------------------------------------------------------------- */
+
+/* Of the ranks of this rank's color; NULL below 0. */
+static enum status add_communicator(struct engine *engine, const int *colors, struct psring **comm)
+{
+    enum status status;
+    struct group *group;
+    const struct world *world = engine->connection.world;
+    TRY(group_from_colors(&group, colors, world->size, world->rank));
+    if (!group)
+        return STATUS_OK;
+    TRY(communicator_new(comm, engine, group));
+    (*comm)->next = engine->communicators;
+    engine->communicators = *comm;
+out:
+    return status;
+}
+
+static enum status gather_and_add(struct engine *engine, int color, struct psring **comm)
+{
+    enum status status;
+    struct world *world = engine->connection.world;
+    int *colors = calloc((size_t)world->size, sizeof *colors);
+    if (!colors) {
+        log_error("no memory for %d ranks", world->size);
+        return STATUS_NO_MEMORY;
+    }
+    TRY(world_gather(world, NULL, &color, sizeof color, colors));
+    TRY(add_communicator(engine, colors, comm));
+out:
+    free(colors);
+    return status;
+}
+
+enum psring_status engine_split(struct engine *engine, int color, struct psring **group)
+{
+    take(engine);
+    bool first = engine->failed == STATUS_OK;
+    enum status status = first ? gather_and_add(engine, color, group) : engine->failed;
+    pthread_mutex_lock(&engine->lock);
+    if (first && status != STATUS_OK)
+        fail(engine, status);
+    enum psring_status result = failure_locked(engine);
+    leave_locked(engine);
+    pthread_mutex_unlock(&engine->lock);
+    return result;
+}
+
+void engine_drop(struct engine *engine, struct psring **group)
+{
+    take(engine);
+    struct psring **link = &engine->communicators;
+    while (*link != *group)
+        link = &(*link)->next;
+    *link = (*group)->next;
+    communicator_free(group);
+    leave(engine);
+}
+
+/* -------- its life ---------------------------------------------------------------------------- */
+
+static enum status add_world(struct engine *engine)
+{
+    struct psring *comm = NULL;
+    int *colors = calloc((size_t)engine->connection.world->size, sizeof *colors);
+    enum status status = colors ? add_communicator(engine, colors, &comm) : STATUS_NO_MEMORY;
+    if (status == STATUS_OK)
+        comm->is_world = true;
+    free(colors);
+    return status;
+}
+
+enum status engine_new(struct engine **out, const struct psring_options *options)
+{
+    enum status status = STATUS_OK;
+    struct engine *engine = calloc(1, sizeof *engine);
+    *out = NULL;
+    if (!engine) {
+        log_error("out of memory");
+        return STATUS_NO_MEMORY;
+    }
+    pthread_mutex_init(&engine->lock, NULL);
+    pthread_cond_init(&engine->changed, NULL);
+    engine->queue_end = &engine->queue;
+    engine->process = getpid();
+    TRY(start_connect(options, &engine->connection));
+    engine->threaded =
+        engine->connection.kind != TRANSPORT_MPI || engine->connection.world->concurrent;
+    TRY(add_world(engine));
+    *out = engine;
+    return STATUS_OK;
+out:
+    engine->failed = status; /* waits for nobody */
+    (void)engine_free(&engine);
+    return status;
+}
+
+enum status engine_free(struct engine **out)
+{
+    enum status status = STATUS_OK;
+    struct engine *engine = *out;
+    *out = NULL;
+    pthread_mutex_lock(&engine->lock);
+    engine->ending = true;
+    pthread_cond_broadcast(&engine->changed);
+    pthread_mutex_unlock(&engine->lock);
+    thread_join(&engine->thread);
+    if (engine->failed == STATUS_OK)
+        status = world_barrier(engine->connection.world, NULL);
+    transport_stop(engine->connection.endpoint);
+    while (engine->communicators) {
+        struct psring *comm = engine->communicators;
+        engine->communicators = comm->next;
+        communicator_free(&comm);
+    }
+    transport_close(&engine->connection.endpoint[NODE_WORKER]);
+    if (engine->connection.world)
+        world_close(&engine->connection.world);
+    while (engine->handles) {
+        struct psring_handle *handle = engine->handles;
+        engine->handles = handle->next;
+        free(handle);
+    }
+    pthread_cond_destroy(&engine->changed);
+    pthread_mutex_destroy(&engine->lock);
+    free(engine);
+    return status;
+}

@@ -1,0 +1,116 @@
+#include "common/library/errors.h"
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static _Thread_local char last[ERROR_BYTES];
+
+static struct {
+    pthread_mutex_t lock;
+    char text[ERROR_BYTES]; /* errors, with "; " in between */
+    void (*other)(void *context, const char *line);
+    void *context;
+} collected = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* -------- from the log ------------------------------------------------------------------------ */
+
+static void add(const char *line)
+{
+    size_t used = strlen(collected.text);
+    snprintf(collected.text + used, sizeof collected.text - used, "%s%s", used ? "; " : "", line);
+}
+
+static void sink(enum log_level level, const char *line)
+{
+    pthread_mutex_lock(&collected.lock);
+    if (level == LOG_ERROR)
+        add(line);
+    void (*other)(void *context, const char *line) = collected.other;
+    void *context = collected.context;
+    pthread_mutex_unlock(&collected.lock);
+    if (level != LOG_ERROR && other)
+        other(context, line);
+}
+
+void errors_collect(void (*other)(void *context, const char *line), void *context)
+{
+    pthread_mutex_lock(&collected.lock);
+    collected.text[0] = '\0';
+    collected.other = other;
+    collected.context = context;
+    pthread_mutex_unlock(&collected.lock);
+    log_set_sink(sink);
+}
+
+void errors_take(char text[ERROR_BYTES])
+{
+    pthread_mutex_lock(&collected.lock);
+    memcpy(text, collected.text, ERROR_BYTES);
+    collected.text[0] = '\0';
+    pthread_mutex_unlock(&collected.lock);
+}
+
+/* -------- to the caller ----------------------------------------------------------------------- */
+
+enum psring_status errors_set(enum psring_status status, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(last, sizeof last, format, arguments);
+    va_end(arguments);
+    return status;
+}
+
+enum psring_status errors_return(enum status status)
+{
+    char text[ERROR_BYTES];
+    if (status == STATUS_OK)
+        return PSRING_OK;
+    errors_take(text);
+    return errors_set(errors_status(status), "%s", text[0] ? text : status_name(status));
+}
+
+enum psring_status errors_status(enum status status)
+{
+    switch (status) {
+    case STATUS_OK:
+        return PSRING_OK;
+    case STATUS_USAGE:
+        return PSRING_ERROR_USAGE;
+    case STATUS_INPUT:
+    case STATUS_PROTOCOL:
+        return PSRING_ERROR_PROTOCOL;
+    case STATUS_NO_MEMORY:
+        return PSRING_ERROR_NO_MEMORY;
+    case STATUS_TIMEOUT:
+        return PSRING_ERROR_TIMEOUT;
+    case STATUS_TRANSPORT:
+        return PSRING_ERROR_TRANSPORT;
+    case STATUS_UNSUPPORTED:
+        return PSRING_ERROR_UNSUPPORTED;
+    case STATUS_IO:
+    case STATUS_DEVICE:
+    case STATUS_DIVERGED:
+    case STATUS_STOPPED:
+        break;
+    }
+    return PSRING_ERROR_SYSTEM;
+}
+
+const char *psring_error(void)
+{
+    return last;
+}
+
+const char *psring_status_name(enum psring_status status)
+{
+    static const char *const names[] = {
+        "ok",         "bad usage",      "system error",    "out of memory",
+        "timeout",    "protocol error", "transport error", "not supported",
+        "wrong state"};
+    int index = -(int)status;
+    return index >= 0 && index < (int)(sizeof names / sizeof *names) ? names[index]
+                                                                     : "unknown status";
+}

@@ -1,0 +1,18 @@
+/* How the ranks come together and are connected, as psring_options and the environment say. */
+#ifndef PSRING_COMMON_LIBRARY_START_H
+#define PSRING_COMMON_LIBRARY_START_H
+
+#include "common/comm/backend.h"
+#include "common/psring.h"
+
+struct connection {
+    struct world *world;
+    enum transport_kind kind;
+    struct transport *endpoint[2]; /* [NODE_WORKER]; NULL in a world of one */
+    const struct backend *backend; /* NULL: chosen by length */
+};
+
+/* Collective. Errors: logged; the caller closes what there is then, too. */
+enum status start_connect(const struct psring_options *options, struct connection *connection);
+
+#endif

@@ -1,0 +1,344 @@
+/* libpsring: every operation, and what it costs. */
+#include "tests/psring_ranks.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+/* -------- data -------------------------------------------------------------------------------- */
+
+static const enum psring_type types[] = {PSRING_FLOAT32,  PSRING_FLOAT64, PSRING_FLOAT16,
+                                         PSRING_BFLOAT16, PSRING_INT32,   PSRING_INT64};
+enum { TYPES = sizeof types / sizeof *types };
+static const size_t element_bytes[TYPES] = {4, 8, 2, 2, 4, 8};
+
+/* A whole number of at most 8 bits as an element: all types have it exactly. */
+static void put(void *data, enum psring_type type, size_t i, int value)
+{
+    uint16_t code = 0;
+    int exponent;
+    float number = (float)value, fraction = fabsf(frexpf(number, &exponent)) * 2 - 1;
+    uint32_t bits;
+    memcpy(&bits, &number, sizeof bits);
+    if (type == PSRING_BFLOAT16)
+        code = (uint16_t)(bits >> 16);
+    else if (value != 0)
+        code =
+            (uint16_t)((value < 0 ? 0x8000 : 0) | (exponent + 14) << 10 | (int)(fraction * 1024));
+    switch (type) {
+    case PSRING_FLOAT32:
+        ((float *)data)[i] = number;
+        break;
+    case PSRING_FLOAT64:
+        ((double *)data)[i] = value;
+        break;
+    case PSRING_INT32:
+        ((int32_t *)data)[i] = value;
+        break;
+    case PSRING_INT64:
+        ((int64_t *)data)[i] = value;
+        break;
+    default:
+        ((uint16_t *)data)[i] = code;
+        break;
+    }
+}
+
+/* What rank r has as element i: a multiple of the size, so that averages are whole, too. */
+static int value_of(int rank, int size, size_t i)
+{
+    return size * ((int)((i * 7 + (size_t)rank * 13) % 5) - 2);
+}
+
+static int reduced(enum psring_op op, int size, size_t i)
+{
+    int sum = 0, least = value_of(0, size, i), most = least;
+    for (int rank = 0; rank < size; rank++) {
+        int value = value_of(rank, size, i);
+        sum += value;
+        least = value < least ? value : least;
+        most = value > most ? value : most;
+    }
+    return op == PSRING_SUM       ? sum
+           : op == PSRING_AVERAGE ? sum / size
+           : op == PSRING_MIN     ? least
+                                  : most;
+}
+
+/* Elements from `first` to before `end` of `data` are what the function says. */
+static bool equal(const void *data, enum psring_type type, size_t first, size_t end,
+                  int (*wanted)(const void *context, size_t i), const void *context)
+{
+    for (size_t i = first; i < end; i++) {
+        uint64_t expected = 0;
+        put(&expected, type, 0, wanted(context, i));
+        if (memcmp((const char *)data + i * element_bytes[type], &expected, element_bytes[type]))
+            return false;
+    }
+    return true;
+}
+
+struct wanted {
+    enum psring_op op;
+    int size, root;
+};
+
+static int wanted_reduced(const void *context, size_t i)
+{
+    const struct wanted *wanted = context;
+    return reduced(wanted->op, wanted->size, i);
+}
+
+static int wanted_roots(const void *context, size_t i)
+{
+    const struct wanted *wanted = context;
+    return value_of(wanted->root, wanted->size, i);
+}
+
+static void fill(void *data, enum psring_type type, size_t count, int rank, int size)
+{
+    for (size_t i = 0; i < count; i++)
+        put(data, type, i, value_of(rank, size, i));
+}
+
+/* -------- collective operations --------------------------------------------------------------- */
+
+enum { BLOCK = 9000, LENGTH = RANKS_MOST * BLOCK };
+static union {
+    double aligned;
+    char bytes[LENGTH * 8];
+} memory;
+
+static void check_allreduce(struct psring *world, enum psring_type type, enum psring_op op)
+{
+    static const size_t counts[] = {1, 7, 1000, 70001};
+    int rank = psring_rank(world), size = psring_size(world);
+    const struct wanted wanted = {.op = op, .size = size};
+    for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+        fill(memory.bytes, type, counts[c], rank, size);
+        MUST(psring_allreduce(world, memory.bytes, counts[c], type, op) == PSRING_OK);
+        MUST(equal(memory.bytes, type, 0, counts[c], wanted_reduced, &wanted));
+    }
+}
+
+static void check_phases(struct psring *world, enum psring_type type, enum psring_op op)
+{
+    static const size_t counts[] = {1, 13, BLOCK};
+    int rank = psring_rank(world), size = psring_size(world);
+    const struct wanted wanted = {.op = op, .size = size};
+    for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+        size_t count = counts[c], first = (size_t)rank * count;
+        fill(memory.bytes, type, (size_t)size * count, rank, size);
+        MUST(psring_reduce_scatter(world, memory.bytes, count, type, op) == PSRING_OK);
+        MUST(equal(memory.bytes, type, first, first + count, wanted_reduced, &wanted));
+        MUST(psring_all_gather(world, memory.bytes, count, type) == PSRING_OK);
+        MUST(equal(memory.bytes, type, 0, (size_t)size * count, wanted_reduced, &wanted));
+    }
+}
+
+static void check_broadcast(struct psring *world, enum psring_type type)
+{
+    static const size_t counts[] = {1, 1000, 70001};
+    int rank = psring_rank(world), size = psring_size(world);
+    for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+        for (int root = 0; root < size; root++) {
+            const struct wanted wanted = {.size = size, .root = root};
+            fill(memory.bytes, type, counts[c], rank, size);
+            MUST(psring_broadcast(world, memory.bytes, counts[c], type, root) == PSRING_OK);
+            MUST(equal(memory.bytes, type, 0, counts[c], wanted_roots, &wanted));
+        }
+    }
+}
+
+static void do_all_operations(const struct psring_options *options)
+{
+    struct psring *world = begin(options);
+    for (int t = 0; t < TYPES; t++) {
+        for (enum psring_op op = PSRING_SUM; op <= PSRING_MAX; op++) {
+            check_allreduce(world, types[t], op);
+            check_phases(world, types[t], op);
+        }
+        check_broadcast(world, types[t]);
+        MUST(psring_barrier(world) == PSRING_OK);
+    }
+    MUST(psring_allreduce(world, NULL, 0, PSRING_INT32, PSRING_SUM) == PSRING_OK);
+    MUST(psring_finalize(&world) == PSRING_OK && !world);
+}
+
+static void all_operations(const char *backend, const char *transport, int largest)
+{
+    for (int size = 1; size <= largest; size++) {
+        const struct job job = {
+            .options = {.size = size, .backend = backend, .transport = transport},
+            .run = do_all_operations};
+        run_ranks(&job, 0);
+    }
+}
+
+Test(psring, every_operation_type_and_size_over_tcp)
+{
+    all_operations(NULL, NULL, 5);
+}
+
+Test(psring, over_rhd)
+{
+    all_operations("rhd", "tcp", 4);
+}
+
+Test(psring, over_ring_and_zmq)
+{
+    all_operations("ring", "zmq", 3);
+}
+
+/* More lengths than are kept ready, over and over. */
+static void do_many_lengths(const struct psring_options *options)
+{
+    struct psring *world = begin(options);
+    for (int round = 0; round < 3; round++) {
+        for (size_t count = 1; count < 60; count++) {
+            const struct wanted wanted = {.op = PSRING_SUM, .size = options->size};
+            fill(memory.bytes, PSRING_FLOAT32, count, options->rank, options->size);
+            MUST(psring_allreduce(world, memory.bytes, count, PSRING_FLOAT32, PSRING_SUM) ==
+                 PSRING_OK);
+            MUST(equal(memory.bytes, PSRING_FLOAT32, 0, count, wanted_reduced, &wanted));
+        }
+    }
+    MUST(psring_finalize(&world) == PSRING_OK);
+}
+
+Test(psring, many_lengths)
+{
+    const struct job job = {.options = {.size = 3}, .run = do_many_lengths};
+    run_ranks(&job, 0);
+}
+
+/* -------- handles ----------------------------------------------------------------------------- */
+
+static void do_handles(const struct psring_options *options)
+{
+    enum { HANDLES = 20, EACH = 3000 };
+    struct psring *world = begin(options);
+    struct psring_handle *handles[HANDLES];
+    const struct wanted wanted = {.op = PSRING_MAX, .size = options->size};
+    float *data = (float *)memory.bytes, late = (float)options->rank;
+    for (int h = 0; h < HANDLES; h++)
+        fill(data + h * EACH, PSRING_FLOAT32, EACH, options->rank, options->size);
+    for (int h = 0; h < HANDLES; h++)
+        MUST(psring_allreduce_start(world, data + h * EACH, EACH, PSRING_FLOAT32, PSRING_MAX,
+                                    &handles[h]) == PSRING_OK);
+    /* A blocking one comes after all that were started before it. */
+    MUST(psring_allreduce(world, &late, 1, PSRING_FLOAT32, PSRING_MAX) == PSRING_OK);
+    MUST(late == (float)(options->size - 1));
+    for (int h = HANDLES - 1; h >= 0; h--) { /* in any order */
+        int done = 0;
+        MUST(psring_test(handles[h], &done) == PSRING_OK && done == 1);
+        MUST(psring_wait(&handles[h]) == PSRING_OK && !handles[h]);
+        MUST(equal(data + h * EACH, PSRING_FLOAT32, 0, EACH, wanted_reduced, &wanted));
+    }
+    /* Two that nobody waits for. */
+    MUST(psring_broadcast_start(world, data, EACH, PSRING_FLOAT32, 0, &handles[0]) == PSRING_OK);
+    MUST(psring_all_gather_start(world, data, EACH, PSRING_FLOAT32, &handles[1]) == PSRING_OK);
+    MUST(psring_finalize(&world) == PSRING_OK);
+}
+
+Test(psring, handles)
+{
+    for (int size = 1; size <= 3; size++) {
+        const struct job job = {.options = {.size = size}, .run = do_handles};
+        run_ranks(&job, 0);
+    }
+}
+
+/* -------- groups ------------------------------------------------------------------------------ */
+
+static void do_groups(const struct psring_options *options)
+{
+    int rank = options->rank, size = options->size, mine = rank;
+    struct psring *world = begin(options), *group, *none;
+    MUST(psring_split(world, rank % 2, &group) == PSRING_OK && group);
+    MUST(psring_rank(group) == rank / 2 && psring_size(group) == (size + 1 - rank % 2) / 2);
+    MUST(psring_split(world, rank == 0 ? -1 : 5, &none) == PSRING_OK &&
+         (none == NULL) == (rank == 0));
+    for (int round = 0; round < 3; round++) {
+        int sum = rank, expected = 0;
+        for (int r = rank % 2; r < size; r += 2)
+            expected += r;
+        MUST(psring_allreduce(group, &sum, 1, PSRING_INT32, PSRING_SUM) == PSRING_OK);
+        MUST(sum == expected);
+        MUST(psring_broadcast(group, &mine, 1, PSRING_INT32, 0) == PSRING_OK && mine == rank % 2);
+        sum = rank;
+        MUST(psring_allreduce(world, &sum, 1, PSRING_INT32, PSRING_SUM) == PSRING_OK);
+        MUST(sum == size * (size - 1) / 2);
+    }
+    MUST(psring_split(group, 0, &group) == PSRING_ERROR_USAGE);
+    MUST(psring_free(&none) == PSRING_OK && !none);
+    MUST(psring_free(&world) == PSRING_ERROR_USAGE && world);
+    MUST(psring_barrier(world) == PSRING_OK);
+    MUST(psring_finalize(&world) == PSRING_OK); /* and what is left of the first group */
+}
+
+Test(psring, groups)
+{
+    const struct job job = {.options = {.size = 5}, .run = do_groups};
+    run_ranks(&job, 0);
+}
+
+/* -------- buckets ----------------------------------------------------------------------------- */
+
+static void do_buckets(const struct psring_options *options)
+{
+    static const size_t counts[] = {5, 30000, 0, 700, 1, 40000};
+    enum { TENSORS = sizeof counts / sizeof *counts, TOTAL = 70706 };
+    /* In another order on each rank. */
+    static const size_t orders[3][TENSORS] = {
+        {5, 4, 3, 2, 1, 0}, {0, 1, 2, 3, 4, 5}, {3, 5, 0, 1, 4, 2}};
+    struct psring *world = begin(options);
+    struct psring_buckets *buckets;
+    const struct wanted wanted = {.op = PSRING_AVERAGE, .size = options->size};
+    MUST(psring_buckets_new(&buckets, world, memory.bytes, counts, TENSORS, 50000, PSRING_INT32,
+                            PSRING_AVERAGE) == PSRING_OK);
+    MUST(psring_buckets_count(buckets) > 4);
+    for (int step = 0; step < 3; step++) {
+        fill(memory.bytes, PSRING_INT32, TOTAL, options->rank, options->size);
+        for (size_t t = 0; t < TENSORS; t++)
+            MUST(psring_buckets_ready(buckets, orders[options->rank][t]) == PSRING_OK);
+        MUST(psring_buckets_ready(buckets, 0) == PSRING_ERROR_USAGE);
+        MUST(psring_buckets_wait(buckets) == PSRING_OK);
+        MUST(equal(memory.bytes, PSRING_INT32, 0, TOTAL, wanted_reduced, &wanted));
+    }
+    MUST(psring_buckets_wait(buckets) == PSRING_ERROR_USAGE);
+    MUST(strstr(psring_error(), "tensor 0 is not ready"));
+    psring_buckets_free(&buckets);
+    MUST(psring_finalize(&world) == PSRING_OK);
+}
+
+Test(psring, buckets)
+{
+    const struct job job = {.options = {.size = 3}, .run = do_buckets};
+    run_ranks(&job, 0);
+}
+
+/* -------- statistics -------------------------------------------------------------------------- */
+
+static void do_statistics(const struct psring_options *options)
+{
+    struct psring *world = begin(options);
+    struct psring_statistics before, after;
+    MUST(psring_get_statistics(world, &before) == PSRING_OK && before.sent_bytes == 0);
+    MUST(psring_allreduce(world, memory.bytes, 4000, PSRING_FLOAT64, PSRING_SUM) == PSRING_OK);
+    MUST(psring_get_statistics(world, &after) == PSRING_OK);
+    MUST(after.operations == 1 && after.seconds > 0 && after.sent_messages > 0);
+    MUST(after.sent_bytes == 2 * 3 * 1000 * 8 && after.received_bytes == after.sent_bytes);
+    MUST(psring_finalize(&world) == PSRING_OK);
+}
+
+Test(psring, statistics_are_the_formulas)
+{
+    static const char *const backends[] = {"ring", "rhd"};
+    for (int b = 0; b < 2; b++) {
+        const struct job job = {.options = {.size = 4, .backend = backends[b]},
+                                .run = do_statistics};
+        run_ranks(&job, 0);
+    }
+}

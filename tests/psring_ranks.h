@@ -1,0 +1,80 @@
+/* For tests of libpsring through its header and nothing else: ranks as processes of this machine,
+ * that meet at an address. Needs no MPI. */
+#ifndef PSRING_TESTS_PSRING_RANKS_H
+#define PSRING_TESTS_PSRING_RANKS_H
+
+#include <psring.h>
+
+#include <arpa/inet.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <criterion/criterion.h>
+
+enum { RANKS_MOST = 8, LIMIT_S = 200 };
+
+/* In a rank's process: says what does not hold, and ends it. */
+#define MUST(cond) ((cond) ? (void)0 : rank_failed(#cond, __LINE__))
+
+static inline _Noreturn void rank_failed(const char *condition, int line)
+{
+    fprintf(stderr, "line %d: %s; psring_error: %s\n", line, condition, psring_error());
+    _exit(1);
+}
+
+struct job {
+    struct psring_options options; /* but for rank and rendezvous */
+    void (*run)(const struct psring_options *options);
+};
+
+static inline int free_port(void)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t bytes = sizeof address;
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    cr_assert(bind(fd, (struct sockaddr *)&address, sizeof address) == 0);
+    cr_assert(getsockname(fd, (struct sockaddr *)&address, &bytes) == 0);
+    close(fd);
+    return ntohs(address.sin_port);
+}
+
+/* Runs the job on all ranks, each a process; all must end with 0, but those that `killed` names (by
+ * bits), which must end by a signal. */
+static inline void run_ranks(const struct job *job, unsigned killed)
+{
+    char rendezvous[64];
+    pid_t processes[RANKS_MOST];
+    struct psring_options options = job->options;
+    snprintf(rendezvous, sizeof rendezvous, "tcp://127.0.0.1:%d", free_port());
+    options.rendezvous = rendezvous;
+    for (options.rank = 0; options.rank < options.size; options.rank++) {
+        processes[options.rank] = fork();
+        if (processes[options.rank] != 0)
+            continue;
+        alarm(LIMIT_S);
+        job->run(&options);
+        _exit(0);
+    }
+    for (int rank = 0; rank < options.size; rank++) {
+        int how = 0;
+        cr_assert_eq(waitpid(processes[rank], &how, 0), processes[rank]);
+        if (killed >> rank & 1)
+            cr_expect(WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL);
+        else
+            cr_expect(WIFEXITED(how) && WEXITSTATUS(how) == 0, "rank %d of %d ended with %x", rank,
+                      options.size, (unsigned)how);
+    }
+}
+
+static inline struct psring *begin(const struct psring_options *options)
+{
+    struct psring *world;
+    MUST(psring_init(&world, options) == PSRING_OK);
+    MUST(psring_rank(world) == options->rank && psring_size(world) == options->size);
+    return world;
+}
+
+#endif

@@ -1,0 +1,121 @@
+#!/usr/bin/env bash
+# test_install.sh SOURCE BUILD [CMAKE-OPTION...]: libpsring as others have it: built by itself, without MPI and
+# with it (in folders of BUILD that are kept), installed, and used by a C and a C++ program that see nothing but
+# what was installed.
+set -euo pipefail
+source=$1 build=$2
+shift 2
+here=$(cd "$(dirname "$0")" && pwd)
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+unset RANK WORLD_SIZE MASTER_ADDR MASTER_PORT OMPI_COMM_WORLD_RANK PMIX_RANK PMI_RANK SLURM_PROCID
+# shellcheck source=tests/ranks_lib.sh
+. "$here/ranks_lib.sh"
+
+fail()
+{
+    echo "install: $*"
+    tail -n 20 "$folder"/log "$folder"/said.* 2>/dev/null || true
+    exit 1
+}
+
+# quietly WHAT COMMAND...: what it prints is shown only if it fails.
+quietly()
+{
+    local what=$1
+    shift
+    "$@" >"$folder/log" 2>&1 || fail "$what failed"
+}
+
+# by_rendezvous PROGRAM W: on W ranks, each a process of its own, told as torchrun tells it.
+by_rendezvous()
+{
+    local rank pids=() port
+    port=$(free_port)
+    for ((rank = $2 - 1; rank >= 0; rank--)); do
+        RANK=$rank WORLD_SIZE=$2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port \
+            timeout --kill-after=5 100 "$1" >"$folder/said.$rank" 2>&1 &
+        pids+=($!)
+    done
+    for pid in "${pids[@]}"; do
+        wait "$pid" || fail "$1 on $2 ranks by rendezvous"
+    done
+    grep -qxF "$2 ranks: w[7] = $(expected "$2"), expected $(expected "$2")" "$folder/said.0" || fail "$1: the result"
+}
+
+expected()
+{
+    awk -v size="$1" 'BEGIN { printf "%.3f", 7 + (size - 1) / 2 }'
+}
+
+# install_library NAME OPTION...: builds it, installs it in $folder/NAME, sets $prefix and $library.
+install_library()
+{
+    local name=$1 found
+    shift
+    prefix=$folder/$name
+    quietly "configuring" cmake -S "$source" -B "$build/$name" -DPSRING_PROGRAM=OFF "$@"
+    quietly "building" cmake --build "$build/$name"
+    quietly "installing" cmake --install "$build/$name" --prefix "$prefix"
+    library=$(find "$prefix" -name libpsring.so)
+    found=$(cd "$prefix" && find . -name '*.h')
+    [[ $found == ./include/psring.h ]] || fail "headers: $found"
+    [[ $(find "$prefix" -type f | wc -l) == 6 ]] || fail "files: $(find "$prefix" -type f)"
+    ! nm -D --defined-only "$library" | grep -v ' psring_[a-z_]*$' || fail "it shows more than psring_*"
+    [[ $(grep -o '\bpsring_[a-z_]*(' "$prefix/include/psring.h" | sort -u | tr -d '(') == \
+        $(nm -D --defined-only "$library" | awk '{ print $3 }' | sort -u) ]] || fail "it does not show what the header has"
+    readelf -d "$library" | grep -q 'SONAME.*libpsring\.so\.0\.1\]' || fail "the name to link with"
+}
+
+# needed: the libraries that it names itself, not what those need.
+needed()
+{
+    readelf -d "$library" | grep NEEDED
+}
+
+# build_examples: in $folder/NAME-examples, by CMake's package; and minimal.c by pkg-config.
+build_examples()
+{
+    local pc
+    examples=$prefix-examples
+    quietly "find_package" cmake -S "$here/installed" -B "$examples" "$@" -DCMAKE_PREFIX_PATH="$prefix" \
+        -DEXAMPLES="$source/experiments"
+    quietly "building the examples" cmake --build "$examples"
+    pc=$(dirname "$(find "$prefix" -name psring.pc)")
+    [[ $(PKG_CONFIG_PATH=$pc pkg-config --modversion psring) == 0.1.0 ]] || fail "pkg-config's version"
+    # shellcheck disable=SC2046  # words
+    quietly "pkg-config" "${CC:-cc}" -std=c11 -Wall -Werror -o "$examples/by_pkg_config" "$source/experiments/minimal.c" \
+        $(PKG_CONFIG_PATH=$pc pkg-config --cflags --libs psring) -Wl,-rpath,"$(dirname "$library")"
+}
+
+(($(wc -l <"$source/experiments/minimal.c") <= 45)) || fail "minimal.c is not minimal"
+
+install_library plain -DPSRING_LIBRARY_MPI=OFF "$@"
+! needed | grep -vE 'libzmq\.|libc\.|libm\.|libpthread\.|ld-linux|san\.' || fail "it needs what it should not"
+build_examples "$@"
+for program in minimal minimal_cpp by_pkg_config; do
+    by_rendezvous "$examples/$program" 3
+    [[ $("$examples/$program") == "1 ranks: w[7] = 7.000, expected 7.000" ]] || fail "$program alone"
+done
+! OMPI_COMM_WORLD_RANK=0 "$examples/minimal" >"$folder/log" 2>&1 || fail "a launcher of MPI went unnoticed"
+grep -q '^minimal: an MPI launcher has started this process, and this libpsring was built without MPI' "$folder/log" ||
+    fail "what it says of a launcher"
+if command -v valgrind >/dev/null && [[ ! $* =~ SANITIZE ]]; then
+    quietly "valgrind" valgrind --quiet --leak-check=full --errors-for-leak-kinds=definite,indirect,possible \
+        --error-exitcode=9 "$examples/minimal"
+fi
+
+install_library mpi -DPSRING_LIBRARY_MPI=ON "$@"
+needed | grep -q libmpi || fail "it has no MPI"
+build_examples "$@" -DWITH_MPI=ON
+by_rendezvous "$examples/minimal" 2
+for program in minimal minimal_cpp; do
+    quietly "$program by mpirun" "$here/mpirun.sh" 3 "$examples/$program"
+    grep -qxF "3 ranks: w[7] = 8.000, expected 8.000" "$folder/log" || fail "$program by mpirun: the result"
+done
+for level in '' funneled; do
+    # shellcheck disable=SC2086  # none, or a word
+    quietly "own_mpi $level" "$here/mpirun.sh" 3 "$examples/own_mpi" $level
+    grep -qxF "3 ranks, and MPI goes on" "$folder/log" || fail "own_mpi: the result"
+done
+echo "install: built, installed and used, with MPI and without"
