@@ -66,7 +66,7 @@ enum psring_status {
     PSRING_ERROR_PROTOCOL = -5,    /* a rank sent what does not belong here */
     PSRING_ERROR_TRANSPORT = -6,   /* a connection is lost, or a library failed */
     PSRING_ERROR_UNSUPPORTED = -7, /* this build does not have it */
-    PSRING_ERROR_STATE = -8,       /* not now: initialised twice, or forked */
+    PSRING_ERROR_STATE = -8        /* not now: initialised twice, or forked */
 };
 
 enum psring_type {
@@ -75,7 +75,7 @@ enum psring_type {
     PSRING_FLOAT16 = 2,  /* IEEE 754 binary16 */
     PSRING_BFLOAT16 = 3, /* the upper half of a float32 */
     PSRING_INT32 = 4,
-    PSRING_INT64 = 5,
+    PSRING_INT64 = 5
 };
 
 /*

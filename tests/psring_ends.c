@@ -168,6 +168,25 @@ static void end_quietly(int number)
     _exit(0);
 }
 
+/* Rank 1 dies while the others are at the end: an error, and they are rid of it all the same. */
+static void do_death_at_the_end(const struct psring_options *options)
+{
+    struct psring *world = begin(options);
+    MUST(psring_barrier(world) == PSRING_OK);
+    if (options->rank == 1)
+        raise(SIGKILL);
+    MUST(psring_finalize(&world) == PSRING_ERROR_TRANSPORT && !world);
+    MUST(strstr(psring_error(), "rank "));
+    struct psring_options alone = {0};
+    MUST(psring_init(&world, &alone) == PSRING_OK && psring_finalize(&world) == PSRING_OK);
+}
+
+Test(psring, a_rank_that_dies_at_the_end, .init = clean_environment)
+{
+    const struct job job = {.options = {.size = 3}, .run = do_death_at_the_end};
+    run_ranks(&job, 1 << 1);
+}
+
 /* Rank 1 does not come for so long that the other one gives up. */
 static void do_silence(const struct psring_options *options)
 {

@@ -100,10 +100,15 @@ done
 ! OMPI_COMM_WORLD_RANK=0 "$examples/minimal" >"$folder/log" 2>&1 || fail "a launcher of MPI went unnoticed"
 grep -q '^minimal: an MPI launcher has started this process, and this libpsring was built without MPI' "$folder/log" ||
     fail "what it says of a launcher"
-if command -v valgrind >/dev/null && [[ ! $* =~ SANITIZE ]]; then
-    quietly "valgrind" valgrind --quiet --leak-check=full --errors-for-leak-kinds=definite,indirect,possible \
-        --error-exitcode=9 "$examples/minimal"
+if command -v valgrind >/dev/null; then
+    for program in minimal minimal_cpp; do
+        printf '#!/bin/sh\nexec valgrind --quiet --leak-check=full --show-leak-kinds=all --errors-for-leak-kinds=all %s\n' \
+            "--error-exitcode=9 $examples/$program" >"$examples/checked"
+        chmod +x "$examples/checked"
+        by_rendezvous "$examples/checked" 2
+    done
 fi
+cp "$library" "$folder/libpsring.plain.so"
 
 install_library mpi -DPSRING_LIBRARY_MPI=ON "$@"
 needed | grep -q libmpi || fail "it has no MPI"
@@ -113,6 +118,11 @@ for program in minimal minimal_cpp; do
     quietly "$program by mpirun" "$here/mpirun.sh" 3 "$examples/$program"
     grep -qxF "3 ranks: w[7] = 8.000, expected 8.000" "$folder/log" || fail "$program by mpirun: the result"
 done
+quietly "an MPI of the library's" "$here/mpirun.sh" 2 "$examples/own_mpi" without
+grep -qxF "MPI has been finalised, and cannot be started again in this process" "$folder/log" || fail "a second init"
+if command -v abidiff >/dev/null; then
+    quietly "abidiff of two builds" abidiff "$folder/libpsring.plain.so" "$library"
+fi
 for level in '' funneled; do
     # shellcheck disable=SC2086  # none, or a word
     quietly "own_mpi $level" "$here/mpirun.sh" 3 "$examples/own_mpi" $level

@@ -3,6 +3,7 @@
 #include <psring.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static void must(int holds, const char *what)
 {
@@ -34,8 +35,24 @@ static void sum_in(MPI_Comm comm, const char *transport)
     must(psring_finalize(&world) == PSRING_OK, "finalize");
 }
 
+/* MPI is the library's, which can start it once. */
+static int without_own(void)
+{
+    struct psring *world;
+    must(psring_init(&world, NULL) == PSRING_OK, "init");
+    int rank = psring_rank(world);
+    must(psring_finalize(&world) == PSRING_OK, "finalize");
+    if (psring_init(&world, NULL) != PSRING_ERROR_UNSUPPORTED)
+        return EXIT_FAILURE;
+    if (rank == 0)
+        printf("%s\n", psring_error());
+    return EXIT_SUCCESS;
+}
+
 int main(int argc, char **argv)
 {
+    if (argc > 1 && strcmp(argv[1], "without") == 0)
+        return without_own();
     int rank, one = 1, sum = 0, size, provided;
     MPI_Comm half;
     MPI_Init_thread(&argc, &argv, argc > 1 ? MPI_THREAD_FUNNELED : MPI_THREAD_MULTIPLE, &provided);
