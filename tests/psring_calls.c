@@ -96,10 +96,16 @@ static int wanted_roots(const void *context, size_t i)
     return value_of(wanted->root, wanted->size, i);
 }
 
+static void fill_part(void *data, enum psring_type type, size_t first, size_t end, int rank,
+                      int size)
+{
+    for (size_t i = first; i < end; i++)
+        put(data, type, i, value_of(rank, size, i));
+}
+
 static void fill(void *data, enum psring_type type, size_t count, int rank, int size)
 {
-    for (size_t i = 0; i < count; i++)
-        put(data, type, i, value_of(rank, size, i));
+    fill_part(data, type, 0, count, rank, size);
 }
 
 /* -------- collective operations --------------------------------------------------------------- */
@@ -300,9 +306,14 @@ static void do_buckets(const struct psring_options *options)
                             PSRING_AVERAGE) == PSRING_OK);
     MUST(psring_buckets_count(buckets) > 4);
     for (int step = 0; step < 3; step++) {
-        fill(memory.bytes, PSRING_INT32, TOTAL, options->rank, options->size);
-        for (size_t t = 0; t < TENSORS; t++)
-            MUST(psring_buckets_ready(buckets, orders[options->rank][t]) == PSRING_OK);
+        for (size_t t = 0; t < TENSORS; t++) {
+            size_t tensor = orders[options->rank][t], first = 0;
+            for (size_t before = 0; before < tensor; before++)
+                first += counts[before];
+            fill_part(memory.bytes, PSRING_INT32, first, first + counts[tensor], options->rank,
+                      options->size);
+            MUST(psring_buckets_ready(buckets, tensor) == PSRING_OK);
+        }
         MUST(psring_buckets_ready(buckets, 0) == PSRING_ERROR_USAGE);
         MUST(psring_buckets_wait(buckets) == PSRING_OK);
         MUST(equal(memory.bytes, PSRING_INT32, 0, TOTAL, wanted_reduced, &wanted));

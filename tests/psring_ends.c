@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 static union {
     double aligned;
@@ -135,7 +136,10 @@ Test(psring, a_child_gets_an_error)
     run_ranks(&job, 0);
 }
 
-/* Rank 1 dies; all others get an error, by handle and blocking, and can begin anew. */
+/* Rank 1 dies; all others get an error, by handle and blocking, and can begin anew. So does rank 3,
+ * whose neighbours live: none of them ends before it has its error. */
+static _Atomic int *far_one_knows; /* shared by all ranks; NULL: there is no rank 3 */
+
 static void do_death(const struct psring_options *options)
 {
     struct psring *world = begin(options);
@@ -150,6 +154,10 @@ static void do_death(const struct psring_options *options)
               PSRING_ERROR_TRANSPORT, "has closed its connection"));
     MUST(said(psring_wait(&handle), PSRING_ERROR_TRANSPORT, "has closed its connection"));
     MUST(said(psring_barrier(world), PSRING_ERROR_TRANSPORT, "has closed its connection"));
+    if (options->rank == 3)
+        *far_one_knows = 1;
+    while (far_one_knows && !*far_one_knows) /* until the alarm */
+        usleep(1000);
     MUST(psring_finalize(&world) == PSRING_OK);
     struct psring_options alone = {0};
     MUST(psring_init(&world, &alone) == PSRING_OK && psring_size(world) == 1);
@@ -158,7 +166,11 @@ static void do_death(const struct psring_options *options)
 
 Test(psring, a_rank_that_dies_is_an_error_of_the_others, .init = clean_environment)
 {
-    const struct job job = {.options = {.size = 4}, .run = do_death};
+    const struct job job = {.options = {.size = 4, .backend = "ring"}, .run = do_death};
+    void *shared =
+        mmap(NULL, sizeof(int), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    cr_assert(shared != MAP_FAILED);
+    far_one_knows = shared;
     run_ranks(&job, 1 << 1);
 }
 
