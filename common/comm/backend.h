@@ -68,6 +68,7 @@ struct backend {
     /* A worker's life. `site` stays valid until close. */
     enum status (*open)(void **self, const struct comm_site *site);
     enum status (*plan)(void *self); /* (optional) for site->layout; frees what the last one had */
+    /* `data`: floats, or the elements of comm_options.reduction */
     enum status (*allreduce)(void *self, size_t bucket, void *data);
     /* (optional, both or none) The phases of an all-reduce; see comm_reduce_scatter. */
     enum status (*reduce_scatter)(void *self, size_t bucket, void *data);

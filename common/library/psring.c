@@ -64,9 +64,7 @@ out:
 
 enum psring_status psring_finalize(struct psring **world)
 {
-    enum psring_status status = world ? check_world("psring_finalize", *world) : PSRING_ERROR_USAGE;
-    if (!world)
-        return errors_set(status, "psring_finalize: no world");
+    enum psring_status status = check_world(__func__, world ? *world : NULL);
     if (status != PSRING_OK)
         return status;
     struct engine *engine = (*world)->engine;
@@ -100,7 +98,7 @@ int psring_local_size(const struct psring *comm)
 
 enum psring_status psring_split(struct psring *world, int color, struct psring **group)
 {
-    enum psring_status status = check_world("psring_split", world);
+    enum psring_status status = check_world(__func__, world);
     if (!group)
         return errors_set(PSRING_ERROR_USAGE, "psring_split: no place for the group");
     *group = NULL;
@@ -113,7 +111,7 @@ enum psring_status psring_free(struct psring **group)
 {
     if (!group || !*group)
         return PSRING_OK;
-    enum psring_status status = check_communicator("psring_free", *group);
+    enum psring_status status = check_communicator(__func__, *group);
     if (status != PSRING_OK)
         return status;
     if ((*group)->is_world)
@@ -126,7 +124,7 @@ enum psring_status psring_free(struct psring **group)
 enum psring_status psring_get_statistics(const struct psring *comm,
                                          struct psring_statistics *statistics)
 {
-    enum psring_status status = check_communicator("psring_get_statistics", comm);
+    enum psring_status status = check_communicator(__func__, comm);
     if (status == PSRING_OK && !statistics)
         return errors_set(PSRING_ERROR_USAGE, "psring_get_statistics: no place for them");
     if (status == PSRING_OK)
