@@ -79,12 +79,12 @@ enum psring_type {
 };
 
 /*
- * Element by element. All ranks get the same bits. Sums are made in the elements' type, in an order
- * that depends on size and count only, so the same calls give the same bits in every run. Numbers
- * of 16 bits are added as float32 and rounded after every addition, to nearest, ties to even, to
- * infinity where they are too large. Sums of whole numbers wrap around. The average is the sum
- * divided by the size, whole numbers towards zero. The minimum and maximum of a NaN and anything is
- * a NaN.
+ * Element by element. All ranks get the same bits (of which of two NaNs apart). Sums are made in
+ * the elements' type, in an order that depends on size and count only, so the same calls give the
+ * same bits in every run. Numbers of 16 bits are added as float32 and rounded after every addition,
+ * to nearest, ties to even, to infinity where they are too large. Sums of whole numbers wrap
+ * around. The average is the sum divided by the size, whole numbers towards zero. The minimum and
+ * maximum of a NaN and anything is a NaN.
  */
 enum psring_op { PSRING_SUM = 0, PSRING_AVERAGE = 1, PSRING_MIN = 2, PSRING_MAX = 3 };
 

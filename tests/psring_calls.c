@@ -219,6 +219,24 @@ Test(psring, many_lengths)
     run_ranks(&job, 0);
 }
 
+/* The minimum of 0 and -0 is either, and the same one on both ranks. */
+static void do_zeros(const struct psring_options *options)
+{
+    struct psring *world = begin(options);
+    float zero = options->rank == 0 ? 0.0f : -0.0f;
+    int32_t bits[2];
+    MUST(psring_allreduce(world, &zero, 1, PSRING_FLOAT32, PSRING_MIN) == PSRING_OK);
+    memcpy(&bits[options->rank], &zero, sizeof zero);
+    MUST(psring_all_gather(world, bits, 1, PSRING_INT32) == PSRING_OK && bits[0] == bits[1]);
+    MUST(psring_finalize(&world) == PSRING_OK);
+}
+
+Test(psring, zeros_of_both_signs)
+{
+    const struct job job = {.options = {.size = 2}, .run = do_zeros};
+    run_ranks(&job, 0);
+}
+
 /* -------- handles ----------------------------------------------------------------------------- */
 
 static void do_handles(const struct psring_options *options)
