@@ -22,13 +22,13 @@ struct ring_share {
     struct schedule_part part;
     void *context;
     /* The sum of `segment` begins here: data gets what it is to set out with. */
-    void (*begin)(void *context, float *data, struct chunk segment);
+    void (*begin)(void *context, void *data, struct chunk segment);
     /* A partial sum has come, to which something is to be added here, for the last time where it
      * `completes` the sum. Prepares data, and returns what is still to be added to it. */
-    const void *(*add)(void *context, float *data, struct chunk segment, const void *partial,
+    const void *(*add)(void *context, void *data, struct chunk segment, const void *partial,
                        bool completes);
     /* data has the sum of `segment`. */
-    void (*complete)(void *context, const float *data, struct chunk segment);
+    void (*complete)(void *context, const void *data, struct chunk segment);
 };
 
 /* backend_ring.open with a share; both are borrowed. The table's other functions then take *self.

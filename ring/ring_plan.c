@@ -45,8 +45,10 @@ enum status ring_plan_init(struct ring_plan *plan, const struct comm_site *site,
         log_error("ring: no memory for %zu buckets", layout->buckets);
         return STATUS_NO_MEMORY;
     }
-    for (size_t b = 0; b < layout->buckets; b++)
+    for (size_t b = 0; b < layout->buckets; b++) {
         TRY(codec_init(&plan->codecs[b], site, b, layout->counts[b]));
+        plan->codecs[b].workers *= part ? part->parts : 1; /* each stands for as many */
+    }
     if (site->workers > 1)
         TRY(open_slots(plan, site, previous, segment_count));
 out:

@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/base/clock.h"
@@ -35,6 +36,8 @@ static bool lies;   /* the first rank names another file than it has */
 static int signals; /* that are still to come while memory is allocated */
 static size_t vector_count[RANKS] = {VECTOR_COUNT, VECTOR_COUNT, VECTOR_COUNT};
 static int64_t timeout_ms = 60000;
+static char hosts[RANKS][WORLD_HOST_BYTES] = {"here", "here", "here"};
+static pid_t ended_process; /* rank 2's, where not 0 */
 
 enum status __wrap_world_barrier(struct world *world, const struct group *group);
 enum status __wrap_world_barrier(struct world *world, const struct group *group)
@@ -54,6 +57,8 @@ enum status __wrap_world_gather(struct world *world, const struct group *group, 
     memcpy(gathered[world->rank], mine, bytes);
     if (lies && world->rank == 0)
         ((int64_t *)(void *)gathered[0])[1] = STDIN_FILENO;
+    if (ended_process && world->rank == 2 && bytes > sizeof(int64_t)) /* not a status */
+        ((int64_t *)(void *)gathered[2])[0] = ended_process;
     __wrap_world_barrier(world, group);
     for (int rank = 0; rank < world->size; rank++)
         memcpy((char *)all + (size_t)rank * bytes, gathered[rank], bytes);
@@ -102,9 +107,13 @@ static void start(void)
 {
     cr_assert_eq(pthread_barrier_init(&all_here, NULL, RANKS), 0);
     for (int r = 0; r < RANKS; r++)
-        ranks[r] = (struct rank){
-            .world = {.rank = r, .size = RANKS, .cores = 1, .sharing_cpus = 2, .host = "here"},
-            .group = {.size = RANKS, .rank = r, .ranks = everyone}};
+        ranks[r] = (struct rank){.world = {.rank = r,
+                                           .size = RANKS,
+                                           .cores = 1,
+                                           .sharing_cpus = 2,
+                                           .host = "here",
+                                           .hosts = hosts},
+                                 .group = {.size = RANKS, .rank = r, .ranks = everyone}};
 }
 
 static void open_all(void)
@@ -128,7 +137,7 @@ static void *operate(void *argument)
 {
     struct rank *self = argument;
     int mine = self->world.rank;
-    float *own = shared_vector(self->shared, mine);
+    float *own = shared_vector(self->shared, mine), *sums = shared_sums(self->shared);
     for (uint32_t n = 1; n <= OPERATIONS; n++) {
         float sum = own[0] = (float)(n + (uint32_t)mine);
         shared_tell(self->shared, SHARED_FILLED, n);
@@ -136,16 +145,16 @@ static void *operate(void *argument)
             if (r == mine)
                 continue;
             cr_assert_eq(shared_wait(self->shared, r, SHARED_FILLED, n), STATUS_OK);
-            sum += shared_vector(self->shared, r)[0];
+            sum += *(const float *)shared_vector(self->shared, r);
         }
         cr_assert_eq(sum, (float)(3 * n + 3));
-        shared_sums(self->shared)[VECTOR_COUNT - RANKS + mine] = sum;
+        sums[VECTOR_COUNT - RANKS + mine] = sum;
         shared_tell(self->shared, SHARED_DONE, n);
         for (int r = 0; r < RANKS; r++) {
             if (r == mine)
                 continue;
             cr_assert_eq(shared_wait(self->shared, r, SHARED_DONE, n), STATUS_OK);
-            cr_assert_eq(shared_sums(self->shared)[VECTOR_COUNT - RANKS + r], sum);
+            cr_assert_eq(sums[VECTOR_COUNT - RANKS + r], sum);
         }
     }
     return NULL;
@@ -209,6 +218,28 @@ Test(shared, a_silent_neighbour_is_named)
     close_all();
 }
 
+/* Whose process is gone, or whose operation has failed, is not waited for until the time-out. */
+Test(shared, a_lost_neighbour_is_named)
+{
+    struct capture capture;
+    int how;
+    ended_process = fork();
+    if (ended_process == 0)
+        _exit(0);
+    open_all();
+    shared_fail(ranks[1].shared);
+    capture_start(&capture);
+    cr_expect_eq(shared_wait(ranks[0].shared, 1, SHARED_DONE, 1), STATUS_TRANSPORT);
+    cr_expect_eq(shared_wait(ranks[0].shared, 2, SHARED_FILLED, 1), STATUS_TRANSPORT);
+    cr_expect_eq(capture_stop(&capture), 2);
+    cr_expect_not_null(strstr(capture.text, "rank 1 on the same host, here, has failed"), "%s",
+                       capture.text);
+    cr_expect_not_null(strstr(capture.text, "rank 2 on the same host, here, has ended"), "%s",
+                       capture.text);
+    cr_expect_eq(waitpid(ended_process, &how, 0), ended_process);
+    close_all();
+}
+
 /* A wait that a lifeline watches has no end of its own; who is waited for is told. */
 static struct activity activity;
 
@@ -264,7 +295,7 @@ Test(shared, a_neighbour_that_comes_on)
     close_all();
 }
 
-/* All but the first rank fail, which waits for them. */
+/* All but the first rank cannot have it, so that none has. */
 static void expect_refused(const char *words)
 {
     struct capture capture;
@@ -272,12 +303,14 @@ static void expect_refused(const char *words)
     capture_start(&capture);
     for (int r = 0; r < RANKS; r++)
         cr_assert_eq(pthread_create(&ranks[r].thread, NULL, run_on, &ranks[r]), 0);
-    for (int r = 1; r < RANKS; r++) {
+    for (int r = 0; r < RANKS; r++) {
         pthread_join(ranks[r].thread, NULL);
         cr_expect_neq(ranks[r].status, STATUS_OK);
         cr_expect_null(ranks[r].shared);
     }
-    cr_expect_eq(capture_stop(&capture), RANKS - 1);
+    cr_expect_eq(capture_stop(&capture), RANKS);
+    cr_expect_not_null(strstr(capture.text, "rank 1 on here has no memory to share there"), "%s",
+                       capture.text);
     cr_expect_not_null(strstr(capture.text, words), "%s", capture.text);
 }
 

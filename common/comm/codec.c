@@ -50,6 +50,11 @@ size_t codec_element_bytes(const struct comm_options *options)
                               : compress_element_bytes(options->compress);
 }
 
+size_t codec_memory_bytes(const struct comm_options *options)
+{
+    return options->reduction ? message_element_bytes(options->reduction->dtype) : sizeof(float);
+}
+
 static enum message_dtype dtype_of(const struct codec *codec)
 {
     return codec->reduction ? codec->reduction->dtype : codec_dtype(codec->compress);

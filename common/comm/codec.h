@@ -56,8 +56,9 @@ void codec_fini(struct codec *codec);
 
 enum message_dtype codec_dtype(enum compress compress);
 
-/* Bytes of an element on the wire. */
+/* Bytes of an element on the wire, and in memory. */
 size_t codec_element_bytes(const struct comm_options *options);
+size_t codec_memory_bytes(const struct comm_options *options);
 
 /* The header of a message with these elements, of all-reduce number `step`. */
 struct message codec_message(const struct codec *codec, enum message_kind kind, uint64_t step,

@@ -39,20 +39,21 @@
 #include <string.h>
 
 #include "common/base/chunk.h"
-#include "common/comm/reduce.h"
+#include "common/comm/codec.h"
 #include "ring/hierarchical/hierarchical_cost.h"
 #include "ring/hierarchical/hosts.h"
 #include "ring/hierarchical/shared.h"
 #include "ring/ring.h"
 
 struct hierarchical {
-    const struct comm_site *site; /* borrowed */
-    struct group *host;           /* the workers of this host, by local number */
-    struct group *across;         /* those of this local number, one on each host */
-    struct shared *shared;        /* NULL: alone on this host */
-    bool in_order;                /* sums are made in the ring's order, and others are here, too */
-    uint32_t operation;           /* all-reduces begun, over all buckets and plans */
-    struct comm_site ring_site;   /* the ring's: `across` in place of all workers */
+    const struct comm_site *site;    /* borrowed */
+    struct host_groups own, *groups; /* `own`, or the caller's */
+    const struct group *host;        /* of them */
+    const struct group *across;
+    struct shared *shared;      /* NULL: alone on this host */
+    bool in_order;              /* sums are made in the ring's order, and others are here, too */
+    struct codec elements;      /* in memory: nothing compressed */
+    struct comm_site ring_site; /* the ring's: `across` in place of all workers */
     struct ring_share share;
     void *ring; /* NULL: one host */
 };
@@ -64,41 +65,53 @@ static struct chunk chunk_at(const struct hierarchical *self, size_t bucket, int
                     (size_t)(across * self->host->size + local));
 }
 
+/* Where the elements of `chunk` are. */
+static void *part_of(const struct hierarchical *self, void *vector, struct chunk chunk)
+{
+    return codec_wire(&self->elements, vector, chunk);
+}
+
+static void copy(const struct hierarchical *self, void *into, const void *from, struct chunk chunk)
+{
+    size_t bytes = codec_memory_bytes(self->site->options), offset = chunk.offset * bytes;
+    memcpy((char *)into + offset, (const char *)from + offset, chunk.count * bytes);
+}
+
 /* -------- what workers of a host show to each other ------------------------------------------- */
 
+static const void *local_part(const struct hierarchical *self, int local, struct chunk span)
+{
+    return part_of(self, shared_vector(self->shared, local), span);
+}
+
 /* data[span] += what the host's workers first .. end-1 have. */
-static void add_locals(const struct hierarchical *self, float *data, struct chunk span, int first,
+static void add_locals(const struct hierarchical *self, void *data, struct chunk span, int first,
                        int end)
 {
-    for (int local = first; local < end; local++) {
-        const float *theirs = shared_vector(self->shared, local) + span.offset;
-        reduce_add(data + span.offset, theirs, span.count);
-    }
+    for (int local = first; local < end; local++)
+        codec_add(&self->elements, data, span, local_part(self, local, span));
 }
 
 /* Of ours, all that others add; in order what we add, too, because what comes before it must be in
  * its place. */
-static void show_vector(const struct hierarchical *self, size_t bucket, const float *data)
+static void show_vector(const struct hierarchical *self, size_t bucket, const void *data)
 {
-    float *shown = shared_vector(self->shared, self->host->rank);
+    void *shown = shared_vector(self->shared, self->host->rank);
     for (int across = 0; across < self->across->size; across++) {
         for (int local = 0; local < self->host->size; local++) {
-            struct chunk chunk = chunk_at(self, bucket, across, local);
             if (self->in_order || local != self->host->rank)
-                memcpy(shown + chunk.offset, data + chunk.offset, chunk.count * sizeof *data);
+                copy(self, shown, data, chunk_at(self, bucket, across, local));
         }
     }
 }
 
 /* All parts but ours, which is in data. */
-static void take_sums(const struct hierarchical *self, size_t bucket, float *data)
+static void take_sums(const struct hierarchical *self, size_t bucket, void *data)
 {
-    const float *sums = shared_sums(self->shared);
     for (int across = 0; across < self->across->size; across++) {
         for (int local = 0; local < self->host->size; local++) {
-            struct chunk chunk = chunk_at(self, bucket, across, local);
             if (local != self->host->rank)
-                memcpy(data + chunk.offset, sums + chunk.offset, chunk.count * sizeof *data);
+                copy(self, data, shared_sums(self->shared), chunk_at(self, bucket, across, local));
         }
     }
 }
@@ -108,14 +121,14 @@ static enum status wait_for_others(const struct hierarchical *self, enum shared_
     enum status status = STATUS_OK;
     for (int local = 0; local < self->host->size && status == STATUS_OK; local++) {
         if (local != self->host->rank)
-            status = shared_wait(self->shared, local, event, self->operation);
+            status = shared_wait(self->shared, local, event, self->groups->operation);
     }
     return status;
 }
 
 /* -------- what the ring asks for (struct ring_share) ------------------------------------------ */
 
-static void begin(void *context, float *data, struct chunk segment)
+static void begin(void *context, void *data, struct chunk segment)
 {
     const struct hierarchical *self = context;
     int rank = self->host->rank;
@@ -125,7 +138,7 @@ static void begin(void *context, float *data, struct chunk segment)
 }
 
 /* In order, what has come is added to before ours is, which is in our shared vector, too. */
-static const void *add(void *context, float *data, struct chunk segment, const void *partial,
+static const void *add(void *context, void *data, struct chunk segment, const void *partial,
                        bool completes)
 {
     const struct hierarchical *self = context;
@@ -135,58 +148,62 @@ static const void *add(void *context, float *data, struct chunk segment, const v
         return partial;
     }
     int end = completes && self->share.part.returns ? self->host->rank : self->host->size;
-    memcpy(data + segment.offset, partial, segment.count * sizeof *data);
+    memcpy(part_of(self, data, segment), partial,
+           segment.count * codec_memory_bytes(self->site->options));
     add_locals(self, data, segment, 0, end - 1);
-    return shared_vector(self->shared, end - 1) + segment.offset;
+    return local_part(self, end - 1, segment);
 }
 
-static void complete(void *context, const float *data, struct chunk segment)
+static void complete(void *context, const void *data, struct chunk segment)
 {
     const struct hierarchical *self = context;
     shared_moved(self->shared);
-    memcpy(shared_sums(self->shared) + segment.offset, data + segment.offset,
-           segment.count * sizeof *data);
+    copy(self, shared_sums(self->shared), data, segment);
 }
 
 /* -------- the all-reduce ---------------------------------------------------------------------- */
 
-/* Of our part, where there is no other host. */
-static void sum_alone(struct hierarchical *self, size_t bucket, float *data)
+/* Of our part, where there is no other host: in the ring's order, whether asked for or not. */
+static void sum_alone(struct hierarchical *self, size_t bucket, void *data)
 {
     struct chunk part = chunk_at(self, bucket, 0, self->host->rank);
-    begin(self, data, part);
-    if (self->in_order)
-        add_locals(self, data, part, 0, self->host->rank);
-    reduce_scale(data + part.offset, part.count, self->site->layout->scale);
+    int size = self->host->size, rank = self->host->rank, last = (rank + size - 1) % size;
+    for (int local = (rank + 1) % size; local != last; local = (local + 1) % size)
+        add_locals(self, data, part, local, local + 1);
+    codec_complete(&self->elements, data, part, local_part(self, last, part),
+                   self->site->layout->scale);
     complete(self, data, part);
 }
 
-static enum status allreduce_with_others(struct hierarchical *self, size_t bucket, float *data)
+static enum status allreduce_with_others(struct hierarchical *self, size_t bucket, void *data)
 {
     enum status status;
-    self->operation++;
+    uint32_t operation = ++self->groups->operation;
     show_vector(self, bucket, data);
-    shared_tell(self->shared, SHARED_FILLED, self->operation);
+    shared_tell(self->shared, SHARED_FILLED, operation);
     TRY(wait_for_others(self, SHARED_FILLED));
     if (self->ring)
         TRY(backend_ring.allreduce(self->ring, bucket, data));
     else
         sum_alone(self, bucket, data);
-    shared_tell(self->shared, SHARED_DONE, self->operation);
+    shared_tell(self->shared, SHARED_DONE, operation);
     TRY(wait_for_others(self, SHARED_DONE));
     take_sums(self, bucket, data);
+    return STATUS_OK;
 out:
+    shared_fail(self->shared);
     return status;
 }
 
-static enum status hierarchical_allreduce(void *context, size_t bucket, float *data)
+static enum status hierarchical_allreduce(void *context, size_t bucket, void *data)
 {
     struct hierarchical *self = context;
     if (self->shared)
         return allreduce_with_others(self, bucket, data);
     if (self->ring) /* one worker a host: the ring, and nothing else */
         return backend_ring.allreduce(self->ring, bucket, data);
-    reduce_scale(data, self->site->layout->counts[bucket], self->site->layout->scale);
+    self->elements.count = self->site->layout->counts[bucket];
+    codec_alone(&self->elements, data, self->site->layout->scale);
     return STATUS_OK;
 }
 
@@ -225,30 +242,6 @@ static enum status check_site(const struct comm_site *site)
     return STATUS_OK;
 }
 
-/* The two groups, as mere lists. */
-static enum status find_groups(struct hierarchical *self)
-{
-    enum status status;
-    const struct comm_site *site = self->site;
-    int size = site->world->size, rank = site->world->rank;
-    int *colors = malloc((size_t)size * sizeof *colors);
-    if (!colors) {
-        log_error("hierarchical: no memory for %d ranks", size);
-        return STATUS_NO_MEMORY;
-    }
-    for (int other = 0; other < size; other++)
-        colors[other] = GROUP_NONE;
-    for (int worker = 0; worker < site->workers; worker++)
-        colors[site->group->ranks[worker]] = site->hosts[worker];
-    TRY(group_from_colors(&self->host, colors, size, rank));
-    for (int worker = 0; worker < site->workers; worker++)
-        colors[site->group->ranks[worker]] = hosts_place_of(site->hosts, worker).local;
-    TRY(group_from_colors(&self->across, colors, size, rank));
-out:
-    free(colors);
-    return status;
-}
-
 static enum status open_ring(struct hierarchical *self)
 {
     const struct group *host = self->host;
@@ -277,13 +270,12 @@ static void hierarchical_close(void *context)
     struct hierarchical *self = context;
     if (self->ring)
         backend_ring.close(self->ring);
-    shared_close(&self->shared);
-    group_free(&self->host);
-    group_free(&self->across);
+    host_groups_close(&self->own);
     free(self);
 }
 
-static enum status hierarchical_open(void **out, const struct comm_site *site)
+enum status hierarchical_open_in(void **out, const struct comm_site *site,
+                                 struct host_groups *groups)
 {
     enum status status;
     const struct comm_options *options = site->options;
@@ -293,17 +285,16 @@ static enum status hierarchical_open(void **out, const struct comm_site *site)
         return STATUS_NO_MEMORY;
     }
     self->site = site;
-    TRY(check_site(site));
-    TRY(find_groups(self));
-    const struct shared_options shared = {
-        .world = site->world,
-        .workers = site->group,
-        .group = self->host,
-        .transport = site->transport,
-        .vector_bytes = options->bucket_counts_max * sizeof(float),
-        .timeout_ms = options->timeout_ms,
-    };
-    TRY(shared_open(&self->shared, &shared));
+    self->elements = (struct codec){.reduction = options->reduction,
+                                    .workers = site->workers,
+                                    .count = options->bucket_counts_max};
+    self->groups = groups ? groups : &self->own;
+    if (!groups)
+        TRY(host_groups_open(&self->own, site, site->group,
+                             options->bucket_counts_max * codec_memory_bytes(options)));
+    self->host = self->groups->host;
+    self->across = self->groups->across;
+    self->shared = self->groups->shared;
     self->in_order = self->shared && options->reduce_order == REDUCE_ORDER_RING;
     if (self->across->size > 1)
         TRY(open_ring(self));
@@ -314,11 +305,21 @@ out:
     return status;
 }
 
+static enum status hierarchical_open(void **self, const struct comm_site *site)
+{
+    enum status status;
+    TRY(check_site(site));
+    TRY(hierarchical_open_in(self, site, NULL));
+out:
+    return status;
+}
+
 const struct backend backend_hierarchical = {
     .name = "hierarchical",
     .summary = "ring between hosts on what each host's ranks have added up in shared memory",
     .uses_transport = true,
     .cuts_segments = true,
+    .reduces = true,
     .compresses = true,
     .orders_sums = true,
     .counts_bytes = true,

@@ -11,7 +11,14 @@
 #define PSRING_RING_HIERARCHICAL_H
 
 #include "common/comm/backend.h"
+#include "ring/hierarchical/host_groups.h"
 
 extern const struct backend backend_hierarchical;
+
+/* backend_hierarchical.open, but collective over the group only: in `groups`, opened for vectors as
+ * long as the site's; borrowed, and at most one all-reduce at a time goes on in them. The table's
+ * other functions then take *self. */
+enum status hierarchical_open_in(void **self, const struct comm_site *site,
+                                 struct host_groups *groups);
 
 #endif

@@ -23,8 +23,9 @@
 
 enum { LINE_BYTES = 128 }; /* two cache lines: processors fetch pairs */
 
-/* What a worker tells: the last operation of which an event has come; and another number whenever
- * it has come on. */
+/* What a worker tells: the last operation of which an event has come, doubled, or FAILED; and
+ * another number whenever it has come on. */
+enum { FAILED = 1 };
 struct line {
     _Alignas(LINE_BYTES) _Atomic uint32_t told[SHARED_EVENTS];
     _Atomic uint32_t moves;
@@ -35,9 +36,10 @@ struct shared {
     bool spins;
     size_t lines_bytes, vector_bytes, bytes; /* whole pages */
     void *memory;                            /* lines; vectors, by index; sums */
+    pid_t *processes;                        /* by index */
 };
 
-/* Where the others find the memory: as a file that the first of them has open. */
+/* A rank's process, and where it has the memory: as a file that it has open; -1: not there. */
 struct location {
     int64_t pid, descriptor;
     uint64_t device, inode;
@@ -80,8 +82,9 @@ static enum status create(const struct shared *shared, int *descriptor, struct l
                   shared->bytes, shared->options.group->size, own_host(shared), strerror(error));
         return status_from_errno(error);
     }
-    *location = (struct location){
-        .pid = getpid(), .descriptor = *descriptor, .device = file.st_dev, .inode = file.st_ino};
+    location->descriptor = *descriptor;
+    location->device = file.st_dev;
+    location->inode = file.st_ino;
     return STATUS_OK;
 }
 
@@ -129,46 +132,111 @@ static enum status map(struct shared *shared, int descriptor)
     return STATUS_OK;
 }
 
-static int index_of(const struct group *group, int rank)
+/* Who opens: how many, where `rank` of the world is among them, and the rank of one. */
+static int callers(const struct shared_options *options)
+{
+    return options->workers ? options->workers->size : options->world->size;
+}
+
+static int index_of(const struct shared_options *options, int rank)
 {
     int index = 0;
-    while (group->ranks[index] != rank)
+    while (options->workers && options->workers->ranks[index] != rank)
         index++;
-    return index;
+    return options->workers ? index : rank;
+}
+
+static int rank_of(const struct shared_options *options, int index)
+{
+    return options->workers ? options->workers->ranks[index] : index;
+}
+
+/* What the first of the host has made, `locations` of those who open say where. */
+static enum status join(struct shared *shared, const struct location *locations, int *descriptor)
+{
+    enum status status;
+    const struct shared_options *options = &shared->options;
+    const struct group *group = options->group;
+    const struct location *first = &locations[index_of(options, group->ranks[0])];
+    for (int index = 0; index < group->size; index++)
+        shared->processes[index] = (pid_t)locations[index_of(options, group->ranks[index])].pid;
+    if (group->rank > 0 && first->descriptor < 0)
+        return STATUS_OK; /* it says so itself */
+    if (group->rank > 0)
+        TRY(find(shared, first, descriptor));
+    TRY(map(shared, *descriptor));
+out:
+    return status;
+}
+
+/* OK if `mine` is of all who open. */
+static enum status agree(const struct shared_options *options, enum status mine)
+{
+    enum status status, *all = calloc((size_t)callers(options), sizeof *all);
+    struct world *world = options->world;
+    if (!all) {
+        log_error("hierarchical: no memory for %d ranks", callers(options));
+        return STATUS_NO_MEMORY;
+    }
+    TRY(world_gather(world, options->workers, &mine, sizeof mine, all));
+    status = mine;
+    for (int index = 0; index < callers(options) && status == STATUS_OK; index++) {
+        int rank = rank_of(options, index);
+        status = all[index];
+        if (status != STATUS_OK)
+            log_error("hierarchical: rank %d on %s has no memory to share there: %s", rank,
+                      world->hosts[rank], status_name(status));
+    }
+out:
+    free(all);
+    return status;
+}
+
+static enum status shared_new(struct shared **out, const struct shared_options *options)
+{
+    const struct group *group = options->group;
+    struct shared *shared = calloc(1, sizeof *shared);
+    *out = shared;
+    if (shared)
+        shared->processes = calloc((size_t)group->size, sizeof *shared->processes);
+    if (!shared || !shared->processes) {
+        log_error("hierarchical: out of memory");
+        shared_close(out);
+        return STATUS_NO_MEMORY;
+    }
+    shared->options = *options;
+    shared->spins = !world_crowded(options->world);
+    shared->lines_bytes = whole_pages((size_t)group->size * sizeof(struct line));
+    shared->vector_bytes = whole_pages(options->vector_bytes);
+    shared->bytes = shared->lines_bytes + (size_t)(group->size + 1) * shared->vector_bytes;
+    return STATUS_OK;
 }
 
 enum status shared_open(struct shared **out, const struct shared_options *options)
 {
-    enum status status = STATUS_OK;
+    enum status status, mine_status = STATUS_OK;
     struct world *world = options->world;
-    const struct group *group = options->group, *workers = options->workers;
+    const struct group *group = options->group;
+    bool shares = group && group->size > 1;
     int descriptor = -1;
-    struct location mine = {0};
-    struct location *locations = calloc((size_t)workers->size, sizeof *locations);
-    struct shared *shared = calloc(1, sizeof *shared);
+    struct location mine = {.pid = getpid(), .descriptor = -1};
+    struct shared *shared = NULL;
+    struct location *locations = calloc((size_t)callers(options), sizeof *locations);
     *out = NULL;
-    if (!locations || !shared) {
-        log_error("hierarchical: out of memory");
-        status = STATUS_NO_MEMORY;
-        goto out;
+    if (!locations) {
+        log_error("hierarchical: no memory for %d ranks", callers(options));
+        return STATUS_NO_MEMORY;
     }
-    shared->options = *options;
-    shared->spins = !world_crowded(world);
-    shared->lines_bytes = whole_pages((size_t)group->size * sizeof(struct line));
-    shared->vector_bytes = whole_pages(options->vector_bytes);
-    shared->bytes = shared->lines_bytes + (size_t)(group->size + 1) * shared->vector_bytes;
-    if (group->size > 1 && group->rank == 0)
-        TRY(create(shared, &descriptor, &mine));
-    TRY(world_gather(world, workers, &mine, sizeof mine, locations));
-    if (group->size > 1 && group->rank > 0)
-        TRY(find(shared, &locations[index_of(workers, group->ranks[0])], &descriptor));
-    if (group->size > 1)
-        TRY(map(shared, descriptor));
-    TRY(world_barrier(world, workers)); /* the first one's descriptor is not needed any more */
-    if (group->size > 1) {
-        *out = shared;
-        shared = NULL;
-    }
+    if (shares)
+        mine_status = shared_new(&shared, options);
+    if (shared && group->rank == 0)
+        mine_status = create(shared, &descriptor, &mine);
+    TRY(world_gather(world, options->workers, &mine, sizeof mine, locations));
+    if (shared && mine_status == STATUS_OK)
+        mine_status = join(shared, locations, &descriptor);
+    TRY(agree(options, mine_status)); /* the first one's descriptor is not needed any more */
+    *out = shared;
+    shared = NULL;
 out:
     if (descriptor >= 0)
         close(descriptor);
@@ -183,19 +251,19 @@ void shared_close(struct shared **shared)
         return;
     if ((*shared)->memory)
         munmap((*shared)->memory, (*shared)->bytes);
+    free((*shared)->processes);
     free(*shared);
     *shared = NULL;
 }
 
 /* -------- telling and waiting ----------------------------------------------------------------- */
 
-float *shared_vector(const struct shared *shared, int index)
+void *shared_vector(const struct shared *shared, int index)
 {
-    char *vectors = (char *)shared->memory + shared->lines_bytes;
-    return (float *)(void *)(vectors + (size_t)index * shared->vector_bytes);
+    return (char *)shared->memory + shared->lines_bytes + (size_t)index * shared->vector_bytes;
 }
 
-float *shared_sums(const struct shared *shared)
+void *shared_sums(const struct shared *shared)
 {
     return shared_vector(shared, shared->options.group->size);
 }
@@ -207,14 +275,25 @@ static struct line *line_of(const struct shared *shared, int index)
 
 static bool has_told(_Atomic uint32_t *told, uint32_t operation)
 {
-    return atomic_load_explicit(told, memory_order_acquire) == operation;
+    return atomic_load_explicit(told, memory_order_acquire) == operation << 1;
+}
+
+static void tell(struct shared *shared, enum shared_event event, uint32_t what)
+{
+    _Atomic uint32_t *told = &line_of(shared, shared->options.group->rank)->told[event];
+    atomic_store_explicit(told, what, memory_order_release);
+    syscall(SYS_futex, told, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
 void shared_tell(struct shared *shared, enum shared_event event, uint32_t operation)
 {
-    _Atomic uint32_t *told = &line_of(shared, shared->options.group->rank)->told[event];
-    atomic_store_explicit(told, operation, memory_order_release);
-    syscall(SYS_futex, told, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    tell(shared, event, operation << 1);
+}
+
+void shared_fail(struct shared *shared)
+{
+    for (enum shared_event event = 0; event < SHARED_EVENTS; event++)
+        tell(shared, event, FAILED);
 }
 
 static uint32_t moves_of(struct line *line)
@@ -254,6 +333,33 @@ static enum status timed_out(const struct shared *shared, int index, enum shared
     return STATUS_TIMEOUT;
 }
 
+/* Also of one that has ended, and that its parent has not asked for yet. */
+static bool is_gone(pid_t process)
+{
+    char path[32], program[1];
+    snprintf(path, sizeof path, "/proc/%d/exe", (int)process);
+    return readlink(path, program, sizeof program) < 0;
+}
+
+static enum status lost(const struct shared *shared, int index, const char *how)
+{
+    log_error("hierarchical: rank %d on the same host, %s, %s", shared->options.group->ranks[index],
+              own_host(shared), how);
+    return STATUS_TRANSPORT;
+}
+
+/* Nothing has come for a while: why to wait no longer, where no lifeline watches. */
+static enum status give_up(const struct shared *shared, int index, enum shared_event event,
+                           _Atomic uint32_t *told, uint32_t seen, int64_t deadline_ns)
+{
+    bool gone = is_gone(shared->processes[index]);
+    if (atomic_load_explicit(told, memory_order_acquire) != seen)
+        return STATUS_OK;
+    if (gone)
+        return lost(shared, index, "has ended");
+    return clock_now_ns() >= deadline_ns ? timed_out(shared, index, event) : STATUS_OK;
+}
+
 enum status shared_wait(struct shared *shared, int index, enum shared_event event,
                         uint32_t operation)
 {
@@ -271,19 +377,21 @@ enum status shared_wait(struct shared *shared, int index, enum shared_event even
     uint32_t moves = moves_of(line);
     while (status == STATUS_OK) {
         uint32_t seen = atomic_load_explicit(told, memory_order_acquire);
-        if (seen == operation)
+        if (seen == operation << 1)
             break;
         if (moves != moves_of(line)) {
             moves = moves_of(line);
             activity_moved(activity, ACTIVITY_WORKER);
             deadline_ns = clock_now_ns() + timeout_ns;
         }
-        if (transport_interrupted(options->transport))
+        if (seen == FAILED)
+            status = activity ? STATUS_TRANSPORT : lost(shared, index, "has failed");
+        else if (transport_interrupted(options->transport))
             status = STATUS_TRANSPORT;
-        else if (!activity && clock_now_ns() >= deadline_ns)
-            status = timed_out(shared, index, event);
         else
             sleep_on(told, seen, round_ns);
+        if (status == STATUS_OK && !activity)
+            status = give_up(shared, index, event, told, seen, deadline_ns);
     }
     activity_go_on(activity, ACTIVITY_WORKER);
     return status;

@@ -35,23 +35,23 @@ enum shared_event { SHARED_FILLED, SHARED_DONE, SHARED_EVENTS };
 /* All pointers are borrowed, until shared_close. */
 struct shared_options {
     struct world *world;
-    const struct group *workers;       /* of all hosts */
-    const struct group *group;         /* those of this host, as a mere list */
+    const struct group *workers;       /* who open: those of all hosts; NULL: the whole world */
+    const struct group *group;         /* those of this host, as a mere list; NULL: none */
     const struct transport *transport; /* a wait ends when this one's waits do */
     size_t vector_bytes;               /* of each worker's, and of the sums */
     int64_t timeout_ms;                /* of a wait, where no lifeline watches the world */
 };
 
-/* Collective over the workers; one that is alone on its host gets NULL. All memory is there, or it
- * fails. Errors: logged. */
+/* Collective over those who open; one that is alone on its host, or in no group, gets NULL. All
+ * memory is there, or it fails on all of them. Errors: logged. */
 enum status shared_open(struct shared **shared, const struct shared_options *options);
 
 /* Frees *shared and sets it to NULL; the memory is there until the last has. */
 void shared_close(struct shared **shared);
 
 /* The vector of a worker of the group, by its index there. */
-float *shared_vector(const struct shared *shared, int index);
-float *shared_sums(const struct shared *shared);
+void *shared_vector(const struct shared *shared, int index);
+void *shared_sums(const struct shared *shared);
 
 /* What this worker has written is there for all who wait for it. */
 void shared_tell(struct shared *shared, enum shared_event event, uint32_t operation);
@@ -59,8 +59,13 @@ void shared_tell(struct shared *shared, enum shared_event event, uint32_t operat
 /* Nothing to tell yet, but this worker has come on: who waits for it is patient. Costs a store. */
 void shared_moved(struct shared *shared);
 
-/* STATUS_TIMEOUT (logged, naming it): the other has not told so, nor come on. STATUS_TRANSPORT:
- * interrupted. */
+/* This worker's operation has failed, and it begins no other: who waits for it need not. */
+void shared_fail(struct shared *shared);
+
+/* STATUS_TIMEOUT: the other has not told so, nor come on. STATUS_TRANSPORT: its operation has
+ * failed, or its process is gone (noticed within a second). Logged, naming it, where no lifeline
+ * watches the world, which would. STATUS_TRANSPORT, too, where the transport has been interrupted.
+ */
 enum status shared_wait(struct shared *shared, int index, enum shared_event event,
                         uint32_t operation);
 
