@@ -1,6 +1,6 @@
 /*
- * libpsring: collective operations for data-parallel training, over a ring (or halving-doubling)
- * all-reduce on TCP, ZeroMQ or MPI. The one public header; needs nothing but itself.
+ * libpsring: collective operations for data-parallel training, over a ring, halving-doubling or
+ * hierarchical all-reduce on TCP, ZeroMQ or MPI. The one public header; needs nothing but itself.
  *
  *     struct psring *world;
  *     if (psring_init(&world, NULL) != PSRING_OK)          who takes part: see psring_options
@@ -80,8 +80,8 @@ enum psring_type {
 
 /*
  * Element by element. All ranks get the same bits (of which of two NaNs apart). Sums are made in
- * the elements' type, in an order that depends on size and count only, so the same calls give the
- * same bits in every run. Numbers of 16 bits are added as float32 and rounded after every addition,
+ * the elements' type, in an order that depends on size, count and (auto, hierarchical) which ranks
+ * share a host only, so the same calls give the same bits in every run. Numbers of 16 bits are added as float32 and rounded after every addition,
  * to nearest, ties to even, to infinity where they are too large. Sums of whole numbers wrap
  * around. The average is the sum divided by the size, whole numbers towards zero. The minimum and
  * maximum of a NaN and anything is a NaN.
@@ -106,7 +106,10 @@ struct psring_options {
     const void *mpi_comm;     /* the address of an MPI_Comm */
     const char *rendezvous;   /* "tcp://HOST:PORT" */
     int rank, size;           /* with rendezvous: which of how many */
-    const char *backend;      /* "ring", "rhd"; "auto": rhd for short vectors of several ranks */
+    /* "ring"; "rhd" (halving-doubling); "hierarchical", for hosts with as many ranks each, which
+     * share memory. "auto": rhd for short vectors of several ranks; longer ones hierarchical where
+     * there are several hosts with as many ranks each, more than one; else ring */
+    const char *backend;
     const char *transport;    /* "tcp", "zmq", "mpi"; "auto": tcp */
     const char *network;      /* "10.0.0.0/24": the interface to use */
     double startup_timeout_s; /* for all ranks to come together: 60 */
@@ -171,7 +174,9 @@ PSRING_API enum psring_status psring_free(struct psring **group);
  */
 
 /* data (count): all ranks' reduced, on every rank. 2(N-1)/N M; over the ring in 2(N-1) steps, over
- * rhd in 2 lg N (N a power of two). */
+ * rhd in 2 lg N (N a power of two). Hierarchical, on H hosts of L ranks: 2(H-1)/H M/L, of the last
+ * L-th of the vector up to a chunk more or less, in 2(H-1) steps; a host has L+1 times 4 MB of
+ * shared memory for it, a communicator, and longer vectors go in pieces of that. */
 PSRING_API enum psring_status psring_allreduce(struct psring *comm, void *data, size_t count,
                                                enum psring_type type, enum psring_op op);
 

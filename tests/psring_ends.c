@@ -174,6 +174,44 @@ Test(psring, a_rank_that_dies_is_an_error_of_the_others, .init = clean_environme
     run_ranks(&job, 1 << 1);
 }
 
+/* The same where ranks wait for each other in memory of their host, too. */
+static void do_death_among_hosts(const struct psring_options *options)
+{
+    struct psring *world = begin(options);
+    MUST(psring_barrier(world) == PSRING_OK);
+    if (options->rank == 1)
+        raise(SIGKILL);
+    MUST(psring_allreduce(world, memory.bytes, 60000, PSRING_FLOAT64, PSRING_SUM) ==
+         PSRING_ERROR_TRANSPORT);
+    MUST(strstr(psring_error(), "rank "));
+    MUST(psring_finalize(&world) == PSRING_OK);
+}
+
+Test(psring, a_rank_that_dies_among_hosts, .init = clean_environment)
+{
+    for (int locals = 2; locals <= 4; locals += 2) {
+        const struct job job = {.options = {.size = 4, .backend = "hierarchical"},
+                                .locals = locals,
+                                .run = do_death_among_hosts};
+        run_ranks(&job, 1 << 1);
+    }
+}
+
+/* Hosts with unequal numbers of ranks. */
+static void do_uneven(const struct psring_options *options)
+{
+    struct psring *world;
+    MUST(said(psring_init(&world, options), PSRING_ERROR_USAGE,
+              "host0 has 2 ranks and host1 1, expected as many on each host"));
+}
+
+Test(psring, hosts_that_are_uneven)
+{
+    const struct job job = {
+        .options = {.size = 3, .backend = "hierarchical"}, .locals = 2, .run = do_uneven};
+    run_ranks(&job, 0);
+}
+
 static void end_quietly(int number)
 {
     (void)number;

@@ -7,6 +7,7 @@
 
 #include <arpa/inet.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -25,8 +26,20 @@ static inline _Noreturn void rank_failed(const char *condition, int line)
     _exit(1);
 }
 
+/* Ranks can play that they are on several hosts: the library asks for the host's name, and gets
+ * what such a rank says. */
+static int played_host;
+
+int gethostname(char *name, size_t size)
+{
+    snprintf(name, size, "host%d", played_host);
+    return 0;
+}
+
 struct job {
     struct psring_options options; /* but for rank and rendezvous */
+    int locals;                    /* ranks of a host, neighbours; 0: all are on one */
+    bool dealt_out;                /* rank by rank, as cards: no neighbours share one */
     void (*run)(const struct psring_options *options);
 };
 
@@ -55,6 +68,9 @@ static inline void run_ranks(const struct job *job, unsigned killed)
         if (processes[options.rank] != 0)
             continue;
         alarm(LIMIT_S);
+        played_host = job->locals == 0 ? 0
+                      : job->dealt_out ? options.rank % (options.size / job->locals)
+                                       : options.rank / job->locals;
         job->run(&options);
         _exit(0);
     }

@@ -45,7 +45,7 @@ struct backend {
     bool uses_servers;        /* runs `serve` on servers */
     bool cuts_segments;       /* obeys comm_options.segment_bytes */
     bool keeps_window;        /* obeys comm_options.window */
-    bool reduces;             /* obeys comm_options.reduction */
+    bool reduces;             /* obeys comm_options.reduction: libpsring offers these */
     bool compresses;          /* obeys comm_options.compress and error_feedback */
     bool orders_sums;         /* obeys comm_options.reduce_order */
     bool counts_bytes;        /* all that it moves is counted, or it moves nothing */

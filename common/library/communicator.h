@@ -16,6 +16,9 @@ struct psring {
     /* The same ranks, the first one last: in it the ring leaves block r of reduce-scatter with rank
      * r, where in the group it would be with rank r-1. */
     struct group *shifted;
+    int *hosts; /* (size) the members', by equal numbers */
+    struct host_groups host_groups;
+    bool hierarchical; /* these are open */
     bool is_world;
     struct shapes shapes;
     struct broadcast broadcast;
@@ -24,6 +27,11 @@ struct psring {
 
 /* Takes `group`. STATUS_NO_MEMORY is logged. */
 enum status communicator_new(struct psring **comm, struct engine *engine, struct group *group);
+/* Collective over the world; NULL: of no communicator. Makes a communicator ready for hierarchical
+ * all-reduces, where its hosts suit. Where memory cannot be shared that is an error (logged) if the
+ * caller asked for them, on all ranks; else there are none. */
+struct connection;
+enum status communicator_share(struct psring *comm, const struct connection *connection);
 /* On the transport's thread, and before that is closed. Sets *comm to NULL. */
 void communicator_free(struct psring **comm);
 

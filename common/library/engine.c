@@ -5,22 +5,6 @@
 #include <unistd.h>
 
 #include "common/base/clock.h"
-#include "ring/halving/halving.h"
-#include "ring/ring.h"
-
-/* -------- which algorithm --------------------------------------------------------------------- */
-
-/* Up to here fewer steps count for more than how well they fill the links. Measured with four ranks
- * over tcp (common/net/transport/README.md): where links are no limit rhd is ahead up to 256 KB, at
- * 200 Mbit/s it is not from there on. */
-enum { SHORT_BYTES = 64 << 10 };
-
-const struct backend *engine_backend(const struct engine *engine, int size, size_t bytes)
-{
-    if (engine->connection.backend)
-        return engine->connection.backend;
-    return size > 2 && bytes <= SHORT_BYTES ? &backend_rhd : &backend_ring;
-}
 
 /* -------- who has the transport --------------------------------------------------------------- */
 
@@ -220,18 +204,22 @@ void engine_statistics(struct engine *engine, struct psring_statistics *statisti
 
 /* -------- communicators ----------------------------------------------------------------------- */
 
-/* Of the ranks of this rank's color; NULL below 0. */
+/* Of the ranks of this rank's color; NULL below 0. Collective over the world. */
 static enum status add_communicator(struct engine *engine, const int *colors, struct psring **comm)
 {
     enum status status;
     struct group *group;
+    struct psring *added = NULL;
     const struct world *world = engine->connection.world;
     TRY(group_from_colors(&group, colors, world->size, world->rank));
-    if (!group)
-        return STATUS_OK;
-    TRY(communicator_new(comm, engine, group));
-    (*comm)->next = engine->communicators;
-    engine->communicators = *comm;
+    if (group) {
+        TRY(communicator_new(&added, engine, group));
+        added->next = engine->communicators;
+        engine->communicators = added;
+    }
+    if (engine->connection.shares_memory)
+        TRY(communicator_share(added, &engine->connection));
+    *comm = added;
 out:
     return status;
 }

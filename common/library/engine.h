@@ -52,9 +52,6 @@ enum status engine_new(struct engine **engine, const struct psring_options *opti
  * and sets *engine to NULL. Errors: logged. */
 enum status engine_free(struct engine **engine);
 
-/* Which backend all-reduces `bytes` among `size` ranks. */
-const struct backend *engine_backend(const struct engine *engine, int size, size_t bytes);
-
 /* Makes a communicator of the ranks of one color, as psring_split; and frees one. Both wait until
  * all that was started has ended. */
 enum psring_status engine_split(struct engine *engine, int color, struct psring **group);

@@ -1,5 +1,7 @@
 #include "common/library/shapes.h"
 
+#include "ring/hierarchical/hierarchical.h"
+
 static void shape_close(struct shape *shape)
 {
     if (shape->self && shape->backend->close)
@@ -23,9 +25,13 @@ static enum status shape_open(struct shape *shape, const struct shapes *shapes,
                                      .topology = {.workers = shapes->world->size},
                                      .workers = group->size,
                                      .index = group->rank,
+                                     .hosts = shapes->hosts,
                                      .options = &shape->options,
                                      .layout = &shape->layout};
-    TRY(backend->open(&shape->self, &shape->site));
+    if (backend == &backend_hierarchical) /* its memory is the communicator's */
+        TRY(hierarchical_open_in(&shape->self, &shape->site, shapes->groups));
+    else
+        TRY(backend->open(&shape->self, &shape->site));
     TRY(backend->plan(shape->self));
     return STATUS_OK;
 out:

@@ -11,6 +11,7 @@
 #define PSRING_COMMON_LIBRARY_SHAPES_H
 
 #include "common/comm/backend.h"
+#include "ring/hierarchical/host_groups.h"
 
 enum { SHAPES_KEPT = 16 };
 
@@ -30,6 +31,8 @@ struct shape {
 struct shapes {
     struct world *world;         /* borrowed */
     struct transport *transport; /* borrowed */
+    const int *hosts;            /* of the group, as comm_site.hosts; borrowed */
+    struct host_groups *groups;  /* for the hierarchical all-reduce, if there is one; borrowed */
     uint64_t uses;
     struct shape list[SHAPES_KEPT];
 };

@@ -6,6 +6,8 @@
 
 #include "common/net/world/launcher.h"
 #include "ring/halving/halving.h"
+#include "ring/hierarchical/hierarchical.h"
+#include "ring/hierarchical/hosts.h"
 #include "ring/ring.h"
 
 /* Bounds what a peer may announce; no message of ours is longer. */
@@ -21,7 +23,8 @@ static bool is_auto(const char *name)
 
 static enum status find_backend(const char *name, const struct backend **backend)
 {
-    static const struct backend *const backends[] = {&backend_ring, &backend_rhd};
+    static const struct backend *const backends[] = {&backend_ring, &backend_rhd,
+                                                     &backend_hierarchical};
     *backend = NULL;
     if (is_auto(name))
         return STATUS_OK;
@@ -31,7 +34,7 @@ static enum status find_backend(const char *name, const struct backend **backend
     }
     if (*backend)
         return STATUS_OK;
-    log_error("backend '%s': there is auto, ring and rhd", name);
+    log_error("backend '%s': there is auto, ring, rhd and hierarchical", name);
     return STATUS_USAGE;
 }
 
@@ -133,6 +136,30 @@ out:
     return status;
 }
 
+/* -------- hosts ------------------------------------------------------------------------------- */
+
+/* Where it is not asked for, the hierarchical all-reduce is for hosts that share the same links:
+ * several, with as many ranks each. */
+static enum status choose_sharing(struct connection *connection)
+{
+    const struct world *world = connection->world;
+    const int *hosts = world->host_numbers;
+    int uneven = hosts_uneven(hosts, world->size), locals = hosts_locals(hosts, world->size, 0);
+    if (connection->backend != &backend_hierarchical) {
+        connection->shares_memory =
+            !connection->backend && uneven < 0 && locals > 1 && locals < world->size;
+        return STATUS_OK;
+    }
+    connection->shares_memory = true;
+    if (uneven < 0)
+        return STATUS_OK;
+    log_error("backend 'hierarchical': %s has %d ranks and %s %d, expected as many on each host; "
+              "\"auto\" takes what suits",
+              world->hosts[0], locals, world->hosts[uneven],
+              hosts_locals(hosts, world->size, uneven));
+    return STATUS_USAGE;
+}
+
 /* -------- connecting -------------------------------------------------------------------------- */
 
 enum status start_connect(const struct psring_options *options, struct connection *connection)
@@ -150,6 +177,7 @@ enum status start_connect(const struct psring_options *options, struct connectio
         status = STATUS_USAGE;
         goto out;
     }
+    TRY(choose_sharing(connection));
     if (connection->world->size > 1)
         TRY(transport_open(connection->endpoint, connection->world,
                            &(struct transport_options){

@@ -10,6 +10,8 @@ struct connection {
     enum transport_kind kind;
     struct transport *endpoint[2]; /* [NODE_WORKER]; NULL in a world of one */
     const struct backend *backend; /* NULL: chosen by length */
+    bool
+        shares_memory; /* ranks of a host do, for the hierarchical all-reduce: communicator_share */
 };
 
 /* Collective. Errors: logged; the caller closes what there is then, too. */
