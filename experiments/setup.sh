@@ -2,7 +2,7 @@
 # setup.sh [--ci]: installs the Debian packages that psring is built, run and plotted with.
 #
 # Asks dpkg what is there, so it is done at once when nothing is missing. --ci adds what only the
-# checks of the sources need, and for a test openssh-server, whose sshd Debian then starts. Without apt it
+# checks of the sources and of libpsring need, and for a test openssh-server, whose sshd Debian then starts. Without apt it
 # says what to install and exits 1.
 # CUDA and NCCL are optional and not installed here: where cmake finds a toolkit with nvcc, they are used.
 set -euo pipefail
@@ -37,6 +37,8 @@ ca-certificates
 CI_PACKAGES='
 clang-format
 shellcheck
+valgrind
+abigail-tools
 openssh-server
 '
 
