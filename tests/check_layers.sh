@@ -11,6 +11,9 @@
 #
 # common/library, what libpsring has of its own, stands on ring and common/comm, and nobody on it.
 # One transport is no other's business, nor that of anything above common/net.
+#
+# The subcommands (experiments/{train,bench,measure,config}) use the collectives by the headers in `interface` below and no
+# other of common/comm, common/net, ps and ring; and experiments/config/backends.c, the one list of backends, by theirs.
 # Neighbours do not include each other (ps and ring above all). models names no backend. libpsring needs no
 # models, and devices only where buckets lie in one's memory: common/comm (staging) and ring/vendor (NCCL), which
 # it does without. Without ROOT it checks the repository, after proving on
@@ -37,6 +40,18 @@ check()
             count = split(folders, list, " ")
             for (i = 1; i <= count; i++)
                 allowed[from, list[i]]
+        }
+        # "FOLDER: NAME..." as files of a set.
+        function headers(set, text, list, count, i) {
+            count = split(text, list, /:? /)
+            for (i = 2; i <= count; i++)
+                set[list[1] "/" list[i] ".h"]
+        }
+        # Whether a subcommand may include a header of the collectives.
+        function offered(from, header) {
+            if (from !~ /^experiments\/(train|bench|measure|config)$/ || header !~ /^(common\/(comm|net)|ps|ring)\//)
+                return 1
+            return FILENAME == "experiments/config/backends.c" ? header in registry : header in interface
         }
         # The code of a line; remembers in in_comment whether a comment goes on after it.
         function without_comments(line, code, at) {
@@ -85,7 +100,7 @@ check()
             may("ring/hierarchical", collective " ring")
             may("ring/vendor", collective " ring common/device common/device/cuda")
             may("common", "") # psring.h
-            may("common/library", "common common/base ring ring/halving " comm " " net)
+            may("common/library", "common common/base ring ring/halving ring/hierarchical " comm " " net)
             common = collective " common/device common/data common/checkpoint"
             may("models", common)
             launch = "common/net/socket common/net/rendezvous common/net/lifeline common/device/cpu"
@@ -94,6 +109,19 @@ check()
             may("experiments/measure", below)
             may("experiments/bench", below " experiments/measure")
             may("experiments/train", below " experiments/measure")
+            # common/psring.h is for those who have nothing else, and for those who measure what they get.
+            allowed["experiments/bench", "common"]
+            headers(interface, "common/comm: backend bucket bucket_order comm comm_options compress cost reduce")
+            headers(interface, "common/net/world: launcher topology world")
+            headers(interface, "common/net/socket: address")
+            headers(interface, "common/net/rendezvous: rendezvous")
+            headers(interface, "ring/vendor: library nccl") # what is asked of MPI and NCCL
+            headers(registry, "common/comm: backend none")
+            headers(registry, "ps: ps")
+            headers(registry, "ring: ring")
+            headers(registry, "ring/halving: halving")
+            headers(registry, "ring/hierarchical: hierarchical")
+            headers(registry, "ring/vendor: library nccl")
             may("experiments", below " experiments/measure experiments/bench experiments/train")
         }
         /^[ \t]*#[ \t]*include[ \t]*<(common|models|ps|ring|experiments)\// { violation("a file of ours in angle brackets") }
@@ -109,6 +137,8 @@ check()
                 violation("\"" quoted[2] "\" is in no layer that we know")
             else if (from != to && !((from, to) in allowed))
                 violation(from " includes \"" quoted[2] "\", which is not below it")
+            else if (from != to && !offered(from, quoted[2]))
+                violation(from " includes \"" quoted[2] "\", which is no part of the interface that it has")
         }
         FNR == 1 { in_comment = 0 }
         folder(FILENAME) == "models" {
@@ -141,7 +171,6 @@ fi
 
 expect ok ring/ring.c '#include "common/comm/comm.h"'
 expect ok ring/ring.c '#include "ring/schedule.h"'
-expect ok experiments/train/train.c '#include "ps/ps.h"'
 expect ok models/net.c '#include "common/device/tensor.h"'
 expect ok models/net.c '/* a comment may speak of the ring, ps and mpi */'
 expect ok models/net.c $'/*\n   neither ps nor ring */ int a;\n/* mpi */'
@@ -190,6 +219,17 @@ expect ok experiments/psring.c '#include "experiments/train/train.h"'
 expect ok experiments/bench/bench.c '#include "experiments/measure/probe.h"'
 expect violation experiments/bench/bench.c '#include "experiments/train/train.h"'
 expect violation experiments/train/train.c '#include "experiments/bench/bench.h"'
+expect ok experiments/train/train.c '#include "common/comm/comm.h"'
+expect violation experiments/train/train.c '#include "common/comm/codec.h"'
+expect violation experiments/train/train.c '#include "ps/ps.h"'
+expect violation experiments/bench/bench.c '#include "ring/ring.h"'
+expect violation experiments/bench/bench.c '#include "ring/schedule.h"'
+expect violation experiments/config/launch.c '#include "common/net/transport/transport.h"'
+expect violation experiments/measure/wire.c '#include "common/net/socket/stream.h"'
+expect ok experiments/config/backends.c '#include "ring/ring.h"'
+expect violation experiments/config/backends.c '#include "ring/schedule.h"'
+expect ok experiments/bench/bench_connect.c '#include "common/psring.h"'
+expect violation experiments/train/train.c '#include "common/psring.h"'
 expect violation experiments/measure/probe.c '#include "experiments/bench/bench.h"'
 expect violation experiments/config/config.c '#include "experiments/measure/info.h"'
 expect violation experiments/unheard/of.c '#include "common/base/log.h"'

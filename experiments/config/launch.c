@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/comm/comm_options.h"
 #include "common/net/rendezvous/rendezvous.h"
-#include "common/net/transport/transport.h"
 #include "common/net/world/launcher.h"
 #include "experiments/config/backends.h"
 
