@@ -96,6 +96,22 @@ hidden=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }
       print (compute == time && compute > 0) (exposed >= 0) (compute == 0 && exposed == time) }' "$folder/o.csv" | tr '\n' ' ')
 [[ $hidden == "110 110 110 011 " ]] || fail "compute and exposed of o.csv: $hidden"
 
+# libpsring beside the comm: two rows a size, whatever the all-reduce, with the same bytes.
+for backend in ring rhd hierarchical; do
+    ends 0 "$here/mpirun.sh" 3 "$psring" bench --backend $backend -b 4 -e 40k -f 100 -n 5 --library --csv "$folder/y.csv"
+    says out "# 3 sizes; every element equals the exact sum; bytes are as in theory"
+done
+ends 0 "$here/mpirun.sh" 2 "$psring" bench --backend ring --transport zmq -b 4k -e 4k -n 5 --library --overlap --csv "$folder/y.csv"
+apis=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }
+    { row = $c["backend"] $c["transport"] $c["bytes"] "/" $c["worker_sent_bytes"]
+      if ($c["api"] == "comm") was = row; else if ($c["api"] == "library" && row == was) pairs++; else bad++ }
+    END { print pairs, bad + 0 }' "$folder/y.csv")
+[[ $apis == "10 0" ]] || fail "rows of libpsring in y.csv: $apis"
+ends 2 "$psring" bench --backend ps --servers 1 --library
+says err "--library"
+ends 2 "$psring" bench --backend ring --transport mpi --library
+says err "meet without MPI"
+
 # Layer by layer: a row each, then their sum and the step; the whole of --json.
 ends 0 "$here/mpirun.sh" 2 "$psring" bench --compute --model lenet --batch 8 -n 2 -w 1 \
     --csv "$folder/c.csv" --json "$folder/c.json"

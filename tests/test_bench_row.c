@@ -200,7 +200,7 @@ static const char contract[] =
     "theory_server_recv_bytes,theory_time_us,nominal_link_bytes_per_s,link_source,cpu_busy,mpi_"
     "algorithm,nccl_algorithm,memory_add_bytes_per_s,memory_reduce_bytes_per_s,raw_round_trip_us,"
     "socket_round_trip_us,stream_bytes_per_s,rank_sent_bytes,theory_rank_sent_bytes,compress,error_feedback,"
-    "compute_us_median,exposed_us_median,hosts,neighbours_apart\n";
+    "compute_us_median,exposed_us_median,hosts,neighbours_apart,api\n";
 
 static void write_row(const char *path, const struct bench_row *row)
 {
@@ -232,6 +232,7 @@ Test(bench_row, csv)
     row.compute_us_median = 1000000;
     row.exposed_us_median = 62500;
     row.hosts = 0;
+    row.library = true;
     write_row(path, &row); /* appended, without a second header */
 
     FILE *file = fopen(path, "r");
@@ -243,11 +244,11 @@ Test(bench_row, csv)
                            "1200000,1250000,24000000,36000000,50000000,0.72,24000000,24000000,"
                            "96000000,96000000,24000000,96000000,99000000,0,900000,1250000,2,"
                            "24000000,96000000,1950000,52500000,probe,0.375,,,1.6e+10,2e+10,45.5,17.25,,"
-                           "96000000,96000000,none,none,0,1000000,4,4\n");
+                           "96000000,96000000,none,none,0,1000000,4,4,comm\n");
     cr_assert(fgets(line, sizeof line, file));
     cr_expect_str_eq(line, "ps,zmq,cpu,vcluster-400mbit,4,1,dedicated,24000000,3,900000,1000000,"
                            "1200000,1250000,24000000,36000000,,,,,,,,,,5,900000,1250000,2,,,,,,,"
-                           "ring,ring/simple,,,,,,,,bf16,off,1000000,62500,,\n");
+                           "ring,ring/simple,,,,,,,,bf16,off,1000000,62500,,,library\n");
     cr_expect_null(fgets(line, sizeof line, file));
     fclose(file);
     folder_free(folder);

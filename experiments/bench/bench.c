@@ -138,6 +138,7 @@ static enum status make_row(struct bench_row *row, const struct config *config,
         .nccl_algorithm = measured->algorithm[0] ? measured->algorithm : NULL,
         .mpi_algorithm = backend->takes_mpi_algorithm ? library_algorithm_used() : NULL,
         .limits = link->machine,
+        .library = plan->library,
         .theory_time_us = theory_time_us(formula, &shape, link_bytes_per_s),
     };
     size_t times = (size_t)measured->iters;
@@ -193,10 +194,10 @@ static enum status run_size(const struct config *config, const struct link *link
             row.compute_us_median = compute_us;
             row.exposed_us_median = exposed_us;
         }
-        verdict->rows++;
+        verdict->rows += !plan->library; /* the same size again */
         verdict->rows_known += row.bytes_known;
         verdict->rows_differ += !bench_row_bytes_agree(&row);
-        TRY(outputs_add(outputs, &row, verdict->rows == 1));
+        TRY(outputs_add(outputs, &row, verdict->rows == 1 && !plan->library));
     }
 out:
     bench_measurement_free(&measured);
@@ -262,10 +263,15 @@ enum status bench_run(struct config *config, struct world *world)
                            link.probed <= 0));
     }
     TRY(bench_connect(&connection, world, backend, &options, largest_count(config)));
+    if (config->library)
+        TRY(bench_connect_library(&connection));
     uint64_t bytes = 0;
     for (size_t index = 0; next_size(config, index, &bytes); index++) {
         plan.count = bytes / sizeof(float);
-        TRY(run_size(config, &link, &connection, &plan, &outputs, &verdict));
+        for (int library = 0; library <= config->library; library++) {
+            plan.library = library;
+            TRY(run_size(config, &link, &connection, &plan, &outputs, &verdict));
+        }
     }
     if (world->rank == 0) {
         bench_table_foot(stdout, &verdict);

@@ -30,8 +30,8 @@ struct run {
     struct device *device; /* NULL: the host */
     const char *subnet;
     const struct bench_plan *plan;
-    struct bench_start *start; /* the connection's */
-    float *host;               /* (plan->count) */
+    struct bench_connection *connection;
+    float *host;      /* (plan->count) */
     float *data;      /* (plan->count): device memory; the host's own where there is no device */
     double *times_us; /* (plan->iters, or BENCH_ITERS_MOST): this worker's */
     /* (the same) With a common clock, when this worker began and ended, in us since the first
@@ -127,13 +127,13 @@ static enum status run_round(struct run *run, uint64_t round, int64_t at)
     TRY(upload(run));
     activity_set(run->world->activity, ACTIVITY_MAIN, ACTIVITY_MEASURE, round, 0);
     int64_t instant_ns;
-    TRY(bench_start_agree(run->start, &instant_ns));
+    TRY(bench_start_agree(&run->connection->start, &instant_ns));
     if (watch)
         cpu_watch_start(&run->operations);
-    int64_t start_ns = bench_start_wait(run->start, instant_ns);
-    TRY(comm_start(comm, 0, run->data));
+    int64_t start_ns = bench_start_wait(&run->connection->start, instant_ns);
+    TRY(bench_operation_start(run->connection, run->plan, run->data));
     int64_t computed_ns = compute(run->plan);
-    TRY(comm_wait(comm, 0));
+    TRY(bench_operation_wait(run->connection, run->plan));
     if (run->device)
         TRY(device_sync(run->device));
     int64_t end_ns = clock_now_ns() - computed_ns;
@@ -141,7 +141,7 @@ static enum status run_round(struct run *run, uint64_t round, int64_t at)
     if (round == 0)
         run->base_ns = instant_ns;
     if (at >= 0) {
-        bool common = run->start->common_clock;
+        bool common = run->connection->start.common_clock;
         run->times_us[at] = run->last_us;
         run->begins_us[at] = common ? (double)(start_ns - run->base_ns) / (double)NS_PER_US : 0;
         run->ends_us[at] = run->begins_us[at] + run->last_us;
@@ -245,7 +245,7 @@ static enum status run_role(struct run *run, struct report *report)
     report->wrong = run->wrong;
     report->iters = run->iters;
     report->cpu_busy = cpu_busy(run);
-    comm_counters(comm, &report->counters);
+    TRY(bench_counters(run->connection, run->plan, &report->counters));
 out:
     return status;
 }
@@ -320,27 +320,6 @@ static enum status choose_values(struct bench_values *values, const struct world
     return STATUS_USAGE;
 }
 
-enum status bench_connect(struct bench_connection *connection, struct world *world,
-                          const struct backend *backend, const struct comm_options *options,
-                          size_t count_most)
-{
-    enum status status;
-    *connection =
-        (struct bench_connection){.world = world, .backend = backend, .options = *options};
-    connection->options.bucket_counts_max = count_most;
-    TRY(comm_open(&connection->comm, world, backend, &connection->options));
-    world->timeout_ms = options->timeout_ms;
-    if (!comm_is_server(connection->comm))
-        TRY(bench_start_init(&connection->start, world, comm_group(connection->comm)));
-out:
-    return status;
-}
-
-void bench_disconnect(struct bench_connection *connection)
-{
-    comm_close(&connection->comm);
-}
-
 enum status bench_measure(struct bench_measurement *measurement,
                           struct bench_connection *connection, const struct bench_plan *plan)
 {
@@ -353,7 +332,7 @@ enum status bench_measure(struct bench_measurement *measurement,
                       .device = connection->options.device,
                       .subnet = connection->options.subnet,
                       .plan = plan,
-                      .start = &connection->start};
+                      .connection = connection};
     const struct comm_layout layout = {
         .counts = &plan->count,
         .buckets = 1,

@@ -10,33 +10,7 @@
 #include "common/comm/backend.h"
 #include "common/net/world/topology.h"
 #include "common/net/world/world.h"
-#include "experiments/bench/bench_start.h"
-
-/* The connections of a whole sweep. */
-struct bench_connection {
-    struct world *world;
-    const struct backend *backend;
-    struct comm_options options; /* as given; device: that has the vectors, NULL: the host */
-    struct comm *comm;
-    struct bench_start start; /* of a worker */
-};
-
-/* Collective over the world. For vectors of at most `count_most` elements. Borrows world, backend
- * and what the options point to. From here on the world's collective calls time out as the comm
- * does. Errors: logged. */
-enum status bench_connect(struct bench_connection *connection, struct world *world,
-                          const struct backend *backend, const struct comm_options *options,
-                          size_t count_most);
-void bench_disconnect(struct bench_connection *connection);
-
-struct bench_plan {
-    size_t count;   /* float32 elements */
-    int64_t iters;  /* timed; 0: bench_auto_iters decides */
-    int64_t warmup; /* operations before them */
-    /* Each operation goes on while the caller computes, which is a wait of `compute_us`. */
-    bool overlap;
-    double compute_us;
-};
+#include "experiments/bench/bench_connect.h"
 
 /* What one rank moved per operation: payload, counted by its transport. */
 struct bench_rank_traffic {

@@ -114,6 +114,7 @@ static void list_fields(const struct bench_row *row, struct fields *fields)
     fields_double(fields, "exposed_us_median", row->exposed_us_median);
     fields_uint_if(fields, "hosts", row->hosts > 0, (uint64_t)row->hosts);
     fields_uint_if(fields, "neighbours_apart", row->hosts > 0, (uint64_t)row->neighbours_apart);
+    fields_text(fields, "api", row->library ? "library" : "comm");
 }
 
 /* -------- CSV and JSON ------------------------------------------------------------------------ */

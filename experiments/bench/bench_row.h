@@ -48,6 +48,7 @@ struct bench_row {
     const char *mpi_algorithm;    /* of MPI_Allreduce; NULL: another backend's row */
     const char *nccl_algorithm;   /* "ring/simple": from NCCL's own log; NULL: not known */
     struct limits limits;         /* of the machine, where they were measured */
+    bool library;                 /* by libpsring, not by a comm */
     double theory_time_us;        /* cost_time_s without latency and reduction; NAN: not known */
 };
 

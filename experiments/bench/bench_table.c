@@ -119,7 +119,8 @@ void bench_table_line(FILE *out, const struct bench_row *row)
     if (row->overlap)
         fprintf(out, " %12.1f %7s", row->exposed_us_median,
                 percent_cell(bound, bench_row_hidden(row)));
-    fprintf(out, "%s\n", bench_row_cpu_limited(row) ? "  CPU-limited" : "");
+    fprintf(out, "%s%s\n", row->library ? "  libpsring" : "",
+            bench_row_cpu_limited(row) ? "  CPU-limited" : "");
 }
 
 enum status bench_verdict_status(const struct bench_verdict *verdict)

@@ -121,6 +121,7 @@ struct config {
     int probe;          /* enum config_probe */
     bool bench_compute; /* times layers, experiments/bench/bench_compute.h */
     bool overlap;       /* measures again while the caller computes, experiments/bench/bench.h */
+    bool library;       /* measures libpsring, too, experiments/bench/bench_connect.h */
     bool limits;        /* measures those of the machine, experiments/measure/limits.h */
     int mpi_algorithm;  /* enum library_algorithm */
     const char *json, *csv;

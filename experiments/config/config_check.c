@@ -162,6 +162,27 @@ static enum status check_bench(struct config *config)
     return parse_sizes(config);
 }
 
+/* What libpsring takes of the options. */
+static enum status check_library(const struct config *config, const struct backend *backend)
+{
+    if (!config->library)
+        return STATUS_OK;
+    if (strcmp(config_transport_name(config, backend), "mpi") == 0) {
+        log_error(
+            "--library: libpsring's ranks meet without MPI here, which --transport mpi needs; "
+            "use tcp or zmq");
+        return STATUS_USAGE;
+    }
+    if (config->device != DEVICE_CPU || config->compress != COMPRESS_NONE ||
+        config->reduce_order != REDUCE_ORDER_ANY || config->segment > 0) {
+        log_error("--library: libpsring sums what is in host memory, uncompressed, in an order and "
+                  "with segments of its own; leave --device, --compress, --reduce-order and "
+                  "--segment out");
+        return STATUS_USAGE;
+    }
+    return STATUS_OK;
+}
+
 /* A result of one backend to the bits of another needs sums that are not rounded on their way. */
 static enum status check_compress(const struct config *config)
 {
@@ -231,6 +252,7 @@ enum status config_check(struct config *config)
     TRY(check_backend(config, backend));
     TRY(check_servers(config, backend));
     TRY(check_compress(config));
+    TRY(check_library(config, backend));
     TRY(config->command == CONFIG_BENCH ? check_bench(config) : check_training(config));
 out:
     return status;

@@ -1,0 +1,153 @@
+#include "experiments/bench/bench_connect.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/net/socket/address.h"
+
+/* -------- libpsring --------------------------------------------------------------------------- */
+
+/* Logs why. */
+static enum status status_from_psring(enum psring_status found)
+{
+    if (found == PSRING_OK)
+        return STATUS_OK;
+    log_error("bench: libpsring: %s", psring_error());
+    switch (found) {
+    case PSRING_ERROR_USAGE:
+        return STATUS_USAGE;
+    case PSRING_ERROR_NO_MEMORY:
+        return STATUS_NO_MEMORY;
+    case PSRING_ERROR_TIMEOUT:
+        return STATUS_TIMEOUT;
+    case PSRING_ERROR_PROTOCOL:
+        return STATUS_PROTOCOL;
+    case PSRING_ERROR_UNSUPPORTED:
+        return STATUS_UNSUPPORTED;
+    default:
+        return STATUS_TRANSPORT;
+    }
+}
+
+static void note(void *context, const char *line)
+{
+    (void)context;
+    log_info("libpsring: %s", line);
+}
+
+/* Where rank 0 of the library is to listen: at a port that is free now. */
+static enum status choose_rendezvous(const struct bench_connection *connection, char *text,
+                                     size_t size)
+{
+    enum status status;
+    const struct world *world = connection->world;
+    struct sockaddr_in place = {.sin_family = AF_INET};
+    socklen_t bytes = sizeof place;
+    char address[16];
+    TRY(address_choose(connection->options.subnet, world->local_size == world->size, address,
+                       sizeof address));
+    inet_pton(AF_INET, address, &place.sin_addr);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&place, sizeof place) != 0 ||
+        getsockname(fd, (struct sockaddr *)&place, &bytes) != 0) {
+        status = status_from_errno(errno);
+        log_error("bench: no port at %s for libpsring: %s", address, strerror(errno));
+    }
+    snprintf(text, size, "tcp://%s:%d", address, ntohs(place.sin_port));
+    if (fd >= 0)
+        close(fd);
+out:
+    return status;
+}
+
+enum status bench_connect_library(struct bench_connection *connection)
+{
+    enum status status;
+    struct world *world = connection->world;
+    char rendezvous[64] = "";
+    if (world->rank == 0)
+        TRY(choose_rendezvous(connection, rendezvous, sizeof rendezvous));
+    TRY(world_broadcast(world, NULL, rendezvous, sizeof rendezvous));
+    const struct psring_options options = {
+        .rendezvous = rendezvous,
+        .rank = world->rank,
+        .size = world->size,
+        .backend = connection->backend->name,
+        .transport = transport_kind_name(connection->options.transport),
+        .network = connection->options.subnet,
+        .timeout_s = (double)connection->options.timeout_ms / 1e3,
+        .log = note,
+    };
+    TRY(status_from_psring(psring_init(&connection->library, &options)));
+out:
+    return status;
+}
+
+static enum status library_counters(struct bench_connection *connection,
+                                    struct comm_counters *counters)
+{
+    enum status status;
+    struct psring_statistics now, *before = &connection->counted;
+    TRY(status_from_psring(psring_get_statistics(connection->library, &now)));
+    *counters = (struct comm_counters){
+        .worker = {.sent_bytes = now.sent_bytes - before->sent_bytes,
+                   .received_bytes = now.received_bytes - before->received_bytes,
+                   .sent_messages = now.sent_messages - before->sent_messages,
+                   .received_messages = now.received_messages - before->received_messages}};
+    *before = now;
+out:
+    return status;
+}
+
+/* -------- both -------------------------------------------------------------------------------- */
+
+enum status bench_connect(struct bench_connection *connection, struct world *world,
+                          const struct backend *backend, const struct comm_options *options,
+                          size_t count_most)
+{
+    enum status status;
+    *connection =
+        (struct bench_connection){.world = world, .backend = backend, .options = *options};
+    connection->options.bucket_counts_max = count_most;
+    TRY(comm_open(&connection->comm, world, backend, &connection->options));
+    world->timeout_ms = options->timeout_ms;
+    if (!comm_is_server(connection->comm))
+        TRY(bench_start_init(&connection->start, world, comm_group(connection->comm)));
+out:
+    return status;
+}
+
+void bench_disconnect(struct bench_connection *connection)
+{
+    if (connection->library)
+        (void)status_from_psring(psring_finalize(&connection->library));
+    comm_close(&connection->comm);
+}
+
+enum status bench_operation_start(struct bench_connection *connection,
+                                  const struct bench_plan *plan, float *data)
+{
+    if (!plan->library)
+        return comm_start(connection->comm, 0, data);
+    return status_from_psring(psring_allreduce_start(
+        connection->library, data, plan->count, PSRING_FLOAT32, PSRING_SUM, &connection->handle));
+}
+
+enum status bench_operation_wait(struct bench_connection *connection, const struct bench_plan *plan)
+{
+    return plan->library ? status_from_psring(psring_wait(&connection->handle))
+                         : comm_wait(connection->comm, 0);
+}
+
+enum status bench_counters(struct bench_connection *connection, const struct bench_plan *plan,
+                           struct comm_counters *counters)
+{
+    if (plan->library)
+        return library_counters(connection, counters);
+    comm_counters(connection->comm, counters);
+    return STATUS_OK;
+}
