@@ -1,11 +1,14 @@
 /* libpsring: every operation, and what it costs. */
 #include "tests/psring_ranks.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 
 /* -------- data -------------------------------------------------------------------------------- */
 
@@ -474,4 +477,56 @@ Test(psring, hosts_with_several_ranks_are_hierarchical)
         statistics_bytes = cases[c].bytes;
         run_ranks(&job, 0);
     }
+}
+
+/* -------- memory that cannot be shared -------------------------------------------------------- */
+
+static bool lacks_memory; /* this process */
+
+/* The library's, too. */
+int memfd_create(const char *name, unsigned flags)
+{
+    if (!lacks_memory)
+        return (int)syscall(SYS_memfd_create, name, flags);
+    errno = ENOMEM;
+    return -1;
+}
+
+static char noted[1000];
+
+static void note(void *context, const char *line)
+{
+    (void)context;
+    snprintf(noted, sizeof noted, "%s", line);
+}
+
+/* Rank 2, the first of the second host: all take the ring, and the log says so. */
+static void do_without_memory(const struct psring_options *given)
+{
+    struct psring_options options = *given;
+    options.log = note;
+    lacks_memory = options.rank == 2;
+    do_automatic(&options);
+    MUST(strstr(noted, "all-reduces go over the ring instead"));
+    MUST(strstr(noted, options.rank / 2 == 1 ? "host1" : "rank 2 on host1"));
+}
+
+/* Asked for by name, it is an error of all. */
+static void do_refuse_without_memory(const struct psring_options *options)
+{
+    struct psring *world;
+    lacks_memory = options->rank == 2;
+    MUST(psring_init(&world, options) == PSRING_ERROR_NO_MEMORY && !world);
+    MUST(strstr(psring_error(), "host1"));
+}
+
+Test(psring, hosts_that_cannot_share_memory)
+{
+    const struct job chosen = {.options = {.size = 4}, .locals = 2, .run = do_without_memory};
+    const struct job asked = {.options = {.size = 4, .backend = "hierarchical"},
+                              .locals = 2,
+                              .run = do_refuse_without_memory};
+    statistics_bytes = 2 * 3 * (4 * 5000 * 8) / 4;
+    run_ranks(&chosen, 0);
+    run_ranks(&asked, 0);
 }
