@@ -14,11 +14,11 @@ bench_header+=,time_us_median,time_us_p95,time_us_max,algbw_bytes_per_s,busbw_by
 bench_header+=,efficiency,worker_sent_bytes,worker_recv_bytes,server_sent_bytes,server_recv_bytes
 bench_header+=,theory_worker_sent_bytes,theory_server_sent_bytes,wire_tx_bytes_max,wrong
 bench_header+=,time_us_median_low,time_us_median_high,theory_time_us,nominal_link_bytes_per_s,link_source,mpi_algorithm,cpu_busy
-bench_header+=,hosts,neighbours_apart,compress,compute_us_median,exposed_us_median
+bench_header+=,hosts,neighbours_apart,compress,compute_us_median,exposed_us_median,api
 
 # Of the median: LOW% and HIGH% of it. What the links are said to be, and how busy the CPUs. Compression, and the
-# computation beside. The hosts, where workers share them.
-low=99 high=101 nominal='' source='' busy=0.5 compress=none compute=0 exposed='' hosts='' apart=''
+# computation beside. The hosts, where workers share them. What all-reduces.
+api=comm low=99 high=101 nominal='' source='' busy=0.5 compress=none compute=0 exposed='' hosts='' apart=''
 
 # bench_row NETWORK LINK BACKEND TRANSPORT WORKERS PLACEMENT TIME_US SENT SERVER_SENT WRONG [THEORY_US [SERVERS]]
 # With backend mpi-ALGORITHM, the column mpi_algorithm says so.
@@ -27,7 +27,7 @@ bench_row()
     local servers=${12:-0} algorithm=''
     [[ $6 == none ]] || servers=${12:-1}
     [[ $3 != mpi-* ]] || algorithm=${3#mpi-}
-    echo "$1,${3%%-*},$4,cpu,$5,$servers,$6,4799528,7,x,$7,$7,$7,$7,1,1,$2,${2:+0.75},$8,$8,$9,$9,$8,$9,1,${10},$(($7 * low / 100)),$(($7 * high / 100)),${2:+${11:-}},$nominal,$source,$algorithm,$busy,$hosts,$apart,$compress,$compute,$exposed"
+    echo "$1,${3%%-*},$4,cpu,$5,$servers,$6,4799528,7,x,$7,$7,$7,$7,1,1,$2,${2:+0.75},$8,$8,$9,$9,$8,$9,1,${10},$(($7 * low / 100)),$(($7 * high / 100)),${2:+${11:-}},$nominal,$source,$algorithm,$busy,$hosts,$apart,$compress,$compute,$exposed,$api"
 }
 
 # write_results NETWORK LINK WRONG
@@ -47,7 +47,8 @@ write_results()
         bench_row "$1" "$2" mpi-ring none 4 none 99500 "" "" 0
         bench_row "$1" "$2" ps zmq 2 dedicated 98000 4799528 9599056 0 95991
         bench_row "$1" "$2" ring mpi 2 none 49000 4799528 0 0 47995
-        # A GPU's turns: not to be seen.
+        # Through libpsring, and a GPU's turns: not to be seen.
+        api=library bench_row "$1" "$2" ps zmq 4 dedicated 7 4799528 19198112 0 191981
         bench_row time-slicing "$2" ring mpi 4 none 7 7199296 0 0 71993
         bench_row time-slicing "$2" ps zmq 4 dedicated 7 4799528 19198112 0 191981
     } >"$dir/bench.csv"
@@ -239,7 +240,7 @@ says 'Checked: all 134,386,784 elements'
 plain_tables() { sed '/^Checked/d; /^5\. /,$d' "$1"; }
 expect 'variants leave the other tables' \
     diff <(plain_tables "$dir/before.txt") <(plain_tables "$dir/summary.txt")
-sed -i 's/,fp16,0,$/,fp16,40800,8160/' "$dir/bench.csv"
+sed -i 's/,fp16,0,,comm$/,fp16,40800,8160,comm/' "$dir/bench.csv"
 summary
 says '^ +ring, fp16 +4 +4\.8 MB +40\.8 ms +8\.2 ms +80\.0%$'
 

@@ -23,6 +23,8 @@ function field(name) {
 
 # Processes that share a GPU take turns on it: their times are no one's to compare.
 field("network") == "time-slicing" { next }
+# The same size once more, through libpsring (bench --library).
+field("api") == "library" { next }
 
 # "over TRANSPORT", "fp16", or nothing.
 function variant_of(backend, transport, compress, variant) {
