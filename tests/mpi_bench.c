@@ -1,6 +1,7 @@
 /*
  * bench's measurement under mpirun: with backends made to misbehave, wrong elements are counted one
- * by one and the slowest worker's time is what is reported; all ranks agree how often to repeat.
+ * by one and the slowest worker's time is what is reported; all ranks agree how often to repeat,
+ * and what all of them burn of the processors is added up.
  */
 #include "experiments/bench/bench_measure.h"
 
@@ -9,6 +10,7 @@
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/base/clock.h"
@@ -73,6 +75,57 @@ static enum status note_thread(void *self, size_t bucket, void *data)
     return add_up(self, data);
 }
 
+/* ... burn processor time: worker i so many times BURN_MS, and a server, at once, as much for each
+ * operation. */
+enum { BURN_MS = 2 };
+
+static double cpu_s(clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / (double)NS_PER_S;
+}
+
+static void burn(double times)
+{
+    double end = cpu_s(CLOCK_THREAD_CPUTIME_ID) + times * BURN_MS / 1000;
+    while (cpu_s(CLOCK_THREAD_CPUTIME_ID) < end) {
+    }
+}
+
+static enum status burn_in_worker(void *self, size_t bucket, void *data)
+{
+    const struct comm_site *site = self;
+    (void)bucket;
+    burn(1 + site->index);
+    return add_up(site, data);
+}
+
+static enum status burn_in_server(void *self)
+{
+    (void)self;
+    burn(OPERATIONS);
+    return STATUS_OK;
+}
+
+static enum status nothing(void *self, size_t bucket, void *data)
+{
+    (void)self;
+    (void)bucket;
+    (void)data;
+    return STATUS_OK;
+}
+
+static const struct backend backend_burn = {.name = "burn",
+                                            .open = plain_open,
+                                            .allreduce = burn_in_worker,
+                                            .close = plain_close,
+                                            .uses_servers = true,
+                                            .server_open = plain_open,
+                                            .serve = burn_in_server,
+                                            .server_close = plain_close};
+static const struct backend backend_nothing = {
+    .name = "nothing", .open = plain_open, .allreduce = nothing, .close = plain_close};
 static const struct backend backend_note_thread = {
     .name = "note thread", .open = plain_open, .allreduce = note_thread, .close = plain_close};
 static const struct backend backend_off_by_one = {
@@ -84,13 +137,19 @@ static const struct backend backend_one_late = {
 
 enum { COUNT = 1000 };
 
-static struct bench_connection connection_of(const struct backend *backend,
-                                             struct comm_options options)
+static struct bench_connection connection_for(const struct backend *backend,
+                                              struct comm_options options, size_t count)
 {
     struct bench_connection connection;
     options.timeout_ms = 20000;
-    cr_assert_eq(bench_connect(&connection, world, backend, &options, COUNT), STATUS_OK);
+    cr_assert_eq(bench_connect(&connection, world, backend, &options, count), STATUS_OK);
     return connection;
+}
+
+static struct bench_connection connection_of(const struct backend *backend,
+                                             struct comm_options options)
+{
+    return connection_for(backend, options, COUNT);
 }
 
 static struct bench_plan plan_of(size_t count)
@@ -160,9 +219,46 @@ static void check_automatic_servers(void)
         cr_assert_eq(bench_measure(&measured, &connection, &plan), STATUS_OK);
         cr_assert_geq(measured.iters, BENCH_ITERS_LEAST);
         cr_assert_eq(measured.wrong, 0);
+        cr_assert_gt(measured.cpu_s, 0);
         bench_measurement_free(&measured);
         bench_disconnect(&connection);
     }
+}
+
+/* The processor time that bench_measure says was for operations, and that of all processes while it
+ * ran, in seconds. */
+static double measure_cpu(const struct backend *backend, struct comm_options options, size_t count,
+                          double *all)
+{
+    struct bench_measurement measured;
+    struct bench_connection connection = connection_for(backend, options, count);
+    struct bench_plan plan = plan_of(count);
+    *all = -cpu_s(CLOCK_PROCESS_CPUTIME_ID);
+    cr_assert_eq(bench_measure(&measured, &connection, &plan), STATUS_OK);
+    *all += cpu_s(CLOCK_PROCESS_CPUTIME_ID);
+    cr_assert_eq(world_sum(world, NULL, all, 1), STATUS_OK);
+    double found = measured.cpu_s;
+    bench_measurement_free(&measured);
+    bench_disconnect(&connection);
+    return found;
+}
+
+/* What each rank burns is in it, a server's as well; the operations that warm up, filling and
+ * checking are not. */
+static void check_cpu_seconds(void)
+{
+    double all, once = (double)BURN_MS / 1000;
+    for (int servers = 0; servers <= 1 && servers < world->size; servers++) {
+        const struct comm_options options = {.servers = servers, .placement = PLACEMENT_DEDICATED};
+        int workers = world->size - servers;
+        double burned = once * workers * (workers + 1) / 2; /* an operation */
+        double found = measure_cpu(&backend_burn, options, COUNT, &all);
+        cr_assert_geq(found, ITERS * (burned + once * servers));
+        cr_assert_leq(found, all - WARMUP * (burned + once * servers) / 2);
+    }
+    double found = measure_cpu(&backend_nothing, (struct comm_options){0}, 1 << 20, &all);
+    cr_assert_geq(found, 0);
+    cr_assert_leq(found, all / 2);
 }
 
 /* While the caller computes, another thread adds; what is timed is what that leaves, never below 0.
@@ -271,6 +367,7 @@ Test(mpi_bench, measure)
     check_slowest();
     check_automatic();
     check_automatic_servers();
+    check_cpu_seconds();
     check_overlap();
     check_start();
     check_probe();

@@ -86,6 +86,16 @@ limits=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }
         ($c["socket_round_trip_us"] > 0) ($c["stream_bytes_per_s"] > 0) ($c["link_bytes_per_s"] == "") }' "$folder/l.csv" | tr '\n' ' ')
 [[ $limits == "111111 111111 " ]] || fail "limits of l.csv: $limits"
 
+# Processor seconds for a GB: more than none, whichever backend, transport and placement; printed and in every row.
+for arguments in "ring --transport tcp" "ring --transport mpi" "ps --transport zmq" "ps --placement colocated" mpi; do
+    # shellcheck disable=SC2086  # words
+    ends 0 "$here/mpirun.sh" 3 "$psring" bench --backend $arguments -b 4 -e 256k -f 65536 -n 3 --csv "$folder/cpu.csv"
+    says out "CPU s per GB: processor seconds of all ranks"
+done
+seconds=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }
+    { printf "%d", ($c["cpu_s_per_gb"] > 0) }' "$folder/cpu.csv")
+[[ $seconds == 1111111111 ]] || fail "cpu_s_per_gb of cpu.csv: $seconds"
+
 # What a computation hides: the columns without --overlap (nothing is computed, all is exposed), and with it.
 ends 0 "$here/mpirun.sh" 3 "$psring" bench --backend ring -b 4k -e 64k -f 16 -n 5 --overlap --csv "$folder/o.csv"
 says out "exposed: what the same all-reduce adds to a computation"

@@ -39,6 +39,7 @@ static struct bench_row example(void)
         .nominal_link_bytes_per_s = 52.5e6,
         .link_source = "probe",
         .cpu_busy = 0.375,
+        .cpu_s = 0.09,
         .bytes_known = true,
         .worker = {24000000, 24000000},
         .server = {96000000, 96000000},
@@ -110,6 +111,19 @@ Test(bench_row, workers_share_their_hosts_links)
     expect_close(bench_row_efficiency(&row), 1.75 / 1.5);
 }
 
+/* Of 1e9 bytes of messages, float32 whatever travels, and iterations. */
+Test(bench_row, processor_seconds_per_gb)
+{
+    struct bench_row row = example();
+    expect_close(bench_row_cpu_s_per_gb(&row), 0.09 / (24e6 * 3 / 1e9));
+    row.element_bytes = 2;
+    expect_close(bench_row_cpu_s_per_gb(&row), 1.25);
+    row.bytes = 4;
+    cr_expect(strstr(printed(bench_table_line, row), "   38%  7500000       0\n"));
+    row.bytes = 0;
+    cr_expect(isnan(bench_row_cpu_s_per_gb(&row)));
+}
+
 /* Half the bytes in half the time: the link was used as well, the message was as large. */
 Test(bench_row, compressed)
 {
@@ -134,7 +148,8 @@ Test(bench_row, hidden)
     row.overlap = true;
     row.exposed_us_median = 62500;
     expect_close(bench_row_hidden(&row), 0.9375);
-    cr_expect(strstr(printed(bench_table_line, row), "    38%       0      62500.0   93.8%\n"));
+    cr_expect(
+        strstr(printed(bench_table_line, row), "    38%     1.25       0      62500.0   93.8%\n"));
     cr_expect(strstr(printed(bench_table_head, row), "   wrong           us        \n"));
     row.cpu_busy = 1;
     cr_expect(strstr(printed(bench_table_line, row), "   93.8%  CPU-limited\n"));
@@ -200,7 +215,7 @@ static const char contract[] =
     "theory_server_recv_bytes,theory_time_us,nominal_link_bytes_per_s,link_source,cpu_busy,mpi_"
     "algorithm,nccl_algorithm,memory_add_bytes_per_s,memory_reduce_bytes_per_s,raw_round_trip_us,"
     "socket_round_trip_us,stream_bytes_per_s,rank_sent_bytes,theory_rank_sent_bytes,compress,error_feedback,"
-    "compute_us_median,exposed_us_median,hosts,neighbours_apart,api\n";
+    "compute_us_median,exposed_us_median,hosts,neighbours_apart,cpu_s_per_gb,api\n";
 
 static void write_row(const char *path, const struct bench_row *row)
 {
@@ -244,11 +259,11 @@ Test(bench_row, csv)
                            "1200000,1250000,24000000,36000000,50000000,0.72,24000000,24000000,"
                            "96000000,96000000,24000000,96000000,99000000,0,900000,1250000,2,"
                            "24000000,96000000,1950000,52500000,probe,0.375,,,1.6e+10,2e+10,45.5,17.25,,"
-                           "96000000,96000000,none,none,0,1000000,4,4,comm\n");
+                           "96000000,96000000,none,none,0,1000000,4,4,1.25,comm\n");
     cr_assert(fgets(line, sizeof line, file));
     cr_expect_str_eq(line, "ps,zmq,cpu,vcluster-400mbit,4,1,dedicated,24000000,3,900000,1000000,"
                            "1200000,1250000,24000000,36000000,,,,,,,,,,5,900000,1250000,2,,,,,,,"
-                           "ring,ring/simple,,,,,,,,bf16,off,1000000,62500,,,library\n");
+                           "ring,ring/simple,,,,,,,,bf16,off,1000000,62500,,,1.25,library\n");
     cr_expect_null(fgets(line, sizeof line, file));
     fclose(file);
     folder_free(folder);
@@ -262,6 +277,7 @@ Test(bench_row, json)
     cr_assert(json);
     cr_expect_str_eq(cJSON_GetObjectItemCaseSensitive(json, "backend")->valuestring, "ps");
     expect_close(cJSON_GetObjectItemCaseSensitive(json, "efficiency")->valuedouble, 0.72);
+    expect_close(cJSON_GetObjectItemCaseSensitive(json, "cpu_s_per_gb")->valuedouble, 1.25);
     cr_expect_eq(cJSON_GetObjectItemCaseSensitive(json, "server_sent_bytes")->valuedouble, 96e6);
     cr_expect(cJSON_IsNull(cJSON_GetObjectItemCaseSensitive(json, "wire_tx_bytes_max")));
     cJSON_Delete(json);
@@ -275,16 +291,19 @@ Test(bench_row, table_line)
     cr_expect_str_eq(
         printed(bench_table_line, row),
         "    24000000       3    1000000.0    900000.0-1250000.0    1950000.0     24.00     "
-        "36.00    72.0%     24000000     24000000     96000000     96000000    38%       0\n");
+        "36.00    72.0%     24000000     24000000     96000000     96000000    38%     1.25       "
+        "0\n");
     row.bytes_known = false;
     row.link_bytes_per_s = 0;
     row.theory_time_us = (double)NAN;
     row.wrong = 12;
     row.cpu_busy = -1;
+    row.cpu_s = (double)NAN;
     cr_expect_str_eq(
         printed(bench_table_line, row),
         "    24000000       3    1000000.0    900000.0-1250000.0            -     24.00     "
-        "36.00        -            -            -            -            -      -      12\n");
+        "36.00        -            -            -            -            -      -        -      "
+        "12\n");
 }
 
 Test(bench_row, limited_by_the_cpus)
@@ -295,7 +314,7 @@ Test(bench_row, limited_by_the_cpus)
     cr_expect_null(strstr(printed(bench_table_line, row), "CPU-limited"));
     row.cpu_busy = 0.851;
     cr_expect(bench_row_cpu_limited(&row));
-    cr_expect(strstr(printed(bench_table_line, row), " 85%       0  CPU-limited\n"));
+    cr_expect(strstr(printed(bench_table_line, row), " 85%     1.25       0  CPU-limited\n"));
     row.cpu_busy = -1;
     cr_expect_not(bench_row_cpu_limited(&row));
 }

@@ -125,6 +125,7 @@ static enum status make_row(struct bench_row *row, const struct config *config,
                        : link->nominal > 0 ? "nominal"
                                            : NULL,
         .cpu_busy = measured->cpu_busy,
+        .cpu_s = measured->cpu_s,
         .bytes_known = backend->counts_bytes && cost_bytes_known(formula),
         .worker = measured->worker_most,
         .server = measured->server_most,

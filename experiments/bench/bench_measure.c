@@ -1,6 +1,5 @@
 #include "experiments/bench/bench_measure.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -8,20 +7,12 @@
 #include "common/base/clock.h"
 #include "common/base/memory.h"
 #include "experiments/bench/bench_data.h"
+#include "experiments/bench/bench_report.h"
 #include "experiments/measure/cpu_share.h"
+#include "experiments/measure/cpu_time.h"
 #include "experiments/measure/wire.h"
 
 enum { LONG_US = 5000 }; /* an operation that reading /proc/stat, some 20 us, does not prolong */
-
-/* What every rank tells all others at the end. */
-struct report {
-    struct comm_counters counters;
-    uint64_t wire_bytes;
-    uint64_t wire_known;
-    uint64_t wrong;
-    int64_t iters; /* a server does not know */
-    double cpu_busy;
-};
 
 /* A worker's loop. */
 struct run {
@@ -45,7 +36,8 @@ struct run {
      * checking; only those that are so long that reading /proc/stat does not prolong them. */
     struct cpu_watch loop, operations;
     bool watches;
-    double last_us; /* of the last operation */
+    struct cpu_time cpu; /* of this process, since the warm-up */
+    double last_us;      /* of the last operation */
 };
 
 /* Zeroed; never NULL for a count of 0. Logs where memory is short. */
@@ -130,13 +122,16 @@ static enum status run_round(struct run *run, uint64_t round, int64_t at)
     TRY(bench_start_agree(&run->connection->start, &instant_ns));
     if (watch)
         cpu_watch_start(&run->operations);
-    int64_t start_ns = bench_start_wait(&run->connection->start, instant_ns);
+    bench_start_wait(&run->connection->start, instant_ns);
+    cpu_time_enter(&run->cpu);
+    int64_t start_ns = clock_now_ns();
     TRY(bench_operation_start(run->connection, run->plan, run->data));
     int64_t computed_ns = compute(run->plan);
     TRY(bench_operation_wait(run->connection, run->plan));
     if (run->device)
         TRY(device_sync(run->device));
     int64_t end_ns = clock_now_ns() - computed_ns;
+    cpu_time_leave(&run->cpu);
     run->last_us = (double)(end_ns - start_ns) / (double)NS_PER_US;
     if (round == 0)
         run->base_ns = instant_ns;
@@ -190,6 +185,7 @@ static enum status run_worker(struct run *run)
     uint64_t round = 0;
     for (int64_t i = 0; i < run->plan->warmup; i++)
         TRY(run_round(run, round++, -1));
+    cpu_time_start(&run->cpu);
     run->watches = watches_cpus(run->world);
     if (run->watches)
         cpu_watch_start(&run->loop);
@@ -224,8 +220,18 @@ static double cpu_busy(const struct run *run)
     return share >= 0 ? share : cpu_watch_share(&run->loop);
 }
 
+/* A server's operations are all that it does. */
+static enum status run_server(struct run *run)
+{
+    cpu_time_start(&run->cpu);
+    cpu_time_enter(&run->cpu);
+    enum status status = comm_serve(run->comm);
+    cpu_time_leave(&run->cpu);
+    return status;
+}
+
 /* The bytes that the interface sends from before the first operation to after the last. */
-static enum status run_role(struct run *run, struct report *report)
+static enum status run_role(struct run *run, struct bench_report *report)
 {
     enum status status;
     struct comm *comm = run->comm;
@@ -236,10 +242,11 @@ static enum status run_role(struct run *run, struct report *report)
     TRY(world_barrier(world, NULL));
     bool known = wire_sent_bytes(&wire, &before);
     if (comm_is_server(comm))
-        TRY(comm_serve(comm));
+        TRY(run_server(run));
     else
         TRY(run_worker(run));
     TRY(world_barrier(world, NULL));
+    report->cpu_s = cpu_time_s(&run->cpu); /* a server in here has served the last worker, too */
     report->wire_known = known && wire_sent_bytes(&wire, &after);
     report->wire_bytes = after - before;
     report->wrong = run->wrong;
@@ -247,63 +254,6 @@ static enum status run_role(struct run *run, struct report *report)
     report->cpu_busy = cpu_busy(run);
     TRY(bench_counters(run->connection, run->plan, &report->counters));
 out:
-    return status;
-}
-
-/* Bytes per operation; every operation moves the same, or the count would say nothing about one. */
-static enum status per_operation(const struct world *world, int rank, const char *role,
-                                 const struct transport_counters *counters, uint64_t operations,
-                                 struct cost_traffic *traffic)
-{
-    if (counters->sent_bytes % operations || counters->received_bytes % operations) {
-        if (world->rank == 0)
-            log_error("bench: rank %d's %s sent %" PRIu64 " and received %" PRIu64
-                      " payload bytes in %" PRIu64 " operations; expected the same in each",
-                      rank, role, counters->sent_bytes, counters->received_bytes, operations);
-        return STATUS_PROTOCOL;
-    }
-    *traffic = (struct cost_traffic){counters->sent_bytes / operations,
-                                     counters->received_bytes / operations};
-    return STATUS_OK;
-}
-
-static uint64_t larger(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
-static enum status collect(struct bench_measurement *measurement, struct world *world,
-                           int64_t warmup, const struct report *mine)
-{
-    enum status status;
-    struct report *all = NULL;
-    size_t size = (size_t)world->size;
-    TRY(allocated(all = allocate(size, sizeof *all)));
-    TRY(allocated(measurement->ranks = allocate(size, sizeof *measurement->ranks)));
-    TRY(world_gather(world, NULL, mine, sizeof *mine, all));
-    measurement->iters = all[0].iters; /* rank 0 is always a worker */
-    measurement->cpu_busy = -1;
-    measurement->wire_known = true;
-    uint64_t operations = (uint64_t)(measurement->iters + warmup);
-    for (int rank = 0; rank < world->size; rank++) {
-        struct bench_rank_traffic *traffic = &measurement->ranks[rank];
-        const struct comm_counters *counters = &all[rank].counters;
-        TRY(per_operation(world, rank, "worker", &counters->worker, operations, &traffic->worker));
-        TRY(per_operation(world, rank, "server", &counters->server, operations, &traffic->server));
-        cost_keep_most(&measurement->worker_most, traffic->worker);
-        cost_keep_most(&measurement->server_most, traffic->server);
-        cost_keep_most(
-            &measurement->rank_most,
-            (struct cost_traffic){traffic->worker.sent_bytes + traffic->server.sent_bytes,
-                                  traffic->worker.received_bytes + traffic->server.received_bytes});
-        measurement->wrong += all[rank].wrong;
-        measurement->cpu_busy = fmax(measurement->cpu_busy, all[rank].cpu_busy);
-        measurement->wire_known = measurement->wire_known && all[rank].wire_known;
-        measurement->wire_sent_bytes_max =
-            larger(measurement->wire_sent_bytes_max, all[rank].wire_bytes / operations);
-    }
-out:
-    free(all);
     return status;
 }
 
@@ -326,7 +276,7 @@ enum status bench_measure(struct bench_measurement *measurement,
     enum status status;
     struct comm *comm = connection->comm;
     struct world *world = connection->world;
-    struct report report = {0};
+    struct bench_report report = {0};
     struct run run = {.comm = comm,
                       .world = world,
                       .device = connection->options.device,
@@ -351,7 +301,7 @@ enum status bench_measure(struct bench_measurement *measurement,
     TRY(run_role(&run, &report));
     if (!comm_is_server(comm))
         TRY(combine_times(&run));
-    TRY(collect(measurement, world, plan->warmup, &report));
+    TRY(bench_report_gather(measurement, world, plan->warmup, &report));
     comm_algorithm(comm, measurement->algorithm);
 out:
     if (status != STATUS_OK) /* its threads may still read or write the vector */

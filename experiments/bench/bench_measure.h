@@ -32,6 +32,8 @@ struct bench_measurement {
     char algorithm[COMM_ALGORITHM_BYTES]; /* see comm_algorithm; on rank 0 */
     double cpu_busy; /* share of a machine's CPUs, see cpu_share.h, the most of any;
                         -1: not known */
+    double cpu_s;    /* processor seconds of all ranks, over the timed operations; see cpu_time.h.
+                        A server's are its mean over all operations, warm-up as well, times iters */
 };
 
 /*

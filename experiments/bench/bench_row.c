@@ -28,6 +28,12 @@ double bench_row_efficiency(const struct bench_row *row)
     return wire_share * bound_s / (row->time_us.median * 1e-6);
 }
 
+double bench_row_cpu_s_per_gb(const struct bench_row *row)
+{
+    double gb = (double)row->bytes * (double)row->iters / 1e9;
+    return gb > 0 ? row->cpu_s / gb : (double)NAN;
+}
+
 double bench_row_hidden(const struct bench_row *row)
 {
     return fmin(fmax(1 - row->exposed_us_median / row->time_us.median, 0), 1);
@@ -114,6 +120,7 @@ static void list_fields(const struct bench_row *row, struct fields *fields)
     fields_double(fields, "exposed_us_median", row->exposed_us_median);
     fields_uint_if(fields, "hosts", row->hosts > 0, (uint64_t)row->hosts);
     fields_uint_if(fields, "neighbours_apart", row->hosts > 0, (uint64_t)row->neighbours_apart);
+    fields_double(fields, "cpu_s_per_gb", bench_row_cpu_s_per_gb(row));
     fields_text(fields, "api", row->library ? "library" : "comm");
 }
 

@@ -35,6 +35,7 @@ struct bench_row {
     double nominal_link_bytes_per_s; /* 0: not known */
     const char *link_source;         /* "probe" or "nominal"; NULL: not known */
     double cpu_busy;                 /* share of the machine's CPUs; -1: not known */
+    double cpu_s;                    /* of all ranks, over `iters`; see struct bench_measurement */
 
     /* Payload per operation, the maximum over ranks; not known for libraries' own algorithms. */
     bool bytes_known;
@@ -70,6 +71,10 @@ double bench_row_busbw(const struct bench_row *row);
  * compressed bytes: it says how well the link was used, algbw says what that was good for.
  */
 double bench_row_efficiency(const struct bench_row *row);
+
+/* Processor seconds of all ranks for a GB (1e9 bytes) of messages, bytes x iters: what communication
+ * takes away from computing. NAN where nothing was sent. */
+double bench_row_cpu_s_per_gb(const struct bench_row *row);
 
 /* The share of the all-reduce's time that computing hid, 0 to 1; 0 without overlap. */
 double bench_row_hidden(const struct bench_row *row);

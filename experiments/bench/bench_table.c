@@ -25,6 +25,11 @@ static const char *percent_cell(char text[CELL], double share)
     return cell(text, isfinite(share), "%.1f%%", 100 * share);
 }
 
+static const char *seconds_cell(char text[CELL], double seconds)
+{
+    return cell(text, isfinite(seconds), seconds < 100 ? "%.3g" : "%.0f", seconds);
+}
+
 /* What a link carries, and how that is known. */
 static void print_link(FILE *out, const struct bench_row *row)
 {
@@ -75,23 +80,25 @@ void bench_table_head(FILE *out, const struct bench_row *row)
         "bytes alone, on\n# this link. busbw = algbw x 2(W-1)/W. of bound: the time of the "
         "fastest possible all-reduce on this link\n# over the median. sent: payload per "
         "operation, the most of any rank. CPUs: their busy share; above %.0f%%\n# the row ends "
-        "in CPU-limited, and its time says little about the network.\n#\n",
+        "in CPU-limited, and its time says little about the network.\n# CPU s per GB: processor "
+        "seconds of all ranks, servers too, per 1e9 bytes of messages; a wait that spins is\n# in "
+        "it, filling and checking are not.\n#\n",
         100 * CPU_SHARE_LIMITED);
     if (row->overlap)
         fprintf(out,
                 "# exposed: what the same all-reduce adds to a computation (a wait) as long as "
                 "the median, beside which\n# it goes on; hidden: the rest of the median.\n#\n");
-    static const char *const heads[2][14] = {
+    static const char *const heads[2][15] = {
         {"", "", "median", "95% interval", "in theory", "algbw", "busbw", "of", "worker sent",
-         "in theory", "server sent", "in theory", "CPUs", ""},
+         "in theory", "server sent", "in theory", "CPUs", "CPU s", ""},
         {"bytes", "iters", "us", "us", "us", "MB/s", "MB/s", "bound", "bytes", "bytes", "bytes",
-         "bytes", "busy", "wrong"},
+         "bytes", "busy", "per GB", "wrong"},
     };
     for (int line = 0; line < 2; line++) {
         const char *const *head = heads[line];
-        fprintf(out, "#%11s %7s %12s %21s %12s %9s %9s %8s %12s %12s %12s %12s %6s %7s", head[0],
-                head[1], head[2], head[3], head[4], head[5], head[6], head[7], head[8], head[9],
-                head[10], head[11], head[12], head[13]);
+        fprintf(out, "#%11s %7s %12s %21s %12s %9s %9s %8s %12s %12s %12s %12s %6s %8s %7s",
+                head[0], head[1], head[2], head[3], head[4], head[5], head[6], head[7], head[8],
+                head[9], head[10], head[11], head[12], head[13], head[14]);
         if (row->overlap)
             fprintf(out, " %12s %7s", line == 0 ? "exposed" : "us", line == 0 ? "hidden" : "");
         fprintf(out, "\n");
@@ -101,11 +108,11 @@ void bench_table_head(FILE *out, const struct bench_row *row)
 void bench_table_line(FILE *out, const struct bench_row *row)
 {
     char theory[CELL], bound[CELL], worker[CELL], theory_worker[CELL], server[CELL],
-        theory_server[CELL], interval[CELL], busy[CELL];
+        theory_server[CELL], interval[CELL], busy[CELL], seconds[CELL];
     bool known = row->bytes_known;
     fprintf(out,
             " %11" PRIu64 " %7" PRIu64 " %12.1f %21s %12s %9.2f %9.2f %8s %12s %12s %12s %12s %6s "
-            "%7" PRIu64,
+            "%8s %7" PRIu64,
             row->bytes, row->iters, row->time_us.median,
             cell(interval, true, "%.1f-%.1f", row->time_us_median_low, row->time_us_median_high),
             cell(theory, isfinite(row->theory_time_us), "%.1f", row->theory_time_us),
@@ -115,7 +122,8 @@ void bench_table_line(FILE *out, const struct bench_row *row)
             cell(theory_worker, known, "%" PRIu64, row->theory_worker.sent_bytes),
             cell(server, known, "%" PRIu64, row->server.sent_bytes),
             cell(theory_server, known, "%" PRIu64, row->theory_server.sent_bytes),
-            cell(busy, row->cpu_busy >= 0, "%.0f%%", 100 * row->cpu_busy), row->wrong);
+            cell(busy, row->cpu_busy >= 0, "%.0f%%", 100 * row->cpu_busy),
+            seconds_cell(seconds, bench_row_cpu_s_per_gb(row)), row->wrong);
     if (row->overlap)
         fprintf(out, " %12.1f %7s", row->exposed_us_median,
                 percent_cell(bound, bench_row_hidden(row)));
