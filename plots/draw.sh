@@ -8,6 +8,7 @@ set -euo pipefail
 export LC_ALL=C.UTF-8 # a point in numbers, whatever the user's language; gnuplot has signs beyond ASCII
 
 BENCH_FIGURES=(time_vs_size efficiency_vs_size time_vs_workers efficiency_vs_workers bytes_per_node)
+PROCESSOR_FIGURES=(cpu_vs_size)
 TRAIN_FIGURES=(throughput)
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -21,7 +22,7 @@ case ${1:-} in
     exit 0
     ;;
 --list)
-    printf '%s\n' "${BENCH_FIGURES[@]}" "${TRAIN_FIGURES[@]}"
+    printf '%s\n' "${BENCH_FIGURES[@]}" "${PROCESSOR_FIGURES[@]}" "${TRAIN_FIGURES[@]}"
     exit 0
     ;;
 esac
@@ -38,6 +39,7 @@ sort -o points.txt points.txt # awk's order is any
 figures=("$@")
 if (($# == 0)); then
     [[ ! -s points.txt ]] || figures+=("${BENCH_FIGURES[@]}")
+    [[ ! -s processors.txt ]] || figures+=("${PROCESSOR_FIGURES[@]}")
     [[ ! -s training.txt ]] || figures+=("${TRAIN_FIGURES[@]}")
 fi
 

@@ -4,6 +4,8 @@
 #   series own workers bytes time_ms theory_ms efficiency efficiency_a_machine busy
 #   worker_sent worker_theory server_sent server_theory
 # training.txt, one paced training a line: series own workers images_per_s
+# processors.txt, one all-reduce a line: topology (1 one server on a machine of its own, 2 ring, 3 MPI_Allreduce)
+#   transport (1 zmq, 2 mpi, 3 tcp) workers bytes cpu_s_per_gb; with one number of workers, compared_workers.
 # facts.gp, the training's constants; network.txt, the network's name.
 #
 # Series 1 to 4 are parameter servers on machines of their own: 1, 2, W/2, W of them; 5 to 8 the same inside
@@ -53,10 +55,29 @@ function put_bench(key, workers, bytes) {
     put_all("points.txt", part_of(key, 1), workers, part_of(fastest[workers, bytes], 1))
 }
 
+function put_processors(topology, transport, key) {
+    if (key in cpu_s && cpu_s[key] != "")
+        print topology, transport, part_of(key, 2), part_of(key, 3), cpu_s[key] > "processors.txt"
+}
+
+function put_all_processors(w, m, t, transport) {
+    w = compared_workers()
+    split("zmq mpi tcp", transport, " ")
+    for (m in sizes) {
+        for (t = 1; t <= 3; t++) {
+            put_processors(1, t, key_over("ps1", transport[t], w, m))
+            put_processors(2, t, key_over("ring", transport[t], w, m))
+        }
+        put_processors(3, 2, key_of("mpi", w, m))
+    }
+}
+
 END {
     settle_rates()
     printf "" > "points.txt"
     printf "" > "training.txt"
+    printf "" > "processors.txt"
+    put_all_processors()
     for (key in all_keys)
         if (part_of(key, 2) > 1)
             put_bench(key)

@@ -14,11 +14,11 @@ bench_header+=,time_us_median,time_us_p95,time_us_max,algbw_bytes_per_s,busbw_by
 bench_header+=,efficiency,worker_sent_bytes,worker_recv_bytes,server_sent_bytes,server_recv_bytes
 bench_header+=,theory_worker_sent_bytes,theory_server_sent_bytes,wire_tx_bytes_max,wrong
 bench_header+=,time_us_median_low,time_us_median_high,theory_time_us,nominal_link_bytes_per_s,link_source,mpi_algorithm,cpu_busy
-bench_header+=,hosts,neighbours_apart,compress,compute_us_median,exposed_us_median,api
+bench_header+=,hosts,neighbours_apart,compress,compute_us_median,exposed_us_median,api,cpu_s_per_gb
 
 # Of the median: LOW% and HIGH% of it. What the links are said to be, and how busy the CPUs. Compression, and the
-# computation beside. The hosts, where workers share them. What all-reduces.
-api=comm low=99 high=101 nominal='' source='' busy=0.5 compress=none compute=0 exposed='' hosts='' apart=''
+# computation beside. The hosts, where workers share them. What all-reduces. Processor seconds for a GB.
+api=comm low=99 high=101 nominal='' source='' busy=0.5 compress=none compute=0 exposed='' hosts='' apart='' cpu=''
 
 # bench_row NETWORK LINK BACKEND TRANSPORT WORKERS PLACEMENT TIME_US SENT SERVER_SENT WRONG [THEORY_US [SERVERS]]
 # With backend mpi-ALGORITHM, the column mpi_algorithm says so.
@@ -27,7 +27,7 @@ bench_row()
     local servers=${12:-0} algorithm=''
     [[ $6 == none ]] || servers=${12:-1}
     [[ $3 != mpi-* ]] || algorithm=${3#mpi-}
-    echo "$1,${3%%-*},$4,cpu,$5,$servers,$6,4799528,7,x,$7,$7,$7,$7,1,1,$2,${2:+0.75},$8,$8,$9,$9,$8,$9,1,${10},$(($7 * low / 100)),$(($7 * high / 100)),${2:+${11:-}},$nominal,$source,$algorithm,$busy,$hosts,$apart,$compress,$compute,$exposed,$api"
+    echo "$1,${3%%-*},$4,cpu,$5,$servers,$6,4799528,7,x,$7,$7,$7,$7,1,1,$2,${2:+0.75},$8,$8,$9,$9,$8,$9,1,${10},$(($7 * low / 100)),$(($7 * high / 100)),${2:+${11:-}},$nominal,$source,$algorithm,$busy,$hosts,$apart,$compress,$compute,$exposed,$api,$cpu"
 }
 
 # write_results NETWORK LINK WRONG
@@ -240,9 +240,29 @@ says 'Checked: all 134,386,784 elements'
 plain_tables() { sed '/^Checked/d; /^5\. /,$d' "$1"; }
 expect 'variants leave the other tables' \
     diff <(plain_tables "$dir/before.txt") <(plain_tables "$dir/summary.txt")
-sed -i 's/,fp16,0,,comm$/,fp16,40800,8160,comm/' "$dir/bench.csv"
+sed -i 's/,fp16,0,,comm,$/,fp16,40800,8160,comm,/' "$dir/bench.csv"
 summary
 says '^ +ring, fp16 +4 +4\.8 MB +40\.8 ms +8\.2 ms +80\.0%$'
+
+# What the processors were asked for: a table and a figure, of the transports beside each other; without the
+# column there are none.
+says not 'Processor seconds'
+expect 'no figure of processor seconds that are not known' test ! -e "$dir/cpu_vs_size.svg"
+cpu=1.25
+write_results vcluster:800mbit 100000000 0 abd
+cpu=2.5
+add_variants
+cpu=0.875 bench_row vcluster:800mbit 100000000 ring tcp 4 none 60000 7199296 0 0 71993 >>"$dir/bench.csv"
+cpu=1234.5 bench_row vcluster:800mbit 100000000 ps tcp 4 dedicated 60000 7199296 0 0 71993 >>"$dir/bench.csv"
+summary
+says '^5\. Processor seconds of all ranks for a GB of messages, 4 workers$'
+says '^ +4\.8 MB +1\.25 +2\.5 +1234 +2\.5 +1\.25 +0\.875 +1\.25$'
+expect 'variants leave the other tables, processor seconds as well' \
+    diff <(plain_tables "$dir/before.txt") <(plain_tables "$dir/summary.txt")
+expect 'the figure cpu_vs_size' draws_one cpu_vs_size 'of all ranks for a GB of messages (4 workers)'
+expect 'all transports are in its key' \
+    test "$(grep -o '>over [a-z]*<' "$dir/cpu_vs_size.svg" | sort | uniq -c | tr -s ' \n' ' ')" = ' 2 >over mpi< 2 >over tcp< 2 >over zmq< '
+cpu=''
 
 # Workers that share hosts: a table of their own, and nothing else changes.
 write_results vcluster:800mbit 100000000 0 abd

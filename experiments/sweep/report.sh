@@ -83,6 +83,7 @@ HTML
     figure time_vs_size "Time of one all-reduce against the size of the message."
     figure efficiency_vs_size "Efficiency against the size of the message. A short message may take less time than its bytes at the link's rate: a virtual link lets the first 32 kB or more through at once."
     figure bytes_per_node "Payload that one node sends, counted by the transport; lines: theory."
+    figure cpu_vs_size "Processor time that all ranks spend on a GB of messages, over each transport; both axes logarithmic. It is what communication takes away from computing; a wait that spins counts."
     figure throughput "Training with a timed wait in place of computation."
     echo "<h2>Tables</h2>"
     echo "<pre>"

@@ -23,6 +23,25 @@ function key_of(column, workers, bytes, who) {
     return who SUBSEP workers SUBSEP bytes
 }
 
+# The same over `transport`, its own or a further one.
+function key_over(column, transport, workers, bytes, key, who, word) {
+    key = key_of(column, workers, bytes)
+    who = part_of(key, 1)
+    split(who, word, " ")
+    return transport == own_transport[word[1]] ? key : who ", over " transport SUBSEP workers SUBSEP bytes
+}
+
+# With how many workers transports are compared: the most that went over a further one; else the most.
+function compared_workers(i, w, list, count) {
+    for (i = 1; i <= variants; i++)
+        if (part_of(varied[i], 1) ~ /, over [a-z]+$/ && part_of(varied[i], 2) + 0 > w + 0)
+            w = part_of(varied[i], 2)
+    if (w)
+        return w
+    count = sorted(bench_workers, list)
+    return count ? list[count] : 0
+}
+
 # The model's gradient if it was measured with so many workers, else the largest message that was.
 function focus(workers, count, list, i) {
     if ((workers, model_bytes) in sizes_of)

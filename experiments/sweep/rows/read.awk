@@ -65,6 +65,8 @@ is_bench {
     busy[key] = field("cpu_busy")
     if (limits(key))
         limited++
+    cpu_s[key] = field("cpu_s_per_gb")
+    cpu_known += cpu_s[key] != ""
     time_us[key] = field("time_us_median")
     theory_us[key] = field("theory_time_us")
     worker_sent[key] = field("worker_sent_bytes")

@@ -168,6 +168,7 @@ END {
         print_all()
         print_bytes()
         print_sizes()
+        print_processors()
         print_variants()
         print_overlap()
     }
