@@ -213,6 +213,60 @@ Test(reduction, numbers_of_16_bits_at_the_ends)
     cr_expect_eq(sum16(MESSAGE_BF16, 0x3F81, 0x3B80), 0x3F82);
 }
 
+/* All numbers of 16 bits, many at a time, which CPUs may do in their own way, and one at a time:
+ * the same bits, those of a NaN, too, but for which of two NaNs it is. */
+Test(reduction, all_numbers_of_16_bits_by_many_as_one_by_one)
+{
+    enum { CODES = 1 << 16, PARTNERS = 23 };
+    static uint16_t from[CODES], many[CODES];
+    for (enum message_dtype dtype = MESSAGE_FP16; dtype <= MESSAGE_BF16; dtype++) {
+        for (unsigned partner = 0; partner < PARTNERS * REDUCE_OPS; partner++) {
+            const struct reduction *reduction = reduction_of(dtype, partner % REDUCE_OPS);
+            int bits = fraction_bits(dtype);
+            for (unsigned code = 0; code < CODES; code++) {
+                many[code] = (uint16_t)code;
+                from[code] =
+                    (uint16_t)(partner < REDUCE_OPS ? code : code * (2 * partner + 1) + partner);
+            }
+            reduction->complete(many, from, CODES, WORKERS);
+            for (unsigned code = 0; code < CODES; code++) {
+                uint16_t one = (uint16_t)code;
+                reduction->complete(&one, &from[code], 1, WORKERS);
+                bool nans =
+                    isnan(decode16((uint16_t)code, bits)) && isnan(decode16(from[code], bits));
+                cr_assert(one == many[code] || (nans && isnan(decode16(many[code], bits))),
+                          "type %d, op %u, %04x and %04x: %04x, one by one %04x", dtype,
+                          partner % REDUCE_OPS, code, from[code], many[code], one);
+            }
+        }
+    }
+}
+
+/* Whole numbers are multiplied where they are to be divided: quotients, those beside them, the
+ * ends. */
+Test(reduction, averages_of_whole_numbers_are_divisions)
+{
+    static const int64_t ends[] = {INT64_MIN, INT64_MAX, INT32_MIN, INT32_MAX, 0};
+    for (int workers = 2; workers < 1100; workers += workers < 70 ? 1 : 103) {
+        for (int64_t k = -70; k <= 70; k++) {
+            for (size_t end = 0; end < sizeof ends / sizeof *ends; end++) {
+                int64_t multiple = (ends[end] / workers + (ends[end] > 0 ? -1 : 1) * 35) * workers;
+                int64_t values[] = {multiple + k, (int64_t)((uint64_t)ends[end] + (uint64_t)k)};
+                for (size_t v = 0; v < 2; v++) {
+                    int64_t found = values[v], nothing = 0;
+                    int32_t narrow = (int32_t)values[v], found_narrow = narrow, no = 0;
+                    reduction_of(MESSAGE_INT64, REDUCE_AVERAGE)
+                        ->complete(&found, &nothing, 1, workers);
+                    reduction_of(MESSAGE_INT32, REDUCE_AVERAGE)
+                        ->complete(&found_narrow, &no, 1, workers);
+                    cr_assert_eq(found, values[v] / workers);
+                    cr_assert_eq(found_narrow, narrow / workers);
+                }
+            }
+        }
+    }
+}
+
 Test(reduction, whole_numbers_wrap_and_their_average_is_cut_off)
 {
     int32_t a = INT32_MAX, b = 1;

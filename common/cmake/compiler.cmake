@@ -35,6 +35,19 @@ if(NOT PSRING_SANITIZE)
   endif()
 endif()
 
+# fp16 by the CPU's own conversions (common/comm/elements/fp16_vectors.c), where it turns out to have them.
+check_c_source_compiles("
+  #include <immintrin.h>
+  __attribute__((target(\"avx2,f16c\"))) static float f(short x)
+  {
+      return _mm256_cvtss_f32(_mm256_cvtph_ps(_mm_set1_epi16(x)));
+  }
+  int main(void) { return __builtin_cpu_supports(\"avx2\") && __builtin_cpu_supports(\"f16c\") && f(0) > 0; }"
+  PSRING_COMPILER_HAS_F16C)
+if(PSRING_COMPILER_HAS_F16C)
+  target_compile_definitions(psring_sys INTERFACE PSRING_F16C)
+endif()
+
 # psring_library(NAME DIR folder [RECURSE] [EXCLUDE file...] LINK targets...): libpsring_NAME.a of
 # folder/*.c, with RECURSE also of the folders in it.
 function(psring_library name)

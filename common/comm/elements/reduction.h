@@ -8,8 +8,7 @@
  * numbers towards zero. The minimum and maximum of a NaN and anything is a NaN. Results depend on
  * the order of the contributions only by the rounding of sums.
  *
- * Pointers may have any alignment; the two do not overlap. Cost: memory traffic (an average of
- * whole numbers: a division for each). Pure.
+ * Pointers may have any alignment; the two do not overlap. Cost: memory traffic. Pure.
  */
 #ifndef PSRING_COMMON_COMM_ELEMENTS_REDUCTION_H
 #define PSRING_COMMON_COMM_ELEMENTS_REDUCTION_H
