@@ -112,6 +112,7 @@ check()
             # common/psring.h is for those who have nothing else, and for those who measure what they get.
             allowed["experiments/bench", "common"]
             headers(interface, "common/comm: backend bucket bucket_order comm comm_options compress cost reduce")
+            headers(interface, "common/comm/elements: reduction")
             headers(interface, "common/net/world: launcher topology world")
             headers(interface, "common/net/socket: address")
             headers(interface, "common/net/rendezvous: rendezvous")

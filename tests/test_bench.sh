@@ -78,6 +78,7 @@ ends 0 "$here/mpirun.sh" 3 "$psring" bench --backend ps -b 1k -e 1k -n 3 --probe
 # The machine's limits, where asked for: above the table, and in every row.
 ends 0 "$here/mpirun.sh" 3 "$psring" bench --backend ps -b 4 -e 8 -f 2 -n 3 --limits --csv "$folder/l.csv"
 says out "# memory, one core"
+says out "of c = a + b"
 says out "DEALER to ROUTER and back"
 says out "on a plain socket, there and back"
 says out "# plain TCP"

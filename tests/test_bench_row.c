@@ -214,7 +214,8 @@ static const char contract[] =
     "time_us_median_low,time_us_median_high,warmup,theory_worker_recv_bytes,"
     "theory_server_recv_bytes,theory_time_us,nominal_link_bytes_per_s,link_source,cpu_busy,mpi_"
     "algorithm,nccl_algorithm,memory_add_bytes_per_s,memory_reduce_bytes_per_s,raw_round_trip_us,"
-    "socket_round_trip_us,stream_bytes_per_s,rank_sent_bytes,theory_rank_sent_bytes,compress,error_feedback,"
+    "socket_round_trip_us,stream_bytes_per_s,rank_sent_bytes,theory_rank_sent_bytes,compress,error_"
+    "feedback,"
     "compute_us_median,exposed_us_median,hosts,neighbours_apart,cpu_s_per_gb,api\n";
 
 static void write_row(const char *path, const struct bench_row *row)
@@ -255,11 +256,12 @@ Test(bench_row, csv)
     cr_assert(fgets(line, sizeof line, file));
     cr_expect_eq(strncmp(line, contract, strlen(contract)), 0, "header: %s", line);
     cr_assert(fgets(line, sizeof line, file));
-    cr_expect_str_eq(line, "ps,zmq,cpu,vcluster-400mbit,4,1,dedicated,24000000,3,900000,1000000,"
-                           "1200000,1250000,24000000,36000000,50000000,0.72,24000000,24000000,"
-                           "96000000,96000000,24000000,96000000,99000000,0,900000,1250000,2,"
-                           "24000000,96000000,1950000,52500000,probe,0.375,,,1.6e+10,2e+10,45.5,17.25,,"
-                           "96000000,96000000,none,none,0,1000000,4,4,1.25,comm\n");
+    cr_expect_str_eq(line,
+                     "ps,zmq,cpu,vcluster-400mbit,4,1,dedicated,24000000,3,900000,1000000,"
+                     "1200000,1250000,24000000,36000000,50000000,0.72,24000000,24000000,"
+                     "96000000,96000000,24000000,96000000,99000000,0,900000,1250000,2,"
+                     "24000000,96000000,1950000,52500000,probe,0.375,,,1.6e+10,2e+10,45.5,17.25,,"
+                     "96000000,96000000,none,none,0,1000000,4,4,1.25,comm\n");
     cr_assert(fgets(line, sizeof line, file));
     cr_expect_str_eq(line, "ps,zmq,cpu,vcluster-400mbit,4,1,dedicated,24000000,3,900000,1000000,"
                            "1200000,1250000,24000000,36000000,,,,,,,,,,5,900000,1250000,2,,,,,,,"
@@ -347,6 +349,13 @@ Test(bench_row, table_head)
                            "# 4 bytes through ZeroMQ, DEALER to ROUTER and back: 45.5 us\n"),
               "%s", text);
     cr_expect_null(strstr(text, "plain TCP"));
+    for (int dtype = MESSAGE_FLOAT32; dtype < MESSAGE_DTYPES; dtype++)
+        row.limits.type_bytes_per_s[dtype] = 4e9 * dtype;
+    text = printed(bench_table_head, row);
+    cr_expect(strstr(text, "#   float32     4.00 GB/s  0.25 of c = a + b ###\n"
+                           "#   float16     8.00 GB/s  0.50 of c = a + b #####\n"),
+              "%s", text);
+    cr_expect(strstr(text, "#   int64      24.00 GB/s  1.50 of c = a + b ###############\n"));
     row.limits = (struct limits){.stream_bytes_per_s = 2e9};
     text = printed(bench_table_head, row);
     cr_expect(strstr(text, "# plain TCP: 2000.0 MB/s each way, both ways at once\n"), "%s", text);

@@ -10,8 +10,10 @@
 
 Test(limits, memory_has_a_speed)
 {
-    double add = 0, reduce = 0;
-    cr_assert_eq(limits_memory(1 << 16, &add, &reduce), STATUS_OK);
+    double add = 0, reduce = 0, types[MESSAGE_DTYPES];
+    cr_assert_eq(limits_memory(1 << 16, &add, &reduce, types), STATUS_OK);
+    for (enum message_dtype dtype = MESSAGE_FLOAT32; dtype < MESSAGE_DTYPES; dtype++)
+        cr_expect(types[dtype] > 0 && isfinite(types[dtype]));
     cr_expect(add > 0 && isfinite(add));
     cr_expect(reduce > 0 && isfinite(reduce));
 }

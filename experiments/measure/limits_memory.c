@@ -3,6 +3,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "common/base/clock.h"
@@ -10,7 +11,7 @@
 #include "common/comm/reduce.h"
 #include "common/device/kernel.h"
 
-enum { PASSES = 6 };
+enum { PASSES = 4 };
 
 KERNEL static void add(float *restrict c, const float *restrict a, const float *restrict b,
                        size_t count)
@@ -28,32 +29,48 @@ static size_t default_count(void)
     return (size_t)(bytes > most ? most : bytes) / sizeof(float);
 }
 
-static void keep_best(double *best, int64_t start_ns, size_t count)
+/* Of three arrays of so many bytes. */
+static void keep_best(double *best, int64_t start_ns, size_t bytes)
 {
     double seconds = (double)(clock_now_ns() - start_ns) * 1e-9;
-    double rate = 3 * sizeof(float) * (double)count / seconds;
+    double rate = 3 * (double)bytes / seconds;
     *best = rate > *best ? rate : *best;
 }
 
-enum status limits_memory(size_t count, double *add_bytes_per_s, double *reduce_bytes_per_s)
+static void reduce_types(void *a, const void *b, size_t bytes,
+                         double type_bytes_per_s[MESSAGE_DTYPES])
+{
+    for (enum message_dtype dtype = MESSAGE_FLOAT32; dtype < MESSAGE_DTYPES; dtype++) {
+        size_t elements = bytes / message_element_bytes(dtype);
+        int64_t start_ns = clock_now_ns();
+        reduction_of(dtype, REDUCE_SUM)->combine(a, b, elements);
+        keep_best(&type_bytes_per_s[dtype], start_ns, elements * message_element_bytes(dtype));
+    }
+}
+
+enum status limits_memory(size_t count, double *add_bytes_per_s, double *reduce_bytes_per_s,
+                          double type_bytes_per_s[MESSAGE_DTYPES])
 {
     count = count > 0 ? count : default_count();
     float *a = memory_array(count * sizeof *a), *b = memory_array(count * sizeof *b);
     float *c = memory_array(count * sizeof *c);
     bool all = a && b && c;
+    size_t bytes = count * sizeof(float);
     *add_bytes_per_s = *reduce_bytes_per_s = 0;
+    memset(type_bytes_per_s, 0, MESSAGE_DTYPES * sizeof *type_bytes_per_s);
     for (int pass = 0; all && pass < PASSES; pass++) {
         int64_t start_ns = clock_now_ns();
         add(c, a, b, count);
-        keep_best(add_bytes_per_s, start_ns, count);
+        keep_best(add_bytes_per_s, start_ns, bytes);
         start_ns = clock_now_ns();
         reduce_add(a, b, count);
-        keep_best(reduce_bytes_per_s, start_ns, count);
+        keep_best(reduce_bytes_per_s, start_ns, bytes);
+        reduce_types(a, b, bytes, type_bytes_per_s);
     }
     if (!all)
         log_error("the machine's limits: no memory for three arrays of %zu bytes; leave --limits "
                   "out",
-                  count * sizeof(float));
+                  bytes);
     free(a);
     free(b);
     free(c);
