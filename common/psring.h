@@ -13,8 +13,8 @@
  *
  * Collective: every member of a communicator makes the same calls in the same order with the same
  * counts, types, operations and roots, as with MPI. Ranks that differ in counts or types get
- * PSRING_ERROR_PROTOCOL where their messages show it, else PSRING_ERROR_TIMEOUT; that operations
- * (sum or maximum) differ is not noticed.
+ * PSRING_ERROR_PROTOCOL where their messages show it, else PSRING_ERROR_TIMEOUT. Not noticed: that
+ * operations (sum or maximum) differ, and over hierarchical that ranks of one host differ in type.
  *
  * Errors. Every function that can fail returns a status; psring_error says why, in a sentence or
  * two. Nothing is printed, and no call ends the process. A failed collective operation is the end
@@ -81,10 +81,10 @@ enum psring_type {
 /*
  * Element by element. All ranks get the same bits (of which of two NaNs apart). Sums are made in
  * the elements' type, in an order that depends on size, count and (auto, hierarchical) which ranks
- * share a host only, so the same calls give the same bits in every run. Numbers of 16 bits are added as float32 and rounded after every addition,
- * to nearest, ties to even, to infinity where they are too large. Sums of whole numbers wrap
- * around. The average is the sum divided by the size, whole numbers towards zero. The minimum and
- * maximum of a NaN and anything is a NaN.
+ * share a host only, so the same calls give the same bits in every run. Numbers of 16 bits are
+ * added as float32 and rounded after every addition, to nearest, ties to even, to infinity where
+ * they are too large. Sums of whole numbers wrap around. The average is the sum divided by the
+ * size, whole numbers towards zero. The minimum and maximum of a NaN and anything is a NaN.
  */
 enum psring_op { PSRING_SUM = 0, PSRING_AVERAGE = 1, PSRING_MIN = 2, PSRING_MAX = 3 };
 
@@ -103,9 +103,9 @@ struct psring_buckets; /* a gradient that is reduced in pieces, as they become r
  *   none of them  this process is alone, a world of one
  */
 struct psring_options {
-    const void *mpi_comm;     /* the address of an MPI_Comm */
-    const char *rendezvous;   /* "tcp://HOST:PORT" */
-    int rank, size;           /* with rendezvous: which of how many */
+    const void *mpi_comm;   /* the address of an MPI_Comm */
+    const char *rendezvous; /* "tcp://HOST:PORT" */
+    int rank, size;         /* with rendezvous: which of how many */
     /* "ring"; "rhd" (halving-doubling); "hierarchical", for hosts with as many ranks each, which
      * share memory. "auto": rhd for short vectors of several ranks; longer ones hierarchical where
      * there are several hosts with as many ranks each, more than one; else ring */

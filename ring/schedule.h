@@ -53,9 +53,9 @@ size_t schedule_segment_bytes(int workers, size_t count);
 
 int schedule_next(int workers, int rank);     /* the worker that `rank` sends to */
 int schedule_previous(int workers, int rank); /* the worker that it receives from */
-size_t schedule_reduce_steps(const struct schedule *schedule);      /* N-1, or N: see returns */
-size_t schedule_steps(const struct schedule *schedule);             /* those, and N-1 */
-size_t schedule_items(const struct schedule *schedule);             /* K of each step */
+size_t schedule_reduce_steps(const struct schedule *schedule); /* N-1, or N: see returns */
+size_t schedule_steps(const struct schedule *schedule);        /* those, and N-1 */
+size_t schedule_items(const struct schedule *schedule);        /* K of each step */
 /* Elements of the longest message, also of those of pair.h. */
 size_t schedule_message_count_max(const struct schedule *schedule);
 

@@ -72,8 +72,8 @@ double bench_row_busbw(const struct bench_row *row);
  */
 double bench_row_efficiency(const struct bench_row *row);
 
-/* Processor seconds of all ranks for a GB (1e9 bytes) of messages, bytes x iters: what communication
- * takes away from computing. NAN where nothing was sent. */
+/* Processor seconds of all ranks for a GB (1e9 bytes) of messages, bytes x iters: what
+ * communication takes away from computing. NAN where nothing was sent. */
 double bench_row_cpu_s_per_gb(const struct bench_row *row);
 
 /* The share of the all-reduce's time that computing hid, 0 to 1; 0 without overlap. */

@@ -198,7 +198,8 @@ static const struct config_row rows[] = {
      {"json", 0, OPTION_STRING, FIELD(json), .metavar = "FILE",
       .help = "Writes the results, with configuration and machine, as JSON; -: to stdout (info)."}},
     {RUNS(BENCH),
-     {"csv", 0, OPTION_STRING, FIELD(csv), .metavar = "FILE", .help = "Appends rows as CSV; the README has the columns."}},
+     {"csv", 0, OPTION_STRING, FIELD(csv), .metavar = "FILE",
+      .help = "Appends rows as CSV; the README has the columns."}},
     {RUNS(ALL), {"verbose", 'v', OPTION_FLAG, FIELD(verbose), .help = "Says more on stderr."}},
 };
 
