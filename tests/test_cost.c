@@ -477,7 +477,7 @@ Test(cost, times)
     cr_expect(isnan(time_s(&shape, &link)));
     shape = hierarchical(2, NULL, REDUCE_ORDER_ANY, count); /* the ring, so in one step if short */
     expect_close(time_s(&shape, &link), 0.001 + 1 + 0.01);
-    shape.shape.pipeline = 4;
+    shape.shape.pipeline = 9;
     expect_close(time_s(&shape, &link), 0.002 + 1 + 0.005);
 
     shape = rhd(4, count); /* the ring's but for the steps: 4, not 6 */

@@ -55,3 +55,21 @@ install(FILES common/psring.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(EXPORT psring NAMESPACE psring:: FILE psring-config.cmake DESTINATION ${library_cmake_dir})
 install(FILES ${CMAKE_BINARY_DIR}/generated/psring-config-version.cmake DESTINATION ${library_cmake_dir})
 install(FILES ${CMAKE_BINARY_DIR}/generated/psring.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+# The same as one object for `bench --library`: psring stays one file that can be copied. All but psring_* is local in it, so
+# that it has its own copy of what the program has, too.
+if(PSRING_PROGRAM)
+  set(library_object ${CMAKE_BINARY_DIR}/libpsring.o)
+  add_custom_command(OUTPUT ${library_object}
+                     COMMAND ${CMAKE_LINKER} -r --force-group-allocation -o ${library_object} $<TARGET_OBJECTS:psring_shared>
+                     COMMAND ${CMAKE_OBJCOPY} --wildcard --keep-global-symbol=psring_* ${library_object}
+                     DEPENDS $<TARGET_OBJECTS:psring_shared>
+                     COMMAND_EXPAND_LISTS VERBATIM)
+  set_source_files_properties(${library_object} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
+  add_library(psring_within STATIC ${library_object})
+  set_target_properties(psring_within PROPERTIES LINKER_LANGUAGE C)
+  target_link_libraries(psring_within PUBLIC psring_sys PkgConfig::ZMQ)
+  if(PSRING_LIBRARY_MPI)
+    target_link_libraries(psring_within PUBLIC MPI::MPI_C)
+  endif()
+endif()

@@ -133,14 +133,18 @@ enum status bench_operation_start(struct bench_connection *connection,
 {
     if (!plan->library)
         return comm_start(connection->comm, 0, data);
+    if (!comm_overlaps(connection->comm))
+        return status_from_psring(psring_allreduce(connection->library, data, plan->count,
+                                                   PSRING_FLOAT32, PSRING_SUM));
     return status_from_psring(psring_allreduce_start(
         connection->library, data, plan->count, PSRING_FLOAT32, PSRING_SUM, &connection->handle));
 }
 
 enum status bench_operation_wait(struct bench_connection *connection, const struct bench_plan *plan)
 {
-    return plan->library ? status_from_psring(psring_wait(&connection->handle))
-                         : comm_wait(connection->comm, 0);
+    if (!plan->library)
+        return comm_wait(connection->comm, 0);
+    return connection->handle ? status_from_psring(psring_wait(&connection->handle)) : STATUS_OK;
 }
 
 enum status bench_counters(struct bench_connection *connection, const struct bench_plan *plan,
