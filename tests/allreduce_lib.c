@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/base/chunk.h"
+#include "ring/halving/doubling.h"
 #include "ring/halving/halving.h"
 #include "ring/hierarchical/hierarchical.h"
 #include "ring/ring.h"
@@ -168,6 +169,24 @@ static size_t hierarchical_elements(const struct shape *shape, int workers, int 
     return elements;
 }
 
+/* A short vector of 2, 4, 8, ... workers, uncompressed, of which a half is no longer than a segment
+ * is to be. */
+static bool is_doubled(const struct shape *shape, int workers, size_t count)
+{
+    size_t segment = (shape->segment_bytes + sizeof(float) - 1) / sizeof(float);
+    return workers > 1 && (workers & (workers - 1)) == 0 && shape->compress == COMPRESS_NONE &&
+           count * sizeof(float) <= DOUBLING_BYTES_MAX && (segment == 0 || count <= 2 * segment);
+}
+
+/* All of it, once for each time that the workers can be halved. */
+static size_t doubling_elements(int workers, size_t count)
+{
+    size_t elements = 0;
+    for (int size = workers; size > 1; size /= 2)
+        elements += count;
+    return elements;
+}
+
 /* With mixed placement `shape->servers` are spare, beside one in each worker. */
 static int servers_of(const struct shape *shape, int workers)
 {
@@ -191,6 +210,8 @@ static size_t worker_elements(const struct shape *shape, int workers, int rank, 
     size_t elements = 0;
     if (shape->backend == &backend_ring)
         return ring_elements(workers, rank, count, sent);
+    if (shape->backend == &backend_rhd && is_doubled(shape, workers, count))
+        return doubling_elements(workers, count);
     if (shape->backend == &backend_rhd)
         return halving_elements(workers, rank, count);
     if (shape->backend == &backend_hierarchical)

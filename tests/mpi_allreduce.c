@@ -12,6 +12,7 @@
 #include "common/comm/reduce.h"
 #include "common/net/world/world.h"
 #include "ps/ps.h"
+#include "ring/halving/doubling.h"
 #include "ring/halving/halving.h"
 #include "ring/hierarchical/hierarchical.h"
 #include "ring/vendor/library.h"
@@ -134,6 +135,39 @@ static void check_pair(enum transport_kind transport)
         comm_close(&comm);
         free(data);
     }
+}
+
+/* Averages rough numbers by halving-doubling; returns how many messages this rank has sent. */
+static size_t average_rough(enum transport_kind transport, size_t segment_bytes, float *data,
+                            size_t count)
+{
+    struct shape rhd = {
+        .backend = &backend_rhd, .transport = transport, .segment_bytes = segment_bytes};
+    struct allreduce_setup setup = allreduce_setup(&rhd, &count, 1, 1.0f / 3);
+    struct comm_counters moved;
+    struct comm *comm = NULL;
+    allreduce_open(&comm, world, &rhd, &setup);
+    allreduce_fill_rough(data, comm_rank(comm), count);
+    allreduce_average(comm, 0, data);
+    allreduce_check_same(comm, data, count);
+    cr_assert_eq(comm_finish(comm), STATUS_OK);
+    comm_counters(comm, &moved);
+    comm_close(&comm);
+    return moved.worker.sent_messages;
+}
+
+/* 2, 4, 8 workers exchange a short vector whole, in half as many messages as a longer one. The bits
+ * are those of halving: segments of one element make it go that way. */
+static void check_doubling(enum transport_kind transport)
+{
+    enum { SHORT = DOUBLING_BYTES_MAX / sizeof(float) };
+    static float doubled[SHORT + 1], halved[SHORT + 1];
+    size_t steps = world->size == 2 ? 1 : world->size == 4 ? 2 : 3;
+    cr_expect_eq(average_rough(transport, 0, doubled, 1), steps);
+    cr_expect_eq(average_rough(transport, 0, doubled, SHORT), steps);
+    cr_expect_gt(average_rough(transport, 4, halved, SHORT), 2 * steps);
+    cr_expect_arr_eq(doubled, halved, SHORT * sizeof *halved);
+    cr_expect_eq(average_rough(transport, 0, halved, SHORT + 1), 2 * steps);
 }
 
 /* Short messages over and over; returns how many of them took a second on this rank. */
@@ -347,6 +381,8 @@ Test(mpi_allreduce, all_shapes)
                                .locals = world->size % 2 ? world->size : 2};
         allreduce_play_hosts(world, &shared);
         check_buckets(&shared);
+        if (world->size == 2 || world->size == 4 || world->size == 8)
+            check_doubling(t);
         for (int servers = 1; servers <= world->size; servers++) {
             struct shape ps = {.backend = &backend_ps,
                                .transport = t,

@@ -1,7 +1,8 @@
 /*
- * Collectives in groups, under mpirun with 4 and 6 ranks as a grid of two rows: groups that share
- * no rank work at the same time; reduce-scatter in the rows, all-reduce in the columns, all-gather
- * in the rows make the sum of all. Every element is compared, and bytes with the formulas.
+ * Collectives in groups, under mpirun with 4, 6 and 8 ranks as a grid of two rows: groups that
+ * share no rank work at the same time; reduce-scatter in the rows, all-reduce in the columns,
+ * all-gather in the rows make the sum of all. Every element is compared, and bytes with the
+ * formulas.
  */
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -184,6 +185,7 @@ Test(mpi_groups, rows_and_columns)
         comm_close(&rows);
         check_apart(&backend_ring, t, 20011);
         check_apart(&backend_rhd, t, 20011);
+        check_apart(&backend_rhd, t, 100);
         check_apart(&backend_hierarchical, t, 20011);
         check_uneven_row(t);
     }

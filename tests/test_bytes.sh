@@ -56,11 +56,14 @@ awk -F, -v rows=$((runs * 5)) '
         return sum
     }
 
-    # The most that a rank of halving-doubling sends: every chunk but its own while the workers are
+    # The most that a rank of halving-doubling sends. Up to 2 KB among 2 or 4 workers: all of it, to one partner, and
+    # among 4 to another. Else every chunk but its own while the workers are
     # cut into 2 parts (or 3, 5, ...), then parts, and the same again as it was given: the chunks of
     # its part, by every other part.
     function rhd(count, workers, rank, first, size, ways, moved, most) {
         most = 0
+        if ((workers == 2 || workers == 4) && 4 * count <= 2048)
+            return 4 * count * workers / 2
         for (rank = 0; rank < workers; rank++) {
             moved = count - part(count, workers, rank)
             first = 0

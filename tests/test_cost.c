@@ -6,6 +6,7 @@
 
 #include "experiments/config/backends.h"
 #include "ps/ps_cost.h"
+#include "ring/halving/doubling.h"
 #include "ring/halving/halving_cost.h"
 #include "ring/hierarchical/hierarchical_cost.h"
 #include "ring/ring_cost.h"
@@ -51,6 +52,14 @@ static struct subject hierarchical(int workers, const int *hosts, enum reduce_or
 
 static const int two_by_two[] = {0, 0, 2, 2}, apart[] = {0, 1, 0, 1}, one_host[] = {0, 0, 0, 0},
                  three_by_two[] = {0, 0, 2, 2, 4, 4}, uneven[] = {0, 0, 0, 3};
+
+/* Cut into slices, so that it is halved however short it is. */
+static struct subject halved(int workers, size_t count)
+{
+    struct subject subject = rhd(workers, count);
+    subject.shape.pipeline = 2;
+    return subject;
+}
 
 static struct subject ps(int workers, int servers, enum placement placement, size_t count)
 {
@@ -168,7 +177,7 @@ Test(cost, ring_agrees_with_a_walk)
 /* 10 elements in 4 chunks, 3 3 2 2. Rank 0 gives 2 2, then 3; is given 3 3, then 3; and back. */
 Test(cost, rhd_uneven)
 {
-    struct subject shape = rhd(4, 10);
+    struct subject shape = halved(4, 10);
     expect_traffic(shape, 0, 7 + 9, 7 + 9);
     expect_traffic(shape, 1, 7 + 9, 7 + 9);
     expect_traffic(shape, 2, 8 + 6, 8 + 6);
@@ -197,10 +206,40 @@ Test(cost, rhd_even_is_the_bound_for_every_world)
     for (int workers = 1; workers <= WORKERS_MAX; workers++) {
         uint64_t expected = 2u * (uint64_t)(workers - 1) * 840 / (uint64_t)workers;
         for (int rank = 0; rank < workers; rank++) {
-            expect_traffic(rhd(workers, 840), rank, expected, expected);
+            expect_traffic(halved(workers, 840), rank, expected, expected);
             expect_traffic(rhd(workers, 0), rank, 0, 0);
         }
     }
+}
+
+/* 2, 4, 8 workers: all of a short vector in each of 1, 2, 3 steps; else as ever. */
+Test(cost, rhd_short)
+{
+    const size_t most = DOUBLING_BYTES_MAX / sizeof(float);
+    for (int steps = 1; steps <= 3; steps++) {
+        for (int rank = 0; rank < 1 << steps; rank++) {
+            expect_traffic(rhd(1 << steps, 10), rank, 10u * (uint64_t)steps, 10u * (uint64_t)steps);
+            expect_traffic(rhd(1 << steps, 0), rank, 0, 0);
+        }
+    }
+    expect_traffic(rhd(1, 10), 0, 0, 0);
+    expect_traffic(rhd(4, most), 0, 2 * most, 2 * most);
+    expect_traffic(rhd(4, most + 4), 0, 3 * (most / 2 + 2), 3 * (most / 2 + 2));
+}
+
+/* A segment that is too short for the vector, or compression, and it is halved. */
+Test(cost, rhd_short_but_halved)
+{
+    const struct topology four = {.workers = 4};
+    struct comm_options options = {0};
+    struct cost_shape shape = cost_shape_of(&halving_cost, &four, NULL, 16, &options);
+    cr_expect_eq(cost_node_traffic(&halving_cost, &shape, 0).sent_bytes, 2 * 16 * 4);
+    options.segment_bytes = 16;
+    shape = cost_shape_of(&halving_cost, &four, NULL, 16, &options);
+    cr_expect_eq(cost_node_traffic(&halving_cost, &shape, 0).sent_bytes, 24 * 4);
+    options = (struct comm_options){.compress = COMPRESS_BF16};
+    shape = cost_shape_of(&halving_cost, &four, NULL, 16, &options);
+    cr_expect_eq(cost_node_traffic(&halving_cost, &shape, 0).sent_bytes, 24 * 2);
 }
 
 Test(cost, ps_one_dedicated_server)
@@ -379,7 +418,7 @@ Test(cost, compressed)
 {
     struct subject shapes[] = {ring(7, 23),
                                rhd(7, 23),
-                               rhd(8, 23),
+                               halved(8, 23),
                                hierarchical(4, apart, REDUCE_ORDER_ANY, 23),
                                ps(4, 3, PLACEMENT_DEDICATED, 23),
                                ps(6, 4, PLACEMENT_COLOCATED, 23)};
@@ -488,6 +527,8 @@ Test(cost, times)
     expect_close(time_s(&shape, &link), 0.006 + 22.0 / 12 + 11e-2 / 12);
     shape = rhd(1, count);
     expect_close(time_s(&shape, &link), 0);
+    shape = rhd(8, 250); /* short: 3 steps of 1 KB */
+    expect_close(time_s(&shape, &link), 3 * (0.001 + 0.001 + 1e-5));
 
     shape = ps(4, 1, PLACEMENT_DEDICATED, count);
     expect_close(time_s(&shape, &link), 0.002 + 8 + 0.03);

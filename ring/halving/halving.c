@@ -27,26 +27,25 @@
  * Bytes: M/2, M/4, ... M/N and the same backwards: 2(N-1)/N M, sent and received. 1.5 M here, in
  * four steps where the ring needs six; for 64 workers in 12 where it needs 126.
  *
- * Any number of workers. The usual remedy where N is not a power of two is to fold the workers
- * beyond one onto others first: these then move M more each way. Here a group that cannot be halved
- * is cut into as many equal parts as its size has least prime factor, and a worker exchanges with
- * its counterpart in each of the other parts at once. So every step is balanced, and the bytes stay
- * 2(N-1)/N M for every worker. The price is messages: a factor of p takes p - 1 each way, twice, as
- * the ring's does, but all at the same time; a prime N is one step of direct exchange. For three:
+ * Any number of workers. A group that cannot be halved is cut into as many equal parts as its size
+ * has least prime factor, and a worker exchanges with its counterpart in each of the other parts at
+ * once. So every step is balanced, and the bytes stay 2(N-1)/N M for every worker. The price is
+ * messages: a factor of p takes p - 1 each way, twice, as the ring's does, but all at the same
+ * time; a prime N is one step of direct exchange. For three:
  *
  *                 worker 0                 worker 1                 worker 2
  *   step 0        1 > 1 [0], 2 > 2 [0]     2 > 2 [1], 0 > 0 [1]     0 > 0 [2], 1 > 1 [2]
  *   step 1        0 > 1 [012], 0 > 2 [012] 1 > 2 [012], 1 > 0 [012] 2 > 0 [012], 2 > 1 [012]
  *
  * Order of addition: a tree, fixed by N, so all runs give the same bits; and every sum is made by
- * one worker and copied, so all workers hold the same. It is not the ring's order, which is why
- * --reduce-order ring is refused.
+ * one worker and copied, so all hold the same. --reduce-order ring, another order, is refused.
  *
  * Slices. A worker that waits for the one message of a step leaves its link idle. So a long vector
  * is cut into slices that go through all this independently of each other, a few steps apart: while
  * one slice's message is awaited or added, others' are on the wire. A short vector is one slice,
  * and costs one message a step. Messages are taken from any peer as they come; what must wait for
- * what is in `after`, and nothing else waits (halving_schedule.h).
+ * what is in `after`, and nothing else waits (halving_schedule.h). Among 2, 4, 8, ... workers, very
+ * short vectors go another way (doubling.h).
  *
  * In the code below, top-down: halving_allreduce is the algorithm; above it are the sends that may
  * go, receives posted ahead, the wait for whatever comes next, and what is done with it.
@@ -59,6 +58,7 @@
 #include "common/base/check.h"
 #include "common/base/size.h"
 #include "common/comm/codec.h"
+#include "ring/halving/doubling.h"
 #include "ring/halving/halving_cost.h"
 #include "ring/halving/halving_schedule.h"
 
@@ -90,6 +90,7 @@ struct halving {
     struct transport_slot **oldest; /* by exchange: posted, and next of its slice; else NULL */
     size_t *dealt;                  /* by slice: receives dealt with */
     uint64_t *tickets;              /* by place in schedule->items: of what has been sent */
+    struct doubling doubling;
 };
 
 /* One all-reduce. */
@@ -105,8 +106,7 @@ static uint64_t *ticket_of(const struct run *run, const struct halving_item *sen
     return &run->halving->tickets[sent - run->schedule->items];
 }
 
-/* The exchange whose next message has waited for all that it must, and is first in order; or NULL.
- */
+/* Of the exchanges whose next message has waited for all that it must, the first; or NULL. */
 static struct exchange *find_ready(const struct halving *halving)
 {
     struct exchange *found = NULL;
@@ -252,6 +252,8 @@ static enum status halving_allreduce(void *self, size_t bucket, void *data)
         return STATUS_OK;
     }
     struct run run = {halving, schedule, &halving->codecs[bucket], data};
+    if (doubling_suits(&halving->doubling, schedule->slices, run.codec))
+        return doubling_allreduce(&halving->doubling, run.codec, data, halving->step++);
     TRY(start_exchanges(&run));
     TRY(send_ready(&run));
     for (size_t received = 0; received < schedule->receives; received++) {
@@ -280,6 +282,7 @@ static void free_plan(struct halving *halving)
         halving_schedule_fini(&halving->schedules[b]);
     for (size_t b = 0; halving->codecs && b < halving->buckets; b++)
         codec_fini(&halving->codecs[b]);
+    doubling_fini(&halving->doubling);
     free(halving->schedules);
     free(halving->codecs);
     free(halving->exchanges);
@@ -337,6 +340,7 @@ static enum status open_schedules(struct halving *halving)
     }
     for (size_t l = 0; l < exchanges; l++)
         TRY(open_exchange(halving, l));
+    TRY(doubling_init(&halving->doubling, halving->site));
 out:
     return status;
 }

@@ -1,5 +1,9 @@
 #include "ring/halving/halving_cost.h"
 
+#include "common/comm/compress.h"
+#include "ring/halving/doubling.h"
+#include "ring/halving/halving_schedule.h"
+
 /* Bytes of chunks first .. first+size-1. */
 static uint64_t chunks_bytes(const struct cost_shape *shape, int first, int size)
 {
@@ -35,11 +39,30 @@ static uint64_t halving_received(const struct cost_shape *shape, int rank)
     return bytes;
 }
 
+/* K: a short vector in one slice is not halved (doubling.h). */
+static size_t halving_pipeline(const struct topology *topology, size_t count,
+                               const struct comm_options *options)
+{
+    return halving_slices(topology->workers, count,
+                          compress_float_bytes(options->compress, options->segment_bytes));
+}
+
+static bool is_whole(const struct cost_shape *shape)
+{
+    return shape->element_bytes == sizeof(float) && shape->count > 0 &&
+           doubling_is_short(shape->topology.workers, shape->pipeline,
+                             cost_bytes(shape, shape->count));
+}
+
 /* While halving, a rank gives away every chunk but its own; while doubling, it gives back what it
  * was given and gets back what it gave. */
 static struct cost_traffic halving_traffic(const struct cost_shape *shape, int rank)
 {
     int workers = shape->topology.workers;
+    if (is_whole(shape)) {
+        uint64_t all = (uint64_t)doubling_steps(workers) * cost_bytes(shape, shape->count);
+        return (struct cost_traffic){all, all};
+    }
     uint64_t given = cost_bytes(shape, shape->count) - cost_part_bytes(shape, workers, rank);
     uint64_t bytes = given + halving_received(shape, rank);
     return (struct cost_traffic){bytes, bytes};
@@ -81,9 +104,19 @@ static double busiest_link(const struct cost_shape *shape)
     return most;
 }
 
+/* Every step moves, and adds, all. */
+static double doubling_time_s(const struct cost_shape *shape, const struct cost_link *link)
+{
+    double bytes = (double)cost_bytes(shape, shape->count);
+    return doubling_steps(shape->topology.workers) *
+           (link->latency_s + bytes / link->bytes_per_s + bytes * link->reduce_s_per_byte);
+}
+
 /* One step for each prime factor, there and back. */
 static double halving_time_s(const struct cost_shape *shape, const struct cost_link *link)
 {
+    if (is_whole(shape))
+        return doubling_time_s(shape, link);
     int steps = 0;
     double workers = shape->topology.workers, bytes = (double)cost_bytes(shape, shape->count);
     for (int size = shape->topology.workers; size > 1; size /= least_factor(size))
@@ -92,4 +125,5 @@ static double halving_time_s(const struct cost_shape *shape, const struct cost_l
            (workers - 1) / workers * bytes * link->reduce_s_per_byte;
 }
 
-const struct cost_formula halving_cost = {.traffic = halving_traffic, .time_s = halving_time_s};
+const struct cost_formula halving_cost = {
+    .traffic = halving_traffic, .time_s = halving_time_s, .pipeline = halving_pipeline};

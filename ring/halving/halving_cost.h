@@ -11,7 +11,11 @@
  *
  * with F the number of W's prime factors: lg W for a power of two, less for other W. Where ranks
  * share hosts, instead of 2(W-1)/W what the busiest host's link carries: of a step in which groups
- * become groups of n, n/W for every two partners on different hosts; as much on the way back.
+ * become groups of n, n/W for every two partners on different hosts; as much on the way back. Of a
+ * short vector among 2, 4, 8, ... workers (doubling.h) every rank sends and receives lg W M, and
+ *
+ *     time = lg W (a + M/B + M g)
+ *
  * Source:
  * Thakur, Rabenseifner and Gropp 2005, "Optimization of collective communication operations in
  * MPICH", section 4.

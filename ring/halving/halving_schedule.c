@@ -165,21 +165,24 @@ static void find_replaced(struct halving_exchange *exchange)
 /* -------- the whole --------------------------------------------------------------------------- */
 
 /* Of a slice's messages the first is the longest, one of as many parts as there are subgroups. */
-static void cut_slices(struct halving_schedule *schedule, size_t segment_bytes)
+static size_t slice_count(int workers, size_t count, size_t segment_bytes)
 {
-    size_t n = (size_t)schedule->workers, parts = (size_t)least_factor(schedule->workers);
+    size_t n = (size_t)workers, parts = (size_t)least_factor(workers);
     if (segment_bytes == 0) {
-        segment_bytes = size_divide_up(schedule->count * sizeof(float), parts * SLICES_WANTED);
+        segment_bytes = size_divide_up(count * sizeof(float), parts * SLICES_WANTED);
         if (segment_bytes < SEGMENT_BYTES_MIN)
             segment_bytes = SEGMENT_BYTES_MIN;
         if (segment_bytes > SEGMENT_BYTES_MAX)
             segment_bytes = SEGMENT_BYTES_MAX;
     }
     size_t wanted = size_divide_up(segment_bytes, sizeof(float)) * parts;
-    size_t slices = size_divide_up(schedule->count, wanted);
-    schedule->slice_count =
-        slices ? size_divide_up(size_divide_up(schedule->count, slices), n) * n : n;
-    schedule->slices = size_divide_up(schedule->count, schedule->slice_count);
+    size_t slices = size_divide_up(count, wanted);
+    return slices ? size_divide_up(size_divide_up(count, slices), n) * n : n;
+}
+
+size_t halving_slices(int workers, size_t count, size_t segment_bytes)
+{
+    return size_divide_up(count, slice_count(workers, count, segment_bytes));
 }
 
 static enum status allocate(struct halving_schedule *schedule)
@@ -204,8 +207,11 @@ enum status halving_schedule_init(struct halving_schedule *schedule, int workers
                                   size_t count, size_t segment_bytes)
 {
     CHECK(workers > 0 && rank >= 0 && rank < workers);
-    *schedule = (struct halving_schedule){.workers = workers, .rank = rank, .count = count};
-    cut_slices(schedule, segment_bytes);
+    *schedule = (struct halving_schedule){.workers = workers,
+                                          .rank = rank,
+                                          .count = count,
+                                          .slice_count = slice_count(workers, count, segment_bytes),
+                                          .slices = halving_slices(workers, count, segment_bytes)};
     enum status status = allocate(schedule);
     if (status != STATUS_OK)
         return status;

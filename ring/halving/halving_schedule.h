@@ -81,4 +81,7 @@ void halving_schedule_fini(struct halving_schedule *schedule);
 
 int halving_steps(int workers); /* 2 S */
 
+/* K, 0 of an empty vector. */
+size_t halving_slices(int workers, size_t count, size_t segment_bytes);
+
 #endif
