@@ -197,6 +197,40 @@ Test(psring, a_rank_that_dies_among_hosts, .init = clean_environment)
     }
 }
 
+/* Something goes wrong on rank 3 alone, which lives on; rank 2, which then waits for it in memory
+ * of their host, gets an error, too. */
+static _Atomic int *with_an_error; /* ranks; shared by all */
+
+static void do_fail_beside_another(const struct psring_options *options)
+{
+    struct psring *world = begin(options);
+    bool differs = options->rank == 3;
+    MUST(psring_barrier(world) == PSRING_OK);
+    enum psring_status status =
+        psring_broadcast(world, memory.bytes, 1, differs ? PSRING_INT32 : PSRING_FLOAT32, 0);
+    if (differs)
+        MUST(status == PSRING_ERROR_PROTOCOL);
+    else
+        MUST(psring_allreduce(world, memory.bytes, 60000, PSRING_FLOAT64, PSRING_SUM) ==
+             PSRING_ERROR_TRANSPORT);
+    ++*with_an_error;
+    while (*with_an_error < options->size) /* until the alarm */
+        usleep(1000);
+    MUST(psring_finalize(&world) == PSRING_OK);
+}
+
+Test(psring, a_rank_that_fails_beside_another, .init = clean_environment)
+{
+    const struct job job = {.options = {.size = 4, .backend = "hierarchical", .timeout_s = 10},
+                            .locals = 2,
+                            .run = do_fail_beside_another};
+    void *shared =
+        mmap(NULL, sizeof(int), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    cr_assert(shared != MAP_FAILED);
+    with_an_error = shared;
+    run_ranks(&job, 0);
+}
+
 /* Hosts with unequal numbers of ranks. */
 static void do_uneven(const struct psring_options *options)
 {

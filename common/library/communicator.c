@@ -98,6 +98,12 @@ enum status communicator_share(struct psring *comm, const struct connection *con
     return STATUS_OK;
 }
 
+void communicator_fail(struct psring *comm)
+{
+    if (comm->host_groups.shared)
+        shared_fail(comm->host_groups.shared);
+}
+
 void communicator_free(struct psring **out)
 {
     struct psring *comm = *out;

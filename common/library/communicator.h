@@ -32,6 +32,9 @@ enum status communicator_new(struct psring **comm, struct engine *engine, struct
  * caller asked for them, on all ranks; else there are none. */
 struct connection;
 enum status communicator_share(struct psring *comm, const struct connection *connection);
+/* An operation has failed, on whatever communicator, and was the last one: those who would wait for
+ * this rank in memory of their host need not. On the transport's thread. */
+void communicator_fail(struct psring *comm);
 /* On the transport's thread, and before that is closed. Sets *comm to NULL. */
 void communicator_free(struct psring **comm);
 

@@ -48,10 +48,13 @@ static void count(struct engine *engine, int64_t ns)
     engine->statistics.seconds += (double)ns / (double)NS_PER_S;
 }
 
-/* The first failure: connections are cut, so that the others get an error, too, and the data is the
- * caller's. By the thread that has the transport; the lock is held. */
+/* The first failure: connections are cut, and who shares memory is told, so that the others get an
+ * error, too, and the data is the caller's. By the thread that has the transport; the lock is held.
+ */
 static void fail(struct engine *engine, enum status status)
 {
+    for (struct psring *comm = engine->communicators; comm; comm = comm->next)
+        communicator_fail(comm);
     transport_stop(engine->connection.endpoint);
     errors_take(engine->why);
     engine->failed = status;
