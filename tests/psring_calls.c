@@ -481,11 +481,13 @@ Test(psring, hosts_with_several_ranks_are_hierarchical)
 
 /* -------- memory that cannot be shared -------------------------------------------------------- */
 
-static bool lacks_memory; /* this process */
+static bool lacks_memory, dies; /* this process */
 
 /* The library's, too. */
 int memfd_create(const char *name, unsigned flags)
 {
+    if (dies)
+        raise(SIGKILL);
     if (!lacks_memory)
         return (int)syscall(SYS_memfd_create, name, flags);
     errno = ENOMEM;
@@ -529,4 +531,19 @@ Test(psring, hosts_that_cannot_share_memory)
     statistics_bytes = 2 * 3 * (4 * 5000 * 8) / 4;
     run_ranks(&chosen, 0);
     run_ranks(&asked, 0);
+}
+
+/* Rank 2 is not heard any more: no reason to take the ring, but an error. */
+static void do_die_instead(const struct psring_options *options)
+{
+    struct psring *world;
+    dies = options->rank == 2;
+    MUST(psring_init(&world, options) == PSRING_ERROR_TRANSPORT && !world);
+    MUST(strstr(psring_error(), "rank 2"));
+}
+
+Test(psring, a_rank_that_dies_while_memory_is_shared)
+{
+    const struct job job = {.options = {.size = 4}, .locals = 2, .run = do_die_instead};
+    run_ranks(&job, 1 << 2);
 }

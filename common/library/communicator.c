@@ -90,7 +90,9 @@ enum status communicator_share(struct psring *comm, const struct connection *con
     enum status status = host_groups_open(groups, &site, NULL, SHARED_BYTES);
     if (status == STATUS_OK && comm)
         comm->hierarchical = takes_part;
-    if (status == STATUS_OK || connection->backend)
+    bool unheard = status == STATUS_TIMEOUT || status == STATUS_TRANSPORT ||
+                   status == STATUS_PROTOCOL; /* then ranks may not know the same */
+    if (status == STATUS_OK || connection->backend || unheard)
         return status;
     char why[ERROR_BYTES];
     errors_take(why);

@@ -29,7 +29,7 @@ struct psring {
 enum status communicator_new(struct psring **comm, struct engine *engine, struct group *group);
 /* Collective over the world; NULL: of no communicator. Makes a communicator ready for hierarchical
  * all-reduces, where its hosts suit. Where memory cannot be shared that is an error (logged) if the
- * caller asked for them, on all ranks; else there are none. */
+ * caller asked for them, on all ranks; else there are none. A rank unheard of is an error. */
 struct connection;
 enum status communicator_share(struct psring *comm, const struct connection *connection);
 /* An operation has failed, on whatever communicator, and was the last one: those who would wait for
