@@ -40,6 +40,18 @@ for pid in "${pids[@]}"; do
 done
 grep -q ', 2 workers,' "$folder/rank.0" || fail "torchrun's environment: $(cat "$folder/rank.0")"
 
+# What rank 0 alone fails at, here writing its table, ends all, also with libpsring, which waits for all ranks.
+for library in '' --library; do
+    port=$(free_port)
+    run=(timeout 100 "$psring" bench --backend ring -e 4k -n 5 ${library:+"$library"} --timeout 1000
+        --rendezvous "tcp://127.0.0.1:$port" --world 2)
+    "${run[@]}" --rank 1 >"$folder/rank.1" 2>&1 &
+    code=0
+    "${run[@]}" --rank 0 >/dev/full 2>"$folder/rank.0" || code=$?
+    wait $! && fail "a full disk of rank 0: rank 1 ended with 0"
+    ((code == 1)) || fail "a full disk of rank 0: exit $code: $(cat "$folder"/rank.*)"
+done
+
 # Every rank that has been started says what is wrong, in one line.
 all_say()
 {

@@ -292,7 +292,7 @@ enum status bench_run(struct config *config, struct world *world)
     status = bench_verdict_status(&verdict);
 out:
     outputs_close(&outputs);
-    bench_disconnect(&connection);
+    (status == STATUS_OK ? bench_disconnect : bench_abandon)(&connection);
     device_close(&device);
     return status;
 }

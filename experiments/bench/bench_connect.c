@@ -125,6 +125,12 @@ void bench_disconnect(struct bench_connection *connection)
 {
     if (connection->library)
         (void)status_from_psring(psring_finalize(&connection->library));
+    bench_abandon(connection);
+}
+
+void bench_abandon(struct bench_connection *connection)
+{
+    connection->library = NULL;
     comm_close(&connection->comm);
 }
 

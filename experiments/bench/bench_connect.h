@@ -39,6 +39,9 @@ enum status bench_connect(struct bench_connection *connection, struct world *wor
 enum status bench_connect_library(struct bench_connection *connection);
 /* Ends both; the library waits for all ranks, unless an operation of it has failed. */
 void bench_disconnect(struct bench_connection *connection);
+/* After an error, which others may not have met: ends the comm and leaves the library as it is,
+ * because it would wait for them, and they for this process to end. No operation is under way. */
+void bench_abandon(struct bench_connection *connection);
 
 struct bench_plan {
     size_t count;   /* float32 elements */

@@ -305,7 +305,7 @@ enum status bench_measure(struct bench_measurement *measurement,
     comm_algorithm(comm, measurement->algorithm);
 out:
     if (status != STATUS_OK) /* its threads may still read or write the vector */
-        bench_disconnect(connection);
+        bench_abandon(connection);
     free(run.begins_us);
     free(run.ends_us);
     free_vectors(&run);
