@@ -210,6 +210,27 @@ Test(transport, another_message_than_the_schedule_says_is_refused)
     transport_slot_fini(&slot, &transport);
 }
 
+/* The memory is the caller's, and ends where what is expected does. */
+Test(transport, another_length_than_expected_is_not_written)
+{
+    struct transport_slot slot;
+    struct message half = expected;
+    half.length = PAYLOAD_BYTES / 2;
+    for (int parked = 0; parked < 2; parked++) {
+        uint64_t into = 0;
+        if (parked)
+            cr_assert_eq(deliver(1, 3, PAYLOAD_BYTES), STATUS_OK);
+        cr_assert_eq(transport_slot_init(&slot, &transport, 1, PAYLOAD_BYTES), STATUS_OK);
+        transport_slot_expect(&slot, &half);
+        enum status status = transport_post(&transport, &slot, &into);
+        if (!parked)
+            status = deliver(1, 3, PAYLOAD_BYTES);
+        cr_expect_eq(status, STATUS_PROTOCOL);
+        cr_expect_eq(into, 0);
+        transport_slot_fini(&slot, &transport);
+    }
+}
+
 Test(transport, a_time_out_names_who_is_missing_and_with_what)
 {
     struct transport_slot slots[WORKERS], *awaited[WORKERS];

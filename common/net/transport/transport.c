@@ -210,23 +210,13 @@ void transport_slot_fini(struct transport_slot *slot, struct transport *transpor
     *slot = (struct transport_slot){0};
 }
 
-/* Puts a message where its slot wants it; takes the payload. */
-static enum status fill_slot(struct transport *transport, struct transport_slot *slot,
-                             const struct message *message, struct payload payload)
-{
-    slot->held = payload;
-    if (!slot->into)
-        return transport_complete(transport, slot, message, payload.data);
-    if (message->length > 0 && message->length <= slot->capacity)
-        memcpy(slot->into, payload.data, message->length);
-    payload_release(&slot->held);
-    return transport_complete(transport, slot, message, slot->into);
-}
-
 void transport_slot_expect(struct transport_slot *slot, const struct message *expected)
 {
     slot->expected = *expected;
 }
+
+static enum status fill_slot(struct transport *transport, struct transport_slot *slot,
+                             const struct message *message, struct payload payload);
 
 enum status transport_post(struct transport *transport, struct transport_slot *slot, void *into)
 {
@@ -330,6 +320,20 @@ enum status transport_complete(struct transport *transport, struct transport_slo
         transport->counters.received_messages++;
     }
     return STATUS_OK;
+}
+
+/* Puts a message where its slot wants it, once it is known to fit; takes the payload. */
+static enum status fill_slot(struct transport *transport, struct transport_slot *slot,
+                             const struct message *message, struct payload payload)
+{
+    slot->held = payload;
+    if (!slot->into)
+        return transport_complete(transport, slot, message, payload.data);
+    enum status status = check_fit(transport, slot, message);
+    if (status == STATUS_OK && message->length > 0)
+        memcpy(slot->into, payload.data, message->length);
+    payload_release(&slot->held);
+    return status == STATUS_OK ? transport_complete(transport, slot, message, slot->into) : status;
 }
 
 /* The oldest slot posted for a peer, which is so no longer; NULL: there is none. */
