@@ -17,7 +17,7 @@ enum {
 };
 
 /* What two workers send each other is to stay in a core's cache until it is added (pair.h). */
-enum { PIECE_BYTES = 256 << 10 };
+enum { PIECE_BYTES = 384 << 10 };
 
 /* Of `parts` of a chunk. In whole elements: cut off within one, the last ones would make a further
  * segment. */

@@ -118,7 +118,8 @@ static void check_lengths(const struct shape *shape)
  * two pieces. */
 static void check_pair(enum transport_kind transport)
 {
-    static const size_t counts[] = {1, 65536, 65537, 8 * 65536, 8 * 65536 + 1, 10 * 65536 + 1};
+    enum { PIECE = 98304 };
+    static const size_t counts[] = {1, PIECE, PIECE + 1, 8 * PIECE, 8 * PIECE + 1, 10 * PIECE + 1};
     static const size_t messages[] = {1, 1, 2, 8, 10, 12};
     struct shape ring = {.backend = &backend_ring, .transport = transport};
     for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
