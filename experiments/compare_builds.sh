@@ -14,7 +14,8 @@
 #   --sizes LIST     bytes (default 65536,262144,1048576,4799528)
 #   --iterations N   of each size (default 5)
 #   --only LIST      such as ring,ps-dedicated-4: these alone, as the plan of the sweep names them
-#   --out DIR        where the rows and the log go (default: a temporary folder, removed at the end)
+#   --out DIR        where the rows and the log go, in place of an earlier run's (default: a temporary
+#                    folder, removed at the end)
 set -euo pipefail
 export LC_ALL=C # a point in numbers, whatever the user's language
 
@@ -35,7 +36,7 @@ while (($#)); do
         declare "${1#--}=$2"
         shift
         ;;
-    -h | --help) sed -n '2,19s/^# \{0,1\}//p' "$0" && exit ;;
+    -h | --help) sed -n '2,20s/^# \{0,1\}//p' "$0" && exit ;;
     -*) die "unknown option '$1'; see --help" 2 ;;
     *) programs+=("$1") ;;
     esac
@@ -47,8 +48,8 @@ for program in "${programs[@]}"; do
 done
 [[ $rounds =~ ^[1-9][0-9]{0,2}$ && $iterations =~ ^[1-9][0-9]{0,2}$ ]] ||
     die "--rounds '$rounds' --iterations '$iterations': expected 1 to 999" 2
-[[ $hosts =~ ^[0-9]+(,[0-9]+)*$ && $sizes =~ ^[0-9]+(,[0-9]+)*$ ]] ||
-    die "--hosts '$hosts' --sizes '$sizes': expected numbers with commas between" 2
+[[ $hosts =~ ^[1-9][0-9]{0,2}(,[1-9][0-9]{0,2})*$ && $sizes =~ ^[0-9]+(,[0-9]+)*$ ]] ||
+    die "--hosts '$hosts' --sizes '$sizes': expected numbers with commas between, hosts from 1 to 999" 2
 # Those of standard input, a word a line, that are to be measured.
 chosen()
 {

@@ -15,7 +15,7 @@
 #   --only LIST      such as ring+tcp,mpi-ring: these alone (default: all of the table, see above)
 #   --pin            rank r on core r (modulo how many there are): what the kernel's choice of cores does is left out
 #   --psring FILE    the program (default: build/psring of this tree)
-#   --out DIR        where the rows and the log go (default: a temporary folder, removed at the end)
+#   --out DIR        where the rows and the log go, in place of an earlier run's (default: a temporary folder, removed)
 set -euo pipefail
 export LC_ALL=C # a point in numbers, whatever the user's language
 
@@ -44,8 +44,8 @@ done
 [[ -x $psring && ! -d $psring ]] || die "'$psring' is not a program; build it first (README.md), or name one with --psring" 2
 [[ $rounds =~ ^[1-9][0-9]{0,2}$ && $iterations =~ ^[0-9]{1,4}$ ]] ||
     die "--rounds '$rounds' --iterations '$iterations': expected 1 to 999, and 0 to 9999" 2
-[[ $hosts =~ ^[0-9]+(,[0-9]+)*$ && $sizes =~ ^[0-9]+(,[0-9]+)*$ ]] ||
-    die "--hosts '$hosts' --sizes '$sizes': expected numbers with commas between" 2
+[[ $hosts =~ ^[1-9][0-9]{0,2}(,[1-9][0-9]{0,2})*$ && $sizes =~ ^[0-9]+(,[0-9]+)*$ ]] ||
+    die "--hosts '$hosts' --sizes '$sizes': expected numbers with commas between, hosts from 1 to 999" 2
 
 # What is measured, in the order of the columns.
 compared=(ring+zmq ring+mpi ring+tcp rhd+tcp mpi-default mpi-ring mpi-segmented mpi-rabenseifner
