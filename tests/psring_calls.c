@@ -226,7 +226,7 @@ Test(psring, over_hierarchical_and_zmq)
     run_ranks(&job, 0);
 }
 
-/* Longer than the memory that a host shares. */
+/* Longer than the memory that a host shares, and odd. */
 static void do_long(const struct psring_options *options)
 {
     enum { LONG = 1200001 };
@@ -247,6 +247,13 @@ Test(psring, hierarchical_of_long_vectors)
 {
     const struct job job = {
         .options = {.size = 4, .backend = "hierarchical"}, .locals = 2, .run = do_long};
+    run_ranks(&job, 0);
+}
+
+/* Two ranks, by halves (ring/pair.h). */
+Test(psring, long_vectors_of_two_ranks)
+{
+    const struct job job = {.options = {.size = 2, .backend = "ring"}, .run = do_long};
     run_ranks(&job, 0);
 }
 
