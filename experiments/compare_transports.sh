@@ -63,7 +63,7 @@ largest=$(tr ',' '\n' <<<"$hosts" | sort -n | tail -n 1)
 turns_begin $((largest + 1)) rows.csv limits.csv
 program=("$psring")
 # shellcheck disable=SC2016  # expanded by the rank's shell
-[[ ! $pin ]] || program=(sh -c 'exec taskset -c $((OMPI_COMM_WORLD_RANK % $(nproc))) "$@"' pin "$psring")
+[[ ! $pin ]] || program=(sh -c 'exec taskset -c $((OMPI_COMM_WORLD_RANK % $(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc))) "$@"' pin "$psring")
 for ((round = 1; round <= rounds; round++)); do
     turn limits "$here/vcluster.sh" run --name "$cluster" -n 2 -- "${program[@]}" bench --limits --probe on \
         --sizes 4 -n 1 --csv "$out/limits.csv"

@@ -374,7 +374,7 @@ parse_arguments "$@"
 choose_sweep
 started=$SECONDS failures=0 done_points=0 points=0 child='' cluster='' commands=() data_arguments=()
 limit_s='' placing=() there='' answers='' left_out='' machines_table='' probed_bits=0
-cores=$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)
+cores=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)
 out=${out:-results-$(date +%Y%m%d-%H%M%S)}
 mkdir -p "$out" || die "cannot write to '$out'"
 out=$(cd "$out" && pwd)

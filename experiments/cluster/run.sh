@@ -213,8 +213,9 @@ start_mpirun()
         # host that is silent is given up in 4 + 3 x 2 s, not in two hours.
         --quiet --mca oob_tcp_keepalive_time 4 --mca oob_tcp_keepalive_intvl 2
         --mca oob_tcp_keepalive_probes 3)
-    # Ranks that spin while they wait would take the cores from those that work.
-    ((ranks <= $(nproc))) || mpi+=(--mca mpi_yield_when_idle 1)
+    # Ranks that spin while they wait would take the cores from those that work. OpenMP's variables say nothing of
+    # how many cores there are, but nproc obeys them.
+    ((ranks <= $(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc))) || mpi+=(--mca mpi_yield_when_idle 1)
     local variables variable
     mapfile -t variables < <(environment_of_hosts)
     for variable in "${variables[@]}"; do
