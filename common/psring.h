@@ -14,8 +14,7 @@
  * Collective: every member of a communicator makes the same calls in the same order with the same
  * counts, types, operations and roots, as with MPI. Ranks that differ in counts or types get
  * PSRING_ERROR_PROTOCOL where their messages show it, else PSRING_ERROR_TIMEOUT. Not noticed: that
- * operations (sum or maximum) differ, and over hierarchical that ranks of one host differ in count
- * or type.
+ * operations (sum or maximum) differ.
  *
  * Errors. Every function that can fail returns a status; psring_error says why, in a sentence or
  * two. Nothing is printed, and no call ends the process. A failed collective operation is the end

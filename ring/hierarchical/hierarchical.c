@@ -105,6 +105,36 @@ static void show_vector(const struct hierarchical *self, size_t bucket, const vo
     }
 }
 
+static struct host_content *content_of(const struct hierarchical *self, int local)
+{
+    void *at = (char *)shared_vector(self->shared, local) + self->groups->content_offset;
+    return at;
+}
+
+static void show_content(const struct hierarchical *self, size_t bucket)
+{
+    const struct reduction *reduction = self->elements.reduction;
+    *content_of(self, self->host->rank) = (struct host_content){
+        self->site->layout->counts[bucket], reduction ? reduction->dtype : MESSAGE_FLOAT32};
+}
+
+/* The others show the same. */
+static enum status check_contents(const struct hierarchical *self)
+{
+    const struct host_content *ours = content_of(self, self->host->rank);
+    for (int local = 0; local < self->host->size; local++) {
+        const struct host_content *theirs = content_of(self, local);
+        if (theirs->count == ours->count && theirs->dtype == ours->dtype)
+            continue;
+        log_error("hierarchical: ranks %d and %d on %s reduce vectors of different %s; do all "
+                  "ranks run with the same options?",
+                  self->host->ranks[self->host->rank], self->host->ranks[local],
+                  self->site->world->host, theirs->count == ours->count ? "types" : "lengths");
+        return STATUS_PROTOCOL;
+    }
+    return STATUS_OK;
+}
+
 /* All parts but ours, which is in data. */
 static void take_sums(const struct hierarchical *self, size_t bucket, void *data)
 {
@@ -180,8 +210,10 @@ static enum status allreduce_with_others(struct hierarchical *self, size_t bucke
     enum status status;
     uint32_t operation = ++self->groups->operation;
     show_vector(self, bucket, data);
+    show_content(self, bucket);
     shared_tell(self->shared, SHARED_FILLED, operation);
     TRY(wait_for_others(self, SHARED_FILLED));
+    TRY(check_contents(self));
     if (self->ring)
         TRY(backend_ring.allreduce(self->ring, bucket, data));
     else

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "common/base/size.h"
 #include "ring/hierarchical/hosts.h"
 
 /* As mere lists. */
@@ -34,12 +35,14 @@ enum status host_groups_open(struct host_groups *groups, const struct comm_site 
     *groups = (struct host_groups){0};
     if (site->group)
         TRY(find_groups(groups, site));
+    groups->content_offset =
+        size_divide_up(vector_bytes, sizeof(struct host_content)) * sizeof(struct host_content);
     const struct shared_options options = {
         .world = site->world,
         .workers = callers,
         .group = groups->host,
         .transport = site->transport,
-        .vector_bytes = vector_bytes,
+        .vector_bytes = groups->content_offset + sizeof(struct host_content),
         .timeout_ms = site->options->timeout_ms,
     };
     TRY(shared_open(&groups->shared, &options));

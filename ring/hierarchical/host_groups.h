@@ -12,10 +12,17 @@
 #include "common/comm/backend.h"
 #include "ring/hierarchical/shared.h"
 
+/* What an all-reduce is of. No message says that between the workers of a host, so each says it
+ * behind its vector. */
+struct host_content {
+    uint64_t count, dtype; /* enum message_dtype */
+};
+
 struct host_groups {
     struct group *host;    /* the workers of this host, by local number */
     struct group *across;  /* those of this local number, one on each host */
     struct shared *shared; /* NULL: alone on this host */
+    size_t content_offset; /* of host_content in each worker's vector */
     uint32_t operation;    /* all-reduces begun */
 };
 
