@@ -140,8 +140,8 @@ enum status bench_operation_start(struct bench_connection *connection,
     if (!plan->library)
         return comm_start(connection->comm, 0, data);
     if (!comm_overlaps(connection->comm))
-        return status_from_psring(psring_allreduce(connection->library, data, plan->count,
-                                                   PSRING_FLOAT32, PSRING_SUM));
+        return status_from_psring(
+            psring_allreduce(connection->library, data, plan->count, PSRING_FLOAT32, PSRING_SUM));
     return status_from_psring(psring_allreduce_start(
         connection->library, data, plan->count, PSRING_FLOAT32, PSRING_SUM, &connection->handle));
 }
