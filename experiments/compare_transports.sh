@@ -76,6 +76,7 @@ for ((round = 1; round <= rounds; round++)); do
         done
     done
 done
+touch "$out/limits.csv" "$out/rows.csv" # where every turn failed
 awk -F , -v "columns=${compared[*]}" -f "$here/sweep/rows/keys.awk" -f "$here/sweep/rows/rates.awk" \
     -f "$here/sweep/compare_transports.awk" "$out/limits.csv" "$out/rows.csv" || failed=1
 exit $failed

@@ -51,6 +51,12 @@ expect_line '^ +4 +100\.0 +20\.0 +15\.0 +60\.0 +30\.0 +0\.50 +0\.33$'
 says 1 'ring+tcp mpi-segmented'
 expect_line '^ +4 +20\.0 +- *$'
 
+# Nor are rows without what they stand beside.
+: >"$folder/limits.csv"
+says 1 'ring+tcp'
+expect_line "^the machine's own limits could not be measured\$"
+expect_line '^ +4 +20\.0 *$'
+
 refuses "--only 'ring': expected of ring+zmq" --psring /bin/true --only ring
 refuses "'/nowhere' is not a program" --psring /nowhere
 refuses "unknown argument 'more'" more

@@ -1,14 +1,13 @@
 # compare_transports.awk LIMITS.csv ROWS.csv: rows of `psring bench --csv`, several of each kind. Prints the tables that
-# compare_transports.sh describes; exits 1 if a size was not measured with every column. Needs rows/{keys,rates}.awk, and
-# columns: the plan's names.
+# compare_transports.sh describes; exits 1 if a size was not measured with every column, or the machine's limits were
+# not. Needs rows/{keys,rates}.awk, and columns: the plan's names.
 
 FNR == 1 {
-    file++
     for (i = 1; i <= NF; i++)
         column[$i] = i
     next
 }
-file == 1 {
+FILENAME == ARGV[1] {
     trips = trips " " $column["socket_round_trip_us"]
     streams = streams " " $column["stream_bytes_per_s"]
     next
@@ -52,8 +51,12 @@ function ratio(workers, bytes, fastest, ours, theirs) {
 
 END {
     name_count = split(columns, names, " ")
-    printf "4 bytes on a plain socket, there and back: %.1f us; plain TCP, two opposite streams: %.1f MB/s each\n",
-        median_of(trips), median_of(streams) / 1e6
+    if (trips == "") {
+        print "the machine's own limits could not be measured"
+        bad = 1
+    } else
+        printf "4 bytes on a plain socket, there and back: %.1f us; plain TCP, two opposite streams: %.1f MB/s each\n",
+            median_of(trips), median_of(streams) / 1e6
     for (w = 1; w <= worker_count_count; w++) {
         workers = worker_counts[w]
         printf "\n%d workers; us%*s", workers, 10 - length(workers), ""

@@ -47,5 +47,6 @@ turn()
     child=$!
     wait $child || status=$?
     child=''
+    ((status != 124 && status != 137)) || echo "$script: ended after 600 s" >>"$out/log.txt"
     ((status == 0)) || { failed=1 && echo "failed: $what: $(tail -n 1 "$out/log.txt")" >&2; }
 }
