@@ -51,6 +51,8 @@ static void check_failures(enum transport_kind transport, bool overlap)
     if (started == STATUS_OK)
         waited = comm_wait(comm, 0);
     cr_assert_eq(started != STATUS_OK ? started : waited, STATUS_NO_MEMORY);
+    /* Who closes cuts the connections of its server: all must have met their own one's failure. */
+    cr_assert_eq(world_barrier(world, NULL), STATUS_OK);
     comm_close(&comm);
 
     failing.serve = fails_at_the_end;
