@@ -173,10 +173,11 @@ PSRING_API enum psring_status psring_free(struct psring **group);
  * only; a message has 64 bytes more. A communicator of one does nothing.
  */
 
-/* data (count): all ranks' reduced, on every rank. 2(N-1)/N M; over the ring in 2(N-1) steps, over
- * rhd in 2 lg N (N a power of two). Hierarchical, on H hosts of L ranks: 2(H-1)/H M/L, of the last
- * L-th of the vector up to a chunk more or less, in 2(H-1) steps; a host has L+1 times 4 MB of
- * shared memory for it, a communicator, and longer vectors go in pieces of that. */
+/* data (count): all ranks' reduced, on every rank. 2(N-1)/N M; over the ring in 2(N-1) steps (one
+ * if N is 2, up to 3 MB), over rhd in 2 lg N (N a power of two; up to 2 KB lg N M in lg N steps).
+ * Hierarchical, on H hosts of L ranks: 2(H-1)/H M/L, of the last L-th of the vector up to a chunk
+ * more or less, in 2(H-1) steps; a host has L+1 times 4 MB of shared memory for it, a communicator,
+ * and longer vectors go in pieces of that. */
 PSRING_API enum psring_status psring_allreduce(struct psring *comm, void *data, size_t count,
                                                enum psring_type type, enum psring_op op);
 

@@ -2,17 +2,18 @@
 # compare_transports.sh [OPTION...]: what does each transport cost, beside MPI_Allreduce and the machine's own limits?
 #
 # In one virtual cluster, without a limit on its links unless told otherwise, every all-reduce is measured by turns: ours
-# over each transport, and each algorithm of MPI_Allreduce. Prints, for each number of workers and each size, the median
-# of all rounds in us; then "tcp / mpi": the faster of ring and rhd over tcp by the fastest algorithm of MPI_Allreduce,
-# in the medians, and in the fastest rounds. Above, what the machine can do, taken in the same run: the time of 4 bytes on a plain socket there
-# and back, and what plain TCP streams carry, two of them opposite ways. Needs root.
+# over each transport, one server over each transport, and each algorithm of MPI_Allreduce. Prints, for each number of
+# workers and each size, the median of all rounds in us; then "tcp / mpi": the faster of ring and rhd over tcp by the
+# fastest algorithm of MPI_Allreduce, in the medians, and in the fastest rounds. Above, what the machine can do, taken in
+# the same run: the time of 4 bytes on a plain socket there and back, and what plain TCP streams carry, two of them
+# opposite ways. Without a limit on the links the processors are one: only an idle machine tells something. Needs root.
 #
 #   --rate RATE      of a host's link each way, or none (default none)
 #   --hosts LIST     numbers of workers (default 2,4)
 #   --rounds N       turns (default 5)
 #   --sizes LIST     bytes (default 4,1024,16384,65536,262144,1048576,4799528,26214400,67108864)
 #   --iterations N   of each size in each turn (default 0: as bench chooses)
-#   --only LIST      such as ring+tcp,mpi-ring: these alone (default: all of the table, see above)
+#   --only LIST      such as ring+tcp,mpi-ring,ps-dedicated-1+zmq: these columns alone (default: all)
 #   --pin            rank r on core r (modulo how many there are): what the kernel's choice of cores does is left out
 #   --psring FILE    the program (default: build/psring of this tree)
 #   --out DIR        where the rows and the log go, in place of an earlier run's (default: a temporary folder, removed)
@@ -36,7 +37,7 @@ while (($#)); do
         shift
         ;;
     --pin) pin=yes ;;
-    -h | --help) sed -n '2,20s/^# \{0,1\}//p' "$0" && exit ;;
+    -h | --help) sed -n '2,21s/^# \{0,1\}//p' "$0" && exit ;;
     *) die "unknown argument '$1'; see --help" 2 ;;
     esac
     shift
@@ -44,8 +45,8 @@ done
 [[ -x $psring && ! -d $psring ]] || die "'$psring' is not a program; build it first (README.md), or name one with --psring" 2
 [[ $rounds =~ ^[1-9][0-9]{0,2}$ && $iterations =~ ^[0-9]{1,4}$ ]] ||
     die "--rounds '$rounds' --iterations '$iterations': expected 1 to 999, and 0 to 9999" 2
-[[ $hosts =~ ^[1-9][0-9]{0,2}(,[1-9][0-9]{0,2})*$ && $sizes =~ ^[0-9]+(,[0-9]+)*$ ]] ||
-    die "--hosts '$hosts' --sizes '$sizes': expected numbers with commas between, hosts from 1 to 999" 2
+[[ $hosts =~ ^[1-9][0-9]{0,2}(,[1-9][0-9]{0,2})*$ && ! ,$hosts, == *,1,* && $sizes =~ ^[0-9]+(,[0-9]+)*$ ]] ||
+    die "--hosts '$hosts' --sizes '$sizes': expected numbers with commas between, hosts from 2 to 999" 2
 
 # What is measured, in the order of the columns.
 compared=(ring+zmq ring+mpi ring+tcp rhd+tcp mpi-default mpi-ring mpi-segmented mpi-rabenseifner

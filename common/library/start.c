@@ -51,7 +51,9 @@ static enum status find_transport(const char *name, enum transport_kind *kind)
     }
     if (!transport_kind_unavailable(*kind))
         return STATUS_OK;
-    log_error("transport '%s': %s", name, transport_kind_unavailable(*kind));
+    log_error(
+        "transport '%s': this libpsring was built without MPI (cmake -DPSRING_LIBRARY_MPI=ON)",
+        name);
     return STATUS_UNSUPPORTED;
 }
 
@@ -85,6 +87,11 @@ static enum status check_options(const struct psring_options *options)
     if (options->rendezvous && (options->size < 1 || options->size > LAUNCHER_RANKS_MOST)) {
         log_error("rendezvous '%s': %d ranks, expected 1 to %d as size", options->rendezvous,
                   options->size, LAUNCHER_RANKS_MOST);
+        return STATUS_USAGE;
+    }
+    if (options->rendezvous && (options->rank < 0 || options->rank >= options->size)) {
+        log_error("rendezvous '%s': rank %d, expected 0 to %d, as there are %d",
+                  options->rendezvous, options->rank, options->size - 1, options->size);
         return STATUS_USAGE;
     }
     if (options->mpi_comm && !has_mpi()) {

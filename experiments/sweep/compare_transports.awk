@@ -61,7 +61,7 @@ END {
         workers = worker_counts[w]
         printf "\n%d workers; us%*s", workers, 10 - length(workers), ""
         for (i = 1; i <= name_count; i++)
-            printf " %12s", short_of(names[i])
+            printf " %*s", width(names[i]), names[i]
         printf " %9s %9s\n", "tcp / mpi", "fastest"
         size_count = split(sizes_of_workers[workers], sizes_here, " ")
         for (s = 1; s <= size_count; s++) {
@@ -69,9 +69,9 @@ END {
             printf "%20d", bytes
             for (i = 1; i <= name_count; i++) {
                 if ((names[i], workers, bytes) in times)
-                    printf " %12.1f", median_of(times[names[i], workers, bytes])
+                    printf " %*.1f", width(names[i]), median_of(times[names[i], workers, bytes])
                 else {
-                    printf " %12s", "-"
+                    printf " %*s", width(names[i]), "-"
                     bad = 1
                 }
             }
@@ -81,8 +81,6 @@ END {
     exit bad
 }
 
-function short_of(name) {
-    sub(/^ps-dedicated-1/, "server", name)
-    sub(/^mpi-rabenseifner/, "mpi-rabens.", name)
-    return name
+function width(name) {
+    return length(name) > 12 ? length(name) : 12
 }

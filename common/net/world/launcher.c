@@ -47,6 +47,7 @@ enum status launcher_torchrun(struct launcher_place *place)
         return STATUS_OK;
     TRY(read_number("RANK", 0, LAUNCHER_RANKS_MOST, &rank));
     TRY(read_number("WORLD_SIZE", 1, LAUNCHER_RANKS_MOST, &size));
+    TRY(read_number("RANK", 0, size - 1, &rank));
     TRY(read_number("MASTER_PORT", 1, 65534, &port));
     if (!address) {
         log_error(
