@@ -16,10 +16,38 @@ static struct {
 
 /* -------- from the log ------------------------------------------------------------------------ */
 
+/* What the log lines of the layers below call by the options of psring's command line. */
+static const struct {
+    const char *option, *member;
+} renamed[] = {
+    {"--startup-timeout", "options.startup_timeout_s"},
+    {"--timeout", "options.timeout_s"},
+    {"--interface", "options.network"},
+    {"--rendezvous", "options.rendezvous"},
+    {"--rank", "options.rank"},
+    {"--world", "options.size"},
+    {"--backend", "options.backend"},
+    {"--transport", "options.transport"},
+};
+
+/* Appends the line, with struct psring_options' members in place of the command line's options. */
 static void add(const char *line)
 {
-    size_t used = strlen(collected.text);
-    snprintf(collected.text + used, sizeof collected.text - used, "%s%s", used ? "; " : "", line);
+    size_t used = strlen(collected.text), size = sizeof collected.text;
+    if (used > 0)
+        used += (size_t)snprintf(collected.text + used, size - used, "; ");
+    while (*line && used < size - 1) {
+        size_t n = 0, count = sizeof renamed / sizeof *renamed;
+        while (n < count && strncmp(line, renamed[n].option, strlen(renamed[n].option)) != 0)
+            n++;
+        if (n < count) {
+            used += (size_t)snprintf(collected.text + used, size - used, "%s", renamed[n].member);
+            line += strlen(renamed[n].option);
+        } else {
+            collected.text[used++] = *line++;
+        }
+    }
+    collected.text[used < size ? used : size - 1] = '\0';
 }
 
 static void sink(enum log_level level, const char *line)
