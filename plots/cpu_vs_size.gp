@@ -23,13 +23,13 @@ set format y "%g"
 set xrange [word(sizes, 1) / 1.5 : word(sizes, words(sizes)) * 1.5]
 set yrange [word(seconds, 1) / 1.5 : word(seconds, words(seconds)) * 1.5]
 set xlabel "size of the message"
-set key top right reverse Left samplen 3
+set key at graph -0.05, graph -0.24 left top vertical maxrows 2 reverse Left samplen 2 width -7 # below: lines may go anywhere
 
 do for [t = 1:terminals] {
-    height = 480.0
+    height = 540.0
     eval terminal(t, "cpu_vs_size", 1000, height)
     set multiplot layout 1, 2 title sprintf("Processor seconds of all ranks for a GB of messages (%d workers)\n", int(word(workers, 1))) . where \
-        margins char 12, screen 0.985, screen 95.0 / height, screen 1 - 95.0 / height spacing char 11, char 0
+        margins char 12, screen 0.985, screen 155.0 / height, screen 1 - 95.0 / height spacing char 11, char 0
     do for [topology = 1:2] {
         set title TITLES[topology]
         if (topology == 1) { set ylabel "processor s / GB" } else { unset ylabel }
