@@ -26,15 +26,15 @@ turns_begin()
     local hosts=$1 file
     shift
     ((EUID == 0)) || die "needs root, for the virtual cluster"
-    [[ $out ]] || { out=$(mktemp -d) && temporary=$out; }
-    mkdir -p "$out"
-    for file in "$@" log.txt; do
-        rm -f "$out/$file"
-    done
     trap turns_clean_up EXIT
     trap 'exit 130' INT
     trap 'exit 143' TERM
     trap 'exit 129' HUP
+    [[ $out ]] || { temporary=$(mktemp -d) && out=$temporary; }
+    mkdir -p "$out"
+    for file in "$@" log.txt; do
+        rm -f "$out/$file"
+    done
     "$here/vcluster.sh" up --name "$cluster" --hosts "$hosts" --rate "$rate" --owner $$
 }
 
