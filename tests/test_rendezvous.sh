@@ -41,8 +41,9 @@ done
 grep -q ', 2 workers,' "$folder/rank.0" || fail "torchrun's environment: $(cat "$folder/rank.0")"
 code=0
 RANK=2 WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT=$port timeout 20 "$psring" bench >"$folder/rank.2" 2>&1 || code=$?
-((code == 2)) && grep -q "RANK: found '2', expected a whole number from 0 to 1" "$folder/rank.2" ||
+if ((code != 2)) || ! grep -q "RANK: found '2', expected a whole number from 0 to 1" "$folder/rank.2"; then
     fail "torchrun's environment, rank 2 of 2: exit $code: $(cat "$folder/rank.2")"
+fi
 
 # What rank 0 alone fails at, here writing its table, ends all, also with libpsring, which waits for all ranks.
 for library in '' --library; do
