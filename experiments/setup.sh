@@ -2,7 +2,8 @@
 # setup.sh [--ci]: installs the Debian packages that psring is built, run and plotted with.
 #
 # Asks dpkg what is there, so it is done at once when nothing is missing. --ci adds what only the
-# checks of the sources and of libpsring need, and for a test openssh-server, whose sshd Debian then starts. Without apt it
+# checks of the sources and of libpsring need, and for tests openssh-server, whose sshd
+# Debian then starts, and slurm-wlm, of which munge. Without apt it
 # says what to install and exits 1.
 # CUDA and NCCL are optional and not installed here: where cmake finds a toolkit with nvcc, they are used.
 set -euo pipefail
@@ -40,6 +41,7 @@ shellcheck
 valgrind
 abigail-tools
 openssh-server
+slurm-wlm
 '
 
 wanted=$PACKAGES
