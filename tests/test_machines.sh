@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# test_machines.sh PSRING: run_scaling.sh --hosts over real ssh. The machines are hosts of a virtual cluster,
+# test_machines.sh PSRING: run_scaling.sh --hosts, and the commands of README.md, over real ssh. The machines are hosts of a virtual cluster,
 # each with an sshd of its own; keys and settings are made for this test, and the user's are not read. Exits 77
 # (skipped) without root, namespaces or sshd.
 set -uo pipefail
@@ -15,10 +15,11 @@ for tool in sshd ssh ssh-keygen; do
 done
 sshd=$(command -v sshd)
 
-# --- three machines -----------------------------------------------------------------------------------
+# --- four machines, of which the sweeps have three ------------------------------------------------------
 
-cluster_up 3 100mbit
-subnet_of_host2=$("$vcluster" exec --name "$cluster" switch -- printenv PSRING_BIND_SUBNET | sed 's/0\/24$/3/')
+cluster_up 4 100mbit
+subnet=$("$vcluster" exec --name "$cluster" switch -- printenv PSRING_BIND_SUBNET)
+address_of_host2=${subnet%0/24}3
 sshd_of=()
 mkdir "$dir/out" "$dir/run" "$dir/tmp"
 cp "$psring" "$dir/run/psring"
@@ -54,21 +55,21 @@ CONFIG
 # Each with mounts of its own: a machine does not see the folder of the results, and has the folder that sshd
 # wants in a /run of its own.
 # shellcheck disable=SC2016  # expanded on the host
-for host in 0 1 2; do
+for host in 0 1 2 3; do
     "$vcluster" exec --name "$cluster" host$host -- sh -c 'mount -t tmpfs none "$1/out" &&
         mount -t tmpfs none /run && mkdir -m 755 /run/sshd && exec "$2" -D -e -f "$1/sshd_config"' \
         sh "$dir" "$sshd" >"$dir/sshd$host.log" 2>&1 </dev/null &
     sshd_of[host]=$! # vcluster.sh becomes it
 done
 
-# on_switch COMMAND...: where the sweep is launched: none of the three.
+# on_switch COMMAND...: where the sweep is launched: none of the four.
 on_switch()
 {
     "$vcluster" exec --name "$cluster" switch -- env -u PSRING_BIND_SUBNET -u PSRING_NETWORK -u PSRING_LINK_BITS \
         "OMPI_MCA_plm_rsh_agent=ssh -F $dir/ssh_config" "$@"
 }
 
-for host in 0 1 2; do
+for host in 0 1 2 3; do
     within on_switch ssh -F "$dir/ssh_config" host$host true || fail "no sshd on host$host: $(cat "$dir/sshd$host.log")"
 done
 
@@ -100,6 +101,37 @@ refused()
     verdict "$result" "$what"
 }
 
+# --- the commands of README.md, with a hostfile ---------------------------------------------------------
+
+printf 'host%d slots=1\n' 0 1 2 3 >"$dir/hosts"
+
+# of_readme BEGINNING: the command of README.md that begins so, on one line.
+of_readme()
+{
+    sed -n "/^    $1/,/[^\\\\]\$/p" "$root/README.md" | sed 's/\\$//' | tr -s '\n ' ' '
+}
+
+# on_four COMMAND: as a user types it in the folder of psring; four ranks have timed every size, with no sum wrong.
+on_four()
+{
+    local result=ok
+    rm -f "$dir/bench.csv"
+    mkdir -p "$dir/build"
+    cp "$psring" "$dir/build/psring"
+    (cd "$dir" && on_switch env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 timeout 120 bash -c "$1" \
+        >"$dir/output" 2>&1) || result="exit $?"
+    awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }
+        $c["workers"] != 4 || $c["network"] != "4-hosts" || $c["wrong"] != 0 { bad = 1 }
+        END { exit bad || NR < 3 }' "$dir/bench.csv" || result="bench.csv: $(cat "$dir/bench.csv")"
+    verdict "$result" "$1"
+}
+
+plain=$(of_readme 'mpirun --hostfile')
+plain="${plain/10.0.0.0\/24/$subnet} -e 16k -n 5"
+on_four "$plain"
+careful=$(of_readme 'mpirun --quiet')
+on_four "${careful/--hostfile hosts .../${plain/mpirun/}}"
+
 # --- what is wrong is said before anything is measured ----------------------------------------------------
 
 sweep host0,nohost,host1,host9
@@ -118,7 +150,7 @@ ip -n "psring-$cluster-0" address add 10.99.0.1/24 dev eth0
 ip -n "psring-$cluster-1" address add 10.99.0.2/24 dev eth0
 sweep PSRING_BIND_SUBNET=10.99.0.0/24 host0,host1,host2
 status=$?
-refused "a machine without the network" " host2: no IPv4 address in 10.99.0.0/24 .*$subnet_of_host2"
+refused "a machine without the network" " host2: no IPv4 address in 10.99.0.0/24 .*$address_of_host2"
 ip -n "psring-$cluster-0" address delete 10.99.0.1/24 dev eth0
 ip -n "psring-$cluster-1" address delete 10.99.0.2/24 dev eth0
 
