@@ -113,7 +113,7 @@ check()
             allowed["experiments/bench", "common"]
             headers(interface, "common/comm: backend bucket bucket_order comm comm_options compress cost reduce")
             headers(interface, "common/comm/elements: reduction")
-            headers(interface, "common/net/world: launcher topology world")
+            headers(interface, "common/net/world: launcher pin topology world")
             headers(interface, "common/net/socket: address listener stream")
             headers(interface, "common/net/rendezvous: rendezvous")
             headers(interface, "ring/vendor: library nccl") # what is asked of MPI and NCCL

@@ -31,7 +31,7 @@ same "two colocated servers" 3 --backend ps --servers 2 --placement colocated
 port=$(free_port)
 pids=()
 for rank in 1 0; do
-    RANK=$rank WORLD_SIZE=2 LOCAL_RANK=$rank MASTER_ADDR=localhost MASTER_PORT=$port \
+    RANK=$rank WORLD_SIZE=2 LOCAL_RANK=$rank LOCAL_WORLD_SIZE=2 GROUP_RANK=0 OMP_NUM_THREADS=1 MASTER_ADDR=localhost MASTER_PORT=$port \
         timeout 120 "$psring" bench -e 4k -n 5 -w 1 >"$folder/rank.$rank" 2>&1 &
     pids+=($!)
 done

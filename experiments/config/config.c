@@ -9,6 +9,7 @@
 #include "common/base/options.h"
 #include "common/device/device.h"
 #include "common/net/world/launcher.h"
+#include "common/net/world/pin.h"
 #include "common/net/world/topology.h"
 #include "experiments/config/backends.h"
 #include "experiments/config/config_check.h"
@@ -168,6 +169,19 @@ out:
     return status;
 }
 
+/* Before anything asks how many cores there are, or starts threads. */
+static enum status pin_rank(const struct config *config, struct world *world)
+{
+    enum status status = STATUS_OK;
+    char cores[PIN_LIST_BYTES];
+    if (config->pin)
+        TRY(world_pin(world));
+    pin_list_own(cores);
+    log_debug("rank %d on %s may run on the cores %s", world->rank, world->host, cores);
+out:
+    return status;
+}
+
 enum status config_settle(struct config *config, struct world *world)
 {
     enum status status;
@@ -178,6 +192,7 @@ enum status config_settle(struct config *config, struct world *world)
     status = config_check_world(config, world->size);
     log_set_level(config->verbose ? LOG_DEBUG : LOG_INFO);
     TRY(status);
+    TRY(pin_rank(config, world));
     if (config->command != CONFIG_INFO && config_backend(config)->prepare)
         config_backend(config)->prepare(world, config->share_gpu, &config->library_log);
     TRY(world_sum(world, NULL, &hosts, 1));

@@ -93,6 +93,7 @@ struct config {
     int gpu;         /* not an option: of this rank, -1: it uses none; config_settle */
     int library_log; /* not an option: see comm_options; 0 until config_settle */
     int64_t threads;
+    bool pin;            /* binds each rank to cores of its own, common/net/world/pin.h */
     const char *compute; /* as given: "real" or "paced:MS" */
     bool paced;          /* from `compute` */
     double paced_ms;     /* forward and backward together, per step */

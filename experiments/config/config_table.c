@@ -109,6 +109,10 @@ static const struct config_row rows[] = {
     {RUNS(TRAIN | LAYERS),
      {"threads", 0, OPTION_INT, FIELD(threads), "1", 0, 1024,
       .help = "Compute threads per rank; 0: the machine's cores, shared among its ranks."}},
+    {RUNS(TRAIN | BENCH),
+     {"pin", 0, OPTION_FLAG, FIELD(pin),
+      .help = "Binds each rank to a part of the cores that ranks have in common (else as the "
+              "launcher has bound it; -v says to which)."}},
     {RUNS(TRAIN),
      {"compute", 0, OPTION_STRING, FIELD(compute), "real", .metavar = "real|paced:MS",
       .help = "paced: a timed wait of MS ms a step instead of computing; gradients of real size."}},

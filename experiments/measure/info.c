@@ -14,6 +14,7 @@
 #include "common/base/check.h"
 #include "common/data/dataset.h"
 #include "common/device/device.h"
+#include "common/net/world/pin.h"
 #include "experiments/config/backends.h"
 #include "experiments/measure/machine.h"
 #include "experiments/measure/result.h"
@@ -168,6 +169,7 @@ static void add_virtual_cluster(struct items *items)
 static void add_machine(struct items *items)
 {
     struct machine machine;
+    char cores[PIN_LIST_BYTES];
     char when[32] = "unknown";
     struct tm utc;
     time_t now = time(NULL);
@@ -179,8 +181,9 @@ static void add_machine(struct items *items)
     add(items, "machine", "system", ITEM_FACT, "%s", machine.system);
     add(items, "machine", "kernel", ITEM_FACT, "%s", machine.kernel);
     add(items, "machine", "cpu", ITEM_FACT, "%s", machine.cpu);
-    add(items, "machine", "cores", ITEM_FACT, "%d usable of %d", machine.cores_usable,
-        machine.cores);
+    pin_list_own(cores);
+    add(items, "machine", "cores", ITEM_FACT, "%d usable of %d: %s", machine.cores_usable,
+        machine.cores, cores);
     add(items, "machine", "simd", ITEM_FACT, "%s", machine.simd);
     add(items, "machine", "memory", ITEM_FACT, "%.1f GiB", (double)machine.memory_bytes * 0x1p-30);
     add_virtual_cluster(items);
