@@ -3,7 +3,7 @@
 #
 #   experiments -> ps | ring -> models -> common/comm -> common/{net,device,data,obs,checkpoint} -> common/base
 #
-# Within experiments: psring.c -> bench | train -> measure -> config; within ring: halving | hierarchical | vendor -> ring;
+# Within experiments: psring.c -> bench | train -> measure | step -> config; within ring: halving | hierarchical | vendor -> ring;
 # within common/device: cpu | cuda -> device; within common/net:
 #
 #   transport/{zmq,mpi,tcp} -> transport -> world -> rendezvous -> socket
@@ -12,7 +12,7 @@
 # common/library, what libpsring has of its own, stands on ring and common/comm, and nobody on it.
 # One transport is no other's business, nor that of anything above common/net.
 #
-# The subcommands (experiments/{train,bench,measure,config}) use the collectives by the headers in `interface` below and no
+# The subcommands (experiments/{train,bench,step,measure,config}) use the collectives by the headers in `interface` below and no
 # other of common/comm, common/net, ps and ring; and experiments/config/backends.c, the one list of backends, by theirs.
 # Neighbours do not include each other (ps and ring above all). models names no backend. libpsring needs no
 # models, and devices only where buckets lie in one's memory: common/comm (staging) and ring/vendor (NCCL), which
@@ -49,7 +49,7 @@ check()
         }
         # Whether a subcommand may include a header of the collectives.
         function offered(from, header) {
-            if (from !~ /^experiments\/(train|bench|measure|config)$/ || header !~ /^(common\/(comm|net)|ps|ring)\//)
+            if (from !~ /^experiments\/(train|bench|step|measure|config)$/ || header !~ /^(common\/(comm|net)|ps|ring)\//)
                 return 1
             return FILENAME == "experiments/config/backends.c" ? header in registry : header in interface
         }
@@ -107,8 +107,9 @@ check()
             below = common " " launch " models ps ring ring/halving ring/hierarchical ring/vendor experiments/config"
             may("experiments/config", below)
             may("experiments/measure", below)
-            may("experiments/bench", below " experiments/measure")
-            may("experiments/train", below " experiments/measure")
+            may("experiments/step", below)
+            may("experiments/bench", below " experiments/measure experiments/step")
+            may("experiments/train", below " experiments/measure experiments/step")
             # common/psring.h is for those who have nothing else, and for those who measure what they get.
             allowed["experiments/bench", "common"]
             headers(interface, "common/comm: backend bucket bucket_order comm comm_options compress cost reduce")
@@ -123,7 +124,7 @@ check()
             headers(registry, "ring/halving: halving")
             headers(registry, "ring/hierarchical: hierarchical")
             headers(registry, "ring/vendor: library nccl")
-            may("experiments", below " experiments/measure experiments/bench experiments/train")
+            may("experiments", below " experiments/measure experiments/step experiments/bench experiments/train")
         }
         /^[ \t]*#[ \t]*include[ \t]*<(common|models|ps|ring|experiments)\// { violation("a file of ours in angle brackets") }
         /^[ \t]*#[ \t]*include[ \t]*"/ {

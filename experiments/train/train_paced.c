@@ -1,51 +1,10 @@
-/* A step of --compute paced: waits as long as computing would take, and exchanges for real. */
+/* A step of --compute paced: see experiments/step/pace.h. The gradients are trainer_open's. */
 #include "experiments/train/trainer.h"
 
-#include "common/base/clock.h"
+#include "experiments/step/pace.h"
 
-enum pass { FORWARD, BACKWARD };
-
-/* Waits for the time of a layer's pass, which needs its parameters, or makes its gradient final,
- * part by part. *deadline_ns: when what was before it had ended, and when it has. */
-static void pace_layer(struct exchange *exchange, const struct net_layer *layer, enum pass pass,
-                       double pass_ns, double *deadline_ns)
-{
-    size_t parts = layer->gradient_parts, end = layer->count;
-    for (size_t part = parts; part-- > 0;) {
-        int64_t blocked_ns = exchange->blocked_ns;
-        size_t first = layer->count / parts * part;
-        if (pass == FORWARD && layer->count > 0)
-            exchange_need(exchange, layer->first + first, end - first);
-        *deadline_ns += pass_ns / (double)parts + (double)(exchange->blocked_ns - blocked_ns);
-        clock_sleep_until_ns((int64_t)*deadline_ns);
-        blocked_ns = exchange->blocked_ns;
-        if (pass == BACKWARD && layer->count > 0)
-            exchange_start(exchange, layer->first + first, end - first);
-        *deadline_ns += (double)(exchange->blocked_ns - blocked_ns); /* no computing meanwhile */
-        end = first;
-    }
-}
-
-/*
- * Waits layer by layer, in proportion to their operations, so that buckets are complete, and
- * needed, when they would be. The gradients are those set once by trainer_open; from the first
- * average on they are the same on all ranks and stay what they are.
- */
 enum status train_step_paced(struct trainer *t, struct net_loss *loss)
 {
-    size_t layer_count;
-    const struct net_layer *layers = net_layers(t->net, &layer_count);
-    double flops = 0, deadline_ns = (double)clock_now_ns();
-    for (size_t l = 0; l < layer_count; l++)
-        flops += layers[l].forward_flops + layers[l].backward_flops;
-    double ns_per_flop = t->config->paced_ms * (double)NS_PER_MS / flops;
     (void)loss;
-    exchange_begin(&t->exchange);
-    for (size_t l = 0; l < layer_count; l++)
-        pace_layer(&t->exchange, &layers[l], FORWARD, layers[l].forward_flops * ns_per_flop,
-                   &deadline_ns);
-    for (size_t l = layer_count; l-- > 0;)
-        pace_layer(&t->exchange, &layers[l], BACKWARD, layers[l].backward_flops * ns_per_flop,
-                   &deadline_ns);
-    return exchange_end(&t->exchange, 0);
+    return pace_step(&t->exchange, t->config->paced_ms);
 }

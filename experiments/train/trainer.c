@@ -206,17 +206,25 @@ out:
 
 static enum status open_exchange(struct trainer *t)
 {
+    enum status status;
     struct comm_options options;
+    struct exchange_model model = {.gradients = net_gradients(t->net),
+                                   .parameters = net_parameters(t->net)};
+    model.layers = net_layers(t->net, &model.layer_count);
     config_comm_options(t->config, t->backend, &options);
     options.device = t->device;
-    return exchange_open(&t->exchange, t->net, t->optimizer,
-                         &(struct exchange_options){
-                             .world = t->world,
-                             .backend = t->backend,
-                             .comm = &options,
-                             .scale = 1.0f / (float)t->workers,
-                             .bucket_bytes = (size_t)(t->config->bucket_mb * 1048576),
-                             .may_defer = !t->backend->alone && device_memory_is_host(t->device)});
+    TRY(exchange_open(&t->exchange, &model, t->optimizer,
+                      &(struct exchange_options){
+                          .world = t->world,
+                          .backend = t->backend,
+                          .comm = &options,
+                          .scale = 1.0f / (float)t->workers,
+                          .bucket_bytes = (size_t)(t->config->bucket_mb * 1048576),
+                          .may_defer = !t->backend->alone && device_memory_is_host(t->device)}));
+    if (t->exchange.defers)
+        net_before_forward(t->net, exchange_need, &t->exchange);
+out:
+    return status;
 }
 
 /* How far a rank has come by itself: whether it could open all, and the sum of its data. */

@@ -1,6 +1,6 @@
 /*
  * The parts of one training run, for the files that make up `psring train`: train.c (the loop, read
- * it first), train_step.c (one step), exchange.c (its communication), batches.c (its data),
+ * it first), train_step.c (one step), ../step/exchange.c (its communication), batches.c (its data),
  * train_paced.c and train_virtual.c (steps of other kinds), trainer.c (set-up), train_state.c
  * (test, weights' sum, checkpoints), train_report.c (rows, lines).
  */
@@ -18,7 +18,7 @@
 #include "common/net/world/world.h"
 #include "experiments/config/config.h"
 #include "experiments/train/batches.h"
-#include "experiments/train/exchange.h"
+#include "experiments/step/exchange.h"
 #include "experiments/train/loss_queue.h"
 #include "experiments/train/stop.h"
 #include "experiments/train/train_report.h"

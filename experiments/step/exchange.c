@@ -1,4 +1,4 @@
-#include "experiments/train/exchange.h"
+#include "experiments/step/exchange.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +12,8 @@
 static enum status plan_buckets(struct exchange *exchange, const struct bucket_limits *limits)
 {
     enum status status = STATUS_OK;
-    size_t layer_count;
-    const struct net_layer *layers = net_layers(exchange->net, &layer_count);
+    size_t layer_count = exchange->model.layer_count;
+    const struct net_layer *layers = exchange->model.layers;
     size_t *counts = calloc(layer_count + 1, sizeof *counts);
     for (size_t l = 0; counts && l < layer_count; l++)
         counts[l] = layers[l].count;
@@ -37,8 +37,8 @@ out:
 
 static enum status order_buckets(struct exchange *exchange)
 {
-    size_t layer_count;
-    const struct net_layer *layers = net_layers(exchange->net, &layer_count);
+    size_t layer_count = exchange->model.layer_count;
+    const struct net_layer *layers = exchange->model.layers;
     struct bucket_layer *costs = calloc(layer_count + 1, sizeof *costs);
     exchange->order = calloc(exchange->count, sizeof *exchange->order);
     if (!costs || !exchange->order) {
@@ -56,13 +56,13 @@ static enum status order_buckets(struct exchange *exchange)
     return STATUS_OK;
 }
 
-enum status exchange_open(struct exchange *exchange, struct net *net, struct optimizer *optimizer,
-                          const struct exchange_options *options)
+enum status exchange_open(struct exchange *exchange, const struct exchange_model *model,
+                          struct optimizer *optimizer, const struct exchange_options *options)
 {
     enum status status = STATUS_OK;
     bool updates_here = !options->backend->updates_on_server;
     struct comm_options *comm = options->comm;
-    *exchange = (struct exchange){.net = net, .optimizer = optimizer};
+    *exchange = (struct exchange){.model = *model, .optimizer = optimizer};
     TRY(plan_buckets(exchange,
                      &(struct bucket_limits){.bytes = options->bucket_bytes, .cut = updates_here}));
     if (options->may_defer && updates_here && exchange->count > 1)
@@ -83,8 +83,6 @@ enum status exchange_open(struct exchange *exchange, struct net *net, struct opt
     };
     TRY(comm_plan(exchange->comm, &layout));
     exchange->defers = exchange->order && comm_overlaps(exchange->comm);
-    if (exchange->defers)
-        net_before_forward(net, exchange_need, exchange);
 out:
     return status;
 }
@@ -119,8 +117,8 @@ void exchange_start(void *context, size_t first, size_t count)
         size_t bucket = exchange->started++;
         CHECK(!exchange->pending[bucket]);
         exchange->pending[bucket] = true;
-        exchange->status = comm_start(
-            exchange->comm, bucket, net_gradients(exchange->net) + exchange->buckets[bucket].first);
+        exchange->status = comm_start(exchange->comm, bucket,
+                                      exchange->model.gradients + exchange->buckets[bucket].first);
         exchange->blocked_ns += clock_now_ns() - now_ns;
     }
 }
@@ -141,7 +139,7 @@ static enum status finish_bucket(struct exchange *exchange, size_t b)
     TRY(wait_for_bucket(exchange, b));
     if (exchange->optimizer)
         optimizer_step_range(exchange->optimizer, bucket->first, bucket->count,
-                             net_parameters(exchange->net), net_gradients(exchange->net),
+                             exchange->model.parameters, exchange->model.gradients,
                              exchange->pending_lr);
 out:
     return status;
@@ -169,8 +167,8 @@ enum status exchange_end(struct exchange *exchange, float lr)
     for (size_t b = 0; b < exchange->count; b++)
         TRY(wait_for_bucket(exchange, b));
     if (exchange->optimizer)
-        optimizer_step(exchange->optimizer, net_parameters(exchange->net),
-                       net_gradients(exchange->net), lr);
+        optimizer_step(exchange->optimizer, exchange->model.parameters, exchange->model.gradients,
+                       lr);
 out:
     return status;
 }

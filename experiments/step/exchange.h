@@ -31,6 +31,14 @@
 #include "models/net.h"
 #include "models/optim.h"
 
+/* What is averaged: the arena of a net (net_layers, net_gradients), or one like it. Borrowed. */
+struct exchange_model {
+    const struct net_layer *layers; /* (layer_count), in the order of the arena */
+    size_t layer_count;
+    float *gradients;
+    float *parameters; /* that the optimizer updates; NULL without one */
+};
+
 struct exchange_options {
     struct world *world;
     const struct backend *backend;
@@ -42,7 +50,7 @@ struct exchange_options {
 
 struct exchange {
     struct comm *comm;
-    struct net *net;
+    struct exchange_model model;
     struct optimizer *optimizer; /* NULL: gradients are averaged and not applied */
     struct bucket *buckets;      /* (count), in the order in which they are complete */
     size_t *counts;              /* (count): elements of each */
@@ -59,13 +67,13 @@ struct exchange {
 };
 
 /*
- * Collective over the world: plans the buckets and opens the comm. Borrows `net` and `optimizer`,
- * NULL on a server and where nothing is trained, and hooks itself into the net's forward pass. A
- * dedicated server then calls comm_serve(exchange->comm). Errors: logged. Needs exchange_close
- * whatever it returns.
+ * Collective over the world: plans the buckets and opens the comm. Borrows `optimizer`, NULL on a
+ * server and where nothing is trained. If the exchange then defers, the caller makes exchange_need
+ * a hook of the forward pass (net_before_forward). A dedicated server calls
+ * comm_serve(exchange->comm). Errors: logged. Needs exchange_close whatever it returns.
  */
-enum status exchange_open(struct exchange *exchange, struct net *net, struct optimizer *optimizer,
-                          const struct exchange_options *options);
+enum status exchange_open(struct exchange *exchange, const struct exchange_model *model,
+                          struct optimizer *optimizer, const struct exchange_options *options);
 void exchange_close(struct exchange *exchange);
 
 /* A step begins, perhaps anew: nothing of it has been started. Buckets that the step before
@@ -75,7 +83,7 @@ void exchange_begin(struct exchange *exchange);
 /* Hook of net_backward: starts the buckets that have become complete. */
 net_range_hook exchange_start;
 
-/* Hook of the net's forward pass: waits for the buckets that are pending there, and applies them.
+/* Hook of the forward pass: waits for the buckets that are pending there, and applies them.
  * The next exchange_end returns its failure. */
 net_range_hook exchange_need;
 
