@@ -15,6 +15,7 @@
 
 #include "common/base/status.h"
 #include "common/device/device.h"
+#include "models/optim.h"
 
 struct net;
 struct cnn;
@@ -119,6 +120,13 @@ void net_before_forward(struct net *net, net_range_hook *hook, void *context);
 float *net_parameters(struct net *net);
 float *net_gradients(struct net *net);
 size_t net_parameter_count(const struct net *net);
+
+/* An optimizer for all of the net's parameters, on its device: optimizer_new with the net's
+ * tensors.
+ */
+enum status net_optimizer_new(struct optimizer **optimizer, const struct net *net,
+                              enum optimizer_kind kind,
+                              const struct optimizer_parameters *parameters);
 
 /* In the arena's order; borrowed until net_free. */
 const struct net_tensor *net_tensors(const struct net *net, size_t *count);

@@ -202,6 +202,21 @@ enum status net_new(struct net **net, struct device *device, const char *model, 
     return net_new_cnn(net, device, cnn, batch_max, seed, true);
 }
 
+enum status net_optimizer_new(struct optimizer **optimizer, const struct net *net,
+                              enum optimizer_kind kind,
+                              const struct optimizer_parameters *parameters)
+{
+    struct optimizer_tensor tensors[LAYERS_MAX * LAYER_TENSORS];
+    struct optimizer_parameters all = parameters ? *parameters : optimizer_parameters_default;
+    for (size_t t = 0; t < net->tensor_count; t++)
+        tensors[t] = (struct optimizer_tensor){.first = net->tensors[t].offset,
+                                               .count = net->tensors[t].count,
+                                               .bias = net->tensors[t].ndim == 1};
+    all.tensors = tensors;
+    all.tensor_count = net->tensor_count;
+    return optimizer_new(optimizer, net->device, kind, net->parameter_count, &all);
+}
+
 void net_free(struct net **net)
 {
     struct net *n = *net;

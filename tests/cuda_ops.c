@@ -204,13 +204,11 @@ static void check_elementwise(void)
 {
     enum { COUNT = 3 * 16384 + 77 };
     struct array x = array_new(1, COUNT, 1), y = array_new(2, COUNT, 1);
-    struct array gradients = array_new(3, COUNT, 1), state = array_new(4, 2 * COUNT, 0.1);
+    struct array gradients = array_new(3, COUNT, 1);
     uint64_t step = 77, *step_at = on_device(sizeof step);
-    float lr = 0.3f, *lr_at = on_device(sizeof lr);
     struct dropout dropout = {
         .rate = 0.3f, .key = rng_key(11, RNG_DROPOUT, 5), .step_at = &step, .layer = 60000};
     device_upload(cuda, step_at, &step, sizeof step);
-    device_upload(cuda, lr_at, &lr, sizeof lr);
     cpu->ops->relu_forward(cpu, COUNT, x.host, y.host);
     cuda->ops->relu_forward(cuda, COUNT, x.dev, y.dev);
     expect_same("relu", &y);
@@ -221,20 +219,6 @@ static void check_elementwise(void)
     dropout.step_at = step_at; /* of the GPU's memory */
     cuda->ops->dropout(cuda, &dropout, COUNT, gradients.dev, x.dev);
     expect_same("dropout", &x);
-    struct sgd sgd = {.lr_at = &lr, .momentum = 0.9f};
-    cpu->ops->sgd(cpu, &sgd, COUNT, x.host, gradients.host, state.host);
-    sgd.lr_at = lr_at;
-    cuda->ops->sgd(cuda, &sgd, COUNT, x.dev, gradients.dev, state.dev);
-    expect_same("sgd: parameters", &x);
-    expect_same("sgd: velocity", &state);
-    cpu->ops->relu_forward(cpu, 2 * COUNT, state.host, state.host); /* means of squares */
-    cuda->ops->relu_forward(cuda, 2 * COUNT, state.dev, state.dev);
-    struct adadelta adadelta = {.lr_at = &lr, .rho = 0.95f, .epsilon = 1e-7f};
-    cpu->ops->adadelta(cpu, &adadelta, COUNT, x.host, gradients.host, state.host);
-    adadelta.lr_at = lr_at;
-    cuda->ops->adadelta(cuda, &adadelta, COUNT, x.dev, gradients.dev, state.dev);
-    expect_same("adadelta: parameters", &x);
-    expect_same("adadelta: state", &state);
     cpu->ops->fill(cpu, y.host, 2.5f, COUNT - 1);
     cuda->ops->fill(cuda, y.dev, 2.5f, COUNT - 1);
     expect_same("fill", &y);
@@ -242,8 +226,99 @@ static void check_elementwise(void)
     cuda->ops->scale(cuda, x.dev, 0.3f, COUNT - 1);
     expect_same("scale", &x);
     device_free(cuda, step_at);
+    struct array *all[] = {&x, &y, &gradients};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        array_free(all[i]);
+}
+
+/* A step of each, with weight decay, from a state of positive numbers. */
+static void check_optimizers(void)
+{
+    enum { COUNT = 3 * 16384 + 77 };
+    struct array x = array_new(1, COUNT, 1), gradients = array_new(3, COUNT, 1);
+    struct array state = array_new(4, 2 * COUNT, 0.1), count = array_new(5, 3, 0);
+    float lr = 0.3f, decay = 0.01f, *lr_at = on_device(sizeof lr);
+    device_upload(cuda, lr_at, &lr, sizeof lr);
+    cpu->ops->relu_forward(cpu, 2 * COUNT, state.host, state.host); /* means of squares */
+    cuda->ops->relu_forward(cuda, 2 * COUNT, state.dev, state.dev);
+    for (int nesterov = 0; nesterov < 2; nesterov++) {
+        struct sgd s = {
+            .momentum = 0.9f, .nesterov = nesterov, .weight_decay = decay, .lr_at = &lr};
+        cpu->ops->sgd(cpu, &s, COUNT, x.host, gradients.host, state.host);
+        s.lr_at = lr_at;
+        cuda->ops->sgd(cuda, &s, COUNT, x.dev, gradients.dev, state.dev);
+        expect_same("sgd: parameters", &x);
+        expect_same("sgd: velocity", &state);
+    }
+    cpu->ops->relu_forward(cpu, 2 * COUNT, state.host, state.host);
+    cuda->ops->relu_forward(cuda, 2 * COUNT, state.dev, state.dev);
+    struct adagrad adagrad = {.epsilon = 1e-7f, .weight_decay = decay, .lr_at = &lr};
+    cpu->ops->adagrad(cpu, &adagrad, COUNT, x.host, gradients.host, state.host);
+    adagrad.lr_at = lr_at;
+    cuda->ops->adagrad(cuda, &adagrad, COUNT, x.dev, gradients.dev, state.dev);
+    expect_same("adagrad: parameters", &x);
+    expect_same("adagrad: state", &state);
+    struct adadelta adadelta = {
+        .rho = 0.95f, .epsilon = 1e-7f, .weight_decay = decay, .lr_at = &lr, .apart = COUNT};
+    cpu->ops->adadelta(cpu, &adadelta, COUNT, x.host, gradients.host, state.host);
+    adadelta.lr_at = lr_at;
+    cuda->ops->adadelta(cuda, &adadelta, COUNT, x.dev, gradients.dev, state.dev);
+    expect_same("adadelta: parameters", &x);
+    expect_same("adadelta: state", &state);
+    struct adam adam = {.beta1 = 0.9f,
+                        .beta2 = 0.999f,
+                        .epsilon = 1e-8f,
+                        .weight_decay = decay,
+                        .lr_at = &lr,
+                        .step = count.host,
+                        .correction = count.host + 1,
+                        .apart = COUNT};
+    for (int step = 0; step < 3; step++)
+        cpu->ops->adam_count(cpu, &adam);
+    cpu->ops->adam(cpu, &adam, COUNT, x.host, gradients.host, state.host);
+    adam.lr_at = lr_at;
+    adam.step = count.dev;
+    adam.correction = count.dev + 1;
+    for (int step = 0; step < 3; step++)
+        cuda->ops->adam_count(cuda, &adam);
+    cuda->ops->adam(cuda, &adam, COUNT, x.dev, gradients.dev, state.dev);
+    expect_same("adam: steps", &count);
+    expect_same("adam: parameters", &x);
+    expect_same("adam: state", &state);
     device_free(cuda, lr_at);
-    struct array *all[] = {&x, &y, &gradients, &state};
+    struct array *all[] = {&x, &gradients, &state, &count};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        array_free(all[i]);
+}
+
+/* Norms are summed in another order than on the CPU. */
+static void check_lars(size_t count)
+{
+    struct array x = array_new(1, count, 1), gradients = array_new(3, count, 0.01);
+    struct array velocity = array_new(4, count, 0.1);
+    double w = 0, g = 0;
+    float lr = 0.3f, *lr_at = on_device(sizeof lr);
+    char name[64];
+    struct lars lars = {
+        .momentum = 0.9f, .coefficient = 0.02f, .weight_decay = 0.01f, .lr_at = lr_at};
+    device_upload(cuda, lr_at, &lr, sizeof lr);
+    for (size_t i = 0; i < count; i++) {
+        w += x.wide[i] * x.wide[i];
+        g += gradients.wide[i] * gradients.wide[i];
+    }
+    double trust = 0.02 * sqrt(w) / (sqrt(g) + 0.01 * sqrt(w));
+    for (size_t i = 0; i < count; i++) {
+        velocity.wide[i] = 0.9 * velocity.wide[i] + trust * (gradients.wide[i] + 0.01 * x.wide[i]);
+        x.wide[i] -= 0.3 * velocity.wide[i];
+    }
+    cuda->ops->lars(cuda, &lars, count, x.dev, gradients.dev, velocity.dev);
+    fetch(&x);
+    fetch(&velocity);
+    snprintf(name, sizeof name, "lars, %zu elements: parameters", count);
+    expect_close(name, count, x.wide, x.host, 1e-6);
+    expect_close("lars: velocity", count, velocity.wide, velocity.host, 1e-6);
+    device_free(cuda, lr_at);
+    struct array *all[] = {&x, &gradients, &velocity};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         array_free(all[i]);
 }
@@ -343,6 +418,10 @@ int main(void)
                                           {.inputs = 128, .outputs = 10, .relu = false},
                                           {.inputs = 784, .outputs = 512, .relu = true}};
     check_elementwise();
+    check_optimizers();
+    check_lars(7);
+    check_lars(300);
+    check_lars(3 * 16384 + 77);
     check_pool();
     check_gather();
     check_loss(13);

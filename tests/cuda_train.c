@@ -49,8 +49,7 @@ static void open_trainee(struct trainee *t, enum device_kind kind, enum device_g
     *t = (struct trainee){0};
     if (device_open(&t->device, &options) != STATUS_OK ||
         net_new(&t->net, t->device, model, BATCH, 3) != STATUS_OK ||
-        optimizer_new(&t->optimizer, t->device, optimizer, net_parameter_count(t->net), NULL) !=
-            STATUS_OK ||
+        net_optimizer_new(&t->optimizer, t->net, optimizer, NULL) != STATUS_OK ||
         device_alloc(t->device, "images", BATCH * PIXELS * sizeof(float), &images) != STATUS_OK ||
         device_alloc(t->device, "labels", BATCH, &label_memory) != STATUS_OK)
         abort();
@@ -175,11 +174,11 @@ static void check_curve(const char *model, int steps)
     close_trainee(&cuda);
 }
 
-static void check_graph(const char *model)
+static void check_graph(const char *model, enum optimizer_kind optimizer)
 {
     struct trainee plain, graph;
-    open_trainee(&plain, DEVICE_CUDA, DEVICE_GRAPH_OFF, model, OPTIMIZER_ADADELTA);
-    open_trainee(&graph, DEVICE_CUDA, DEVICE_GRAPH_ON, model, OPTIMIZER_ADADELTA);
+    open_trainee(&plain, DEVICE_CUDA, DEVICE_GRAPH_OFF, model, optimizer);
+    open_trainee(&graph, DEVICE_CUDA, DEVICE_GRAPH_ON, model, optimizer);
     bool same = true;
     for (int i = 0; i < 6; i++)
         same = train_step(&plain) == train_step(&graph) && same;
@@ -187,7 +186,8 @@ static void check_graph(const char *model)
     float *a = download(&plain, net_parameters(plain.net));
     float *b = download(&graph, net_parameters(graph.net));
     same = same && memcmp(a, b, count * sizeof *a) == 0;
-    printf("%s: recorded steps: %s\n", model, same ? "same bits" : "other bits");
+    printf("%s, %s: recorded steps: %s\n", model, optimizer_kind_names[optimizer],
+           same ? "same bits" : "other bits");
     expect(same, "recorded steps do what steps do");
     free(a);
     free(b);
@@ -204,7 +204,11 @@ int main(void)
     check_one_step("keras-cnn", OPTIMIZER_ADADELTA);
     check_one_step("lenet", OPTIMIZER_SGD);
     check_one_step("mlp", OPTIMIZER_ADADELTA);
-    check_graph("keras-cnn");
+    check_one_step("lenet", OPTIMIZER_ADAGRAD);
+    check_one_step("lenet", OPTIMIZER_LARS);
+    check_graph("keras-cnn", OPTIMIZER_ADADELTA);
+    check_graph("lenet", OPTIMIZER_ADAM);
+    check_graph("lenet", OPTIMIZER_LARS);
     check_curve("lenet", 200);
     return end_of_test();
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "experiments/config/backends.h"
+#include "experiments/config/learning.h"
 #include "ps/ps.h"
 #include "ring/ring.h"
 #include "tests/config_lib.h"
@@ -36,8 +37,10 @@ Test(config, every_option_of_train_arrives)
     accept(CONFIG_TRAIN, &config,
            "--backend ps --transport mpi --servers 3 --placement colocated --sync bsp "
            "--reduce-order ring --segment 64k --window 4 --interface 10.1.2.0/24 --timeout 2.5 "
-           "--network lab --link-rate 200e6 --threads 2 --model mlp --data /d --epochs 7 --steps 9 "
-           "--batch 11 --optimizer sgd --lr 0.25 --seed 13 --bucket-mb 1.5 --checkpoint /c "
+           "--network lab --link-rate 200e6 --threads 2 --model mlp --data /d --epochs 7 "
+           "--batch 11 --optimizer sgd --lr 0.25 --momentum 0.5 --nesterov --weight-decay 1e-3 "
+           "--lr-scale sqrt --lr-schedule cosine --warmup-epochs 1.5 --epochs-divided --seed 13 "
+           "--bucket-mb 1.5 --checkpoint /c "
            "--resume --metrics m.csv --log-steps 17 -v");
     cr_assert(config.compress == COMPRESS_NONE);
     cr_assert_str_eq(config_error_feedback_name(&config), "none");
@@ -50,11 +53,95 @@ Test(config, every_option_of_train_arrives)
     cr_assert_str_eq(config.network, "lab");
     cr_assert_str_eq(config_model_name(&config), "mlp");
     cr_assert_str_eq(config.data, "/d");
-    cr_assert(config.epochs == 7 && config.steps == 9 && config.batch == 11);
+    cr_assert(config.epochs == 7 && config.epochs_divided && config.batch == 11);
+    cr_assert(config.momentum == 0.5 && config.nesterov && config.weight_decay == 1e-3);
+    cr_assert(config.lr_scale == LR_SCALE_SQRT && config.lr_schedule == LR_COSINE);
+    cr_assert(config.warmup_epochs == 1.5);
     cr_assert(config.lr == 0.25 && config.seed == 13 && config.bucket_mb == 1.5);
     cr_assert(config.resume == CONFIG_RESUME_AUTO && config.log_steps == 17 && config.verbose);
     cr_assert_str_eq(config.checkpoint, "/c");
     cr_assert_str_eq(config.metrics, "m.csv");
+}
+
+Test(config, options_of_the_optimizers_arrive)
+{
+    struct config config;
+    accept(CONFIG_TRAIN, &config, "--optimizer adam --beta1 0.8 --beta2 0.99 --epsilon 1e-6");
+    struct optimizer_parameters p = learning_optimizer(&config);
+    cr_assert(p.beta1 == 0.8f && p.beta2 == 0.99f && p.epsilon == 1e-6f && p.weight_decay == 0);
+    accept(CONFIG_TRAIN, &config, "--optimizer lars --trust 0.001 --momentum 0.8 --steps 9");
+    p = learning_optimizer(&config);
+    cr_assert(p.trust == 0.001f && p.momentum == 0.8f && !p.nesterov && config.steps == 9);
+    accept(CONFIG_TRAIN, &config, "");
+    p = learning_optimizer(&config);
+    cr_assert(p.momentum == optimizer_parameters_default.momentum);
+    cr_assert(p.beta1 == optimizer_parameters_default.beta1);
+    cr_assert(p.beta2 == optimizer_parameters_default.beta2);
+    cr_assert(p.trust == optimizer_parameters_default.trust);
+    cr_assert(p.epsilon == 0 && p.rho == optimizer_parameters_default.rho);
+}
+
+/* 200 steps an epoch, 10 epochs. */
+static struct lr_schedule schedule_of(const char *line, size_t workers)
+{
+    struct config config;
+    struct lr_schedule schedule;
+    accept(CONFIG_TRAIN, &config, line);
+    cr_assert_eq(learning_schedule(&config, workers, 200, 2000, &schedule), STATUS_OK);
+    cr_assert_eq(schedule.total_steps, 2000);
+    return schedule;
+}
+
+Test(config, learning_rates)
+{
+    struct lr_schedule s = schedule_of("--batch 64", 4); /* 256 images a step */
+    cr_assert(s.shape == LR_LINEAR && s.start == 0 && s.peak == 0.14);
+    cr_assert(s.warmup_steps == LR_WARMUP_STEPS);
+    s = schedule_of("--lr 0.5 --lr-schedule step --warmup-epochs 0", 4); /* as given */
+    cr_assert(s.shape == LR_STEP && s.peak == 0.5 && s.warmup_steps == 0);
+    s = schedule_of("--lr 0.5 --lr-scale none", 4);
+    cr_assert(s.peak == 0.5 && s.start == 0);
+    s = schedule_of("--lr 0.5 --lr-scale linear --warmup-epochs 2.5", 4);
+    cr_assert(s.peak == 2.0 && s.start == 0.5 && s.warmup_steps == 500);
+    s = schedule_of("--lr 0.5 --lr-scale sqrt --optimizer adadelta", 4);
+    cr_assert(s.peak == 1.0 && s.start == 0.5);
+    s = schedule_of("--lr-scale linear --batch 64", 4); /* of the default for one worker */
+    cr_assert(s.peak == 0.14 && s.start == 0.14 / 4);
+    s = schedule_of("--lr-scale linear --optimizer adadelta --lr-schedule constant", 8);
+    cr_assert(s.peak == 8.0 && s.start == 1.0 && s.shape == LR_CONSTANT);
+    s = schedule_of("--lr 0.5 --lr-scale linear --warmup-epochs 2", 1); /* no warm-up to speak of */
+    cr_assert(s.peak == 0.5 && s.start == 0.5 && s.warmup_steps == 400);
+    s = schedule_of("--warmup-epochs 50 --steps 2000", 1); /* a try of some steps */
+    cr_assert(s.warmup_steps == 10000);
+}
+
+Test(config, epochs_can_be_divided)
+{
+    struct config config;
+    accept(CONFIG_TRAIN, &config, "--epochs 12");
+    cr_assert_eq(learning_epochs(&config, 8), 12);
+    accept(CONFIG_TRAIN, &config, "--epochs 12 --epochs-divided");
+    cr_assert_eq(learning_epochs(&config, 1), 12);
+    cr_assert_eq(learning_epochs(&config, 4), 3);
+    cr_assert_eq(learning_epochs(&config, 8), 2);
+    cr_assert_eq(learning_epochs(&config, 99), 1);
+}
+
+Test(config, a_global_batch_is_divided)
+{
+    struct config config;
+    accept(CONFIG_TRAIN, &config, "--global-batch 96");
+    cr_assert_eq(learning_share_batch(&config, 3), STATUS_OK);
+    cr_assert_eq(config.batch, 32);
+    accept(CONFIG_TRAIN, &config, "--global-batch 96 --backend ps --servers 2");
+    cr_assert_eq(learning_share_batch(&config, 4), STATUS_OK); /* two of the four are servers */
+    cr_assert_eq(config.batch, 48);
+    accept(CONFIG_TRAIN, &config, "--global-batch 96 --backend none --virtual-workers 8");
+    cr_assert_eq(learning_share_batch(&config, 1), STATUS_OK);
+    cr_assert_eq(config.batch, 12);
+    accept(CONFIG_TRAIN, &config, "");
+    cr_assert_eq(learning_share_batch(&config, 3), STATUS_OK);
+    cr_assert_eq(config.batch, 32);
 }
 
 Test(config, bench_has_the_letters_of_nccl_tests)

@@ -8,6 +8,7 @@
 
 #include "common/device/device.h"
 #include "experiments/config/backends.h"
+#include "experiments/config/learning.h"
 #include "ring/vendor/library.h"
 #include "ring/vendor/nccl.h"
 #include "tests/config_lib.h"
@@ -31,7 +32,9 @@ Test(config_check, words_of_choices)
     refuse(CONFIG_TRAIN, "--transport udp", "expected auto | zmq | mpi | tcp");
     refuse(CONFIG_TRAIN, "--reduce-order tree", "expected any | ring");
     refuse(CONFIG_TRAIN, "--model resnet", "keras-cnn");
-    refuse(CONFIG_TRAIN, "--optimizer adam", "expected sgd | adadelta");
+    refuse(CONFIG_TRAIN, "--optimizer rmsprop", "expected sgd | adagrad | adadelta | adam | lars");
+    refuse(CONFIG_TRAIN, "--lr-scale cubic", "expected auto | linear | sqrt | none");
+    refuse(CONFIG_TRAIN, "--lr-schedule poly", "expected linear | constant | step | cosine");
     refuse(CONFIG_BENCH, "--probe maybe", "--probe: found 'maybe'");
 }
 
@@ -139,6 +142,35 @@ Test(config_check, compress)
     refuse(CONFIG_TRAIN, "--error-feedback on", "without --compress nothing is rounded");
     refuse(CONFIG_TRAIN, "--error-feedback only", "expected auto | on | off");
     refuse(CONFIG_TRAIN, "--compress bf16 --reduce-order ring", "leave one of the two out");
+}
+
+Test(config_check, learning)
+{
+    struct config config;
+    struct lr_schedule schedule;
+    refuse(CONFIG_TRAIN, "--optimizer adam --momentum 0.5",
+           "--momentum: --optimizer adam does not");
+    refuse(CONFIG_TRAIN, "--optimizer lars --nesterov", "leave it out, or use sgd");
+    refuse(CONFIG_TRAIN, "--beta1 0.5", "--beta1: --optimizer sgd does not use it");
+    refuse(CONFIG_TRAIN, "--beta2 0.5", "leave it out, or use adam");
+    refuse(CONFIG_TRAIN, "--epsilon 0.5", "or use adagrad, adadelta or adam");
+    refuse(CONFIG_TRAIN, "--trust 0.5", "leave it out, or use lars");
+    refuse(CONFIG_TRAIN, "--nesterov --momentum 0", "--momentum is 0; leave it out");
+    refuse(CONFIG_TRAIN, "--momentum 1", "--momentum: found '1'");
+    refuse(CONFIG_TRAIN, "--compute paced:1 --weight-decay 0.1", "--weight-decay: --compute paced");
+    refuse(CONFIG_TRAIN, "--batch 32 --global-batch 64", "leave one of the two out");
+    refuse(CONFIG_TRAIN, "--lr-scale linear --global-batch 64", "--lr-scale linear: with");
+    refuse(CONFIG_TRAIN, "--lr-scale sqrt --global-batch 64", "--lr-scale sqrt: with");
+    accept(CONFIG_TRAIN, &config, "--lr-scale none --global-batch 64");
+    refuse(CONFIG_TRAIN, "--epochs-divided --steps 8", "--steps ends the run");
+    accept(CONFIG_TRAIN, &config, "--global-batch 100");
+    assert_refused(learning_share_batch(&config, 3), STATUS_USAGE,
+                   "found 3 workers, expected a multiple of that");
+    accept(CONFIG_TRAIN, &config, "--global-batch 65537");
+    assert_refused(learning_share_batch(&config, 1), STATUS_USAGE, "at most 65536 images for each");
+    accept(CONFIG_TRAIN, &config, "--warmup-epochs 2 --epochs 2");
+    assert_refused(learning_schedule(&config, 1, 200, 400, &schedule), STATUS_USAGE,
+                   "the run ends after 2 epochs");
 }
 
 Test(config_check, options_suit_the_number_of_processes)

@@ -32,6 +32,16 @@ done
 (($(printf '%s\n' "${sums[@]}" | sort -u | wc -l) == 3)) ||
     fail "the number of workers made no difference: ${sums[*]}"
 
+# Optimizers that count their steps, or that need whole tensors, however the buckets are cut.
+for optimizer in adam lars; do
+    train 0 "${common[@]}" --bucket-mb 0.05 --backend none --virtual-workers 3 --optimizer $optimizer
+    expected=$weights
+    train 3 "${common[@]}" --bucket-mb 0.05 --backend ring --optimizer $optimizer
+    check "ring, several buckets, 3 workers, $optimizer"
+    train 4 "${common[@]}" --bucket-mb 0.05 --backend ps --optimizer $optimizer
+    check "ps, several buckets, 3 workers, $optimizer"
+done
+
 # The same with several buckets, whose chunks, and so whose order of addition, are others.
 train 0 "${common[@]}" --bucket-mb 0.05 --backend none --virtual-workers 3
 expected=$weights

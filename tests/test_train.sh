@@ -51,7 +51,8 @@ start_and_kill() # RANKS OPTION...: kills all processes once there is a checkpoi
     fail "psring train $* ended before it could be killed:"
 }
 
-for options in '0 --optimizer sgd' '0 --optimizer adadelta' '2 --backend ring'; do
+for options in '0 --optimizer sgd --nesterov --weight-decay 1e-4' '0 --optimizer adadelta' \
+    '0 --optimizer adam --lr-schedule cosine' '2 --backend ring --optimizer lars --bucket-mb 0.05'; do
     read -ra options <<<"$options"
     ranks=${options[0]}
     options=("${common[@]}" "${options[@]:1}" --steps 310)
@@ -87,6 +88,15 @@ fi
 grep -q 'workers is 2 there and 1 here.*start as many workers' "$folder/log" ||
     fail "no word of the number of workers in:"
 
+if "$psring" train --data "$data" "${common[@]}" --backend none --optimizer adam --lr-schedule step \
+    --steps 310 --checkpoint "$folder/checkpoint" --resume >"$folder/log" 2>&1; then
+    fail "a run of lars was continued by adam:"
+fi
+for word in 'optimizer is lars there and adam here' 'lr-schedule is linear there and step here' \
+    'optimizer-options is momentum=0.9 trust=0.02 there'; do
+    grep -q "$word" "$folder/log" || fail "no word of '$word' in:"
+done
+
 # Rows: two epochs, each with an interval inside; the columns by name; the accuracy of something learnt.
 rm -f "$folder/train.csv"
 train 2 "${common[@]}" --epochs 2 --log-steps 15 --metrics "$folder/train.csv"
@@ -95,6 +105,7 @@ expected_header+=,epoch,step,images,seconds,images_per_s,step_ms_median,compute_
 expected_header+=,comm_ms_median,exposed_comm_ms_median,train_loss,test_loss,test_accuracy
 expected_header+=,weights_sha256,batch,optimizer,lr,seed,reduce_order,bucket_mb,threads,compress
 expected_header+=,error_feedback,gpu_memory_bytes,gpu_utilization
+expected_header+=,optimizer_options,lr_schedule,lr_warmup_steps
 [[ $(head -1 "$folder/train.csv") == "$expected_header" ]] ||
     fail "train.csv begins with $(head -1 "$folder/train.csv")"
 expect backend 'ring ring ring ring'
@@ -106,6 +117,9 @@ expect compress 'none none none none'
 expect error_feedback 'none none none none'
 expect gpu_memory_bytes '   ' # a CPU has none
 expect gpu_utilization '   '
+expect optimizer_options 'momentum=0.9 momentum=0.9 momentum=0.9 momentum=0.9'
+expect lr_schedule 'linear linear linear linear'
+expect lr_warmup_steps '8 8 8 8'
 expect epoch '1 1 2 2'
 expect step '15 20 30 40'
 expect images '1500 2000 3000 4000'

@@ -82,10 +82,29 @@ struct loss_sum {
     int64_t correct;
 };
 
-/* velocity = momentum velocity + gradient; parameter -= lr velocity. */
+/*
+ * Steps of optimizers. In all of them g = gradient + weight_decay parameter, and lr_at is device
+ * memory, read as dropout.step_at. `apart`: elements from a parameter's first number in the state
+ * to its second one.
+ */
+
+/*
+ * velocity = momentum velocity + g; parameter -= lr velocity; with Nesterov's momentum
+ * parameter -= lr (g + momentum velocity). Source: Sutskever et al. 2013, in the form in which the
+ * rate is no part of the velocity, so that it may change from step to step (models/optim.h).
+ */
 struct sgd {
     float momentum;
-    const float *lr_at; /* device memory, read as dropout.step_at */
+    bool nesterov;
+    float weight_decay;
+    const float *lr_at;
+};
+
+/* a = a + g^2; parameter -= lr g / (sqrt(a) + epsilon). Source: Duchi et al. 2011. */
+struct adagrad {
+    float epsilon;
+    float weight_decay;
+    const float *lr_at;
 };
 
 /*
@@ -94,8 +113,35 @@ struct sgd {
  */
 struct adadelta {
     float rho, epsilon;
-    const float *lr_at; /* as sgd.lr_at */
-    size_t apart;       /* from a parameter's a to its u in the state; 0: as many as are updated */
+    float weight_decay;
+    const float *lr_at;
+    size_t apart;
+};
+
+/*
+ * m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2;
+ * parameter -= lr (m / correction[0]) / (sqrt(v / correction[1]) + epsilon), where
+ * correction[i] = 1 - beta(i + 1)^step. Source: Kingma and Ba 2015, algorithm 1.
+ */
+struct adam {
+    float beta1, beta2, epsilon;
+    float weight_decay;
+    const float *lr_at;
+    float *step;       /* device memory: how many adam_count has begun */
+    float *correction; /* (2), device memory */
+    size_t apart;
+};
+
+/*
+ * For one whole tensor w: velocity = momentum velocity + trust g, parameter -= lr velocity, with
+ * trust = coefficient |w| / (|gradient| + weight_decay |w|); 1 where w or the gradient is all 0.
+ * Source: You et al. 2017, "Large batch training of convolutional networks", algorithm 1; but lr
+ * is no part of the velocity, as in struct sgd.
+ */
+struct lars {
+    float momentum, coefficient;
+    float weight_decay;
+    const float *lr_at;
 };
 
 /* A data set in device memory: bytes, and what each byte becomes. */
@@ -177,12 +223,20 @@ struct device_ops {
                                   const float *logits, const uint8_t *labels, float *dlogits,
                                   struct loss_sum *sum);
 
-    /* One pass over (count) elements; velocity (count); state (2, count) = a, then u, unless
-     * adadelta.apart says how far u is. */
+    /* One pass over (count) elements; velocity and a (count); state (2, ...): a, then u; m, then v.
+     * adam_count comes before the first one of a step. lars: sums in an order that depends on the
+     * count alone, and a pass over parameters and gradients for them. */
     void (*sgd)(struct device *, const struct sgd *, size_t count, float *parameters,
                 const float *gradients, float *velocity);
+    void (*adagrad)(struct device *, const struct adagrad *, size_t count, float *parameters,
+                    const float *gradients, float *a);
     void (*adadelta)(struct device *, const struct adadelta *, size_t count, float *parameters,
                      const float *gradients, float *state);
+    void (*adam_count)(struct device *, const struct adam *);
+    void (*adam)(struct device *, const struct adam *, size_t count, float *parameters,
+                 const float *gradients, float *state);
+    void (*lars)(struct device *, const struct lars *, size_t count, float *parameters,
+                 const float *gradients, float *velocity);
 };
 
 #endif

@@ -147,8 +147,7 @@ static enum status open_bench(struct bench *bench, const struct config *config)
     bench->steps = config->iters > 0 ? (size_t)config->iters : STEPS;
     TRY(device_open(&bench->device, &options));
     TRY(net_new(&bench->net, bench->device, config_model_name(config), bench->batch, 1));
-    TRY(optimizer_new(&bench->optimizer, bench->device, config->optimizer,
-                      net_parameter_count(bench->net), NULL));
+    TRY(net_optimizer_new(&bench->optimizer, bench->net, config->optimizer, NULL));
     TRY(fill_batch(bench));
     if (config->device == DEVICE_CPU)
         TRY(sgemm_new(&bench->sgemm, bench->threads));

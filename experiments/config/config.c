@@ -17,6 +17,7 @@
 #include "experiments/config/config_table.h"
 #include "experiments/config/launch.h"
 #include "experiments/config/gpus.h"
+#include "experiments/config/learning.h"
 #include "models/cnn.h"
 
 /* -------- options that do not go together ---------------------------------------------------- */
@@ -126,6 +127,7 @@ enum status config_parse(enum config_command command, int argc, char **argv, str
     config_table_init(&table, command);
     *config = (struct config){.command = command,
                               .servers = CONFIG_SERVERS_NOT_GIVEN,
+                              .warmup_epochs = LEARNING_WARMUP_NOT_GIVEN,
                               .rank = CONFIG_RANK_NOT_GIVEN,
                               .world = CONFIG_RANK_NOT_GIVEN,
                               .data = launcher_variable("PSRING_DATA"),
@@ -136,6 +138,7 @@ enum status config_parse(enum config_command command, int argc, char **argv, str
         return STATUS_OK;
     TRY(link_rate_from_environment(config));
     TRY(config_check(config));
+    TRY(learning_check(config, &table));
     TRY(launch_check(config));
     struct obeyed obeyed = {.config = config, .table = &table};
     options_visit(&table.options, config, check_obeyed, &obeyed);
@@ -190,6 +193,8 @@ enum status config_settle(struct config *config, struct world *world)
     if (world->rank != 0)
         log_set_level(LOG_SILENT); /* all find the same: one of them says it */
     status = config_check_world(config, world->size);
+    if (status == STATUS_OK)
+        status = learning_share_batch(config, world->size);
     log_set_level(config->verbose ? LOG_DEBUG : LOG_INFO);
     TRY(status);
     TRY(pin_rank(config, world));

@@ -54,7 +54,8 @@ enum {
     CONFIG_NETWORK_BYTES = 64,
     CONFIG_SERVERS_NOT_GIVEN = -1,
     CONFIG_RANK_NOT_GIVEN = -1,
-    CONFIG_RANKS_MOST = 65535
+    CONFIG_RANKS_MOST = 65535,
+    CONFIG_BATCH_MOST = 65536
 };
 
 /* Choices are ints (an index into their words), strings are borrowed from argv or the environment.
@@ -101,10 +102,20 @@ struct config {
     /* What is trained. */
     int model; /* index into cnn_names, models/cnn.h */
     const char *data;
-    int64_t epochs, steps, batch, seed;
-    int optimizer; /* enum optimizer_kind */
-    double lr;     /* 0: lr_default, models/lr.h */
+    int64_t epochs, steps, seed;
+    bool epochs_divided;  /* `epochs` are those of all workers together */
+    int64_t batch;        /* per worker; with global_batch only after config_settle */
+    int64_t global_batch; /* of all workers; 0: `batch` for each */
     double bucket_mb;
+
+    /* How it learns: experiments/config/learning.h. */
+    int optimizer; /* enum optimizer_kind */
+    double momentum, beta1, beta2, epsilon, trust, weight_decay;
+    bool nesterov;
+    double lr;               /* 0: lr_default, models/lr.h */
+    int lr_scale;            /* enum lr_scale */
+    int lr_schedule;         /* enum lr_shape */
+    double warmup_epochs;    /* below 0: not given */
     int64_t virtual_workers; /* 0: not asked for */
     const char *checkpoint;
     int resume; /* enum config_resume */

@@ -7,6 +7,7 @@
 #include "common/device/device.h"
 #include "experiments/config/backends.h"
 #include "models/cnn.h"
+#include "models/lr.h"
 #include "models/optim.h"
 #include "ring/vendor/library.h"
 
@@ -125,16 +126,53 @@ static const struct config_row rows[] = {
     {RUNS(TRAIN),
      {"epochs", 0, OPTION_INT, FIELD(epochs), "2", 1, 100000, .help = "Passes over the data."}},
     {RUNS(TRAIN),
+     {"epochs-divided", 0, OPTION_FLAG, FIELD(epochs_divided),
+      .help = "Divides --epochs among the workers, rounded up."}},
+    {RUNS(TRAIN),
      {"steps", 0, OPTION_INT, FIELD(steps), "0", 0, 1e12,
       .help = "Ends after N steps in all; 0: after --epochs."}},
     {RUNS(TRAIN | LAYERS),
-     {"batch", 0, OPTION_INT, FIELD(batch), "32", 1, 65536, .help = "Images a step, per worker."}},
+     {"batch", 0, OPTION_INT, FIELD(batch), "32", 1, CONFIG_BATCH_MOST,
+      .help = "Images a step, per worker."}},
+    {RUNS(TRAIN),
+     {"global-batch", 0, OPTION_INT, FIELD(global_batch), "0", 0, 1e9,
+      .help = "Images a step, of all workers together, instead of --batch; 0: not given."}},
     {RUNS(REAL | LAYERS),
      {"optimizer", 0, OPTION_CHOICE, FIELD(optimizer), "sgd", .choices = optimizer_kind_names,
       .help = "How parameters follow from gradients."}},
     {RUNS(REAL),
+     {"momentum", 0, OPTION_DOUBLE, FIELD(momentum), "0.9", 0, 0.99999, .metavar = "M",
+      .help = "Of sgd and lars."}},
+    {RUNS(REAL),
+     {"nesterov", 0, OPTION_FLAG, FIELD(nesterov), .help = "Nesterov's momentum, of sgd."}},
+    {RUNS(REAL),
+     {"beta1", 0, OPTION_DOUBLE, FIELD(beta1), "0.9", 0, 0.99999, .metavar = "BETA",
+      .help = "Of adam: its mean's decay."}},
+    {RUNS(REAL),
+     {"beta2", 0, OPTION_DOUBLE, FIELD(beta2), "0.999", 0, 0.9999999, .metavar = "BETA",
+      .help = "Of adam: its square's decay."}},
+    {RUNS(REAL),
+     {"epsilon", 0, OPTION_DOUBLE, FIELD(epsilon), "0", 0, 1, .metavar = "E",
+      .help = "Of adagrad, adadelta and adam; 0: 1e-10, 1e-7, 1e-8."}},
+    {RUNS(REAL),
+     {"trust", 0, OPTION_DOUBLE, FIELD(trust), "0.02", 1e-9, 1000, .metavar = "COEFFICIENT",
+      .help = "Of lars: a tensor's step is so many times its norm."}},
+    {RUNS(REAL),
+     {"weight-decay", 0, OPTION_DOUBLE, FIELD(weight_decay), "0", 0, 1, .metavar = "DECAY",
+      .help = "So many times the weights are added to their gradients (lars: not to biases')."}},
+    {RUNS(REAL),
      {"lr", 0, OPTION_DOUBLE, FIELD(lr), "0", 0, 1000, .metavar = "RATE",
-      .help = "Highest learning rate; 0: by optimizer and images a step."}},
+      .help = "Highest learning rate, before --lr-scale; 0: by optimizer and images a step."}},
+    {RUNS(REAL),
+     {"lr-scale", 0, OPTION_CHOICE, FIELD(lr_scale), "auto", .choices = lr_scale_names,
+      .help = "By the number of workers, or its root; auto: --lr stays as given, its default is by "
+              "the images of all."}},
+    {RUNS(REAL),
+     {"lr-schedule", 0, OPTION_CHOICE, FIELD(lr_schedule), "linear", .choices = lr_shape_names,
+      .help = "From the warm-up's end on: to 0 in a line or a cosine; a tenth at 1/3, 2/3, 8/9."}},
+    {RUNS(REAL),
+     {"warmup-epochs", 0, OPTION_DOUBLE, FIELD(warmup_epochs), NULL, 0, 1000, .metavar = "E",
+      .help = "The rate rises, step by step, from one worker's (--lr-scale) or 0; else 60 steps."}},
     {RUNS(TRAIN),
      {"seed", 0, OPTION_INT, FIELD(seed), "1", 0, 9e15,
       .help = "Of parameters, shuffling and dropout; the same seed gives the same run."}},
@@ -223,6 +261,15 @@ static void follow_backends(struct config_table *table, int at)
     snprintf(table->help[at], sizeof table->help[at], "%s For %s.", spec->help,
              backends_that(ability, names, sizeof names));
     spec->help = table->help[at];
+}
+
+bool config_table_given(const struct config_table *table, const char *name)
+{
+    for (int i = 0; table->specs[i].name; i++) {
+        if (strcmp(table->specs[i].name, name) == 0)
+            return table->given[i];
+    }
+    return false;
 }
 
 void config_table_init(struct config_table *table, enum config_command command)

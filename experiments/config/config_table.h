@@ -11,7 +11,7 @@
 #include "common/base/options.h"
 #include "experiments/config/config.h"
 
-enum { CONFIG_OPTIONS_MAX = 64, CONFIG_HELP_BYTES = 256 };
+enum { CONFIG_OPTIONS_MAX = 92, CONFIG_HELP_BYTES = 256 };
 
 /* The words of --placement and --reduce-order, in the order of their enums; NULL ends them. */
 extern const char *const config_placement_words[], *const config_reduce_order_words[];
@@ -33,6 +33,9 @@ struct config_table {
     char help[CONFIG_OPTIONS_MAX][CONFIG_HELP_BYTES]; /* of those that have an ability */
     struct options options; /* borrows from the rest: do not copy a table */
 };
+
+/* Whether argv has the option. */
+bool config_table_given(const struct config_table *table, const char *name);
 
 /* Fills `table` with the options of `command`, none of them given yet. */
 void config_table_init(struct config_table *table, enum config_command command);

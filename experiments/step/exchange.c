@@ -63,8 +63,10 @@ enum status exchange_open(struct exchange *exchange, const struct exchange_model
     bool updates_here = !options->backend->updates_on_server;
     struct comm_options *comm = options->comm;
     *exchange = (struct exchange){.model = *model, .optimizer = optimizer};
-    TRY(plan_buckets(exchange,
-                     &(struct bucket_limits){.bytes = options->bucket_bytes, .cut = updates_here}));
+    TRY(plan_buckets(exchange, &(struct bucket_limits){
+                                   .bytes = options->bucket_bytes,
+                                   .cut = updates_here && !options->whole_tensors,
+                               }));
     if (options->may_defer && updates_here && exchange->count > 1)
         TRY(order_buckets(exchange));
     for (size_t b = 0; b < exchange->count; b++) {

@@ -45,6 +45,7 @@ struct exchange_options {
     struct comm_options *comm; /* all but the longest bucket, which exchange_open fills in */
     float scale;               /* of the sum of gradients */
     size_t bucket_bytes;       /* wanted; 0: one bucket */
+    bool whole_tensors;        /* no bucket may end within one: optimizer_needs_whole_tensors */
     bool may_defer;            /* to the next step's forward pass, if the comm overlaps */
 };
 

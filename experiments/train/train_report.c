@@ -74,6 +74,9 @@ static void list_fields(const struct trainer *t, double train_loss, const struct
     fields_uint_if(fields, "gpu_memory_bytes", report->usage.memory_bytes > 0,
                    report->usage.memory_bytes);
     fields_double(fields, "gpu_utilization", report->usage.utilization);
+    fields_text(fields, "optimizer_options", trains ? t->optimizer_text : NULL);
+    fields_text(fields, "lr_schedule", trains ? lr_shape_names[t->lr.shape] : NULL);
+    fields_uint_if(fields, "lr_warmup_steps", trains, t->lr.warmup_steps);
 }
 
 enum status train_report_open(struct trainer *t, uint64_t steps)
@@ -177,6 +180,11 @@ void train_report_start(const struct trainer *t)
     else
         printf(", %s with lr %g, data %s\n", optimizer_kind_names[config->optimizer], t->lr.peak,
                t->dataset->name);
+    if (!config->paced && t->lr.warmup_steps > 0)
+        printf("%s; lr from %g in %llu steps, then %s\n", t->optimizer_text, t->lr.start,
+               (unsigned long long)t->lr.warmup_steps, lr_shape_names[t->lr.shape]);
+    else if (!config->paced)
+        printf("%s; lr %s\n", t->optimizer_text, lr_shape_names[t->lr.shape]);
     if (t->step > 0)
         printf("continues after step %llu\n", (unsigned long long)t->step);
     fflush(stdout);

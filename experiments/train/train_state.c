@@ -92,8 +92,8 @@ out:
 
 /* What decides the bits of a run. Holds the texts that the checkpoint's options point to. */
 struct description {
-    struct checkpoint_option options[12];
-    char values[12][32];
+    struct checkpoint_option options[16];
+    char values[16][OPTIMIZER_TEXT_BYTES];
     struct checkpoint checkpoint; /* all but the arrays */
 };
 
@@ -128,6 +128,10 @@ static void describe(const struct trainer *t, struct description *run)
     add_option(run, "workers", "%zu", t->workers)->advice = "start as many workers";
     add_option(run, "batch", "%" PRId64, config->batch);
     add_option(run, "lr", "%.9g", t->lr.peak);
+    add_option(run, "lr-schedule", "%s", lr_shape_names[t->lr.shape]);
+    add_option(run, "warmup", "%" PRIu64 " steps from %.9g", t->lr.warmup_steps, t->lr.start)
+        ->advice = "give the --warmup-epochs and --lr-scale of that run";
+    add_option(run, "optimizer-options", "%s", t->optimizer_text)->advice = "give the same";
     add_option(run, "dataset", "%s", t->dataset->name)->advice =
         "name that data set's folder with --data";
     /* The learning rate of a step depends on how many there are to be. */

@@ -9,6 +9,7 @@
 #include "common/checkpoint/checkpoint.h"
 #include "common/data/idx.h"
 #include "experiments/config/backends.h"
+#include "experiments/config/learning.h"
 
 enum {
     TEST_BATCH = 100,
@@ -118,8 +119,11 @@ static enum status open_data(struct trainer *t)
     } else {
         TRY(open_batches(t));
     }
-    t->total_steps = t->config->steps > 0 ? (uint64_t)t->config->steps
-                                          : (uint64_t)t->config->epochs * t->steps_per_epoch;
+    t->total_steps = t->config->steps > 0
+                         ? (uint64_t)t->config->steps
+                         : learning_epochs(t->config, t->workers) * t->steps_per_epoch;
+    if (!t->config->paced)
+        TRY(learning_schedule(t->config, t->workers, t->steps_per_epoch, t->total_steps, &t->lr));
 out:
     return status;
 }
@@ -133,12 +137,10 @@ static enum status open_model(struct trainer *t)
     TRY(net_new(&t->net, t->device, config_model_name(config), batch_max(t),
                 (uint64_t)config->seed));
     size_t parameters = net_parameter_count(t->net), states = 0;
-    double peak = config->lr > 0
-                      ? config->lr
-                      : lr_default(config->optimizer, (size_t)config->batch * t->workers);
-    t->lr = lr_schedule_default(peak, t->total_steps);
     if (computes(t)) {
-        TRY(optimizer_new(&t->optimizer, t->device, config->optimizer, parameters, NULL));
+        struct optimizer_parameters optimizer = learning_optimizer(config);
+        optimizer_describe(config->optimizer, &optimizer, t->optimizer_text);
+        TRY(net_optimizer_new(&t->optimizer, t->net, config->optimizer, &optimizer));
         optimizer_state(t->optimizer, &states);
     }
     t->host = malloc((parameters > states ? parameters : states) * sizeof *t->host);
@@ -220,6 +222,7 @@ static enum status open_exchange(struct trainer *t)
                           .comm = &options,
                           .scale = 1.0f / (float)t->workers,
                           .bucket_bytes = (size_t)(t->config->bucket_mb * 1048576),
+                          .whole_tensors = optimizer_needs_whole_tensors(t->config->optimizer),
                           .may_defer = !t->backend->alone && device_memory_is_host(t->device)}));
     if (t->exchange.defers)
         net_before_forward(t->net, exchange_need, &t->exchange);

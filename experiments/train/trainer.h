@@ -51,6 +51,7 @@ struct trainer {
     int threads; /* that compute */
     struct device *device;
     struct net *net;
+    char optimizer_text[OPTIMIZER_TEXT_BYTES]; /* optimizer_describe */
     struct optimizer *optimizer; /* NULL where paced, and on servers; so the next three */
     struct dataset *dataset;
     struct batches batches;

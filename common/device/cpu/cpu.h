@@ -87,8 +87,15 @@ void cpu_softmax_cross_entropy(struct device *, size_t batch, size_t classes, co
 
 void cpu_sgd(struct device *, const struct sgd *, size_t count, float *parameters,
              const float *gradients, float *velocity);
+void cpu_adagrad(struct device *, const struct adagrad *, size_t count, float *parameters,
+                 const float *gradients, float *a);
 void cpu_adadelta(struct device *, const struct adadelta *, size_t count, float *parameters,
                   const float *gradients, float *state);
+void cpu_adam_count(struct device *, const struct adam *);
+void cpu_adam(struct device *, const struct adam *, size_t count, float *parameters,
+              const float *gradients, float *state);
+void cpu_lars(struct device *, const struct lars *, size_t count, float *parameters,
+              const float *gradients, float *velocity);
 
 /* One block of rows of max-pooling, shared with the fused convolution. Output rows are
  * (width / 2, channels); row y reads input rows 2y and 2y + 1, each (width, channels). */

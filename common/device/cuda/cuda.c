@@ -222,12 +222,43 @@ static void cuda_sgd(struct device *device, const struct sgd *sgd, size_t count,
     cuda_keep(cuda, kernel_sgd(cuda->compute, sgd, count, parameters, gradients, velocity), "sgd");
 }
 
+static void cuda_adagrad(struct device *device, const struct adagrad *adagrad, size_t count,
+                         float *parameters, const float *gradients, float *a)
+{
+    struct cuda *cuda = cuda_of(device);
+    cuda_keep(cuda, kernel_adagrad(cuda->compute, adagrad, count, parameters, gradients, a),
+              "adagrad");
+}
+
 static void cuda_adadelta(struct device *device, const struct adadelta *adadelta, size_t count,
                           float *parameters, const float *gradients, float *state)
 {
     struct cuda *cuda = cuda_of(device);
     cuda_keep(cuda, kernel_adadelta(cuda->compute, adadelta, count, parameters, gradients, state),
               "adadelta");
+}
+
+static void cuda_adam_count(struct device *device, const struct adam *adam)
+{
+    struct cuda *cuda = cuda_of(device);
+    cuda_keep(cuda, kernel_adam_count(cuda->compute, adam), "adam");
+}
+
+static void cuda_adam(struct device *device, const struct adam *adam, size_t count,
+                      float *parameters, const float *gradients, float *state)
+{
+    struct cuda *cuda = cuda_of(device);
+    cuda_keep(cuda, kernel_adam(cuda->compute, adam, count, parameters, gradients, state), "adam");
+}
+
+static void cuda_lars(struct device *device, const struct lars *lars, size_t count,
+                      float *parameters, const float *gradients, float *velocity)
+{
+    struct cuda *cuda = cuda_of(device);
+    cuda_keep(
+        cuda,
+        kernel_lars(cuda->compute, lars, count, parameters, gradients, velocity, cuda->squares),
+        "lars");
 }
 
 /* -------- opening ----------------------------------------------------------------------------- */
@@ -271,6 +302,7 @@ static void cuda_close(struct device *device)
     cuda_blas_free(&cuda->blas);
     cudaFree(cuda->blas_workspace);
     cudaFree(cuda->loss_parts);
+    cudaFree(cuda->squares);
     cudaFree(cuda->scratch);
     close_slots(&cuda->slots);
     if (cuda->compute)
@@ -282,7 +314,7 @@ enum status cuda_open(struct device **device, const struct device_options *optio
 {
     enum status status = STATUS_OK;
     struct cuda *cuda = calloc(1, sizeof *cuda);
-    void *parts;
+    void *parts, *squares;
     if (!cuda) {
         log_error("the cuda device: out of memory");
         return STATUS_NO_MEMORY;
@@ -297,6 +329,9 @@ enum status cuda_open(struct device **device, const struct device_options *optio
     TRY(device_alloc(&cuda->device, "sums of the loss",
                      KERNEL_LOSS_PARTS * sizeof *cuda->loss_parts, &parts));
     cuda->loss_parts = parts;
+    TRY(device_alloc(&cuda->device, "sums of squares",
+                     (size_t)2 * KERNEL_SQUARES * sizeof *cuda->squares, &squares));
+    cuda->squares = squares;
     TRY(device_alloc(&cuda->device, "cuBLAS", CUDA_BLAS_WORKSPACE_BYTES, &cuda->blas_workspace));
     TRY(cuda_blas_new(&cuda->blas, cuda->compute, cuda->blas_workspace, options->tf32));
     cuda->nvml = cuda_nvml_new(cuda->index);
@@ -334,5 +369,9 @@ const struct device_ops cuda_ops = {
     .dropout = cuda_dropout,
     .softmax_cross_entropy = cuda_softmax_cross_entropy,
     .sgd = cuda_sgd,
+    .adagrad = cuda_adagrad,
     .adadelta = cuda_adadelta,
+    .adam_count = cuda_adam_count,
+    .adam = cuda_adam,
+    .lars = cuda_lars,
 };

@@ -44,6 +44,7 @@ struct cuda {
     float *scratch;      /* (scratch_count), grown by the prepare entries */
     size_t scratch_count;
     struct loss_sum *loss_parts;
+    double *squares; /* (KERNEL_SQUARES, 2) */
     struct cuda_slots slots;
     struct cuda_graph graph;
     struct cuda_nvml *nvml; /* NULL: the driver does not tell how busy the GPU is */

@@ -81,8 +81,19 @@ int kernel_softmax_cross_entropy(struct CUstream_st *stream, size_t batch, size_
                                  struct loss_sum *parts, struct loss_sum *sum);
 int kernel_sgd(struct CUstream_st *stream, const struct sgd *sgd, size_t count, float *parameters,
                const float *gradients, float *velocity);
+int kernel_adagrad(struct CUstream_st *stream, const struct adagrad *adagrad, size_t count,
+                   float *parameters, const float *gradients, float *a);
 int kernel_adadelta(struct CUstream_st *stream, const struct adadelta *adadelta, size_t count,
                     float *parameters, const float *gradients, float *state);
+int kernel_adam_count(struct CUstream_st *stream, const struct adam *adam);
+int kernel_adam(struct CUstream_st *stream, const struct adam *adam, size_t count,
+                float *parameters, const float *gradients, float *state);
+/* Sums of squares, of parameters and of gradients: of so many parts, of groups of them, of all. */
+enum { KERNEL_SQUARE_PARTS = 16384, KERNEL_SQUARE_GROUPS = 128 };
+enum { KERNEL_SQUARES = KERNEL_SQUARE_PARTS + KERNEL_SQUARE_GROUPS + 1 };
+/* squares: room for (KERNEL_SQUARES, 2). */
+int kernel_lars(struct CUstream_st *stream, const struct lars *lars, size_t count,
+                float *parameters, const float *gradients, float *velocity, double *squares);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,139 @@
+#include "experiments/config/learning.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "common/net/world/topology.h"
+#include "experiments/config/config_table.h"
+
+/* -------- options that do not go together ---------------------------------------------------- */
+
+#define KIND(name) (1u << OPTIMIZER_##name)
+
+/* Which optimizers use an option. */
+static const struct {
+    const char *option;
+    unsigned kinds;
+    const char *names;
+} uses[] = {
+    {"momentum", KIND(SGD) | KIND(LARS), "sgd or lars"},
+    {"nesterov", KIND(SGD), "sgd"},
+    {"beta1", KIND(ADAM), "adam"},
+    {"beta2", KIND(ADAM), "adam"},
+    {"epsilon", KIND(ADAGRAD) | KIND(ADADELTA) | KIND(ADAM), "adagrad, adadelta or adam"},
+    {"trust", KIND(LARS), "lars"},
+};
+
+static enum status check_optimizer(const struct config *config, const struct config_table *table)
+{
+    for (size_t i = 0; i < sizeof uses / sizeof *uses; i++) {
+        if (!config_table_given(table, uses[i].option) || uses[i].kinds & (1u << config->optimizer))
+            continue;
+        log_error("--%s: --optimizer %s does not use it; leave it out, or use %s", uses[i].option,
+                  optimizer_kind_names[config->optimizer], uses[i].names);
+        return STATUS_USAGE;
+    }
+    if (config_table_given(table, "nesterov") && config->momentum == 0) {
+        log_error("--nesterov: looks ahead by the momentum, and --momentum is 0; leave it out, or "
+                  "give a --momentum");
+        return STATUS_USAGE;
+    }
+    return STATUS_OK;
+}
+
+enum status learning_check(const struct config *config, const struct config_table *table)
+{
+    enum status status = STATUS_OK;
+    if (config->command != CONFIG_TRAIN)
+        return STATUS_OK;
+    TRY(check_optimizer(config, table));
+    if (config->global_batch > 0 && config_table_given(table, "batch")) {
+        log_error("--batch: --global-batch %lld is divided among the workers and says how many "
+                  "images each has; leave one of the two out",
+                  (long long)config->global_batch);
+        return STATUS_USAGE;
+    }
+    if (config->global_batch > 0 &&
+        (config->lr_scale == LR_SCALE_LINEAR || config->lr_scale == LR_SCALE_SQRT)) {
+        log_error(
+            "--lr-scale %s: with --global-batch a step has as many images whatever the number "
+            "of workers, so its rate does not follow them; leave one of the two out",
+            lr_scale_names[config->lr_scale]);
+        return STATUS_USAGE;
+    }
+    if (config_table_given(table, "epochs-divided") && config_table_given(table, "steps")) {
+        log_error("--epochs-divided: --steps ends the run, whatever the epochs; leave one of the "
+                  "two out");
+        return STATUS_USAGE;
+    }
+out:
+    return status;
+}
+
+/* -------- what follows from them ------------------------------------------------------------- */
+
+enum status learning_share_batch(struct config *config, int world_size)
+{
+    enum status status = STATUS_OK;
+    struct topology topology;
+    if (config->global_batch == 0)
+        return STATUS_OK;
+    TRY(topology_init(&topology, world_size, (int)config->servers, config->placement));
+    int64_t workers = config->virtual_workers > 0 ? config->virtual_workers : topology.workers;
+    config->batch = config->global_batch / workers;
+    if (config->global_batch % workers != 0 || config->batch > CONFIG_BATCH_MOST) {
+        log_error("--global-batch %lld: found %lld workers, expected a multiple of that, with at "
+                  "most %d images for each; the next are %lld and %lld",
+                  (long long)config->global_batch, (long long)workers, CONFIG_BATCH_MOST,
+                  (long long)(config->batch * workers), (long long)((config->batch + 1) * workers));
+        return STATUS_USAGE;
+    }
+out:
+    return status;
+}
+
+uint64_t learning_epochs(const struct config *config, size_t workers)
+{
+    uint64_t epochs = (uint64_t)config->epochs;
+    return config->epochs_divided ? (epochs + workers - 1) / workers : epochs;
+}
+
+struct optimizer_parameters learning_optimizer(const struct config *config)
+{
+    struct optimizer_parameters parameters = optimizer_parameters_default;
+    parameters.momentum = (float)config->momentum;
+    parameters.nesterov = config->nesterov;
+    parameters.beta1 = (float)config->beta1;
+    parameters.beta2 = (float)config->beta2;
+    parameters.epsilon = (float)config->epsilon;
+    parameters.trust = (float)config->trust;
+    parameters.weight_decay = (float)config->weight_decay;
+    return parameters;
+}
+
+enum status learning_schedule(const struct config *config, size_t workers, uint64_t steps_per_epoch,
+                              uint64_t total_steps, struct lr_schedule *schedule)
+{
+    size_t batch = (size_t)config->batch;
+    bool scales = config->lr_scale == LR_SCALE_LINEAR || config->lr_scale == LR_SCALE_SQRT;
+    size_t images = config->lr_scale == LR_SCALE_AUTO ? batch * workers : batch;
+    double one = config->lr > 0 ? config->lr : lr_default(config->optimizer, images);
+    *schedule = (struct lr_schedule){
+        .shape = config->lr_schedule,
+        .start = scales ? one : 0,
+        .peak = one * lr_scale_factor(config->lr_scale, workers),
+        .warmup_steps = lr_warmup_default(total_steps),
+        .total_steps = total_steps,
+    };
+    if (config->warmup_epochs < 0)
+        return STATUS_OK;
+    schedule->warmup_steps = (uint64_t)llround(config->warmup_epochs * (double)steps_per_epoch);
+    if (config->steps == 0 && schedule->warmup_steps >= total_steps) {
+        log_error("--warmup-epochs %g: the run ends after %llu epochs, before its rate is at the "
+                  "highest; give fewer, or more --epochs",
+                  config->warmup_epochs, (unsigned long long)(total_steps / steps_per_epoch));
+        return STATUS_USAGE;
+    }
+    return STATUS_OK;
+}
