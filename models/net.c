@@ -90,14 +90,16 @@ enum status net_forward(struct net *net, const float *images, const uint8_t *lab
                                   .ranges = needs ? &ranges : NULL};
         if (layer->dw_parts == 1)
             layer_tell(pass.ranges, 0);
-        range_begin(layer->forward_range);
+        range_begin(layer->forward_range, &(struct range_about){.kind = RANGE_COMPUTE});
         layer->ops->forward(layer, &pass);
         range_end();
         say_passed(net, i, false);
         x = net->y[i];
     }
+    range_begin("loss", &(struct range_about){.kind = RANGE_COMPUTE});
     net->device->ops->softmax_cross_entropy(net->device, batch, shape_count(net->output), x, labels,
                                             step->training ? net->dlogits : NULL, net->sum);
+    range_end();
     say_passed(net, net->layer_count, false);
     return loss ? read_loss(net, loss) : STATUS_OK;
 }
@@ -118,7 +120,7 @@ enum status net_backward(struct net *net, net_range_hook *hook, void *context)
                                   .dy = dy,
                                   .dx = i > 0 ? net->dy[i % 2] : NULL,
                                   .ranges = hook ? &ranges : NULL};
-        range_begin(layer->backward_range);
+        range_begin(layer->backward_range, &(struct range_about){.kind = RANGE_COMPUTE});
         layer->ops->backward(layer, &pass);
         range_end();
         say_passed(net, i, true);

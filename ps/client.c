@@ -12,6 +12,7 @@
 
 #include "common/base/check.h"
 #include "common/comm/codec.h"
+#include "common/obs/range.h"
 #include "ps/ps.h"
 #include "ps/ps_cost.h"
 #include "ps/shard.h"
@@ -37,6 +38,7 @@ struct client {
     struct transport_slot *slots; /* (servers, window): the answer to chunk c is slot c % window */
     struct transport_slot **oldest; /* (servers): the next answer of each, NULL if none is due */
     uint64_t *tickets;              /* (servers, window): of the pushes */
+    struct range *ranges;           /* (servers, window): from a push to its answer */
 };
 
 static size_t at(const struct client *client, int server, size_t chunk)
@@ -63,6 +65,13 @@ static enum status push_next(struct client *client, int server, size_t bucket, f
     answer.kind = MESSAGE_PULL;
     transport_slot_expect(&client->slots[slot], &answer);
     TRY(transport_post(client->transport, &client->slots[slot], NULL));
+    range_detail_open(&client->ranges[slot], "push to pull",
+                      &(struct range_about){.kind = RANGE_SHARD,
+                                            .bucket = (uint32_t)bucket,
+                                            .chunk = (uint32_t)exchange->pushed,
+                                            .peer = node_of(client, server),
+                                            .number = client->step,
+                                            .bytes = push.length});
     TRY(transport_send(client->transport, node_of(client, server), &push,
                        codec_encode(codec, data, chunk), &client->tickets[slot]));
     exchange->pushed++;
@@ -124,6 +133,7 @@ static enum status take_answer(struct client *client, size_t bucket, float *data
                             client->tickets[at(client, (int)which, exchange->answered)]));
     codec_take(&client->codecs[bucket], data, chunk, slot->payload);
     transport_release(client->transport, slot);
+    range_detail_close(&client->ranges[at(client, (int)which, exchange->answered)]);
     exchange->answered++;
 out:
     return status;
@@ -178,6 +188,7 @@ static void free_plan(struct client *client)
     free(client->slots);
     free(client->oldest);
     free(client->tickets);
+    free(client->ranges);
     *client = (struct client){.site = client->site,
                               .transport = client->transport,
                               .servers = client->servers,
@@ -199,8 +210,9 @@ static enum status client_plan(void *self)
     client->slots = calloc(servers * window, sizeof *client->slots);
     client->oldest = calloc(servers, sizeof *client->oldest);
     client->tickets = calloc(servers * window, sizeof *client->tickets);
+    client->ranges = calloc(servers * window, sizeof *client->ranges);
     if (!client->codecs || !client->exchanges || !client->slots || !client->oldest ||
-        !client->tickets) {
+        !client->tickets || !client->ranges) {
         log_error("ps: no memory for %d servers", client->servers);
         return STATUS_NO_MEMORY;
     }

@@ -49,6 +49,7 @@
 
 #include "common/comm/codec.h"
 #include "common/comm/reduce.h"
+#include "common/obs/range.h"
 #include "ps/store.h"
 
 struct round {
@@ -145,7 +146,15 @@ static enum status take_push(struct server *server, int worker, const struct mes
     if (++round->arrived < server->workers)
         return STATUS_OK;
     server->open_rounds--;
-    return finish_round(server, n);
+    range_at_step(push->step / server->site->layout->buckets);
+    range_detail_begin("add and answer", &(struct range_about){.kind = RANGE_SERVER,
+                                                               .bucket = push->bucket,
+                                                               .chunk = (uint32_t)round->index,
+                                                               .number = push->step,
+                                                               .bytes = push->length});
+    enum status status = finish_round(server, n);
+    range_detail_end();
+    return status;
 }
 
 /* Takes the next message from anyone. */

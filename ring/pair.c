@@ -1,6 +1,7 @@
 #include "ring/pair.h"
 
 #include "common/base/size.h"
+#include "common/obs/range.h"
 
 /* One operation under way. */
 struct pair {
@@ -63,13 +64,14 @@ static enum status receive(const struct pair *pair, size_t number, struct chunk 
     struct transport_slot *slot = slot_of(pair, number);
     if (span.count == 0)
         return STATUS_OK;
+    range_transfer_begin(adds, pair->codec->bucket, number, slot->peer, number);
     enum status status = transport_wait(pair->plan->transport, slot);
-    if (status != STATUS_OK)
-        return status;
-    if (adds)
+    if (status == STATUS_OK && adds)
         codec_complete(pair->codec, pair->data, span, slot->payload, pair->scale);
-    transport_release(pair->plan->transport, slot);
-    return STATUS_OK;
+    if (status == STATUS_OK)
+        transport_release(pair->plan->transport, slot);
+    range_detail_end();
+    return status;
 }
 
 /* -------- a short vector: whole --------------------------------------------------------------- */

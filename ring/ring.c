@@ -61,6 +61,7 @@
 
 #include "common/base/check.h"
 #include "common/comm/codec.h"
+#include "common/obs/range.h"
 #include "ring/pair.h"
 #include "ring/ring_cost.h"
 #include "ring/ring_plan.h"
@@ -201,6 +202,19 @@ out:
     return status;
 }
 
+/* For a timeline: the step that the next item is of begins, if it is the first one of it. */
+static void tell_of_step(const struct run *run)
+{
+    const struct schedule *schedule = run->schedule;
+    if (!range_listens() || run->received % schedule->segments != 0)
+        return;
+    size_t step = run->received / schedule->segments;
+    int workers = schedule->workers, previous = schedule_previous(workers, schedule->rank);
+    range_transfer_begin(schedule_reduces(schedule, run->received), run->codec->bucket,
+                         (size_t)schedule_chunk_sent(workers, previous, step), run->ring->previous,
+                         step);
+}
+
 /* The steps from `first_step` to before `end_step`: N-1 are reduce-scatter, N-1 all-gather. */
 static enum status move(struct ring *ring, size_t bucket, void *data, size_t first_step,
                         size_t end_step)
@@ -221,10 +235,13 @@ static enum status move(struct ring *ring, size_t bucket, void *data, size_t fir
     while (run.sent < first + segments)
         TRY(send_next(&run));
     while (run.received < run.end) {
+        tell_of_step(&run);
         TRY(receive_next(&run));
         if (run.sent < run.end)
             TRY(send_next(&run));
         TRY(post_ahead(&run));
+        if (run.received % segments == 0)
+            range_detail_end();
     }
     /* The caller may change the data now, so none of it may still be waiting to be sent. */
     TRY(transport_flush(ring->transport));

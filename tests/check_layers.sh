@@ -79,7 +79,7 @@ check()
             world = "common/base common/net/socket common/net/world"
             may("common/net/world", world " common/net/rendezvous")
             may("common/net/lifeline", world)
-            may("common/net/transport", world)
+            may("common/net/transport", world " common/obs")
             may("common/net/transport/zmq", world " common/net/transport")
             may("common/net/transport/mpi", world " common/net/transport")
             may("common/net/transport/tcp", world " common/net/transport")
@@ -109,7 +109,8 @@ check()
             may("experiments/measure", below)
             may("experiments/step", below)
             may("experiments/bench", below " experiments/measure experiments/step")
-            may("experiments/train", below " experiments/measure experiments/step")
+            may("experiments/train", below " experiments/measure experiments/step experiments/trace")
+            may("experiments/trace", below)
             # common/psring.h is for those who have nothing else, and for those who measure what they get.
             allowed["experiments/bench", "common"]
             headers(interface, "common/comm: backend bucket bucket_order comm comm_options compress cost reduce")
@@ -124,7 +125,7 @@ check()
             headers(registry, "ring/halving: halving")
             headers(registry, "ring/hierarchical: hierarchical")
             headers(registry, "ring/vendor: library nccl")
-            may("experiments", below " experiments/measure experiments/step experiments/bench experiments/train")
+            may("experiments", below " experiments/measure experiments/step experiments/bench experiments/trace experiments/train")
         }
         /^[ \t]*#[ \t]*include[ \t]*<(common|models|ps|ring|experiments)\// { violation("a file of ours in angle brackets") }
         /^[ \t]*#[ \t]*include[ \t]*"/ {

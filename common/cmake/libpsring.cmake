@@ -8,7 +8,7 @@ include(CMakePackageConfigHelpers)
 file(GLOB_RECURSE library_sources CONFIGURE_DEPENDS
      ${CMAKE_SOURCE_DIR}/common/net/*.c ${CMAKE_SOURCE_DIR}/common/library/*.c ${CMAKE_SOURCE_DIR}/ring/halving/*.c
      ${CMAKE_SOURCE_DIR}/ring/hierarchical/*.c)
-list(FILTER library_sources EXCLUDE REGEX "/net/lifeline/") # ends processes
+list(FILTER library_sources EXCLUDE REGEX "/net/lifeline/|/clock_offset\\.c$") # ends processes; only for timelines
 if(PSRING_LIBRARY_MPI)
   list(FILTER library_sources EXCLUDE REGEX "/mpi_missing\\.c$")
 else()
@@ -19,6 +19,7 @@ add_library(psring_shared SHARED
             common/base/check.c common/base/clock.c common/base/log.c common/base/status.c common/base/thread.c
             common/comm/bucket.c common/comm/codec.c common/comm/compress.c common/comm/cost.c
             common/comm/reduce.c common/comm/elements/fp16_vectors.c common/comm/elements/reduction.c
+            common/obs/range.c
             ring/ring.c ring/ring_cost.c ring/ring_plan.c ring/schedule.c ring/pair.c)
 target_link_libraries(psring_shared PRIVATE psring_sys PkgConfig::ZMQ)
 if(PSRING_LIBRARY_MPI)

@@ -56,6 +56,20 @@ static enum status blame(const struct comm *comm, enum status status)
     return failed ? comm->server_status : status;
 }
 
+static struct range_about about_bucket(const struct comm *comm, enum range_kind kind, size_t bucket)
+{
+    return (struct range_about){.kind = kind,
+                                .bucket = (uint32_t)bucket,
+                                .number = comm->plan.ranges[bucket].step,
+                                .bytes = comm->plan.counts[bucket] * sizeof(float)};
+}
+
+static void begin_allreduce(const struct comm *comm, size_t bucket)
+{
+    const struct range_about about = about_bucket(comm, RANGE_ALLREDUCE, bucket);
+    range_begin(comm->plan.ranges[bucket].allreduce, &about);
+}
+
 static enum status average(void *context, size_t bucket, float *data)
 {
     struct comm *comm = context;
@@ -66,7 +80,7 @@ static enum status average(void *context, size_t bucket, float *data)
         return status;
     activity_set(comm->world->activity, ACTIVITY_WORKER, ACTIVITY_AVERAGE,
                  comm->plan.ranges[bucket].step, (uint32_t)bucket);
-    range_begin(comm->plan.ranges[bucket].allreduce);
+    begin_allreduce(comm, bucket);
     status = comm->backend->allreduce(comm->self, bucket, data);
     range_end();
     return blame(comm, status);
@@ -111,7 +125,7 @@ enum status comm_serve(struct comm *comm)
 /* The backend averages device memory: the host only asks for it. */
 static enum status enqueue(struct comm *comm, size_t bucket, float *data)
 {
-    range_begin(comm->plan.ranges[bucket].allreduce);
+    begin_allreduce(comm, bucket);
     enum status status = comm->backend->start(comm->self, bucket, data);
     range_end();
     return status;
@@ -123,7 +137,8 @@ enum status comm_start(struct comm *comm, size_t bucket, float *data)
     CHECK(plan->running && bucket < plan->layout.buckets && !plan->started[bucket]);
     plan->started[bucket] = true;
     plan->ranges[bucket].step = activity_step(comm->world->activity);
-    plan->ranges[bucket].open = range_open(plan->ranges[bucket].name);
+    const struct range_about about = about_bucket(comm, RANGE_BUCKET, bucket);
+    range_open(&plan->ranges[bucket].open, plan->ranges[bucket].name, &about);
     if (comm->backend->device_memory)
         return enqueue(comm, bucket, data);
     if (plan->staging)
@@ -150,7 +165,7 @@ enum status comm_wait(struct comm *comm, size_t bucket)
         status = overlap_wait(plan->overlap, bucket);
     if (status == STATUS_OK && plan->staging)
         staging_up(plan->staging, bucket);
-    range_close(plan->ranges[bucket].open);
+    range_close(&plan->ranges[bucket].open);
     return status;
 }
 

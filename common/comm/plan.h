@@ -5,12 +5,13 @@
 #include "common/comm/comm.h"
 #include "common/comm/overlap.h"
 #include "common/comm/staging.h"
+#include "common/obs/range.h"
 
-/* What profilers call a bucket on its way, and its averaging. */
+/* What profilers and timelines call a bucket on its way, and its averaging. */
 struct bucket_ranges {
     char name[32], allreduce[48];
-    uint64_t open; /* between start and wait */
-    uint64_t step; /* the caller's, at the start */
+    struct range open; /* between start and wait */
+    uint64_t step;     /* the caller's, at the start */
 };
 
 struct plan {

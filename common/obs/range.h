@@ -1,26 +1,143 @@
 /*
- * Named ranges of time for a profiler. Nsight Systems shows them (NVTX) above what the GPU does:
+ * Ranges of time with a name: the code says once where its time goes, and who listens is told: a
+ * profiler (NVTX, in builds with CUDA's toolkit, for Nsight Systems), and a listener of our own if
+ * one is set (trace.h). Where nobody listens, a call is a test of a pointer.
  *
- *     main thread     [step                                             ]
- *                       [forward conv1][forward ...]..[backward conv1]
- *     any thread                             [bucket 0        ]  from comm_start to comm_wait
- *     averaging                                [bucket 0 allreduce]
+ *     range_begin("forward conv1", &(struct range_about){.kind = RANGE_COMPUTE});
+ *     ...
+ *     range_end();
  *
- * A range of the host's: what is asked of a GPU in it, a profiler shows there as well. Names are
- * read during the call only. Without a profiler a call is a test of a pointer; in a build without
- * CUDA's toolkit it does nothing.
+ * Ranges nest in their thread. Details (range_detail_begin, range_detail_end, messages) are for our
+ * own listener alone: they are too many for a profiler. A name is a constant, or lives as long as
+ * the run.
  */
 #ifndef PSRING_COMMON_OBS_RANGE_H
 #define PSRING_COMMON_OBS_RANGE_H
 
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-/* Of the calling thread; ranges nest, the innermost ends. */
-void range_begin(const char *name);
-void range_end(void);
+/* What a range is. Times of the parts of a training step are sums over the kinds up to EXPOSED,
+ * each without what is nested in it. */
+enum range_kind {
+    RANGE_STEP,      /* `number`: of the training */
+    RANGE_COMPUTE,   /* forward, backward */
+    RANGE_DATA,      /* the next batch */
+    RANGE_OPTIMIZER, /* gradients become parameters */
+    RANGE_EXPOSED,   /* the step averages `bucket`, or waits for that */
+    RANGE_BUCKET,    /* (opened) from the start of its averaging to the end of the wait for it */
+    RANGE_ALLREDUCE, /* of `bucket`, on whichever thread */
+    RANGE_TRANSFER,  /* a step of an algorithm, `number`: `chunk` comes here from `peer` */
+    RANGE_SHARD,     /* (opened) `chunk` of a shard's, from the push to `peer` to its answer */
+    RANGE_SERVER,    /* a server adds up `chunk` of `bucket`, and answers */
+    RANGE_WAIT,      /* for a message, or until one is sent */
+    RANGE_WAIT_HOST, /* for `peer`, through memory that a host's ranks share */
+    RANGE_SEND,      /* message `number` from `node` to `peer` is handed to the transport */
+    RANGE_RECEIVE,   /* (a moment) message `number` from `peer` to `node` is here */
+    RANGE_KINDS
+};
 
-/* Of no thread: open ranges may overlap, and another thread may close them. */
-uint64_t range_open(const char *name);
-void range_close(uint64_t range);
+/* What a range is about; what its kind has no use for stays zero. */
+struct range_about {
+    enum range_kind kind;
+    uint32_t bucket, chunk;
+    int32_t peer, node; /* as the topology numbers them */
+    uint32_t queue;     /* SEND: to that peer, not completed; RECEIVE: still posted for it */
+    uint64_t number, bytes;
+};
+
+/* A range of no thread: open ones may overlap, and another thread may close one. */
+struct range {
+    const char *name;
+    struct range_about about;
+    int64_t begin_ns; /* 0: nobody listened */
+    uint64_t nvtx;
+};
+
+/* Called on the threads that tell, also at the same time. */
+struct range_listener {
+    void (*begin)(const char *name, const struct range_about *about);
+    void (*end)(void);
+    void (*open)(struct range *range); /* sets begin_ns */
+    void (*close)(const struct range *range);
+    void (*moment)(const char *name, const struct range_about *about); /* inside a range */
+    void (*at_step)(uint64_t step);
+};
+
+/* Beside the log's level the one thing that is global: what is measured cannot carry along who
+ * listens. Changes only while no range is open. */
+extern _Atomic(const struct range_listener *) range_listener;
+
+static inline const struct range_listener *range_listens(void)
+{
+    return atomic_load_explicit(&range_listener, memory_order_acquire);
+}
+
+void range_begin(const char *name, const struct range_about *about);
+void range_end(void);
+void range_open(struct range *range, const char *name, const struct range_about *about);
+void range_close(struct range *range);
+
+/* This run's step `step`, counted from 0, begins, or a server is at it. */
+static inline void range_at_step(uint64_t step)
+{
+    const struct range_listener *listener = range_listens();
+    if (listener)
+        listener->at_step(step);
+}
+
+static inline void range_detail_begin(const char *name, const struct range_about *about)
+{
+    const struct range_listener *listener = range_listens();
+    if (listener)
+        listener->begin(name, about);
+}
+
+static inline void range_detail_end(void)
+{
+    const struct range_listener *listener = range_listens();
+    if (listener)
+        listener->end();
+}
+
+/* Of an algorithm's step: `chunk` of `bucket` comes from `peer`, to be added or to be kept. */
+static inline void range_transfer_begin(bool reduces, uint32_t bucket, size_t chunk, int peer,
+                                        size_t step)
+{
+    range_detail_begin(reduces ? "reduce-scatter" : "all-gather",
+                       &(struct range_about){.kind = RANGE_TRANSFER,
+                                             .bucket = bucket,
+                                             .chunk = (uint32_t)chunk,
+                                             .peer = peer,
+                                             .number = step});
+}
+
+static inline void range_detail_open(struct range *range, const char *name,
+                                     const struct range_about *about)
+{
+    const struct range_listener *listener = range_listens();
+    range->begin_ns = 0;
+    if (!listener)
+        return;
+    range->name = name;
+    range->about = *about;
+    listener->open(range);
+}
+
+static inline void range_detail_close(const struct range *range)
+{
+    const struct range_listener *listener = range_listens();
+    if (listener && range->begin_ns)
+        listener->close(range);
+}
+
+static inline void range_moment(const char *name, const struct range_about *about)
+{
+    const struct range_listener *listener = range_listens();
+    if (listener)
+        listener->moment(name, about);
+}
 
 #endif

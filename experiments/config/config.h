@@ -121,6 +121,9 @@ struct config {
     int resume; /* enum config_resume */
     const char *metrics;
     int64_t log_steps; /* 0: a row per epoch */
+    const char *timeline;
+    const char *timeline_steps;            /* "FIRST:LAST", as given */
+    uint64_t timeline_first, timeline_end; /* from that: of this run, from 0, before `end` */
 
     /* What bench measures. */
     uint64_t min_bytes, max_bytes;

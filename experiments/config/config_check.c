@@ -59,6 +59,7 @@ static enum status check_names(const struct config *config)
                     "a folder; did the command that was to name it, e.g. get_mnist.sh, fail?"));
     TRY(check_named("checkpoint", config->checkpoint, "a folder"));
     TRY(check_named("metrics", config->metrics, "a file"));
+    TRY(check_named("timeline", config->timeline, "a file"));
     TRY(check_named("csv", config->csv, "a file"));
     TRY(check_named("json", config->json, "a file"));
 out:
@@ -98,11 +99,35 @@ static enum status check_servers(struct config *config, const struct backend *ba
     return STATUS_OK;
 }
 
+static enum status parse_timeline_steps(struct config *config)
+{
+    const char *text = config->timeline_steps ? config->timeline_steps : "1:100";
+    unsigned long long first = 0, last = 0;
+    int length = 0;
+    bool good = isdigit((unsigned char)*text) &&
+                sscanf(text, "%18llu:%18llu%n", &first, &last, &length) == 2 && !text[length];
+    if (!good || first < 1 || last < first) {
+        log_error("--timeline-steps: found '%s', expected FIRST:LAST, the first and the last step "
+                  "to record, counted from 1, e.g. 101:200",
+                  text);
+        return STATUS_USAGE;
+    }
+    if (config->timeline_steps && !config->timeline) {
+        log_error("--timeline-steps %s: of which timeline? add --timeline FILE, or leave it out",
+                  text);
+        return STATUS_USAGE;
+    }
+    config->timeline_first = first - 1;
+    config->timeline_end = last;
+    return STATUS_OK;
+}
+
 static enum status check_training(struct config *config)
 {
     enum status status;
     TRY(check_sync(config->sync));
     TRY(parse_compute(config));
+    TRY(parse_timeline_steps(config));
     const struct backend *backend = config_backend(config);
     if (config->virtual_workers > 0 && !backend->alone) {
         log_error("--virtual-workers %lld: one process plays all workers, so there is nothing for "

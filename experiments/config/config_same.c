@@ -32,8 +32,8 @@ static void add_option(void *context, const char *name, const char *value)
         if (strcmp(name, free_options[i]) == 0)
             return;
     }
-    /* Of a checkpoint's folder it matters whether there is one: only rank 0 uses it. */
-    if (strcmp(name, "checkpoint") == 0)
+    /* It matters whether there are such names: only rank 0 uses them. */
+    if (strcmp(name, "checkpoint") == 0 || strcmp(name, "timeline") == 0)
         value = value[0] ? "given" : "";
     CHECK(shared->count < CONFIG_OPTIONS_MAX);
     snprintf(shared->values.of[shared->count], VALUE_BYTES, "%s", value);

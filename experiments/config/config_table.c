@@ -197,6 +197,13 @@ static const struct config_row rows[] = {
     {RUNS(TRAIN),
      {"log-steps", 0, OPTION_INT, FIELD(log_steps), "0", 0, 1e9,
       .help = "Reports every N steps too; 0: per epoch."}},
+    {RUNS(TRAIN),
+     {"timeline", 0, OPTION_STRING, FIELD(timeline), .metavar = "FILE",
+      .help = "Writes where the time of all ranks went, for https://ui.perfetto.dev; a "
+              "run that fails leaves it empty."}},
+    {RUNS(TRAIN),
+     {"timeline-steps", 0, OPTION_STRING, FIELD(timeline_steps), .metavar = "FIRST:LAST",
+      .help = "Which steps of this run --timeline records, counted from 1; 1:100 unless given."}},
     {RUNS(BENCH),
      {"compute", 0, OPTION_FLAG, FIELD(bench_compute),
       .help = "Times a training step layer by layer instead, on all ranks at once."}},

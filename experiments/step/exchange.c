@@ -6,6 +6,7 @@
 #include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/comm/bucket_order.h"
+#include "common/obs/range.h"
 
 /* -------- set-up ----------------------------------------------------------------------------- */
 
@@ -108,6 +109,16 @@ void exchange_begin(struct exchange *exchange)
     exchange->blocked_ns = 0;
 }
 
+static void begin_exposed(const char *name, size_t bucket)
+{
+    range_begin(name, &(struct range_about){.kind = RANGE_EXPOSED, .bucket = (uint32_t)bucket});
+}
+
+static void begin_optimizer(void)
+{
+    range_begin("optimizer", &(struct range_about){.kind = RANGE_OPTIMIZER});
+}
+
 /* Buckets are complete that begin in the range or beyond. */
 void exchange_start(void *context, size_t first, size_t count)
 {
@@ -119,8 +130,10 @@ void exchange_start(void *context, size_t first, size_t count)
         size_t bucket = exchange->started++;
         CHECK(!exchange->pending[bucket]);
         exchange->pending[bucket] = true;
+        begin_exposed("start of a bucket", bucket);
         exchange->status = comm_start(exchange->comm, bucket,
                                       exchange->model.gradients + exchange->buckets[bucket].first);
+        range_end();
         exchange->blocked_ns += clock_now_ns() - now_ns;
     }
 }
@@ -128,7 +141,9 @@ void exchange_start(void *context, size_t first, size_t count)
 static enum status wait_for_bucket(struct exchange *exchange, size_t bucket)
 {
     int64_t start_ns = clock_now_ns();
+    begin_exposed("wait for a bucket", bucket);
     enum status status = comm_wait(exchange->comm, bucket);
+    range_end();
     exchange->pending[bucket] = false;
     exchange->blocked_ns += clock_now_ns() - start_ns;
     return status;
@@ -139,10 +154,13 @@ static enum status finish_bucket(struct exchange *exchange, size_t b)
     enum status status = STATUS_OK;
     const struct bucket *bucket = &exchange->buckets[b];
     TRY(wait_for_bucket(exchange, b));
-    if (exchange->optimizer)
-        optimizer_step_range(exchange->optimizer, bucket->first, bucket->count,
-                             exchange->model.parameters, exchange->model.gradients,
-                             exchange->pending_lr);
+    if (!exchange->optimizer)
+        return STATUS_OK;
+    begin_optimizer();
+    optimizer_step_range(exchange->optimizer, bucket->first, bucket->count,
+                         exchange->model.parameters, exchange->model.gradients,
+                         exchange->pending_lr);
+    range_end();
 out:
     return status;
 }
@@ -168,9 +186,11 @@ enum status exchange_end(struct exchange *exchange, float lr)
         return STATUS_OK;
     for (size_t b = 0; b < exchange->count; b++)
         TRY(wait_for_bucket(exchange, b));
-    if (exchange->optimizer)
-        optimizer_step(exchange->optimizer, exchange->model.parameters, exchange->model.gradients,
-                       lr);
+    if (!exchange->optimizer)
+        return STATUS_OK;
+    begin_optimizer();
+    optimizer_step(exchange->optimizer, exchange->model.parameters, exchange->model.gradients, lr);
+    range_end();
 out:
     return status;
 }

@@ -1,6 +1,7 @@
 #include "experiments/step/pace.h"
 
 #include "common/base/clock.h"
+#include "common/obs/range.h"
 
 enum pass { FORWARD, BACKWARD };
 
@@ -10,6 +11,7 @@ static void pace_layer(struct exchange *exchange, const struct net_layer *layer,
                        double pass_ns, double *deadline_ns)
 {
     size_t parts = layer->gradient_parts, end = layer->count;
+    range_begin(layer->name, &(struct range_about){.kind = RANGE_COMPUTE});
     for (size_t part = parts; part-- > 0;) {
         int64_t blocked_ns = exchange->blocked_ns;
         size_t first = layer->count / parts * part;
@@ -23,6 +25,7 @@ static void pace_layer(struct exchange *exchange, const struct net_layer *layer,
         *deadline_ns += (double)(exchange->blocked_ns - blocked_ns); /* no computing meanwhile */
         end = first;
     }
+    range_end();
 }
 
 enum status pace_step(struct exchange *exchange, double step_ms)

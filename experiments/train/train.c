@@ -36,7 +36,8 @@ static enum status step(struct trainer *t, bool finishes)
     struct comm *comm = t->exchange.comm;
     struct net_loss loss = {0};
     int64_t start_ns = clock_now_ns(), busy_ns = comm_busy_ns(comm);
-    range_begin("step");
+    range_at_step(t->step - t->first_step);
+    range_begin("step", &(struct range_about){.kind = RANGE_STEP, .number = t->step});
     if (interval->started_ns == 0)
         interval->started_ns = start_ns;
     activity_set(t->world->activity, ACTIVITY_MAIN, ACTIVITY_COMPUTE, t->step, 0);
@@ -174,6 +175,7 @@ static enum status work(struct trainer *t)
     enum status status = STATUS_OK;
     struct test_result test;
     TRY(train_share_state(t));
+    t->first_step = t->step;
     train_report_start(t);
     if (t->step >= t->total_steps) {
         TRY(train_test(t, &test));
@@ -193,6 +195,10 @@ enum status train_run(struct config *config, struct world *world)
     struct trainer trainer;
     TRY(trainer_open(&trainer, config, world));
     status = trainer.is_server ? comm_serve(trainer.exchange.comm) : work(&trainer);
+    if (trainer.timeline && (status == STATUS_OK || status == STATUS_STOPPED)) {
+        enum status written = timeline_write(trainer.timeline);
+        status = written == STATUS_OK ? status : written;
+    }
 out:
     progress_clear(&trainer.report.progress);
     trainer_close(&trainer);

@@ -2,6 +2,7 @@
 #include "experiments/train/trainer.h"
 
 #include "common/base/check.h"
+#include "common/obs/range.h"
 #include "experiments/config/backends.h"
 
 /*
@@ -20,7 +21,9 @@ static enum status ask_for_step(void *context)
                             .step = t->step,
                             .rank = (uint32_t)trainer_rank(t)};
     exchange_begin(&t->exchange);
+    range_begin("data", &(struct range_about){.kind = RANGE_DATA});
     batches_gather(&t->batches, BATCHES_TRAIN, 0, batch);
+    range_end();
     TRY(net_forward(t->net, t->batches.images, t->batches.labels, batch, &step, NULL));
     TRY(net_backward(t->net, exchange_start, &t->exchange));
     TRY(exchange_end(&t->exchange, (float)lr_at(&t->lr, t->step)));
@@ -31,7 +34,9 @@ out:
 enum status train_step_real(struct trainer *t, struct net_loss *loss)
 {
     enum status status = STATUS_OK;
+    range_begin("next batch", &(struct range_about){.kind = RANGE_DATA});
     size_t count = batches_next(&t->batches, BATCHES_TRAIN);
+    range_end();
     CHECK(count == (size_t)t->config->batch);
     net_set_step(t->net, t->step);
     optimizer_set_lr(t->optimizer, (float)lr_at(&t->lr, t->step));

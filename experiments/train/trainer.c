@@ -259,6 +259,19 @@ static enum status check_data(const struct trainer *t, const char *own, const ch
     return STATUS_INPUT;
 }
 
+/* Before other threads wait for messages: what they do shall be whole in it. */
+static enum status open_timeline(struct trainer *t)
+{
+    const struct config *config = t->config;
+    if (!config->timeline)
+        return STATUS_OK;
+    return timeline_open(&t->timeline, t->world,
+                         &(struct timeline_options){.file = config->timeline,
+                                                    .first_step = config->timeline_first,
+                                                    .end_step = config->timeline_end,
+                                                    .topology = &t->topology});
+}
+
 enum status trainer_open(struct trainer *t, const struct config *config, struct world *world)
 {
     enum status status = STATUS_OK;
@@ -282,6 +295,7 @@ enum status trainer_open(struct trainer *t, const struct config *config, struct 
     TRY((enum status)first.status);
     TRY((enum status)own.status);
     TRY(check_data(t, own.data_sha256, first.data_sha256));
+    TRY(open_timeline(t));
     TRY(open_exchange(t));
 out:
     return status;
@@ -290,6 +304,7 @@ out:
 void trainer_close(struct trainer *t)
 {
     exchange_close(&t->exchange);
+    timeline_close(&t->timeline);
     train_report_close(t);
     loss_queue_close(&t->losses);
     batches_close(&t->batches);

@@ -17,6 +17,7 @@
 #include "common/net/world/topology.h"
 #include "common/net/world/world.h"
 #include "experiments/config/config.h"
+#include "experiments/trace/timeline.h"
 #include "experiments/train/batches.h"
 #include "experiments/step/exchange.h"
 #include "experiments/train/loss_queue.h"
@@ -65,9 +66,11 @@ struct trainer {
     train_step_function *step_once;
     uint64_t steps_per_epoch, total_steps;
     uint64_t step;         /* done, over all epochs */
+    uint64_t first_step;   /* of this process: those before it were done by another run */
     char *checkpoint_path; /* rank 0, with --checkpoint */
     struct stop stop;
     struct report report;
+    struct timeline *timeline; /* NULL: none is asked for */
 };
 
 /* trainer.c. A failure that all ranks meet alike is logged by rank 0 only. */

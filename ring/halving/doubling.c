@@ -1,6 +1,7 @@
 #include "ring/halving/doubling.h"
 
 #include "common/base/size.h"
+#include "common/obs/range.h"
 
 bool doubling_is_short(int workers, size_t slices, size_t bytes)
 {
@@ -33,6 +34,10 @@ static enum status swap(struct doubling *doubling, int step, struct codec *codec
     const struct chunk all = {0, codec->count};
     struct message message = codec_message(codec, MESSAGE_SEGMENT, number, all);
     uint64_t ticket;
+    range_detail_begin("doubling", &(struct range_about){.kind = RANGE_TRANSFER,
+                                                         .bucket = codec->bucket,
+                                                         .peer = slot->peer,
+                                                         .number = (uint64_t)step});
     transport_slot_expect(slot, &message);
     TRY(transport_post(transport, slot, NULL));
     TRY(transport_send(transport, slot->peer, &message, codec_encode(codec, data, all), &ticket));
@@ -45,6 +50,7 @@ static enum status swap(struct doubling *doubling, int step, struct codec *codec
         codec_add(codec, data, all, slot->payload);
     transport_release(transport, slot);
 out:
+    range_detail_end();
     return status;
 }
 

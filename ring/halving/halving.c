@@ -58,6 +58,7 @@
 #include "common/base/check.h"
 #include "common/base/size.h"
 #include "common/comm/codec.h"
+#include "common/obs/range.h"
 #include "ring/halving/doubling.h"
 #include "ring/halving/halving_cost.h"
 #include "ring/halving/halving_schedule.h"
@@ -208,11 +209,10 @@ static enum status wait_for_next(struct halving *halving, struct exchange **next
         if (halving->dealt[item->slice] == item->after)
             halving->oldest[l] = &exchange->slots[exchange->received % POSTED_AHEAD];
     }
-    size_t which;
+    size_t which = 0;
     enum status status = transport_wait_any(halving->transport, halving->oldest,
                                             halving->exchange_count, false, &which);
-    if (status == STATUS_OK)
-        *next = &halving->exchanges[which];
+    *next = &halving->exchanges[which];
     return status;
 }
 
@@ -224,21 +224,22 @@ static enum status take(struct run *run, struct exchange *exchange)
     const struct halving_item *item = &exchange->plan->receives[exchange->received];
     size_t at = exchange->received++ % POSTED_AHEAD;
     struct transport_slot *slot = &exchange->slots[at];
+    range_transfer_begin(item->reduces, run->codec->bucket, item->slice, slot->peer, item->step);
     if (item->completes) {
         codec_complete(run->codec, run->data, item->span, slot->payload,
                        halving->site->layout->scale);
     } else if (item->reduces) {
         codec_add(run->codec, run->data, item->span, slot->payload);
     } else {
-        if (exchange->borrowed[at]) {
-            uint64_t replaced = *ticket_of(run, &exchange->plan->sends[item->replaces]);
-            TRY(transport_wait_sent(halving->transport, exchange->node, replaced));
-        }
+        if (exchange->borrowed[at])
+            TRY(transport_wait_sent(halving->transport, exchange->node,
+                                    *ticket_of(run, &exchange->plan->sends[item->replaces])));
         codec_take(run->codec, run->data, item->span, slot->payload);
     }
     transport_release(halving->transport, slot);
     halving->dealt[item->slice]++;
 out:
+    range_detail_end();
     return status;
 }
 

@@ -40,6 +40,7 @@
 
 #include "common/base/chunk.h"
 #include "common/comm/codec.h"
+#include "common/obs/range.h"
 #include "ring/hierarchical/hierarchical_cost.h"
 #include "ring/hierarchical/hosts.h"
 #include "ring/hierarchical/shared.h"
@@ -150,8 +151,13 @@ static enum status wait_for_others(const struct hierarchical *self, enum shared_
 {
     enum status status = STATUS_OK;
     for (int local = 0; local < self->host->size && status == STATUS_OK; local++) {
-        if (local != self->host->rank)
-            status = shared_wait(self->shared, local, event, self->groups->operation);
+        if (local == self->host->rank)
+            continue;
+        range_detail_begin(
+            "wait for a rank of this host",
+            &(struct range_about){.kind = RANGE_WAIT_HOST, .peer = self->host->ranks[local]});
+        status = shared_wait(self->shared, local, event, self->groups->operation);
+        range_detail_end();
     }
     return status;
 }

@@ -8,6 +8,7 @@
 #include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/net/transport/transport_impl.h"
+#include "common/obs/range.h"
 
 static const struct {
     const char *name;
@@ -154,8 +155,10 @@ enum status transport_send(struct transport *transport, int peer, const struct m
     CHECK(filled.length <= transport->limits.length_max);
     uint8_t header[MESSAGE_HEADER_BYTES];
     message_encode(&filled, header);
+    transport_tell_send(transport, peer, &filled);
     enum status status =
         transport->ops->send(transport, peer, header, payload, (size_t)filled.length);
+    range_detail_end();
     if (status != STATUS_OK)
         return status;
     struct transport_peer *to = &transport->peers[peer];
@@ -202,8 +205,12 @@ static bool withdraw(struct transport *transport, const struct transport_slot *s
 
 void transport_slot_fini(struct transport_slot *slot, struct transport *transport)
 {
-    if (slot->posted && !withdraw(transport, slot) && !slot->done && transport->ops->abandon)
+    bool awaited = slot->posted && !slot->done;
+    bool withdrawn = slot->posted && withdraw(transport, slot);
+    if (awaited && !withdrawn && transport->ops->abandon)
         transport->ops->abandon(transport, slot);
+    if (withdrawn || (awaited && slot->impl)) /* its message will come into another slot */
+        transport->peers[slot->peer].posts--;
     payload_release(&slot->held);
     if (slot->impl)
         transport->ops->slot_fini(transport, slot);
@@ -224,9 +231,10 @@ enum status transport_post(struct transport *transport, struct transport_slot *s
     slot->done = false;
     slot->posted = true;
     slot->into = into;
+    struct transport_peer *peer = &transport->peers[slot->peer];
+    slot->number = peer->posts++;
     if (transport->ops->post)
         return transport->ops->post(transport, slot);
-    struct transport_peer *peer = &transport->peers[slot->peer];
     struct arrival early;
     if (arrivals_pop(&peer->early, &early))
         return fill_slot(transport, slot, &early.message, early.payload);
@@ -314,6 +322,8 @@ enum status transport_complete(struct transport *transport, struct transport_slo
     slot->message = *message;
     slot->payload = payload;
     slot->done = true;
+    transport->peers[slot->peer].arrived++;
+    transport_tell_arrival(transport, slot);
     if (!transport->peers[slot->peer].local) {
         transport->counters.received_bytes += message->length;
         transport->counters.received_header_bytes += MESSAGE_HEADER_BYTES;

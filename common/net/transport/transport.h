@@ -66,6 +66,7 @@ struct transport_slot {
     struct message expected; /* kind 0: whatever comes */
     void *into;
     bool posted;
+    uint64_t number; /* which of all messages from the peer it is posted for */
     struct transport_slot *next_posted;
     struct payload held; /* a borrowed payload, until release */
     struct transport_slot_impl *impl;

@@ -52,8 +52,10 @@ struct transport_ops {
 };
 
 struct transport_peer {
-    uint64_t sends; /* queued so far: the ticket of the next one */
-    bool local;     /* hosted by this very process: does not cross the network */
+    uint64_t sends;   /* queued so far: the ticket of the next one */
+    uint64_t posts;   /* so far, less those withdrawn: the number of the next slot's message */
+    uint64_t arrived; /* messages that have come into slots */
+    bool local;       /* hosted by this very process: does not cross the network */
     struct transport_slot *first, **last; /* posted, oldest first */
     struct arrivals early;                /* messages that no slot has been posted for yet */
 };
@@ -118,6 +120,11 @@ const char *transport_describe(const struct transport *transport, int node, char
 
 /* "segment of step 17, bucket 0, offset 65536 (4096 bytes)" into `text`. Returns text. */
 const char *transport_describe_message(const struct message *message, char *text, size_t size);
+
+/* For a timeline (ranges.c): begins the range of a send, the caller ends it; a message has come
+ * into its slot. */
+void transport_tell_send(struct transport *transport, int peer, const struct message *message);
+void transport_tell_arrival(const struct transport *transport, const struct transport_slot *slot);
 
 enum status transport_zmq_open(struct transport *endpoint[2], struct world *world,
                                const struct transport_options *options);

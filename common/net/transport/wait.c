@@ -6,6 +6,7 @@
 #include "common/base/clock.h"
 #include "common/net/world/activity.h"
 #include "common/net/transport/transport_impl.h"
+#include "common/obs/range.h"
 
 /* One wait: for a message in any of `slots`, or for a send to `peer` to complete. */
 struct patience {
@@ -13,6 +14,7 @@ struct patience {
     size_t slot_count;
     int peer;
     bool endless;
+    bool begun;          /* the range of it */
     bool told;           /* the activity says for whom */
     int64_t deadline_ns; /* 0: not started */
 };
@@ -92,6 +94,11 @@ static enum status wait_round(struct transport *transport, struct patience *pati
     bool moved = false;
     if (transport_interrupted(transport))
         return STATUS_TRANSPORT;
+    if (!patience->begun) {
+        patience->begun = true;
+        range_detail_begin(patience->slots ? "wait for a message" : "wait for sends",
+                           &(struct range_about){.kind = RANGE_WAIT});
+    }
     int64_t wait_ns = transport->timeout_ns < NS_PER_S ? transport->timeout_ns : NS_PER_S;
     enum status status = transport->ops->progress(transport, wait_ns, !patience->slots, &moved);
     if (status != STATUS_OK || patience->endless)
@@ -117,6 +124,8 @@ static enum status wait_round(struct transport *transport, struct patience *pati
 static enum status end_wait(struct transport *transport, const struct patience *patience,
                             enum status status)
 {
+    if (patience->begun)
+        range_detail_end();
     if (patience->told)
         activity_go_on(transport->world->activity, thread_of(transport));
     return status;

@@ -1,0 +1,175 @@
+#include "common/obs/trace.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/check.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+
+/* Threads find the trace, and their buffer in it, by these: see range_listener. */
+static struct trace *current;
+static _Thread_local struct trace *joined;
+static _Thread_local struct trace_thread *buffer; /* of `joined`; NULL: there was none left */
+
+static void join(void)
+{
+    joined = current;
+    int index = atomic_fetch_add(&current->started, 1);
+    buffer = index < TRACE_THREADS ? &current->threads[index] : NULL;
+    if (buffer)
+        pthread_getname_np(pthread_self(), buffer->name, sizeof buffer->name);
+}
+
+static struct trace_thread *own_buffer(void)
+{
+    if (joined != current)
+        join();
+    if (!buffer)
+        atomic_fetch_add_explicit(&current->unrecorded, 1, memory_order_relaxed);
+    return buffer;
+}
+
+static bool recording(void)
+{
+    return atomic_load_explicit(&current->recording, memory_order_relaxed);
+}
+
+static void keep(struct trace_thread *thread, const struct trace_event *event)
+{
+    if (thread->count < current->options.events)
+        thread->events[thread->count++] = *event;
+    else
+        thread->dropped++;
+}
+
+/* -------- what a listener hears --------------------------------------------------------------- */
+
+static void begin(const char *name, const struct range_about *about)
+{
+    struct trace_thread *thread = recording() ? own_buffer() : NULL;
+    if (!thread)
+        return;
+    if (thread->depth < TRACE_DEPTH)
+        thread->begun[thread->depth] =
+            (struct trace_event){.begin_ns = clock_now_ns(), .name = name, .about = *about};
+    thread->depth++;
+}
+
+/* A range that began while nothing was recorded has no entry to end. */
+static void end(void)
+{
+    struct trace_thread *thread = recording() ? own_buffer() : NULL;
+    if (!thread || thread->depth == 0)
+        return;
+    if (--thread->depth >= TRACE_DEPTH)
+        return;
+    struct trace_event *event = &thread->begun[thread->depth];
+    event->end_ns = clock_now_ns();
+    keep(thread, event);
+}
+
+static void open_range(struct range *range)
+{
+    range->begin_ns = recording() ? clock_now_ns() : 0;
+}
+
+static void close_range(const struct range *range)
+{
+    struct trace_thread *thread = recording() ? own_buffer() : NULL;
+    if (thread)
+        keep(thread,
+             &(struct trace_event){range->begin_ns, clock_now_ns(), range->name, range->about});
+}
+
+/* In a range: a timeline has nothing else to show it in. */
+static void moment(const char *name, const struct range_about *about)
+{
+    struct trace_thread *thread = recording() ? own_buffer() : NULL;
+    if (!thread || thread->depth == 0)
+        return;
+    int64_t now_ns = clock_now_ns();
+    keep(thread, &(struct trace_event){now_ns, now_ns, name, *about});
+}
+
+static void at_step(uint64_t step)
+{
+    const struct trace_options *options = &current->options;
+    if (step >= options->end_step)
+        atomic_store_explicit(&current->over, true, memory_order_relaxed);
+    bool over = atomic_load_explicit(&current->over, memory_order_relaxed);
+    atomic_store_explicit(&current->recording, !over && step >= options->first_step,
+                          memory_order_relaxed);
+}
+
+static const struct range_listener listener = {
+    .begin = begin,
+    .end = end,
+    .open = open_range,
+    .close = close_range,
+    .moment = moment,
+    .at_step = at_step,
+};
+
+/* -------- a trace's life ---------------------------------------------------------------------- */
+
+enum status trace_new(struct trace **out, const struct trace_options *options)
+{
+    CHECK(!current);
+    struct trace *trace = calloc(1, sizeof *trace);
+    bool whole = trace != NULL;
+    *out = NULL;
+    for (int t = 0; whole && t < TRACE_THREADS; t++) {
+        trace->threads[t].events = calloc(options->events + 1, sizeof(struct trace_event));
+        whole = trace->threads[t].events != NULL;
+    }
+    if (!whole) {
+        log_error("timeline: no memory for %zu events of each of %d threads", options->events,
+                  TRACE_THREADS);
+        trace_free(&trace);
+        return STATUS_NO_MEMORY;
+    }
+    trace->options = *options;
+    atomic_init(&trace->recording, options->first_step == 0);
+    current = trace;
+    join();
+    strcpy(buffer->name, "main");
+    atomic_store_explicit(&range_listener, &listener, memory_order_release);
+    *out = trace;
+    return STATUS_OK;
+}
+
+void trace_stop(struct trace *trace)
+{
+    if (current != trace)
+        return;
+    atomic_store_explicit(&range_listener, NULL, memory_order_release);
+    current = NULL;
+}
+
+size_t trace_threads(const struct trace *trace)
+{
+    int started = atomic_load(&trace->started);
+    return (size_t)(started < TRACE_THREADS ? started : TRACE_THREADS);
+}
+
+size_t trace_dropped(const struct trace *trace)
+{
+    size_t dropped = atomic_load(&trace->unrecorded);
+    for (size_t t = 0; t < trace_threads(trace); t++)
+        dropped += trace->threads[t].dropped;
+    return dropped;
+}
+
+void trace_free(struct trace **out)
+{
+    struct trace *trace = *out;
+    if (!trace)
+        return;
+    *out = NULL;
+    trace_stop(trace);
+    for (int t = 0; t < TRACE_THREADS; t++)
+        free(trace->threads[t].events);
+    free(trace);
+}

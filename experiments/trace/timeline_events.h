@@ -1,0 +1,24 @@
+/* The events of one rank as lines of the file. */
+#ifndef PSRING_EXPERIMENTS_TIMELINE_EVENTS_H
+#define PSRING_EXPERIMENTS_TIMELINE_EVENTS_H
+
+#include <stdio.h>
+
+#include "common/base/status.h"
+#include "common/net/world/clock_offset.h"
+#include "common/net/world/topology.h"
+#include "common/net/world/world.h"
+#include "common/obs/trace.h"
+
+struct timeline_rank {
+    const struct world *world;
+    const struct topology *topology;
+    const struct trace *trace;
+    struct clock_offset before, after;
+    int64_t zero_ns; /* rank 0's time that is the file's 0 */
+};
+
+/* Each line ends with a comma and a newline. Errors: logged. */
+enum status timeline_write_events(const struct timeline_rank *rank, FILE *out);
+
+#endif

@@ -1,0 +1,92 @@
+/* Offsets of clocks, from made-up passages through barriers: found within their error, which says
+ * how far off they may be; one clock a machine, unless that is not so; drift in between. */
+#include <criterion/criterion.h>
+
+#include "common/base/rng.h"
+#include "common/net/world/clock_offset.h"
+
+enum { RANKS = 4, ROUNDS = 40 };
+
+/* True times of barriers that rank `i % RANKS` enters last, then everybody leaves some 20 to 220 us
+ * later; told by clocks that are `skew_ns` ahead of the true one. */
+static void pass(struct clock_passage *all, const int64_t *skew_ns)
+{
+    struct rng_key key = rng_key(1, RNG_TEST, 0);
+    for (int round = 0; round < ROUNDS; round++) {
+        int64_t last_ns = 1000000 * (int64_t)(round + 1);
+        for (int rank = 0; rank < RANKS; rank++) {
+            struct clock_passage *passage = &all[rank * ROUNDS + round];
+            uint32_t random = rng_block(key, (uint64_t)(round * RANKS + rank), 0).word[0];
+            bool late = round % RANKS == rank;
+            passage->entered_ns = last_ns - (late ? 0 : 300000) + skew_ns[rank];
+            passage->left_ns = last_ns + 20000 + random % 200000 + skew_ns[rank];
+        }
+    }
+}
+
+static void expect_found(const struct clock_offset *found, int64_t skew_ns)
+{
+    int64_t off = found->offset_ns + skew_ns;
+    cr_expect(off <= found->error_ns && -off <= found->error_ns, "%lld off, error %lld",
+              (long long)off, (long long)found->error_ns);
+    cr_expect_lt(found->error_ns, 60000); /* half the sum of the two least latencies, or so */
+}
+
+Test(clock_offset, is_found_within_its_error)
+{
+    const int64_t skew_ns[RANKS] = {0, 1500000000, -7000000, 12345};
+    const int machines[RANKS] = {0, 1, 2, 3};
+    struct clock_passage all[RANKS * ROUNDS];
+    pass(all, skew_ns);
+    for (int rank = 0; rank < RANKS; rank++) {
+        struct clock_offset found = clock_offset_of(all, machines, RANKS, ROUNDS, rank);
+        if (rank > 0)
+            expect_found(&found, skew_ns[rank]);
+        else
+            cr_expect(found.offset_ns == 0 && found.error_ns == 0);
+        const struct clock_passage *own = &all[rank * ROUNDS];
+        cr_expect(own[0].entered_ns < found.at_ns && found.at_ns < own[ROUNDS - 1].left_ns);
+    }
+}
+
+Test(clock_offset, is_one_on_a_machine)
+{
+    const int64_t skew_ns[RANKS] = {0, 0, 500000000, 500000000};
+    const int machines[RANKS] = {0, 0, 2, 2}, apart[RANKS] = {0, 1, 2, 3};
+    struct clock_passage all[RANKS * ROUNDS];
+    pass(all, skew_ns);
+    struct clock_offset same = clock_offset_of(all, machines, RANKS, ROUNDS, 1);
+    cr_expect(same.offset_ns == 0 && same.error_ns == 0, "rank 0's machine has rank 0's clock");
+    struct clock_offset two = clock_offset_of(all, machines, RANKS, ROUNDS, 2);
+    struct clock_offset three = clock_offset_of(all, machines, RANKS, ROUNDS, 3);
+    cr_expect_eq(two.offset_ns, three.offset_ns);
+    expect_found(&two, skew_ns[2]);
+    for (int rank = 2; rank < RANKS; rank++) {
+        struct clock_offset alone = clock_offset_of(all, apart, RANKS, ROUNDS, rank);
+        cr_expect_leq(two.error_ns, alone.error_ns);
+    }
+}
+
+Test(clock_offset, believes_what_it_measures)
+{
+    const int64_t skew_ns[RANKS] = {0, 3000000, 0, 4000000};
+    const int machines[RANKS] = {0, 0, 2,
+                                 2}; /* not so: ranks 1 and 3 are in another time namespace */
+    struct clock_passage all[RANKS * ROUNDS];
+    pass(all, skew_ns);
+    for (int rank = 1; rank < RANKS; rank++) {
+        struct clock_offset found = clock_offset_of(all, machines, RANKS, ROUNDS, rank);
+        expect_found(&found, skew_ns[rank]);
+    }
+}
+
+Test(clock_offset, drifts_linearly)
+{
+    const struct clock_offset before = {.at_ns = 1000000, .offset_ns = 500};
+    const struct clock_offset after = {.at_ns = 3000000, .offset_ns = 900};
+    cr_expect_eq(clock_offset_apply(&before, &after, 1000000), 1000500);
+    cr_expect_eq(clock_offset_apply(&before, &after, 2000000), 2000700);
+    cr_expect_eq(clock_offset_apply(&before, &after, 3000000), 3000900);
+    cr_expect_eq(clock_offset_apply(&before, &after, 4000000), 4001100);
+    cr_expect_eq(clock_offset_apply(&before, &before, 2000000), 2000500);
+}

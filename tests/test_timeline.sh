@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# test_timeline.sh PSRING MAKE_DATASET CHECK_TIMELINE: psring train --timeline with every backend, transport and
+# bootstrap: the file is what its format asks for, and has a row for whatever took part.
+set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=train_lib.sh
+. "$(dirname "$0")/train_lib.sh"
+check_timeline=$3
+steps=6
+timeline=$folder/timeline.json
+
+# check WHAT: the file that has just been written is right; what is in it: $folder/counts.
+check()
+{
+    "$check_timeline" "$timeline" >"$folder/counts" || { tail -n 1 "$folder/counts" && fail "$1"; }
+    there "all loose 0"
+}
+
+# there LINE...: the file has so many of those: "RANK CATEGORY COUNT", COUNT + for any.
+there()
+{
+    local line
+    for line; do
+        line=${line/%+/[1-9][0-9]*}
+        grep -qx "$line" "$folder/counts" || { cat "$folder/counts" && fail "no '$line' in the timeline"; }
+    done
+}
+
+# record WHAT RANKS OPTION...
+record()
+{
+    local what=$1 ranks=$2
+    shift 2
+    train "$ranks" --model lenet --batch 8 --steps $steps --bucket-mb 0.05 --timeline "$timeline" "$@"
+    check "$what"
+    there "0 step $steps" "0 compute +" "0 data +" "0 optimizer +" "0 exposed +"
+    echo "$what: $(sed -n 's/^all flows //p' "$folder/counts") messages"
+}
+
+for transport in tcp zmq mpi; do
+    for backend in ring rhd hierarchical; do
+        record "$backend over $transport" 3 --backend $backend --transport $transport
+        there "2 bucket +" "1 allreduce +" "2 wait +"
+        [[ $backend == hierarchical ]] || there "0 transfer +" "1 message +" "0 link +"
+    done
+    record "ps over $transport, a dedicated server" 3 --backend ps --transport $transport
+    there "0 shard +" "1 message +" "2 server +" "2 message +"
+    record "ps over $transport, colocated servers" 2 --backend ps --servers 2 --placement colocated \
+        --transport $transport
+    there "0 shard +" "0 server +" "1 server +"
+done
+record "ring of two" 2 --backend ring --compress fp16
+record "pair" 2 --backend ring
+there "0 transfer +"
+record "doubling" 2 --backend rhd --bucket-mb 0.0001
+record "no other process" 0 --backend none
+there "all flows 0"
+
+train 2 --backend ring --model lenet --batch 8 --steps 9 --timeline "$timeline" --timeline-steps 3:5
+"$check_timeline" "$timeline" >"$folder/counts" || { cat "$folder/counts" && fail "steps 3 to 5"; }
+there "0 step 3" "1 step 3"
+grep -q '"args":{"step":2}' "$timeline" || fail "the third step is not in the timeline"
+
+# The weights are what they are without, and so are the bytes.
+train 2 --backend ring --model lenet --batch 8 --steps $steps
+before=$weights
+train 2 --backend ring --model lenet --batch 8 --steps $steps --timeline "$timeline"
+[[ $weights == "$before" ]] || fail "recording changes the weights"
+
+# By rendezvous, without MPI; rank 0's folder need not be the others'.
+port=$((20000 + RANDOM % 10000))
+mkdir "$folder/first" "$folder/second"
+(cd "$folder/second" && exec "$psring" train --rendezvous tcp://127.0.0.1:$port --rank 1 --world 2 \
+    --data "$data" --model lenet --batch 8 --steps $steps --timeline t.json) >"$folder/log1" 2>&1 &
+(cd "$folder/first" && "$psring" train --rendezvous tcp://127.0.0.1:$port --rank 0 --world 2 \
+    --data "$data" --model lenet --batch 8 --steps $steps --timeline t.json) >"$folder/log" 2>&1 ||
+    fail "by rendezvous:"
+wait $! || fail "rank 1 by rendezvous: $(cat "$folder/log1")"
+timeline=$folder/first/t.json
+check "by rendezvous"
+there "0 step $steps" "1 step $steps"
+[[ ! -e $folder/second/t.json ]] || fail "rank 1 wrote a file"
+
+# Wrong use, and a file that cannot be.
+refuse()
+{
+    local rc=0
+    "$psring" train --backend none --data "$data" --model lenet --steps 1 "${@:2}" >"$folder/log" 2>&1 || rc=$?
+    ((rc == $1)) || fail "exit code $rc of: ${*:2}"
+}
+refuse 2 --timeline-steps 1:2
+refuse 2 --timeline "$folder/x" --timeline-steps 0:2
+refuse 2 --timeline "$folder/x" --timeline-steps 3:2
+refuse 2 --timeline "$folder/x" --timeline-steps 3
+refuse 2 --timeline "$folder/x" --timeline-steps 1:2x
+refuse 2 --timeline ""
+refuse 1 --timeline "$folder/none/x"
+grep -q "none/x: cannot be written" "$folder/log" || fail "no reason in:"
+echo "psring train --timeline: all right"
