@@ -1,0 +1,204 @@
+#include "models/published.h"
+
+#include <stdlib.h>
+
+#include "common/base/check.h"
+
+const char *const published_names[] = {"none", "resnet50", "vgg16", "bert-large", "gpt2", NULL};
+
+/* The layers so far; without room for them they are only counted. */
+struct builder {
+    struct net_layer *layers;
+    size_t used, parameters;
+};
+
+static void add(struct builder *builder, const char *name, size_t count, double forward_flops,
+                double backward_flops)
+{
+    if (builder->layers)
+        builder->layers[builder->used] = (struct net_layer){
+            .name = name,
+            .first = builder->parameters,
+            .count = count,
+            .forward_flops = forward_flops,
+            .backward_flops = backward_flops,
+            .gradient_parts = 1,
+        };
+    builder->used++;
+    builder->parameters += count;
+}
+
+/* -------- layers ------------------------------------------------------------------------------ */
+
+/* kernel x kernel, without bias; `side`: of its output, which is a square. */
+static void convolution(struct builder *builder, size_t in, size_t out, size_t kernel, size_t side)
+{
+    size_t count = in * out * kernel * kernel;
+    double flops = 2 * (double)(count * side * side);
+    bool reads_input = builder->used == 0; /* which needs no gradient */
+    add(builder, "convolution", count, flops, reads_input ? flops : 2 * flops);
+}
+
+static void bias(struct builder *builder, size_t count)
+{
+    add(builder, "bias", count, 0, 0);
+}
+
+/* Of batch or layer: a factor and a summand each. */
+static void normalisation(struct builder *builder, size_t width)
+{
+    add(builder, "normalisation", width, 0, 0);
+    bias(builder, width);
+}
+
+/* Of `rows` vectors: tokens, or one an image. */
+static void linear(struct builder *builder, size_t in, size_t out, size_t rows)
+{
+    double flops = 2 * (double)(in * out * rows);
+    add(builder, "linear", in * out, flops, 2 * flops);
+    bias(builder, out);
+}
+
+static void embedding(struct builder *builder, size_t rows, size_t width)
+{
+    add(builder, "embedding", rows * width, 0, 0);
+}
+
+/* Queries with keys, and their softmax with values: (tokens, width) with (tokens, width) each. */
+static void attention(struct builder *builder, size_t tokens, size_t width)
+{
+    double flops = 2 * 2 * (double)(tokens * tokens * width);
+    add(builder, "attention", 0, flops, 2 * flops);
+}
+
+/* To the vocabulary, by the embedding's matrix. */
+static void shared_linear(struct builder *builder, size_t in, size_t out, size_t rows)
+{
+    double flops = 2 * (double)(in * out * rows);
+    add(builder, "shared linear", 0, flops, 2 * flops);
+}
+
+/* -------- models ------------------------------------------------------------------------------ */
+
+/* Stage after stage with half the side. In V1.5 the second convolution of a stage's first block has
+ * the stride, so that the first one is still of the side before. */
+static void resnet50(struct builder *builder)
+{
+    static const size_t blocks[] = {3, 4, 6, 3};
+    const size_t expansion = 4;
+    size_t in = 64, side = 56;
+    convolution(builder, 3, in, 7, 112);
+    normalisation(builder, in);
+    for (size_t stage = 0; stage < 4; stage++) {
+        size_t width = (size_t)64 << stage, out = width * expansion;
+        size_t side_before = side;
+        side = (size_t)56 >> stage;
+        for (size_t block = 0; block < blocks[stage]; block++) {
+            convolution(builder, in, width, 1, block == 0 ? side_before : side);
+            normalisation(builder, width);
+            convolution(builder, width, width, 3, side);
+            normalisation(builder, width);
+            convolution(builder, width, out, 1, side);
+            normalisation(builder, out);
+            if (block == 0) { /* the input, made as wide as the output */
+                convolution(builder, in, out, 1, side);
+                normalisation(builder, out);
+            }
+            in = out;
+        }
+    }
+    linear(builder, in, 1000, 1);
+}
+
+static void vgg16(struct builder *builder)
+{
+    static const struct {
+        size_t width, convolutions, side;
+    } stages[] = {{64, 2, 224}, {128, 2, 112}, {256, 3, 56}, {512, 3, 28}, {512, 3, 14}};
+    size_t in = 3;
+    for (size_t s = 0; s < sizeof stages / sizeof *stages; s++) {
+        for (size_t c = 0; c < stages[s].convolutions; c++) {
+            convolution(builder, in, stages[s].width, 3, stages[s].side);
+            bias(builder, stages[s].width);
+            in = stages[s].width;
+        }
+    }
+    linear(builder, in * 7 * 7, 4096, 1);
+    linear(builder, 4096, 4096, 1);
+    linear(builder, 4096, 1000, 1);
+}
+
+static void bert_large(struct builder *builder)
+{
+    const size_t tokens = 512, width = 1024, words = 30522, segments = 2;
+    embedding(builder, words, width);
+    embedding(builder, tokens, width);
+    embedding(builder, segments, width);
+    normalisation(builder, width);
+    for (int layer = 0; layer < 24; layer++) {
+        for (int query_key_value = 0; query_key_value < 3; query_key_value++)
+            linear(builder, width, width, tokens);
+        attention(builder, tokens, width);
+        linear(builder, width, width, tokens);
+        normalisation(builder, width);
+        linear(builder, width, 4 * width, tokens);
+        linear(builder, 4 * width, width, tokens);
+        normalisation(builder, width);
+    }
+    linear(builder, width, width, 1); /* the pooler: of the first token */
+    bias(builder, words);
+    linear(builder, width, width, tokens);
+    normalisation(builder, width);
+    shared_linear(builder, width, words, tokens);
+    linear(builder, width, 2, 1); /* is the second sentence the next one? */
+}
+
+static void gpt2(struct builder *builder)
+{
+    const size_t tokens = 1024, width = 768, words = 50257;
+    embedding(builder, words, width);
+    embedding(builder, tokens, width);
+    for (int layer = 0; layer < 12; layer++) {
+        normalisation(builder, width);
+        linear(builder, width, 3 * width, tokens);
+        attention(builder, tokens, width);
+        linear(builder, width, width, tokens);
+        normalisation(builder, width);
+        linear(builder, width, 4 * width, tokens);
+        linear(builder, 4 * width, width, tokens);
+    }
+    normalisation(builder, width);
+    shared_linear(builder, width, words, tokens);
+}
+
+static const struct {
+    void (*build)(struct builder *builder);
+    const char *input;
+} models[] = {
+    [PUBLISHED_RESNET50] = {resnet50, "an image of 224 x 224"},
+    [PUBLISHED_VGG16] = {vgg16, "an image of 224 x 224"},
+    [PUBLISHED_BERT_LARGE] = {bert_large, "512 tokens"},
+    [PUBLISHED_GPT2] = {gpt2, "1,024 tokens"},
+};
+
+const char *published_input(enum published model)
+{
+    CHECK(model > PUBLISHED_NONE && model <= PUBLISHED_GPT2);
+    return models[model].input;
+}
+
+enum status published_layers(enum published model, struct net_layer **layers, size_t *count)
+{
+    struct builder builder = {0};
+    CHECK(model > PUBLISHED_NONE && model <= PUBLISHED_GPT2);
+    models[model].build(&builder);
+    *count = builder.used;
+    *layers = calloc(builder.used, sizeof **layers);
+    if (!*layers) {
+        log_error("no memory for the %zu layers of %s", *count, published_names[model]);
+        return STATUS_NO_MEMORY;
+    }
+    builder = (struct builder){.layers = *layers};
+    models[model].build(&builder);
+    return STATUS_OK;
+}

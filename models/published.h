@@ -1,0 +1,46 @@
+/*
+ * Models that are not trained here, but whose gradients are exchanged (psring bench
+ * --model-gradients): the tensors that the published definitions have, in the order in which they
+ * are registered there, of which the backward pass completes the last one first. As PyTorch's
+ * DistributedDataParallel does, that order is taken for granted, branches or not.
+ *
+ * A tensor is a struct net_layer: its place in the arena, and the operations of the passes that
+ * read it or make its gradient, for one standard input: an image of 224 x 224, 512 tokens
+ * (bert-large), 1,024 tokens (gpt2). Counted are the products (convolutions, linear layers,
+ * attention), a multiplication and an addition as two; backward takes twice the forward pass's,
+ * but for a layer that reads the input. Normalisation, activations and losses are not counted.
+ * Attention's products, and those with a matrix whose gradient comes later (the embedding, which
+ * the last layer shares), are layers without parameters.
+ *
+ * Source: torchvision, models/resnet.py (ResNet-50 V1.5) and models/vgg.py (configuration D); He et
+ * al. 2016, "Deep Residual Learning"; Simonyan and Zisserman 2015. Hugging Face transformers,
+ * BertForPreTraining with the configuration of bert-large-uncased (Devlin et al. 2019) and
+ * GPT2LMHeadModel with that of gpt2 (Radford et al. 2019).
+ */
+#ifndef PSRING_MODELS_PUBLISHED_H
+#define PSRING_MODELS_PUBLISHED_H
+
+#include <stddef.h>
+
+#include "common/base/status.h"
+#include "models/net.h"
+
+enum published {
+    PUBLISHED_NONE, /* no model: the word of an option that is not given */
+    PUBLISHED_RESNET50,
+    PUBLISHED_VGG16,
+    PUBLISHED_BERT_LARGE,
+    PUBLISHED_GPT2,
+};
+
+/* "none", "resnet50", ... by number; NULL ends them. */
+extern const char *const published_names[];
+
+/* "an image of 224 x 224" */
+const char *published_input(enum published model);
+
+/* All layers, in the order of the arena; *count of them. The caller frees *layers. STATUS_NO_MEMORY
+ * is logged. */
+enum status published_layers(enum published model, struct net_layer **layers, size_t *count);
+
+#endif
