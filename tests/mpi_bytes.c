@@ -47,7 +47,7 @@ static void check_count(struct bench_connection *connection, size_t count)
         check_role(formula, &shape, rank, NODE_WORKER, measured.ranks[rank].worker);
         check_role(formula, &shape, rank, NODE_SERVER, measured.ranks[rank].server);
     }
-    struct cost_traffic rank_most = cost_rank_traffic(formula, &shape);
+    struct cost_traffic rank_most = cost_rank_traffic(formula, &shape, 1);
     cr_assert_eq(measured.rank_most.sent_bytes, rank_most.sent_bytes);
     cr_assert_eq(measured.rank_most.received_bytes, rank_most.received_bytes);
     cr_assert_eq(measured.wrong, 0);

@@ -123,6 +123,43 @@ says err "--library"
 ends 2 "$psring" bench --backend ring --transport mpi --library
 says err "meet without MPI"
 
+# The gradients of a published model, in buckets: the bytes of theory over all of them, and a step's computation.
+run=("$psring" bench --model-gradients resnet50 -n 1 -w 1 --csv "$folder/m.csv")
+ends 0 "$here/mpirun.sh" 3 "${run[@]}" --backend ring --compute-ms 30 --json "$folder/m.json"
+says out "gradients of resnet50: 25557032 numbers in 161 tensors, 28 buckets; a step computes (waits) for 30 ms"
+says out "1 size; every element equals the exact sum; bytes are as in theory"
+says out "ms; scaling efficiency "
+grep -qF '"compute-ms":' "$folder/m.json" || fail "m.json has no compute-ms"
+ends 0 "$here/mpirun.sh" 3 "${run[@]}" --backend ps --compute-ms 30 --bucket-mb 0
+ends 0 "$here/mpirun.sh" 3 "${run[@]}" --backend ps --servers 2 --placement colocated --compute-ms 0 --bucket-mb 25
+ends 0 "$here/mpirun.sh" 2 "${run[@]}" --backend mpi --compute-ms 30
+ends 0 "$here/mpirun.sh" 2 "${run[@]}" --backend ring --compute-ms 30 --compress fp16
+model=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }
+    { compute = $c["compute_us_median"]; efficiency = compute / (compute + $c["exposed_us_median"])
+      off = $c["scaling_efficiency"] - efficiency; backward = compute ? $c["backward_us"] / compute : 0
+      print $c["model_gradients"], $c["bytes"], $c["buckets"], $c["wrong"], $c["worker_sent_bytes"], $c["server_sent_bytes"],
+          compute, sprintf("%.3f", backward), (off < 1e-6 && off > -1e-6) }' "$folder/m.csv")
+# A ring of three: 2/3 of the elements twice, which are 136304171 bytes; not all buckets are divisible by three. Of two
+# colocated servers for three workers, one worker has both elsewhere.
+expected='resnet50 102228128 28 0 136304212 0 30000 0.663 1
+resnet50 102228128 1 0 102228128 204456256 30000 0.663 1
+resnet50 102228128 5 0 102228128 102228128 0 0.000 1
+resnet50 102228128 28 0   30000 0.663 1
+resnet50 102228128 28 0 51114064 0 30000 0.663 1'
+[[ $model == "$expected" ]] || fail "m.csv: $model"
+[[ $(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next } { print $c["model_gradients"] $c["buckets"] $c["scaling_efficiency"] "." }' \
+    "$folder/o.csv" | sort -u) == . ]] || fail "o.csv has a model's columns"
+ends 2 "$psring" bench --model-gradients resnet50 -e 1m
+says err "--max-bytes: --model-gradients resnet50 exchanges all gradients of the model at once"
+ends 2 "$psring" bench --bucket-mb 1
+says err "--bucket-mb: bench uses it only with --model-gradients"
+# More ranks than the machine has memory for: said before any of it is taken.
+ranks=$(awk '/^MemAvailable/ { print int($2 / (336226108 * 4 * 1.25 / 1024)) + 2 }' /proc/meminfo)
+if ((ranks <= 32)); then
+    ends 1 "$here/mpirun.sh" "$ranks" "$psring" bench --model-gradients bert-large --timeout 120 --startup-timeout 200
+    says err "--model-gradients bert-large: $ranks ranks on the machine of $(hostname) need about"
+fi
+
 # Layer by layer: a row each, then their sum and the step; the whole of --json.
 ends 0 "$here/mpirun.sh" 2 "$psring" bench --compute --model lenet --batch 8 -n 2 -w 1 \
     --csv "$folder/c.csv" --json "$folder/c.json"

@@ -73,7 +73,7 @@ static struct cost_traffic node_traffic(const struct subject *subject, int node)
 
 static struct cost_traffic rank_traffic(const struct subject *subject)
 {
-    return cost_rank_traffic(subject->formula, &subject->shape);
+    return cost_rank_traffic(subject->formula, &subject->shape, 1);
 }
 
 static double time_s(const struct subject *subject, const struct cost_link *link)
@@ -95,7 +95,7 @@ static void expect_traffic(struct subject shape, int node, uint64_t sent_element
 static void expect_most(struct subject shape, enum node_role role, uint64_t sent_elements,
                         uint64_t received_elements)
 {
-    struct cost_traffic found = cost_role_traffic(shape.formula, &shape.shape, role);
+    struct cost_traffic found = cost_role_traffic(shape.formula, &shape.shape, 1, role);
     cr_expect_eq(found.sent_bytes, 4 * sent_elements);
     cr_expect_eq(found.received_bytes, 4 * received_elements);
 }

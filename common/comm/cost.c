@@ -78,31 +78,43 @@ void cost_keep_most(struct cost_traffic *most, struct cost_traffic traffic)
         most->received_bytes = traffic.received_bytes;
 }
 
-struct cost_traffic cost_role_traffic(const struct cost_formula *formula,
-                                      const struct cost_shape *shape, enum node_role role)
+static void add_node(struct cost_traffic *sum, const struct cost_formula *formula,
+                     const struct cost_shape *shapes, size_t shape_count, int node)
 {
+    for (size_t s = 0; s < shape_count; s++) {
+        struct cost_traffic part = cost_node_traffic(formula, &shapes[s], node);
+        sum->sent_bytes += part.sent_bytes;
+        sum->received_bytes += part.received_bytes;
+    }
+}
+
+struct cost_traffic cost_role_traffic(const struct cost_formula *formula,
+                                      const struct cost_shape *shapes, size_t shape_count,
+                                      enum node_role role)
+{
+    const struct topology *topology = &shapes[0].topology;
     struct cost_traffic most = {0};
-    for (int node = 0; node < topology_nodes(&shape->topology); node++) {
-        if (topology_role(&shape->topology, node) == role)
-            cost_keep_most(&most, cost_node_traffic(formula, shape, node));
+    for (int node = 0; node < topology_nodes(topology); node++) {
+        struct cost_traffic sum = {0};
+        if (topology_role(topology, node) != role)
+            continue;
+        add_node(&sum, formula, shapes, shape_count, node);
+        cost_keep_most(&most, sum);
     }
     return most;
 }
 
 struct cost_traffic cost_rank_traffic(const struct cost_formula *formula,
-                                      const struct cost_shape *shape)
+                                      const struct cost_shape *shapes, size_t shape_count)
 {
-    const struct topology *topology = &shape->topology;
+    const struct topology *topology = &shapes[0].topology;
     struct cost_traffic most = {0};
     for (int rank = 0; rank < topology->workers + topology_spare(topology); rank++) {
         struct cost_traffic sum = {0};
         for (enum node_role role = NODE_WORKER; role <= NODE_SERVER; role++) {
             int node = topology_node(topology, rank, role);
-            struct cost_traffic part = {0};
             if (node >= 0)
-                part = cost_node_traffic(formula, shape, node);
-            sum.sent_bytes += part.sent_bytes;
-            sum.received_bytes += part.received_bytes;
+                add_node(&sum, formula, shapes, shape_count, node);
         }
         cost_keep_most(&most, sum);
     }

@@ -66,14 +66,17 @@ bool cost_bytes_known(const struct cost_formula *formula);
 struct cost_traffic cost_node_traffic(const struct cost_formula *formula,
                                       const struct cost_shape *shape, int node);
 
-/* Maximum over the nodes of that role, sent and received apart; zeros if there are none. */
+/* Payload of an operation of each of `shapes`, which differ in nothing but their count: of a step
+ * that averages several buckets. Maximum over the nodes of that role, sent and received apart;
+ * zeros if there are none. */
 struct cost_traffic cost_role_traffic(const struct cost_formula *formula,
-                                      const struct cost_shape *shape, enum node_role role);
+                                      const struct cost_shape *shapes, size_t shape_count,
+                                      enum node_role role);
 
-/* Maximum over the ranks, that is, over hosts with one rank each: of a worker and the server beside
- * it together, or of a server on its own. What the busiest link carries. */
+/* The same, maximum over the ranks, that is, over hosts with one rank each: of a worker and the
+ * server beside it together, or of a server on its own. What the busiest link carries. */
 struct cost_traffic cost_rank_traffic(const struct cost_formula *formula,
-                                      const struct cost_shape *shape);
+                                      const struct cost_shape *shapes, size_t shape_count);
 
 /* Predicted seconds of one operation; NAN where the formula does not say. */
 double cost_time_s(const struct cost_formula *formula, const struct cost_shape *shape,

@@ -4,7 +4,9 @@
 #include <stdbool.h>
 
 #include "experiments/config/backends.h"
+#include "experiments/bench/bench_describe.h"
 #include "experiments/bench/bench_measure.h"
+#include "experiments/bench/bench_model.h"
 #include "experiments/bench/bench_row.h"
 #include "experiments/bench/bench_table.h"
 #include "experiments/measure/info.h"
@@ -74,83 +76,6 @@ static enum status outputs_close(struct outputs *outputs)
     return outputs->csv ? csv_close(&outputs->csv) : STATUS_OK;
 }
 
-/* The model's time on this link from bytes alone: latency and reduction cost nothing. */
-static double theory_time_us(const struct cost_formula *formula, const struct cost_shape *shape,
-                             double link_bytes_per_s)
-{
-    const struct cost_link link = {.bytes_per_s = link_bytes_per_s};
-    if (link_bytes_per_s <= 0)
-        return (double)NAN;
-    return cost_time_s(formula, shape, &link) * 1e6;
-}
-
-/* What measurements are held against: bytes/s of a link, 0 where not known. */
-struct link {
-    double nominal, probed;
-    struct limits machine;
-};
-
-/* What the measurement of `plan` says, beside theory. Sorts the measurement's times. */
-static enum status make_row(struct bench_row *row, const struct config *config,
-                            const struct link *link, const struct bench_connection *connection,
-                            const struct bench_plan *plan, struct bench_measurement *measured)
-{
-    enum status status;
-    const struct backend *backend = connection->backend;
-    const struct comm_options *options = &connection->options;
-    const struct cost_formula *formula = backend->cost;
-    const struct cost_shape shape =
-        cost_shape_of(formula, comm_topology(connection->comm), comm_hosts(connection->comm),
-                      plan->count, options);
-    double link_bytes_per_s = link->probed > 0 ? link->probed : link->nominal;
-    *row = (struct bench_row){
-        .backend = backend->name,
-        .transport = config_transport_name(config, backend),
-        .device = config_device_name(config),
-        .network = config->network,
-        .placement = config_placement_name(config),
-        .compress = compress_names[options->compress],
-        .error_feedback = config_error_feedback_name(config),
-        .element_bytes = shape.element_bytes,
-        .workers = shape.topology.workers,
-        .servers = (int)config->servers,
-        .hosts = cost_hosts(&shape),
-        .neighbours_apart = cost_neighbours_apart(&shape),
-        .bytes = plan->count * sizeof(float),
-        .iters = (uint64_t)measured->iters,
-        .warmup = (uint64_t)plan->warmup,
-        .link_bytes_per_s = link_bytes_per_s,
-        .nominal_link_bytes_per_s = link->nominal,
-        .link_source = link->probed > 0    ? "probe"
-                       : link->nominal > 0 ? "nominal"
-                                           : NULL,
-        .cpu_busy = measured->cpu_busy,
-        .cpu_s = measured->cpu_s,
-        .bytes_known = backend->counts_bytes && cost_bytes_known(formula),
-        .worker = measured->worker_most,
-        .server = measured->server_most,
-        .rank = measured->rank_most,
-        .theory_worker = cost_role_traffic(formula, &shape, NODE_WORKER),
-        .theory_server = cost_role_traffic(formula, &shape, NODE_SERVER),
-        .theory_rank = cost_rank_traffic(formula, &shape),
-        .wire_known = measured->wire_known,
-        .wire_sent_bytes_max = measured->wire_sent_bytes_max,
-        .wrong = measured->wrong,
-        .nccl_algorithm = measured->algorithm[0] ? measured->algorithm : NULL,
-        .mpi_algorithm = backend->takes_mpi_algorithm ? library_algorithm_used() : NULL,
-        .limits = link->machine,
-        .library = plan->library,
-        .theory_time_us = theory_time_us(formula, &shape, link_bytes_per_s),
-    };
-    size_t times = (size_t)measured->iters;
-    stats_summarise(measured->times_us, times, &row->time_us);
-    row->exposed_us_median = row->time_us.median;
-    TRY(stats_median_interval(measured->times_us, times, 1, &row->time_us_median_low,
-                              &row->time_us_median_high));
-out:
-    return status;
-}
-
 /*
  * The same operations again, as many, while the caller computes for as long as `alone` took. Sorts
  * the times of `alone`, and adds to its wrong elements. *exposed_us: the median of what they add.
@@ -176,7 +101,7 @@ out:
     return status;
 }
 
-static enum status run_size(const struct config *config, const struct link *link,
+static enum status run_size(const struct config *config, const struct bench_link *link,
                             struct bench_connection *connection, const struct bench_plan *plan,
                             struct outputs *outputs, struct bench_verdict *verdict)
 {
@@ -189,7 +114,7 @@ static enum status run_size(const struct config *config, const struct link *link
         TRY(measure_overlap(connection, plan, &measured, &compute_us, &exposed_us));
     verdict->wrong += measured.wrong;
     if (connection->world->rank == 0) {
-        TRY(make_row(&row, config, link, connection, plan, &measured));
+        TRY(bench_describe(&row, config, link, connection, plan, &measured));
         if (config->overlap) {
             row.overlap = true;
             row.compute_us_median = compute_us;
@@ -236,20 +161,92 @@ static size_t largest_count(const struct config *config)
     return most / sizeof(float);
 }
 
+/* All sizes, one after the other. */
+static enum status run_sizes(const struct config *config, const struct bench_link *link,
+                             struct bench_connection *connection, struct outputs *outputs,
+                             struct bench_verdict *verdict)
+{
+    enum status status = STATUS_OK;
+    struct bench_plan plan = {.iters = config->iters, .warmup = config->warmup};
+    uint64_t bytes = 0;
+    for (size_t index = 0; next_size(config, index, &bytes); index++) {
+        plan.count = bytes / sizeof(float);
+        for (int library = 0; library <= config->library; library++) {
+            plan.library = library;
+            TRY(run_size(config, link, connection, &plan, outputs, verdict));
+        }
+    }
+out:
+    return status;
+}
+
+static enum status sweep(const struct config *config, struct world *world,
+                         const struct comm_options *options, const struct bench_link *link,
+                         struct outputs *outputs, struct bench_verdict *verdict)
+{
+    enum status status;
+    struct bench_connection connection = {0};
+    TRY(bench_connect(&connection, world, config_backend(config), options, largest_count(config)));
+    if (config->library)
+        TRY(bench_connect_library(&connection));
+    TRY(run_sizes(config, link, &connection, outputs, verdict));
+out:
+    (status == STATUS_OK ? bench_disconnect : bench_abandon)(&connection);
+    return status;
+}
+
+static enum status run_model(const struct config *config, struct world *world,
+                             const struct comm_options *options, const struct bench_link *link,
+                             struct outputs *outputs, struct bench_verdict *verdict)
+{
+    enum status status;
+    struct bench_model model;
+    struct bench_row row;
+    TRY(bench_model_measure(&model, config, world, options));
+    verdict->wrong = model.averaging.wrong;
+    if (world->rank == 0) {
+        TRY(bench_describe(&row, config, link, &model.connection, &model.plan, &model.averaging));
+        bench_model_describe(&model, config, &row);
+        verdict->rows = 1;
+        verdict->rows_known = row.bytes_known;
+        verdict->rows_differ = !bench_row_bytes_agree(&row);
+        TRY(outputs_add(outputs, &row, true));
+    }
+out:
+    bench_model_close(&model);
+    return status;
+}
+
+/* Everything that the verdict says, once, on rank 0. */
+static enum status conclude(const struct bench_verdict *verdict, struct outputs *outputs)
+{
+    enum status status;
+    bench_table_foot(stdout, verdict);
+    TRY(result_flush_stdout());
+    if (verdict->wrong > 0)
+        log_error("bench: %llu elements differ from the exact sum; the results of this backend "
+                  "are not to be trusted",
+                  (unsigned long long)verdict->wrong);
+    if (verdict->rows_differ > 0)
+        log_error("bench: at %zu sizes the bytes that were counted are not those of theory; "
+                  "the times of this backend say nothing about its algorithm",
+                  verdict->rows_differ);
+    TRY(outputs_close(outputs));
+out:
+    return status;
+}
+
 enum status bench_run(struct config *config, struct world *world)
 {
     enum status status = STATUS_OK;
     struct outputs outputs = {0};
     struct bench_verdict verdict = {0};
-    struct link link = {.nominal = config->link_rate / 8};
-    struct bench_plan plan = {.iters = config->iters, .warmup = config->warmup};
-    struct bench_connection connection = {0};
-    const struct backend *backend = config_backend(config);
+    struct bench_link link = {.nominal = config->link_rate / 8};
     struct comm_options options;
     struct device *device = NULL;
     if (config->probe == CONFIG_PROBE_ONLY)
         return probe_hosts(world, config->subnet, (int64_t)(config->timeout * 1000));
-    config_comm_options(config, backend, &options);
+    config_comm_options(config, config_backend(config), &options);
     TRY(open_device(&device, config));
     options.device = device;
     if (world->rank == 0)
@@ -263,36 +260,15 @@ enum status bench_run(struct config *config, struct world *world)
         TRY(limits_measure(&link.machine, world, config->subnet, (int64_t)(config->timeout * 1000),
                            link.probed <= 0));
     }
-    TRY(bench_connect(&connection, world, backend, &options, largest_count(config)));
-    if (config->library)
-        TRY(bench_connect_library(&connection));
-    uint64_t bytes = 0;
-    for (size_t index = 0; next_size(config, index, &bytes); index++) {
-        plan.count = bytes / sizeof(float);
-        for (int library = 0; library <= config->library; library++) {
-            plan.library = library;
-            TRY(run_size(config, &link, &connection, &plan, &outputs, &verdict));
-        }
-    }
-    if (world->rank == 0) {
-        bench_table_foot(stdout, &verdict);
-        TRY(result_flush_stdout());
-        if (verdict.wrong > 0)
-            log_error("bench: %llu elements differ from the exact sum; the results of this backend "
-                      "are not to be trusted",
-                      (unsigned long long)verdict.wrong);
-        if (verdict.rows_differ > 0)
-            log_error("bench: at %zu sizes the bytes that were counted are not those of theory; "
-                      "the times of this backend say nothing about its algorithm",
-                      verdict.rows_differ);
-        TRY(outputs_close(&outputs));
-    }
+    TRY((config->model_gradients ? run_model : sweep)(config, world, &options, &link, &outputs,
+                                                      &verdict));
+    if (world->rank == 0)
+        TRY(conclude(&verdict, &outputs));
     /* A failing rank ends all others: not before rank 0 has written everything, and knows. */
     TRY(world_broadcast(world, NULL, &verdict, sizeof verdict));
     status = bench_verdict_status(&verdict);
 out:
     outputs_close(&outputs);
-    (status == STATUS_OK ? bench_disconnect : bench_abandon)(&connection);
     device_close(&device);
     return status;
 }

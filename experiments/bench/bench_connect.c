@@ -134,9 +134,30 @@ void bench_abandon(struct bench_connection *connection)
     comm_close(&connection->comm);
 }
 
+static enum status start_buckets(struct comm *comm, const struct bench_buckets *buckets,
+                                 float *data)
+{
+    enum status status = STATUS_OK;
+    for (size_t b = 0; b < buckets->number; b++)
+        TRY(comm_start(comm, b, data + buckets->list[b].first));
+out:
+    return status;
+}
+
+static enum status wait_for_buckets(struct comm *comm, const struct bench_buckets *buckets)
+{
+    enum status status = STATUS_OK;
+    for (size_t b = 0; b < buckets->number; b++)
+        TRY(comm_wait(comm, b));
+out:
+    return status;
+}
+
 enum status bench_operation_start(struct bench_connection *connection,
                                   const struct bench_plan *plan, float *data)
 {
+    if (plan->buckets)
+        return start_buckets(connection->comm, plan->buckets, data);
     if (!plan->library)
         return comm_start(connection->comm, 0, data);
     if (!comm_overlaps(connection->comm))
@@ -148,6 +169,8 @@ enum status bench_operation_start(struct bench_connection *connection,
 
 enum status bench_operation_wait(struct bench_connection *connection, const struct bench_plan *plan)
 {
+    if (plan->buckets)
+        return wait_for_buckets(connection->comm, plan->buckets);
     if (!plan->library)
         return comm_wait(connection->comm, 0);
     return connection->handle ? status_from_psring(psring_wait(&connection->handle)) : STATUS_OK;

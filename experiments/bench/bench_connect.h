@@ -12,6 +12,7 @@
 
 #include "common/base/status.h"
 #include "common/comm/backend.h"
+#include "common/comm/bucket.h"
 #include "common/net/world/world.h"
 #include "common/psring.h"
 #include "experiments/bench/bench_start.h"
@@ -43,10 +44,20 @@ void bench_disconnect(struct bench_connection *connection);
  * because it would wait for them, and they for this process to end. No operation is under way. */
 void bench_abandon(struct bench_connection *connection);
 
+/* The buckets that a vector is averaged in, all of them started before the first one is waited for,
+ * on a thread of the comm's own: those of an exchange (experiments/step/exchange.h), borrowed. */
+struct bench_buckets {
+    const struct bucket *list; /* (number) */
+    const size_t *counts;      /* (number): elements of each */
+    const size_t *order;       /* (number), or NULL: as in a comm_layout */
+    size_t number;
+};
+
 struct bench_plan {
-    size_t count;   /* float32 elements */
-    int64_t iters;  /* timed; 0: bench_auto_iters decides */
-    int64_t warmup; /* operations before them */
+    size_t count;                        /* float32 elements */
+    const struct bench_buckets *buckets; /* NULL: one */
+    int64_t iters;                       /* timed; 0: bench_auto_iters decides */
+    int64_t warmup;                      /* operations before them */
     bool library; /* by libpsring; bench_connect_library has been called, vectors are the host's */
     /* Each operation goes on while the caller computes, which is a wait of `compute_us`. */
     bool overlap;

@@ -284,10 +284,11 @@ enum status bench_measure(struct bench_measurement *measurement,
                       .plan = plan,
                       .connection = connection};
     const struct comm_layout layout = {
-        .counts = &plan->count,
-        .buckets = 1,
+        .counts = plan->buckets ? plan->buckets->counts : &plan->count,
+        .buckets = plan->buckets ? plan->buckets->number : 1,
         .scale = 1, /* the sum itself: exact */
-        .overlap = plan->overlap,
+        .overlap = plan->overlap || (plan->buckets && plan->buckets->number > 1),
+        .order = plan->buckets ? plan->buckets->order : NULL,
     };
     size_t room = (size_t)(plan->iters > 0 ? plan->iters : BENCH_ITERS_MOST);
     *measurement = (struct bench_measurement){0};

@@ -44,7 +44,7 @@ int64_t bench_auto_iters(double time_us);
 enum { BENCH_ITERS_LEAST = 5, BENCH_ITERS_MOST = 1000 };
 
 /*
- * Collective over the world: plans one bucket, runs warmup + iters operations, gathers.
+ * Collective over the world: plans the bucket, or buckets, runs warmup + iters operations, gathers.
  * All workers run the same number, also where it follows from the first times.
  * `measurement` is whole on every worker; servers have no times (zeros). The caller frees it. An
  * operation is timed from an instant at which all workers begin (bench_start.h) to the return of

@@ -39,6 +39,12 @@ double bench_row_hidden(const struct bench_row *row)
     return fmin(fmax(1 - row->exposed_us_median / row->time_us.median, 0), 1);
 }
 
+double bench_row_scaling(const struct bench_row *row)
+{
+    double step_us = row->compute_us_median + row->exposed_us_median;
+    return row->model.name && step_us > 0 ? row->compute_us_median / step_us : (double)NAN;
+}
+
 bool bench_row_cpu_limited(const struct bench_row *row)
 {
     return row->cpu_busy > CPU_SHARE_LIMITED;
@@ -122,6 +128,10 @@ static void list_fields(const struct bench_row *row, struct fields *fields)
     fields_uint_if(fields, "neighbours_apart", row->hosts > 0, (uint64_t)row->neighbours_apart);
     fields_double(fields, "cpu_s_per_gb", bench_row_cpu_s_per_gb(row));
     fields_text(fields, "api", row->library ? "library" : "comm");
+    fields_text(fields, "model_gradients", row->model.name);
+    fields_uint_if(fields, "buckets", row->model.name, row->model.buckets);
+    fields_double(fields, "backward_us", row->model.name ? row->model.backward_us : (double)NAN);
+    fields_double(fields, "scaling_efficiency", bench_row_scaling(row));
 }
 
 /* -------- CSV and JSON ------------------------------------------------------------------------ */

@@ -16,6 +16,14 @@
 #include "common/comm/cost.h"
 #include "experiments/measure/limits.h"
 
+/* A step that exchanges a model's gradients (bench_model.h). compute_us_median and
+ * exposed_us_median of the row are such a step's. */
+struct bench_row_model {
+    const char *name, *input; /* NULL: the row is of one vector */
+    size_t buckets, tensors;
+    double backward_us; /* of compute_us_median */
+};
+
 struct bench_row {
     const char *backend, *transport, *device, *network, *placement;
     int workers, servers;
@@ -50,6 +58,7 @@ struct bench_row {
     const char *nccl_algorithm;   /* "ring/simple": from NCCL's own log; NULL: not known */
     struct limits limits;         /* of the machine, where they were measured */
     bool library;                 /* by libpsring, not by a comm */
+    struct bench_row_model model; /* whose gradients `bytes` are */
     double theory_time_us;        /* cost_time_s without latency and reduction; NAN: not known */
 };
 
@@ -78,6 +87,10 @@ double bench_row_cpu_s_per_gb(const struct bench_row *row);
 
 /* The share of the all-reduce's time that computing hid, 0 to 1; 0 without overlap. */
 double bench_row_hidden(const struct bench_row *row);
+
+/* A model's step, computing over all of it: what so many workers make of the throughput that each
+ * would have alone. NAN for a row of one vector. */
+double bench_row_scaling(const struct bench_row *row);
 
 /* Whether the CPUs were too busy for the time to say something about the network. */
 bool bench_row_cpu_limited(const struct bench_row *row);

@@ -45,6 +45,19 @@ static void print_link(FILE *out, const struct bench_row *row)
         fprintf(out, " of payload, measured by TCP streams in this run\n");
 }
 
+/* What is exchanged, and how long a step computes. */
+static void print_model(FILE *out, const struct bench_row *row)
+{
+    fprintf(out,
+            "# gradients of %s: %" PRIu64 " numbers in %zu tensors, %zu buckets; a step computes "
+            "(waits) for %.6g ms,\n# of which %.6g are its backward pass, spread over the tensors "
+            "by their operations for %s.\n# median: of averaging all buckets, while nothing is "
+            "computed. exposed: what a step takes beyond computing;\n# hidden: the rest of the "
+            "median.\n#\n",
+            row->model.name, row->bytes / sizeof(float), row->model.tensors, row->model.buckets,
+            row->compute_us_median * 1e-3, row->model.backward_us * 1e-3, row->model.input);
+}
+
 void bench_table_head(FILE *out, const struct bench_row *row)
 {
     fprintf(out, "# psring bench: %s", row->backend);
@@ -84,7 +97,9 @@ void bench_table_head(FILE *out, const struct bench_row *row)
         "seconds of all ranks, servers too, per 1e9 bytes of messages; a wait that spins is\n# in "
         "it, filling and checking are not.\n#\n",
         100 * CPU_SHARE_LIMITED);
-    if (row->overlap)
+    if (row->model.name)
+        print_model(out, row);
+    else if (row->overlap)
         fprintf(out,
                 "# exposed: what the same all-reduce adds to a computation (a wait) as long as "
                 "the median, beside which\n# it goes on; hidden: the rest of the median.\n#\n");
@@ -129,6 +144,12 @@ void bench_table_line(FILE *out, const struct bench_row *row)
                 percent_cell(bound, bench_row_hidden(row)));
     fprintf(out, "%s%s\n", row->library ? "  libpsring" : "",
             bench_row_cpu_limited(row) ? "  CPU-limited" : "");
+    if (row->model.name)
+        fprintf(out,
+                "# a step: %.1f ms computing + %.1f exposed = %.1f ms; scaling efficiency %s\n",
+                row->compute_us_median * 1e-3, row->exposed_us_median * 1e-3,
+                (row->compute_us_median + row->exposed_us_median) * 1e-3,
+                percent_cell(bound, bench_row_scaling(row)));
 }
 
 enum status bench_verdict_status(const struct bench_verdict *verdict)

@@ -19,25 +19,37 @@
 #include "experiments/config/gpus.h"
 #include "experiments/config/learning.h"
 #include "models/cnn.h"
+#include "models/published.h"
 
 /* -------- options that do not go together ---------------------------------------------------- */
 
 static enum config_run run_of(const struct config *config)
 {
     if (config->command == CONFIG_BENCH)
-        return config->bench_compute ? CONFIG_RUN_LAYERS : CONFIG_RUN_SWEEP;
+        return config->bench_compute     ? CONFIG_RUN_LAYERS
+               : config->model_gradients ? CONFIG_RUN_MODEL
+                                         : CONFIG_RUN_SWEEP;
     if (config->command == CONFIG_INFO)
         return CONFIG_RUN_INFO;
     return config->paced ? CONFIG_RUN_PACED : CONFIG_RUN_REAL;
 }
 
-static void say_unused(const struct config *config, const char *name)
+static void say_unused(const struct config *config, const struct config_row *row)
 {
+    const char *name = row->spec.name;
     if (config->paced)
         log_error("--%s: --compute %s trains nothing and does not use it; leave it out", name,
                   config->compute);
     else if (config->bench_compute)
         log_error("--%s: --compute exchanges nothing and does not use it; leave it out", name);
+    else if (config->model_gradients)
+        log_error(
+            "--%s: --model-gradients %s exchanges all gradients of the model at once and does "
+            "not use it; leave it out",
+            name, published_names[config->model_gradients]);
+    else if (row->runs & CONFIG_RUN_MODEL)
+        log_error("--%s: bench uses it only with --model-gradients; add that, or leave it out",
+                  name);
     else
         log_error("--%s: bench computes only with --compute; add that, or leave it out", name);
 }
@@ -61,7 +73,7 @@ static void check_obeyed(void *context, const char *name, const char *value)
     if (!given || obeyed->status != STATUS_OK)
         return;
     if (!(row->runs & (unsigned)run_of(obeyed->config))) {
-        say_unused(obeyed->config, name);
+        say_unused(obeyed->config, row);
         obeyed->status = STATUS_USAGE;
     } else if (row->ability && asks && !backend_can(backend, row->ability)) {
         log_error("--%s %s: --backend %s does not use it; leave it out, or use one that does (%s)",

@@ -24,11 +24,12 @@ enum config_run {
     CONFIG_RUN_SWEEP = 4,  /* bench: computes nothing */
     CONFIG_RUN_LAYERS = 8, /* bench --compute: exchanges nothing */
     CONFIG_RUN_INFO = 16,
+    CONFIG_RUN_MODEL = 32, /* bench --model-gradients: waits instead of computing */
 };
 
 enum config_command {
     CONFIG_TRAIN = CONFIG_RUN_REAL | CONFIG_RUN_PACED,
-    CONFIG_BENCH = CONFIG_RUN_SWEEP | CONFIG_RUN_LAYERS,
+    CONFIG_BENCH = CONFIG_RUN_SWEEP | CONFIG_RUN_LAYERS | CONFIG_RUN_MODEL,
     CONFIG_INFO = CONFIG_RUN_INFO,
 };
 
@@ -133,12 +134,14 @@ struct config {
     size_t size_count;                     /* 0: `sizes` is NULL */
     int64_t iters; /* 0: bench_auto_iters, experiments/bench/bench_measure.h */
     int64_t warmup;
-    int probe;          /* enum config_probe */
-    bool bench_compute; /* times layers, experiments/bench/bench_compute.h */
-    bool overlap;       /* measures again while the caller computes, experiments/bench/bench.h */
-    bool library;       /* measures libpsring, too, experiments/bench/bench_connect.h */
-    bool limits;        /* measures those of the machine, experiments/measure/limits.h */
-    int mpi_algorithm;  /* enum library_algorithm */
+    int probe;           /* enum config_probe */
+    int model_gradients; /* enum published, models/published.h */
+    double compute_ms;   /* of a step with model_gradients: forward and backward together */
+    bool bench_compute;  /* times layers, experiments/bench/bench_compute.h */
+    bool overlap;        /* measures again while the caller computes, experiments/bench/bench.h */
+    bool library;        /* measures libpsring, too, experiments/bench/bench_connect.h */
+    bool limits;         /* measures those of the machine, experiments/measure/limits.h */
+    int mpi_algorithm;   /* enum library_algorithm */
     const char *json, *csv;
 
     bool verbose;

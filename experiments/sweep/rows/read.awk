@@ -25,6 +25,8 @@ function field(name) {
 field("network") == "time-slicing" { next }
 # The same size once more, through libpsring (bench --library).
 field("api") == "library" { next }
+# Gradients of another model, in buckets (bench --model-gradients).
+field("model_gradients") != "" { next }
 
 # "over TRANSPORT", "fp16", or nothing.
 function variant_of(backend, transport, compress, variant) {
