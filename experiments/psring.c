@@ -12,7 +12,7 @@
 #include "common/net/lifeline/lifeline.h"
 #include "common/net/world/world.h"
 #include "experiments/bench/bench.h"
-#include "experiments/bench/bench_compute.h"
+#include "experiments/compute/bench_compute.h"
 #include "experiments/config/config.h"
 #include "experiments/config/launch.h"
 #include "experiments/measure/info.h"

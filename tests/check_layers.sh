@@ -3,7 +3,7 @@
 #
 #   experiments -> ps | ring -> models -> common/comm -> common/{net,device,data,obs,checkpoint} -> common/base
 #
-# Within experiments: psring.c -> bench | train -> measure | step -> config; within ring: halving | hierarchical | vendor -> ring;
+# Within experiments: psring.c -> bench | compute | train -> measure | step -> config; within ring: halving | hierarchical | vendor -> ring;
 # within common/device: cpu | cuda -> device; within common/net:
 #
 #   transport/{zmq,mpi,tcp} -> transport -> world -> rendezvous -> socket
@@ -12,7 +12,7 @@
 # common/library, what libpsring has of its own, stands on ring and common/comm, and nobody on it.
 # One transport is no other's business, nor that of anything above common/net.
 #
-# The subcommands (experiments/{train,bench,step,measure,config}) use the collectives by the headers in `interface` below and no
+# The subcommands (experiments/{train,bench,compute,step,measure,config}) use the collectives by the headers in `interface` below and no
 # other of common/comm, common/net, ps and ring; and experiments/config/backends.c, the one list of backends, by theirs.
 # Neighbours do not include each other (ps and ring above all). models names no backend. libpsring needs no
 # models, and devices only where buckets lie in one's memory: common/comm (staging) and ring/vendor (NCCL), which
@@ -49,7 +49,7 @@ check()
         }
         # Whether a subcommand may include a header of the collectives.
         function offered(from, header) {
-            if (from !~ /^experiments\/(train|bench|step|measure|config)$/ || header !~ /^(common\/(comm|net)|ps|ring)\//)
+            if (from !~ /^experiments\/(train|bench|compute|step|measure|config)$/ || header !~ /^(common\/(comm|net)|ps|ring)\//)
                 return 1
             return FILENAME == "experiments/config/backends.c" ? header in registry : header in interface
         }
@@ -108,6 +108,7 @@ check()
             may("experiments/config", below)
             may("experiments/measure", below)
             may("experiments/step", below)
+            may("experiments/compute", below " experiments/measure")
             may("experiments/bench", below " experiments/measure experiments/step")
             may("experiments/train", below " experiments/measure experiments/step experiments/trace")
             may("experiments/trace", below)
@@ -125,7 +126,7 @@ check()
             headers(registry, "ring/halving: halving")
             headers(registry, "ring/hierarchical: hierarchical")
             headers(registry, "ring/vendor: library nccl")
-            may("experiments", below " experiments/measure experiments/step experiments/bench experiments/trace experiments/train")
+            may("experiments", below " experiments/measure experiments/step experiments/bench experiments/compute experiments/trace experiments/train")
         }
         /^[ \t]*#[ \t]*include[ \t]*<(common|models|ps|ring|experiments)\// { violation("a file of ours in angle brackets") }
         /^[ \t]*#[ \t]*include[ \t]*"/ {

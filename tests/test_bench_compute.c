@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "experiments/bench/bench_compute.h"
-#include "experiments/bench/bench_compute_report.h"
+#include "experiments/compute/bench_compute.h"
+#include "experiments/compute/bench_compute_report.h"
 #include "models/net.h"
 
 static struct compute_line lines[] = {

@@ -216,7 +216,8 @@ static const char contract[] =
     "algorithm,nccl_algorithm,memory_add_bytes_per_s,memory_reduce_bytes_per_s,raw_round_trip_us,"
     "socket_round_trip_us,stream_bytes_per_s,rank_sent_bytes,theory_rank_sent_bytes,compress,error_"
     "feedback,"
-    "compute_us_median,exposed_us_median,hosts,neighbours_apart,cpu_s_per_gb,api\n";
+    "compute_us_median,exposed_us_median,hosts,neighbours_apart,cpu_s_per_gb,api,model_gradients,"
+    "buckets,backward_us,scaling_efficiency\n";
 
 static void write_row(const char *path, const struct bench_row *row)
 {
@@ -228,7 +229,7 @@ static void write_row(const char *path, const struct bench_row *row)
 
 Test(bench_row, csv)
 {
-    char folder[64], path[80], line[1024];
+    char folder[64], path[80], line[2048];
     folder_new(folder);
     snprintf(path, sizeof path, "%s/bench.csv", folder);
     struct bench_row row = example();
@@ -250,6 +251,9 @@ Test(bench_row, csv)
     row.hosts = 0;
     row.library = true;
     write_row(path, &row); /* appended, without a second header */
+    row.model = (struct bench_row_model){
+        .name = "vgg16", .input = "an image", .buckets = 35, .tensors = 32, .backward_us = 600000};
+    write_row(path, &row);
 
     FILE *file = fopen(path, "r");
     cr_assert(file);
@@ -261,11 +265,13 @@ Test(bench_row, csv)
                      "1200000,1250000,24000000,36000000,50000000,0.72,24000000,24000000,"
                      "96000000,96000000,24000000,96000000,99000000,0,900000,1250000,2,"
                      "24000000,96000000,1950000,52500000,probe,0.375,,,1.6e+10,2e+10,45.5,17.25,,"
-                     "96000000,96000000,none,none,0,1000000,4,4,1.25,comm\n");
+                     "96000000,96000000,none,none,0,1000000,4,4,1.25,comm,,,,\n");
     cr_assert(fgets(line, sizeof line, file));
     cr_expect_str_eq(line, "ps,zmq,cpu,vcluster-400mbit,4,1,dedicated,24000000,3,900000,1000000,"
                            "1200000,1250000,24000000,36000000,,,,,,,,,,5,900000,1250000,2,,,,,,,"
-                           "ring,ring/simple,,,,,,,,bf16,off,1000000,62500,,,1.25,library\n");
+                           "ring,ring/simple,,,,,,,,bf16,off,1000000,62500,,,1.25,library,,,,\n");
+    cr_assert(fgets(line, sizeof line, file));
+    cr_expect(strstr(line, ",library,vgg16,35,600000,0.941176471\n"), "a model's row: %s", line);
     cr_expect_null(fgets(line, sizeof line, file));
     fclose(file);
     folder_free(folder);

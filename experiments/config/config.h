@@ -137,7 +137,7 @@ struct config {
     int probe;           /* enum config_probe */
     int model_gradients; /* enum published, models/published.h */
     double compute_ms;   /* of a step with model_gradients: forward and backward together */
-    bool bench_compute;  /* times layers, experiments/bench/bench_compute.h */
+    bool bench_compute;  /* times layers, experiments/compute/bench_compute.h */
     bool overlap;        /* measures again while the caller computes, experiments/bench/bench.h */
     bool library;        /* measures libpsring, too, experiments/bench/bench_connect.h */
     bool limits;         /* measures those of the machine, experiments/measure/limits.h */

@@ -1,4 +1,4 @@
-#include "experiments/bench/bench_compute.h"
+#include "experiments/compute/bench_compute.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "common/base/stats.h"
 #include "common/data/dataset.h"
 #include "common/device/device.h"
-#include "experiments/bench/bench_compute_report.h"
+#include "experiments/compute/bench_compute_report.h"
 #include "experiments/measure/sgemm.h"
 #include "models/net.h"
 #include "models/optim.h"

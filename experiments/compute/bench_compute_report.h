@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "common/base/status.h"
-#include "experiments/bench/bench_compute.h"
+#include "experiments/compute/bench_compute.h"
 
 /* To stdout, and to --csv and --json where they are given. Errors: logged. */
 enum status bench_compute_report(const struct config *config, const struct compute_result *result);

@@ -1,4 +1,4 @@
-#include "experiments/bench/bench_compute_report.h"
+#include "experiments/compute/bench_compute_report.h"
 
 #include <math.h>
 
