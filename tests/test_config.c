@@ -115,6 +115,28 @@ Test(config, learning_rates)
     cr_assert(s.warmup_steps == 10000);
 }
 
+Test(config, a_recipe_sets_what_is_not_given)
+{
+    struct config config;
+    accept(CONFIG_TRAIN, &config, "--recipe keras-horovod");
+    cr_assert(config.optimizer == OPTIMIZER_ADADELTA && config.batch == 128 && config.lr == 1);
+    cr_assert(config.lr_scale == LR_SCALE_LINEAR && config.lr_schedule == LR_CONSTANT);
+    cr_assert(config.epochs == 12 && config.epochs_divided && config.warmup_epochs == 0);
+    cr_assert(config.unsharded);
+    cr_assert_eq(learning_epochs(&config, 5), 3);
+    accept(CONFIG_TRAIN, &config, "--lr 0.5 --recipe keras-horovod --optimizer adam --epochs 3");
+    cr_assert(config.optimizer == OPTIMIZER_ADAM && config.lr == 0.5 && config.epochs == 3);
+    cr_assert(config.batch == 128 && config.lr_scale == LR_SCALE_LINEAR);
+    accept(CONFIG_TRAIN, &config, "--recipe lars-8192 --batch 64"); /* not both batches */
+    cr_assert(config.batch == 64 && config.global_batch == 0 && config.momentum == 0.9);
+    accept(CONFIG_TRAIN, &config, "--recipe lars-8192 --global-batch 64");
+    cr_assert(config.global_batch == 64 && config.optimizer == OPTIMIZER_LARS);
+    accept(CONFIG_TRAIN, &config, "--recipe keras-horovod --steps 5");
+    cr_assert(config.steps == 5);
+    accept(CONFIG_TRAIN, &config, "--recipe large-batch --optimizer adam"); /* no momentum then */
+    cr_assert(config.optimizer == OPTIMIZER_ADAM);
+}
+
 Test(config, epochs_can_be_divided)
 {
     struct config config;

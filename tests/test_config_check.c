@@ -162,6 +162,12 @@ Test(config_check, learning)
     refuse(CONFIG_TRAIN, "--lr-scale linear --global-batch 64", "--lr-scale linear: with");
     refuse(CONFIG_TRAIN, "--lr-scale sqrt --global-batch 64", "--lr-scale sqrt: with");
     accept(CONFIG_TRAIN, &config, "--lr-scale none --global-batch 64");
+    refuse(CONFIG_TRAIN, "--recipe goyal", "expected keras-horovod | large-batch | lars-8192");
+    refuse(CONFIG_TRAIN, "--recipe large-batch --lr-scale sqrt --global-batch 64",
+           "--lr-scale sqrt");
+    refuse(CONFIG_TRAIN, "--recipe lars-8192 --compute paced:1", "--recipe: --compute paced:1");
+    refuse(CONFIG_TRAIN, "--backend none --virtual-workers 2 --unsharded",
+           "start as many processes");
     refuse(CONFIG_TRAIN, "--epochs-divided --steps 8", "--steps ends the run");
     accept(CONFIG_TRAIN, &config, "--global-batch 100");
     assert_refused(learning_share_batch(&config, 3), STATUS_USAGE,

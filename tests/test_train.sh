@@ -105,7 +105,7 @@ expected_header+=,epoch,step,images,seconds,images_per_s,step_ms_median,compute_
 expected_header+=,comm_ms_median,exposed_comm_ms_median,train_loss,test_loss,test_accuracy
 expected_header+=,weights_sha256,batch,optimizer,lr,seed,reduce_order,bucket_mb,threads,compress
 expected_header+=,error_feedback,gpu_memory_bytes,gpu_utilization
-expected_header+=,optimizer_options,lr_schedule,lr_warmup_steps
+expected_header+=,recipe,optimizer_options,lr_schedule,lr_warmup_steps
 [[ $(head -1 "$folder/train.csv") == "$expected_header" ]] ||
     fail "train.csv begins with $(head -1 "$folder/train.csv")"
 expect backend 'ring ring ring ring'
@@ -117,6 +117,7 @@ expect compress 'none none none none'
 expect error_feedback 'none none none none'
 expect gpu_memory_bytes '   ' # a CPU has none
 expect gpu_utilization '   '
+expect recipe 'none none none none'
 expect optimizer_options 'momentum=0.9 momentum=0.9 momentum=0.9 momentum=0.9'
 expect lr_schedule 'linear linear linear linear'
 expect lr_warmup_steps '8 8 8 8'

@@ -253,6 +253,16 @@ enum status options_parse(const struct options *options, int argc, char **argv, 
     return STATUS_OK;
 }
 
+enum status options_set(const struct options *options, const char *name, const char *text,
+                        void *config)
+{
+    const struct option_spec *spec = options->specs;
+    while (spec->name && strcmp(spec->name, name) != 0)
+        spec++;
+    CHECK(spec->name);
+    return apply(options, spec, text, config);
+}
+
 void options_visit(const struct options *options, const void *config,
                    void (*visit)(void *context, const char *name, const char *value), void *context)
 {

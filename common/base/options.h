@@ -49,6 +49,10 @@ struct options {
 enum status options_parse(const struct options *options, int argc, char **argv, void *config,
                           bool *helped);
 
+/* Sets one option to `text`, as argv would, but does not count it as given. */
+enum status options_set(const struct options *options, const char *name, const char *text,
+                        void *config);
+
 /* Calls `visit` for each option with its current value as text, in table order. */
 void options_visit(const struct options *options, const void *config,
                    void (*visit)(void *context, const char *name, const char *value),

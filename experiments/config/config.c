@@ -18,6 +18,7 @@
 #include "experiments/config/launch.h"
 #include "experiments/config/gpus.h"
 #include "experiments/config/learning.h"
+#include "experiments/config/recipes.h"
 #include "models/cnn.h"
 #include "models/published.h"
 
@@ -146,6 +147,8 @@ enum status config_parse(enum config_command command, int argc, char **argv, str
                               .network = launcher_variable("PSRING_NETWORK"),
                               .subnet = launcher_variable("PSRING_BIND_SUBNET")};
     TRY(options_parse(&table.options, argc, argv, config, helped));
+    if (!*helped)
+        TRY(recipes_apply(&table, config, helped));
     if (*helped)
         return STATUS_OK;
     TRY(link_rate_from_environment(config));

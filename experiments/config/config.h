@@ -103,8 +103,10 @@ struct config {
     /* What is trained. */
     int model; /* index into cnn_names, models/cnn.h */
     const char *data;
+    const char *recipe; /* experiments/config/recipes.h; NULL: none */
     int64_t epochs, steps, seed;
     bool epochs_divided;  /* `epochs` are those of all workers together */
+    bool unsharded;       /* an epoch is all the data for each worker, not its share */
     int64_t batch;        /* per worker; with global_batch only after config_settle */
     int64_t global_batch; /* of all workers; 0: `batch` for each */
     double bucket_mb;

@@ -62,6 +62,12 @@ enum status learning_check(const struct config *config, const struct config_tabl
             lr_scale_names[config->lr_scale]);
         return STATUS_USAGE;
     }
+    if (config->unsharded && config->virtual_workers > 0) {
+        log_error("--unsharded: the process that plays all workers (--virtual-workers %lld) goes "
+                  "through the data once for them all; start as many processes, or leave it out",
+                  (long long)config->virtual_workers);
+        return STATUS_USAGE;
+    }
     if (config_table_given(table, "epochs-divided") && config_table_given(table, "steps")) {
         log_error("--epochs-divided: --steps ends the run, whatever the epochs; leave one of the "
                   "two out");

@@ -129,6 +129,13 @@ out:
     return status;
 }
 
+/* Which of the permutations that the seed gives an epoch goes through: all workers the same, of
+ * which each takes its share; or, unsharded, each another one. */
+static uint64_t permutation_of(const struct trainer *t, uint64_t epoch)
+{
+    return t->config->unsharded ? epoch * t->workers + trainer_rank(t) : epoch;
+}
+
 /* From t->step to the end of its epoch, or of the run. */
 static enum status epoch(struct trainer *t, struct test_result *test)
 {
@@ -139,7 +146,7 @@ static enum status epoch(struct trainer *t, struct test_result *test)
     if (end > t->total_steps)
         end = t->total_steps;
     if (t->dataset)
-        batches_start_epoch(&t->batches, BATCHES_TRAIN, index,
+        batches_start_epoch(&t->batches, BATCHES_TRAIN, permutation_of(t, index),
                             (size_t)(t->step % t->steps_per_epoch));
 
     while (t->step < end) {

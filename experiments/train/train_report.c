@@ -74,6 +74,7 @@ static void list_fields(const struct trainer *t, double train_loss, const struct
     fields_uint_if(fields, "gpu_memory_bytes", report->usage.memory_bytes > 0,
                    report->usage.memory_bytes);
     fields_double(fields, "gpu_utilization", report->usage.utilization);
+    fields_text(fields, "recipe", config->recipe ? config->recipe : "none");
     fields_text(fields, "optimizer_options", trains ? t->optimizer_text : NULL);
     fields_text(fields, "lr_schedule", trains ? lr_shape_names[t->lr.shape] : NULL);
     fields_uint_if(fields, "lr_warmup_steps", trains, t->lr.warmup_steps);

@@ -131,6 +131,8 @@ static void describe(const struct trainer *t, struct description *run)
     add_option(run, "lr-schedule", "%s", lr_shape_names[t->lr.shape]);
     add_option(run, "warmup", "%" PRIu64 " steps from %.9g", t->lr.warmup_steps, t->lr.start)
         ->advice = "give the --warmup-epochs and --lr-scale of that run";
+    add_option(run, "unsharded", "%s", config->unsharded ? "true" : "false")->advice =
+        "give --unsharded to both or to none";
     add_option(run, "optimizer-options", "%s", t->optimizer_text)->advice = "give the same";
     add_option(run, "dataset", "%s", t->dataset->name)->advice =
         "name that data set's folder with --data";

@@ -89,11 +89,12 @@ static enum status open_batches(struct trainer *t)
     enum status status = STATUS_OK;
     bool virtual = t->config->virtual_workers > 0;
     size_t world = virtual ? 1 : t->workers; /* one process draws for all virtual workers */
+    bool shares = !t->config->unsharded;
     TRY(dataset_open(&t->dataset, t->config->data));
     TRY(batches_open(&t->batches, t->device, t->dataset,
                      &(struct batches_options){.train_batch = trainer_step_images(t),
-                                               .train_world = world,
-                                               .train_rank = trainer_rank(t),
+                                               .train_world = shares ? world : 1,
+                                               .train_rank = shares ? trainer_rank(t) : 0,
                                                .test_batch = TEST_BATCH,
                                                .test_world = world,
                                                .test_rank = trainer_rank(t),

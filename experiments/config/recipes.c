@@ -1,0 +1,121 @@
+#include "experiments/config/recipes.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "experiments/config/config_table.h"
+
+enum { RECIPE_OPTIONS = 12 };
+
+struct recipe {
+    const char *name, *text;
+    struct {
+        const char *name, *value;
+    } options[RECIPE_OPTIONS + 1]; /* ended by a NULL */
+};
+
+/* models/measured.md has what they reach. */
+static const struct recipe recipes[] = {
+    {.name = "keras-horovod",
+     .text =
+         "Keras' MNIST example as Horovod's users run it: each worker goes through all the\n"
+         "    data, with the rate times and the epochs divided by their number. Variables come\n"
+         "    from rank 0, which alone writes checkpoints, as in every run.",
+     .options = {{"model", "keras-cnn"},
+                 {"optimizer", "adadelta"},
+                 {"lr", "1"},
+                 {"lr-scale", "linear"},
+                 {"lr-schedule", "constant"},
+                 {"warmup-epochs", "0"},
+                 {"batch", "128"},
+                 {"epochs", "12"},
+                 {"epochs-divided", "true"},
+                 {"unsharded", "true"}}},
+    {.name = "large-batch",
+     .text = "For about 8 workers: the rate of one worker times their number, after a warm-up\n"
+             "    (Goyal et al. 2017).",
+     .options = {{"model", "keras-cnn"},
+                 {"optimizer", "sgd"},
+                 {"momentum", "0.9"},
+                 {"weight-decay", "1e-4"},
+                 {"lr", "0.05"},
+                 {"lr-scale", "linear"},
+                 {"lr-schedule", "cosine"},
+                 {"warmup-epochs", "2"},
+                 {"batch", "128"},
+                 {"epochs", "12"}}},
+    {.name = "lars-8192",
+     .text = "8,192 images a step, whatever the number of workers: LARS (You et al. 2017).",
+     .options = {{"model", "keras-cnn"},
+                 {"optimizer", "lars"},
+                 {"momentum", "0.9"},
+                 {"trust", "0.02"},
+                 {"weight-decay", "1e-4"},
+                 {"lr", "0.8"},
+                 {"lr-scale", "none"},
+                 {"lr-schedule", "cosine"},
+                 {"warmup-epochs", "2"},
+                 {"global-batch", "8192"},
+                 {"epochs", "10"}}},
+};
+enum { RECIPES = sizeof recipes / sizeof *recipes };
+
+static void print_recipe(const struct recipe *recipe)
+{
+    printf("%s\n    %s\n   ", recipe->name, recipe->text);
+    for (int i = 0; recipe->options[i].name; i++) {
+        const char *value = recipe->options[i].value;
+        bool flag = strcmp(value, "true") == 0;
+        printf(" --%s%s%s", recipe->options[i].name, flag ? "" : " ", flag ? "" : value);
+    }
+    printf("\n");
+}
+
+static enum status not_found(const char *name)
+{
+    char names[160] = "";
+    for (int i = 0; i < RECIPES; i++)
+        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? " | " : "",
+                 recipes[i].name);
+    log_error("--recipe: found '%s', expected %s; --recipe list prints what each sets", name,
+              names);
+    return STATUS_USAGE;
+}
+
+/* Whether argv decides it: the option itself, or one that stands against it. */
+static bool is_decided(const struct config_table *table, const char *option)
+{
+    static const char *const against[][2] = {
+        {"batch", "global-batch"}, {"global-batch", "batch"}, {"epochs-divided", "steps"}};
+    for (size_t i = 0; i < sizeof against / sizeof *against; i++) {
+        if (strcmp(option, against[i][0]) == 0 && config_table_given(table, against[i][1]))
+            return true;
+    }
+    return config_table_given(table, option);
+}
+
+enum status recipes_apply(const struct config_table *table, struct config *config, bool *listed)
+{
+    enum status status = STATUS_OK;
+    const struct recipe *recipe = NULL;
+    if (!config->recipe)
+        return STATUS_OK;
+    *listed = strcmp(config->recipe, "list") == 0;
+    for (int i = 0; i < RECIPES; i++) {
+        if (*listed)
+            print_recipe(&recipes[i]);
+        else if (strcmp(recipes[i].name, config->recipe) == 0)
+            recipe = &recipes[i];
+    }
+    if (*listed)
+        return STATUS_OK;
+    if (!recipe)
+        return not_found(config->recipe);
+    for (int i = 0; recipe->options[i].name; i++) {
+        if (!is_decided(table, recipe->options[i].name))
+            TRY(options_set(&table->options, recipe->options[i].name, recipe->options[i].value,
+                            config));
+    }
+out:
+    return status;
+}
