@@ -16,6 +16,7 @@
 #include "experiments/config/config.h"
 #include "experiments/config/launch.h"
 #include "experiments/measure/info.h"
+#include "experiments/trace/trace_command.h"
 #include "experiments/train/train.h"
 #include "ring/vendor/library.h"
 
@@ -60,6 +61,8 @@ struct command {
     /* Logs its errors; what all ranks meet alike, rank 0 does. */
     enum status (*run)(struct config *config, struct world *world);
     void (*on_interrupt)(int number); /* of rank 0 */
+    /* In place of these: a command of one process, with arguments of its own. */
+    enum status (*alone)(int argc, char **argv);
 };
 
 static enum status bench_any(struct config *config, struct world *world)
@@ -68,11 +71,24 @@ static enum status bench_any(struct config *config, struct world *world)
 }
 
 static const struct command commands[] = {
-    {"train", "Train a CNN on MNIST, alone or on several ranks.", CONFIG_TRAIN, train_run,
-     on_interrupt_train},
-    {"bench", "Time the averaging of gradients by size, or computing by layer.", CONFIG_BENCH,
-     bench_any, on_interrupt_bench},
-    {"info", "List what this build and this machine have.", CONFIG_INFO, info_run, SIG_DFL},
+    {.name = "train",
+     .summary = "Train a CNN on MNIST, alone or on several ranks.",
+     .options = CONFIG_TRAIN,
+     .run = train_run,
+     .on_interrupt = on_interrupt_train},
+    {.name = "bench",
+     .summary = "Time the averaging of gradients by size, or computing by layer.",
+     .options = CONFIG_BENCH,
+     .run = bench_any,
+     .on_interrupt = on_interrupt_bench},
+    {.name = "trace",
+     .summary = "Show where the time of a training went, from its timeline.",
+     .alone = trace_command},
+    {.name = "info",
+     .summary = "List what this build and this machine have.",
+     .options = CONFIG_INFO,
+     .run = info_run,
+     .on_interrupt = SIG_DFL},
 };
 
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
@@ -231,5 +247,8 @@ int main(int argc, char **argv)
         print_usage(stderr);
         return 2;
     }
-    return run_command(find_command(name), argc - 1, argv + 1);
+    const struct command *command = find_command(name);
+    if (command && command->alone)
+        return exit_code(command->alone(argc - 1, argv + 1));
+    return run_command(command, argc - 1, argv + 1);
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # test_timeline.sh PSRING MAKE_DATASET CHECK_TIMELINE: psring train --timeline with every backend, transport and
-# bootstrap: the file is what its format asks for, and has a row for whatever took part.
+# bootstrap: the file is what its format asks for, and has a row for whatever took part. psring trace agrees with
+# train.csv.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=train_lib.sh
 . "$(dirname "$0")/train_lib.sh"
@@ -60,6 +61,41 @@ train 2 --backend ring --model lenet --batch 8 --steps 9 --timeline "$timeline" 
 there "0 step 3" "1 step 3"
 grep -q '"args":{"step":2}' "$timeline" || fail "the third step is not in the timeline"
 
+# as_train_csv WHAT: psring trace says of the slowest ranks' steps what the run's row says, up to 2%; messages are in order.
+as_train_csv()
+{
+    "$psring" trace "$timeline" >"$folder/log" 2>&1 || fail "$1: psring trace:"
+    awk -v what="$1" '
+        FILENAME ~ /csv$/ { for (i = 1; i <= split($0, cell, ","); i++) if (FNR == 1) column[cell[i]] = i; else row[i] = cell[i] }
+        $1 == "slowest" { step = $7; exposed = $9; rest = $13 }
+        $1 == "messages" { order = $7 + 0; messages = $2 + 0 }
+        $1 == "critical" && $2 == "path" { path = 1 }
+        function near(name, found, expected) {
+            if (found - expected > 0.02 * step || expected - found > 0.02 * step) {
+                printf "%s: %s %s ms in the timeline, %s in the row\n", what, name, found, expected
+                bad = 1
+            }
+        }
+        END {
+            near("step", step, row[column["step_ms_median"]])
+            near("compute", rest, row[column["compute_ms_median"]])
+            near("exposed", exposed, row[column["exposed_comm_ms_median"]])
+            if (order != 0 || messages == 0 || !path || step <= 0)
+                bad = 1
+            exit bad
+        }' "$folder/rows.csv" "$folder/log" || fail "$1: psring trace differs from train.csv:"
+    rm "$folder/rows.csv"
+}
+train 4 --backend ring --batch 8 --steps 20 --timeline "$timeline" --metrics "$folder/rows.csv"
+as_train_csv "ring of four"
+train 3 --backend ps --batch 8 --steps 20 --timeline "$timeline" --metrics "$folder/rows.csv"
+as_train_csv "a server"
+grep -q "server of rank 2" "$folder/log" || fail "no server in the path of a step:"
+train 3 --backend rhd --bucket-mb 0 --batch 8 --steps 20 --timeline "$timeline" --metrics "$folder/rows.csv"
+as_train_csv "one bucket, no overlap"
+"$psring" trace "$timeline" --step 7 >"$folder/log" || fail "--step 7:"
+grep -q "critical path of step 7 " "$folder/log" || fail "--step 7:"
+
 # The weights are what they are without, and so are the bytes.
 train 2 --backend ring --model lenet --batch 8 --steps $steps
 before=$weights
@@ -95,4 +131,16 @@ refuse 2 --timeline "$folder/x" --timeline-steps 1:2x
 refuse 2 --timeline ""
 refuse 1 --timeline "$folder/none/x"
 grep -q "none/x: cannot be written" "$folder/log" || fail "no reason in:"
-echo "psring train --timeline: all right"
+refuse_trace()
+{
+    local rc=0
+    "$psring" trace "${@:2}" >"$folder/log" 2>&1 || rc=$?
+    ((rc == $1)) || fail "exit code $rc of: trace ${*:2}"
+}
+refuse_trace 2
+refuse_trace 2 --step 0 "$timeline"
+refuse_trace 2 --steps 3 "$timeline"
+refuse_trace 2 "$timeline" --step 99
+refuse_trace 1 "$folder/none"
+refuse_trace 1 "$data/train-images-idx3-ubyte"
+echo "psring train --timeline, psring trace: all right"

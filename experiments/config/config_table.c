@@ -209,7 +209,8 @@ static const struct config_row rows[] = {
       .help = "Reports every N steps too; 0: per epoch."}},
     {RUNS(TRAIN),
      {"timeline", 0, OPTION_STRING, FIELD(timeline), .metavar = "FILE",
-      .help = "Writes where the time of all ranks went, for https://ui.perfetto.dev; a "
+      .help = "Writes where the time of all ranks went, for https://ui.perfetto.dev and psring "
+              "trace; a "
               "run that fails leaves it empty."}},
     {RUNS(TRAIN),
      {"timeline-steps", 0, OPTION_STRING, FIELD(timeline_steps), .metavar = "FIRST:LAST",

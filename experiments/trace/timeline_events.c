@@ -5,9 +5,16 @@
 #include <string.h>
 
 #include "common/base/clock.h"
+#include "experiments/trace/trace_file.h"
 
 /* Rows of a process: threads, then buckets, then chunks on their way to servers. */
-enum { ROW_THREAD = 1, ROW_BUCKET = 100, ROW_SHARD = 1000, SHARD_LANES = 64, BINS = 10000 };
+enum {
+    ROW_THREAD = 1,
+    ROW_BUCKET = TRACE_ROW_BUCKET,
+    ROW_SHARD = 1000,
+    SHARD_LANES = 64,
+    BINS = 10000
+};
 
 static const char *const categories[RANGE_KINDS] = {
     [RANGE_STEP] = "step",           [RANGE_COMPUTE] = "compute",   [RANGE_DATA] = "data",

@@ -1,0 +1,117 @@
+#include "experiments/trace/trace_parts.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/base/stats.h"
+
+/* TRACE_PARTS: it is part of whatever it is in. */
+static enum trace_part part_of(enum range_kind kind)
+{
+    switch (kind) {
+    case RANGE_COMPUTE:
+        return TRACE_PART_COMPUTE;
+    case RANGE_EXPOSED:
+        return TRACE_PART_EXPOSED;
+    case RANGE_DATA:
+        return TRACE_PART_DATA;
+    case RANGE_OPTIMIZER:
+        return TRACE_PART_OPTIMIZER;
+    default:
+        return TRACE_PARTS;
+    }
+}
+
+/* The parts of the step that is ranges[at], of the row that ends before `end`. */
+static void add_parts(const struct trace_file *file, size_t at, size_t end, struct trace_step *step)
+{
+    enum { DEPTH = 32 };
+    const struct trace_range *whole = &file->ranges[at];
+    const struct trace_range *open[DEPTH]; /* that count as a part, nested */
+    int depth = 0;
+    *step = (struct trace_step){whole->rank, at, whole->step, whole->begin_ns, whole->end_ns, {0}};
+    step->ns[TRACE_PART_STEP] = step->ns[TRACE_PART_OTHER] = whole->end_ns - whole->begin_ns;
+    for (size_t i = at + 1; i < end && file->ranges[i].begin_ns < whole->end_ns; i++) {
+        const struct trace_range *range = &file->ranges[i];
+        enum trace_part part = part_of(range->kind);
+        if (part == TRACE_PARTS)
+            continue;
+        while (depth > 0 && open[depth - 1]->end_ns <= range->begin_ns)
+            depth--;
+        int64_t ns = range->end_ns - range->begin_ns;
+        step->ns[part] += ns;
+        step->ns[depth > 0 ? part_of(open[depth - 1]->kind) : TRACE_PART_OTHER] -= ns;
+        if (depth < DEPTH)
+            open[depth++] = range;
+    }
+    step->ns[TRACE_PART_REST] = step->ns[TRACE_PART_STEP] - step->ns[TRACE_PART_EXPOSED];
+}
+
+enum status trace_steps(const struct trace_file *file, struct trace_step **out, size_t *count)
+{
+    size_t steps = 0, end = 0;
+    for (size_t i = 0; i < file->range_count; i++)
+        steps += file->ranges[i].kind == RANGE_STEP;
+    *count = steps;
+    struct trace_step *step = *out = calloc(steps + 1, sizeof *step);
+    if (!step) {
+        log_error("psring trace: no memory for %zu steps", steps);
+        return STATUS_NO_MEMORY;
+    }
+    for (size_t i = 0; i < file->range_count; i++) {
+        const struct trace_range *range = &file->ranges[i];
+        size_t first;
+        if (range->kind != RANGE_STEP)
+            continue;
+        trace_file_row(file, range->rank, range->row, &first, &end);
+        add_parts(file, i, end, step++);
+    }
+    return STATUS_OK;
+}
+
+/* Marks in `chosen` a rank's steps; rank -1: of each step the slowest rank's, of equally slow ones
+ * the highest rank's. */
+static void choose(const struct trace_step *steps, size_t count, int rank, size_t *slowest,
+                   bool *chosen)
+{
+    int64_t first = INT64_MAX;
+    for (size_t i = 0; i < count; i++)
+        first = steps[i].number < first ? steps[i].number : first;
+    for (size_t i = 0; i < count; i++) {
+        size_t number = (size_t)(steps[i].number - first);
+        chosen[i] = steps[i].rank == rank;
+        if (rank >= 0 || number >= count)
+            continue;
+        size_t *best = &slowest[number]; /* one more than its place; 0: none yet */
+        if (*best > 0 && steps[i].ns[TRACE_PART_STEP] < steps[*best - 1].ns[TRACE_PART_STEP])
+            continue;
+        if (*best > 0)
+            chosen[*best - 1] = false;
+        chosen[i] = true;
+        *best = i + 1;
+    }
+}
+
+size_t trace_medians(const struct trace_step *steps, size_t count, int rank,
+                     double median_ms[TRACE_PARTS])
+{
+    double *values = calloc(count + 1, sizeof *values);
+    size_t *slowest = calloc(count + 1, sizeof *slowest), found = 0;
+    bool *chosen = calloc(count + 1, sizeof *chosen);
+    if (values && slowest && chosen)
+        choose(steps, count, rank, slowest, chosen);
+    for (int part = 0; part < TRACE_PARTS; part++) {
+        found = 0;
+        for (size_t i = 0; values && chosen && i < count; i++) {
+            if (chosen[i])
+                values[found++] = (double)steps[i].ns[part] / (double)NS_PER_MS;
+        }
+        median_ms[part] = found > 0 ? stats_median(values, found) : 0;
+    }
+    free(values);
+    free(slowest);
+    free(chosen);
+    return found;
+}

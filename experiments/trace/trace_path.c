@@ -1,0 +1,332 @@
+#include "experiments/trace/trace_path.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/log.h"
+
+/* Goes backwards in time: at which thread it is, and when. */
+struct walk {
+    const struct trace_file *file;
+    struct trace_path *path;
+    size_t room;
+    int64_t begin_ns, now_ns;
+    int rank, row;
+    enum status status;
+};
+
+/* What a thread was in just before a moment. */
+struct moment {
+    const struct trace_range *in; /* the innermost range; NULL: none */
+    int64_t since_ns;             /* since when it has been in nothing that is nested in it */
+};
+
+/* -------- looking things up ------------------------------------------------------------------- */
+
+/* How many of the ranges of a row, from *first on, begin before `ns`. */
+static size_t begun_before(const struct trace_file *file, int rank, int row, int64_t ns,
+                           size_t *first)
+{
+    size_t low, high;
+    trace_file_row(file, rank, row, first, &high);
+    low = *first;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (file->ranges[middle].begin_ns < ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low - *first;
+}
+
+static struct moment look(const struct trace_file *file, int rank, int row, int64_t ns)
+{
+    size_t first, count = begun_before(file, rank, row, ns, &first);
+    struct moment moment = {NULL, INT64_MIN};
+    int64_t at = count > 0 ? (int64_t)(first + count) - 1 : -1;
+    for (; at >= 0 && file->ranges[at].end_ns < ns; at = file->ranges[at].parent)
+        moment.since_ns = file->ranges[at].end_ns;
+    if (at < 0)
+        return moment;
+    moment.in = &file->ranges[at];
+    if (moment.since_ns < moment.in->begin_ns)
+        moment.since_ns = moment.in->begin_ns;
+    return moment;
+}
+
+/* The last averaging of a bucket (-1: of any) that a thread of this rank had begun before, or
+ * (`ended`) ended at `ns`. */
+static const struct trace_range *last_allreduce(const struct trace_file *file, int rank, int bucket,
+                                                bool ended, int64_t ns)
+{
+    const struct trace_range *found = NULL;
+    for (int row = 1; row < TRACE_ROW_BUCKET; row++) {
+        size_t first, count = begun_before(file, rank, row, ns, &first);
+        for (size_t i = first + count; i-- > first;) {
+            const struct trace_range *range = &file->ranges[i];
+            if (range->kind != RANGE_ALLREDUCE || (bucket >= 0 && range->bucket != bucket) ||
+                (ended && range->end_ns > ns))
+                continue;
+            if (!found || range->end_ns > found->end_ns)
+                found = range;
+            break;
+        }
+    }
+    return found;
+}
+
+/* When the averaging of a bucket was last asked for before `ns`. */
+static int64_t asked_for(const struct trace_file *file, int rank, int bucket, int64_t ns)
+{
+    size_t first, count = begun_before(file, rank, TRACE_ROW_BUCKET + bucket, ns + 1, &first);
+    return count > 0 ? file->ranges[first + count - 1].begin_ns : INT64_MIN;
+}
+
+/* The thread that trains: that of its last step. */
+static int training_row(const struct trace_file *file, int rank, int64_t ns)
+{
+    for (int row = 1; row < TRACE_ROW_BUCKET; row++) {
+        size_t first, count = begun_before(file, rank, row, ns, &first);
+        for (size_t i = first; i < first + count; i++) {
+            if (file->ranges[i].kind == RANGE_STEP)
+                return row;
+        }
+    }
+    return -1;
+}
+
+/* The last message that came to the thread between the two times; NULL: none. */
+static const struct trace_message *last_message(const struct walk *walk, int64_t from_ns)
+{
+    const struct trace_file *file = walk->file;
+    size_t low = 0, high = file->message_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const struct trace_message *message = &file->messages[middle];
+        bool before = message->to != walk->rank      ? message->to < walk->rank
+                      : message->to_row != walk->row ? message->to_row < walk->row
+                                                     : message->received_ns <= walk->now_ns;
+        if (before)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    const struct trace_message *message = low > 0 ? &file->messages[low - 1] : NULL;
+    bool fits = message && message->to == walk->rank && message->to_row == walk->row &&
+                message->received_ns >= from_ns && message->from >= 0;
+    return fits ? message : NULL;
+}
+
+/* -------- the path ---------------------------------------------------------------------------- */
+
+static void add_stretch(struct walk *walk, struct trace_stretch stretch)
+{
+    struct trace_path *path = walk->path;
+    struct trace_stretch *last = path->count > 0 ? &path->stretches[path->count - 1] : NULL;
+    stretch.begin_ns = stretch.begin_ns > walk->begin_ns ? stretch.begin_ns : walk->begin_ns;
+    if (stretch.end_ns <= stretch.begin_ns)
+        return;
+    if (last && last->place == stretch.place && last->rank == stretch.rank &&
+        last->peer == stretch.peer && last->bucket == stretch.bucket &&
+        last->step == stretch.step) {
+        last->begin_ns = stretch.begin_ns;
+        memcpy(last->first, stretch.first, sizeof last->first);
+        return;
+    }
+    if (path->count == walk->room) {
+        size_t room = walk->room ? 2 * walk->room : 64;
+        struct trace_stretch *grown = realloc(path->stretches, room * sizeof *grown);
+        if (!grown) {
+            log_error("psring trace: no memory for a path of %zu stretches", room);
+            walk->status = STATUS_NO_MEMORY;
+            return;
+        }
+        path->stretches = grown;
+        walk->room = room;
+    }
+    path->stretches[path->count++] = stretch;
+}
+
+/* The thread's own time since `from_ns`. */
+static void stay(struct walk *walk, enum trace_place place, const struct trace_range *in,
+                 int64_t from_ns)
+{
+    struct trace_stretch stretch = {.place = place,
+                                    .rank = walk->rank,
+                                    .peer = -1,
+                                    .bucket = -1,
+                                    .step = -1,
+                                    .begin_ns = from_ns,
+                                    .end_ns = walk->now_ns};
+    if (place == TRACE_PLACE_COMPUTE) {
+        snprintf(stretch.first, sizeof stretch.first, "%s", in->name);
+        snprintf(stretch.last, sizeof stretch.last, "%s", in->name);
+    }
+    add_stretch(walk, stretch);
+    walk->now_ns = from_ns;
+}
+
+static void go_to(struct walk *walk, int rank, int row, int64_t ns)
+{
+    walk->rank = rank;
+    walk->row = row;
+    walk->now_ns = ns;
+}
+
+/* The step waits for a bucket: for its averaging, if that ended meanwhile. */
+static void leave_exposed(struct walk *walk, const struct trace_range *in, int64_t since_ns)
+{
+    const struct trace_range *averaged =
+        last_allreduce(walk->file, walk->rank, in->bucket, true, walk->now_ns);
+    if (!averaged || averaged->end_ns <= in->begin_ns || averaged->row == walk->row) {
+        stay(walk, TRACE_PLACE_WAKE, in, since_ns);
+        return;
+    }
+    int row = averaged->row;
+    stay(walk, TRACE_PLACE_WAKE, in, averaged->end_ns);
+    walk->row = row;
+}
+
+/* The begin of a bucket's averaging: it was asked for, or what was averaged before had to end. */
+static void leave_allreduce(struct walk *walk, const struct trace_range *in)
+{
+    int row = training_row(walk->file, walk->rank, in->end_ns);
+    int64_t asked_ns = asked_for(walk->file, walk->rank, in->bucket, in->begin_ns);
+    stay(walk, TRACE_PLACE_ADD, in, in->begin_ns);
+    struct moment before = look(walk->file, walk->rank, walk->row, walk->now_ns);
+    if (before.in || row < 0 || row == walk->row)
+        return;
+    if (before.since_ns > asked_ns || asked_ns == INT64_MIN) {
+        stay(walk, TRACE_PLACE_WAKE, in, before.since_ns);
+        return;
+    }
+    stay(walk, TRACE_PLACE_WAKE, in, asked_ns);
+    walk->row = row;
+}
+
+/* Of the step of the algorithm and the bucket that a range is in. */
+static void find_purpose(const struct trace_file *file, const struct trace_range *in,
+                         struct trace_stretch *stretch)
+{
+    stretch->bucket = -1;
+    stretch->step = -1;
+    for (; in; in = in->parent >= 0 ? &file->ranges[in->parent] : NULL) {
+        if (in->kind == RANGE_TRANSFER && stretch->step < 0)
+            stretch->step = in->step;
+        if ((in->kind == RANGE_TRANSFER || in->kind == RANGE_ALLREDUCE) && stretch->bucket < 0)
+            stretch->bucket = in->bucket;
+    }
+}
+
+static void leave_wait(struct walk *walk, const struct trace_range *in, int64_t since_ns)
+{
+    const struct trace_message *message = last_message(walk, in->begin_ns);
+    if (!message || message->sent_ns >= walk->now_ns) {
+        stay(walk, TRACE_PLACE_SENDS, in, since_ns);
+        return;
+    }
+    struct trace_stretch stretch = {.place = TRACE_PLACE_LINK,
+                                    .rank = message->from,
+                                    .peer = walk->rank,
+                                    .begin_ns = message->sent_ns,
+                                    .end_ns = walk->now_ns};
+    find_purpose(walk->file, in, &stretch);
+    add_stretch(walk, stretch);
+    go_to(walk, message->from, message->from_row, message->sent_ns);
+}
+
+/* Another rank of the host had to come so far, unless it waits, too. */
+static void leave_wait_host(struct walk *walk, const struct trace_range *in, int64_t since_ns)
+{
+    const struct trace_range *there =
+        last_allreduce(walk->file, in->peer_rank, -1, false, walk->now_ns);
+    struct moment moment = {0};
+    if (there)
+        moment = look(walk->file, in->peer_rank, there->row, walk->now_ns);
+    if (moment.in && moment.in->kind != RANGE_WAIT_HOST)
+        go_to(walk, in->peer_rank, there->row, walk->now_ns);
+    else
+        stay(walk, TRACE_PLACE_WAKE, in, since_ns);
+}
+
+static void step_back(struct walk *walk)
+{
+    struct moment moment = look(walk->file, walk->rank, walk->row, walk->now_ns);
+    const struct trace_range *in = moment.in;
+    if (!in) {
+        stay(walk, TRACE_PLACE_OTHER, NULL, moment.since_ns);
+        return;
+    }
+    switch (in->kind) {
+    case RANGE_COMPUTE:
+        stay(walk, TRACE_PLACE_COMPUTE, in, moment.since_ns);
+        break;
+    case RANGE_DATA:
+        stay(walk, TRACE_PLACE_DATA, in, moment.since_ns);
+        break;
+    case RANGE_OPTIMIZER:
+        stay(walk, TRACE_PLACE_OPTIMIZER, in, moment.since_ns);
+        break;
+    case RANGE_EXPOSED:
+        leave_exposed(walk, in, moment.since_ns);
+        break;
+    case RANGE_ALLREDUCE:
+        if (moment.since_ns > in->begin_ns)
+            stay(walk, TRACE_PLACE_ADD, in, moment.since_ns);
+        else
+            leave_allreduce(walk, in);
+        break;
+    case RANGE_WAIT:
+        leave_wait(walk, in, moment.since_ns);
+        break;
+    case RANGE_WAIT_HOST:
+        leave_wait_host(walk, in, moment.since_ns);
+        break;
+    case RANGE_TRANSFER:
+        stay(walk, TRACE_PLACE_ADD, in, moment.since_ns);
+        break;
+    case RANGE_SEND: {
+        bool serves = in->parent >= 0 && walk->file->ranges[in->parent].kind == RANGE_SERVER;
+        stay(walk, serves ? TRACE_PLACE_SERVER : TRACE_PLACE_ADD, in, moment.since_ns);
+        break;
+    }
+    case RANGE_SERVER:
+        stay(walk, TRACE_PLACE_SERVER, in, moment.since_ns);
+        break;
+    default:
+        stay(walk, TRACE_PLACE_OTHER, in, moment.since_ns);
+        break;
+    }
+}
+
+enum status trace_path_find(const struct trace_file *file, size_t at, struct trace_path *path)
+{
+    enum { STEPS_MOST = 10000000 }; /* each goes back in time, or to another thread */
+    const struct trace_range *whole = &file->ranges[at];
+    struct walk walk = {.file = file,
+                        .path = path,
+                        .begin_ns = whole->begin_ns,
+                        .now_ns = whole->end_ns,
+                        .rank = whole->rank,
+                        .row = whole->row};
+    *path = (struct trace_path){0};
+    for (int i = 0; i < STEPS_MOST && walk.now_ns > walk.begin_ns && walk.status == STATUS_OK; i++)
+        step_back(&walk);
+    for (size_t i = 0; i < path->count / 2; i++) {
+        struct trace_stretch other = path->stretches[i];
+        path->stretches[i] = path->stretches[path->count - 1 - i];
+        path->stretches[path->count - 1 - i] = other;
+    }
+    if (walk.status != STATUS_OK)
+        trace_path_free(path);
+    return walk.status;
+}
+
+void trace_path_free(struct trace_path *path)
+{
+    free(path->stretches);
+    *path = (struct trace_path){0};
+}

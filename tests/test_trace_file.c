@@ -1,0 +1,182 @@
+/* What is read from a timeline: parts of steps, messages' order, the critical path; from a file
+ * made by hand, in which all of it can be told beforehand. Files that are none. */
+#include <criterion/criterion.h>
+#include <criterion/redirect.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "experiments/trace/trace_command.h"
+#include "experiments/trace/trace_file.h"
+#include "experiments/trace/trace_parts.h"
+#include "experiments/trace/trace_path.h"
+#include "tests/capture.h"
+
+#define HEAD "{\"displayTimeUnit\":\"ms\",\"otherData\":{},\"traceEvents\":[\n"
+#define END "{\"ph\":\"M\",\"pid\":0,\"tid\":0,\"name\":\"psring_end\",\"args\":{}}\n]}\n"
+#define RANK(pid, error)                                                                           \
+    "{\"ph\":\"M\",\"pid\":" #pid ",\"tid\":0,\"name\":\"psring_rank\",\"args\":{\"worker\":true," \
+    "\"clock_start_error_ns\":" #error ",\"clock_end_error_ns\":0,\"dropped_events\":0}},\n"
+#define RANGE(pid, tid, ts, dur, name, cat, args)                                                  \
+    "{\"ph\":\"X\",\"pid\":" #pid ",\"tid\":" #tid ",\"ts\":" #ts ",\"dur\":" #dur                 \
+    ",\"name\":\"" name "\",\"cat\":\"" cat "\",\"args\":{" args "}},\n"
+#define FLOW(ph, pid, tid, ts, id)                                                                 \
+    "{\"ph\":\"" ph "\",\"pid\":" #pid ",\"tid\":" #tid ",\"ts\":" #ts ",\"id\":\"" id             \
+    "\",\"name\":\"message\",\"cat\":\"message\",\"args\":{}},\n"
+
+/*
+ * Two ranks, us. Rank 0 computes for 40, rank 1 for 60 and asks for its bucket then; its message
+ * takes 20; rank 0 adds for 5, and updates for 10.
+ *
+ *     rank 0  training   |data 5|forward 35     |wait for the bucket         88|update 10|
+ *             averaging                        |allreduce 42 .. wait 80, add 85|
+ *     rank 1  training   |forward 60                        |
+ *             averaging                                  61 |send 62|
+ */
+static const char steps[] = HEAD RANK(0, 300) RANK(1, 200) RANGE(
+    0, 1, 0.000, 98.000, "step", "step", "\"step\":0") RANGE(0, 1, 0.000, 5.000, "data", "data", "")
+    RANGE(0, 1, 5.000, 35.000, "forward conv1", "compute",
+          "") RANGE(0, 1, 38.000, 1.000, "start of a bucket", "exposed", "\"bucket\":0")
+        RANGE(0, 1, 40.000, 48.000, "wait for a bucket", "exposed",
+              "\"bucket\":0") RANGE(0, 1, 88.000, 10.000, "optimizer", "optimizer", "")
+            RANGE(0, 2, 42.000, 43.000, "bucket 0 allreduce", "allreduce",
+                  "\"bucket\":0,\"step\":0") RANGE(0, 2, 43.000, 42.000, "reduce-scatter",
+                                                   "transfer",
+                                                   "\"bucket\":0,\"step\":3,\"chunk\":1,\"from\":1")
+                RANGE(0, 2, 44.000, 38.000, "wait for a message", "wait", "")
+                    RANGE(0, 100, 38.000, 50.000, "bucket 0", "bucket", "\"bucket\":0,\"step\":0")
+                        FLOW("f", 0, 2, 82.000, "0001000000000007")
+                            RANGE(1, 1, 0.000, 90.000, "step", "step", "\"step\":0")
+                                RANGE(1, 1, 0.000, 60.000, "forward conv1", "compute", "")
+                                    RANGE(1, 1, 60.000, 30.000, "wait for a bucket", "exposed",
+                                          "\"bucket\":0")
+                                        RANGE(1, 2, 61.000, 9.000, "bucket 0 allreduce",
+                                              "allreduce", "\"bucket\":0,\"step\":0")
+                                            RANGE(1, 2, 62.000, 1.000, "send", "message",
+                                                  "\"to\":0,\"bucket\":0")
+                                                RANGE(1, 100, 60.000, 30.000, "bucket 0", "bucket",
+                                                      "\"bucket\":0,\"step\":0")
+                                                    FLOW("s", 1, 2, 62.000, "0001000000000007") END;
+
+static char path[] = "/tmp/psring-trace-XXXXXX";
+
+static void write_file(const char *text)
+{
+    strcpy(path + sizeof path - 7, "XXXXXX");
+    int fd = mkstemp(path);
+    cr_assert(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text));
+    close(fd);
+}
+
+static void read_file(struct trace_file *file, const char *text)
+{
+    write_file(text);
+    cr_assert_eq(trace_file_read(file, path), STATUS_OK);
+    unlink(path);
+}
+
+Test(trace_file, parts_of_a_step_add_up)
+{
+    static const int64_t expected[2][TRACE_PARTS] = {{98000, 34000, 49000, 5000, 10000, 0, 49000},
+                                                     {90000, 60000, 30000, 0, 0, 0, 60000}};
+    struct trace_file file;
+    struct trace_step *found;
+    size_t count;
+    double median_ms[TRACE_PARTS];
+    read_file(&file, steps);
+    cr_assert_eq(file.rank_count, 2);
+    cr_assert_eq(trace_steps(&file, &found, &count), STATUS_OK);
+    cr_assert_eq(count, 2);
+    for (int rank = 0; rank < 2; rank++) {
+        for (int part = 0; part < TRACE_PARTS; part++)
+            cr_expect_eq(found[rank].ns[part], expected[rank][part], "rank %d, part %d: %lld", rank,
+                         part, (long long)found[rank].ns[part]);
+    }
+    cr_assert_eq(trace_medians(found, count, -1, median_ms), 1);
+    cr_expect_float_eq(median_ms[TRACE_PART_STEP], 0.098, 1e-9);
+    cr_assert_eq(trace_medians(found, count, 1, median_ms), 1);
+    cr_expect_float_eq(median_ms[TRACE_PART_REST], 0.060, 1e-9);
+    free(found);
+    trace_file_free(&file);
+}
+
+Test(trace_file, the_path_goes_through_the_late_rank_and_the_link)
+{
+    static const struct {
+        enum trace_place place;
+        int rank, peer;
+        int64_t begin_ns, end_ns;
+    } expected[] = {
+        {TRACE_PLACE_COMPUTE, 1, -1, 0, 60000},      {TRACE_PLACE_WAKE, 1, -1, 60000, 61000},
+        {TRACE_PLACE_ADD, 1, -1, 61000, 62000},      {TRACE_PLACE_LINK, 1, 0, 62000, 82000},
+        {TRACE_PLACE_ADD, 0, -1, 82000, 85000},      {TRACE_PLACE_WAKE, 0, -1, 85000, 88000},
+        {TRACE_PLACE_OPTIMIZER, 0, -1, 88000, 98000}};
+    enum { EXPECTED = sizeof expected / sizeof *expected };
+    struct trace_file file;
+    struct trace_path found;
+    read_file(&file, steps);
+    cr_assert_eq(file.ranges[0].kind, RANGE_STEP);
+    cr_assert_eq(trace_path_find(&file, 0, &found), STATUS_OK);
+    cr_assert_eq(found.count, EXPECTED, "%zu stretches", found.count);
+    for (size_t i = 0; i < EXPECTED; i++) {
+        const struct trace_stretch *stretch = &found.stretches[i];
+        cr_expect(stretch->place == expected[i].place && stretch->rank == expected[i].rank &&
+                      stretch->peer == expected[i].peer &&
+                      stretch->begin_ns == expected[i].begin_ns &&
+                      stretch->end_ns == expected[i].end_ns,
+                  "stretch %zu: place %d, rank %d, %lld to %lld", i, (int)stretch->place,
+                  stretch->rank, (long long)stretch->begin_ns, (long long)stretch->end_ns);
+    }
+    cr_expect(found.stretches[3].bucket == 0 && found.stretches[3].step == 3);
+    trace_path_free(&found);
+    trace_file_free(&file);
+}
+
+Test(trace_file, messages_that_come_before_they_go)
+{
+    struct trace_file file;
+    size_t beyond, pairs;
+    read_file(&file, HEAD RANK(0, 300) RANK(1, 200) FLOW("s", 0, 1, 10.000, "1")
+                         FLOW("f", 1, 1, 9.600, "1") FLOW("s", 0, 1, 20.000, "2")
+                             FLOW("f", 1, 1, 19.400, "2") FLOW("s", 0, 1, 30.000, "3")
+                                 FLOW("f", 1, 1, 30.100, "3") FLOW("s", 0, 1, 40.000, "4") END);
+    cr_expect_eq(trace_file_disordered(&file, &beyond, &pairs), 2);
+    cr_expect_eq(beyond, 1, "one by more than 300 + 200 ns");
+    cr_expect_eq(pairs, 3);
+    trace_file_free(&file);
+}
+
+Test(trace_file, the_command_prints_it, .init = cr_redirect_stdout)
+{
+    write_file(steps);
+    char name[] = "trace";
+    char *arguments[] = {name, path, NULL};
+    cr_expect_eq(trace_command(2, arguments), STATUS_OK);
+    unlink(path);
+    fflush(stdout);
+    char text[8192];
+    size_t length = fread(text, 1, sizeof text - 1, cr_get_redirected_stdout());
+    text[length] = '\0';
+    cr_expect(strstr(text, "link from rank 1 to rank 0, step 3 of bucket 0"), "%s", text);
+    cr_expect(strstr(text, "rank 1 computes: forward conv1"), "%s", text);
+    cr_expect(strstr(text, "messages 1; received before they were sent: 0"), "%s", text);
+}
+
+static void refuse(const char *text, const char *reason)
+{
+    struct trace_file file;
+    write_file(text);
+    assert_refused(trace_file_read(&file, path), STATUS_INPUT, reason);
+    unlink(path);
+}
+
+Test(trace_file, refuses_what_is_none)
+{
+    refuse("", "is empty");
+    refuse("{\"traceEvents\":[]}\n", "is no timeline");
+    refuse("PNG", "is no timeline");
+    refuse(HEAD RANK(0, 0), "cut off");
+    refuse(HEAD "{\"ph\":\"X\",\"pid\":\n" END, "line 2 is no event");
+    refuse(HEAD "{\"ph\":\"X\",\"pid\":-3,\"tid\":1},\n" END, "names process -3");
+    refuse(HEAD "{\"ph\":\"X\",\"pid\":1e300,\"tid\":1},\n" END, "names process -1");
+}
