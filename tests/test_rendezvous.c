@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "common/net/rendezvous/rendezvous_impl.h"
+#include "common/net/socket/address.h"
 #include "tests/capture.h"
 #include "tests/ranks.h"
 
@@ -230,7 +231,7 @@ static int say_hello(const char *address, const struct hello *hello)
     const char *why;
     int socket = -1, error = ECONNREFUSED;
     cr_assert_eq(rendezvous_parse(address, &parsed), STATUS_OK);
-    cr_assert(rendezvous_resolve(&parsed, &where, &why));
+    cr_assert(address_resolve(parsed.host, parsed.port, &where, &why));
     for (int i = 0; i < 500 && error == ECONNREFUSED; i++) { /* rank 0 is about to listen */
         if (i > 0)
             clock_sleep_until_ns(clock_now_ns() + 20 * NS_PER_MS);

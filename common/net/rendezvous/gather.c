@@ -10,6 +10,7 @@
 
 #include "common/base/clock.h"
 #include "common/net/rendezvous/rendezvous_impl.h"
+#include "common/net/socket/address.h"
 #include "common/net/socket/stream.h"
 
 enum {
@@ -212,21 +213,6 @@ out:
 
 /* -------- the port ---------------------------------------------------------------------------- */
 
-/*
- * Where rank 0 listens: at the address that HOST has, if it was given as one. A name may mean
- * another address on other hosts than here, where it is often 127.0.1.1; then at all addresses.
- */
-static bool address_to_listen_at(const struct rendezvous *r, struct sockaddr_in *address,
-                                 const char **why)
-{
-    struct in_addr numeric;
-    if (!rendezvous_resolve(r, address, why))
-        return false;
-    if (inet_pton(AF_INET, r->host, &numeric) != 1 && strcmp(r->host, "localhost") != 0)
-        address->sin_addr.s_addr = htonl(INADDR_ANY);
-    return true;
-}
-
 /* The port is taken: asks who has it. 0: another process that says it is rank 0, with what it says
  * to this one; ECONNREFUSED: nobody listens there. */
 static int ask_holder(const struct rendezvous *r, struct answer *answer)
@@ -234,7 +220,7 @@ static int ask_holder(const struct rendezvous *r, struct answer *answer)
     struct sockaddr_in address;
     const char *why;
     int socket = -1;
-    if (!rendezvous_resolve(r, &address, &why))
+    if (!address_resolve(r->host, r->port, &address, &why))
         return EADDRNOTAVAIL;
     int error = rendezvous_ask(r, &address, TELL_MS, HELLO_WAIT_MS, &socket, answer);
     stream_close(&socket);
@@ -249,7 +235,9 @@ static enum status open_port(struct gathering *g)
     struct answer answer;
     const char *why = NULL;
     int error = EADDRINUSE, holder = ECONNREFUSED;
-    if (!address_to_listen_at(r, &address, &why)) {
+    if (r->listening > 0)
+        return status_from_errno(listener_adopt(&g->listener, r->listening, (size_t)r->world_size));
+    if (!address_to_listen_at(r->host, r->port, &address, &why)) {
         log_error(
             "--rendezvous tcp://%s:%d: the host's name is unknown (%s); give a name or an IPv4 "
             "address of rank 0's host",

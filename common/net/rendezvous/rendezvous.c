@@ -4,58 +4,33 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/base/clock.h"
 #include "common/net/rendezvous/rendezvous_impl.h"
+#include "common/net/socket/address.h"
 #include "common/net/socket/stream.h"
 
 _Static_assert(sizeof(struct answer) == 512, "it travels as it lies in memory");
 
 enum status rendezvous_parse(const char *text, struct rendezvous *rendezvous)
 {
-    static const char scheme[] = "tcp://";
-    const char *host = text + sizeof scheme - 1, *colon = strrchr(text, ':');
-    char *end = NULL;
-    bool good = strncmp(text, scheme, sizeof scheme - 1) == 0 && colon > host &&
-                (size_t)(colon - host) < sizeof rendezvous->host &&
-                !memchr(host, ':', (size_t)(colon - host));
-    long port = good ? strtol(colon + 1, &end, 10) : -1;
-    if (!good || end == colon + 1 || *end || port < 0 || port > 65535) {
+    if (!address_parse(text, rendezvous->host, sizeof rendezvous->host, &rendezvous->port)) {
         log_error(
             "--rendezvous: found '%s', expected tcp://HOST:PORT, where HOST is rank 0's name or "
             "IPv4 address, e.g. tcp://10.0.0.1:29500",
             text);
         return STATUS_USAGE;
     }
-    if (port == 0) {
+    if (rendezvous->port == 0) {
         log_error("--rendezvous %s: the other ranks could not know which port the system would "
                   "choose for 0; name one from 1 to 65535 that is free on HOST",
                   text);
         return STATUS_USAGE;
     }
-    memcpy(rendezvous->host, host, (size_t)(colon - host));
-    rendezvous->host[colon - host] = '\0';
-    rendezvous->port = (int)port;
     return STATUS_OK;
-}
-
-bool rendezvous_resolve(const struct rendezvous *rendezvous, struct sockaddr_in *address,
-                        const char **why)
-{
-    struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM}, *found = NULL;
-    int error = getaddrinfo(rendezvous->host, NULL, &hints, &found);
-    if (error != 0) {
-        *why = gai_strerror(error);
-        return false;
-    }
-    memcpy(address, found->ai_addr, sizeof *address);
-    address->sin_port = htons((uint16_t)rendezvous->port);
-    freeaddrinfo(found);
-    return true;
 }
 
 struct hello rendezvous_hello(const struct rendezvous *rendezvous)
@@ -129,7 +104,7 @@ static enum status join(const struct rendezvous *rendezvous, int *socket)
         int error = 0;
         int64_t left_ms = (deadline_ns - clock_now_ns()) / NS_PER_MS;
         int64_t connect_ms = rendezvous->timeout_ms == 0 ? 0 : left_ms > 1 ? left_ms : 1;
-        if (rendezvous_resolve(rendezvous, &address, &unknown))
+        if (address_resolve(rendezvous->host, rendezvous->port, &address, &unknown))
             error = rendezvous_ask(rendezvous, &address, connect_ms, answer_ms, socket, &answer);
         if (!unknown && error == 0) {
             if (answer.status == STATUS_OK)

@@ -17,6 +17,7 @@ struct rendezvous {
     int rank, world_size; /* as the user gave them: they may be wrong */
     const char *name;     /* of this host, for the others' messages; borrowed */
     int64_t timeout_ms;   /* until all are there; 0: none */
+    int listening;        /* rank 0: a socket that listens there already, taken; 0: none */
 };
 
 /* Fills host and port from "tcp://HOST:PORT". STATUS_USAGE is logged. */

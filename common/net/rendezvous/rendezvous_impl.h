@@ -15,10 +15,6 @@ struct answer {
     char text[RENDEZVOUS_TEXT_BYTES];
 };
 
-/* The IPv4 address of rendezvous->host. False: there is none (now); `why` is static. */
-bool rendezvous_resolve(const struct rendezvous *rendezvous, struct sockaddr_in *address,
-                        const char **why);
-
 struct hello rendezvous_hello(const struct rendezvous *rendezvous);
 
 /* Connects to whoever listens, says hello and waits for the answer: 0 (then *socket and *answer are

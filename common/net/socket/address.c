@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <ifaddrs.h>
 #include <net/if.h>
+#include <netdb.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static bool parse_subnet(const char *text, struct subnet *subnet)
@@ -119,4 +121,46 @@ enum status address_interface(const char *address, char *name, size_t size)
     }
     freeifaddrs(list);
     return status;
+}
+
+/* -------- addresses that users give ----------------------------------------------------------- */
+
+bool address_parse(const char *text, char *host, size_t size, int *port)
+{
+    static const char scheme[] = "tcp://";
+    const char *begin = text + sizeof scheme - 1, *colon = strrchr(text, ':');
+    char *end = NULL;
+    bool good = strncmp(text, scheme, sizeof scheme - 1) == 0 && colon > begin &&
+                (size_t)(colon - begin) < size && !memchr(begin, ':', (size_t)(colon - begin));
+    long number = good ? strtol(colon + 1, &end, 10) : -1;
+    if (!good || end == colon + 1 || *end || number < 0 || number > 65535)
+        return false;
+    memcpy(host, begin, (size_t)(colon - begin));
+    host[colon - begin] = '\0';
+    *port = (int)number;
+    return true;
+}
+
+bool address_resolve(const char *host, int port, struct sockaddr_in *address, const char **why)
+{
+    struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM}, *found = NULL;
+    int error = getaddrinfo(host, NULL, &hints, &found);
+    if (error != 0) {
+        *why = gai_strerror(error);
+        return false;
+    }
+    memcpy(address, found->ai_addr, sizeof *address);
+    address->sin_port = htons((uint16_t)port);
+    freeaddrinfo(found);
+    return true;
+}
+
+bool address_to_listen_at(const char *host, int port, struct sockaddr_in *address, const char **why)
+{
+    struct in_addr numeric;
+    if (!address_resolve(host, port, address, why))
+        return false;
+    if (inet_pton(AF_INET, host, &numeric) != 1 && strcmp(host, "localhost") != 0)
+        address->sin_addr.s_addr = htonl(INADDR_ANY);
+    return true;
 }

@@ -8,6 +8,8 @@
 
 #include "common/base/status.h"
 
+struct sockaddr_in; /* <netinet/in.h> */
+
 struct subnet {
     uint32_t network, mask; /* host byte order */
 };
@@ -28,5 +30,22 @@ enum status address_choose(const char *subnet, bool one_host, char *text, size_t
 
 /* The name of the interface that has `address` ("eth0"); STATUS_INPUT if none has. */
 enum status address_interface(const char *address, char *name, size_t size);
+
+enum { ADDRESS_HOST_BYTES = 256 }; /* of a host's name that a user gives */
+
+/* "tcp://HOST:PORT" as its parts. False: it is something else, or HOST is longer than `size` - 1.
+ */
+bool address_parse(const char *text, char *host, size_t size, int *port);
+
+/* The IPv4 address of a name or a dotted address. False: there is none (now); `why` is static. */
+bool address_resolve(const char *host, int port, struct sockaddr_in *address, const char **why);
+
+/*
+ * Where to listen for those who were given `host`: at the address that it has, if it was given as
+ * one. A name may mean another address on other hosts than here, where it is often 127.0.1.1; then
+ * at all addresses.
+ */
+bool address_to_listen_at(const char *host, int port, struct sockaddr_in *address,
+                          const char **why);
 
 #endif

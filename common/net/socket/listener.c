@@ -14,18 +14,25 @@ enum { ACCEPT_AGAIN_MS = 10 };
 
 _Static_assert(sizeof(struct hello) == 128, "it travels as it lies in memory");
 
-int listener_open(struct listener *listener, const struct sockaddr_in *address, size_t watched_max)
+int listener_adopt(struct listener *listener, int socket, size_t watched_max)
 {
     socklen_t bytes = sizeof listener->address;
-    *listener = (struct listener){.socket = -1, .watched_max = watched_max};
+    *listener = (struct listener){.socket = socket, .watched_max = watched_max};
     listener->polls = calloc(1 + HELLO_PENDING + watched_max, sizeof *listener->polls);
-    int error = listener->polls ? stream_listen(address, &listener->socket) : ENOMEM;
-    if (error == 0 &&
-        getsockname(listener->socket, (struct sockaddr *)&listener->address, &bytes) != 0)
+    int error = listener->polls ? 0 : ENOMEM;
+    if (error == 0 && getsockname(socket, (struct sockaddr *)&listener->address, &bytes) != 0)
         error = errno;
     if (error != 0)
         listener_close(listener);
     return error;
+}
+
+int listener_open(struct listener *listener, const struct sockaddr_in *address, size_t watched_max)
+{
+    int socket;
+    *listener = (struct listener){.socket = -1};
+    int error = stream_listen(address, &socket);
+    return error ? error : listener_adopt(listener, socket, watched_max);
 }
 
 void listener_close(struct listener *listener)

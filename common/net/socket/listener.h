@@ -62,6 +62,8 @@ enum listener_event {
 /* Listens at `address`; port 0: any. `watched_max`: see listener_wait. 0 or an errno value; not
  * logged. */
 int listener_open(struct listener *listener, const struct sockaddr_in *address, size_t watched_max);
+/* The same of a socket that listens already; taken, also on an error. */
+int listener_adopt(struct listener *listener, int socket, size_t watched_max);
 void listener_close(struct listener *listener);
 
 /*

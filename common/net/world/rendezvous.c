@@ -181,7 +181,8 @@ enum status world_rendezvous_open(struct world *world, const struct world_option
     struct rendezvous rendezvous = {.rank = options->rank,
                                     .world_size = options->size,
                                     .name = world->host,
-                                    .timeout_ms = options->startup_timeout_ms};
+                                    .timeout_ms = options->startup_timeout_ms,
+                                    .listening = options->listening};
     if (options->rendezvous)
         TRY(rendezvous_parse(options->rendezvous, &rendezvous));
     world->ops = &rendezvous_ops;

@@ -49,6 +49,7 @@ struct world_options {
     int64_t startup_timeout_ms; /* of all ranks coming together; 0: none */
     const char *rendezvous;     /* "tcp://HOST:PORT", where rank 0 listens; NULL: by MPI */
     int rank, size;             /* of this process, of the world; with `rendezvous` only */
+    int listening;              /* rank 0: a socket that listens at `rendezvous`, taken; 0: none */
     bool alone;                 /* neither: a world of one */
     const void *mpi_comm;       /* by MPI: an MPI_Comm, whose ranks are the world; NULL: all */
 };
