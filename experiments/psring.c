@@ -15,6 +15,7 @@
 #include "experiments/compute/bench_compute.h"
 #include "experiments/config/config.h"
 #include "experiments/config/launch.h"
+#include "experiments/elastic/elastic.h"
 #include "experiments/measure/info.h"
 #include "experiments/trace/trace_command.h"
 #include "experiments/train/train.h"
@@ -63,6 +64,8 @@ struct command {
     void (*on_interrupt)(int number); /* of rank 0 */
     /* In place of these: a command of one process, with arguments of its own. */
     enum status (*alone)(int argc, char **argv);
+    /* In place of `run`: needs no world of ranks. */
+    enum status (*apart)(struct config *config);
 };
 
 static enum status bench_any(struct config *config, struct world *world)
@@ -81,6 +84,10 @@ static const struct command commands[] = {
      .options = CONFIG_BENCH,
      .run = bench_any,
      .on_interrupt = on_interrupt_bench},
+    {.name = "serve",
+     .summary = "Serve workers that join and leave (psring train --server).",
+     .options = CONFIG_SERVE,
+     .apart = elastic_serve},
     {.name = "trace",
      .summary = "Show where the time of a training went, from its timeline.",
      .alone = trace_command},
@@ -101,7 +108,7 @@ static void print_usage(FILE *out)
         fprintf(out, "  %-8s %s\n", commands[i].name, commands[i].summary);
     fprintf(out, "\npsring COMMAND --help lists its options. psring --version prints the version.\n"
                  "Several ranks: mpirun -n 4 psring train --backend ring --data DIR\n"
-                 "Without mpirun: see --rendezvous in psring train --help\n");
+                 "Without mpirun: see --rendezvous in psring train --help, and psring serve\n");
 }
 
 static const struct command *find_command(const char *name)
@@ -229,6 +236,10 @@ static int run_command(const struct command *command, int argc, char **argv)
     }
     if (helped)
         return 0;
+    if (command->apart)
+        return exit_code(command->apart(&config));
+    if (config.server)
+        return exit_code(elastic_train(&config));
     return run_on_world(command, &config, status, argc, argv);
 }
 

@@ -3,16 +3,17 @@
 #
 #   experiments -> ps | ring -> models -> common/comm -> common/{net,device,data,obs,checkpoint} -> common/base
 #
-# Within experiments: psring.c -> bench | compute | train -> measure | step -> config; within ring: halving | hierarchical | vendor -> ring;
+# Within experiments: psring.c -> bench | compute | elastic -> train -> measure | step -> config; within ring: halving | hierarchical | vendor -> ring;
 # within common/device: cpu | cuda -> device; within common/net:
 #
 #   transport/{zmq,mpi,tcp} -> transport -> world -> rendezvous -> socket
 #   lifeline -> world
+#   membership -> socket
 #
 # common/library, what libpsring has of its own, stands on ring and common/comm, and nobody on it.
 # One transport is no other's business, nor that of anything above common/net.
 #
-# The subcommands (experiments/{train,bench,compute,step,measure,config}) use the collectives by the headers in `interface` below and no
+# The subcommands (experiments/{train,elastic,bench,compute,step,measure,config}) use the collectives by the headers in `interface` below and no
 # other of common/comm, common/net, ps and ring; and experiments/config/backends.c, the one list of backends, by theirs.
 # Neighbours do not include each other (ps and ring above all). models names no backend. libpsring needs no
 # models, and devices only where buckets lie in one's memory: common/comm (staging) and ring/vendor (NCCL), which
@@ -49,7 +50,7 @@ check()
         }
         # Whether a subcommand may include a header of the collectives.
         function offered(from, header) {
-            if (from !~ /^experiments\/(train|bench|compute|step|measure|config)$/ || header !~ /^(common\/(comm|net)|ps|ring)\//)
+            if (from !~ /^experiments\/(train|elastic|bench|compute|step|measure|config)$/ || header !~ /^(common\/(comm|net)|ps|ring)\//)
                 return 1
             return FILENAME == "experiments/config/backends.c" ? header in registry : header in interface
         }
@@ -79,6 +80,7 @@ check()
             world = "common/base common/net/socket common/net/world"
             may("common/net/world", world " common/net/rendezvous")
             may("common/net/lifeline", world)
+            may("common/net/membership", "common/base common/net/socket")
             may("common/net/transport", world " common/obs")
             may("common/net/transport/zmq", world " common/net/transport")
             may("common/net/transport/mpi", world " common/net/transport")
@@ -103,7 +105,7 @@ check()
             may("common/library", "common common/base ring ring/halving ring/hierarchical " comm " " net)
             common = collective " common/device common/data common/checkpoint"
             may("models", common)
-            launch = "common/net/socket common/net/rendezvous common/net/lifeline common/device/cpu"
+            launch = "common/net/socket common/net/rendezvous common/net/lifeline common/net/membership common/device/cpu"
             below = common " " launch " models ps ring ring/halving ring/hierarchical ring/vendor experiments/config"
             may("experiments/config", below)
             may("experiments/measure", below)
@@ -111,6 +113,7 @@ check()
             may("experiments/compute", below " experiments/measure")
             may("experiments/bench", below " experiments/measure experiments/step")
             may("experiments/train", below " experiments/measure experiments/step experiments/trace")
+            may("experiments/elastic", below " experiments/step experiments/trace experiments/train")
             may("experiments/trace", below)
             # common/psring.h is for those who have nothing else, and for those who measure what they get.
             allowed["experiments/bench", "common"]
@@ -119,6 +122,7 @@ check()
             headers(interface, "common/net/world: launcher pin topology world")
             headers(interface, "common/net/socket: address listener stream")
             headers(interface, "common/net/rendezvous: rendezvous")
+            headers(interface, "common/net/membership: coordinator member")
             headers(interface, "ring/vendor: library nccl") # what is asked of MPI and NCCL
             headers(registry, "common/comm: backend none")
             headers(registry, "ps: ps")
@@ -126,7 +130,7 @@ check()
             headers(registry, "ring/halving: halving")
             headers(registry, "ring/hierarchical: hierarchical")
             headers(registry, "ring/vendor: library nccl")
-            may("experiments", below " experiments/measure experiments/step experiments/bench experiments/compute experiments/trace experiments/train")
+            may("experiments", below " experiments/measure experiments/step experiments/bench experiments/compute experiments/trace experiments/train experiments/elastic")
         }
         /^[ \t]*#[ \t]*include[ \t]*<(common|models|ps|ring|experiments)\// { violation("a file of ours in angle brackets") }
         /^[ \t]*#[ \t]*include[ \t]*"/ {

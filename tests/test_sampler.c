@@ -129,6 +129,40 @@ Test(sampler, shuffled_batches_are_slices_of_the_permutation)
     }
 }
 
+/* An epoch that is begun by four workers, continued by three and ended by five: whoever is there
+ * takes the next samples, each of them once. */
+Test(sampler, rest_of_an_epoch_goes_to_those_who_are_there)
+{
+    enum { BATCH = 3 };
+    static const struct {
+        size_t world, steps;
+    } parts[] = {{4, 2}, {3, 1}, {5, SIZE_MAX}};
+    uint32_t order[SAMPLES];
+    size_t used = 0, count;
+    sampler_permute(42, 7, order, SAMPLES);
+    for (size_t p = 0; p < sizeof parts / sizeof parts[0]; p++) {
+        size_t world = parts[p].world, taken = 0, end = used;
+        for (size_t rank = 0; rank < world; rank++) {
+            struct sampler sampler = open_sampler(SAMPLER_SHUFFLED, SAMPLES, BATCH, world, rank);
+            const uint32_t *samples;
+            sampler_start_rest(&sampler, 7, used);
+            for (size_t step = 0;
+                 step < parts[p].steps && (samples = sampler_next(&sampler, &count)); step++) {
+                size_t at = used + (step * world + rank) * BATCH;
+                cr_assert(count == BATCH && at + BATCH <= SAMPLES);
+                for (size_t i = 0; i < BATCH; i++)
+                    cr_assert(samples[i] == order[at + i]);
+                taken += BATCH;
+                end = at + BATCH > end ? at + BATCH : end;
+            }
+            sampler_fini(&sampler);
+        }
+        cr_assert(taken > 0 && end == used + taken); /* without a gap */
+        used = end;
+    }
+    cr_assert(used <= SAMPLES && SAMPLES - used < 5 * BATCH);
+}
+
 /* Also where a share is empty. */
 Test(sampler, sequential_batches_cover_all_exactly_once)
 {

@@ -8,7 +8,7 @@ include(CMakePackageConfigHelpers)
 file(GLOB_RECURSE library_sources CONFIGURE_DEPENDS
      ${CMAKE_SOURCE_DIR}/common/net/*.c ${CMAKE_SOURCE_DIR}/common/library/*.c ${CMAKE_SOURCE_DIR}/ring/halving/*.c
      ${CMAKE_SOURCE_DIR}/ring/hierarchical/*.c)
-list(FILTER library_sources EXCLUDE REGEX "/net/lifeline/|/clock_offset\\.c$") # ends processes; only for timelines
+list(FILTER library_sources EXCLUDE REGEX "/net/(lifeline|membership)/|/clock_offset\\.c$") # of processes that psring has started; only for timelines
 if(PSRING_LIBRARY_MPI)
   list(FILTER library_sources EXCLUDE REGEX "/mpi_missing\\.c$")
 else()

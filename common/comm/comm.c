@@ -188,6 +188,12 @@ void comm_counters(const struct comm *comm, struct comm_counters *counters)
     subtract(&counters->server, &comm->plan.before.server);
 }
 
+void comm_interrupt(struct comm *comm)
+{
+    transport_interrupt(comm->endpoints[NODE_WORKER]);
+    transport_interrupt(comm->endpoints[NODE_SERVER]);
+}
+
 /* -------- closing ----------------------------------------------------------------------------- */
 
 /*

@@ -99,6 +99,10 @@ void comm_counters(const struct comm *comm, struct comm_counters *counters);
  * it does not say, or the backend is our own. On worker 0, after comm_finish. */
 void comm_algorithm(const struct comm *comm, char text[COMM_ALGORITHM_BYTES]);
 
+/* Any thread: what waits for messages of this comm, now or later, fails within a second
+ * (STATUS_TRANSPORT); whoever calls this says why. For backends that use a transport. */
+void comm_interrupt(struct comm *comm);
+
 /* Frees everything, sets *comm to NULL. Without a comm_finish before: returns once no bucket is in
  * use any more, at the latest after the time-out, and connections are cut. */
 void comm_close(struct comm **comm);

@@ -56,7 +56,7 @@ enum status sampler_init(struct sampler *sampler, const struct sampler_options *
     CHECK(options->batch > 0 && options->rank < options->world);
     *sampler = (struct sampler){.options = *options};
     TRY(count_steps(sampler));
-    sampler->next = sampler->steps;
+    sampler->next = sampler->end = sampler->steps;
     sampler->order = malloc(options->samples * sizeof *sampler->order);
     if (!sampler->order) {
         log_error("no memory for the order of %zu samples", options->samples);
@@ -80,15 +80,28 @@ void sampler_start_epoch(struct sampler *sampler, uint64_t epoch, size_t first_s
     CHECK(first_step <= sampler->steps);
     if (options->order == SAMPLER_SHUFFLED)
         sampler_permute(options->seed, epoch, sampler->order, options->samples);
+    sampler->used = 0;
     sampler->next = first_step;
+    sampler->end = sampler->steps;
+}
+
+void sampler_start_rest(struct sampler *sampler, uint64_t epoch, size_t used)
+{
+    const struct sampler_options *options = &sampler->options;
+    CHECK(options->order == SAMPLER_SHUFFLED && used <= options->samples);
+    sampler_start_epoch(sampler, epoch, 0);
+    sampler->used = used;
+    sampler->end = (options->samples - used) / options->world / options->batch;
 }
 
 /* Where the samples of batch `step` stand in `order`. */
 static struct chunk range_of(const struct sampler *sampler, size_t step)
 {
     const struct sampler_options *options = &sampler->options;
-    if (options->order == SAMPLER_SHUFFLED)
-        return sampler_slice(options->world, options->rank, options->batch, step);
+    if (options->order == SAMPLER_SHUFFLED) {
+        struct chunk slice = sampler_slice(options->world, options->rank, options->batch, step);
+        return (struct chunk){sampler->used + slice.offset, slice.count};
+    }
     size_t done = step * options->batch, left = sampler->share.count - done;
     return (struct chunk){sampler->share.offset + done,
                           left < options->batch ? left : options->batch};
@@ -97,7 +110,7 @@ static struct chunk range_of(const struct sampler *sampler, size_t step)
 const uint32_t *sampler_next(struct sampler *sampler, size_t *count)
 {
     *count = 0;
-    if (sampler->next == sampler->steps)
+    if (sampler->next == sampler->end)
         return NULL;
     struct chunk range = range_of(sampler, sampler->next++);
     *count = range.count;

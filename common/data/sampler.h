@@ -60,7 +60,8 @@ struct sampler {
     uint32_t *order;    /* (options.samples): the epoch's */
     struct chunk share; /* SAMPLER_SEQUENTIAL */
     size_t steps;       /* in an epoch; 0 is possible for an empty share of SAMPLER_SEQUENTIAL */
-    size_t next;        /* step; `steps`: the epoch has ended, or none was started */
+    size_t used;        /* samples before step 0 of the running epoch */
+    size_t next, end;   /* step; the end of the running epoch, or none was started */
 };
 
 /* STATUS_USAGE (logged) if a training epoch has not one whole step, STATUS_NO_MEMORY. */
@@ -72,6 +73,12 @@ void sampler_fini(struct sampler *sampler);
  * permutation, on the caller's thread: less than a millisecond for 60,000 samples.
  */
 void sampler_start_epoch(struct sampler *sampler, uint64_t epoch, size_t first_step);
+
+/*
+ * Training: begins the rest of `epoch` behind the first `used` samples of its permutation, which
+ * have been dealt already, to another number of workers perhaps. As many whole steps follow as fit.
+ */
+void sampler_start_rest(struct sampler *sampler, uint64_t epoch, size_t used);
 
 /* The next batch's samples, (*count), valid until the next epoch is started; NULL and a count of 0
  * at the epoch's end. */

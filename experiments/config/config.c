@@ -32,6 +32,8 @@ static enum config_run run_of(const struct config *config)
                                          : CONFIG_RUN_SWEEP;
     if (config->command == CONFIG_INFO)
         return CONFIG_RUN_INFO;
+    if (config->command == CONFIG_SERVE)
+        return CONFIG_RUN_SERVE;
     return config->paced ? CONFIG_RUN_PACED : CONFIG_RUN_REAL;
 }
 
@@ -204,7 +206,8 @@ enum status config_settle(struct config *config, struct world *world)
 {
     enum status status;
     double hosts = world->local_rank == 0 ? 1 : 0; /* one rank of each host counts it */
-    TRY(config_same(config, world));
+    if (!config->server) /* else the server has compared them before it let this process in */
+        TRY(config_same(config, world));
     if (world->rank != 0)
         log_set_level(LOG_SILENT); /* all find the same: one of them says it */
     status = config_check_world(config, world->size);

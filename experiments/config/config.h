@@ -25,12 +25,14 @@ enum config_run {
     CONFIG_RUN_LAYERS = 8, /* bench --compute: exchanges nothing */
     CONFIG_RUN_INFO = 16,
     CONFIG_RUN_MODEL = 32, /* bench --model-gradients: waits instead of computing */
+    CONFIG_RUN_SERVE = 64,
 };
 
 enum config_command {
     CONFIG_TRAIN = CONFIG_RUN_REAL | CONFIG_RUN_PACED,
     CONFIG_BENCH = CONFIG_RUN_SWEEP | CONFIG_RUN_LAYERS | CONFIG_RUN_MODEL,
     CONFIG_INFO = CONFIG_RUN_INFO,
+    CONFIG_SERVE = CONFIG_RUN_SERVE,
 };
 
 enum config_transport {
@@ -69,6 +71,11 @@ struct config {
     /* Who takes part: common/net/world/world.h. */
     const char *rendezvous; /* "tcp://HOST:PORT", where rank 0 listens; NULL: MPI's launcher */
     int64_t rank, world;    /* of this process, of all; with `rendezvous` only */
+
+    const char *server; /* "tcp://HOST:PORT[,...]": an elastic job's servers; NULL: it is none */
+    int64_t join_after, leave_after; /* steps; 0: at once, never */
+    const char *listen;              /* "tcp://HOST:PORT", where `psring serve` does */
+    int64_t workers, min_workers;    /* to begin with, to go on with */
 
     /* Who averages, and how. */
     int backend;        /* index into backend_names(), experiments/config/backends.h */
@@ -173,6 +180,19 @@ void config_visit(const struct config *config,
  * by rank 0; or on those whose options are not rank 0's, logged by each.
  */
 enum status config_settle(struct config *config, struct world *world);
+
+/*
+ * Of `psring train`, the options that all workers of an elastic job must have alike, a line each,
+ * as on a command line ("--batch=8"). Returns false if they do not fit `size` bytes.
+ */
+bool config_job(const struct config *config, char *text, size_t size);
+
+/* Fills the `config` of a server, which was started as `serve` says, for the workers' `job`.
+ * `job` is changed, and borrowed. Errors as config_parse. */
+enum status config_of_job(struct config *config, const struct config *serve, char *job);
+
+/* The number-th address of config->server into `text`; false: there is none. */
+bool config_server(const struct config *config, int number, char *text, size_t size);
 
 /* Whether bench measures the link's rate first; auto: where there is a link to measure, because
  * there are several hosts or the user names a rate. Never for a rank alone. */

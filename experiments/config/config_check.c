@@ -10,6 +10,7 @@
 #include "common/net/socket/address.h"
 #include "common/net/world/topology.h"
 #include "experiments/config/backends.h"
+#include "experiments/config/job.h"
 
 static enum status check_sync(const char *sync)
 {
@@ -138,6 +139,12 @@ static enum status check_training(struct config *config)
     if (config->virtual_workers > 0 && config->paced) {
         log_error("--virtual-workers %lld: computes really, so --compute %s does not go with it",
                   (long long)config->virtual_workers, config->compute);
+        return STATUS_USAGE;
+    }
+    if (!config->server && (config->join_after > 0 || config->leave_after > 0)) {
+        log_error("--%s-after: says when a worker of an elastic job comes and goes; add --server "
+                  "tcp://HOST:PORT, or leave it out",
+                  config->join_after > 0 ? "join" : "leave");
         return STATUS_USAGE;
     }
     if (config->resume && !config->checkpoint) {
@@ -273,6 +280,10 @@ enum status config_check(struct config *config)
         TRY(subnet_parse(config->subnet, &subnet));
     TRY(check_names(config));
     if (config->command == CONFIG_INFO)
+        return STATUS_OK;
+    if (config->command == CONFIG_SERVE || config->server)
+        TRY(job_check(config));
+    if (config->command == CONFIG_SERVE)
         return STATUS_OK;
     TRY(check_backend(config, backend));
     TRY(check_servers(config, backend));

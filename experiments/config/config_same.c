@@ -8,9 +8,9 @@
 
 /* What a host has of its own, and what rank 0 alone uses. All other options decide which messages
  * there are, or bits. */
-static const char *const free_options[] = {"rendezvous", "rank",    "interface", "threads",
-                                           "data",       "timeout", "network",   "startup-timeout",
-                                           "metrics",    "json",    "csv",       "verbose"};
+static const char *const free_options[] = {
+    "rendezvous",      "rank",    "interface", "threads", "data",    "timeout",    "network",
+    "startup-timeout", "metrics", "json",      "csv",     "verbose", "join-after", "leave-after"};
 
 enum { VALUE_BYTES = 128 }; /* of longer values the beginning is compared */
 
@@ -25,13 +25,20 @@ struct shared_options {
     struct values values;
 };
 
+bool config_is_free(const char *name)
+{
+    for (size_t i = 0; i < sizeof free_options / sizeof *free_options; i++) {
+        if (strcmp(name, free_options[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
 static void add_option(void *context, const char *name, const char *value)
 {
     struct shared_options *shared = context;
-    for (size_t i = 0; i < sizeof free_options / sizeof *free_options; i++) {
-        if (strcmp(name, free_options[i]) == 0)
-            return;
-    }
+    if (config_is_free(name))
+        return;
     /* It matters whether there are such names: only rank 0 uses them. */
     if (strcmp(name, "checkpoint") == 0 || strcmp(name, "timeline") == 0)
         value = value[0] ? "given" : "";

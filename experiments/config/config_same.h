@@ -14,4 +14,7 @@
 /* Collective over the world. STATUS_USAGE, logged, on every rank whose options are not rank 0's. */
 enum status config_same(const struct config *config, struct world *world);
 
+/* Whether each rank may have its own value of this option. */
+bool config_is_free(const char *name);
+
 #endif

@@ -35,6 +35,7 @@ enum {
     TRAIN = CONFIG_TRAIN,
     BENCH = CONFIG_BENCH,
     INFO = CONFIG_INFO,
+    SERVE = CONFIG_SERVE,
     ALL = TRAIN | BENCH | INFO,
 };
 
@@ -49,6 +50,25 @@ static const struct config_row rows[] = {
     {RUNS(ALL),
      {"world", 0, OPTION_INT, FIELD(world), NULL, 1, CONFIG_RANKS_MOST, .metavar = "W",
       .help = "With --rendezvous: how many ranks there are."}},
+    {RUNS(TRAIN),
+     {"server", 0, OPTION_STRING, FIELD(server), .metavar = "ADDRESS,...",
+      .help = "Joins the job of these servers (tcp://HOST:PORT), which psring serve has started; "
+              "for --backend ps."}},
+    {RUNS(TRAIN),
+     {"join-after", 0, OPTION_INT, FIELD(join_after), "0", 0, 1e12, .metavar = "N",
+      .help = "With --server: this worker waits until N steps are done."}},
+    {RUNS(TRAIN),
+     {"leave-after", 0, OPTION_INT, FIELD(leave_after), "0", 0, 1e12, .metavar = "N",
+      .help = "With --server: this worker leaves when N steps are done; 0: it stays to the end."}},
+    {RUNS(SERVE),
+     {"listen", 0, OPTION_STRING, FIELD(listen), "tcp://127.0.0.1:29600", .metavar = "ADDRESS",
+      .help = "tcp://HOST:PORT, where workers join: HOST is a name or an address of this host."}},
+    {RUNS(SERVE),
+     {"workers", 0, OPTION_INT, FIELD(workers), "1", 1, 1000,
+      .help = "Training begins when N workers are there, and goes on with those who are."}},
+    {RUNS(SERVE),
+     {"min-workers", 0, OPTION_INT, FIELD(min_workers), "1", 1, 1000,
+      .help = "With fewer it stands still until others join."}},
     {RUNS(AVERAGE),
      {"backend", 0, OPTION_CHOICE, FIELD(backend), "ring", /* .choices: see config_table_init */
       .help = "How gradients are averaged."}},
@@ -82,13 +102,13 @@ static const struct config_row rows[] = {
     {RUNS_IF(AVERAGE, keeps_window, NULL),
      {"window", 0, OPTION_INT, FIELD(window), "0", 0, 1024,
       .help = "Chunks that a worker may have unanswered with a server; 0: chosen."}},
-    {RUNS(TRAIN | BENCH),
+    {RUNS(TRAIN | BENCH | SERVE),
      {"interface", 0, OPTION_STRING, FIELD(subnet), .metavar = "CIDR",
       .help = "Network to bind to, e.g. 10.0.0.0/24 (else PSRING_BIND_SUBNET, else chosen)."}},
-    {RUNS(TRAIN | BENCH),
+    {RUNS(TRAIN | BENCH | SERVE),
      {"timeout", 0, OPTION_DOUBLE, FIELD(timeout), "30", 0.1, 86400, .metavar = "SECONDS",
       .help = "A rank that keeps others waiting, or is silent, for longer ends the run."}},
-    {RUNS(ALL),
+    {RUNS(ALL | SERVE),
      {"startup-timeout", 0, OPTION_DOUBLE, FIELD(startup_timeout), "60", 0.1, 86400,
       .metavar = "SECONDS",
       .help = "The same until all ranks have met, opened their files and connected."}},
@@ -268,7 +288,8 @@ static const struct config_row rows[] = {
     {RUNS(BENCH),
      {"csv", 0, OPTION_STRING, FIELD(csv), .metavar = "FILE",
       .help = "Appends rows as CSV; the README has the columns."}},
-    {RUNS(ALL), {"verbose", 'v', OPTION_FLAG, FIELD(verbose), .help = "Says more on stderr."}},
+    {RUNS(ALL | SERVE),
+     {"verbose", 'v', OPTION_FLAG, FIELD(verbose), .help = "Says more on stderr."}},
 };
 
 _Static_assert(sizeof rows / sizeof rows[0] <= CONFIG_OPTIONS_MAX, "struct config_table has room");
@@ -322,6 +343,11 @@ void config_table_init(struct config_table *table, enum config_command command)
         table->options.summary =
             "Times averaging over the ranks of mpirun or of --rendezvous by size; checks every "
             "element.";
+        break;
+    case CONFIG_SERVE:
+        table->options.command = "psring serve";
+        table->options.summary =
+            "A parameter server that workers join and leave (psring train --server); without MPI.";
         break;
     case CONFIG_INFO:
         table->options.command = "psring info";

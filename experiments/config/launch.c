@@ -87,7 +87,7 @@ enum status launch_check(struct config *config)
     enum status status;
     struct rendezvous parsed;
     TRY(check_options(config));
-    if (!config->rendezvous)
+    if (!config->rendezvous && !config->server && config->command != CONFIG_SERVE)
         TRY(from_torchrun(config));
     if (config->rendezvous)
         TRY(rendezvous_parse(config->rendezvous, &parsed));

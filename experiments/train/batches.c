@@ -123,6 +123,11 @@ void batches_start_epoch(struct batches *batches, enum batches_split split, uint
     sampler_start_epoch(&batches->samplers[split], epoch, first_step);
 }
 
+void batches_start_rest(struct batches *batches, uint64_t epoch, size_t used)
+{
+    sampler_start_rest(&batches->samplers[BATCHES_TRAIN], epoch, used);
+}
+
 size_t batches_next(struct batches *batches, enum batches_split split)
 {
     size_t count;

@@ -57,6 +57,9 @@ size_t batches_steps(const struct batches *batches, enum batches_split split);
 void batches_start_epoch(struct batches *batches, enum batches_split split, uint64_t epoch,
                          size_t first_step);
 
+/* Begins the rest of a training epoch behind `used` images; see sampler_start_rest. */
+void batches_start_rest(struct batches *batches, uint64_t epoch, size_t used);
+
 /* Tells the device which samples come next; returns how many, 0 at the epoch's end. */
 size_t batches_next(struct batches *batches, enum batches_split split);
 

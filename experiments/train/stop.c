@@ -1,5 +1,6 @@
 #include "experiments/train/stop.h"
 
+#include <math.h>
 #include <unistd.h>
 
 #include "common/base/clock.h"
@@ -71,30 +72,45 @@ static uint64_t steps_until(double step_ns)
     return steps < 1 ? 1 : (uint64_t)steps;
 }
 
-enum status stop_agree(struct stop *stop, struct world *world, const struct group *group,
-                       uint64_t step, int *number)
+enum status stop_ask(struct stop *stop, struct world *world, const struct group *group,
+                     uint64_t step, double *largest)
 {
     enum status status = STATUS_OK;
     int64_t now_ns = clock_now_ns();
-    *number = 0;
-    if (!stop->saves)
-        return STATUS_OK;
-    if (world->size == 1) {
-        *number = requested;
-        return STATUS_OK;
-    }
+    double mine = *largest;
+    *largest = -INFINITY;
     if (step < stop->next_step)
         return STATUS_OK;
     /* The first time, how long a step takes is not known: asks again after the next one. */
     double step_ns = (double)STOP_INTERVAL_MS * (double)NS_PER_MS;
     if (stop->asked_ns > 0)
         step_ns = (double)(now_ns - stop->asked_ns) / (double)(step - stop->asked_step);
-    double most[2] = {requested, step_ns};
+    double most[2] = {mine, step_ns};
     TRY(world_max(world, group, most, 2));
-    *number = (int)most[0];
+    *largest = most[0];
     stop->asked_step = step;
     stop->asked_ns = now_ns;
     stop->next_step = step + steps_until(most[1]);
 out:
     return status;
+}
+
+enum status stop_agree(struct stop *stop, struct world *world, const struct group *group,
+                       uint64_t step, int *number)
+{
+    enum status status = STATUS_OK;
+    double largest = requested;
+    *number = 0;
+    if (!stop->saves)
+        return STATUS_OK;
+    if (world->size > 1)
+        TRY(stop_ask(stop, world, group, step, &largest));
+    *number = largest > 0 ? (int)largest : 0;
+out:
+    return status;
+}
+
+bool stop_requested(void)
+{
+    return requested != 0;
 }

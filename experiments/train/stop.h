@@ -49,4 +49,12 @@ const char *stop_signal_name(int number);
 enum status stop_agree(struct stop *stop, struct world *world, const struct group *group,
                        uint64_t step, int *number);
 
+/* The question behind it: *largest becomes the largest of what the ranks have there, the same on
+ * all of them; -INFINITY: it is not yet time to ask. */
+enum status stop_ask(struct stop *stop, struct world *world, const struct group *group,
+                     uint64_t step, double *largest);
+
+/* Whether a signal has come to this process. Any thread. */
+bool stop_requested(void);
+
 #endif

@@ -70,8 +70,8 @@ static enum status step(struct trainer *t, bool finishes)
         status = STATUS_DIVERGED;
         goto out;
     }
-    progress_update(&t->report.progress, end_ns, (t->step - 1) / t->steps_per_epoch,
-                    (t->step - 1) % t->steps_per_epoch,
+    uint64_t epoch = trainer_epoch(t, t->step - 1);
+    progress_update(&t->report.progress, end_ns, epoch, t->step - 1 - trainer_epoch_begin(t, epoch),
                     t->config->paced ? (double)NAN : mean_loss(t));
 out:
     range_end();
@@ -136,27 +136,46 @@ static uint64_t permutation_of(const struct trainer *t, uint64_t epoch)
     return t->config->unsharded ? epoch * t->workers + trainer_rank(t) : epoch;
 }
 
+/* Somebody joins or leaves: this generation ends, after the same step for all. */
+static enum status change_workers(struct trainer *t)
+{
+    enum status status = STATUS_OK;
+    TRY(exchange_finish(&t->exchange));
+    if (t->report.interval.steps > 0)
+        TRY(settle_and_report(t));
+    TRY(comm_finish(t->exchange.comm));
+    status = STATUS_STOPPED;
+out:
+    return status;
+}
+
 /* From t->step to the end of its epoch, or of the run. */
 static enum status epoch(struct trainer *t, struct test_result *test)
 {
     enum status status = STATUS_OK;
-    uint64_t index = t->step / t->steps_per_epoch;
-    uint64_t end = (index + 1) * t->steps_per_epoch;
+    uint64_t index = trainer_epoch(t, t->step);
+    uint64_t end = trainer_epoch_begin(t, index + 1);
     uint64_t log_steps = (uint64_t)t->config->log_steps;
     if (end > t->total_steps)
         end = t->total_steps;
-    if (t->dataset)
+    if (t->generation && t->dataset)
+        batches_start_rest(&t->batches, index, (size_t)trainer_epoch_images(t));
+    else if (t->dataset)
         batches_start_epoch(&t->batches, BATCHES_TRAIN, permutation_of(t, index),
-                            (size_t)(t->step % t->steps_per_epoch));
+                            (size_t)(t->step - trainer_epoch_begin(t, index)));
 
     while (t->step < end) {
         bool ends = t->step + 1 == end || (log_steps > 0 && (t->step + 1) % log_steps == 0);
         TRY(step(t, ends));
         int number = 0;
         if (t->step < t->total_steps)
-            TRY(stop_agree(&t->stop, t->world, comm_group(t->exchange.comm), t->step, &number));
+            TRY(t->generation ? generation_agree(t)
+                              : stop_agree(&t->stop, t->world, comm_group(t->exchange.comm),
+                                           t->step, &number));
         if (number != 0)
             return save_and_stop(t, number);
+        if (t->step < end && generation_ends(t))
+            return change_workers(t);
         if (ends && t->step < end)
             TRY(settle_and_report(t));
     }
@@ -173,6 +192,8 @@ static enum status epoch(struct trainer *t, struct test_result *test)
     TRY(train_report(t, test));
     activity_set(t->world->activity, ACTIVITY_MAIN, ACTIVITY_CHECKPOINT, t->step, 0);
     TRY(train_save(t));
+    if (t->step < t->total_steps && generation_ends(t))
+        return change_workers(t);
 out:
     return status;
 }
@@ -183,6 +204,7 @@ static enum status work(struct trainer *t)
     struct test_result test;
     TRY(train_share_state(t));
     t->first_step = t->step;
+    generation_shared(t);
     train_report_start(t);
     if (t->step >= t->total_steps) {
         TRY(train_test(t, &test));
@@ -196,11 +218,12 @@ out:
     return status;
 }
 
-enum status train_run(struct config *config, struct world *world)
+enum status train_generation(struct config *config, struct world *world,
+                             struct generation *generation)
 {
     enum status status = STATUS_OK;
     struct trainer trainer;
-    TRY(trainer_open(&trainer, config, world));
+    TRY(trainer_open(&trainer, config, world, generation));
     status = trainer.is_server ? comm_serve(trainer.exchange.comm) : work(&trainer);
     if (trainer.timeline && (status == STATUS_OK || status == STATUS_STOPPED)) {
         enum status written = timeline_write(trainer.timeline);
@@ -210,4 +233,9 @@ out:
     progress_clear(&trainer.report.progress);
     trainer_close(&trainer);
     return status;
+}
+
+enum status train_run(struct config *config, struct world *world)
+{
+    return train_generation(config, world, NULL);
 }

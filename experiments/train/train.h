@@ -17,4 +17,11 @@
  */
 enum status train_run(struct config *config, struct world *world);
 
+struct generation;
+
+/* The same for one generation of an elastic job: see generation.h. STATUS_STOPPED: somebody joins
+ * or leaves, and training goes on in the next one. */
+enum status train_generation(struct config *config, struct world *world,
+                             struct generation *generation);
+
 #endif

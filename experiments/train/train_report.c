@@ -22,7 +22,7 @@ static bool sees_communication(const struct trainer *t)
 /* How many epochs are done, the running one included. */
 static uint64_t epochs_begun(const struct trainer *t)
 {
-    return (t->step + t->steps_per_epoch - 1) / t->steps_per_epoch;
+    return t->step > 0 ? trainer_epoch(t, t->step - 1) + 1 : 0;
 }
 
 /*
@@ -51,7 +51,7 @@ static void list_fields(const struct trainer *t, double train_loss, const struct
     fields_text(fields, "dataset", t->dataset ? t->dataset->name : "none");
     fields_uint(fields, "epoch", epochs_begun(t));
     fields_uint(fields, "step", t->step); /* since the run began, as are the next two */
-    fields_uint(fields, "images", t->step * batch * t->workers);
+    fields_uint(fields, "images", trainer_images(t));
     fields_double(fields, "seconds", report->trained_s);
     fields_double(fields, "images_per_s", report->images_per_s); /* in the interval, as the next */
     fields_double(fields, "step_ms_median", median_ms[STEP_TIME_ALL]);
@@ -88,7 +88,7 @@ enum status train_report_open(struct trainer *t, uint64_t steps)
     progress_init(&report->progress, &(struct progress_options){
                                          .stream = stderr,
                                          .rank = trainer_rank(t),
-                                         .epochs = (t->total_steps + steps - 1) / steps,
+                                         .epochs = trainer_epoch(t, t->total_steps - 1) + 1,
                                          .steps_per_epoch = steps,
                                          .images_per_step = (uint64_t)t->config->batch * t->workers,
                                      });
@@ -113,7 +113,7 @@ static enum status report_interval(struct trainer *t, double train_loss,
 {
     enum status status = STATUS_OK;
     const struct report *report = &t->report;
-    uint64_t epochs = (t->total_steps + t->steps_per_epoch - 1) / t->steps_per_epoch;
+    uint64_t epochs = trainer_epoch(t, t->total_steps - 1) + 1;
     progress_clear(&t->report.progress);
     printf("epoch %llu/%llu  step %llu", (unsigned long long)epochs_begun(t),
            (unsigned long long)epochs, (unsigned long long)t->step);

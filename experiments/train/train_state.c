@@ -211,7 +211,7 @@ enum status train_share_state(struct trainer *t)
     enum status status = STATUS_OK;
     size_t state_count;
     TRY(share(t, net_parameters(t->net), net_parameter_count(t->net)));
-    if (!t->config->resume)
+    if ((!t->config->resume && !t->generation) || !t->optimizer)
         return STATUS_OK;
     float *state = optimizer_state(t->optimizer, &state_count);
     TRY(share(t, state, state_count));

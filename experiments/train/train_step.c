@@ -26,7 +26,7 @@ static enum status ask_for_step(void *context)
     range_end();
     TRY(net_forward(t->net, t->batches.images, t->batches.labels, batch, &step, NULL));
     TRY(net_backward(t->net, exchange_start, &t->exchange));
-    TRY(exchange_end(&t->exchange, (float)lr_at(&t->lr, t->step)));
+    TRY(exchange_end(&t->exchange, trainer_lr(t)));
 out:
     return status;
 }
@@ -39,7 +39,7 @@ enum status train_step_real(struct trainer *t, struct net_loss *loss)
     range_end();
     CHECK(count == (size_t)t->config->batch);
     net_set_step(t->net, t->step);
-    optimizer_set_lr(t->optimizer, (float)lr_at(&t->lr, t->step));
+    optimizer_set_lr(t->optimizer, trainer_lr(t));
     TRY(t->backend->recordable ? device_repeat(t->device, ask_for_step, t) : ask_for_step(t));
     loss_queue_put(&t->losses, t->net);
     TRY(loss_queue_take(&t->losses, device_steps_ahead(t->device), loss));

@@ -69,8 +69,7 @@ enum status train_step_virtual(struct trainer *t, struct net_loss *loss)
     for (size_t worker = 0; worker < t->workers; worker++)
         TRY(play_worker(t, worker, loss));
     average(t);
-    optimizer_step(t->optimizer, net_parameters(t->net), net_gradients(t->net),
-                   (float)lr_at(&t->lr, t->step));
+    optimizer_step(t->optimizer, net_parameters(t->net), net_gradients(t->net), trainer_lr(t));
     TRY(device_sync(t->device));
 out:
     return status;

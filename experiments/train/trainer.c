@@ -13,8 +13,6 @@
 
 enum {
     TEST_BATCH = 100,
-    /* The images of an epoch where there is no data set (paced): MNIST's. */
-    PACED_IMAGES = 60000,
 };
 
 static enum status no_memory(const char *what)
@@ -90,7 +88,9 @@ static enum status open_batches(struct trainer *t)
     bool virtual = t->config->virtual_workers > 0;
     size_t world = virtual ? 1 : t->workers; /* one process draws for all virtual workers */
     bool shares = !t->config->unsharded;
-    TRY(dataset_open(&t->dataset, t->config->data));
+    t->dataset = t->generation ? t->generation->dataset : NULL;
+    if (!t->dataset)
+        TRY(dataset_open(&t->dataset, t->config->data));
     TRY(batches_open(&t->batches, t->device, t->dataset,
                      &(struct batches_options){.train_batch = trainer_step_images(t),
                                                .train_world = shares ? world : 1,
@@ -111,7 +111,8 @@ static enum status open_data(struct trainer *t)
     enum status status = STATUS_OK;
     uint64_t step_images = (uint64_t)t->config->batch * t->workers;
     if (t->config->paced) {
-        t->steps_per_epoch = step_images < PACED_IMAGES ? PACED_IMAGES / step_images : 1;
+        t->steps_per_epoch =
+            step_images < TRAINER_PACED_IMAGES ? TRAINER_PACED_IMAGES / step_images : 1;
     } else if (!t->config->data) {
         log_error(
             "no data set was named: give --data DIR (or set PSRING_DATA), a folder with the "
@@ -122,9 +123,10 @@ static enum status open_data(struct trainer *t)
     }
     t->total_steps = t->config->steps > 0
                          ? (uint64_t)t->config->steps
-                         : learning_epochs(t->config, t->workers) * t->steps_per_epoch;
+                         : trainer_epoch_begin(t, learning_epochs(t->config, t->workers));
     if (!t->config->paced)
-        TRY(learning_schedule(t->config, t->workers, t->steps_per_epoch, t->total_steps, &t->lr));
+        TRY(learning_schedule(t->config, t->workers, t->steps_per_epoch, trainer_schedule_steps(t),
+                              &t->lr));
 out:
     return status;
 }
@@ -196,6 +198,8 @@ static enum status open_local(struct trainer *t)
         TRY(train_virtual_open(t));
     if (t->config->paced)
         TRY(fill_paced_gradients(t));
+    if (t->generation)
+        TRY(generation_restore(t));
     uint64_t interval = t->steps_per_epoch < t->total_steps ? t->steps_per_epoch : t->total_steps;
     TRY(train_report_open(t, interval));
     if (trainer_rank(t) == 0 && t->config->checkpoint)
@@ -224,7 +228,9 @@ static enum status open_exchange(struct trainer *t)
                           .scale = 1.0f / (float)t->workers,
                           .bucket_bytes = (size_t)(t->config->bucket_mb * 1048576),
                           .whole_tensors = optimizer_needs_whole_tensors(t->config->optimizer),
-                          .may_defer = !t->backend->alone && device_memory_is_host(t->device)}));
+                          /* A step that fails must not be done in part: see generation.h. */
+                          .may_defer = !t->backend->alone && !t->generation &&
+                                       device_memory_is_host(t->device)}));
     if (t->exchange.defers)
         net_before_forward(t->net, exchange_need, &t->exchange);
 out:
@@ -273,14 +279,19 @@ static enum status open_timeline(struct trainer *t)
                                                     .topology = &t->topology});
 }
 
-enum status trainer_open(struct trainer *t, const struct config *config, struct world *world)
+enum status trainer_open(struct trainer *t, const struct config *config, struct world *world,
+                         struct generation *generation)
 {
     enum status status = STATUS_OK;
     *t = (struct trainer){.config = config,
                           .world = world,
                           .backend = config_backend(config),
+                          .generation = generation,
                           .report.usage = DEVICE_USAGE_UNKNOWN};
-    stop_init(&t->stop, config->checkpoint != NULL);
+    if (generation)
+        generation_start(t);
+    else
+        stop_init(&t->stop, config->checkpoint != NULL);
 
     /* All open at the same time. What the first one cannot open the others cannot either, as a
      * rule: it alone says so. */
@@ -298,23 +309,29 @@ enum status trainer_open(struct trainer *t, const struct config *config, struct 
     TRY(check_data(t, own.data_sha256, first.data_sha256));
     TRY(open_timeline(t));
     TRY(open_exchange(t));
+    if (generation)
+        generation_watch(t);
 out:
     return status;
 }
 
 void trainer_close(struct trainer *t)
 {
+    if (t->generation)
+        generation_end(t);
     exchange_close(&t->exchange);
     timeline_close(&t->timeline);
     train_report_close(t);
     loss_queue_close(&t->losses);
     batches_close(&t->batches);
-    dataset_free(&t->dataset);
+    if (!t->generation)
+        dataset_free(&t->dataset);
     train_virtual_close(t);
     optimizer_free(&t->optimizer);
     net_free(&t->net);
     device_close(&t->device);
     free(t->checkpoint_path);
     free(t->host);
-    stop_fini(&t->stop);
+    if (!t->generation)
+        stop_fini(&t->stop);
 }

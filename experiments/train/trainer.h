@@ -2,7 +2,8 @@
  * The parts of one training run, for the files that make up `psring train`: train.c (the loop, read
  * it first), train_step.c (one step), ../step/exchange.c (its communication), batches.c (its data),
  * train_paced.c and train_virtual.c (steps of other kinds), trainer.c (set-up), train_state.c
- * (test, weights' sum, checkpoints), train_report.c (rows, lines).
+ * (test, weights' sum, checkpoints), train_report.c (rows, lines), train_position.c
+ * (steps, epochs, images), generation.c (elastic jobs).
  */
 #ifndef PSRING_EXPERIMENTS_TRAINER_H
 #define PSRING_EXPERIMENTS_TRAINER_H
@@ -20,6 +21,7 @@
 #include "experiments/trace/timeline.h"
 #include "experiments/train/batches.h"
 #include "experiments/step/exchange.h"
+#include "experiments/train/generation.h"
 #include "experiments/train/loss_queue.h"
 #include "experiments/train/stop.h"
 #include "experiments/train/train_report.h"
@@ -39,6 +41,9 @@ struct virtual_workers {
     float *gradients;     /* (workers, parameters) */
     const void **sources; /* (workers): one bucket's, of each */
 };
+
+/* The images of an epoch where there is no data set (paced): MNIST's. */
+enum { TRAINER_PACED_IMAGES = 60000 };
 
 struct trainer {
     const struct config *config;
@@ -65,20 +70,35 @@ struct trainer {
     /* Where the run stands. */
     train_step_function *step_once;
     uint64_t steps_per_epoch, total_steps;
-    uint64_t step;         /* done, over all epochs */
-    uint64_t first_step;   /* of this process: those before it were done by another run */
-    char *checkpoint_path; /* rank 0, with --checkpoint */
+    uint64_t step;                 /* done, over all epochs */
+    uint64_t first_step;           /* of this process: those before it were done by another run */
+    struct position start;         /* all 0, but in a later generation of an elastic job */
+    struct generation *generation; /* of an elastic job; NULL: the job is none */
+    char *checkpoint_path;         /* rank 0, with --checkpoint */
     struct stop stop;
     struct report report;
     struct timeline *timeline; /* NULL: none is asked for */
 };
 
 /* trainer.c. A failure that all ranks meet alike is logged by rank 0 only. */
-enum status trainer_open(struct trainer *t, const struct config *config, struct world *world);
+enum status trainer_open(struct trainer *t, const struct config *config, struct world *world,
+                         struct generation *generation);
 void trainer_close(struct trainer *t);
 size_t trainer_rank(const struct trainer *t); /* among the processes that are workers */
 /* Images that this process, with all its virtual workers, sees in a step. */
 uint64_t trainer_step_images(const struct trainer *t);
+
+/* train_position.c. The epoch that step number `step` (from 0) belongs to, and how many steps are
+ * done before it. */
+uint64_t trainer_epoch(const struct trainer *t, uint64_t step);
+uint64_t trainer_epoch_begin(const struct trainer *t, uint64_t epoch);
+/* Images, of all workers, that are in the weights after t->step; those of its epoch among them. */
+uint64_t trainer_images(const struct trainer *t);
+uint64_t trainer_epoch_images(const struct trainer *t);
+/* The length of a run in which all steps have as many workers as now. */
+uint64_t trainer_schedule_steps(const struct trainer *t);
+/* The learning rate of the step that comes next. */
+float trainer_lr(const struct trainer *t);
 
 /* train_step.c, train_paced.c, train_virtual.c */
 train_step_function train_step_real, train_step_paced, train_step_virtual;

@@ -1,0 +1,204 @@
+#include "common/net/membership/coordinator.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/clock.h"
+#include "common/net/membership/coordinator_impl.h"
+#include "common/net/socket/address.h"
+#include "common/net/socket/stream.h"
+
+/* -------- the thread -------------------------------------------------------------------------- */
+
+static void let_in(struct coordinator *c, const struct hello *hello, int socket)
+{
+    char text[300];
+    struct seat *seat = calloc(1, sizeof *seat);
+    struct membership_reader *reader = calloc(1, sizeof *reader);
+    if (!seat || !reader || c->count == COORDINATOR_MEMBERS || hello->run_id != MEMBERSHIP_MAGIC) {
+        free(seat);
+        free(reader);
+        stream_close(&socket);
+        return;
+    }
+    *seat = (struct seat){.socket = socket, .reader = reader, .heard_ns = clock_now_ns()};
+    memcpy(seat->host, hello->host, sizeof seat->host);
+    c->sockets[c->count] = socket;
+    c->seats[c->count++] = seat;
+    if (hello->protocol != HELLO_PROTOCOL || strcmp(hello->version, PSRING_VERSION) != 0) {
+        snprintf(text, sizeof text,
+                 "it is psring %s, the server is psring %s; start all from one build of psring",
+                 hello->version, PSRING_VERSION);
+        seat_refuse(c, seat, STATUS_USAGE, text);
+    } else if (c->ended) {
+        seat_refuse(c, seat, STATUS_USAGE, "the job has ended");
+    }
+}
+
+/* It may only have been stopped for a while: then it reads this. */
+static void lose_silent(struct coordinator *c, struct seat *seat)
+{
+    const struct membership_frame frame = {.type = MEMBERSHIP_END, .status = STATUS_TIMEOUT};
+    if (!c->ended)
+        membership_send(seat->socket, frame,
+                        "this process was silent for too long: stopped, or its host could not be "
+                        "reached; the job goes on without it, and a worker can join again");
+    seat_lost(c, seat, "has not given a sign of life for too long");
+}
+
+static void look_at_all(struct coordinator *c, int64_t now_ns)
+{
+    const struct membership_frame beat = {.type = MEMBERSHIP_BEAT};
+    for (int i = c->count - 1; i >= 0; i--) {
+        struct seat *seat = c->seats[i];
+        if (now_ns - seat->heard_ns >= c->options.timeout_ms * NS_PER_MS)
+            lose_silent(c, seat);
+        else
+            membership_send(seat->socket, beat, NULL);
+    }
+}
+
+static void *run(void *argument)
+{
+    struct coordinator *c = argument;
+    int64_t look_ns = clock_now_ns();
+    for (;;) {
+        struct hello hello;
+        int socket;
+        size_t which;
+        enum listener_event event = listener_wait(&c->listener, look_ns, c->sockets,
+                                                  (size_t)c->count, &hello, &socket, &which);
+        pthread_mutex_lock(&c->lock);
+        if (event == LISTENER_HELLO)
+            let_in(c, &hello, socket);
+        else if (event == LISTENER_WATCHED)
+            seat_hear(c, c->seats[which]);
+        int64_t now_ns = clock_now_ns();
+        if (now_ns >= look_ns) {
+            enum { LOOK_MS = 200 };
+            look_at_all(c, now_ns);
+            look_ns = now_ns + LOOK_MS * NS_PER_MS;
+        }
+        generation_settle(c, now_ns);
+        bool goes_on = !c->closing;
+        pthread_mutex_unlock(&c->lock);
+        if (!goes_on)
+            return NULL;
+    }
+}
+
+/* -------- the interface ----------------------------------------------------------------------- */
+
+static enum status listen_at(struct coordinator *c)
+{
+    char host[ADDRESS_HOST_BYTES], dotted[INET_ADDRSTRLEN] = "";
+    int port = 0;
+    const char *why = "";
+    struct sockaddr_in address;
+    int error = EADDRNOTAVAIL;
+    if (address_parse(c->options.address, host, sizeof host, &port) &&
+        address_to_listen_at(host, port, &address, &why)) {
+        error = listener_open(&c->listener, &address, COORDINATOR_MEMBERS);
+        why = strerror(error);
+    }
+    if (error != 0) {
+        log_error("--listen %s: cannot listen there: %s; name an address of this host, and a port "
+                  "that is free",
+                  c->options.address, why);
+        return STATUS_USAGE;
+    }
+    const struct sockaddr_in *own = &c->listener.address;
+    bool any = own->sin_addr.s_addr == htonl(INADDR_ANY);
+    struct in_addr reached = any ? (struct in_addr){htonl(INADDR_LOOPBACK)} : own->sin_addr;
+    inet_ntop(AF_INET, &reached, dotted, sizeof dotted);
+    snprintf(c->address, sizeof c->address, "tcp://%s:%u", dotted, ntohs(own->sin_port));
+    return STATUS_OK;
+}
+
+enum status coordinator_open(struct coordinator **out, const struct coordinator_options *options)
+{
+    enum status status = STATUS_OK;
+    *out = NULL;
+    struct coordinator *c = calloc(1, sizeof *c);
+    if (!c) {
+        log_error("coordinator: out of memory");
+        return STATUS_NO_MEMORY;
+    }
+    c->options = *options;
+    c->listener.socket = -1;
+    pthread_mutex_init(&c->lock, NULL);
+    pthread_cond_init(&c->changed, NULL);
+    TRY(listen_at(c));
+    TRY(thread_start(&c->thread, "psring-members", run, c));
+    *out = c;
+    return STATUS_OK;
+out:
+    coordinator_close(&c);
+    return status;
+}
+
+const char *coordinator_address(const struct coordinator *c)
+{
+    return c->address;
+}
+
+enum status coordinator_wait_job(struct coordinator *c, struct coordinator_job *job)
+{
+    pthread_mutex_lock(&c->lock);
+    while (!c->has_job)
+        pthread_cond_wait(&c->changed, &c->lock);
+    *job = c->job;
+    pthread_mutex_unlock(&c->lock);
+    return STATUS_OK;
+}
+
+void coordinator_set_servers(struct coordinator *c, int servers)
+{
+    pthread_mutex_lock(&c->lock);
+    c->servers = servers;
+    pthread_mutex_unlock(&c->lock);
+}
+
+enum status coordinator_summon(struct coordinator *c, const char *address, int index,
+                               const char *job, int64_t timeout_ms)
+{
+    int socket;
+    const struct membership_frame frame = {.type = MEMBERSHIP_SUMMON,
+                                           .role = MEMBER_SERVER,
+                                           .index = index,
+                                           .port = ntohs(c->listener.address.sin_port)};
+    enum status status = membership_connect(address, timeout_ms, &socket);
+    if (status == STATUS_OK && membership_send(socket, frame, job) != 0)
+        status = STATUS_TRANSPORT;
+    stream_close(&socket);
+    return status;
+}
+
+void coordinator_end(struct coordinator *c, enum status why, const char *text)
+{
+    pthread_mutex_lock(&c->lock);
+    if (!c->ended)
+        coordinator_end_all(c, why, text);
+    pthread_mutex_unlock(&c->lock);
+}
+
+void coordinator_close(struct coordinator **out)
+{
+    struct coordinator *c = *out;
+    if (!c)
+        return;
+    *out = NULL;
+    pthread_mutex_lock(&c->lock);
+    c->closing = true;
+    pthread_mutex_unlock(&c->lock);
+    thread_join(&c->thread);
+    while (c->count > 0)
+        coordinator_forget(c, c->seats[0]);
+    listener_close(&c->listener);
+    pthread_cond_destroy(&c->changed);
+    pthread_mutex_destroy(&c->lock);
+    free(c);
+}

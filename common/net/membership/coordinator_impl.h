@@ -1,0 +1,82 @@
+/* What the coordinator's thread keeps. coordinator.c: the interface and the thread; hear.c: what
+ * members say; generation.c: who is in the next generation, and when one is over. */
+#ifndef PSRING_COMMON_NET_MEMBERSHIP_COORDINATOR_IMPL_H
+#define PSRING_COMMON_NET_MEMBERSHIP_COORDINATOR_IMPL_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "common/base/thread.h"
+#include "common/net/membership/coordinator.h"
+#include "common/net/membership/protocol.h"
+
+enum seat_state {
+    SEAT_NEW,     /* has said hello */
+    SEAT_WAITING, /* for the next generation */
+    SEAT_RUNNING, /* in this one */
+    SEAT_DONE,    /* has trained to the end */
+};
+
+/* One member, as the coordinator sees it. */
+struct seat {
+    int socket;
+    enum seat_state state;
+    struct membership_reader *reader;
+    char host[sizeof((struct hello *)NULL)->host];
+    struct membership_frame last; /* JOIN or READY: who it is and where it stands */
+    bool trained;                 /* has weights of the job */
+    int rank;                     /* RUNNING */
+    uint64_t age;                 /* the lower, the longer it has been there */
+    int64_t heard_ns;
+};
+
+struct coordinator {
+    struct coordinator_options options;
+    struct listener listener;
+    char address[MEMBER_ADDRESS_BYTES];
+    struct thread thread;
+    struct seat *seats[COORDINATOR_MEMBERS];
+    int sockets[COORDINATOR_MEMBERS]; /* of the seats; -1 */
+    int count;
+    uint64_t next_age;
+    pthread_mutex_t lock;   /* guards all; the thread holds it but while it waits */
+    pthread_cond_t changed; /* `has_job` */
+    bool has_job, closing;
+    struct coordinator_job job;
+    int servers; /* 0: not known yet */
+
+    uint32_t generation;
+    bool running, over;  /* the generation has members; cannot go on */
+    int64_t leave_by_ns; /* 0: nobody has left it yet; else whoever is still in it then is lost */
+    uint64_t step;       /* after which it began */
+    int told_workers;    /* have been told that so many are there, which are not enough */
+    int failures;        /* generations in a row that ended by an error and without a step */
+
+    uint64_t images;  /* in the weights, of those that have left or trained to the end */
+    bool has_weights; /* some worker has, or had, what was trained */
+    bool finished;    /* some worker has trained to the end */
+    bool ended;       /* all have been told; nobody is let in */
+};
+
+/* "worker 2 on a", "server 0 on a", "a worker on b". Returns text. */
+const char *seat_name(const struct seat *seat, char *text, size_t size);
+bool seat_is_worker(const struct seat *seat);
+
+/* Something has come from it. */
+void seat_hear(struct coordinator *c, struct seat *seat);
+/* It will not be heard of again, because it `how`; `seat` is freed, as by the next two. */
+void seat_lost(struct coordinator *c, struct seat *seat, const char *how);
+/* Tells it why it cannot take part. */
+void seat_refuse(struct coordinator *c, struct seat *seat, enum status status, const char *text);
+void coordinator_forget(struct coordinator *c, struct seat *seat);
+/* Tells all, and lets them go. */
+void coordinator_end_all(struct coordinator *c, enum status status, const char *text);
+
+/* The running generation cannot go on: tells those who are in it. */
+void generation_over(struct coordinator *c, const char *text);
+/* A newcomer waits: tells those who train. */
+void generation_announce(struct coordinator *c, const struct seat *newcomer);
+/* After anything has happened: begins the next generation, or ends the job, if it is time. */
+void generation_settle(struct coordinator *c, int64_t now_ns);
+
+#endif

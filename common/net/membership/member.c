@@ -1,0 +1,363 @@
+#include "common/net/membership/member.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "common/base/check.h"
+#include "common/base/clock.h"
+#include "common/base/thread.h"
+#include "common/net/membership/protocol.h"
+#include "common/net/socket/stream.h"
+
+struct member {
+    struct member_options options;
+    int socket, end_fd; /* an eventfd: the thread is to end */
+    struct thread thread;
+    _Atomic uint64_t until;
+    pthread_mutex_t lock;          /* guards all that follows, and sending */
+    pthread_cond_t changed;        /* `begun`, or `ended` */
+    bool joined;                   /* has asked to take part */
+    uint32_t generation;           /* the present one; 0: none yet */
+    bool begun, over;              /* it has begun, and cannot go on any more */
+    struct membership_frame frame; /* that begins it */
+    bool ended;                    /* the job, or this member's part in it */
+    enum status end_status;
+    void (*interrupt)(void *context);
+    void *context;
+};
+
+/* -------- hearing the coordinator: the thread --------------------------------------------------
+ */
+
+/* With the lock. */
+static void interrupt(struct member *member)
+{
+    if (member->interrupt)
+        member->interrupt(member->context);
+}
+
+/* With the lock. */
+static void end(struct member *member, enum status status)
+{
+    member->ended = true;
+    member->end_status = status;
+    interrupt(member);
+    pthread_cond_broadcast(&member->changed);
+}
+
+/* With the lock. */
+static void hear_frame(struct member *member, const struct membership_reader *reader)
+{
+    const struct membership_frame *frame = &reader->frame;
+    switch (frame->type) {
+    case MEMBERSHIP_GENERATION:
+        member->frame = *frame;
+        member->generation = frame->generation;
+        member->begun = true;
+        member->over = false;
+        atomic_store(&member->until, UINT64_MAX);
+        pthread_cond_broadcast(&member->changed);
+        break;
+    case MEMBERSHIP_CHANGE:
+        if (frame->generation == member->generation && frame->step < atomic_load(&member->until))
+            atomic_store(&member->until, frame->step);
+        break;
+    case MEMBERSHIP_OVER:
+        if (frame->generation != member->generation || member->over)
+            break;
+        log_warn("%s", reader->text);
+        member->over = true;
+        interrupt(member);
+        break;
+    case MEMBERSHIP_NOTE:
+        log_info("%s", reader->text);
+        break;
+    case MEMBERSHIP_END:
+        if (frame->status != STATUS_OK)
+            log_error("%s", reader->text);
+        else if (reader->text[0])
+            log_info("%s", reader->text);
+        end(member, frame->status == STATUS_OK ? STATUS_STOPPED : (enum status)frame->status);
+        break;
+    default:
+        break;
+    }
+}
+
+/* With the lock. Returns false once there is nothing more to hear. */
+static bool hear(struct member *member, struct membership_reader *reader, int64_t *heard_ns)
+{
+    enum membership_read got;
+    while (!member->ended &&
+           (got = membership_read(reader, member->socket)) == MEMBERSHIP_READ_FRAME) {
+        *heard_ns = clock_now_ns();
+        hear_frame(member, reader);
+    }
+    if (member->ended)
+        return false;
+    int64_t silent_ms = (clock_now_ns() - *heard_ns) / NS_PER_MS;
+    if (got == MEMBERSHIP_READ_CLOSED)
+        log_error("the server at %s, which the job depends on, has ended: killed, or crashed; "
+                  "start the job again",
+                  member->options.address);
+    else if (silent_ms >= member->options.timeout_ms)
+        log_error("the server at %s, which the job depends on, has not given a sign of life for "
+                  "%lld s: its process is stopped, or its host cannot be reached; start the job "
+                  "again",
+                  member->options.address, (long long)(silent_ms / 1000));
+    else
+        return true;
+    end(member, STATUS_TRANSPORT);
+    return false;
+}
+
+static void *run(void *argument)
+{
+    struct member *member = argument;
+    struct membership_reader *reader = calloc(1, sizeof *reader);
+    int64_t heard_ns = clock_now_ns(), beat_ns = heard_ns;
+    bool goes_on = reader != NULL;
+    while (goes_on) {
+        struct pollfd polled[2] = {{.fd = member->socket, .events = POLLIN},
+                                   {.fd = member->end_fd, .events = POLLIN}};
+        poll(polled, 2, stream_poll_ms(beat_ns));
+        pthread_mutex_lock(&member->lock);
+        goes_on = hear(member, reader, &heard_ns) && polled[1].revents == 0;
+        if (goes_on && clock_now_ns() >= beat_ns) {
+            membership_send(member->socket, (struct membership_frame){.type = MEMBERSHIP_BEAT},
+                            NULL);
+            beat_ns = clock_now_ns() + MEMBERSHIP_BEAT_MS * NS_PER_MS;
+        }
+        pthread_mutex_unlock(&member->lock);
+    }
+    free(reader);
+    return NULL;
+}
+
+/* -------- the interface ----------------------------------------------------------------------- */
+
+enum status member_open(struct member **out, const struct member_options *options)
+{
+    enum status status = STATUS_OK;
+    *out = NULL;
+    struct member *member = calloc(1, sizeof *member);
+    if (!member) {
+        log_error("membership: out of memory");
+        return STATUS_NO_MEMORY;
+    }
+    member->options = *options;
+    member->socket = member->end_fd = -1;
+    atomic_store(&member->until, UINT64_MAX);
+    pthread_mutex_init(&member->lock, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&member->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    member->end_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (member->end_fd < 0) {
+        log_error("membership: no eventfd: %s", strerror(errno));
+        status = status_from_errno(errno);
+        goto out;
+    }
+    TRY(membership_connect(options->address, options->startup_timeout_ms, &member->socket));
+    TRY(thread_start(&member->thread, "psring-member", run, member));
+    *out = member;
+    return STATUS_OK;
+out:
+    member_close(&member);
+    return status;
+}
+
+void member_close(struct member **out)
+{
+    struct member *member = *out;
+    if (!member)
+        return;
+    *out = NULL;
+    uint64_t one = 1;
+    if (member->thread.running && write(member->end_fd, &one, sizeof one) != sizeof one)
+        log_warn("membership: eventfd: %s", strerror(errno));
+    thread_join(&member->thread);
+    stream_close(&member->socket);
+    if (member->end_fd >= 0)
+        close(member->end_fd);
+    pthread_cond_destroy(&member->changed);
+    pthread_mutex_destroy(&member->lock);
+    free(member);
+}
+
+/* What cannot be sent, the thread will find out. */
+static void tell(struct member *member, const struct member_place *place, uint32_t type, int port,
+                 const char *text)
+{
+    struct membership_frame frame = {.type = type,
+                                     .role = (int32_t)member->options.role,
+                                     .index = member->options.index,
+                                     .step = MEMBER_NO_STEP,
+                                     .port = (uint32_t)port};
+    if (place) {
+        frame.step = place->step;
+        frame.images = place->images;
+        frame.status = place->ended;
+        memcpy(frame.note, place->note, sizeof frame.note);
+    }
+    if (type == MEMBERSHIP_JOIN)
+        frame.step = member->options.join_after;
+    pthread_mutex_lock(&member->lock);
+    frame.generation = member->generation;
+    member->begun = false;
+    if (type == MEMBERSHIP_LEAVE || type == MEMBERSHIP_DONE)
+        end(member, STATUS_STOPPED); /* whatever the coordinator does now */
+    membership_send(member->socket, frame, text);
+    pthread_mutex_unlock(&member->lock);
+}
+
+void member_leave(struct member *member, const struct member_place *place)
+{
+    tell(member, place, MEMBERSHIP_LEAVE, 0, NULL);
+}
+
+void member_done(struct member *member, const struct member_place *place)
+{
+    tell(member, place, MEMBERSHIP_DONE, 0, NULL);
+}
+
+void member_abort(struct member *member, enum status status, const char *text)
+{
+    tell(member, &(struct member_place){.ended = status}, MEMBERSHIP_ABORT, 0, text);
+}
+
+void member_watch(struct member *member, void (*call)(void *context), void *context)
+{
+    pthread_mutex_lock(&member->lock);
+    member->interrupt = call;
+    member->context = context;
+    if (member->over || member->ended)
+        interrupt(member);
+    pthread_mutex_unlock(&member->lock);
+}
+
+uint64_t member_until(const struct member *member)
+{
+    return atomic_load(&member->until);
+}
+
+bool member_ended(const struct member *member)
+{
+    union {
+        const struct member *in;
+        struct member *out;
+    } unconst = {member}; /* only its lock */
+    pthread_mutex_lock(&unconst.out->lock);
+    bool ended = member->ended;
+    pthread_mutex_unlock(&unconst.out->lock);
+    return ended;
+}
+
+/* -------- meeting ----------------------------------------------------------------------------- */
+
+/* Where rank 0 would listen, if this member became it: at any address, because others know it by
+ * the one that they, or the coordinator, see. */
+static enum status listen_anywhere(int *listening, int *port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    socklen_t bytes = sizeof address;
+    int error = stream_listen(&address, listening);
+    if (error == 0 && getsockname(*listening, (struct sockaddr *)&address, &bytes) != 0)
+        error = errno;
+    *port = ntohs(address.sin_port);
+    if (error == 0)
+        return STATUS_OK;
+    log_error("membership: cannot listen for other ranks: %s", strerror(error));
+    return status_from_errno(error);
+}
+
+static struct timespec after_ms(int64_t ms)
+{
+    int64_t ns = clock_now_ns() + ms * NS_PER_MS;
+    return (struct timespec){.tv_sec = ns / NS_PER_S, .tv_nsec = ns % NS_PER_S};
+}
+
+/* Until the generation begins; the coordinator says what is waited for. A newcomer may have to wait
+ * for a step that is far away, a server for its first worker. */
+static enum status wait_for_begin(struct member *member, bool endless, bool (*stop)(void))
+{
+    enum { LOOK_MS = 200 };
+    enum status status = STATUS_OK;
+    int64_t timeout_ms = member->options.startup_timeout_ms;
+    int64_t deadline_ns = clock_now_ns() + timeout_ms * NS_PER_MS;
+    pthread_mutex_lock(&member->lock);
+    while (!member->begun && !member->ended && status == STATUS_OK) {
+        struct timespec look = after_ms(LOOK_MS);
+        pthread_cond_timedwait(&member->changed, &member->lock, &look);
+        if (stop && stop())
+            status = STATUS_STOPPED;
+        else if (!endless && clock_now_ns() >= deadline_ns)
+            status = STATUS_TIMEOUT;
+    }
+    if (member->begun)
+        status = STATUS_OK;
+    else if (member->ended)
+        status = member->end_status;
+    pthread_mutex_unlock(&member->lock);
+    if (status == STATUS_TIMEOUT)
+        log_error("no generation has begun within %g s; start the workers that are missing, or "
+                  "give a longer --startup-timeout",
+                  (double)timeout_ms / 1000);
+    return status;
+}
+
+/* A member of the coordinator's host that reached it over loopback is where the coordinator is, for
+ * all others. */
+static void write_address(const struct member *member, char *text, size_t size)
+{
+    const struct membership_frame *frame = &member->frame;
+    struct in_addr host = {.s_addr = frame->address};
+    struct sockaddr_in there;
+    socklen_t bytes = sizeof there;
+    char dotted[INET_ADDRSTRLEN] = "";
+    if (ntohl(frame->address) >> 24 == 127 &&
+        getpeername(member->socket, (struct sockaddr *)&there, &bytes) == 0)
+        host = there.sin_addr;
+    inet_ntop(AF_INET, &host, dotted, sizeof dotted);
+    snprintf(text, size, "tcp://%s:%u", dotted, (unsigned)(frame->port & 0xffff));
+}
+
+enum status member_meet(struct member *member, const struct member_place *place, bool (*stop)(void),
+                        struct member_generation *generation)
+{
+    enum status status = STATUS_OK;
+    int listening = -1, port = 0;
+    bool first = !member->joined, server = member->options.role == MEMBER_SERVER;
+    bool endless = server || (first && member->options.join_after > 0);
+    if (!server)
+        TRY(listen_anywhere(&listening, &port));
+    member->joined = true;
+    tell(member, place, first ? MEMBERSHIP_JOIN : MEMBERSHIP_READY, port,
+         first ? member->options.job : NULL);
+    TRY(wait_for_begin(member, endless, stop));
+    const struct membership_frame *frame = &member->frame;
+    *generation = (struct member_generation){.number = frame->generation,
+                                             .rank = frame->index,
+                                             .workers = frame->workers,
+                                             .servers = frame->servers,
+                                             .step = frame->step};
+    memcpy(generation->note, frame->note, sizeof generation->note);
+    write_address(member, generation->address, sizeof generation->address);
+    if (frame->index == 0) {
+        generation->listening = listening;
+        listening = -1;
+    }
+out:
+    stream_close(&listening);
+    return status;
+}

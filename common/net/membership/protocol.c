@@ -1,0 +1,111 @@
+#include "common/net/membership/protocol.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/base/check.h"
+#include "common/base/clock.h"
+#include "common/net/socket/address.h"
+#include "common/net/socket/stream.h"
+
+_Static_assert(sizeof(struct membership_frame) == 64 + MEMBER_NOTE_BYTES,
+               "it travels as it lies in memory");
+
+int membership_send(int socket, struct membership_frame frame, const char *text)
+{
+    struct {
+        struct membership_frame frame;
+        char text[MEMBERSHIP_TEXT_BYTES];
+    } message;
+    size_t bytes = text ? strlen(text) : 0;
+    if (bytes > MEMBERSHIP_TEXT_BYTES)
+        return EMSGSIZE;
+    if (socket < 0)
+        return ECONNRESET;
+    frame.magic = MEMBERSHIP_MAGIC;
+    frame.text_bytes = (uint32_t)bytes;
+    message.frame = frame;
+    if (bytes > 0)
+        memcpy(message.text, text, bytes);
+    return stream_send(socket, &message, sizeof message.frame + bytes, MEMBERSHIP_SEND_MS);
+}
+
+/* Reads up to `end` bytes of frame and text; false: they have not all come. */
+static enum membership_read read_to(struct membership_reader *reader, int socket, size_t end)
+{
+    size_t frame = sizeof reader->frame;
+    while (reader->have < end) {
+        char *at = reader->have < frame ? (char *)&reader->frame + reader->have
+                                        : reader->text + (reader->have - frame);
+        ssize_t got = recv(socket, at, end - reader->have, MSG_DONTWAIT);
+        if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
+            return MEMBERSHIP_READ_NOTHING;
+        if (got <= 0)
+            return MEMBERSHIP_READ_CLOSED;
+        reader->have += (size_t)got;
+    }
+    return MEMBERSHIP_READ_FRAME;
+}
+
+enum membership_read membership_read(struct membership_reader *reader, int socket)
+{
+    const struct membership_frame *frame = &reader->frame;
+    size_t whole = sizeof *frame + frame->text_bytes;
+    if (reader->have >= sizeof *frame && reader->have == whole)
+        reader->have = 0; /* it was the caller's until now */
+    enum membership_read got = read_to(reader, socket, sizeof *frame);
+    if (got != MEMBERSHIP_READ_FRAME)
+        return got;
+    if (frame->magic != MEMBERSHIP_MAGIC || frame->text_bytes > MEMBERSHIP_TEXT_BYTES)
+        return MEMBERSHIP_READ_CLOSED;
+    got = read_to(reader, socket, sizeof *frame + frame->text_bytes);
+    reader->text[frame->text_bytes] = '\0';
+    return got;
+}
+
+/* -------- connecting -------------------------------------------------------------------------- */
+
+static int say_hello(const struct sockaddr_in *address, int64_t timeout_ms, int *socket)
+{
+    struct hello hello = {.magic = HELLO_MAGIC,
+                          .protocol = HELLO_PROTOCOL,
+                          .run_id = MEMBERSHIP_MAGIC,
+                          .version = PSRING_VERSION};
+    if (gethostname(hello.host, sizeof hello.host - 1) != 0)
+        snprintf(hello.host, sizeof hello.host, "unknown");
+    int error = stream_connect(address, timeout_ms, socket);
+    if (error == 0)
+        error = stream_send(*socket, &hello, sizeof hello, timeout_ms);
+    if (error != 0)
+        stream_close(socket);
+    return error;
+}
+
+enum status membership_connect(const char *text, int64_t timeout_ms, int *socket)
+{
+    enum { PAUSE_MS = 100 };
+    char host[ADDRESS_HOST_BYTES];
+    int port;
+    int64_t deadline_ns = clock_now_ns() + timeout_ms * NS_PER_MS;
+    *socket = -1;
+    CHECK(address_parse(text, host, sizeof host, &port));
+    for (;;) {
+        struct sockaddr_in address;
+        const char *why = NULL;
+        int64_t left_ms = (deadline_ns - clock_now_ns()) / NS_PER_MS;
+        bool known = address_resolve(host, port, &address, &why);
+        int error = known ? say_hello(&address, left_ms > 1 ? left_ms : 1, socket) : 0;
+        if (known && error == 0)
+            return STATUS_OK;
+        if (clock_now_ns() + PAUSE_MS * NS_PER_MS >= deadline_ns) {
+            log_error("--server %s: found no server there within %g s: %s; start it on that host: "
+                      "psring serve --listen %s",
+                      text, (double)timeout_ms / 1000, known ? strerror(error) : why, text);
+            return STATUS_TIMEOUT;
+        }
+        clock_sleep_until_ns(clock_now_ns() + PAUSE_MS * NS_PER_MS);
+    }
+}

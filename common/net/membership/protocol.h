@@ -1,0 +1,78 @@
+/*
+ * Internal to the membership: what members and coordinator say to each other, as it travels. Every
+ * connection begins with a hello (socket/listener.h); then come frames, each with a text after it.
+ */
+#ifndef PSRING_COMMON_NET_MEMBERSHIP_PROTOCOL_H
+#define PSRING_COMMON_NET_MEMBERSHIP_PROTOCOL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/net/membership/member.h"
+#include "common/net/socket/listener.h"
+
+#define MEMBERSHIP_MAGIC UINT64_C(0x7265626d65525350) /* "PSRember", in a hello's run_id, too */
+
+enum {
+    MEMBERSHIP_TEXT_BYTES = 4096,
+    MEMBERSHIP_SEND_MS = 1000, /* for a frame to leave; the system takes it at once, as a rule */
+    MEMBERSHIP_BEAT_MS = 1000, /* each end says that often that it lives */
+    MEMBERSHIP_GRACE_MS = 5000,
+};
+
+enum membership_type {
+    /* From a member. */
+    MEMBERSHIP_JOIN = 1, /* wants to take part; text: the job's options */
+    MEMBERSHIP_SUMMON,   /* from the first server: you are server `index` of my job */
+    MEMBERSHIP_READY,    /* its generation is over for it; waits for the next */
+    MEMBERSHIP_LEAVE,    /* its generation is over for it; takes part no more */
+    MEMBERSHIP_DONE,     /* training has ended */
+    MEMBERSHIP_ABORT,    /* the job cannot go on: text says why */
+    /* From the coordinator. */
+    MEMBERSHIP_GENERATION, /* begins: `index` is the rank */
+    MEMBERSHIP_CHANGE,     /* somebody waits for the end of this generation, at `step` */
+    MEMBERSHIP_OVER,       /* this generation cannot go on: text says why */
+    MEMBERSHIP_NOTE,       /* text: what it waits for */
+    MEMBERSHIP_END,        /* of the job, or of this member's part in it: `status`, text says why */
+    /* From both. */
+    MEMBERSHIP_BEAT,
+};
+
+struct membership_frame {
+    uint64_t magic;
+    uint32_t type;
+    uint32_t text_bytes;
+    uint32_t generation; /* that it speaks of; 0: none yet */
+    int32_t status;      /* END, READY: how it ended */
+    int32_t role, index; /* enum member_role, a server's number; a rank */
+    int32_t workers, servers;
+    uint32_t address, port; /* where rank 0 listens; network byte order, host byte order */
+    uint64_t step;          /* done (MEMBER_NO_STEP: never trained); JOIN, CHANGE: of the change */
+    uint64_t images;        /* of this member that are in the weights */
+    unsigned char note[MEMBER_NOTE_BYTES];
+};
+
+/* What is read of a connection. */
+struct membership_reader {
+    size_t have; /* bytes of `frame`, then of `text` */
+    struct membership_frame frame;
+    char text[MEMBERSHIP_TEXT_BYTES + 1];
+};
+
+enum membership_read {
+    MEMBERSHIP_READ_FRAME,   /* reader->frame and reader->text, until the next call */
+    MEMBERSHIP_READ_NOTHING, /* more is to come */
+    MEMBERSHIP_READ_CLOSED,  /* or what came is no frame */
+};
+
+/* Fills in magic and text; one thread at a time. 0 or an errno value. */
+int membership_send(int socket, struct membership_frame frame, const char *text);
+
+/* Does not wait. */
+enum membership_read membership_read(struct membership_reader *reader, int socket);
+
+/* Connects to "tcp://HOST:PORT", trying again for `timeout_ms`, and says hello. STATUS_TIMEOUT is
+ * logged. */
+enum status membership_connect(const char *address, int64_t timeout_ms, int *socket);
+
+#endif

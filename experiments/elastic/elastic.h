@@ -1,0 +1,30 @@
+/*
+ * Elastic jobs: `psring serve` on the servers' hosts, `psring train --server` for each worker, no
+ * MPI and no launcher. Workers join a running job and leave it. Read
+ * common/net/membership/member.h first, then experiments/train/generation.h.
+ */
+#ifndef PSRING_EXPERIMENTS_ELASTIC_H
+#define PSRING_EXPERIMENTS_ELASTIC_H
+
+#include "common/base/status.h"
+#include "common/net/membership/member.h"
+#include "experiments/config/config.h"
+#include "experiments/train/generation.h"
+
+/* A worker's life: until training has ended, it leaves, or the job cannot go on. A signal to leave,
+ * or --leave-after, is STATUS_OK. */
+enum status elastic_train(struct config *config);
+
+/* A server's: until training has ended or the job cannot go on. */
+enum status elastic_serve(struct config *config);
+
+/* One generation of either: opens the world that the coordinator has described, trains or serves in
+ * it, closes it. As train_generation. */
+enum status elastic_generation(const struct config *config, struct generation *generation,
+                               const struct member_generation *place);
+
+/* Whether a generation that has ended so leaves this process as it was, so that it can be in the
+ * next one: it has ended as agreed, or another one was lost. */
+bool elastic_goes_on(enum status status);
+
+#endif

@@ -1,0 +1,85 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "common/net/membership/coordinator.h"
+#include "experiments/elastic/elastic.h"
+
+/* Another server's job: this one is one of its members, and nobody else is to come here. */
+static void follow(struct coordinator **coordinator, const struct coordinator_job *job)
+{
+    log_info("server %d of the job at %s", job->index, job->address);
+    coordinator_close(coordinator);
+}
+
+/* This server leads its own job: tells the others where. */
+static enum status lead(struct coordinator *coordinator, const struct coordinator_job *job,
+                        const struct config *config)
+{
+    enum status status = STATUS_OK;
+    char address[300];
+    coordinator_set_servers(coordinator, (int)config->servers);
+    for (int i = 1; config_server(config, i, address, sizeof address); i++)
+        TRY(coordinator_summon(coordinator, address, i, job->options,
+                               (int64_t)(config->startup_timeout * 1000)));
+out:
+    return status;
+}
+
+static enum status serve_all(const struct config *config, struct generation *generation)
+{
+    enum status status = STATUS_OK;
+    struct member_place place = {.step = MEMBER_NO_STEP};
+    for (;;) {
+        struct member_generation next;
+        TRY(member_meet(generation->member, &place, NULL, &next));
+        place.ended = elastic_generation(config, generation, &next);
+        if (!elastic_goes_on(place.ended))
+            return place.ended;
+    }
+out:
+    return status == STATUS_STOPPED ? STATUS_OK : status;
+}
+
+enum status elastic_serve(struct config *serve)
+{
+    enum status status = STATUS_OK;
+    struct coordinator *coordinator = NULL;
+    struct coordinator_job job;
+    struct config config;
+    struct generation generation = {0};
+    int64_t timeout_ms = (int64_t)(serve->timeout * 1000);
+    int first = (int)(serve->workers > serve->min_workers ? serve->workers : serve->min_workers);
+    char options[COORDINATOR_JOB_BYTES];
+    TRY(coordinator_open(&coordinator,
+                         &(struct coordinator_options){.address = serve->listen,
+                                                       .workers_first = first,
+                                                       .workers_min = (int)serve->min_workers,
+                                                       .timeout_ms = timeout_ms}));
+    printf("listens at %s; start workers: psring train --backend ps --server %s ...\n",
+           serve->listen, serve->listen);
+    fflush(stdout);
+    TRY(coordinator_wait_job(coordinator, &job));
+    memcpy(options, job.options, sizeof options);
+    status = config_of_job(&config, serve, options);
+    if (status == STATUS_OK && job.summoned)
+        follow(&coordinator, &job);
+    else if (status == STATUS_OK)
+        status = lead(coordinator, &job, &config);
+    if (status != STATUS_OK && coordinator)
+        coordinator_end(coordinator, status,
+                        "the servers cannot serve this job, see what they say");
+    TRY(status);
+    TRY(member_open(
+        &generation.member,
+        &(struct member_options){.address = job.address,
+                                 .role = MEMBER_SERVER,
+                                 .index = job.summoned ? job.index : 0,
+                                 .timeout_ms = timeout_ms,
+                                 .startup_timeout_ms = (int64_t)(serve->startup_timeout * 1000)}));
+    status = serve_all(&config, &generation);
+out:
+    member_close(&generation.member);
+    coordinator_close(&coordinator);
+    generation_fini(&generation);
+    return status;
+}

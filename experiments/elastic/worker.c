@@ -1,0 +1,124 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/net/world/world.h"
+#include "experiments/elastic/elastic.h"
+#include "experiments/train/train.h"
+
+_Static_assert(sizeof(struct position) <= MEMBER_NOTE_BYTES, "it travels as a member's note");
+
+bool elastic_goes_on(enum status status)
+{
+    return status == STATUS_OK || status == STATUS_STOPPED || status == STATUS_TRANSPORT ||
+           status == STATUS_TIMEOUT || status == STATUS_PROTOCOL;
+}
+
+enum status elastic_generation(const struct config *job, struct generation *generation,
+                               const struct member_generation *place)
+{
+    enum status status = STATUS_OK;
+    struct config config = *job; /* config_settle fills in what this world is like */
+    struct world *world = NULL;
+    memcpy(&generation->start, place->note, sizeof generation->start);
+    TRY(world_open(&world, NULL, NULL,
+                   &(struct world_options){
+                       .subnet = config.subnet,
+                       .startup_timeout_ms = (int64_t)(config.startup_timeout * 1000),
+                       .rendezvous = place->address,
+                       .listening = place->listening,
+                       .rank = place->rank,
+                       .size = place->workers + place->servers,
+                   }));
+    TRY(config_settle(&config, world));
+    status = train_generation(&config, world, generation);
+out:
+    world_close(&world);
+    return status;
+}
+
+/* -------- a worker ---------------------------------------------------------------------------- */
+
+static struct member_place place_of(const struct generation *g, enum status ended)
+{
+    struct member_place place = {
+        .step = g->weights ? g->own.step : MEMBER_NO_STEP, .images = g->own_images, .ended = ended};
+    memcpy(place.note, &g->own, sizeof g->own);
+    return place;
+}
+
+static void leave(struct generation *g, const struct member_place *place)
+{
+    member_leave(g->member, place);
+    printf("left after step %llu; of this worker %llu images are in the weights\n",
+           (unsigned long long)g->own.step, (unsigned long long)g->own_images);
+}
+
+static bool wants_to_leave(const struct generation *g)
+{
+    return stop_requested() || (g->weights && g->own.step >= g->leave_after);
+}
+
+/* From the meeting before the first generation to the end of the last one. */
+static enum status take_part(const struct config *config, struct generation *g)
+{
+    enum status status = STATUS_OK, ended = STATUS_OK;
+    struct member_place place = place_of(g, ended);
+    for (;;) {
+        struct member_generation next;
+        status = member_meet(g->member, &place, stop_requested, &next);
+        if (status == STATUS_STOPPED && stop_requested())
+            leave(g, &place);
+        if (status != STATUS_OK)
+            return status == STATUS_STOPPED ? STATUS_OK : status;
+        if (next.rank > 0) /* worker 0 says more */
+            log_info("is worker %d of %d from here on, after step %llu", next.rank, next.workers,
+                     (unsigned long long)next.step);
+        ended = elastic_generation(config, g, &next);
+        place = place_of(g, ended == STATUS_STOPPED ? STATUS_OK : ended);
+        if (ended == STATUS_OK) {
+            member_done(g->member, &place);
+            printf("of this worker %llu images are in the weights\n",
+                   (unsigned long long)g->own_images);
+            return STATUS_OK;
+        }
+        if (ended == STATUS_DIVERGED)
+            member_abort(g->member, ended, "training diverged; start again with a smaller --lr");
+        if (!elastic_goes_on(ended))
+            return ended;
+        if (wants_to_leave(g) && !member_ended(g->member)) {
+            leave(g, &place);
+            return STATUS_OK;
+        }
+    }
+}
+
+enum status elastic_train(struct config *config)
+{
+    enum { JOB_BYTES = 4000 };
+    enum status status = STATUS_OK;
+    char job[JOB_BYTES], address[300];
+    struct generation generation = {
+        .leave_after = config->leave_after > 0 ? (uint64_t)config->leave_after : UINT64_MAX};
+    stop_init(&generation.stop, true);
+    config_server(config, 0, address, sizeof address);
+    if (!config_job(config, job, sizeof job)) {
+        log_error("--server: the names of so many servers are too long for %d bytes", JOB_BYTES);
+        status = STATUS_USAGE;
+        goto out;
+    }
+    TRY(member_open(
+        &generation.member,
+        &(struct member_options){.address = address,
+                                 .role = MEMBER_WORKER,
+                                 .job = job,
+                                 .join_after = (uint64_t)config->join_after,
+                                 .timeout_ms = (int64_t)(config->timeout * 1000),
+                                 .startup_timeout_ms = (int64_t)(config->startup_timeout * 1000)}));
+    status = take_part(config, &generation);
+out:
+    member_close(&generation.member);
+    stop_fini(&generation.stop);
+    generation_fini(&generation);
+    return status;
+}

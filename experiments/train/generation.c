@@ -1,0 +1,141 @@
+#include "experiments/train/generation.h"
+
+#include <stdlib.h>
+
+#include "common/base/clock.h"
+#include "experiments/train/trainer.h"
+
+void generation_fini(struct generation *generation)
+{
+    free(generation->weights);
+    free(generation->state);
+    dataset_free(&generation->dataset);
+    *generation = (struct generation){0};
+}
+
+/* -------- its beginning ----------------------------------------------------------------------- */
+
+void generation_start(struct trainer *t)
+{
+    struct generation *g = t->generation;
+    /* The others have done one step more, in which this worker's gradient is, and it lacked only
+     * the answer. */
+    if (g->weights && g->start.step == g->own.step + 1)
+        g->own_images += (uint64_t)t->config->batch;
+    t->start = g->start;
+    t->step = g->start.step;
+    t->report.trained_s = g->start.trained_s;
+    g->shared = false;
+    g->until = UINT64_MAX;
+    g->stop.asked_ns = 0;
+    g->stop.next_step = 0;
+}
+
+enum status generation_restore(struct trainer *t)
+{
+    const struct generation *g = t->generation;
+    size_t count;
+    if (!g->weights || !t->optimizer)
+        return STATUS_OK;
+    float *state = optimizer_state(t->optimizer, &count);
+    device_upload(t->device, net_parameters(t->net), g->weights,
+                  g->weight_count * sizeof *g->weights);
+    device_upload(t->device, state, g->state, g->state_count * sizeof *g->state);
+    return device_sync(t->device);
+}
+
+static void interrupt(void *comm)
+{
+    comm_interrupt(comm);
+}
+
+void generation_watch(struct trainer *t)
+{
+    member_watch(t->generation->member, interrupt, t->exchange.comm);
+}
+
+void generation_shared(struct trainer *t)
+{
+    if (t->generation)
+        t->generation->shared = true;
+}
+
+/* -------- its end ----------------------------------------------------------------------------- */
+
+static enum status allocate(struct generation *g, size_t weight_count, size_t state_count)
+{
+    g->weight_count = weight_count;
+    g->state_count = state_count;
+    if (!g->weights)
+        g->weights = malloc((weight_count + 1) * sizeof *g->weights);
+    if (!g->state)
+        g->state = malloc((state_count + 1) * sizeof *g->state);
+    if (g->weights && g->state)
+        return STATUS_OK;
+    log_error("no memory to keep the weights for the next generation");
+    return STATUS_NO_MEMORY;
+}
+
+static enum status keep(struct trainer *t)
+{
+    enum status status = STATUS_OK;
+    struct generation *g = t->generation;
+    size_t weights = net_parameter_count(t->net), states = 0;
+    const float *state = t->optimizer ? optimizer_state(t->optimizer, &states) : NULL;
+    const struct interval *interval = &t->report.interval;
+    TRY(allocate(g, weights, states));
+    TRY(device_download(t->device, g->weights, net_parameters(t->net), weights * sizeof(float)));
+    if (state)
+        TRY(device_download(t->device, g->state, state, states * sizeof(float)));
+    g->own = (struct position){
+        .step = t->step,
+        .images = trainer_images(t),
+        .trained_s = t->report.trained_s +
+                     (double)(interval->ended_ns - interval->started_ns) / (double)NS_PER_S,
+        .epoch = trainer_epoch(t, t->step),
+        .epoch_images = trainer_epoch_images(t),
+    };
+    g->own_images += (t->step - t->start.step) * (uint64_t)t->config->batch;
+out:
+    return status;
+}
+
+void generation_end(struct trainer *t)
+{
+    struct generation *g = t->generation;
+    member_watch(g->member, NULL, NULL);
+    /* Without memory it has no weights to go on with, as a newcomer. */
+    if (g->shared && keep(t) != STATUS_OK) {
+        free(g->weights);
+        g->weights = NULL;
+    }
+    if (t->dataset)
+        g->dataset = t->dataset;
+    t->dataset = NULL;
+}
+
+/* -------- who joins or leaves ----------------------------------------------------------------- */
+
+/* The step after which this worker knows that the generation should end. */
+static uint64_t wanted(const struct generation *g)
+{
+    uint64_t joins = member_until(g->member), leaves = stop_requested() ? 0 : g->leave_after;
+    return joins < leaves ? joins : leaves;
+}
+
+enum status generation_agree(struct trainer *t)
+{
+    enum status status = STATUS_OK;
+    struct generation *g = t->generation;
+    double largest = -(double)wanted(g);
+    TRY(stop_ask(&g->stop, t->world, comm_group(t->exchange.comm), t->step, &largest));
+    if (-largest < (double)g->until)
+        g->until = (uint64_t)-largest;
+out:
+    return status;
+}
+
+bool generation_ends(const struct trainer *t)
+{
+    return t->generation && t->step >= t->generation->until;
+}

@@ -1,0 +1,228 @@
+/* Who is in the next generation of an elastic job, and with which rank. Members are threads of this
+ * process; nobody trains. What processes do: test_elastic.sh. */
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/net/membership/coordinator.h"
+
+enum { MEMBERS = 4, LONG_MS = 30000 };
+
+struct one {
+    struct member *member;
+    struct member_place place;
+    struct member_generation found;
+    enum status status;
+    pthread_t thread;
+};
+
+static struct coordinator *coordinator;
+static struct one server, workers[MEMBERS];
+
+static void open_one(struct one *one, enum member_role role, uint64_t join_after)
+{
+    const struct member_options options = {.address = coordinator_address(coordinator),
+                                           .role = role,
+                                           .job = "--batch=8\n",
+                                           .join_after = join_after,
+                                           .timeout_ms = LONG_MS,
+                                           .startup_timeout_ms = LONG_MS};
+    *one = (struct one){.place = {.step = MEMBER_NO_STEP}};
+    cr_assert_eq(member_open(&one->member, &options), STATUS_OK);
+}
+
+static void *meet(void *argument)
+{
+    struct one *one = argument;
+    one->status = member_meet(one->member, &one->place, NULL, &one->found);
+    if (one->found.listening > 0)
+        close(one->found.listening);
+    return NULL;
+}
+
+static void start_meeting(struct one *one)
+{
+    cr_assert_eq(pthread_create(&one->thread, NULL, meet, one), 0);
+}
+
+/* The coordinator has heard of a newcomer for after `step`, and those who train of it. */
+static void wait_until_known(const struct one *trains, uint64_t step)
+{
+    while (member_until(trains->member) > step)
+        usleep(1000);
+}
+
+static void end_meeting(struct one *one, enum status expected)
+{
+    pthread_join(one->thread, NULL);
+    cr_assert_eq(one->status, expected, "found %s", status_name(one->status));
+}
+
+static void begin(int workers_first)
+{
+    const struct coordinator_options options = {.address = "tcp://127.0.0.1:0",
+                                                .workers_first = workers_first,
+                                                .workers_min = 1,
+                                                .timeout_ms = LONG_MS};
+    cr_assert_eq(coordinator_open(&coordinator, &options), STATUS_OK);
+    coordinator_set_servers(coordinator, 1);
+    open_one(&server, MEMBER_SERVER, 0);
+    start_meeting(&server);
+}
+
+static void end(void)
+{
+    for (int i = 0; i < MEMBERS; i++)
+        member_close(&workers[i].member);
+    member_close(&server.member);
+    coordinator_close(&coordinator);
+}
+
+/* It comes out of its generation after `step`, and waits for the next. */
+static void comes_back(struct one *one, uint64_t step, enum status how)
+{
+    one->place = (struct member_place){.step = step, .ended = how};
+    snprintf((char *)one->place.note, sizeof one->place.note, "after %llu",
+             (unsigned long long)step);
+    one->found = (struct member_generation){0};
+    start_meeting(one);
+}
+
+static void assert_rank(const struct one *one, int rank, int count, uint64_t step)
+{
+    cr_assert_eq(one->found.rank, rank, "found rank %d, expected %d", one->found.rank, rank);
+    cr_assert_eq(one->found.workers, count);
+    cr_assert_eq(one->found.servers, 1);
+    cr_assert_eq(one->found.step, step);
+}
+
+Test(membership, newest_weights_come_first_then_seniority_and_newcomers_last)
+{
+    begin(2);
+    for (int i = 0; i < 2; i++) {
+        open_one(&workers[i], MEMBER_WORKER, 0);
+        start_meeting(&workers[i]);
+        usleep(200000); /* in this order */
+    }
+    end_meeting(&server, STATUS_OK);
+    for (int i = 0; i < 2; i++) {
+        end_meeting(&workers[i], STATUS_OK);
+        assert_rank(&workers[i], i, 2, 0);
+    }
+    assert_rank(&server, 2, 2, 0);
+
+    open_one(&workers[2], MEMBER_WORKER, 0);
+    start_meeting(&workers[2]);
+    open_one(&workers[3], MEMBER_WORKER, 8); /* not yet */
+    start_meeting(&workers[3]);
+    wait_until_known(&workers[0], 0);
+    comes_back(&workers[0], 6, STATUS_TRANSPORT); /* an error: it lacks step 7 */
+    comes_back(&workers[1], 7, STATUS_TRANSPORT);
+    comes_back(&server, MEMBER_NO_STEP, STATUS_TRANSPORT);
+    end_meeting(&server, STATUS_OK);
+    for (int i = 0; i < 3; i++)
+        end_meeting(&workers[i], STATUS_OK);
+    assert_rank(&workers[1], 0, 3, 7);
+    assert_rank(&workers[0], 1, 3, 7);
+    assert_rank(&workers[2], 2, 3, 7);
+    cr_assert_str_eq((const char *)workers[2].found.note, "after 7");
+    cr_assert_str_eq(workers[0].found.address, workers[2].found.address);
+
+    wait_until_known(&workers[2], 8);
+    cr_assert_eq(member_until(workers[2].member), 8);
+    member_leave(workers[1].member, &(struct member_place){.step = 8});
+    comes_back(&workers[0], 8, STATUS_OK);
+    comes_back(&workers[2], 8, STATUS_OK);
+    comes_back(&server, MEMBER_NO_STEP, STATUS_OK);
+    end_meeting(&server, STATUS_OK);
+    end_meeting(&workers[0], STATUS_OK);
+    end_meeting(&workers[2], STATUS_OK);
+    end_meeting(&workers[3], STATUS_OK);
+    assert_rank(&workers[0], 0, 3, 8);
+    assert_rank(&workers[2], 1, 3, 8);
+    assert_rank(&workers[3], 2, 3, 8);
+    end();
+}
+
+static _Atomic int interrupts;
+
+static void interrupt(void *context)
+{
+    (void)context;
+    interrupts++;
+}
+
+static void two_train(void)
+{
+    begin(2);
+    for (int i = 0; i < 2; i++) {
+        open_one(&workers[i], MEMBER_WORKER, 0);
+        start_meeting(&workers[i]);
+    }
+    end_meeting(&server, STATUS_OK);
+    end_meeting(&workers[0], STATUS_OK);
+    end_meeting(&workers[1], STATUS_OK);
+}
+
+Test(membership, lost_worker_interrupts_the_others)
+{
+    two_train();
+    member_watch(workers[0].member, interrupt, NULL);
+    member_close(&workers[1].member);
+    while (interrupts == 0)
+        usleep(1000);
+    member_watch(workers[0].member, NULL, NULL);
+    comes_back(&workers[0], 3, STATUS_TRANSPORT);
+    comes_back(&server, MEMBER_NO_STEP, STATUS_TRANSPORT);
+    end_meeting(&workers[0], STATUS_OK);
+    end_meeting(&server, STATUS_OK);
+    assert_rank(&workers[0], 0, 1, 3);
+    end();
+}
+
+Test(membership, lost_server_ends_the_job)
+{
+    two_train();
+    member_close(&server.member);
+    for (int i = 0; i < 2; i++) {
+        comes_back(&workers[i], 3, STATUS_TRANSPORT);
+        end_meeting(&workers[i], STATUS_TRANSPORT);
+    }
+    end();
+}
+
+/* The one that has the weights is lost, and the newcomer never had them. */
+Test(membership, newcomer_does_not_begin_anew)
+{
+    two_train();
+    comes_back(&workers[0], 5, STATUS_OK);
+    comes_back(&workers[1], MEMBER_NO_STEP, STATUS_TRANSPORT);
+    comes_back(&server, MEMBER_NO_STEP, STATUS_TRANSPORT);
+    end_meeting(&workers[0], STATUS_OK);
+    end_meeting(&workers[1], STATUS_OK);
+    end_meeting(&server, STATUS_OK);
+    assert_rank(&workers[0], 0, 2, 5);
+    member_close(&workers[0].member);
+    comes_back(&workers[1], MEMBER_NO_STEP, STATUS_TRANSPORT);
+    comes_back(&server, MEMBER_NO_STEP, STATUS_TRANSPORT);
+    end_meeting(&workers[1], STATUS_TRANSPORT);
+    end_meeting(&server, STATUS_TRANSPORT);
+    end();
+}
+
+Test(membership, generations_without_a_step_end_the_job)
+{
+    two_train();
+    for (int turn = 1; turn <= 3; turn++) {
+        enum status expected = turn < 3 ? STATUS_OK : STATUS_TRANSPORT;
+        for (int i = 0; i < 2; i++)
+            comes_back(&workers[i], 0, STATUS_TIMEOUT);
+        comes_back(&server, MEMBER_NO_STEP, STATUS_TIMEOUT);
+        end_meeting(&workers[0], expected);
+        end_meeting(&workers[1], expected);
+        end_meeting(&server, expected);
+    }
+    end();
+}
