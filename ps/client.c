@@ -160,18 +160,34 @@ out:
     return status;
 }
 
-static enum status client_finish(void *self)
+/* A message without payload to every server. */
+static enum status tell_servers(struct client *client, enum message_kind kind)
 {
-    struct client *client = self;
-    const struct message bye = {.kind = MESSAGE_BYE,
-                                .dtype = codec_dtype(client->site->options->compress)};
+    const struct message message = {.kind = kind,
+                                    .dtype = codec_dtype(client->site->options->compress)};
     for (int server = 0; server < client->servers; server++) {
         enum status status =
-            transport_send(client->transport, node_of(client, server), &bye, NULL, NULL);
+            transport_send(client->transport, node_of(client, server), &message, NULL, NULL);
         if (status != STATUS_OK)
             return status;
     }
     return transport_flush(client->transport);
+}
+
+static enum status client_pause(void *self)
+{
+    return tell_servers(self, MESSAGE_PAUSE);
+}
+
+static enum status client_finish(void *self)
+{
+    return tell_servers(self, MESSAGE_BYE);
+}
+
+static float *client_state(void *self, size_t index, size_t *count)
+{
+    const struct client *client = self;
+    return codecs_state(client->codecs, client->buckets, index, count);
 }
 
 /* -------- opening, planning, closing ---------------------------------------------------------- */
@@ -181,9 +197,7 @@ static void free_plan(struct client *client)
     size_t slots = (size_t)client->servers * (size_t)client->plan.window;
     for (size_t i = 0; client->slots && i < slots; i++)
         transport_slot_fini(&client->slots[i], client->transport);
-    for (size_t b = 0; client->codecs && b < client->buckets; b++)
-        codec_fini(&client->codecs[b]);
-    free(client->codecs);
+    codecs_free(client->codecs, client->buckets);
     free(client->exchanges);
     free(client->slots);
     free(client->oldest);
@@ -205,19 +219,17 @@ static enum status client_plan(void *self)
     client->plan = shard_plan_of(&client->site->topology, layout, options);
     client->buckets = layout->buckets;
     size_t servers = (size_t)client->servers, window = (size_t)client->plan.window;
-    client->codecs = calloc(layout->buckets + 1, sizeof *client->codecs);
+    TRY(codecs_new(&client->codecs, client->site));
     client->exchanges = calloc(servers, sizeof *client->exchanges);
     client->slots = calloc(servers * window, sizeof *client->slots);
     client->oldest = calloc(servers, sizeof *client->oldest);
     client->tickets = calloc(servers * window, sizeof *client->tickets);
     client->ranges = calloc(servers * window, sizeof *client->ranges);
-    if (!client->codecs || !client->exchanges || !client->slots || !client->oldest ||
-        !client->tickets || !client->ranges) {
+    if (!client->exchanges || !client->slots || !client->oldest || !client->tickets ||
+        !client->ranges) {
         log_error("ps: no memory for %d servers", client->servers);
         return STATUS_NO_MEMORY;
     }
-    for (size_t b = 0; b < layout->buckets; b++)
-        TRY(codec_init(&client->codecs[b], client->site, b, layout->counts[b]));
     for (size_t i = 0; i < servers * window; i++)
         TRY(transport_slot_init(
             &client->slots[i], client->transport, node_of(client, (int)(i / window)),
@@ -265,9 +277,12 @@ const struct backend backend_ps = {
     .open = client_open,
     .plan = client_plan,
     .allreduce = client_allreduce,
+    .state = client_state,
+    .pause = client_pause,
     .finish = client_finish,
     .close = client_close,
     .server_open = ps_server_open,
     .serve = ps_serve,
+    .server_state = ps_server_state,
     .server_close = ps_server_close,
 };

@@ -70,6 +70,7 @@ struct server {
     struct round *rounds;             /* (window): round n is rounds[n % window] */
     const void **sources;             /* (workers): scratch for finish_round */
     int open_rounds;                  /* rounds with some, but not all, pushes */
+    int workers_paused;               /* who have said PAUSE, and not pushed since */
     int workers_left;                 /* who have not said BYE */
 };
 
@@ -157,6 +158,18 @@ static enum status take_push(struct server *server, int worker, const struct mes
     return status;
 }
 
+/* A pause is a round in which nothing is added. */
+static enum status take_pause(struct server *server, int worker, const struct message *pause)
+{
+    struct transport_slot *slot = server->expected[worker];
+    server->expected[worker] = slot_of(server, worker, ++server->pushes[worker]);
+    server->workers_paused++;
+    if (server->open_rounds > 0)
+        return refuse(server, worker, pause, "it pauses in the middle of a step");
+    transport_release(server->transport, slot);
+    return transport_post(server->transport, slot, NULL);
+}
+
 /* Takes the next message from anyone. */
 static enum status serve_one(struct server *server)
 {
@@ -175,6 +188,8 @@ static enum status serve_one(struct server *server)
     switch (message.kind) {
     case MESSAGE_PUSH:
         return take_push(server, worker, &message);
+    case MESSAGE_PAUSE:
+        return take_pause(server, worker, &message);
     case MESSAGE_BYE:
         transport_release(server->transport, slot); /* its sender may wait for that */
         server->expected[worker] = NULL;
@@ -237,17 +252,27 @@ out:
 
 /* After an error what sends may still read stays until ps_server_close: the comm cuts the
  * connections first. */
-enum status ps_serve(void *self)
+enum status ps_serve(void *self, bool *paused)
 {
     enum status status = STATUS_OK;
     struct server *server = self;
-    TRY(begin_plan(server));
-    while (server->workers_left > 0)
+    if (!server->slots) /* else it goes on after a pause */
+        TRY(begin_plan(server));
+    server->workers_paused = 0;
+    while (server->workers_left > 0 && server->workers_paused < server->workers)
         TRY(serve_one(server));
     TRY(transport_flush(server->transport));
-    end_plan(server);
+    *paused = server->workers_left > 0;
+    if (!*paused)
+        end_plan(server);
 out:
     return status;
+}
+
+float *ps_server_state(void *self, size_t index, size_t *count)
+{
+    const struct server *server = self;
+    return store_state(&server->store, index, count);
 }
 
 void ps_server_close(void *self)

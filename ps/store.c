@@ -43,6 +43,12 @@ void store_fini(struct store *store)
     *store = (struct store){0};
 }
 
+float *store_state(const struct store *store, size_t index, size_t *count)
+{
+    return index < store->bucket_count ? codecs_state(&store->buckets[index].codec, 1, 0, count)
+                                       : NULL;
+}
+
 struct store_bucket *store_find(struct store *store, const struct message *message, size_t *index)
 {
     if (message->bucket >= store->bucket_count)

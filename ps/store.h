@@ -35,6 +35,9 @@ struct store {
 enum status store_init(struct store *store, const struct comm_site *site);
 void store_fini(struct store *store);
 
+/* As backend.server_state has it: the residual of bucket `index`. */
+float *store_state(const struct store *store, size_t index, size_t *count);
+
 /* The chunk that a push is for: {bucket, offset, length} must be one of ours exactly. NULL if it is
  * not (a peer with another layout). */
 struct store_bucket *store_find(struct store *store, const struct message *message, size_t *index);

@@ -295,6 +295,12 @@ static enum status plan(void *self)
                           ring->share ? &ring->share->part : NULL);
 }
 
+static float *ring_state(void *self, size_t index, size_t *count)
+{
+    const struct ring_plan *plan = &((struct ring *)self)->plan;
+    return codecs_state(plan->codecs, plan->buckets, index, count);
+}
+
 static void ring_close(void *self)
 {
     struct ring *ring = self;
@@ -344,5 +350,6 @@ const struct backend backend_ring = {
     .reduce_scatter = ring_reduce_scatter,
     .all_gather = ring_all_gather,
     .part = ring_part,
+    .state = ring_state,
     .close = ring_close,
 };

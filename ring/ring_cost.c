@@ -1,6 +1,6 @@
 #include "ring/ring_cost.h"
 
-#include "common/comm/compress.h"
+#include "common/comm/elements/compress.h"
 #include "ring/pair.h"
 #include "ring/schedule.h"
 

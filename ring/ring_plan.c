@@ -29,7 +29,6 @@ enum status ring_plan_init(struct ring_plan *plan, const struct comm_site *site,
     size_t items = 0, segments = SLOTS_LEAST, segment_count = 0;
     *plan = (struct ring_plan){.transport = site->transport, .buckets = layout->buckets};
     plan->schedules = calloc(layout->buckets + 1, sizeof *plan->schedules);
-    plan->codecs = calloc(layout->buckets + 1, sizeof *plan->codecs);
     for (size_t b = 0; plan->schedules && b < layout->buckets; b++) {
         struct schedule *schedule = &plan->schedules[b];
         schedule_init(schedule, site->workers, site->index, layout->counts[b],
@@ -41,14 +40,13 @@ enum status ring_plan_init(struct ring_plan *plan, const struct comm_site *site,
     plan->slot_count = segments < SLOTS_MOST ? segments : SLOTS_MOST;
     plan->slots = calloc(plan->slot_count, sizeof *plan->slots);
     plan->tickets = calloc(items + 1, sizeof *plan->tickets);
-    if (!plan->schedules || !plan->codecs || !plan->slots || !plan->tickets) {
+    if (!plan->schedules || !plan->slots || !plan->tickets) {
         log_error("ring: no memory for %zu buckets", layout->buckets);
         return STATUS_NO_MEMORY;
     }
-    for (size_t b = 0; b < layout->buckets; b++) {
-        TRY(codec_init(&plan->codecs[b], site, b, layout->counts[b]));
+    TRY(codecs_new(&plan->codecs, site));
+    for (size_t b = 0; b < layout->buckets; b++)
         plan->codecs[b].workers *= part ? part->parts : 1; /* each stands for as many */
-    }
     if (site->workers > 1)
         TRY(open_slots(plan, site, previous, segment_count));
 out:
@@ -59,10 +57,8 @@ void ring_plan_fini(struct ring_plan *plan)
 {
     for (size_t i = 0; plan->slots && i < plan->slot_count; i++)
         transport_slot_fini(&plan->slots[i], plan->transport);
-    for (size_t b = 0; plan->codecs && b < plan->buckets; b++)
-        codec_fini(&plan->codecs[b]);
+    codecs_free(plan->codecs, plan->buckets);
     free(plan->slots);
-    free(plan->codecs);
     free(plan->schedules);
     free(plan->tickets);
     *plan = (struct ring_plan){0};

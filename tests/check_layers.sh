@@ -93,8 +93,9 @@ check()
             may("common/obs", "common/base")
             may("common/checkpoint", "common/base")
             may("common/comm/elements", "common/base common/device " net)
-            comm = "common/comm common/comm/elements"
+            comm = "common/comm common/comm/elements common/comm/state"
             may("common/comm", "common/base common/device common/obs " comm " " net)
+            may("common/comm/state", "common/base " comm " " net)
             collective = "common/base common/obs " comm " " net
             may("ps", collective)
             may("ring", collective)
@@ -117,8 +118,9 @@ check()
             may("experiments/trace", below)
             # common/psring.h is for those who have nothing else, and for those who measure what they get.
             allowed["experiments/bench", "common"]
-            headers(interface, "common/comm: backend bucket bucket_order comm comm_options compress cost reduce")
-            headers(interface, "common/comm/elements: reduction")
+            headers(interface, "common/comm: backend bucket bucket_order comm comm_options cost reduce")
+            headers(interface, "common/comm/elements: compress reduction")
+            headers(interface, "common/comm/state: state")
             headers(interface, "common/net/world: launcher pin topology world")
             headers(interface, "common/net/socket: address listener stream")
             headers(interface, "common/net/rendezvous: rendezvous")

@@ -101,9 +101,10 @@ static enum status burn_in_worker(void *self, size_t bucket, void *data)
     return add_up(site, data);
 }
 
-static enum status burn_in_server(void *self)
+static enum status burn_in_server(void *self, bool *paused)
 {
     (void)self;
+    *paused = false;
     burn(OPERATIONS);
     return STATUS_OK;
 }

@@ -14,15 +14,16 @@ enum { COUNT = 5000 };
 static struct world *world;
 static float data[COUNT];
 
-static enum status fails_at_once(void *server)
+static enum status fails_at_once(void *server, bool *paused)
 {
     (void)server;
+    (void)paused;
     return STATUS_NO_MEMORY;
 }
 
-static enum status fails_at_the_end(void *server)
+static enum status fails_at_the_end(void *server, bool *paused)
 {
-    enum status status = ps_serve(server);
+    enum status status = ps_serve(server, paused);
     return status == STATUS_OK ? STATUS_IO : status;
 }
 

@@ -165,13 +165,16 @@ Test(message, any_element_type)
     }
 }
 
-Test(message, bye_has_no_payload)
+Test(message, bye_and_pause_have_no_payload)
 {
     uint8_t bytes[MESSAGE_HEADER_BYTES];
     struct message message = example;
     message.kind = MESSAGE_BYE;
     message_encode(&message, bytes);
     expect_refused(STATUS_PROTOCOL, bytes, sizeof bytes, "bye with a payload");
+    message.kind = MESSAGE_PAUSE;
+    message_encode(&message, bytes);
+    expect_refused(STATUS_PROTOCOL, bytes, sizeof bytes, "pause with a payload");
 }
 
 /* Random bytes and random changes: whatever is accepted re-encodes to the same bytes. */

@@ -41,6 +41,22 @@ static int check_calls(struct world *world, const struct group *group)
             for (size_t i = 0; i < count; i++)
                 EXPECT(all[(size_t)member * count + i] == datum(rank, i));
         }
+        /* Doubled on the first, and handed back. */
+        bool root = index == 0;
+        memset(all, 0, (size_t)size * count * sizeof *all);
+        EXPECT(world_collect(world, group, mine, count * sizeof *mine, root ? all : NULL) ==
+               STATUS_OK);
+        for (size_t i = 0; root && i < (size_t)size * count; i++) {
+            int member = (int)(i / count);
+            EXPECT(all[i] == datum(group ? group->ranks[member] : member, i % count));
+            all[i] *= 2;
+        }
+        EXPECT(world_scatter(world, group, root ? all : NULL, count * sizeof *mine, mine) ==
+               STATUS_OK);
+        for (size_t i = 0; i < count; i++)
+            EXPECT(mine[i] == 2 * datum(world->rank, i));
+        for (size_t i = 0; i < count; i++)
+            mine[i] = datum(world->rank, i);
         EXPECT(world_broadcast(world, group, mine, count * sizeof *mine) == STATUS_OK);
         for (size_t i = 0; i < count; i++)
             EXPECT(mine[i] == datum(first, i));

@@ -4,6 +4,7 @@
 #include "common/base/clock.h"
 #include "common/comm/comm.h"
 #include "common/comm/comm_impl.h"
+#include "common/comm/state/state.h"
 #include "common/obs/range.h"
 
 /* -------- planning ---------------------------------------------------------------------------- */
@@ -41,7 +42,8 @@ static enum status open_staging(struct comm *comm)
 static void *run_server(void *argument)
 {
     struct comm *comm = argument;
-    comm->server_status = comm->backend->serve(comm->server);
+    bool paused; /* comm_go_on makes another thread */
+    comm->server_status = comm->backend->serve(comm->server, &paused);
     if (comm->server_status != STATUS_OK) {
         atomic_store(&comm->server_failed, true);
         transport_interrupt(comm->endpoints[NODE_WORKER]);
@@ -117,7 +119,13 @@ enum status comm_serve(struct comm *comm)
 {
     CHECK(comm_is_server(comm) && comm->plan.running);
     activity_set(comm->world->activity, ACTIVITY_MAIN, ACTIVITY_SERVE, 0, 0);
-    enum status status = comm->backend->serve(comm->server);
+    enum status status;
+    bool paused = false;
+    do {
+        status = comm->backend->serve(comm->server, &paused);
+        if (status == STATUS_OK && paused)
+            status = comm_state_join(comm);
+    } while (status == STATUS_OK && paused);
     comm->plan.running = false;
     return status;
 }
@@ -210,25 +218,46 @@ enum status comm_barrier(struct comm *comm)
     return world_barrier(comm->world, comm->options.group);
 }
 
-/* -------- finishing --------------------------------------------------------------------------- */
+/* -------- pausing and finishing ----------------------------------------------------------------
+ */
+
+static enum status join_server(struct comm *comm)
+{
+    struct activity *activity = comm->world->activity;
+    if (!comm->server_thread.running)
+        return STATUS_OK;
+    activity_wait(activity, ACTIVITY_MAIN, 0, comm_workers(comm) - 1, ACTIVITY_NO_OFFSET);
+    thread_join(&comm->server_thread);
+    activity_go_on(activity, ACTIVITY_MAIN);
+    return comm->server_status;
+}
+
+enum status comm_pause(struct comm *comm)
+{
+    if (comm->backend->pause) { /* the averaging thread, if there is one, has nothing to do */
+        enum status status = comm->backend->pause(comm->self);
+        if (status != STATUS_OK)
+            return blame(comm, status);
+    }
+    return join_server(comm);
+}
+
+enum status comm_go_on(struct comm *comm)
+{
+    return comm->server_open ? thread_start(&comm->server_thread, "psring-server", run_server, comm)
+                             : STATUS_OK;
+}
 
 enum status comm_finish(struct comm *comm)
 {
     enum status status = STATUS_OK;
     CHECK(comm->plan.running);
-    struct activity *activity = comm->world->activity;
-    activity_set(activity, ACTIVITY_MAIN, ACTIVITY_FINISH, 0, 0);
+    activity_set(comm->world->activity, ACTIVITY_MAIN, ACTIVITY_FINISH, 0, 0);
     overlap_free(&comm->plan.overlap); /* from here on, this thread owns the transport */
     if (comm->backend->finish)
         status = comm->backend->finish(comm->self);
     if (status != STATUS_OK)
         return blame(comm, status);
     comm->plan.running = false;
-    if (comm->server_thread.running) {
-        activity_wait(activity, ACTIVITY_MAIN, 0, comm_workers(comm) - 1, ACTIVITY_NO_OFFSET);
-        thread_join(&comm->server_thread);
-        activity_go_on(activity, ACTIVITY_MAIN);
-        status = comm->server_status;
-    }
-    return status;
+    return join_server(comm);
 }

@@ -78,6 +78,10 @@ struct backend {
      * is then 1 for the backend, and applied on the GPU. Absent or false: it is given host memory.
      */
     bool (*takes_device_memory)(void);
+    /* (optional; with `compresses`) What error feedback carries from one all-reduce to the next:
+     * array `index` of it, of *count floats; NULL behind the last. See common/comm/state. */
+    float *(*state)(void *self, size_t index, size_t *count);
+    enum status (*pause)(void *self);  /* (only with uses_servers) tells them; see `serve` */
     enum status (*finish)(void *self); /* (optional) tells servers that this worker is done */
     void (*algorithm)(void *self, char text[COMM_ALGORITHM_BYTES]); /* (optional) comm_algorithm */
     void (*close)(void *self);                                      /* (optional) */
@@ -89,10 +93,12 @@ struct backend {
     enum status (*wait)(void *self, size_t bucket);
 
     /* (only with uses_servers) A server's life. `serve` is its work for one plan, until every
-     * worker has finished that; on a thread of its own where colocated. What a failed one leaves
-     * behind, server_close frees: by then the connections are cut. */
+     * worker has finished that, or *paused: until every worker has paused; then it is called again
+     * to go on. On a thread of its own where colocated. What a failed one leaves behind,
+     * server_close frees: by then the connections are cut. */
     enum status (*server_open)(void **server, const struct comm_site *site);
-    enum status (*serve)(void *server);
+    enum status (*serve)(void *server, bool *paused);
+    float *(*server_state)(void *server, size_t index, size_t *count); /* as `state` */
     void (*server_close)(void *server);
 };
 

@@ -36,6 +36,35 @@ void codec_fini(struct codec *codec)
     *codec = (struct codec){0};
 }
 
+enum status codecs_new(struct codec **codecs, const struct comm_site *site)
+{
+    enum status status = STATUS_OK;
+    const struct comm_layout *layout = site->layout;
+    *codecs = calloc(layout->buckets + 1, sizeof **codecs);
+    if (!*codecs) {
+        log_error("no memory for %zu buckets", layout->buckets);
+        return STATUS_NO_MEMORY;
+    }
+    for (size_t b = 0; status == STATUS_OK && b < layout->buckets; b++)
+        status = codec_init(&(*codecs)[b], site, b, layout->counts[b]);
+    return status;
+}
+
+void codecs_free(struct codec *codecs, size_t buckets)
+{
+    for (size_t b = 0; codecs && b < buckets; b++)
+        codec_fini(&codecs[b]);
+    free(codecs);
+}
+
+float *codecs_state(const struct codec *codecs, size_t buckets, size_t index, size_t *count)
+{
+    if (index >= buckets)
+        return NULL;
+    *count = codecs[index].count;
+    return codecs[index].residual;
+}
+
 enum message_dtype codec_dtype(enum compress compress)
 {
     static const enum message_dtype dtypes[] = {[COMPRESS_NONE] = MESSAGE_FLOAT32,

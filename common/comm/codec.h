@@ -1,7 +1,7 @@
 /*
  * What a bucket looks like on the wire: its elements as they are, in the caller's memory, or floats
- * as numbers of 16 bits (common/comm/compress.h) in memory of the codec's. A schedule that sends
- * and receives through a codec is the same for both. One codec a bucket and node:
+ * as numbers of 16 bits (common/comm/elements/compress.h) in memory of the codec's. A schedule that
+ * sends and receives through a codec is the same for both. One codec a bucket and node:
  *
  *     a partial sum sets out         payload = codec_encode(codec, data, span)
  *     one comes, to be added         codec_add(codec, data, span, payload)
@@ -31,7 +31,7 @@
 #include "common/base/status.h"
 #include "common/base/chunk.h"
 #include "common/comm/comm_options.h"
-#include "common/comm/compress.h"
+#include "common/comm/elements/compress.h"
 #include "common/comm/elements/reduction.h"
 #include "common/net/transport/message.h"
 
@@ -53,6 +53,13 @@ struct codec {
 enum status codec_init(struct codec *codec, const struct comm_site *site, size_t bucket,
                        size_t count);
 void codec_fini(struct codec *codec);
+
+/* One for each bucket of the site's layout. `codecs_free` also after a failure, with what came out.
+ */
+enum status codecs_new(struct codec **codecs, const struct comm_site *site);
+void codecs_free(struct codec *codecs, size_t buckets);
+/* As backend.state has it: the residual of bucket `index`. */
+float *codecs_state(const struct codec *codecs, size_t buckets, size_t index, size_t *count);
 
 enum message_dtype codec_dtype(enum compress compress);
 

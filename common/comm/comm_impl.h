@@ -28,5 +28,9 @@ struct comm {
 
 /* Of both endpoints, not only of the present plan. */
 void comm_count_since_open(const struct comm *comm, struct comm_counters *counters);
+/* Workers: their servers stand still, and a colocated one's thread has ended, from here until
+ * comm_go_on. No bucket is on its way. */
+enum status comm_pause(struct comm *comm);
+enum status comm_go_on(struct comm *comm);
 
 #endif

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/comm/compress.h"
+#include "common/comm/elements/compress.h"
 #include "common/comm/reduce_order.h"
 #include "common/comm/elements/reduction.h"
 #include "common/device/device.h"

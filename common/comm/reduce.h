@@ -11,7 +11,7 @@
 
 #include <stddef.h>
 
-#include "common/comm/compress.h"
+#include "common/comm/elements/compress.h"
 #include "common/comm/reduce_order.h"
 
 /* into[i] += source[i] */

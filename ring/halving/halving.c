@@ -281,11 +281,9 @@ static void free_plan(struct halving *halving)
     }
     for (size_t b = 0; halving->schedules && b < halving->buckets; b++)
         halving_schedule_fini(&halving->schedules[b]);
-    for (size_t b = 0; halving->codecs && b < halving->buckets; b++)
-        codec_fini(&halving->codecs[b]);
+    codecs_free(halving->codecs, halving->buckets);
     doubling_fini(&halving->doubling);
     free(halving->schedules);
-    free(halving->codecs);
     free(halving->exchanges);
     free(halving->oldest);
     free(halving->dealt);
@@ -315,18 +313,22 @@ out:
     return status;
 }
 
-static enum status open_schedules(struct halving *halving)
+static enum status halving_plan(void *self)
 {
     enum status status = STATUS_OK;
+    struct halving *halving = self;
     const struct comm_options *options = halving->site->options;
     const size_t *counts = halving->site->layout->counts;
     size_t segment_bytes = compress_float_bytes(options->compress, options->segment_bytes);
     size_t slices = 0;
-    for (size_t b = 0; b < halving->buckets; b++) {
+    free_plan(halving);
+    halving->buckets = halving->site->layout->buckets;
+    TRY(codecs_new(&halving->codecs, halving->site));
+    halving->schedules = calloc(halving->buckets + 1, sizeof *halving->schedules);
+    for (size_t b = 0; halving->schedules && b < halving->buckets; b++) {
         struct halving_schedule *schedule = &halving->schedules[b];
         TRY(halving_schedule_init(schedule, halving->workers, halving->site->index, counts[b],
                                   segment_bytes));
-        TRY(codec_init(&halving->codecs[b], halving->site, b, counts[b]));
         slices = size_larger(slices, schedule->slices);
         halving->exchange_count = schedule->exchange_count;
     }
@@ -335,8 +337,10 @@ static enum status open_schedules(struct halving *halving)
     halving->oldest = calloc(exchanges + 1, sizeof *halving->oldest);
     halving->dealt = calloc(slices + 1, sizeof *halving->dealt);
     halving->tickets = calloc(4 * slices * exchanges + 1, sizeof *halving->tickets);
-    if (!halving->exchanges || !halving->oldest || !halving->dealt || !halving->tickets) {
-        log_error("rhd: no memory for %zu peers and %zu slices", exchanges, slices);
+    if (!halving->schedules || !halving->exchanges || !halving->oldest || !halving->dealt ||
+        !halving->tickets) {
+        log_error("rhd: no memory for %zu buckets, %zu peers and %zu slices", halving->buckets,
+                  exchanges, slices);
         return STATUS_NO_MEMORY;
     }
     for (size_t l = 0; l < exchanges; l++)
@@ -346,17 +350,10 @@ out:
     return status;
 }
 
-static enum status halving_plan(void *self)
+static float *halving_state(void *self, size_t index, size_t *count)
 {
-    struct halving *halving = self;
-    free_plan(halving);
-    halving->buckets = halving->site->layout->buckets;
-    halving->schedules = calloc(halving->buckets + 1, sizeof *halving->schedules);
-    halving->codecs = calloc(halving->buckets + 1, sizeof *halving->codecs);
-    if (halving->schedules && halving->codecs)
-        return open_schedules(halving);
-    log_error("rhd: no memory for %zu buckets", halving->buckets);
-    return STATUS_NO_MEMORY;
+    const struct halving *halving = self;
+    return codecs_state(halving->codecs, halving->buckets, index, count);
 }
 
 static void halving_close(void *self)
@@ -396,5 +393,6 @@ const struct backend backend_rhd = {
     .open = halving_open,
     .plan = halving_plan,
     .allreduce = halving_allreduce,
+    .state = halving_state,
     .close = halving_close,
 };

@@ -1,6 +1,6 @@
 #include "ring/halving/halving_cost.h"
 
-#include "common/comm/compress.h"
+#include "common/comm/elements/compress.h"
 #include "ring/halving/doubling.h"
 #include "ring/halving/halving_schedule.h"
 

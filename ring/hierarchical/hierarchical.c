@@ -303,6 +303,12 @@ static enum status hierarchical_plan(void *context)
     return self->ring ? backend_ring.plan(self->ring) : STATUS_OK;
 }
 
+static float *hierarchical_state(void *context, size_t index, size_t *count)
+{
+    struct hierarchical *self = context;
+    return self->ring ? backend_ring.state(self->ring, index, count) : NULL;
+}
+
 static void hierarchical_close(void *context)
 {
     struct hierarchical *self = context;
@@ -366,5 +372,6 @@ const struct backend backend_hierarchical = {
     .open = hierarchical_open,
     .plan = hierarchical_plan,
     .allreduce = hierarchical_allreduce,
+    .state = hierarchical_state,
     .close = hierarchical_close,
 };

@@ -59,7 +59,7 @@ static const char *find_stranger(const uint8_t *bytes, size_t size, uint64_t run
 static const char *find_fault(const uint8_t *bytes, const struct message *message,
                               const struct message_limits *limits)
 {
-    if (message->kind < MESSAGE_SEGMENT || message->kind > MESSAGE_BYE)
+    if (message->kind < MESSAGE_SEGMENT || message->kind > MESSAGE_PAUSE)
         return "unknown kind";
     if (message->sender >= limits->nodes)
         return "sender out of range";
@@ -77,7 +77,7 @@ static const char *find_fault(const uint8_t *bytes, const struct message *messag
         return "offset or length is not a whole number of elements";
     if (message->offset > UINT64_MAX - message->length)
         return "offset overflows";
-    if (message->kind == MESSAGE_BYE && message->length)
+    if (message->kind >= MESSAGE_BYE && message->length)
         return "payload where none belongs";
     return NULL;
 }

@@ -24,6 +24,7 @@ enum message_kind {
     MESSAGE_PUSH = 2,    /* worker to server: a gradient chunk */
     MESSAGE_PULL = 3,    /* server to worker: the reduced chunk */
     MESSAGE_BYE = 4,     /* worker to server: nothing more will come; no payload */
+    MESSAGE_PAUSE = 5,   /* worker to server: nothing more, until they have met; no payload */
 };
 
 /* Elements of the payload. */

@@ -82,7 +82,8 @@ const char *transport_describe_message(const struct message *message, char *text
     static const char *const kinds_of_message[] = {[MESSAGE_SEGMENT] = "segment",
                                                    [MESSAGE_PUSH] = "push",
                                                    [MESSAGE_PULL] = "answer",
-                                                   [MESSAGE_BYE] = "goodbye"};
+                                                   [MESSAGE_BYE] = "goodbye",
+                                                   [MESSAGE_PAUSE] = "pause"};
     static const char *const elements[MESSAGE_DTYPES] = {[MESSAGE_FP16] = " of fp16",
                                                          [MESSAGE_BF16] = " of bf16",
                                                          [MESSAGE_FLOAT64] = " of float64",

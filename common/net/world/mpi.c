@@ -85,6 +85,26 @@ static enum status mpi_gather(struct world *world, const struct group *group, co
     return wait_politely(world, code, &request, "MPI_Iallgather");
 }
 
+static enum status mpi_collect(struct world *world, const struct group *group, const void *mine,
+                               size_t bytes, void *all)
+{
+    CHECK(bytes <= INT_MAX);
+    MPI_Request request;
+    int code = MPI_Igather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, 0,
+                           group_comm(world, group), &request);
+    return wait_politely(world, code, &request, "MPI_Igather");
+}
+
+static enum status mpi_scatter(struct world *world, const struct group *group, const void *all,
+                               size_t bytes, void *mine)
+{
+    CHECK(bytes <= INT_MAX);
+    MPI_Request request;
+    int code = MPI_Iscatter(all, (int)bytes, MPI_BYTE, mine, (int)bytes, MPI_BYTE, 0,
+                            group_comm(world, group), &request);
+    return wait_politely(world, code, &request, "MPI_Iscatter");
+}
+
 static enum status mpi_allreduce_float(struct world *world, const struct group *group, float *data,
                                        size_t count)
 {
@@ -184,6 +204,8 @@ static const struct world_ops mpi_ops = {
     .barrier = mpi_barrier,
     .broadcast = mpi_broadcast,
     .gather = mpi_gather,
+    .collect = mpi_collect,
+    .scatter = mpi_scatter,
     .allreduce_float = mpi_allreduce_float,
     .group_open = mpi_group_open,
     .group_close = mpi_group_close,

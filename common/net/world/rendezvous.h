@@ -32,5 +32,9 @@ enum status world_rendezvous_broadcast(struct world *world, const struct group *
                                        size_t bytes);
 enum status world_rendezvous_gather(struct world *world, const struct group *group,
                                     const void *mine, size_t bytes, void *all);
+enum status world_rendezvous_collect(struct world *world, const struct group *group,
+                                     const void *mine, size_t bytes, void *all);
+enum status world_rendezvous_scatter(struct world *world, const struct group *group,
+                                     const void *all, size_t bytes, void *mine);
 
 #endif

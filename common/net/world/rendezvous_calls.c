@@ -14,13 +14,11 @@
 #include "common/base/clock.h"
 #include "common/net/world/rendezvous.h"
 
-enum call { CALL_BARRIER, CALL_BROADCAST, CALL_GATHER, CALL_FAILED };
+enum call { CALL_BARRIER, CALL_BROADCAST, CALL_GATHER, CALL_COLLECT, CALL_SCATTER, CALL_FAILED };
 
 static const char *const call_names[] = {
-    [CALL_BARRIER] = "barrier",
-    [CALL_BROADCAST] = "broadcast",
-    [CALL_GATHER] = "gather",
-    [CALL_FAILED] = "failure",
+    [CALL_BARRIER] = "barrier", [CALL_BROADCAST] = "broadcast", [CALL_GATHER] = "gather",
+    [CALL_COLLECT] = "collect", [CALL_SCATTER] = "scatter",     [CALL_FAILED] = "failure",
 };
 
 enum {
@@ -200,16 +198,16 @@ static enum status deliver(const struct exchange *e, const void *data, size_t by
     return error == 0 ? STATUS_OK : failed(e, error, i - 1, false);
 }
 
-/* Another member: to the root. */
-static enum status contribute(const struct exchange *e, const void *data, size_t bytes)
+/* To one other member. */
+static enum status send_to(const struct exchange *e, int index, const void *data, size_t bytes)
 {
     unsigned char *message = message_of(e, data, bytes);
     if (!message)
         return STATUS_NO_MEMORY;
-    int error =
-        stream_send(socket_of(e, 0), message, sizeof e->frame + bytes, world_patience_ms(e->world));
+    int error = stream_send(socket_of(e, index), message, sizeof e->frame + bytes,
+                            world_patience_ms(e->world));
     free(message);
-    return error == 0 ? STATUS_OK : failed(e, error, 0, false);
+    return error == 0 ? STATUS_OK : failed(e, error, index, false);
 }
 
 /* Another member: what the root answers, or why it cannot. */
@@ -251,7 +249,7 @@ static enum status gather_as(struct world *world, const struct group *group, enu
         TRY(collect(&e, all, bytes));
         TRY(deliver(&e, all, total));
     } else {
-        TRY(contribute(&e, mine, bytes));
+        TRY(send_to(&e, 0, mine, bytes));
         TRY(receive_answer(&e, all, total));
     }
 out:
@@ -275,4 +273,29 @@ enum status world_rendezvous_broadcast(struct world *world, const struct group *
 {
     struct exchange e = exchange_begin(world, group, CALL_BROADCAST, bytes);
     return is_root(&e) ? deliver(&e, data, bytes) : receive_answer(&e, data, bytes);
+}
+
+enum status world_rendezvous_collect(struct world *world, const struct group *group,
+                                     const void *mine, size_t bytes, void *all)
+{
+    struct exchange e = exchange_begin(world, group, CALL_COLLECT, bytes);
+    if (!is_root(&e))
+        return send_to(&e, 0, mine, bytes);
+    if (bytes > 0)
+        memcpy(all, mine, bytes);
+    return collect(&e, all, bytes);
+}
+
+enum status world_rendezvous_scatter(struct world *world, const struct group *group,
+                                     const void *all, size_t bytes, void *mine)
+{
+    enum status status = STATUS_OK;
+    struct exchange e = exchange_begin(world, group, CALL_SCATTER, bytes);
+    if (!is_root(&e))
+        return receive_answer(&e, mine, bytes);
+    if (bytes > 0)
+        memcpy(mine, all, bytes);
+    for (int i = 1; i < e.group->size && status == STATUS_OK; i++)
+        status = send_to(&e, i, (const unsigned char *)all + (size_t)i * bytes, bytes);
+    return status;
 }

@@ -208,6 +208,20 @@ enum status world_gather(struct world *world, const struct group *group, const v
     return passed(world, ACTIVITY_MAIN, world->ops->gather(world, group, mine, bytes, all));
 }
 
+enum status world_collect(struct world *world, const struct group *group, const void *mine,
+                          size_t bytes, void *all)
+{
+    wait_for_all(world, group, ACTIVITY_MAIN);
+    return passed(world, ACTIVITY_MAIN, world->ops->collect(world, group, mine, bytes, all));
+}
+
+enum status world_scatter(struct world *world, const struct group *group, const void *all,
+                          size_t bytes, void *mine)
+{
+    wait_for_all(world, group, ACTIVITY_MAIN);
+    return passed(world, ACTIVITY_MAIN, world->ops->scatter(world, group, all, bytes, mine));
+}
+
 static double sum_of(double a, double b)
 {
     return a + b;

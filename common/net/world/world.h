@@ -93,6 +93,12 @@ enum status world_broadcast(struct world *world, const struct group *group, void
 /* Every rank's `bytes` bytes into `all` (size * bytes, by rank) on every rank. */
 enum status world_gather(struct world *world, const struct group *group, const void *mine,
                          size_t bytes, void *all);
+/* The same, but on rank 0 alone: elsewhere `all` is not looked at, and may be NULL. */
+enum status world_collect(struct world *world, const struct group *group, const void *mine,
+                          size_t bytes, void *all);
+/* The way back: of `all` on rank 0, each rank's `bytes` bytes into its `mine`. */
+enum status world_scatter(struct world *world, const struct group *group, const void *all,
+                          size_t bytes, void *mine);
 /* Elementwise sum in double / maximum, on every rank, in place; gathers all values. */
 enum status world_sum(struct world *world, const struct group *group, double *values, size_t count);
 enum status world_max(struct world *world, const struct group *group, double *values, size_t count);

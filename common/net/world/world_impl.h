@@ -15,6 +15,10 @@ struct world_ops {
                              size_t bytes);
     enum status (*gather)(struct world *world, const struct group *group, const void *mine,
                           size_t bytes, void *all);
+    enum status (*collect)(struct world *world, const struct group *group, const void *mine,
+                           size_t bytes, void *all);
+    enum status (*scatter)(struct world *world, const struct group *group, const void *all,
+                           size_t bytes, void *mine);
     /* (optional) MPI_Allreduce. */
     enum status (*allreduce_float)(struct world *world, const struct group *group, float *data,
                                    size_t count);

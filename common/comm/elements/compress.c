@@ -1,4 +1,4 @@
-#include "common/comm/compress.h"
+#include "common/comm/elements/compress.h"
 
 #include <float.h>
 #include "common/base/check.h"

@@ -1,0 +1,231 @@
+#include "common/comm/state/state.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/check.h"
+#include "common/comm/comm_impl.h"
+
+enum { PIECE_FLOATS = 1 << 16 };
+
+/* What worker 0 wants of all ranks. */
+struct request {
+    uint64_t writes; /* else it reads */
+    uint64_t count;  /* of the floats to write */
+};
+
+/* How many floats each rank carries, and room for a piece. */
+struct parts {
+    size_t ranks;
+    uint64_t *counts; /* (ranks) */
+    uint64_t most, sum;
+    float *mine; /* (PIECE_FLOATS) */
+    float *all;  /* (ranks, PIECE_FLOATS) on worker 0, else NULL */
+};
+
+/* -------- of this rank ------------------------------------------------------------------------ */
+
+/* Array `index` of the worker's, then of the server's; NULL behind the last. */
+static float *array_at(const struct comm *comm, size_t index, size_t *count)
+{
+    size_t workers = 0;
+    for (; comm->self_open && comm->backend->state(comm->self, workers, count); workers++) {
+        if (workers == index)
+            return comm->backend->state(comm->self, index, count);
+    }
+    return comm->server_open ? comm->backend->server_state(comm->server, index - workers, count)
+                             : NULL;
+}
+
+static uint64_t own_count(const struct comm *comm)
+{
+    uint64_t sum = 0;
+    size_t count;
+    for (size_t index = 0; array_at(comm, index, &count); index++)
+        sum += count;
+    return sum;
+}
+
+/* Floats [offset, offset + PIECE_FLOATS) of this rank's, as far as there are any, out to `piece` or
+ * in from it. */
+static void copy_piece(const struct comm *comm, uint64_t offset, float *piece, bool in)
+{
+    uint64_t first = 0, end = offset + PIECE_FLOATS;
+    size_t count;
+    float *values;
+    for (size_t index = 0; (values = array_at(comm, index, &count)) != NULL; index++) {
+        uint64_t from = offset > first ? offset : first;
+        uint64_t to = end < first + count ? end : first + count;
+        if (from < to && in)
+            memcpy(values + (from - first), piece + (from - offset), (to - from) * sizeof *values);
+        else if (from < to)
+            memcpy(piece + (from - offset), values + (from - first), (to - from) * sizeof *values);
+        first += count;
+    }
+}
+
+/* -------- of all ranks ------------------------------------------------------------------------ */
+
+static bool is_first(const struct comm *comm)
+{
+    return comm->worker_site.index == 0;
+}
+
+static void parts_fini(struct parts *parts)
+{
+    free(parts->counts);
+    free(parts->mine);
+    free(parts->all);
+}
+
+static enum status parts_init(struct parts *parts, const struct comm *comm)
+{
+    size_t ranks = (size_t)(comm->everyone ? comm->everyone->size : comm->world->size);
+    uint64_t own = own_count(comm);
+    *parts = (struct parts){
+        .ranks = ranks,
+        .counts = calloc(ranks, sizeof *parts->counts),
+        .mine = calloc(PIECE_FLOATS, sizeof *parts->mine),
+        .all = is_first(comm) ? calloc(ranks * PIECE_FLOATS, sizeof *parts->all) : NULL,
+    };
+    if (!parts->counts || !parts->mine || (is_first(comm) && !parts->all)) {
+        log_error("comm: no memory for the state of %zu ranks", ranks);
+        return STATUS_NO_MEMORY;
+    }
+    enum status status = world_gather(comm->world, comm->everyone, &own, sizeof own, parts->counts);
+    for (size_t rank = 0; status == STATUS_OK && rank < ranks; rank++) {
+        parts->sum += parts->counts[rank];
+        parts->most = parts->counts[rank] > parts->most ? parts->counts[rank] : parts->most;
+    }
+    return status;
+}
+
+/* Worker 0: of rank `rank` the piece at `offset`, as floats of the whole state. */
+static struct chunk piece_of(const struct parts *parts, size_t rank, uint64_t offset)
+{
+    uint64_t first = 0, count = parts->counts[rank];
+    for (size_t r = 0; r < rank; r++)
+        first += parts->counts[r];
+    uint64_t left = count > offset ? count - offset : 0;
+    return (struct chunk){first + offset, left < PIECE_FLOATS ? left : PIECE_FLOATS};
+}
+
+static enum status collect_all(struct comm *comm, const struct parts *parts, float *state)
+{
+    enum status status = STATUS_OK;
+    for (uint64_t offset = 0; offset < parts->most; offset += PIECE_FLOATS) {
+        copy_piece(comm, offset, parts->mine, false);
+        TRY(world_collect(comm->world, comm->everyone, parts->mine, PIECE_FLOATS * sizeof *state,
+                          parts->all));
+        for (size_t rank = 0; state && rank < parts->ranks; rank++) {
+            struct chunk piece = piece_of(parts, rank, offset);
+            if (piece.count > 0)
+                memcpy(state + piece.offset, parts->all + rank * PIECE_FLOATS,
+                       piece.count * sizeof *state);
+        }
+    }
+out:
+    return status;
+}
+
+static enum status scatter_all(struct comm *comm, const struct parts *parts, const float *state)
+{
+    enum status status = STATUS_OK;
+    for (uint64_t offset = 0; offset < parts->most; offset += PIECE_FLOATS) {
+        for (size_t rank = 0; state && rank < parts->ranks; rank++) {
+            struct chunk piece = piece_of(parts, rank, offset);
+            if (piece.count > 0)
+                memcpy(parts->all + rank * PIECE_FLOATS, state + piece.offset,
+                       piece.count * sizeof *state);
+        }
+        TRY(world_scatter(comm->world, comm->everyone, parts->all, PIECE_FLOATS * sizeof *state,
+                          parts->mine));
+        copy_piece(comm, offset, parts->mine, true);
+    }
+out:
+    return status;
+}
+
+/* -------- the calls --------------------------------------------------------------------------- */
+
+static bool carries(const struct comm *comm)
+{
+    CHECK(comm->plan.running && !comm_is_server(comm));
+    return comm->backend->state && comm->options.error_feedback;
+}
+
+/* Worker 0 says what it wants; then all know who carries how much. */
+static enum status agree(struct comm *comm, struct request *request, struct parts *parts)
+{
+    enum status status = STATUS_OK;
+    TRY(world_broadcast(comm->world, comm->everyone, request, sizeof *request));
+    TRY(parts_init(parts, comm));
+out:
+    return status;
+}
+
+enum status comm_state_read(struct comm *comm, float **state, size_t *count)
+{
+    enum status status = STATUS_OK;
+    struct request request = {.writes = false};
+    struct parts parts = {0};
+    float *own = NULL;
+    *state = NULL;
+    *count = 0;
+    if (!carries(comm))
+        return STATUS_OK;
+    TRY(comm_pause(comm));
+    TRY(agree(comm, &request, &parts));
+    if (is_first(comm)) {
+        own = malloc((parts.sum + 1) * sizeof *own);
+        if (!own) {
+            log_error("comm: no memory for %llu floats of state", (unsigned long long)parts.sum);
+            status = STATUS_NO_MEMORY;
+            goto out;
+        }
+    }
+    TRY(collect_all(comm, &parts, own));
+    TRY(comm_go_on(comm));
+    *state = own;
+    *count = own ? parts.sum : 0;
+    own = NULL;
+out:
+    free(own);
+    parts_fini(&parts);
+    return status;
+}
+
+enum status comm_state_write(struct comm *comm, const float *state, size_t count, bool *fits)
+{
+    enum status status = STATUS_OK;
+    struct request request = {.writes = true, .count = count};
+    struct parts parts = {0};
+    *fits = false;
+    if (!carries(comm))
+        return STATUS_OK;
+    TRY(comm_pause(comm));
+    TRY(agree(comm, &request, &parts));
+    *fits = request.count == parts.sum;
+    if (*fits)
+        TRY(scatter_all(comm, &parts, is_first(comm) ? state : NULL));
+    TRY(comm_go_on(comm));
+out:
+    parts_fini(&parts);
+    return status;
+}
+
+enum status comm_state_join(struct comm *comm)
+{
+    enum status status = STATUS_OK;
+    struct request request;
+    struct parts parts = {0};
+    TRY(agree(comm, &request, &parts));
+    if (!request.writes)
+        status = collect_all(comm, &parts, NULL);
+    else if (request.count == parts.sum)
+        status = scatter_all(comm, &parts, NULL);
+out:
+    parts_fini(&parts);
+    return status;
+}
