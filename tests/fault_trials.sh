@@ -132,7 +132,7 @@ no_process_left()
 files()
 {
     find "$folder/here" "$folder/tmp" -mindepth 1
-    find "$folder/kept" -mindepth 1 ! -name mlp.checkpoint.tmp # the pipe, which is the trial's
+    find "$folder/kept" -mindepth 1 ! -name 'mlp.*.checkpoint.tmp' # the pipe, which is the trial's
     compgen -G "/run/psring-vcluster/$name/run.*" || true
 }
 
@@ -171,7 +171,7 @@ trial() # CONFIGURATION FAULT MOMENT VICTIM
     rm -rf "$folder"/{here,tmp,kept}
     mkdir "$folder"/{here,tmp,kept}
     if [[ $moment == checkpoint ]]; then
-        mkfifo "$folder/kept/mlp.checkpoint.tmp"
+        mkfifo "$folder/kept/mlp.step-00000020.checkpoint.tmp" # the end of an epoch of 2,000 images
         options+=(--checkpoint "$folder/kept")
     fi
     trials=$((trials + 1))

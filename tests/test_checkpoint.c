@@ -3,12 +3,12 @@
 #include <sys/stat.h>
 
 #include "common/base/sha256.h"
-#include "common/checkpoint/checkpoint.h"
+#include "common/checkpoint/folder.h"
 #include "tests/capture.h"
 
-enum { WEIGHTS = 37, STATE = 11, FILE_BYTES_MAX = 4096, SUM_BYTES = 64 };
+enum { WEIGHTS = 37, STATE = 11, CARRIED = 5, FILE_BYTES_MAX = 4096, SUM_BYTES = 64 };
 
-static float weights[WEIGHTS], state[STATE];
+static float weights[WEIGHTS], state[STATE], carried[CARRIED];
 static const struct checkpoint_option run_options[] = {{"batch", "64", NULL, false},
                                                        {"workers", "4", NULL, false}};
 
@@ -18,6 +18,8 @@ static struct checkpoint make_checkpoint(void)
         weights[i] = 0.25f * (float)i - 3.0f;
     for (size_t i = 0; i < STATE; i++)
         state[i] = 1.0f / (float)(i + 1);
+    for (size_t i = 0; i < CARRIED; i++)
+        carried[i] = -1.0f / (float)(i + 3);
     return (struct checkpoint){.model = "keras-cnn",
                                .optimizer = "adadelta",
                                .seed = 0xFEDCBA9876543210u,
@@ -28,6 +30,8 @@ static struct checkpoint make_checkpoint(void)
                                .weight_count = WEIGHTS,
                                .state = state,
                                .state_count = STATE,
+                               .carried = carried,
+                               .carried_count = CARRIED,
                                .options = run_options,
                                .option_count = 2};
 }
@@ -73,6 +77,9 @@ static void expect_equal(const struct checkpoint *found, const struct checkpoint
     cr_assert_arr_eq(found->weights, expected->weights, WEIGHTS * sizeof(float));
     if (expected->state_count > 0)
         cr_assert_arr_eq(found->state, expected->state, expected->state_count * sizeof(float));
+    cr_assert(found->carried_count == expected->carried_count);
+    if (expected->carried_count > 0)
+        cr_assert_arr_eq(found->carried, expected->carried, CARRIED * sizeof(float));
     cr_assert(found->option_count == expected->option_count);
     for (size_t i = 0; i < expected->option_count; i++) {
         cr_assert_str_eq(found->options[i].name, expected->options[i].name);
@@ -90,8 +97,8 @@ Test(checkpoint, comes_back_as_it_was)
     for (int round = 0; round < 3; round++) { /* the later rounds replace the earlier file */
         saved.epoch += 1;
         if (round == 2) { /* an optimizer without state, a run without options */
-            saved.state = NULL;
-            saved.state_count = saved.option_count = 0;
+            saved.state = saved.carried = NULL;
+            saved.state_count = saved.option_count = saved.carried_count = 0;
         }
         cr_assert(checkpoint_save(path, &saved) == STATUS_OK);
         cr_assert(checkpoint_load(&loaded, path) == STATUS_OK);
@@ -102,6 +109,108 @@ Test(checkpoint, comes_back_as_it_was)
     checkpoint_free(&loaded); /* nothing to do */
     snprintf(temporary, sizeof temporary, "%s.tmp", path);
     cr_assert(stat(temporary, &info) != 0);
+    folder_free(dir);
+}
+
+/* An earlier version's file: the header without its last field, and so nothing carried. */
+Test(checkpoint, reads_the_version_before)
+{
+    enum { SHORT = 72, LONG = 80 };
+    char dir[64], path[96];
+    unsigned char bytes[FILE_BYTES_MAX];
+    struct checkpoint saved = make_checkpoint(), *loaded;
+    saved.carried = NULL;
+    saved.carried_count = 0;
+    folder_new(dir);
+    cr_assert(checkpoint_save(in_folder(path, dir), &saved) == STATUS_OK);
+    size_t count = read_file(path, bytes);
+    memmove(bytes + SHORT, bytes + LONG, count - LONG);
+    bytes[8] = 2;
+    write_with_sum(path, bytes, count - (LONG - SHORT));
+    cr_assert(checkpoint_load(&loaded, path) == STATUS_OK);
+    expect_equal(loaded, &saved);
+    checkpoint_free(&loaded);
+    folder_free(dir);
+}
+
+/* -------- several in a folder ----------------------------------------------------------------- */
+
+static void save_step(const char *dir, uint64_t step, size_t keep)
+{
+    struct checkpoint saved = make_checkpoint();
+    saved.step = step;
+    cr_assert(checkpoint_save_step(dir, "cnn", step, keep, &saved) == STATUS_OK);
+}
+
+static void expect_newest(const char *dir, uint64_t step)
+{
+    struct checkpoint *loaded;
+    char *path;
+    cr_assert(checkpoint_load_newest(&loaded, &path, dir, "cnn") == STATUS_OK && loaded);
+    cr_assert_eq(loaded->step, step);
+    cr_assert(strstr(path, dir) == path);
+    checkpoint_free(&loaded);
+    free(path);
+}
+
+Test(checkpoint, the_newest_ones_stay)
+{
+    char dir[64], path[128];
+    struct checkpoint saved = make_checkpoint(), *loaded;
+    char *name;
+    folder_new(dir);
+    cr_assert(checkpoint_load_newest(&loaded, &name, dir, "cnn") == STATUS_OK && !loaded && !name);
+    snprintf(path, sizeof path, "%s/cnn.checkpoint", dir); /* of an earlier version */
+    saved.step = 1000000;
+    cr_assert(checkpoint_save(path, &saved) == STATUS_OK);
+    expect_newest(dir, 1000000);
+    /* Others that look alike stay. */
+    snprintf(path, sizeof path, "%s/cnn2.step-00000001.checkpoint", dir);
+    cr_assert(checkpoint_save(path, &saved) == STATUS_OK);
+    snprintf(path, sizeof path, "%s/cnn.step-1x.checkpoint", dir);
+    cr_assert(checkpoint_save(path, &saved) == STATUS_OK);
+    snprintf(path, sizeof path, "%s/cnn.step-00000007.checkpoint.tmp", dir); /* half written */
+    cr_assert(checkpoint_save(path, &saved) == STATUS_OK);
+    cr_assert_eq(checkpoint_count(dir, "cnn"), 1);
+    for (uint64_t step = 9; step <= 12; step++) {
+        save_step(dir, step, 2);
+        expect_newest(dir, step);
+        cr_assert_eq(checkpoint_count(dir, "cnn"), 2);
+    }
+    cr_assert(access(path, F_OK) != 0);
+    save_step(dir, 100000000, 3); /* more digits than the others */
+    expect_newest(dir, 100000000);
+    cr_assert_eq(checkpoint_count(dir, "cnn"), 3);
+    /* A run that starts anew: what lies ahead of it is not its own. */
+    save_step(dir, 11, 3);
+    expect_newest(dir, 11);
+    cr_assert_eq(checkpoint_count(dir, "cnn"), 1);
+    cr_assert_eq(checkpoint_count(dir, "cnn2"), 1);
+    folder_free(dir);
+}
+
+Test(checkpoint, a_damaged_one_is_passed_over)
+{
+    char dir[64], path[128];
+    struct checkpoint *loaded;
+    char *name;
+    struct capture capture;
+    folder_new(dir);
+    save_step(dir, 3, 3);
+    save_step(dir, 5, 3);
+    snprintf(path, sizeof path, "%s/cnn.step-00000005.checkpoint", dir);
+    cr_assert(truncate(path, 300) == 0);
+    capture_start(&capture);
+    expect_newest(dir, 3);
+    cr_assert_eq(capture_stop(&capture), 2);
+    cr_assert(strstr(capture.text, "it is truncated") != NULL);
+    cr_assert(strstr(capture.text, "takes the one before it, cnn.step-00000003") != NULL);
+    cr_assert(unlink(path) == 0);
+    snprintf(path, sizeof path, "%s/cnn.step-00000003.checkpoint", dir);
+    cr_assert(truncate(path, 300) == 0);
+    assert_refused(checkpoint_load_newest(&loaded, &name, dir, "cnn"), STATUS_INPUT,
+                   "it is truncated");
+    cr_assert(!loaded && !name);
     folder_free(dir);
 }
 
@@ -150,7 +259,7 @@ Test(checkpoint, refuses_headers_that_lie)
         const char *words;
     } cases[] = {
         {0, 'p', "does not begin with PSRINGCK"},
-        {8, 9, "format version 9, expected 2"},
+        {8, 9, "format version 9, expected 3"},
         {12, 1, "byte order mark"},
         {16, WEIGHTS + 1, "it is truncated"},
         {16, WEIGHTS - 1, "longer than it was written"},
@@ -161,8 +270,8 @@ Test(checkpoint, refuses_headers_that_lie)
         {69, 0x02, "cannot be true"},      /* 512 options more */
         {68, 3, "names and options"},      /* one more than there are */
         {68, 1, "names and options"},      /* one fewer */
-        {72, '\033', "names and options"}, /* an escape sequence in the model's name */
-        {72 + 9, 'x', "names and options"},
+        {80, '\033', "names and options"}, /* an escape sequence in the model's name */
+        {80 + 9, 'x', "names and options"},
     };
     char dir[64], path[96];
     unsigned char bytes[FILE_BYTES_MAX], damaged[FILE_BYTES_MAX];

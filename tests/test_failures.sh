@@ -42,7 +42,7 @@ refused "no such folder of data" 1 'run experiments/get_mnist.sh' "${mpi[@]}" 2 
     --data "$folder/nowhere"
 refused "metrics that cannot be written" 1 'nowhere/train.csv' "${mpi[@]}" 2 "${training[@]}" \
     --metrics "$folder/nowhere/train.csv"
-refused "no checkpoint to continue" 1 'empty/mlp.checkpoint' "${mpi[@]}" 2 "${training[@]}" \
+refused "no checkpoint to continue" 1 'no checkpoint of mlp in .*empty' "${mpi[@]}" 2 "${training[@]}" \
     --checkpoint "$folder/empty" --resume=must
 for backend in ring ps; do # with ps a rank is a server, which reads no checkpoint
     options=(--backend "$backend" --checkpoint "$folder/kept-$backend" --steps 4)

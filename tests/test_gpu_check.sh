@@ -31,7 +31,7 @@ refused 2 "unknown option '--fast'" "$here/../experiments/gpu/prefix.sh" --fast
 # Two orders of adding up differ in the last bits only; another seed, in all.
 relative() # NAME-A NAME-B
 {
-    "$compare_weights" "$folder/$1/mlp.checkpoint" "$folder/$2/mlp.checkpoint" | sed 's/^relative //'
+    "$compare_weights" "$folder/$1/mlp.step-00000020.checkpoint" "$folder/$2/mlp.step-00000020.checkpoint" | sed 's/^relative //'
 }
 run() # NAME OPTION...
 {
@@ -47,5 +47,5 @@ awk -v d="$(relative ring mpi)" 'BEGIN { exit !(d < 1e-5) }' ||
     fail "mpi is $(relative ring mpi) apart from ring"
 awk -v d="$(relative ring seed)" 'BEGIN { exit !(d > 0.1) }' ||
     fail "another seed is only $(relative ring seed) apart"
-! "$compare_weights" "$folder/ring/mlp.checkpoint" "$folder/none" >"$folder/log" 2>&1 ||
+! "$compare_weights" "$folder/ring/mlp.step-00000020.checkpoint" "$folder/none" >"$folder/log" 2>&1 ||
     fail "a missing checkpoint was compared:"

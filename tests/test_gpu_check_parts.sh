@@ -92,7 +92,7 @@ train)
     weights=equal
     [[ $STANDIN-$backend != ps-differs-ps && $STANDIN-$backend != rounding-mpi ]] || weights=other
     [[ $STANDIN-$(value --cuda-graph "$@") != graph-differs-off ]] || weights=other
-    [[ ! $checkpoint ]] || { mkdir -p "$checkpoint" && echo $weights >"$checkpoint/keras-cnn.checkpoint"; }
+    [[ ! $checkpoint ]] || { mkdir -p "$checkpoint" && echo $weights >"$checkpoint/keras-cnn.step-00000001.checkpoint"; }
     accuracy=test_accuracy
     [[ $STANDIN != no-column ]] || accuracy=accuracy
     [[ ! $metrics ]] || printf 'images_per_s,%s\n1000,0.991\n' $accuracy >"$metrics"

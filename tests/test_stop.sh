@@ -33,7 +33,7 @@ stop()
         ((code == 0)) || break
     done
     ((code == 75)) || fail "SIG$signal, $*: ended with $code, expected 75:"
-    grep -q 'not there yet, starts anew' "$folder/log" || fail "did not say that it starts anew:"
+    grep -q 'there yet, starts anew' "$folder/log" || fail "did not say that it starts anew:"
     grep -q "^stopped by SIG$signal after step [0-9]* of" "$folder/log" || fail "no 'stopped by' in:"
 }
 

@@ -44,7 +44,7 @@ start_and_kill() # RANKS OPTION...: kills all processes once there is a checkpoi
         pkill -KILL -s "$session" || true
         wait "$session" 2>/dev/null || true
         session=0
-        [[ -e $folder/checkpoint/lenet.checkpoint ]] || fail "psring train $* wrote no checkpoint:"
+        compgen -G "$folder/checkpoint/lenet.step-*.checkpoint" >/dev/null || fail "psring train $* wrote no checkpoint:"
         ! grep -q '^weights' "$folder/log" || continue
         return 0
     done
@@ -81,12 +81,25 @@ grep -q 'backend is rhd there and ring here: the run continues, but not to the s
     fail "no word of another backend in:"
 
 # Another run's checkpoint is refused, with what differs.
-if "$psring" train --data "$data" "${common[@]}" --steps 310 --checkpoint "$folder/checkpoint" \
-    --resume >"$folder/log" 2>&1; then
-    fail "one worker continued the run of two:"
+if "$here/mpirun.sh" 2 "$psring" train --data "$data" "${common[@]}" --batch 25 --steps 310 --checkpoint \
+    "$folder/checkpoint" --resume >"$folder/log" 2>&1; then
+    fail "two workers with another batch continued the run:"
 fi
-grep -q 'workers is 2 there and 1 here.*start as many workers' "$folder/log" ||
-    fail "no word of the number of workers in:"
+grep -q 'batch is 50 there and 25 here.*give --batch 50' "$folder/log" || fail "no word of the batch in:"
+
+# Another number of workers goes on from the image where the others were: 15 steps of 2 x 50 of the 2,000 images are
+# 30 of 1 x 50, or 18 whole ones of 4 x 20.
+train 2 "${common[@]}" --steps 15 --checkpoint "$folder/worlds"
+for world in '0 50 30 --backend none' '4 20 18'; do
+    read -ra world <<<"$world"
+    rm -rf "$folder/other"
+    cp -r "$folder/worlds" "$folder/other"
+    train "${world[0]}" "${common[@]}" --batch "${world[1]}" --epochs 2 --checkpoint "$folder/other" --resume \
+        "${world[@]:3}"
+    grep -q 'workers is 2 there and [14] here: the run continues, but not to the same bits' "$folder/log" ||
+        fail "no word of the number of workers in:"
+    grep -q "^continues after step ${world[2]}\$" "$folder/log" || fail "expected to continue after step ${world[2]}:"
+done
 
 if "$psring" train --data "$data" "${common[@]}" --backend none --optimizer adam --lr-schedule step \
     --steps 310 --checkpoint "$folder/checkpoint" --resume >"$folder/log" 2>&1; then
@@ -130,7 +143,7 @@ awk -v accuracy="${accuracies[1]}" 'BEGIN { exit !(accuracy > 0.9 && accuracy <=
     fail "test accuracy ${accuracies[1]} after 2 epochs, expected more than 0.9"
 [[ $(column weights_sha256) == *"$weights " ]] || fail "the last row's sum is not $weights"
 
-# Compressed: learns as well; a run that is continued is told what a checkpoint does not hold.
+# Compressed: learns as well.
 for options in '--compress fp16' '--compress bf16 --backend ps --placement colocated' \
     '--compress bf16 --backend rhd --error-feedback off'; do
     rm -f "$folder/train.csv"
@@ -143,9 +156,27 @@ for options in '--compress fp16' '--compress bf16 --backend ps --placement coloc
     expect compress "${words[1]} ${words[1]}"
 done
 expect error_feedback 'off off'
-train 2 "${common[@]}" --epochs 1 --compress fp16 --checkpoint "$folder/compressed"
-train 2 "${common[@]}" --epochs 1 --compress fp16 --checkpoint "$folder/compressed" --resume
-grep -q 'rounding errors .* are not' "$folder/log" || fail "no word of the rounding errors in:"
+
+# What error feedback carries is in a checkpoint: it goes on to the same bits, by the same averaging.
+for options in '2 --backend ring' '2 --backend rhd' '3 --backend ps' '3 --backend ps --placement colocated --servers 2'; do
+    read -ra options <<<"$options"
+    ranks=${options[0]}
+    options=("${common[@]}" "${options[@]:1}" --compress bf16 --bucket-mb 0.05 --epochs 2)
+    rm -rf "$folder/compressed"
+    train "$ranks" "${options[@]}"
+    whole=$weights
+    train "$ranks" "${options[@]}" --checkpoint "$folder/compressed"
+    [[ $weights == "$whole" ]] || fail "${options[*]}, saved: $weights, expected $whole"
+    newest=$(printf '%s\n' "$folder"/compressed/*.checkpoint | tail -n 1)
+    rm "$newest" # of two epochs, the second one
+    train "$ranks" "${options[@]}" --checkpoint "$folder/compressed" --resume
+    grep -q '^continues after step' "$folder/log" || fail "${options[*]}: began anew:"
+    ! grep -q 'same bits' "$folder/log" || fail "${options[*]}: something differs:"
+    [[ $weights == "$whole" ]] || fail "${options[*]}, continued: $weights, expected $whole"
+done
+train 3 "${common[@]}" --backend ring --compress bf16 --bucket-mb 0.05 --epochs 2 --checkpoint "$folder/compressed" --resume
+grep -q "residuals is ps's, 3 workers, 2 colocated servers there and ring's, 3 workers here" "$folder/log" ||
+    fail "no word of the residuals in:"
 
 # Paced: no data, no test, and a step takes at least what it was told to.
 "$here/mpirun.sh" 2 "$psring" train --model lenet --compute paced:15 --steps 8 \

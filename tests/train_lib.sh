@@ -27,5 +27,5 @@ train()
 
 has_checkpoint()
 {
-    [[ -e $folder/checkpoint/lenet.checkpoint ]] || is_over
+    compgen -G "$folder/checkpoint/lenet.step-*.checkpoint" >/dev/null || is_over
 }

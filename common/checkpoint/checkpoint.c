@@ -1,29 +1,9 @@
 #include "common/checkpoint/checkpoint.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-enum status checkpoint_prepare(const char *dir)
-{
-    struct stat info;
-    int error = mkdir(dir, 0777) == 0 || errno == EEXIST ? 0 : errno;
-    if (!error && stat(dir, &info) != 0)
-        error = errno;
-    if (!error && !S_ISDIR(info.st_mode))
-        error = ENOTDIR;
-    if (!error && access(dir, W_OK | X_OK) != 0)
-        error = errno;
-    if (!error)
-        return STATUS_OK;
-    log_error("%s: checkpoints cannot be written there: %s; choose another folder", dir,
-              strerror(error));
-    return STATUS_IO;
-}
 
 /* True if the texts are equal; else logs the difference. NULL stands for "not given", as advice for
  * "give --OPTION". */
@@ -72,7 +52,7 @@ static void warn_if_other(const char *path, const struct checkpoint_option *here
              here->name, saved ? saved : "not recorded", here->value);
 }
 
-static const char *find_option(const struct checkpoint *checkpoint, const char *name)
+const char *checkpoint_option(const struct checkpoint *checkpoint, const char *name)
 {
     for (size_t i = 0; i < checkpoint->option_count; i++) {
         if (strcmp(checkpoint->options[i].name, name) == 0)
@@ -95,7 +75,7 @@ enum status checkpoint_check(const struct checkpoint *loaded, const struct check
     same = same_number(path, "seed", loaded->seed, run->seed) && same;
     for (size_t i = 0; i < run->option_count; i++) {
         const struct checkpoint_option *option = &run->options[i];
-        const char *saved = find_option(loaded, option->name);
+        const char *saved = checkpoint_option(loaded, option->name);
         if (option->may_differ)
             warn_if_other(path, option, saved);
         else
@@ -103,7 +83,7 @@ enum status checkpoint_check(const struct checkpoint *loaded, const struct check
     }
     for (size_t i = 0; i < loaded->option_count; i++) {
         const char *name = loaded->options[i].name;
-        if (!find_option(run, name))
+        if (!checkpoint_option(run, name))
             same = same_text(path, name, loaded->options[i].value, NULL, NULL);
     }
     return same ? STATUS_OK : STATUS_USAGE;

@@ -6,7 +6,7 @@
  *
  * - magic "PSRINGCK", version, byte-order mark, counts, seed, epoch, step, time: of fixed size;
  * - model, optimizer, then name and value of each option: texts, each ended by a 0 byte;
- * - weights, then the optimizer's state: float32;
+ * - weights, the optimizer's state, then what averaging carries: float32;
  * - SHA-256 of all of the above: 64 hexadecimal digits.
  */
 #ifndef PSRING_COMMON_CHECKPOINT_CHECKPOINT_H
@@ -38,15 +38,11 @@ struct checkpoint {
     size_t weight_count;
     const float *state; /* (state_count); NULL if the optimizer keeps none */
     size_t state_count;
+    const float *carried; /* (carried_count): what averaging carries (common/comm/state); or NULL */
+    size_t carried_count;
     const struct checkpoint_option *options; /* (option_count) */
     size_t option_count;
 };
-
-/*
- * Makes sure that `dir` exists (creates its last component) and can be written to, before hours of
- * training rely on it. STATUS_IO (logged).
- */
-enum status checkpoint_prepare(const char *dir);
 
 /*
  * Writes to a temporary name beside `path`, flushes to the disk and renames: at every moment `path`
@@ -56,11 +52,15 @@ enum status checkpoint_save(const char *path, const struct checkpoint *checkpoin
 
 /*
  * Reads and validates everything (untrusted: sizes against the file's own size before allocating,
- * sum, strings, finite numbers). STATUS_INPUT or STATUS_IO, logged. Caller frees.
+ * sum, strings, finite numbers); version 2 as well, where averaging carries nothing. STATUS_INPUT
+ * or STATUS_IO, logged. Caller frees.
  */
 enum status checkpoint_load(struct checkpoint **checkpoint, const char *path);
 
 void checkpoint_free(struct checkpoint **checkpoint);
+
+/* The value of an option, NULL if it is not recorded. */
+const char *checkpoint_option(const struct checkpoint *checkpoint, const char *name);
 
 /*
  * May a run described by `run` (model, optimizer, seed, counts, options; the arrays themselves are

@@ -20,7 +20,7 @@ struct loaded {
     struct checkpoint checkpoint; /* first: checkpoint_free() gets its address */
     char *strings;
     struct checkpoint_option *options;
-    float *weights, *state;
+    float *weights, *state, *carried;
 };
 
 struct reader {
@@ -96,6 +96,11 @@ static enum status read_summed(struct reader *reader, void *into, size_t count)
     return status;
 }
 
+static size_t header_bytes(const struct checkpoint_header *header)
+{
+    return header->version == CHECKPOINT_VERSION_SHORT ? CHECKPOINT_SHORT_BYTES : sizeof *header;
+}
+
 /* Bytes of a whole file with this header, or 0 if its counts cannot be true. */
 static uint64_t whole_bytes(const struct checkpoint_header *header)
 {
@@ -103,9 +108,10 @@ static uint64_t whole_bytes(const struct checkpoint_header *header)
     if (header->string_bytes > CHECKPOINT_STRING_BYTES_MAX ||
         header->option_count > CHECKPOINT_OPTIONS_MAX ||
         __builtin_add_overflow(header->weight_count, header->state_count, &floats) ||
+        __builtin_add_overflow(floats, header->carried_count, &floats) ||
         __builtin_mul_overflow(floats, sizeof(float), &bytes) ||
-        __builtin_add_overflow(bytes, sizeof *header + header->string_bytes + CHECKPOINT_SUM_BYTES,
-                               &bytes))
+        __builtin_add_overflow(
+            bytes, header_bytes(header) + header->string_bytes + CHECKPOINT_SUM_BYTES, &bytes))
         return 0;
     return bytes;
 }
@@ -115,13 +121,17 @@ static enum status read_header(struct reader *reader, struct checkpoint_header *
 {
     enum status status = STATUS_OK;
     const char *path = reader->path;
-    if (reader->file_bytes < sizeof *header + CHECKPOINT_SUM_BYTES) {
+    enum { LEAST = CHECKPOINT_SHORT_BYTES + CHECKPOINT_SUM_BYTES };
+    if (reader->file_bytes < LEAST) {
         log_error(
-            "%s: %llu bytes, expected a checkpoint of at least %zu; it is truncated, " START_ANEW,
-            path, (unsigned long long)reader->file_bytes, sizeof *header + CHECKPOINT_SUM_BYTES);
+            "%s: %llu bytes, expected a checkpoint of at least %d; it is truncated, " START_ANEW,
+            path, (unsigned long long)reader->file_bytes, LEAST);
         return STATUS_INPUT;
     }
-    TRY(read_summed(reader, header, sizeof *header));
+    memset(header, 0, sizeof *header);
+    TRY(read_summed(reader, header, CHECKPOINT_SHORT_BYTES));
+    if (header->version == CHECKPOINT_VERSION)
+        TRY(read_summed(reader, &header->carried_count, sizeof header->carried_count));
     status = STATUS_INPUT;
     uint64_t expected = whole_bytes(header);
     if (memcmp(header->magic, CHECKPOINT_MAGIC, sizeof header->magic) != 0)
@@ -132,7 +142,7 @@ static enum status read_header(struct reader *reader, struct checkpoint_header *
         log_error("%s: byte order mark 0x%08x, expected 0x%08x; a machine of the other byte order "
                   "wrote it, " START_ANEW,
                   path, header->byte_order, CHECKPOINT_BYTE_ORDER);
-    else if (header->version != CHECKPOINT_VERSION)
+    else if (header->version != CHECKPOINT_VERSION && header->version != CHECKPOINT_VERSION_SHORT)
         log_error(
             "%s: format version %u, expected %d; another version of psring wrote it, " START_ANEW,
             path, header->version, CHECKPOINT_VERSION);
@@ -170,6 +180,7 @@ static enum status read_body(struct reader *reader, const struct checkpoint_head
     TRY(read_summed(reader, loaded->strings, header->string_bytes));
     TRY(read_floats(reader, &loaded->weights, header->weight_count));
     TRY(read_floats(reader, &loaded->state, header->state_count));
+    TRY(read_floats(reader, &loaded->carried, header->carried_count));
     TRY(read_bytes(reader, found, sizeof found));
     sha256_final(&reader->sum, expected);
     if (memcmp(found, expected, sizeof found) != 0) {
@@ -247,10 +258,11 @@ static enum status validate(const char *path, const struct checkpoint_header *he
         return STATUS_INPUT;
     }
     if (!all_finite(loaded->weights, header->weight_count) ||
-        !all_finite(loaded->state, header->state_count)) {
-        log_error(
-            "%s: found a weight or an optimizer value that is not a finite number; " START_ANEW,
-            path);
+        !all_finite(loaded->state, header->state_count) ||
+        !all_finite(loaded->carried, header->carried_count)) {
+        log_error("%s: found a weight, an optimizer value or a residual that is not a finite "
+                  "number; " START_ANEW,
+                  path);
         return STATUS_INPUT;
     }
     struct checkpoint *checkpoint = &loaded->checkpoint;
@@ -262,6 +274,8 @@ static enum status validate(const char *path, const struct checkpoint_header *he
     checkpoint->weight_count = header->weight_count;
     checkpoint->state = loaded->state;
     checkpoint->state_count = header->state_count;
+    checkpoint->carried = loaded->carried;
+    checkpoint->carried_count = header->carried_count;
     return STATUS_OK;
 }
 
@@ -273,6 +287,7 @@ static void free_loaded(struct loaded *loaded)
     free(loaded->options);
     free(loaded->weights);
     free(loaded->state);
+    free(loaded->carried);
     free(loaded);
 }
 

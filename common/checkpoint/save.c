@@ -73,6 +73,7 @@ static struct checkpoint_header make_header(const struct checkpoint *checkpoint)
         .trained_ns = checkpoint->trained_ns,
         .string_bytes = (uint32_t)string_bytes,
         .option_count = (uint32_t)checkpoint->option_count,
+        .carried_count = checkpoint->carried_count,
     };
     memcpy(header.magic, CHECKPOINT_MAGIC, sizeof header.magic);
     return header;
@@ -92,6 +93,7 @@ static enum status write_contents(struct writer *writer, const struct checkpoint
     }
     TRY(write_summed(writer, checkpoint->weights, checkpoint->weight_count * sizeof(float)));
     TRY(write_summed(writer, checkpoint->state, checkpoint->state_count * sizeof(float)));
+    TRY(write_summed(writer, checkpoint->carried, checkpoint->carried_count * sizeof(float)));
     sha256_final(&writer->sum, hex);
     TRY(write_bytes(writer, hex, CHECKPOINT_SUM_BYTES));
 out:

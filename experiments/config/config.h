@@ -44,6 +44,8 @@ enum config_transport {
 
 enum config_feedback { CONFIG_FEEDBACK_AUTO, CONFIG_FEEDBACK_ON, CONFIG_FEEDBACK_OFF };
 
+enum { CONFIG_KEEP = 2 }; /* --keep, where it is not given */
+
 /* --resume: where there is no checkpoint yet, auto starts anew, must refuses. */
 enum config_resume { CONFIG_RESUME_OFF, CONFIG_RESUME_AUTO, CONFIG_RESUME_MUST };
 
@@ -128,7 +130,9 @@ struct config {
     double warmup_epochs;    /* below 0: not given */
     int64_t virtual_workers; /* 0: not asked for */
     const char *checkpoint;
-    int resume; /* enum config_resume */
+    int64_t keep;             /* checkpoints */
+    int64_t checkpoint_steps; /* 0: one an epoch */
+    int resume;               /* enum config_resume */
     const char *metrics;
     int64_t log_steps; /* 0: a row per epoch */
     const char *timeline;

@@ -151,6 +151,11 @@ static enum status check_training(struct config *config)
         log_error("--resume: from where? add --checkpoint DIR, the folder of the run to continue");
         return STATUS_USAGE;
     }
+    if ((config->checkpoint_steps > 0 || config->keep != CONFIG_KEEP) && !config->checkpoint) {
+        log_error("--%s: nothing is saved; add --checkpoint DIR, the folder for it",
+                  config->checkpoint_steps > 0 ? "checkpoint-steps" : "keep");
+        return STATUS_USAGE;
+    }
     if (config->checkpoint && config->paced) {
         log_error("--checkpoint: --compute %s trains nothing that could be saved", config->compute);
         return STATUS_USAGE;

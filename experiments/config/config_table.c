@@ -217,10 +217,16 @@ static const struct config_row rows[] = {
       .help = "Saves the state of training there after every epoch, and when it is stopped by "
               "SIGTERM, SIGINT or SIGUSR1 (exit code 75)."}},
     {RUNS(TRAIN),
+     {"keep", 0, OPTION_INT, FIELD(keep), "2", 1, 1000000,
+      .help = "Checkpoints to keep, the newest ones."}},
+    {RUNS(TRAIN),
+     {"checkpoint-steps", 0, OPTION_INT, FIELD(checkpoint_steps), "0", 0, 1e9,
+      .help = "Saves every N steps too; 0: per epoch."}},
+    {RUNS(TRAIN),
      {"resume", 0, OPTION_CHOICE, FIELD(resume), "off", .choices = resume_words, .bare = "auto",
       .metavar = "must",
-      .help = "Continues from --checkpoint, if one is there (must: else refuses), to the same bits "
-              "unless --error-feedback is on."}},
+      .help = "Continues from the newest checkpoint, if one is there (must: else refuses), to the "
+              "same bits. With another number of workers: from the same image, to other bits."}},
     {RUNS(TRAIN),
      {"metrics", 0, OPTION_STRING, FIELD(metrics), .metavar = "FILE",
       .help = "Appends a CSV row per epoch (and per --log-steps)."}},

@@ -113,11 +113,17 @@ bench_exact() # RANKS
     [[ $algorithm == ring/simple ]]
 }
 
+# newest FOLDER: the checkpoint of the last step.
+newest()
+{
+    printf '%s\n' "$1"/keras-cnn.step-*.checkpoint | tail -n 1
+}
+
 # apart NAME BOUND FOLDER-A FOLDER-B: says how far the weights are apart; fails beyond BOUND.
 apart()
 {
     local relative
-    relative=$("$build/tests/compare_weights" "$3/keras-cnn.checkpoint" "$4/keras-cnn.checkpoint") || return 1
+    relative=$("$build/tests/compare_weights" "$(newest "$3")" "$(newest "$4")") || return 1
     relative=${relative#relative }
     echo "$1 against ring: $relative"
     [[ $relative =~ ^[0-9] ]] || { echo "that is no distance" && return 1; } # awk would compare it as a word

@@ -107,14 +107,19 @@ out:
     return status;
 }
 
+static enum status save(struct trainer *t)
+{
+    activity_set(t->world->activity, ACTIVITY_MAIN, ACTIVITY_CHECKPOINT, t->step, 0);
+    return train_save(t);
+}
+
 /* A signal has asked all ranks to end after this step. */
 static enum status save_and_stop(struct trainer *t, int number)
 {
     enum status status = STATUS_OK;
     TRY(exchange_finish(&t->exchange));
     TRY(settle_and_report(t));
-    activity_set(t->world->activity, ACTIVITY_MAIN, ACTIVITY_CHECKPOINT, t->step, 0);
-    TRY(train_save(t));
+    TRY(save(t));
     /* Nobody ends before it is saved: at an exit code other than 0 launchers kill all the rest. */
     TRY(comm_barrier(t->exchange.comm));
     TRY(comm_finish(t->exchange.comm));
@@ -156,6 +161,7 @@ static enum status epoch(struct trainer *t, struct test_result *test)
     uint64_t index = trainer_epoch(t, t->step);
     uint64_t end = trainer_epoch_begin(t, index + 1);
     uint64_t log_steps = (uint64_t)t->config->log_steps;
+    uint64_t save_steps = (uint64_t)t->config->checkpoint_steps;
     if (end > t->total_steps)
         end = t->total_steps;
     if (t->generation && t->dataset)
@@ -166,7 +172,8 @@ static enum status epoch(struct trainer *t, struct test_result *test)
 
     while (t->step < end) {
         bool ends = t->step + 1 == end || (log_steps > 0 && (t->step + 1) % log_steps == 0);
-        TRY(step(t, ends));
+        bool saves = t->step + 1 < end && save_steps > 0 && (t->step + 1) % save_steps == 0;
+        TRY(step(t, ends || saves));
         int number = 0;
         if (t->step < t->total_steps)
             TRY(t->generation ? generation_agree(t)
@@ -178,6 +185,8 @@ static enum status epoch(struct trainer *t, struct test_result *test)
             return change_workers(t);
         if (ends && t->step < end)
             TRY(settle_and_report(t));
+        if (saves)
+            TRY(save(t));
     }
     TRY(settle(t));
     activity_set(t->world->activity, ACTIVITY_MAIN, ACTIVITY_TEST, t->step, 0);
@@ -190,8 +199,7 @@ static enum status epoch(struct trainer *t, struct test_result *test)
         return STATUS_DIVERGED;
     }
     TRY(train_report(t, test));
-    activity_set(t->world->activity, ACTIVITY_MAIN, ACTIVITY_CHECKPOINT, t->step, 0);
-    TRY(train_save(t));
+    TRY(save(t));
     if (t->step < t->total_steps && generation_ends(t))
         return change_workers(t);
 out:

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/base/sha256.h"
-#include "common/checkpoint/checkpoint.h"
+#include "common/checkpoint/folder.h"
 #include "common/data/idx.h"
 #include "experiments/config/backends.h"
 #include "experiments/config/learning.h"
@@ -170,13 +170,13 @@ static enum status prepare_checkpoint(struct trainer *t)
 {
     enum status status = STATUS_OK;
     TRY(checkpoint_prepare(t->config->checkpoint));
-    if (asprintf(&t->checkpoint_path, "%s/%s.checkpoint", t->config->checkpoint,
-                 config_model_name(t->config)) < 0) {
-        t->checkpoint_path = NULL;
-        return no_memory("the name of the checkpoint");
-    }
     if (t->config->resume)
         TRY(train_load(t));
+    else if (checkpoint_count(t->config->checkpoint, config_model_name(t->config)) > 0)
+        log_warn(
+            "--checkpoint %s: an earlier run's checkpoints are there; this run starts anew and "
+            "will replace them (--resume goes on from them)",
+            t->config->checkpoint);
 out:
     return status;
 }
@@ -330,7 +330,7 @@ void trainer_close(struct trainer *t)
     optimizer_free(&t->optimizer);
     net_free(&t->net);
     device_close(&t->device);
-    free(t->checkpoint_path);
+    checkpoint_free(&t->resumed);
     free(t->host);
     if (!t->generation)
         stop_fini(&t->stop);

@@ -2,7 +2,7 @@
  * The parts of one training run, for the files that make up `psring train`: train.c (the loop, read
  * it first), train_step.c (one step), ../step/exchange.c (its communication), batches.c (its data),
  * train_paced.c and train_virtual.c (steps of other kinds), trainer.c (set-up), train_state.c
- * (test, weights' sum, checkpoints), train_report.c (rows, lines), train_position.c
+ * (test, weights' sum), train_checkpoint.c, train_report.c (rows, lines), train_position.c
  * (steps, epochs, images), generation.c (elastic jobs).
  */
 #ifndef PSRING_EXPERIMENTS_TRAINER_H
@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "common/base/status.h"
+#include "common/checkpoint/checkpoint.h"
 #include "common/data/dataset.h"
 #include "common/device/device.h"
 #include "common/net/world/topology.h"
@@ -74,7 +75,7 @@ struct trainer {
     uint64_t first_step;           /* of this process: those before it were done by another run */
     struct position start;         /* all 0, but in a later generation of an elastic job */
     struct generation *generation; /* of an elastic job; NULL: the job is none */
-    char *checkpoint_path;         /* rank 0, with --checkpoint */
+    struct checkpoint *resumed;    /* rank 0, from train_load to train_share_state */
     struct stop stop;
     struct report report;
     struct timeline *timeline; /* NULL: none is asked for */
@@ -110,11 +111,15 @@ enum status train_test(struct trainer *t, struct test_result *result);
 /* Sets report.weights_sha256; an error if the workers' weights (paced: gradients) are not the same.
  */
 enum status train_check_weights(struct trainer *t);
-/* From worker 0 to all: parameters; with --resume the optimizer's state and the position, too. */
+/* From worker 0 to all: parameters; with --resume the optimizer's state, the position, and what
+ * averaging carries, too. */
 enum status train_share_state(struct trainer *t);
-enum status train_save(const struct trainer *t);
-/* Not collective: the state of worker 0 from the file in checkpoint_path; the start, which is said,
- * if there is none and that is allowed. */
+
+/* train_checkpoint.c */
+/* Collective over the workers; nothing without --checkpoint. */
+enum status train_save(struct trainer *t);
+/* Not collective: the state of worker 0 from the newest checkpoint, but for what averaging carries;
+ * the start, which is said, if there is none and that is allowed. */
 enum status train_load(struct trainer *t);
 
 #endif

@@ -1,0 +1,221 @@
+#include "common/checkpoint/folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/base/check.h"
+
+#define SUFFIX ".checkpoint"
+#define HALF_WRITTEN SUFFIX ".tmp" /* see checkpoint_save */
+
+enum status checkpoint_prepare(const char *dir)
+{
+    struct stat info;
+    int error = mkdir(dir, 0777) == 0 || errno == EEXIST ? 0 : errno;
+    if (!error && stat(dir, &info) != 0)
+        error = errno;
+    if (!error && !S_ISDIR(info.st_mode))
+        error = ENOTDIR;
+    if (!error && access(dir, W_OK | X_OK) != 0)
+        error = errno;
+    if (!error)
+        return STATUS_OK;
+    log_error("%s: checkpoints cannot be written there: %s; choose another folder", dir,
+              strerror(error));
+    return STATUS_IO;
+}
+
+/* -------- which there are --------------------------------------------------------------------- */
+
+struct entry {
+    bool numbered; /* else from before there were steps in names */
+    uint64_t step;
+    char *file;
+};
+
+struct listing {
+    struct entry *entries; /* (count), the newest first */
+    size_t count;
+};
+
+static void listing_fini(struct listing *listing)
+{
+    for (size_t i = 0; i < listing->count; i++)
+        free(listing->entries[i].file);
+    free(listing->entries);
+    *listing = (struct listing){0};
+}
+
+/* Is this file a checkpoint of `name`, with that suffix? */
+static bool parse(const char *file, const char *name, const char *suffix, struct entry *entry)
+{
+    size_t length = strlen(name);
+    char *end;
+    *entry = (struct entry){0};
+    if (strncmp(file, name, length) != 0)
+        return false;
+    file += length;
+    if (strcmp(file, suffix) == 0)
+        return true;
+    if (strncmp(file, ".step-", 6) != 0 || file[6] < '0' || file[6] > '9')
+        return false;
+    errno = 0;
+    entry->step = strtoull(file + 6, &end, 10);
+    entry->numbered = true;
+    return errno == 0 && strcmp(end, suffix) == 0;
+}
+
+static int newest_first(const void *left, const void *right)
+{
+    const struct entry *a = left, *b = right;
+    if (a->numbered != b->numbered)
+        return a->numbered ? -1 : 1;
+    return a->step == b->step ? 0 : a->step > b->step ? -1 : 1;
+}
+
+static enum status add(struct listing *listing, const struct entry *entry, const char *file)
+{
+    struct entry *entries =
+        realloc(listing->entries, (listing->count + 1) * sizeof *listing->entries);
+    char *copy = strdup(file);
+    if (entries)
+        listing->entries = entries;
+    if (!entries || !copy) {
+        free(copy);
+        log_error("no memory for the names of checkpoints");
+        return STATUS_NO_MEMORY;
+    }
+    listing->entries[listing->count] = *entry;
+    listing->entries[listing->count++].file = copy;
+    return STATUS_OK;
+}
+
+/* A folder that cannot be read has none: who needs one says that there is none. */
+static enum status list(struct listing *listing, const char *dir, const char *name,
+                        const char *suffix)
+{
+    enum status status = STATUS_OK;
+    struct dirent *found;
+    struct entry entry;
+    DIR *folder = opendir(dir);
+    *listing = (struct listing){0};
+    while (folder && status == STATUS_OK && (found = readdir(folder)) != NULL) {
+        if (parse(found->d_name, name, suffix, &entry))
+            status = add(listing, &entry, found->d_name);
+    }
+    if (folder)
+        closedir(folder);
+    if (listing->count > 1)
+        qsort(listing->entries, listing->count, sizeof *listing->entries, newest_first);
+    if (status != STATUS_OK)
+        listing_fini(listing);
+    return status;
+}
+
+size_t checkpoint_count(const char *dir, const char *name)
+{
+    struct listing listing;
+    if (list(&listing, dir, name, SUFFIX) != STATUS_OK)
+        return 0;
+    size_t count = listing.count;
+    listing_fini(&listing);
+    return count;
+}
+
+/* -------- saving ------------------------------------------------------------------------------ */
+
+static enum status join(char **path, const char *dir, const char *file)
+{
+    if (asprintf(path, "%s/%s", dir, file) >= 0)
+        return STATUS_OK;
+    *path = NULL;
+    log_error("%s: no memory for the name of a checkpoint", dir);
+    return STATUS_NO_MEMORY;
+}
+
+static void remove_entry(const char *dir, const struct entry *entry)
+{
+    char *path;
+    if (join(&path, dir, entry->file) != STATUS_OK)
+        return;
+    if (unlink(path) != 0 && errno != ENOENT)
+        log_warn("%s: this old checkpoint cannot be removed: %s", path, strerror(errno));
+    free(path);
+}
+
+static enum status prune(const char *dir, const char *name, uint64_t step, size_t keep)
+{
+    enum status status = STATUS_OK;
+    struct listing listing = {0};
+    size_t kept = 0;
+    TRY(list(&listing, dir, name, SUFFIX));
+    for (size_t i = 0; i < listing.count; i++) {
+        const struct entry *entry = &listing.entries[i];
+        bool later = entry->numbered && entry->step > step;
+        if (later || kept == keep)
+            remove_entry(dir, entry);
+        else
+            kept++;
+    }
+    listing_fini(&listing);
+    TRY(list(&listing, dir, name, HALF_WRITTEN));
+    for (size_t i = 0; i < listing.count; i++)
+        remove_entry(dir, &listing.entries[i]);
+out:
+    listing_fini(&listing);
+    return status;
+}
+
+enum status checkpoint_save_step(const char *dir, const char *name, uint64_t step, size_t keep,
+                                 const struct checkpoint *checkpoint)
+{
+    enum status status = STATUS_OK;
+    char *path;
+    CHECK(keep > 0);
+    if (asprintf(&path, "%s/%s.step-%08" PRIu64 SUFFIX, dir, name, step) < 0) {
+        log_error("%s: no memory for the name of a checkpoint", dir);
+        return STATUS_NO_MEMORY;
+    }
+    TRY(checkpoint_save(path, checkpoint));
+    TRY(prune(dir, name, step, keep));
+out:
+    free(path);
+    return status;
+}
+
+/* -------- loading ----------------------------------------------------------------------------- */
+
+enum status checkpoint_load_newest(struct checkpoint **checkpoint, char **path, const char *dir,
+                                   const char *name)
+{
+    enum status status = STATUS_OK;
+    struct listing listing;
+    *checkpoint = NULL;
+    *path = NULL;
+    TRY(list(&listing, dir, name, SUFFIX));
+    for (size_t i = 0; i < listing.count && !*checkpoint; i++) {
+        free(*path);
+        status = join(path, dir, listing.entries[i].file);
+        if (status == STATUS_OK)
+            status = checkpoint_load(checkpoint, *path);
+        if (status == STATUS_NO_MEMORY)
+            break;
+        if (status != STATUS_OK && i + 1 < listing.count)
+            log_warn("%s is of no use: takes the one before it, %s", listing.entries[i].file,
+                     listing.entries[i + 1].file);
+    }
+    listing_fini(&listing);
+out:
+    if (status != STATUS_OK) {
+        free(*path);
+        *path = NULL;
+    }
+    return status;
+}

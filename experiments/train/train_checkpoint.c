@@ -1,0 +1,203 @@
+/* Checkpoints: what is in them beside the numbers, and how a run goes on from one. */
+#include "experiments/train/trainer.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/check.h"
+#include "common/base/clock.h"
+#include "common/checkpoint/folder.h"
+#include "common/comm/state/state.h"
+
+/* What decides the bits of a run. Holds the texts that the checkpoint's options point to. */
+struct description {
+    struct checkpoint_option options[20];
+    char values[20][OPTIMIZER_TEXT_BYTES];
+    struct checkpoint checkpoint; /* all but the arrays */
+};
+
+__attribute__((format(printf, 3, 4))) static struct checkpoint_option *
+add_option(struct description *run, const char *name, const char *format, ...)
+{
+    size_t at = run->checkpoint.option_count++;
+    va_list arguments;
+    CHECK(at < sizeof run->options / sizeof *run->options);
+    va_start(arguments, format);
+    vsnprintf(run->values[at], sizeof run->values[at], format, arguments);
+    va_end(arguments);
+    run->options[at] = (struct checkpoint_option){.name = name, .value = run->values[at]};
+    return &run->options[at];
+}
+
+/* Whose residuals these are. Another backend rounds other sums, other ranks other parts of them. */
+static void add_carried(const struct trainer *t, struct description *run)
+{
+    const struct config *config = t->config;
+    if (strcmp(config_error_feedback_name(config), "on") != 0)
+        return;
+    if (t->topology.servers > 0)
+        add_option(run, "residuals", "%s's, %zu workers, %d %s servers", t->backend->name,
+                   t->workers, t->topology.servers, config_placement_name(config))
+            ->may_differ = true;
+    else
+        add_option(run, "residuals", "%s's, %zu workers", t->backend->name, t->workers)
+            ->may_differ = true;
+}
+
+/* `other_world`: as many workers as the checkpoint has not. Then these may differ, too, that follow
+ * from it as a rule. */
+static void describe(const struct trainer *t, bool other_world, struct description *run)
+{
+    const struct config *config = t->config;
+    /* Gives the same bits, unless partial sums are rounded. */
+    bool any_backend =
+        config->reduce_order == REDUCE_ORDER_RING && config->compress == COMPRESS_NONE;
+    run->checkpoint = (struct checkpoint){
+        .model = config_model_name(config),
+        .optimizer = optimizer_kind_names[config->optimizer],
+        .seed = (uint64_t)config->seed,
+        .epoch = t->step / t->steps_per_epoch,
+        .step = t->step % t->steps_per_epoch,
+        .trained_ns = (uint64_t)(t->report.trained_s * (double)NS_PER_S),
+        .weight_count = net_parameter_count(t->net),
+        .options = run->options,
+    };
+    optimizer_state(t->optimizer, &run->checkpoint.state_count);
+    add_option(run, "workers", "%zu", t->workers)->may_differ = true;
+    add_option(run, "batch", "%" PRId64, config->batch)->may_differ = other_world;
+    add_option(run, "lr", "%.9g", t->lr.peak)->may_differ = other_world;
+    add_option(run, "lr-schedule", "%s", lr_shape_names[t->lr.shape]);
+    struct checkpoint_option *warmup = add_option(run, "warmup", "%" PRIu64 " steps from %.9g",
+                                                  t->lr.warmup_steps, t->lr.start);
+    warmup->advice = "give the --warmup-epochs and --lr-scale of that run";
+    warmup->may_differ = other_world;
+    add_option(run, "unsharded", "%s", config->unsharded ? "true" : "false")->advice =
+        "give --unsharded to both or to none";
+    add_option(run, "optimizer-options", "%s", t->optimizer_text)->advice = "give the same";
+    add_option(run, "dataset", "%s", t->dataset->name)->advice =
+        "name that data set's folder with --data";
+    /* The learning rate of a step depends on how many there are to be. */
+    struct checkpoint_option *steps = add_option(run, "steps", "%" PRIu64, t->total_steps);
+    steps->advice = "give the --epochs and --steps of that run";
+    steps->may_differ = other_world;
+    /* Sums depend on their order, and the ring's on where chunks begin and end. */
+    add_option(run, "reduce-order", "%s", config_reduce_order_name(config));
+    add_option(run, "bucket-mb", "%.9g", config->bucket_mb);
+    add_option(run, "compress", "%s", compress_names[config->compress]);
+    add_option(run, "error-feedback", "%s", config_error_feedback_name(config));
+    /* Another sum's order, another processor: other bits, but the same training. */
+    add_option(run, "backend", "%s", any_backend ? "any" : t->backend->name)->may_differ = true;
+    add_option(run, "device", "%s", config_device_name(config))->may_differ = true;
+    add_option(run, "tf32", "%s", config->tf32 ? "on" : "off")->may_differ = true;
+    add_carried(t, run);
+}
+
+enum status train_save(struct trainer *t)
+{
+    enum status status = STATUS_OK;
+    const char *dir = t->config->checkpoint;
+    struct description run;
+    struct checkpoint *checkpoint = &run.checkpoint;
+    float *weights = NULL, *carried = NULL;
+    size_t carried_count;
+    if (!dir)
+        return STATUS_OK;
+    TRY(comm_state_read(t->exchange.comm, &carried, &carried_count));
+    if (trainer_rank(t) != 0)
+        return STATUS_OK;
+    describe(t, false, &run);
+    size_t weight_bytes = checkpoint->weight_count * sizeof(float);
+    weights = malloc(weight_bytes);
+    if (!weights) {
+        log_error("%s: no memory to copy the weights", dir);
+        status = STATUS_NO_MEMORY;
+        goto out;
+    }
+    TRY(device_download(t->device, weights, net_parameters(t->net), weight_bytes));
+    TRY(device_download(t->device, t->host, optimizer_state(t->optimizer, &checkpoint->state_count),
+                        checkpoint->state_count * sizeof(float)));
+    checkpoint->weights = weights;
+    checkpoint->state = checkpoint->state_count > 0 ? t->host : NULL;
+    checkpoint->carried = carried;
+    checkpoint->carried_count = carried_count;
+    TRY(checkpoint_save_step(dir, checkpoint->model, t->step, (size_t)t->config->keep, checkpoint));
+out:
+    free(weights);
+    free(carried);
+    return status;
+}
+
+/* -------- going on ---------------------------------------------------------------------------- */
+
+static uint64_t number_of(const struct checkpoint *checkpoint, const char *option)
+{
+    const char *text = checkpoint_option(checkpoint, option);
+    return text ? strtoull(text, NULL, 10) : 0;
+}
+
+/*
+ * Where this run is once it has seen the images that the other has. The part of an epoch that is
+ * done is a beginning of its permutation, whatever the number of workers and their batch: so no
+ * image is left out, and those of less than one step are seen again where that does not divide.
+ */
+static uint64_t position_of(const struct trainer *t, const struct checkpoint *loaded)
+{
+    bool unsharded = t->config->unsharded; /* then each worker goes through all images */
+    uint64_t theirs = number_of(loaded, "batch") * (unsharded ? 1 : number_of(loaded, "workers"));
+    uint64_t ours = (uint64_t)t->config->batch * (unsharded ? 1 : t->workers);
+    uint64_t step = loaded->step * theirs / ours;
+    return loaded->epoch * t->steps_per_epoch +
+           (step < t->steps_per_epoch ? step : t->steps_per_epoch);
+}
+
+/* There is none: says so. */
+static enum status start_anew(const struct trainer *t)
+{
+    const char *dir = t->config->checkpoint, *model = config_model_name(t->config);
+    if (t->config->resume == CONFIG_RESUME_MUST) {
+        log_error("--resume=must: found no checkpoint of %s in %s; name the folder of the run to "
+                  "continue, or leave =must out",
+                  model, dir);
+        return STATUS_IO;
+    }
+    log_info("%s: no checkpoint of %s there yet, starts anew", dir, model);
+    return STATUS_OK;
+}
+
+enum status train_load(struct trainer *t)
+{
+    enum status status = STATUS_OK;
+    struct description run;
+    struct checkpoint *loaded = NULL;
+    char *path = NULL, workers[24];
+    TRY(checkpoint_load_newest(&loaded, &path, t->config->checkpoint,
+                               config_model_name(t->config)));
+    if (!loaded)
+        return start_anew(t);
+    const char *before = checkpoint_option(loaded, "workers");
+    snprintf(workers, sizeof workers, "%zu", t->workers);
+    bool other_world = before && strcmp(before, workers) != 0;
+    describe(t, other_world, &run);
+    TRY(checkpoint_check(loaded, &run.checkpoint, path));
+    device_upload(t->device, net_parameters(t->net), loaded->weights,
+                  loaded->weight_count * sizeof(float));
+    device_upload(t->device, optimizer_state(t->optimizer, &run.checkpoint.state_count),
+                  loaded->state, loaded->state_count * sizeof(float));
+    TRY(device_sync(t->device));
+    t->step =
+        other_world ? position_of(t, loaded) : loaded->epoch * t->steps_per_epoch + loaded->step;
+    t->report.trained_s = (double)loaded->trained_ns / (double)NS_PER_S;
+    const char *theirs = checkpoint_option(loaded, "residuals");
+    const char *ours = checkpoint_option(&run.checkpoint, "residuals");
+    if (!theirs || !ours || strcmp(theirs, ours) != 0)
+        loaded->carried_count = 0; /* the check has said so */
+    t->resumed = loaded;
+    loaded = NULL;
+out:
+    checkpoint_free(&loaded);
+    free(path);
+    return status;
+}

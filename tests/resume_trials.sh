@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# resume_trials.sh PSRING MAKE_DATASET [KILLS [SEED]]: a training that is killed KILLS times (10), at random instants from
+# its launch on, by SIGTERM to one worker or SIGKILL to one rank, servers among them, and goes on each time with --resume,
+# ends with the weights of the one that nobody disturbed, to the bit: ring and parameter server, dedicated and
+# colocated, uncompressed and in fp16 with error feedback. Prints a table (in Markdown) of what was seen.
+set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=train_lib.sh
+. "$(dirname "$0")/train_lib.sh"
+kills=${3:-10}
+seed=${4:-$RANDOM}
+RANDOM=$seed
+INSTANTS_MS=4000 # from the launch on
+STEPS=400
+ROUNDS_MOST=$((3 * kills + 10))
+EXIT_STOPPED=75
+
+random_below() # N
+{
+    echo $((RANDOM * 32768 + RANDOM)) | awk -v n="$1" '{ print int($1 / 1073741824 * n) }'
+}
+
+# What was launched is sent a signal; $signal and $step, after which it had gone on, say what was seen.
+disturb() # WORKERS
+{
+    local processes code=0
+    sleep "$(awk -v ms="$(random_below $INSTANTS_MS)" 'BEGIN { print ms / 1000 }')"
+    mapfile -t processes < <(pgrep -s "$session" -x "$(basename "$psring")")
+    signal=KILL
+    # A server outlives SIGTERM until its workers end.
+    (($(random_below 2) == 0 || ${#processes[@]} < $1)) || signal=TERM
+    if [[ $signal == TERM ]]; then
+        kill -TERM "${processes[$(random_below "$1")]}" 2>/dev/null || true
+    elif ((${#processes[@]} > 0)); then
+        kill -KILL "${processes[$(random_below ${#processes[@]})]}" 2>/dev/null || true
+    else # mpirun has started none yet
+        kill -KILL -- "-$session" 2>/dev/null || true
+    fi
+    within is_over || fail "SIG$signal: goes on:"
+    wait "$session" && code=0 || code=$?
+    session=0
+    step=$(sed -n 's/^continues after step //p' "$folder/log")
+    if ((code == 0)); then
+        signal=none # it had come to its end
+    elif [[ $signal == TERM ]] && ((code == EXIT_STOPPED)); then
+        saved=$((saved + 1))
+    fi
+}
+
+check() # WHAT
+{
+    weights=$(sed -n 's/^weights sha256 //p' "$folder/log")
+    [[ $weights == "$whole" ]] || fail "$1: weights $weights, expected $whole; seed $seed:"
+}
+
+trial() # RANKS WORKERS OPTION...
+{
+    local ranks=$1 workers=$2 options=("${@:3}") done=0 terms=0 whole saved=0 ends=0 round signal step steps=()
+    local command=("$here/mpirun.sh" "$ranks" "$psring" train --model lenet --batch 50 --steps $STEPS --bucket-mb 0.05
+        --data "$data" "${options[@]}")
+    "${command[@]}" >"$folder/log" 2>&1 || fail "${options[*]}, undisturbed:"
+    whole=$(sed -n 's/^weights sha256 //p' "$folder/log")
+    [[ $whole =~ ^[0-9a-f]{64}$ ]] || fail "${options[*]}: no sum of the weights in:"
+    rm -rf "$folder/checkpoint"
+    command+=(--checkpoint "$folder/checkpoint" --checkpoint-steps 9 --resume)
+    for ((round = 0; done < kills; round++)); do
+        ((round < ROUNDS_MOST)) || fail "${options[*]}: came to its end $ends times before it was killed:"
+        launch "${command[@]}"
+        disturb "$workers"
+        if [[ $signal == none ]]; then
+            check "${options[*]}, resumed $round times"
+            ends=$((ends + 1))
+            rm -rf "$folder/checkpoint"
+        else
+            done=$((done + 1))
+            [[ $signal != TERM ]] || terms=$((terms + 1))
+            [[ ! $step ]] || steps+=("$step")
+        fi
+    done
+    "${command[@]}" >"$folder/log" 2>&1 || fail "${options[*]}, the last time:"
+    step=$(sed -n 's/^continues after step //p' "$folder/log")
+    [[ ! $step ]] || steps+=("$step")
+    ! grep -q 'not to the same bits' "$folder/log" || fail "${options[*]}: something differs:"
+    check "${options[*]}, killed $kills times"
+    printf '| %s | %d | %d, %d saved | %d | %s | %s |\n' "${options[*]}" "$((done - terms))" "$terms" "$saved" "$ends" \
+        "${steps[*]:-from the start}" "${whole:0:12}"
+}
+
+echo "seed $seed, $STEPS steps, signals within $INSTANTS_MS ms of the launch"
+echo
+echo '| options | SIGKILL | SIGTERM | came to its end | went on after step | weights, as undisturbed |'
+echo '| --- | --- | --- | --- | --- | --- |'
+for compress in '' '--compress fp16 --error-feedback on'; do
+    # shellcheck disable=SC2086 # several words, or none
+    {
+        trial 2 2 --backend ring $compress
+        trial 3 2 --backend ps $compress
+        trial 2 2 --backend ps --servers 2 --placement colocated $compress
+    }
+done
