@@ -2,8 +2,8 @@
  * What a benchmark sums: numbers that depend on rank, index and round, so that a chunk in the wrong
  * place, a contribution missing or counted twice, and a result left over from the round before all
  * show. They are integers so small that every sum of them is exact, in any order, also where sums
- * are rounded to 16 bits on the wire (common/comm/elements/compress.h): a backend that loses or doubles
- * something cannot hide behind rounding.
+ * are rounded to 16 bits on the wire (common/comm/elements/compress.h): a backend that loses or
+ * doubles something cannot hide behind rounding.
  */
 #ifndef PSRING_EXPERIMENTS_BENCH_DATA_H
 #define PSRING_EXPERIMENTS_BENCH_DATA_H
