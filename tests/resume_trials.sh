@@ -54,8 +54,8 @@ check() # WHAT
 
 trial() # RANKS WORKERS OPTION...
 {
-    local ranks=$1 workers=$2 options=("${@:3}") done=0 terms=0 whole saved=0 ends=0 round signal step steps=()
-    local command=("$here/mpirun.sh" "$ranks" "$psring" train --model lenet --batch 50 --steps $STEPS --bucket-mb 0.05
+    local ranks=$1 workers=$2 options=("${@:3}") done=0 terms=0 whole saved=0 ended=0 round signal step steps=()
+    local command=("$here/mpirun.sh" "$ranks" "$psring" train --model lenet --batch 50 --steps "$STEPS" --bucket-mb 0.05
         --data "$data" "${options[@]}")
     "${command[@]}" >"$folder/log" 2>&1 || fail "${options[*]}, undisturbed:"
     whole=$(sed -n 's/^weights sha256 //p' "$folder/log")
@@ -63,12 +63,12 @@ trial() # RANKS WORKERS OPTION...
     rm -rf "$folder/checkpoint"
     command+=(--checkpoint "$folder/checkpoint" --checkpoint-steps 9 --resume)
     for ((round = 0; done < kills; round++)); do
-        ((round < ROUNDS_MOST)) || fail "${options[*]}: came to its end $ends times before it was killed:"
+        ((round < ROUNDS_MOST)) || fail "${options[*]}: came to its end $ended times before it was killed:"
         launch "${command[@]}"
         disturb "$workers"
         if [[ $signal == none ]]; then
             check "${options[*]}, resumed $round times"
-            ends=$((ends + 1))
+            ended=$((ended + 1))
             rm -rf "$folder/checkpoint"
         else
             done=$((done + 1))
@@ -81,7 +81,7 @@ trial() # RANKS WORKERS OPTION...
     [[ ! $step ]] || steps+=("$step")
     ! grep -q 'not to the same bits' "$folder/log" || fail "${options[*]}: something differs:"
     check "${options[*]}, killed $kills times"
-    printf '| %s | %d | %d, %d saved | %d | %s | %s |\n' "${options[*]}" "$((done - terms))" "$terms" "$saved" "$ends" \
+    printf '| %s | %d | %d, %d saved | %d | %s | %s |\n' "${options[*]}" "$((done - terms))" "$terms" "$saved" "$ended" \
         "${steps[*]:-from the start}" "${whole:0:12}"
 }
 

@@ -70,8 +70,8 @@ static void describe(const struct trainer *t, bool other_world, struct descripti
     add_option(run, "batch", "%" PRId64, config->batch)->may_differ = other_world;
     add_option(run, "lr", "%.9g", t->lr.peak)->may_differ = other_world;
     add_option(run, "lr-schedule", "%s", lr_shape_names[t->lr.shape]);
-    struct checkpoint_option *warmup = add_option(run, "warmup", "%" PRIu64 " steps from %.9g",
-                                                  t->lr.warmup_steps, t->lr.start);
+    struct checkpoint_option *warmup =
+        add_option(run, "warmup", "%" PRIu64 " steps from %.9g", t->lr.warmup_steps, t->lr.start);
     warmup->advice = "give the --warmup-epochs and --lr-scale of that run";
     warmup->may_differ = other_world;
     add_option(run, "unsharded", "%s", config->unsharded ? "true" : "false")->advice =
