@@ -1,12 +1,19 @@
 #!/usr/bin/env bash
-# resume_trials.sh PSRING MAKE_DATASET [KILLS [SEED]]: a training that is killed KILLS times (10), at random instants from
-# its launch on, by SIGTERM to one worker or SIGKILL to one rank, servers among them, and goes on each time with --resume,
-# ends with the weights of the one that nobody disturbed, to the bit: ring and parameter server, dedicated and
-# colocated, uncompressed and in fp16 with error feedback. Prints a table (in Markdown) of what was seen.
+# resume_trials.sh PSRING MAKE_DATASET [--short | KILLS [SEED]]: a training that is killed KILLS times (10), at random instants
+# from its launch on, by SIGTERM to one worker or SIGKILL to one rank, servers among them, and goes on each time with
+# --resume, ends with the weights of the one that nobody disturbed, to the bit: ring and parameter server, dedicated and
+# colocated, uncompressed and in fp16 with error feedback. --short: the latter alone, killed twice. Prints a table (in
+# Markdown) of what was seen.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=train_lib.sh
 . "$(dirname "$0")/train_lib.sh"
 kills=${3:-10}
+compressed='--compress fp16 --error-feedback on'
+compressions=('' "$compressed")
+if [[ $kills == --short ]]; then
+    kills=2
+    compressions=("$compressed")
+fi
 seed=${4:-$RANDOM}
 RANDOM=$seed
 INSTANTS_MS=4000 # from the launch on
@@ -89,7 +96,7 @@ echo "seed $seed, $STEPS steps, signals within $INSTANTS_MS ms of the launch"
 echo
 echo '| options | SIGKILL | SIGTERM | came to its end | went on after step | weights, as undisturbed |'
 echo '| --- | --- | --- | --- | --- | --- |'
-for compress in '' '--compress fp16 --error-feedback on'; do
+for compress in "${compressions[@]}"; do
     # shellcheck disable=SC2086 # several words, or none
     {
         trial 2 2 --backend ring $compress
