@@ -106,7 +106,8 @@ enum status train_share_state(struct trainer *t)
     float *state = optimizer_state(t->optimizer, &state_count);
     TRY(share(t, state, state_count));
     TRY(world_broadcast(t->world, comm_group(t->exchange.comm), &t->step, sizeof t->step));
-    TRY(share_carried(t));
+    if (t->config->resume)
+        TRY(share_carried(t));
 out:
     return status;
 }
