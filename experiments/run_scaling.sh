@@ -5,7 +5,7 @@
 # summary and takes the cluster down again, also when interrupted. Without root, or off Linux, it
 # measures on loopback, where a node has no limit of its own, and says so.
 #
-#   --quick | --full    a sweep of under 5 minutes; one of hours (default: 36 minutes on two cores)
+#   --quick | --full    a sweep of under 5 minutes; one of hours (default: about 45 minutes on two cores)
 #   --out DIR           where results go (default: results-DATE-TIME); an earlier run's are replaced
 #   --hosts LIST        workers to sweep, e.g. 1,2,4,8; or the names of real machines, e.g. a,b,c,d,
 #                       that mpirun reaches and that have this folder at the same path. They are checked
@@ -118,19 +118,19 @@ choose_sweep()
     quick)
         counts=1,2,4
         sizes=${sizes:-65536,1048576,$MODEL_BYTES}
-        warmup=1 iterations=0 paced_steps=5
+        warmup=1 iterations=0 paced_steps=5 published_s=0
         train_epochs=1 train_batch=128 train_steps=40
         ;;
     default)
         counts=1,2,4,8
         sizes=${sizes:-4096,16384,65536,262144,1048576,$MODEL_BYTES,26214400}
-        warmup=2 iterations=0 paced_steps=20
+        warmup=2 iterations=0 paced_steps=20 published_s=120
         train_epochs=2 train_batch=64 train_steps=0
         ;;
     full)
         counts=1,2,3,4,5,6,7,8
         sizes=${sizes:-4,4096,16384,65536,262144,1048576,$MODEL_BYTES,16777216,26214400,67108864}
-        warmup=5 iterations=20 paced_steps=50
+        warmup=5 iterations=20 paced_steps=50 published_s=600
         train_epochs=12 train_batch=64 train_steps=0
         ;;
     esac
@@ -328,6 +328,13 @@ measure_point()
             "$psring" bench "${arguments[@]}" --sizes "$list" -n "$iterations" -w "$warmup" \
             --csv "$rows/${2:-bench.csv}"
         ;;
+    published)
+        local bytes seconds timed before
+        bytes=$(xargs -n 2 <<<"$PUBLISHED_BYTES" | sed -n "s/^$list //p")
+        read -r seconds timed before < <(published_seconds "$configuration" "$workers" "$bytes")
+        measure "$configuration, $workers workers, gradients of $list (about $seconds s)" "$ranks" \
+            "$psring" bench "${arguments[@]}" --model-gradients "$list" -n "$timed" -w "$before" --csv "$rows/bench.csv"
+        ;;
     paced)
         measure "$configuration, $workers workers, training with $PACED_MS ms of computation" "$ranks" \
             "$psring" train "${arguments[@]}" --model keras-cnn --compute "paced:$PACED_MS" \
@@ -363,7 +370,7 @@ plot()
 summarise()
 {
     "$here/sweep/summary.sh" "$out" cores="$cores" failures="$failures" \
-        machine_count=${#machines[@]} left_out="$left_out" >"$out/summary.txt"
+        machine_count=${#machines[@]} left_out="$left_out" too_long="$too_long" >"$out/summary.txt"
     cat "$out/summary.txt"
     # A wrong sum makes every time beside it worthless.
     ! grep -q 'WRONG' "$out/summary.txt" || failures=$((failures + 1))
@@ -373,7 +380,7 @@ summarise()
 parse_arguments "$@"
 choose_sweep
 started=$SECONDS failures=0 done_points=0 points=0 child='' cluster='' commands=() data_arguments=()
-limit_s='' placing=() there='' answers='' left_out='' machines_table='' probed_bits=0
+limit_s='' placing=() there='' answers='' left_out='' too_long='' machines_table='' probed_bits=0
 cores=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)
 out=${out:-results-$(date +%Y%m%d-%H%M%S)}
 mkdir -p "$out" || die "cannot write to '$out'"

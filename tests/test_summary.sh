@@ -15,6 +15,7 @@ bench_header+=,efficiency,worker_sent_bytes,worker_recv_bytes,server_sent_bytes,
 bench_header+=,theory_worker_sent_bytes,theory_server_sent_bytes,wire_tx_bytes_max,wrong
 bench_header+=,time_us_median_low,time_us_median_high,theory_time_us,nominal_link_bytes_per_s,link_source,mpi_algorithm,cpu_busy
 bench_header+=,hosts,neighbours_apart,compress,compute_us_median,exposed_us_median,api,cpu_s_per_gb
+bench_header+=,model_gradients,buckets,scaling_efficiency
 
 # Of the median: LOW% and HIGH% of it. What the links are said to be, and how busy the CPUs. Compression, and the
 # computation beside. The hosts, where workers share them. What all-reduces. Processor seconds for a GB.
@@ -352,6 +353,42 @@ for line in "awk experiments/sweep/summary.sh $dir" "gnuplot plots/draw.sh $dir 
     # shellcheck disable=SC2086  # words
     said=$(PATH=$folder/$program:$PATH LC_ALL=de_DE.UTF-8 "$root"/$command 2>&1 | grep -v setlocale | sort -u)
     expect "$command: $program has '$said'" test "${said%.UTF-8}" = 'language C'
+done
+
+# Published models' gradients have a table of their own, and are in no other; what there was no time for is named.
+write_results vcluster:1gbit 100000000 0 abc
+summary
+cp "$dir/summary.txt" "$folder/without"
+{
+    compute=100000 exposed=250000 bench_row vcluster:1gbit 100000000 ring mpi 4 none 300000 153342192 0 0 287000 |
+        sed 's/4799528,7/102228128,7/; s/$/,resnet50,28,0.285714/'
+} >>"$dir/bench.csv"
+"$root/experiments/sweep/summary.sh" "$dir" cores=2 failures=0 \
+    too_long='ring 4 bert-large 243;ps-dedicated-1 4 bert-large 646;ring 4 gpt2 99' >"$dir/summary.txt"
+says '^  resnet50 +ring +4 +102.2 MB +28 +300 ms +287 ms +100 ms +250 ms +28.6%$'
+says '^  not measured, it would take too long: bert-large: ring 243 s, ps dedicated 1 646 s$'
+says '^  not measured, it would take too long: gpt2: ring 99 s$'
+differ=$(diff <(sed "s/^[0-9]*\. //" "$folder/without") <(sed "s/^[0-9]*\. //" "$dir/summary.txt") | grep "^<" | grep -v "elements of the timed" || true)
+expect "the other tables are as they were, but: $differ" test -z "$differ"
+
+# Which of them a sweep has time for follows from the links.
+plan_of()
+{
+    (
+        # shellcheck disable=SC2034  # plan.sh reads them
+        mode=default link_bits=$1 max_workers=8 published_s=120
+        # shellcheck source-path=SCRIPTDIR source=../experiments/sweep/plan.sh
+        . "$root/experiments/sweep/plan.sh"
+        # shellcheck source-path=SCRIPTDIR source=../experiments/sweep/constants.sh
+        . "$root/experiments/sweep/constants.sh"
+        published_points
+    )
+}
+expect "a plan at 200 Mbit/s" test "$(plan_of 200000000 | cut -d ' ' -f 1 | sort | uniq -c | xargs)" = '7 published 5 too-long'
+expect "a plan at 10 Gbit/s" test "$(plan_of 10000000000 | cut -d ' ' -f 1 | sort | uniq -c | xargs)" = '12 published'
+for model in resnet50:25557032 vgg16:138357544 gpt2:124439808 bert-large:336226108; do
+    expect "the bytes of $model" grep -q "${model%:*} $((4 * ${model#*:}))[ ']" "$root/experiments/sweep/constants.sh"
+    expect "the parameters of $model" grep -q "parameters, ${model#*:})" "$root/tests/test_published.c"
 done
 
 # A string of provenance.json is one, whatever a name of the user's has in it.

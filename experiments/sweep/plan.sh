@@ -9,6 +9,7 @@
 MPI_ALGORITHMS=(default ring segmented rabenseifner)
 SLOTS=2 # of each host, in the part of the sweep with several workers a host
 SLOT_HOSTS=4
+PUBLISHED_WORKERS=4 # that exchange a published model's gradients: at most so many
 
 # configurations WORKERS: all that so many workers are measured with.
 configurations()
@@ -99,15 +100,18 @@ counts_on()
 }
 
 # The lines of list_points that there are machines for go to the array `plan`; the others to `left_out`, as
-# CONFIGURATION WORKERS MACHINES with semicolons between.
+# CONFIGURATION WORKERS MACHINES with semicolons between, and what there is no time for to `too_long`, as
+# CONFIGURATION WORKERS MODEL SECONDS.
 choose_points()
 {
     local line configuration workers ranks
-    plan=() left_out=''
+    plan=() left_out='' too_long=''
     while read -r line; do
         read -r _ configuration workers _ <<<"$line"
         ranks=$(ranks_of "$configuration" "$workers")
-        if [[ ! $real_hosts ]] || ((ranks <= ${#machines[@]})); then
+        if [[ $line == too-long* ]]; then
+            too_long+="${too_long:+;}${line#too-long }"
+        elif [[ ! $real_hosts ]] || ((ranks <= ${#machines[@]})); then
             plan+=("$line")
         elif [[ ";$left_out;" != *";$configuration $workers $ranks;"* ]]; then
             left_out+="${left_out:+;}$configuration $workers $ranks"
@@ -126,6 +130,8 @@ limit_of()
     if [[ $1 == train ]]; then
         step_ms=10000 # what a slow machine may compute for
         steps=$((train_steps > 0 ? train_steps : train_epochs * 60000 / (train_batch * $2)))
+    elif [[ $1 == published ]]; then
+        echo $((120 + 4 * published_s)) && return
     fi
     awk -v workers="$2" -v list="$3" -v bits="$bits" -v steps="$steps" -v step_ms="$step_ms" \
         -v iterations=$((warmup + (iterations > 10 ? iterations : 10))) -v model="$MODEL_BYTES" 'BEGIN {
@@ -150,7 +156,39 @@ slot_points()
     done
 }
 
-# The sweep as lines: bench|paced|train|slots CONFIGURATION WORKERS SIZES.
+# published_seconds CONFIGURATION WORKERS BYTES: what exchanging so many takes on the links, and how many timed
+# operations and others before them there is time for: "SECONDS TIMED BEFORE". Steps, and then the averaging alone.
+published_seconds()
+{
+    awk -v configuration="$1" -v workers="$2" -v bytes="$3" -v bits=$((link_bits > 0 ? link_bits : 1000000000)) 'BEGIN {
+        each = bytes * 8 / bits * (configuration == "ps-dedicated-1" ? workers : 2 * (workers - 1) / workers)
+        if (8 * each <= 60)
+            print int(8 * each) + 1, 3, 1
+        else
+            print int(3 * each) + 1, 1, 0
+    }'
+}
+
+# Published models' gradients, one row each: those that the time is there for. The others as
+# "too-long CONFIGURATION WORKERS MODEL SECONDS".
+published_points()
+{
+    local model bytes configuration seconds workers=$((max_workers < PUBLISHED_WORKERS ? max_workers : PUBLISHED_WORKERS))
+    local list=$PUBLISHED_BYTES
+    [[ $mode != quick ]] && ((workers >= 2)) || return 0
+    while read -r model bytes; do
+        for configuration in ring "ps-colocated-$workers" ps-dedicated-1; do
+            read -r seconds _ < <(published_seconds "$configuration" "$workers" "$bytes")
+            if ((seconds <= published_s)); then
+                echo published "$configuration" "$workers" "$model"
+            else
+                echo too-long "$configuration" "$workers" "$model" "$seconds"
+            fi
+        done
+    done < <(xargs -n 2 <<<"$list")
+}
+
+# The sweep as lines: bench|paced|train|slots|published CONFIGURATION WORKERS SIZES (or MODEL).
 list_points()
 {
     local workers configuration list
@@ -170,6 +208,7 @@ list_points()
         done
     done
     slot_points
+    published_points
     if [[ $train ]]; then
         echo train ps-dedicated-1 "$train_workers" 0
         echo train ring "$train_workers" 0

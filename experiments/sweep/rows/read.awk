@@ -25,8 +25,24 @@ function field(name) {
 field("network") == "time-slicing" { next }
 # The same size once more, through libpsring (bench --library).
 field("api") == "library" { next }
-# Gradients of another model, in buckets (bench --model-gradients).
-field("model_gradients") != "" { next }
+# Gradients of another model, in buckets (bench --model-gradients): in a table of their own.
+field("model_gradients") != "" {
+    key = configuration(field("backend"), field("placement"), field("servers"), field("mpi_algorithm")) SUBSEP \
+        field("workers") SUBSEP field("bytes")
+    published[++publisheds] = key
+    published_model[key] = field("model_gradients")
+    published_buckets[key] = field("buckets")
+    published_compute[key] = field("compute_us_median")
+    published_exposed[key] = field("exposed_us_median")
+    published_scaling[key] = field("scaling_efficiency")
+    time_us[key] = field("time_us_median")
+    theory_us[key] = field("theory_time_us")
+    busy[key] = field("cpu_busy")
+    wrong += field("wrong")
+    elements += field("bytes") / 4 * field("iters")
+    network = field("network")
+    next
+}
 
 # "over TRANSPORT", "fp16", or nothing.
 function variant_of(backend, transport, compress, variant) {

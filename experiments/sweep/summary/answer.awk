@@ -173,6 +173,7 @@ END {
         print_overlap()
     }
     print_slots()
+    print_published()
     if (paced)
         print_throughput()
     if (reals)

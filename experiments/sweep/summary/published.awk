@@ -1,0 +1,34 @@
+# published.awk: the gradients of published models, exchanged in buckets beside a computation.
+
+# What there was no time for: "CONFIGURATION WORKERS MODEL SECONDS;...", by model.
+function print_too_long(count, list, part, i, before) {
+    count = split(too_long, list, ";")
+    for (i = 1; i <= count; i++) {
+        split(list[i], part, " ")
+        gsub(/-/, " ", part[1])
+        printf "%s%s %s s", part[3] == before ? ", " : (before ? "\n" : "") "  not measured, it would take too long: " part[3] ": ", \
+            part[1], part[4]
+        before = part[3]
+    }
+    if (count)
+        print ""
+}
+
+function print_published(i, key) {
+    if (!publisheds && !too_long)
+        return
+    heading("Gradients of published models, in buckets, as training exchanges them")
+    if (publisheds)
+        print "                                        W  gradients buckets  averaging   by theory    compute    exposed    scaling"
+    for (i = 1; i <= publisheds; i++) {
+        key = published[i]
+        printf "  %-14s %-20s %4d %10s %7d %10s %11s %10s %10s %10s\n", published_model[key], part_of(key, 1), part_of(key, 2),
+            size_text(part_of(key, 3)), published_buckets[key], marked_time(key), time_text(theory_us[key]),
+            time_text(published_compute[key]), time_text(published_exposed[key]), percent(published_scaling[key])
+    }
+    print_too_long()
+    if (publisheds) {
+        print "\n  A step computes (a timed wait, spread over the tensors by their operations) and averages meanwhile. Exposed: what"
+        print "  it takes beyond computing. Scaling: computing over the step. Averaging: all buckets, while nothing is computed."
+    }
+}
