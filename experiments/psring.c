@@ -15,6 +15,7 @@
 #include "experiments/compute/bench_compute.h"
 #include "experiments/config/config.h"
 #include "experiments/config/launch.h"
+#include "experiments/manual/manual.h"
 #include "experiments/elastic/elastic.h"
 #include "experiments/measure/info.h"
 #include "experiments/trace/trace_command.h"
@@ -106,9 +107,20 @@ static void print_usage(FILE *out)
                  "Parameter server against ring all-reduce, measured by training a small CNN.\n\n");
     for (int i = 0; i < COMMANDS; i++)
         fprintf(out, "  %-8s %s\n", commands[i].name, commands[i].summary);
-    fprintf(out, "\npsring COMMAND --help lists its options. psring --version prints the version.\n"
+    fprintf(out, "\npsring COMMAND --help lists its options. psring --version prints the version,\n"
+                 "--manual a manual page, --completion what bash completes options with.\n"
                  "Several ranks: mpirun -n 4 psring train --backend ring --data DIR\n"
                  "Without mpirun: see --rendezvous in psring train --help, and psring serve\n");
+}
+
+static void print_from_table(void (*print)(FILE *out, const struct manual_command *commands,
+                                           size_t count))
+{
+    struct manual_command described[COMMANDS];
+    for (int i = 0; i < COMMANDS; i++)
+        described[i] =
+            (struct manual_command){commands[i].name, commands[i].summary, commands[i].options};
+    print(stdout, described, COMMANDS);
 }
 
 static const struct command *find_command(const char *name)
@@ -252,6 +264,10 @@ int main(int argc, char **argv)
     }
     if (strcmp(name, "--version") == 0) {
         printf("psring %s\n", PSRING_VERSION);
+        return 0;
+    }
+    if (strcmp(name, "--manual") == 0 || strcmp(name, "--completion") == 0) {
+        print_from_table(strcmp(name, "--manual") == 0 ? manual_print : manual_print_completion);
         return 0;
     }
     if (argc < 2) {

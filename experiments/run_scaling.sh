@@ -306,12 +306,6 @@ sweep()
     measure_again
 }
 
-# Lines of bench.csv; where there is none yet, as if its header were there.
-count_rows()
-{
-    wc -l 2>/dev/null <"$out/bench.csv" || echo 1
-}
-
 # measure_point LINE [FILE]: a line of the plan; rows of bench go to FILE (default: bench.csv).
 measure_point()
 {
@@ -329,11 +323,9 @@ measure_point()
             --csv "$rows/${2:-bench.csv}"
         ;;
     published)
-        local bytes seconds timed before
-        bytes=$(xargs -n 2 <<<"$PUBLISHED_BYTES" | sed -n "s/^$list //p")
-        read -r seconds timed before < <(published_seconds "$configuration" "$workers" "$bytes")
-        measure "$configuration, $workers workers, gradients of $list (about $seconds s)" "$ranks" \
-            "$psring" bench "${arguments[@]}" --model-gradients "$list" -n "$timed" -w "$before" --csv "$rows/bench.csv"
+        read -ra list < <(published_arguments "$configuration" "$workers" "$list")
+        measure "$configuration, $workers workers, gradients of ${list[1]}" "$ranks" \
+            "$psring" bench "${arguments[@]}" "${list[@]}" --csv "$rows/bench.csv"
         ;;
     paced)
         measure "$configuration, $workers workers, training with $PACED_MS ms of computation" "$ranks" \

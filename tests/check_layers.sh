@@ -3,7 +3,7 @@
 #
 #   experiments -> ps | ring -> models -> common/comm -> common/{net,device,data,obs,checkpoint} -> common/base
 #
-# Within experiments: psring.c -> bench | compute | elastic -> train -> measure | step -> config; within ring: halving | hierarchical | vendor -> ring;
+# Within experiments: psring.c -> manual | bench | compute | elastic -> train -> measure | step -> config; within ring: halving | hierarchical | vendor -> ring;
 # within common/device: cpu | cuda -> device; within common/net:
 #
 #   transport/{zmq,mpi,tcp} -> transport -> world -> rendezvous -> socket
@@ -109,6 +109,7 @@ check()
             launch = "common/net/socket common/net/rendezvous common/net/lifeline common/net/membership common/device/cpu"
             below = common " " launch " models ps ring ring/halving ring/hierarchical ring/vendor experiments/config"
             may("experiments/config", below)
+            may("experiments/manual", below)
             may("experiments/measure", below)
             may("experiments/step", below)
             may("experiments/compute", below " experiments/measure")
@@ -132,7 +133,7 @@ check()
             headers(registry, "ring/halving: halving")
             headers(registry, "ring/hierarchical: hierarchical")
             headers(registry, "ring/vendor: library nccl")
-            may("experiments", below " experiments/measure experiments/step experiments/bench experiments/compute experiments/trace experiments/train experiments/elastic")
+            may("experiments", below " experiments/manual experiments/measure experiments/step experiments/bench experiments/compute experiments/trace experiments/train experiments/elastic")
         }
         /^[ \t]*#[ \t]*include[ \t]*<(common|models|ps|ring|experiments)\// { violation("a file of ours in angle brackets") }
         /^[ \t]*#[ \t]*include[ \t]*"/ {

@@ -175,6 +175,16 @@ static const struct option_spec *find_spec(const struct options *options, int co
     return NULL;
 }
 
+const char *options_value_name(const struct option_spec *spec, char *text, size_t size)
+{
+    if (spec->metavar)
+        return spec->metavar;
+    if (spec->type != OPTION_CHOICE)
+        return spec->type == OPTION_FLAG ? "" : "N";
+    describe_expected(spec, text, size);
+    return text;
+}
+
 static void print_help(const struct options *options)
 {
     printf("usage: %s [OPTION...]\n%s\n\n", options->command, options->summary);
@@ -182,13 +192,7 @@ static void print_help(const struct options *options)
         if (!spec->help)
             continue;
         char left[512], choices[256];
-        const char *metavar = spec->metavar;
-        if (!metavar && spec->type == OPTION_CHOICE) {
-            describe_expected(spec, choices, sizeof choices);
-            metavar = choices;
-        }
-        if (!metavar)
-            metavar = spec->type == OPTION_FLAG ? "" : "N";
+        const char *metavar = options_value_name(spec, choices, sizeof choices);
         char letter[8] = "    ";
         if (spec->letter)
             snprintf(letter, sizeof letter, "-%c, ", spec->letter);

@@ -53,6 +53,10 @@ enum status options_parse(const struct options *options, int argc, char **argv, 
 enum status options_set(const struct options *options, const char *name, const char *text,
                         void *config);
 
+/* What --help shows for the option's value: "FILE", "on | off", "N"; "" for a flag. Returns `text`
+ * or a string of the option's. */
+const char *options_value_name(const struct option_spec *spec, char *text, size_t size);
+
 /* Calls `visit` for each option with its current value as text, in table order. */
 void options_visit(const struct options *options, const void *config,
                    void (*visit)(void *context, const char *name, const char *value),

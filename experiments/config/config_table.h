@@ -1,6 +1,6 @@
 /*
  * The option table: every option of every command, with its field in struct config, its default,
- * its limits and its line of --help. Private to config.c.
+ * its limits and its line of --help. For config and the manual.
  */
 #ifndef PSRING_EXPERIMENTS_CONFIG_TABLE_H
 #define PSRING_EXPERIMENTS_CONFIG_TABLE_H

@@ -21,6 +21,12 @@ measure_again()
     rm -f "$out/again.csv"
 }
 
+# Lines of bench.csv; where there is none yet, as if its header were there.
+count_rows()
+{
+    wc -l 2>/dev/null <"$out/bench.csv" || echo 1
+}
+
 # index_of START: of the point of the plan that starts so.
 index_of()
 {

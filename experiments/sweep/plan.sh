@@ -169,12 +169,20 @@ published_seconds()
     }'
 }
 
+# published_arguments CONFIGURATION WORKERS MODEL: of bench.
+published_arguments()
+{
+    local bytes timed before
+    bytes=$(xargs -n 2 <<<"$PUBLISHED_BYTES" | sed -n "s/^$3 //p")
+    read -r _ timed before < <(published_seconds "$1" "$2" "$bytes")
+    echo --model-gradients "$3" -n "$timed" -w "$before"
+}
+
 # Published models' gradients, one row each: those that the time is there for. The others as
 # "too-long CONFIGURATION WORKERS MODEL SECONDS".
 published_points()
 {
     local model bytes configuration seconds workers=$((max_workers < PUBLISHED_WORKERS ? max_workers : PUBLISHED_WORKERS))
-    local list=$PUBLISHED_BYTES
     [[ $mode != quick ]] && ((workers >= 2)) || return 0
     while read -r model bytes; do
         for configuration in ring "ps-colocated-$workers" ps-dedicated-1; do
@@ -185,7 +193,7 @@ published_points()
                 echo too-long "$configuration" "$workers" "$model" "$seconds"
             fi
         done
-    done < <(xargs -n 2 <<<"$list")
+    done < <(xargs -n 2 <<<"$PUBLISHED_BYTES")
 }
 
 # The sweep as lines: bench|paced|train|slots|published CONFIGURATION WORKERS SIZES (or MODEL).

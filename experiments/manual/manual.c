@@ -1,0 +1,223 @@
+#include "experiments/manual/manual.h"
+
+#include <string.h>
+
+#include "experiments/config/config_table.h"
+
+/* -------- the manual page --------------------------------------------------------------------- */
+
+/* Text as roff has it: a hyphen that can be copied, and nothing that begins a request. */
+static void print_text(FILE *out, const char *text)
+{
+    if (*text == '.' || *text == '\'')
+        fputs("\\&", out);
+    for (; *text; text++) {
+        if (*text == '-')
+            fputs("\\-", out);
+        else if (*text == '\\')
+            fputs("\\e", out);
+        else
+            putc(*text, out);
+    }
+}
+
+/* A line in bold, as it is typed, in a paragraph that its explanation follows. */
+static void print_option(FILE *out, const struct option_spec *spec)
+{
+    char words[256];
+    const char *value = options_value_name(spec, words, sizeof words);
+    fputs(".TP\n\\fB", out);
+    if (spec->letter)
+        fprintf(out, "\\-%c\\fR, \\fB", spec->letter);
+    fputs("\\-\\-", out);
+    print_text(out, spec->name);
+    fputs("\\fR", out);
+    if (value[0]) {
+        fputs(spec->bare ? "[=\\fI" : " \\fI", out);
+        print_text(out, value);
+        fputs(spec->bare ? "\\fR]" : "\\fR", out);
+    }
+    putc('\n', out);
+    print_text(out, spec->help);
+    if (spec->initial && spec->type != OPTION_FLAG && spec->initial[0]) {
+        fputs(" Default: ", out);
+        print_text(out, spec->initial);
+        putc('.', out);
+    }
+    putc('\n', out);
+}
+
+static void print_command(FILE *out, const struct manual_command *command)
+{
+    struct config_table table;
+    if (!command->options) {
+        fprintf(out, ".SS psring %s \\fIARGUMENT\\fR...\n", command->name);
+        print_text(out, command->summary);
+        fprintf(out, "\nIts arguments: \\fBpsring %s \\-\\-help\\fR.\n", command->name);
+        return;
+    }
+    config_table_init(&table, command->options);
+    fprintf(out, ".SS psring %s [\\fIOPTION\\fR...]\n", command->name);
+    print_text(out, table.options.summary);
+    putc('\n', out);
+    for (const struct option_spec *spec = table.options.specs; spec->name; spec++) {
+        if (spec->help)
+            print_option(out, spec);
+    }
+}
+
+static const char head[] =
+    ".TH PSRING 1 \"\" \"psring " PSRING_VERSION "\"\n"
+    ".SH NAME\n"
+    "psring \\- parameter server against ring all\\-reduce, measured by training a small CNN\n"
+    ".SH SYNOPSIS\n"
+    ".B psring\n"
+    ".I COMMAND\n"
+    "[\\fIOPTION\\fR...]\n"
+    ".br\n"
+    ".B mpirun \\-n\n"
+    ".I N\n"
+    ".B psring\n"
+    ".I COMMAND\n"
+    "[\\fIOPTION\\fR...]\n"
+    ".SH DESCRIPTION\n"
+    "Trains a convolutional network on MNIST with several workers, whose gradients are averaged "
+    "by\n"
+    "parameter servers or by a ring all\\-reduce, and measures both. Ranks are started by mpirun "
+    "or\n"
+    "srun, or each by hand with \\fB\\-\\-rendezvous\\fR.\n"
+    ".PP\n"
+    "\\fBpsring\\fR \\fICOMMAND\\fR \\fB\\-\\-help\\fR prints a command's options;\n"
+    "\\fBpsring \\-\\-version\\fR the version; \\fBpsring \\-\\-manual\\fR this page;\n"
+    "\\fBpsring \\-\\-completion\\fR what bash completes options with:\n"
+    "\\fBsource <(psring \\-\\-completion)\\fR.\n"
+    ".SH COMMANDS\n";
+
+static const char tail[] =
+    ".SH EXIT STATUS\n"
+    ".TP\n0\nsuccess\n"
+    ".TP\n1\nan error, which the last line on standard error names\n"
+    ".TP\n2\nbad usage\n"
+    ".TP\n75\ntraining was stopped by a signal and saved: to be started again with\n"
+    "\\fB\\-\\-resume\\fR\n"
+    ".SH ENVIRONMENT\n"
+    ".TP\nPSRING_DATA, PSRING_NETWORK, PSRING_LINK_BITS, PSRING_BIND_SUBNET\n"
+    "defaults of \\fB\\-\\-data\\fR, \\fB\\-\\-network\\fR, \\fB\\-\\-link\\-rate\\fR and\n"
+    "\\fB\\-\\-interface\\fR\n"
+    ".TP\nRANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT\n"
+    "as torchrun sets them: stand for \\fB\\-\\-rank\\fR, \\fB\\-\\-world\\fR and\n"
+    "\\fB\\-\\-rendezvous\\fR\n"
+    ".SH EXAMPLES\n"
+    ".EX\n"
+    "mpirun \\-n 4 psring train \\-\\-backend ring \\-\\-data \\fIDIR\\fR\n"
+    "mpirun \\-n 5 psring bench \\-\\-backend ps \\-\\-servers 1\n"
+    "srun \\-K \\-\\-mpi=pmix \\-N 4 psring train \\-\\-data \\fIDIR\\fR\n"
+    ".EE\n"
+    ".SH SEE ALSO\n"
+    ".BR mpirun (1),\n"
+    ".BR srun (1)\n";
+
+void manual_print(FILE *out, const struct manual_command *commands, size_t count)
+{
+    fputs(head, out);
+    for (size_t c = 0; c < count; c++)
+        print_command(out, &commands[c]);
+    fputs(tail, out);
+}
+
+/* -------- completion -------------------------------------------------------------------------- */
+
+static void print_words(FILE *out, const char *const *words)
+{
+    fputs("words=(-W '", out);
+    for (int i = 0; words[i]; i++)
+        fprintf(out, "%s%s", i > 0 ? " " : "", words[i]);
+    fputs("')", out);
+}
+
+/* The branch of a case for the value of an option: its words, or what its name for it stands for.
+ * An option with a bare form takes a word only after '='. */
+static void print_values(FILE *out, const char *command, const struct option_spec *spec)
+{
+    const char *kind = spec->metavar && strcmp(spec->metavar, "FILE") == 0  ? "-f"
+                       : spec->metavar && strcmp(spec->metavar, "DIR") == 0 ? "-d"
+                                                                            : NULL;
+    fprintf(out, "    '%s --%s='", command, spec->name);
+    if (!spec->bare)
+        fprintf(out, " | '%s --%s'", command, spec->name);
+    if (spec->letter)
+        fprintf(out, " | '%s -%c'", command, spec->letter);
+    fputs(")\n        ", out);
+    if (kind)
+        fprintf(out, "compopt -o filenames 2>/dev/null || true\n        words=(%s)", kind);
+    else if (spec->type == OPTION_CHOICE)
+        print_words(out, spec->choices);
+    else
+        fputs("words=()", out);
+    fputs(" ;;\n", out);
+}
+
+static void print_all_values(FILE *out, const struct manual_command *command)
+{
+    struct config_table table;
+    if (!command->options)
+        return;
+    config_table_init(&table, command->options);
+    for (const struct option_spec *spec = table.options.specs; spec->name; spec++) {
+        if (spec->help && spec->type != OPTION_FLAG)
+            print_values(out, command->name, spec);
+    }
+}
+
+/* Its options; where it has arguments of its own, files. */
+static void print_options(FILE *out, const struct manual_command *command)
+{
+    struct config_table table;
+    if (!command->options) {
+        fprintf(out,
+                "    '%s '*)\n        compopt -o filenames 2>/dev/null || true\n"
+                "        words=(-f) ;;\n",
+                command->name);
+        return;
+    }
+    config_table_init(&table, command->options);
+    fprintf(out, "    '%s '*) words=(-W '--help", command->name);
+    for (const struct option_spec *spec = table.options.specs; spec->name; spec++) {
+        if (spec->help)
+            fprintf(out, " --%s", spec->name);
+    }
+    fputs("') ;;\n", out);
+}
+
+/* bash takes '=' for a word of its own: "--resume=mu" are three. */
+static const char completion_head[] =
+    "# Completion of psring's options in bash: source this file.\n"
+    "_psring()\n"
+    "{\n"
+    "    local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} words=()\n"
+    "    if [[ $current == = ]]; then\n"
+    "        before=$before= current=''\n"
+    "    elif [[ $before == = ]] && ((COMP_CWORD > 2)); then\n"
+    "        before=${COMP_WORDS[COMP_CWORD - 2]}=\n"
+    "    fi\n"
+    "    COMPREPLY=()\n"
+    "    ((COMP_CWORD > 1)) || before=''\n"
+    "    case \"${COMP_WORDS[1]} $before\" in\n";
+
+void manual_print_completion(FILE *out, const struct manual_command *commands, size_t count)
+{
+    fputs(completion_head, out);
+    for (size_t c = 0; c < count; c++)
+        print_all_values(out, &commands[c]);
+    for (size_t c = 0; c < count; c++)
+        print_options(out, &commands[c]);
+    fputs("    esac\n    ((COMP_CWORD > 1)) || words=(-W '", out);
+    for (size_t c = 0; c < count; c++)
+        fprintf(out, "%s ", commands[c].name);
+    fputs("--help --version --manual --completion')\n"
+          "    ((${#words[@]} == 0)) ||\n"
+          "        mapfile -t COMPREPLY < <(compgen \"${words[@]}\" -- \"$current\")\n"
+          "}\n"
+          "complete -F _psring psring\n",
+          out);
+}
