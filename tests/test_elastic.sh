@@ -34,7 +34,7 @@ worker()
 ends()
 {
     local code=0
-    wait "${workers[$2]}" || code=$?
+    wait "${workers[$2]}" 2>/dev/null || code=$?
     ((code == $1)) || fail "worker $2: exit $code, expected $1: $(cat "$folder/worker.$2" "$folder/serve")"
 }
 
@@ -169,7 +169,7 @@ ends 0 0
 grep -q '^left after step' "$folder/worker.0" || fail "SIGTERM: $(cat "$folder/worker.0")"
 within grep -q '^epoch' "$folder/worker.1" || fail "nobody goes on where rank 0 has left: $(cat "$folder"/worker.*)"
 kill -KILL "$(pgrep -P "$server")"
-wait "$server" || true
+wait "$server" 2>/dev/null || true
 for number in 1 3; do
     ends 1 $number
     grep -q "the server at $address, .* has ended" "$folder/worker.$number" ||

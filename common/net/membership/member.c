@@ -110,8 +110,8 @@ static bool hear(struct member *member, struct membership_reader *reader, int64_
                   member->options.address);
     else if (silent_ms >= member->options.timeout_ms)
         log_error("the server at %s, which the job depends on, has not given a sign of life for "
-                  "%lld s: its process is stopped, or its host cannot be reached; start the job "
-                  "again",
+                  "%lld s: it is stopped, or cannot be reached; the job goes on without this "
+                  "worker if it still runs",
                   member->options.address, (long long)(silent_ms / 1000));
     else
         return true;
