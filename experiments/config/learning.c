@@ -63,9 +63,11 @@ enum status learning_check(const struct config *config, const struct config_tabl
         return STATUS_USAGE;
     }
     if (config->unsharded && config->virtual_workers > 0) {
-        log_error("--unsharded: the process that plays all workers (--virtual-workers %lld) goes "
-                  "through the data once for them all; start as many processes, or leave it out",
-                  (long long)config->virtual_workers);
+        log_error(
+            "--unsharded: the process that plays all workers (--virtual-workers %lld) goes "
+            "through the data once for them all; start as many processes, or leave it, or the "
+            "--recipe that sets it, out",
+            (long long)config->virtual_workers);
         return STATUS_USAGE;
     }
     if (config_table_given(table, "epochs-divided") && config_table_given(table, "steps")) {
