@@ -63,6 +63,17 @@ weights_of()
     cat "$folder"/worker.* | sed -n 's/^weights sha256 //p'
 }
 
+# rows_rise NAME...: what these columns of the metrics count since the job began never falls.
+rows_rise()
+{
+    local column
+    for column in "$@"; do
+        awk -F, -v name="$column" 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+            $at[name] + 0 < last { exit 1 } { last = $at[name] + 0 }' "$folder/metrics" ||
+            fail "column $column falls: $(cat "$folder/metrics")"
+    done
+}
+
 # The images that workers say are of them in the weights.
 account()
 {
@@ -126,7 +137,7 @@ images=$(column images)
 for _ in 1 2 3; do
     serve --workers 3
     for number in 0 1 2; do
-        worker --steps 400 --log-steps 20
+        worker --steps 400 --log-steps 1
     done
     within steps_done 100 || fail "no 100 steps: $(cat "$folder"/worker.*)"
     kill_worker KILL 1
@@ -134,6 +145,7 @@ for _ in 1 2 3; do
     ends 137 1
     ends 0 2
     served 0
+    rows_rise step images seconds
     killed=$(weights_of) dealt=$(column images) counted=$(account)
     step=$(sed -n 's/^continues after step //p' "$folder/worker.0")
     # Worker 2 comes first if it alone had all answers of the last step; the sums are then of another order.
@@ -141,9 +153,9 @@ for _ in 1 2 3; do
 done
 ((dealt - counted == step * 8)) || fail "killed after step $step: $dealt images dealt, $counted by the others"
 serve --workers 3
-worker --steps 400 --log-steps 20
-worker --steps 400 --log-steps 20 --leave-after "$step"
-worker --steps 400 --log-steps 20
+worker --steps 400 --log-steps 1
+worker --steps 400 --log-steps 1 --leave-after "$step"
+worker --steps 400 --log-steps 1
 for number in 0 1 2; do
     ends 0 $number
 done

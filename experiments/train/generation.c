@@ -83,6 +83,8 @@ static enum status keep(struct trainer *t)
     size_t weights = net_parameter_count(t->net), states = 0;
     const float *state = t->optimizer ? optimizer_state(t->optimizer, &states) : NULL;
     const struct interval *interval = &t->report.interval;
+    int64_t unreported_ns = interval->steps > 0 ? interval->ended_ns - interval->started_ns : 0;
+    double unreported_s = (double)unreported_ns / (double)NS_PER_S;
     TRY(allocate(g, weights, states));
     TRY(device_download(t->device, g->weights, net_parameters(t->net), weights * sizeof(float)));
     if (state)
@@ -90,8 +92,7 @@ static enum status keep(struct trainer *t)
     g->own = (struct position){
         .step = t->step,
         .images = trainer_images(t),
-        .trained_s = t->report.trained_s +
-                     (double)(interval->ended_ns - interval->started_ns) / (double)NS_PER_S,
+        .trained_s = t->report.trained_s + unreported_s,
         .epoch = trainer_epoch(t, t->step),
         .epoch_images = trainer_epoch_images(t),
     };
