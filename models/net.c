@@ -97,8 +97,10 @@ enum status net_forward(struct net *net, const float *images, const uint8_t *lab
         x = net->y[i];
     }
     range_begin("loss", &(struct range_about){.kind = RANGE_COMPUTE});
-    net->device->ops->softmax_cross_entropy(net->device, batch, shape_count(net->output), x, labels,
-                                            step->training ? net->dlogits : NULL, net->sum);
+    double divisor = step->divisor > 0 ? step->divisor : (double)batch;
+    net->device->ops->softmax_cross_entropy(net->device, batch, shape_count(net->output), divisor,
+                                            x, labels, step->training ? net->dlogits : NULL,
+                                            net->sum);
     range_end();
     say_passed(net, net->layer_count, false);
     return loss ? read_loss(net, loss) : STATUS_OK;

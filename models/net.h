@@ -35,6 +35,8 @@ struct net_step {
     bool training; /* false: dropout is the identity */
     uint64_t seed, step;
     uint32_t rank;
+    double
+        divisor; /* of the sum of losses whose gradients are computed; 0: the batch, so the mean */
 };
 
 struct net_loss {
@@ -104,8 +106,8 @@ enum status net_forward(struct net *net, const float *images, const uint8_t *lab
 void net_download_loss(struct net *net, struct loss_sum *to);
 
 /*
- * Gradients of the *mean* loss of the last net_forward, which must have been a training one;
- * overwrites the gradient arena. `hook` may be NULL.
+ * Gradients of the *mean* loss (or by its net_step.divisor) of the last net_forward, which must
+ * have been a training one; overwrites the gradient arena. `hook` may be NULL.
  */
 enum status net_backward(struct net *net, net_range_hook *hook, void *context);
 

@@ -164,6 +164,52 @@ Test(sampler, rest_of_an_epoch_goes_to_those_who_are_there)
 }
 
 /* Also where a share is empty. */
+/* The last step takes what is left over: every sample is used once, parts differ by at most one,
+ * and all ranks know how many they are together. */
+Test(sampler, a_joined_last_step_takes_the_rest)
+{
+    static const size_t sizes[] = {1, 2, 12, 13, 23, 24, 25, SAMPLES};
+    enum { BATCH = 4, WORLD = 3 };
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+        size_t samples = sizes[s], taken = 0, counts[WORLD] = {0};
+        bool seen[SAMPLES] = {false};
+        struct sampler samplers[WORLD];
+        for (size_t rank = 0; rank < WORLD; rank++) {
+            cr_assert(sampler_init(&samplers[rank],
+                                   &(struct sampler_options){.samples = samples,
+                                                             .batch = BATCH,
+                                                             .world = WORLD,
+                                                             .rank = rank,
+                                                             .joins = true}) == STATUS_OK);
+            sampler_start_epoch(&samplers[rank], 5, 0);
+        }
+        size_t steps = samplers[0].steps;
+        cr_assert_eq(steps, (samples + WORLD * BATCH - 1) / (WORLD * BATCH));
+        for (size_t step = 0; step < steps; step++) {
+            size_t sum = 0;
+            for (size_t rank = 0; rank < WORLD; rank++) {
+                const uint32_t *given = sampler_next(&samplers[rank], &counts[rank]);
+                for (size_t i = 0; i < counts[rank]; i++) {
+                    cr_assert(!seen[given[i]]);
+                    seen[given[i]] = true;
+                }
+                sum += counts[rank];
+            }
+            for (size_t rank = 0; rank < WORLD; rank++) {
+                cr_assert_eq(samplers[rank].of_all, sum);
+                cr_assert(counts[rank] == sum / WORLD || counts[rank] == sum / WORLD + 1);
+            }
+            cr_assert(step + 1 == steps || sum == WORLD * BATCH);
+            taken += sum;
+        }
+        cr_assert_eq(taken, samples);
+        for (size_t rank = 0; rank < WORLD; rank++) {
+            cr_assert(!sampler_next(&samplers[rank], &counts[rank]));
+            sampler_fini(&samplers[rank]);
+        }
+    }
+}
+
 Test(sampler, sequential_batches_cover_all_exactly_once)
 {
     for (size_t w = 0; w < sizeof worlds / sizeof worlds[0]; w++) {

@@ -40,9 +40,19 @@ struct chunk sampler_slice(size_t world, size_t rank, size_t batch, size_t step)
     return (struct chunk){(step * world + rank) * batch, batch};
 }
 
+static size_t whole_steps(const struct sampler_options *options)
+{
+    return options->samples / options->world / options->batch;
+}
+
 static enum status count_steps(struct sampler *sampler)
 {
     const struct sampler_options *options = &sampler->options;
+    if (options->order == SAMPLER_SHUFFLED && options->joins) {
+        size_t left = options->samples - whole_steps(options) * options->world * options->batch;
+        sampler->steps = whole_steps(options) + (left > 0);
+        return STATUS_OK;
+    }
     if (options->order == SAMPLER_SHUFFLED)
         return sampler_steps(options->samples, options->world, options->batch, &sampler->steps);
     sampler->share = chunk_of(options->samples, options->world, options->rank);
@@ -88,7 +98,7 @@ void sampler_start_epoch(struct sampler *sampler, uint64_t epoch, size_t first_s
 void sampler_start_rest(struct sampler *sampler, uint64_t epoch, size_t used)
 {
     const struct sampler_options *options = &sampler->options;
-    CHECK(options->order == SAMPLER_SHUFFLED && used <= options->samples);
+    CHECK(options->order == SAMPLER_SHUFFLED && !options->joins && used <= options->samples);
     sampler_start_epoch(sampler, epoch, 0);
     sampler->used = used;
     sampler->end = (options->samples - used) / options->world / options->batch;
@@ -98,6 +108,11 @@ void sampler_start_rest(struct sampler *sampler, uint64_t epoch, size_t used)
 static struct chunk range_of(const struct sampler *sampler, size_t step)
 {
     const struct sampler_options *options = &sampler->options;
+    if (options->order == SAMPLER_SHUFFLED && options->joins && step == whole_steps(options)) {
+        size_t done = step * options->world * options->batch;
+        struct chunk part = chunk_of(options->samples - done, options->world, options->rank);
+        return (struct chunk){done + part.offset, part.count};
+    }
     if (options->order == SAMPLER_SHUFFLED) {
         struct chunk slice = sampler_slice(options->world, options->rank, options->batch, step);
         return (struct chunk){sampler->used + slice.offset, slice.count};
@@ -112,6 +127,10 @@ const uint32_t *sampler_next(struct sampler *sampler, size_t *count)
     *count = 0;
     if (sampler->next == sampler->end)
         return NULL;
+    const struct sampler_options *options = &sampler->options;
+    bool joined = options->joins && sampler->next == whole_steps(options);
+    size_t whole = options->world * options->batch;
+    sampler->of_all = joined ? options->samples - sampler->next * whole : whole;
     struct chunk range = range_of(sampler, sampler->next++);
     *count = range.count;
     return sampler->order + range.offset;

@@ -13,13 +13,16 @@
  * So W workers with batch B together see, in every step, exactly the samples that one process with
  * batch W B sees, in the same order. The incomplete global batch at the end is dropped: every step
  * weighs every sample alike and all ranks take the same number of steps; another epoch's
- * permutation leaves out other samples.
+ * permutation leaves out other samples. Or it is *joined*: one more step takes what is left over, W
+ * parts whose lengths differ by at most one and may be zero. All ranks still take the same number
+ * of steps; who averages must weigh parts by their lengths (sampler->of_all).
  *
  * Testing: contiguous ranges, one a rank, which cover every sample exactly once.
  */
 #ifndef PSRING_COMMON_DATA_SAMPLER_H
 #define PSRING_COMMON_DATA_SAMPLER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -43,7 +46,7 @@ void sampler_permute(uint64_t seed, uint64_t epoch, uint32_t *order, size_t samp
 struct chunk sampler_slice(size_t world, size_t rank, size_t batch, size_t step);
 
 enum sampler_order {
-    SAMPLER_SHUFFLED,   /* training: whole batches only */
+    SAMPLER_SHUFFLED,   /* training: whole batches only, unless the last one is joined */
     SAMPLER_SEQUENTIAL, /* testing: this rank's share; the last batch may be shorter */
 };
 
@@ -53,6 +56,7 @@ struct sampler_options {
     size_t batch;       /* samples a step on this rank, > 0 */
     size_t world, rank; /* rank < world. One process playing N workers: world 1, batch N x B */
     uint64_t seed;      /* of the permutations; the same on every rank */
+    bool joins;         /* SAMPLER_SHUFFLED: a last step takes the samples that are left over */
 };
 
 struct sampler {
@@ -60,6 +64,7 @@ struct sampler {
     uint32_t *order;    /* (options.samples): the epoch's */
     struct chunk share; /* SAMPLER_SEQUENTIAL */
     size_t steps;       /* in an epoch; 0 is possible for an empty share of SAMPLER_SEQUENTIAL */
+    size_t of_all;      /* SAMPLER_SHUFFLED: samples of all ranks in the batch given last */
     size_t used;        /* samples before step 0 of the running epoch */
     size_t next, end;   /* step; the end of the running epoch, or none was started */
 };
@@ -76,12 +81,13 @@ void sampler_start_epoch(struct sampler *sampler, uint64_t epoch, size_t first_s
 
 /*
  * Training: begins the rest of `epoch` behind the first `used` samples of its permutation, which
- * have been dealt already, to another number of workers perhaps. As many whole steps follow as fit.
+ * have been dealt already, to another number of workers perhaps. As many whole steps follow as fit;
+ * not with `joins`.
  */
 void sampler_start_rest(struct sampler *sampler, uint64_t epoch, size_t used);
 
 /* The next batch's samples, (*count), valid until the next epoch is started; NULL and a count of 0
- * at the epoch's end. */
+ * at the epoch's end. In a joined step the count may be 0, too. */
 const uint32_t *sampler_next(struct sampler *sampler, size_t *count);
 
 #endif

@@ -217,9 +217,10 @@ struct device_ops {
     void (*dropout)(struct device *, const struct dropout *, size_t count, const float *x,
                     float *y);
 
-    /* logits (N, classes). Overwrites *sum (device memory). dlogits, of the *mean* loss; NULL = not
-     * wanted; in place allowed. The prediction is the first largest logit. */
-    void (*softmax_cross_entropy)(struct device *, size_t batch, size_t classes,
+    /* logits (N, classes). Overwrites *sum (device memory). dlogits, of the loss's sum divided by
+     * `divisor` (N: the mean); NULL = not wanted; in place allowed. The prediction is the first
+     * largest logit. */
+    void (*softmax_cross_entropy)(struct device *, size_t batch, size_t classes, double divisor,
                                   const float *logits, const uint8_t *labels, float *dlogits,
                                   struct loss_sum *sum);
 

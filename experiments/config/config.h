@@ -42,6 +42,8 @@ enum config_transport {
     CONFIG_TRANSPORT_TCP
 };
 
+enum config_last_batch { CONFIG_LAST_BATCH_DROP, CONFIG_LAST_BATCH_JOIN };
+
 enum config_feedback { CONFIG_FEEDBACK_AUTO, CONFIG_FEEDBACK_ON, CONFIG_FEEDBACK_OFF };
 
 enum { CONFIG_KEEP = 2 }; /* --keep, where it is not given */
@@ -130,6 +132,7 @@ struct config {
     double warmup_epochs;    /* below 0: not given */
     int64_t virtual_workers; /* 0: not asked for */
     const char *checkpoint;
+    int last_batch;           /* enum config_last_batch */
     int64_t keep;             /* checkpoints */
     int64_t checkpoint_steps; /* 0: one an epoch */
     int resume;               /* enum config_resume */

@@ -16,6 +16,7 @@ const char *const config_placement_words[] = {"dedicated", "colocated", "mixed",
 const char *const config_reduce_order_words[] = {"any", "ring", NULL};
 
 static const char *const transport_words[] = {"auto", "zmq", "mpi", "tcp", NULL};
+static const char *const last_batch_words[] = {"drop", "join", NULL}; /* enum config_last_batch */
 static const char *const feedback_words[] = {"auto", "on", "off", NULL};
 static const char *const resume_words[] = {"off", "auto", "must", NULL}; /* enum config_resume */
 static const char *const graph_words[] = {"auto", "on", "off", NULL};    /* enum device_graph */
@@ -155,6 +156,10 @@ static const struct config_row rows[] = {
     {RUNS(TRAIN),
      {"epochs-divided", 0, OPTION_FLAG, FIELD(epochs_divided),
       .help = "Divides --epochs among the workers, rounded up."}},
+    {RUNS(REAL),
+     {"last-batch", 0, OPTION_CHOICE, FIELD(last_batch), "drop", .choices = last_batch_words,
+      .help = "Images of an epoch that make no whole step: drop: not used; join: divided among the "
+              "workers, in a step of their own."}},
     {RUNS(REAL),
      {"unsharded", 0, OPTION_FLAG, FIELD(unsharded),
       .help = "An epoch is all the data for each worker, in an order of its own, not its share."}},

@@ -72,6 +72,8 @@ static const char *objection(const struct config *config)
     if (config->global_batch > 0 || config->epochs_divided)
         return "what is divided among the workers would change with them; leave --global-batch and "
                "--epochs-divided out";
+    if (config->last_batch == CONFIG_LAST_BATCH_JOIN)
+        return "what is left of an epoch would change with the workers; leave --last-batch out";
     if (config->unsharded)
         return "its position in the data is one for all workers; leave --unsharded out";
     if (config->timeline)

@@ -15,7 +15,8 @@ static enum status open_samplers(struct batches *batches, const struct dataset *
                                                .batch = options->train_batch,
                                                .world = options->train_world,
                                                .rank = options->train_rank,
-                                               .seed = options->seed}));
+                                               .seed = options->seed,
+                                               .joins = options->joins}));
     TRY(sampler_init(&batches->samplers[BATCHES_TEST],
                      &(struct sampler_options){.order = SAMPLER_SEQUENTIAL,
                                                .samples = dataset->test.count,
@@ -132,9 +133,14 @@ size_t batches_next(struct batches *batches, enum batches_split split)
 {
     size_t count;
     const uint32_t *samples = sampler_next(&batches->samplers[split], &count);
-    if (samples)
+    if (count > 0)
         device_upload(batches->device, batches->samples, samples, count * sizeof *samples);
     return count;
+}
+
+size_t batches_of_all(const struct batches *batches)
+{
+    return batches->samplers[BATCHES_TRAIN].of_all;
 }
 
 void batches_gather(struct batches *batches, enum batches_split split, size_t first, size_t count)

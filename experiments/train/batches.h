@@ -16,6 +16,7 @@
 #ifndef PSRING_EXPERIMENTS_BATCHES_H
 #define PSRING_EXPERIMENTS_BATCHES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -31,6 +32,7 @@ struct batches_options {
     size_t test_batch, test_world, test_rank;
     size_t gather_max; /* images that are gathered at a time at most */
     uint64_t seed;
+    bool joins; /* see sampler_options */
 };
 
 struct batches {
@@ -60,8 +62,12 @@ void batches_start_epoch(struct batches *batches, enum batches_split split, uint
 /* Begins the rest of a training epoch behind `used` images; see sampler_start_rest. */
 void batches_start_rest(struct batches *batches, uint64_t epoch, size_t used);
 
-/* Tells the device which samples come next; returns how many, 0 at the epoch's end. */
+/* Tells the device which samples come next; returns how many, 0 at the epoch's end and for who has
+ * no part of a joined step. */
 size_t batches_next(struct batches *batches, enum batches_split split);
+
+/* Training: the images of all ranks in the step that batches_next has given. */
+size_t batches_of_all(const struct batches *batches);
 
 /* An operation of the device: batches->images and labels become samples [first, first + count) of
  * the batch named last. */

@@ -42,6 +42,7 @@ static enum status step(struct trainer *t, bool finishes)
         interval->started_ns = start_ns;
     activity_set(t->world->activity, ACTIVITY_MAIN, ACTIVITY_COMPUTE, t->step, 0);
 
+    t->step_images = trainer_step_images(t); /* as a rule */
     TRY(t->step_once(t, &loss));
     if (finishes)
         TRY(exchange_finish(&t->exchange));
@@ -57,7 +58,7 @@ static enum status step(struct trainer *t, bool finishes)
                                      });
     interval->ended_ns = end_ns;
     interval->steps++;
-    interval->images += trainer_step_images(t);
+    interval->images += t->step_images;
     interval->loss_sum += loss.loss_sum;
     interval->losses = interval->steps - loss_queue_length(&t->losses);
     t->step++;

@@ -19,8 +19,16 @@ static uint64_t images_of(const struct trainer *t, uint64_t steps)
     return steps * t->workers * (uint64_t)t->config->batch;
 }
 
+/* Where the last step of an epoch is shorter: not in an elastic job. */
+static uint64_t images_of_epoch(const struct trainer *t)
+{
+    return t->dataset->train.count * (t->config->unsharded ? t->workers : 1);
+}
+
 uint64_t trainer_images(const struct trainer *t)
 {
+    if (trainer_joins(t))
+        return trainer_epoch(t, t->step) * images_of_epoch(t) + trainer_epoch_images(t);
     return t->start.images + images_of(t, t->step - t->start.step);
 }
 

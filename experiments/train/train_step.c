@@ -1,6 +1,8 @@
 /* One training step of one process, from top to bottom. */
 #include "experiments/train/trainer.h"
 
+#include <string.h>
+
 #include "common/base/check.h"
 #include "common/obs/range.h"
 #include "experiments/config/backends.h"
@@ -15,11 +17,14 @@ static enum status ask_for_step(void *context)
 {
     enum status status = STATUS_OK;
     struct trainer *t = context;
-    size_t batch = (size_t)t->config->batch;
+    size_t batch = (size_t)t->step_images;
+    /* Of the mean of all, times the workers, of whom the exchange makes the mean. */
+    double world = t->config->unsharded ? 1 : (double)t->workers;
     struct net_step step = {.training = true,
                             .seed = (uint64_t)t->config->seed,
                             .step = t->step,
-                            .rank = (uint32_t)trainer_rank(t)};
+                            .rank = (uint32_t)trainer_rank(t),
+                            .divisor = (double)batches_of_all(&t->batches) / world};
     exchange_begin(&t->exchange);
     range_begin("data", &(struct range_about){.kind = RANGE_DATA});
     batches_gather(&t->batches, BATCHES_TRAIN, 0, batch);
@@ -31,16 +36,37 @@ out:
     return status;
 }
 
+/* A step in which this worker has no image: its part of the sum is zero. */
+static enum status take_part(struct trainer *t)
+{
+    enum status status = STATUS_OK;
+    size_t count = net_parameter_count(t->net);
+    TRY(exchange_finish(&t->exchange)); /* what the step before has deferred to a forward pass */
+    exchange_begin(&t->exchange);
+    memset(t->host, 0, count * sizeof *t->host);
+    device_upload(t->device, net_gradients(t->net), t->host, count * sizeof *t->host);
+    TRY(device_sync(t->device));
+    exchange_start(&t->exchange, 0, count);
+    TRY(exchange_end(&t->exchange, trainer_lr(t)));
+out:
+    return status;
+}
+
 enum status train_step_real(struct trainer *t, struct net_loss *loss)
 {
     enum status status = STATUS_OK;
     range_begin("next batch", &(struct range_about){.kind = RANGE_DATA});
     size_t count = batches_next(&t->batches, BATCHES_TRAIN);
     range_end();
-    CHECK(count == (size_t)t->config->batch);
+    bool whole = count == (size_t)t->config->batch;
+    CHECK(whole || trainer_joins(t));
+    t->step_images = count;
+    if (count == 0)
+        return take_part(t);
     net_set_step(t->net, t->step);
     optimizer_set_lr(t->optimizer, trainer_lr(t));
-    TRY(t->backend->recordable ? device_repeat(t->device, ask_for_step, t) : ask_for_step(t));
+    TRY(t->backend->recordable && whole ? device_repeat(t->device, ask_for_step, t)
+                                        : ask_for_step(t));
     loss_queue_put(&t->losses, t->net);
     TRY(loss_queue_take(&t->losses, device_steps_ahead(t->device), loss));
 out:

@@ -6,6 +6,7 @@
 #include "experiments/train/trainer.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/comm/reduce.h"
 
@@ -32,12 +33,17 @@ static enum status play_worker(struct trainer *t, size_t worker, struct net_loss
     struct net_step step = {.training = true,
                             .seed = (uint64_t)t->config->seed,
                             .step = t->step,
-                            .rank = (uint32_t)worker};
-    size_t batch = (size_t)t->config->batch;
+                            .rank = (uint32_t)worker,
+                            .divisor = (double)t->step_images / (double)t->workers};
+    struct chunk part = chunk_of((size_t)t->step_images, t->workers, worker);
     size_t parameters = net_parameter_count(t->net);
     struct net_loss mine;
-    batches_gather(&t->batches, BATCHES_TRAIN, worker * batch, batch);
-    TRY(net_forward(t->net, t->batches.images, t->batches.labels, batch, &step, &mine));
+    if (part.count == 0) {
+        memset(t->virtual.gradients + worker * parameters, 0, parameters * sizeof(float));
+        return STATUS_OK;
+    }
+    batches_gather(&t->batches, BATCHES_TRAIN, part.offset, part.count);
+    TRY(net_forward(t->net, t->batches.images, t->batches.labels, part.count, &step, &mine));
     TRY(net_backward(t->net, NULL, NULL));
     TRY(device_download(t->device, t->virtual.gradients + worker * parameters,
                         net_gradients(t->net), parameters * sizeof(float)));
@@ -65,7 +71,7 @@ static void average(struct trainer *t)
 enum status train_step_virtual(struct trainer *t, struct net_loss *loss)
 {
     enum status status = STATUS_OK;
-    batches_next(&t->batches, BATCHES_TRAIN);
+    t->step_images = batches_next(&t->batches, BATCHES_TRAIN);
     for (size_t worker = 0; worker < t->workers; worker++)
         TRY(play_worker(t, worker, loss));
     average(t);

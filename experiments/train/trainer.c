@@ -82,6 +82,11 @@ uint64_t trainer_step_images(const struct trainer *t)
     return t->config->virtual_workers > 0 ? batch * t->workers : batch;
 }
 
+bool trainer_joins(const struct trainer *t)
+{
+    return t->config->last_batch == CONFIG_LAST_BATCH_JOIN;
+}
+
 static enum status open_batches(struct trainer *t)
 {
     enum status status = STATUS_OK;
@@ -99,7 +104,8 @@ static enum status open_batches(struct trainer *t)
                                                .test_world = world,
                                                .test_rank = trainer_rank(t),
                                                .gather_max = batch_max(t),
-                                               .seed = (uint64_t)t->config->seed}));
+                                               .seed = (uint64_t)t->config->seed,
+                                               .joins = trainer_joins(t)}));
     t->steps_per_epoch = batches_steps(&t->batches, BATCHES_TRAIN);
     TRY(loss_queue_open(&t->losses, t->device));
 out:

@@ -72,6 +72,7 @@ struct trainer {
     train_step_function *step_once;
     uint64_t steps_per_epoch, total_steps;
     uint64_t step;                 /* done, over all epochs */
+    uint64_t step_images;          /* of the running step, on this process */
     uint64_t first_step;           /* of this process: those before it were done by another run */
     struct position start;         /* all 0, but in a later generation of an elastic job */
     struct generation *generation; /* of an elastic job; NULL: the job is none */
@@ -88,6 +89,8 @@ void trainer_close(struct trainer *t);
 size_t trainer_rank(const struct trainer *t); /* among the processes that are workers */
 /* Images that this process, with all its virtual workers, sees in a step. */
 uint64_t trainer_step_images(const struct trainer *t);
+/* Whether an epoch may end with a step of fewer images (--last-batch join). */
+bool trainer_joins(const struct trainer *t);
 
 /* train_position.c. The epoch that step number `step` (from 0) belongs to, and how many steps are
  * done before it. */

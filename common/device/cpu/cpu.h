@@ -82,8 +82,9 @@ void cpu_dense_backward(struct device *, const struct dense *, size_t batch, str
 void cpu_relu_forward(struct device *, size_t count, const float *x, float *y);
 void cpu_relu_backward(struct device *, size_t count, const float *y, const float *dy, float *dx);
 void cpu_dropout(struct device *, const struct dropout *, size_t count, const float *x, float *y);
-void cpu_softmax_cross_entropy(struct device *, size_t batch, size_t classes, const float *logits,
-                               const uint8_t *labels, float *dlogits, struct loss_sum *sum);
+void cpu_softmax_cross_entropy(struct device *, size_t batch, size_t classes, double divisor,
+                               const float *logits, const uint8_t *labels, float *dlogits,
+                               struct loss_sum *sum);
 
 void cpu_sgd(struct device *, const struct sgd *, size_t count, float *parameters,
              const float *gradients, float *velocity);

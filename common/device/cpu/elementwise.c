@@ -180,7 +180,7 @@ void cpu_dropout(struct device *device, const struct dropout *dropout, size_t co
 /* -------- loss -------------------------------------------------------------------------------- */
 
 /* In double: a batch has few logits, and the loss is what people compare. */
-void cpu_softmax_cross_entropy(struct device *device, size_t batch, size_t classes,
+void cpu_softmax_cross_entropy(struct device *device, size_t batch, size_t classes, double divisor,
                                const float *logits, const uint8_t *labels, float *dlogits,
                                struct loss_sum *sum)
 {
@@ -202,7 +202,7 @@ void cpu_softmax_cross_entropy(struct device *device, size_t batch, size_t class
             continue;
         for (size_t j = 0; j < classes; j++) {
             double p = exp((double)row[j] - largest) / total;
-            dlogits[n * classes + j] = (float)((p - (j == labels[n])) / (double)batch);
+            dlogits[n * classes + j] = (float)((p - (j == labels[n])) / divisor);
         }
     }
 }

@@ -205,13 +205,13 @@ static void cuda_dropout(struct device *device, const struct dropout *dropout, s
 }
 
 static void cuda_softmax_cross_entropy(struct device *device, size_t batch, size_t classes,
-                                       const float *logits, const uint8_t *labels, float *dlogits,
-                                       struct loss_sum *sum)
+                                       double divisor, const float *logits, const uint8_t *labels,
+                                       float *dlogits, struct loss_sum *sum)
 {
     struct cuda *cuda = cuda_of(device);
     cuda_keep(cuda,
-              kernel_softmax_cross_entropy(cuda->compute, batch, classes, logits, labels, dlogits,
-                                           cuda->loss_parts, sum),
+              kernel_softmax_cross_entropy(cuda->compute, batch, classes, divisor, logits, labels,
+                                           dlogits, cuda->loss_parts, sum),
               "softmax and loss");
 }
 

@@ -77,8 +77,8 @@ int kernel_maxpool(struct CUstream_st *stream, const struct pool2d *pool, size_t
 enum { KERNEL_LOSS_PARTS = 1024 };
 /* parts: room for KERNEL_LOSS_PARTS sums. */
 int kernel_softmax_cross_entropy(struct CUstream_st *stream, size_t batch, size_t classes,
-                                 const float *logits, const uint8_t *labels, float *dlogits,
-                                 struct loss_sum *parts, struct loss_sum *sum);
+                                 double divisor, const float *logits, const uint8_t *labels,
+                                 float *dlogits, struct loss_sum *parts, struct loss_sum *sum);
 int kernel_sgd(struct CUstream_st *stream, const struct sgd *sgd, size_t count, float *parameters,
                const float *gradients, float *velocity);
 int kernel_adagrad(struct CUstream_st *stream, const struct adagrad *adagrad, size_t count,

@@ -6,7 +6,7 @@
 
 /* The loss of one image; writes its row of dlogits. In double, as on the CPU: rows are short. */
 static __device__ struct loss_sum loss_of(size_t classes, const float *row, uint8_t label,
-                                          double batch, float *dlogits)
+                                          double divisor, float *dlogits)
 {
     size_t best = 0;
     for (size_t j = 1; j < classes; j++) {
@@ -20,20 +20,21 @@ static __device__ struct loss_sum loss_of(size_t classes, const float *row, uint
     if (dlogits) {
         for (size_t j = 0; j < classes; j++) {
             double p = exp((double)row[j] - largest) / total;
-            dlogits[j] = (float)((p - (j == label ? 1.0 : 0.0)) / batch);
+            dlogits[j] = (float)((p - (j == label ? 1.0 : 0.0)) / divisor);
         }
     }
     return sum;
 }
 
 /* Part p sums images p, p + parts, ...: in an order that depends on the batch alone. */
-static __global__ void loss_parts(size_t batch, size_t classes, size_t parts, const float *logits,
-                                  const uint8_t *labels, float *dlogits, struct loss_sum *part)
+static __global__ void loss_parts(size_t batch, size_t classes, double divisor, size_t parts,
+                                  const float *logits, const uint8_t *labels, float *dlogits,
+                                  struct loss_sum *part)
 {
     for (EACH(p, parts)) {
         struct loss_sum total = {0.0, 0};
         for (size_t n = p; n < batch; n += parts) {
-            struct loss_sum one = loss_of(classes, logits + n * classes, labels[n], (double)batch,
+            struct loss_sum one = loss_of(classes, logits + n * classes, labels[n], divisor,
                                           dlogits ? dlogits + n * classes : NULL);
             total.loss += one.loss;
             total.correct += one.correct;
@@ -56,11 +57,12 @@ static __global__ void loss_total(size_t parts, const struct loss_sum *part, str
 }
 
 int kernel_softmax_cross_entropy(struct CUstream_st *stream, size_t batch, size_t classes,
-                                 const float *logits, const uint8_t *labels, float *dlogits,
-                                 struct loss_sum *parts, struct loss_sum *sum)
+                                 double divisor, const float *logits, const uint8_t *labels,
+                                 float *dlogits, struct loss_sum *parts, struct loss_sum *sum)
 {
     size_t count = batch < KERNEL_LOSS_PARTS ? batch : (size_t)KERNEL_LOSS_PARTS;
-    LAUNCH(loss_parts, count, stream, batch, classes, count, logits, labels, dlogits, parts);
+    LAUNCH(loss_parts, count, stream, batch, classes, divisor, count, logits, labels, dlogits,
+           parts);
     LAUNCH(loss_total, 1, stream, count, parts, sum);
     return (int)cudaGetLastError();
 }
