@@ -115,6 +115,7 @@ Test(config_check, an_option_that_the_run_would_not_obey)
     refuse(CONFIG_TRAIN, "--backend ring --placement dedicated",
            "--placement dedicated: --backend ring");
     refuse(CONFIG_TRAIN, "--compute paced:1 --lr 0.1", "--lr: --compute paced:1 trains nothing");
+    refuse(CONFIG_TRAIN, "--compute paced:1 --last-batch join", "--last-batch: --compute paced:1");
     refuse(CONFIG_TRAIN, "--compute paced:1 --data /d", "--data: --compute paced:1");
     refuse(CONFIG_TRAIN, "--compute paced:1 --optimizer sgd", "--optimizer: --compute paced:1");
     setenv("PSRING_DATA", "/d", 1); /* not given, only there */

@@ -175,12 +175,12 @@ Test(sampler, a_joined_last_step_takes_the_rest)
         bool seen[SAMPLES] = {false};
         struct sampler samplers[WORLD];
         for (size_t rank = 0; rank < WORLD; rank++) {
-            cr_assert(sampler_init(&samplers[rank],
-                                   &(struct sampler_options){.samples = samples,
-                                                             .batch = BATCH,
-                                                             .world = WORLD,
-                                                             .rank = rank,
-                                                             .joins = true}) == STATUS_OK);
+            cr_assert(sampler_init(&samplers[rank], &(struct sampler_options){.samples = samples,
+                                                                              .batch = BATCH,
+                                                                              .world = WORLD,
+                                                                              .rank = rank,
+                                                                              .joins = true}) ==
+                      STATUS_OK);
             sampler_start_epoch(&samplers[rank], 5, 0);
         }
         size_t steps = samplers[0].steps;

@@ -147,10 +147,6 @@ static enum status check_training(struct config *config)
                   config->join_after > 0 ? "join" : "leave");
         return STATUS_USAGE;
     }
-    if (config->last_batch == CONFIG_LAST_BATCH_JOIN && config->paced) {
-        log_error("--last-batch join: --compute %s uses no images; leave it out", config->compute);
-        return STATUS_USAGE;
-    }
     if (config->resume && !config->checkpoint) {
         log_error("--resume: from where? add --checkpoint DIR, the folder of the run to continue");
         return STATUS_USAGE;
