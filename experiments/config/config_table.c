@@ -106,7 +106,11 @@ static const struct config_row rows[] = {
     {RUNS(TRAIN | BENCH | SERVE),
      {"interface", 0, OPTION_STRING, FIELD(subnet), .metavar = "CIDR",
       .help = "Network to bind to, e.g. 10.0.0.0/24 (else PSRING_BIND_SUBNET, else chosen)."}},
-    {RUNS(TRAIN | BENCH | SERVE),
+    {RUNS(SERVE),
+     {"timeout", 0, OPTION_DOUBLE, FIELD(timeout), "30", 0.1, 86400, .metavar = "SECONDS",
+      .help = "A worker that keeps others waiting, or is silent, for longer is lost: the others go "
+              "on without it."}},
+    {RUNS(TRAIN | BENCH),
      {"timeout", 0, OPTION_DOUBLE, FIELD(timeout), "30", 0.1, 86400, .metavar = "SECONDS",
       .help = "A rank that keeps others waiting, or is silent, for longer ends the run."}},
     {RUNS(ALL | SERVE),
