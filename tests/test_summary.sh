@@ -164,6 +164,13 @@ sed -i '/real,4,0,none/s/,51200,/,51264,/' "$dir/train.csv"
 summary
 says 'by rounding'
 
+# What limits each training, as its row says.
+says not 'What limits each'
+sed -i '1s/$/,limit,limit_rank/; /,cpu,.*,paced:50,4,/s/$/,rank,2/' "$dir/train.csv"
+summary
+says 'What limits each'
+says '^ *4 +- +- +- +rank 2 +-$'
+
 # Measured links: the nominal rate is shown too; 240 and 80 ms are CPU-limited.
 nominal=104000000 source=probe busy=0.851
 write_results vcluster:832mbit 100000000 0 abd

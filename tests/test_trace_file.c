@@ -159,6 +159,7 @@ Test(trace_file, the_command_prints_it, .init = cr_redirect_stdout)
     text[length] = '\0';
     cr_expect(strstr(text, "link from rank 1 to rank 0, step 3 of bucket 0"), "%s", text);
     cr_expect(strstr(text, "rank 1 computes: forward conv1"), "%s", text);
+    cr_expect(strstr(text, "limited by the network"), "%s", text);
     cr_expect(strstr(text, "messages 1; received before they were sent: 0"), "%s", text);
 }
 

@@ -119,6 +119,7 @@ expected_header+=,comm_ms_median,exposed_comm_ms_median,train_loss,test_loss,tes
 expected_header+=,weights_sha256,batch,optimizer,lr,seed,reduce_order,bucket_mb,threads,compress
 expected_header+=,error_feedback,gpu_memory_bytes,gpu_utilization
 expected_header+=,recipe,optimizer_options,lr_schedule,lr_warmup_steps
+expected_header+=,data_ms_median,limit,limit_rank,limit_ms,better_step_ms
 [[ $(head -1 "$folder/train.csv") == "$expected_header" ]] ||
     fail "train.csv begins with $(head -1 "$folder/train.csv")"
 expect backend 'ring ring ring ring'

@@ -11,6 +11,9 @@
 /* CLOCK_MONOTONIC; comparable within one machine only. */
 int64_t clock_now_ns(void);
 
+/* How long the calling thread has run on a processor. */
+int64_t clock_thread_ns(void);
+
 /* Sleeps (does not spin) until clock_now_ns() reaches `deadline_ns`; interruptions are resumed. */
 void clock_sleep_until_ns(int64_t deadline_ns);
 

@@ -1,6 +1,6 @@
 #include "experiments/trace/trace_command.h"
 
-#include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +10,7 @@
 #include "experiments/trace/trace_file.h"
 #include "experiments/trace/trace_parts.h"
 #include "experiments/trace/trace_path.h"
+#include "experiments/trace/verdict.h"
 
 struct request {
     const char *path;
@@ -273,6 +274,51 @@ out:
     return status;
 }
 
+/* -------- what limited the run ---------------------------------------------------------------- */
+
+/* ms a step, on average: what a rank averaged, on whichever thread. */
+static double averaging_ms(const struct trace_file *file, int rank, size_t steps)
+{
+    int64_t ns = 0;
+    for (size_t i = 0; i < file->range_count; i++) {
+        const struct trace_range *range = &file->ranges[i];
+        if (range->rank == rank && range->kind == RANGE_ALLREDUCE)
+            ns += range->end_ns - range->begin_ns;
+    }
+    return ms(ns) / (double)steps;
+}
+
+/* As psring train does at its end, but of what the timeline has: neither the link's rate nor when a
+ * thread had a processor is in it. */
+static enum status print_verdict(const struct trace_file *file, const struct trace_step *steps,
+                                 size_t count)
+{
+    char text[400];
+    double median_ms[TRACE_PARTS];
+    struct verdict_rank *ranks = calloc((size_t)file->rank_count, sizeof *ranks);
+    if (!ranks) {
+        log_error("psring trace: out of memory");
+        return STATUS_NO_MEMORY;
+    }
+    struct verdict_facts facts = {.ranks = ranks, .waits = true, .compressed = true};
+    for (int rank = 0; rank < file->rank_count; rank++) {
+        size_t found = trace_medians(steps, count, rank, median_ms);
+        if (found == 0)
+            continue;
+        ranks[facts.workers++] = (struct verdict_rank){
+            .step = median_ms[TRACE_PART_STEP],
+            .exposed = median_ms[TRACE_PART_EXPOSED],
+            .data = median_ms[TRACE_PART_DATA],
+            .comm = averaging_ms(file, rank, found),
+            .cpu = (double)NAN,
+        };
+    }
+    struct verdict verdict = verdict_of(&facts);
+    printf("limited by %s\n", verdict_describe(&facts, &verdict, text, sizeof text));
+    free(ranks);
+    return STATUS_OK;
+}
+
 /* -------- the command ------------------------------------------------------------------------- */
 
 static const char usage[] =
@@ -331,6 +377,7 @@ enum status trace_command(int argc, char **argv)
         goto out;
     }
     print_parts(&file, steps, count);
+    TRY(print_verdict(&file, steps, count));
     print_messages(&file);
     TRY(print_paths(&file, steps, count, &request));
 out:

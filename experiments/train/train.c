@@ -35,7 +35,8 @@ static enum status step(struct trainer *t, bool finishes)
     struct interval *interval = &t->report.interval;
     struct comm *comm = t->exchange.comm;
     struct net_loss loss = {0};
-    int64_t start_ns = clock_now_ns(), busy_ns = comm_busy_ns(comm);
+    int64_t start_ns = clock_now_ns(), busy_ns = comm_busy_ns(comm), ran_ns = clock_thread_ns();
+    t->data_ns = 0;
     range_at_step(t->step - t->first_step);
     range_begin("step", &(struct range_about){.kind = RANGE_STEP, .number = t->step});
     if (interval->started_ns == 0)
@@ -55,6 +56,8 @@ static enum status step(struct trainer *t, bool finishes)
                                          [STEP_TIME_COMPUTE] = all_ms - exposed_ms,
                                          [STEP_TIME_COMM] = ms_between(busy_ns, comm_busy_ns(comm)),
                                          [STEP_TIME_EXPOSED] = exposed_ms,
+                                         [STEP_TIME_DATA] = ms_between(0, t->data_ns),
+                                         [STEP_TIME_CPU] = ms_between(ran_ns, clock_thread_ns()),
                                      });
     interval->ended_ns = end_ns;
     interval->steps++;

@@ -78,6 +78,13 @@ static void list_fields(const struct trainer *t, double train_loss, const struct
     fields_text(fields, "optimizer_options", trains ? t->optimizer_text : NULL);
     fields_text(fields, "lr_schedule", trains ? lr_shape_names[t->lr.shape] : NULL);
     fields_uint_if(fields, "lr_warmup_steps", trains, t->lr.warmup_steps);
+    fields_double(fields, "data_ms_median", trains ? median_ms[STEP_TIME_DATA] : unknown);
+    const struct verdict *verdict = &report->verdict; /* of the interval, as the next */
+    bool judged = verdict->limit != VERDICT_NONE;
+    fields_text(fields, "limit", judged ? verdict_names[verdict->limit] : NULL);
+    fields_uint_if(fields, "limit_rank", verdict->limit == VERDICT_RANK, (uint64_t)verdict->rank);
+    fields_double(fields, "limit_ms", judged ? verdict->cost : unknown);
+    fields_double(fields, "better_step_ms", judged ? verdict->better : unknown);
 }
 
 enum status train_report_open(struct trainer *t, uint64_t steps)
@@ -141,6 +148,7 @@ enum status train_report(struct trainer *t, const struct test_result *test)
     double seconds = (double)(interval->ended_ns - interval->started_ns) / (double)NS_PER_S;
     double sums[2] = {interval->loss_sum, (double)interval->images};
     TRY(world_sum(t->world, comm_group(t->exchange.comm), sums, 2));
+    TRY(train_verdict(t));
     TRY(step_times_medians(&t->report.times, t->world, comm_group(t->exchange.comm),
                            trainer_rank(t), t->report.times_median));
     TRY(train_check_weights(t));
@@ -207,6 +215,8 @@ void train_report_end(const struct trainer *t, const struct test_result *test)
                    t->report.times_median[STEP_TIME_EXPOSED]);
         printf("\n");
     }
+    if (t->report.verdict.limit != VERDICT_NONE)
+        printf("limited by %s\n", t->report.verdict_text);
     if (!t->config->paced)
         printf("weights sha256 %s\n", t->report.weights_sha256);
     fflush(stdout);

@@ -10,7 +10,8 @@
 #include "common/base/status.h"
 #include "common/device/device.h"
 #include "common/obs/progress.h"
-#include "experiments/train/step_times.h"
+#include "experiments/trace/verdict.h"
+#include "experiments/step/step_times.h"
 
 struct trainer;
 
@@ -37,6 +38,8 @@ struct report {
     double trained_s;                     /* worker 0: in steps, since the run began */
     double times_median[STEP_TIME_KINDS]; /* of the last row, ms; so the following */
     double images_per_s;
+    struct verdict verdict;
+    char verdict_text[400];
     char weights_sha256[SHA256_HEX_SIZE];
 };
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/base/check.h"
+#include "common/base/clock.h"
 #include "common/obs/range.h"
 #include "experiments/config/backends.h"
 
@@ -26,9 +27,11 @@ static enum status ask_for_step(void *context)
                             .rank = (uint32_t)trainer_rank(t),
                             .divisor = (double)batches_of_all(&t->batches) / world};
     exchange_begin(&t->exchange);
+    int64_t start_ns = clock_now_ns();
     range_begin("data", &(struct range_about){.kind = RANGE_DATA});
     batches_gather(&t->batches, BATCHES_TRAIN, 0, batch);
     range_end();
+    t->data_ns += clock_now_ns() - start_ns;
     TRY(net_forward(t->net, t->batches.images, t->batches.labels, batch, &step, NULL));
     TRY(net_backward(t->net, exchange_start, &t->exchange));
     TRY(exchange_end(&t->exchange, trainer_lr(t)));
@@ -55,9 +58,11 @@ out:
 enum status train_step_real(struct trainer *t, struct net_loss *loss)
 {
     enum status status = STATUS_OK;
+    int64_t start_ns = clock_now_ns();
     range_begin("next batch", &(struct range_about){.kind = RANGE_DATA});
     size_t count = batches_next(&t->batches, BATCHES_TRAIN);
     range_end();
+    t->data_ns += clock_now_ns() - start_ns;
     bool whole = count == (size_t)t->config->batch;
     CHECK(whole || trainer_joins(t));
     t->step_images = count;

@@ -73,6 +73,7 @@ struct trainer {
     uint64_t steps_per_epoch, total_steps;
     uint64_t step;                 /* done, over all epochs */
     uint64_t step_images;          /* of the running step, on this process */
+    int64_t data_ns;               /* of the running step: until its batch was there */
     uint64_t first_step;           /* of this process: those before it were done by another run */
     struct position start;         /* all 0, but in a later generation of an elastic job */
     struct generation *generation; /* of an elastic job; NULL: the job is none */
@@ -108,6 +109,10 @@ float trainer_lr(const struct trainer *t);
 train_step_function train_step_real, train_step_paced, train_step_virtual;
 enum status train_virtual_open(struct trainer *t);
 void train_virtual_close(struct trainer *t);
+
+/* train_verdict.c. Collective over the workers, before step_times_medians: what limits the steps
+ * since the last row; worker 0 has it in t->report.verdict. */
+enum status train_verdict(struct trainer *t);
 
 /* train_state.c, all collective over the workers. */
 enum status train_test(struct trainer *t, struct test_result *result);

@@ -127,6 +127,10 @@ is_bench {
         paced = substr(compute, 7) + 0
         images_per_s[key] = field("images_per_s")
         exposed_ms[key] = field("exposed_comm_ms_median")
+        if (field("limit") != "") {
+            limit[key] = field("limit") (field("limit_rank") != "" ? " " field("limit_rank") : "")
+            limits_known = 1
+        }
         batch = field("batch") ? field("batch") : field("images") / field("step") / workers
         train_workers[workers]
     } else if (field("test_accuracy") != "") {

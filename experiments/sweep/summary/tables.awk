@@ -133,8 +133,19 @@ function print_throughput(count, list, i, w) {
             count_text(images_per_s["ring", w]), count_text(images_per_s["mpi default", w]),
             count_text(w * batch / paced * 1e3)
     }
+    if (limits_known)
+        print "\n  What limits each, as it has found itself:"
+    for (i = 1; i <= count && limits_known; i++) {
+        w = list[i]
+        printf "  %7d %10s %10s %13s %9s %14s\n", w, limit_text("ps dedicated 1", w), limit_text("ps dedicated " w, w),
+            limit_text("ps colocated " w, w), limit_text("ring", w), limit_text("mpi default", w)
+    }
     print "\n  Computation is a timed wait here, so that workers that share " cores " cores do not slow each"
     print "  other down; the gradients are real in size and travel over the real links."
+}
+
+function limit_text(who, w) {
+    return (who, w) in limit ? limit[who, w] : "-"
 }
 
 function print_accuracy(i, part, key) {

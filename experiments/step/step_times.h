@@ -12,6 +12,8 @@ enum step_time {
     STEP_TIME_COMPUTE, /* forward, backward, update */
     STEP_TIME_COMM,    /* averaging, on whichever thread */
     STEP_TIME_EXPOSED, /* the part of averaging that computing waited for */
+    STEP_TIME_DATA,    /* until the batch was there */
+    STEP_TIME_CPU,     /* that the training thread ran on a processor */
     STEP_TIME_KINDS,
 };
 
@@ -27,6 +29,9 @@ void step_times_fini(struct step_times *times);
 
 /* Notes one step. */
 void step_times_add(struct step_times *times, const double ms[STEP_TIME_KINDS]);
+
+/* This rank's own medians, in ms, over the steps noted so far; NAN if there were none. */
+void step_times_own(struct step_times *times, double median_ms[STEP_TIME_KINDS]);
 
 /*
  * Collective over the group, in which the caller is `rank`; all ranks have noted as many steps.

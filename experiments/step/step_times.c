@@ -1,4 +1,4 @@
-#include "experiments/train/step_times.h"
+#include "experiments/step/step_times.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -58,6 +58,15 @@ static enum status keep_slowest(struct step_times *times, struct world *world,
     }
 out:
     return status;
+}
+
+void step_times_own(struct step_times *times, double median_ms[STEP_TIME_KINDS])
+{
+    for (int kind = 0; kind < STEP_TIME_KINDS; kind++) {
+        memcpy(times->scratch, times->ms[kind], times->count * sizeof *times->scratch);
+        median_ms[kind] =
+            times->count > 0 ? stats_median(times->scratch, times->count) : (double)NAN;
+    }
 }
 
 enum status step_times_medians(struct step_times *times, struct world *world,
