@@ -35,7 +35,7 @@ static enum status step(struct trainer *t, bool finishes)
     struct interval *interval = &t->report.interval;
     struct comm *comm = t->exchange.comm;
     struct net_loss loss = {0};
-    int64_t start_ns = clock_now_ns(), busy_ns = comm_busy_ns(comm), ran_ns = clock_thread_ns();
+    int64_t busy_ns = comm_busy_ns(comm), ran_ns = clock_thread_ns(), start_ns = clock_now_ns();
     t->data_ns = 0;
     range_at_step(t->step - t->first_step);
     range_begin("step", &(struct range_about){.kind = RANGE_STEP, .number = t->step});
@@ -44,10 +44,12 @@ static enum status step(struct trainer *t, bool finishes)
     activity_set(t->world->activity, ACTIVITY_MAIN, ACTIVITY_COMPUTE, t->step, 0);
 
     t->step_images = trainer_step_images(t); /* as a rule */
-    TRY(t->step_once(t, &loss));
-    if (finishes)
-        TRY(exchange_finish(&t->exchange));
+    status = t->step_once(t, &loss);
+    if (status == STATUS_OK && finishes)
+        status = exchange_finish(&t->exchange);
     int64_t end_ns = clock_now_ns();
+    range_end(); /* what follows is not the step's */
+    TRY(status);
 
     double all_ms = ms_between(start_ns, end_ns);
     double exposed_ms = ms_between(0, t->exchange.blocked_ns);
@@ -78,7 +80,6 @@ static enum status step(struct trainer *t, bool finishes)
     progress_update(&t->report.progress, end_ns, epoch, t->step - 1 - trainer_epoch_begin(t, epoch),
                     t->config->paced ? (double)NAN : mean_loss(t));
 out:
-    range_end();
     return status;
 }
 
