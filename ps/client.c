@@ -1,7 +1,8 @@
 /*
  * The worker's side of the parameter server: push every chunk to the server that owns it, keep at
  * most `window` of them unanswered with each server and all servers about equally far, and put the
- * answers where the gradients were.
+ * answers where the gradients were. In the same way arrays are stored with servers that own the
+ * parameters, and fetched from them.
  *
  * An answer is received in the transport's memory and copied into place. It cannot be received
  * there: its slot is posted when the push is queued, while the push is still being sent from that
@@ -9,13 +10,14 @@
  * each other.)
  */
 #include <stdlib.h>
+#include <string.h>
 
-#include "common/base/check.h"
 #include "common/comm/codec.h"
 #include "common/obs/range.h"
 #include "ps/ps.h"
 #include "ps/ps_cost.h"
 #include "ps/shard.h"
+#include "ps/steps.h"
 
 /* How far the exchange of one bucket with one server is. Counted in chunks of its shard. */
 struct exchange {
@@ -24,11 +26,21 @@ struct exchange {
     size_t pushed, answered;
 };
 
+/* What one exchange of a bucket is about. */
+struct request {
+    enum message_kind kind; /* MESSAGE_PUSH, MESSAGE_STORE or MESSAGE_FETCH */
+    size_t bucket;
+    uint64_t step; /* in the messages' headers; of a store or fetch: which array */
+    float *data;
+};
+
 struct client {
     const struct comm_site *site; /* borrowed: the comm's */
     struct transport *transport;
     int servers;
-    uint64_t step; /* all-reduces done, over all buckets and plans */
+    bool updates;  /* the servers do, and answer with parameters */
+    uint64_t step; /* all-reduces done, over all buckets and plans; where servers update: steps */
+    struct steps steps;
 
     /* Of the present plan. */
     struct shard_plan plan;
@@ -52,28 +64,47 @@ static int node_of(const struct client *client, int server)
     return client->site->topology.workers + server;
 }
 
-/* Pushes the next chunk of a server's shard, and expects an answer. */
-static enum status push_next(struct client *client, int server, size_t bucket, float *data)
+/* Of elements as they are. */
+static struct message plain_message(size_t bucket, enum message_kind kind, uint64_t step,
+                                    struct chunk span)
+{
+    const struct codec plain = {.bucket = (uint32_t)bucket};
+    return codec_message(&plain, kind, step, span);
+}
+
+/* Pushes the next chunk of a server's shard, or asks for it, and expects an answer. */
+static enum status push_next(struct client *client, int server, const struct request *request)
 {
     enum status status = STATUS_OK;
     struct exchange *exchange = &client->exchanges[server];
     struct chunk chunk = shard_chunk(exchange->shard, exchange->chunks, exchange->pushed);
-    struct codec *codec = &client->codecs[bucket];
-    struct message push = codec_message(codec, MESSAGE_PUSH, client->step, chunk);
-    size_t slot = at(client, server, exchange->pushed);
+    struct codec *codec = &client->codecs[request->bucket];
+    bool gradients = request->kind == MESSAGE_PUSH;
+    struct message push = gradients
+                              ? codec_message(codec, request->kind, request->step, chunk)
+                              : plain_message(request->bucket, request->kind, request->step, chunk);
     struct message answer = push;
+    if (client->updates)
+        answer = plain_message(request->bucket, MESSAGE_PULL, request->step, chunk);
     answer.kind = MESSAGE_PULL;
+    if (request->kind == MESSAGE_STORE)
+        answer.length = 0;
+    if (request->kind == MESSAGE_FETCH)
+        push.length = 0;
+    size_t slot = at(client, server, exchange->pushed);
     transport_slot_expect(&client->slots[slot], &answer);
     TRY(transport_post(client->transport, &client->slots[slot], NULL));
     range_detail_open(&client->ranges[slot], "push to pull",
                       &(struct range_about){.kind = RANGE_SHARD,
-                                            .bucket = (uint32_t)bucket,
+                                            .bucket = (uint32_t)request->bucket,
                                             .chunk = (uint32_t)exchange->pushed,
                                             .peer = node_of(client, server),
                                             .number = client->step,
                                             .bytes = push.length});
     TRY(transport_send(client->transport, node_of(client, server), &push,
-                       codec_encode(codec, data, chunk), &client->tickets[slot]));
+                       gradients ? codec_encode(codec, request->data, chunk)
+                                 : request->data + chunk.offset,
+                       &client->tickets[slot]));
     exchange->pushed++;
 out:
     return status;
@@ -97,7 +128,7 @@ static size_t window_end(const struct client *client)
  * window of its own, a worker's link would go to those that answer soonest; their shards would end
  * early, and the others go on alone, with most links idle.
  */
-static enum status push_more(struct client *client, size_t bucket, float *data)
+static enum status push_more(struct client *client, const struct request *request)
 {
     size_t end = window_end(client);
     for (int i = 0; i < client->servers; i++) {
@@ -105,7 +136,7 @@ static enum status push_more(struct client *client, size_t bucket, float *data)
         int server = (client->site->index + i) % client->servers;
         const struct exchange *exchange = &client->exchanges[server];
         while (exchange->pushed < exchange->chunks && exchange->pushed < end) {
-            enum status status = push_next(client, server, bucket, data);
+            enum status status = push_next(client, server, request);
             if (status != STATUS_OK)
                 return status;
         }
@@ -114,7 +145,7 @@ static enum status push_more(struct client *client, size_t bucket, float *data)
 }
 
 /* Takes one answer, from whichever server has one, and puts it in place. */
-static enum status take_answer(struct client *client, size_t bucket, float *data)
+static enum status take_answer(struct client *client, const struct request *request)
 {
     enum status status = STATUS_OK;
     size_t which;
@@ -131,7 +162,12 @@ static enum status take_answer(struct client *client, size_t bucket, float *data
     /* The server has the push, so this is at most a look: but our side must have noticed, too. */
     TRY(transport_wait_sent(client->transport, slot->peer,
                             client->tickets[at(client, (int)which, exchange->answered)]));
-    codec_take(&client->codecs[bucket], data, chunk, slot->payload);
+    if (!client->updates)
+        codec_take(&client->codecs[request->bucket], request->data, chunk, slot->payload);
+    else if (slot->message.length > 0)
+        memcpy(request->data + chunk.offset, slot->payload, slot->message.length);
+    if (client->updates && request->kind == MESSAGE_PUSH)
+        steps_answered(&client->steps, &slot->message);
     transport_release(client->transport, slot);
     range_detail_close(&client->ranges[at(client, (int)which, exchange->answered)]);
     exchange->answered++;
@@ -139,32 +175,33 @@ out:
     return status;
 }
 
-static enum status client_allreduce(void *self, size_t bucket, void *data)
+static enum status exchange_bucket(struct client *client, const struct request *request)
 {
     enum status status = STATUS_OK;
-    struct client *client = self;
-    size_t count = client->site->layout->counts[bucket], left = 0;
+    size_t count = client->site->layout->counts[request->bucket], left = 0;
     for (int server = 0; server < client->servers; server++) {
         struct exchange *exchange = &client->exchanges[server];
         *exchange = (struct exchange){.shard = shard_of(&client->plan.topology, count, server),
                                       .chunks = shard_chunks(&client->plan, count, server)};
         left += exchange->chunks;
     }
-    TRY(push_more(client, bucket, data));
+    TRY(push_more(client, request));
     for (; left > 0; left--) {
-        TRY(take_answer(client, bucket, data));
-        TRY(push_more(client, bucket, data));
+        TRY(take_answer(client, request));
+        TRY(push_more(client, request));
     }
-    client->step++;
 out:
     return status;
 }
+
+/* -------- steps ------------------------------------------------------------------------------- */
 
 /* A message without payload to every server. */
 static enum status tell_servers(struct client *client, enum message_kind kind)
 {
     const struct message message = {.kind = kind,
-                                    .dtype = codec_dtype(client->site->options->compress)};
+                                    .dtype = codec_dtype(client->site->options->compress),
+                                    .step = client->updates ? client->step : 0};
     for (int server = 0; server < client->servers; server++) {
         enum status status =
             transport_send(client->transport, node_of(client, server), &message, NULL, NULL);
@@ -172,6 +209,49 @@ static enum status tell_servers(struct client *client, enum message_kind kind)
             return status;
     }
     return transport_flush(client->transport);
+}
+
+static enum status client_allreduce(void *self, size_t bucket, void *data)
+{
+    enum status status = STATUS_OK;
+    struct client *client = self;
+    TRY(exchange_bucket(
+        client, &(struct request){
+                    .kind = MESSAGE_PUSH, .bucket = bucket, .step = client->step, .data = data}));
+    if (!client->updates) {
+        client->step++;
+    } else if (++client->steps.buckets == client->buckets) {
+        uint64_t next = client->step + 1;
+        client->step = steps_next(&client->steps, &client->site->options->consistency);
+        if (client->step > next)
+            TRY(tell_servers(client, MESSAGE_CLOCK));
+    }
+out:
+    return status;
+}
+
+static enum status client_begin_steps(void *self, uint64_t step, uint64_t end)
+{
+    struct client *client = self;
+    client->step = step;
+    steps_begin(&client->steps, step, end);
+    return tell_servers(client, MESSAGE_CLOCK);
+}
+
+static const struct comm_progress *client_progress(const void *self)
+{
+    const struct client *client = self;
+    return &client->steps.progress;
+}
+
+static enum status client_store(void *self, size_t bucket, size_t array, float *data)
+{
+    return exchange_bucket(self, &(struct request){MESSAGE_STORE, bucket, array, data});
+}
+
+static enum status client_fetch(void *self, size_t bucket, size_t array, float *data)
+{
+    return exchange_bucket(self, &(struct request){MESSAGE_FETCH, bucket, array, data});
 }
 
 static enum status client_pause(void *self)
@@ -206,7 +286,9 @@ static void free_plan(struct client *client)
     *client = (struct client){.site = client->site,
                               .transport = client->transport,
                               .servers = client->servers,
-                              .step = client->step};
+                              .updates = client->updates,
+                              .step = client->step,
+                              .steps = client->steps};
 }
 
 static enum status client_plan(void *self)
@@ -233,7 +315,8 @@ static enum status client_plan(void *self)
     for (size_t i = 0; i < servers * window; i++)
         TRY(transport_slot_init(
             &client->slots[i], client->transport, node_of(client, (int)(i / window)),
-            client->plan.chunk_count * compress_element_bytes(options->compress)));
+            client->plan.chunk_count *
+                (client->updates ? sizeof(float) : compress_element_bytes(options->compress))));
 out:
     return status;
 }
@@ -258,13 +341,14 @@ static enum status client_open(void **self, const struct comm_site *site)
     client->site = site;
     client->transport = site->transport;
     client->servers = site->topology.servers;
+    client->updates = consistency_updates(&site->options->consistency);
     *self = client;
     return STATUS_OK;
 }
 
 const struct backend backend_ps = {
     .name = "ps",
-    .summary = "parameter server over --transport; bulk-synchronous",
+    .summary = "parameter server over --transport; --sync bsp, ssp:S or async",
     .uses_transport = true,
     .uses_servers = true,
     .cuts_segments = true,
@@ -272,6 +356,7 @@ const struct backend backend_ps = {
     .compresses = true,
     .orders_sums = true,
     .counts_bytes = true,
+    .updates_on_server = true,
     .default_transport = TRANSPORT_ZMQ,
     .cost = &ps_cost,
     .open = client_open,
@@ -285,4 +370,8 @@ const struct backend backend_ps = {
     .serve = ps_serve,
     .server_state = ps_server_state,
     .server_close = ps_server_close,
+    .begin_steps = client_begin_steps,
+    .store = client_store,
+    .fetch = client_fetch,
+    .progress = client_progress,
 };

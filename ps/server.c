@@ -10,7 +10,9 @@
  *                  if it was the last of the W: add all W, answer each of them
  *
  * This is *bulk-synchronous*: nobody gets an answer before everybody has pushed, so all workers see
- * the same sums, and the result is the same as the ring's.
+ * the same sums, and the result is the same as the ring's. Where workers shall not wait for each
+ * other, the server owns the parameters, applies what comes and answers with fresh ones: the same
+ * loop, with another pair of rules (ps/policy.h) and what belongs to them (ps/updates.c).
  *
  * What it costs. A worker sends M and receives M: less than the ring's 2(W-1)/W M each way once W
  * > 2. But the server receives W M and sends W M. With one server and links of B bytes/s, that is W
@@ -51,6 +53,7 @@
 #include "common/comm/reduce.h"
 #include "common/obs/range.h"
 #include "ps/store.h"
+#include "ps/updates.h"
 
 struct round {
     int arrived;         /* workers whose push is here */
@@ -72,6 +75,7 @@ struct server {
     int open_rounds;                  /* rounds with some, but not all, pushes */
     int workers_paused;               /* who have said PAUSE, and not pushed since */
     int workers_left;                 /* who have not said BYE */
+    struct updates *updates;          /* NULL: it only sums; then nothing is in `rounds` */
 };
 
 static struct transport_slot *slot_of(const struct server *server, int worker, uint64_t push)
@@ -170,13 +174,26 @@ static enum status take_pause(struct server *server, int worker, const struct me
     return transport_post(server->transport, slot, NULL);
 }
 
+/* Where the server owns the parameters, nothing stays in its slot. */
+static enum status update(struct server *server, int worker, const struct message *message)
+{
+    enum status status = STATUS_OK;
+    struct transport_slot *slot = server->expected[worker];
+    TRY(updates_take(server->updates, worker, message, slot->payload));
+    transport_release(server->transport, slot);
+    TRY(transport_post(server->transport, slot, NULL));
+    server->expected[worker] = slot_of(server, worker, ++server->pushes[worker]);
+out:
+    return status;
+}
+
 /* Takes the next message from anyone. */
 static enum status serve_one(struct server *server)
 {
     size_t which;
     /* Between steps the workers compute, for as long as they need. In the middle of one, a silent
      * worker is a lost one. */
-    bool patient = server->open_rounds == 0;
+    bool patient = server->updates ? !updates_awaited(server->updates) : server->open_rounds == 0;
     enum status status = transport_wait_any(server->transport, server->expected,
                                             (size_t)server->workers, patient, &which);
     if (status != STATUS_OK)
@@ -185,6 +202,8 @@ static enum status serve_one(struct server *server)
     struct transport_slot *slot = server->expected[worker];
     struct message message = slot->message;
     slot->done = false; /* taken; a push keeps its slot until its round is finished */
+    if (server->updates && message.kind != MESSAGE_BYE && message.kind != MESSAGE_PAUSE)
+        return update(server, worker, &message);
     switch (message.kind) {
     case MESSAGE_PUSH:
         return take_push(server, worker, &message);
@@ -196,7 +215,7 @@ static enum status serve_one(struct server *server)
         server->workers_left--;
         if (server->open_rounds > 0)
             return refuse(server, worker, &message, "it left in the middle of a step");
-        return STATUS_OK;
+        return server->updates ? updates_leave(server->updates, worker) : STATUS_OK;
     default:
         return refuse(server, worker, &message, "expected a push");
     }
@@ -215,6 +234,7 @@ static void end_plan(struct server *server)
     free(server->pushes);
     free(server->rounds);
     free(server->sources);
+    updates_free(&server->updates);
     store_fini(&server->store);
     *server = (struct server){
         .site = server->site, .transport = server->transport, .workers = server->workers};
@@ -227,8 +247,10 @@ static enum status begin_plan(struct server *server)
     server->window = server->store.plan.window;
     server->workers_left = server->workers;
     size_t workers = (size_t)server->workers, window = (size_t)server->window;
-    size_t bytes =
-        server->store.plan.chunk_count * compress_element_bytes(server->site->options->compress);
+    const struct comm_options *options = server->site->options;
+    bool updates = consistency_updates(&options->consistency);
+    size_t bytes = server->store.plan.chunk_count *
+                   (updates ? sizeof(float) : compress_element_bytes(options->compress));
     server->slots = calloc(workers * window, sizeof *server->slots);
     server->expected = calloc(workers, sizeof *server->expected);
     server->pushes = calloc(workers, sizeof *server->pushes);
@@ -239,6 +261,8 @@ static enum status begin_plan(struct server *server)
         log_error("server %d: no memory for %d workers", server->site->index, server->workers);
         return STATUS_NO_MEMORY;
     }
+    if (updates)
+        TRY(updates_new(&server->updates, server->site, &server->store));
     for (size_t i = 0; i < workers * window; i++) {
         struct transport_slot *slot = &server->slots[i];
         TRY(transport_slot_init(slot, server->transport, (int)(i / window), bytes));

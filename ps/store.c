@@ -49,21 +49,45 @@ float *store_state(const struct store *store, size_t index, size_t *count)
                                        : NULL;
 }
 
-struct store_bucket *store_find(struct store *store, const struct message *message, size_t *index)
+/* The chunk that begins at element `offset` of the message's bucket. */
+static struct store_bucket *find(struct store *store, const struct message *message,
+                                 uint64_t offset, size_t *index)
 {
-    if (message->bucket >= store->bucket_count)
-        return NULL;
     struct store_bucket *bucket = &store->buckets[message->bucket];
-    uint64_t offset = message->offset / compress_element_bytes(bucket->codec.compress);
     if (offset < bucket->shard.offset || offset >= bucket->shard.offset + bucket->shard.count)
         return NULL;
     size_t at = (size_t)offset - bucket->shard.offset;
     *index = chunk_holding(bucket->shard.count, bucket->chunks, at);
-    struct message expected = codec_message(&bucket->codec, message->kind, message->step,
+    return shard_chunk(bucket->shard, bucket->chunks, *index).offset == offset ? bucket : NULL;
+}
+
+struct store_bucket *store_find(struct store *store, const struct message *message, size_t *index)
+{
+    if (message->bucket >= store->bucket_count)
+        return NULL;
+    const struct codec *codec = &store->buckets[message->bucket].codec;
+    struct store_bucket *bucket =
+        find(store, message, message->offset / compress_element_bytes(codec->compress), index);
+    if (!bucket)
+        return NULL;
+    struct message expected = codec_message(codec, message->kind, message->step,
                                             shard_chunk(bucket->shard, bucket->chunks, *index));
     if (message->offset != expected.offset || message->length != expected.length)
         return NULL;
     return bucket;
+}
+
+struct store_bucket *store_find_array(struct store *store, const struct message *message,
+                                      size_t *index)
+{
+    if (message->bucket >= store->bucket_count || message->dtype != MESSAGE_FLOAT32)
+        return NULL;
+    struct store_bucket *bucket = find(store, message, message->offset / sizeof(float), index);
+    if (!bucket)
+        return NULL;
+    size_t count = shard_chunk(bucket->shard, bucket->chunks, *index).count;
+    bool whole = message->kind == MESSAGE_FETCH || message->length == count * sizeof(float);
+    return whole ? bucket : NULL;
 }
 
 enum status store_chunk_free(const struct store *store, const struct store_bucket *bucket,

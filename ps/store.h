@@ -42,6 +42,10 @@ float *store_state(const struct store *store, size_t index, size_t *count);
  * not (a peer with another layout). */
 struct store_bucket *store_find(struct store *store, const struct message *message, size_t *index);
 
+/* The same for a MESSAGE_STORE or MESSAGE_FETCH, whose elements are float32. */
+struct store_bucket *store_find_array(struct store *store, const struct message *message,
+                                      size_t *index);
+
 /* Returns once no answer sent from the chunk is still being read: it may then be overwritten. At
  * once in practice, because the workers that push again have all had their answers. */
 enum status store_chunk_free(const struct store *store, const struct store_bucket *bucket,

@@ -93,7 +93,8 @@ check()
             may("common/obs", "common/base")
             may("common/checkpoint", "common/base")
             may("common/comm/elements", "common/base common/device " net)
-            comm = "common/comm common/comm/elements common/comm/state"
+            comm = "common/comm common/comm/elements common/comm/state common/comm/updates"
+            may("common/comm/updates", "common/base common/obs " comm " " net)
             may("common/comm", "common/base common/device common/obs " comm " " net)
             may("common/comm/state", "common/base " comm " " net)
             collective = "common/base common/obs " comm " " net
@@ -122,6 +123,7 @@ check()
             headers(interface, "common/comm: backend bucket bucket_order comm comm_options cost reduce")
             headers(interface, "common/comm/elements: compress reduction")
             headers(interface, "common/comm/state: state")
+            headers(interface, "common/comm/updates: consistency updates")
             headers(interface, "common/net/world: launcher pin topology world")
             headers(interface, "common/net/socket: address listener stream")
             headers(interface, "common/net/rendezvous: rendezvous")

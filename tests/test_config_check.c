@@ -73,11 +73,60 @@ Test(config_check, the_order_of_sums_where_the_backend_has_a_say)
     accept(CONFIG_TRAIN, &config, "--backend none --virtual-workers 2 --reduce-order ring");
 }
 
-Test(config_check, sync_is_bsp_in_this_version)
+Test(config_check, sync)
 {
-    refuse(CONFIG_TRAIN, "--sync ssp:2", "this version has bsp only");
-    refuse(CONFIG_TRAIN, "--sync async", "this version has bsp only");
-    refuse(CONFIG_TRAIN, "--sync eventual", "found 'eventual', expected bsp");
+    struct config config;
+    accept(CONFIG_TRAIN, &config, "--backend ring --sync bsp");
+    cr_assert(!consistency_updates(&config.consistency));
+    accept(CONFIG_TRAIN, &config, "--backend ps --sync ssp:3");
+    cr_assert_eq(config.consistency.kind, CONSISTENCY_SSP);
+    cr_assert_eq(config.consistency.staleness, 3);
+    cr_assert_eq(config.consistency.late_steps, 2);
+    accept(CONFIG_TRAIN, &config, "--backend ps --sync async");
+    cr_assert_eq(config.consistency.kind, CONSISTENCY_ASYNC);
+    refuse(CONFIG_TRAIN, "--backend ring --sync async", "--backend ring does not use it");
+    static const char *const wrong[] = {"eventual", "ssp", "ssp:", "ssp:-1", "SSP:1", "async:1"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        char line[64];
+        snprintf(line, sizeof line, "--backend ps --sync %s", wrong[i]);
+        refuse(CONFIG_TRAIN, line, "expected bsp, ssp:S (e.g. ssp:3) or async");
+    }
+    refuse(CONFIG_TRAIN, "--backend ps --sync async --optimizer lars", "parts of tensors");
+    refuse(CONFIG_TRAIN, "--backend ps --backup-workers 1 --optimizer adam", "parts of tensors");
+    refuse(CONFIG_TRAIN, "--backend ps --sync ssp:1001", "S from 0 to 1000");
+    refuse(CONFIG_TRAIN, "--backend ps --sync ssp:3x", "S from 0 to 1000");
+    refuse(CONFIG_TRAIN, "--backend ps --sync async --reduce-order ring", "as they come");
+    refuse(CONFIG_TRAIN, "--backend ps --backup-workers 1 --reduce-order ring", "as they come");
+}
+
+Test(config_check, backup_workers)
+{
+    struct config config;
+    accept(CONFIG_TRAIN, &config, "--backend ps --backup-workers 2");
+    cr_assert(consistency_updates(&config.consistency));
+    cr_assert(config_check_world(&config, 4) == STATUS_OK);
+    assert_refused(config_check_world(&config, 3), STATUS_USAGE, "of 2 workers at least one");
+    refuse(CONFIG_TRAIN, "--backend ps --sync ssp:3 --backup-workers 1", "one of the two");
+    refuse(CONFIG_TRAIN, "--backend ring --backup-workers 1", "does not use it");
+}
+
+Test(config_check, straggler)
+{
+    struct config config;
+    accept(CONFIG_TRAIN, &config, "--backend ring");
+    cr_assert_eq(config.straggler_rank, -1);
+    accept(CONFIG_TRAIN, &config, "--backend ring --straggler 3:2.5");
+    cr_assert_eq(config.straggler_rank, 3);
+    cr_assert_eq(config.straggler_factor, 2.5);
+    cr_assert(config_check_world(&config, 4) == STATUS_OK);
+    assert_refused(config_check_world(&config, 3), STATUS_USAGE, "there are 3 workers, 0 to 2");
+    refuse(CONFIG_TRAIN, "--backend none --straggler 0:2", "has no other workers");
+    static const char *const wrong[] = {"3", "3:", ":4", "3:0.5", "3:x", "-1:4", "3:nan", "3:1e9"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        char line[64];
+        snprintf(line, sizeof line, "--backend ring --straggler %s", wrong[i]);
+        refuse(CONFIG_TRAIN, line, "expected RANK:FACTOR");
+    }
 }
 
 Test(config_check, paced)

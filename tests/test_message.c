@@ -75,7 +75,11 @@ Test(message, every_wrong_field_is_refused)
         {4, 2, "version", STATUS_INPUT},
         {5, 1, "version", STATUS_INPUT},
         {6, 0, "kind 0", STATUS_PROTOCOL},
-        {6, 5, "kind 5", STATUS_PROTOCOL},
+        {6, 4, "goodbye with a payload", STATUS_PROTOCOL},
+        {6, 5, "pause with a payload", STATUS_PROTOCOL},
+        {6, 7, "fetch with a payload", STATUS_PROTOCOL},
+        {6, 8, "clock with a payload", STATUS_PROTOCOL},
+        {6, 9, "kind 9", STATUS_PROTOCOL},
         {7, 1, "kind 258", STATUS_PROTOCOL},
         {8, 0, "run id", STATUS_INPUT},
         {15, 9, "run id", STATUS_INPUT},
@@ -90,7 +94,10 @@ Test(message, every_wrong_field_is_refused)
         {48, 2, "odd length", STATUS_PROTOCOL},
         {50, 0x11, "length over the limit", STATUS_PROTOCOL},
         {55, 0x80, "huge length", STATUS_PROTOCOL},
-        {56, 1, "reserved", STATUS_PROTOCOL},
+        {56, 1, "staleness of a push", STATUS_PROTOCOL},
+        {58, 1, "ahead in a push", STATUS_PROTOCOL},
+        {60, 1, "lateness of a push", STATUS_PROTOCOL},
+        {62, 1, "reserved", STATUS_PROTOCOL},
         {63, 1, "reserved", STATUS_PROTOCOL},
     };
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
@@ -99,6 +106,25 @@ Test(message, every_wrong_field_is_refused)
         bytes[faults[i].at] = faults[i].value;
         expect_refused(faults[i].status, bytes, sizeof bytes, faults[i].why);
     }
+}
+
+/* What an answer with fresh parameters says beside them. */
+Test(message, answers_tell_how_fresh_they_are)
+{
+    uint8_t bytes[MESSAGE_HEADER_BYTES];
+    const char *reason = NULL;
+    struct message answer = example, decoded;
+    answer.kind = MESSAGE_PULL;
+    answer.staleness = 0x1234;
+    answer.ahead = 0x5678;
+    answer.late = true;
+    message_encode(&answer, bytes);
+    cr_assert_eq(message_decode(bytes, sizeof bytes, &limits, &decoded, &reason), STATUS_OK);
+    cr_assert_eq(decoded.staleness, answer.staleness);
+    cr_assert_eq(decoded.ahead, answer.ahead);
+    cr_assert(decoded.late);
+    bytes[60] = 2;
+    expect_refused(STATUS_PROTOCOL, bytes, sizeof bytes, "late twice");
 }
 
 Test(message, every_other_size_is_refused)

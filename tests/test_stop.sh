@@ -5,11 +5,6 @@ set -euo pipefail
 . "$(dirname "$0")/train_lib.sh"
 common=(--model lenet --batch 50 --data "$data")
 
-has_ended()
-{
-    ! kill -0 "$session" 2>/dev/null
-}
-
 # stop RANKS VICTIM SIGNAL OPTION...: trains until there is a checkpoint, sends the signal to that rank, and
 # expects that all ranks end, saved. Again if the run came to its end before it noticed, on a busy machine.
 stop()

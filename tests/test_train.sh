@@ -119,7 +119,8 @@ expected_header+=,comm_ms_median,exposed_comm_ms_median,train_loss,test_loss,tes
 expected_header+=,weights_sha256,batch,optimizer,lr,seed,reduce_order,bucket_mb,threads,compress
 expected_header+=,error_feedback,gpu_memory_bytes,gpu_utilization
 expected_header+=,recipe,optimizer_options,lr_schedule,lr_warmup_steps
-expected_header+=,data_ms_median,limit,limit_rank,limit_ms,better_step_ms
+expected_header+=,data_ms_median,limit,limit_rank,limit_ms,better_step_ms,straggler,backup_workers
+expected_header+=,staleness_mean,staleness_max,steps_left_out,steps_dropped
 [[ $(head -1 "$folder/train.csv") == "$expected_header" ]] ||
     fail "train.csv begins with $(head -1 "$folder/train.csv")"
 expect backend 'ring ring ring ring'
@@ -135,6 +136,9 @@ expect recipe 'none none none none'
 expect optimizer_options 'momentum=0.9 momentum=0.9 momentum=0.9 momentum=0.9'
 expect lr_schedule 'linear linear linear linear'
 expect lr_warmup_steps '8 8 8 8'
+expect straggler 'none none none none'
+expect backup_workers '0 0 0 0'
+expect staleness_max '   ' # nobody has other parameters
 expect epoch '1 1 2 2'
 expect step '15 20 30 40'
 expect images '1500 2000 3000 4000'

@@ -29,3 +29,8 @@ has_checkpoint()
 {
     compgen -G "$folder/checkpoint/lenet.step-*.checkpoint" >/dev/null || is_over
 }
+
+has_ended()
+{
+    ! kill -0 "$session" 2>/dev/null
+}

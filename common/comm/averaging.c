@@ -51,8 +51,7 @@ static void *run_server(void *argument)
     return NULL;
 }
 
-/* A failure of the worker's that follows from its server's is reported as that one. */
-static enum status blame(const struct comm *comm, enum status status)
+enum status comm_blame(const struct comm *comm, enum status status)
 {
     bool failed = status != STATUS_OK && atomic_load(&comm->server_failed);
     return failed ? comm->server_status : status;
@@ -85,7 +84,7 @@ static enum status average(void *context, size_t bucket, float *data)
     begin_allreduce(comm, bucket);
     status = comm->backend->allreduce(comm->self, bucket, data);
     range_end();
-    return blame(comm, status);
+    return comm_blame(comm, status);
 }
 
 enum status comm_plan(struct comm *comm, const struct comm_layout *layout)
@@ -237,7 +236,7 @@ enum status comm_pause(struct comm *comm)
     if (comm->backend->pause) { /* the averaging thread, if there is one, has nothing to do */
         enum status status = comm->backend->pause(comm->self);
         if (status != STATUS_OK)
-            return blame(comm, status);
+            return comm_blame(comm, status);
     }
     return join_server(comm);
 }
@@ -257,7 +256,7 @@ enum status comm_finish(struct comm *comm)
     if (comm->backend->finish)
         status = comm->backend->finish(comm->self);
     if (status != STATUS_OK)
-        return blame(comm, status);
+        return comm_blame(comm, status);
     comm->plan.running = false;
     return join_server(comm);
 }

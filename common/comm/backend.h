@@ -50,8 +50,7 @@ struct backend {
     bool orders_sums;         /* obeys comm_options.reduce_order */
     bool counts_bytes;        /* all that it moves is counted, or it moves nothing */
     bool takes_mpi_algorithm; /* MPI_Allreduce: can be told its algorithm */
-    bool updates_on_server;   /* a bucket comes back as fresh parameters; false: as the scaled sum
-                                 of gradients */
+    bool updates_on_server;   /* obeys comm_options.consistency */
     bool device_memory;       /* averages buckets where they are, by `start` and `wait`; else those
                                  of a device with memory of its own come through host memory */
     bool gpu_only;            /* (only with device_memory) takes a GPU's memory and no other */
@@ -100,6 +99,12 @@ struct backend {
     enum status (*serve)(void *server, bool *paused);
     float *(*server_state)(void *server, size_t index, size_t *count); /* as `state` */
     void (*server_close)(void *server);
+
+    /* (only with updates_on_server) comm_begin_steps, comm_store, comm_fetch, comm_progress. */
+    enum status (*begin_steps)(void *self, uint64_t step, uint64_t end);
+    enum status (*store)(void *self, size_t bucket, size_t array, float *data);
+    enum status (*fetch)(void *self, size_t bucket, size_t array, float *data);
+    const struct comm_progress *(*progress)(const void *self);
 };
 
 /* For a backend that keeps nothing but its site: `self`, which it takes back as a const one. */

@@ -25,8 +25,7 @@ struct bucket {
 
 struct bucket_limits {
     size_t bytes; /* wanted; 0: everything in one bucket */
-    /* A layer longer than that is cut into equal pieces, of which each closes a bucket. Not where
-     * servers update: they need whole tensors. */
+    /* A layer longer than that is cut into equal pieces, of which each closes a bucket. */
     bool cut;
 };
 

@@ -66,7 +66,9 @@ static enum status open_transport(struct comm *comm, const struct topology *topo
         .kind = options->transport,
         .topology = *topology,
         .payload_bytes_max = elements * sizeof(float), /* a whole bucket */
-        .dtype = codec_dtype(options->compress),
+        /* Parameters are never rounded on their way. */
+        .dtype = consistency_updates(&options->consistency) ? MESSAGE_ANY_DTYPE
+                                                            : codec_dtype(options->compress),
         .subnet = options->subnet,
         .timeout_ms = options->timeout_ms,
     };

@@ -63,7 +63,8 @@ const int *comm_hosts(const struct comm *comm);
 
 enum status comm_serve(struct comm *comm);
 
-/* Hands over bucket `bucket` of the plan: in place, scaled sum over the workers. */
+/* Hands over bucket `bucket` of the plan: in place, scaled sum over the workers; or, where servers
+ * update, fresh parameters in place of the gradients. */
 enum status comm_start(struct comm *comm, size_t bucket, float *data);
 /* Returns once bucket `bucket` holds its result; on a device, what it is asked for next sees it. */
 enum status comm_wait(struct comm *comm, size_t bucket);

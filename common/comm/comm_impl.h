@@ -26,6 +26,9 @@ struct comm {
     _Atomic bool server_failed;
 };
 
+/* A failure of the worker's that follows from its server's is reported as that one. */
+enum status comm_blame(const struct comm *comm, enum status status);
+
 /* Of both endpoints, not only of the present plan. */
 void comm_count_since_open(const struct comm *comm, struct comm_counters *counters);
 /* Workers: their servers stand still, and a colocated one's thread has ended, from here until

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "common/comm/elements/compress.h"
+#include "common/comm/updates/consistency.h"
 #include "common/comm/reduce_order.h"
 #include "common/comm/elements/reduction.h"
 #include "common/device/device.h"
@@ -32,7 +33,11 @@ struct comm_options {
      * done with them; then nothing is compressed. */
     const struct reduction *reduction;
     enum compress compress;
-    bool error_feedback;      /* with compress: see compress.h */
+    bool error_feedback; /* with compress: see compress.h */
+    /* Whether servers own the parameters; then every rank with a server has an updater, borrowed
+     * until comm_close, and of the buckets only the gradients are compressed. */
+    struct consistency consistency;
+    const struct comm_updater *updater;
     size_t bucket_counts_max; /* no bucket of any plan has more elements */
     const char *subnet;       /* "10.0.0.0/24": interface to use; NULL: chosen. Borrowed. */
     int64_t timeout_ms;       /* a peer silent for longer is an error */

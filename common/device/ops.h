@@ -177,6 +177,7 @@ struct device_ops {
     void (*download)(struct device *, void *to_host, const void *from, size_t bytes);
 
     void (*fill)(struct device *, float *to, float value, size_t count);
+    void (*copy)(struct device *, float *to, const float *from, size_t count);
     void (*scale)(struct device *, float *values, float factor, size_t count); /* in place */
 
     /* images (batch, pixels) and labels (batch) of the samples that `samples` (batch) numbers. */

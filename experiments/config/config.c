@@ -260,6 +260,7 @@ void config_comm_options(const struct config *config, const struct backend *back
         .window = (int)config->window,
         .link_bytes_per_s = config->link_rate / 8,
         .compress = config->compress,
+        .consistency = config->consistency,
         .error_feedback =
             config->compress != COMPRESS_NONE && config->error_feedback != CONFIG_FEEDBACK_OFF,
         .subnet = config->subnet,

@@ -82,18 +82,23 @@ struct config {
     int64_t workers, min_workers;    /* to begin with, to go on with */
 
     /* Who averages, and how. */
-    int backend;        /* index into backend_names(), experiments/config/backends.h */
-    int transport;      /* enum config_transport */
-    int64_t servers;    /* as given, with mixed placement the spare ones; 0 for others than ps */
-    int placement;      /* enum placement */
-    const char *sync;   /* "bsp" */
-    int reduce_order;   /* enum reduce_order */
-    uint64_t segment;   /* bytes; 0: chosen from the message */
-    int64_t window;     /* chunks unanswered by a server; 0: chosen */
-    int compress;       /* enum compress, common/comm/elements/compress.h */
-    int error_feedback; /* enum config_feedback; auto: on if something is compressed */
-    const char *subnet; /* --interface: CIDR, or NULL: chosen */
-    double timeout;     /* seconds */
+    int backend;      /* index into backend_names(), experiments/config/backends.h */
+    int transport;    /* enum config_transport */
+    int64_t servers;  /* as given, with mixed placement the spare ones; 0 for others than ps */
+    int placement;    /* enum placement */
+    const char *sync; /* as given: "bsp", "ssp:S" or "async" */
+    int64_t backup_workers;
+    struct consistency consistency; /* from these two */
+    const char *straggler;          /* "RANK:FACTOR"; NULL: none */
+    int straggler_rank;             /* from `straggler`; -1: none */
+    double straggler_factor;
+    int reduce_order;       /* enum reduce_order */
+    uint64_t segment;       /* bytes; 0: chosen from the message */
+    int64_t window;         /* chunks unanswered by a server; 0: chosen */
+    int compress;           /* enum compress, common/comm/elements/compress.h */
+    int error_feedback;     /* enum config_feedback; auto: on if something is compressed */
+    const char *subnet;     /* --interface: CIDR, or NULL: chosen */
+    double timeout;         /* seconds */
     double startup_timeout; /* seconds; until ranks have met and connected */
     const char *network;    /* label of the result rows; NULL until config_settle */
     double link_rate;       /* bits per second of one direction of a host's link; 0: unknown */

@@ -11,17 +11,7 @@
 #include "common/net/world/topology.h"
 #include "experiments/config/backends.h"
 #include "experiments/config/job.h"
-
-static enum status check_sync(const char *sync)
-{
-    if (strcmp(sync, "bsp") == 0)
-        return STATUS_OK;
-    if (strcmp(sync, "async") == 0 || strncmp(sync, "ssp:", 4) == 0)
-        log_error("--sync %s: this version has bsp only (all workers step together)", sync);
-    else
-        log_error("--sync: found '%s', expected bsp; see psring train --help", sync);
-    return STATUS_USAGE;
-}
+#include "experiments/config/sync.h"
 
 static enum status parse_compute(struct config *config)
 {
@@ -126,8 +116,8 @@ static enum status parse_timeline_steps(struct config *config)
 static enum status check_training(struct config *config)
 {
     enum status status;
-    TRY(check_sync(config->sync));
     TRY(parse_compute(config));
+    TRY(sync_parse(config));
     TRY(parse_timeline_steps(config));
     const struct backend *backend = config_backend(config);
     if (config->virtual_workers > 0 && !backend->alone) {
@@ -316,5 +306,7 @@ enum status config_check_world(const struct config *config, int world_size)
                   config_backend(config)->name, world_size);
         return STATUS_USAGE;
     }
-    return topology_init(&topology, world_size, (int)config->servers, config->placement);
+    enum status status =
+        topology_init(&topology, world_size, (int)config->servers, config->placement);
+    return status == STATUS_OK ? sync_check_world(config, &topology) : status;
 }

@@ -84,9 +84,17 @@ static const struct config_row rows[] = {
       .choices = config_placement_words,
       .help = "Servers as K further ranks, as threads inside the first K workers, or both: mixed, "
               "one in each worker and K further ranks, with shards that load all links alike."}},
+    {RUNS_IF(TRAIN, updates_on_server, "bsp"),
+     {"sync", 0, OPTION_STRING, FIELD(sync), "bsp", .metavar = "bsp|ssp:S|async",
+      .help = "Consistency. bsp: all workers step together; ssp: they are at most S steps apart; "
+              "async: nobody waits. The latter two with the optimizer on the servers."}},
+    {RUNS_IF(TRAIN, updates_on_server, "0"),
+     {"backup-workers", 0, OPTION_INT, FIELD(backup_workers), "0", 0, 4096, .metavar = "B",
+      .help = "bsp with the optimizer on the servers, and a step does not wait for the last B "
+              "workers."}},
     {RUNS(TRAIN),
-     {"sync", 0, OPTION_STRING, FIELD(sync), "bsp", .metavar = "MODE",
-      .help = "Consistency; this version has bsp: all workers step together."}},
+     {"straggler", 0, OPTION_STRING, FIELD(straggler), .metavar = "RANK:FACTOR",
+      .help = "That worker computes FACTOR times as long, e.g. 3:4."}},
     {RUNS_IF(AVERAGE, orders_sums, "any"),
      {"reduce-order", 0, OPTION_CHOICE, FIELD(reduce_order), "any",
       .choices = config_reduce_order_words,

@@ -61,8 +61,9 @@ static const char *objection(const struct config *config)
         return "only --backend ps has servers; add that";
     if (config->placement != PLACEMENT_DEDICATED)
         return "its servers are processes of their own; leave --placement out";
-    if (strcmp(config->sync, "bsp") != 0)
-        return "workers come and go between steps, which only --sync bsp has";
+    if (strcmp(config->sync, "bsp") != 0 || config->backup_workers > 0)
+        return "workers come and go between steps, which only --sync bsp without --backup-workers "
+               "has";
     if (config->transport == CONFIG_TRANSPORT_MPI)
         return "workers come and go, which MPI's ranks cannot; use --transport zmq or tcp";
     if (config->rendezvous || config->rank >= 0 || config->world >= 0)

@@ -61,13 +61,18 @@ enum status exchange_open(struct exchange *exchange, const struct exchange_model
                           struct optimizer *optimizer, const struct exchange_options *options)
 {
     enum status status = STATUS_OK;
-    bool updates_here = !options->backend->updates_on_server;
     struct comm_options *comm = options->comm;
-    *exchange = (struct exchange){.model = *model, .optimizer = optimizer};
-    TRY(plan_buckets(exchange, &(struct bucket_limits){
-                                   .bytes = options->bucket_bytes,
-                                   .cut = updates_here && !options->whole_tensors,
-                               }));
+    bool updates_here = !consistency_updates(&comm->consistency);
+    *exchange = (struct exchange){.model = *model,
+                                  .device = comm->device,
+                                  .optimizer = optimizer,
+                                  .updates_on_server = !updates_here};
+    TRY(plan_buckets(exchange, &(struct bucket_limits){.bytes = options->bucket_bytes,
+                                                       .cut = !options->whole_tensors}));
+    if (options->updater) {
+        options->updater->buckets = exchange->buckets;
+        comm->updater = &options->updater->interface;
+    }
     if (options->may_defer && updates_here && exchange->count > 1)
         TRY(order_buckets(exchange));
     for (size_t b = 0; b < exchange->count; b++) {
@@ -176,6 +181,13 @@ void exchange_need(void *context, size_t first, size_t count)
     }
 }
 
+/* They have come in the place of the gradients. */
+static void take_parameters(struct exchange *exchange, const struct bucket *bucket)
+{
+    exchange->device->ops->copy(exchange->device, exchange->model.parameters + bucket->first,
+                                exchange->model.gradients + bucket->first, bucket->count);
+}
+
 enum status exchange_end(struct exchange *exchange, float lr)
 {
     enum status status = STATUS_OK;
@@ -184,9 +196,12 @@ enum status exchange_end(struct exchange *exchange, float lr)
     exchange->pending_lr = lr;
     if (exchange->defers)
         return STATUS_OK;
-    for (size_t b = 0; b < exchange->count; b++)
+    for (size_t b = 0; b < exchange->count; b++) {
         TRY(wait_for_bucket(exchange, b));
-    if (!exchange->optimizer)
+        if (exchange->optimizer && exchange->updates_on_server)
+            take_parameters(exchange, &exchange->buckets[b]);
+    }
+    if (!exchange->optimizer || exchange->updates_on_server)
         return STATUS_OK;
     begin_optimizer();
     optimizer_step(exchange->optimizer, exchange->model.parameters, exchange->model.gradients, lr);

@@ -16,6 +16,9 @@
  *     net_backward(net, exchange_start, exchange);
  *     exchange_end(exchange, lr);
  *
+ * Where servers own the parameters (common/comm/updates/consistency.h), a bucket comes back as
+ * fresh parameters, which exchange_end puts in place.
+ *
  * Threads: all calls from one, which drives the device.
  */
 #ifndef PSRING_EXPERIMENTS_EXCHANGE_H
@@ -28,6 +31,7 @@
 #include "common/base/status.h"
 #include "common/comm/bucket.h"
 #include "common/comm/backend.h"
+#include "experiments/step/updater.h"
 #include "models/net.h"
 #include "models/optim.h"
 
@@ -43,6 +47,7 @@ struct exchange_options {
     struct world *world;
     const struct backend *backend;
     struct comm_options *comm; /* all but the longest bucket, which exchange_open fills in */
+    struct updater *updater;   /* of a rank with a server that updates; NULL elsewhere. Borrowed */
     float scale;               /* of the sum of gradients */
     size_t bucket_bytes;       /* wanted; 0: one bucket */
     bool whole_tensors;        /* no bucket may end within one: optimizer_needs_whole_tensors */
@@ -51,6 +56,7 @@ struct exchange_options {
 
 struct exchange {
     struct comm *comm;
+    struct device *device; /* the model's */
     struct exchange_model model;
     struct optimizer *optimizer; /* NULL: gradients are averaged and not applied */
     struct bucket *buckets;      /* (count), in the order in which they are complete */
@@ -58,6 +64,7 @@ struct exchange {
     size_t *order;               /* (count): the order in which they travel; NULL: as started */
     bool *pending;               /* (count): started, not waited for */
     size_t count;
+    bool updates_on_server;
     bool defers;
     float pending_lr; /* of the step that started what is pending */
 

@@ -83,3 +83,19 @@ enum status step_times_medians(struct step_times *times, struct world *world,
 out:
     return status;
 }
+
+enum status step_times_medians_apart(struct step_times *times, struct world *world,
+                                     const struct group *group, double median_ms[STEP_TIME_KINDS])
+{
+    enum status status = STATUS_OK;
+    double sums[STEP_TIME_KINDS + 1] = {0}; /* then the ranks that have taken a step */
+    for (int kind = 0; kind < STEP_TIME_KINDS && times->count > 0; kind++)
+        sums[kind] = stats_median(times->ms[kind], times->count);
+    sums[STEP_TIME_KINDS] = times->count > 0;
+    TRY(world_sum(world, group, sums, STEP_TIME_KINDS + 1));
+    for (int kind = 0; kind < STEP_TIME_KINDS; kind++)
+        median_ms[kind] = sums[kind] / sums[STEP_TIME_KINDS]; /* of nobody: NAN */
+    times->count = 0;
+out:
+    return status;
+}

@@ -43,4 +43,9 @@ enum status step_times_medians(struct step_times *times, struct world *world,
                                const struct group *group, size_t rank,
                                double median_ms[STEP_TIME_KINDS]);
 
+/* The same of ranks that step apart, as often as each can: the mean of what the median step took
+ * each of them. */
+enum status step_times_medians_apart(struct step_times *times, struct world *world,
+                                     const struct group *group, double median_ms[STEP_TIME_KINDS]);
+
 #endif

@@ -66,7 +66,7 @@ static enum status step(struct trainer *t, bool finishes)
     interval->images += t->step_images;
     interval->loss_sum += loss.loss_sum;
     interval->losses = interval->steps - loss_queue_length(&t->losses);
-    t->step++;
+    train_go_on(t);
 
     /* Averaging spreads a NaN to all ranks within a step: it is enough that one looks. */
     if (trainer_rank(t) == 0 && !isfinite(loss.loss_sum)) {
@@ -107,6 +107,7 @@ static enum status settle_and_report(struct trainer *t)
 {
     enum status status = STATUS_OK;
     TRY(settle(t));
+    TRY(train_meet(t));
     TRY(train_report(t, NULL));
 out:
     return status;
@@ -114,8 +115,12 @@ out:
 
 static enum status save(struct trainer *t)
 {
+    enum status status = STATUS_OK;
     activity_set(t->world->activity, ACTIVITY_MAIN, ACTIVITY_CHECKPOINT, t->step, 0);
-    return train_save(t);
+    TRY(train_fetch_state(t));
+    TRY(train_save(t));
+out:
+    return status;
 }
 
 /* A signal has asked all ranks to end after this step. */
@@ -159,6 +164,44 @@ out:
     return status;
 }
 
+/* The first step after `step` that is a multiple of `steps`, if that comes before `end`. */
+static uint64_t next_multiple(uint64_t step, uint64_t steps, uint64_t end)
+{
+    uint64_t next = steps > 0 ? (step / steps + 1) * steps : end;
+    return next < end ? next : end;
+}
+
+/* Epoch `index`, from t->step on. */
+static void start_batches(struct trainer *t, uint64_t index)
+{
+    if (t->generation && t->dataset)
+        batches_start_rest(&t->batches, index, (size_t)trainer_epoch_images(t));
+    else if (t->dataset)
+        batches_start_epoch(&t->batches, BATCHES_TRAIN, permutation_of(t, index),
+                            (size_t)(t->step - trainer_epoch_begin(t, index)));
+}
+
+/* From t->step to `end`, where all workers report; *number: for which signal they stop there, or
+ * before. All end earlier where somebody joins or leaves. */
+static enum status steps(struct trainer *t, uint64_t end, int *number)
+{
+    enum status status = STATUS_OK;
+    uint64_t index = trainer_epoch(t, t->step);
+    TRY(train_begin_steps(t, end));
+    while (t->step < end && *number == 0 && !generation_ends(t)) {
+        uint64_t next = t->step + 1;
+        TRY(step(t, next == end));
+        if (t->step > next && t->step < end)
+            start_batches(t, index);
+        if (t->step < t->total_steps && train_all_at_step(t, end))
+            TRY(t->generation ? generation_agree(t)
+                              : stop_agree(&t->stop, t->world, comm_group(t->exchange.comm),
+                                           t->step, number));
+    }
+out:
+    return status;
+}
+
 /* From t->step to the end of its epoch, or of the run. */
 static enum status epoch(struct trainer *t, struct test_result *test)
 {
@@ -169,31 +212,25 @@ static enum status epoch(struct trainer *t, struct test_result *test)
     uint64_t save_steps = (uint64_t)t->config->checkpoint_steps;
     if (end > t->total_steps)
         end = t->total_steps;
-    if (t->generation && t->dataset)
-        batches_start_rest(&t->batches, index, (size_t)trainer_epoch_images(t));
-    else if (t->dataset)
-        batches_start_epoch(&t->batches, BATCHES_TRAIN, permutation_of(t, index),
-                            (size_t)(t->step - trainer_epoch_begin(t, index)));
-
+    start_batches(t, index);
     while (t->step < end) {
-        bool ends = t->step + 1 == end || (log_steps > 0 && (t->step + 1) % log_steps == 0);
-        bool saves = t->step + 1 < end && save_steps > 0 && (t->step + 1) % save_steps == 0;
-        TRY(step(t, ends || saves));
+        uint64_t report = next_multiple(t->step, log_steps, end);
+        uint64_t save_at = next_multiple(t->step, save_steps, end);
         int number = 0;
-        if (t->step < t->total_steps)
-            TRY(t->generation ? generation_agree(t)
-                              : stop_agree(&t->stop, t->world, comm_group(t->exchange.comm),
-                                           t->step, &number));
+        TRY(steps(t, report < save_at ? report : save_at, &number));
         if (number != 0)
             return save_and_stop(t, number);
         if (t->step < end && generation_ends(t))
             return change_workers(t);
-        if (ends && t->step < end)
+        if (t->step < end && t->step == report)
             TRY(settle_and_report(t));
-        if (saves)
+        else if (t->step < end)
+            TRY(train_meet(t));
+        if (t->step < end && t->step == save_at)
             TRY(save(t));
     }
     TRY(settle(t));
+    TRY(train_meet(t));
     activity_set(t->world->activity, ACTIVITY_MAIN, ACTIVITY_TEST, t->step, 0);
     TRY(train_test(t, test));
     if (t->dataset && !isfinite(test->loss)) {
@@ -216,7 +253,9 @@ static enum status work(struct trainer *t)
     enum status status = STATUS_OK;
     struct test_result test;
     TRY(train_share_state(t));
+    TRY(train_store(t));
     t->first_step = t->step;
+    t->report.images = trainer_images(t);
     generation_shared(t);
     train_report_start(t);
     if (t->step >= t->total_steps) {

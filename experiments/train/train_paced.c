@@ -6,5 +6,5 @@
 enum status train_step_paced(struct trainer *t, struct net_loss *loss)
 {
     (void)loss;
-    return pace_step(&t->exchange, t->config->paced_ms);
+    return pace_step(&t->exchange, t->config->paced_ms * t->straggler.factor);
 }

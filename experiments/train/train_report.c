@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "common/base/clock.h"
 #include "common/base/fields.h"
@@ -23,6 +24,22 @@ static bool sees_communication(const struct trainer *t)
 static uint64_t epochs_begun(const struct trainer *t)
 {
     return t->step > 0 ? trainer_epoch(t, t->step - 1) + 1 : 0;
+}
+
+/* Since the run began, of all workers. */
+static void list_progress(const struct trainer *t, struct fields *fields)
+{
+    const struct config *config = t->config;
+    bool updates = consistency_updates(&config->consistency);
+    struct comm_progress sum;
+    train_sum_progress(t, &sum);
+    struct staleness staleness = train_staleness(&sum);
+    fields_text(fields, "straggler", config->straggler ? config->straggler : "none");
+    fields_uint(fields, "backup_workers", (uint64_t)config->backup_workers);
+    fields_double(fields, "staleness_mean", updates ? staleness.mean : (double)NAN);
+    fields_uint_if(fields, "staleness_max", updates, staleness.most);
+    fields_uint_if(fields, "steps_left_out", updates, sum.left_out);
+    fields_double(fields, "steps_dropped", updates ? sum.dropped : (double)NAN);
 }
 
 /*
@@ -51,7 +68,8 @@ static void list_fields(const struct trainer *t, double train_loss, const struct
     fields_text(fields, "dataset", t->dataset ? t->dataset->name : "none");
     fields_uint(fields, "epoch", epochs_begun(t));
     fields_uint(fields, "step", t->step); /* since the run began, as are the next two */
-    fields_uint(fields, "images", trainer_images(t));
+    fields_uint(fields, "images",
+                consistency_updates(&config->consistency) ? report->images : trainer_images(t));
     fields_double(fields, "seconds", report->trained_s);
     fields_double(fields, "images_per_s", report->images_per_s); /* in the interval, as the next */
     fields_double(fields, "step_ms_median", median_ms[STEP_TIME_ALL]);
@@ -85,6 +103,7 @@ static void list_fields(const struct trainer *t, double train_loss, const struct
     fields_uint_if(fields, "limit_rank", verdict->limit == VERDICT_RANK, (uint64_t)verdict->rank);
     fields_double(fields, "limit_ms", judged ? verdict->cost : unknown);
     fields_double(fields, "better_step_ms", judged ? verdict->better : unknown);
+    list_progress(t, fields);
 }
 
 enum status train_report_open(struct trainer *t, uint64_t steps)
@@ -111,6 +130,7 @@ out:
 void train_report_close(struct trainer *t)
 {
     csv_close(&t->report.metrics);
+    free(t->report.reached);
     step_times_fini(&t->report.times);
 }
 
@@ -141,6 +161,36 @@ out:
     return status;
 }
 
+static enum status find_medians(struct trainer *t)
+{
+    struct report *report = &t->report;
+    const struct group *group = comm_group(t->exchange.comm);
+    if (comm_updates_on_server(t->exchange.comm))
+        return step_times_medians_apart(&report->times, t->world, group, report->times_median);
+    return step_times_medians(&report->times, t->world, group, trainer_rank(t),
+                              report->times_median);
+}
+
+/* Trained on by all workers: not what servers had no use for. Where workers do not end together,
+ * the time is that of the last one. */
+static enum status count_images(struct trainer *t, double images, double *seconds)
+{
+    enum status status = STATUS_OK;
+    struct report *report = &t->report;
+    struct comm_progress before, now;
+    train_sum_progress(t, &before);
+    if (comm_updates_on_server(t->exchange.comm))
+        TRY(world_max(t->world, comm_group(t->exchange.comm), seconds, 1));
+    TRY(train_gather_progress(t));
+    train_sum_progress(t, &now);
+    images -= (now.dropped - before.dropped) * (double)trainer_step_images(t);
+    report->images += (uint64_t)llround(images);
+    report->trained_s += *seconds;
+    report->images_per_s = *seconds > 0 ? images / *seconds : (double)NAN;
+out:
+    return status;
+}
+
 enum status train_report(struct trainer *t, const struct test_result *test)
 {
     enum status status = STATUS_OK;
@@ -148,12 +198,11 @@ enum status train_report(struct trainer *t, const struct test_result *test)
     double seconds = (double)(interval->ended_ns - interval->started_ns) / (double)NS_PER_S;
     double sums[2] = {interval->loss_sum, (double)interval->images};
     TRY(world_sum(t->world, comm_group(t->exchange.comm), sums, 2));
-    TRY(train_verdict(t));
-    TRY(step_times_medians(&t->report.times, t->world, comm_group(t->exchange.comm),
-                           trainer_rank(t), t->report.times_median));
+    if (!comm_updates_on_server(t->exchange.comm)) /* it compares ranks that are in one step */
+        TRY(train_verdict(t));
+    TRY(find_medians(t));
     TRY(train_check_weights(t));
-    t->report.trained_s += seconds;
-    t->report.images_per_s = seconds > 0 ? sums[1] / seconds : (double)NAN;
+    TRY(count_images(t, sums[1], &seconds));
     double train_loss = t->config->paced || sums[1] == 0 ? (double)NAN : sums[0] / sums[1];
     if (reports(t))
         TRY(report_interval(t, train_loss, test));
@@ -181,6 +230,11 @@ void train_report_start(const struct trainer *t)
     else if (t->topology.servers > 0)
         printf(" + %d %s server%s", t->topology.servers, config_placement_name(config),
                t->topology.servers == 1 ? "" : "s");
+    if (consistency_updates(&config->consistency))
+        printf(", %s", config->sync);
+    if (config->backup_workers > 0)
+        printf(" with %lld backup worker%s", (long long)config->backup_workers,
+               config->backup_workers == 1 ? "" : "s");
     printf(", network %s\n", config->network);
     printf("%s: %zu parameters, batch %zu x %lld", config_model_name(config),
            net_parameter_count(t->net), t->workers, (long long)config->batch);
@@ -217,6 +271,7 @@ void train_report_end(const struct trainer *t, const struct test_result *test)
     }
     if (t->report.verdict.limit != VERDICT_NONE)
         printf("limited by %s\n", t->report.verdict_text);
+    train_print_staleness(t);
     if (!t->config->paced)
         printf("weights sha256 %s\n", t->report.weights_sha256);
     fflush(stdout);

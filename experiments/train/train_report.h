@@ -8,6 +8,7 @@
 #include "common/base/csv.h"
 #include "common/base/sha256.h"
 #include "common/base/status.h"
+#include "common/comm/updates/consistency.h"
 #include "common/device/device.h"
 #include "common/obs/progress.h"
 #include "experiments/trace/verdict.h"
@@ -40,6 +41,8 @@ struct report {
     double images_per_s;
     struct verdict verdict;
     char verdict_text[400];
+    uint64_t images;               /* trained on, since the run began */
+    struct comm_progress *reached; /* (workers): where servers update; else NULL */
     char weights_sha256[SHA256_HEX_SIZE];
 };
 

@@ -8,6 +8,14 @@
 #include "common/obs/range.h"
 #include "experiments/config/backends.h"
 
+/* Gradients are complete in the range: of a straggler, later. */
+static void start_buckets(void *context, size_t first, size_t count)
+{
+    struct trainer *t = context;
+    straggler_delay(&t->straggler, t->device, t->exchange.blocked_ns);
+    exchange_start(&t->exchange, first, count);
+}
+
 /*
  * What a step asks of the device. Nothing is uploaded and, where no other process takes part,
  * nothing waited for: so a device may record it and repeat it without calling this again. It may
@@ -28,12 +36,13 @@ static enum status ask_for_step(void *context)
                             .divisor = (double)batches_of_all(&t->batches) / world};
     exchange_begin(&t->exchange);
     int64_t start_ns = clock_now_ns();
+    straggler_begin(&t->straggler);
     range_begin("data", &(struct range_about){.kind = RANGE_DATA});
     batches_gather(&t->batches, BATCHES_TRAIN, 0, batch);
     range_end();
     t->data_ns += clock_now_ns() - start_ns;
     TRY(net_forward(t->net, t->batches.images, t->batches.labels, batch, &step, NULL));
-    TRY(net_backward(t->net, exchange_start, &t->exchange));
+    TRY(net_backward(t->net, start_buckets, t));
     TRY(exchange_end(&t->exchange, trainer_lr(t)));
 out:
     return status;

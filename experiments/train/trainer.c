@@ -210,6 +210,9 @@ static enum status open_local(struct trainer *t)
     TRY(train_report_open(t, interval));
     if (trainer_rank(t) == 0 && t->config->checkpoint)
         TRY(prepare_checkpoint(t));
+    straggler_init(&t->straggler, (int)trainer_rank(t) == t->config->straggler_rank
+                                      ? t->config->straggler_factor
+                                      : 1);
     t->step_once = t->config->virtual_workers > 0 ? train_step_virtual
                    : t->config->paced             ? train_step_paced
                                                   : train_step_real;
@@ -217,20 +220,38 @@ out:
     return status;
 }
 
+static enum status open_updater(struct trainer *t)
+{
+    const struct config *config = t->config;
+    bool alone = config->consistency.kind != CONSISTENCY_BSP; /* each push is an update */
+    return updater_open(&t->updater,
+                        &(struct updater_options){.count = net_parameter_count(t->net),
+                                                  .trains = !config->paced,
+                                                  .kind = config->optimizer,
+                                                  .optimizer = learning_optimizer(config),
+                                                  .lr = t->lr,
+                                                  .updates = alone ? t->workers : 1});
+}
+
 static enum status open_exchange(struct trainer *t)
 {
-    enum status status;
+    enum status status = STATUS_OK;
     struct comm_options options;
     struct exchange_model model = {.gradients = net_gradients(t->net),
                                    .parameters = net_parameters(t->net)};
     model.layers = net_layers(t->net, &model.layer_count);
     config_comm_options(t->config, t->backend, &options);
     options.device = t->device;
+    bool updates = consistency_updates(&options.consistency) &&
+                   topology_node(&t->topology, t->world->rank, NODE_SERVER) >= 0;
+    if (updates)
+        TRY(open_updater(t));
     TRY(exchange_open(&t->exchange, &model, t->optimizer,
                       &(struct exchange_options){
                           .world = t->world,
                           .backend = t->backend,
                           .comm = &options,
+                          .updater = updates ? &t->updater : NULL,
                           .scale = 1.0f / (float)t->workers,
                           .bucket_bytes = (size_t)(t->config->bucket_mb * 1048576),
                           .whole_tensors = optimizer_needs_whole_tensors(t->config->optimizer),
@@ -246,6 +267,7 @@ out:
 /* How far a rank has come by itself: whether it could open all, and the sum of its data. */
 struct opened {
     int32_t status;
+    struct lr_schedule lr; /* rank 0's, for servers: they know no data set, and so no last step */
     char data_sha256[SHA256_HEX_SIZE];
 };
 
@@ -304,6 +326,7 @@ enum status trainer_open(struct trainer *t, const struct config *config, struct 
     if (world->rank != 0)
         log_hold();
     struct opened own = {.status = open_local(t)};
+    own.lr = t->lr;
     if (own.status == STATUS_OK)
         own.status = sum_data(t, own.data_sha256);
     struct opened first = own;
@@ -313,6 +336,7 @@ enum status trainer_open(struct trainer *t, const struct config *config, struct 
     TRY((enum status)first.status);
     TRY((enum status)own.status);
     TRY(check_data(t, own.data_sha256, first.data_sha256));
+    t->lr = first.lr;
     TRY(open_timeline(t));
     TRY(open_exchange(t));
     if (generation)
@@ -326,6 +350,7 @@ void trainer_close(struct trainer *t)
     if (t->generation)
         generation_end(t);
     exchange_close(&t->exchange);
+    updater_close(&t->updater);
     timeline_close(&t->timeline);
     train_report_close(t);
     loss_queue_close(&t->losses);

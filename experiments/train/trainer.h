@@ -1,9 +1,10 @@
 /*
  * The parts of one training run, for the files that make up `psring train`: train.c (the loop, read
  * it first), train_step.c (one step), ../step/exchange.c (its communication), batches.c (its data),
- * train_paced.c and train_virtual.c (steps of other kinds), trainer.c (set-up), train_state.c
- * (test, weights' sum), train_checkpoint.c, train_report.c (rows, lines), train_position.c
- * (steps, epochs, images), generation.c (elastic jobs).
+ * train_paced.c and train_virtual.c (steps of other kinds), train_server.c (servers that own the
+ * parameters), trainer.c (set-up), train_state.c (test, weights' sum), train_checkpoint.c,
+ * train_report.c (rows, lines), train_position.c (steps, epochs, images), generation.c (elastic
+ * jobs).
  */
 #ifndef PSRING_EXPERIMENTS_TRAINER_H
 #define PSRING_EXPERIMENTS_TRAINER_H
@@ -14,6 +15,7 @@
 
 #include "common/base/status.h"
 #include "common/checkpoint/checkpoint.h"
+#include "common/comm/updates/updates.h"
 #include "common/data/dataset.h"
 #include "common/device/device.h"
 #include "common/net/world/topology.h"
@@ -23,8 +25,9 @@
 #include "experiments/train/batches.h"
 #include "experiments/step/exchange.h"
 #include "experiments/train/generation.h"
-#include "experiments/train/loss_queue.h"
+#include "experiments/step/loss_queue.h"
 #include "experiments/train/stop.h"
+#include "experiments/step/straggler.h"
 #include "experiments/train/train_report.h"
 #include "models/lr.h"
 #include "models/net.h"
@@ -66,6 +69,8 @@ struct trainer {
     struct lr_schedule lr;
     float *host; /* room for the parameters or the optimizer's state, whichever is larger */
     struct exchange exchange;
+    struct updater updater; /* where this process has a server that updates */
+    struct straggler straggler;
     struct virtual_workers virtual;
 
     /* Where the run stands. */
@@ -129,5 +134,31 @@ enum status train_save(struct trainer *t);
 /* Not collective: the state of worker 0 from the newest checkpoint, but for what averaging carries;
  * the start, which is said, if there is none and that is allowed. */
 enum status train_load(struct trainer *t);
+
+/*
+ * train_server.c. Where servers own the parameters; elsewhere train_go_on counts, train_all_at_step
+ * is true, and the rest does nothing.
+ */
+/* Collective: worker 0's parameters and optimizer to the servers. */
+enum status train_store(struct trainer *t);
+/* All go on with t->step, and meet at `end`. */
+enum status train_begin_steps(struct trainer *t, uint64_t end);
+/* t->step becomes the next one: after those that were left out. */
+void train_go_on(struct trainer *t);
+/* Whether all workers are at t->step now; between two meetings they may be apart. */
+bool train_all_at_step(const struct trainer *t, uint64_t end);
+/* Collective: waits for all, then all have the servers' parameters. */
+enum status train_meet(struct trainer *t);
+/* Collective, before train_save: worker 0 has the optimizer's state from the servers. */
+enum status train_fetch_state(struct trainer *t);
+/* Collective: report.reached. Then what it says. */
+enum status train_gather_progress(struct trainer *t);
+void train_sum_progress(const struct trainer *t, struct comm_progress *sum);
+struct staleness {
+    double mean;
+    size_t most;
+};
+struct staleness train_staleness(const struct comm_progress *progress);
+void train_print_staleness(const struct trainer *t);
 
 #endif

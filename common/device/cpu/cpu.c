@@ -56,6 +56,11 @@ void cpu_fill(struct device *device, float *to, float value, size_t count)
         to[i] = value;
 }
 
+static void cpu_copy(struct device *device, float *to, const float *from, size_t count)
+{
+    cpu_transfer(device, to, from, count * sizeof *to);
+}
+
 static void cpu_scale(struct device *device, float *values, float factor, size_t count)
 {
     (void)device;
@@ -118,6 +123,7 @@ static const struct device_ops cpu_ops = {
     .upload = cpu_transfer,
     .download = cpu_transfer,
     .fill = cpu_fill,
+    .copy = cpu_copy,
     .scale = cpu_scale,
     .gather = cpu_gather,
     .conv2d_prepare = cpu_conv2d_prepare,

@@ -156,6 +156,15 @@ static void cuda_fill(struct device *device, float *to, float value, size_t coun
     cuda_keep(cuda, kernel_fill(cuda->compute, count, value, to), "fill");
 }
 
+static void cuda_copy(struct device *device, float *to, const float *from, size_t count)
+{
+    struct cuda *cuda = cuda_of(device);
+    cuda_keep(
+        cuda,
+        cudaMemcpyAsync(to, from, count * sizeof *to, cudaMemcpyDeviceToDevice, cuda->compute),
+        "copy");
+}
+
 static void cuda_scale(struct device *device, float *values, float factor, size_t count)
 {
     struct cuda *cuda = cuda_of(device);
@@ -353,6 +362,7 @@ const struct device_ops cuda_ops = {
     .upload = cuda_upload,
     .download = cuda_download,
     .fill = cuda_fill,
+    .copy = cuda_copy,
     .scale = cuda_scale,
     .gather = cuda_gather,
     .conv2d_prepare = cuda_conv2d_prepare,

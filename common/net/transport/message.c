@@ -39,6 +39,9 @@ void message_encode(const struct message *message, uint8_t bytes[MESSAGE_HEADER_
     put_le(bytes + 32, message->step, 8);
     put_le(bytes + 40, message->offset, 8);
     put_le(bytes + 48, message->length, 8);
+    put_le(bytes + 56, message->staleness, 2);
+    put_le(bytes + 58, message->ahead, 2);
+    put_le(bytes + 60, message->late, 2);
 }
 
 /* NULL if this is a header of run `run_id`, whatever else it says; else why not. */
@@ -59,13 +62,15 @@ static const char *find_stranger(const uint8_t *bytes, size_t size, uint64_t run
 static const char *find_fault(const uint8_t *bytes, const struct message *message,
                               const struct message_limits *limits)
 {
-    if (message->kind < MESSAGE_SEGMENT || message->kind > MESSAGE_PAUSE)
+    if (message->kind < MESSAGE_SEGMENT || message->kind > MESSAGE_CLOCK)
         return "unknown kind";
     if (message->sender >= limits->nodes)
         return "sender out of range";
     if (message->dtype < MESSAGE_FLOAT32 || message->dtype >= MESSAGE_DTYPES)
         return "unknown element type";
-    if (get_le(bytes + 26, 6) || get_le(bytes + 56, 8))
+    bool answers = message->kind == MESSAGE_PULL;
+    if (get_le(bytes + 26, 6) || get_le(bytes + 62, 2) || (!answers && get_le(bytes + 56, 6)) ||
+        get_le(bytes + 60, 2) > 1)
         return "reserved bytes are not zero";
     if (message->length > limits->length_max)
         return "payload longer than agreed";
@@ -77,7 +82,8 @@ static const char *find_fault(const uint8_t *bytes, const struct message *messag
         return "offset or length is not a whole number of elements";
     if (message->offset > UINT64_MAX - message->length)
         return "offset overflows";
-    if (message->kind >= MESSAGE_BYE && message->length)
+    bool empty = message->kind >= MESSAGE_BYE && message->kind != MESSAGE_STORE;
+    if (empty && message->length)
         return "payload where none belongs";
     return NULL;
 }
@@ -97,6 +103,9 @@ enum status message_decode(const uint8_t *bytes, size_t size, const struct messa
         .step = get_le(bytes + 32, 8),
         .offset = get_le(bytes + 40, 8),
         .length = get_le(bytes + 48, 8),
+        .staleness = (uint16_t)get_le(bytes + 56, 2),
+        .ahead = (uint16_t)get_le(bytes + 58, 2),
+        .late = get_le(bytes + 60, 2) != 0,
     };
     *reason = find_fault(bytes, &decoded, limits);
     if (*reason)

@@ -6,12 +6,15 @@
  *   at  0  u32 magic "PSRG"    at  8  u64 run id      at 32  u64 step
  *       4  u16 version             16  u32 sender         40  u64 offset (bytes into the bucket)
  *       6  u16 kind                20  u32 bucket         48  u64 length (payload bytes)
- *                                  24  u16 dtype          56  u64 reserved, zero
- *                                  26  6 bytes, zero
+ *                                  24  u16 dtype          56  u16 staleness  } of a MESSAGE_PULL,
+ *                                  26  6 bytes, zero      58  u16 ahead      } else zero
+ *                                                         60  u16 late       }
+ *                                                         62  2 bytes, zero
  */
 #ifndef PSRING_COMMON_NET_TRANSPORT_MESSAGE_H
 #define PSRING_COMMON_NET_TRANSPORT_MESSAGE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,9 +25,13 @@ enum { MESSAGE_HEADER_BYTES = 64, MESSAGE_VERSION = 1 };
 enum message_kind {
     MESSAGE_SEGMENT = 1, /* ring, rhd, hierarchical: part of a chunk */
     MESSAGE_PUSH = 2,    /* worker to server: a gradient chunk */
-    MESSAGE_PULL = 3,    /* server to worker: the reduced chunk */
+    MESSAGE_PULL = 3,    /* server to worker: the reduced chunk, or fresh parameters */
     MESSAGE_BYE = 4,     /* worker to server: nothing more will come; no payload */
     MESSAGE_PAUSE = 5,   /* worker to server: nothing more, until they have met; no payload */
+    /* Of servers that own the parameters (common/comm/updates/consistency.h): */
+    MESSAGE_STORE = 6, /* worker to server: a chunk of an array; `step` is which one */
+    MESSAGE_FETCH = 7, /* worker to server: asks for a chunk of one; no payload */
+    MESSAGE_CLOCK = 8, /* worker to server: it goes on with `step`; no payload */
 };
 
 /* Elements of the payload. */
@@ -51,6 +58,11 @@ struct message {
     uint64_t offset;
     uint64_t length;
     enum message_dtype dtype;
+    /* Of an answer with fresh parameters: so many of the slowest other worker's steps they lack; so
+     * many steps the first worker is ahead of the one that pushed; and whether its push was late,
+     * and not used. */
+    uint16_t staleness, ahead;
+    bool late;
 };
 
 /* What a receiver knows before it reads: anything else is refused. */

@@ -79,11 +79,10 @@ const char *transport_describe(const struct transport *transport, int node, char
 
 const char *transport_describe_message(const struct message *message, char *text, size_t size)
 {
-    static const char *const kinds_of_message[] = {[MESSAGE_SEGMENT] = "segment",
-                                                   [MESSAGE_PUSH] = "push",
-                                                   [MESSAGE_PULL] = "answer",
-                                                   [MESSAGE_BYE] = "goodbye",
-                                                   [MESSAGE_PAUSE] = "pause"};
+    static const char *const kinds_of_message[] = {
+        [MESSAGE_SEGMENT] = "segment", [MESSAGE_PUSH] = "push",   [MESSAGE_PULL] = "answer",
+        [MESSAGE_BYE] = "goodbye",     [MESSAGE_PAUSE] = "pause", [MESSAGE_STORE] = "store",
+        [MESSAGE_FETCH] = "fetch",     [MESSAGE_CLOCK] = "clock"};
     static const char *const elements[MESSAGE_DTYPES] = {[MESSAGE_FP16] = " of fp16",
                                                          [MESSAGE_BF16] = " of bf16",
                                                          [MESSAGE_FLOAT64] = " of float64",

@@ -1,4 +1,4 @@
-#include "experiments/train/loss_queue.h"
+#include "experiments/step/loss_queue.h"
 
 #include "common/base/check.h"
 

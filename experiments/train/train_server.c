@@ -1,0 +1,172 @@
+/* What workers do where servers own the parameters: they give them the first ones, fetch them where
+ * all meet, and go on from stretch to stretch. Nothing of it where servers only sum. */
+#include "experiments/train/trainer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static bool updates_on_server(const struct trainer *t)
+{
+    return comm_updates_on_server(t->exchange.comm);
+}
+
+typedef enum status move_function(struct comm *comm, size_t bucket, size_t array, float *data);
+
+/* All buckets of an array, from or to `host` (parameters). */
+static enum status move_array(const struct trainer *t, move_function *move, size_t array,
+                              float *host)
+{
+    enum status status = STATUS_OK;
+    for (size_t b = 0; b < t->exchange.count; b++)
+        TRY(move(t->exchange.comm, b, array, host + t->exchange.buckets[b].first));
+out:
+    return status;
+}
+
+/* The optimizer's arrays, as they are in `host`. */
+static enum status move_states(const struct trainer *t, move_function *move, float *host)
+{
+    enum status status = STATUS_OK;
+    size_t states, parameters = net_parameter_count(t->net);
+    optimizer_state(t->optimizer, &states);
+    for (size_t i = 0; i < states / parameters; i++)
+        TRY(move_array(t, move, COMM_STATES + i, host + i * parameters));
+out:
+    return status;
+}
+
+/* What is trained; in a paced run gradients stand for it. */
+static float *trained(const struct trainer *t)
+{
+    return t->config->paced ? net_gradients(t->net) : net_parameters(t->net);
+}
+
+enum status train_store(struct trainer *t)
+{
+    enum status status = STATUS_OK;
+    size_t states, parameters = net_parameter_count(t->net);
+    if (!updates_on_server(t))
+        return STATUS_OK;
+    if (trainer_rank(t) == 0) {
+        TRY(device_download(t->device, t->host, trained(t), parameters * sizeof *t->host));
+        TRY(move_array(t, comm_store, COMM_PARAMETERS, t->host));
+        if (t->optimizer) {
+            const float *state = optimizer_state(t->optimizer, &states);
+            TRY(device_download(t->device, t->host, state, states * sizeof *t->host));
+            TRY(move_states(t, comm_store, t->host));
+        }
+    }
+    TRY(comm_barrier(t->exchange.comm));
+out:
+    return status;
+}
+
+enum status train_meet(struct trainer *t)
+{
+    enum status status = STATUS_OK;
+    if (!updates_on_server(t))
+        return STATUS_OK;
+    TRY(comm_barrier(t->exchange.comm));
+    TRY(move_array(t, comm_fetch, COMM_PARAMETERS, t->host));
+    device_upload(t->device, trained(t), t->host, net_parameter_count(t->net) * sizeof *t->host);
+    TRY(device_sync(t->device));
+out:
+    return status;
+}
+
+enum status train_fetch_state(struct trainer *t)
+{
+    enum status status = STATUS_OK;
+    size_t states;
+    if (!updates_on_server(t) || !t->config->checkpoint)
+        return STATUS_OK;
+    if (trainer_rank(t) == 0) {
+        float *state = optimizer_state(t->optimizer, &states);
+        TRY(move_states(t, comm_fetch, t->host));
+        device_upload(t->device, state, t->host, states * sizeof *t->host);
+        TRY(device_sync(t->device));
+    }
+    TRY(comm_barrier(t->exchange.comm)); /* nobody pushes before it has all */
+out:
+    return status;
+}
+
+enum status train_begin_steps(struct trainer *t, uint64_t end)
+{
+    return updates_on_server(t) ? comm_begin_steps(t->exchange.comm, t->step, end) : STATUS_OK;
+}
+
+void train_go_on(struct trainer *t)
+{
+    t->step = updates_on_server(t) ? comm_progress(t->exchange.comm)->step : t->step + 1;
+}
+
+bool train_all_at_step(const struct trainer *t, uint64_t end)
+{
+    return !updates_on_server(t) || t->step == end;
+}
+
+/* -------- how fresh, how far ------------------------------------------------------------------ */
+
+enum status train_gather_progress(struct trainer *t)
+{
+    struct report *report = &t->report;
+    const struct group *group = comm_group(t->exchange.comm);
+    if (!updates_on_server(t))
+        return STATUS_OK;
+    if (!report->reached)
+        report->reached = calloc(t->workers, sizeof *report->reached);
+    if (!report->reached) {
+        log_error("no memory for the progress of %zu workers", t->workers);
+        return STATUS_NO_MEMORY;
+    }
+    return world_gather(t->world, group, comm_progress(t->exchange.comm), sizeof *report->reached,
+                        report->reached);
+}
+
+void train_sum_progress(const struct trainer *t, struct comm_progress *sum)
+{
+    *sum = (struct comm_progress){0};
+    for (size_t w = 0; t->report.reached && w < t->workers; w++) {
+        const struct comm_progress *worker = &t->report.reached[w];
+        sum->done += worker->done;
+        sum->left_out += worker->left_out;
+        sum->dropped += worker->dropped;
+        for (size_t s = 0; s <= COMM_STALENESS_MOST; s++)
+            sum->staleness[s] += worker->staleness[s];
+    }
+}
+
+struct staleness train_staleness(const struct comm_progress *progress)
+{
+    struct staleness staleness = {0};
+    for (size_t s = 0; s <= COMM_STALENESS_MOST; s++) {
+        if (progress->staleness[s] == 0)
+            continue;
+        staleness.most = s;
+        staleness.mean += (double)(s * progress->staleness[s]) / (double)progress->done;
+    }
+    return staleness;
+}
+
+void train_print_staleness(const struct trainer *t)
+{
+    if (!t->report.reached)
+        return;
+    printf("staleness: steps of the slowest other worker that parameters lacked, in %% of steps\n");
+    for (size_t w = 0; w < t->workers; w++) {
+        const struct comm_progress *worker = &t->report.reached[w];
+        printf("worker %zu: %llu steps, mean %.2f:", w, (unsigned long long)worker->done,
+               train_staleness(worker).mean);
+        for (size_t s = 0; s <= COMM_STALENESS_MOST; s++) {
+            if (worker->staleness[s] > 0)
+                printf(" %zu%s %.1f%%", s, s == COMM_STALENESS_MOST ? "+" : "",
+                       100 * (double)worker->staleness[s] / (double)worker->done);
+        }
+        if (worker->left_out > 0)
+            printf("; left out %llu", (unsigned long long)worker->left_out);
+        if (worker->dropped > 0)
+            printf("; dropped %.1f", worker->dropped);
+        printf("\n");
+    }
+}

@@ -1,0 +1,54 @@
+/*
+ * When a server applies a push, and when it answers it: two rules, for all kinds of consistency.
+ * Pure: what has come from whom goes in, an answer comes out.
+ *
+ * A worker that pushes the gradients of step c wants the parameters for step c + 1. Per chunk a
+ * server keeps a *clock* of each worker: the steps before it are pushed, or left out.
+ *
+ *     mode             a push of step c is applied      it is answered
+ *     bsp              with the others of step c, once   once W have pushed c
+ *                      W have pushed it
+ *     bsp, B backups   the same, once W - B have         once W - B have pushed c
+ *     ssp:S            at once                           once W have pushed c - S
+ *     async            at once                           at once
+ *
+ * With B backups what comes for a step that is over is dropped. Sources: Valiant 1990, "A bridging
+ * model for parallel computation" (bsp); Ho et al. 2013, "More effective distributed ML via a stale
+ * synchronous parallel parameter server" (ssp); Chen et al. 2016, "Revisiting distributed
+ * synchronous SGD" (backup workers); Dean et al. 2012, "Large scale distributed deep networks"
+ * (async).
+ */
+#ifndef PSRING_PS_POLICY_H
+#define PSRING_PS_POLICY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/comm/updates/consistency.h"
+
+struct policy {
+    int to_apply;   /* workers that must have pushed a step before it is applied */
+    int to_answer;  /* workers that must have come as far before an answer, */
+    uint64_t slack; /* less so many steps */
+    bool alone;     /* each push is applied by itself */
+};
+
+/* The clock of a worker that has left: it holds nobody back. */
+#define POLICY_LEFT UINT64_MAX
+
+struct policy policy_of(const struct consistency *consistency, int workers);
+
+/* clocks (workers): after a push of `step` has come. */
+bool policy_may_apply(const struct policy *policy, const uint64_t *clocks, int workers,
+                      uint64_t step);
+bool policy_may_answer(const struct policy *policy, const uint64_t *clocks, int workers,
+                       uint64_t step);
+
+/*
+ * The step that a worker goes on with that would do `next`, where the first of them all is at
+ * `first`. `end`: where all meet; who sees another one there goes there.
+ */
+uint64_t policy_next_step(const struct consistency *consistency, uint64_t next, uint64_t first,
+                          uint64_t end);
+
+#endif
