@@ -1,7 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "experiments/train/batches.h"
+#include "experiments/step/batches.h"
 #include "tests/capture.h"
 
 enum { SAMPLES = 101, TESTS = 23, BATCH = 4, WORLD = 4 };

@@ -93,6 +93,7 @@ Test(config_check, sync)
     }
     refuse(CONFIG_TRAIN, "--backend ps --sync async --optimizer lars", "parts of tensors");
     refuse(CONFIG_TRAIN, "--backend ps --backup-workers 1 --optimizer adam", "parts of tensors");
+    refuse(CONFIG_TRAIN, "--backend ps --sync ssp:2 --last-batch join", "not in one step");
     refuse(CONFIG_TRAIN, "--backend ps --sync ssp:1001", "S from 0 to 1000");
     refuse(CONFIG_TRAIN, "--backend ps --sync ssp:3x", "S from 0 to 1000");
     refuse(CONFIG_TRAIN, "--backend ps --sync async --reduce-order ring", "as they come");

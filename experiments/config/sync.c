@@ -55,6 +55,12 @@ static enum status check_consistency(const struct config *config)
                   config->backup_workers > 0 ? " and --backup-workers" : "");
         return STATUS_USAGE;
     }
+    if (config->last_batch == CONFIG_LAST_BATCH_JOIN) {
+        log_error("--last-batch join: with --sync %s%s workers are not in one step, and not at its "
+                  "end together; leave it out",
+                  config->sync, config->backup_workers > 0 ? " and --backup-workers" : "");
+        return STATUS_USAGE;
+    }
     if (config->reduce_order == REDUCE_ORDER_ANY)
         return STATUS_OK;
     log_error("--reduce-order %s: with --sync %s%s gradients are applied as they come, in no order "

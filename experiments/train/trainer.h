@@ -22,7 +22,7 @@
 #include "common/net/world/world.h"
 #include "experiments/config/config.h"
 #include "experiments/trace/timeline.h"
-#include "experiments/train/batches.h"
+#include "experiments/step/batches.h"
 #include "experiments/step/exchange.h"
 #include "experiments/train/generation.h"
 #include "experiments/step/loss_queue.h"

@@ -1,4 +1,4 @@
-#include "experiments/train/batches.h"
+#include "experiments/step/batches.h"
 
 enum { BYTE_VALUES = UINT8_MAX + 1 };
 
