@@ -248,9 +248,9 @@ static int run_command(const struct command *command, int argc, char **argv)
     }
     if (helped)
         return 0;
-    if (command->apart)
+    if (status == STATUS_OK && command->apart)
         return exit_code(command->apart(&config));
-    if (config.server)
+    if (status == STATUS_OK && config.server)
         return exit_code(elastic_train(&config));
     return run_on_world(command, &config, status, argc, argv);
 }
