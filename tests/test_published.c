@@ -1,6 +1,8 @@
 /* The published models: totals as their authors count them, and the order of their tensors. */
 #include <criterion/criterion.h>
 
+#include <stdlib.h>
+
 #include "models/published.h"
 
 struct totals {
