@@ -1,4 +1,4 @@
-/* For tests: what a call writes on stderr, and a folder that is gone afterwards. */
+/* For tests: what a call writes on stderr or stdout, and a folder that is gone afterwards. */
 #ifndef PSRING_TESTS_CAPTURE_H
 #define PSRING_TESTS_CAPTURE_H
 
@@ -11,26 +11,32 @@
 #include <criterion/criterion.h>
 
 struct capture {
-    FILE *file;
-    int saved; /* the real stderr */
+    FILE *file, *stream;
+    int saved; /* where the stream goes otherwise */
     char text[8192];
 };
 
+static inline void capture_start_of(struct capture *capture, FILE *stream)
+{
+    fflush(stream);
+    capture->stream = stream;
+    capture->file = tmpfile();
+    capture->saved = dup(fileno(stream));
+    cr_assert(capture->file && capture->saved >= 0);
+    cr_assert(dup2(fileno(capture->file), fileno(stream)) >= 0);
+}
+
 static inline void capture_start(struct capture *capture)
 {
-    fflush(stderr);
-    capture->file = tmpfile();
-    capture->saved = dup(STDERR_FILENO);
-    cr_assert(capture->file && capture->saved >= 0);
-    cr_assert(dup2(fileno(capture->file), STDERR_FILENO) >= 0);
+    capture_start_of(capture, stderr);
 }
 
 /* Ends the capture; capture->text is what was written. Returns the number of lines. */
 static inline size_t capture_stop(struct capture *capture)
 {
     size_t lines = 0;
-    fflush(stderr);
-    cr_assert(dup2(capture->saved, STDERR_FILENO) >= 0);
+    fflush(capture->stream);
+    cr_assert(dup2(capture->saved, fileno(capture->stream)) >= 0);
     close(capture->saved);
     rewind(capture->file);
     size_t count = fread(capture->text, 1, sizeof capture->text - 1, capture->file);
