@@ -1,5 +1,6 @@
 #include "experiments/step/updater.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 static float *array_of(void *context, size_t bucket, size_t array)
@@ -24,17 +25,35 @@ static void apply(void *context, size_t bucket, struct chunk span, uint64_t step
                              (float)lr_at(&updater->lr, step) * updater->lr_factor);
 }
 
+/*
+ * Of the rate, where so many updates with a part of the gradient each stand for one with all of
+ * it. SGD's step is in proportion to the gradient. Adadelta's is not: it is as long for each part.
+ * Adagrad divides by the root of the sum of squares, which is 1/updates of what it would be.
+ */
+static float factor_of(enum optimizer_kind kind, size_t updates)
+{
+    switch (kind) {
+    case OPTIMIZER_ADADELTA:
+        return 1 / (float)updates;
+    case OPTIMIZER_ADAGRAD:
+        return 1 / sqrtf((float)updates);
+    default:
+        return 1;
+    }
+}
+
 enum status updater_open(struct updater *updater, const struct updater_options *options)
 {
     enum status status = STATUS_OK;
+    struct optimizer_parameters parameters = options->optimizer;
+    parameters.weight_decay /= (float)options->updates; /* it comes with every update */
     const struct device_options device = {.kind = DEVICE_CPU, .threads = 1, .gpu = -1};
     size_t count = options->count, states = 0;
-    bool scales_itself = options->kind != OPTIMIZER_SGD;
     *updater = (struct updater){
         .interface = {.context = updater, .array = array_of, .apply = apply},
         .count = count,
         .lr = options->lr,
-        .lr_factor = scales_itself ? 1 / (float)options->updates : 1,
+        .lr_factor = factor_of(options->kind, options->updates),
         .gradients = calloc(count, sizeof *updater->gradients),
         .parameters = calloc(count, sizeof *updater->parameters),
     };
@@ -44,8 +63,7 @@ enum status updater_open(struct updater *updater, const struct updater_options *
     }
     TRY(device_open(&updater->device, &device));
     if (options->trains) {
-        TRY(optimizer_new(&updater->optimizer, updater->device, options->kind, count,
-                          &options->optimizer));
+        TRY(optimizer_new(&updater->optimizer, updater->device, options->kind, count, &parameters));
         optimizer_state(updater->optimizer, &states);
     }
     updater->interface.arrays = COMM_STATES + states / count;

@@ -33,8 +33,9 @@ struct updater_options {
     enum optimizer_kind kind;
     struct optimizer_parameters optimizer;
     struct lr_schedule lr;
-    /* So many updates make a step of bsp, each with a gradient divided by as many. Optimizers that
-     * scale their steps by themselves (all but sgd) then have the rate divided, instead. */
+    /* >= 1. So many updates make a step of bsp, each with a gradient divided by as many; so is
+     * weight decay. Adadelta's rate is divided, too, and Adagrad's by the square root of it: with
+     * equal gradients, they then go as far as in bsp. */
     size_t updates;
 };
 
