@@ -5,7 +5,7 @@
 # summary and takes the cluster down again, also when interrupted. Without root, or off Linux, it
 # measures on loopback, where a node has no limit of its own, and says so.
 #
-#   --quick | --full    a sweep of under 5 minutes; one of hours (default: about 45 minutes on two cores)
+#   --quick | --full    a sweep of under 5 minutes; one of hours (default: between them)
 #   --out DIR           where results go (default: results-DATE-TIME); an earlier run's are replaced
 #   --hosts LIST        workers to sweep, e.g. 1,2,4,8; or the names of real machines, e.g. a,b,c,d,
 #                       that mpirun reaches and that have this folder at the same path. They are checked

@@ -20,7 +20,8 @@
  * to go on with, and newcomers come last. A lost server ends the job.
  *
  * Threads: one of its own hears the coordinator; all functions are called on the owner's.
- * Cost: a frame of 128 bytes a second each way. Source of the term generation: torchelastic.
+ * Cost: frames of 128 bytes, one a second to the coordinator, five from it. Source of the term
+ * generation: torchelastic.
  */
 #ifndef PSRING_COMMON_NET_MEMBERSHIP_MEMBER_H
 #define PSRING_COMMON_NET_MEMBERSHIP_MEMBER_H
