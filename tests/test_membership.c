@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include "common/net/membership/coordinator.h"
+#include "common/net/membership/protocol.h"
+#include "common/net/socket/stream.h"
 
 enum { MEMBERS = 4, LONG_MS = 30000 };
 
@@ -209,6 +211,71 @@ Test(membership, newcomer_does_not_begin_anew)
     comes_back(&server, MEMBER_NO_STEP, STATUS_TRANSPORT);
     end_meeting(&workers[1], STATUS_TRANSPORT);
     end_meeting(&server, STATUS_TRANSPORT);
+    end();
+}
+
+/* The first one is killed before it has said where it stands, and the newcomer never had weights.
+ */
+Test(membership, newcomer_does_not_begin_anew_where_the_first_was_killed)
+{
+    begin(1);
+    open_one(&workers[0], MEMBER_WORKER, 0);
+    start_meeting(&workers[0]);
+    end_meeting(&workers[0], STATUS_OK);
+    end_meeting(&server, STATUS_OK);
+    open_one(&workers[1], MEMBER_WORKER, 0);
+    start_meeting(&workers[1]);
+    wait_until_known(&workers[0], 0);
+    member_close(&workers[0].member);
+    comes_back(&server, MEMBER_NO_STEP, STATUS_TRANSPORT);
+    end_meeting(&workers[1], STATUS_TRANSPORT);
+    end_meeting(&server, STATUS_TRANSPORT);
+    end();
+}
+
+/* Sends one frame after the other as a member that has been let in might. */
+static void say(int socket, struct membership_frame frame, const char *text)
+{
+    cr_assert_eq(membership_send(socket, frame, text), 0);
+}
+
+Test(membership, frames_that_do_not_belong_here_change_nothing)
+{
+    int stranger, liar;
+    two_train();
+    cr_assert_eq(membership_connect(coordinator_address(coordinator), LONG_MS, &stranger),
+                 STATUS_OK);
+    say(stranger, (struct membership_frame){.type = MEMBERSHIP_ABORT}, "all is well");
+    cr_assert_eq(membership_connect(coordinator_address(coordinator), LONG_MS, &liar), STATUS_OK);
+    struct membership_frame frame = {.type = MEMBERSHIP_JOIN, .role = MEMBER_WORKER};
+    say(liar, frame, "--batch=8\n");
+    wait_until_known(&workers[0], 0);
+    for (int i = 0; i < 2; i++)
+        comes_back(&workers[i], 3, STATUS_OK);
+    comes_back(&server, MEMBER_NO_STEP, STATUS_OK);
+    for (int i = 0; i < 2; i++) {
+        end_meeting(&workers[i], STATUS_OK);
+        cr_assert(workers[i].found.rank < 2 && workers[i].found.workers == 3);
+    }
+    end_meeting(&server, STATUS_OK);
+
+    /* It was a worker, and says now that it is a server of a high number. */
+    frame = (struct membership_frame){.type = MEMBERSHIP_READY,
+                                      .generation = workers[0].found.number,
+                                      .role = MEMBER_SERVER,
+                                      .index = 1000000,
+                                      .step = 4};
+    say(liar, frame, NULL);
+    for (int i = 0; i < 2; i++)
+        comes_back(&workers[i], 4, STATUS_OK);
+    comes_back(&server, MEMBER_NO_STEP, STATUS_OK);
+    for (int i = 0; i < 2; i++) {
+        end_meeting(&workers[i], STATUS_OK);
+        cr_assert(workers[i].found.rank < 2 && workers[i].found.workers == 3);
+    }
+    end_meeting(&server, STATUS_OK);
+    stream_close(&stranger);
+    stream_close(&liar);
     end();
 }
 

@@ -17,6 +17,7 @@ enum status {
     STATUS_DIVERGED = -9,    /* training left the finite numbers */
     STATUS_DEVICE = -10,     /* a GPU or its driver failed */
     STATUS_STOPPED = -11,    /* no failure: ended early, as asked, with its state saved */
+    STATUS_WRONG = -12,      /* a result is not what it must be: a bug, or broken hardware */
 };
 
 /* One or two words for a message, e.g. "timeout". Never NULL. */

@@ -122,6 +122,7 @@ enum psring_status errors_status(enum status status)
     case STATUS_DEVICE:
     case STATUS_DIVERGED:
     case STATUS_STOPPED:
+    case STATUS_WRONG:
         break;
     }
     return PSRING_ERROR_SYSTEM;

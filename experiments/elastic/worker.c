@@ -84,6 +84,9 @@ static enum status take_part(const struct config *config, struct generation *g)
         }
         if (ended == STATUS_DIVERGED)
             member_abort(g->member, ended, "training diverged; start again with a smaller --lr");
+        if (ended == STATUS_WRONG)
+            member_abort(g->member, ended,
+                         "the workers' weights are not the same: the run is of no use");
         if (!elastic_goes_on(ended))
             return ended;
         if (wants_to_leave(g) && !member_ended(g->member)) {

@@ -45,7 +45,7 @@ enum status train_check_weights(struct trainer *t)
                       "the run is of no use, please report it",
                       (unsigned long long)t->step, t->config->paced ? "gradients" : "weights", w,
                       all[w], all[0], t->backend->name);
-        status = STATUS_PROTOCOL;
+        status = STATUS_WRONG;
         break;
     }
 out:

@@ -54,6 +54,7 @@ struct coordinator {
 
     uint64_t images;  /* in the weights, of those that have left or trained to the end */
     bool has_weights; /* some worker has, or had, what was trained */
+    int accounted;    /* workers of the generation that have said where they stand */
     bool finished;    /* some worker has trained to the end */
     bool ended;       /* all have been told; nobody is let in */
 };

@@ -13,7 +13,7 @@ enum { FAILURES_MOST = 3, TEXT_BYTES = 300 };
 
 static void send_to(const struct seat *seat, const struct membership_frame *frame, const char *text)
 {
-    membership_send(seat->socket, *frame, text); /* if it fails, its connection closes */
+    membership_send(seat->socket, *frame, text); /* if it fails, it is lost: it is silent */
 }
 
 static const struct membership_frame note = {.type = MEMBERSHIP_NOTE};
@@ -118,6 +118,7 @@ static void begin(struct coordinator *c, struct seat **order, int workers)
     c->over = false;
     c->leave_by_ns = 0;
     c->told_workers = 0;
+    c->accounted = 0;
     c->failures = first->trained && first->last.step > c->step ? 0 : c->failures;
     c->step = first->trained ? first->last.step : 0;
     c->has_weights = c->has_weights || first->trained;
@@ -221,6 +222,8 @@ void generation_settle(struct coordinator *c, int64_t now_ns)
         return;
     if (c->running)
         c->failures += c->over;
+    if (c->running && c->accounted == 0) /* they may have trained, and are gone */
+        c->has_weights = true;
     c->running = false;
     if (c->generation > 0 && weights_are_lost(c)) {
         end_without_workers(c);

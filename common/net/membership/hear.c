@@ -179,6 +179,9 @@ static void hear_summon(struct coordinator *c, struct seat *seat)
 /* Its generation is over for this member; the others have as long to come. */
 static void comes_out(struct coordinator *c, struct seat *seat)
 {
+    bool trained = seat->last.step != MEMBER_NO_STEP;
+    c->accounted += seat_is_worker(seat);
+    c->has_weights = c->has_weights || (seat_is_worker(seat) && trained);
     if (c->leave_by_ns == 0)
         c->leave_by_ns = clock_now_ns() + (c->options.timeout_ms + MEMBERSHIP_GRACE_MS) * NS_PER_MS;
     if (seat->last.status != STATUS_OK)
@@ -186,12 +189,26 @@ static void comes_out(struct coordinator *c, struct seat *seat)
 }
 
 /* A worker that was lost from before it had any weights is as new. */
-static void take_place(struct coordinator *c, struct seat *seat)
+static void take_place(struct seat *seat)
 {
     seat->trained = seat->last.step != MEMBER_NO_STEP;
-    c->has_weights = c->has_weights || seat->trained;
     if (!seat->trained)
         seat->last.step = 0;
+}
+
+/* Who it is, it says once; later, only where it stands. */
+static void take_word(struct seat *seat, const struct membership_frame *frame)
+{
+    if (seat->state == SEAT_NEW) {
+        seat->last = *frame;
+        return;
+    }
+    seat->last.type = frame->type;
+    seat->last.status = frame->status;
+    seat->last.port = frame->port;
+    seat->last.step = frame->step;
+    seat->last.images = frame->images;
+    memcpy(seat->last.note, frame->note, sizeof seat->last.note);
 }
 
 static void hear_frame(struct coordinator *c, struct seat *seat)
@@ -201,13 +218,14 @@ static void hear_frame(struct coordinator *c, struct seat *seat)
     bool in = seat->state == SEAT_RUNNING && frame->generation == c->generation;
     if (frame->type == MEMBERSHIP_BEAT)
         return;
-    if (frame->type == MEMBERSHIP_ABORT) {
+    if (frame->type == MEMBERSHIP_ABORT && in && frame->status != STATUS_OK) {
         if (!c->ended)
             coordinator_end_all(c, (enum status)frame->status, seat->reader->text);
         return;
     }
-    seat->last = *frame;
-    if (frame->type == MEMBERSHIP_JOIN && seat->state == SEAT_NEW) {
+    take_word(seat, frame);
+    if (frame->type == MEMBERSHIP_JOIN && seat->state == SEAT_NEW &&
+        (frame->role == MEMBER_WORKER || frame->role == MEMBER_SERVER)) {
         hear_join(c, seat);
     } else if (frame->type == MEMBERSHIP_SUMMON && seat->state == SEAT_NEW) {
         hear_summon(c, seat);
@@ -215,13 +233,13 @@ static void hear_frame(struct coordinator *c, struct seat *seat)
         comes_out(c, seat);
         seat->state = SEAT_WAITING;
         if (seat_is_worker(seat))
-            take_place(c, seat);
+            take_place(seat);
     } else if (frame->type == MEMBERSHIP_DONE && in) {
         comes_out(c, seat);
         seat->state = SEAT_DONE;
         c->images += frame->images;
         c->finished = true;
-    } else if (frame->type == MEMBERSHIP_LEAVE) {
+    } else if (frame->type == MEMBERSHIP_LEAVE && seat->state != SEAT_NEW) {
         if (in)
             comes_out(c, seat);
         log_info("%s leaves after step %" PRIu64, seat_name(seat, name, sizeof name), frame->step);
