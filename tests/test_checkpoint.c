@@ -153,6 +153,13 @@ static void expect_newest(const char *dir, uint64_t step)
     free(path);
 }
 
+static size_t count_of(const char *dir, const char *name)
+{
+    size_t count;
+    cr_assert_eq(checkpoint_count(dir, name, &count), STATUS_OK);
+    return count;
+}
+
 Test(checkpoint, the_newest_ones_stay)
 {
     char dir[64], path[128];
@@ -171,21 +178,21 @@ Test(checkpoint, the_newest_ones_stay)
     cr_assert(checkpoint_save(path, &saved) == STATUS_OK);
     snprintf(path, sizeof path, "%s/cnn.step-00000007.checkpoint.tmp", dir); /* half written */
     cr_assert(checkpoint_save(path, &saved) == STATUS_OK);
-    cr_assert_eq(checkpoint_count(dir, "cnn"), 1);
+    cr_assert_eq(count_of(dir, "cnn"), 1);
     for (uint64_t step = 9; step <= 12; step++) {
         save_step(dir, step, 2);
         expect_newest(dir, step);
-        cr_assert_eq(checkpoint_count(dir, "cnn"), 2);
+        cr_assert_eq(count_of(dir, "cnn"), 2);
     }
     cr_assert(access(path, F_OK) != 0);
     save_step(dir, 100000000, 3); /* more digits than the others */
     expect_newest(dir, 100000000);
-    cr_assert_eq(checkpoint_count(dir, "cnn"), 3);
+    cr_assert_eq(count_of(dir, "cnn"), 3);
     /* A run that starts anew: what lies ahead of it is not its own. */
     save_step(dir, 11, 3);
     expect_newest(dir, 11);
-    cr_assert_eq(checkpoint_count(dir, "cnn"), 1);
-    cr_assert_eq(checkpoint_count(dir, "cnn2"), 1);
+    cr_assert_eq(count_of(dir, "cnn"), 1);
+    cr_assert_eq(count_of(dir, "cnn2"), 1);
     folder_free(dir);
 }
 
@@ -211,6 +218,45 @@ Test(checkpoint, a_damaged_one_is_passed_over)
     assert_refused(checkpoint_load_newest(&loaded, &name, dir, "cnn"), STATUS_INPUT,
                    "it is truncated");
     cr_assert(!loaded && !name);
+    folder_free(dir);
+}
+
+/* Another version's may be whole: an older one in its place would have it removed by the next save.
+ */
+Test(checkpoint, another_versions_is_not_passed_over)
+{
+    char dir[64], path[128];
+    unsigned char bytes[FILE_BYTES_MAX];
+    struct checkpoint *loaded;
+    char *name;
+    folder_new(dir);
+    save_step(dir, 3, 3);
+    save_step(dir, 5, 3);
+    snprintf(path, sizeof path, "%s/cnn.step-00000005.checkpoint", dir);
+    size_t count = read_file(path, bytes);
+    bytes[8] = 9;
+    write_with_sum(path, bytes, count);
+    assert_refused(checkpoint_load_newest(&loaded, &name, dir, "cnn"), STATUS_UNSUPPORTED,
+                   "format version 0x9");
+    cr_assert(!loaded && !name);
+    folder_free(dir);
+}
+
+/* What is in a folder that cannot be searched is not nothing. */
+Test(checkpoint, a_folder_that_cannot_be_searched_is_an_error)
+{
+    char dir[64], path[96];
+    struct checkpoint *loaded;
+    char *name;
+    size_t count;
+    folder_new(dir);
+    in_folder(path, dir);
+    FILE *file = fopen(path, "w"); /* in place of a folder */
+    cr_assert(file != NULL);
+    fclose(file);
+    assert_refused(checkpoint_load_newest(&loaded, &name, path, "cnn"), STATUS_IO,
+                   "cannot be searched");
+    cr_assert_eq(checkpoint_count(path, "cnn", &count), STATUS_IO);
     folder_free(dir);
 }
 
@@ -259,7 +305,7 @@ Test(checkpoint, refuses_headers_that_lie)
         const char *words;
     } cases[] = {
         {0, 'p', "does not begin with PSRINGCK"},
-        {8, 9, "format version 9, expected 3"},
+        {8, 9, "format version 0x9, expected 0x3"},
         {12, 1, "byte order mark"},
         {16, WEIGHTS + 1, "it is truncated"},
         {16, WEIGHTS - 1, "longer than it was written"},
@@ -283,7 +329,9 @@ Test(checkpoint, refuses_headers_that_lie)
         memcpy(damaged, bytes, count);
         damaged[cases[i].offset] = cases[i].value;
         write_with_sum(path, damaged, count);
-        assert_refused(checkpoint_load(&loaded, path), STATUS_INPUT, cases[i].words);
+        bool another = cases[i].offset == 8 || cases[i].offset == 12;
+        assert_refused(checkpoint_load(&loaded, path), another ? STATUS_UNSUPPORTED : STATUS_INPUT,
+                       cases[i].words);
     }
     folder_free(dir);
 }

@@ -52,8 +52,9 @@ enum status checkpoint_save(const char *path, const struct checkpoint *checkpoin
 
 /*
  * Reads and validates everything (untrusted: sizes against the file's own size before allocating,
- * sum, strings, finite numbers); version 2 as well, where averaging carries nothing. STATUS_INPUT
- * or STATUS_IO, logged. Caller frees.
+ * sum, strings, finite numbers); version 2 as well, where averaging carries nothing. Logged:
+ * STATUS_INPUT (damaged), STATUS_UNSUPPORTED (whole, but another version or machine wrote it),
+ * STATUS_IO. Caller frees.
  */
 enum status checkpoint_load(struct checkpoint **checkpoint, const char *path);
 

@@ -23,11 +23,11 @@ enum status checkpoint_prepare(const char *dir)
         error = errno;
     if (!error && !S_ISDIR(info.st_mode))
         error = ENOTDIR;
-    if (!error && access(dir, W_OK | X_OK) != 0)
+    if (!error && access(dir, R_OK | W_OK | X_OK) != 0)
         error = errno;
     if (!error)
         return STATUS_OK;
-    log_error("%s: checkpoints cannot be written there: %s; choose another folder", dir,
+    log_error("%s: checkpoints cannot be written and found there: %s; choose another folder", dir,
               strerror(error));
     return STATUS_IO;
 }
@@ -97,7 +97,7 @@ static enum status add(struct listing *listing, const struct entry *entry, const
     return STATUS_OK;
 }
 
-/* A folder that cannot be read has none: who needs one says that there is none. */
+/* One that is not there has none. One that cannot be read now may have some. */
 static enum status list(struct listing *listing, const char *dir, const char *name,
                         const char *suffix)
 {
@@ -105,13 +105,23 @@ static enum status list(struct listing *listing, const char *dir, const char *na
     struct dirent *found;
     struct entry entry;
     DIR *folder = opendir(dir);
+    int error = folder || errno == ENOENT ? 0 : errno;
     *listing = (struct listing){0};
-    while (folder && status == STATUS_OK && (found = readdir(folder)) != NULL) {
+    while (folder && status == STATUS_OK) {
+        errno = 0;
+        found = readdir(folder);
+        error = errno;
+        if (!found)
+            break;
         if (parse(found->d_name, name, suffix, &entry))
             status = add(listing, &entry, found->d_name);
     }
     if (folder)
         closedir(folder);
+    if (error) {
+        log_error("%s: cannot be searched for checkpoints: %s", dir, strerror(error));
+        status = STATUS_IO;
+    }
     if (listing->count > 1)
         qsort(listing->entries, listing->count, sizeof *listing->entries, newest_first);
     if (status != STATUS_OK)
@@ -119,14 +129,13 @@ static enum status list(struct listing *listing, const char *dir, const char *na
     return status;
 }
 
-size_t checkpoint_count(const char *dir, const char *name)
+enum status checkpoint_count(const char *dir, const char *name, size_t *count)
 {
     struct listing listing;
-    if (list(&listing, dir, name, SUFFIX) != STATUS_OK)
-        return 0;
-    size_t count = listing.count;
+    enum status status = list(&listing, dir, name, SUFFIX);
+    *count = listing.count;
     listing_fini(&listing);
-    return count;
+    return status;
 }
 
 /* -------- saving ------------------------------------------------------------------------------ */
@@ -205,8 +214,8 @@ enum status checkpoint_load_newest(struct checkpoint **checkpoint, char **path, 
         status = join(path, dir, listing.entries[i].file);
         if (status == STATUS_OK)
             status = checkpoint_load(checkpoint, *path);
-        if (status == STATUS_NO_MEMORY)
-            break;
+        if (status != STATUS_OK && status != STATUS_INPUT)
+            break; /* it may be whole: nothing is to take its place */
         if (status != STATUS_OK && i + 1 < listing.count)
             log_warn("%s is of no use: takes the one before it, %s", listing.entries[i].file,
                      listing.entries[i + 1].file);

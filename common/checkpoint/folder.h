@@ -29,14 +29,15 @@ enum status checkpoint_save_step(const char *dir, const char *name, uint64_t ste
                                  const struct checkpoint *checkpoint);
 
 /*
- * Loads the newest one that is whole, and says so if a newer one is not. *path is its name. Caller
- * frees both. They are NULL if there is none in the folder, which is no error. STATUS_INPUT or
- * STATUS_IO (logged): none of them can be used.
+ * Loads the newest one that is whole, and says so if a newer one is damaged. *path is its name.
+ * Caller frees both. They are NULL if there is none in the folder, which is no error. STATUS_INPUT
+ * (logged): all are damaged. Others (logged): the folder, or a newer one, cannot be read now, or
+ * not by this version; an older one is not taken then, as a save would remove the newer one.
  */
 enum status checkpoint_load_newest(struct checkpoint **checkpoint, char **path, const char *dir,
                                    const char *name);
 
-/* How many there are, damaged or not. */
-size_t checkpoint_count(const char *dir, const char *name);
+/* How many there are, damaged or not. STATUS_IO (logged): that cannot be known. */
+enum status checkpoint_count(const char *dir, const char *name, size_t *count);
 
 #endif

@@ -117,6 +117,32 @@ static uint64_t whole_bytes(const struct checkpoint_header *header)
 }
 
 /* Everything that must hold before memory is allocated by what the header says. */
+/* Reads on to the end: is the sum right, whatever the file says? */
+static bool is_whole(struct reader *reader)
+{
+    char block[4096], found[CHECKPOINT_SUM_BYTES], expected[SHA256_HEX_SIZE];
+    uint64_t left =
+        reader->file_bytes - CHECKPOINT_SUM_BYTES - (uint64_t)lseek(reader->fd, 0, SEEK_CUR);
+    while (left > 0) {
+        size_t count = left < sizeof block ? (size_t)left : sizeof block;
+        if (read_summed(reader, block, count) != STATUS_OK)
+            return false;
+        left -= count;
+    }
+    if (read_bytes(reader, found, sizeof found) != STATUS_OK)
+        return false;
+    sha256_final(&reader->sum, expected);
+    return memcmp(found, expected, sizeof found) == 0;
+}
+
+static enum status of_another(struct reader *reader, const char *what, uint32_t found,
+                              uint32_t expected, const char *who)
+{
+    log_error("%s: %s 0x%x, expected 0x%x; %s wrote it, " START_ANEW, reader->path, what, found,
+              expected, who);
+    return is_whole(reader) ? STATUS_UNSUPPORTED : STATUS_INPUT;
+}
+
 static enum status read_header(struct reader *reader, struct checkpoint_header *header)
 {
     enum status status = STATUS_OK;
@@ -139,13 +165,11 @@ static enum status read_header(struct reader *reader, struct checkpoint_header *
                   "; it is no checkpoint of psring's, " START_ANEW,
                   path);
     else if (header->byte_order != CHECKPOINT_BYTE_ORDER)
-        log_error("%s: byte order mark 0x%08x, expected 0x%08x; a machine of the other byte order "
-                  "wrote it, " START_ANEW,
-                  path, header->byte_order, CHECKPOINT_BYTE_ORDER);
+        status = of_another(reader, "byte order mark", header->byte_order, CHECKPOINT_BYTE_ORDER,
+                            "a machine of the other byte order");
     else if (header->version != CHECKPOINT_VERSION && header->version != CHECKPOINT_VERSION_SHORT)
-        log_error(
-            "%s: format version %u, expected %d; another version of psring wrote it, " START_ANEW,
-            path, header->version, CHECKPOINT_VERSION);
+        status = of_another(reader, "format version", header->version, CHECKPOINT_VERSION,
+                            "another version of psring");
     else if (expected == 0)
         log_error("%s: the counts in its header cannot be true; it is damaged, " START_ANEW, path);
     else if (expected != reader->file_bytes)

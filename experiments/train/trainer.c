@@ -175,10 +175,12 @@ static enum status fill_paced_gradients(struct trainer *t)
 static enum status prepare_checkpoint(struct trainer *t)
 {
     enum status status = STATUS_OK;
+    size_t others;
     TRY(checkpoint_prepare(t->config->checkpoint));
+    TRY(checkpoint_count(t->config->checkpoint, config_model_name(t->config), &others));
     if (t->config->resume)
         TRY(train_load(t));
-    else if (checkpoint_count(t->config->checkpoint, config_model_name(t->config)) > 0)
+    else if (others > 0)
         log_warn(
             "--checkpoint %s: an earlier run's checkpoints are there; this run starts anew and "
             "will replace them (--resume goes on from them)",
