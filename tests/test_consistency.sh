@@ -38,6 +38,12 @@ for sync in '--sync async' '--sync ssp:1'; do
     wait "$session" && code=0 || code=$?
     session=0
     ((code == 75)) || fail "SIGTERM: ended with $code, expected 75:"
+    code=0 # servers then hold sums of other gradients than workers do
+    timeout 60 "$here/mpirun.sh" 2 "$psring" train --data "$data" "${common[@]}" --steps 1200 --optimizer adadelta \
+        --checkpoint "$folder/checkpoint" --resume >"$folder/log" 2>&1 || code=$?
+    if ((code != 2)) || ! grep -q -- '--sync' "$folder/log"; then
+        fail "${sync[*]}, continued by bsp: exit $code, expected 2 and --sync:"
+    fi
     train 2 "${common[@]}" "${sync[@]}" --steps 1200 --optimizer adadelta --checkpoint "$folder/checkpoint" --resume=must
     grep -q '^continues after step' "$folder/log" || fail "${sync[*]}: began anew:"
     [[ $weights == "$expected" ]] || fail "${sync[*]}, continued: weights $weights, expected $expected"

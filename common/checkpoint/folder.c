@@ -173,11 +173,18 @@ static enum status prune(const char *dir, const char *name, uint64_t step, size_
         else
             kept++;
     }
+out:
     listing_fini(&listing);
-    TRY(list(&listing, dir, name, HALF_WRITTEN));
+    return status;
+}
+
+/* What a killed process has left, before the disk has to hold another one. */
+static enum status remove_half_written(const char *dir, const char *name)
+{
+    struct listing listing;
+    enum status status = list(&listing, dir, name, HALF_WRITTEN);
     for (size_t i = 0; i < listing.count; i++)
         remove_entry(dir, &listing.entries[i]);
-out:
     listing_fini(&listing);
     return status;
 }
@@ -192,6 +199,7 @@ enum status checkpoint_save_step(const char *dir, const char *name, uint64_t ste
         log_error("%s: no memory for the name of a checkpoint", dir);
         return STATUS_NO_MEMORY;
     }
+    TRY(remove_half_written(dir, name));
     TRY(checkpoint_save(path, checkpoint));
     TRY(prune(dir, name, step, keep));
 out:

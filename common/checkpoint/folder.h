@@ -22,8 +22,8 @@ enum status checkpoint_prepare(const char *dir);
 
 /*
  * Saves `checkpoint` as that of `step`, then leaves the `keep` >= 1 newest up to it. Those of later
- * steps are removed, too: they are damaged, or of another run, and would be taken for newer. So is
- * what a killed process left half written. Errors: as checkpoint_save.
+ * steps are removed, too: they are damaged, or of another run, and would be taken for newer. What a
+ * killed process left half written is removed first. Errors: as checkpoint_save.
  */
 enum status checkpoint_save_step(const char *dir, const char *name, uint64_t step, size_t keep,
                                  const struct checkpoint *checkpoint);

@@ -14,8 +14,8 @@
 
 /* What decides the bits of a run. Holds the texts that the checkpoint's options point to. */
 struct description {
-    struct checkpoint_option options[20];
-    char values[20][OPTIMIZER_TEXT_BYTES];
+    struct checkpoint_option options[24];
+    char values[24][OPTIMIZER_TEXT_BYTES];
     struct checkpoint checkpoint; /* all but the arrays */
 };
 
@@ -69,6 +69,8 @@ static void describe(const struct trainer *t, bool other_world, struct descripti
     add_option(run, "workers", "%zu", t->workers)->may_differ = true;
     add_option(run, "batch", "%" PRId64, config->batch)->may_differ = other_world;
     add_option(run, "lr", "%.9g", t->lr.peak)->may_differ = other_world;
+    add_option(run, "sync", "%s", config->sync);
+    add_option(run, "backup-workers", "%" PRId64, config->backup_workers);
     add_option(run, "lr-schedule", "%s", lr_shape_names[t->lr.shape]);
     struct checkpoint_option *warmup =
         add_option(run, "warmup", "%" PRIu64 " steps from %.9g", t->lr.warmup_steps, t->lr.start);
