@@ -13,18 +13,25 @@ two=(taskset -c "${cores[0]},${cores[1]}") # whatever else the machine has
 # Two ranks that may both run on two cores. --threads 2: OpenBLAS has threads of its own, since before main.
 port=$(free_port)
 pids=()
+end_ranks()
+{
+    ((${#pids[@]} > 0)) || return 0
+    kill -KILL "${pids[@]}" || true
+    wait "${pids[@]}" || true
+    pids=() # the system may give their numbers to others from here on
+}
+at_end end_ranks
 for rank in 1 0; do
     "${two[@]}" "$psring" train --data "$data" --model lenet --steps 1000000 --log-steps 1 --threads 2 --pin \
         --metrics "$folder/metrics" --rendezvous "tcp://127.0.0.1:$port" --rank $rank --world 2 >"$folder/rank.$rank" 2>&1 &
     pids[rank]=$!
-    at_end kill -KILL $!
 done
 within test -s "$folder/metrics" || fail "no step of two ranks: $(cat "$folder"/rank.*)"
 for rank in 0 1; do
     found=$(sed -n 's/^Cpus_allowed_list:\t//p' /proc/"${pids[rank]}"/task/*/status | sort -u)
     [[ $found == "${cores[rank]}" ]] || fail "rank $rank: its threads may run on '$found', expected ${cores[rank]}"
 done
-kill -KILL "${pids[@]}"
+end_ranks
 
 # Each says what it is bound to; without --pin that is what it was started with.
 ranks_on_two()
