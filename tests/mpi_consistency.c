@@ -1,12 +1,13 @@
 /*
  * Servers that own the parameters, under mpirun, with workers that are late by chance: every answer
  * holds what the consistency in use promises, element by element, and nothing is lost. Clocks are
- * as many as the environment's PSRING_CLOCKS says, else a few.
+ * as many as the environment's PSRING_CLOCKS says, and then each trial is told; else a few.
  *
  * How it can be seen: element i belongs to worker i % W, who in step c adds to it what makes it
  * c + 1. So of whatever parameters come back, each element is its worker's clock.
  */
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +22,7 @@ enum { BUCKETS = 2, COUNT = 3000, CLOCKS_FEW = 150 };
 static const size_t counts[BUCKETS] = {COUNT, 700};
 static struct world *world;
 static uint64_t clocks; /* of each trial */
+static bool tells;
 
 /* -------- what servers do --------------------------------------------------------------------- */
 
@@ -185,6 +187,27 @@ static void check_end(const struct trial *trial, struct comm *comm)
         cr_assert_gt(sums[1], 0, "the slow worker was never late");
 }
 
+/* A line for each trial that has passed. */
+static void tell(const struct trial *trial, const struct comm *comm)
+{
+    static const char *const kinds[] = {"bsp", "ssp", "async"};
+    const struct consistency *consistency = &trial->consistency;
+    const struct comm_progress *progress = comm_progress(comm);
+    size_t most = COMM_STALENESS_MOST;
+    while (most > 0 && progress->staleness[most] == 0)
+        most--;
+    if (!tells || comm_rank(comm) != 0)
+        return;
+    printf("%s:%llu, %d backups, leaves out from %llu, %s, %s, worker %d slow: %llu clocks; worker "
+           "0 did %llu and lacked %zu steps at most\n",
+           kinds[consistency->kind], (unsigned long long)consistency->staleness,
+           consistency->backup_workers, (unsigned long long)consistency->late_steps,
+           transport_kind_name(trial->shape.transport),
+           trial->shape.placement == PLACEMENT_COLOCATED ? "colocated" : "dedicated", trial->slow,
+           (unsigned long long)clocks, (unsigned long long)progress->done, most);
+    fflush(stdout);
+}
+
 static void run(const struct trial *trial)
 {
     struct comm *comm;
@@ -202,6 +225,7 @@ static void run(const struct trial *trial)
         work(trial, comm);
         check_end(trial, comm);
         cr_assert_eq(comm_finish(comm), STATUS_OK);
+        tell(trial, comm);
     }
     comm_close(&comm);
 }
@@ -233,6 +257,7 @@ Test(mpi_consistency, answers_are_what_is_promised)
 {
     const char *asked = getenv("PSRING_CLOCKS");
     clocks = asked ? strtoull(asked, NULL, 10) : CLOCKS_FEW;
+    tells = asked;
     cr_assert_eq(world_open(&world, NULL, NULL, NULL), STATUS_OK);
     for (enum transport_kind t = TRANSPORT_ZMQ; t < TRANSPORT_KINDS; t++) {
         struct trial trial = {.shape = {.backend = &backend_ps, .transport = t, .servers = 1},
