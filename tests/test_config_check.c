@@ -263,6 +263,20 @@ Test(config_check, virtual_workers_only_alone)
     cr_assert(config.virtual_workers == 2);
 }
 
+Test(config_check, target_accuracy)
+{
+    struct config config;
+    accept(CONFIG_TRAIN, &config, "--target-accuracy 98.5 --backend ps --sync async");
+    cr_assert_eq(config.target_accuracy, 98.5);
+    refuse(CONFIG_TRAIN, "--target-accuracy 100.5", "found '100.5', expected a number from 0 to 1");
+    refuse(CONFIG_TRAIN, "--target-accuracy -1", "found '-1', expected a number from 0 to 100");
+    refuse(CONFIG_TRAIN, "--target-accuracy high", "found 'high', expected a number from 0 to 100");
+    refuse(CONFIG_TRAIN, "--target-accuracy 0.985", "per cent of the test images, from 1 to 100");
+    refuse(CONFIG_TRAIN, "--target-accuracy 98 --compute paced:1", "--target-accuracy: --compute");
+    refuse(CONFIG_TRAIN, "--target-accuracy 98 --backend ps --server tcp://127.0.0.1:9",
+           "leave --target-accuracy out");
+}
+
 Test(config_check, checkpoints)
 {
     refuse(CONFIG_TRAIN, "--resume", "add --checkpoint DIR");

@@ -110,6 +110,39 @@ for word in 'optimizer is lars there and adam here' 'lr-schedule is linear there
     grep -q "$word" "$folder/log" || fail "no word of '$word' in:"
 done
 
+# A run that is good enough ends at that test, and is saved there; continued, it has nothing left to do.
+target=(--epochs 20 --log-steps 5 --target-accuracy 60 --metrics "$folder/train.csv")
+good_enough() # WHAT
+{
+    awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+        { rows++; last = $at["test_accuracy"]; early += last >= 0.6; on += $at["on_target"] }
+        END { exit !(rows > 0 && last >= 0.6 && early == 1 && on == 1 && $at["step"] < 260 &&
+            $at["target_accuracy"] == 0.6) }' "$folder/train.csv" || fail "$1 ended with $(tail -n 1 "$folder/train.csv")"
+    grep -q "^target accuracy 60% reached after step $(column step | awk '{ print $NF }')," "$folder/log" ||
+        fail "$1: no word of the target in:"
+}
+for options in '2 --backend ring' '3 --backend ps --sync ssp:2' '4 --backend ps --backup-workers 1' \
+    '0 --backend none --virtual-workers 2'; do
+    read -ra options <<<"$options"
+    rm -rf "$folder/train.csv" "$folder/target"
+    train "${options[0]}" "${common[@]}" "${options[@]:1}" "${target[@]}" --checkpoint "$folder/target"
+    good_enough "--target-accuracy, ${options[*]}"
+    reached=$weights
+    rm -f "$folder/train.csv"
+    train "${options[0]}" "${common[@]}" "${options[@]:1}" "${target[@]}" --checkpoint "$folder/target" --resume
+    good_enough "--target-accuracy --resume, ${options[*]}"
+    [[ $weights == "$reached" ]] || fail "--target-accuracy, continued: weights $weights, expected $reached"
+done
+
+# The tests in between change nothing; a target that is not reached is said not to be.
+train 2 "${common[@]}" --steps 12
+whole=$weights
+rm -f "$folder/train.csv"
+train 2 "${common[@]}" --steps 12 --log-steps 5 --target-accuracy 100 --metrics "$folder/train.csv"
+[[ $weights == "$whole" ]] || fail "with tests in between: $weights, expected $whole"
+expect on_target '0 0 0'
+grep -q '^target accuracy 100% not reached after step 12,' "$folder/log" || fail "no word of the target in:"
+
 # Rows: two epochs, each with an interval inside; the columns by name; the accuracy of something learnt.
 rm -f "$folder/train.csv"
 train 2 "${common[@]}" --epochs 2 --log-steps 15 --metrics "$folder/train.csv"
@@ -121,6 +154,7 @@ expected_header+=,error_feedback,gpu_memory_bytes,gpu_utilization
 expected_header+=,recipe,optimizer_options,lr_schedule,lr_warmup_steps
 expected_header+=,data_ms_median,limit,limit_rank,limit_ms,better_step_ms,straggler,backup_workers
 expected_header+=,staleness_mean,staleness_max,steps_left_out,steps_dropped
+expected_header+=,target_accuracy,on_target
 [[ $(head -1 "$folder/train.csv") == "$expected_header" ]] ||
     fail "train.csv begins with $(head -1 "$folder/train.csv")"
 expect backend 'ring ring ring ring'

@@ -142,7 +142,8 @@ struct config {
     int64_t checkpoint_steps; /* 0: one an epoch */
     int resume;               /* enum config_resume */
     const char *metrics;
-    int64_t log_steps; /* 0: a row per epoch */
+    int64_t log_steps;      /* 0: a row per epoch */
+    double target_accuracy; /* per cent; 0: none */
     const char *timeline;
     const char *timeline_steps;            /* "FIRST:LAST", as given */
     uint64_t timeline_first, timeline_end; /* from that: of this run, from 0, before `end` */

@@ -131,6 +131,12 @@ static enum status check_training(struct config *config)
                   (long long)config->virtual_workers, config->compute);
         return STATUS_USAGE;
     }
+    if (config->target_accuracy > 0 && config->target_accuracy < 1) {
+        log_error("--target-accuracy %g: expected per cent of the test images, from 1 to 100, e.g. "
+                  "98.5",
+                  config->target_accuracy);
+        return STATUS_USAGE;
+    }
     if (!config->server && (config->join_after > 0 || config->leave_after > 0)) {
         log_error("--%s-after: says when a worker of an elastic job comes and goes; add --server "
                   "tcp://HOST:PORT, or leave it out",

@@ -250,6 +250,11 @@ static const struct config_row rows[] = {
     {RUNS(TRAIN),
      {"log-steps", 0, OPTION_INT, FIELD(log_steps), "0", 0, 1e9,
       .help = "Reports every N steps too; 0: per epoch."}},
+    {RUNS(REAL),
+     {"target-accuracy", 0, OPTION_DOUBLE, FIELD(target_accuracy), "0", 0, 100,
+      .metavar = "PERCENT",
+      .help = "Ends at the first test that reaches this; tests each time that --log-steps reports, "
+              "too. 0: no such end."}},
     {RUNS(TRAIN),
      {"timeline", 0, OPTION_STRING, FIELD(timeline), .metavar = "FILE",
       .help = "Writes where the time of all ranks went, for https://ui.perfetto.dev and psring "

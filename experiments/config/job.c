@@ -79,6 +79,8 @@ static const char *objection(const struct config *config)
         return "its position in the data is one for all workers; leave --unsharded out";
     if (config->timeline)
         return "a timeline is of ranks that stay; leave --timeline out";
+    if (config->target_accuracy > 0)
+        return "workers that join know no earlier test; leave --target-accuracy out";
     if (config->checkpoint)
         return "the workers keep the state of an elastic job; leave --checkpoint out";
     return NULL;

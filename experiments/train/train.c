@@ -202,6 +202,27 @@ out:
     return status;
 }
 
+/* The training ends at the first test that reaches --target-accuracy. */
+static enum status test_and_report(struct trainer *t, struct test_result *test)
+{
+    enum status status = STATUS_OK;
+    TRY(settle(t));
+    TRY(train_meet(t));
+    activity_set(t->world->activity, ACTIVITY_MAIN, ACTIVITY_TEST, t->step, 0);
+    TRY(train_test(t, test));
+    if (t->dataset && !isfinite(test->loss)) {
+        if (trainer_rank(t) == 0)
+            log_diverged(t, "the test after ", t->step);
+        /* The first rank that returns a failure ends all: rank 0 must have said why. */
+        TRY(comm_barrier(t->exchange.comm));
+        return STATUS_DIVERGED;
+    }
+    t->on_target = train_on_target(t, test);
+    TRY(train_report(t, test));
+out:
+    return status;
+}
+
 /* From t->step to the end of its epoch, or of the run. */
 static enum status epoch(struct trainer *t, struct test_result *test)
 {
@@ -223,24 +244,17 @@ static enum status epoch(struct trainer *t, struct test_result *test)
         if (t->step < end && generation_ends(t))
             return change_workers(t);
         if (t->step < end && t->step == report)
-            TRY(settle_and_report(t));
+            TRY(t->config->target_accuracy > 0 ? test_and_report(t, test) : settle_and_report(t));
         else if (t->step < end)
             TRY(train_meet(t));
+        if (t->on_target)
+            break;
         if (t->step < end && t->step == save_at)
             TRY(save(t));
     }
-    TRY(settle(t));
-    TRY(train_meet(t));
-    activity_set(t->world->activity, ACTIVITY_MAIN, ACTIVITY_TEST, t->step, 0);
-    TRY(train_test(t, test));
-    if (t->dataset && !isfinite(test->loss)) {
-        if (trainer_rank(t) == 0)
-            log_diverged(t, "the test after ", t->step);
-        /* The first rank that returns a failure ends all: rank 0 must have said why. */
-        TRY(comm_barrier(t->exchange.comm));
-        return STATUS_DIVERGED;
-    }
-    TRY(train_report(t, test));
+    if (t->on_target)
+        return save(t);
+    TRY(test_and_report(t, test));
     TRY(save(t));
     if (t->step < t->total_steps && generation_ends(t))
         return change_workers(t);
@@ -258,11 +272,10 @@ static enum status work(struct trainer *t)
     t->report.images = trainer_images(t);
     generation_shared(t);
     train_report_start(t);
-    if (t->step >= t->total_steps) {
-        TRY(train_test(t, &test));
-        TRY(train_report(t, &test));
-    }
-    while (t->step < t->total_steps)
+    /* Nothing left to do; or perhaps what was asked for has been reached. */
+    if (t->step >= t->total_steps || (t->step > 0 && t->config->target_accuracy > 0))
+        TRY(test_and_report(t, &test));
+    while (t->step < t->total_steps && !t->on_target)
         TRY(epoch(t, &test));
     TRY(comm_finish(t->exchange.comm));
     train_report_end(t, &test);

@@ -104,6 +104,9 @@ static void list_fields(const struct trainer *t, double train_loss, const struct
     fields_double(fields, "limit_ms", judged ? verdict->cost : unknown);
     fields_double(fields, "better_step_ms", judged ? verdict->better : unknown);
     list_progress(t, fields);
+    bool aims = config->target_accuracy > 0; /* at a part of the images, as test_accuracy */
+    fields_double(fields, "target_accuracy", aims ? config->target_accuracy / 100 : unknown);
+    fields_uint_if(fields, "on_target", aims && test, t->on_target);
 }
 
 enum status train_report_open(struct trainer *t, uint64_t steps)
@@ -260,6 +263,10 @@ void train_report_end(const struct trainer *t, const struct test_result *test)
     if (isfinite(test->accuracy))
         printf("test accuracy %.2f%% after step %llu\n", 100 * test->accuracy,
                (unsigned long long)t->step);
+    if (t->config->target_accuracy > 0)
+        printf("target accuracy %g%% %s after step %llu, %.1f s of steps\n",
+               t->config->target_accuracy, t->on_target ? "reached" : "not reached",
+               (unsigned long long)t->step, t->report.trained_s);
     if (t->report.times_median[STEP_TIME_ALL] > 0) {
         printf("step %.2f ms (median): compute %.2f", t->report.times_median[STEP_TIME_ALL],
                t->report.times_median[STEP_TIME_COMPUTE]);

@@ -81,6 +81,14 @@ out:
     return status;
 }
 
+/* An accuracy is a fraction of the images, the target per cent: both are rounded, but to less than
+ * an image. */
+bool train_on_target(const struct trainer *t, const struct test_result *result)
+{
+    double target = t->config->target_accuracy;
+    return target > 0 && 100 * result->accuracy > target - 1e-9;
+}
+
 /* -------- at the start ------------------------------------------------------------------------ */
 
 /* What the averaging carried when the checkpoint was written. */

@@ -83,6 +83,7 @@ struct trainer {
     struct position start;         /* all 0, but in a later generation of an elastic job */
     struct generation *generation; /* of an elastic job; NULL: the job is none */
     struct checkpoint *resumed;    /* rank 0, from train_load to train_share_state */
+    bool on_target;                /* the last test reached --target-accuracy */
     struct stop stop;
     struct report report;
     struct timeline *timeline; /* NULL: none is asked for */
@@ -121,6 +122,8 @@ enum status train_verdict(struct trainer *t);
 
 /* train_state.c, all collective over the workers. */
 enum status train_test(struct trainer *t, struct test_result *result);
+/* Whether a test reached --target-accuracy. */
+bool train_on_target(const struct trainer *t, const struct test_result *result);
 /* Sets report.weights_sha256; an error if the workers' weights (paced: gradients) are not the same.
  */
 enum status train_check_weights(struct trainer *t);
