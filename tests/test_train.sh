@@ -155,6 +155,7 @@ expected_header+=,recipe,optimizer_options,lr_schedule,lr_warmup_steps
 expected_header+=,data_ms_median,limit,limit_rank,limit_ms,better_step_ms,straggler,backup_workers
 expected_header+=,staleness_mean,staleness_max,steps_left_out,steps_dropped
 expected_header+=,target_accuracy,on_target
+expected_header+=,gpu_utilization_mean,gpu_idle_share
 [[ $(head -1 "$folder/train.csv") == "$expected_header" ]] ||
     fail "train.csv begins with $(head -1 "$folder/train.csv")"
 expect backend 'ring ring ring ring'
@@ -166,6 +167,8 @@ expect compress 'none none none none'
 expect error_feedback 'none none none none'
 expect gpu_memory_bytes '   ' # a CPU has none
 expect gpu_utilization '   '
+expect gpu_utilization_mean '   '
+expect gpu_idle_share '   '
 expect recipe 'none none none none'
 expect optimizer_options 'momentum=0.9 momentum=0.9 momentum=0.9 momentum=0.9'
 expect lr_schedule 'linear linear linear linear'

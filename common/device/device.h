@@ -76,7 +76,8 @@ struct device_usage {
 };
 #define DEVICE_USAGE_UNKNOWN ((struct device_usage){.utilization = (double)NAN})
 
-/* Of this moment. Not known on the CPU, nor where the device's driver does not tell. */
+/* Of this moment. Not known on the CPU, nor where the device's driver does not tell. From any
+ * thread. */
 void device_usage(const struct device *device, struct device_usage *usage);
 
 /*

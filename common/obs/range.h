@@ -36,6 +36,7 @@ enum range_kind {
     RANGE_WAIT_HOST, /* for `peer`, through memory that a host's ranks share */
     RANGE_SEND,      /* message `number` from `node` to `peer` is handed to the transport */
     RANGE_RECEIVE,   /* (a moment) message `number` from `peer` to `node` is here */
+    RANGE_GPU,       /* (opened) its driver is asked: busy for `number` per mille, `bytes` in use */
     RANGE_KINDS
 };
 

@@ -21,7 +21,7 @@ static const char *const categories[RANGE_KINDS] = {
     [RANGE_OPTIMIZER] = "optimizer", [RANGE_EXPOSED] = "exposed",   [RANGE_BUCKET] = "bucket",
     [RANGE_ALLREDUCE] = "allreduce", [RANGE_TRANSFER] = "transfer", [RANGE_SHARD] = "shard",
     [RANGE_SERVER] = "server",       [RANGE_WAIT] = "wait",         [RANGE_WAIT_HOST] = "wait",
-    [RANGE_SEND] = "message",        [RANGE_RECEIVE] = "message",
+    [RANGE_SEND] = "message",        [RANGE_RECEIVE] = "message",   [RANGE_GPU] = "gpu",
 };
 
 struct writer {
@@ -122,6 +122,16 @@ static void put_flow(const struct writer *writer, int row, const struct trace_ev
             sends ? "" : ",\"bp\":\"e\"", about->bytes);
 }
 
+static void put_gpu(const struct writer *writer, const struct trace_event *event)
+{
+    put_head(writer, "C", 0, event->begin_ns);
+    fprintf(writer->out, ",\"name\":\"GPU busy\",\"args\":{\"%%\":%.1f}},\n",
+            (double)event->about.number / 10);
+    put_head(writer, "C", 0, event->begin_ns);
+    fprintf(writer->out, ",\"name\":\"GPU memory\",\"args\":{\"MiB\":%.1f}},\n",
+            (double)event->about.bytes / (1 << 20));
+}
+
 static void put_queue(const struct writer *writer, const struct trace_event *event)
 {
     bool sends = event->about.kind == RANGE_SEND;
@@ -213,6 +223,10 @@ static void put_thread(const struct writer *writer, int row)
         enum range_kind kind = event->about.kind;
         if (has_row_of_its_own(event))
             continue;
+        if (kind == RANGE_GPU) {
+            put_gpu(writer, event);
+            continue;
+        }
         if (kind != RANGE_RECEIVE)
             put_range(writer, row, event);
         if (kind == RANGE_RECEIVE || kind == RANGE_SEND) {

@@ -99,6 +99,7 @@ static enum status settle(struct trainer *t)
     }
     if (trainer_rank(t) == 0)
         device_usage(t->device, &t->report.usage);
+    t->report.usage_samples = usage_watch_take(t->report.usage_watch);
 out:
     return status;
 }

@@ -51,6 +51,7 @@ static void list_fields(const struct trainer *t, double train_loss, const struct
 {
     const struct config *config = t->config;
     const struct report *report = &t->report;
+    const struct usage_samples *samples = &report->usage_samples;
     const double *median_ms = report->times_median, unknown = (double)NAN;
     bool sees = sees_communication(t), trains = !config->paced;
     uint64_t batch = (uint64_t)config->batch;
@@ -107,6 +108,8 @@ static void list_fields(const struct trainer *t, double train_loss, const struct
     bool aims = config->target_accuracy > 0; /* at a part of the images, as test_accuracy */
     fields_double(fields, "target_accuracy", aims ? config->target_accuracy / 100 : unknown);
     fields_uint_if(fields, "on_target", aims && test, t->on_target);
+    fields_double(fields, "gpu_utilization_mean", samples->utilization / samples->count);
+    fields_double(fields, "gpu_idle_share", samples->idle / samples->count);
 }
 
 enum status train_report_open(struct trainer *t, uint64_t steps)
@@ -114,6 +117,7 @@ enum status train_report_open(struct trainer *t, uint64_t steps)
     enum status status = STATUS_OK;
     struct report *report = &t->report;
     TRY(step_times_init(&report->times, (size_t)steps));
+    TRY(usage_watch_new(&report->usage_watch, t->device));
     progress_init(&report->progress, &(struct progress_options){
                                          .stream = stderr,
                                          .rank = trainer_rank(t),
@@ -132,6 +136,7 @@ out:
 
 void train_report_close(struct trainer *t)
 {
+    usage_watch_free(&t->report.usage_watch);
     csv_close(&t->report.metrics);
     free(t->report.reached);
     step_times_fini(&t->report.times);
@@ -199,8 +204,11 @@ enum status train_report(struct trainer *t, const struct test_result *test)
     enum status status = STATUS_OK;
     const struct interval *interval = &t->report.interval;
     double seconds = (double)(interval->ended_ns - interval->started_ns) / (double)NS_PER_S;
-    double sums[2] = {interval->loss_sum, (double)interval->images};
-    TRY(world_sum(t->world, comm_group(t->exchange.comm), sums, 2));
+    struct usage_samples *samples = &t->report.usage_samples;
+    double sums[5] = {interval->loss_sum, (double)interval->images, samples->count, samples->idle,
+                      samples->utilization};
+    TRY(world_sum(t->world, comm_group(t->exchange.comm), sums, 5));
+    *samples = (struct usage_samples){sums[2], sums[3], sums[4]};
     if (!comm_updates_on_server(t->exchange.comm)) /* it compares ranks that are in one step */
         TRY(train_verdict(t));
     TRY(find_medians(t));
@@ -210,6 +218,7 @@ enum status train_report(struct trainer *t, const struct test_result *test)
     if (reports(t))
         TRY(report_interval(t, train_loss, test));
     t->report.interval = (struct interval){0};
+    usage_watch_take(t->report.usage_watch); /* testing is no one's interval */
 out:
     return status;
 }

@@ -10,6 +10,7 @@
 #include "common/base/status.h"
 #include "common/comm/updates/consistency.h"
 #include "common/device/device.h"
+#include "experiments/step/usage_watch.h"
 #include "common/obs/progress.h"
 #include "experiments/trace/verdict.h"
 #include "experiments/step/step_times.h"
@@ -36,6 +37,8 @@ struct report {
     struct interval interval;
     struct step_times times;              /* of the interval */
     struct device_usage usage;            /* worker 0: as the interval's last step ended */
+    struct usage_watch *usage_watch;      /* NULL: this worker's device tells nothing */
+    struct usage_samples usage_samples;   /* of the interval; of the last row: of all workers */
     double trained_s;                     /* worker 0: in steps, since the run began */
     double times_median[STEP_TIME_KINDS]; /* of the last row, ms; so the following */
     double images_per_s;

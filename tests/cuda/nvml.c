@@ -1,10 +1,13 @@
 /*
  * A stand-in for NVIDIA's management library: two GPUs, of which the second is the emulated one of
  * runtime.cu. NVML_STANDIN says what fails: "init", "gpu", "memory", "utilization", or nothing.
- * Busy the more the longer it is asked, so that each row can be told from the others.
+ * To the main thread it is busy the more the longer it is asked, so that each row can be told from
+ * the others; to another one by turns 85 and 5 percent.
  */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 enum { SUCCESS = 0, NOT_INITIALIZED = 1, NOT_SUPPORTED = 3, NOT_FOUND = 6, UNKNOWN = 999 };
 
@@ -23,7 +26,7 @@ struct utilization {
 };
 
 static int users;
-static unsigned asked;
+static unsigned asked, sampled;
 
 int nvmlInit_v2(void);
 int nvmlShutdown(void);
@@ -73,7 +76,10 @@ int nvmlDeviceGetUtilizationRates(const struct gpu *gpu, struct utilization *uti
 {
     if (fails("utilization"))
         return NOT_SUPPORTED;
-    *utilization = (struct utilization){.gpu = gpu->busy_percent + asked++, .memory = 99};
+    if (syscall(SYS_gettid) == getpid())
+        *utilization = (struct utilization){.gpu = gpu->busy_percent + asked++, .memory = 99};
+    else
+        *utilization = (struct utilization){.gpu = sampled++ % 2 ? 5 : 85, .memory = 99};
     return users > 0 ? SUCCESS : NOT_INITIALIZED;
 }
 

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# test_usage.sh PSRING_EMULATED MAKE_DATASET NVML_FOLDER: what the rows of --metrics and `psring info`
+# test_usage.sh PSRING_EMULATED MAKE_DATASET NVML_FOLDER CHECK_TIMELINE: what the rows of --metrics and `psring info`
 # say of a GPU's memory and of how busy it is, by a stand-in for NVML (nvml.c) in NVML_FOLDER.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=../train_lib.sh
 . "$(dirname "$0")/../train_lib.sh"
 nvml=$3
+check_timeline=$4
 
 # rows WHAT EXPECTED OPTION...: the two columns of all rows of a run of four steps; nobody complains.
 rows()
@@ -45,3 +46,27 @@ done
 NVML_STANDIN=memory rows "no memory" ',0.4 ,0.41' --device cuda
 NVML_STANDIN=utilization rows "no utilization" '149385216001, 149385216001,' --device cuda
 NVML_STANDIN=init info "no init" 'driver for CUDA'
+
+# Over time, by a thread that asks every 100 ms: a second of steps has samples, of 85 and 5 percent by turns.
+rm -f "$folder/train.csv"
+unset NVML_STANDIN
+"$here/mpirun.sh" 2 "$psring" train --backend ring --device cuda --share-gpu --model lenet --compute paced:500 --batch 8 \
+    --steps 4 --log-steps 2 --metrics "$folder/train.csv" --timeline "$folder/timeline.json" >"$folder/log" 2>&1 ||
+    fail "over time:"
+awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+    { mean = $at["gpu_utilization_mean"]; idle = $at["gpu_idle_share"]; off = mean - (0.85 - 0.8 * idle)
+      if (mean == "" || idle == "" || off > 1e-6 || off < -1e-6) bad = 1 }
+    END { exit bad || NR != 3 }' "$folder/train.csv" || fail "over time: $(cat "$folder/train.csv")"
+"$check_timeline" "$folder/timeline.json" >"$folder/log" || fail "over time: not a timeline:"
+for rank in 0 1; do
+    grep '"pid":'$rank, "$folder/timeline.json" >"$folder/log"
+    for sample in '"GPU busy","args":{"%":85.0}' '"GPU busy","args":{"%":5.0}' '"GPU memory","args":{"MiB":142464.8}'; do
+        grep -qF "\"name\":$sample" "$folder/log" || fail "rank $rank: no $sample in the timeline"
+    done
+done
+NVML_STANDIN=utilization
+export NVML_STANDIN
+rows "no utilization over time" '149385216001, 149385216001,' --device cuda
+[[ $(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+    { print $at["gpu_utilization_mean"] $at["gpu_idle_share"] "." }' "$folder/train.csv" | sort -u) == . ]] ||
+    fail "no utilization over time: $(cat "$folder/train.csv")"

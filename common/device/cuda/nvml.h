@@ -1,7 +1,8 @@
 /*
  * What NVIDIA's management library (NVML, libnvidia-ml.so.1, which comes with the driver) says of a
  * GPU. It is opened at run time and optional: where it is missing or refuses, nothing is known, and
- * nothing is said of that. One thread at a time.
+ * nothing is said of that. cuda_nvml_usage may be called by several threads, as NVML itself; the
+ * rest by one at a time.
  */
 #ifndef PSRING_COMMON_DEVICE_CUDA_NVML_H
 #define PSRING_COMMON_DEVICE_CUDA_NVML_H
