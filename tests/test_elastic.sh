@@ -188,6 +188,18 @@ for number in 1 3; do
         fail "the server was killed: $(cat "$folder/worker.$number")"
 done
 
+# What worker 0 alone cannot open ends it alone.
+serve --workers 3
+worker --steps 200 --metrics "$folder/none/metrics"
+worker --steps 200
+worker --steps 200
+ends 1 0
+ends 0 1
+ends 0 2
+served 0
+grep -q 'none/metrics: cannot be opened' "$folder/worker.0" || fail "does not say what: $(cat "$folder/worker.0")"
+grep -q 'generation 2: 2 workers' "$folder/serve" || fail "the others do not go on: $(cat "$folder/serve")"
+
 # With fewer than --min-workers the job waits, for so long as was said; the last one takes the weights along.
 serve --workers 2 --min-workers 2
 worker --steps 1000000 --log-steps 20 --startup-timeout 3

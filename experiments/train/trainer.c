@@ -273,6 +273,15 @@ struct opened {
     char data_sha256[SHA256_HEX_SIZE];
 };
 
+/* What rank 0 cannot open others cannot either, as a rule: all end as it does. In an elastic job it
+ * ends alone, and they meet again without it. */
+static enum status check_opened(const struct trainer *t, enum status own, enum status first)
+{
+    if (own != STATUS_OK || first == STATUS_OK)
+        return own;
+    return t->generation ? STATUS_TRANSPORT : first;
+}
+
 /* On servers, and where nothing is read, there is none. */
 static enum status sum_data(const struct trainer *t, char sha256[SHA256_HEX_SIZE])
 {
@@ -323,8 +332,8 @@ enum status trainer_open(struct trainer *t, const struct config *config, struct 
     else
         stop_init(&t->stop, config->checkpoint != NULL);
 
-    /* All open at the same time. What the first one cannot open the others cannot either, as a
-     * rule: it alone says so. */
+    /* All open at the same time. What several cannot open rank 0 alone says, but in an elastic job,
+     * where each ends by itself. */
     if (world->rank != 0)
         log_hold();
     struct opened own = {.status = open_local(t)};
@@ -333,10 +342,9 @@ enum status trainer_open(struct trainer *t, const struct config *config, struct 
         own.status = sum_data(t, own.data_sha256);
     struct opened first = own;
     status = world_broadcast(world, NULL, &first, sizeof first);
-    log_release(first.status == STATUS_OK);
+    log_release(first.status == STATUS_OK || generation);
     TRY(status);
-    TRY((enum status)first.status);
-    TRY((enum status)own.status);
+    TRY(check_opened(t, (enum status)own.status, (enum status)first.status));
     TRY(check_data(t, own.data_sha256, first.data_sha256));
     t->lr = first.lr;
     TRY(open_timeline(t));
