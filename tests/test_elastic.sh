@@ -188,6 +188,18 @@ for number in 1 3; do
         fail "the server was killed: $(cat "$folder/worker.$number")"
 done
 
+# What is left of an epoch is no whole step for those who are there then: it is tested all the same.
+serve --workers 1
+worker --epochs 2
+worker --epochs 2 --join-after 249
+ends 0 0
+ends 0 1
+served 0
+for epoch in 1 2; do
+    (($(grep -c "^epoch $epoch/2 .*accuracy" "$folder/worker.0") == 1)) ||
+        fail "epoch $epoch is not tested once: $(cat "$folder/worker.0")"
+done
+
 # What worker 0 alone cannot open ends it alone.
 serve --workers 3
 worker --steps 200 --metrics "$folder/none/metrics"
@@ -224,6 +236,7 @@ elastic=(train --server tcp://127.0.0.1:1)
 refused 'only --backend ps has servers' "${elastic[@]}" --backend ring
 refused 'leave --placement out' "${elastic[@]}" --backend ps --placement colocated
 refused "which MPI's ranks cannot" "${elastic[@]}" --backend ps --transport mpi
+refused 'leave --straggler out' "${elastic[@]}" --backend ps --straggler 1:4
 refused 'leave --checkpoint out' "${elastic[@]}" --backend ps --checkpoint "$folder/checkpoint"
 refused 'the server numbers the workers' "${elastic[@]}" --backend ps --rendezvous tcp://a:1 --rank 0 --world 2
 refused '--servers 3: --server names 1' "${elastic[@]}" --backend ps --servers 3

@@ -147,6 +147,35 @@ Test(listener, many_silent_ones_hold_nobody_up)
 }
 
 /* Also one that cannot be let in yet, because this process has no descriptor left. It is told. */
+/* One that always has something to read keeps no other one waiting. */
+Test(listener, watched_connections_take_turns)
+{
+    enum { COUNT = 3 };
+    struct listener listener;
+    struct hello found;
+    struct sockaddr_in any = loopback(0);
+    int ours[COUNT], theirs[COUNT], socket;
+    size_t which;
+    cr_assert_eq(listener_open(&listener, &any, COUNT), 0);
+    for (int i = 0; i < COUNT; i++) {
+        int pair[2];
+        cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+        ours[i] = pair[0];
+        theirs[i] = pair[1];
+        cr_assert_eq(write(theirs[i], "x", 1), 1);
+    }
+    for (size_t i = 0; i < 2 * COUNT; i++) {
+        cr_assert_eq(listener_wait(&listener, 0, ours, COUNT, &found, &socket, &which),
+                     LISTENER_WATCHED);
+        cr_assert_eq(which, i % COUNT);
+    }
+    for (int i = 0; i < COUNT; i++) {
+        stream_close(&ours[i]);
+        stream_close(&theirs[i]);
+    }
+    listener_close(&listener);
+}
+
 Test(listener, a_connection_that_cannot_be_accepted_waits)
 {
     struct listener listener;

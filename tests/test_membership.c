@@ -4,9 +4,10 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/net/membership/coordinator.h"
+#include "common/net/membership/coordinator_impl.h"
 #include "common/net/membership/protocol.h"
 #include "common/net/socket/stream.h"
 
@@ -22,6 +23,7 @@ struct one {
 
 static struct coordinator *coordinator;
 static struct one server, workers[MEMBERS];
+static int64_t timeout_ms = LONG_MS;
 
 static void open_one(struct one *one, enum member_role role, uint64_t join_after)
 {
@@ -67,7 +69,8 @@ static void begin(int workers_first)
     const struct coordinator_options options = {.address = "tcp://127.0.0.1:0",
                                                 .workers_first = workers_first,
                                                 .workers_min = 1,
-                                                .timeout_ms = LONG_MS};
+                                                .timeout_ms = timeout_ms,
+                                                .startup_timeout_ms = timeout_ms};
     cr_assert_eq(coordinator_open(&coordinator, &options), STATUS_OK);
     coordinator_set_servers(coordinator, 1);
     open_one(&server, MEMBER_SERVER, 0);
@@ -277,6 +280,197 @@ Test(membership, frames_that_do_not_belong_here_change_nothing)
     stream_close(&stranger);
     stream_close(&liar);
     end();
+}
+
+/* A raw connection, that says that it is a worker. */
+static int join_raw(void)
+{
+    int socket;
+    cr_assert_eq(membership_connect(coordinator_address(coordinator), LONG_MS, &socket), STATUS_OK);
+    say(socket, (struct membership_frame){.type = MEMBERSHIP_JOIN, .role = MEMBER_WORKER},
+        "--batch=8\n");
+    return socket;
+}
+
+/* Reads until a frame of that type comes. */
+static void await_frame(int socket, struct membership_reader *reader, enum membership_type type)
+{
+    enum membership_read got;
+    do {
+        got = membership_read(reader, socket);
+        cr_assert_neq(got, MEMBERSHIP_READ_CLOSED);
+        if (got == MEMBERSHIP_READ_NOTHING)
+            usleep(1000);
+    } while (got != MEMBERSHIP_READ_FRAME || reader->frame.type != type);
+}
+
+/* What it says speaks of no generation, because it had not heard of this one. */
+Test(membership, who_leaves_as_the_generation_begins_is_not_waited_for)
+{
+    struct membership_reader reader = {0};
+    begin(2);
+    open_one(&workers[0], MEMBER_WORKER, 0);
+    start_meeting(&workers[0]);
+    int raw = join_raw();
+    end_meeting(&workers[0], STATUS_OK);
+    end_meeting(&server, STATUS_OK);
+    member_watch(workers[0].member, interrupt, NULL);
+    await_frame(raw, &reader, MEMBERSHIP_GENERATION);
+    say(raw, (struct membership_frame){.type = MEMBERSHIP_LEAVE, .step = MEMBER_NO_STEP}, NULL);
+    while (interrupts == 0)
+        usleep(1000);
+    cr_assert(member_over(workers[0].member) && !member_ended(workers[0].member));
+    member_watch(workers[0].member, NULL, NULL);
+    comes_back(&workers[0], MEMBER_NO_STEP, STATUS_TRANSPORT);
+    comes_back(&server, MEMBER_NO_STEP, STATUS_TRANSPORT);
+    end_meeting(&workers[0], STATUS_OK);
+    end_meeting(&server, STATUS_OK);
+    assert_rank(&workers[0], 0, 1, 0);
+    stream_close(&raw);
+    end();
+}
+
+Test(membership, late_server_ends_the_job)
+{
+    timeout_ms = 3000;
+    two_train();
+    for (int i = 0; i < 2; i++)
+        comes_back(&workers[i], 3, STATUS_TRANSPORT);
+    for (int i = 0; i < 2; i++)
+        end_meeting(&workers[i], STATUS_TRANSPORT);
+    end();
+}
+
+/* What its members have said meanwhile is still to be read. */
+Test(membership, coordinator_that_was_stopped_loses_nobody)
+{
+    timeout_ms = 3000;
+    two_train();
+    pthread_mutex_lock(&coordinator->lock);
+    usleep(4000000);
+    pthread_mutex_unlock(&coordinator->lock);
+    for (int i = 0; i < 2; i++)
+        comes_back(&workers[i], 3, STATUS_OK);
+    comes_back(&server, MEMBER_NO_STEP, STATUS_OK);
+    for (int i = 0; i < 2; i++) {
+        end_meeting(&workers[i], STATUS_OK);
+        assert_rank(&workers[i], workers[i].found.rank, 2, 3);
+    }
+    end_meeting(&server, STATUS_OK);
+    end();
+}
+
+/* Only who has weights knows how many; the newcomer is told, and the others go on. */
+Test(membership, newcomer_beyond_what_the_data_allow_is_refused)
+{
+    two_train();
+    open_one(&workers[2], MEMBER_WORKER, 0);
+    start_meeting(&workers[2]);
+    wait_until_known(&workers[0], 0);
+    for (int i = 0; i < 2; i++) {
+        comes_back(&workers[i], 3, STATUS_OK);
+        workers[i].place.workers_most = 2;
+    }
+    comes_back(&server, MEMBER_NO_STEP, STATUS_OK);
+    end_meeting(&workers[2], STATUS_USAGE);
+    end_meeting(&server, STATUS_OK);
+    for (int i = 0; i < 2; i++) {
+        end_meeting(&workers[i], STATUS_OK);
+        assert_rank(&workers[i], workers[i].found.rank, 2, 3);
+    }
+    end();
+}
+
+/* Its options were wrong: it has left, and the next one's are the job's. */
+Test(membership, job_that_has_not_begun_is_forgotten_with_its_last_worker)
+{
+    struct coordinator_job job;
+    begin(1);
+    open_one(&workers[0], MEMBER_WORKER, 9); /* does not begin it */
+    workers[0].status = STATUS_OK;
+    start_meeting(&workers[0]);
+    int raw;
+    struct membership_reader reader = {0};
+    const struct membership_frame join = {.type = MEMBERSHIP_JOIN, .role = MEMBER_WORKER};
+    cr_assert_eq(membership_connect(coordinator_address(coordinator), LONG_MS, &raw), STATUS_OK);
+    say(raw, join, "--batch=16\n");
+    await_frame(raw, &reader, MEMBERSHIP_END);
+    cr_assert_eq(reader.frame.status, STATUS_USAGE);
+    stream_close(&raw);
+    member_leave(workers[0].member, &workers[0].place);
+    end_meeting(&workers[0], STATUS_STOPPED);
+
+    do { /* it is told the same until the coordinator has heard of that */
+        stream_close(&raw);
+        reader = (struct membership_reader){0};
+        cr_assert_eq(membership_connect(coordinator_address(coordinator), LONG_MS, &raw),
+                     STATUS_OK);
+        say(raw, join, "--batch=16\n");
+        while (membership_read(&reader, raw) != MEMBERSHIP_READ_FRAME ||
+               reader.frame.type == MEMBERSHIP_BEAT)
+            usleep(1000);
+    } while (reader.frame.type == MEMBERSHIP_END);
+    cr_assert_eq(reader.frame.type, MEMBERSHIP_GENERATION);
+    cr_assert_eq(coordinator_wait_job(coordinator, &job), STATUS_OK);
+    cr_assert_str_eq(job.options, "--batch=16\n");
+    end_meeting(&server, STATUS_OK);
+    stream_close(&raw);
+    end();
+}
+
+/* One that serves already says so, to those that were to have it, too. */
+Test(membership, server_that_has_a_job_is_no_other_ones)
+{
+    struct coordinator *other, *idle;
+    struct coordinator_job job;
+    const struct coordinator_options options = {.address = "tcp://127.0.0.1:0",
+                                                .workers_first = 1,
+                                                .workers_min = 1,
+                                                .timeout_ms = LONG_MS,
+                                                .startup_timeout_ms = LONG_MS};
+    begin(2);
+    open_one(&workers[0], MEMBER_WORKER, 0);
+    start_meeting(&workers[0]);
+    cr_assert_eq(coordinator_open(&idle, &options), STATUS_OK);
+    cr_assert_eq(
+        coordinator_summon(coordinator, coordinator_address(idle), 1, "--batch=8\n", LONG_MS),
+        STATUS_OK);
+    cr_assert_eq(coordinator_wait_job(idle, &job), STATUS_OK);
+    cr_assert(job.summoned && job.index == 1);
+    cr_assert_str_eq(job.address, coordinator_address(coordinator));
+
+    struct coordinator *first = coordinator;
+    cr_assert_eq(coordinator_open(&other, &options), STATUS_OK);
+    coordinator = other;
+    int raw = join_raw();
+    cr_assert_eq(coordinator_wait_job(other, &job), STATUS_OK);
+    coordinator = first;
+    cr_assert_eq(coordinator_summon(first, coordinator_address(other), 1, "--batch=8\n", LONG_MS),
+                 STATUS_USAGE);
+    end_meeting(&workers[0], STATUS_USAGE);
+    end_meeting(&server, STATUS_USAGE);
+    stream_close(&raw);
+    coordinator_close(&other);
+    coordinator_close(&idle);
+    end();
+}
+
+/* Part of a frame may have left: what would follow could not be told from the rest of it. */
+Test(membership, frame_that_cannot_leave_closes_the_connection)
+{
+    int pair[2];
+    char bytes[4096] = {0};
+    cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
+    while (send(pair[0], bytes, sizeof bytes, MSG_NOSIGNAL) > 0)
+        ;
+    cr_assert_neq(
+        membership_send(pair[0], (struct membership_frame){.type = MEMBERSHIP_BEAT}, NULL), 0);
+    while (recv(pair[1], bytes, sizeof bytes, 0) > 0)
+        ;
+    cr_assert_eq(recv(pair[1], bytes, sizeof bytes, 0), 0);
+    cr_assert_eq(recv(pair[0], bytes, sizeof bytes, 0), 0);
+    close(pair[0]);
+    close(pair[1]);
 }
 
 Test(membership, generations_without_a_step_end_the_job)

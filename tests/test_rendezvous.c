@@ -208,6 +208,29 @@ Test(rendezvous, nothing_listens)
 }
 
 /* Another program has the port, and says nothing: it is asked once, not again and again. */
+static bool third_time(void *context)
+{
+    return ++*(int *)context >= 3;
+}
+
+/* Somebody who knows that the others will not come ends the waiting, of whichever rank. */
+Test(rendezvous, waiting_can_be_given_up)
+{
+    for (int rank = 0; rank < 2; rank++) {
+        int asked = 0, sockets[2];
+        struct rendezvous rendezvous = {.host = "127.0.0.1",
+                                        .port = ranks_free_port(),
+                                        .rank = rank,
+                                        .world_size = 2,
+                                        .name = "here",
+                                        .timeout_ms = 3600000,
+                                        .give_up = third_time,
+                                        .give_up_context = &asked};
+        cr_assert_eq(rendezvous_meet(&rendezvous, sockets), STATUS_TRANSPORT);
+        cr_assert_eq(asked, 3);
+    }
+}
+
 Test(rendezvous, the_port_is_taken)
 {
     struct rank ranks[] = {{.number = 0, .world_size = 2, .startup_timeout_ms = 500},

@@ -184,7 +184,14 @@ static enum status choose_gpu(struct config *config, struct world *world)
         return STATUS_OK;
     TRY(topology_init(&topology, world->size, (int)config->servers, config->placement));
     bool worker = topology_node(&topology, world->rank, NODE_WORKER) >= 0;
-    TRY(gpus_choose(world, worker, config->share_gpu, &config->gpu));
+    status = gpus_choose(world, worker, config->share_gpu, &config->gpu);
+    if (status != STATUS_UNSUPPORTED || !config->server)
+        return status;
+    /* An elastic job goes on with those that have one. */
+    if (!worker || config->gpu >= 0)
+        return STATUS_TRANSPORT;
+    log_error("--device cuda: no GPU is left for this worker; start fewer on its machine, or all "
+              "with --share-gpu");
 out:
     return status;
 }

@@ -73,6 +73,8 @@ static const char *objection(const struct config *config)
     if (config->global_batch > 0 || config->epochs_divided)
         return "what is divided among the workers would change with them; leave --global-batch and "
                "--epochs-divided out";
+    if (config->straggler)
+        return "a worker's number changes as others come and go; leave --straggler out";
     if (config->last_batch == CONFIG_LAST_BATCH_JOIN)
         return "what is left of an epoch would change with the workers; leave --last-batch out";
     if (config->unsharded)

@@ -48,13 +48,15 @@ enum status elastic_serve(struct config *serve)
     struct config config;
     struct generation generation = {0};
     int64_t timeout_ms = (int64_t)(serve->timeout * 1000);
+    int64_t startup_ms = (int64_t)(serve->startup_timeout * 1000);
     int first = (int)(serve->workers > serve->min_workers ? serve->workers : serve->min_workers);
     char options[COORDINATOR_JOB_BYTES];
     TRY(coordinator_open(&coordinator,
                          &(struct coordinator_options){.address = serve->listen,
                                                        .workers_first = first,
                                                        .workers_min = (int)serve->min_workers,
-                                                       .timeout_ms = timeout_ms}));
+                                                       .timeout_ms = timeout_ms,
+                                                       .startup_timeout_ms = startup_ms}));
     printf("listens at %s; start workers: psring train --backend ps --server %s ...\n",
            serve->listen, serve->listen);
     fflush(stdout);
@@ -69,13 +71,12 @@ enum status elastic_serve(struct config *serve)
         coordinator_end(coordinator, status,
                         "the servers cannot serve this job, see what they say");
     TRY(status);
-    TRY(member_open(
-        &generation.member,
-        &(struct member_options){.address = job.address,
-                                 .role = MEMBER_SERVER,
-                                 .index = job.summoned ? job.index : 0,
-                                 .timeout_ms = timeout_ms,
-                                 .startup_timeout_ms = (int64_t)(serve->startup_timeout * 1000)}));
+    TRY(member_open(&generation.member,
+                    &(struct member_options){.address = job.address,
+                                             .role = MEMBER_SERVER,
+                                             .index = job.summoned ? job.index : 0,
+                                             .timeout_ms = timeout_ms,
+                                             .startup_timeout_ms = startup_ms}));
     status = serve_all(&config, &generation);
 out:
     member_close(&generation.member);

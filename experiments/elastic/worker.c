@@ -1,3 +1,4 @@
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,12 @@ bool elastic_goes_on(enum status status)
 {
     return status == STATUS_OK || status == STATUS_STOPPED || status == STATUS_TRANSPORT ||
            status == STATUS_TIMEOUT || status == STATUS_PROTOCOL;
+}
+
+/* A rank that has been lost meanwhile would be waited for. */
+static bool is_over(void *member)
+{
+    return member_over(member);
 }
 
 enum status elastic_generation(const struct config *job, struct generation *generation,
@@ -29,6 +36,8 @@ enum status elastic_generation(const struct config *job, struct generation *gene
                        .listening = place->listening,
                        .rank = place->rank,
                        .size = place->workers + place->servers,
+                       .give_up = is_over,
+                       .give_up_context = generation->member,
                    }));
     TRY(config_settle(&config, world));
     status = train_generation(&config, world, generation);
@@ -39,10 +48,20 @@ out:
 
 /* -------- a worker ---------------------------------------------------------------------------- */
 
-static struct member_place place_of(const struct generation *g, enum status ended)
+/* An epoch has a step for so many. */
+static int workers_most(const struct config *config, const struct generation *g)
 {
-    struct member_place place = {
-        .step = g->weights ? g->own.step : MEMBER_NO_STEP, .images = g->own_images, .ended = ended};
+    size_t most = g->dataset ? g->dataset->train.count / (size_t)config->batch : 0;
+    return most < INT_MAX ? (int)most : 0;
+}
+
+static struct member_place place_of(const struct config *config, const struct generation *g,
+                                    enum status ended)
+{
+    struct member_place place = {.step = g->weights ? g->own.step : MEMBER_NO_STEP,
+                                 .images = g->own_images,
+                                 .workers_most = workers_most(config, g),
+                                 .ended = ended};
     memcpy(place.note, &g->own, sizeof g->own);
     return place;
 }
@@ -63,7 +82,7 @@ static bool wants_to_leave(const struct generation *g)
 static enum status take_part(const struct config *config, struct generation *g)
 {
     enum status status = STATUS_OK, ended = STATUS_OK;
-    struct member_place place = place_of(g, ended);
+    struct member_place place = place_of(config, g, ended);
     for (;;) {
         struct member_generation next;
         status = member_meet(g->member, &place, stop_requested, &next);
@@ -75,7 +94,7 @@ static enum status take_part(const struct config *config, struct generation *g)
             log_info("is worker %d of %d from here on, after step %llu", next.rank, next.workers,
                      (unsigned long long)next.step);
         ended = elastic_generation(config, g, &next);
-        place = place_of(g, ended == STATUS_STOPPED ? STATUS_OK : ended);
+        place = place_of(config, g, ended == STATUS_STOPPED ? STATUS_OK : ended);
         if (ended == STATUS_OK) {
             member_done(g->member, &place);
             printf("of this worker %llu images are in the weights\n",

@@ -18,14 +18,11 @@ void generation_fini(struct generation *generation)
 void generation_start(struct trainer *t)
 {
     struct generation *g = t->generation;
-    /* The others have done one step more, in which this worker's gradient is, and it lacked only
-     * the answer. */
-    if (g->weights && g->start.step == g->own.step + 1)
-        g->own_images += (uint64_t)t->config->batch;
     t->start = g->start;
     t->step = g->start.step;
     t->report.trained_s = g->start.trained_s;
     g->shared = false;
+    g->closed = g->start.epoch;
     g->until = UINT64_MAX;
     g->stop.asked_ns = 0;
     g->stop.next_step = 0;
@@ -56,8 +53,14 @@ void generation_watch(struct trainer *t)
 
 void generation_shared(struct trainer *t)
 {
-    if (t->generation)
-        t->generation->shared = true;
+    struct generation *g = t->generation;
+    if (!g)
+        return;
+    /* The others have done one step more, in which this worker's gradient is, and it lacked only
+     * the answer. */
+    if (g->weights && g->start.step == g->own.step + 1)
+        g->own_images += (uint64_t)t->config->batch;
+    g->shared = true;
 }
 
 /* -------- its end ----------------------------------------------------------------------------- */
@@ -93,8 +96,8 @@ static enum status keep(struct trainer *t)
         .step = t->step,
         .images = trainer_images(t),
         .trained_s = t->report.trained_s + unreported_s,
-        .epoch = trainer_epoch(t, t->step),
-        .epoch_images = trainer_epoch_images(t),
+        .epoch = g->closed,
+        .epoch_images = trainer_epoch_images(t, g->closed),
     };
     g->own_images += (t->step - t->start.step) * (uint64_t)t->config->batch;
 out:
@@ -113,6 +116,19 @@ void generation_end(struct trainer *t)
     if (t->dataset)
         g->dataset = t->dataset;
     t->dataset = NULL;
+}
+
+/* -------- epochs ------------------------------------------------------------------------------ */
+
+void generation_closed(struct trainer *t)
+{
+    if (t->generation)
+        t->generation->closed = trainer_epoch(t, t->step);
+}
+
+bool generation_owes(const struct trainer *t)
+{
+    return t->generation && trainer_epoch(t, t->step) > t->generation->closed;
 }
 
 /* -------- who joins or leaves ----------------------------------------------------------------- */

@@ -27,7 +27,7 @@ struct position {
     uint64_t step;         /* done, since the run began; so the next two */
     uint64_t images;       /* of all workers, that are in the weights */
     double trained_s;      /* spent in steps */
-    uint64_t epoch;        /* from 0 */
+    uint64_t epoch;        /* from 0: the first whose test is not done */
     uint64_t epoch_images; /* of it, that have been dealt */
 };
 
@@ -45,8 +45,9 @@ struct generation {
     uint64_t own_images;     /* of this process, that are in the weights */
     struct dataset *dataset; /* stays open */
 
-    bool shared;    /* the trainer holds this generation's weights */
-    uint64_t until; /* all have agreed to end after that step; UINT64_MAX: not yet */
+    bool shared;     /* the trainer holds this generation's weights */
+    uint64_t closed; /* epochs whose test is done */
+    uint64_t until;  /* all have agreed to end after that step; UINT64_MAX: not yet */
 };
 
 /* Frees what it keeps. */
@@ -62,6 +63,10 @@ void generation_end(struct trainer *t);            /* keeps what the next one ne
 void generation_shared(struct trainer *t);
 /* Collective over the workers, after a step, at the intervals of stop_agree. */
 enum status generation_agree(struct trainer *t);
+/* The test of all epochs that t->step has ended is done. / The last one's is not: workers have come
+ * or been lost since, and what was left of it is no whole step for those who are there. */
+void generation_closed(struct trainer *t);
+bool generation_owes(const struct trainer *t);
 /* Whether it ends here. False where the job is not elastic. */
 bool generation_ends(const struct trainer *t);
 

@@ -176,7 +176,7 @@ static uint64_t next_multiple(uint64_t step, uint64_t steps, uint64_t end)
 static void start_batches(struct trainer *t, uint64_t index)
 {
     if (t->generation && t->dataset)
-        batches_start_rest(&t->batches, index, (size_t)trainer_epoch_images(t));
+        batches_start_rest(&t->batches, index, (size_t)trainer_epoch_images(t, index));
     else if (t->dataset)
         batches_start_epoch(&t->batches, BATCHES_TRAIN, permutation_of(t, index),
                             (size_t)(t->step - trainer_epoch_begin(t, index)));
@@ -224,6 +224,16 @@ out:
     return status;
 }
 
+static enum status close_epoch(struct trainer *t, struct test_result *test)
+{
+    enum status status = STATUS_OK;
+    TRY(test_and_report(t, test));
+    TRY(save(t));
+    generation_closed(t);
+out:
+    return status;
+}
+
 /* From t->step to the end of its epoch, or of the run. */
 static enum status epoch(struct trainer *t, struct test_result *test)
 {
@@ -255,8 +265,7 @@ static enum status epoch(struct trainer *t, struct test_result *test)
     }
     if (t->on_target)
         return save(t);
-    TRY(test_and_report(t, test));
-    TRY(save(t));
+    TRY(close_epoch(t, test));
     if (t->step < t->total_steps && generation_ends(t))
         return change_workers(t);
 out:
@@ -274,7 +283,9 @@ static enum status work(struct trainer *t)
     generation_shared(t);
     train_report_start(t);
     /* Nothing left to do; or perhaps what was asked for has been reached. */
-    if (t->step >= t->total_steps || (t->step > 0 && t->config->target_accuracy > 0))
+    if (generation_owes(t))
+        TRY(close_epoch(t, &test));
+    else if (t->step >= t->total_steps || (t->step > 0 && t->config->target_accuracy > 0))
         TRY(test_and_report(t, &test));
     while (t->step < t->total_steps && !t->on_target)
         TRY(epoch(t, &test));

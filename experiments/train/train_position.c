@@ -11,6 +11,8 @@ static uint64_t first_steps(const struct trainer *t)
     uint64_t images = t->dataset ? t->dataset->train.count : TRAINER_PACED_IMAGES;
     if (t->start.epoch_images == 0)
         return t->steps_per_epoch;
+    if (images <= t->start.epoch_images)
+        return 0;
     return (images - t->start.epoch_images) / t->workers / (uint64_t)t->config->batch;
 }
 
@@ -28,13 +30,13 @@ static uint64_t images_of_epoch(const struct trainer *t)
 uint64_t trainer_images(const struct trainer *t)
 {
     if (trainer_joins(t))
-        return trainer_epoch(t, t->step) * images_of_epoch(t) + trainer_epoch_images(t);
+        return trainer_epoch(t, t->step) * images_of_epoch(t) +
+               trainer_epoch_images(t, trainer_epoch(t, t->step));
     return t->start.images + images_of(t, t->step - t->start.step);
 }
 
-uint64_t trainer_epoch_images(const struct trainer *t)
+uint64_t trainer_epoch_images(const struct trainer *t, uint64_t epoch)
 {
-    uint64_t epoch = trainer_epoch(t, t->step);
     uint64_t before = epoch == t->start.epoch ? t->start.epoch_images : 0;
     return before + images_of(t, t->step - trainer_epoch_begin(t, epoch));
 }

@@ -103,9 +103,10 @@ bool trainer_joins(const struct trainer *t);
  * done before it. */
 uint64_t trainer_epoch(const struct trainer *t, uint64_t step);
 uint64_t trainer_epoch_begin(const struct trainer *t, uint64_t epoch);
-/* Images, of all workers, that are in the weights after t->step; those of its epoch among them. */
+/* Images, of all workers, that are in the weights after t->step; those of `epoch` among them, where
+ * the step after it is no further than the next one's first. */
 uint64_t trainer_images(const struct trainer *t);
-uint64_t trainer_epoch_images(const struct trainer *t);
+uint64_t trainer_epoch_images(const struct trainer *t, uint64_t epoch);
 /* The length of a run in which all steps have as many workers as now. */
 uint64_t trainer_schedule_steps(const struct trainer *t);
 /* The learning rate of the step that comes next. */

@@ -52,3 +52,21 @@ takes "a server needs none" "$a $b" 3 "$a,$b" --backend ps --servers 1
 takes "shared" "$a $a" 2 "$a" --backend ring --share-gpu
 refused "too few" "rank 1 on $(hostname) has no GPU of its own: it sees 1 ($a), and 2 ranks" 2 "$a" --backend ring
 refused "a system that is not ready" 'no GPU can be used (cudaErrorSystemNotReady)' 1 error --backend none
+
+# In an elastic job the worker that finds none ends, and the others go on.
+# shellcheck source=tests/ranks_lib.sh
+. "$here/ranks_lib.sh"
+address=tcp://127.0.0.1:$(free_port)
+timeout 120 "$psring" serve --listen "$address" --workers 2 >"$folder/serve" 2>&1 &
+server=$! workers=()
+for number in 0 1; do
+    EMULATED_GPUS=$a timeout 120 "$psring" train --backend ps --server "$address" --device cuda --model lenet --batch 8 \
+        --steps 5 --data "$data" >"$folder/worker.$number" 2>&1 &
+    workers+=($!)
+    within grep -q . "$folder/worker.$number" || fail "worker $number says nothing: $(cat "$folder/serve")"
+done
+! wait "${workers[1]}" || fail "a worker without a GPU ends well: $(cat "$folder/worker.1")"
+grep -q 'no GPU is left for this worker' "$folder/worker.1" || fail "no word of it: $(cat "$folder/worker.1")"
+wait "${workers[0]}" || fail "the other one does not go on: $(cat "$folder/worker.0")"
+wait "$server" || fail "the server: $(cat "$folder/serve")"
+echo "elastic: the others go on"

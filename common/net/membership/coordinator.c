@@ -2,9 +2,11 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "common/base/clock.h"
 #include "common/net/membership/coordinator_impl.h"
@@ -49,12 +51,19 @@ static void lose_silent(struct coordinator *c, struct seat *seat)
     seat_lost(c, seat, "has not given a sign of life for too long");
 }
 
+/* It has said something that is still to be read: this process was stopped, or has much to read. */
+static bool has_spoken(const struct seat *seat)
+{
+    char byte;
+    return recv(seat->socket, &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
 static void look_at_all(struct coordinator *c, int64_t now_ns)
 {
     const struct membership_frame beat = {.type = MEMBERSHIP_BEAT};
     for (int i = c->count - 1; i >= 0; i--) {
         struct seat *seat = c->seats[i];
-        if (now_ns - seat->heard_ns >= c->options.timeout_ms * NS_PER_MS)
+        if (now_ns - seat->heard_ns >= c->options.timeout_ms * NS_PER_MS && !has_spoken(seat))
             lose_silent(c, seat);
         else
             membership_send(seat->socket, beat, NULL);
@@ -78,9 +87,8 @@ static void *run(void *argument)
             seat_hear(c, c->seats[which]);
         int64_t now_ns = clock_now_ns();
         if (now_ns >= look_ns) {
-            enum { LOOK_MS = 200 };
             look_at_all(c, now_ns);
-            look_ns = now_ns + LOOK_MS * NS_PER_MS;
+            look_ns = now_ns + MEMBERSHIP_BEAT_MS * NS_PER_MS;
         }
         generation_settle(c, now_ns);
         bool goes_on = !c->closing;
@@ -148,7 +156,7 @@ const char *coordinator_address(const struct coordinator *c)
 enum status coordinator_wait_job(struct coordinator *c, struct coordinator_job *job)
 {
     pthread_mutex_lock(&c->lock);
-    while (!c->has_job)
+    while (!c->has_job || (!c->job.summoned && !c->complete))
         pthread_cond_wait(&c->changed, &c->lock);
     *job = c->job;
     pthread_mutex_unlock(&c->lock);
@@ -162,18 +170,51 @@ void coordinator_set_servers(struct coordinator *c, int servers)
     pthread_mutex_unlock(&c->lock);
 }
 
+/* Of another server, to SUMMON: END. *why: what it says, or what is wrong. */
+static enum status hear_answer(int socket, struct membership_reader *reader, int64_t timeout_ms,
+                               const char **why)
+{
+    int64_t deadline_ns = clock_now_ns() + timeout_ms * NS_PER_MS;
+    *why = "it does not answer";
+    while (clock_now_ns() < deadline_ns) {
+        struct pollfd polled = {.fd = socket, .events = POLLIN};
+        poll(&polled, 1, stream_poll_ms(deadline_ns));
+        enum membership_read got = membership_read(reader, socket);
+        if (got == MEMBERSHIP_READ_FRAME && reader->frame.type == MEMBERSHIP_END) {
+            *why = reader->text;
+            return (enum status)reader->frame.status;
+        }
+        if (got == MEMBERSHIP_READ_CLOSED) {
+            *why = "it has ended";
+            return STATUS_TRANSPORT;
+        }
+    }
+    return STATUS_TIMEOUT;
+}
+
 enum status coordinator_summon(struct coordinator *c, const char *address, int index,
                                const char *job, int64_t timeout_ms)
 {
     int socket;
+    char text[MEMBERSHIP_TEXT_BYTES];
+    const char *why = "nobody listens there";
+    struct membership_reader reader = {0};
     const struct membership_frame frame = {.type = MEMBERSHIP_SUMMON,
                                            .role = MEMBER_SERVER,
                                            .index = index,
                                            .port = ntohs(c->listener.address.sin_port)};
     enum status status = membership_connect(address, timeout_ms, &socket);
-    if (status == STATUS_OK && membership_send(socket, frame, job) != 0)
-        status = STATUS_TRANSPORT;
+    if (status == STATUS_OK) {
+        membership_send(socket, frame, job);
+        status = hear_answer(socket, &reader, timeout_ms, &why);
+    }
     stream_close(&socket);
+    if (status == STATUS_OK)
+        return status;
+    snprintf(text, sizeof text, "server %d, %.300s, does not take part: %.500s", index, address,
+             why);
+    log_error("%s", text);
+    coordinator_end(c, status, text);
     return status;
 }
 

@@ -22,6 +22,8 @@ struct coordinator_options {
     int workers_first;   /* so many must be there for the first generation to begin, */
     int workers_min;     /* and so many for each later one */
     int64_t timeout_ms;  /* a member that is silent for longer is lost */
+    int64_t startup_timeout_ms; /* members' own; once one has come out of a generation the others
+                                 * have as long as the longer of the two, and a little more */
 };
 
 struct coordinator;
@@ -41,14 +43,16 @@ enum status coordinator_open(struct coordinator **coordinator,
 /* Where it listens: "tcp://A.B.C.D:PORT". */
 const char *coordinator_address(const struct coordinator *coordinator);
 
-/* Waits, without bound, for the first worker or for another server's word. */
+/* Waits, without bound, for as many workers as begin, or for another server's word. Before that,
+ * the job is forgotten when all workers have left again: the next ones may have other options. */
 enum status coordinator_wait_job(struct coordinator *coordinator, struct coordinator_job *job);
 
 /* How many servers the job has: no generation begins before they are there. */
 void coordinator_set_servers(struct coordinator *coordinator, int servers);
 
-/* Tells the server that listens at `address` to be number `index` of the job whose coordinator
- * listens at `port` of this host. Errors: logged. */
+/* Tells the server that listens at `address` to be number `index` of this coordinator's job, and
+ * waits for its answer. Errors: logged, and the job ends with what is wrong. STATUS_USAGE: that
+ * server has a job already. */
 enum status coordinator_summon(struct coordinator *coordinator, const char *address, int index,
                                const char *job, int64_t timeout_ms);
 

@@ -26,6 +26,7 @@ struct seat {
     struct membership_frame last; /* JOIN or READY: who it is and where it stands */
     bool trained;                 /* has weights of the job */
     int rank;                     /* RUNNING */
+    int told;                     /* WAITING: how many are there that it waits for; see say_told */
     uint64_t age;                 /* the lower, the longer it has been there */
     int64_t heard_ns;
 };
@@ -40,8 +41,9 @@ struct coordinator {
     int count;
     uint64_t next_age;
     pthread_mutex_t lock;   /* guards all; the thread holds it but while it waits */
-    pthread_cond_t changed; /* `has_job` */
+    pthread_cond_t changed; /* `has_job`, `complete` */
     bool has_job, closing;
+    bool complete; /* so many workers have come that the job can begin: it is not forgotten */
     struct coordinator_job job;
     int servers; /* 0: not known yet */
 
@@ -49,7 +51,6 @@ struct coordinator {
     bool running, over;  /* the generation has members; cannot go on */
     int64_t leave_by_ns; /* 0: nobody has left it yet; else whoever is still in it then is lost */
     uint64_t step;       /* after which it began */
-    int told_workers;    /* have been told that so many are there, which are not enough */
     int failures;        /* generations in a row that ended by an error and without a step */
 
     uint64_t images;  /* in the weights, of those that have left or trained to the end */

@@ -13,7 +13,7 @@ enum { FAILURES_MOST = 3, TEXT_BYTES = 300 };
 
 static void send_to(const struct seat *seat, const struct membership_frame *frame, const char *text)
 {
-    membership_send(seat->socket, *frame, text); /* if it fails, it is lost: it is silent */
+    membership_send(seat->socket, *frame, text); /* if it fails, the connection has closed */
 }
 
 static const struct membership_frame note = {.type = MEMBERSHIP_NOTE};
@@ -73,6 +73,20 @@ static int compare_seats(const void *a, const void *b)
     return (*x)->age < (*y)->age ? -1 : 1;
 }
 
+/* Those that come last, where the data are not enough for so many: newcomers, because it was enough
+ * for the others. Returns how many are left. */
+static int refuse_too_many(struct coordinator *c, struct seat **order, int workers)
+{
+    char text[TEXT_BYTES];
+    int most = workers > 0 && order[0]->trained ? order[0]->last.workers : 0;
+    snprintf(text, sizeof text,
+             "the job has %d workers, and an epoch has no step for more; wait until one leaves",
+             most);
+    while (most > 0 && workers > most && !order[workers - 1]->trained)
+        seat_refuse(c, order[--workers], STATUS_USAGE, text);
+    return workers;
+}
+
 /* Fills `order` with the workers by rank, then the servers by number; returns how many workers. */
 static int choose(struct coordinator *c, struct seat **order)
 {
@@ -83,6 +97,7 @@ static int choose(struct coordinator *c, struct seat **order)
             order[workers++] = c->seats[i];
     }
     qsort(order, (size_t)workers, sizeof *order, compare_seats);
+    workers = refuse_too_many(c, order, workers);
     for (int i = 0; i < c->count; i++) {
         struct seat *seat = c->seats[i];
         if (!seat_is_worker(seat) && seat->state == SEAT_WAITING)
@@ -117,7 +132,6 @@ static void begin(struct coordinator *c, struct seat **order, int workers)
     c->running = true;
     c->over = false;
     c->leave_by_ns = 0;
-    c->told_workers = 0;
     c->accounted = 0;
     c->failures = first->trained && first->last.step > c->step ? 0 : c->failures;
     c->step = first->trained ? first->last.step : 0;
@@ -134,6 +148,7 @@ static void begin(struct coordinator *c, struct seat **order, int workers)
              workers == 1 ? "" : "s", c->step);
     for (int rank = 0; rank < workers + c->servers; rank++) {
         order[rank]->state = SEAT_RUNNING;
+        order[rank]->told = 0;
         order[rank]->rank = frame.index = rank;
         send_to(order[rank], &frame, NULL);
     }
@@ -143,17 +158,19 @@ static void begin(struct coordinator *c, struct seat **order, int workers)
     }
 }
 
-/* Once for each that comes or goes. */
-static void say_who_is_missing(struct coordinator *c, int workers, int wanted)
+/* To each worker once for each that comes or goes; from then on it waits for --startup-timeout. */
+static void say_who_is_there(struct coordinator *c, enum member_role role, int count, int wanted)
 {
     char text[TEXT_BYTES];
-    if (c->told_workers == workers)
-        return;
-    c->told_workers = workers;
-    snprintf(text, sizeof text, "waits: %d of %d workers are there", workers, wanted);
+    int told = role == MEMBER_WORKER ? 1 + count : -1 - count; /* 0: nothing */
+    snprintf(text, sizeof text, "waits: %d of %d %ss are there", count, wanted,
+             role == MEMBER_WORKER ? "worker" : "server");
     for (int i = 0; i < c->count; i++) {
-        if (c->seats[i]->state == SEAT_WAITING && seat_is_worker(c->seats[i]))
-            send_to(c->seats[i], &note, text);
+        struct seat *seat = c->seats[i];
+        if (seat->state != SEAT_WAITING || !seat_is_worker(seat) || seat->told == told)
+            continue;
+        seat->told = told;
+        send_to(seat, &note, text);
     }
 }
 
@@ -170,8 +187,10 @@ static void end_well(struct coordinator *c)
 static void end_without_workers(struct coordinator *c)
 {
     coordinator_end_all(c, STATUS_TRANSPORT,
-                        "no worker is left, and with the last one the weights are lost; start the "
-                        "job again");
+                        c->generation == 0
+                            ? "no worker is left; start the job again"
+                            : "no worker is left, and with the last one the weights are lost; "
+                              "start the job again");
 }
 
 /* Whoever is left has never had the weights that were trained. */
@@ -192,22 +211,47 @@ static bool weights_are_lost(const struct coordinator *c)
 /* Whoever does not come out of a generation that the others have left. */
 static void lose_the_late(struct coordinator *c, int64_t now_ns)
 {
-    char name[96];
+    const struct membership_frame end = {.type = MEMBERSHIP_END, .status = STATUS_TIMEOUT};
+    char name[96], how[TEXT_BYTES];
     if (c->leave_by_ns == 0 || now_ns < c->leave_by_ns)
         return;
-    for (int i = c->count - 1; i >= 0; i--) {
+    snprintf(how, sizeof how, "has not come out of generation %u, which others left",
+             c->generation);
+    for (int i = c->count - 1; i >= 0 && !c->ended; i--) {
         struct seat *seat = c->seats[i];
         if (seat->state != SEAT_RUNNING)
             continue;
-        log_warn("%s has not come out of generation %u, which others left: lost",
-                 seat_name(seat, name, sizeof name), c->generation);
-        coordinator_forget(c, seat);
+        log_warn("%s %s: lost", seat_name(seat, name, sizeof name), how);
+        send_to(seat, &end,
+                "this process took too long to leave a generation that is over; the job goes on "
+                "without it");
+        seat_lost(c, seat, how);
     }
+}
+
+/* Nobody is in a generation: begins the next one, if all that it needs are there. */
+static void begin_or_wait(struct coordinator *c)
+{
+    struct seat *order[COORDINATOR_MEMBERS];
+    int workers = choose(c, order), servers = count_in(c, MEMBER_SERVER, SEAT_WAITING);
+    int wanted = c->generation == 0 ? c->options.workers_first : c->options.workers_min;
+    bool enough = workers > 0 && workers >= wanted;
+    if (enough && !c->complete) {
+        c->complete = true;
+        pthread_cond_broadcast(&c->changed);
+    } else if (!c->complete && !c->job.summoned && count_in(c, MEMBER_WORKER, SEAT_WAITING) == 0) {
+        c->has_job = false;
+    }
+    if (!enough)
+        say_who_is_there(c, MEMBER_WORKER, workers, wanted);
+    else if (c->servers > 0 && servers < c->servers)
+        say_who_is_there(c, MEMBER_SERVER, servers, c->servers);
+    else if (c->servers > 0)
+        begin(c, order, workers);
 }
 
 void generation_settle(struct coordinator *c, int64_t now_ns)
 {
-    struct seat *order[COORDINATOR_MEMBERS];
     if (c->ended)
         return;
     if (c->running)
@@ -225,7 +269,7 @@ void generation_settle(struct coordinator *c, int64_t now_ns)
     if (c->running && c->accounted == 0) /* they may have trained, and are gone */
         c->has_weights = true;
     c->running = false;
-    if (c->generation > 0 && weights_are_lost(c)) {
+    if (c->complete && weights_are_lost(c)) {
         end_without_workers(c);
         return;
     }
@@ -235,12 +279,5 @@ void generation_settle(struct coordinator *c, int64_t now_ns)
                             "say, then start the job again");
         return;
     }
-    if (c->servers == 0 || count_in(c, MEMBER_SERVER, SEAT_WAITING) < c->servers)
-        return;
-    int workers = choose(c, order);
-    int wanted = c->generation == 0 ? c->options.workers_first : c->options.workers_min;
-    if (workers > 0 && workers >= wanted)
-        begin(c, order, workers);
-    else
-        say_who_is_missing(c, workers, wanted);
+    begin_or_wait(c);
 }

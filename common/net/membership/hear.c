@@ -167,6 +167,7 @@ static void hear_summon(struct coordinator *c, struct seat *seat)
     }
     getpeername(seat->socket, (struct sockaddr *)&there, &bytes);
     inet_ntop(AF_INET, &there.sin_addr, dotted, sizeof dotted);
+    membership_send(seat->socket, (struct membership_frame){.type = MEMBERSHIP_END}, NULL);
     job->summoned = c->has_job = true;
     job->index = seat->last.index;
     snprintf(job->options, sizeof job->options, "%s", seat->reader->text);
@@ -176,16 +177,36 @@ static void hear_summon(struct coordinator *c, struct seat *seat)
     coordinator_forget(c, seat);
 }
 
-/* Its generation is over for this member; the others have as long to come. */
+/* Its generation is over for this member. The others may still be in the midst of a step, or wait
+ * for it where they set up. */
 static void comes_out(struct coordinator *c, struct seat *seat)
 {
+    const struct coordinator_options *options = &c->options;
+    int64_t longest_ms = options->startup_timeout_ms > options->timeout_ms
+                             ? options->startup_timeout_ms
+                             : options->timeout_ms;
     bool trained = seat->last.step != MEMBER_NO_STEP;
     c->accounted += seat_is_worker(seat);
     c->has_weights = c->has_weights || (seat_is_worker(seat) && trained);
     if (c->leave_by_ns == 0)
-        c->leave_by_ns = clock_now_ns() + (c->options.timeout_ms + MEMBERSHIP_GRACE_MS) * NS_PER_MS;
+        c->leave_by_ns = clock_now_ns() + (longest_ms + MEMBERSHIP_GRACE_MS) * NS_PER_MS;
     if (seat->last.status != STATUS_OK)
         generation_over(c, "a worker could not go on: all meet again");
+}
+
+/* It wants to take part no more. */
+static void leaves(struct coordinator *c, struct seat *seat, bool in)
+{
+    char name[96];
+    bool unaware = seat->state == SEAT_RUNNING && !in;
+    log_info("%s leaves after step %" PRIu64, seat_name(seat, name, sizeof name), seat->last.step);
+    if (in)
+        comes_out(c, seat);
+    c->accounted += unaware;
+    c->images += seat->last.images;
+    coordinator_forget(c, seat);
+    if (unaware) /* it said so before it heard that this generation has begun, with it */
+        generation_over(c, "a worker left just as the generation began: all meet again");
 }
 
 /* A worker that was lost from before it had any weights is as new. */
@@ -206,6 +227,7 @@ static void take_word(struct seat *seat, const struct membership_frame *frame)
     seat->last.type = frame->type;
     seat->last.status = frame->status;
     seat->last.port = frame->port;
+    seat->last.workers = frame->workers;
     seat->last.step = frame->step;
     seat->last.images = frame->images;
     memcpy(seat->last.note, frame->note, sizeof seat->last.note);
@@ -214,7 +236,6 @@ static void take_word(struct seat *seat, const struct membership_frame *frame)
 static void hear_frame(struct coordinator *c, struct seat *seat)
 {
     const struct membership_frame *frame = &seat->reader->frame;
-    char name[96];
     bool in = seat->state == SEAT_RUNNING && frame->generation == c->generation;
     if (frame->type == MEMBERSHIP_BEAT)
         return;
@@ -240,11 +261,7 @@ static void hear_frame(struct coordinator *c, struct seat *seat)
         c->images += frame->images;
         c->finished = true;
     } else if (frame->type == MEMBERSHIP_LEAVE && seat->state != SEAT_NEW) {
-        if (in)
-            comes_out(c, seat);
-        log_info("%s leaves after step %" PRIu64, seat_name(seat, name, sizeof name), frame->step);
-        c->images += frame->images;
-        coordinator_forget(c, seat);
+        leaves(c, seat, in);
     } else {
         seat_lost(c, seat, "said what it should not have");
     }

@@ -28,6 +28,7 @@ struct member {
     uint32_t generation;           /* the present one; 0: none yet */
     bool begun, over;              /* it has begun, and cannot go on any more */
     struct membership_frame frame; /* that begins it */
+    int64_t noted_ns;              /* when the coordinator last said for whom it waits; 0: never */
     bool ended;                    /* the job, or this member's part in it */
     enum status end_status;
     void (*interrupt)(void *context);
@@ -79,6 +80,7 @@ static void hear_frame(struct member *member, const struct membership_reader *re
         break;
     case MEMBERSHIP_NOTE:
         log_info("%s", reader->text);
+        member->noted_ns = clock_now_ns();
         break;
     case MEMBERSHIP_END:
         if (frame->status != STATUS_OK)
@@ -207,6 +209,7 @@ static void tell(struct member *member, const struct member_place *place, uint32
     if (place) {
         frame.step = place->step;
         frame.images = place->images;
+        frame.workers = place->workers_most;
         frame.status = place->ended;
         memcpy(frame.note, place->note, sizeof frame.note);
     }
@@ -215,6 +218,7 @@ static void tell(struct member *member, const struct member_place *place, uint32
     pthread_mutex_lock(&member->lock);
     frame.generation = member->generation;
     member->begun = false;
+    member->noted_ns = 0;
     if (type == MEMBERSHIP_LEAVE || type == MEMBERSHIP_DONE)
         end(member, STATUS_STOPPED); /* whatever the coordinator does now */
     membership_send(member->socket, frame, text);
@@ -251,15 +255,19 @@ uint64_t member_until(const struct member *member)
     return atomic_load(&member->until);
 }
 
-bool member_ended(const struct member *member)
+bool member_over(struct member *member)
 {
-    union {
-        const struct member *in;
-        struct member *out;
-    } unconst = {member}; /* only its lock */
-    pthread_mutex_lock(&unconst.out->lock);
+    pthread_mutex_lock(&member->lock);
+    bool over = member->over || member->ended;
+    pthread_mutex_unlock(&member->lock);
+    return over;
+}
+
+bool member_ended(struct member *member)
+{
+    pthread_mutex_lock(&member->lock);
     bool ended = member->ended;
-    pthread_mutex_unlock(&unconst.out->lock);
+    pthread_mutex_unlock(&member->lock);
     return ended;
 }
 
@@ -287,21 +295,22 @@ static struct timespec after_ms(int64_t ms)
     return (struct timespec){.tv_sec = ns / NS_PER_S, .tv_nsec = ns % NS_PER_S};
 }
 
-/* Until the generation begins; the coordinator says what is waited for. A newcomer may have to wait
- * for a step that is far away, a server for its first worker. */
+/* Until the generation begins. The coordinator says for whom it waits, and sees to it itself that
+ * all come out of the last one. A newcomer may have to wait for a step that is far away, a server
+ * for its first worker. */
 static enum status wait_for_begin(struct member *member, bool endless, bool (*stop)(void))
 {
     enum { LOOK_MS = 200 };
     enum status status = STATUS_OK;
     int64_t timeout_ms = member->options.startup_timeout_ms;
-    int64_t deadline_ns = clock_now_ns() + timeout_ms * NS_PER_MS;
     pthread_mutex_lock(&member->lock);
     while (!member->begun && !member->ended && status == STATUS_OK) {
         struct timespec look = after_ms(LOOK_MS);
         pthread_cond_timedwait(&member->changed, &member->lock, &look);
         if (stop && stop())
             status = STATUS_STOPPED;
-        else if (!endless && clock_now_ns() >= deadline_ns)
+        else if (!endless && member->noted_ns > 0 &&
+                 clock_now_ns() >= member->noted_ns + timeout_ms * NS_PER_MS)
             status = STATUS_TIMEOUT;
     }
     if (member->begun)
@@ -310,7 +319,7 @@ static enum status wait_for_begin(struct member *member, bool endless, bool (*st
         status = member->end_status;
     pthread_mutex_unlock(&member->lock);
     if (status == STATUS_TIMEOUT)
-        log_error("no generation has begun within %g s; start the workers that are missing, or "
+        log_error("no generation has begun within %g s; start what is missing, or "
                   "give a longer --startup-timeout",
                   (double)timeout_ms / 1000);
     return status;

@@ -20,8 +20,7 @@
  * to go on with, and newcomers come last. A lost server ends the job.
  *
  * Threads: one of its own hears the coordinator; all functions are called on the owner's.
- * Cost: frames of 128 bytes, one a second to the coordinator, five from it. Source of the term
- * generation: torchelastic.
+ * Cost: frames of 128 bytes, five a second each way. Source of the term generation: torchelastic.
  */
 #ifndef PSRING_COMMON_NET_MEMBERSHIP_MEMBER_H
 #define PSRING_COMMON_NET_MEMBERSHIP_MEMBER_H
@@ -43,13 +42,15 @@ struct member_options {
     const char *job;            /* a worker's: the options that all must have alike, a line each */
     uint64_t join_after;        /* a worker's: takes part once so many steps are done */
     int64_t timeout_ms;         /* a coordinator that is silent for longer has been lost */
-    int64_t startup_timeout_ms; /* until the coordinator is there; until others are there */
+    int64_t startup_timeout_ms; /* until the coordinator is there; until others are there, from when
+                                 * it last said for whom it waits */
 };
 
 /* Where a worker stands between two generations. */
 struct member_place {
-    uint64_t step;   /* that its weights are after; MEMBER_NO_STEP: it has none */
-    uint64_t images; /* of its own that are in weights: for the coordinator's account */
+    uint64_t step;    /* that its weights are after; MEMBER_NO_STEP: it has none */
+    uint64_t images;  /* of its own that are in weights: for the coordinator's account */
+    int workers_most; /* so many can take part; newcomers beyond are refused. 0: any number */
     unsigned char note[MEMBER_NOTE_BYTES]; /* rank 0's comes to all with the generation */
     enum status ended;                     /* how its generation has: not STATUS_OK, by an error */
 };
@@ -84,8 +85,12 @@ void member_watch(struct member *member, void (*interrupt)(void *context), void 
  * 0: as soon as may be. */
 uint64_t member_until(const struct member *member);
 
+/* Whether the present generation cannot go on, or the job has ended: for waits of set-up, before
+ * there is anything that member_watch could interrupt. Any thread. */
+bool member_over(struct member *member);
+
 /* Whether the coordinator has ended the job, or is lost: nobody is to meet again. */
-bool member_ended(const struct member *member);
+bool member_ended(struct member *member);
 
 /* Takes part no more. / Training has ended. */
 void member_leave(struct member *member, const struct member_place *place);

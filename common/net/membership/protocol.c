@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
@@ -30,7 +29,10 @@ int membership_send(int socket, struct membership_frame frame, const char *text)
     message.frame = frame;
     if (bytes > 0)
         memcpy(message.text, text, bytes);
-    return stream_send(socket, &message, sizeof message.frame + bytes, MEMBERSHIP_SEND_MS);
+    int error = stream_send(socket, &message, sizeof message.frame + bytes, MEMBERSHIP_SEND_MS);
+    if (error != 0)
+        shutdown(socket, SHUT_RDWR);
+    return error;
 }
 
 /* Reads up to `end` bytes of frame and text; false: they have not all come. */
@@ -68,22 +70,6 @@ enum membership_read membership_read(struct membership_reader *reader, int socke
 
 /* -------- connecting -------------------------------------------------------------------------- */
 
-static int say_hello(const struct sockaddr_in *address, int64_t timeout_ms, int *socket)
-{
-    struct hello hello = {.magic = HELLO_MAGIC,
-                          .protocol = HELLO_PROTOCOL,
-                          .run_id = MEMBERSHIP_MAGIC,
-                          .version = PSRING_VERSION};
-    if (gethostname(hello.host, sizeof hello.host - 1) != 0)
-        snprintf(hello.host, sizeof hello.host, "unknown");
-    int error = stream_connect(address, timeout_ms, socket);
-    if (error == 0)
-        error = stream_send(*socket, &hello, sizeof hello, timeout_ms);
-    if (error != 0)
-        stream_close(socket);
-    return error;
-}
-
 enum status membership_connect(const char *text, int64_t timeout_ms, int *socket)
 {
     enum { PAUSE_MS = 100 };
@@ -97,7 +83,9 @@ enum status membership_connect(const char *text, int64_t timeout_ms, int *socket
         const char *why = NULL;
         int64_t left_ms = (deadline_ns - clock_now_ns()) / NS_PER_MS;
         bool known = address_resolve(host, port, &address, &why);
-        int error = known ? say_hello(&address, left_ms > 1 ? left_ms : 1, socket) : 0;
+        int error =
+            known ? listener_join(&address, MEMBERSHIP_MAGIC, 0, left_ms > 1 ? left_ms : 1, socket)
+                  : 0;
         if (known && error == 0)
             return STATUS_OK;
         if (clock_now_ns() + PAUSE_MS * NS_PER_MS >= deadline_ns) {

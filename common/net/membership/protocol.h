@@ -16,12 +16,12 @@
 enum {
     MEMBERSHIP_TEXT_BYTES = 4096,
     MEMBERSHIP_SEND_MS = 1000, /* for a frame to leave; the system takes it at once, as a rule */
-    MEMBERSHIP_BEAT_MS = 1000, /* each end says that often that it lives */
+    MEMBERSHIP_BEAT_MS = 200,  /* each end says that often that it lives */
     MEMBERSHIP_GRACE_MS = 5000,
 };
 
 enum membership_type {
-    /* From a member. */
+    /* From a member; SUMMON is answered by END. */
     MEMBERSHIP_JOIN = 1, /* wants to take part; text: the job's options */
     MEMBERSHIP_SUMMON,   /* from the first server: you are server `index` of my job */
     MEMBERSHIP_READY,    /* its generation is over for it; waits for the next */
@@ -42,13 +42,13 @@ struct membership_frame {
     uint64_t magic;
     uint32_t type;
     uint32_t text_bytes;
-    uint32_t generation; /* that it speaks of; 0: none yet */
-    int32_t status;      /* END, READY: how it ended */
-    int32_t role, index; /* enum member_role, a server's number; a rank */
-    int32_t workers, servers;
-    uint32_t address, port; /* where rank 0 listens; network byte order, host byte order */
-    uint64_t step;          /* done (MEMBER_NO_STEP: never trained); JOIN, CHANGE: of the change */
-    uint64_t images;        /* of this member that are in the weights */
+    uint32_t generation;      /* that it speaks of; 0: none yet */
+    int32_t status;           /* END, READY: how it ended */
+    int32_t role, index;      /* enum member_role, a server's number; a rank */
+    int32_t workers, servers; /* GENERATION; READY: see member_place.workers_most */
+    uint32_t address, port;   /* where rank 0 listens; network byte order, host byte order */
+    uint64_t step;   /* done (MEMBER_NO_STEP: never trained); JOIN, CHANGE: of the change */
+    uint64_t images; /* of this member that are in the weights */
     unsigned char note[MEMBER_NOTE_BYTES];
 };
 
@@ -65,7 +65,9 @@ enum membership_read {
     MEMBERSHIP_READ_CLOSED,  /* or what came is no frame */
 };
 
-/* Fills in magic and text; one thread at a time. 0 or an errno value. */
+/* Fills in magic and text; one thread at a time. 0 or an errno value: then the connection closes
+ * for both ends, once they have read what came before, because part of a frame may be on its way.
+ */
 int membership_send(int socket, struct membership_frame frame, const char *text);
 
 /* Does not wait. */

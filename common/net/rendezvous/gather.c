@@ -195,15 +195,21 @@ static enum status wait_for_all(struct gathering *g)
         struct hello hello;
         int socket;
         size_t rank;
-        switch (listener_wait(&g->listener, deadline_ns, g->sockets, (size_t)r->world_size, &hello,
-                              &socket, &rank)) {
+        if (rendezvous_given_up(r))
+            return STATUS_TRANSPORT;
+        int64_t look_ns = clock_now_ns() + RENDEZVOUS_LOOK_MS * NS_PER_MS;
+        bool looks = r->give_up && (deadline_ns == 0 || look_ns < deadline_ns);
+        switch (listener_wait(&g->listener, looks ? look_ns : deadline_ns, g->sockets,
+                              (size_t)r->world_size, &hello, &socket, &rank)) {
         case LISTENER_HELLO:
             TRY(admit(g, &hello, socket));
             break;
         case LISTENER_WATCHED: /* none of them has anything to say yet */
             return has_left(g, (int)rank);
         case LISTENER_TIMEOUT:
-            return time_is_up(g);
+            if (!looks)
+                return time_is_up(g);
+            break;
         }
     }
     return begin(g);

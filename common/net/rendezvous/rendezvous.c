@@ -33,6 +33,11 @@ enum status rendezvous_parse(const char *text, struct rendezvous *rendezvous)
     return STATUS_OK;
 }
 
+bool rendezvous_given_up(const struct rendezvous *rendezvous)
+{
+    return rendezvous->give_up && rendezvous->give_up(rendezvous->give_up_context);
+}
+
 struct hello rendezvous_hello(const struct rendezvous *rendezvous)
 {
     struct hello hello = {
@@ -92,7 +97,7 @@ static enum status nobody_there(const struct rendezvous *rendezvous, int error, 
 /* Ranks are started in any order: tries until rank 0 listens. */
 static enum status join(const struct rendezvous *rendezvous, int *socket)
 {
-    enum { FIRST_PAUSE_MS = 10, LAST_PAUSE_MS = 200, GRACE_MS = 5000 };
+    enum { FIRST_PAUSE_MS = 10, LAST_PAUSE_MS = RENDEZVOUS_LOOK_MS, GRACE_MS = 5000 };
     int64_t deadline_ns = clock_now_ns() + rendezvous->timeout_ms * NS_PER_MS;
     int64_t pause_ms = FIRST_PAUSE_MS;
     /* Rank 0's time-out has begun before this rank could connect, so its answer comes first. */
@@ -112,6 +117,8 @@ static enum status join(const struct rendezvous *rendezvous, int *socket)
             log_error("%s", answer.text);
             return (enum status)answer.status;
         }
+        if (rendezvous_given_up(rendezvous))
+            return STATUS_TRANSPORT;
         if (rendezvous->timeout_ms > 0 && clock_now_ns() + pause_ms * NS_PER_MS >= deadline_ns)
             return nobody_there(rendezvous, error, unknown);
         clock_sleep_until_ns(clock_now_ns() + pause_ms * NS_PER_MS);

@@ -5,6 +5,7 @@
 #ifndef PSRING_COMMON_NET_RENDEZVOUS_RENDEZVOUS_H
 #define PSRING_COMMON_NET_RENDEZVOUS_RENDEZVOUS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/base/status.h"
@@ -18,6 +19,9 @@ struct rendezvous {
     const char *name;     /* of this host, for the others' messages; borrowed */
     int64_t timeout_ms;   /* until all are there; 0: none */
     int listening;        /* rank 0: a socket that listens there already, taken; 0: none */
+    bool (*give_up)(void *context); /* asked now and then while waiting, which ends once it says so
+                                     * (STATUS_TRANSPORT, not logged); NULL: never */
+    void *give_up_context;
 };
 
 /* Fills host and port from "tcp://HOST:PORT". STATUS_USAGE is logged. */

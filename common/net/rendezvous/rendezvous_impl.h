@@ -15,6 +15,10 @@ struct answer {
     char text[RENDEZVOUS_TEXT_BYTES];
 };
 
+enum { RENDEZVOUS_LOOK_MS = 200 }; /* between two questions whether to give up */
+
+bool rendezvous_given_up(const struct rendezvous *rendezvous);
+
 struct hello rendezvous_hello(const struct rendezvous *rendezvous);
 
 /* Connects to whoever listens, says hello and waits for the answer: 0 (then *socket and *answer are

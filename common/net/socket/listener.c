@@ -1,9 +1,11 @@
 #include "common/net/socket/listener.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
@@ -182,9 +184,11 @@ enum listener_event listener_wait(struct listener *listener, int64_t deadline_ns
         if (find_hello(listener, hello, socket))
             return LISTENER_HELLO;
         for (size_t i = 0; i < count; i++) {
-            if (polls[first_watched + i].revents == 0)
+            size_t at = (listener->next + i) % count;
+            if (polls[first_watched + at].revents == 0)
                 continue;
-            *which = i;
+            *which = at;
+            listener->next = at + 1;
             return LISTENER_WATCHED;
         }
         if (polls[0].revents != 0)
@@ -225,8 +229,13 @@ int listener_let_in(struct listener *listener, uint64_t run_id, int64_t timeout_
 int listener_join(const struct sockaddr_in *address, uint64_t run_id, int rank, int64_t timeout_ms,
                   int *socket)
 {
-    struct hello hello = {
-        .magic = HELLO_MAGIC, .protocol = HELLO_PROTOCOL, .rank = rank, .run_id = run_id};
+    struct hello hello = {.magic = HELLO_MAGIC,
+                          .protocol = HELLO_PROTOCOL,
+                          .rank = rank,
+                          .run_id = run_id,
+                          .version = PSRING_VERSION};
+    if (gethostname(hello.host, sizeof hello.host - 1) != 0)
+        snprintf(hello.host, sizeof hello.host, "unknown");
     int error = stream_connect(address, timeout_ms, socket);
     if (error == 0)
         error = stream_send(*socket, &hello, sizeof hello, timeout_ms);

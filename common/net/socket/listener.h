@@ -48,6 +48,7 @@ struct listener {
     int pending_count;
     struct pending pending[HELLO_PENDING]; /* oldest first */
     size_t watched_max;
+    size_t next;          /* watched connection to look at first: none keeps others waiting */
     struct pollfd *polls; /* 1 + HELLO_PENDING + watched_max */
 };
 
@@ -84,8 +85,8 @@ enum listener_event listener_wait(struct listener *listener, int64_t deadline_ns
 int listener_let_in(struct listener *listener, uint64_t run_id, int64_t timeout_ms, int *sockets,
                     int world_size);
 
-/* Connects to a rank that lets in, and says hello, within `timeout_ms` each. 0 or an errno value,
- * not logged; *socket is then -1. */
+/* Connects to whoever lets in, and says hello with this build's version and this host's name,
+ * within `timeout_ms` each. 0 or an errno value, not logged; *socket is then -1. */
 int listener_join(const struct sockaddr_in *address, uint64_t run_id, int rank, int64_t timeout_ms,
                   int *socket);
 

@@ -184,7 +184,9 @@ enum status world_rendezvous_open(struct world *world, const struct world_option
                                     .world_size = options->size,
                                     .name = world->host,
                                     .timeout_ms = options->startup_timeout_ms,
-                                    .listening = options->listening};
+                                    .listening = options->listening,
+                                    .give_up = options->give_up,
+                                    .give_up_context = options->give_up_context};
     if (options->rendezvous)
         TRY(rendezvous_parse(options->rendezvous, &rendezvous));
     world->ops = &rendezvous_ops;

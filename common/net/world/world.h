@@ -50,8 +50,11 @@ struct world_options {
     const char *rendezvous;     /* "tcp://HOST:PORT", where rank 0 listens; NULL: by MPI */
     int rank, size;             /* of this process, of the world; with `rendezvous` only */
     int listening;              /* rank 0: a socket that listens at `rendezvous`, taken; 0: none */
-    bool alone;                 /* neither: a world of one */
-    const void *mpi_comm;       /* by MPI: an MPI_Comm, whose ranks are the world; NULL: all */
+    bool (*give_up)(void *context); /* with `rendezvous`: asked until all are there whether to wait
+                                     * no longer (STATUS_TRANSPORT); NULL: no */
+    void *give_up_context;
+    bool alone;           /* neither: a world of one */
+    const void *mpi_comm; /* by MPI: an MPI_Comm, whose ranks are the world; NULL: all */
 };
 
 /* Brings the ranks together; by MPI also where that has been initialised before. argc and argv are
