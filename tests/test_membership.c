@@ -24,6 +24,7 @@ struct one {
 static struct coordinator *coordinator;
 static struct one server, workers[MEMBERS];
 static int64_t timeout_ms = LONG_MS;
+static int workers_most;
 
 static void open_one(struct one *one, enum member_role role, uint64_t join_after)
 {
@@ -88,7 +89,7 @@ static void end(void)
 /* It comes out of its generation after `step`, and waits for the next. */
 static void comes_back(struct one *one, uint64_t step, enum status how)
 {
-    one->place = (struct member_place){.step = step, .ended = how};
+    one->place = (struct member_place){.step = step, .workers_most = workers_most, .ended = how};
     snprintf((char *)one->place.note, sizeof one->place.note, "after %llu",
              (unsigned long long)step);
     one->found = (struct member_generation){0};
@@ -283,39 +284,49 @@ Test(membership, frames_that_do_not_belong_here_change_nothing)
 }
 
 /* A raw connection, that says that it is a worker. */
-static int join_raw(void)
+static int join_raw(uint64_t join_after, const char *job)
 {
     int socket;
     cr_assert_eq(membership_connect(coordinator_address(coordinator), LONG_MS, &socket), STATUS_OK);
-    say(socket, (struct membership_frame){.type = MEMBERSHIP_JOIN, .role = MEMBER_WORKER},
-        "--batch=8\n");
+    say(socket,
+        (struct membership_frame){
+            .type = MEMBERSHIP_JOIN, .role = MEMBER_WORKER, .step = join_after},
+        job);
     return socket;
 }
 
-/* Reads until a frame of that type comes. */
-static void await_frame(int socket, struct membership_reader *reader, enum membership_type type)
+/* Reads what comes until a frame of that type does. */
+static void await_frame(int socket, enum membership_type type, enum status status)
 {
+    struct membership_reader reader = {0};
     enum membership_read got;
     do {
-        got = membership_read(reader, socket);
+        got = membership_read(&reader, socket);
         cr_assert_neq(got, MEMBERSHIP_READ_CLOSED);
         if (got == MEMBERSHIP_READ_NOTHING)
             usleep(1000);
-    } while (got != MEMBERSHIP_READ_FRAME || reader->frame.type != type);
+    } while (got != MEMBERSHIP_READ_FRAME || reader.frame.type != type);
+    cr_assert_eq(reader.frame.status, status);
+}
+
+static void await_close(int socket)
+{
+    struct membership_reader reader = {0};
+    while (membership_read(&reader, socket) != MEMBERSHIP_READ_CLOSED)
+        usleep(1000);
 }
 
 /* What it says speaks of no generation, because it had not heard of this one. */
 Test(membership, who_leaves_as_the_generation_begins_is_not_waited_for)
 {
-    struct membership_reader reader = {0};
     begin(2);
     open_one(&workers[0], MEMBER_WORKER, 0);
     start_meeting(&workers[0]);
-    int raw = join_raw();
+    int raw = join_raw(0, "--batch=8\n");
     end_meeting(&workers[0], STATUS_OK);
     end_meeting(&server, STATUS_OK);
     member_watch(workers[0].member, interrupt, NULL);
-    await_frame(raw, &reader, MEMBERSHIP_GENERATION);
+    await_frame(raw, MEMBERSHIP_GENERATION, STATUS_OK);
     say(raw, (struct membership_frame){.type = MEMBERSHIP_LEAVE, .step = MEMBER_NO_STEP}, NULL);
     while (interrupts == 0)
         usleep(1000);
@@ -367,10 +378,9 @@ Test(membership, newcomer_beyond_what_the_data_allow_is_refused)
     open_one(&workers[2], MEMBER_WORKER, 0);
     start_meeting(&workers[2]);
     wait_until_known(&workers[0], 0);
-    for (int i = 0; i < 2; i++) {
+    workers_most = 2;
+    for (int i = 0; i < 2; i++)
         comes_back(&workers[i], 3, STATUS_OK);
-        workers[i].place.workers_most = 2;
-    }
     comes_back(&server, MEMBER_NO_STEP, STATUS_OK);
     end_meeting(&workers[2], STATUS_USAGE);
     end_meeting(&server, STATUS_OK);
@@ -386,35 +396,20 @@ Test(membership, job_that_has_not_begun_is_forgotten_with_its_last_worker)
 {
     struct coordinator_job job;
     begin(1);
-    open_one(&workers[0], MEMBER_WORKER, 9); /* does not begin it */
-    workers[0].status = STATUS_OK;
-    start_meeting(&workers[0]);
-    int raw;
-    struct membership_reader reader = {0};
-    const struct membership_frame join = {.type = MEMBERSHIP_JOIN, .role = MEMBER_WORKER};
-    cr_assert_eq(membership_connect(coordinator_address(coordinator), LONG_MS, &raw), STATUS_OK);
-    say(raw, join, "--batch=16\n");
-    await_frame(raw, &reader, MEMBERSHIP_END);
-    cr_assert_eq(reader.frame.status, STATUS_USAGE);
-    stream_close(&raw);
-    member_leave(workers[0].member, &workers[0].place);
-    end_meeting(&workers[0], STATUS_STOPPED);
-
-    do { /* it is told the same until the coordinator has heard of that */
-        stream_close(&raw);
-        reader = (struct membership_reader){0};
-        cr_assert_eq(membership_connect(coordinator_address(coordinator), LONG_MS, &raw),
-                     STATUS_OK);
-        say(raw, join, "--batch=16\n");
-        while (membership_read(&reader, raw) != MEMBERSHIP_READ_FRAME ||
-               reader.frame.type == MEMBERSHIP_BEAT)
-            usleep(1000);
-    } while (reader.frame.type == MEMBERSHIP_END);
-    cr_assert_eq(reader.frame.type, MEMBERSHIP_GENERATION);
+    int first = join_raw(9, "--batch=8\n"); /* waits for others to begin */
+    await_frame(first, MEMBERSHIP_NOTE, STATUS_OK);
+    int other = join_raw(0, "--batch=16\n");
+    await_frame(other, MEMBERSHIP_END, STATUS_USAGE);
+    stream_close(&other);
+    say(first, (struct membership_frame){.type = MEMBERSHIP_LEAVE}, NULL);
+    await_close(first);
+    stream_close(&first);
+    other = join_raw(0, "--batch=16\n");
+    await_frame(other, MEMBERSHIP_GENERATION, STATUS_OK);
     cr_assert_eq(coordinator_wait_job(coordinator, &job), STATUS_OK);
     cr_assert_str_eq(job.options, "--batch=16\n");
     end_meeting(&server, STATUS_OK);
-    stream_close(&raw);
+    stream_close(&other);
     end();
 }
 
@@ -442,7 +437,7 @@ Test(membership, server_that_has_a_job_is_no_other_ones)
     struct coordinator *first = coordinator;
     cr_assert_eq(coordinator_open(&other, &options), STATUS_OK);
     coordinator = other;
-    int raw = join_raw();
+    int raw = join_raw(0, "--batch=8\n");
     cr_assert_eq(coordinator_wait_job(other, &job), STATUS_OK);
     coordinator = first;
     cr_assert_eq(coordinator_summon(first, coordinator_address(other), 1, "--batch=8\n", LONG_MS),
@@ -471,6 +466,42 @@ Test(membership, frame_that_cannot_leave_closes_the_connection)
     cr_assert_eq(recv(pair[0], bytes, sizeof bytes, 0), 0);
     close(pair[0]);
     close(pair[1]);
+}
+
+/* The table of protocol.h: what does not belong there costs the one who says it its place, and the
+ * others nothing. */
+Test(membership, what_does_not_belong_in_a_state_loses_who_says_it)
+{
+    static const enum membership_type types[] = {
+        MEMBERSHIP_JOIN,  MEMBERSHIP_SUMMON,     MEMBERSHIP_READY,  MEMBERSHIP_DONE,
+        MEMBERSHIP_ABORT, MEMBERSHIP_GENERATION, MEMBERSHIP_CHANGE, MEMBERSHIP_OVER,
+        MEMBERSHIP_NOTE,  MEMBERSHIP_END,        MEMBERSHIP_LEAVE};
+    two_train();
+    for (size_t i = 0; i < 2 * sizeof types / sizeof *types; i++) {
+        struct membership_frame frame = {
+            .type = types[i / 2], .role = i % 2 ? MEMBER_WORKER : 9, .status = STATUS_WRONG};
+        int socket; /* NEW, or WAITING for a step that does not come */
+        if (i % 2)
+            socket = join_raw(1000, "--batch=8\n");
+        else
+            cr_assert_eq(membership_connect(coordinator_address(coordinator), LONG_MS, &socket),
+                         STATUS_OK);
+        say(socket, frame, "this");
+        if (i % 2 == 0 && frame.type == MEMBERSHIP_SUMMON)
+            await_frame(socket, MEMBERSHIP_END, STATUS_USAGE); /* it has a job */
+        await_close(socket);
+        stream_close(&socket);
+    }
+    cr_assert(!member_over(workers[0].member) && !member_over(server.member));
+    for (int i = 0; i < 2; i++)
+        comes_back(&workers[i], 3, STATUS_OK);
+    comes_back(&server, MEMBER_NO_STEP, STATUS_OK);
+    for (int i = 0; i < 2; i++) {
+        end_meeting(&workers[i], STATUS_OK);
+        assert_rank(&workers[i], workers[i].found.rank, 2, 3);
+    }
+    end_meeting(&server, STATUS_OK);
+    end();
 }
 
 Test(membership, generations_without_a_step_end_the_job)
