@@ -3,7 +3,8 @@
 #
 # Installs what is missing, builds, gets MNIST, raises the virtual cluster, sweeps, plots, prints a
 # summary and takes the cluster down again, also when interrupted. Without root, or off Linux, it
-# measures on loopback, where a node has no limit of its own, and says so.
+# measures on loopback, where a node has no limit of its own, and says so. Where there are GPUs and NCCL, it measures
+# between them, too.
 #
 #   --quick | --full    a sweep of under 5 minutes; one of hours (default: between them)
 #   --out DIR           where results go (default: results-DATE-TIME); an earlier run's are replaced
@@ -38,12 +39,16 @@ root=$(dirname "$here")
 . "$here/sweep/provenance.sh"
 # shellcheck source-path=SCRIPTDIR source=sweep/machines.sh
 . "$here/sweep/machines.sh"
+# shellcheck source-path=SCRIPTDIR source=sweep/launch.sh
+. "$here/sweep/launch.sh"
+# shellcheck source-path=SCRIPTDIR source=sweep/gpus.sh
+. "$here/sweep/gpus.sh"
 # shellcheck source-path=SCRIPTDIR source=sweep/again.sh
 . "$here/sweep/again.sh"
 
 usage()
 {
-    sed -n '2,25s/^# \{0,1\}//p' "$0"
+    sed -n '2,26s/^# \{0,1\}//p' "$0"
 }
 
 die()
@@ -193,60 +198,6 @@ get_data()
     fi
 }
 
-raise_network()
-{
-    cluster=''
-    if [[ $real_hosts ]]; then
-        network=hosts${rate:+:$rate}
-    elif [[ $(uname -s) == Linux ]] && ((EUID == 0)) && unshare --net true 2>/dev/null; then
-        cluster=scaling-$$
-        network=vcluster:$rate
-        # As many hosts for servers of their own as for workers. --owner covers even a SIGKILL.
-        "$here/vcluster.sh" up --name "$cluster" --hosts $((2 * max_workers)) --rate "$rate" --owner $$
-    else
-        network=loopback
-        link_bits=0
-        say "no root or no network namespaces: network=loopback: no per-node limit, topology effects do not show"
-    fi
-}
-
-# [log_to=FILE] launch RANKS COMMAND...: one rank a host of whichever network there is. Runs in the background and
-# waits, because bash acts on a signal only between foreground commands. Not all of launch is redirected, as what a
-# trap then said would be, too.
-launch()
-{
-    # TCP for every backend: Open MPI would otherwise use shared memory within a machine, and only it.
-    local ranks=$1 bound=() mpi=(mpirun -n "$1" --bind-to none --oversubscribe --mca pml ob1
-        --mca btl "self,tcp")
-    shift
-    ((EUID != 0)) || mpi+=(--allow-run-as-root)
-    ((ranks <= cores)) || [[ $real_hosts ]] || mpi+=(--mca mpi_yield_when_idle 1)
-    if [[ $cluster ]]; then
-        mpi=("$here/vcluster.sh" run --name "$cluster" -n "$ranks" "${placing[@]}" --)
-    elif [[ $real_hosts ]]; then
-        # psring's last line names what has failed; a host that is gone does not hold mpirun up.
-        mpi+=(--quiet --mca oob_tcp_keepalive_time 4 --mca oob_tcp_keepalive_intvl 2
-            --mca oob_tcp_keepalive_probes 3)
-        mpi+=(--host "$real_hosts" --map-by node -x "PSRING_NETWORK=$network"
-            -x "PSRING_LINK_BITS=$link_bits")
-        [[ -z ${PSRING_BIND_SUBNET:-} ]] ||
-            mpi+=(-x PSRING_BIND_SUBNET --mca btl_tcp_if_include "$PSRING_BIND_SUBNET")
-    else
-        mpi+=(-x PSRING_NETWORK=loopback --mca btl_tcp_if_include lo --mca oob_tcp_if_include lo)
-    fi
-    ! command -v timeout >/dev/null || bound=(timeout -k 10 "${limit_s:-60}")
-    if [[ ${log_to:-} ]]; then
-        "${bound[@]}" "${mpi[@]}" "$@" </dev/null >"$log_to" 2>&1 &
-    else
-        "${bound[@]}" "${mpi[@]}" "$@" </dev/null &
-    fi
-    child=$!
-    local status=0
-    wait $child || status=$?
-    child=''
-    return $status
-}
-
 # shellcheck disable=SC2317  # called by a trap
 clean_up()
 {
@@ -309,11 +260,12 @@ sweep()
 # measure_point LINE [FILE]: a line of the plan; rows of bench go to FILE (default: bench.csv).
 measure_point()
 {
-    local kind configuration workers list arguments ranks rows=${there:-$out} placing
+    local kind configuration workers list arguments ranks rows=${there:-$out} placing on_gpus=''
     read -r kind configuration workers list <<<"$1"
     read -ra arguments < <(backend_arguments "$configuration")
     read -ra placing < <(placing_of "$kind" "$configuration")
     [[ $kind != bench ]] || ! overlapped "$configuration" "$workers" || arguments+=(--overlap)
+    [[ $kind != gpu* ]] || { on_gpus=yes && arguments+=(--device cuda); }
     ranks=$(ranks_of "$configuration" "$workers")
     limit_s=${limit:-$(limit_of "$kind" "$workers" "$list")}
     case $kind in
@@ -321,6 +273,10 @@ measure_point()
         measure "$configuration, $workers workers${placing:+ on $((workers / SLOTS)) hosts}, all-reduces of $list bytes" "$ranks" \
             "$psring" bench "${arguments[@]}" --sizes "$list" -n "$iterations" -w "$warmup" \
             --csv "$rows/${2:-bench.csv}"
+        ;;
+    gpu)
+        measure "$configuration, $workers GPUs, all-reduces of $list bytes" "$ranks" \
+            "$psring" bench "${arguments[@]}" --sizes "$list" -n "$iterations" -w "$warmup" --csv "$rows/bench.csv"
         ;;
     published)
         read -ra list < <(published_arguments "$configuration" "$workers" "$list")
@@ -336,6 +292,11 @@ measure_point()
         measure "$configuration, $workers workers, real training" "$ranks" \
             "$psring" train "${arguments[@]}" --model keras-cnn --compute real --reduce-order ring \
             "${train_arguments[@]}" "${data_arguments[@]}" --metrics "$rows/train.csv"
+        ;;
+    gpu-train) # NCCL adds in an order of its own
+        measure "$configuration, $workers GPUs, real training" "$ranks" \
+            "$psring" train "${arguments[@]}" --model keras-cnn "${train_arguments[@]}" "${data_arguments[@]}" \
+            --metrics "$rows/train.csv"
         ;;
     esac
 }
@@ -390,6 +351,7 @@ trap 'interrupted 143' TERM
 trap 'interrupted 129' HUP
 raise_network
 [[ ! $real_hosts ]] || check_machines
+find_gpus
 sweep
 [[ -s $out/bench.csv || -s $out/train.csv ]] || die "nothing was measured; see $out/log.txt"
 write_provenance

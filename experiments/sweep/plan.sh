@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2154
 # plan.sh: what run_scaling.sh measures, which loads it.
 
-# A configuration is one word: ring, rhd, mpi-ALGORITHM, or ps-PLACEMENT-K: K servers of their own
+# A configuration is one word: ring, rhd, nccl, mpi-ALGORITHM, or ps-PLACEMENT-K: K servers of their own
 # (dedicated), K inside workers (colocated), or one in each worker and K of their own (mixed). +zmq, +mpi or
 # +tcp after it: over that transport, else over the backend's own; +fp16: compressed to that. On hosts with
 # several slots, also hierarchical, and ring-apart: the ring with neighbours on different hosts.
@@ -111,7 +111,7 @@ choose_points()
         ranks=$(ranks_of "$configuration" "$workers")
         if [[ $line == too-long* ]]; then
             too_long+="${too_long:+;}${line#too-long }"
-        elif [[ ! $real_hosts ]] || ((ranks <= ${#machines[@]})); then
+        elif [[ ! $real_hosts || $line == gpu* ]] || ((ranks <= ${#machines[@]})); then
             plan+=("$line")
         elif [[ ";$left_out;" != *";$configuration $workers $ranks;"* ]]; then
             left_out+="${left_out:+;}$configuration $workers $ranks"
@@ -127,7 +127,7 @@ limit_of()
     ((probed_bits == 0)) || bits=$probed_bits
     ((bits > 0)) || bits=1000000000
     [[ $1 != paced ]] || steps=$paced_steps
-    if [[ $1 == train ]]; then
+    if [[ $1 == train || $1 == gpu-train ]]; then
         step_ms=10000 # what a slow machine may compute for
         steps=$((train_steps > 0 ? train_steps : train_epochs * 60000 / (train_batch * $2)))
     elif [[ $1 == published ]]; then
@@ -196,7 +196,7 @@ published_points()
     done < <(xargs -n 2 <<<"$PUBLISHED_BYTES")
 }
 
-# The sweep as lines: bench|paced|train|slots|published CONFIGURATION WORKERS SIZES (or MODEL).
+# The sweep as lines: bench|paced|train|slots|published|gpu|gpu-train CONFIGURATION WORKERS SIZES (or MODEL).
 list_points()
 {
     local workers configuration list
@@ -217,6 +217,7 @@ list_points()
     done
     slot_points
     published_points
+    gpu_points
     if [[ $train ]]; then
         echo train ps-dedicated-1 "$train_workers" 0
         echo train ring "$train_workers" 0

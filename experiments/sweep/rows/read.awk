@@ -25,6 +25,27 @@ function field(name) {
 field("network") == "time-slicing" { next }
 # The same size once more, through libpsring (bench --library).
 field("api") == "library" { next }
+# Between GPUs, by hosts' networks only in part: in tables of their own.
+field("device") == "cuda" && is_bench {
+    key = configuration(field("backend"), field("placement"), field("servers"), field("mpi_algorithm")) SUBSEP \
+        field("workers") SUBSEP field("bytes")
+    gpu_keys[key]
+    gpu_counts[field("workers")]
+    gpu_sizes[field("bytes")]
+    time_us[key = "gpu " key] = field("time_us_median")
+    busy[key] = field("cpu_busy")
+    if (field("nccl_algorithm") != "")
+        nccl_algorithm = field("nccl_algorithm")
+    wrong += field("wrong")
+    elements += field("bytes") / 4 * field("iters")
+    next
+}
+field("device") == "cuda" {
+    gpu_trained[++gpu_trainings] = sprintf("%-20s %d GPUs: %.2f%% after %d images of %s, %.0f s", \
+        configuration(field("backend"), field("placement"), field("servers"), ""), field("workers"), \
+        100 * field("test_accuracy"), field("images"), field("dataset"), field("seconds"))
+    next
+}
 # Gradients of another model, in buckets (bench --model-gradients): in a table of their own.
 field("model_gradients") != "" {
     key = configuration(field("backend"), field("placement"), field("servers"), field("mpi_algorithm")) SUBSEP \

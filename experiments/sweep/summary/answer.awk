@@ -174,6 +174,7 @@ END {
     }
     print_slots()
     print_published()
+    print_gpus()
     if (paced)
         print_throughput()
     if (reals)

@@ -1,0 +1,58 @@
+# shellcheck shell=bash disable=SC2154,SC2034
+# gpus.sh: what run_scaling.sh, which loads it, measures on GPUs where it finds two or more: a worker a GPU, beside
+# each other NCCL, which averages where the gradients are, and the backends that do it through the host's memory.
+
+# Of `psring info` on standard input: the GPUs that this program can use, and NCCL average between.
+count_gpus()
+{
+    awk '/^ *\[X\] nccl / { nccl = 1 } /^ *\[X\] cuda +ready/ { cuda = 1 } /^ +gpu [0-9]+ / { count++ }
+        END { print nccl && cuda ? count + 0 : 0 }'
+}
+
+# Sets `gpus`: of each machine, as many as the one with the fewest has; and `gpu_machines`.
+find_gpus()
+{
+    local host count
+    gpu_machines=1
+    if [[ ! $real_hosts ]]; then
+        gpus=$({ "$psring" info 2>/dev/null || true; } | count_gpus)
+    else
+        gpu_machines=${#machines[@]} gpus=''
+        for host in "${machines[@]}"; do
+            count=$({ on_machine "$host" "$psring" info 2>>"$out/log.txt" || true; } | count_gpus)
+            [[ $gpus ]] && ((gpus <= count)) || gpus=$count
+        done
+    fi
+    ((gpus * gpu_machines != 1)) ||
+        say "one GPU, which has none to average with: nothing is measured on it; gpu_check.sh tells whether it computes right"
+}
+
+# 2, 4, ... GPUs of one machine, all of it, and all machines; in the quick sweep all only.
+gpu_counts()
+{
+    awk -v gpus="$gpus" -v machines="$gpu_machines" -v mode="$mode" 'BEGIN {
+        for (count = 2; count < gpus && mode != "quick"; count *= 2)
+            print count
+        if (gpus > 1 && mode != "quick" && machines > 1)
+            print gpus
+        if (gpus * machines > 1)
+            print gpus * machines
+    }'
+}
+
+gpu_points()
+{
+    local workers configuration list
+    list=$(IFS=, && echo "${sizes[*]}")
+    workers=0 # afterwards the most
+    for workers in $(gpu_counts); do
+        for configuration in nccl ring "ps-colocated-$workers" ps-dedicated-1 mpi-default \
+            $( ((workers <= gpus)) || echo hierarchical); do
+            echo gpu "$configuration" "$workers" "$list"
+        done
+    done
+    [[ $train ]] && ((workers > 0)) || return 0
+    for configuration in nccl ring "ps-colocated-$workers"; do
+        echo gpu-train "$configuration" "$workers" 0
+    done
+}

@@ -1,0 +1,60 @@
+# shellcheck shell=bash disable=SC2154,SC2034
+# launch.sh: the network that run_scaling.sh, which loads it, measures on, and how ranks are started there.
+
+raise_network()
+{
+    cluster=''
+    if [[ $real_hosts ]]; then
+        network=hosts${rate:+:$rate}
+    elif [[ $(uname -s) == Linux ]] && ((EUID == 0)) && unshare --net true 2>/dev/null; then
+        cluster=scaling-$$
+        network=vcluster:$rate
+        # As many hosts for servers of their own as for workers. --owner covers even a SIGKILL.
+        "$here/vcluster.sh" up --name "$cluster" --hosts $((2 * max_workers)) --rate "$rate" --owner $$
+    else
+        network=loopback
+        link_bits=0
+        say "no root or no network namespaces: network=loopback: no per-node limit, topology effects do not show"
+    fi
+}
+
+# [log_to=FILE] launch RANKS COMMAND...: one rank a host of whichever network there is. Runs in the background and
+# waits, because bash acts on a signal only between foreground commands. Not all of launch is redirected, as what a
+# trap then said would be, too.
+launch()
+{
+    # TCP for every backend: Open MPI would otherwise use shared memory within a machine, and only it.
+    local ranks=$1 bound=() mpi=(mpirun -n "$1" --bind-to none --oversubscribe --mca pml ob1
+        --mca btl "self,tcp")
+    shift
+    ((EUID != 0)) || mpi+=(--allow-run-as-root)
+    ((ranks <= cores)) || [[ $real_hosts ]] || mpi+=(--mca mpi_yield_when_idle 1)
+    if [[ $cluster && ! ${on_gpus:-} ]]; then
+        mpi=("$here/vcluster.sh" run --name "$cluster" -n "$ranks" "${placing[@]}" --)
+    elif [[ $real_hosts ]]; then
+        # psring's last line names what has failed; a host that is gone does not hold mpirun up.
+        mpi+=(--quiet --mca oob_tcp_keepalive_time 4 --mca oob_tcp_keepalive_intvl 2
+            --mca oob_tcp_keepalive_probes 3)
+        if [[ ${on_gpus:-} ]]; then # host by host
+            mpi+=(--host "${real_hosts//,/:$gpus,}:$gpus" --map-by slot)
+        else
+            mpi+=(--host "$real_hosts" --map-by node)
+        fi
+        mpi+=(-x "PSRING_NETWORK=$network" -x "PSRING_LINK_BITS=$link_bits")
+        [[ -z ${PSRING_BIND_SUBNET:-} ]] ||
+            mpi+=(-x PSRING_BIND_SUBNET --mca btl_tcp_if_include "$PSRING_BIND_SUBNET")
+    else
+        mpi+=(-x PSRING_NETWORK=loopback --mca btl_tcp_if_include lo --mca oob_tcp_if_include lo)
+    fi
+    ! command -v timeout >/dev/null || bound=(timeout -k 10 "${limit_s:-60}")
+    if [[ ${log_to:-} ]]; then
+        "${bound[@]}" "${mpi[@]}" "$@" </dev/null >"$log_to" 2>&1 &
+    else
+        "${bound[@]}" "${mpi[@]}" "$@" </dev/null &
+    fi
+    child=$!
+    local status=0
+    wait $child || status=$?
+    child=''
+    return $status
+}

@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# test_sweep.sh PSRING_EMULATED MAKE_DATASET: run_scaling.sh finds GPUs, measures NCCL between them beside the other
+# backends, and tells of it in a table; by two emulated GPUs and a stand-in for NCCL.
+set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=../train_lib.sh
+. "$(dirname "$0")/../train_lib.sh"
+
+EMULATED_GPUS=0000:3b:00.0,0000:5e:00.0 "$here/../experiments/run_scaling.sh" --quick --hosts 1 --sizes 65536 \
+    --data "$data" --steps 2 --psring "$psring" --out "$folder/out" >"$folder/log" 2>&1 || fail "two GPUs:"
+awk -F, '
+    NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+    $at["device"] == "cuda" && $at["workers"] == 2 && $at["wrong"] == 0 && $at["network"] != "time-slicing" {
+        rows[$at["backend"] " " $at["placement"]]++
+    }
+    END {
+        split("nccl none,ring none,ps colocated,ps dedicated,mpi none", expected, ",")
+        for (i in expected)
+            if (rows[expected[i]] != 1) {
+                print "rows of " expected[i] ": " rows[expected[i]] + 0
+                bad = 1
+            }
+        exit bad
+    }' "$folder/out/bench.csv" || fail "bench.csv: $(cut -d, -f1-12 "$folder/out/bench.csv")"
+grep -qE '^ +2 +65.5 kB( +[0-9.]+ (us|ms)\*?){5} +-$' "$folder/out/summary.txt" || fail "no table: $(cat "$folder/out/summary.txt")"
+for backend in nccl ring 'ps colocated 2'; do
+    grep -qE "^  $backend +2 GPUs: [0-9.]+% after" "$folder/out/summary.txt" ||
+        fail "no training by $backend: $(cat "$folder/out/summary.txt")"
+done
+# None of them is among the tables of hosts.
+grep -qE '^  (ps dedicated 1|ring) +1 workers: ' "$folder/out/summary.txt" || fail "no training on CPUs: $(cat "$folder/out/summary.txt")"
+! grep -q 'INCOMPLETE' "$folder/out/summary.txt" || fail "incomplete:"
+
+# shellcheck source-path=SCRIPTDIR source=../../experiments/sweep/gpus.sh
+. "$here/../experiments/sweep/gpus.sh"
+
+# counted GPUS MACHINES MODE EXPECTED
+counted()
+{
+    local gpus=$1 gpu_machines=$2 mode=$3 found
+    found=$(gpu_counts | paste -sd' ')
+    [[ $found == "$4" ]] || fail "$gpus GPUs, $gpu_machines machines, $mode: '$found', expected '$4'"
+}
+counted 0 1 full ''
+counted 1 1 full ''
+counted 2 1 default 2
+counted 6 1 default '2 4 6'
+counted 8 2 default '2 4 8 16'
+counted 8 2 quick 16
+counted 1 4 default 4
+gpus=1 gpu_machines=1 sizes=(4) train=yes mode=full
+[[ ! $(gpu_points) ]] || fail "one GPU: $(gpu_points)"
+gpus=2 gpu_machines=2 sizes=(4 8) train=''
+[[ $(gpu_points | grep -c '^gpu hierarchical 4 4,8$') == 1 ]] || fail "two machines: $(gpu_points)"
+for reason in 's/nccl/none/' 's/cuda   ready/cuda   no driver/' 's/gpu 0/cpu 0/'; do
+    found=$(printf '  [X] nccl  x\n  [X] cuda   ready\n      gpu 0   a\n' | sed "$reason" | count_gpus)
+    [[ $found == 0 ]] || fail "$reason: $found GPUs"
+done
+echo "sweep: five backends on two GPUs, trained by three"
