@@ -166,10 +166,29 @@ Test(config_check, an_option_that_the_run_would_not_obey)
            "--placement dedicated: --backend ring");
     refuse(CONFIG_TRAIN, "--compute paced:1 --lr 0.1", "--lr: --compute paced:1 trains nothing");
     refuse(CONFIG_TRAIN, "--compute paced:1 --last-batch join", "--last-batch: --compute paced:1");
-    refuse(CONFIG_TRAIN, "--compute paced:1 --data /d", "--data: --compute paced:1");
     refuse(CONFIG_TRAIN, "--compute paced:1 --optimizer sgd", "--optimizer: --compute paced:1");
-    setenv("PSRING_DATA", "/d", 1); /* not given, only there */
+}
+
+Test(config_check, data)
+{
+    struct config config;
+    accept(CONFIG_TRAIN, &config, "--loaders 2 --augment rotate:7.5,shift:3");
+    cr_assert(config.loaders == 2 && config.prefetch == 0);
+    cr_assert(config.augmentation.shift == 3 && config.augmentation.rotate == 7.5);
+    accept(CONFIG_TRAIN, &config, "--loaders 1 --prefetch 4");
+    cr_assert(config.prefetch == 4 && !augments(&config.augmentation));
+    refuse(CONFIG_TRAIN, "--prefetch 4", "add --loaders 1");
+    refuse(CONFIG_TRAIN, "--loaders 65", "--loaders: found '65'");
+    refuse(CONFIG_TRAIN, "--loaders 1 --prefetch 1025", "--prefetch: found '1025'");
+    refuse(CONFIG_TRAIN, "--augment shift:2,", "--augment: found 'shift:2,', expected none, or");
+    refuse(CONFIG_BENCH, "--loaders 1", "no such option");
+    setenv("PSRING_DATA", "/d", 1); /* not given, only there: paced, nothing is loaded then */
     accept(CONFIG_TRAIN, &config, "--compute paced:1 --backend ring --segment 64k");
+    cr_assert(!config.data);
+    accept(CONFIG_TRAIN, &config, "--compute paced:1 --data /e --loaders 1");
+    cr_assert_str_eq(config.data, "/e");
+    accept(CONFIG_TRAIN, &config, "--backend ring");
+    cr_assert_str_eq(config.data, "/d");
 }
 
 /* bench exchanges vectors, or computes: what only the other one uses is a mistake. */

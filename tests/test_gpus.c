@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "experiments/config/gpus.h"
+#include "experiments/gpu/gpus.h"
 
 enum { RANKS_MAX = 16 };
 

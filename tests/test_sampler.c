@@ -103,6 +103,21 @@ static struct sampler open_sampler(enum sampler_order order, size_t samples, siz
     return sampler;
 }
 
+/* The numbers of other workers' and other epochs' permutations are others. */
+Test(sampler, workers_that_go_through_all_have_orders_of_their_own)
+{
+    enum { EPOCHS = 20, RANKS = 14 };
+    static const size_t ranks[RANKS] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 255, 256, 65535};
+    for (uint64_t epoch = 1; epoch < EPOCHS; epoch++) {
+        for (size_t r = 0; r < RANKS; r++) {
+            uint64_t number = sampler_own_epoch(epoch, ranks[r]);
+            cr_assert(number > sampler_own_epoch(epoch - 1, 65535));
+            cr_assert(r == 0 || number > sampler_own_epoch(epoch, ranks[r - 1]));
+        }
+    }
+    cr_assert_eq(sampler_own_epoch(0, 0), 0); /* a worker alone begins as one that shares */
+}
+
 Test(sampler, shuffled_batches_are_slices_of_the_permutation)
 {
     enum { BATCH = 4 };

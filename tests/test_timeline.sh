@@ -55,6 +55,10 @@ there "0 transfer +"
 record "doubling" 2 --backend rhd --bucket-mb 0.0001
 record "no other process" 0 --backend none
 there "all flows 0"
+record "loaders" 2 --backend ring --loaders 3 --augment shift:1
+for loader in 0 1 2; do
+    (($(grep -c "\"thread_name\",\"args\":{\"name\":\"loader$loader\"}" "$timeline") == 2)) || fail "no row of loader $loader"
+done
 
 train 2 --backend ring --model lenet --batch 8 --steps 9 --timeline "$timeline" --timeline-steps 3:5
 "$check_timeline" "$timeline" >"$folder/counts" || { cat "$folder/counts" && fail "steps 3 to 5"; }
@@ -67,7 +71,7 @@ as_train_csv()
     "$psring" trace "$timeline" >"$folder/log" 2>&1 || fail "$1: psring trace:"
     awk -v what="$1" '
         FILENAME ~ /csv$/ { for (i = 1; i <= split($0, cell, ","); i++) if (FNR == 1) column[cell[i]] = i; else row[i] = cell[i] }
-        $1 == "slowest" { step = $7; exposed = $9; rest = $13 }
+        $1 == "slowest" { step = $7; exposed = $9; data = $10; rest = $13 }
         $1 == "messages" { order = $7 + 0; messages = $2 + 0 }
         $1 == "critical" && $2 == "path" { path = 1 }
         function near(name, found, expected) {
@@ -79,6 +83,7 @@ as_train_csv()
         END {
             near("step", step, row[column["step_ms_median"]])
             near("compute", rest, row[column["compute_ms_median"]])
+            near("data", data, row[column["data_ms_median"]])
             near("exposed", exposed, row[column["exposed_comm_ms_median"]])
             if (order != 0 || messages == 0 || !path || step <= 0)
                 bad = 1
@@ -93,6 +98,9 @@ as_train_csv "a server"
 grep -q "server of rank 2" "$folder/log" || fail "no server in the path of a step:"
 train 3 --backend rhd --bucket-mb 0 --batch 8 --steps 20 --timeline "$timeline" --metrics "$folder/rows.csv"
 as_train_csv "one bucket, no overlap"
+train 2 --backend ps --batch 64 --steps 20 --loaders 1 --prefetch 1 --augment rotate:30 --timeline "$timeline" \
+    --metrics "$folder/rows.csv"
+as_train_csv "a loader"
 "$psring" trace "$timeline" --step 7 >"$folder/log" || fail "--step 7:"
 grep -q "critical path of step 7 " "$folder/log" || fail "--step 7:"
 

@@ -105,7 +105,7 @@ Test(trace, ignores_what_is_too_deep)
     trace_free(&trace);
 }
 
-enum { THREADS = 10, TIMES = 500 };
+enum { THREADS = TRACE_THREADS + 2, TIMES = 500 };
 
 static void *tell(void *argument)
 {

@@ -156,6 +156,7 @@ expected_header+=,data_ms_median,limit,limit_rank,limit_ms,better_step_ms,stragg
 expected_header+=,staleness_mean,staleness_max,steps_left_out,steps_dropped
 expected_header+=,target_accuracy,on_target
 expected_header+=,gpu_utilization_mean,gpu_idle_share
+expected_header+=,augment,loaders,prefetch
 [[ $(head -1 "$folder/train.csv") == "$expected_header" ]] ||
     fail "train.csv begins with $(head -1 "$folder/train.csv")"
 expect backend 'ring ring ring ring'

@@ -35,6 +35,10 @@ in_row limit server
 cluster_up 4 10gbit
 stage "tiny batch" "steps that are too small: .*a larger --batch" 4 --backend ring --compute paced:0.2 --bucket-mb 0.02
 in_row limit overhead
+"$make_dataset" "$folder" 16000 300 # as for a fast GPU: one thread makes its batches, with a core left for another, if there is one
+stage "slow loader" "data: .*$( (($(nproc) < 2)) || echo "with --loaders [2-9]")" $(($(nproc) < 4 ? 1 : 2)) --backend ring \
+    --compute paced:1 --batch 4000 --data "$folder" --loaders 1 --augment rotate:15,shift:2
+in_row limit data
 stage "nothing wrong" "computation: " 4 --backend ring --compute paced:500
 in_row limit computation
 

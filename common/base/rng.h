@@ -31,6 +31,7 @@ enum rng_purpose {
     RNG_DROPOUT = 3, /* index = rank; the counter carries step, layer and element */
     RNG_TEST = 4,
     RNG_RESAMPLE = 5, /* bootstrap; the counter carries resample and element */
+    RNG_AUGMENT = 6,  /* index = epoch; the counter carries the image's number */
 };
 
 /* splitmix64's finaliser: a bijection of 64-bit words that mixes all bits. */

@@ -42,6 +42,14 @@ enum status sampler_steps(size_t samples, size_t world, size_t batch, size_t *st
  */
 void sampler_permute(uint64_t seed, uint64_t epoch, uint32_t *order, size_t samples);
 
+/* Workers that each go through all samples have permutations of their own: the `epoch` that worker
+ * `rank` gives, rank < 65536. Whatever the number of workers: so that a run that goes on with
+ * another number is in the same ones, and sees no image of an epoch again. */
+static inline uint64_t sampler_own_epoch(uint64_t epoch, size_t rank)
+{
+    return epoch << 16 | rank;
+}
+
 /* Where in the epoch's permutation rank's slice of `step` lies; count is always `batch`. */
 struct chunk sampler_slice(size_t world, size_t rank, size_t batch, size_t step);
 

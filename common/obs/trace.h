@@ -22,7 +22,7 @@
 #include "common/base/status.h"
 #include "common/obs/range.h"
 
-enum { TRACE_THREADS = 8, TRACE_NAME_BYTES = 16, TRACE_DEPTH = 16 };
+enum { TRACE_THREADS = 16, TRACE_NAME_BYTES = 16, TRACE_DEPTH = 16 };
 
 /* In the order in which they ended. A moment has begin_ns == end_ns. */
 struct trace_event {

@@ -16,7 +16,7 @@
 #include "experiments/config/config_same.h"
 #include "experiments/config/config_table.h"
 #include "experiments/config/launch.h"
-#include "experiments/config/gpus.h"
+#include "experiments/gpu/gpus.h"
 #include "experiments/config/learning.h"
 #include "experiments/config/recipes.h"
 #include "models/cnn.h"
@@ -155,6 +155,8 @@ enum status config_parse(enum config_command command, int argc, char **argv, str
         return STATUS_OK;
     TRY(link_rate_from_environment(config));
     TRY(config_check(config));
+    if (config->paced && !config_table_given(&table, "data"))
+        config->data = NULL;
     TRY(learning_check(config, &table));
     TRY(launch_check(config));
     struct obeyed obeyed = {.config = config, .table = &table};

@@ -14,6 +14,7 @@
 
 #include "common/base/status.h"
 #include "common/comm/backend.h"
+#include "common/data/augment.h"
 #include "common/device/device.h"
 #include "common/net/world/world.h"
 
@@ -117,9 +118,12 @@ struct config {
     double paced_ms;     /* forward and backward together, per step */
 
     /* What is trained. */
-    int model; /* index into cnn_names, models/cnn.h */
-    const char *data;
-    const char *recipe; /* experiments/config/recipes.h; NULL: none */
+    int model;                 /* index into cnn_names, models/cnn.h */
+    const char *data;          /* NULL: not named; paced, that is also where only PSRING_DATA is */
+    int64_t loaders, prefetch; /* common/data/loader.h; prefetch 0: two for each */
+    const char *augment;       /* as given */
+    struct augmentation augmentation; /* from `augment` */
+    const char *recipe;               /* experiments/config/recipes.h; NULL: none */
     int64_t epochs, steps, seed;
     bool epochs_divided;  /* `epochs` are those of all workers together */
     bool unsharded;       /* an epoch is all the data for each worker, not its share */

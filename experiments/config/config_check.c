@@ -119,6 +119,13 @@ static enum status check_training(struct config *config)
     TRY(parse_compute(config));
     TRY(sync_parse(config));
     TRY(parse_timeline_steps(config));
+    TRY(augment_parse(&config->augmentation, "augment", config->augment));
+    if (config->prefetch > 0 && config->loaders == 0) {
+        log_error("--prefetch %lld: without threads nothing is made ahead; add --loaders 1 or "
+                  "more, or leave it out",
+                  (long long)config->prefetch);
+        return STATUS_USAGE;
+    }
     const struct backend *backend = config_backend(config);
     if (config->virtual_workers > 0 && !backend->alone) {
         log_error("--virtual-workers %lld: one process plays all workers, so there is nothing for "

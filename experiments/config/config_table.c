@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/data/loader.h"
 #include "common/device/device.h"
 #include "experiments/config/backends.h"
 #include "models/cnn.h"
@@ -156,9 +157,18 @@ static const struct config_row rows[] = {
     {RUNS(TRAIN | LAYERS),
      {"model", 0, OPTION_CHOICE, FIELD(model), "keras-cnn", .choices = cnn_names,
       .help = "What is trained."}},
-    {RUNS(REAL | INFO),
+    {RUNS(TRAIN | INFO),
      {"data", 0, OPTION_STRING, FIELD(data), .metavar = "DIR",
-      .help = "Folder with the four IDX files (else PSRING_DATA)."}},
+      .help = "Folder with the four IDX files (else PSRING_DATA; paced: loads none then)."}},
+    {RUNS(TRAIN),
+     {"loaders", 0, OPTION_INT, FIELD(loaders), "0", 0, LOADER_THREADS_MOST,
+      .help = "Threads per rank that make batches ahead; 0: each as its step begins."}},
+    {RUNS(TRAIN),
+     {"prefetch", 0, OPTION_INT, FIELD(prefetch), "0", 0, LOADER_DEPTH_MOST, .metavar = "DEPTH",
+      .help = "Batches that --loaders make ahead; 0: two for each."}},
+    {RUNS(TRAIN),
+     {"augment", 0, OPTION_STRING, FIELD(augment), "none", .metavar = "shift:PIXELS,rotate:DEGREES",
+      .help = "Moves training images, up to so far, by other amounts each epoch."}},
     {RUNS(REAL),
      {"recipe", 0, OPTION_STRING, FIELD(recipe), .metavar = "NAME",
       .help =

@@ -1,5 +1,7 @@
 #include "experiments/step/batches.h"
 
+#include <stdlib.h>
+
 enum { BYTE_VALUES = UINT8_MAX + 1 };
 
 /* A pixel x becomes (x / 255 - mean) / std, with those of MNIST's training images. */
@@ -34,10 +36,10 @@ static enum status allocate(struct batches *batches, const struct batches_option
     size_t most =
         options->train_batch > options->test_batch ? options->train_batch : options->test_batch;
     TRY(device_alloc(batches->device, "a batch of images",
-                     options->gather_max * DATASET_PIXELS * sizeof *batches->images, &images));
-    batches->images = images;
+                     options->gather_max * DATASET_PIXELS * sizeof *batches->gathered, &images));
+    batches->gathered = images;
     TRY(device_alloc(batches->device, "a batch of labels", options->gather_max, &labels));
-    batches->labels = labels;
+    batches->gathered_labels = labels;
     TRY(device_alloc(batches->device, "a batch of samples", most * sizeof *batches->samples,
                      &samples));
     batches->samples = samples;
@@ -48,14 +50,47 @@ out:
 static enum status upload_values(struct batches *batches)
 {
     enum status status = STATUS_OK;
-    float values[BYTE_VALUES];
+    size_t bytes = BYTE_VALUES * sizeof(float);
     void *memory;
+    float *values = batches->host_values = malloc(bytes);
+    if (!values) {
+        log_error("no memory for what pixels become");
+        return STATUS_NO_MEMORY;
+    }
     for (int x = 0; x < BYTE_VALUES; x++)
         values[x] = ((float)x / 255.0f - pixel_mean) / pixel_std;
-    TRY(device_alloc(batches->device, "what pixels become", sizeof values, &memory));
+    TRY(device_alloc(batches->device, "what pixels become", bytes, &memory));
     batches->values = memory;
-    device_upload(batches->device, batches->values, values, sizeof values);
+    device_upload(batches->device, batches->values, values, bytes);
     TRY(device_sync(batches->device));
+out:
+    return status;
+}
+
+/* A step that a device repeats reads its batch where it was when it was recorded: one copy. */
+static enum status open_loader(struct batches *batches, const struct dataset *dataset,
+                               const struct batches_options *options)
+{
+    enum status status = STATUS_OK;
+    void *images, *labels;
+    if (options->loaders == 0 && !augments(&options->augmentation))
+        return STATUS_OK;
+    TRY(loader_new(&batches->loader,
+                   &(struct loader_options){.threads = options->loaders,
+                                            .depth = options->prefetch,
+                                            .sampler = &batches->samplers[BATCHES_TRAIN],
+                                            .split = dataset->train,
+                                            .values = batches->host_values,
+                                            .batch = options->train_batch,
+                                            .augmentation = options->augmentation,
+                                            .seed = options->seed}));
+    if (device_memory_is_host(batches->device))
+        return STATUS_OK;
+    TRY(device_alloc(batches->device, "a loaded batch of images",
+                     options->train_batch * DATASET_PIXELS * sizeof(float), &images));
+    batches->loaded_images = images;
+    TRY(device_alloc(batches->device, "a loaded batch of labels", options->train_batch, &labels));
+    batches->loaded_labels = labels;
 out:
     return status;
 }
@@ -92,7 +127,9 @@ enum status batches_open(struct batches *batches, struct device *device,
     TRY(open_samplers(batches, dataset, options));
     TRY(allocate(batches, options));
     TRY(upload_values(batches));
-    TRY(hold_split(batches, &dataset->train, BATCHES_TRAIN));
+    TRY(open_loader(batches, dataset, options));
+    if (!batches->loader)
+        TRY(hold_split(batches, &dataset->train, BATCHES_TRAIN));
     TRY(hold_split(batches, &dataset->test, BATCHES_TEST));
 out:
     return status;
@@ -102,14 +139,18 @@ void batches_close(struct batches *batches)
 {
     if (!batches->device)
         return;
+    loader_free(&batches->loader);
     for (int split = 0; split < BATCHES_SPLITS; split++) {
         sampler_fini(&batches->samplers[split]);
         device_free(batches->device, batches->copies[split]);
     }
     device_free(batches->device, batches->values);
     device_free(batches->device, batches->samples);
-    device_free(batches->device, batches->images);
-    device_free(batches->device, batches->labels);
+    device_free(batches->device, batches->gathered);
+    device_free(batches->device, batches->gathered_labels);
+    device_free(batches->device, batches->loaded_images);
+    device_free(batches->device, batches->loaded_labels);
+    free(batches->host_values);
     *batches = (struct batches){0};
 }
 
@@ -118,20 +159,54 @@ size_t batches_steps(const struct batches *batches, enum batches_split split)
     return batches->samplers[split].steps;
 }
 
+void batches_pause(struct batches *batches)
+{
+    if (batches->loader)
+        loader_pause(batches->loader);
+}
+
 void batches_start_epoch(struct batches *batches, enum batches_split split, uint64_t epoch,
                          size_t first_step)
 {
+    bool loads = batches->loader && split == BATCHES_TRAIN;
+    if (loads)
+        loader_pause(batches->loader);
     sampler_start_epoch(&batches->samplers[split], epoch, first_step);
+    if (loads)
+        loader_start(batches->loader, epoch);
 }
 
 void batches_start_rest(struct batches *batches, uint64_t epoch, size_t used)
 {
+    batches_pause(batches);
     sampler_start_rest(&batches->samplers[BATCHES_TRAIN], epoch, used);
+    if (batches->loader)
+        loader_start(batches->loader, epoch);
+}
+
+/* The loader's next batch, into device memory. */
+static size_t next_loaded(struct batches *batches)
+{
+    struct device *device = batches->device;
+    const struct loader_batch *batch = loader_next(batches->loader);
+    if (!batch)
+        return 0;
+    batches->loaded = *batch;
+    if (batches->loaded_images) {
+        device_upload(device, batches->loaded_images, batch->images,
+                      batch->count * DATASET_PIXELS * sizeof *batch->images);
+        device_upload(device, batches->loaded_labels, batch->labels, batch->count);
+        batches->loaded.images = batches->loaded_images;
+        batches->loaded.labels = batches->loaded_labels;
+    }
+    return batch->count;
 }
 
 size_t batches_next(struct batches *batches, enum batches_split split)
 {
     size_t count;
+    if (batches->loader && split == BATCHES_TRAIN)
+        return next_loaded(batches);
     const uint32_t *samples = sampler_next(&batches->samplers[split], &count);
     if (count > 0)
         device_upload(batches->device, batches->samples, samples, count * sizeof *samples);
@@ -140,11 +215,19 @@ size_t batches_next(struct batches *batches, enum batches_split split)
 
 size_t batches_of_all(const struct batches *batches)
 {
-    return batches->samplers[BATCHES_TRAIN].of_all;
+    return batches->loader ? batches->loaded.of_all : batches->samplers[BATCHES_TRAIN].of_all;
 }
 
 void batches_gather(struct batches *batches, enum batches_split split, size_t first, size_t count)
 {
+    if (batches->loader && split == BATCHES_TRAIN) {
+        batches->images = batches->loaded.images + first * DATASET_PIXELS;
+        batches->labels = batches->loaded.labels + first;
+        return;
+    }
     batches->device->ops->gather(batches->device, &batches->resident[split], count,
-                                 batches->samples + first, batches->images, batches->labels);
+                                 batches->samples + first, batches->gathered,
+                                 batches->gathered_labels);
+    batches->images = batches->gathered;
+    batches->labels = batches->gathered_labels;
 }

@@ -8,7 +8,7 @@
 #include "common/net/world/world.h"
 
 enum step_time {
-    STEP_TIME_ALL,     /* the whole step */
+    STEP_TIME_ALL,     /* the whole step: the sum of COMPUTE, EXPOSED and DATA */
     STEP_TIME_COMPUTE, /* forward, backward, update */
     STEP_TIME_COMM,    /* averaging, on whichever thread */
     STEP_TIME_EXPOSED, /* the part of averaging that computing waited for */

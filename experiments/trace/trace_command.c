@@ -35,11 +35,13 @@ static void print_row(const char *name, size_t count, const double *median_ms)
 static void print_parts(const struct trace_file *file, const struct trace_step *steps, size_t count)
 {
     double median_ms[TRACE_PARTS];
-    static const char *const parts[TRACE_PARTS] = {
-        [TRACE_PART_STEP] = "step",           [TRACE_PART_COMPUTE] = "compute",
-        [TRACE_PART_EXPOSED] = "exposed",     [TRACE_PART_DATA] = "data",
-        [TRACE_PART_OPTIMIZER] = "optimizer", [TRACE_PART_OTHER] = "other",
-        [TRACE_PART_REST] = "unexposed"};
+    static const char *const parts[TRACE_PARTS] = {[TRACE_PART_STEP] = "step",
+                                                   [TRACE_PART_COMPUTE] = "compute",
+                                                   [TRACE_PART_EXPOSED] = "exposed",
+                                                   [TRACE_PART_DATA] = "data",
+                                                   [TRACE_PART_OPTIMIZER] = "optimizer",
+                                                   [TRACE_PART_OTHER] = "other",
+                                                   [TRACE_PART_REST] = "rest"};
     printf("ms a step, medians\n%-36s %6s", "", "steps");
     for (int part = 0; part < TRACE_PARTS; part++)
         printf(" %9s", parts[part]);
@@ -50,8 +52,8 @@ static void print_parts(const struct trace_file *file, const struct trace_step *
             print_row(file->ranks[rank].name, found, median_ms);
     }
     print_row("slowest rank of each step", trace_medians(steps, count, -1, median_ms), median_ms);
-    printf("exposed: the step waits for averaging, or averages itself; unexposed: all else, "
-           "compute_ms of train.csv\n");
+    printf("exposed: the step waits for averaging, or averages itself; rest: all but that and "
+           "data, compute_ms of train.csv\n");
 }
 
 static void print_messages(const struct trace_file *file)

@@ -46,7 +46,8 @@ static void add_parts(const struct trace_file *file, size_t at, size_t end, stru
         if (depth < DEPTH)
             open[depth++] = range;
     }
-    step->ns[TRACE_PART_REST] = step->ns[TRACE_PART_STEP] - step->ns[TRACE_PART_EXPOSED];
+    step->ns[TRACE_PART_REST] =
+        step->ns[TRACE_PART_STEP] - step->ns[TRACE_PART_EXPOSED] - step->ns[TRACE_PART_DATA];
 }
 
 enum status trace_steps(const struct trace_file *file, struct trace_step **out, size_t *count)

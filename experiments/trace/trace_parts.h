@@ -19,7 +19,7 @@ enum trace_part {
     TRACE_PART_DATA,
     TRACE_PART_OPTIMIZER,
     TRACE_PART_OTHER,
-    TRACE_PART_REST, /* the step without EXPOSED: compute_ms of train.csv */
+    TRACE_PART_REST, /* the step without EXPOSED and DATA: compute_ms of train.csv */
     TRACE_PARTS
 };
 

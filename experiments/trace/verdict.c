@@ -123,6 +123,23 @@ static void judge_averaging(const struct verdict_facts *facts, struct verdict *v
     verdict->better = verdict->step - (exposed - still_exposed(facts, helped));
 }
 
+/* So many loaders that make a batch in the time of the rest of a step, or as many as have a core
+ * for themselves. Those there are make one in each step now; where there is none, its time is all
+ * of `data`. */
+static void judge_data(const struct verdict_facts *facts, double data, struct verdict *verdict)
+{
+    double rest = verdict->step - data;
+    double batch = facts->loaders > 0 ? facts->loaders * verdict->step : data; /* by one thread */
+    int room = facts->cores - facts->threads;
+    verdict->limit = VERDICT_DATA;
+    verdict->cost = data;
+    verdict->better = rest;
+    if (room <= facts->loaders)
+        return;
+    verdict->loaders = rest * room > batch ? (int)ceil(batch / rest) : room;
+    verdict->better = fmax(rest, batch / verdict->loaders);
+}
+
 struct verdict verdict_of(const struct verdict_facts *facts)
 {
     struct verdict verdict = {
@@ -152,9 +169,7 @@ struct verdict verdict_of(const struct verdict_facts *facts)
         verdict.cost = late;
         verdict.better = verdict.step - late;
     } else if (data > share && data >= exposed) {
-        verdict.limit = VERDICT_DATA;
-        verdict.cost = data;
-        verdict.better = verdict.step - data;
+        judge_data(facts, data, &verdict);
     } else if (facts->workers > 1 && exposed > share) {
         judge_averaging(facts, &verdict);
     }
@@ -222,10 +237,15 @@ const char *verdict_describe(const struct verdict_facts *facts, const struct ver
         add(&line, "; only faster processors or more workers would help");
         break;
     case VERDICT_DATA:
-        add(&line,
-            "data: for %.0f%% of a step the next batch is waited for; if it were there, a step "
-            "would take %.1f ms instead of %.1f",
-            percent, verdict->better, verdict->step);
+        add(&line, "data: for %.0f%% of a step the next batch is waited for; ", percent);
+        if (verdict->loaders > 0)
+            add(&line, "with --loaders %d", verdict->loaders);
+        else if (facts->cores > 0)
+            add(&line, "each of a rank's cores, %d, computes or loads already; with more of them",
+                facts->cores);
+        else
+            add(&line, "if it were there,");
+        add(&line, " a step would take %.1f ms instead of %.1f", verdict->better, verdict->step);
         break;
     case VERDICT_PROCESSORS:
         add(&line,

@@ -26,6 +26,9 @@ struct verdict_facts {
     const struct verdict_rank *ranks; /* (workers) */
     size_t workers;
     const char *backend;
+    int loaders;            /* threads of a rank that make batches; 0: it makes them itself */
+    int cores;              /* that a rank has for what it computes and loads; 0: not known */
+    int threads;            /* of those cores, for computation */
     bool waits;             /* --compute paced: computes nothing, so processors do not count */
     bool dedicated_servers; /* averaging goes through servers with hosts of their own */
     bool compressed;        /* gradients travel as 16 bits */
@@ -56,6 +59,7 @@ struct verdict {
     int rank;        /* RANK: which worker; else -1 */
     double step;     /* ms, the slowest rank's, as the next ones */
     double cost;     /* what the limit costs of it */
+    int loaders;     /* DATA: how many would help; 0: no number of them, or it is not known */
     double better;   /* what a step would take with what would help; NAN: not known */
     double fp16;     /* what --compress fp16 would save; NAN: not known, or it is on */
     double of_model; /* NETWORK, SERVER: the model's time over the time taken; NAN: not known */

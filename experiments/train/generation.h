@@ -18,7 +18,7 @@
 #include "common/base/status.h"
 #include "common/data/dataset.h"
 #include "common/net/membership/member.h"
-#include "experiments/train/stop.h"
+#include "experiments/step/stop.h"
 
 struct trainer;
 

@@ -52,13 +52,13 @@ static enum status step(struct trainer *t, bool finishes)
     TRY(status);
 
     double all_ms = ms_between(start_ns, end_ns);
-    double exposed_ms = ms_between(0, t->exchange.blocked_ns);
+    double exposed_ms = ms_between(0, t->exchange.blocked_ns), data_ms = ms_between(0, t->data_ns);
     step_times_add(&t->report.times, (double[STEP_TIME_KINDS]){
                                          [STEP_TIME_ALL] = all_ms,
-                                         [STEP_TIME_COMPUTE] = all_ms - exposed_ms,
+                                         [STEP_TIME_COMPUTE] = all_ms - exposed_ms - data_ms,
                                          [STEP_TIME_COMM] = ms_between(busy_ns, comm_busy_ns(comm)),
                                          [STEP_TIME_EXPOSED] = exposed_ms,
-                                         [STEP_TIME_DATA] = ms_between(0, t->data_ns),
+                                         [STEP_TIME_DATA] = data_ms,
                                          [STEP_TIME_CPU] = ms_between(ran_ns, clock_thread_ns()),
                                      });
     interval->ended_ns = end_ns;
@@ -146,10 +146,10 @@ out:
 }
 
 /* Which of the permutations that the seed gives an epoch goes through: all workers the same, of
- * which each takes its share; or, unsharded, each another one. */
+ * which each takes its share; or, unsharded, each another one, whatever their number. */
 static uint64_t permutation_of(const struct trainer *t, uint64_t epoch)
 {
-    return t->config->unsharded ? epoch * t->workers + trainer_rank(t) : epoch;
+    return t->config->unsharded ? sampler_own_epoch(epoch, trainer_rank(t)) : epoch;
 }
 
 /* Somebody joins or leaves: this generation ends, after the same step for all. */
@@ -211,7 +211,7 @@ static enum status test_and_report(struct trainer *t, struct test_result *test)
     TRY(train_meet(t));
     activity_set(t->world->activity, ACTIVITY_MAIN, ACTIVITY_TEST, t->step, 0);
     TRY(train_test(t, test));
-    if (t->dataset && !isfinite(test->loss)) {
+    if (!t->config->paced && !isfinite(test->loss)) {
         if (trainer_rank(t) == 0)
             log_diverged(t, "the test after ", t->step);
         /* The first rank that returns a failure ends all: rank 0 must have said why. */
@@ -302,6 +302,7 @@ enum status train_generation(struct config *config, struct world *world,
     struct trainer trainer;
     TRY(trainer_open(&trainer, config, world, generation));
     status = trainer.is_server ? comm_serve(trainer.exchange.comm) : work(&trainer);
+    batches_pause(&trainer.batches); /* who makes batches tells a timeline nothing more */
     if (trainer.timeline && (status == STATUS_OK || status == STATUS_STOPPED)) {
         enum status written = timeline_write(trainer.timeline);
         status = written == STATUS_OK ? status : written;

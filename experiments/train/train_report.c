@@ -97,7 +97,7 @@ static void list_fields(const struct trainer *t, double train_loss, const struct
     fields_text(fields, "optimizer_options", trains ? t->optimizer_text : NULL);
     fields_text(fields, "lr_schedule", trains ? lr_shape_names[t->lr.shape] : NULL);
     fields_uint_if(fields, "lr_warmup_steps", trains, t->lr.warmup_steps);
-    fields_double(fields, "data_ms_median", trains ? median_ms[STEP_TIME_DATA] : unknown);
+    fields_double(fields, "data_ms_median", t->dataset ? median_ms[STEP_TIME_DATA] : unknown);
     const struct verdict *verdict = &report->verdict; /* of the interval, as the next */
     bool judged = verdict->limit != VERDICT_NONE;
     fields_text(fields, "limit", judged ? verdict_names[verdict->limit] : NULL);
@@ -110,6 +110,9 @@ static void list_fields(const struct trainer *t, double train_loss, const struct
     fields_uint_if(fields, "on_target", aims && test, t->on_target);
     fields_double(fields, "gpu_utilization_mean", samples->utilization / samples->count);
     fields_double(fields, "gpu_idle_share", samples->idle / samples->count);
+    fields_text(fields, "augment", config->augment);
+    fields_uint(fields, "loaders", (uint64_t)config->loaders); /* of worker 0, as the next */
+    fields_uint(fields, "prefetch", trainer_prefetch(t));
 }
 
 enum status train_report_open(struct trainer *t, uint64_t steps)
@@ -279,6 +282,8 @@ void train_report_end(const struct trainer *t, const struct test_result *test)
     if (t->report.times_median[STEP_TIME_ALL] > 0) {
         printf("step %.2f ms (median): compute %.2f", t->report.times_median[STEP_TIME_ALL],
                t->report.times_median[STEP_TIME_COMPUTE]);
+        if (t->dataset)
+            printf(", waiting for data %.2f", t->report.times_median[STEP_TIME_DATA]);
         if (sees_communication(t))
             printf(", communication %.2f, of which exposed %.2f",
                    t->report.times_median[STEP_TIME_COMM],

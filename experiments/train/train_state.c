@@ -63,7 +63,7 @@ enum status train_test(struct trainer *t, struct test_result *result)
     size_t count;
     double sums[3] = {0}; /* loss, correct, images */
     *result = (struct test_result){NAN, NAN};
-    if (!t->dataset)
+    if (t->config->paced)
         return STATUS_OK;
     progress_clear(&t->report.progress);
     batches_start_epoch(&t->batches, BATCHES_TEST, 0, 0);

@@ -4,8 +4,6 @@
 #include <string.h>
 
 #include "common/base/check.h"
-#include "common/base/clock.h"
-#include "common/obs/range.h"
 #include "experiments/config/backends.h"
 
 /* Gradients are complete in the range: of a straggler, later. */
@@ -35,12 +33,8 @@ static enum status ask_for_step(void *context)
                             .rank = (uint32_t)trainer_rank(t),
                             .divisor = (double)batches_of_all(&t->batches) / world};
     exchange_begin(&t->exchange);
-    int64_t start_ns = clock_now_ns();
     straggler_begin(&t->straggler);
-    range_begin("data", &(struct range_about){.kind = RANGE_DATA});
-    batches_gather(&t->batches, BATCHES_TRAIN, 0, batch);
-    range_end();
-    t->data_ns += clock_now_ns() - start_ns;
+    trainer_gather(t, 0, batch);
     TRY(net_forward(t->net, t->batches.images, t->batches.labels, batch, &step, NULL));
     TRY(net_backward(t->net, start_buckets, t));
     TRY(exchange_end(&t->exchange, trainer_lr(t)));
@@ -67,11 +61,7 @@ out:
 enum status train_step_real(struct trainer *t, struct net_loss *loss)
 {
     enum status status = STATUS_OK;
-    int64_t start_ns = clock_now_ns();
-    range_begin("next batch", &(struct range_about){.kind = RANGE_DATA});
-    size_t count = batches_next(&t->batches, BATCHES_TRAIN);
-    range_end();
-    t->data_ns += clock_now_ns() - start_ns;
+    size_t count = trainer_next_batch(t);
     bool whole = count == (size_t)t->config->batch;
     CHECK(whole || trainer_joins(t));
     t->step_images = count;

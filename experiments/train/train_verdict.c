@@ -67,6 +67,8 @@ enum status train_verdict(struct trainer *t)
         status = STATUS_NO_MEMORY;
         goto out;
     }
+    int cores = t->world->cores / t->world->sharing_cpus;
+    bool computes_here = !t->config->paced && device_memory_is_host(t->device);
     step_times_own(&report->times, own);
     TRY(world_gather(t->world, group, own, sizeof own, all));
     for (size_t r = 0; r < workers; r++)
@@ -79,7 +81,10 @@ enum status train_verdict(struct trainer *t)
         .ranks = ranks,
         .workers = workers,
         .backend = t->backend->name,
-        .waits = t->config->paced || !device_memory_is_host(t->device),
+        .loaders = (int)t->config->loaders,
+        .cores = cores > 1 ? cores : 1,
+        .threads = computes_here ? t->threads : 0,
+        .waits = !computes_here,
         .compressed = t->config->compress != COMPRESS_NONE,
     };
     ask_model(t, &facts);

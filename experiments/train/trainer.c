@@ -11,10 +11,6 @@
 #include "experiments/config/backends.h"
 #include "experiments/config/learning.h"
 
-enum {
-    TEST_BATCH = 100,
-};
-
 static enum status no_memory(const char *what)
 {
     log_error("no memory for %s", what);
@@ -60,93 +56,16 @@ static enum status open_device(struct trainer *t)
     return device_open(&t->device, &device);
 }
 
-/* Servers and paced workers need the net only for the sizes of its layers. */
-static bool computes(const struct trainer *t)
-{
-    return !t->is_server && !t->config->paced;
-}
-
-static size_t batch_max(const struct trainer *t)
-{
-    size_t batch = (size_t)t->config->batch;
-    if (!computes(t))
-        return 1;
-    return batch > TEST_BATCH ? batch : TEST_BATCH;
-}
-
-/* -------- data ------------------------------------------------------------------------------- */
-
-uint64_t trainer_step_images(const struct trainer *t)
-{
-    uint64_t batch = (uint64_t)t->config->batch;
-    return t->config->virtual_workers > 0 ? batch * t->workers : batch;
-}
-
-bool trainer_joins(const struct trainer *t)
-{
-    return t->config->last_batch == CONFIG_LAST_BATCH_JOIN;
-}
-
-static enum status open_batches(struct trainer *t)
-{
-    enum status status = STATUS_OK;
-    bool virtual = t->config->virtual_workers > 0;
-    size_t world = virtual ? 1 : t->workers; /* one process draws for all virtual workers */
-    bool shares = !t->config->unsharded;
-    t->dataset = t->generation ? t->generation->dataset : NULL;
-    if (!t->dataset)
-        TRY(dataset_open(&t->dataset, t->config->data));
-    TRY(batches_open(&t->batches, t->device, t->dataset,
-                     &(struct batches_options){.train_batch = trainer_step_images(t),
-                                               .train_world = shares ? world : 1,
-                                               .train_rank = shares ? trainer_rank(t) : 0,
-                                               .test_batch = TEST_BATCH,
-                                               .test_world = world,
-                                               .test_rank = trainer_rank(t),
-                                               .gather_max = batch_max(t),
-                                               .seed = (uint64_t)t->config->seed,
-                                               .joins = trainer_joins(t)}));
-    t->steps_per_epoch = batches_steps(&t->batches, BATCHES_TRAIN);
-    TRY(loss_queue_open(&t->losses, t->device));
-out:
-    return status;
-}
-
-static enum status open_data(struct trainer *t)
-{
-    enum status status = STATUS_OK;
-    uint64_t step_images = (uint64_t)t->config->batch * t->workers;
-    if (t->config->paced) {
-        t->steps_per_epoch =
-            step_images < TRAINER_PACED_IMAGES ? TRAINER_PACED_IMAGES / step_images : 1;
-    } else if (!t->config->data) {
-        log_error(
-            "no data set was named: give --data DIR (or set PSRING_DATA), a folder with the "
-            "four files of MNIST; experiments/get_mnist.sh fetches them and prints the folder");
-        return STATUS_USAGE;
-    } else {
-        TRY(open_batches(t));
-    }
-    t->total_steps = t->config->steps > 0
-                         ? (uint64_t)t->config->steps
-                         : trainer_epoch_begin(t, learning_epochs(t->config, t->workers));
-    if (!t->config->paced)
-        TRY(learning_schedule(t->config, t->workers, t->steps_per_epoch, trainer_schedule_steps(t),
-                              &t->lr));
-out:
-    return status;
-}
-
 /* -------- the model -------------------------------------------------------------------------- */
 
 static enum status open_model(struct trainer *t)
 {
     enum status status = STATUS_OK;
     const struct config *config = t->config;
-    TRY(net_new(&t->net, t->device, config_model_name(config), batch_max(t),
+    TRY(net_new(&t->net, t->device, config_model_name(config), trainer_batch_max(t),
                 (uint64_t)config->seed));
     size_t parameters = net_parameter_count(t->net), states = 0;
-    if (computes(t)) {
+    if (trainer_computes(t)) {
         struct optimizer_parameters optimizer = learning_optimizer(config);
         optimizer_describe(config->optimizer, &optimizer, t->optimizer_text);
         TRY(net_optimizer_new(&t->optimizer, t->net, config->optimizer, &optimizer));
@@ -198,7 +117,7 @@ static enum status open_local(struct trainer *t)
     TRY(choose_roles(t));
     TRY(open_device(t));
     if (!t->is_server)
-        TRY(open_data(t));
+        TRY(trainer_open_data(t));
     TRY(open_model(t));
     if (t->is_server)
         return STATUS_OK;
@@ -297,8 +216,13 @@ static enum status sum_data(const struct trainer *t, char sha256[SHA256_HEX_SIZE
 /* Every rank draws its part of one shuffled set. */
 static enum status check_data(const struct trainer *t, const char *own, const char *first)
 {
-    if (!own[0] || strcmp(own, first) == 0)
+    if (t->is_server || strcmp(own, first) == 0)
         return STATUS_OK;
+    if (!own[0] || !first[0]) {
+        log_error("--data is given to rank %d and not to rank %d; give it to all or to none",
+                  own[0] ? t->world->rank : 0, own[0] ? 0 : t->world->rank);
+        return STATUS_USAGE;
+    }
     log_error("--data %s: rank %d has other files there than rank 0 has in its folder; copy those "
               "of one to all hosts, or name the right folder",
               t->config->data, t->world->rank);

@@ -1,8 +1,8 @@
 /*
  * The parts of one training run, for the files that make up `psring train`: train.c (the loop, read
- * it first), train_step.c (one step), ../step/exchange.c (its communication), batches.c (its data),
- * train_paced.c and train_virtual.c (steps of other kinds), train_server.c (servers that own the
- * parameters), trainer.c (set-up), train_state.c (test, weights' sum), train_checkpoint.c,
+ * it first), train_step.c (one step), ../step/exchange.c (its communication), train_data.c (its
+ * data), train_paced.c and train_virtual.c (steps of other kinds), train_server.c (servers that own
+ * the parameters), trainer.c (set-up), train_state.c (test, weights' sum), train_checkpoint.c,
  * train_report.c (rows, lines), train_position.c (steps, epochs, images), generation.c (elastic
  * jobs).
  */
@@ -26,7 +26,7 @@
 #include "experiments/step/exchange.h"
 #include "experiments/train/generation.h"
 #include "experiments/step/loss_queue.h"
-#include "experiments/train/stop.h"
+#include "experiments/step/stop.h"
 #include "experiments/step/straggler.h"
 #include "experiments/train/train_report.h"
 #include "models/lr.h"
@@ -94,10 +94,21 @@ enum status trainer_open(struct trainer *t, const struct config *config, struct 
                          struct generation *generation);
 void trainer_close(struct trainer *t);
 size_t trainer_rank(const struct trainer *t); /* among the processes that are workers */
+
+/* train_data.c. Servers and paced workers need the net only for the sizes of its layers. */
+bool trainer_computes(const struct trainer *t);
+size_t trainer_batch_max(const struct trainer *t); /* images that the net has room for */
+/* Needs no other rank. Sets the steps of an epoch and of the run, and how the rate changes. */
+enum status trainer_open_data(struct trainer *t);
 /* Images that this process, with all its virtual workers, sees in a step. */
 uint64_t trainer_step_images(const struct trainer *t);
 /* Whether an epoch may end with a step of fewer images (--last-batch join). */
 bool trainer_joins(const struct trainer *t);
+/* Batches that loaders make ahead. */
+size_t trainer_prefetch(const struct trainer *t);
+/* As batches_next and batches_gather of training, their time added to data_ns. */
+size_t trainer_next_batch(struct trainer *t);
+void trainer_gather(struct trainer *t, size_t first, size_t count);
 
 /* train_position.c. The epoch that step number `step` (from 0) belongs to, and how many steps are
  * done before it. */

@@ -1,4 +1,4 @@
-#include "experiments/train/stop.h"
+#include "experiments/step/stop.h"
 
 #include <math.h>
 #include <unistd.h>

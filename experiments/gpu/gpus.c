@@ -1,4 +1,4 @@
-#include "experiments/config/gpus.h"
+#include "experiments/gpu/gpus.h"
 
 #include <stdio.h>
 #include <stdlib.h>

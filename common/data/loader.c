@@ -1,0 +1,241 @@
+#include "common/data/loader.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/check.h"
+#include "common/base/thread.h"
+#include "common/obs/range.h"
+
+enum { ALIGNMENT = 64 };
+
+struct room {
+    struct loader_batch batch; /* points to the next two */
+    float *images;
+    uint8_t *labels;
+    const uint32_t *samples; /* the sampler's; stays until its next epoch */
+    bool ready;
+};
+
+struct loader {
+    struct loader_options options;
+    struct room *rooms; /* (room_count) */
+    size_t room_count;
+    struct thread *threads; /* (started) */
+    int started;
+    uint64_t epoch;
+
+    pthread_mutex_t mutex;   /* of the rest, of each room's `ready`, and of the sampler */
+    pthread_cond_t may_make; /* a room is free, or the threads are to end */
+    pthread_cond_t made;     /* a batch is ready, or there is none any more */
+    uint64_t begun;          /* batches that somebody has begun to make, in this epoch */
+    uint64_t asked;          /* batches that the caller has asked for */
+    int making;              /* threads that are in a room */
+    bool running;            /* between loader_start and loader_pause */
+    bool over;               /* the sampler has no more */
+    bool ends;
+};
+
+/* -------- one batch --------------------------------------------------------------------------- */
+
+static void make_image(const struct loader *loader, uint32_t sample, float *to)
+{
+    const struct loader_options *options = &loader->options;
+    const uint8_t *from = options->split.images + (size_t)sample * DATASET_PIXELS;
+    if (augments(&options->augmentation)) {
+        struct augment_move move =
+            augment_draw(&options->augmentation, options->seed, loader->epoch, sample);
+        augment_image(&move, from, options->values, to);
+        return;
+    }
+    for (size_t p = 0; p < DATASET_PIXELS; p++)
+        to[p] = options->values[from[p]];
+}
+
+static void make(const struct loader *loader, struct room *room)
+{
+    range_begin("load", &(struct range_about){.kind = RANGE_DATA});
+    for (size_t i = 0; i < room->batch.count; i++) {
+        make_image(loader, room->samples[i], room->images + i * DATASET_PIXELS);
+        room->labels[i] = loader->options.split.labels[room->samples[i]];
+    }
+    range_end();
+}
+
+/* With the mutex: the next room, for the sampler's next batch; NULL: there is none. */
+static struct room *begin(struct loader *loader)
+{
+    struct sampler *sampler = loader->options.sampler;
+    struct room *room = &loader->rooms[loader->begun % loader->room_count];
+    room->samples = sampler_next(sampler, &room->batch.count);
+    room->batch.of_all = sampler->of_all;
+    room->ready = false;
+    if (!room->samples) {
+        loader->over = true;
+        return NULL;
+    }
+    CHECK(room->batch.count <= loader->options.batch);
+    loader->begun++;
+    return room;
+}
+
+/* -------- the threads ------------------------------------------------------------------------- */
+
+static bool may_make(const struct loader *loader)
+{
+    return loader->running && !loader->over &&
+           loader->begun < loader->asked + loader->options.depth;
+}
+
+static void *run(void *argument)
+{
+    struct loader *loader = argument;
+    pthread_mutex_lock(&loader->mutex);
+    while (!loader->ends) {
+        if (!may_make(loader)) {
+            pthread_cond_wait(&loader->may_make, &loader->mutex);
+            continue;
+        }
+        struct room *room = begin(loader);
+        if (room) {
+            loader->making++;
+            pthread_mutex_unlock(&loader->mutex);
+            make(loader, room);
+            pthread_mutex_lock(&loader->mutex);
+            room->ready = true;
+            loader->making--;
+        }
+        pthread_cond_signal(&loader->made);
+    }
+    pthread_mutex_unlock(&loader->mutex);
+    return NULL;
+}
+
+/* -------- the caller -------------------------------------------------------------------------- */
+
+/* A thread has made it, or will. */
+static struct room *wait_for(struct loader *loader, uint64_t number)
+{
+    struct room *room = &loader->rooms[number % loader->room_count];
+    pthread_cond_broadcast(&loader->may_make);
+    while (number >= loader->begun ? !loader->over : !room->ready)
+        pthread_cond_wait(&loader->made, &loader->mutex);
+    return number < loader->begun ? room : NULL;
+}
+
+const struct loader_batch *loader_next(struct loader *loader)
+{
+    CHECK(loader->running);
+    pthread_mutex_lock(&loader->mutex);
+    uint64_t number = loader->asked++;
+    struct room *room = loader->started > 0 ? wait_for(loader, number) : begin(loader);
+    pthread_mutex_unlock(&loader->mutex);
+    if (room && loader->started == 0)
+        make(loader, room);
+    return room ? &room->batch : NULL;
+}
+
+void loader_pause(struct loader *loader)
+{
+    pthread_mutex_lock(&loader->mutex);
+    loader->running = false;
+    while (loader->making > 0)
+        pthread_cond_wait(&loader->made, &loader->mutex);
+    pthread_mutex_unlock(&loader->mutex);
+}
+
+void loader_start(struct loader *loader, uint64_t epoch)
+{
+    pthread_mutex_lock(&loader->mutex);
+    CHECK(!loader->running);
+    loader->epoch = epoch;
+    loader->begun = loader->asked = 0;
+    loader->over = false;
+    loader->running = true;
+    pthread_cond_broadcast(&loader->may_make);
+    pthread_mutex_unlock(&loader->mutex);
+}
+
+/* -------- a loader's life --------------------------------------------------------------------- */
+
+/* Touched here, so that it is there, or is not, before training begins. */
+static enum status allocate(struct loader *loader)
+{
+    const struct loader_options *options = &loader->options;
+    size_t image_bytes = DATASET_PIXELS * sizeof(float); /* a multiple of the alignment */
+    _Static_assert(DATASET_PIXELS * sizeof(float) % ALIGNMENT == 0, "rooms' images are aligned");
+    loader->rooms = calloc(loader->room_count, sizeof *loader->rooms);
+    loader->threads = calloc((size_t)options->threads + 1, sizeof *loader->threads);
+    bool whole = loader->rooms && loader->threads;
+    for (size_t i = 0; whole && i < loader->room_count; i++) {
+        struct room *room = &loader->rooms[i];
+        room->images = aligned_alloc(ALIGNMENT, options->batch * image_bytes);
+        room->labels = malloc(options->batch);
+        whole = room->images && room->labels;
+        if (whole)
+            memset(room->images, 0, options->batch * image_bytes);
+        room->batch.images = room->images;
+        room->batch.labels = room->labels;
+    }
+    if (whole)
+        return STATUS_OK;
+    log_error("no memory for %zu batches of %zu images that are loaded ahead; use a smaller "
+              "--prefetch or --batch",
+              loader->room_count, options->batch);
+    return STATUS_NO_MEMORY;
+}
+
+enum status loader_new(struct loader **out, const struct loader_options *options)
+{
+    enum status status = STATUS_OK;
+    struct loader *loader = *out = calloc(1, sizeof *loader);
+    CHECK(options->threads <= LOADER_THREADS_MOST && options->depth <= LOADER_DEPTH_MOST);
+    CHECK(options->threads == 0 || options->depth > 0);
+    if (!loader) {
+        log_error("no memory for a loader of batches");
+        return STATUS_NO_MEMORY;
+    }
+    loader->options = *options;
+    loader->room_count = options->threads > 0 ? options->depth + 1 : 1;
+    pthread_mutex_init(&loader->mutex, NULL);
+    pthread_cond_init(&loader->may_make, NULL);
+    pthread_cond_init(&loader->made, NULL);
+    TRY(allocate(loader));
+    for (int i = 0; i < options->threads; i++) {
+        char name[THREAD_NAME_MAX + 1];
+        snprintf(name, sizeof name, "psring-loader%d", i % 100);
+        TRY(thread_start(&loader->threads[i], name, run, loader));
+        loader->started++;
+    }
+out:
+    if (status != STATUS_OK)
+        loader_free(out);
+    return status;
+}
+
+void loader_free(struct loader **out)
+{
+    struct loader *loader = *out;
+    if (!loader)
+        return;
+    *out = NULL;
+    pthread_mutex_lock(&loader->mutex);
+    loader->ends = true;
+    pthread_cond_broadcast(&loader->may_make);
+    pthread_mutex_unlock(&loader->mutex);
+    for (int i = 0; i < loader->started; i++)
+        thread_join(&loader->threads[i]);
+    for (size_t i = 0; loader->rooms && i < loader->room_count; i++) {
+        free(loader->rooms[i].images);
+        free(loader->rooms[i].labels);
+    }
+    pthread_cond_destroy(&loader->may_make);
+    pthread_cond_destroy(&loader->made);
+    pthread_mutex_destroy(&loader->mutex);
+    free(loader->rooms);
+    free(loader->threads);
+    free(loader);
+}

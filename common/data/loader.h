@@ -1,0 +1,72 @@
+/*
+ * Training batches made on the host: by threads, ahead of who uses them, or, with none, by the
+ * caller itself as it asks for one.
+ *
+ *     loader_new(&loader, &options)
+ *     loader_pause(loader);  sampler_start_epoch(sampler, ...);  loader_start(loader, epoch);
+ *     while ((batch = loader_next(loader)))    train on batch->images, which stays until the next
+ *     loader_free(&loader)
+ *
+ * Batches are made in rooms, `depth` + 1 of them in a circle: one for the batch that the caller
+ * has, the others for those that follow it. A thread takes the sampler's next batch and the next
+ * room together, so batch k is in room k mod (depth + 1) whoever makes it, and the caller waits for
+ * room after room. What is in a batch is a function of its samples, the seed and the epoch. So the
+ * number of threads and the depth change when a batch is there, and nothing of what is in it.
+ *
+ *     depth 2, two threads          room 0      room 1      room 2
+ *     the caller has batch 3        3           4 ready     5 being made
+ *     the caller asks again         6 is taken  4           5
+ *
+ * Between loader_pause and loader_start no thread touches sampler or rooms. Threads end with
+ * loader_free, which waits for the batches that are being made, one a thread at most, as
+ * loader_pause does.
+ */
+#ifndef PSRING_COMMON_DATA_LOADER_H
+#define PSRING_COMMON_DATA_LOADER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/status.h"
+#include "common/data/augment.h"
+#include "common/data/dataset.h"
+#include "common/data/sampler.h"
+
+enum { LOADER_THREADS_MOST = 64, LOADER_DEPTH_MOST = 1024 };
+
+struct loader_options {
+    int threads;                /* 0: the caller makes each batch; at most LOADER_THREADS_MOST */
+    size_t depth;               /* batches ahead, >= 1; without threads: not used */
+    struct sampler *sampler;    /* borrowed; SAMPLER_SHUFFLED */
+    struct dataset_split split; /* its memory is borrowed */
+    const float *values;        /* (256), borrowed, host memory: what a pixel's byte becomes */
+    size_t batch;               /* samples of a batch, at most */
+    struct augmentation augmentation;
+    uint64_t seed; /* of the augmentation */
+};
+
+struct loader_batch {
+    const float *images;   /* (count, 28, 28), host memory, aligned to 64 bytes */
+    const uint8_t *labels; /* (count) */
+    size_t count;          /* 0: who has no part of a joined step */
+    size_t of_all;         /* samples of all ranks in it */
+};
+
+struct loader;
+
+/* Allocates all rooms and starts the threads, which wait for loader_start. Errors, logged:
+ * STATUS_NO_MEMORY, or why a thread cannot be started. */
+enum status loader_new(struct loader **loader, const struct loader_options *options);
+void loader_free(struct loader **loader);
+
+/* Forgets the batches that nobody has asked for; until loader_start the sampler is the caller's. */
+void loader_pause(struct loader *loader);
+
+/* Batches from where the sampler stands. */
+void loader_start(struct loader *loader, uint64_t epoch);
+
+/* Waits for the next batch; NULL at the sampler's end. It is valid until the next call of this or
+ * of loader_pause. */
+const struct loader_batch *loader_next(struct loader *loader);
+
+#endif
