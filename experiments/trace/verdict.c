@@ -1,10 +1,10 @@
 #include "experiments/trace/verdict.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/base/line.h"
 #include "common/base/stats.h"
 
 const char *const verdict_names[VERDICT_LIMITS] = {
@@ -188,73 +188,61 @@ static const char *rate_text(double bits_per_s, char text[32])
     return text;
 }
 
-struct line {
-    char *text;
-    size_t size, used;
-};
-
-__attribute__((format(printf, 2, 3))) static void add(struct line *line, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    int wanted = vsnprintf(line->text + line->used, line->size - line->used, format, arguments);
-    va_end(arguments);
-    line->used += wanted > 0 ? (size_t)wanted : 0;
-    line->used = line->used < line->size ? line->used : line->size - 1;
-}
-
 static void describe_network(const struct verdict_facts *facts, const struct verdict *verdict,
                              struct line *line)
 {
     char rate[32];
-    add(line, "the network: %.0f%% of a step waits for averaging",
-        100 * verdict->cost / verdict->step);
+    line_add(line, "the network: %.0f%% of a step waits for averaging",
+             100 * verdict->cost / verdict->step);
     if (verdict->of_model > 0)
-        add(line, "; %s is at %.0f%% of the link, %s", facts->backend, 100 * verdict->of_model,
-            rate_text(facts->link_bits_per_s, rate));
+        line_add(line, "; %s is at %.0f%% of the link, %s", facts->backend, 100 * verdict->of_model,
+                 rate_text(facts->link_bits_per_s, rate));
     if (verdict->of_model < least_of_model)
-        add(line, ": a link is slower than that, psring trace says which of a --timeline");
-    add(line, "; %s%s a step would take %.1f ms instead of %.1f",
-        verdict->of_model > 0 ? "at " : "with links twice as fast",
-        verdict->of_model > 0 ? rate_text(facts->faster_bits_per_s, rate) : "", verdict->better,
-        verdict->step);
+        line_add(line, ": a link is slower than that, psring trace says which of a --timeline");
+    line_add(line, "; %s%s a step would take %.1f ms instead of %.1f",
+             verdict->of_model > 0 ? "at " : "with links twice as fast",
+             verdict->of_model > 0 ? rate_text(facts->faster_bits_per_s, rate) : "",
+             verdict->better, verdict->step);
     if (verdict->fp16 > 0)
-        add(line, "; --compress fp16 would save %.1f ms", verdict->fp16);
+        line_add(line, "; --compress fp16 would save %.1f ms", verdict->fp16);
 }
 
 const char *verdict_describe(const struct verdict_facts *facts, const struct verdict *verdict,
                              char *text, size_t size)
 {
-    struct line line = {text, size, 0};
+    struct line line = line_in(text, size);
     double percent = 100 * verdict->cost / verdict->step;
-    text[0] = '\0';
     switch (verdict->limit) {
     case VERDICT_COMPUTATION:
-        add(&line, "computation: %.0f%% of a step", percent);
+        line_add(&line, "computation: %.0f%% of a step", percent);
         if (facts->workers > 1)
-            add(&line, ", averaging is exposed for %.1f ms of %.1f", least(facts, own_exposed),
-                verdict->step);
-        add(&line, "; only faster processors or more workers would help");
+            line_add(&line, ", averaging is exposed for %.1f ms of %.1f", least(facts, own_exposed),
+                     verdict->step);
+        line_add(&line, "; only faster processors or more workers would help");
         break;
     case VERDICT_DATA:
-        add(&line, "data: for %.0f%% of a step the next batch is waited for; ", percent);
+        line_add(&line, "data: for %.0f%% of a step the next batch is waited for; ", percent);
         if (verdict->loaders > 0)
-            add(&line, "with --loaders %d", verdict->loaders);
+            line_add(&line, "with --loaders %d", verdict->loaders);
         else if (facts->cores > 0)
-            add(&line, "each of a rank's cores, %d, computes or loads already; with more of them",
-                facts->cores);
+            line_add(&line,
+                     "each of a rank's cores, %d, computes or loads already; with more of them",
+                     facts->cores);
         else
-            add(&line, "if it were there,");
-        add(&line, " a step would take %.1f ms instead of %.1f", verdict->better, verdict->step);
+            line_add(&line, "if it were there,");
+        line_add(&line, " a step would take %.1f ms instead of %.1f", verdict->better,
+                 verdict->step);
         break;
     case VERDICT_PROCESSORS:
-        add(&line,
+        line_add(
+            &line,
             "the processors: for %.0f%% of a step a rank that could compute does not run; with a "
             "core for each thread that computes a step would take %.1f ms or less instead of %.1f",
             percent, verdict->better, verdict->step);
         break;
     case VERDICT_RANK:
-        add(&line,
+        line_add(
+            &line,
             "rank %d: the others wait for it for %.0f%% of a step; if it were as fast as they are, "
             "a step would take %.1f ms instead of %.1f",
             verdict->rank, percent, verdict->better, verdict->step);
@@ -263,13 +251,15 @@ const char *verdict_describe(const struct verdict_facts *facts, const struct ver
         describe_network(facts, verdict, &line);
         break;
     case VERDICT_SERVER:
-        add(&line,
+        line_add(
+            &line,
             "the server: %.0f%% of a step waits for averaging, at %.0f%% of its link; with as many "
             "servers as workers a step would take %.1f ms instead of %.1f",
             percent, 100 * verdict->of_model, verdict->better, verdict->step);
         break;
     case VERDICT_OVERHEAD:
-        add(&line,
+        line_add(
+            &line,
             "steps that are too small: for %.0f%% of one the averaging is exposed, whose bytes "
             "would "
             "take the link %.2f ms of %.1f; a larger --batch has more computation in a step and as "
@@ -277,7 +267,7 @@ const char *verdict_describe(const struct verdict_facts *facts, const struct ver
             percent, facts->model, verdict->step);
         break;
     default:
-        add(&line, "nothing that is known");
+        line_add(&line, "nothing that is known");
         break;
     }
     return text;

@@ -1,30 +1,12 @@
 #include "common/net/lifeline/verdict.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/base/clock.h"
-
-/* All that is written goes to the end of a line of bounded length. */
-struct line {
-    char *text;
-    size_t size, used;
-};
-
-__attribute__((format(printf, 2, 3))) static void add(struct line *line, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    int wanted = vsnprintf(line->text + line->used, line->size - line->used, format, arguments);
-    va_end(arguments);
-    if (wanted > 0)
-        line->used += (size_t)wanted;
-    if (line->used >= line->size)
-        line->used = line->size - 1;
-}
+#include "common/base/line.h"
 
 /* -------- what is the matter ------------------------------------------------------------------ */
 
@@ -142,12 +124,12 @@ static void add_names(struct line *line, const struct lifeline_rank *ranks, int 
         if (!blamed[rank])
             continue;
         const char *before = named == 0 ? "" : named + 1 == all ? " and " : ", ";
-        add(line, "%srank %d on %s", before, rank, ranks[rank].host);
+        line_add(line, "%srank %d on %s", before, rank, ranks[rank].host);
         named++;
     }
     if (all > names)
-        add(line, " and %d more", all - names);
-    add(line, " %s", all == 1 ? one : many);
+        line_add(line, " and %d more", all - names);
+    line_add(line, " %s", all == 1 ? one : many);
 }
 
 /* Somebody who waits for one of the blamed; best, one who waits for nobody else. */
@@ -182,15 +164,16 @@ static void add_awaited(struct line *line, const struct activity_view *view,
     const char *verb = view->offset == ACTIVITY_SENDS ? "taken" : "sent";
     switch (thread) {
     case ACTIVITY_SERVER:
-        add(line, " sent what a server waits for");
+        line_add(line, " sent what a server waits for");
         break;
     case ACTIVITY_WORKER:
-        add(line, " %s bucket %" PRIu32 " of step %" PRIu64, verb, view->bucket, view->step);
+        line_add(line, " %s bucket %" PRIu32 " of step %" PRIu64, verb, view->bucket, view->step);
         if (view->offset < ACTIVITY_SENDS)
-            add(line, " (from byte %" PRIu64 " on)", view->offset);
+            line_add(line, " (from byte %" PRIu64 " on)", view->offset);
         break;
     default:
-        add(line, " joined the others, who are %s", activity_describe(view, doing, sizeof doing));
+        line_add(line, " joined the others, who are %s",
+                 activity_describe(view, doing, sizeof doing));
         break;
     }
 }
@@ -198,8 +181,9 @@ static void add_awaited(struct line *line, const struct activity_view *view,
 /* What to do where `waiter` waits too long. */
 static void add_larger(struct line *line, const struct lifeline_rank *waiter)
 {
-    add(line, waiter->beat.starting ? " a slow start needs a larger --startup-timeout"
-                                    : " slow networks and uneven ranks need a larger --timeout");
+    line_add(line, waiter->beat.starting
+                       ? " a slow start needs a larger --startup-timeout"
+                       : " slow networks and uneven ranks need a larger --timeout");
 }
 
 /* All wait, each for another: who for whom. */
@@ -208,21 +192,21 @@ static void add_circle(struct line *line, const struct lifeline_rank *ranks, int
     enum { SHOWN_MOST = 4 };
     int shown = 0, last = 0;
     char doing[96];
-    add(line, "the ranks wait for each other:");
+    line_add(line, "the ranks wait for each other:");
     for (int rank = 0; rank < count && shown < SHOWN_MOST; rank++) {
         for (int thread = 0; thread < ACTIVITY_THREADS && shown < SHOWN_MOST; thread++) {
             const struct activity_view *view = &ranks[rank].beat.threads[thread].view;
             if (!ranks[rank].beat.threads[thread].overdue)
                 continue;
-            add(line, "%s rank %d on %s, %s, for rank %d", shown++ ? ";" : "", rank,
-                ranks[rank].host, activity_describe(view, doing, sizeof doing), view->first);
+            line_add(line, "%s rank %d on %s, %s, for rank %d", shown++ ? ";" : "", rank,
+                     ranks[rank].host, activity_describe(view, doing, sizeof doing), view->first);
             if (view->last > view->first)
-                add(line, " to %d", view->last);
-            add(line, " for %u s", ranks[rank].beat.threads[thread].still_ms / 1000);
+                line_add(line, " to %d", view->last);
+            line_add(line, " for %u s", ranks[rank].beat.threads[thread].still_ms / 1000);
             last = rank;
         }
     }
-    add(line, "; can each host reach the others over the network in use (see --interface)?");
+    line_add(line, "; can each host reach the others over the network in use (see --interface)?");
     add_larger(line, &ranks[last]);
 }
 
@@ -238,12 +222,12 @@ static void add_overdue(struct line *line, const struct lifeline_rank *ranks, in
     }
     add_names(line, ranks, count, blamed, "has not", "have not");
     add_awaited(line, &ranks[waiter].beat.threads[thread].view, thread);
-    add(line, " for %u s: rank %d waits for it", ranks[waiter].beat.threads[thread].still_ms / 1000,
-        waiter);
+    line_add(line, " for %u s: rank %d waits for it",
+             ranks[waiter].beat.threads[thread].still_ms / 1000, waiter);
     const struct activity_view *main = &ranks[first].beat.threads[ACTIVITY_MAIN].view;
-    add(line, "; rank %d has been %s for %u s;", first,
-        activity_describe(main, doing, sizeof doing),
-        ranks[first].beat.threads[ACTIVITY_MAIN].still_ms / 1000);
+    line_add(line, "; rank %d has been %s for %u s;", first,
+             activity_describe(main, doing, sizeof doing),
+             ranks[first].beat.threads[ACTIVITY_MAIN].still_ms / 1000);
     add_larger(line, &ranks[waiter]);
 }
 
@@ -257,9 +241,10 @@ static void add_silent(struct line *line, const struct lifeline_rank *ranks, int
     add_names(line, ranks, count, blamed, "has not", "have not");
     if (waiter >= 0) {
         add_awaited(line, &ranks[waiter].beat.threads[thread].view, thread);
-        add(line, ", nor");
+        line_add(line, ", nor");
     }
-    add(line,
+    line_add(
+        line,
         " given a sign of life for %lld s: its process is stopped, or its host cannot be reached; "
         "last seen %s",
         silent_s,
@@ -269,13 +254,12 @@ static void add_silent(struct line *line, const struct lifeline_rank *ranks, int
 int lifeline_blame(const struct lifeline_rank *ranks, int count, enum lifeline_trouble trouble,
                    int64_t now_ns, int64_t timeout_ns, char *text, size_t size)
 {
-    struct line line = {text, size, 0};
+    struct line line = line_in(text, size);
     char doing[96];
     int first = -1;
     bool *blamed = calloc((size_t)count, sizeof *blamed);
-    text[0] = '\0';
     if (!blamed) {
-        add(&line, "a rank does not go on, and there is no memory to find out which");
+        line_add(&line, "a rank does not go on, and there is no memory to find out which");
         return 1;
     }
     if (trouble == LIFELINE_OVERDUE)
@@ -295,14 +279,14 @@ int lifeline_blame(const struct lifeline_rank *ranks, int count, enum lifeline_t
     case LIFELINE_ERROR:
         if (first > 0) {
             add_names(&line, ranks, count, blamed, "has", "have");
-            add(&line, " ended with an error%s: all ranks end",
-                trouble == LIFELINE_ERROR ? ", see its message" : "");
+            line_add(&line, " ended with an error%s: all ranks end",
+                     trouble == LIFELINE_ERROR ? ", see its message" : "");
         }
         break;
     case LIFELINE_SIGNAL:
         if (first > 0) {
             add_names(&line, ranks, count, blamed, "was", "were");
-            add(&line, " told to end (SIGTERM): all ranks end");
+            line_add(&line, " told to end (SIGTERM): all ranks end");
         }
         break;
     case LIFELINE_SILENT:
@@ -310,7 +294,8 @@ int lifeline_blame(const struct lifeline_rank *ranks, int count, enum lifeline_t
         break;
     case LIFELINE_ENDED:
         add_names(&line, ranks, count, blamed, "has", "have");
-        add(&line, " ended in the middle of the run: killed, or crashed; last seen %s",
+        line_add(
+            &line, " ended in the middle of the run: killed, or crashed; last seen %s",
             activity_describe(&ranks[first].beat.threads[ACTIVITY_MAIN].view, doing, sizeof doing));
         break;
     }
