@@ -167,6 +167,7 @@ static enum status open_lifeline(const struct config *config)
                                        .startup_timeout_ms = (int64_t)(startup_s * 1000),
                                        .meet_timeout_ms = (int64_t)(meet_s * 1000),
                                        .timeout_ms = (int64_t)(timeout_s * 1000),
+                                       .stall_warning_ms = (int64_t)(config->stall_warning * 1000),
                                        .subnet = config->subnet,
                                        .end = end_process,
                                    });

@@ -1,5 +1,5 @@
 /* Whom rank 0 blames, from what it knows of the ranks. The connections: test_failures.sh. */
-#include "common/net/lifeline/verdict.h"
+#include "common/net/lifeline/stall.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -176,6 +176,22 @@ Test(lifeline, errors)
     expect(ranks, LIFELINE_ENDED, 1, WORDS("rank 3 on host3 has ended", "!rank 2"));
 }
 
+/* Ranks 0 to 2 are workers, at steps of their own; 2 computes ahead, and 1 is behind. */
+Test(lifeline, of_several_the_last_one_keeps_the_others_waiting)
+{
+    struct lifeline_rank ranks[RANKS];
+    at_work(ranks);
+    ranks[3].beat.threads[ACTIVITY_MAIN].view.kind = ACTIVITY_SERVE;
+    waits(&ranks[3], ACTIVITY_SERVER, 0, 2, true);
+    waits(&ranks[0], ACTIVITY_WORKER, 3, 3, true);
+    ranks[0].beat.threads[ACTIVITY_WORKER].view.step = 19;
+    ranks[2].beat.threads[ACTIVITY_MAIN].view.step = 18;
+    ranks[1].beat.threads[ACTIVITY_MAIN].view.step = 16;
+    expect(ranks, LIFELINE_OVERDUE, 1,
+           WORDS("rank 1 on host1 has not sent what a server waits for (bucket 2 of step 19)",
+                 "rank 1 has been computing step 16", "!rank 2"));
+}
+
 /* What it says of a state that no program of ours sends. */
 Test(lifeline, a_line_is_bounded)
 {
@@ -189,4 +205,117 @@ Test(lifeline, a_line_is_bounded)
     char text[100];
     lifeline_blame(ranks, RANKS, LIFELINE_OVERDUE, now_ns, timeout_ns, text, sizeof text);
     cr_assert(strlen(text) == sizeof text - 1);
+}
+
+/* -------- stalls ------------------------------------------------------------------------------ */
+
+/* At step 17 for `seconds`, with a beat just come. */
+static void still(struct lifeline_rank *rank, int seconds, int64_t at_ns)
+{
+    rank->heard_ns = at_ns;
+    for (int thread = 0; thread < ACTIVITY_THREADS; thread++)
+        rank->beat.threads[thread].still_ms = (uint32_t)(seconds * 1000);
+}
+
+/* What is told `seconds` after all were at work; "": nothing. */
+static const char *look(struct stall_watch *watch, struct lifeline_rank ranks[RANKS], int seconds,
+                        char text[700])
+{
+    int64_t at_ns = now_ns + seconds * NS_PER_S;
+    for (int rank = 0; rank < RANKS; rank++)
+        still(&ranks[rank], seconds, at_ns);
+    return stall_watch_look(watch, ranks, at_ns, text, 700) ? text : "";
+}
+
+static struct stall_watch watch_for(int limit_s)
+{
+    struct stall_watch watch = {
+        .limit_ns = limit_s * NS_PER_S, .tick_ns = NS_PER_S, .timeout_ns = 30 * NS_PER_S};
+    cr_assert_eq(stall_watch_init(&watch, RANKS), STATUS_OK);
+    return watch;
+}
+
+/* 0 waits for 3, 3 for 2, and 2 computes: told once, and once that it goes on. */
+Test(lifeline, a_stall_is_told_once)
+{
+    struct lifeline_rank ranks[RANKS];
+    struct stall_watch watch = watch_for(10);
+    char text[700];
+    int told = 0;
+    at_work(ranks);
+    waits(&ranks[0], ACTIVITY_WORKER, 3, 3, false);
+    waits(&ranks[3], ACTIVITY_WORKER, 2, 2, false);
+    for (int s = 0; s < 25; s++) {
+        if (!*look(&watch, ranks, s, text))
+            continue;
+        told++;
+        cr_expect(s >= 10 && s <= 12, "after %d s", s);
+        cr_expect(strstr(text, "rank 2 on host2 has not sent bucket 2 of step 17 for "), "%s",
+                  text);
+        cr_expect(strstr(text, "rank 2 has been computing step 17 for "), "%s", text);
+        cr_expect(strstr(text, "--timeout ends the run after 30 s"), "%s", text);
+    }
+    cr_expect_eq(told, 1, "%d times", told);
+    at_work(ranks);
+    cr_expect_str_eq(look(&watch, ranks, 25, text), "rank 2 on host2 went on after 25 s");
+    cr_expect_str_eq(look(&watch, ranks, 26, text), "");
+    stall_watch_fini(&watch);
+}
+
+/* With --sync ssp or async a worker may be late; when starting, all may. */
+Test(lifeline, who_keeps_nobody_waiting_does_not_stall)
+{
+    struct lifeline_rank ranks[RANKS];
+    struct stall_watch watch = watch_for(10);
+    char text[700];
+    at_work(ranks);
+    for (int s = 0; s < 25; s++)
+        cr_expect_str_eq(look(&watch, ranks, s, text), "", "%s", text);
+    waits(&ranks[0], ACTIVITY_WORKER, 3, 3, false);
+    ranks[0].beat.starting = true;
+    for (int s = 25; s < 50; s++)
+        cr_expect_str_eq(look(&watch, ranks, s, text), "", "%s", text);
+    stall_watch_fini(&watch);
+}
+
+Test(lifeline, a_silent_rank_stalls)
+{
+    struct lifeline_rank ranks[RANKS];
+    struct stall_watch watch = watch_for(10);
+    char text[700];
+    int told = 0;
+    at_work(ranks);
+    waits(&ranks[3], ACTIVITY_WORKER, 2, 2, false);
+    waits(&ranks[2], ACTIVITY_WORKER, 1, 1, false); /* its last beat; it has got that since */
+    for (int s = 0; s < 25; s++) {
+        int64_t at_ns = now_ns + s * NS_PER_S;
+        for (int rank = 0; rank < RANKS; rank++) {
+            if (rank != 2)
+                still(&ranks[rank], s, at_ns);
+        }
+        if (!stall_watch_look(&watch, ranks, at_ns, text, sizeof text))
+            continue;
+        told++;
+        cr_expect(strstr(text, "rank 2 on host2 has not sent bucket 2 of step 17, nor given a "),
+                  "%s", text);
+        cr_expect(strstr(text, "last seen computing step 17"), "%s", text);
+    }
+    cr_expect_eq(told, 1, "%d times", told);
+    ranks[2].heard_ns = now_ns + 25 * NS_PER_S;
+    cr_expect(stall_watch_look(&watch, ranks, now_ns + 25 * NS_PER_S, text, sizeof text) == false,
+              "3 still waits: %s", text);
+    at_work(ranks);
+    cr_expect(strstr(look(&watch, ranks, 26, text), "rank 2 on host2 went on after "), "%s", text);
+    stall_watch_fini(&watch);
+}
+
+Test(lifeline, no_stalls_wanted)
+{
+    struct lifeline_rank ranks[RANKS];
+    struct stall_watch watch = watch_for(0);
+    char text[700];
+    at_work(ranks);
+    waits(&ranks[0], ACTIVITY_WORKER, 3, 3, false);
+    cr_expect_str_eq(look(&watch, ranks, 100, text), "");
+    stall_watch_fini(&watch);
 }

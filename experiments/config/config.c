@@ -85,6 +85,18 @@ static void check_obeyed(void *context, const char *name, const char *value)
     }
 }
 
+/* The default is for runs whose time-out is the default's, too. */
+static enum status check_stall_warning(const struct config *config,
+                                       const struct config_table *table)
+{
+    if (!config_table_given(table, "stall-warning") || config->stall_warning < config->timeout)
+        return STATUS_OK;
+    log_error("--stall-warning %g: nobody would be warned, --timeout ends the run after %g s; give "
+              "less than that, or 0 for no warnings",
+              config->stall_warning, config->timeout);
+    return STATUS_USAGE;
+}
+
 /* -------- the environment -------------------------------------------------------------------- */
 
 static enum status link_rate_from_environment(struct config *config)
@@ -159,6 +171,7 @@ enum status config_parse(enum config_command command, int argc, char **argv, str
         config->data = NULL;
     TRY(learning_check(config, &table));
     TRY(launch_check(config));
+    TRY(check_stall_warning(config, &table));
     struct obeyed obeyed = {.config = config, .table = &table};
     options_visit(&table.options, config, check_obeyed, &obeyed);
     TRY(obeyed.status);

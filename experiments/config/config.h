@@ -101,6 +101,7 @@ struct config {
     const char *subnet;     /* --interface: CIDR, or NULL: chosen */
     double timeout;         /* seconds */
     double startup_timeout; /* seconds; until ranks have met and connected */
+    double stall_warning;   /* seconds; 0: none */
     const char *network;    /* label of the result rows; NULL until config_settle */
     double link_rate;       /* bits per second of one direction of a host's link; 0: unknown */
 

@@ -122,6 +122,10 @@ static const struct config_row rows[] = {
     {RUNS(TRAIN | BENCH),
      {"timeout", 0, OPTION_DOUBLE, FIELD(timeout), "30", 0.1, 86400, .metavar = "SECONDS",
       .help = "A rank that keeps others waiting, or is silent, for longer ends the run."}},
+    {RUNS(TRAIN | BENCH),
+     {"stall-warning", 0, OPTION_DOUBLE, FIELD(stall_warning), "10", 0, 86400, .metavar = "SECONDS",
+      .help =
+          "What keeps the others waiting, or is silent, for so long is warned of; 0: nothing."}},
     {RUNS(ALL | SERVE),
      {"startup-timeout", 0, OPTION_DOUBLE, FIELD(startup_timeout), "60", 0.1, 86400,
       .metavar = "SECONDS",

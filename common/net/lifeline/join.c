@@ -88,6 +88,15 @@ static enum status allocate(struct lifeline *lifeline, const struct world *world
     lifeline->polled = calloc(size, sizeof *lifeline->polled);
     if (!lifeline->ranks || !lifeline->links || !lifeline->polled)
         return out_of_memory();
+    lifeline->stalls = (struct stall_watch){
+        .limit_ns = lifeline->options.stall_warning_ms * NS_PER_MS,
+        .tick_ns = lifeline->tick_ns,
+        .timeout_ns = lifeline->timeout_ns,
+        .silence_only = world->rank != 0,
+    };
+    if (world->rank <= 1 &&
+        stall_watch_init(&lifeline->stalls, world->rank == 0 ? world->size : 2) != STATUS_OK)
+        return out_of_memory();
     for (size_t rank = 0; rank < size; rank++) {
         lifeline->links[rank].fd = lifeline->polled[rank].fd = -1;
         memcpy(lifeline->ranks[rank].host, world->hosts[rank], WORLD_HOST_BYTES);

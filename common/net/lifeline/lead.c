@@ -123,8 +123,9 @@ bool lifeline_lead(struct lifeline *lifeline, int64_t now_ns, int64_t late_ns)
     lifeline->trouble = trouble;
     if (trouble && now_ns - lifeline->trouble_ns >= grace_ns(lifeline, trouble))
         end_all(lifeline, now_ns);
+    lifeline_watch_stalls(lifeline, now_ns);
     if (now_ns >= lifeline->next_beat_ns) {
-        struct lifeline_frame frame = {.type = LIFELINE_BEAT};
+        struct lifeline_frame frame = {.type = LIFELINE_BEAT, .beat = lifeline->ranks[0].beat};
         for (int rank = 1; rank < lifeline->size; rank++)
             lifeline_send(&lifeline->links[rank], &frame);
         lifeline->next_beat_ns = now_ns + lifeline->tick_ns;

@@ -48,6 +48,14 @@ void lifeline_sample(struct lifeline *lifeline, int64_t now_ns, struct lifeline_
     }
 }
 
+void lifeline_watch_stalls(struct lifeline *lifeline, int64_t now_ns)
+{
+    char text[700];
+    if (lifeline->asked_ns == 0 &&
+        stall_watch_look(&lifeline->stalls, lifeline->ranks, now_ns, text, sizeof text))
+        log_message(lifeline->stalls.told ? LOG_WARN : LOG_INFO, "%s", text);
+}
+
 /* -------- the thread before it knows the others ----------------------------------------------- */
 
 /* The lower ranks speak first. Where mpirun ends all after the first, one line is all there is. */
@@ -135,6 +143,7 @@ static void hear_rank0(struct lifeline *lifeline, int64_t now_ns, int64_t late_n
     rank0->heard_ns += late_ns;
     while ((got = lifeline_read(link)) == LIFELINE_READ_FRAME) {
         rank0->heard_ns = now_ns;
+        rank0->beat = link->frame.beat;
         if (link->frame.type == LIFELINE_END) {
             lifeline_take_the_word();
             /* mpirun ends everything once the first process has ended: rank 0 speaks before. */
@@ -195,6 +204,9 @@ static bool follow(struct lifeline *lifeline, int64_t now_ns, int64_t late_ns)
         lifeline_sample(lifeline, now_ns, &frame.beat);
         lifeline_send(&lifeline->links[0], &frame);
         lifeline->next_beat_ns = now_ns + lifeline->tick_ns;
+        lifeline->ranks[lifeline->rank].beat = frame.beat;
+        lifeline->ranks[lifeline->rank].heard_ns = now_ns;
+        lifeline_watch_stalls(lifeline, now_ns);
     }
     return true;
 }
@@ -331,6 +343,7 @@ void lifeline_close(struct lifeline **out)
     for (int rank = 0; lifeline->links && rank < lifeline->size; rank++)
         lifeline_link_close(&lifeline->links[rank]);
     close(lifeline->wake_fd);
+    stall_watch_fini(&lifeline->stalls);
     free(lifeline->ranks);
     free(lifeline->links);
     free(lifeline->polled);

@@ -10,6 +10,7 @@
 #include "common/base/thread.h"
 #include "common/net/lifeline/lifeline.h"
 #include "common/net/lifeline/link.h"
+#include "common/net/lifeline/stall.h"
 #include "common/net/lifeline/verdict.h"
 
 enum lifeline_phase {
@@ -41,7 +42,8 @@ struct lifeline {
     } seen[ACTIVITY_THREADS];
     bool gave_up; /* has told rank 0 of its own end */
     enum lifeline_trouble trouble;
-    int64_t trouble_ns; /* since then */
+    int64_t trouble_ns;        /* since then */
+    struct stall_watch stalls; /* on rank 0 of all; on rank 1 of rank 0's silence */
 };
 
 enum { EXIT_FAILED = 1, EXIT_SIGNALLED = 143 };
@@ -65,6 +67,9 @@ void lifeline_wake(struct lifeline *lifeline);
 
 /* What this rank would tell now. */
 void lifeline_sample(struct lifeline *lifeline, int64_t now_ns, struct lifeline_beat *beat);
+
+/* Warns of a stall that has begun or ended, as far as this rank is to. */
+void lifeline_watch_stalls(struct lifeline *lifeline, int64_t now_ns);
 
 /* A rank that is silent for so long is at fault. Sooner where this process is asked to end: the
  * launcher may have missed the same rank before we did. */

@@ -12,7 +12,7 @@
 #include "common/net/lifeline/verdict.h"
 
 enum lifeline_frame_type {
-    LIFELINE_BEAT = 1, /* to rank 0; and from it, which then says no more than that it lives */
+    LIFELINE_BEAT = 1, /* to rank 0, and from it: this rank lives, and does this */
     LIFELINE_BYE,      /* to rank 0: this rank's state is no longer ALIVE, it closes */
     LIFELINE_END,      /* from rank 0: end with exit_code */
 };

@@ -101,6 +101,19 @@ static void follow_waits(const struct lifeline_rank *ranks, int count, bool *rea
     }
 }
 
+/* Of those who are at different steps, as with --sync ssp, the last ones keep the others waiting.
+ */
+static void keep_the_last(const struct lifeline_rank *ranks, int count, bool *blamed)
+{
+    uint64_t last = UINT64_MAX;
+    for (int rank = 0; rank < count; rank++) {
+        uint64_t step = ranks[rank].beat.threads[ACTIVITY_MAIN].view.step;
+        last = blamed[rank] && step < last ? step : last;
+    }
+    for (int rank = 0; rank < count; rank++)
+        blamed[rank] = blamed[rank] && ranks[rank].beat.threads[ACTIVITY_MAIN].view.step == last;
+}
+
 static bool to_blame(const struct lifeline_rank *rank, enum lifeline_trouble trouble, bool reached,
                      int64_t now_ns, int64_t timeout_ns)
 {
@@ -111,9 +124,8 @@ static bool to_blame(const struct lifeline_rank *rank, enum lifeline_trouble tro
 
 /* -------- saying it --------------------------------------------------------------------------- */
 
-/* "rank 1 on a, rank 2 on b and 3 more have". */
-static void add_names(struct line *line, const struct lifeline_rank *ranks, int count,
-                      const bool *blamed, const char *one, const char *many)
+void lifeline_add_names(struct line *line, const struct lifeline_rank *ranks, int count,
+                        const bool *blamed, const char *one, const char *many)
 {
     enum { NAMES_MOST = 8 };
     int all = 0, named = 0;
@@ -156,15 +168,32 @@ static int find_waiter(const struct lifeline_rank *ranks, int count, const bool 
     return found;
 }
 
-/* "sent bucket 0 of step 17 (from byte 4096 on)": what the waiter is to get. */
-static void add_awaited(struct line *line, const struct activity_view *view,
+/* A worker that waits for server `rank`: which bucket its server's wait is about. */
+static const struct activity_view *find_client(const struct lifeline_rank *ranks, int count,
+                                               int rank)
+{
+    for (int r = 0; r < count; r++) {
+        if (r != rank && waits_for(ranks, r, ACTIVITY_WORKER, rank))
+            return &ranks[r].beat.threads[ACTIVITY_WORKER].view;
+    }
+    return NULL;
+}
+
+/* "sent bucket 0 of step 17 (from byte 4096 on)": what thread `thread` of `waiter` is to get. */
+static void add_awaited(struct line *line, const struct lifeline_rank *ranks, int count, int waiter,
                         enum activity_thread thread)
 {
+    const struct activity_view *view = &ranks[waiter].beat.threads[thread].view;
+    const struct activity_view *client;
     char doing[96];
     const char *verb = view->offset == ACTIVITY_SENDS ? "taken" : "sent";
     switch (thread) {
     case ACTIVITY_SERVER:
         line_add(line, " sent what a server waits for");
+        client = find_client(ranks, count, waiter);
+        if (client)
+            line_add(line, " (bucket %" PRIu32 " of step %" PRIu64 ")", client->bucket,
+                     client->step);
         break;
     case ACTIVITY_WORKER:
         line_add(line, " %s bucket %" PRIu32 " of step %" PRIu64, verb, view->bucket, view->step);
@@ -182,12 +211,12 @@ static void add_awaited(struct line *line, const struct activity_view *view,
 static void add_larger(struct line *line, const struct lifeline_rank *waiter)
 {
     line_add(line, waiter->beat.starting
-                       ? " a slow start needs a larger --startup-timeout"
-                       : " slow networks and uneven ranks need a larger --timeout");
+                       ? "; a slow start needs a larger --startup-timeout"
+                       : "; slow networks and uneven ranks need a larger --timeout");
 }
 
-/* All wait, each for another: who for whom. */
-static void add_circle(struct line *line, const struct lifeline_rank *ranks, int count)
+/* All wait, each for another: who for whom. Returns one of them. */
+static int add_circle(struct line *line, const struct lifeline_rank *ranks, int count)
 {
     enum { SHOWN_MOST = 4 };
     int shown = 0, last = 0;
@@ -207,28 +236,27 @@ static void add_circle(struct line *line, const struct lifeline_rank *ranks, int
         }
     }
     line_add(line, "; can each host reach the others over the network in use (see --interface)?");
-    add_larger(line, &ranks[last]);
+    return last;
 }
 
-static void add_overdue(struct line *line, const struct lifeline_rank *ranks, int count,
-                        const bool *blamed, int first)
+/* Returns who waits. */
+static int add_overdue(struct line *line, const struct lifeline_rank *ranks, int count,
+                       const bool *blamed, int first)
 {
     enum activity_thread thread = ACTIVITY_MAIN;
     char doing[96];
     int waiter = find_waiter(ranks, count, blamed, &thread);
-    if (first < 0 || waiter < 0) {
-        add_circle(line, ranks, count);
-        return;
-    }
-    add_names(line, ranks, count, blamed, "has not", "have not");
-    add_awaited(line, &ranks[waiter].beat.threads[thread].view, thread);
+    if (first < 0 || waiter < 0)
+        return add_circle(line, ranks, count);
+    lifeline_add_names(line, ranks, count, blamed, "has not", "have not");
+    add_awaited(line, ranks, count, waiter, thread);
     line_add(line, " for %u s: rank %d waits for it",
              ranks[waiter].beat.threads[thread].still_ms / 1000, waiter);
     const struct activity_view *main = &ranks[first].beat.threads[ACTIVITY_MAIN].view;
-    line_add(line, "; rank %d has been %s for %u s;", first,
+    line_add(line, "; rank %d has been %s for %u s", first,
              activity_describe(main, doing, sizeof doing),
              ranks[first].beat.threads[ACTIVITY_MAIN].still_ms / 1000);
-    add_larger(line, &ranks[waiter]);
+    return waiter;
 }
 
 static void add_silent(struct line *line, const struct lifeline_rank *ranks, int count,
@@ -238,9 +266,9 @@ static void add_silent(struct line *line, const struct lifeline_rank *ranks, int
     char doing[96];
     long long silent_s = (now_ns - ranks[first].heard_ns) / NS_PER_S;
     int waiter = find_waiter(ranks, count, blamed, &thread);
-    add_names(line, ranks, count, blamed, "has not", "have not");
+    lifeline_add_names(line, ranks, count, blamed, "has not", "have not");
     if (waiter >= 0) {
-        add_awaited(line, &ranks[waiter].beat.threads[thread].view, thread);
+        add_awaited(line, ranks, count, waiter, thread);
         line_add(line, ", nor");
     }
     line_add(
@@ -251,41 +279,61 @@ static void add_silent(struct line *line, const struct lifeline_rank *ranks, int
         activity_describe(&ranks[first].beat.threads[ACTIVITY_MAIN].view, doing, sizeof doing));
 }
 
+/* Marks in `blamed` (count) who is; returns the first one, or -1. */
+static int find_blamed(const struct lifeline_rank *ranks, int count, enum lifeline_trouble trouble,
+                       int64_t now_ns, int64_t timeout_ns, bool *blamed)
+{
+    int first = -1;
+    if (trouble == LIFELINE_OVERDUE)
+        follow_waits(ranks, count, blamed);
+    for (int rank = 0; rank < count; rank++)
+        blamed[rank] = to_blame(&ranks[rank], trouble, blamed[rank], now_ns, timeout_ns);
+    if (trouble == LIFELINE_OVERDUE)
+        keep_the_last(ranks, count, blamed);
+    for (int rank = count - 1; rank >= 0; rank--)
+        first = blamed[rank] ? rank : first;
+    return first;
+}
+
+void lifeline_describe_stall(const struct lifeline_rank *ranks, int count,
+                             enum lifeline_trouble trouble, int64_t now_ns, int64_t limit_ns,
+                             bool *late, struct line *line)
+{
+    int first = find_blamed(ranks, count, trouble, now_ns, limit_ns, late);
+    if (trouble == LIFELINE_OVERDUE)
+        add_overdue(line, ranks, count, late, first);
+    else
+        add_silent(line, ranks, count, late, first, now_ns);
+}
+
 int lifeline_blame(const struct lifeline_rank *ranks, int count, enum lifeline_trouble trouble,
                    int64_t now_ns, int64_t timeout_ns, char *text, size_t size)
 {
     struct line line = line_in(text, size);
     char doing[96];
-    int first = -1;
     bool *blamed = calloc((size_t)count, sizeof *blamed);
     if (!blamed) {
         line_add(&line, "a rank does not go on, and there is no memory to find out which");
         return 1;
     }
-    if (trouble == LIFELINE_OVERDUE)
-        follow_waits(ranks, count, blamed);
-    for (int rank = 0; rank < count; rank++) {
-        blamed[rank] = to_blame(&ranks[rank], trouble, blamed[rank], now_ns, timeout_ns);
-        if (blamed[rank] && first < 0)
-            first = rank;
-    }
+    int first = find_blamed(ranks, count, trouble, now_ns, timeout_ns, blamed);
     switch (trouble) {
     case LIFELINE_NONE:
         break;
     case LIFELINE_OVERDUE:
-        add_overdue(&line, ranks, count, blamed, first);
+        add_larger(&line, &ranks[add_overdue(&line, ranks, count, blamed, first)]);
         break;
     case LIFELINE_QUIET_ERROR:
     case LIFELINE_ERROR:
         if (first > 0) {
-            add_names(&line, ranks, count, blamed, "has", "have");
+            lifeline_add_names(&line, ranks, count, blamed, "has", "have");
             line_add(&line, " ended with an error%s: all ranks end",
                      trouble == LIFELINE_ERROR ? ", see its message" : "");
         }
         break;
     case LIFELINE_SIGNAL:
         if (first > 0) {
-            add_names(&line, ranks, count, blamed, "was", "were");
+            lifeline_add_names(&line, ranks, count, blamed, "was", "were");
             line_add(&line, " told to end (SIGTERM): all ranks end");
         }
         break;
@@ -293,7 +341,7 @@ int lifeline_blame(const struct lifeline_rank *ranks, int count, enum lifeline_t
         add_silent(&line, ranks, count, blamed, first, now_ns);
         break;
     case LIFELINE_ENDED:
-        add_names(&line, ranks, count, blamed, "has", "have");
+        lifeline_add_names(&line, ranks, count, blamed, "has", "have");
         line_add(
             &line, " ended in the middle of the run: killed, or crashed; last seen %s",
             activity_describe(&ranks[first].beat.threads[ACTIVITY_MAIN].view, doing, sizeof doing));

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/base/line.h"
 #include "common/net/world/activity.h"
 #include "common/net/world/world.h"
 
@@ -60,5 +61,18 @@ enum lifeline_trouble lifeline_find(const struct lifeline_rank *ranks, int count
  */
 int lifeline_blame(const struct lifeline_rank *ranks, int count, enum lifeline_trouble trouble,
                    int64_t now_ns, int64_t timeout_ns, char *text, size_t size);
+
+/*
+ * The same of what is not an error yet: adds to `line` who keeps the others waiting,
+ * LIFELINE_OVERDUE or LIFELINE_SILENT, and what that rank was last seen doing. Marks in `late`
+ * (count) who does; none: all wait for each other.
+ */
+void lifeline_describe_stall(const struct lifeline_rank *ranks, int count,
+                             enum lifeline_trouble trouble, int64_t now_ns, int64_t limit_ns,
+                             bool *late, struct line *line);
+
+/* "rank 1 on a, rank 2 on b and 3 more have": those of `which` (count). */
+void lifeline_add_names(struct line *line, const struct lifeline_rank *ranks, int count,
+                        const bool *which, const char *one, const char *many);
 
 #endif

@@ -1,0 +1,100 @@
+#!/usr/bin/env bash
+# test_stalls.sh PSRING MAKE_DATASET: a rank that keeps the others waiting is named before --timeout ends the run, with what
+# it was last seen doing; if it goes on, that is said, too, and the run ends as if nothing had been.
+set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=train_lib.sh
+. "$(dirname "$0")/train_lib.sh"
+export OMPI_MCA_orte_execute_quiet=1 # mpirun's own words would come after ours
+
+# start_ranks RANKS COMMAND...: starts it and waits until it is at work; its ranks are ${ranks[@]}.
+start_ranks()
+{
+    local count=$1
+    shift
+    rm -f "$folder/rows.csv"
+    launch "$here/mpirun.sh" "$count" "$@"
+    within at_work || fail "$*: does nothing:"
+    mapfile -t ranks < <(pgrep -s "$session" -x psring)
+    ((${#ranks[@]} == count)) || fail "$*: ${#ranks[@]} processes, expected $count:"
+}
+
+# A training has done some steps, a sweep its first size.
+at_work()
+{
+    grep -q '^epoch' "$folder/log" || { [[ -f $folder/rows.csv ]] && (($(wc -l <"$folder/rows.csv") > 1)); } || is_over
+}
+
+# stall RANK: that one is stopped until it has been warned of, once; then it goes on.
+stall()
+{
+    kill -STOP "${ranks[$1]}"
+    wait_for "rank $1 stopped" "warning: rank $1 on [^ ]* .*sign of life for .*last seen [a-z]"
+    kill -CONT "${ranks[$1]}"
+    wait_for "rank $1 continued" "rank $1 on [^ ]* went on after [1-9][0-9]* s"
+}
+
+warned_once() # WHAT
+{
+    (($(grep -c 'warning: ' "$folder/log") == 1)) || fail "$1: not one warning:"
+}
+
+training=("$psring" train --data "$data" --model lenet --batch 16 --steps 600 --log-steps 5)
+
+weights_in() # FILE
+{
+    grep '^weights sha256' "$1"
+}
+
+# goes_on RANKS RANK OPTION...: with the same weights as when nothing happens, a training in "$folder/undisturbed".
+goes_on()
+{
+    local count=$1 rank=$2
+    shift 2
+    start_ranks "$count" "${training[@]}" --stall-warning 2 --timeout 120 "$@"
+    stall "$rank"
+    expect_end "$*, rank $rank" 0 '^weights sha256'
+    warned_once "$*, rank $rank"
+    [[ $(weights_in "$folder/log") == "$(weights_in "$folder/undisturbed")" ]] ||
+        fail "$*, rank $rank: other weights than when nothing happens:"
+    echo "$*: $(grep -o 'rank .* on .*last seen .*' "$folder/log" | head -n 1)"
+}
+
+train 3 --model lenet --batch 16 --steps 600 --backend ring
+cp "$folder/log" "$folder/undisturbed"
+! grep "warning: rank" "$folder/log" || fail "warned of nothing:"
+goes_on 3 1 --backend ring
+goes_on 3 0 --backend ring # of which another rank warns
+train 4 --model lenet --batch 16 --steps 600 --backend ps
+cp "$folder/log" "$folder/undisturbed"
+goes_on 4 1 --backend ps
+goes_on 4 3 --backend ps # the server
+
+# With ssp:3 the others may be three steps ahead, and then wait; their weights are of no fixed order.
+start_ranks 4 "${training[@]}" --stall-warning 2 --timeout 120 --backend ps --sync ssp:3
+stall 1
+expect_end "ssp:3" 0 '^weights sha256'
+warned_once "ssp:3"
+
+# It lives and is late: what the others wait for, and what it does.
+launch "$here/mpirun.sh" 3 "$psring" train --model lenet --backend ring --compute paced:500 --straggler 2:24 --steps 1 \
+    --stall-warning 2
+expect_end "a slow rank" 0 'warning: rank 2 on .* has not sent bucket 0 of step 0 .*rank 2 has been computing step 0 for'
+grep -q 'rank 2 on .* went on after' "$folder/log" || fail "a slow rank: does not go on:"
+
+start_ranks 3 "$psring" bench --backend ring -b 4 -e 1k -f 4 --iters 1000 --csv "$folder/rows.csv" --stall-warning 2 --timeout 120
+stall 1
+expect_end "bench" 0 'every element equals the exact sum'
+
+# For ever: warned of, then ended.
+start_ranks 3 "${training[@]}" --steps 100000000 --backend ring --stall-warning 1 --timeout 8
+kill -STOP "${ranks[1]}"
+expect_end "a rank that hangs" failure 'error: rank 1 on .* a sign of life for [0-9]* s'
+grep -q 'warning: rank 1 on .* a sign of life .* --timeout ends the run after 8 s' "$folder/log" ||
+    fail "a rank that hangs: not warned of before:"
+start_ranks 3 "${training[@]}" --steps 100000000 --backend ring --stall-warning 0 --timeout 4
+kill -STOP "${ranks[1]}"
+expect_end "a rank that hangs, no warnings" failure 'error: rank 1 on .* a sign of life for [0-9]* s'
+! grep -q 'warning: ' "$folder/log" || fail "no warnings wanted:"
+
+launch "${training[@]}" --stall-warning 9 --timeout 9
+expect_end "a warning that never comes" 2 '--stall-warning 9: .* --timeout ends the run after 9 s'
