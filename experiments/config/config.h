@@ -199,16 +199,6 @@ void config_visit(const struct config *config,
  */
 enum status config_settle(struct config *config, struct world *world);
 
-/*
- * Of `psring train`, the options that all workers of an elastic job must have alike, a line each,
- * as on a command line ("--batch=8"). Returns false if they do not fit `size` bytes.
- */
-bool config_job(const struct config *config, char *text, size_t size);
-
-/* Fills the `config` of a server, which was started as `serve` says, for the workers' `job`.
- * `job` is changed, and borrowed. Errors as config_parse. */
-enum status config_of_job(struct config *config, const struct config *serve, char *job);
-
 /* The number-th address of config->server into `text`; false: there is none. */
 bool config_server(const struct config *config, int number, char *text, size_t size);
 

@@ -3,12 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/base/check.h"
 #include "common/net/socket/address.h"
 #include "common/net/world/launcher.h"
 #include "experiments/config/backends.h"
-#include "experiments/config/config_same.h"
-#include "experiments/config/config_table.h"
 
 /* -------- what goes together ------------------------------------------------------------------ */
 
@@ -99,83 +96,6 @@ enum status job_check(struct config *config)
         return STATUS_USAGE;
     }
     TRY(check_servers(config));
-out:
-    return status;
-}
-
-/* -------- one process's options for others ---------------------------------------------------- */
-
-struct lines {
-    const struct config_table *table;
-    unsigned run;
-    int visited;
-    char *text;
-    size_t size, used;
-};
-
-static void add_line(void *context, const char *name, const char *value)
-{
-    struct lines *lines = context;
-    const struct config_row *row = lines->table->rows[lines->visited++];
-    bool flag = row->spec.type == OPTION_FLAG;
-    bool numbers = strcmp(name, "world") == 0; /* generations have such */
-    if (config_is_free(name) || numbers || !(row->runs & lines->run) || !value[0] ||
-        (flag && strcmp(value, "true") != 0))
-        return;
-    size_t left = lines->used < lines->size ? lines->size - lines->used : 0;
-    lines->used += (size_t)snprintf(lines->text + lines->used, left, "--%s%s%s\n", name,
-                                    flag ? "" : "=", flag ? "" : value);
-}
-
-bool config_job(const struct config *config, char *text, size_t size)
-{
-    struct config_table table;
-    config_table_init(&table, config->command);
-    struct lines lines = {.table = &table,
-                          .run = config->paced ? CONFIG_RUN_PACED : CONFIG_RUN_REAL,
-                          .text = text,
-                          .size = size};
-    text[0] = '\0';
-    options_visit(&table.options, config, add_line, &lines);
-    return lines.used < size;
-}
-
-/* What decides which messages a server gets. It adds on the CPU, and its host may have no GPU. */
-static bool concerns_servers(const char *line)
-{
-    static const char *const names[] = {"server",       "backend",        "transport", "sync",
-                                        "reduce-order", "compress",       "segment",   "window",
-                                        "link-rate",    "error-feedback", "compute",   "model",
-                                        "bucket-mb",    "optimizer"};
-    const char *name = line + strlen("--");
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        size_t length = strlen(names[i]);
-        if (strncmp(name, names[i], length) == 0 && name[length] == '=')
-            return true;
-    }
-    return false;
-}
-
-enum status config_of_job(struct config *config, const struct config *serve, char *job)
-{
-    enum status status = STATUS_OK;
-    static char name[] = "train";
-    char *argv[CONFIG_OPTIONS_MAX + 2] = {name};
-    int argc = 1;
-    bool helped, cuda = false;
-    for (char *line = strtok(job, "\n"); line; line = strtok(NULL, "\n")) {
-        cuda = cuda || strcmp(line, "--device=cuda") == 0;
-        if (argc <= CONFIG_OPTIONS_MAX && concerns_servers(line))
-            argv[argc++] = line;
-    }
-    TRY(config_parse(CONFIG_TRAIN, argc, argv, config, &helped));
-    if (cuda)
-        config->device = DEVICE_CUDA;
-    config->subnet = serve->subnet;
-    config->timeout = serve->timeout;
-    config->startup_timeout = serve->startup_timeout;
-    config->verbose = serve->verbose;
-    log_set_level(config->verbose ? LOG_DEBUG : LOG_INFO);
 out:
     return status;
 }

@@ -27,4 +27,14 @@ enum status elastic_generation(const struct config *config, struct generation *g
  * next one: it has ended as agreed, or another one was lost. */
 bool elastic_goes_on(enum status status);
 
+/*
+ * Of `psring train`, the options that all workers of an elastic job must have alike, a line each,
+ * as on a command line ("--batch=8"). Returns false if they do not fit `size` bytes.
+ */
+bool elastic_options_write(const struct config *config, char *text, size_t size);
+
+/* Fills the `config` of a server, which was started as `serve` says, for the workers' options
+ * `job`, which is changed, and borrowed. Errors as config_parse. */
+enum status elastic_options_read(struct config *config, const struct config *serve, char *job);
+
 #endif

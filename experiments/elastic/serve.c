@@ -62,7 +62,7 @@ enum status elastic_serve(struct config *serve)
     fflush(stdout);
     TRY(coordinator_wait_job(coordinator, &job));
     memcpy(options, job.options, sizeof options);
-    status = config_of_job(&config, serve, options);
+    status = elastic_options_read(&config, serve, options);
     if (status == STATUS_OK && job.summoned)
         follow(&coordinator, &job);
     else if (status == STATUS_OK)

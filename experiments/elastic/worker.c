@@ -124,7 +124,7 @@ enum status elastic_train(struct config *config)
         .leave_after = config->leave_after > 0 ? (uint64_t)config->leave_after : UINT64_MAX};
     stop_init(&generation.stop, true);
     config_server(config, 0, address, sizeof address);
-    if (!config_job(config, job, sizeof job)) {
+    if (!elastic_options_write(config, job, sizeof job)) {
         log_error("--server: the names of so many servers are too long for %d bytes", JOB_BYTES);
         status = STATUS_USAGE;
         goto out;
