@@ -40,24 +40,25 @@ enum membership_type {
 
 /*
  * What becomes of a member when it says something, by the state that the coordinator knows it in
- * (enum seat_state). RUNNING: frames speak of the generation; one of an earlier generation was sent
+ * (enum seat_state). RUNNING (earlier): what it says is of an earlier generation; it was sent
  * before this one was heard of.
  *
- *              NEW               WAITING    RUNNING                           RUNNING, earlier DONE
- *     JOIN     WAITING, refused  lost       lost                              lost lost SUMMON
- * answered, gone    lost       lost                              lost               lost READY lost
- * lost       WAITING; OVER to the others (1)   lost               lost DONE     lost lost DONE lost
- * lost LEAVE    lost              gone       gone; OVER to the others (1)      gone; OVER to ...
- * gone ABORT    lost              lost       END to all                        lost lost BEAT as it
- * was, in any state (closes, is silent)  lost
+ *     says    NEW            WAITING  RUNNING                        (earlier)     DONE
+ *     JOIN    WAITING (1)    lost     lost                           lost          lost
+ *     SUMMON  answered, gone lost     lost                           lost          lost
+ *     READY   lost           lost     WAITING; after an error: OVER  lost          lost
+ *     DONE    lost           lost     DONE                           lost          lost
+ *     LEAVE   lost           gone     gone; after an error: OVER     gone; OVER    gone
+ *     ABORT   lost           lost     END to all                     lost          lost
+ *     BEAT    nothing, as long as it comes: a member that is silent, or closes, is lost
  *
- *     (1) if its generation has ended by an error; else they come by themselves, or are lost after
- * a while. Lost: gone; if it was RUNNING, OVER to the others; a server that had joined: END to all.
+ * (1) or refused by END, and gone. OVER goes to all who are RUNNING; who does not come out then,
+ * while others do, is lost. Lost: gone; if it was RUNNING, OVER; if it was a server, END to all.
  *
- * When nobody is RUNNING: GENERATION to those who take part, CHANGE to them for each newcomer that
- * waits on; or NOTE, for whom they wait; or END: a worker is DONE, or those who had the weights are
- * gone. A member does as it is told: GENERATION, NOTE and END at any time, CHANGE and OVER of the
- * generation that it is in.
+ * When nobody is RUNNING any more: END, where a worker is DONE or nobody has the weights; else
+ * GENERATION to those who take part, and CHANGE to them for each newcomer that waits on; else NOTE,
+ * for whom they wait. A member does as it is told: GENERATION, NOTE and END at any time, CHANGE and
+ * OVER of the generation that it is in.
  */
 struct membership_frame {
     uint64_t magic;
