@@ -47,6 +47,11 @@ for trial in '0 0 USR1 --optimizer sgd' '2 1 USR1 --backend ring' \
     [[ $weights == "$whole" ]] || fail "${trial[*]}, continued: $weights, expected $whole"
 done
 
+# An epoch whose last step is done when the signal comes is tested, too. Here each step is one.
+stop 0 0 TERM "${common[@]}" --batch 2000 --epochs 300 --metrics "$folder/rows.csv"
+awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i } NR > 1 && $at["test_accuracy"] == "" { exit 1 }' "$folder/rows.csv" ||
+    fail "an epoch was not tested: $(tail -n 1 "$folder/rows.csv")"
+
 # With nowhere to save, SIGUSR1 ends nothing.
 launch "$psring" train "${common[@]}" --backend none --steps 100 --log-steps 1
 wait_for "training" '^epoch'

@@ -125,12 +125,9 @@ out:
 }
 
 /* A signal has asked all ranks to end after this step. */
-static enum status save_and_stop(struct trainer *t, int number)
+static enum status stop_saved(struct trainer *t, int number)
 {
     enum status status = STATUS_OK;
-    TRY(exchange_finish(&t->exchange));
-    TRY(settle_and_report(t));
-    TRY(save(t));
     /* Nobody ends before it is saved: at an exit code other than 0 launchers kill all the rest. */
     TRY(comm_barrier(t->exchange.comm));
     TRY(comm_finish(t->exchange.comm));
@@ -141,6 +138,17 @@ static enum status save_and_stop(struct trainer *t, int number)
         fflush(stdout);
     }
     status = STATUS_STOPPED;
+out:
+    return status;
+}
+
+static enum status save_and_stop(struct trainer *t, int number)
+{
+    enum status status = STATUS_OK;
+    TRY(exchange_finish(&t->exchange));
+    TRY(settle_and_report(t));
+    TRY(save(t));
+    status = stop_saved(t, number);
 out:
     return status;
 }
@@ -244,13 +252,13 @@ static enum status epoch(struct trainer *t, struct test_result *test)
     uint64_t save_steps = (uint64_t)t->config->checkpoint_steps;
     if (end > t->total_steps)
         end = t->total_steps;
+    int number = 0;
     start_batches(t, index);
     while (t->step < end) {
         uint64_t report = next_multiple(t->step, log_steps, end);
         uint64_t save_at = next_multiple(t->step, save_steps, end);
-        int number = 0;
         TRY(steps(t, report < save_at ? report : save_at, &number));
-        if (number != 0)
+        if (number != 0 && t->step < end)
             return save_and_stop(t, number);
         if (t->step < end && generation_ends(t))
             return change_workers(t);
@@ -266,6 +274,8 @@ static enum status epoch(struct trainer *t, struct test_result *test)
     if (t->on_target)
         return save(t);
     TRY(close_epoch(t, test));
+    if (number != 0)
+        return stop_saved(t, number);
     if (t->step < t->total_steps && generation_ends(t))
         return change_workers(t);
 out:
