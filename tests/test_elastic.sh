@@ -190,14 +190,15 @@ done
 
 # What is left of an epoch is no whole step for those who are there then: it is tested all the same.
 serve --workers 1
+worker --epochs 2 --join-after 249 # of 250 steps that one worker needs
 worker --epochs 2
-worker --epochs 2 --join-after 249
 ends 0 0
 ends 0 1
 served 0
+grep -q 'generation 2: 2 workers, after step 249' "$folder/serve" || fail "joined elsewhere: $(cat "$folder/serve")"
 for epoch in 1 2; do
-    (($(grep -c "^epoch $epoch/2 .*accuracy" "$folder/worker.0") == 1)) ||
-        fail "epoch $epoch is not tested once: $(cat "$folder/worker.0")"
+    (($(grep -c "^epoch $epoch/2 .*accuracy" "$folder/worker.1") == 1)) ||
+        fail "epoch $epoch is not tested once: $(cat "$folder/worker.1")"
 done
 
 # What worker 0 alone cannot open ends it alone.

@@ -26,7 +26,7 @@ struct seat {
     struct membership_frame last; /* JOIN or READY: who it is and where it stands */
     bool trained;                 /* has weights of the job */
     int rank;                     /* RUNNING */
-    int told;                     /* WAITING: how many are there that it waits for; see say_told */
+    int told;                     /* WAITING: what it has been told; see say_who_is_there */
     uint64_t age;                 /* the lower, the longer it has been there */
     int64_t heard_ns;
 };
