@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# draw.sh DIR [FIGURE...]: draws figures from DIR/bench.csv and DIR/train.csv into DIR, each as .svg and .png.
+# draw.sh DIR [FIGURE...]: draws figures from DIR/bench.csv, train.csv and consistency.csv into DIR, each as .svg and .png.
 # Without names, all that there are rows for. draw.sh --list prints the names.
 #
 # gnuplot runs in a folder of its own, among files of plain names: no name that a user has chosen is part of a
@@ -10,6 +10,7 @@ export LC_ALL=C.UTF-8 # a point in numbers, whatever the user's language; gnuplo
 BENCH_FIGURES=(time_vs_size efficiency_vs_size time_vs_workers efficiency_vs_workers bytes_per_node)
 PROCESSOR_FIGURES=(cpu_vs_size)
 TRAIN_FIGURES=(throughput)
+CONSISTENCY_FIGURES=(consistency)
 
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source-path=SCRIPTDIR source=../experiments/sweep/rows.sh
@@ -22,7 +23,7 @@ case ${1:-} in
     exit 0
     ;;
 --list)
-    printf '%s\n' "${BENCH_FIGURES[@]}" "${PROCESSOR_FIGURES[@]}" "${TRAIN_FIGURES[@]}"
+    printf '%s\n' "${BENCH_FIGURES[@]}" "${PROCESSOR_FIGURES[@]}" "${TRAIN_FIGURES[@]}" "${CONSISTENCY_FIGURES[@]}"
     exit 0
     ;;
 esac
@@ -34,13 +35,22 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cp "$here"/*.gp "$work"
 cd "$work"
-read_rows "$dir" -f "$here/points.awk"
-sort -o points.txt points.txt # awk's order is any
+if [[ -s $dir/consistency.csv ]]; then
+    consistency=$here/../experiments/sweep/consistency
+    awk -F , -f "$consistency/modes.awk" -f "$consistency/points.awk" "$dir/consistency.csv"
+fi
+if [[ -s $dir/bench.csv || -s $dir/train.csv || ! -s $dir/consistency.csv ]]; then
+    read_rows "$dir" -f "$here/points.awk"
+    sort -o points.txt points.txt # awk's order is any
+else
+    echo loopback >network.txt
+fi
 figures=("$@")
 if (($# == 0)); then
     [[ ! -s points.txt ]] || figures+=("${BENCH_FIGURES[@]}")
     [[ ! -s processors.txt ]] || figures+=("${PROCESSOR_FIGURES[@]}")
     [[ ! -s training.txt ]] || figures+=("${TRAIN_FIGURES[@]}")
+    [[ ! -s modes.txt ]] || figures+=("${CONSISTENCY_FIGURES[@]}")
 fi
 
 failed=0

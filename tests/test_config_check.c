@@ -132,14 +132,18 @@ Test(config_check, straggler)
 
 Test(config_check, paced)
 {
-    static const char *const wrong[] = {"paced",       "paced:",    "paced:x",  "paced:1x",
-                                        "paced:-1",    "paced:inf", "fast",     "Real",
-                                        "paced:1e999", "paced:nan", "real:1.0", "paced:4e6"};
+    static const char *const wrong[] = {"paced",       "paced:",    "paced:x", "paced:1x",
+                                        "paced:-1",    "paced:inf", "fast",    "Real",
+                                        "paced:1e999", "paced:nan", "real:x",  "paced:4e6"};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         char line[64];
         snprintf(line, sizeof line, "--compute %s", wrong[i]);
         refuse(CONFIG_TRAIN, line, "expected real, or paced:MS");
     }
+    struct config config;
+    accept(CONFIG_TRAIN, &config, "--compute real:2.5 --target-accuracy 90");
+    cr_assert(!config.paced && config.real_ms == 2.5);
+    refuse(CONFIG_TRAIN, "--compute real:1 --backend none", "--backend none has no other workers");
 }
 
 Test(config_check, transport_only_where_there_is_a_choice)

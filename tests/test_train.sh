@@ -230,3 +230,13 @@ expect test_accuracy ''
 expect weights_sha256 ''
 awk -v ms="$(column step_ms_median)" 'BEGIN { exit !(ms >= 15) }' ||
     fail "a paced step took $(column step_ms_median) ms, expected at least 15"
+
+# Computed for real, and then at least for as long: the same weights. A straggler takes as many times that.
+train 2 "${common[@]}" --steps 12
+whole=$weights
+rm -f "$folder/train.csv"
+train 2 "${common[@]}" --steps 12 --compute real:40 --straggler 1:3 --metrics "$folder/train.csv"
+[[ $weights == "$whole" ]] || fail "--compute real:40 gave $weights, expected $whole"
+expect compute real:40
+awk -v ms="$(column step_ms_median)" 'BEGIN { exit !(ms >= 120) }' ||
+    fail "a step took $(column step_ms_median) ms, expected at least 3 x 40"

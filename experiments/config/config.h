@@ -114,9 +114,10 @@ struct config {
     int library_log; /* not an option: see comm_options; 0 until config_settle */
     int64_t threads;
     bool pin;            /* binds each rank to cores of its own, common/net/world/pin.h */
-    const char *compute; /* as given: "real" or "paced:MS" */
+    const char *compute; /* as given: "real", "real:MS" or "paced:MS" */
     bool paced;          /* from `compute` */
     double paced_ms;     /* forward and backward together, per step */
+    double real_ms;      /* the same, at least, of "real:MS"; else 0 */
 
     /* What is trained. */
     int model;                 /* index into cnn_names, models/cnn.h */

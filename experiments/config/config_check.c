@@ -17,19 +17,21 @@ static enum status parse_compute(struct config *config)
 {
     const char *text = config->compute;
     char *end = NULL;
+    bool paced = strncmp(text, "paced:", 6) == 0;
     if (strcmp(text, "real") == 0)
         return STATUS_OK;
-    if (strncmp(text, "paced:", 6) == 0) {
-        const char *number = text + 6;
+    if (paced || strncmp(text, "real:", 5) == 0) {
+        const char *number = strchr(text, ':') + 1;
         double ms = strtod(number, &end);
         if (end != number && !*end && isfinite(ms) && ms >= 0 && ms <= 3.6e6) {
-            config->paced = true;
-            config->paced_ms = ms;
+            config->paced = paced;
+            *(paced ? &config->paced_ms : &config->real_ms) = ms;
             return STATUS_OK;
         }
     }
     log_error("--compute: found '%s', expected real, or paced:MS with the milliseconds that a "
-              "step's forward and backward take, e.g. paced:20",
+              "step's forward and backward take, e.g. paced:20, or real:MS with those that they "
+              "take at least",
               text);
     return STATUS_USAGE;
 }
@@ -136,6 +138,12 @@ static enum status check_training(struct config *config)
     if (config->virtual_workers > 0 && config->paced) {
         log_error("--virtual-workers %lld: computes really, so --compute %s does not go with it",
                   (long long)config->virtual_workers, config->compute);
+        return STATUS_USAGE;
+    }
+    if (config->real_ms > 0 && backend->alone) {
+        log_error("--compute %s: --backend %s has no other workers whose time would compare; use "
+                  "--compute real",
+                  config->compute, backend->name);
         return STATUS_USAGE;
     }
     if (config->target_accuracy > 0 && config->target_accuracy < 1) {

@@ -156,8 +156,9 @@ static const struct config_row rows[] = {
       .help = "Binds each rank to a part of the cores that ranks have in common (else as the "
               "launcher has bound it; -v says to which)."}},
     {RUNS(TRAIN),
-     {"compute", 0, OPTION_STRING, FIELD(compute), "real", .metavar = "real|paced:MS",
-      .help = "paced: a timed wait of MS ms a step instead of computing; gradients of real size."}},
+     {"compute", 0, OPTION_STRING, FIELD(compute), "real", .metavar = "real|real:MS|paced:MS",
+      .help = "paced: a timed wait of MS ms a step instead of computing; gradients of real size. "
+              "real:MS: computes, and waits until MS have passed."}},
     {RUNS(TRAIN | LAYERS),
      {"model", 0, OPTION_CHOICE, FIELD(model), "keras-cnn", .choices = cnn_names,
       .help = "What is trained."}},

@@ -6,11 +6,11 @@
 #include "common/base/check.h"
 #include "experiments/config/backends.h"
 
-/* Gradients are complete in the range: of a straggler, later. */
+/* Gradients are complete in the range: of a straggler, later. The first layer's are the last. */
 static void start_buckets(void *context, size_t first, size_t count)
 {
     struct trainer *t = context;
-    straggler_delay(&t->straggler, t->device, t->exchange.blocked_ns);
+    straggler_delay(&t->straggler, t->device, t->exchange.blocked_ns, first == 0);
     exchange_start(&t->exchange, first, count);
 }
 

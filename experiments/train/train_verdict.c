@@ -68,7 +68,8 @@ enum status train_verdict(struct trainer *t)
         goto out;
     }
     int cores = t->world->cores / t->world->sharing_cpus;
-    bool computes_here = !t->config->paced && device_memory_is_host(t->device);
+    bool computes_here =
+        !t->config->paced && t->config->real_ms == 0 && device_memory_is_host(t->device);
     step_times_own(&report->times, own);
     TRY(world_gather(t->world, group, own, sizeof own, all));
     for (size_t r = 0; r < workers; r++)

@@ -131,9 +131,8 @@ static enum status open_local(struct trainer *t)
     TRY(train_report_open(t, interval));
     if (trainer_rank(t) == 0 && t->config->checkpoint)
         TRY(prepare_checkpoint(t));
-    straggler_init(&t->straggler, (int)trainer_rank(t) == t->config->straggler_rank
-                                      ? t->config->straggler_factor
-                                      : 1);
+    bool slow = (int)trainer_rank(t) == t->config->straggler_rank;
+    straggler_init(&t->straggler, slow ? t->config->straggler_factor : 1, t->config->real_ms);
     t->step_once = t->config->virtual_workers > 0 ? train_step_virtual
                    : t->config->paced             ? train_step_paced
                                                   : train_step_real;

@@ -1,0 +1,207 @@
+#!/usr/bin/env bash
+# run_consistency.sh [OPTION...]: who waits for whom, and what that costs: trainings to a target accuracy, bulk-synchronous
+# (bsp), with a backup worker, ssp:1, ssp:3, ssp:8, async, and by the ring; all workers alike, and with one that computes
+# four times as long.
+#
+# All runs are on this machine, over loopback, with one dedicated server (the ring has none), each seed's by turns. A step
+# computes for real and then waits until --step-ms have passed since it began (psring train --compute real:MS), so that
+# workers which share cores are equally fast, and the slow one is slow by its factor: what is compared is waiting, not
+# cores. The time is that of the steps, tests left out; between tests, each --test-steps, workers do not meet. The learning rate
+# decays towards the end of --epochs, which is the same for all.
+#
+#   --quick            seconds: few steps of two workers and a low target, one seed; for a look, not for an answer
+#   --out DIR          where results go (default: results-DATE-TIME); an earlier run's are replaced
+#   --workers N        (default 4); the last one is the slow one
+#   --factor F         how many times as long that one computes (default 4)
+#   --target PERCENT   accuracy on the test set (default 98.5)
+#   --seeds LIST       (default 1,2,3)
+#   --model MODEL      (default lenet, which needs little of --step-ms)
+#   --epochs N         at most (default 3)
+#   --batch N          images a step, per worker (default 32)
+#   --lr RATE          for all (default 0.02: at psring's own, 0.07, ssp and async do not learn; see README.md)
+#   --step-ms MS       computation of a step (default 40)
+#   --test-steps N     tests every N steps (default 50)
+#   --data DIR         folder with the four files of MNIST (default: see get_mnist.sh)
+#   --psring PROGRAM   (default: build/psring of this tree)
+#   --limit SECONDS    a run that takes longer is ended, and has failed (default 1200)
+#
+# DIR gets consistency.csv (a row a run), summary.txt (tables and which was first, also printed), consistency.svg and .png,
+# provenance.json and log.txt. The exit status is 0 only if every run came to its end; one that has not
+# reached the target has, too, and the summary names it.
+set -euo pipefail
+export LC_ALL=C # a point in numbers, whatever the user's language
+
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(dirname "$here")
+# shellcheck source-path=SCRIPTDIR source=sweep/provenance.sh
+. "$here/sweep/provenance.sh"
+
+usage()
+{
+    sed -n '2,35s/^# \{0,1\}//p' "$0"
+}
+
+say()
+{
+    echo "run_consistency.sh: $*" >&2
+}
+
+die()
+{
+    say "$1"
+    exit "${2:-1}"
+}
+
+# A shell that was started in the background ignores SIGINT, and bash cannot trap what it ignores: start over.
+if (($(sed -n 's/^SigIgn:\t*/0x/p' /proc/self/status 2>/dev/null || echo 0) & 2)); then
+    exec env --default-signal=INT "$BASH" "$0" "$@"
+fi
+
+parse_arguments()
+{
+    command_line="$0 $*"
+    out='' workers=4 factor=4 target=98.5 seeds=1,2,3 model=lenet epochs=3 batch=32 lr=0.02 step_ms=40 test_steps=50 steps=0
+    limit=1200 data='' psring=$root/build/psring
+    while (($#)); do
+        case $1 in
+        --quick) workers=2 target=60 seeds=1 epochs=1 batch=10 step_ms=4 test_steps=10 steps=30 limit=120 ;;
+        --out | --workers | --factor | --target | --seeds | --model | --epochs | --batch | --lr | --step-ms | --test-steps | --data | --psring | --limit)
+            (($# >= 2)) || die "$1 needs a value; see --help" 2
+            local name=${1#--}
+            declare -g "${name//-/_}=$2"
+            shift
+            ;;
+        -h | --help) usage && exit ;;
+        *) die "unknown argument '$1'; see --help" 2 ;;
+        esac
+        shift
+    done
+    local number
+    for number in workers epochs batch test_steps limit; do
+        [[ ${!number} =~ ^[1-9][0-9]{0,5}$ ]] || die "--${number//_/-} '${!number}': expected a number from 1" 2
+    done
+    for number in factor target lr step_ms; do
+        [[ ${!number} =~ ^[0-9]{1,6}(\.[0-9]{1,6})?$ ]] || die "--${number//_/-} '${!number}': expected a number, e.g. 4.5" 2
+    done
+    ((workers >= 2 && workers <= 99)) || die "--workers '$workers': expected 2 to 99, as somebody must wait for somebody" 2
+    [[ $seeds =~ ^[0-9]{1,9}(,[0-9]{1,9})*$ ]] || die "--seeds '$seeds': expected numbers with commas between" 2
+    [[ -z $(tr , '\n' <<<"$seeds" | sort | uniq -d) ]] || die "--seeds '$seeds': one is there twice" 2
+    [[ -x $psring && ! -d $psring ]] || die "'$psring' is not a program; build it first (README.md), or name one with --psring" 2
+    psring=$(realpath "$psring")
+}
+
+# shellcheck disable=SC2317  # called by a trap
+clean_up()
+{
+    trap '' INT TERM HUP
+    [[ ! $child ]] || { kill -TERM "$child" 2>/dev/null && wait "$child" 2>/dev/null; } || true
+    rm -f "$out/run.csv" "$out/run.txt"
+}
+
+# shellcheck disable=SC2317  # called by a trap
+interrupted() # EXIT-CODE
+{
+    trap '' INT TERM HUP
+    say "interrupted: $out has the rows of the runs that had ended; there is no summary of them"
+    exit "$1"
+}
+
+# [log_to=FILE] launch RANKS COMMAND...: for --limit at most. In the background, because bash acts on a signal only between
+# foreground commands; a SIGKILL of this script ends it, too.
+launch()
+{
+    local bound=(timeout -k 10 "$limit") mpi=(mpirun -n "$1" --bind-to none --oversubscribe --mca pml ob1
+        --mca btl 'self,tcp' --mca btl_tcp_if_include lo --mca oob_tcp_if_include lo --mca mpi_yield_when_idle 1)
+    shift
+    ((EUID != 0)) || mpi+=(--allow-run-as-root)
+    ! command -v setpriv >/dev/null || bound=(setpriv --pdeathsig TERM "${bound[@]}")
+    if [[ ${log_to:-} ]]; then
+        "${bound[@]}" "${mpi[@]}" "$@" </dev/null >"$log_to" 2>&1 &
+    else
+        "${bound[@]}" "${mpi[@]}" "$@" </dev/null &
+    fi
+    child=$!
+    local status=0
+    wait $child || status=$?
+    child=''
+    return $status
+}
+
+# By name, the options of each kind. All but the ring have a rank more, the server. One transport for all.
+modes=(bsp backup ssp:1 ssp:3 ssp:8 async ring)
+mode_options()
+{
+    case $1 in
+    ring) echo --backend ring --transport zmq ;;
+    bsp) echo --backend ps --transport zmq ;;
+    backup) echo --backend ps --transport zmq --backup-workers 1 ;;
+    *) echo --backend ps --transport zmq --sync "$1" ;;
+    esac
+}
+
+# train MODE STRAGGLER SEED: a run, and its row.
+train()
+{
+    local mode=$1 straggler=$2 seed=$3 ranks=$workers status=0 options
+    read -ra options < <(mode_options "$mode")
+    [[ $mode == ring ]] || ranks=$((workers + 1))
+    [[ $straggler == none ]] || options+=(--straggler "$straggler")
+    options+=(--model "$model" --data "$data" --batch "$batch" --lr "$lr" --epochs "$epochs" --steps "$steps" --seed "$seed" --threads 1
+        --compute "real:$step_ms" --target-accuracy "$target" --log-steps "$test_steps")
+    done_runs=$((done_runs + 1))
+    say "[$done_runs/$runs, $((SECONDS - started)) s] $mode, straggler $straggler, seed $seed"
+    commands+=("$mode, straggler $straggler, seed $seed: $(printf '%q ' "$psring" train "${options[@]}")")
+    rm -f "$out/run.csv"
+    log_to=$out/run.txt launch "$ranks" "$psring" train "${options[@]}" --metrics "$out/run.csv" || status=$?
+    { echo "== $mode, straggler $straggler, seed $seed" && cat "$out/run.txt"; } >>"$out/log.txt"
+    if ((status)); then
+        failures=$((failures + 1))
+        failed+=("$mode, straggler $straggler, seed $seed")
+        say "failed: $mode, straggler $straggler, seed $seed: exit $status: $(grep -m 1 error "$out/run.txt" || tail -n 1 "$out/run.txt")"
+        ((status != 124 && status != 137)) || say "it was ended after $limit s, the limit of a run"
+        return 0
+    fi
+    awk -F , -v mode="$mode" -v header="$([[ -s $out/consistency.csv ]] || echo 1)" \
+        -f "$here/sweep/consistency/row.awk" "$out/run.csv" >>"$out/consistency.csv"
+}
+
+summarise()
+{
+    local what
+    awk -F , -v seeds="$(tr , '\n' <<<"$seeds" | wc -l)" -f "$here/sweep/consistency/modes.awk" \
+        -f "$here/sweep/consistency/summary.awk" "$out/consistency.csv"
+    for what in "${failed[@]}"; do
+        echo "FAILED, and not in the tables: $what"
+    done
+}
+
+parse_arguments "$@"
+data=$("$here/get_mnist.sh" ${data:+--data "$data"}) || exit 1
+out=${out:-results-$(date +%Y%m%d-%H%M%S)}
+mkdir -p "$out" || die "cannot write to '$out'"
+out=$(cd "$out" && pwd)
+rm -f "$out"/{consistency.csv,consistency.svg,consistency.png,summary.txt,provenance.json,log.txt}
+started=$SECONDS failures=0 done_runs=0 child='' commands=() failed=()
+# For provenance.json, as run_scaling.sh has them.
+# shellcheck disable=SC2034
+cluster='' network=loopback link_bits=0 machines_table='' cores=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc)
+IFS=, read -ra seed_list <<<"$seeds"
+runs=$((2 * ${#modes[@]} * ${#seed_list[@]}))
+trap clean_up EXIT
+trap 'interrupted 130' INT
+trap 'interrupted 143' TERM
+trap 'interrupted 129' HUP
+for seed in "${seed_list[@]}"; do
+    for straggler in none $((workers - 1)):"$factor"; do
+        for mode in "${modes[@]}"; do
+            train "$mode" "$straggler" "$seed"
+        done
+    done
+done
+[[ -s $out/consistency.csv ]] || die "no run came to its end; see $out/log.txt"
+write_provenance
+summarise >"$out/summary.txt"
+cat "$out/summary.txt"
+"$root/plots/draw.sh" "$out" consistency >>"$out/log.txt" || failures=$((failures + 1))
+say "done in $((SECONDS - started)) s; results are in $out"
+((failures == 0)) || die "$failures steps (runs, figure) failed; $out/log.txt has their messages"

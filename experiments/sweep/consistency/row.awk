@@ -1,0 +1,28 @@
+# row.awk: of the rows of one run's --metrics, one of consistency.csv: the last one's, which says whether the run got to its
+# target, and when. -v mode=NAME; -v header=1: with the header.
+
+NR == 1 {
+    for (i = 1; i <= NF; i++)
+        at[$i] = i
+    count = split("straggler,seed,workers,model,batch,compute,network,target_accuracy,on_target,seconds,step,images," \
+        "test_accuracy,staleness_mean,staleness_max,steps_left_out,steps_dropped", columns, ",")
+    next
+}
+
+{
+    compute_ms += $at["compute_ms_median"]
+    rows++
+}
+
+END {
+    if (header)
+        printf "mode"
+    for (i = 1; i <= count && header; i++)
+        printf ",%s", columns[i]
+    if (header)
+        print ",images_per_s,compute_ms"
+    printf "%s", mode
+    for (i = 1; i <= count; i++)
+        printf ",%s", $at[columns[i]]
+    printf ",%.1f,%.2f\n", ($at["seconds"] > 0 ? $at["images"] / $at["seconds"] : 0), compute_ms / rows
+}
