@@ -114,7 +114,7 @@ done
 serve --workers 3
 worker --epochs 4
 worker --epochs 4 --leave-after 50
-worker --epochs 4
+worker --epochs 4 --loaders 2
 worker --epochs 4 --join-after 100
 for number in 0 1 2 3; do
     ends 0 $number
