@@ -179,11 +179,16 @@ static enum status update(struct server *server, int worker, const struct messag
 {
     enum status status = STATUS_OK;
     struct transport_slot *slot = server->expected[worker];
+    range_detail_begin("take and answer", &(struct range_about){.kind = RANGE_SERVER,
+                                                                .bucket = message->bucket,
+                                                                .number = message->step,
+                                                                .bytes = message->length});
     TRY(updates_take(server->updates, worker, message, slot->payload));
     transport_release(server->transport, slot);
     TRY(transport_post(server->transport, slot, NULL));
     server->expected[worker] = slot_of(server, worker, ++server->pushes[worker]);
 out:
+    range_detail_end();
     return status;
 }
 

@@ -11,6 +11,7 @@
 
 #include "common/comm/codec.h"
 #include "common/comm/reduce.h"
+#include "common/obs/range.h"
 #include "ps/policy.h"
 
 /* A push that is not answered yet. */
@@ -42,6 +43,8 @@ struct updates {
     float *answers;    /* (workers, window, chunk_count) */
     uint64_t *tickets; /* (workers, window): of the answers sent from there */
     uint64_t *sent;    /* (workers): answers */
+    bool begun;
+    uint64_t first_step; /* of this run, whose steps a timeline counts */
 };
 
 /* -------- memory ------------------------------------------------------------------------------ */
@@ -324,6 +327,10 @@ static enum status take_array(struct updates *u, int worker, const struct messag
 static enum status set_clock(struct updates *u, int worker, uint64_t clock)
 {
     size_t workers = (size_t)u->site->workers;
+    if (!u->begun && clock != POLICY_LEFT) {
+        u->begun = true;
+        u->first_step = clock;
+    }
     for (size_t c = 0; c < u->chunk_total; c++)
         u->clocks[c * workers + (size_t)worker] = clock;
     for (size_t b = 0; b < u->store->bucket_count && clock != POLICY_LEFT; b++) {
@@ -341,6 +348,7 @@ enum status updates_take(struct updates *u, int worker, const struct message *me
 {
     switch (message->kind) {
     case MESSAGE_PUSH:
+        range_at_step(message->step > u->first_step ? message->step - u->first_step : 0);
         return take_push(u, worker, message, payload);
     case MESSAGE_STORE:
     case MESSAGE_FETCH:

@@ -49,6 +49,11 @@ for transport in tcp zmq mpi; do
         --transport $transport
     there "0 shard +" "0 server +" "1 server +"
 done
+train 3 --model lenet --batch 8 --steps $steps --bucket-mb 0.05 --timeline "$timeline" --backend ps --sync async
+check "ps --sync async"
+there "0 shard +" "2 server +" "2 message +"
+"$psring" trace "$timeline" >"$folder/log" || fail "psring trace, async:"
+! grep -q '^limited by' "$folder/log" || fail "async: workers that do not wait for each other are judged as if they did:"
 record "ring of two" 2 --backend ring --compress fp16
 record "pair" 2 --backend ring
 there "0 transfer +"

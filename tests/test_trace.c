@@ -105,7 +105,29 @@ Test(trace, ignores_what_is_too_deep)
     trace_free(&trace);
 }
 
+/* A server in the same process is a step behind: it does not end what the other has begun. */
+Test(trace, begins_and_ends_once)
+{
+    start(100, 3, 5);
+    range_at_step(3);
+    range_begin("step", &(struct range_about){.kind = RANGE_STEP, .number = 3});
+    range_at_step(2);
+    range_begin("inside", &(struct range_about){.kind = RANGE_COMPUTE});
+    range_end();
+    range_end();
+    range_at_step(5);
+    range_at_step(4);
+    nest(4);
+    const struct trace_thread *thread = &trace->threads[0];
+    cr_assert_eq(thread->count, 2);
+    cr_expect_str_eq(thread->events[0].name, "inside");
+    cr_expect_str_eq(thread->events[1].name, "step");
+    trace_free(&trace);
+}
+
 enum { THREADS = TRACE_THREADS + 2, TIMES = 500 };
+
+static pthread_barrier_t all_told; /* a buffer is free again when its thread has ended */
 
 static void *tell(void *argument)
 {
@@ -114,7 +136,25 @@ static void *tell(void *argument)
         range_begin("told", &(struct range_about){.kind = RANGE_WAIT, .peer = *number});
         range_end();
     }
+    pthread_barrier_wait(&all_told);
     return NULL;
+}
+
+/* As servers' threads do, which pause. */
+Test(trace, threads_one_after_the_other_share_a_buffer)
+{
+    start(THREADS * TIMES, 0, 1);
+    cr_assert_eq(pthread_barrier_init(&all_told, NULL, 1), 0);
+    for (int t = 0; t < THREADS; t++) {
+        pthread_t thread;
+        cr_assert_eq(pthread_create(&thread, NULL, tell, &t), 0);
+        pthread_join(thread, NULL);
+    }
+    cr_expect_eq(trace_threads(trace), 2);
+    cr_expect_eq(trace->threads[1].count, THREADS * TIMES);
+    cr_expect_eq(trace->threads[1].events[THREADS * TIMES - 1].about.peer, THREADS - 1);
+    cr_expect_eq(trace_dropped(trace), 0);
+    trace_free(&trace);
 }
 
 Test(trace, has_a_buffer_for_each_thread)
@@ -122,6 +162,7 @@ Test(trace, has_a_buffer_for_each_thread)
     pthread_t threads[THREADS];
     int numbers[THREADS];
     start(TIMES, 0, 1);
+    cr_assert_eq(pthread_barrier_init(&all_told, NULL, THREADS), 0);
     for (int t = 0; t < THREADS; t++) {
         numbers[t] = t;
         cr_assert_eq(pthread_create(&threads[t], NULL, tell, &numbers[t]), 0);

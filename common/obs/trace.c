@@ -13,13 +13,52 @@ static struct trace *current;
 static _Thread_local struct trace *joined;
 static _Thread_local struct trace_thread *buffer; /* of `joined`; NULL: there was none left */
 
+/* A thread ends: one of its name may go on in its buffer. */
+static void leave(void *own)
+{
+    struct trace_thread *thread = own;
+    if (joined == current && current)
+        atomic_store_explicit(&thread->ended, true, memory_order_release);
+}
+
+static pthread_key_t at_thread_end;
+static pthread_once_t key_once = PTHREAD_ONCE_INIT;
+
+static void make_key(void)
+{
+    CHECK(pthread_key_create(&at_thread_end, leave) == 0);
+}
+
+/* Servers that are colocated pause, and go on in another thread. */
+static struct trace_thread *take_over(const char *name)
+{
+    int started = atomic_load(&current->started);
+    for (int t = 0; t < started && t < TRACE_THREADS; t++) {
+        struct trace_thread *thread = &current->threads[t];
+        bool ended = atomic_load_explicit(&thread->ended, memory_order_acquire);
+        if (ended && strcmp(thread->name, name) == 0 &&
+            atomic_compare_exchange_strong(&thread->ended, &ended, false)) {
+            thread->depth = 0;
+            return thread;
+        }
+    }
+    return NULL;
+}
+
 static void join(void)
 {
+    char name[TRACE_NAME_BYTES];
     joined = current;
-    int index = atomic_fetch_add(&current->started, 1);
-    buffer = index < TRACE_THREADS ? &current->threads[index] : NULL;
-    if (buffer)
-        pthread_getname_np(pthread_self(), buffer->name, sizeof buffer->name);
+    pthread_getname_np(pthread_self(), name, sizeof name);
+    buffer = take_over(name);
+    if (!buffer) {
+        int index = atomic_fetch_add(&current->started, 1);
+        buffer = index < TRACE_THREADS ? &current->threads[index] : NULL;
+        if (buffer)
+            memcpy(buffer->name, name, sizeof name);
+    }
+    pthread_once(&key_once, make_key);
+    pthread_setspecific(at_thread_end, buffer);
 }
 
 static struct trace_thread *own_buffer(void)
@@ -31,9 +70,12 @@ static struct trace_thread *own_buffer(void)
     return buffer;
 }
 
+/* From one moment to another, and never again: of threads at different steps none takes it back,
+ * and so no range ends that was not recorded as begun. */
 static bool recording(void)
 {
-    return atomic_load_explicit(&current->recording, memory_order_relaxed);
+    return atomic_load_explicit(&current->begun, memory_order_relaxed) &&
+           !atomic_load_explicit(&current->over, memory_order_relaxed);
 }
 
 static void keep(struct trace_thread *thread, const struct trace_event *event)
@@ -96,11 +138,10 @@ static void moment(const char *name, const struct range_about *about)
 static void at_step(uint64_t step)
 {
     const struct trace_options *options = &current->options;
+    if (step >= options->first_step)
+        atomic_store_explicit(&current->begun, true, memory_order_relaxed);
     if (step >= options->end_step)
         atomic_store_explicit(&current->over, true, memory_order_relaxed);
-    bool over = atomic_load_explicit(&current->over, memory_order_relaxed);
-    atomic_store_explicit(&current->recording, !over && step >= options->first_step,
-                          memory_order_relaxed);
 }
 
 static const struct range_listener listener = {
@@ -131,7 +172,7 @@ enum status trace_new(struct trace **out, const struct trace_options *options)
         return STATUS_NO_MEMORY;
     }
     trace->options = *options;
-    atomic_init(&trace->recording, options->first_step == 0);
+    atomic_init(&trace->begun, options->first_step == 0);
     current = trace;
     join();
     strcpy(buffer->name, "main");

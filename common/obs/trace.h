@@ -36,7 +36,8 @@ struct trace_thread {
                                     trace_new */
     struct trace_event *events;
     size_t count, dropped;
-    size_t depth; /* ranges that have begun; those beyond TRACE_DEPTH are not recorded */
+    size_t depth;       /* ranges that have begun; those beyond TRACE_DEPTH are not recorded */
+    _Atomic bool ended; /* the thread; another one of the name may go on in this buffer */
     struct trace_event begun[TRACE_DEPTH];
 };
 
@@ -50,8 +51,7 @@ struct trace {
     struct trace_options options;
     struct trace_thread threads[TRACE_THREADS];
     _Atomic int started;       /* threads that have told of something */
-    _Atomic bool recording;    /* from first_step to before end_step */
-    _Atomic bool over;         /* end_step has been reached */
+    _Atomic bool begun, over;  /* first_step, end_step has been reached, by any thread */
     _Atomic size_t unrecorded; /* events of more threads than TRACE_THREADS */
 };
 

@@ -25,7 +25,8 @@ struct timeline {
 
 /* What a rank has for the file: its lines, deflated. */
 struct part {
-    uint64_t text_bytes, bytes, dropped;
+    uint64_t text_bytes, bytes;
+    uint64_t dropped, unrecorded; /* of the events that are not in them: of too many threads */
 };
 
 /* -------- the file ---------------------------------------------------------------------------- */
@@ -88,7 +89,10 @@ static enum status make_part(const struct timeline *timeline, const struct timel
         status = STATUS_NO_MEMORY;
         goto out;
     }
-    *part = (struct part){size, length, trace_dropped(timeline->trace)};
+    *part = (struct part){.text_bytes = size,
+                          .bytes = length,
+                          .dropped = trace_dropped(timeline->trace),
+                          .unrecorded = atomic_load(&timeline->trace->unrecorded)};
 out:
     if (memory)
         fclose(memory);
@@ -134,14 +138,15 @@ static enum status write_file(struct timeline *timeline, const struct part *part
 {
     enum status status = STATUS_OK;
     FILE *file = timeline->file;
-    uint64_t dropped = 0;
+    uint64_t dropped = 0, unrecorded = 0;
     fprintf(file,
             "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"program\":\"psring %s\"},"
             "\"traceEvents\":[\n",
             PSRING_VERSION);
     for (int rank = 0; rank < timeline->world->size; rank++) {
         TRY(inflate_into_file(timeline, &parts[rank], all_bytes[rank]));
-        dropped += parts[rank].dropped;
+        dropped += parts[rank].dropped - parts[rank].unrecorded;
+        unrecorded += parts[rank].unrecorded;
     }
     fprintf(file, "{\"ph\":\"M\",\"pid\":0,\"tid\":0,\"name\":\"psring_end\",\"args\":{}}\n]}\n");
     int failed = fclose(file);
@@ -152,6 +157,9 @@ static enum status write_file(struct timeline *timeline, const struct part *part
         log_warn("--timeline %s: there was no room for %llu events, the last ones of their "
                  "threads; record fewer steps (--timeline-steps)",
                  timeline->options.file, (unsigned long long)dropped);
+    if (unrecorded > 0)
+        log_warn("--timeline %s: %llu events are of more than %d threads of a rank, and not in it",
+                 timeline->options.file, (unsigned long long)unrecorded, TRACE_THREADS);
 out:
     return status;
 }
@@ -187,6 +195,7 @@ enum status timeline_write(struct timeline *timeline)
     struct timeline_rank rank = {.world = world,
                                  .topology = timeline->options.topology,
                                  .trace = timeline->trace,
+                                 .in_step = timeline->options.in_step,
                                  .before = timeline->before,
                                  .zero_ns = timeline->before.at_ns};
     unsigned char *bytes = NULL, **all_bytes = calloc(size, sizeof *all_bytes);

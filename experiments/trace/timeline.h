@@ -14,6 +14,7 @@
 #ifndef PSRING_EXPERIMENTS_TIMELINE_H
 #define PSRING_EXPERIMENTS_TIMELINE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/base/status.h"
@@ -26,6 +27,7 @@ struct timeline_options {
     const char *file;                /* on rank 0; borrowed */
     uint64_t first_step, end_step;   /* of this run, from 0: from the one to before the other */
     const struct topology *topology; /* borrowed */
+    bool in_step;                    /* all workers are in one step, or wait for it */
 };
 
 /* Collective over the world, between steps. Empties the file, measures clocks, begins to record.

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/check.h"
 #include "common/base/clock.h"
 #include "experiments/trace/trace_file.h"
 
@@ -11,8 +12,8 @@
 enum {
     ROW_THREAD = 1,
     ROW_BUCKET = TRACE_ROW_BUCKET,
-    ROW_SHARD = 1000,
-    SHARD_LANES = 64,
+    ROW_SHARD = 1 << 20, /* no plan has so many buckets */
+    SHARD_LANES = 1024,  /* of --window the most */
     BINS = 10000
 };
 
@@ -170,11 +171,12 @@ static void put_process(const struct writer *writer)
             number, number);
     fprintf(writer->out,
             "{\"ph\":\"M\",\"pid\":%d,\"tid\":0,\"name\":\"psring_rank\",\"args\":{"
-            "\"worker\":%s,\"clock_start_offset_ns\":%" PRId64 ",\"clock_start_error_ns\":%" PRId64
-            ",\"clock_end_offset_ns\":%" PRId64 ",\"clock_end_error_ns\":%" PRId64
-            ",\"dropped_events\":%zu}},\n",
-            number, works ? "true" : "false", rank->before.offset_ns, rank->before.error_ns,
-            rank->after.offset_ns, rank->after.error_ns, trace_dropped(rank->trace));
+            "\"worker\":%s,\"in_step\":%s,\"clock_start_offset_ns\":%" PRId64
+            ",\"clock_start_error_ns\":%" PRId64 ",\"clock_end_offset_ns\":%" PRId64
+            ",\"clock_end_error_ns\":%" PRId64 ",\"dropped_events\":%zu}},\n",
+            number, works ? "true" : "false", rank->in_step ? "true" : "false",
+            rank->before.offset_ns, rank->before.error_ns, rank->after.offset_ns,
+            rank->after.error_ns, trace_dropped(rank->trace));
 }
 
 static void put_thread_name(const struct writer *writer, int row, const char *name)
@@ -236,13 +238,28 @@ static void put_thread(const struct writer *writer, int row)
     }
 }
 
-static void put_buckets(const struct writer *writer, bool *named, size_t named_count)
+/* How many buckets there are events of, at most. */
+static size_t count_buckets(const struct trace *trace)
+{
+    size_t count = 0;
+    for (size_t t = 0; t < trace_threads(trace); t++) {
+        for (size_t i = 0; i < trace->threads[t].count; i++) {
+            const struct range_about *about = &trace->threads[t].events[i].about;
+            if (about->kind == RANGE_BUCKET && about->bucket >= count)
+                count = (size_t)about->bucket + 1;
+        }
+    }
+    return count;
+}
+
+/* named: (buckets) */
+static void put_buckets(const struct writer *writer, bool *named)
 {
     char name[32];
     for (size_t i = 0; i < writer->count; i++) {
         const struct trace_event *event = writer->events[i];
         uint32_t bucket = event->about.bucket;
-        if (event->about.kind != RANGE_BUCKET || bucket >= named_count)
+        if (event->about.kind != RANGE_BUCKET)
             continue;
         snprintf(name, sizeof name, "bucket %u", bucket);
         if (!named[bucket])
@@ -265,8 +282,7 @@ static void put_shards(const struct writer *writer, int server)
         int lane = 0;
         while (lane < lanes && free_ns[lane] > event->begin_ns)
             lane++;
-        if (lane == SHARD_LANES)
-            continue;
+        CHECK(lane < SHARD_LANES);
         int row = ROW_SHARD + server * SHARD_LANES + lane;
         if (lane == lanes) {
             char name[32];
@@ -347,14 +363,14 @@ static enum status put_link(const struct writer *writer)
 
 enum status timeline_write_events(const struct timeline_rank *rank, FILE *out)
 {
-    enum { BUCKETS_MOST = ROW_SHARD - ROW_BUCKET };
     enum status status = STATUS_OK;
-    bool named[BUCKETS_MOST] = {false};
     struct writer writer = {.rank = rank, .out = out};
+    bool *named = calloc(count_buckets(rank->trace) + 1, sizeof *named);
     writer.events = calloc(rank->trace->options.events + 1, sizeof(struct trace_event *));
-    if (!writer.events) {
+    if (!writer.events || !named) {
         log_error("timeline: no memory to sort %zu events", rank->trace->options.events);
-        return STATUS_NO_MEMORY;
+        status = STATUS_NO_MEMORY;
+        goto out;
     }
     put_process(&writer);
     for (size_t t = 0; t < trace_threads(rank->trace); t++) {
@@ -363,12 +379,13 @@ enum status timeline_write_events(const struct timeline_rank *rank, FILE *out)
         if (writer.count > 0)
             put_thread_name(&writer, ROW_THREAD + (int)t, thread->name);
         put_thread(&writer, ROW_THREAD + (int)t);
-        put_buckets(&writer, named, BUCKETS_MOST);
+        put_buckets(&writer, named);
         for (int server = 0; server < rank->topology->servers; server++)
             put_shards(&writer, server);
     }
     TRY(put_link(&writer));
 out:
     free(writer.events);
+    free(named);
     return status;
 }

@@ -14,6 +14,7 @@ struct timeline_rank {
     const struct world *world;
     const struct topology *topology;
     const struct trace *trace;
+    bool in_step; /* timeline_options */
     struct clock_offset before, after;
     int64_t zero_ns; /* rank 0's time that is the file's 0 */
 };

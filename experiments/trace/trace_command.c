@@ -297,6 +297,10 @@ static enum status print_verdict(const struct trace_file *file, const struct tra
 {
     char text[400];
     double median_ms[TRACE_PARTS];
+    if (!file->in_step) {
+        printf("the workers were not held in one step: no verdict on what limited them\n");
+        return STATUS_OK;
+    }
     struct verdict_rank *ranks = calloc((size_t)file->rank_count, sizeof *ranks);
     if (!ranks) {
         log_error("psring trace: out of memory");

@@ -115,6 +115,7 @@ static void take_facts(struct reader *reader, struct trace_rank *rank, const cJS
     int64_t before = integer(facts, "clock_start_error_ns", 0);
     int64_t after = integer(facts, "clock_end_error_ns", 0);
     rank->worker = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(facts, "worker"));
+    reader->file->in_step = !cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(facts, "in_step"));
     rank->clock_error_ns = before > after ? before : after;
     rank->dropped = (uint64_t)integer(facts, "dropped_events", 0);
 }

@@ -42,6 +42,7 @@ struct trace_message {
 struct trace_file {
     struct trace_rank *ranks;
     int rank_count;
+    bool in_step;               /* all workers are in one step, or wait for it */
     struct trace_range *ranges; /* by rank, row, begin; what encloses comes first */
     size_t range_count;
     struct trace_message *messages; /* by receiver: rank, row, time */

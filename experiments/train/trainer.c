@@ -234,11 +234,13 @@ static enum status open_timeline(struct trainer *t)
     const struct config *config = t->config;
     if (!config->timeline)
         return STATUS_OK;
-    return timeline_open(&t->timeline, t->world,
-                         &(struct timeline_options){.file = config->timeline,
-                                                    .first_step = config->timeline_first,
-                                                    .end_step = config->timeline_end,
-                                                    .topology = &t->topology});
+    return timeline_open(
+        &t->timeline, t->world,
+        &(struct timeline_options){.file = config->timeline,
+                                   .first_step = config->timeline_first,
+                                   .end_step = config->timeline_end,
+                                   .topology = &t->topology,
+                                   .in_step = !consistency_updates(&config->consistency)});
 }
 
 enum status trainer_open(struct trainer *t, const struct config *config, struct world *world,
