@@ -39,6 +39,9 @@ in_row limit overhead
 stage "slow loader" "data: .*$( (($(nproc) < 2)) || echo "with --loaders [2-9]")" $(($(nproc) < 4 ? 1 : 2)) --backend ring \
     --compute paced:1 --batch 4000 --data "$folder" --loaders 1 --augment rotate:15,shift:2
 in_row limit data
+stage "slow rank" "rank 2: the others wait for it for .*% of a step" 4 --backend ring --compute paced:100 --straggler 2:4
+in_row limit rank
+in_row limit_rank 2
 stage "nothing wrong" "computation: " 4 --backend ring --compute paced:500
 in_row limit computation
 
