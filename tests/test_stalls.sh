@@ -4,6 +4,8 @@
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=train_lib.sh
 . "$(dirname "$0")/train_lib.sh"
+# shellcheck source-path=SCRIPTDIR source=ranks_lib.sh
+. "$(dirname "$0")/ranks_lib.sh" # free_port
 export OMPI_MCA_orte_execute_quiet=1 # mpirun's own words would come after ours
 
 # start_ranks RANKS COMMAND...: starts it and waits until it is at work; its ranks are ${ranks[@]}.
@@ -84,6 +86,35 @@ grep -q 'rank 2 on .* went on after' "$folder/log" || fail "a slow rank: does no
 start_ranks 3 "$psring" bench --backend ring -b 4 -e 1k -f 4 --iters 1000 --csv "$folder/rows.csv" --stall-warning 2 --timeout 120
 stall 1
 expect_end "bench" 0 'every element equals the exact sum'
+
+# An elastic job: the first server warns of a silent worker, each worker of what it waits for.
+elastic=("$psring" train --data "$data" --backend ps --model lenet --batch 16 --lr 0.02 --steps 600 --log-steps 5)
+train 3 --model lenet --batch 16 --lr 0.02 --steps 600 --backend ps
+port=$(free_port)
+address=tcp://127.0.0.1:$port
+launch "$psring" serve --listen "$address" --workers 2 --stall-warning 2 --timeout 120
+server=$session
+at_end kill "$server"
+wait_for "psring serve" '^listens'
+workers=()
+for worker in 0 1; do
+    "${elastic[@]}" --server "$address" --stall-warning 2 --timeout 120 >"$folder/worker.$worker" 2>&1 &
+    workers+=($!)
+done
+trained() { grep -q '^epoch' "$folder"/worker.?; }
+within trained || fail "an elastic job:"
+kill -STOP "${workers[1]}"
+wait_for "an elastic worker stopped" 'warning: worker [01] on .* has not given a sign of life for'
+waits_for_server() { grep -q 'warning: nothing for .* waiting for server 0' "$folder/worker.0"; }
+within waits_for_server || fail "the other worker of an elastic job does not say what it waits for:"
+kill -CONT "${workers[1]}"
+wait_for "an elastic worker continued" 'worker [01] on .* went on after [1-9][0-9]* s'
+for worker in 0 1; do
+    wait "${workers[worker]}" || fail "worker $worker of an elastic job ended with $?: $(cat "$folder/worker.$worker")"
+done
+expect_end "an elastic job" 0 'training has ended'
+[[ $(cat "$folder"/worker.? | sed -n 's/^weights sha256 //p') == "$weights" ]] ||
+    fail "an elastic job: other weights than with as many ranks and nothing happening"
 
 # For ever: warned of, then ended.
 start_ranks 3 "${training[@]}" --steps 100000000 --backend ring --stall-warning 1 --timeout 8

@@ -71,6 +71,7 @@ static enum status open_transport(struct comm *comm, const struct topology *topo
                                                             : codec_dtype(options->compress),
         .subnet = options->subnet,
         .timeout_ms = options->timeout_ms,
+        .stall_warning_ms = options->stall_warning_ms,
     };
     return transport_open(comm->endpoints, comm->world, &transport);
 }

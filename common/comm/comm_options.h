@@ -41,6 +41,7 @@ struct comm_options {
     size_t bucket_counts_max; /* no bucket of any plan has more elements */
     const char *subnet;       /* "10.0.0.0/24": interface to use; NULL: chosen. Borrowed. */
     int64_t timeout_ms;       /* a peer silent for longer is an error */
+    int64_t stall_warning_ms; /* and for so long is warned of where no lifeline watches; 0: no */
     struct device *device; /* in whose memory buckets are; NULL: the host's. Borrowed until close */
     int library_log;       /* descriptor of the file that the backend's library logs to; 0: none */
     /* What a host's link is said to carry each way; 0: not known. Bounds what is on the

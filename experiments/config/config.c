@@ -287,6 +287,7 @@ void config_comm_options(const struct config *config, const struct backend *back
             config->compress != COMPRESS_NONE && config->error_feedback != CONFIG_FEEDBACK_OFF,
         .subnet = config->subnet,
         .timeout_ms = (int64_t)(config->timeout * 1000),
+        .stall_warning_ms = (int64_t)(config->stall_warning * 1000),
         .library_log = config->library_log,
     };
 }

@@ -122,7 +122,7 @@ static const struct config_row rows[] = {
     {RUNS(TRAIN | BENCH),
      {"timeout", 0, OPTION_DOUBLE, FIELD(timeout), "30", 0.1, 86400, .metavar = "SECONDS",
       .help = "A rank that keeps others waiting, or is silent, for longer ends the run."}},
-    {RUNS(TRAIN | BENCH),
+    {RUNS(TRAIN | BENCH | SERVE),
      {"stall-warning", 0, OPTION_DOUBLE, FIELD(stall_warning), "10", 0, 86400, .metavar = "SECONDS",
       .help =
           "What keeps the others waiting, or is silent, for so long is warned of; 0: nothing."}},

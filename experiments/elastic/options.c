@@ -74,6 +74,7 @@ enum status elastic_options_read(struct config *config, const struct config *ser
         config->device = DEVICE_CUDA;
     config->subnet = serve->subnet;
     config->timeout = serve->timeout;
+    config->stall_warning = serve->stall_warning;
     config->startup_timeout = serve->startup_timeout;
     config->verbose = serve->verbose;
     log_set_level(config->verbose ? LOG_DEBUG : LOG_INFO);

@@ -48,6 +48,7 @@ enum status elastic_serve(struct config *serve)
     struct config config;
     struct generation generation = {0};
     int64_t timeout_ms = (int64_t)(serve->timeout * 1000);
+    int64_t stall_ms = (int64_t)(serve->stall_warning * 1000);
     int64_t startup_ms = (int64_t)(serve->startup_timeout * 1000);
     int first = (int)(serve->workers > serve->min_workers ? serve->workers : serve->min_workers);
     char options[COORDINATOR_JOB_BYTES];
@@ -56,6 +57,7 @@ enum status elastic_serve(struct config *serve)
                                                        .workers_first = first,
                                                        .workers_min = (int)serve->min_workers,
                                                        .timeout_ms = timeout_ms,
+                                                       .stall_warning_ms = stall_ms,
                                                        .startup_timeout_ms = startup_ms}));
     printf("listens at %s; start workers: psring train --backend ps --server %s ...\n",
            serve->listen, serve->listen);

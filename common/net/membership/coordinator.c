@@ -58,6 +58,20 @@ static bool has_spoken(const struct seat *seat)
     return recv(seat->socket, &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT) > 0;
 }
 
+/* Once: it may come back. */
+static void warn_of_silence(const struct coordinator *c, struct seat *seat, int64_t now_ns)
+{
+    char name[96];
+    int64_t silent_ns = now_ns - seat->heard_ns, limit_ms = c->options.stall_warning_ms;
+    if (limit_ms <= 0 || c->ended || seat->silent_since_ns > 0 || silent_ns < limit_ms * NS_PER_MS)
+        return;
+    seat->silent_since_ns = seat->heard_ns;
+    log_warn("%s has not given a sign of life for %lld s: its process is stopped, or its host "
+             "cannot be reached; after %g s it is lost (--timeout)",
+             seat_name(seat, name, sizeof name), (long long)(silent_ns / NS_PER_S),
+             (double)c->options.timeout_ms / 1000);
+}
+
 static void look_at_all(struct coordinator *c, int64_t now_ns)
 {
     const struct membership_frame beat = {.type = MEMBERSHIP_BEAT};
@@ -65,8 +79,10 @@ static void look_at_all(struct coordinator *c, int64_t now_ns)
         struct seat *seat = c->seats[i];
         if (now_ns - seat->heard_ns >= c->options.timeout_ms * NS_PER_MS && !has_spoken(seat))
             lose_silent(c, seat);
-        else
+        else {
+            warn_of_silence(c, seat, now_ns);
             membership_send(seat->socket, beat, NULL);
+        }
     }
 }
 

@@ -22,6 +22,7 @@ struct coordinator_options {
     int workers_first;   /* so many must be there for the first generation to begin, */
     int workers_min;     /* and so many for each later one */
     int64_t timeout_ms;  /* a member that is silent for longer is lost */
+    int64_t stall_warning_ms;   /* for so long: warned of; 0: not */
     int64_t startup_timeout_ms; /* members' own; once one has come out of a generation the others
                                  * have as long as the longer of the two, and a little more */
 };

@@ -29,6 +29,7 @@ struct seat {
     int told;                     /* WAITING: what it has been told; see say_who_is_there */
     uint64_t age;                 /* the lower, the longer it has been there */
     int64_t heard_ns;
+    int64_t silent_since_ns; /* warned of; 0: nothing is */
 };
 
 struct coordinator {

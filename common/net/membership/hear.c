@@ -270,7 +270,12 @@ static void hear_frame(struct coordinator *c, struct seat *seat)
 void seat_hear(struct coordinator *c, struct seat *seat)
 {
     enum membership_read got = membership_read(seat->reader, seat->socket);
+    char name[96];
     seat->heard_ns = clock_now_ns();
+    if (seat->silent_since_ns > 0 && got != MEMBERSHIP_READ_CLOSED)
+        log_info("%s went on after %lld s", seat_name(seat, name, sizeof name),
+                 (long long)((seat->heard_ns - seat->silent_since_ns) / NS_PER_S));
+    seat->silent_since_ns = 0;
     if (got == MEMBERSHIP_READ_FRAME)
         hear_frame(c, seat);
     else if (got == MEMBERSHIP_READ_CLOSED)

@@ -45,6 +45,7 @@ bool transport_base_init(struct transport *transport, const struct transport_ops
                                                 .length_max = options->payload_bytes_max,
                                                 .dtype = options->dtype};
     transport->timeout_ns = options->timeout_ms * NS_PER_MS;
+    transport->stall_ns = options->stall_warning_ms * NS_PER_MS;
     transport->peers = calloc((size_t)nodes, sizeof *transport->peers);
     if (!transport->peers) {
         log_error("transport: no memory for %d nodes", nodes);

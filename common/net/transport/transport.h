@@ -45,6 +45,7 @@ struct transport_options {
     enum message_dtype dtype; /* of all payloads; MESSAGE_ANY_DTYPE: as each slot expects */
     const char *subnet;       /* CIDR of the interface to bind to; NULL: chosen. Borrowed. */
     int64_t timeout_ms;
+    int64_t stall_warning_ms; /* such a wait is warned of where no lifeline watches; 0: is not */
 };
 
 struct transport_counters {

@@ -68,7 +68,7 @@ struct transport {
     int node;
     enum node_role role;
     struct message_limits limits;
-    int64_t timeout_ns;
+    int64_t timeout_ns, stall_ns;
     struct transport_peer *peers; /* by node */
     struct transport_counters counters;
     struct {

@@ -17,6 +17,8 @@ struct patience {
     bool begun;          /* the range of it */
     bool told;           /* the activity says for whom */
     int64_t deadline_ns; /* 0: not started */
+    int64_t
+        stalled_ns; /* since then nothing has come, and that has been warned of; 0: it has not */
 };
 
 static enum activity_thread thread_of(const struct transport *transport)
@@ -68,18 +70,41 @@ static void describe_awaited(const struct transport *transport, const struct pat
     }
 }
 
+/* "waiting for worker 2 (rank 2): ..." */
+static const char *describe_wait(const struct transport *transport, const struct patience *patience,
+                                 char *text, size_t size)
+{
+    int used = snprintf(text, size, "%s ", patience->slots ? "waiting for" : "sending to");
+    if (patience->slots)
+        describe_awaited(transport, patience, text + used, size - (size_t)used);
+    else
+        transport_describe(transport, patience->peer, text + used, size - (size_t)used);
+    return text;
+}
+
+static void warn_of_stall(const struct transport *transport, struct patience *patience,
+                          int64_t now_ns)
+{
+    char awaited[512];
+    int64_t since_ns = patience->deadline_ns - transport->timeout_ns;
+    if (transport->stall_ns <= 0 || patience->stalled_ns > 0 ||
+        now_ns - since_ns < transport->stall_ns)
+        return;
+    patience->stalled_ns = since_ns;
+    log_warn("nothing for %lld s while %s; after %g s it is lost (--timeout)",
+             (long long)((now_ns - since_ns) / NS_PER_S),
+             describe_wait(transport, patience, awaited, sizeof awaited),
+             (double)transport->timeout_ns / (double)NS_PER_S);
+}
+
 static enum status timed_out(const struct transport *transport, const struct patience *patience)
 {
-    char awaited[512] = "";
-    if (patience->slots)
-        describe_awaited(transport, patience, awaited, sizeof awaited);
-    else
-        transport_describe(transport, patience->peer, awaited, sizeof awaited);
-    log_error("nothing for %g s while %s %s; is its process alive, and its host reachable by the "
+    char awaited[512];
+    log_error("nothing for %g s while %s; is its process alive, and its host reachable by the "
               "network in use (see --interface)? A slower network or longer steps need a larger "
               "--timeout",
               (double)transport->timeout_ns / (double)NS_PER_S,
-              patience->slots ? "waiting for" : "sending to", awaited);
+              describe_wait(transport, patience, awaited, sizeof awaited));
     if (transport->strangers.messages > 0)
         log_error("%" PRIu64 " messages were dropped because they are not of this run, the last "
                   "one: %s; does every host run the same psring?",
@@ -118,6 +143,7 @@ static enum status wait_round(struct transport *transport, struct patience *pati
     int64_t now_ns = clock_now_ns();
     if (moved || patience->deadline_ns == 0)
         patience->deadline_ns = now_ns + transport->timeout_ns;
+    warn_of_stall(transport, patience, now_ns);
     return now_ns < patience->deadline_ns ? STATUS_OK : timed_out(transport, patience);
 }
 
@@ -126,6 +152,9 @@ static enum status end_wait(struct transport *transport, const struct patience *
 {
     if (patience->begun)
         range_detail_end();
+    if (patience->stalled_ns > 0 && status == STATUS_OK)
+        log_info("went on after %lld s",
+                 (long long)((clock_now_ns() - patience->stalled_ns) / NS_PER_S));
     if (patience->told)
         activity_go_on(transport->world->activity, thread_of(transport));
     return status;
