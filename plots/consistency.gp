@@ -12,7 +12,8 @@ set yrange [0 : *]
 set offsets 0.6, 0.6, graph 0.16, 0
 
 FILE = "modes.txt"
-text(value, format) = value > 0 ? sprintf(format, value) : "never"
+text(value, format) = value > 0 ? sprintf(format, value) : ""
+never(value) = value < 0 ? "never" : ""
 height(value) = value > 0 ? value : 0
 
 do for [t = 1:terminals] {
@@ -32,6 +33,8 @@ do for [t = 1:terminals] {
          "" using ($0 - 0.2):(height($4)):(0):($5 > 0 ? $5 - $4 : 0) with vectors nohead lc rgb "#222222" lw 1.5 notitle, \
          "" using ($0 + 0.2):(height($8)):(0):($9 > 0 ? $9 - $8 : 0) with vectors nohead lc rgb "#222222" lw 1.5 notitle, \
          "" using ($0 - 0.2):(height(larger($3, $5))):(text($3, "%.0f")) with labels font LABELS offset 0,0.6 notitle, \
-         "" using ($0 + 0.2):(height(larger($7, $9))):(text($7, "%.0f")) with labels font LABELS offset 0,0.6 notitle
+         "" using ($0 - 0.2):(0):(never($3)) with labels font LABELS rotate by 90 left offset 0,0.5 notitle, \
+         "" using ($0 + 0.2):(height(larger($7, $9))):(text($7, "%.0f")) with labels font LABELS offset 0,0.6 notitle, \
+         "" using ($0 + 0.2):(0):(never($7)) with labels font LABELS rotate by 90 left offset 0,0.5 notitle
     unset multiplot
 }

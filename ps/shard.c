@@ -104,8 +104,11 @@ static int choose_window(size_t chunks, size_t fits)
 struct shard_plan shard_plan(const struct topology *topology, size_t count,
                              const struct comm_options *options)
 {
+    /* Where servers own the parameters these travel as they are, only gradients compressed. */
     size_t longest = longest_shard(topology, count),
-           element_bytes = compress_element_bytes(options->compress);
+           element_bytes = consistency_updates(&options->consistency)
+                               ? sizeof(float)
+                               : compress_element_bytes(options->compress);
     size_t uses = link_uses(topology, count, longest),
            on_the_way = bytes_on_the_way(options->link_bytes_per_s);
     size_t chunk_bytes =

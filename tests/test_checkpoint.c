@@ -26,6 +26,7 @@ static struct checkpoint make_checkpoint(void)
                                .epoch = 3,
                                .step = 117,
                                .trained_ns = 12345678901,
+                               .images = 98765432109,
                                .weights = weights,
                                .weight_count = WEIGHTS,
                                .state = state,
@@ -71,7 +72,8 @@ static void expect_equal(const struct checkpoint *found, const struct checkpoint
     cr_assert_str_eq(found->model, expected->model);
     cr_assert_str_eq(found->optimizer, expected->optimizer);
     cr_assert(found->seed == expected->seed && found->epoch == expected->epoch &&
-              found->step == expected->step && found->trained_ns == expected->trained_ns);
+              found->step == expected->step && found->trained_ns == expected->trained_ns &&
+              found->images == expected->images);
     cr_assert(found->weight_count == expected->weight_count);
     cr_assert(found->state_count == expected->state_count);
     cr_assert_arr_eq(found->weights, expected->weights, WEIGHTS * sizeof(float));
@@ -112,25 +114,32 @@ Test(checkpoint, comes_back_as_it_was)
     folder_free(dir);
 }
 
-/* An earlier version's file: the header without its last field, and so nothing carried. */
-Test(checkpoint, reads_the_version_before)
+/* Earlier versions' files: the header without its last field, or without the last two, and so with
+ * nothing carried. */
+Test(checkpoint, reads_the_versions_before)
 {
-    enum { SHORT = 72, LONG = 80 };
-    char dir[64], path[96];
-    unsigned char bytes[FILE_BYTES_MAX];
-    struct checkpoint saved = make_checkpoint(), *loaded;
-    saved.carried = NULL;
-    saved.carried_count = 0;
-    folder_new(dir);
-    cr_assert(checkpoint_save(in_folder(path, dir), &saved) == STATUS_OK);
-    size_t count = read_file(path, bytes);
-    memmove(bytes + SHORT, bytes + LONG, count - LONG);
-    bytes[8] = 2;
-    write_with_sum(path, bytes, count - (LONG - SHORT));
-    cr_assert(checkpoint_load(&loaded, path) == STATUS_OK);
-    expect_equal(loaded, &saved);
-    checkpoint_free(&loaded);
-    folder_free(dir);
+    enum { LONG = 88 };
+    for (unsigned char version = 2; version <= 3; version++) {
+        char dir[64], path[96];
+        unsigned char bytes[FILE_BYTES_MAX];
+        struct checkpoint saved = make_checkpoint(), *loaded;
+        size_t length = version == 2 ? 72 : 80;
+        if (version == 2) {
+            saved.carried = NULL;
+            saved.carried_count = 0;
+        }
+        folder_new(dir);
+        cr_assert(checkpoint_save(in_folder(path, dir), &saved) == STATUS_OK);
+        size_t count = read_file(path, bytes);
+        memmove(bytes + length, bytes + LONG, count - LONG);
+        bytes[8] = version;
+        write_with_sum(path, bytes, count - (LONG - length));
+        cr_assert(checkpoint_load(&loaded, path) == STATUS_OK);
+        saved.images = 0;
+        expect_equal(loaded, &saved);
+        checkpoint_free(&loaded);
+        folder_free(dir);
+    }
 }
 
 /* -------- several in a folder ----------------------------------------------------------------- */
@@ -305,7 +314,7 @@ Test(checkpoint, refuses_headers_that_lie)
         const char *words;
     } cases[] = {
         {0, 'p', "does not begin with PSRINGCK"},
-        {8, 9, "format version 0x9, expected 0x3"},
+        {8, 9, "format version 0x9, expected 0x4"},
         {12, 1, "byte order mark"},
         {16, WEIGHTS + 1, "it is truncated"},
         {16, WEIGHTS - 1, "longer than it was written"},
@@ -316,8 +325,8 @@ Test(checkpoint, refuses_headers_that_lie)
         {69, 0x02, "cannot be true"},      /* 512 options more */
         {68, 3, "names and options"},      /* one more than there are */
         {68, 1, "names and options"},      /* one fewer */
-        {80, '\033', "names and options"}, /* an escape sequence in the model's name */
-        {80 + 9, 'x', "names and options"},
+        {88, '\033', "names and options"}, /* an escape sequence in the model's name */
+        {88 + 9, 'x', "names and options"},
     };
     char dir[64], path[96];
     unsigned char bytes[FILE_BYTES_MAX], damaged[FILE_BYTES_MAX];

@@ -49,9 +49,20 @@ for sync in '--sync async' '--sync ssp:1'; do
     [[ $weights == "$expected" ]] || fail "${sync[*]}, continued: weights $weights, expected $expected"
 done
 
+# A run that goes on counts the images of before as they were: without those that late workers have left out.
+images=(--epochs 2 --sync async --straggler 1:6 --lr 0.02 --checkpoint "$folder/images" --metrics "$folder/train.csv")
+train 3 "${common[@]}" "${images[@]}"
+before=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i } NR == 2 { print $at["images"] }' "$folder/train.csv")
+((before < 2000 && $(column steps_left_out) > 0)) || fail "nothing was left out, of 2000 images $before were not:"
+rm "$(printf '%s\n' "$folder"/images/*.checkpoint | tail -n 1)" # of the second epoch
+train 3 "${common[@]}" "${images[@]}" --resume=must
+steps=$(sed -nE 's/^worker [0-9]+: ([0-9]+) steps, mean.*/\1/p' "$folder/log" | paste -s -d +)
+(($(column images) == before + 10 * (steps))) || fail "continued: $(column images) images, expected $before + 10 x ($steps):"
+rm "$folder/train.csv"
+
 # Several workers, one of them slow: all end with the same weights (psring train sees to that), having learnt, within the
 # bound. On all transports and placements, in several buckets, compressed.
-for trial in '4 ssp:1 0 zmq' '4 ssp:3 0 mpi --compress fp16' '4 async 0 tcp' '4 bsp 1 zmq --bucket-mb 0.05' \
+for trial in '4 async 0 zmq --log-steps 7' '4 ssp:1 0 zmq' '4 ssp:3 0 mpi --compress fp16' '4 async 0 tcp' '4 bsp 1 zmq --bucket-mb 0.05' \
     '3 ssp:2 0 tcp --placement colocated --servers 3 --bucket-mb 0.05' '4 async 0 zmq --placement mixed --servers 1' \
     '3 bsp 1 mpi --placement colocated --servers 2 --compress bf16'; do
     read -r ranks sync backups transport options <<<"$trial"

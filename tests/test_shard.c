@@ -140,6 +140,23 @@ Test(shard, windows_fill_a_known_link)
     }
 }
 
+/* Servers that own the parameters answer with float32, whatever the gradients are. */
+Test(shard, an_answer_is_no_longer_than_a_segment)
+{
+    struct topology topology = servers_of(4, 2, PLACEMENT_DEDICATED);
+    struct comm_options options = {.segment_bytes = 4096, .compress = COMPRESS_FP16};
+    cr_expect_eq(shard_plan(&topology, 1 << 20, &options).chunk_count, 2048);
+    options.consistency.kind = CONSISTENCY_ASYNC;
+    cr_expect_eq(shard_plan(&topology, 1 << 20, &options).chunk_count, 1024);
+    options.segment_bytes = 0;
+    topology.servers = 1;
+    for (topology.workers = 2; topology.workers <= 300; topology.workers *= 2) {
+        struct shard_plan plan = shard_plan(&topology, 16 << 20, &options);
+        cr_expect_leq(bytes_on_the_way(&plan, 16 << 20), 1536u << 10, "%d workers",
+                      topology.workers);
+    }
+}
+
 Test(shard, what_is_asked_for_is_taken)
 {
     struct topology topology = servers_of(4, 2, PLACEMENT_DEDICATED);

@@ -34,6 +34,7 @@ struct checkpoint {
     uint64_t epoch;       /* the epoch to go on with, from 0 */
     uint64_t step;        /* the first step of that epoch that is not done yet */
     uint64_t trained_ns;  /* time of all steps done */
+    uint64_t images;      /* trained on, of all workers; 0: not recorded */
     const float *weights; /* (weight_count) */
     size_t weight_count;
     const float *state; /* (state_count); NULL if the optimizer keeps none */
@@ -52,9 +53,9 @@ enum status checkpoint_save(const char *path, const struct checkpoint *checkpoin
 
 /*
  * Reads and validates everything (untrusted: sizes against the file's own size before allocating,
- * sum, strings, finite numbers); version 2 as well, where averaging carries nothing. Logged:
- * STATUS_INPUT (damaged), STATUS_UNSUPPORTED (whole, but another version or machine wrote it),
- * STATUS_IO. Caller frees.
+ * sum, strings, finite numbers); versions 2, where averaging carries nothing, and 3 as well.
+ * Logged: STATUS_INPUT (damaged), STATUS_UNSUPPORTED (whole, but another version or machine wrote
+ * it), STATUS_IO. Caller frees.
  */
 enum status checkpoint_load(struct checkpoint **checkpoint, const char *path);
 

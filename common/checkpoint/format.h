@@ -7,8 +7,8 @@
 #define CHECKPOINT_MAGIC "PSRINGCK"
 
 enum {
-    CHECKPOINT_VERSION = 3,
-    CHECKPOINT_VERSION_SHORT = 2, /* the header without its last field */
+    CHECKPOINT_VERSION = 4,
+    CHECKPOINT_VERSION_SHORT = 2, /* the header without its last two fields; 3: without the last */
     CHECKPOINT_SHORT_BYTES = 72,
     CHECKPOINT_BYTE_ORDER = 0x01020304, /* reads as 0x04030201 on a machine of the other order */
     CHECKPOINT_STRING_BYTES_MAX = 64 * 1024,
@@ -26,8 +26,9 @@ struct checkpoint_header {
     uint32_t string_bytes; /* of model, optimizer and options, their 0 bytes included */
     uint32_t option_count;
     uint64_t carried_count;
+    uint64_t images;
 };
 
-_Static_assert(sizeof(struct checkpoint_header) == 80, "no padding: the struct is the file format");
+_Static_assert(sizeof(struct checkpoint_header) == 88, "no padding: the struct is the file format");
 
 #endif

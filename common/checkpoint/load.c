@@ -98,7 +98,8 @@ static enum status read_summed(struct reader *reader, void *into, size_t count)
 
 static size_t header_bytes(const struct checkpoint_header *header)
 {
-    return header->version == CHECKPOINT_VERSION_SHORT ? CHECKPOINT_SHORT_BYTES : sizeof *header;
+    return CHECKPOINT_SHORT_BYTES +
+           (header->version - CHECKPOINT_VERSION_SHORT) * sizeof header->images;
 }
 
 /* Bytes of a whole file with this header, or 0 if its counts cannot be true. */
@@ -156,8 +157,11 @@ static enum status read_header(struct reader *reader, struct checkpoint_header *
     }
     memset(header, 0, sizeof *header);
     TRY(read_summed(reader, header, CHECKPOINT_SHORT_BYTES));
-    if (header->version == CHECKPOINT_VERSION)
-        TRY(read_summed(reader, &header->carried_count, sizeof header->carried_count));
+    bool known =
+        header->version >= CHECKPOINT_VERSION_SHORT && header->version <= CHECKPOINT_VERSION;
+    if (known)
+        TRY(read_summed(reader, &header->carried_count,
+                        header_bytes(header) - CHECKPOINT_SHORT_BYTES));
     status = STATUS_INPUT;
     uint64_t expected = whole_bytes(header);
     if (memcmp(header->magic, CHECKPOINT_MAGIC, sizeof header->magic) != 0)
@@ -167,7 +171,7 @@ static enum status read_header(struct reader *reader, struct checkpoint_header *
     else if (header->byte_order != CHECKPOINT_BYTE_ORDER)
         status = of_another(reader, "byte order mark", header->byte_order, CHECKPOINT_BYTE_ORDER,
                             "a machine of the other byte order");
-    else if (header->version != CHECKPOINT_VERSION && header->version != CHECKPOINT_VERSION_SHORT)
+    else if (!known)
         status = of_another(reader, "format version", header->version, CHECKPOINT_VERSION,
                             "another version of psring");
     else if (expected == 0)
@@ -294,6 +298,7 @@ static enum status validate(const char *path, const struct checkpoint_header *he
     checkpoint->epoch = header->epoch;
     checkpoint->step = header->step;
     checkpoint->trained_ns = header->trained_ns;
+    checkpoint->images = header->images;
     checkpoint->weights = loaded->weights;
     checkpoint->weight_count = header->weight_count;
     checkpoint->state = loaded->state;

@@ -74,6 +74,7 @@ static struct checkpoint_header make_header(const struct checkpoint *checkpoint)
         .string_bytes = (uint32_t)string_bytes,
         .option_count = (uint32_t)checkpoint->option_count,
         .carried_count = checkpoint->carried_count,
+        .images = checkpoint->images,
     };
     memcpy(header.magic, CHECKPOINT_MAGIC, sizeof header.magic);
     return header;

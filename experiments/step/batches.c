@@ -171,6 +171,8 @@ void batches_start_epoch(struct batches *batches, enum batches_split split, uint
     bool loads = batches->loader && split == BATCHES_TRAIN;
     if (loads)
         loader_pause(batches->loader);
+    if (split == BATCHES_TRAIN)
+        batches->next_step = first_step;
     sampler_start_epoch(&batches->samplers[split], epoch, first_step);
     if (loads)
         loader_start(batches->loader, epoch);
@@ -205,12 +207,18 @@ static size_t next_loaded(struct batches *batches)
 size_t batches_next(struct batches *batches, enum batches_split split)
 {
     size_t count;
+    batches->next_step += split == BATCHES_TRAIN;
     if (batches->loader && split == BATCHES_TRAIN)
         return next_loaded(batches);
     const uint32_t *samples = sampler_next(&batches->samplers[split], &count);
     if (count > 0)
         device_upload(batches->device, batches->samples, samples, count * sizeof *samples);
     return count;
+}
+
+size_t batches_next_step(const struct batches *batches)
+{
+    return batches->next_step;
 }
 
 size_t batches_of_all(const struct batches *batches)

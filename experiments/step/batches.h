@@ -46,6 +46,7 @@ struct batches_options {
 struct batches {
     struct device *device;
     struct sampler samplers[BATCHES_SPLITS];
+    size_t next_step; /* of the training epoch; what is loaded ahead does not count */
     struct gather resident[BATCHES_SPLITS]; /* device memory */
     void *copies[BATCHES_SPLITS]; /* the same memory, if it is the device's own; else NULL */
     float *values;                /* (256), device memory: what a pixel's byte becomes */
@@ -87,6 +88,9 @@ void batches_pause(struct batches *batches);
  * device; returns how many samples, 0 at the epoch's end and for who has no part of a joined step.
  */
 size_t batches_next(struct batches *batches, enum batches_split split);
+
+/* Training: the step of the epoch whose batch is next. */
+size_t batches_next_step(const struct batches *batches);
 
 /* Training: the images of all ranks in the step that batches_next has given. */
 size_t batches_of_all(const struct batches *batches);

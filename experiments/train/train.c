@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/obs/range.h"
 #include "experiments/train/trainer.h"
@@ -43,6 +44,10 @@ static enum status step(struct trainer *t, bool finishes)
         interval->started_ns = start_ns;
     activity_set(t->world->activity, ACTIVITY_MAIN, ACTIVITY_COMPUTE, t->step, 0);
 
+    /* The data are those of this step; an elastic job counts them anew in each generation. */
+    CHECK(!t->dataset || t->generation ||
+          batches_next_step(&t->batches) ==
+              t->step - trainer_epoch_begin(t, trainer_epoch(t, t->step)));
     t->step_images = trainer_step_images(t); /* as a rule */
     status = t->step_once(t, &loss);
     if (status == STATUS_OK && finishes)
@@ -200,7 +205,7 @@ static enum status steps(struct trainer *t, uint64_t end, int *number)
     while (t->step < end && *number == 0 && !generation_ends(t)) {
         uint64_t next = t->step + 1;
         TRY(step(t, next == end));
-        if (t->step > next && t->step < end)
+        if (t->step > next && t->step < trainer_epoch_begin(t, index + 1))
             start_batches(t, index);
         if (t->step < t->total_steps && train_all_at_step(t, end))
             TRY(t->generation ? generation_agree(t)
@@ -289,7 +294,9 @@ static enum status work(struct trainer *t)
     TRY(train_share_state(t));
     TRY(train_store(t));
     t->first_step = t->step;
-    t->report.images = trainer_images(t);
+    if (t->report.images_before == 0)
+        t->report.images_before = trainer_images(t);
+    t->report.images = train_images(t);
     generation_shared(t);
     train_report_start(t);
     /* Nothing left to do; or perhaps what was asked for has been reached. */

@@ -62,6 +62,7 @@ static void describe(const struct trainer *t, bool other_world, struct descripti
         .epoch = t->step / t->steps_per_epoch,
         .step = t->step % t->steps_per_epoch,
         .trained_ns = (uint64_t)(t->report.trained_s * (double)NS_PER_S),
+        .images = train_images(t),
         .weight_count = net_parameter_count(t->net),
         .options = run->options,
     };
@@ -113,6 +114,7 @@ enum status train_save(struct trainer *t)
     size_t carried_count;
     if (!dir)
         return STATUS_OK;
+    TRY(train_gather_progress(t));
     TRY(comm_state_read(t->exchange.comm, &carried, &carried_count));
     if (trainer_rank(t) != 0)
         return STATUS_OK;
@@ -198,6 +200,7 @@ enum status train_load(struct trainer *t)
     t->step =
         other_world ? position_of(t, loaded) : loaded->epoch * t->steps_per_epoch + loaded->step;
     t->report.trained_s = (double)loaded->trained_ns / (double)NS_PER_S;
+    t->report.images_before = loaded->images;
     const char *theirs = checkpoint_option(loaded, "residuals");
     const char *ours = checkpoint_option(&run.checkpoint, "residuals");
     if (!theirs || !ours || strcmp(theirs, ours) != 0)

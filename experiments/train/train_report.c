@@ -69,8 +69,7 @@ static void list_fields(const struct trainer *t, double train_loss, const struct
     fields_text(fields, "dataset", t->dataset ? t->dataset->name : "none");
     fields_uint(fields, "epoch", epochs_begun(t));
     fields_uint(fields, "step", t->step); /* since the run began, as are the next two */
-    fields_uint(fields, "images",
-                consistency_updates(&config->consistency) ? report->images : trainer_images(t));
+    fields_uint(fields, "images", train_images(t));
     fields_double(fields, "seconds", report->trained_s);
     fields_double(fields, "images_per_s", report->images_per_s); /* in the interval, as the next */
     fields_double(fields, "step_ms_median", median_ms[STEP_TIME_ALL]);
@@ -182,20 +181,28 @@ static enum status find_medians(struct trainer *t)
                               report->times_median);
 }
 
-/* Trained on by all workers: not what servers had no use for. Where workers do not end together,
- * the time is that of the last one. */
+uint64_t train_images(const struct trainer *t)
+{
+    struct comm_progress sum;
+    if (!consistency_updates(&t->config->consistency))
+        return trainer_images(t);
+    train_sum_progress(t, &sum);
+    double images = ((double)sum.done - sum.dropped) * (double)trainer_step_images(t);
+    return t->report.images_before + (uint64_t)llround(images);
+}
+
+/* `images`: of the interval. Where workers do not end together, the time is that of the last one;
+ * what servers had no use for does not count. */
 static enum status count_images(struct trainer *t, double images, double *seconds)
 {
     enum status status = STATUS_OK;
     struct report *report = &t->report;
-    struct comm_progress before, now;
-    train_sum_progress(t, &before);
-    if (comm_updates_on_server(t->exchange.comm))
-        TRY(world_max(t->world, comm_group(t->exchange.comm), seconds, 1));
     TRY(train_gather_progress(t));
-    train_sum_progress(t, &now);
-    images -= (now.dropped - before.dropped) * (double)trainer_step_images(t);
-    report->images += (uint64_t)llround(images);
+    if (comm_updates_on_server(t->exchange.comm)) {
+        TRY(world_max(t->world, comm_group(t->exchange.comm), seconds, 1));
+        images = (double)(train_images(t) - report->images);
+    }
+    report->images = train_images(t);
     report->trained_s += *seconds;
     report->images_per_s = *seconds > 0 ? images / *seconds : (double)NAN;
 out:

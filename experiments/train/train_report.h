@@ -44,7 +44,8 @@ struct report {
     double images_per_s;
     struct verdict verdict;
     char verdict_text[400];
-    uint64_t images;               /* trained on, since the run began */
+    uint64_t images;               /* train_images, at the last row */
+    uint64_t images_before;        /* of the run, before this process */
     struct comm_progress *reached; /* (workers): where servers update; else NULL */
     char weights_sha256[SHA256_HEX_SIZE];
 };
@@ -56,6 +57,10 @@ void train_report_close(struct trainer *t);
 /* The first lines, the last ones: on rank 0. */
 void train_report_start(const struct trainer *t);
 void train_report_end(const struct trainer *t, const struct test_result *test);
+
+/* Images that the run's weights have been trained on, not those that late workers left out or
+ * servers had no use for; where these own the parameters, as of train_gather_progress. */
+uint64_t train_images(const struct trainer *t);
 
 /* Collective over the workers. Closes the interval; `test` NULL: not tested. */
 enum status train_report(struct trainer *t, const struct test_result *test);
