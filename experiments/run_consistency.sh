@@ -18,7 +18,9 @@
 #   --model MODEL      (default lenet, which needs little of --step-ms)
 #   --epochs N         at most (default 3)
 #   --batch N          images a step, per worker (default 32)
-#   --lr RATE          for all (default 0.02: at psring's own, 0.07, ssp and async do not learn; see README.md)
+#   --lr RATE          for all (default 0.2)
+#   --momentum M       for all (default 0: stale gradients are momentum already; with 0.9 ssp and async do not get
+#                      there; see README.md)
 #   --step-ms MS       computation of a step (default 40)
 #   --test-steps N     tests every N steps (default 50)
 #   --data DIR         folder with the four files of MNIST (default: see get_mnist.sh)
@@ -38,7 +40,7 @@ root=$(dirname "$here")
 
 usage()
 {
-    sed -n '2,35s/^# \{0,1\}//p' "$0"
+    sed -n '2,37s/^# \{0,1\}//p' "$0"
 }
 
 say()
@@ -60,12 +62,12 @@ fi
 parse_arguments()
 {
     command_line="$0 $*"
-    out='' workers=4 factor=4 target=98.5 seeds=1,2,3 model=lenet epochs=3 batch=32 lr=0.02 step_ms=40 test_steps=50 steps=0
+    out='' workers=4 factor=4 target=98.5 seeds=1,2,3 model=lenet epochs=3 batch=32 lr=0.2 momentum=0 step_ms=40 test_steps=50 steps=0
     limit=1200 data='' psring=$root/build/psring
     while (($#)); do
         case $1 in
         --quick) workers=2 target=60 seeds=1 epochs=1 batch=10 step_ms=4 test_steps=10 steps=30 limit=120 ;;
-        --out | --workers | --factor | --target | --seeds | --model | --epochs | --batch | --lr | --step-ms | --test-steps | --data | --psring | --limit)
+        --out | --workers | --factor | --target | --seeds | --model | --epochs | --batch | --lr | --momentum | --step-ms | --test-steps | --data | --psring | --limit)
             (($# >= 2)) || die "$1 needs a value; see --help" 2
             local name=${1#--}
             declare -g "${name//-/_}=$2"
@@ -80,7 +82,7 @@ parse_arguments()
     for number in workers epochs batch test_steps limit; do
         [[ ${!number} =~ ^[1-9][0-9]{0,5}$ ]] || die "--${number//_/-} '${!number}': expected a number from 1" 2
     done
-    for number in factor target lr step_ms; do
+    for number in factor target lr momentum step_ms; do
         [[ ${!number} =~ ^[0-9]{1,6}(\.[0-9]{1,6})?$ ]] || die "--${number//_/-} '${!number}': expected a number, e.g. 4.5" 2
     done
     ((workers >= 2 && workers <= 99)) || die "--workers '$workers': expected 2 to 99, as somebody must wait for somebody" 2
@@ -146,8 +148,8 @@ train()
     read -ra options < <(mode_options "$mode")
     [[ $mode == ring ]] || ranks=$((workers + 1))
     [[ $straggler == none ]] || options+=(--straggler "$straggler")
-    options+=(--model "$model" --data "$data" --batch "$batch" --lr "$lr" --epochs "$epochs" --steps "$steps" --seed "$seed" --threads 1
-        --compute "real:$step_ms" --target-accuracy "$target" --log-steps "$test_steps")
+    options+=(--model "$model" --data "$data" --batch "$batch" --lr "$lr" --momentum "$momentum" --epochs "$epochs"
+        --steps "$steps" --seed "$seed" --threads 1 --compute "real:$step_ms" --target-accuracy "$target" --log-steps "$test_steps")
     done_runs=$((done_runs + 1))
     say "[$done_runs/$runs, $((SECONDS - started)) s] $mode, straggler $straggler, seed $seed"
     commands+=("$mode, straggler $straggler, seed $seed: $(printf '%q ' "$psring" train "${options[@]}")")
