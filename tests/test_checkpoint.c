@@ -171,7 +171,7 @@ static size_t count_of(const char *dir, const char *name)
 
 Test(checkpoint, the_newest_ones_stay)
 {
-    char dir[64], path[128];
+    char dir[64], path[128], pipe[128];
     struct checkpoint saved = make_checkpoint(), *loaded;
     char *name;
     folder_new(dir);
@@ -187,6 +187,8 @@ Test(checkpoint, the_newest_ones_stay)
     cr_assert(checkpoint_save(path, &saved) == STATUS_OK);
     snprintf(path, sizeof path, "%s/cnn.step-00000007.checkpoint.tmp", dir); /* half written */
     cr_assert(checkpoint_save(path, &saved) == STATUS_OK);
+    snprintf(pipe, sizeof pipe, "%s/cnn.step-00000008.checkpoint.tmp", dir); /* not ours */
+    cr_assert_eq(mkfifo(pipe, 0600), 0);
     cr_assert_eq(count_of(dir, "cnn"), 1);
     for (uint64_t step = 9; step <= 12; step++) {
         save_step(dir, step, 2);
@@ -194,6 +196,7 @@ Test(checkpoint, the_newest_ones_stay)
         cr_assert_eq(count_of(dir, "cnn"), 2);
     }
     cr_assert(access(path, F_OK) != 0);
+    cr_assert_eq(unlink(pipe), 0);
     save_step(dir, 100000000, 3); /* more digits than the others */
     expect_newest(dir, 100000000);
     cr_assert_eq(count_of(dir, "cnn"), 3);

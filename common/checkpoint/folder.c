@@ -149,12 +149,15 @@ static enum status join(char **path, const char *dir, const char *file)
     return STATUS_NO_MEMORY;
 }
 
+/* What is no regular file no checkpoint_save has left, so it stays. */
 static void remove_entry(const char *dir, const struct entry *entry)
 {
+    struct stat info;
     char *path;
     if (join(&path, dir, entry->file) != STATUS_OK)
         return;
-    if (unlink(path) != 0 && errno != ENOENT)
+    bool ours = lstat(path, &info) == 0 && S_ISREG(info.st_mode);
+    if (ours && unlink(path) != 0 && errno != ENOENT)
         log_warn("%s: this old checkpoint cannot be removed: %s", path, strerror(errno));
     free(path);
 }
