@@ -109,13 +109,14 @@ interrupted() # EXIT-CODE
 }
 
 # [log_to=FILE] launch RANKS COMMAND...: for --limit at most. In the background, because bash acts on a signal only between
-# foreground commands; a SIGKILL of this script ends it, too.
+# foreground commands; a SIGKILL of this script ends it, too, where there is setpriv.
 launch()
 {
     local bound=(timeout -k 10 "$limit") mpi=(mpirun -n "$1" --bind-to none --oversubscribe --mca pml ob1
         --mca btl 'self,tcp' --mca btl_tcp_if_include lo --mca oob_tcp_if_include lo --mca mpi_yield_when_idle 1)
     shift
     ((EUID != 0)) || mpi+=(--allow-run-as-root)
+    mpi+=(-x PSRING_NETWORK=loopback)
     ! command -v setpriv >/dev/null || bound=(setpriv --pdeathsig TERM "${bound[@]}")
     if [[ ${log_to:-} ]]; then
         "${bound[@]}" "${mpi[@]}" "$@" </dev/null >"$log_to" 2>&1 &

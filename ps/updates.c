@@ -343,12 +343,22 @@ static enum status set_clock(struct updates *u, int worker, uint64_t clock)
     return answer_all(u);
 }
 
+/* A timeline goes by the steps of a process's worker, where it has one: others may be ahead of
+ * that. */
+static void tell_step(const struct updates *u, uint64_t step)
+{
+    const struct comm_site *site = u->site;
+    int rank = topology_rank(&site->topology, site->workers + site->index);
+    if (topology_node(&site->topology, rank, NODE_WORKER) < 0)
+        range_at_step(step > u->first_step ? step - u->first_step : 0);
+}
+
 enum status updates_take(struct updates *u, int worker, const struct message *message,
                          const void *payload)
 {
     switch (message->kind) {
     case MESSAGE_PUSH:
-        range_at_step(message->step > u->first_step ? message->step - u->first_step : 0);
+        tell_step(u, message->step);
         return take_push(u, worker, message, payload);
     case MESSAGE_STORE:
     case MESSAGE_FETCH:

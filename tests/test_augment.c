@@ -154,3 +154,15 @@ Test(augment, says_how_it_is_written)
         assert_refused(augment_parse(&augmentation, "augment", wrong[w]), STATUS_USAGE,
                        "expected none, or shift:PIXELS");
 }
+
+Test(augment, is_written_as_it_is_read)
+{
+    const char *const texts[] = {"none", "shift:2", "rotate:7.5", "shift:27,rotate:180"};
+    char text[AUGMENT_TEXT_BYTES];
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct augmentation augmentation;
+        cr_assert(augment_parse(&augmentation, "augment", texts[i]) == STATUS_OK);
+        cr_assert(strcmp(augment_text(&augmentation, text), texts[i]) == 0, "%s: %s", texts[i],
+                  text);
+    }
+}

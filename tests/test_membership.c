@@ -10,6 +10,7 @@
 #include "common/net/membership/coordinator_impl.h"
 #include "common/net/membership/protocol.h"
 #include "common/net/socket/stream.h"
+#include "tests/capture.h"
 
 enum { MEMBERS = 4, LONG_MS = 30000 };
 
@@ -23,7 +24,7 @@ struct one {
 
 static struct coordinator *coordinator;
 static struct one server, workers[MEMBERS];
-static int64_t timeout_ms = LONG_MS;
+static int64_t timeout_ms = LONG_MS, stall_warning_ms;
 static int workers_most;
 
 static void open_one(struct one *one, enum member_role role, uint64_t join_after)
@@ -71,6 +72,7 @@ static void begin(int workers_first)
                                                 .workers_first = workers_first,
                                                 .workers_min = 1,
                                                 .timeout_ms = timeout_ms,
+                                                .stall_warning_ms = stall_warning_ms,
                                                 .startup_timeout_ms = timeout_ms};
     cr_assert_eq(coordinator_open(&coordinator, &options), STATUS_OK);
     coordinator_set_servers(coordinator, 1);
@@ -355,8 +357,11 @@ Test(membership, late_server_ends_the_job)
 /* What its members have said meanwhile is still to be read. */
 Test(membership, coordinator_that_was_stopped_loses_nobody)
 {
+    struct capture capture;
     timeout_ms = 3000;
+    stall_warning_ms = 2000;
     two_train();
+    capture_start(&capture);
     pthread_mutex_lock(&coordinator->lock);
     usleep(4000000);
     pthread_mutex_unlock(&coordinator->lock);
@@ -369,6 +374,8 @@ Test(membership, coordinator_that_was_stopped_loses_nobody)
     }
     end_meeting(&server, STATUS_OK);
     end();
+    capture_stop(&capture);
+    cr_assert(!strstr(capture.text, "sign of life"), "%s", capture.text);
 }
 
 /* Only who has weights knows how many; the newcomer is told, and the others go on. */

@@ -60,7 +60,7 @@ CONFIG
 echo 'CgroupPlugin=cgroup/v1' >"$slurm/cgroup.conf"
 unset "${!SLURM_@}" # what a job of Slurm around this test has set
 export SLURM_CONF=$slurm/slurm.conf
-srun --mpi=list 2>&1 | grep -q pmix || skip "needs srun --mpi=pmix"
+[[ $(srun --mpi=list 2>&1) == *pmix* ]] || skip "needs srun --mpi=pmix"
 # Over loopback, more ranks than cores. Every process of the cluster has this by which it is found at the end.
 export OMPI_MCA_btl=self,tcp OMPI_MCA_btl_tcp_if_include=lo OMPI_MCA_mpi_yield_when_idle=1
 export SLURM_PMIX_FENCE=tree # as in train.sbatch

@@ -6,6 +6,14 @@
 #include "common/base/check.h"
 #include "common/base/log.h"
 
+/* A thread names itself: what it does first may ask for its name. */
+static void *begin(void *argument)
+{
+    const struct thread *thread = argument;
+    pthread_setname_np(pthread_self(), thread->name);
+    return thread->run(thread->argument);
+}
+
 enum status thread_start(struct thread *thread, const char *name, void *(*run)(void *),
                          void *argument)
 {
@@ -14,7 +22,10 @@ enum status thread_start(struct thread *thread, const char *name, void *(*run)(v
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&thread->handle, NULL, run, argument);
+    thread->run = run;
+    thread->argument = argument;
+    strcpy(thread->name, name);
+    int error = pthread_create(&thread->handle, NULL, begin, thread);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (error) {
         log_error("the thread %s cannot be started: %s; raise the limit of processes (ulimit -u)",
@@ -22,7 +33,6 @@ enum status thread_start(struct thread *thread, const char *name, void *(*run)(v
         return status_from_errno(error);
     }
     thread->running = true;
-    pthread_setname_np(thread->handle, name);
     return STATUS_OK;
 }
 

@@ -9,10 +9,14 @@
 
 enum { THREAD_NAME_MAX = 15 }; /* bytes of a name; Linux keeps no more */
 
-/* Zero it before the first start. Its owner alone touches it; the thread itself never does. */
+/* Zero it before the first start. It stays where it is, and is its owner's alone, but for what the
+ * thread begins with. */
 struct thread {
     pthread_t handle;
-    bool running; /* started and not joined yet */
+    bool running;         /* started and not joined yet */
+    void *(*run)(void *); /* the thread begins with these */
+    void *argument;
+    char name[THREAD_NAME_MAX + 1];
 };
 
 /* Starts a thread that runs `run(argument)`. `name` is at most THREAD_NAME_MAX bytes long and shows

@@ -202,8 +202,9 @@ enum status checkpoint_save_step(const char *dir, const char *name, uint64_t ste
         log_error("%s: no memory for the name of a checkpoint", dir);
         return STATUS_NO_MEMORY;
     }
-    TRY(remove_half_written(dir, name));
+    enum status tidied = remove_half_written(dir, name);
     TRY(checkpoint_save(path, checkpoint));
+    TRY(tidied);
     TRY(prune(dir, name, step, keep));
 out:
     free(path);

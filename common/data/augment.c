@@ -1,6 +1,8 @@
 #include "common/data/augment.h"
 
 #include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,6 +40,19 @@ enum status augment_parse(struct augmentation *augmentation, const char *option,
               "to 180), one of them or both, e.g. shift:2,rotate:10",
               option, text, AUGMENT_SHIFT_MOST);
     return STATUS_USAGE;
+}
+
+const char *augment_text(const struct augmentation *augmentation, char text[AUGMENT_TEXT_BYTES])
+{
+    bool shifts = augmentation->shift > 0, turns = augmentation->rotate > 0;
+    char shift[24] = "", rotate[40] = "";
+    if (shifts)
+        snprintf(shift, sizeof shift, "shift:%d", augmentation->shift);
+    if (turns)
+        snprintf(rotate, sizeof rotate, "rotate:%.9g", augmentation->rotate);
+    snprintf(text, AUGMENT_TEXT_BYTES, "%s%s%s", shifts || turns ? shift : "none",
+             shifts && turns ? "," : "", rotate);
+    return text;
 }
 
 struct augment_move augment_draw(const struct augmentation *augmentation, uint64_t seed,

@@ -1,7 +1,8 @@
 /*
  * Augmentation: a training image is turned about its centre and shifted, by other amounts in each
  * epoch. Which amounts is a function of (seed, epoch, number of the image), so they are the same on
- * whichever worker and thread, in whichever batch, and after a resume. Pure functions, any thread.
+ * whichever worker (unless --unsharded) and thread, in whichever batch, and after a resume. Pure
+ * functions, any thread.
  */
 #ifndef PSRING_COMMON_DATA_AUGMENT_H
 #define PSRING_COMMON_DATA_AUGMENT_H
@@ -36,6 +37,10 @@ static inline bool augments(const struct augmentation *augmentation)
  * `option` of a command says it. STATUS_USAGE (logged) for anything else.
  */
 enum status augment_parse(struct augmentation *augmentation, const char *option, const char *text);
+
+/* As augment_parse takes it, in one order, in `text`, which is also returned. */
+enum { AUGMENT_TEXT_BYTES = 64 };
+const char *augment_text(const struct augmentation *augmentation, char text[AUGMENT_TEXT_BYTES]);
 
 /* Uniform: whole pixels from -shift to shift, degrees from -rotate to rotate. Source of the random
  * numbers: common/base/rng.h, RNG_AUGMENT. */

@@ -1,6 +1,7 @@
 #include "common/data/loader.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 #include "common/base/thread.h"
 #include "common/obs/range.h"
 
-enum { ALIGNMENT = 64 };
+enum { ALIGNMENT = 64, TOLD = 6 }; /* a timeline has rows for so many loaders */
 
 struct room {
     struct loader_batch batch; /* points to the next two */
@@ -26,6 +27,7 @@ struct loader {
     size_t room_count;
     struct thread *threads; /* (started) */
     int started;
+    _Atomic int numbered; /* threads that have begun */
     uint64_t epoch;
 
     pthread_mutex_t mutex;   /* of the rest, of each room's `ready`, and of the sampler */
@@ -55,14 +57,16 @@ static void make_image(const struct loader *loader, uint32_t sample, float *to)
         to[p] = options->values[from[p]];
 }
 
-static void make(const struct loader *loader, struct room *room)
+static void make(const struct loader *loader, struct room *room, bool tells)
 {
-    range_begin("load", &(struct range_about){.kind = RANGE_DATA});
+    if (tells)
+        range_begin("load", &(struct range_about){.kind = RANGE_DATA});
     for (size_t i = 0; i < room->batch.count; i++) {
         make_image(loader, room->samples[i], room->images + i * DATASET_PIXELS);
         room->labels[i] = loader->options.split.labels[room->samples[i]];
     }
-    range_end();
+    if (tells)
+        range_end();
 }
 
 /* With the mutex: the next room, for the sampler's next batch; NULL: there is none. */
@@ -93,6 +97,7 @@ static bool may_make(const struct loader *loader)
 static void *run(void *argument)
 {
     struct loader *loader = argument;
+    bool tells = atomic_fetch_add(&loader->numbered, 1) < TOLD;
     pthread_mutex_lock(&loader->mutex);
     while (!loader->ends) {
         if (!may_make(loader)) {
@@ -103,7 +108,7 @@ static void *run(void *argument)
         if (room) {
             loader->making++;
             pthread_mutex_unlock(&loader->mutex);
-            make(loader, room);
+            make(loader, room, tells);
             pthread_mutex_lock(&loader->mutex);
             room->ready = true;
             loader->making--;
@@ -134,7 +139,7 @@ const struct loader_batch *loader_next(struct loader *loader)
     struct room *room = loader->started > 0 ? wait_for(loader, number) : begin(loader);
     pthread_mutex_unlock(&loader->mutex);
     if (room && loader->started == 0)
-        make(loader, room);
+        make(loader, room, true);
     return room ? &room->batch : NULL;
 }
 

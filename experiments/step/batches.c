@@ -186,22 +186,25 @@ void batches_start_rest(struct batches *batches, uint64_t epoch, size_t used)
         loader_start(batches->loader, epoch);
 }
 
-/* The loader's next batch, into device memory. */
+/* The loader's next batch, where it was made. */
 static size_t next_loaded(struct batches *batches)
 {
-    struct device *device = batches->device;
     const struct loader_batch *batch = loader_next(batches->loader);
-    if (!batch)
-        return 0;
-    batches->loaded = *batch;
-    if (batches->loaded_images) {
+    batches->loaded = batch ? *batch : (struct loader_batch){0};
+    return batches->loaded.count;
+}
+
+void batches_upload(struct batches *batches)
+{
+    struct device *device = batches->device;
+    const struct loader_batch *batch = &batches->loaded;
+    if (batches->loaded_images && batch->count > 0) {
         device_upload(device, batches->loaded_images, batch->images,
                       batch->count * DATASET_PIXELS * sizeof *batch->images);
         device_upload(device, batches->loaded_labels, batch->labels, batch->count);
         batches->loaded.images = batches->loaded_images;
         batches->loaded.labels = batches->loaded_labels;
     }
-    return batch->count;
 }
 
 size_t batches_next(struct batches *batches, enum batches_split split)

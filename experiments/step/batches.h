@@ -84,10 +84,13 @@ void batches_start_rest(struct batches *batches, uint64_t epoch, size_t used);
 /* Loaders touch nothing, and tell of no range, until the next epoch is begun. */
 void batches_pause(struct batches *batches);
 
-/* Tells the device which samples come next, or waits for a loader's batch and hands it to the
- * device; returns how many samples, 0 at the epoch's end and for who has no part of a joined step.
- */
+/* Tells the device which samples come next, or waits for a loader's batch; returns how many
+ * samples, 0 at the epoch's end and for who has no part of a joined step. */
 size_t batches_next(struct batches *batches, enum batches_split split);
+
+/* Training: hands a loader's batch to a device that has memory of its own. May wait until that has
+ * taken earlier ones. */
+void batches_upload(struct batches *batches);
 
 /* Training: the step of the epoch whose batch is next. */
 size_t batches_next_step(const struct batches *batches);

@@ -40,8 +40,10 @@ static enum status step(struct trainer *t, bool finishes)
     t->data_ns = 0;
     range_at_step(t->step - t->first_step);
     range_begin("step", &(struct range_about){.kind = RANGE_STEP, .number = t->step});
-    if (interval->started_ns == 0)
+    if (interval->started_ns == 0) {
         interval->started_ns = start_ns;
+        usage_watch_take(t->report.usage_watch); /* what was before is no one's interval */
+    }
     activity_set(t->world->activity, ACTIVITY_MAIN, ACTIVITY_COMPUTE, t->step, 0);
 
     /* The data are those of this step; an elastic job counts them anew in each generation. */
@@ -279,7 +281,7 @@ static enum status epoch(struct trainer *t, struct test_result *test)
     if (t->on_target)
         return save(t);
     TRY(close_epoch(t, test));
-    if (number != 0)
+    if (number != 0 && !t->on_target)
         return stop_saved(t, number);
     if (t->step < t->total_steps && generation_ends(t))
         return change_workers(t);
@@ -319,7 +321,8 @@ enum status train_generation(struct config *config, struct world *world,
     struct trainer trainer;
     TRY(trainer_open(&trainer, config, world, generation));
     status = trainer.is_server ? comm_serve(trainer.exchange.comm) : work(&trainer);
-    batches_pause(&trainer.batches); /* who makes batches tells a timeline nothing more */
+    batches_pause(&trainer.batches); /* these two tell a timeline nothing more */
+    usage_watch_free(&trainer.report.usage_watch);
     if (trainer.timeline && (status == STATUS_OK || status == STATUS_STOPPED)) {
         enum status written = timeline_write(trainer.timeline);
         status = written == STATUS_OK ? status : written;

@@ -51,6 +51,7 @@ static void add_carried(const struct trainer *t, struct description *run)
  * from it as a rule. */
 static void describe(const struct trainer *t, bool other_world, struct description *run)
 {
+    char augmentation[AUGMENT_TEXT_BYTES];
     const struct config *config = t->config;
     /* Gives the same bits, unless partial sums are rounded. */
     bool any_backend =
@@ -79,11 +80,7 @@ static void describe(const struct trainer *t, bool other_world, struct descripti
     warmup->may_differ = other_world;
     add_option(run, "unsharded", "%s", config->unsharded ? "true" : "false")->advice =
         "give --unsharded to both or to none";
-    if (augments(&config->augmentation))
-        add_option(run, "augment", "shift:%d,rotate:%.9g", config->augmentation.shift,
-                   config->augmentation.rotate);
-    else
-        add_option(run, "augment", "none");
+    add_option(run, "augment", "%s", augment_text(&config->augmentation, augmentation));
     add_option(run, "last-batch", "%s", trainer_joins(t) ? "join" : "drop");
     add_option(run, "optimizer-options", "%s", t->optimizer_text)->advice = "give the same";
     add_option(run, "dataset", "%s", t->dataset->name)->advice =

@@ -119,6 +119,8 @@ size_t trainer_next_batch(struct trainer *t)
     size_t count = batches_next(&t->batches, BATCHES_TRAIN);
     range_end();
     t->data_ns += clock_now_ns() - start_ns;
+    batches_upload(
+        &t->batches); /* a device that is still at earlier ones is not waited for as data */
     return count;
 }
 

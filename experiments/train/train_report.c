@@ -228,7 +228,6 @@ enum status train_report(struct trainer *t, const struct test_result *test)
     if (reports(t))
         TRY(report_interval(t, train_loss, test));
     t->report.interval = (struct interval){0};
-    usage_watch_take(t->report.usage_watch); /* testing is no one's interval */
 out:
     return status;
 }

@@ -286,8 +286,8 @@ void trainer_close(struct trainer *t)
         generation_end(t);
     exchange_close(&t->exchange);
     updater_close(&t->updater);
+    train_report_close(t); /* its thread tells the timeline */
     timeline_close(&t->timeline);
-    train_report_close(t);
     loss_queue_close(&t->losses);
     batches_close(&t->batches);
     if (!t->generation)

@@ -48,11 +48,19 @@ void lifeline_sample(struct lifeline *lifeline, int64_t now_ns, struct lifeline_
     }
 }
 
+/* Nobody may be reading what is printed: for a warning the lifeline does not wait. */
+static bool may_print(void)
+{
+    struct pollfd errors = {.fd = STDERR_FILENO, .events = POLLOUT};
+    return poll(&errors, 1, 0) > 0;
+}
+
 void lifeline_watch_stalls(struct lifeline *lifeline, int64_t now_ns)
 {
     char text[700];
     if (lifeline->asked_ns == 0 &&
-        stall_watch_look(&lifeline->stalls, lifeline->ranks, now_ns, text, sizeof text))
+        stall_watch_look(&lifeline->stalls, lifeline->ranks, now_ns, text, sizeof text) &&
+        may_print())
         log_message(lifeline->stalls.told ? LOG_WARN : LOG_INFO, "%s", text);
 }
 

@@ -63,7 +63,8 @@ static void warn_of_silence(const struct coordinator *c, struct seat *seat, int6
 {
     char name[96];
     int64_t silent_ns = now_ns - seat->heard_ns, limit_ms = c->options.stall_warning_ms;
-    if (limit_ms <= 0 || c->ended || seat->silent_since_ns > 0 || silent_ns < limit_ms * NS_PER_MS)
+    if (limit_ms <= 0 || c->ended || seat->silent_since_ns > 0 ||
+        silent_ns < limit_ms * NS_PER_MS || has_spoken(seat))
         return;
     seat->silent_since_ns = seat->heard_ns;
     log_warn("%s has not given a sign of life for %lld s: its process is stopped, or its host "

@@ -232,7 +232,7 @@ static void lose_the_late(struct coordinator *c, int64_t now_ns)
 /* Nobody is in a generation: begins the next one, if all that it needs are there. */
 static void begin_or_wait(struct coordinator *c)
 {
-    struct seat *order[COORDINATOR_MEMBERS];
+    struct seat *order[2 * COORDINATOR_MEMBERS]; /* a server's number may be any below that */
     int workers = choose(c, order), servers = count_in(c, MEMBER_SERVER, SEAT_WAITING);
     int wanted = c->generation == 0 ? c->options.workers_first : c->options.workers_min;
     bool enough = workers > 0 && workers >= wanted;

@@ -199,7 +199,11 @@ static void leaves(struct coordinator *c, struct seat *seat, bool in)
 {
     char name[96];
     bool unaware = seat->state == SEAT_RUNNING && !in;
-    log_info("%s leaves after step %" PRIu64, seat_name(seat, name, sizeof name), seat->last.step);
+    seat_name(seat, name, sizeof name);
+    if (seat->last.step == MEMBER_NO_STEP)
+        log_info("%s leaves before its first step", name);
+    else
+        log_info("%s leaves after step %" PRIu64, name, seat->last.step);
     if (in)
         comes_out(c, seat);
     c->accounted += unaware;

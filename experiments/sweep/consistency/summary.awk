@@ -47,7 +47,7 @@ function answer(slow, words, best, second, text, i, m)
 {
     best = best_of(slow, "")
     if (best == "")
-        return words ": none reached " target "% with half of the seeds or more."
+        return words ": none reached " target "% with more than half of the seeds."
     second = best_of(slow, best)
     text = sprintf("%s: %s was first to %s%%, after %s s", words, best, target, seconds(time_of(best, slow, 0.5)))
     if (second != "")
