@@ -221,6 +221,8 @@ static void find_purpose(const struct trace_file *file, const struct trace_range
     }
 }
 
+/* What came was on its link for as long as it was waited for. If it had been sent before that, the
+ * path goes on with what kept this rank from waiting; else with who sent it. */
 static void leave_wait(struct walk *walk, const struct trace_range *in, int64_t since_ns)
 {
     const struct trace_message *message = last_message(walk, in->begin_ns);
@@ -233,9 +235,15 @@ static void leave_wait(struct walk *walk, const struct trace_range *in, int64_t 
                                     .peer = walk->rank,
                                     .begin_ns = message->sent_ns,
                                     .end_ns = walk->now_ns};
+    bool waits = message->sent_ns >= in->begin_ns;
+    if (!waits)
+        stretch.begin_ns = in->begin_ns;
     find_purpose(walk->file, in, &stretch);
     add_stretch(walk, stretch);
-    go_to(walk, message->from, message->from_row, message->sent_ns);
+    if (waits)
+        go_to(walk, message->from, message->from_row, message->sent_ns);
+    else
+        walk->now_ns = in->begin_ns;
 }
 
 /* Another rank of the host had to come so far, unless it waits, too. */
