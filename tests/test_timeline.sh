@@ -142,6 +142,8 @@ refuse 2 --timeline "$folder/x" --timeline-steps 0:2
 refuse 2 --timeline "$folder/x" --timeline-steps 3:2
 refuse 2 --timeline "$folder/x" --timeline-steps 3
 refuse 2 --timeline "$folder/x" --timeline-steps 1:2x
+refuse 2 --timeline "$folder/x" --timeline-steps 2:3
+grep -q "timeline-steps 2:3: the run has 1 steps" "$folder/log" || fail "no reason in:"
 refuse 2 --timeline ""
 refuse 1 --timeline "$folder/none/x"
 grep -q "none/x: cannot be written" "$folder/log" || fail "no reason in:"

@@ -240,3 +240,9 @@ train 2 "${common[@]}" --steps 12 --compute real:40 --straggler 1:3 --metrics "$
 expect compute real:40
 awk -v ms="$(column step_ms_median)" 'BEGIN { exit !(ms >= 120) }' ||
     fail "a step took $(column step_ms_median) ms, expected at least 3 x 40"
+
+# A run that has learned nothing says so.
+train 2 "${common[@]}" --steps 50 --lr 1e-9
+grep -q '^no better than guessing: the test loss is 2\.' "$folder/log" || fail "learned nothing, and does not say so:"
+train 2 "${common[@]}" --steps 60
+! grep -q 'no better than guessing' "$folder/log" || fail "has learned, and is said to guess:"

@@ -110,6 +110,12 @@ static enum status parse_timeline_steps(struct config *config)
                   text);
         return STATUS_USAGE;
     }
+    if (config->steps > 0 && first > (uint64_t)config->steps) {
+        log_error("--timeline-steps %s: the run has %lld steps (--steps), so nothing would be "
+                  "recorded; begin earlier",
+                  text, (long long)config->steps);
+        return STATUS_USAGE;
+    }
     config->timeline_first = first - 1;
     config->timeline_end = last;
     return STATUS_OK;

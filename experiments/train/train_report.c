@@ -274,6 +274,8 @@ void train_report_start(const struct trainer *t)
     fflush(stdout);
 }
 
+enum { GUESSING_STEPS = 50 }; /* after fewer a loss like that is no wonder */
+
 void train_report_end(const struct trainer *t, const struct test_result *test)
 {
     if (!reports(t))
@@ -281,6 +283,11 @@ void train_report_end(const struct trainer *t, const struct test_result *test)
     if (isfinite(test->accuracy))
         printf("test accuracy %.2f%% after step %llu\n", 100 * test->accuracy,
                (unsigned long long)t->step);
+    if (t->step >= GUESSING_STEPS && test->loss > 0.98 * log(DATASET_CLASSES))
+        printf(
+            "no better than guessing: the test loss is %.2f, and ln %d is %.2f; a lower --lr, or a "
+            "warm-up, may help\n",
+            test->loss, DATASET_CLASSES, log(DATASET_CLASSES));
     if (t->config->target_accuracy > 0)
         printf("target accuracy %g%% %s after step %llu, %.1f s of steps\n",
                t->config->target_accuracy, t->on_target ? "reached" : "not reached",
