@@ -74,7 +74,7 @@ refused() # WHAT CODE WORDS COMMAND...: CODE 0: any other
     ((code > 0 ? found == code : found > 0)) || fail "$what: exit code $found, expected $code:"
     (($(grep -c -e "$words" "$folder/log") == 1)) || fail "$what: not once '$words':"
 }
-refused "other images" 2 'augment is shift:2,rotate:12.5 there and shift:2,rotate:0 here' "$here/mpirun.sh" 2 "$psring" train \
+refused "other images" 2 'augment is shift:2,rotate:12.5 there and shift:2 here' "$here/mpirun.sh" 2 "$psring" train \
     --data "$data" "${common[@]}" --epochs 3 --backend ring --augment shift:2 --checkpoint "$folder/checkpoint" --resume
 
 # Paced: what is loaded is used for nothing, but loaded.
