@@ -68,10 +68,6 @@ all_say()
     done
 }
 
-code=0
-"$psring" bench --rendezvous tcp://127.0.0.1:1 --rank 2 --world 2 >"$folder/log" 2>&1 || code=$?
-((code == 2)) || fail "a rank beyond --world: exit $code:"
-grep -q -- '--rank 2: ranks are 0 to 1 with --world 2' "$folder/log" || fail "a rank beyond --world:"
 ! ranks 2 bench --backend mpi || fail "--backend mpi was not refused"
 all_say "--backend mpi: needs MPI, which a rendezvous"
 port=$(free_port)

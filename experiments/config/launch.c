@@ -55,11 +55,6 @@ static enum status check_options(struct config *config)
                   rank || world ? "" : " and ", world ? "" : "--world W");
         return STATUS_USAGE;
     }
-    if (config->rendezvous && config->rank >= config->world) {
-        log_error("--rank %lld: ranks are 0 to %lld with --world %lld; correct one of the two",
-                  (long long)config->rank, (long long)config->world - 1, (long long)config->world);
-        return STATUS_USAGE;
-    }
     return STATUS_OK;
 }
 
