@@ -75,5 +75,5 @@ awk '{ print $NF }' "$folder/ratios" | sort -n | awk '
         high = NR + 1 - low
         middle = NR % 2 ? ratio[(NR + 1) / 2] : (ratio[NR / 2] + ratio[NR / 2 + 1]) / 2
         printf "with a timeline a step takes %.4f times as long (median of %d pairs; %.4f to %.4f)\n", middle, NR,
-            ratio[low > 0 ? low : 1], ratio[low > 0 ? high : NR]
+            ratio[(low > 0) ? low : 1], ratio[(low > 0) ? high : NR]
     }'
