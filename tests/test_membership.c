@@ -354,6 +354,20 @@ Test(membership, late_server_ends_the_job)
     end();
 }
 
+/* Two workers and a server go on after step 3, and end. */
+static void all_go_on(void)
+{
+    for (int i = 0; i < 2; i++)
+        comes_back(&workers[i], 3, STATUS_OK);
+    comes_back(&server, MEMBER_NO_STEP, STATUS_OK);
+    for (int i = 0; i < 2; i++) {
+        end_meeting(&workers[i], STATUS_OK);
+        assert_rank(&workers[i], workers[i].found.rank, 2, 3);
+    }
+    end_meeting(&server, STATUS_OK);
+    end();
+}
+
 /* What its members have said meanwhile is still to be read. */
 Test(membership, coordinator_that_was_stopped_loses_nobody)
 {
@@ -365,15 +379,7 @@ Test(membership, coordinator_that_was_stopped_loses_nobody)
     pthread_mutex_lock(&coordinator->lock);
     usleep(4000000);
     pthread_mutex_unlock(&coordinator->lock);
-    for (int i = 0; i < 2; i++)
-        comes_back(&workers[i], 3, STATUS_OK);
-    comes_back(&server, MEMBER_NO_STEP, STATUS_OK);
-    for (int i = 0; i < 2; i++) {
-        end_meeting(&workers[i], STATUS_OK);
-        assert_rank(&workers[i], workers[i].found.rank, 2, 3);
-    }
-    end_meeting(&server, STATUS_OK);
-    end();
+    all_go_on();
     capture_stop(&capture);
     cr_assert(!strstr(capture.text, "sign of life"), "%s", capture.text);
 }
@@ -500,15 +506,7 @@ Test(membership, what_does_not_belong_in_a_state_loses_who_says_it)
         stream_close(&socket);
     }
     cr_assert(!member_over(workers[0].member) && !member_over(server.member));
-    for (int i = 0; i < 2; i++)
-        comes_back(&workers[i], 3, STATUS_OK);
-    comes_back(&server, MEMBER_NO_STEP, STATUS_OK);
-    for (int i = 0; i < 2; i++) {
-        end_meeting(&workers[i], STATUS_OK);
-        assert_rank(&workers[i], workers[i].found.rank, 2, 3);
-    }
-    end_meeting(&server, STATUS_OK);
-    end();
+    all_go_on();
 }
 
 Test(membership, generations_without_a_step_end_the_job)

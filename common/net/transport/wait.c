@@ -17,8 +17,7 @@ struct patience {
     bool begun;          /* the range of it */
     bool told;           /* the activity says for whom */
     int64_t deadline_ns; /* 0: not started */
-    int64_t
-        stalled_ns; /* since then nothing has come, and that has been warned of; 0: it has not */
+    int64_t stalled_ns;  /* nothing has come since, which has been warned of; 0: it has not */
 };
 
 static enum activity_thread thread_of(const struct transport *transport)
