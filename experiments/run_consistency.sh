@@ -35,6 +35,8 @@ export LC_ALL=C # a point in numbers, whatever the user's language
 
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(dirname "$here")
+# shellcheck source-path=SCRIPTDIR source=sweep/child.sh
+. "$here/sweep/child.sh"
 # shellcheck source-path=SCRIPTDIR source=sweep/provenance.sh
 . "$here/sweep/provenance.sh"
 
@@ -118,16 +120,7 @@ launch()
     ((EUID != 0)) || mpi+=(--allow-run-as-root)
     mpi+=(-x PSRING_NETWORK=loopback)
     ! command -v setpriv >/dev/null || bound=(setpriv --pdeathsig TERM "${bound[@]}")
-    if [[ ${log_to:-} ]]; then
-        "${bound[@]}" "${mpi[@]}" "$@" </dev/null >"$log_to" 2>&1 &
-    else
-        "${bound[@]}" "${mpi[@]}" "$@" </dev/null &
-    fi
-    child=$!
-    local status=0
-    wait $child || status=$?
-    child=''
-    return $status
+    wait_for_child "${bound[@]}" "${mpi[@]}" "$@"
 }
 
 # By name, the options of each kind. All but the ring have a rank more, the server. One transport for all.

@@ -39,6 +39,8 @@ root=$(dirname "$here")
 . "$here/sweep/provenance.sh"
 # shellcheck source-path=SCRIPTDIR source=sweep/machines.sh
 . "$here/sweep/machines.sh"
+# shellcheck source-path=SCRIPTDIR source=sweep/child.sh
+. "$here/sweep/child.sh"
 # shellcheck source-path=SCRIPTDIR source=sweep/launch.sh
 . "$here/sweep/launch.sh"
 # shellcheck source-path=SCRIPTDIR source=sweep/gpus.sh

@@ -18,9 +18,7 @@ raise_network()
     fi
 }
 
-# [log_to=FILE] launch RANKS COMMAND...: one rank a host of whichever network there is. Runs in the background and
-# waits, because bash acts on a signal only between foreground commands. Not all of launch is redirected, as what a
-# trap then said would be, too.
+# [log_to=FILE] launch RANKS COMMAND...: one rank a host of whichever network there is; see wait_for_child.
 launch()
 {
     # TCP for every backend: Open MPI would otherwise use shared memory within a machine, and only it.
@@ -47,14 +45,5 @@ launch()
         mpi+=(-x PSRING_NETWORK=loopback --mca btl_tcp_if_include lo --mca oob_tcp_if_include lo)
     fi
     ! command -v timeout >/dev/null || bound=(timeout -k 10 "${limit_s:-60}")
-    if [[ ${log_to:-} ]]; then
-        "${bound[@]}" "${mpi[@]}" "$@" </dev/null >"$log_to" 2>&1 &
-    else
-        "${bound[@]}" "${mpi[@]}" "$@" </dev/null &
-    fi
-    child=$!
-    local status=0
-    wait $child || status=$?
-    child=''
-    return $status
+    wait_for_child "${bound[@]}" "${mpi[@]}" "$@"
 }
