@@ -1,5 +1,6 @@
 #include "models/optim.h"
 
+#include <float.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -244,6 +245,19 @@ float *optimizer_state(struct optimizer *optimizer, size_t *count)
     return optimizer->state;
 }
 
+enum { FLOAT_TEXT_BYTES = 24 };
+
+/* The fewest digits that are read back as the same number: "0.9", "0.99999988". */
+static const char *exact(float value, char text[FLOAT_TEXT_BYTES])
+{
+    for (int digits = 1; digits <= FLT_DECIMAL_DIG; digits++) {
+        snprintf(text, FLOAT_TEXT_BYTES, "%.*g", digits, (double)value);
+        if (strtof(text, NULL) == value)
+            break;
+    }
+    return text;
+}
+
 /* The kinds that read a number, as bits. */
 #define KIND(name) (1u << OPTIMIZER_##name)
 
@@ -261,16 +275,18 @@ void optimizer_describe(enum optimizer_kind kind, const struct optimizer_paramet
                    {KIND(ADAM), "beta2", p->beta2},
                    {KIND(ADAGRAD) | KIND(ADADELTA) | KIND(ADAM), "epsilon", epsilon},
                    {KIND(LARS), "trust", p->trust}};
+    char number[FLOAT_TEXT_BYTES];
     size_t used = 0;
     text[0] = '\0';
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         if (numbers[i].kinds & (1u << kind))
-            used += (size_t)snprintf(text + used, OPTIMIZER_TEXT_BYTES - used, "%s%s=%g",
-                                     used ? " " : "", numbers[i].name, (double)numbers[i].value);
+            used +=
+                (size_t)snprintf(text + used, OPTIMIZER_TEXT_BYTES - used, "%s%s=%s",
+                                 used ? " " : "", numbers[i].name, exact(numbers[i].value, number));
     }
     if (kind == OPTIMIZER_SGD && p->nesterov)
         used += (size_t)snprintf(text + used, OPTIMIZER_TEXT_BYTES - used, " nesterov");
     if (p->weight_decay > 0)
-        snprintf(text + used, OPTIMIZER_TEXT_BYTES - used, " weight-decay=%g",
-                 (double)p->weight_decay);
+        snprintf(text + used, OPTIMIZER_TEXT_BYTES - used, " weight-decay=%s",
+                 exact(p->weight_decay, number));
 }

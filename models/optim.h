@@ -88,8 +88,8 @@ void optimizer_step_range(struct optimizer *optimizer, size_t first, size_t coun
  * checkpoints. */
 float *optimizer_state(struct optimizer *optimizer, size_t *count);
 
-/* What decides its steps beside the rate, e.g. "momentum=0.9 nesterov weight-decay=0.0005"; at most
- * OPTIMIZER_TEXT_BYTES with its end. */
+/* What decides its steps beside the rate, e.g. "momentum=0.9 nesterov weight-decay=0.0005": other
+ * numbers, another text. At most OPTIMIZER_TEXT_BYTES with its end. */
 enum { OPTIMIZER_TEXT_BYTES = 96 };
 void optimizer_describe(enum optimizer_kind kind, const struct optimizer_parameters *parameters,
                         char text[OPTIMIZER_TEXT_BYTES]);

@@ -4,7 +4,8 @@
 
 #include "common/base/check.h"
 
-const char *const published_names[] = {"none", "resnet50", "vgg16", "bert-large", "gpt2", NULL};
+const char *const published_names[] = {"none", "resnet50",  "vgg16",        "bert-large",
+                                       "gpt2", "resnet101", "inception-v3", NULL};
 
 /* The layers so far; without room for them they are only counted. */
 struct builder {
@@ -30,13 +31,20 @@ static void add(struct builder *builder, const char *name, size_t count, double 
 
 /* -------- layers ------------------------------------------------------------------------------ */
 
-/* kernel x kernel, without bias; `side`: of its output, which is a square. */
-static void convolution(struct builder *builder, size_t in, size_t out, size_t kernel, size_t side)
+/* Without bias; `kernel`: elements of it; `side`: of the output, which is a square. */
+static void convolution_by(struct builder *builder, size_t in, size_t out, size_t kernel,
+                           size_t side)
 {
-    size_t count = in * out * kernel * kernel;
+    size_t count = in * out * kernel;
     double flops = 2 * (double)(count * side * side);
     bool reads_input = builder->used == 0; /* which needs no gradient */
     add(builder, "convolution", count, flops, reads_input ? flops : 2 * flops);
+}
+
+/* kernel x kernel */
+static void convolution(struct builder *builder, size_t in, size_t out, size_t kernel, size_t side)
+{
+    convolution_by(builder, in, out, kernel * kernel, side);
 }
 
 static void bias(struct builder *builder, size_t count)
@@ -78,13 +86,12 @@ static void shared_linear(struct builder *builder, size_t in, size_t out, size_t
     add(builder, "shared linear", 0, flops, 2 * flops);
 }
 
-/* -------- models ------------------------------------------------------------------------------ */
+/* -------- image models ------------------------------------------------------------------------ */
 
 /* Stage after stage with half the side. In V1.5 the second convolution of a stage's first block has
  * the stride, so that the first one is still of the side before. */
-static void resnet50(struct builder *builder)
+static void resnet(struct builder *builder, const size_t blocks[4])
 {
-    static const size_t blocks[] = {3, 4, 6, 3};
     const size_t expansion = 4;
     size_t in = 64, side = 56;
     convolution(builder, 3, in, 7, 112);
@@ -110,6 +117,16 @@ static void resnet50(struct builder *builder)
     linear(builder, in, 1000, 1);
 }
 
+static void resnet50(struct builder *builder)
+{
+    resnet(builder, (const size_t[]){3, 4, 6, 3});
+}
+
+static void resnet101(struct builder *builder)
+{
+    resnet(builder, (const size_t[]){3, 4, 23, 3});
+}
+
 static void vgg16(struct builder *builder)
 {
     static const struct {
@@ -127,6 +144,92 @@ static void vgg16(struct builder *builder)
     linear(builder, 4096, 4096, 1);
     linear(builder, 4096, 1000, 1);
 }
+
+/* -------- Inception V3: blocks of branches, which read the same input ------------------------- */
+
+/* A convolution by `kernel` elements, normalised. Gives the width of its output. */
+static size_t unit(struct builder *builder, size_t in, size_t out, size_t kernel, size_t side)
+{
+    convolution_by(builder, in, out, kernel, side);
+    normalisation(builder, out);
+    return out;
+}
+
+/* Branches: 1x1; 5x5; 3x3 twice; pooling. Each gives the width of all branches together. */
+static size_t inception_35(struct builder *builder, size_t in, size_t pooled)
+{
+    const size_t side = 35;
+    size_t out = unit(builder, in, 64, 1, side);
+    out += unit(builder, unit(builder, in, 48, 1, side), 64, 25, side);
+    out += unit(builder, unit(builder, unit(builder, in, 64, 1, side), 96, 9, side), 96, 9, side);
+    return out + unit(builder, in, pooled, 1, side);
+}
+
+/* From 35 x 35 to 17 x 17; one branch is pooled alone. */
+static size_t inception_to_17(struct builder *builder, size_t in)
+{
+    size_t out = unit(builder, in, 384, 9, 17);
+    return in + out +
+           unit(builder, unit(builder, unit(builder, in, 64, 1, 35), 96, 9, 35), 96, 9, 17);
+}
+
+/* Branches: 1x1; 7x7 as a row and a column; the same twice; pooling. */
+static size_t inception_17(struct builder *builder, size_t in, size_t width)
+{
+    const size_t side = 17, kernel = 7, branch = 192;
+    size_t out = unit(builder, in, branch, 1, side), last;
+    last = unit(builder, in, width, 1, side);
+    last = unit(builder, last, width, kernel, side);
+    out += unit(builder, last, branch, kernel, side);
+    last = unit(builder, in, width, 1, side);
+    for (int i = 0; i < 3; i++)
+        last = unit(builder, last, width, kernel, side);
+    out += unit(builder, last, branch, kernel, side);
+    return out + unit(builder, in, branch, 1, side);
+}
+
+static size_t inception_to_8(struct builder *builder, size_t in)
+{
+    size_t out = unit(builder, unit(builder, in, 192, 1, 17), 320, 9, 8);
+    size_t last = unit(builder, in, 192, 1, 17);
+    for (int i = 0; i < 2; i++)
+        last = unit(builder, last, 192, 7, 17);
+    return in + out + unit(builder, last, 192, 9, 8);
+}
+
+/* Branches: 1x1; 3x3 as a row beside a column; the same behind a 3x3; pooling. */
+static size_t inception_8(struct builder *builder, size_t in)
+{
+    const size_t side = 8, kernel = 3, branch = 384;
+    size_t out = unit(builder, in, 320, 1, side), last;
+    for (int i = 0; i < 2; i++) {
+        last = i == 0 ? unit(builder, in, branch, 1, side)
+                      : unit(builder, unit(builder, in, 448, 1, side), branch, 9, side);
+        out += unit(builder, last, branch, kernel, side);
+        out += unit(builder, last, branch, kernel, side);
+    }
+    return out + unit(builder, in, 192, 1, side);
+}
+
+static void inception_v3(struct builder *builder)
+{
+    static const size_t pooled[] = {32, 64, 64}, widths[] = {128, 160, 160, 192};
+    size_t width = unit(builder, 3, 32, 9, 149);
+    width = unit(builder, width, 32, 9, 147);
+    width = unit(builder, width, 64, 9, 147);
+    width = unit(builder, width, 80, 1, 73);
+    width = unit(builder, width, 192, 9, 71);
+    for (size_t i = 0; i < sizeof pooled / sizeof *pooled; i++)
+        width = inception_35(builder, width, pooled[i]);
+    width = inception_to_17(builder, width);
+    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
+        width = inception_17(builder, width, widths[i]);
+    width = inception_to_8(builder, width);
+    width = inception_8(builder, width);
+    linear(builder, inception_8(builder, width), 1000, 1);
+}
+
+/* -------- language models --------------------------------------------------------------------- */
 
 static void bert_large(struct builder *builder)
 {
@@ -171,6 +274,8 @@ static void gpt2(struct builder *builder)
     shared_linear(builder, width, words, tokens);
 }
 
+/* -------- all of them ------------------------------------------------------------------------- */
+
 static const struct {
     void (*build)(struct builder *builder);
     const char *input;
@@ -179,18 +284,20 @@ static const struct {
     [PUBLISHED_VGG16] = {vgg16, "an image of 224 x 224"},
     [PUBLISHED_BERT_LARGE] = {bert_large, "512 tokens"},
     [PUBLISHED_GPT2] = {gpt2, "1,024 tokens"},
+    [PUBLISHED_RESNET101] = {resnet101, "an image of 224 x 224"},
+    [PUBLISHED_INCEPTION_V3] = {inception_v3, "an image of 299 x 299"},
 };
 
 const char *published_input(enum published model)
 {
-    CHECK(model > PUBLISHED_NONE && model <= PUBLISHED_GPT2);
+    CHECK(model > PUBLISHED_NONE && model <= PUBLISHED_INCEPTION_V3);
     return models[model].input;
 }
 
 enum status published_layers(enum published model, struct net_layer **layers, size_t *count)
 {
     struct builder builder = {0};
-    CHECK(model > PUBLISHED_NONE && model <= PUBLISHED_GPT2);
+    CHECK(model > PUBLISHED_NONE && model <= PUBLISHED_INCEPTION_V3);
     models[model].build(&builder);
     *count = builder.used;
     *layers = calloc(builder.used, sizeof **layers);

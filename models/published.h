@@ -5,15 +5,17 @@
  * DistributedDataParallel does, that order is taken for granted, branches or not.
  *
  * A tensor is a struct net_layer: its place in the arena, and the operations of the passes that
- * read it or make its gradient, for one standard input: an image of 224 x 224, 512 tokens
- * (bert-large), 1,024 tokens (gpt2). Counted are the products (convolutions, linear layers,
- * attention), a multiplication and an addition as two; backward takes twice the forward pass's,
- * but for a layer that reads the input. Normalisation, activations and losses are not counted.
- * Attention's products, and those with a matrix whose gradient comes later (the embedding, which
- * the last layer shares), are layers without parameters.
+ * read it or make its gradient, for one standard input: an image of 224 x 224 (inception-v3: 299 x
+ * 299), 512 tokens (bert-large), 1,024 tokens (gpt2). Counted are the products (convolutions,
+ * linear layers, attention), a multiplication and an addition as two; backward takes twice the
+ * forward pass's, but for a layer that reads the input. Normalisation, activations and losses are
+ * not counted. Attention's products, and those with a matrix whose gradient comes later (the
+ * embedding, which the last layer shares), are layers without parameters.
  *
- * Source: torchvision, models/resnet.py (ResNet-50 V1.5) and models/vgg.py (configuration D); He et
- * al. 2016, "Deep Residual Learning"; Simonyan and Zisserman 2015. Hugging Face transformers,
+ * Source: torchvision, models/resnet.py (ResNet-50 and ResNet-101 V1.5), models/vgg.py
+ * (configuration D) and models/inception.py (Inception V3 without the auxiliary classifier); He et
+ * al. 2016, "Deep Residual Learning"; Simonyan and Zisserman 2015; Szegedy et al. 2016, "Rethinking
+ * the Inception Architecture", whose table 1 the code follows. Hugging Face transformers,
  * BertForPreTraining with the configuration of bert-large-uncased (Devlin et al. 2019) and
  * GPT2LMHeadModel with that of gpt2 (Radford et al. 2019).
  */
@@ -31,6 +33,8 @@ enum published {
     PUBLISHED_VGG16,
     PUBLISHED_BERT_LARGE,
     PUBLISHED_GPT2,
+    PUBLISHED_RESNET101,
+    PUBLISHED_INCEPTION_V3,
 };
 
 /* "none", "resnet50", ... by number; NULL ends them. */

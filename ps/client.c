@@ -47,6 +47,7 @@ struct client {
     size_t buckets;
     struct codec *codecs;         /* one a bucket: the floats as they are, or compressed */
     struct exchange *exchanges;   /* (servers) */
+    int first;                    /* server to push to: another one for each worker */
     struct transport_slot *slots; /* (servers, window): the answer to chunk c is slot c % window */
     struct transport_slot **oldest; /* (servers): the next answer of each, NULL if none is due */
     uint64_t *tickets;              /* (servers, window): of the pushes */
@@ -110,6 +111,19 @@ out:
     return status;
 }
 
+/* Every worker begins with another of those that have a part, lest all senders go for one link. */
+static int first_server(const struct client *client)
+{
+    int parts = 0, seen = 0;
+    for (int server = 0; server < client->servers; server++)
+        parts += client->exchanges[server].chunks > 0;
+    for (int server = 0; server < client->servers; server++) {
+        if (client->exchanges[server].chunks > 0 && seen++ == client->site->index % parts)
+            return server;
+    }
+    return 0;
+}
+
 /* The chunk up to which may be pushed: a window from the first unanswered one of the slowest. */
 static size_t window_end(const struct client *client)
 {
@@ -124,21 +138,26 @@ static size_t window_end(const struct client *client)
 }
 
 /*
- * Pushes as far as the window allows: the same chunks to all servers. If every server had a
- * window of its own, a worker's link would go to those that answer soonest; their shards would end
- * early, and the others go on alone, with most links idle.
+ * Pushes as far as the window allows: the same chunks to all servers, one to each in turn. If every
+ * server had a window of its own, a worker's link would go to those that answer soonest; their
+ * shards would end early, and the others go on alone, with most links idle. If a server got its
+ * whole window at once, no first sum would be complete before nearly all windows are, and the links
+ * back would stand idle until then.
  */
 static enum status push_more(struct client *client, const struct request *request)
 {
     size_t end = window_end(client);
-    for (int i = 0; i < client->servers; i++) {
-        /* Every worker begins with another server, lest all senders go for the first one's link. */
-        int server = (client->site->index + i) % client->servers;
-        const struct exchange *exchange = &client->exchanges[server];
-        while (exchange->pushed < exchange->chunks && exchange->pushed < end) {
+    for (bool pushed = true; pushed;) {
+        pushed = false;
+        for (int i = 0; i < client->servers; i++) {
+            int server = (client->first + i) % client->servers;
+            const struct exchange *exchange = &client->exchanges[server];
+            if (exchange->pushed >= exchange->chunks || exchange->pushed >= end)
+                continue;
             enum status status = push_next(client, server, request);
             if (status != STATUS_OK)
                 return status;
+            pushed = true;
         }
     }
     return STATUS_OK;
@@ -185,6 +204,7 @@ static enum status exchange_bucket(struct client *client, const struct request *
                                       .chunks = shard_chunks(&client->plan, count, server)};
         left += exchange->chunks;
     }
+    client->first = first_server(client);
     TRY(push_more(client, request));
     for (; left > 0; left--) {
         TRY(take_answer(client, request));

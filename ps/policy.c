@@ -40,10 +40,7 @@ uint64_t policy_next_step(const struct consistency *consistency, uint64_t next, 
 {
     bool backed_up = consistency->backup_workers > 0;
     uint64_t behind = first > next ? first - next : 0;
-    if (behind == 0)
+    if (behind == 0 || (consistency->late_steps == 0 && !backed_up))
         return next;
-    if (first >= end || backed_up ||
-        (consistency->late_steps > 0 && behind >= consistency->late_steps))
-        return first;
-    return next;
+    return first >= end || backed_up || behind >= consistency->late_steps ? first : next;
 }

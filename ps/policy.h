@@ -46,7 +46,8 @@ bool policy_may_answer(const struct policy *policy, const uint64_t *clocks, int 
 
 /*
  * The step that a worker goes on with that would do `next`, where the first of them all is at
- * `first`. `end`: where all meet; who sees another one there goes there.
+ * `first`. `end`: where all meet; who sees another one there goes there. Without late_steps it is
+ * `next`, always, as in Ho et al. 2013: then nobody leaves anything out, and the first wait.
  */
 uint64_t policy_next_step(const struct consistency *consistency, uint64_t next, uint64_t first,
                           uint64_t end);

@@ -69,7 +69,10 @@ static void add_host(struct load *load, const struct cost_shape *shape, struct s
     const struct topology *topology = &shape->topology;
     int spare = topology_spare(topology), inside = topology->servers - spare;
     double workers = 0, share = 0;
-    for (int rank = 0; rank < topology->workers + spare; rank++) {
+    int from =
+        shape->hosts ? 0 : first; /* else each rank has its own: no need to look for others */
+    int end = shape->hosts ? topology->workers + spare : first + 1;
+    for (int rank = from; rank < end; rank++) {
         if (!cost_same_host(shape, first, rank))
             continue;
         workers += rank < topology->workers;
@@ -109,5 +112,26 @@ static size_t ps_pipeline(const struct topology *topology, size_t count,
     return shard_chunks_most(&plan, count);
 }
 
+/* A worker pushes every chunk of every shard, and a server answers each of its own to every worker;
+ * what stays in a process is a message, too. */
+static struct cost_messages ps_messages(const struct topology *topology, size_t count,
+                                        const struct comm_options *options)
+{
+    struct shard_plan plan = shard_plan(topology, count, options);
+    double all = 0, most = 0, workers = topology->workers;
+    for (int server = 0; server < topology->servers; server++)
+        all += (double)shard_chunks(&plan, count, server);
+    for (int server = 0; server < topology->servers; server++) {
+        bool beside = worker_beside(topology, server) >= 0;
+        most =
+            fmax(most, workers * (double)shard_chunks(&plan, count, server) + (beside ? all : 0));
+    }
+    return (struct cost_messages){fmax(most, all), 2 * workers * all};
+}
+
 const struct cost_formula ps_cost = {
-    .traffic = ps_traffic, .time_s = ps_time_s, .pipeline = ps_pipeline};
+    .traffic = ps_traffic,
+    .time_s = ps_time_s,
+    .pipeline = ps_pipeline,
+    .messages = ps_messages,
+};

@@ -122,8 +122,11 @@ static enum status finish_round(struct server *server, uint64_t n)
     struct message answer = round->push;
     answer.kind = MESSAGE_PULL;
     uint64_t *tickets = bucket->tickets + index * (size_t)server->workers;
-    for (int worker = 0; worker < server->workers; worker++)
+    for (int i = 0; i < server->workers; i++) {
+        /* Every server begins with another worker, lest all senders go for the first one's link. */
+        int worker = (server->site->index + i) % server->workers;
         TRY(transport_send(server->transport, worker, &answer, sum, &tickets[worker]));
+    }
     bucket->answered[index] = true;
     round->arrived = 0;
 out:

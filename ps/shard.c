@@ -23,6 +23,8 @@ enum {
     /* A window is so small a part of a shard's chunks, or the first sum comes too late. */
     CHUNKS_A_WINDOW = 10,
     WINDOW_MIN = 2,
+    /* With fewer, pushes and answers fall into step, and each link is used in one direction at a
+       time. */
     WINDOW_WANTED = 4,
     WINDOW_MAX = 8,
 };
@@ -61,6 +63,15 @@ static size_t longest_shard(const struct topology *topology, size_t count)
     return size_larger(a, b);
 }
 
+/* With mixed placement and as many spare servers as workers, those beside workers have none. */
+static int servers_with_a_part(const struct topology *topology, size_t count)
+{
+    int servers = 0;
+    for (int server = 0; server < topology->servers; server++)
+        servers += shard_of(topology, count, server).count > 0;
+    return servers;
+}
+
 /* -------- chunks and windows ------------------------------------------------------------------ */
 
 static size_t clamp(size_t value, size_t least, size_t most)
@@ -95,10 +106,12 @@ static size_t choose_chunk_bytes(size_t shard_bytes, size_t uses, size_t on_the_
     return clamp(chunk, CHUNK_BYTES_LEAST, clamp(fits, CHUNK_BYTES_LEAST, CHUNK_BYTES_MAX));
 }
 
-/* `fits`: how many chunks may be on the way by their bytes. */
-static int choose_window(size_t chunks, size_t fits)
+/* Of `chunks`, of which each has so many bytes on the busiest link. */
+static int choose_window(size_t chunks, size_t link_bytes, size_t on_the_way)
 {
-    return (int)clamp(fits, WINDOW_MIN, clamp(chunks / CHUNKS_A_WINDOW, WINDOW_MIN, WINDOW_MAX));
+    size_t most = clamp(chunks / CHUNKS_A_WINDOW, WINDOW_MIN, WINDOW_MAX);
+    size_t least = clamp(ON_THE_WAY_BYTES_MAX / link_bytes, WINDOW_MIN, WINDOW_WANTED);
+    return (int)clamp(on_the_way / link_bytes, least < most ? least : most, most);
 }
 
 struct shard_plan shard_plan(const struct topology *topology, size_t count,
@@ -111,15 +124,15 @@ struct shard_plan shard_plan(const struct topology *topology, size_t count,
                                : compress_element_bytes(options->compress);
     size_t uses = link_uses(topology, count, longest),
            on_the_way = bytes_on_the_way(options->link_bytes_per_s);
-    size_t chunk_bytes =
-        options->segment_bytes > 0
-            ? options->segment_bytes
-            : choose_chunk_bytes(longest * element_bytes, uses, on_the_way, topology->servers);
+    size_t chunk_bytes = options->segment_bytes > 0
+                             ? options->segment_bytes
+                             : choose_chunk_bytes(longest * element_bytes, uses, on_the_way,
+                                                  servers_with_a_part(topology, count));
     size_t chunk_count = clamp(chunk_bytes / element_bytes, 1, longest > 0 ? longest : 1);
     size_t chunks = size_divide_up(longest, chunk_count);
     int window = options->window > 0
                      ? options->window
-                     : choose_window(chunks, on_the_way / (uses * chunk_count * element_bytes));
+                     : choose_window(chunks, uses * chunk_count * element_bytes, on_the_way);
     return (struct shard_plan){*topology, chunk_count, window};
 }
 

@@ -19,8 +19,9 @@
  * stands in a queue before its link. It should be enough to keep the link busy while an answer
  * travels, and no more: the first sum is complete only once the queue has gone through, a switch's
  * port loses packets when it is full, and senders then share the link unfairly (incast). So of a
- * small shard a window is a tenth at most, but two chunks. ps/README.md has the measurements behind
- * the numbers.
+ * small shard a window is a tenth at most, but two chunks; of a longer one no less than four, with
+ * which pushes and answers do not fall into step and take turns. ps/README.md has the measurements
+ * behind the numbers.
  */
 #ifndef PSRING_PS_SHARD_H
 #define PSRING_PS_SHARD_H

@@ -40,7 +40,7 @@ double ring_cost_time_s(const struct cost_shape *shape, const struct cost_link *
 static int ranks_a_link(const struct cost_shape *shape)
 {
     int workers = shape->topology.workers, most = 1;
-    for (int first = 0; first < workers; first++) {
+    for (int first = 0; shape->hosts && first < workers; first++) {
         int sharing = 0;
         for (int worker = 0; worker < workers; worker++)
             sharing += cost_same_host(shape, first, worker) &&
@@ -60,6 +60,18 @@ static size_t ring_pipeline(const struct topology *topology, size_t count,
     return schedule.pieces;
 }
 
+/* A segment each of 2(W-1) steps; the pieces where two workers go by pair.h. */
+static struct cost_messages ring_messages(const struct topology *topology, size_t count,
+                                          const struct comm_options *options)
+{
+    struct schedule schedule;
+    schedule_init(&schedule, topology->workers, 0, count,
+                  compress_float_bytes(options->compress, options->segment_bytes), NULL);
+    bool pair = schedule.pieces > 0 && options->compress == COMPRESS_NONE;
+    double each = (double)(pair ? schedule.pieces : schedule_items(&schedule));
+    return (struct cost_messages){each, each * topology->workers};
+}
+
 static double ring_time_s(const struct cost_shape *shape, const struct cost_link *link)
 {
     struct cost_link share = *link;
@@ -73,4 +85,8 @@ static double ring_time_s(const struct cost_shape *shape, const struct cost_link
 }
 
 const struct cost_formula ring_cost = {
-    .traffic = ring_traffic, .time_s = ring_time_s, .pipeline = ring_pipeline};
+    .traffic = ring_traffic,
+    .time_s = ring_time_s,
+    .pipeline = ring_pipeline,
+    .messages = ring_messages,
+};

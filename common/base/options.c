@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <float.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdint.h>
@@ -10,8 +11,9 @@
 #include <string.h>
 
 #include "common/base/check.h"
+#include "common/base/nearest.h"
 
-enum { OPTIONS_MAX = 96, LETTER_BASE = 256, HELP_INDEX = OPTIONS_MAX };
+enum { OPTIONS_MAX = 96, LETTER_BASE = 256, HELP_INDEX = OPTIONS_MAX, HINT_BYTES = 64 };
 
 static void *field_of(const struct option_spec *spec, void *config)
 {
@@ -40,6 +42,7 @@ static void describe_expected(const struct option_spec *spec, char *text, size_t
         return;
     }
     const char *kind = spec->type == OPTION_DOUBLE ? "a number"
+                       : spec->type == OPTION_RATE ? "bits/s (or with kbit, mbit or gbit: 25gbit)"
                        : spec->type == OPTION_SIZE ? "a size in bytes (suffix k, m or g)"
                                                    : "a whole number";
     if (spec->min == 0 && spec->max == 0)
@@ -77,6 +80,32 @@ static bool parse_size(const char *text, uint64_t *value)
     return true;
 }
 
+static bool parse_double(const char *text, double *value, char **end)
+{
+    errno = 0;
+    *value = strtod(text, end);
+    return !errno && *end != text && *value - *value == 0; /* finite */
+}
+
+bool options_parse_rate(const char *text, double *bits)
+{
+    static const struct {
+        const char *unit;
+        double bits;
+    } units[] = {{"", 1}, {"kbit", 1e3}, {"mbit", 1e6}, {"gbit", 1e9}};
+    char *end = NULL;
+    double number;
+    if (!parse_double(text, &number, &end) || number < 0)
+        return false;
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        if (strcmp(end, units[i].unit) == 0) {
+            *bits = number * units[i].bits;
+            return *bits <= DBL_MAX;
+        }
+    }
+    return false;
+}
+
 static bool parse_choice(const struct option_spec *spec, const char *text, int *index)
 {
     for (int i = 0; spec->choices[i]; i++) {
@@ -112,10 +141,17 @@ static bool store(const struct option_spec *spec, const char *text, void *field)
         return true;
     }
     case OPTION_DOUBLE: {
-        double number = strtod(text, &end);
-        if (errno || end == text || *end || !(number - number == 0) || !in_range(spec, number))
+        double number;
+        if (!parse_double(text, &number, &end) || *end || !in_range(spec, number))
             return false;
         *(double *)field = number;
+        return true;
+    }
+    case OPTION_RATE: {
+        double bits;
+        if (!options_parse_rate(text, &bits) || !in_range(spec, bits))
+            return false;
+        *(double *)field = bits;
         return true;
     }
     case OPTION_STRING:
@@ -132,10 +168,13 @@ static enum status apply(const struct options *options, const struct option_spec
 {
     if (store(spec, text, field_of(spec, config)))
         return STATUS_OK;
-    char expected[256];
+    char expected[256], hint[HINT_BYTES];
+    struct nearest nearest = nearest_to(text);
+    for (int i = 0; spec->type == OPTION_CHOICE && spec->choices[i]; i++)
+        nearest_offer(&nearest, spec->choices[i]);
     describe_expected(spec, expected, sizeof expected);
-    log_error("--%s: found '%s', expected %s; see %s --help", spec->name, text, expected,
-              options->command);
+    log_error("--%s: found '%s', expected %s%s; see %s --help", spec->name, text, expected,
+              nearest_hint(&nearest, "", hint, sizeof hint), options->command);
     return STATUS_USAGE;
 }
 
@@ -209,6 +248,55 @@ static void print_help(const struct options *options)
     printf("  %-34s %s\n", "-h, --help", "Print this and exit.");
 }
 
+/* getopt has just gone past a long option that there is not, or that takes no value and was given
+ * one, or found a letter that there is not. */
+static void say_no_such_option(const struct options *options, const char *found)
+{
+    char letter[] = {'-', (char)optopt, '\0'}, name[HINT_BYTES], hint[HINT_BYTES];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(found, "="), found);
+    if (optopt >= LETTER_BASE) {
+        log_error("%s: takes no value, found '%s'; see %s --help", name,
+                  found + strcspn(found, "=") + 1, options->command);
+        return;
+    }
+    struct nearest nearest = nearest_to(name + strspn(name, "-"));
+    for (const struct option_spec *spec = options->specs; !optopt && spec->name; spec++) {
+        if (spec->help)
+            nearest_offer(&nearest, spec->name);
+    }
+    log_error("%s: no such option%s; see %s --help", optopt ? letter : found,
+              nearest_hint(&nearest, "--", hint, sizeof hint), options->command);
+}
+
+/* What stands where only options may: perhaps the value of one that takes it after '=' only. */
+static void say_not_an_option(const struct options *options, const char *found)
+{
+    for (const struct option_spec *spec = options->specs; spec->name; spec++) {
+        int word;
+        if (!spec->bare || !parse_choice(spec, found, &word))
+            continue;
+        log_error("%s: not an option; as the value of --%s it is --%s=%s", found, spec->name,
+                  spec->name, found);
+        return;
+    }
+    log_error("%s: not an option; see %s --help", found, options->command);
+}
+
+/* "--recipe --data": the option before it has swallowed an option. */
+static bool is_option(const struct options *options, const char *text)
+{
+    size_t length = strcspn(text, "=");
+    if (strncmp(text, "--", 2) != 0)
+        return false;
+    if (strcmp(text, "--help") == 0)
+        return true;
+    for (const struct option_spec *spec = options->specs; spec->name; spec++) {
+        if (strlen(spec->name) == length - 2 && strncmp(spec->name, text + 2, length - 2) == 0)
+            return true;
+    }
+    return false;
+}
+
 enum status options_parse(const struct options *options, int argc, char **argv, void *config,
                           bool *helped)
 {
@@ -236,13 +324,15 @@ enum status options_parse(const struct options *options, int argc, char **argv, 
             return STATUS_USAGE;
         }
         if (code == '?') {
-            /* A letter is in optopt; getopt has just gone past a long option. */
-            char letter[] = {'-', (char)optopt, '\0'};
-            log_error("%s: no such option; see %s --help", optopt ? letter : argv[optind - 1],
-                      options->command);
+            say_no_such_option(options, argv[optind - 1]);
             return STATUS_USAGE;
         }
         const struct option_spec *spec = find_spec(options, code);
+        if (optarg && optarg == argv[optind - 1] && is_option(options, optarg)) {
+            log_error("--%s: a value is missing before %s; see %s --help", spec->name, optarg,
+                      options->command);
+            return STATUS_USAGE;
+        }
         const char *text = spec->type == OPTION_FLAG ? "true" : optarg ? optarg : spec->bare;
         enum status status = apply(options, spec, text, config);
         if (status != STATUS_OK)
@@ -251,7 +341,7 @@ enum status options_parse(const struct options *options, int argc, char **argv, 
             options->given[spec - options->specs] = true;
     }
     if (optind < argc) {
-        log_error("%s: not an option; see %s --help", argv[optind], options->command);
+        say_not_an_option(options, argv[optind]);
         return STATUS_USAGE;
     }
     return STATUS_OK;
@@ -285,6 +375,7 @@ void options_visit(const struct options *options, const void *config,
             snprintf(text, sizeof text, "%" PRIu64, *(const uint64_t *)field);
             break;
         case OPTION_DOUBLE:
+        case OPTION_RATE:
             snprintf(text, sizeof text, "%.9g", *(const double *)field);
             break;
         case OPTION_STRING:

@@ -15,6 +15,7 @@ enum option_type {
     OPTION_INT,    /* int64_t in [min, max] */
     OPTION_SIZE,   /* uint64_t bytes in [min, max]; suffixes k, m, g (powers of 1024) */
     OPTION_DOUBLE, /* double in [min, max] */
+    OPTION_RATE,   /* double in [min, max], bits per second: options_parse_rate */
     OPTION_STRING, /* const char *, borrowed from argv */
     OPTION_CHOICE, /* int: index into `choices` */
 };
@@ -52,6 +53,10 @@ enum status options_parse(const struct options *options, int argc, char **argv, 
 /* Sets one option to `text`, as argv would, but does not count it as given. */
 enum status options_set(const struct options *options, const char *name, const char *text,
                         void *config);
+
+/* "25e9", or with kbit, mbit or gbit (powers of 1000), as "25gbit", in bits per second. False if
+ * `text` is none; *bits is then left as it is. */
+bool options_parse_rate(const char *text, double *bits);
 
 /* What --help shows for the option's value: "FILE", "on | off", "N"; "" for a flag. Returns `text`
  * or a string of the option's. */

@@ -29,13 +29,15 @@ enum status status_from_errno(int error);
 /*
  * Evaluates `expr` (an enum status) once. On failure logs, at debug level, where it failed, sets
  * the local variable `status` and jumps to the local label `out`, which frees in reverse order.
- * Whoever *detects* a failure logs the message for the user (log_error); TRY only passes it on.
+ * Whoever *detects* a failure logs the message for the user (log_error); TRY only passes it on. A
+ * mistake of usage has no place in the code that would help: it is passed on in silence.
  */
 #define TRY(expr)                                                                                  \
     do {                                                                                           \
         status = (expr);                                                                           \
         if (status != STATUS_OK) {                                                                 \
-            log_debug("%s:%d: %s: %s", __FILE__, __LINE__, #expr, status_name(status));            \
+            if (status != STATUS_USAGE)                                                            \
+                log_debug("%s:%d: %s: %s", __FILE__, __LINE__, #expr, status_name(status));        \
             goto out;                                                                              \
         }                                                                                          \
     } while (0)

@@ -5,26 +5,30 @@
 #include <stdio.h>
 #include <string.h>
 
-/* True if the texts are equal; else logs the difference. NULL stands for "not given", as advice for
- * "give --OPTION". */
-static bool same_text(const char *path, const char *option, const char *saved, const char *here,
-                      const char *advice)
+/* True if `saved` (NULL: not recorded) is what this run has; else logs the difference. */
+static bool same_text(const char *path, const struct checkpoint_option *here, const char *saved)
 {
-    if (saved && here && strcmp(saved, here) == 0)
+    const char *found = here->value ? here->value : "not known";
+    const char *expected = here->expected ? here->expected : "the same";
+    if (saved && here->value && strcmp(saved, here->value) == 0)
         return true;
-    if (saved && advice)
-        log_error("%s: %s is %s there and %s here, expected the same; %s, or start anew without "
-                  "--resume",
-                  path, option, saved, here ? here : "not known", advice);
+    if (saved && here->advice)
+        log_error("%s: %s is %s there and %s here, expected %s; %s, or start anew without --resume",
+                  path, here->name, saved, found, expected, here->advice);
     else if (saved)
-        log_error("%s: %s is %s there and %s here, expected the same; give --%s %s, or start anew "
+        log_error("%s: %s is %s there and %s here, expected %s; give --%s %s, or start anew "
                   "without --resume",
-                  path, option, saved, here ? here : "not known", option, saved);
+                  path, here->name, saved, found, expected, here->name, saved);
     else
-        log_error("%s: %s is not recorded there and %s here, expected the same; another version "
-                  "of psring wrote it, start anew without --resume",
-                  path, option, here ? here : "not known");
+        log_error("%s: %s is not recorded there and %s here, expected %s; another version of "
+                  "psring wrote it, start anew without --resume",
+                  path, here->name, found, expected);
     return false;
+}
+
+static bool same_word(const char *path, const char *option, const char *saved, const char *here)
+{
+    return same_text(path, &(struct checkpoint_option){.name = option, .value = here}, saved);
 }
 
 static bool same_number(const char *path, const char *option, uint64_t saved, uint64_t here)
@@ -32,7 +36,7 @@ static bool same_number(const char *path, const char *option, uint64_t saved, ui
     char saved_text[24], here_text[24];
     snprintf(saved_text, sizeof saved_text, "%" PRIu64, saved);
     snprintf(here_text, sizeof here_text, "%" PRIu64, here);
-    return same_text(path, option, saved_text, here_text, NULL);
+    return same_word(path, option, saved_text, here_text);
 }
 
 static bool same_count(const char *path, const char *what, size_t saved, size_t here)
@@ -64,8 +68,8 @@ const char *checkpoint_option(const struct checkpoint *checkpoint, const char *n
 enum status checkpoint_check(const struct checkpoint *loaded, const struct checkpoint *run,
                              const char *path)
 {
-    bool same_model = same_text(path, "model", loaded->model, run->model, NULL);
-    bool same_optimizer = same_text(path, "optimizer", loaded->optimizer, run->optimizer, NULL);
+    bool same_model = same_word(path, "model", loaded->model, run->model);
+    bool same_optimizer = same_word(path, "optimizer", loaded->optimizer, run->optimizer);
     bool same = same_model && same_optimizer;
     /* Counts differ as a matter of course where the model or the optimizer does. */
     if (same) {
@@ -79,12 +83,12 @@ enum status checkpoint_check(const struct checkpoint *loaded, const struct check
         if (option->may_differ)
             warn_if_other(path, option, saved);
         else
-            same = same_text(path, option->name, saved, option->value, option->advice) && same;
+            same = same_text(path, option, saved) && same;
     }
     for (size_t i = 0; i < loaded->option_count; i++) {
         const char *name = loaded->options[i].name;
         if (!checkpoint_option(run, name))
-            same = same_text(path, name, loaded->options[i].value, NULL, NULL);
+            same = same_word(path, name, loaded->options[i].value, NULL);
     }
     return same ? STATUS_OK : STATUS_USAGE;
 }

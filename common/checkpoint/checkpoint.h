@@ -24,6 +24,7 @@ struct checkpoint_option {
     const char *name, *value;
     const char *advice; /* how to get the same. NULL: "give --NAME VALUE" */
     bool may_differ;    /* then a resumed run is still of use, but its bits are others: a warning */
+    const char *expected; /* else; NULL: "the same" */
 };
 
 /* To save: everything borrowed. As loaded: everything owned by the checkpoint. */

@@ -8,7 +8,7 @@ include(CMakePackageConfigHelpers)
 file(GLOB_RECURSE library_sources CONFIGURE_DEPENDS
      ${CMAKE_SOURCE_DIR}/common/net/*.c ${CMAKE_SOURCE_DIR}/common/library/*.c ${CMAKE_SOURCE_DIR}/ring/halving/*.c
      ${CMAKE_SOURCE_DIR}/ring/hierarchical/*.c)
-list(FILTER library_sources EXCLUDE REGEX "/net/(lifeline|membership)/|/clock_offset\\.c$") # of processes that psring has started; only for timelines
+list(FILTER library_sources EXCLUDE REGEX "/net/(lifeline|membership|simulated)/|/clock_offset\\.c$") # of processes that psring has started; only for timelines
 if(PSRING_LIBRARY_MPI)
   list(FILTER library_sources EXCLUDE REGEX "/mpi_missing\\.c$")
 else()
@@ -16,7 +16,7 @@ else()
 endif()
 add_library(psring_shared SHARED
             ${library_sources}
-            common/base/check.c common/base/clock.c common/base/log.c common/base/status.c common/base/thread.c
+            common/base/check.c common/base/clock.c common/base/log.c common/base/monitor.c common/base/status.c common/base/thread.c
             common/comm/bucket.c common/comm/codec.c common/comm/elements/compress.c common/comm/cost.c
             common/comm/reduce.c common/comm/elements/fp16_vectors.c common/comm/elements/reduction.c
             common/obs/range.c

@@ -48,6 +48,7 @@ struct backend {
     bool reduces;             /* obeys comm_options.reduction: libpsring offers these */
     bool compresses;          /* obeys comm_options.compress and error_feedback */
     bool orders_sums;         /* obeys comm_options.reduce_order */
+    bool adds_by_hosts;       /* what it adds up first are ranks of one host */
     bool counts_bytes;        /* all that it moves is counted, or it moves nothing */
     bool takes_mpi_algorithm; /* MPI_Allreduce: can be told its algorithm */
     bool updates_on_server;   /* obeys comm_options.consistency */

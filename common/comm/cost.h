@@ -40,6 +40,12 @@ struct cost_traffic {
     uint64_t sent_bytes, received_bytes;
 };
 
+/* Of one operation: what the process with the most of them sends, and as many it receives; and what
+ * all processes send together. */
+struct cost_messages {
+    double busiest, all;
+};
+
 struct cost_formula {
     /* (optional) Payload of one operation at `node`, as topology numbers them. Absent: not known,
      * because the algorithm is a library's. */
@@ -49,6 +55,9 @@ struct cost_formula {
     /* (optional) K of a shape, as these options have it. Absent: 1. */
     size_t (*pipeline)(const struct topology *topology, size_t count,
                        const struct comm_options *options);
+    /* (optional) As these options cut them. Absent: not known. */
+    struct cost_messages (*messages)(const struct topology *topology, size_t count,
+                                     const struct comm_options *options);
 };
 
 /* The shape of an all-reduce of `count` elements with these options. `hosts` is borrowed. */

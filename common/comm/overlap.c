@@ -1,12 +1,12 @@
 #include "common/comm/overlap.h"
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
+#include "common/base/monitor.h"
 #include "common/base/thread.h"
 
 /* A bucket between start and wait. */
@@ -20,8 +20,7 @@ struct overlap {
     overlap_function *work;
     void *context;
     struct thread thread;
-    pthread_mutex_t lock;   /* guards all that follows */
-    pthread_cond_t changed; /* a task was queued or done, or `ending` set */
+    struct monitor monitor; /* of all that follows; wakes: a task was queued or done, or `ending` */
     struct task *tasks;     /* by bucket */
     size_t *queue;          /* (buckets + 1): buckets to do, a ring buffer */
     size_t buckets, head, length;
@@ -46,9 +45,9 @@ static bool next_is_started(struct overlap *overlap)
 /* Takes the next task; false at the end. */
 static bool next_task(struct overlap *overlap, size_t *bucket)
 {
-    pthread_mutex_lock(&overlap->lock);
+    monitor_enter(&overlap->monitor);
     while (!next_is_started(overlap) && !(overlap->ending && overlap->length == 0))
-        pthread_cond_wait(&overlap->changed, &overlap->lock);
+        monitor_wait(&overlap->monitor);
     bool found = overlap->length > 0;
     if (found) {
         *bucket = overlap->order ? overlap->order[overlap->next] : overlap->queue[overlap->head];
@@ -57,7 +56,7 @@ static bool next_task(struct overlap *overlap, size_t *bucket)
         overlap->next = overlap->order ? (overlap->next + 1) % overlap->buckets : 0;
         overlap->length--;
     }
-    pthread_mutex_unlock(&overlap->lock);
+    monitor_leave(&overlap->monitor);
     return found;
 }
 
@@ -71,12 +70,12 @@ static void *run(void *argument)
         enum status status = overlap->status; /* only this thread writes it */
         if (status == STATUS_OK)
             status = overlap->work(overlap->context, bucket, task->data);
-        pthread_mutex_lock(&overlap->lock);
+        monitor_enter(&overlap->monitor);
         task->status = overlap->status = status;
         task->done = true;
         overlap->busy_ns += clock_now_ns() - start_ns;
-        pthread_cond_broadcast(&overlap->changed);
-        pthread_mutex_unlock(&overlap->lock);
+        monitor_wake(&overlap->monitor);
+        monitor_leave(&overlap->monitor);
     }
     return NULL;
 }
@@ -111,12 +110,10 @@ enum status overlap_new(struct overlap **out, overlap_function *work, void *cont
     overlap->work = work;
     overlap->context = context;
     overlap->buckets = buckets;
-    pthread_mutex_init(&overlap->lock, NULL);
-    pthread_cond_init(&overlap->changed, NULL);
+    monitor_init(&overlap->monitor);
     enum status status = thread_start(&overlap->thread, "psring-comm", run, overlap);
     if (status != STATUS_OK) {
-        pthread_cond_destroy(&overlap->changed);
-        pthread_mutex_destroy(&overlap->lock);
+        monitor_fini(&overlap->monitor);
         free_memory(overlap);
         return status;
     }
@@ -126,30 +123,30 @@ enum status overlap_new(struct overlap **out, overlap_function *work, void *cont
 
 void overlap_start(struct overlap *overlap, size_t bucket, float *data)
 {
-    pthread_mutex_lock(&overlap->lock);
+    monitor_enter(&overlap->monitor);
     CHECK(bucket < overlap->buckets && !overlap->tasks[bucket].queued);
     overlap->tasks[bucket] = (struct task){.data = data, .queued = true};
     overlap->queue[(overlap->head + overlap->length++) % (overlap->buckets + 1)] = bucket;
-    pthread_cond_broadcast(&overlap->changed);
-    pthread_mutex_unlock(&overlap->lock);
+    monitor_wake(&overlap->monitor);
+    monitor_leave(&overlap->monitor);
 }
 
 enum status overlap_wait(struct overlap *overlap, size_t bucket)
 {
     CHECK(bucket < overlap->buckets);
-    pthread_mutex_lock(&overlap->lock);
+    monitor_enter(&overlap->monitor);
     while (!overlap->tasks[bucket].done)
-        pthread_cond_wait(&overlap->changed, &overlap->lock);
+        monitor_wait(&overlap->monitor);
     enum status status = overlap->tasks[bucket].status;
-    pthread_mutex_unlock(&overlap->lock);
+    monitor_leave(&overlap->monitor);
     return status;
 }
 
 int64_t overlap_busy_ns(struct overlap *overlap)
 {
-    pthread_mutex_lock(&overlap->lock);
+    monitor_enter(&overlap->monitor);
     int64_t busy_ns = overlap->busy_ns;
-    pthread_mutex_unlock(&overlap->lock);
+    monitor_leave(&overlap->monitor);
     return busy_ns;
 }
 
@@ -159,12 +156,11 @@ void overlap_free(struct overlap **out)
     if (!overlap)
         return;
     *out = NULL;
-    pthread_mutex_lock(&overlap->lock);
+    monitor_enter(&overlap->monitor);
     overlap->ending = true;
-    pthread_cond_broadcast(&overlap->changed);
-    pthread_mutex_unlock(&overlap->lock);
+    monitor_wake(&overlap->monitor);
+    monitor_leave(&overlap->monitor);
     thread_join(&overlap->thread);
-    pthread_cond_destroy(&overlap->changed);
-    pthread_mutex_destroy(&overlap->lock);
+    monitor_fini(&overlap->monitor);
     free_memory(overlap);
 }

@@ -11,30 +11,30 @@
 /* Waits until nothing runs or is queued; then the caller has it. */
 static void take(struct engine *engine)
 {
-    pthread_mutex_lock(&engine->lock);
+    monitor_enter(&engine->monitor);
     while (engine->busy || engine->queue)
-        pthread_cond_wait(&engine->changed, &engine->lock);
+        monitor_wait(&engine->monitor);
     engine->busy = true;
-    pthread_mutex_unlock(&engine->lock);
+    monitor_leave(&engine->monitor);
 }
 
-/* The lock is held. */
+/* Inside the monitor. */
 static void leave_locked(struct engine *engine)
 {
     engine->busy = false;
-    pthread_cond_broadcast(&engine->changed);
+    monitor_wake(&engine->monitor);
 }
 
 static void leave(struct engine *engine)
 {
-    pthread_mutex_lock(&engine->lock);
+    monitor_enter(&engine->monitor);
     leave_locked(engine);
-    pthread_mutex_unlock(&engine->lock);
+    monitor_leave(&engine->monitor);
 }
 
 /* -------- one operation ----------------------------------------------------------------------- */
 
-/* The lock is held. */
+/* Inside the monitor. */
 static void count(struct engine *engine, int64_t ns)
 {
     struct transport_counters counters = {0};
@@ -49,7 +49,8 @@ static void count(struct engine *engine, int64_t ns)
 }
 
 /* The first failure: connections are cut, and who shares memory is told, so that the others get an
- * error, too, and the data is the caller's. By the thread that has the transport; the lock is held.
+ * error, too, and the data is the caller's. By the thread that has the transport; inside the
+ * monitor.
  */
 static void fail(struct engine *engine, enum status status)
 {
@@ -60,7 +61,7 @@ static void fail(struct engine *engine, enum status status)
     engine->failed = status;
 }
 
-/* By the thread that has the transport; returns with the lock held. */
+/* By the thread that has the transport; returns inside the monitor. */
 static void run_and_lock(struct engine *engine, struct psring *comm,
                          const struct operation *operation)
 {
@@ -68,13 +69,13 @@ static void run_and_lock(struct engine *engine, struct psring *comm,
     bool first = engine->failed == STATUS_OK; /* only who has the transport writes it */
     enum status status = first ? operation_run(comm, operation) : engine->failed;
     int64_t ns = clock_now_ns() - begun_ns;
-    pthread_mutex_lock(&engine->lock);
+    monitor_enter(&engine->monitor);
     if (first && status != STATUS_OK)
         fail(engine, status);
     count(engine, ns);
 }
 
-/* The lock is held. */
+/* Inside the monitor. */
 static enum psring_status failure_locked(const struct engine *engine)
 {
     if (engine->failed == STATUS_OK)
@@ -90,7 +91,7 @@ enum psring_status engine_run(struct engine *engine, struct psring *comm,
     run_and_lock(engine, comm, operation);
     enum psring_status status = failure_locked(engine);
     leave_locked(engine);
-    pthread_mutex_unlock(&engine->lock);
+    monitor_leave(&engine->monitor);
     return status;
 }
 
@@ -99,9 +100,9 @@ enum psring_status engine_run(struct engine *engine, struct psring *comm,
 /* The next one that was started, once the transport is free; NULL at the end. Locks. */
 static struct psring_handle *next_started(struct engine *engine)
 {
-    pthread_mutex_lock(&engine->lock);
+    monitor_enter(&engine->monitor);
     while (engine->busy || (!engine->queue && !engine->ending))
-        pthread_cond_wait(&engine->changed, &engine->lock);
+        monitor_wait(&engine->monitor);
     struct psring_handle *handle = engine->queue;
     if (handle) {
         engine->queue = handle->next_queued;
@@ -109,7 +110,7 @@ static struct psring_handle *next_started(struct engine *engine)
             engine->queue_end = &engine->queue;
         engine->busy = true;
     }
-    pthread_mutex_unlock(&engine->lock);
+    monitor_leave(&engine->monitor);
     return handle;
 }
 
@@ -121,12 +122,12 @@ static void *run_started(void *argument)
         handle->failed = engine->failed != STATUS_OK;
         handle->done = true;
         leave_locked(engine);
-        pthread_mutex_unlock(&engine->lock);
+        monitor_leave(&engine->monitor);
     }
     return NULL;
 }
 
-/* The lock is held. */
+/* Inside the monitor. */
 static void link_handle(struct engine *engine, struct psring_handle *handle)
 {
     handle->next = engine->handles;
@@ -136,7 +137,7 @@ static void link_handle(struct engine *engine, struct psring_handle *handle)
     engine->handles = handle;
 }
 
-/* The lock is held. */
+/* Inside the monitor. */
 static void unlink_handle(struct psring_handle *handle)
 {
     *handle->previous = handle->next;
@@ -158,7 +159,7 @@ enum psring_status engine_start(struct engine *engine, struct psring *comm,
         handle->failed = engine_run(engine, comm, operation) != PSRING_OK; /* engine_wait says */
         handle->done = true;
     }
-    pthread_mutex_lock(&engine->lock);
+    monitor_enter(&engine->monitor);
     if (engine->threaded && !engine->thread.running)
         status = thread_start(&engine->thread, "psring-library", run_started, engine);
     if (status == STATUS_OK) {
@@ -168,9 +169,9 @@ enum psring_status engine_start(struct engine *engine, struct psring *comm,
     if (status == STATUS_OK && engine->threaded) {
         *engine->queue_end = handle;
         engine->queue_end = &handle->next_queued;
-        pthread_cond_broadcast(&engine->changed);
+        monitor_wake(&engine->monitor);
     }
-    pthread_mutex_unlock(&engine->lock);
+    monitor_leave(&engine->monitor);
     if (status != STATUS_OK)
         free(handle);
     return errors_return(status);
@@ -179,30 +180,30 @@ enum psring_status engine_start(struct engine *engine, struct psring *comm,
 bool engine_done(const struct psring_handle *handle)
 {
     struct engine *engine = handle->engine;
-    pthread_mutex_lock(&engine->lock);
+    monitor_enter(&engine->monitor);
     bool done = handle->done;
-    pthread_mutex_unlock(&engine->lock);
+    monitor_leave(&engine->monitor);
     return done;
 }
 
 enum psring_status engine_wait(struct psring_handle *handle)
 {
     struct engine *engine = handle->engine;
-    pthread_mutex_lock(&engine->lock);
+    monitor_enter(&engine->monitor);
     while (!handle->done)
-        pthread_cond_wait(&engine->changed, &engine->lock);
+        monitor_wait(&engine->monitor);
     enum psring_status status = handle->failed ? failure_locked(engine) : PSRING_OK;
     unlink_handle(handle);
-    pthread_mutex_unlock(&engine->lock);
+    monitor_leave(&engine->monitor);
     free(handle);
     return status;
 }
 
 void engine_statistics(struct engine *engine, struct psring_statistics *statistics)
 {
-    pthread_mutex_lock(&engine->lock);
+    monitor_enter(&engine->monitor);
     *statistics = engine->statistics;
-    pthread_mutex_unlock(&engine->lock);
+    monitor_leave(&engine->monitor);
 }
 
 /* -------- communicators ----------------------------------------------------------------------- */
@@ -248,12 +249,12 @@ enum psring_status engine_split(struct engine *engine, int color, struct psring 
     take(engine);
     bool first = engine->failed == STATUS_OK;
     enum status status = first ? gather_and_add(engine, color, group) : engine->failed;
-    pthread_mutex_lock(&engine->lock);
+    monitor_enter(&engine->monitor);
     if (first && status != STATUS_OK)
         fail(engine, status);
     enum psring_status result = failure_locked(engine);
     leave_locked(engine);
-    pthread_mutex_unlock(&engine->lock);
+    monitor_leave(&engine->monitor);
     return result;
 }
 
@@ -290,8 +291,7 @@ enum status engine_new(struct engine **out, const struct psring_options *options
         log_error("out of memory");
         return STATUS_NO_MEMORY;
     }
-    pthread_mutex_init(&engine->lock, NULL);
-    pthread_cond_init(&engine->changed, NULL);
+    monitor_init(&engine->monitor);
     engine->queue_end = &engine->queue;
     engine->process = getpid();
     TRY(start_connect(options, &engine->connection));
@@ -311,10 +311,10 @@ enum status engine_free(struct engine **out)
     enum status status = STATUS_OK;
     struct engine *engine = *out;
     *out = NULL;
-    pthread_mutex_lock(&engine->lock);
+    monitor_enter(&engine->monitor);
     engine->ending = true;
-    pthread_cond_broadcast(&engine->changed);
-    pthread_mutex_unlock(&engine->lock);
+    monitor_wake(&engine->monitor);
+    monitor_leave(&engine->monitor);
     thread_join(&engine->thread);
     if (engine->failed == STATUS_OK)
         status = world_barrier(engine->connection.world, NULL);
@@ -332,8 +332,7 @@ enum status engine_free(struct engine **out)
         engine->handles = handle->next;
         free(handle);
     }
-    pthread_cond_destroy(&engine->changed);
-    pthread_mutex_destroy(&engine->lock);
+    monitor_fini(&engine->monitor);
     free(engine);
     return status;
 }

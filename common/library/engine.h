@@ -10,10 +10,10 @@
 #ifndef PSRING_COMMON_LIBRARY_ENGINE_H
 #define PSRING_COMMON_LIBRARY_ENGINE_H
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "common/base/monitor.h"
 #include "common/base/thread.h"
 #include "common/comm/backend.h"
 #include "common/library/communicator.h"
@@ -35,9 +35,9 @@ struct engine {
     pid_t process;                /* whose it is */
     struct psring *communicators; /* all, the newest first; for who has the transport */
 
-    pthread_mutex_t lock;   /* guards all that follows */
-    pthread_cond_t changed; /* of busy, the queue, a handle's done, ending */
-    bool busy, ending;      /* busy: a thread has the transport */
+    struct monitor
+        monitor;       /* of all that follows; wakes: busy, the queue, a handle's done, ending */
+    bool busy, ending; /* busy: a thread has the transport */
     struct thread thread;
     struct psring_handle *queue, **queue_end, *handles;
     enum status failed; /* of the first operation that did */

@@ -160,10 +160,10 @@ static enum status choose_sharing(struct connection *connection)
     connection->shares_memory = true;
     if (uneven < 0)
         return STATUS_OK;
-    log_error("backend 'hierarchical': %s has %d ranks and %s %d, expected as many on each host; "
-              "\"auto\" takes what suits",
-              world->hosts[0], locals, world->hosts[uneven],
-              hosts_locals(hosts, world->size, uneven));
+    log_error(
+        "backend 'hierarchical': %s has %d of the ranks and %s %d, expected as many on each host; "
+        "\"auto\" takes what suits",
+        world->hosts[0], locals, world->hosts[uneven], hosts_locals(hosts, world->size, uneven));
     return STATUS_USAGE;
 }
 

@@ -6,20 +6,34 @@
 
 _Atomic(const struct range_listener *) range_listener;
 
-void range_begin(const char *name, const struct range_about *about)
+void range_begin_at(const char *name, const struct range_about *about, int64_t now_ns)
 {
+    const struct range_listener *listener = range_listens();
 #ifdef PSRING_NVTX
     nvtxRangePushA(name);
 #endif
-    range_detail_begin(name, about);
+    if (listener)
+        listener->begin(name, about, now_ns);
+}
+
+void range_end_at(int64_t now_ns)
+{
+    const struct range_listener *listener = range_listens();
+#ifdef PSRING_NVTX
+    nvtxRangePop();
+#endif
+    if (listener)
+        listener->end(now_ns);
+}
+
+void range_begin(const char *name, const struct range_about *about)
+{
+    range_begin_at(name, about, 0);
 }
 
 void range_end(void)
 {
-#ifdef PSRING_NVTX
-    nvtxRangePop();
-#endif
-    range_detail_end();
+    range_end_at(0);
 }
 
 void range_open(struct range *range, const char *name, const struct range_about *about)

@@ -37,6 +37,7 @@ enum range_kind {
     RANGE_SEND,      /* message `number` from `node` to `peer` is handed to the transport */
     RANGE_RECEIVE,   /* (a moment) message `number` from `peer` to `node` is here */
     RANGE_GPU,       /* (opened) its driver is asked: busy for `number` per mille, `bytes` in use */
+    RANGE_CPU,       /* (a moment) the step has computed on a processor for `number` ns */
     RANGE_KINDS
 };
 
@@ -59,8 +60,9 @@ struct range {
 
 /* Called on the threads that tell, also at the same time. */
 struct range_listener {
-    void (*begin)(const char *name, const struct range_about *about);
-    void (*end)(void);
+    /* now_ns: clock_now_ns, where the teller has just read it; 0: it has not, as in the next */
+    void (*begin)(const char *name, const struct range_about *about, int64_t now_ns);
+    void (*end)(int64_t now_ns);
     void (*open)(struct range *range); /* sets begin_ns */
     void (*close)(const struct range *range);
     void (*moment)(const char *name, const struct range_about *about); /* inside a range */
@@ -78,6 +80,10 @@ static inline const struct range_listener *range_listens(void)
 
 void range_begin(const char *name, const struct range_about *about);
 void range_end(void);
+/* The same of who measures, too, and so has read the clock: what is recorded is what was measured.
+ */
+void range_begin_at(const char *name, const struct range_about *about, int64_t now_ns);
+void range_end_at(int64_t now_ns);
 void range_open(struct range *range, const char *name, const struct range_about *about);
 void range_close(struct range *range);
 
@@ -93,14 +99,14 @@ static inline void range_detail_begin(const char *name, const struct range_about
 {
     const struct range_listener *listener = range_listens();
     if (listener)
-        listener->begin(name, about);
+        listener->begin(name, about, 0);
 }
 
 static inline void range_detail_end(void)
 {
     const struct range_listener *listener = range_listens();
     if (listener)
-        listener->end();
+        listener->end(0);
 }
 
 /* Of an algorithm's step: `chunk` of `bucket` comes from `peer`, to be added or to be kept. */

@@ -8,6 +8,11 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 
+enum {
+    PAGE_BYTES = 4096,
+    TOUCHED = 1 << 14, /* events: 1 MiB of each thread, what some hundred steps fill */
+};
+
 /* Threads find the trace, and their buffer in it, by these: see range_listener. */
 static struct trace *current;
 static _Thread_local struct trace *joined;
@@ -74,8 +79,7 @@ static struct trace_thread *own_buffer(void)
  * and so no range ends that was not recorded as begun. */
 static bool recording(void)
 {
-    return atomic_load_explicit(&current->begun, memory_order_relaxed) &&
-           !atomic_load_explicit(&current->over, memory_order_relaxed);
+    return atomic_load_explicit(&current->phase, memory_order_relaxed) == TRACE_RECORDS;
 }
 
 static void keep(struct trace_thread *thread, const struct trace_event *event)
@@ -88,19 +92,19 @@ static void keep(struct trace_thread *thread, const struct trace_event *event)
 
 /* -------- what a listener hears --------------------------------------------------------------- */
 
-static void begin(const char *name, const struct range_about *about)
+static void begin(const char *name, const struct range_about *about, int64_t now_ns)
 {
     struct trace_thread *thread = recording() ? own_buffer() : NULL;
     if (!thread)
         return;
     if (thread->depth < TRACE_DEPTH)
-        thread->begun[thread->depth] =
-            (struct trace_event){.begin_ns = clock_now_ns(), .name = name, .about = *about};
+        thread->begun[thread->depth] = (struct trace_event){
+            .begin_ns = now_ns ? now_ns : clock_now_ns(), .name = name, .about = *about};
     thread->depth++;
 }
 
 /* A range that began while nothing was recorded has no entry to end. */
-static void end(void)
+static void end(int64_t now_ns)
 {
     struct trace_thread *thread = recording() ? own_buffer() : NULL;
     if (!thread || thread->depth == 0)
@@ -108,7 +112,7 @@ static void end(void)
     if (--thread->depth >= TRACE_DEPTH)
         return;
     struct trace_event *event = &thread->begun[thread->depth];
-    event->end_ns = clock_now_ns();
+    event->end_ns = now_ns ? now_ns : clock_now_ns();
     keep(thread, event);
 }
 
@@ -138,10 +142,11 @@ static void moment(const char *name, const struct range_about *about)
 static void at_step(uint64_t step)
 {
     const struct trace_options *options = &current->options;
-    if (step >= options->first_step)
-        atomic_store_explicit(&current->begun, true, memory_order_relaxed);
+    int waits = TRACE_WAITS;
     if (step >= options->end_step)
-        atomic_store_explicit(&current->over, true, memory_order_relaxed);
+        atomic_store_explicit(&current->phase, TRACE_OVER, memory_order_relaxed);
+    else if (step >= options->first_step)
+        atomic_compare_exchange_strong(&current->phase, &waits, TRACE_RECORDS);
 }
 
 static const struct range_listener listener = {
@@ -155,6 +160,19 @@ static const struct range_listener listener = {
 
 /* -------- a trace's life ---------------------------------------------------------------------- */
 
+/* An event is a cache line. The first pages are there before the first step: the system would take
+ * as long to give one as 20 events. The others come as they fill. */
+static struct trace_event *new_events(size_t count)
+{
+    size_t bytes = (count + 1) * sizeof(struct trace_event), rest = bytes % PAGE_BYTES;
+    bytes += rest > 0 ? PAGE_BYTES - rest : 0;
+    struct trace_event *events = aligned_alloc(PAGE_BYTES, bytes);
+    size_t touched = count < TOUCHED ? count : TOUCHED;
+    if (events)
+        memset(events, 0, touched * sizeof *events);
+    return events;
+}
+
 enum status trace_new(struct trace **out, const struct trace_options *options)
 {
     CHECK(!current);
@@ -162,7 +180,7 @@ enum status trace_new(struct trace **out, const struct trace_options *options)
     bool whole = trace != NULL;
     *out = NULL;
     for (int t = 0; whole && t < TRACE_THREADS; t++) {
-        trace->threads[t].events = calloc(options->events + 1, sizeof(struct trace_event));
+        trace->threads[t].events = new_events(options->events);
         whole = trace->threads[t].events != NULL;
     }
     if (!whole) {
@@ -172,7 +190,7 @@ enum status trace_new(struct trace **out, const struct trace_options *options)
         return STATUS_NO_MEMORY;
     }
     trace->options = *options;
-    atomic_init(&trace->begun, options->first_step == 0);
+    atomic_init(&trace->phase, options->first_step == 0 ? TRACE_RECORDS : TRACE_WAITS);
     current = trace;
     join();
     strcpy(buffer->name, "main");

@@ -9,7 +9,8 @@
  *     trace->threads[0 .. trace_threads(trace) - 1]
  *     trace_free(&trace)
  *
- * One trace at a time in a process. Cost: two readings of the clock and 64 bytes written per range.
+ * One trace at a time in a process. Cost: two readings of the clock and 64 bytes per range,
+ * some 60 ns in all where one reading takes 24.
  */
 #ifndef PSRING_COMMON_OBS_TRACE_H
 #define PSRING_COMMON_OBS_TRACE_H
@@ -47,11 +48,14 @@ struct trace_options {
                                       to before the other */
 };
 
+/* By the thread that is furthest. */
+enum trace_phase { TRACE_WAITS, TRACE_RECORDS, TRACE_OVER };
+
 struct trace {
     struct trace_options options;
     struct trace_thread threads[TRACE_THREADS];
     _Atomic int started;       /* threads that have told of something */
-    _Atomic bool begun, over;  /* first_step, end_step has been reached, by any thread */
+    _Atomic int phase;         /* enum trace_phase */
     _Atomic size_t unrecorded; /* events of more threads than TRACE_THREADS */
 };
 

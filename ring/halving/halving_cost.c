@@ -95,6 +95,8 @@ static double busiest_link(const struct cost_shape *shape)
 {
     struct cost_shape links = cost_with_links(shape);
     double most = 0;
+    if (!links.hosts) /* each worker has a link, and all carry as much */
+        return share_apart(&links, 0);
     for (int first = 0; first < shape->topology.workers; first++) {
         double share = 0;
         for (int rank = 0; rank < shape->topology.workers; rank++)
@@ -125,5 +127,26 @@ static double halving_time_s(const struct cost_shape *shape, const struct cost_l
            (workers - 1) / workers * bytes * link->reduce_s_per_byte;
 }
 
+/* A slice, to one worker of every other part, at each step there and back. */
+static struct cost_messages halving_messages(const struct topology *topology, size_t count,
+                                             const struct comm_options *options)
+{
+    size_t slices = halving_pipeline(topology, count, options);
+    const struct cost_shape shape = {.topology = *topology,
+                                     .count = count,
+                                     .element_bytes = compress_element_bytes(options->compress),
+                                     .pipeline = slices};
+    double each = 0;
+    for (int size = topology->workers; size > 1; size /= least_factor(size))
+        each += 2.0 * (least_factor(size) - 1) * (double)slices;
+    if (is_whole(&shape))
+        each = doubling_steps(topology->workers);
+    return (struct cost_messages){each, each * topology->workers};
+}
+
 const struct cost_formula halving_cost = {
-    .traffic = halving_traffic, .time_s = halving_time_s, .pipeline = halving_pipeline};
+    .traffic = halving_traffic,
+    .time_s = halving_time_s,
+    .pipeline = halving_pipeline,
+    .messages = halving_messages,
+};

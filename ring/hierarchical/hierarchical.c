@@ -256,11 +256,12 @@ static enum status check_site(const struct comm_site *site)
     int locals = hosts_locals(hosts, site->workers, 0), uneven = hosts_uneven(hosts, site->workers);
     if (uneven >= 0) {
         if (site->index == 0)
-            log_error("hierarchical: %s has %d workers and %s %d: each worker averages with those "
-                      "of its number on the other hosts, so all need as many; start as many on "
-                      "each, or use --backend ring",
-                      names[ranks[0]], locals, names[ranks[uneven]],
-                      hosts_locals(hosts, site->workers, uneven));
+            log_error(
+                "hierarchical: %s has %d of the workers and %s %d: each worker averages with those "
+                "of its number on the other hosts, so all need as many; start as many on "
+                "each, or use --backend ring",
+                names[ranks[0]], locals, names[ranks[uneven]],
+                hosts_locals(hosts, site->workers, uneven));
         return STATUS_USAGE;
     }
     if (site->options->reduce_order == REDUCE_ORDER_RING && !hosts_in_order(hosts, site->workers)) {
@@ -366,6 +367,7 @@ const struct backend backend_hierarchical = {
     .reduces = true,
     .compresses = true,
     .orders_sums = true,
+    .adds_by_hosts = true,
     .counts_bytes = true,
     .default_transport = TRANSPORT_TCP,
     .cost = &hierarchical_cost,

@@ -57,6 +57,13 @@ static size_t hierarchical_pipeline(const struct topology *topology, size_t coun
     return ring_cost.pipeline(topology, count, options);
 }
 
+static struct cost_messages hierarchical_messages(const struct topology *topology, size_t count,
+                                                  const struct comm_options *options)
+{
+    return ring_cost.messages(topology, count, options);
+}
+
 const struct cost_formula hierarchical_cost = {.traffic = hierarchical_traffic,
                                                .time_s = hierarchical_time_s,
-                                               .pipeline = hierarchical_pipeline};
+                                               .pipeline = hierarchical_pipeline,
+                                               .messages = hierarchical_messages};

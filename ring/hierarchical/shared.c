@@ -205,7 +205,7 @@ static enum status shared_new(struct shared **out, const struct shared_options *
         return STATUS_NO_MEMORY;
     }
     shared->options = *options;
-    shared->spins = !world_crowded(options->world);
+    shared->spins = !world_crowded(options->world, 1);
     shared->lines_bytes = whole_pages((size_t)group->size * sizeof(struct line));
     shared->vector_bytes = whole_pages(options->vector_bytes);
     shared->bytes = shared->lines_bytes + (size_t)(group->size + 1) * shared->vector_bytes;

@@ -3,8 +3,8 @@
  * how far a worker is. Read ps/policy.h for when a server applies a push and answers a pull.
  *
  * A worker's *clock* is the step that it is at. Where workers do not wait for each other, their
- * clocks differ; a worker that is late leaves out the steps that it has missed, so that it neither
- * holds the others back for ever nor ends the run long after them.
+ * clocks differ; a worker that is late leaves out the steps that it has missed, if late_steps says
+ * so: then it neither holds the others back for ever nor ends the run long after them.
  */
 #ifndef PSRING_COMMON_COMM_CONSISTENCY_H
 #define PSRING_COMMON_COMM_CONSISTENCY_H

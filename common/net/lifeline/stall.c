@@ -10,39 +10,70 @@ enum status stall_watch_init(struct stall_watch *watch, int count)
     watch->count = count;
     watch->ranks = calloc((size_t)count, sizeof *watch->ranks);
     watch->late = calloc((size_t)count, sizeof *watch->late);
-    return watch->ranks && watch->late ? STATUS_OK : STATUS_NO_MEMORY;
+    watch->suspects = calloc((size_t)count, sizeof *watch->suspects);
+    watch->found = calloc((size_t)count, sizeof *watch->found);
+    bool whole = watch->ranks && watch->late && watch->suspects && watch->found;
+    return whole ? STATUS_OK : STATUS_NO_MEMORY;
 }
 
 void stall_watch_fini(struct stall_watch *watch)
 {
     free(watch->ranks);
     free(watch->late);
+    free(watch->suspects);
+    free(watch->found);
     *watch = (struct stall_watch){0};
 }
 
-/* Waits of the start-up, which may be long, are none. */
-static void apply_limit(struct stall_watch *watch, const struct lifeline_rank *ranks)
+/* What the ranks would be blamed for with this limit. Waits of the start-up, which may be long, are
+ * none. */
+static enum lifeline_trouble find(struct stall_watch *watch, const struct lifeline_rank *ranks,
+                                  int64_t now_ns, int64_t limit_ns)
 {
     memcpy(watch->ranks, ranks, (size_t)watch->count * sizeof *ranks);
     for (int rank = 0; rank < watch->count; rank++) {
         struct lifeline_beat *beat = &watch->ranks[rank].beat;
         for (int thread = 0; thread < ACTIVITY_THREADS; thread++)
-            beat->threads[thread].overdue =
-                !watch->silence_only && !beat->starting &&
-                beat->threads[thread].view.first != ACTIVITY_NOBODY &&
-                beat->threads[thread].still_ms * NS_PER_MS >= watch->limit_ns;
+            beat->threads[thread].overdue = !watch->silence_only && !beat->starting &&
+                                            beat->threads[thread].view.first != ACTIVITY_NOBODY &&
+                                            beat->threads[thread].still_ms * NS_PER_MS >= limit_ns;
     }
+    return lifeline_find(watch->ranks, watch->count, now_ns, limit_ns);
+}
+
+/* Notes who keeps the others waiting, and since when it has been the same ones. Their kind of
+ * trouble may change: who is waited for is silent some time later. */
+static void suspect(struct stall_watch *watch, const struct lifeline_rank *ranks, int64_t now_ns,
+                    int64_t limit_ns)
+{
+    enum lifeline_trouble trouble = find(watch, ranks, now_ns, limit_ns);
+    bool had = watch->trouble, any = false, had_any = false;
+    watch->trouble = trouble == LIFELINE_OVERDUE || trouble == LIFELINE_SILENT;
+    if (!watch->trouble)
+        return;
+    lifeline_find_blamed(watch->ranks, watch->count, trouble, now_ns, limit_ns, watch->found);
+    bool same = false;
+    for (int rank = 0; rank < watch->count; rank++) {
+        any = any || watch->found[rank];
+        had_any = had_any || watch->suspects[rank];
+        same = same || (watch->found[rank] && watch->suspects[rank]);
+    }
+    same = had && (same || (!any && !had_any));
+    for (int rank = 0; rank < watch->count; rank++)
+        watch->suspects[rank] = watch->found[rank] && (!same || watch->suspects[rank]);
+    watch->trouble_ns = same ? watch->trouble_ns : now_ns;
 }
 
 /* When the longest of these waits or silences has begun. */
-static int64_t began_ns(const struct stall_watch *watch, int64_t now_ns)
+static int64_t began_ns(const struct stall_watch *watch, enum lifeline_trouble trouble,
+                        int64_t now_ns)
 {
     int64_t began = now_ns;
     for (int rank = 0; rank < watch->count; rank++) {
         const struct lifeline_rank *r = &watch->ranks[rank];
-        if (watch->trouble == LIFELINE_SILENT && watch->late[rank] && r->heard_ns < began)
+        if (trouble == LIFELINE_SILENT && watch->late[rank] && r->heard_ns < began)
             began = r->heard_ns;
-        for (int t = 0; watch->trouble == LIFELINE_OVERDUE && t < ACTIVITY_THREADS; t++) {
+        for (int t = 0; trouble == LIFELINE_OVERDUE && t < ACTIVITY_THREADS; t++) {
             int64_t since_ns = r->heard_ns - r->beat.threads[t].still_ms * NS_PER_MS;
             if (r->beat.threads[t].overdue && since_ns < began)
                 began = since_ns;
@@ -51,11 +82,12 @@ static int64_t began_ns(const struct stall_watch *watch, int64_t now_ns)
     return began;
 }
 
-static void tell(struct stall_watch *watch, int64_t now_ns, struct line *line)
+static void tell(struct stall_watch *watch, enum lifeline_trouble trouble, int64_t now_ns,
+                 int64_t limit_ns, struct line *line)
 {
-    lifeline_describe_stall(watch->ranks, watch->count, watch->trouble, now_ns, watch->limit_ns,
-                            watch->late, line);
-    watch->since_ns = began_ns(watch, now_ns);
+    lifeline_describe_stall(watch->ranks, watch->count, trouble, now_ns, limit_ns, watch->late,
+                            line);
+    watch->since_ns = began_ns(watch, trouble, now_ns);
     watch->told = true;
     line_add(line, "; --timeout ends the run after %g s",
              (double)watch->timeout_ns / (double)NS_PER_S);
@@ -78,19 +110,17 @@ bool stall_watch_look(struct stall_watch *watch, const struct lifeline_rank *ran
                       char *text, size_t size)
 {
     struct line line = line_in(text, size);
-    if (watch->limit_ns <= 0 || !watch->ranks)
+    int64_t patience_ns = watch->tick_ns * 3 / 2;
+    int64_t limit_ns = watch->limit_ns > 2 * patience_ns ? watch->limit_ns : 2 * patience_ns;
+    if (watch->limit_ns <= 0 || !watch->found)
         return false;
-    apply_limit(watch, ranks);
-    enum lifeline_trouble trouble =
-        lifeline_find(watch->ranks, watch->count, now_ns, watch->limit_ns);
-    if (trouble != watch->trouble)
-        watch->trouble_ns = now_ns;
-    watch->trouble = trouble;
-    /* Not before all have told what they have done since. */
-    if (!watch->told && (trouble == LIFELINE_OVERDUE || trouble == LIFELINE_SILENT) &&
-        now_ns - watch->trouble_ns >= watch->tick_ns * 3 / 2)
-        tell(watch, now_ns, &line);
-    else if (watch->told && trouble == LIFELINE_NONE)
+    suspect(watch, ranks, now_ns, limit_ns - patience_ns);
+    if (!watch->told && watch->trouble && now_ns - watch->trouble_ns >= patience_ns) {
+        enum lifeline_trouble trouble = find(watch, ranks, now_ns, limit_ns);
+        if (trouble == LIFELINE_OVERDUE || trouble == LIFELINE_SILENT)
+            tell(watch, trouble, now_ns, limit_ns, &line);
+    } else if (watch->told && find(watch, ranks, now_ns, limit_ns) == LIFELINE_NONE) {
         tell_end(watch, now_ns, &line);
+    }
     return line.used > 0;
 }

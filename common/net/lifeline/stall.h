@@ -3,6 +3,10 @@
  * all ranks: it says once who keeps the others waiting, for what, and what that rank was last seen
  * doing; and once that it goes on. What would end the run, at a lower limit (verdict.h).
  *
+ * A rank tells of itself once a tick, about a second. So three ticks are the least after which
+ * there is a warning, and it comes up to two ticks after the limit: at every look of the last one
+ * and a half the same rank must have been the one that the others waited for.
+ *
  * Pure: no clock, no log. Cost of a look: a copy of all beats, once a second.
  * Source of the idea: Horovod's stall inspector.
  */
@@ -24,13 +28,16 @@ struct stall_watch {
     int count;
     struct lifeline_rank *ranks; /* (count) as they would be if --timeout were that limit */
     bool *late;                  /* (count) who was told of */
-    enum lifeline_trouble trouble;
-    int64_t trouble_ns; /* since then */
-    int64_t since_ns;   /* the wait, or the silence, has begun */
+    bool *suspects;              /* (count) who have kept the others waiting since trouble_ns;
+                                    none: all wait for each other, if there is `trouble` */
+    bool *found;                 /* (count) the same of one look */
+    bool trouble;
+    int64_t trouble_ns;
+    int64_t since_ns; /* the wait, or the silence, has begun */
     bool told;
 };
 
-/* Sets `ranks` and `late`; the caller has set limit_ns, tick_ns, timeout_ns. STATUS_NO_MEMORY: not
+/* Sets the arrays; the caller has set limit_ns, tick_ns, timeout_ns. STATUS_NO_MEMORY: not
  * logged. */
 enum status stall_watch_init(struct stall_watch *watch, int count);
 void stall_watch_fini(struct stall_watch *watch);

@@ -271,17 +271,20 @@ static void add_silent(struct line *line, const struct lifeline_rank *ranks, int
         add_awaited(line, ranks, count, waiter, thread);
         line_add(line, ", nor");
     }
+    const struct activity_view *seen = &ranks[first].beat.threads[ACTIVITY_MAIN].view;
     line_add(
         line,
         " given a sign of life for %lld s: its process is stopped, or its host cannot be reached; "
         "last seen %s",
-        silent_s,
-        activity_describe(&ranks[first].beat.threads[ACTIVITY_MAIN].view, doing, sizeof doing));
+        silent_s, activity_describe(seen, doing, sizeof doing));
+    if (waiter >= 0 && thread == ACTIVITY_WORKER &&
+        ranks[waiter].beat.threads[thread].view.step > seen->step)
+        line_add(line, ", and a rank tells that about once a second only: it has come further");
 }
 
-/* Marks in `blamed` (count) who is; returns the first one, or -1. */
-static int find_blamed(const struct lifeline_rank *ranks, int count, enum lifeline_trouble trouble,
-                       int64_t now_ns, int64_t timeout_ns, bool *blamed)
+int lifeline_find_blamed(const struct lifeline_rank *ranks, int count,
+                         enum lifeline_trouble trouble, int64_t now_ns, int64_t timeout_ns,
+                         bool *blamed)
 {
     int first = -1;
     if (trouble == LIFELINE_OVERDUE)
@@ -299,7 +302,7 @@ void lifeline_describe_stall(const struct lifeline_rank *ranks, int count,
                              enum lifeline_trouble trouble, int64_t now_ns, int64_t limit_ns,
                              bool *late, struct line *line)
 {
-    int first = find_blamed(ranks, count, trouble, now_ns, limit_ns, late);
+    int first = lifeline_find_blamed(ranks, count, trouble, now_ns, limit_ns, late);
     if (trouble == LIFELINE_OVERDUE)
         add_overdue(line, ranks, count, late, first);
     else
@@ -316,7 +319,7 @@ int lifeline_blame(const struct lifeline_rank *ranks, int count, enum lifeline_t
         line_add(&line, "a rank does not go on, and there is no memory to find out which");
         return 1;
     }
-    int first = find_blamed(ranks, count, trouble, now_ns, timeout_ns, blamed);
+    int first = lifeline_find_blamed(ranks, count, trouble, now_ns, timeout_ns, blamed);
     switch (trouble) {
     case LIFELINE_NONE:
         break;

@@ -62,10 +62,16 @@ enum lifeline_trouble lifeline_find(const struct lifeline_rank *ranks, int count
 int lifeline_blame(const struct lifeline_rank *ranks, int count, enum lifeline_trouble trouble,
                    int64_t now_ns, int64_t timeout_ns, char *text, size_t size);
 
+/* Marks in `blamed` (count) who is to blame; returns the first one, or -1: all wait for each other.
+ */
+int lifeline_find_blamed(const struct lifeline_rank *ranks, int count,
+                         enum lifeline_trouble trouble, int64_t now_ns, int64_t timeout_ns,
+                         bool *blamed);
+
 /*
- * The same of what is not an error yet: adds to `line` who keeps the others waiting,
- * LIFELINE_OVERDUE or LIFELINE_SILENT, and what that rank was last seen doing. Marks in `late`
- * (count) who does; none: all wait for each other.
+ * The same as lifeline_blame of what is not an error yet: adds to `line` who keeps the others
+ * waiting, LIFELINE_OVERDUE or LIFELINE_SILENT, and what that rank was last seen doing. Marks in
+ * `late` (count) who does; none: all wait for each other.
  */
 void lifeline_describe_stall(const struct lifeline_rank *ranks, int count,
                              enum lifeline_trouble trouble, int64_t now_ns, int64_t limit_ns,

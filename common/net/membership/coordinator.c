@@ -63,6 +63,8 @@ static void warn_of_silence(const struct coordinator *c, struct seat *seat, int6
 {
     char name[96];
     int64_t silent_ns = now_ns - seat->heard_ns, limit_ms = c->options.stall_warning_ms;
+    if (limit_ms > 0 && limit_ms < 3 * MEMBERSHIP_BEAT_MS)
+        limit_ms = 3 * MEMBERSHIP_BEAT_MS; /* between two of which all are silent */
     if (limit_ms <= 0 || c->ended || seat->silent_since_ns > 0 ||
         silent_ns < limit_ms * NS_PER_MS || has_spoken(seat))
         return;
@@ -97,7 +99,7 @@ static void *run(void *argument)
         size_t which;
         enum listener_event event = listener_wait(&c->listener, look_ns, c->sockets,
                                                   (size_t)c->count, &hello, &socket, &which);
-        pthread_mutex_lock(&c->lock);
+        monitor_enter(&c->monitor);
         if (event == LISTENER_HELLO)
             let_in(c, &hello, socket);
         else if (event == LISTENER_WATCHED)
@@ -109,7 +111,7 @@ static void *run(void *argument)
         }
         generation_settle(c, now_ns);
         bool goes_on = !c->closing;
-        pthread_mutex_unlock(&c->lock);
+        monitor_leave(&c->monitor);
         if (!goes_on)
             return NULL;
     }
@@ -154,8 +156,7 @@ enum status coordinator_open(struct coordinator **out, const struct coordinator_
     }
     c->options = *options;
     c->listener.socket = -1;
-    pthread_mutex_init(&c->lock, NULL);
-    pthread_cond_init(&c->changed, NULL);
+    monitor_init(&c->monitor);
     TRY(listen_at(c));
     TRY(thread_start(&c->thread, "psring-members", run, c));
     *out = c;
@@ -172,19 +173,19 @@ const char *coordinator_address(const struct coordinator *c)
 
 enum status coordinator_wait_job(struct coordinator *c, struct coordinator_job *job)
 {
-    pthread_mutex_lock(&c->lock);
+    monitor_enter(&c->monitor);
     while (!c->has_job || (!c->job.summoned && !c->complete))
-        pthread_cond_wait(&c->changed, &c->lock);
+        monitor_wait(&c->monitor);
     *job = c->job;
-    pthread_mutex_unlock(&c->lock);
+    monitor_leave(&c->monitor);
     return STATUS_OK;
 }
 
 void coordinator_set_servers(struct coordinator *c, int servers)
 {
-    pthread_mutex_lock(&c->lock);
+    monitor_enter(&c->monitor);
     c->servers = servers;
-    pthread_mutex_unlock(&c->lock);
+    monitor_leave(&c->monitor);
 }
 
 /* Of another server, to SUMMON: END. *why: what it says, or what is wrong. */
@@ -237,10 +238,10 @@ enum status coordinator_summon(struct coordinator *c, const char *address, int i
 
 void coordinator_end(struct coordinator *c, enum status why, const char *text)
 {
-    pthread_mutex_lock(&c->lock);
+    monitor_enter(&c->monitor);
     if (!c->ended)
         coordinator_end_all(c, why, text);
-    pthread_mutex_unlock(&c->lock);
+    monitor_leave(&c->monitor);
 }
 
 void coordinator_close(struct coordinator **out)
@@ -249,14 +250,13 @@ void coordinator_close(struct coordinator **out)
     if (!c)
         return;
     *out = NULL;
-    pthread_mutex_lock(&c->lock);
+    monitor_enter(&c->monitor);
     c->closing = true;
-    pthread_mutex_unlock(&c->lock);
+    monitor_leave(&c->monitor);
     thread_join(&c->thread);
     while (c->count > 0)
         coordinator_forget(c, c->seats[0]);
     listener_close(&c->listener);
-    pthread_cond_destroy(&c->changed);
-    pthread_mutex_destroy(&c->lock);
+    monitor_fini(&c->monitor);
     free(c);
 }

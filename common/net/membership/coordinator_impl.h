@@ -3,9 +3,9 @@
 #ifndef PSRING_COMMON_NET_MEMBERSHIP_COORDINATOR_IMPL_H
 #define PSRING_COMMON_NET_MEMBERSHIP_COORDINATOR_IMPL_H
 
-#include <pthread.h>
 #include <stdbool.h>
 
+#include "common/base/monitor.h"
 #include "common/base/thread.h"
 #include "common/net/membership/coordinator.h"
 #include "common/net/membership/protocol.h"
@@ -41,8 +41,8 @@ struct coordinator {
     int sockets[COORDINATOR_MEMBERS]; /* of the seats; -1 */
     int count;
     uint64_t next_age;
-    pthread_mutex_t lock;   /* guards all; the thread holds it but while it waits */
-    pthread_cond_t changed; /* `has_job`, `complete` */
+    struct monitor monitor; /* of all; the thread is inside but while it waits for members; wakes:
+                               `has_job`, `complete` */
     bool has_job, closing;
     bool complete; /* so many workers have come that the job can begin: it is not forgotten */
     struct coordinator_job job;

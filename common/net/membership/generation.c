@@ -80,8 +80,8 @@ static int refuse_too_many(struct coordinator *c, struct seat **order, int worke
     char text[TEXT_BYTES];
     int most = workers > 0 && order[0]->trained ? order[0]->last.workers : 0;
     snprintf(text, sizeof text,
-             "the job has %d workers, and an epoch has no step for more; wait until one leaves",
-             most);
+             "the job has %d worker%s, and an epoch has no step for more; wait until one leaves",
+             most, most == 1 ? "" : "s");
     while (most > 0 && workers > most && !order[workers - 1]->trained)
         seat_refuse(c, order[--workers], STATUS_USAGE, text);
     return workers;
@@ -98,6 +98,10 @@ static int choose(struct coordinator *c, struct seat **order)
     }
     qsort(order, (size_t)workers, sizeof *order, compare_seats);
     workers = refuse_too_many(c, order, workers);
+    /* Nobody knows yet for how many the data are enough: who is one too many joins the others,
+     * which then do. */
+    if (c->generation == 0 && workers > c->options.workers_first)
+        workers = c->options.workers_first;
     for (int i = 0; i < c->count; i++) {
         struct seat *seat = c->seats[i];
         if (!seat_is_worker(seat) && seat->state == SEAT_WAITING)
@@ -238,7 +242,7 @@ static void begin_or_wait(struct coordinator *c)
     bool enough = workers > 0 && workers >= wanted;
     if (enough && !c->complete) {
         c->complete = true;
-        pthread_cond_broadcast(&c->changed);
+        monitor_wake(&c->monitor);
     } else if (!c->complete && !c->job.summoned && count_in(c, MEMBER_WORKER, SEAT_WAITING) == 0) {
         c->has_job = false;
     }

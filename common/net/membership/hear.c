@@ -107,7 +107,7 @@ static void take_job(struct coordinator *c, const struct seat *seat)
     snprintf(job->options, sizeof job->options, "%s", seat->reader->text);
     memcpy(job->address, c->address, sizeof job->address);
     c->has_job = true;
-    pthread_cond_broadcast(&c->changed);
+    monitor_wake(&c->monitor);
 }
 
 static bool server_is_missing(const struct coordinator *c, const struct seat *newcomer)
@@ -173,7 +173,7 @@ static void hear_summon(struct coordinator *c, struct seat *seat)
     snprintf(job->options, sizeof job->options, "%s", seat->reader->text);
     snprintf(job->address, sizeof job->address, "tcp://%s:%u", dotted,
              (unsigned)(seat->last.port & 0xffff));
-    pthread_cond_broadcast(&c->changed);
+    monitor_wake(&c->monitor);
     coordinator_forget(c, seat);
 }
 

@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,6 +52,23 @@ struct hello rendezvous_hello(const struct rendezvous *rendezvous)
     return hello;
 }
 
+/* 0: something has come. */
+static int await_answer(const struct rendezvous *rendezvous, int socket, int64_t timeout_ms)
+{
+    struct pollfd coming = {.fd = socket, .events = POLLIN};
+    int64_t begun_ns = clock_now_ns();
+    while (rendezvous->give_up) {
+        int ready = poll(&coming, 1, RENDEZVOUS_LOOK_MS);
+        if (ready > 0 || (ready < 0 && errno != EINTR))
+            break;
+        if (rendezvous_given_up(rendezvous))
+            return ECANCELED;
+        if (timeout_ms > 0 && clock_now_ns() - begun_ns >= timeout_ms * NS_PER_MS)
+            return ETIMEDOUT;
+    }
+    return 0;
+}
+
 int rendezvous_ask(const struct rendezvous *rendezvous, const struct sockaddr_in *address,
                    int64_t connect_ms, int64_t answer_ms, int *socket, struct answer *answer)
 {
@@ -59,6 +77,8 @@ int rendezvous_ask(const struct rendezvous *rendezvous, const struct sockaddr_in
     bool connected = error == 0;
     if (error == 0)
         error = stream_send(*socket, &hello, sizeof hello, answer_ms);
+    if (error == 0)
+        error = await_answer(rendezvous, *socket, answer_ms);
     if (error == 0)
         error = stream_receive(*socket, answer, sizeof answer->magic, answer_ms);
     if (error == 0 && answer->magic != HELLO_MAGIC)

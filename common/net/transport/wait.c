@@ -96,6 +96,14 @@ static void warn_of_stall(const struct transport *transport, struct patience *pa
              (double)transport->timeout_ns / (double)NS_PER_S);
 }
 
+static void tell_end_of_stall(struct patience *patience)
+{
+    if (patience->stalled_ns > 0)
+        log_info("went on after %lld s",
+                 (long long)((clock_now_ns() - patience->stalled_ns) / NS_PER_S));
+    patience->stalled_ns = 0;
+}
+
 static enum status timed_out(const struct transport *transport, const struct patience *patience)
 {
     char awaited[512];
@@ -140,20 +148,21 @@ static enum status wait_round(struct transport *transport, struct patience *pati
     if (activity)
         return STATUS_OK;
     int64_t now_ns = clock_now_ns();
+    if (moved)
+        tell_end_of_stall(patience);
     if (moved || patience->deadline_ns == 0)
         patience->deadline_ns = now_ns + transport->timeout_ns;
     warn_of_stall(transport, patience, now_ns);
     return now_ns < patience->deadline_ns ? STATUS_OK : timed_out(transport, patience);
 }
 
-static enum status end_wait(struct transport *transport, const struct patience *patience,
+static enum status end_wait(struct transport *transport, struct patience *patience,
                             enum status status)
 {
     if (patience->begun)
         range_detail_end();
-    if (patience->stalled_ns > 0 && status == STATUS_OK)
-        log_info("went on after %lld s",
-                 (long long)((clock_now_ns() - patience->stalled_ns) / NS_PER_S));
+    if (status == STATUS_OK)
+        tell_end_of_stall(patience);
     if (patience->told)
         activity_go_on(transport->world->activity, thread_of(transport));
     return status;

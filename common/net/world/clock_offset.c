@@ -10,6 +10,9 @@ enum { ROUNDS_EACH = 12, ROUNDS_MOST = 1024 };
 /* So much later than the others the last one enters: they are all inside by then. */
 #define LATE_NS (NS_PER_MS / 2)
 
+/* Between two clocks, at most, of what is measured: quartz is good to 50. */
+enum { DRIFT_PPM = 100 };
+
 struct bounds {
     int64_t least, most;
 };
@@ -36,13 +39,17 @@ struct clock_offset clock_offset_of(const struct clock_passage *all, const int *
         if (machines[rank] == machines[own])
             narrow(&shared, all, all + (size_t)rank * rounds, rounds);
     }
-    if (machines[own] == machines[0] && alone.least <= 0 && alone.most >= 0)
-        shared = (struct bounds){0, 0};
-    const struct bounds *best = shared.least <= shared.most ? &shared : &alone;
     int64_t begin_ns = mine[0].entered_ns, end_ns = mine[rounds - 1].left_ns;
-    return (struct clock_offset){.at_ns = begin_ns + (end_ns - begin_ns) / 2,
-                                 .offset_ns = best->least + (best->most - best->least) / 2,
-                                 .error_ns = (best->most - best->least + 1) / 2};
+    int64_t at_ns = begin_ns + (end_ns - begin_ns) / 2;
+    if (machines[own] == machines[0] && alone.least <= 0 && alone.most >= 0)
+        return (struct clock_offset){.at_ns = at_ns};
+    /* Bounds of different rounds may exclude each other by what the clocks drift meanwhile. */
+    int64_t drift_ns = (end_ns - begin_ns) * DRIFT_PPM / 1000000;
+    const struct bounds *best = shared.least - shared.most <= drift_ns ? &shared : &alone;
+    int64_t between_ns = best->most - best->least;
+    int64_t twice_ns = between_ns + drift_ns > -between_ns ? between_ns + drift_ns : -between_ns;
+    return (struct clock_offset){
+        .at_ns = at_ns, .offset_ns = best->least + between_ns / 2, .error_ns = (twice_ns + 1) / 2};
 }
 
 static enum status pass_barriers(struct world *world, struct clock_passage *own, size_t rounds)

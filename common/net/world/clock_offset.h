@@ -10,8 +10,9 @@
  *
  * In every round another rank is late on purpose; over all rounds the largest lower and the least
  * upper bound are kept. The offset is halfway between them, and cannot be further off than half of
- * what lies between: messages' latency, and how long a process sleeps between two looks. That is
- * ping-pong's estimate (Cristian 1989, "Probabilistic clock synchronization"), for all ranks at
+ * what lies between (messages' latency, and how long a process sleeps between two looks) and of
+ * what the clocks may have drifted since the first round, which is at most 100 in a million. That
+ * is ping-pong's estimate (Cristian 1989, "Probabilistic clock synchronization"), for all ranks at
  * once.
  *
  * Ranks on one running kernel (world->machine) have one clock, unless what was measured rules that

@@ -53,7 +53,7 @@ static enum status wait_politely(const struct world *world, int code, MPI_Reques
                       what, (double)world->timeout_ms / 1000);
             return STATUS_TIMEOUT;
         }
-        backoff_wait(&backoff, world_crowded(world));
+        backoff_wait(&backoff, world_crowded(world, 1));
     }
 }
 

@@ -60,10 +60,11 @@ static bool await_members(const struct world *world, const struct group *group)
 /* Root: takes their connections. */
 static enum status accept_members(struct world *world, struct listener *listener)
 {
-    int missing = listener_let_in(listener, world->run_id, world->timeout_ms, world->impl->sockets,
-                                  world->size);
+    int missing = world_let_in(world, listener, world->impl->sockets, world->size);
     if (missing < 0)
         return STATUS_OK;
+    if (world_given_up(world))
+        return STATUS_TRANSPORT;
     log_error("world: rank %d on %s did not connect to rank %d on %s, the first of its group, "
               "within %g s; are all hosts reachable from each other?",
               missing, world->hosts[missing], world->rank, world->host,
@@ -190,6 +191,8 @@ enum status world_rendezvous_open(struct world *world, const struct world_option
     if (options->rendezvous)
         TRY(rendezvous_parse(options->rendezvous, &rendezvous));
     world->ops = &rendezvous_ops;
+    world->give_up = options->give_up;
+    world->give_up_context = options->give_up_context;
     world->rank = options->rank;
     world->size = options->size;
     struct world_impl *impl = world->impl = calloc(1, sizeof *impl);

@@ -5,6 +5,7 @@
  * tree. All wait in poll(2), so that nobody sleeps longer than he must.
  */
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,6 +102,8 @@ static void tell_others(const struct exchange *e, enum status status, const char
 static enum status failed(const struct exchange *e, int error, int index, bool collecting)
 {
     enum status status = error == ETIMEDOUT ? STATUS_TIMEOUT : STATUS_TRANSPORT;
+    if (error == ECANCELED)
+        return status;
     const char *call = call_names[e->frame.call];
     char who[240], text[TEXT_BYTES];
     name_rank(e, index, who, sizeof who);
@@ -160,6 +163,40 @@ static unsigned char *message_of(const struct exchange *e, const void *data, siz
     return message;
 }
 
+/* The frame of member `index`; ECANCELED: given up. Where each waits for itself, as in an elastic
+ * job, it warns of what takes long, once. */
+static int await_frame(const struct exchange *e, int index, struct frame *frame, int64_t timeout_ms)
+{
+    const struct world *world = e->world;
+    struct pollfd coming = {.fd = socket_of(e, index), .events = POLLIN};
+    int64_t begun_ns = clock_now_ns(), waited_ms = 0;
+    char who[240];
+    bool warns = world->stall_warning_ms > 0 && !world->activity, warned = false;
+    while (warns || world->give_up) {
+        int ready = poll(&coming, 1, WORLD_LOOK_MS);
+        if (ready > 0 || (ready < 0 && errno != EINTR))
+            break;
+        waited_ms = (clock_now_ns() - begun_ns) / NS_PER_MS;
+        if (world_given_up(world))
+            return ECANCELED;
+        if (timeout_ms > 0 && waited_ms >= timeout_ms)
+            return ETIMEDOUT;
+        if (!warns || warned || waited_ms < world->stall_warning_ms)
+            continue;
+        warned = true;
+        name_rank(e, index, who, sizeof who);
+        log_warn("nothing for %.1f s while waiting for %s in a %s; after %g s it is lost "
+                 "(--timeout)",
+                 (double)waited_ms / 1000, who, call_names[e->frame.call],
+                 (double)world->timeout_ms / 1000);
+    }
+    if (warned)
+        log_info("went on after %lld s", (long long)(waited_ms / 1000));
+    waited_ms = timeout_ms > 0 ? (clock_now_ns() - begun_ns) / NS_PER_MS : 0;
+    return stream_receive(coming.fd, frame, sizeof *frame,
+                          timeout_ms == 0 || timeout_ms > waited_ms ? timeout_ms - waited_ms : 1);
+}
+
 /* Root: receives from every other member `bytes` bytes to all + index * bytes. The time-out is for
  * all of them to come, and then for the bytes of each to move. */
 static enum status collect(const struct exchange *e, unsigned char *all, size_t bytes)
@@ -168,10 +205,7 @@ static enum status collect(const struct exchange *e, unsigned char *all, size_t 
     for (int i = 1; i < e->group->size; i++) {
         struct frame frame;
         int64_t left_ms = patience_ms - (clock_now_ns() - begun_ns) / NS_PER_MS;
-        int error = stream_receive(socket_of(e, i), &frame, sizeof frame,
-                                   patience_ms == 0 ? 0
-                                   : left_ms > 0    ? left_ms
-                                                    : 1);
+        int error = await_frame(e, i, &frame, patience_ms == 0 ? 0 : left_ms > 0 ? left_ms : 1);
         if (error == 0) {
             enum status status = check_frame(e, &frame, i, bytes);
             if (status != STATUS_OK)
@@ -218,7 +252,7 @@ static enum status receive_answer(const struct exchange *e, void *data, size_t b
     int socket = socket_of(e, 0);
     int64_t patience_ms = world_patience_ms(e->world);
     int64_t timeout_ms = patience_ms > 0 ? patience_ms + GRACE_MS : 0;
-    int error = stream_receive(socket, &frame, sizeof frame, timeout_ms);
+    int error = await_frame(e, 0, &frame, timeout_ms);
     if (error == 0 && frame.call == CALL_FAILED && frame.bytes == sizeof text) {
         error = stream_receive(socket, text, sizeof text, timeout_ms);
         if (error == 0) {

@@ -13,9 +13,9 @@ enum status topology_init(struct topology *topology, int world_size, int servers
         return STATUS_USAGE;
     }
     if (servers > workers && placement == PLACEMENT_COLOCATED) {
-        log_error("--servers %d --placement colocated: at most one server a worker, and there are "
-                  "%d workers",
-                  servers, workers);
+        log_error("--servers %d --placement colocated: at most one server a worker, found %d "
+                  "worker%s",
+                  servers, workers, workers == 1 ? "" : "s");
         return STATUS_USAGE;
     }
     int all = placement == PLACEMENT_MIXED ? workers + servers : servers;

@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include "common/base/check.h"
+#include "common/base/clock.h"
+#include "common/net/socket/listener.h"
 #include "common/net/world/host.h"
 #include "common/net/world/world_impl.h"
 
@@ -30,6 +32,26 @@ void backoff_wait(struct backoff *backoff, bool crowded)
     long first_ns = crowded ? 50000 : 20000, later_ns = crowded ? 200000 : 100000;
     struct timespec pause = {.tv_nsec = round < SPINS + YIELDS + SLEEPS ? first_ns : later_ns};
     nanosleep(&pause, NULL);
+}
+
+/* -------- giving up --------------------------------------------------------------------------- */
+
+bool world_given_up(const struct world *world)
+{
+    return world->give_up && world->give_up(world->give_up_context);
+}
+
+int world_let_in(const struct world *world, struct listener *listener, int *sockets, int count)
+{
+    int64_t begun_ns = clock_now_ns(), waited_ms = 0, timeout_ms = world->timeout_ms;
+    int missing;
+    if (!world->give_up)
+        return listener_let_in(listener, world->run_id, timeout_ms, sockets, count);
+    do {
+        missing = listener_let_in(listener, world->run_id, WORLD_LOOK_MS, sockets, count);
+        waited_ms = (clock_now_ns() - begun_ns) / NS_PER_MS;
+    } while (missing >= 0 && !world_given_up(world) && (timeout_ms == 0 || waited_ms < timeout_ms));
+    return missing;
 }
 
 /* -------- waiting for all ----------------------------------------------------------------------
@@ -149,9 +171,9 @@ bool world_is_mpi(const struct world *world)
     return world->ops->allreduce_float != NULL;
 }
 
-bool world_crowded(const struct world *world)
+bool world_crowded(const struct world *world, int threads)
 {
-    return world->sharing_cpus > world->cores;
+    return world->sharing_cpus * threads > world->cores;
 }
 
 /* -------- groups ------------------------------------------------------------------------------ */

@@ -37,6 +37,9 @@ struct world {
     int *host_numbers;               /* by rank: equal on one host, where it is the lowest rank */
     /* Collective calls fail after so long; 0: never. At first the start-up's. */
     int64_t timeout_ms;
+    int64_t stall_warning_ms; /* where no lifeline watches, such a wait is warned of; 0: is not */
+    bool (*give_up)(void *context); /* of world_options */
+    void *give_up_context;
     struct activity *activity; /* what this process is doing; NULL: nobody asks (../lifeline), and
                                 * calls time out by themselves */
     const struct world_ops *ops;
@@ -50,12 +53,21 @@ struct world_options {
     const char *rendezvous;     /* "tcp://HOST:PORT", where rank 0 listens; NULL: by MPI */
     int rank, size;             /* of this process, of the world; with `rendezvous` only */
     int listening;              /* rank 0: a socket that listens at `rendezvous`, taken; 0: none */
-    bool (*give_up)(void *context); /* with `rendezvous`: asked until all are there whether to wait
-                                     * no longer (STATUS_TRANSPORT); NULL: no */
+    bool (*give_up)(void *context); /* with `rendezvous`: asked now and then, while nothing comes
+                                     * from another rank, whether to wait no longer
+                                     * (STATUS_TRANSPORT, not logged); NULL: no */
     void *give_up_context;
     bool alone;           /* neither: a world of one */
     const void *mpi_comm; /* by MPI: an MPI_Comm, whose ranks are the world; NULL: all */
 };
+
+/* Whether whoever waits for other ranks is to wait no longer. */
+bool world_given_up(const struct world *world);
+
+/* listener_let_in of this world's ranks (sockets: (count)), within its time-out; asks
+ * world_given_up meanwhile. */
+struct listener;
+int world_let_in(const struct world *world, struct listener *listener, int *sockets, int count);
 
 /* Brings the ranks together; by MPI also where that has been initialised before. argc and argv are
  * main's (both may be NULL); `options` NULL: none. */
@@ -77,8 +89,9 @@ bool world_mpi_version(char *text, size_t size);
 /* MPI has brought the ranks together, so that its calls can be used. */
 bool world_is_mpi(const struct world *world);
 
-/* True where more ranks than cores run on this kernel: waiting must then give up the CPU. */
-bool world_crowded(const struct world *world);
+/* True where ranks with so many threads each outnumber the cores that they share: waiting must then
+ * give up the CPU. */
+bool world_crowded(const struct world *world, int threads);
 
 /*
  * Makes groups (group.h). Collective over the world: ranks of one color >= 0 form a group; a rank

@@ -32,6 +32,8 @@ struct world_ops {
     void (*close)(struct world *world);
 };
 
+enum { WORLD_LOOK_MS = 200 }; /* between two questions whether to give up, or to warn */
+
 /* How long a collective call may take; 0: for ever, because somebody watches and ends what takes
  * too long. */
 static inline int64_t world_patience_ms(const struct world *world)

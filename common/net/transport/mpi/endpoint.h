@@ -36,6 +36,7 @@ struct mpi_endpoint {
     struct send *pool;
     struct requests requests; /* all that is in flight */
     struct backoff backoff;
+    bool crowded; /* world_crowded: a worker and a server in one process are two threads */
 };
 
 static inline struct mpi_endpoint *endpoint_of(struct transport *transport)

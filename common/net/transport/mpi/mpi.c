@@ -228,7 +228,7 @@ static enum status mpi_progress(struct transport *transport, int64_t wait_ns, bo
     }
     if (count <= 0 || count == MPI_UNDEFINED) {
         if (wait_ns > 0)
-            backoff_wait(&endpoint->backoff, world_crowded(transport->world));
+            backoff_wait(&endpoint->backoff, endpoint->crowded);
         return STATUS_OK;
     }
     *moved = true;

@@ -51,6 +51,8 @@ static enum status open_endpoint(struct transport **out, struct world *world,
     *out = &endpoint->base;
     endpoint->shared = shared;
     shared->users++;
+    bool both = topology_node(&options->topology, world->rank, !role) >= 0;
+    endpoint->crowded = world_crowded(world, 1 + both);
     int nodes = topology_nodes(&options->topology);
     endpoint->peers = calloc((size_t)nodes, sizeof *endpoint->peers);
     if (!endpoint->peers)

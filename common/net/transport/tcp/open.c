@@ -72,8 +72,8 @@ static enum status open_endpoint(struct opening *opening, const struct transport
     }
     opening->endpoint[role] = &endpoint->base;
     endpoint->epoll = -1;
-    int both = topology_node(&options->topology, world->rank, !role) >= 0;
-    endpoint->spins = world->sharing_cpus * (1 + both) <= world->cores;
+    bool both = topology_node(&options->topology, world->rank, !role) >= 0;
+    endpoint->spins = !world_crowded(world, 1 + both);
     int nodes = topology_nodes(&options->topology);
     endpoint->peers = calloc((size_t)nodes, sizeof *endpoint->peers);
     if (!endpoint->peers) {
@@ -151,14 +151,16 @@ static enum status let_in(struct opening *opening, struct transport *transport, 
     int nodes = (int)transport->limits.nodes;
     for (int node = 0; node < nodes; node++)
         sockets[node] = node > transport->node && talks_to(transport, node) ? LISTENER_AWAITED : -1;
-    int missing = listener_let_in(&opening->listeners[transport->role], opening->world->run_id,
-                                  opening->world->timeout_ms, sockets, nodes);
+    int missing =
+        world_let_in(opening->world, &opening->listeners[transport->role], sockets, nodes);
     for (int node = transport->node + 1; node < nodes; node++) {
         if (sockets[node] >= 0)
             endpoint_of(transport)->peers[node].fd = sockets[node];
     }
     if (missing < 0)
         return STATUS_OK;
+    if (world_given_up(opening->world))
+        return STATUS_TRANSPORT;
     char name[64];
     log_error("tcp: %s has not connected within %g s; is its host reachable by the network in use "
               "(see --interface)? A slow start needs a larger --startup-timeout",

@@ -1,0 +1,72 @@
+#include "common/base/nearest.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { LONGEST = 32, UNLIKE = LONGEST + 1 };
+
+static int least(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+/* Row i, column j: the distance of the first i letters of a and the first j of b. */
+static int distance(const char *a, const char *b)
+{
+    size_t rows = strlen(a), columns = strlen(b);
+    int table[LONGEST + 1][LONGEST + 1];
+    if (rows > LONGEST || columns > LONGEST)
+        return UNLIKE;
+    for (size_t i = 0; i <= rows; i++) {
+        for (size_t j = 0; j <= columns; j++) {
+            if (i == 0 || j == 0) {
+                table[i][j] = (int)(i + j);
+                continue;
+            }
+            int changed = table[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
+            table[i][j] = least(changed, least(table[i - 1][j], table[i][j - 1]) + 1);
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                table[i][j] = least(table[i][j], table[i - 2][j - 2] + 1);
+        }
+    }
+    return table[rows][columns];
+}
+
+/* "lr" of "learning-rate". */
+static bool are_first_letters(const char *word, const char *text)
+{
+    size_t found = 0;
+    for (const char *part = text; part; part = strchr(part, '-')) {
+        part += *part == '-';
+        if (!*part || word[found++] != *part)
+            return false;
+    }
+    return found > 1 && word[found] == '\0';
+}
+
+struct nearest nearest_to(const char *text)
+{
+    return (struct nearest){.text = text, .distance = UNLIKE};
+}
+
+void nearest_offer(struct nearest *nearest, const char *word)
+{
+    const char *text = nearest->text;
+    size_t length = strlen(word), longer = strlen(text) > length ? strlen(text) : length;
+    int apart = distance(text, word), most = (int)(longer + 2) / 3;
+    if ((strncmp(text, word, length) == 0 && text[length] == '-') || are_first_letters(word, text))
+        apart = 0;
+    if (apart > most || apart >= (int)longer || apart >= nearest->distance)
+        return;
+    nearest->word = word;
+    nearest->distance = apart;
+}
+
+const char *nearest_hint(const struct nearest *nearest, const char *prefix, char *text, size_t size)
+{
+    text[0] = '\0';
+    if (nearest->word)
+        snprintf(text, size, " (did you mean %s%s?)", prefix, nearest->word);
+    return text;
+}

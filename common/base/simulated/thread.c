@@ -1,0 +1,44 @@
+/* In place of ../thread.c in builds for simulation: a thread is an actor of SimGrid, on the host of
+ * the one that starts it. Actors take turns, each until it waits for something of SimGrid's. */
+#include "common/base/thread.h"
+
+#include <simgrid/actor.h>
+#include <simgrid/host.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "common/base/check.h"
+
+static void begin(int argc, char **argv)
+{
+    (void)argc;
+    (void)argv;
+    struct thread *thread = sg_actor_self_get_data();
+    thread->run(thread->argument);
+}
+
+enum status thread_start(struct thread *thread, const char *name, void *(*run)(void *),
+                         void *argument)
+{
+    CHECK(!thread->running && strlen(name) <= THREAD_NAME_MAX);
+    thread->run = run;
+    thread->argument = argument;
+    strcpy(thread->name, name);
+    sg_actor_t actor = sg_actor_init(name, sg_host_self());
+    sg_actor_ref(actor);
+    sg_actor_set_data(actor, thread);
+    thread->handle = (pthread_t)(uintptr_t)actor;
+    thread->running = true;
+    sg_actor_start(actor, begin, 0, NULL);
+    return STATUS_OK;
+}
+
+void thread_join(struct thread *thread)
+{
+    if (!thread->running)
+        return;
+    sg_actor_t actor = (sg_actor_t)(uintptr_t)thread->handle;
+    sg_actor_join(actor, -1);
+    sg_actor_unref(actor);
+    thread->running = false;
+}

@@ -1,0 +1,16 @@
+# cmake -P: writes the C file OUT, in which the files FOLDER/*.{html,css,js} are arrays of bytes, each ended by a 0:
+# report_assets of experiments/report/assets.h.
+file(GLOB files "${FOLDER}/*.html" "${FOLDER}/*.css" "${FOLDER}/*.js")
+set(arrays "")
+set(list "")
+set(number 0)
+foreach(file IN LISTS files)
+  file(READ "${file}" text HEX)
+  string(REGEX REPLACE "(..)" "0x\\1," text "${text}")
+  get_filename_component(name "${file}" NAME)
+  string(APPEND arrays "static const unsigned char asset_${number}[] = {${text}0};\n")
+  string(APPEND list "    {\"${name}\", asset_${number}},\n")
+  math(EXPR number "${number} + 1")
+endforeach()
+file(WRITE "${OUT}" "#include \"experiments/report/assets.h\"\n\n${arrays}\n"
+  "const struct report_asset report_assets[] = {\n${list}    {0}};\n")

@@ -1,0 +1,26 @@
+# psring-simulate: the collectives, as they are, in SimGrid. Its files stand in place of those that
+# measure time, start threads and move messages (common/base/simulated, common/net/simulated).
+find_path(SIMGRID_INCLUDE_DIR simgrid/actor.h)
+find_library(SIMGRID_LIBRARY simgrid)
+find_program(SIMGRID_SMPIRUN smpirun)
+if(NOT SIMGRID_INCLUDE_DIR OR NOT SIMGRID_LIBRARY OR NOT SIMGRID_SMPIRUN)
+  message(FATAL_ERROR "SimGrid (Debian: libsimgrid-dev) is missing: run experiments/setup.sh --simulate, which installs it.")
+endif()
+
+file(GLOB simulated_base CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/common/base/simulated/*.c)
+target_sources(psring_base PRIVATE ${simulated_base})
+foreach(library IN ITEMS psring_base psring_net psring_experiments)
+  target_include_directories(${library} SYSTEM PUBLIC ${SIMGRID_INCLUDE_DIR} ${SIMGRID_INCLUDE_DIR}/smpi)
+  target_link_libraries(${library} PUBLIC ${SIMGRID_LIBRARY})
+endforeach()
+
+# smpirun loads it as a library and calls its main in every rank.
+add_library(psring-simulate MODULE experiments/simulate/simulate.c)
+set_target_properties(psring-simulate PROPERTIES PREFIX "" SUFFIX "")
+target_link_libraries(psring-simulate PRIVATE psring_experiments)
+target_compile_options(psring-simulate PRIVATE ${PSRING_WARNINGS})
+
+# What simulate.sh --cost-model reads a model.json by.
+add_executable(psring-links experiments/simulate/links.c)
+target_link_libraries(psring-links PRIVATE psring_experiments)
+target_compile_options(psring-links PRIVATE ${PSRING_WARNINGS})

@@ -1,0 +1,352 @@
+/*
+ * The transport of a simulation: messages that take time (network.h says how long) and move nothing
+ * but memory. Headers take none: what a link carries is payload. Nor do messages between ranks of
+ * one host.
+ *
+ * Nothing polls. Who waits sleeps on the bell of its inbox, and what the network brings goes there.
+ * All is in one process, whose actors take turns; none is interrupted between two calls of SimGrid.
+ */
+#include <simgrid/host.h>
+#include <simgrid/semaphore.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/net/simulated/network.h"
+#include "common/net/simulated/world.h"
+#include "common/net/transport/transport_impl.h"
+
+struct simulated_endpoint;
+
+struct parcel {
+    struct crossing crossing; /* the first member */
+    uint8_t header[MESSAGE_HEADER_BYTES];
+    const void *payload; /* `copy`, or shared memory */
+    void *copy;
+    struct office *office;
+    struct simulated_endpoint *from; /* gone where its inbox is closed */
+    int sender, receiver;
+    struct parcel *next; /* in the inbox */
+};
+
+struct queue {
+    struct parcel *first, **last;
+};
+
+/* What has arrived at a node. */
+struct inbox {
+    sg_host_t host;
+    sg_sem_t bell;
+    bool asleep;    /* its node waits for the bell */
+    bool for_sends; /* and is to hear of sends that are complete, too */
+    bool closed;
+    struct queue queue;
+};
+
+/* All inboxes, by node: one for all endpoints of a transport_open. */
+struct office {
+    int users; /* endpoints, and messages on their way */
+    int nodes;
+    struct inbox inboxes[];
+};
+
+struct simulated_endpoint {
+    struct transport base;
+    struct office *office;
+    struct inbox *inbox;
+    struct lane **lanes; /* (nodes) NULL: nothing has been sent there, or nothing takes time */
+    uint64_t *completed; /* (nodes) */
+};
+
+static struct simulated_endpoint *endpoint_of(struct transport *transport)
+{
+    return (struct simulated_endpoint *)transport;
+}
+
+static enum status out_of_memory(void)
+{
+    log_error("simulated transport: out of memory");
+    return STATUS_NO_MEMORY;
+}
+
+static void ring_bell(sg_sem_t bell, bool *asleep)
+{
+    if (!*asleep)
+        return;
+    *asleep = false;
+    sg_sem_release(bell);
+}
+
+/* -------- queues ------------------------------------------------------------------------------ */
+
+static void queue_init(struct queue *queue)
+{
+    *queue = (struct queue){.last = &queue->first};
+}
+
+static void queue_push(struct queue *queue, struct parcel *parcel)
+{
+    parcel->next = NULL;
+    *queue->last = parcel;
+    queue->last = &parcel->next;
+}
+
+static struct parcel *queue_pop(struct queue *queue)
+{
+    struct parcel *parcel = queue->first;
+    if (!parcel)
+        return NULL;
+    queue->first = parcel->next;
+    if (!queue->first)
+        queue->last = &queue->first;
+    return parcel;
+}
+
+static void parcel_free(struct parcel *parcel)
+{
+    free(parcel->copy);
+    free(parcel);
+}
+
+static void queue_clear(struct queue *queue)
+{
+    for (struct parcel *parcel; (parcel = queue_pop(queue));)
+        parcel_free(parcel);
+}
+
+static void office_leave(struct office *office)
+{
+    if (--office->users > 0)
+        return;
+    for (int node = 0; node < office->nodes; node++) {
+        queue_clear(&office->inboxes[node].queue);
+        sg_sem_destroy(office->inboxes[node].bell);
+    }
+    free(office);
+}
+
+/* -------- sending ----------------------------------------------------------------------------- */
+
+static struct inbox *inbox_of(const struct parcel *parcel, int node)
+{
+    return &parcel->office->inboxes[node];
+}
+
+static void arrive(struct parcel *parcel)
+{
+    struct inbox *inbox = inbox_of(parcel, parcel->receiver);
+    if (inbox->closed) {
+        parcel_free(parcel);
+        return;
+    }
+    queue_push(&inbox->queue, parcel);
+    ring_bell(inbox->bell, &inbox->asleep);
+}
+
+static void crossing_left(struct crossing *crossing)
+{
+    struct parcel *parcel = (struct parcel *)crossing;
+    struct inbox *inbox = inbox_of(parcel, parcel->sender);
+    if (inbox->closed)
+        return;
+    parcel->from->completed[parcel->receiver]++;
+    if (inbox->for_sends)
+        ring_bell(inbox->bell, &inbox->asleep);
+}
+
+static void crossing_arrived(struct crossing *crossing)
+{
+    struct parcel *parcel = (struct parcel *)crossing;
+    struct office *office = parcel->office;
+    arrive(parcel);
+    office_leave(office);
+}
+
+/* The payload is copied now: the sender may close its endpoint before it has left. NULL: no memory
+ * (logged). */
+static struct parcel *parcel_new(struct simulated_endpoint *endpoint, int receiver,
+                                 const uint8_t header[MESSAGE_HEADER_BYTES], const void *payload,
+                                 size_t length)
+{
+    const void *shared = simulated_shared_payload(endpoint->base.world);
+    struct parcel *parcel = malloc(sizeof *parcel);
+    void *copy = !shared && length > 0 ? malloc(length) : NULL;
+    if (!parcel || (!shared && length > 0 && !copy)) {
+        out_of_memory();
+        free(parcel);
+        free(copy);
+        return NULL;
+    }
+    if (copy)
+        memcpy(copy, payload, length);
+    *parcel = (struct parcel){
+        .crossing = {.bytes = (double)length, .left = crossing_left, .arrived = crossing_arrived},
+        .payload = shared ? shared : copy,
+        .copy = copy,
+        .office = endpoint->office,
+        .from = endpoint,
+        .sender = endpoint->base.node,
+        .receiver = receiver};
+    memcpy(parcel->header, header, sizeof parcel->header);
+    return parcel;
+}
+
+static enum status send_away(struct simulated_endpoint *endpoint, struct parcel *parcel)
+{
+    enum status status;
+    struct lane **lane = &endpoint->lanes[parcel->receiver];
+    if (!*lane)
+        TRY(network_lane_open(lane, simulated_network(endpoint->base.world), endpoint->inbox->host,
+                              inbox_of(parcel, parcel->receiver)->host));
+    endpoint->office->users++;
+    status = network_send(*lane, &parcel->crossing);
+    if (status != STATUS_OK)
+        endpoint->office->users--;
+out:
+    return status;
+}
+
+static enum status simulated_send(struct transport *transport, int peer,
+                                  const uint8_t header[MESSAGE_HEADER_BYTES], const void *payload,
+                                  size_t length)
+{
+    struct simulated_endpoint *endpoint = endpoint_of(transport);
+    struct parcel *parcel = parcel_new(endpoint, peer, header, payload, length);
+    if (!parcel)
+        return STATUS_NO_MEMORY;
+    if (inbox_of(parcel, peer)->host == endpoint->inbox->host) {
+        endpoint->completed[peer]++;
+        arrive(parcel);
+        return STATUS_OK;
+    }
+    enum status status = send_away(endpoint, parcel);
+    if (status != STATUS_OK)
+        parcel_free(parcel);
+    return status;
+}
+
+static uint64_t simulated_completed(struct transport *transport, int peer)
+{
+    return endpoint_of(transport)->completed[peer];
+}
+
+/* -------- receiving --------------------------------------------------------------------------- */
+
+/* Gives the slots, or what waits for slots, all that has arrived. */
+static enum status take_arrivals(struct simulated_endpoint *endpoint, bool *moved)
+{
+    enum status status = STATUS_OK;
+    for (struct parcel *parcel; (parcel = queue_pop(&endpoint->inbox->queue));) {
+        struct message message;
+        struct payload payload = {parcel->payload, parcel->copy ? free : NULL, parcel->copy};
+        status = transport_accept(&endpoint->base, parcel->header, sizeof parcel->header,
+                                  parcel->sender, &message);
+        if (status == STATUS_OK) {
+            status = transport_deliver(&endpoint->base, &message, payload);
+            parcel->copy = NULL;
+        }
+        parcel_free(parcel);
+        TRY(status);
+        *moved = true;
+    }
+out:
+    return status;
+}
+
+/* The wait has no end of its own: where no rank can go on any more, SimGrid ends the run. */
+static enum status simulated_progress(struct transport *transport, int64_t wait_ns, bool for_sends,
+                                      bool *moved)
+{
+    enum status status;
+    struct simulated_endpoint *endpoint = endpoint_of(transport);
+    *moved = false;
+    TRY(take_arrivals(endpoint, moved));
+    if (*moved || wait_ns <= 0)
+        return STATUS_OK;
+    endpoint->inbox->for_sends = for_sends;
+    endpoint->inbox->asleep = true;
+    sg_sem_acquire(endpoint->inbox->bell);
+    *moved = true;
+    TRY(take_arrivals(endpoint, moved));
+out:
+    return status;
+}
+
+/* -------- opening and closing ----------------------------------------------------------------- */
+
+static void simulated_close(struct transport *transport)
+{
+    struct simulated_endpoint *endpoint = endpoint_of(transport);
+    for (uint32_t node = 0; endpoint->lanes && node < transport->limits.nodes; node++) {
+        if (endpoint->lanes[node])
+            network_lane_close(endpoint->lanes[node]);
+    }
+    if (endpoint->inbox)
+        endpoint->inbox->closed = true;
+    office_leave(endpoint->office);
+    free(endpoint->lanes);
+    free(endpoint->completed);
+    transport_base_fini(transport);
+    free(endpoint);
+}
+
+static const struct transport_ops simulated_ops = {
+    .send = simulated_send,
+    .completed = simulated_completed,
+    .progress = simulated_progress,
+    .close = simulated_close,
+};
+
+static enum status open_endpoint(struct transport **out, struct world *world,
+                                 const struct transport_options *options, enum node_role role,
+                                 struct office *office)
+{
+    struct simulated_endpoint *endpoint = calloc(1, sizeof *endpoint);
+    if (!endpoint || !transport_base_init(&endpoint->base, &simulated_ops, world, options, role)) {
+        free(endpoint);
+        return STATUS_NO_MEMORY;
+    }
+    *out = &endpoint->base;
+    endpoint->office = office;
+    office->users++;
+    endpoint->lanes = calloc((size_t)office->nodes, sizeof(void *));
+    endpoint->completed = calloc((size_t)office->nodes, sizeof *endpoint->completed);
+    if (!endpoint->lanes || !endpoint->completed)
+        return out_of_memory();
+    endpoint->inbox = &office->inboxes[endpoint->base.node];
+    endpoint->inbox->host = sg_host_self();
+    return STATUS_OK;
+}
+
+static struct office *office_new(int nodes)
+{
+    struct office *office = calloc(1, sizeof *office + (size_t)nodes * sizeof *office->inboxes);
+    if (!office)
+        return NULL;
+    *office = (struct office){.nodes = nodes};
+    for (int node = 0; node < nodes; node++) {
+        office->inboxes[node].bell = sg_sem_init(0);
+        queue_init(&office->inboxes[node].queue);
+    }
+    return office;
+}
+
+const char *const transport_mpi_unavailable = NULL;
+
+enum status transport_mpi_open(struct transport *endpoint[2], struct world *world,
+                               const struct transport_options *options)
+{
+    enum status status;
+    struct office *office = NULL;
+    if (world->rank == 0)
+        office = office_new(topology_nodes(&options->topology));
+    TRY(world_broadcast(world, NULL, &office, sizeof(void *)));
+    if (!office)
+        return out_of_memory();
+    for (int role = 0; role < 2; role++) {
+        if (topology_node(&options->topology, world->rank, role) >= 0)
+            TRY(open_endpoint(&endpoint[role], world, options, role, office));
+    }
+    TRY(world_barrier(world, NULL));
+out:
+    return status;
+}

@@ -1,0 +1,242 @@
+/* The world of a simulation: smpirun has started the ranks; their collective calls go through
+ * memory and a barrier, and take no simulated time. */
+#include "common/net/simulated/world.h"
+
+#include <mpi.h>
+#include <simgrid/barrier.h>
+#include <simgrid/host.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/net/simulated/network.h"
+#include "common/net/world/world_impl.h"
+
+/* Where the ranks of a group meet: one for all of them. */
+struct meeting {
+    int members; /* that have not left */
+    sg_bar_t barrier;
+    const void *given[]; /* (members at first) by index in the group */
+};
+
+struct group_impl {
+    struct meeting *meeting;
+};
+
+/* What all ranks of a world have in common: rank 0 makes it. */
+struct common {
+    struct meeting *meeting;
+    struct network *network;
+};
+
+struct world_impl {
+    struct common common;
+    const void *shared_payload;
+};
+
+static enum status meeting_new(struct meeting **out, int members)
+{
+    struct meeting *meeting = calloc(1, sizeof *meeting + (size_t)members * sizeof(void *));
+    *out = meeting;
+    if (!meeting) {
+        log_error("world: no memory for %d ranks to meet", members);
+        return STATUS_NO_MEMORY;
+    }
+    meeting->members = members;
+    meeting->barrier = sg_barrier_init((unsigned)members);
+    return STATUS_OK;
+}
+
+/* True: the last one has left. */
+static bool meeting_leave(struct meeting *meeting)
+{
+    if (--meeting->members > 0)
+        return false;
+    sg_barrier_destroy(meeting->barrier);
+    free(meeting);
+    return true;
+}
+
+/* A group as its members see it. */
+struct place {
+    struct meeting *meeting;
+    int index, size;
+};
+
+static struct place place_in(const struct world *world, const struct group *group)
+{
+    if (group)
+        return (struct place){group->impl->meeting, group->rank, group->size};
+    return (struct place){world->impl->common.meeting, world->rank, world->size};
+}
+
+/* -------- collective calls -------------------------------------------------------------------- */
+
+static enum status simulated_barrier(struct world *world, const struct group *group)
+{
+    sg_barrier_wait(place_in(world, group).meeting->barrier);
+    return STATUS_OK;
+}
+
+/* All give; whoever `takes` then gets `bytes` of each of the first `count` members into `all`. */
+static void exchange(struct place place, const void *mine, size_t bytes, void *all, int count)
+{
+    place.meeting->given[place.index] = mine;
+    sg_barrier_wait(place.meeting->barrier);
+    for (int index = 0; index < count; index++) {
+        char *to = (char *)all + (size_t)index * bytes;
+        if (to != place.meeting->given[index])
+            memcpy(to, place.meeting->given[index], bytes);
+    }
+    sg_barrier_wait(place.meeting->barrier); /* what is given stays until all have it */
+}
+
+static enum status simulated_broadcast(struct world *world, const struct group *group, void *data,
+                                       size_t bytes)
+{
+    exchange(place_in(world, group), data, bytes, data, 1);
+    return STATUS_OK;
+}
+
+static enum status simulated_gather(struct world *world, const struct group *group,
+                                    const void *mine, size_t bytes, void *all)
+{
+    struct place place = place_in(world, group);
+    exchange(place, mine, bytes, all, place.size);
+    return STATUS_OK;
+}
+
+static enum status simulated_collect(struct world *world, const struct group *group,
+                                     const void *mine, size_t bytes, void *all)
+{
+    struct place place = place_in(world, group);
+    exchange(place, mine, bytes, all, place.index == 0 ? place.size : 0);
+    return STATUS_OK;
+}
+
+static enum status simulated_scatter(struct world *world, const struct group *group,
+                                     const void *all, size_t bytes, void *mine)
+{
+    struct place place = place_in(world, group);
+    place.meeting->given[place.index] = all;
+    sg_barrier_wait(place.meeting->barrier);
+    memcpy(mine, (const char *)place.meeting->given[0] + (size_t)place.index * bytes, bytes);
+    sg_barrier_wait(place.meeting->barrier);
+    return STATUS_OK;
+}
+
+/* -------- groups ------------------------------------------------------------------------------ */
+
+/* The group's first rank makes what they meet by. */
+static enum status simulated_group_open(struct world *world, struct group *group, int color)
+{
+    (void)color;
+    enum status status = STATUS_OK;
+    struct meeting *mine = NULL, **all = calloc((size_t)world->size, sizeof(void *));
+    struct group_impl *impl = group ? calloc(1, sizeof *impl) : NULL;
+    if (!all || (group && !impl)) {
+        log_error("world: out of memory");
+        status = STATUS_NO_MEMORY;
+        goto out;
+    }
+    if (group && group->rank == 0)
+        TRY(meeting_new(&mine, group->size));
+    TRY(world_gather(world, NULL, &mine, sizeof(void *), all));
+    if (group) {
+        impl->meeting = all[group->ranks[0]];
+        group->impl = impl;
+        impl = NULL;
+    }
+out:
+    free(all);
+    free(impl);
+    return status;
+}
+
+static void simulated_group_close(struct group *group)
+{
+    meeting_leave(group->impl->meeting);
+    free(group->impl);
+    group->impl = NULL;
+}
+
+/* -------- opening and closing ----------------------------------------------------------------- */
+
+static void simulated_close(struct world *world)
+{
+    struct common common = world->impl->common;
+    if (common.meeting && meeting_leave(common.meeting) && common.network)
+        network_close(common.network);
+    free(world->impl);
+    MPI_Finalize();
+}
+
+/* A property of the caller's host; 0: it has none. */
+static double host_number(const char *property)
+{
+    const char *value = sg_host_get_property_value(sg_host_self(), property);
+    return value ? strtod(value, NULL) : 0;
+}
+
+/* No abort: the process that world_abort ends is that of all ranks. */
+static const struct world_ops simulated_ops = {
+    .barrier = simulated_barrier,
+    .broadcast = simulated_broadcast,
+    .gather = simulated_gather,
+    .collect = simulated_collect,
+    .scatter = simulated_scatter,
+    .group_open = simulated_group_open,
+    .group_close = simulated_group_close,
+    .close = simulated_close,
+};
+
+enum status world_mpi_open(struct world *world, int *argc, char ***argv,
+                           const struct world_options *options)
+{
+    (void)options;
+    world->ops = &simulated_ops;
+    world->impl = calloc(1, sizeof *world->impl);
+    if (!world->impl) {
+        log_error("world: out of memory");
+        return STATUS_NO_MEMORY;
+    }
+    MPI_Init(argc, argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &world->rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &world->size);
+    world->concurrent = true;
+    snprintf(world->host, sizeof world->host, "%s", sg_host_self_get_name());
+    struct common common = {0};
+    if (world->rank == 0) {
+        (void)meeting_new(&common.meeting, world->size);
+        common.network = network_new(simulated_latency_s(), host_number("burst"));
+    }
+    MPI_Bcast(&common, sizeof common, MPI_BYTE, 0, MPI_COMM_WORLD);
+    world->impl->common = common;
+    return common.meeting && common.network ? STATUS_OK : STATUS_NO_MEMORY;
+}
+
+bool world_mpi_version(char *text, size_t size)
+{
+    snprintf(text, size, "SimGrid's");
+    return true;
+}
+
+void simulated_share_payloads(struct world *world, const void *memory)
+{
+    world->impl->shared_payload = memory;
+}
+
+struct network *simulated_network(const struct world *world)
+{
+    return world->impl->common.network;
+}
+
+const void *simulated_shared_payload(const struct world *world)
+{
+    return world->impl->shared_payload;
+}
+
+double simulated_latency_s(void)
+{
+    return host_number("latency");
+}
