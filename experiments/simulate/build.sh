@@ -1,0 +1,15 @@
+# shellcheck shell=bash disable=SC2154
+# build.sh: build_program for the scripts that simulate: into $build, its log in $out; they have say and die.
+
+build_program()
+{
+    command -v smpirun >/dev/null || {
+        say "skipped: SimGrid is missing (Debian: libsimgrid-dev); experiments/setup.sh --simulate installs it"
+        exit 77
+    }
+    local log=$out/build.log
+    [[ -f $build/build.ninja ]] || cmake --preset simulate -S "$root" -B "$build" >"$log" 2>&1 ||
+        die "cmake failed, see $log: $(tail -n 1 "$log")"
+    log_to=$log wait_for_child cmake --build "$build" --target psring-simulate psring-links ||
+        die "the build failed, see $log: $(grep -m 1 -E 'error|FAILED' "$log" || tail -n 1 "$log")"
+}

@@ -1,0 +1,55 @@
+/*
+ * psring-links FILE: of each fitted model of a model.json that has a link and is of psring's own
+ * messages, a line for simulate.sh, with tabs between:
+ *
+ *     NETWORK/TRANSPORT   payload bytes/s of a link each way   seconds a message
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "common/net/transport/transport.h"
+#include "experiments/fit/model.h"
+
+/* MPI_Allreduce's messages ("mpi-ring") are not. */
+static bool is_ours(const char *transport)
+{
+    for (enum transport_kind kind = 0; kind < TRANSPORT_KINDS; kind++) {
+        if (strcmp(transport_kind_name(kind), transport) == 0)
+            return true;
+    }
+    return false;
+}
+
+static int print_links(const struct predict_models *models)
+{
+    int links = 0;
+    for (size_t m = 0; m < models->count; m++) {
+        const struct predict_model *model = &models->models[m];
+        double s_per_byte = model->fit.constants.of[TERM_LINK];
+        if (s_per_byte <= 0 || !is_ours(model->transport))
+            continue;
+        printf("%s/%s\t%.17g\t%.17g\n", model->network, model->transport, 1 / s_per_byte,
+               model->fit.constants.of[TERM_LATENCY]);
+        links++;
+    }
+    return links;
+}
+
+int main(int argc, char **argv)
+{
+    struct predict_models models = {0};
+    if (argc != 2) {
+        fprintf(stderr, "usage: psring-links FILE\n");
+        return 2;
+    }
+    enum status status = predict_models_read(&models, argv[1]);
+    if (status == STATUS_OK && print_links(&models) == 0) {
+        log_error(
+            "%s: no transport of psring's with a link's rate in it; fit rows of ring, rhd or ps "
+            "that a link has limited",
+            argv[1]);
+        status = STATUS_INPUT;
+    }
+    predict_models_free(&models);
+    return status == STATUS_OK ? 0 : 2;
+}

@@ -1,0 +1,53 @@
+# measured.awk: of a bench.csv, what can be simulated and compared, a line each:
+# BACKEND PLACEMENT WORKERS SERVERS BYTES LINK-RATE MEDIAN-US BURST-BYTES. Of rows that links limited, all alike, not processors
+# (-v CPU_LIMITED=SHARE); of a virtual cluster's rate that was not measured, -v PAYLOAD_SHARE is payload, and its links let
+# -v BUCKET_BYTES=NUMBER through at once. A time that several rows have (repetitions, transports) is their median.
+function median(list, n, i, k, value, values) {
+    n = split(list, values, " ")
+    for (i = 2; i <= n; i++) {
+        value = values[i] + 0
+        for (k = i - 1; k >= 1 && values[k] + 0 > value; k--)
+            values[k + 1] = values[k]
+        values[k + 1] = value
+    }
+    return n % 2 ? values[(n + 1) / 2] : (values[n / 2] + values[n / 2 + 1]) / 2
+}
+BEGIN {
+    FS = ","
+}
+FNR == 1 {
+    for (i = 1; i <= NF; i++)
+        column[$i] = i
+    next
+}
+{
+    backend = $column["backend"]
+    rate = $column["link_bytes_per_s"]
+    if (backend !~ /^(ring|rhd|ps)$/ || $column["bytes"] < 1000000 || $column["workers"] < 2 || $column["workers"] > 8)
+        next
+    if ($column["network"] ~ /^(loopback|time-slicing|simulated)/ || rate + 0 <= 0 || $column["wrong"] + 0 > 0)
+        next
+    # Racks, or hosts with rates of their own: what is simulated has links all alike.
+    if ($column["network"] ~ /^vcluster:[^\/]*\//)
+        next
+    if (("link_source" in column) && $column["link_source"] == "nominal" && $column["network"] ~ /^vcluster/)
+        rate *= PAYLOAD_SHARE
+    if (("cpu_busy" in column) && $column["cpu_busy"] > CPU_LIMITED)
+        next
+    if (("hosts" in column) && $column["hosts"] != $column["workers"])
+        next
+    if (("compress" in column) && $column["compress"] != "none" || ("api" in column) && $column["api"] == "library")
+        next
+    if (("model_gradients" in column) && $column["model_gradients"] != "")
+        next
+    key = backend " " $column["placement"] " " $column["workers"] " " $column["servers"] " " $column["bytes"]
+    if (!(key in times))
+        keys[++count] = key
+    times[key] = times[key] " " $column["time_us_median"]
+    rates[key] = rates[key] " " rate
+    bursts[key] = $column["network"] ~ /^vcluster/ ? BUCKET_BYTES : 0
+}
+END {
+    for (i = 1; i <= count; i++)
+        printf "%s %.17g %s %d\n", keys[i], median(rates[keys[i]]), median(times[keys[i]]), bursts[keys[i]]
+}

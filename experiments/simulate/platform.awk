@@ -1,0 +1,50 @@
+# platform.awk: a platform for SimGrid, on standard output. Set by -v:
+#
+#   hosts           how many: h0, h1, ...
+#   rate            bytes/s of a host's link, each way (B)
+#   latency         seconds a message (a); the transport of psring-simulate adds it
+#   burst           bytes that a link lets through at once after a rest, before its rate holds; 0: none
+#   racks           switches, with as many hosts each, one after the other; 1: all at one
+#   oversubscribed  by how much a rack's hosts together exceed its link to the others
+#   slow            these hosts' links, "FIRST-LAST" or "HOST", have `slow_factor` of the rate; none: ""
+#   slow_factor
+#
+# Links have both directions for themselves and no latency of their own: SimGrid would count it anew
+# for each message behind another.
+function number(value) {
+    return sprintf("%.17g", value)
+}
+function link(id, bytes_per_s) {
+    printf "    <link id=\"%s\" bandwidth=\"%sBps\" latency=\"0\" sharing_policy=\"SPLITDUPLEX\"/>\n", id, number(bytes_per_s)
+}
+function rack(r, first, end, h) {
+    printf "  <zone id=\"rack%d\" routing=\"Cluster\">\n", r
+    for (h = first; h < end; h++) {
+        printf "    <host id=\"h%d\" speed=\"1Gf\"><prop id=\"latency\" value=\"%s\"/><prop id=\"burst\" value=\"%s\"/></host>\n", h, number(latency), number(burst)
+        link("l" h, rate * (h >= slow_first && h <= slow_last ? slow_factor : 1))
+        printf "    <host_link id=\"h%d\" up=\"l%d_UP\" down=\"l%d_DOWN\"/>\n", h, h, h
+    }
+    printf "    <router id=\"switch%d\"/>\n  </zone>\n", r
+}
+BEGIN {
+    slow_first = -1
+    slow_last = -2
+    if (slow != "") {
+        count = split(slow, range, "-")
+        slow_first = range[1] + 0
+        slow_last = range[count] + 0
+    }
+    print "<?xml version=\"1.0\"?>\n<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n<platform version=\"4.1\">"
+    print " <zone id=\"cluster\" routing=\"Full\">"
+    for (r = 0; r < racks; r++)
+        rack(r, int(r * hosts / racks), int((r + 1) * hosts / racks))
+    if (racks > 1) {
+        for (r = 0; r < racks; r++)
+            link("up" r, rate * hosts / racks / oversubscribed)
+        for (r = 0; r < racks; r++)
+            for (to = 0; to < racks; to++)
+                if (to != r)
+                    printf "  <zoneRoute src=\"rack%d\" dst=\"rack%d\" gw_src=\"switch%d\" gw_dst=\"switch%d\" symmetrical=\"NO\"><link_ctn id=\"up%d\" direction=\"UP\"/><link_ctn id=\"up%d\" direction=\"DOWN\"/></zoneRoute>\n", r, to, r, to, r, to
+    }
+    print " </zone>\n</platform>"
+}

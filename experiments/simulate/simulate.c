@@ -1,0 +1,317 @@
+/*
+ * psring-simulate: all-reduces by the same code as psring's, in SimGrid instead of on a network.
+ * smpirun starts it; experiments/simulate.sh makes the platforms and calls it. Options are those of
+ * psring bench; of them, all that say what is averaged, by whom and how, and --csv. With
+ * --model-gradients steps are made as bench makes them: what they wait for, and how long they
+ * compute, is simulated time.
+ *
+ * theory_time_us of a row has the latencies in it, unlike bench's; it is that of a platform whose
+ * links are all alike (--link-rate).
+ *
+ * Nothing is random in a simulation, and an operation leaves nothing behind for the next: one of
+ * each size is timed. Sums are checked as in bench where there are few workers; beyond, and of a
+ * model's gradients, all share one vector, as theirs would not fit into memory.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "common/base/clock.h"
+#include "common/base/memory.h"
+#include "common/net/simulated/world.h"
+#include "experiments/bench/bench.h"
+#include "experiments/bench/bench_data.h"
+#include "experiments/bench/bench_describe.h"
+#include "experiments/bench/bench_measure.h"
+#include "experiments/bench/bench_model.h"
+#include "experiments/bench/bench_report.h"
+#include "experiments/bench/bench_table.h"
+#include "experiments/config/config.h"
+#include "models/published.h"
+
+enum { RANKS_CHECKED = 64 }; /* more than so many share one vector */
+
+struct simulation {
+    const struct config *config;
+    struct world *world;
+    struct bench_connection connection;
+    float *data; /* of the longest size */
+    bool checks;
+    struct csv *csv; /* on rank 0, where one is asked for */
+    struct bench_verdict verdict;
+};
+
+/* The sizes are bench's. */
+static bool next_bytes(const struct config *config, size_t index, uint64_t *bytes)
+{
+    if (config->size_count > 0) {
+        if (index < config->size_count)
+            *bytes = bench_whole_bytes(config->size_list[index]);
+        return index < config->size_count;
+    }
+    *bytes = index == 0 ? bench_whole_bytes(config->min_bytes)
+                        : bench_next_bytes(*bytes, config->factor);
+    return *bytes <= bench_whole_bytes(config->max_bytes);
+}
+
+static enum status allocate(struct simulation *simulation, uint64_t most_bytes)
+{
+    enum status status = STATUS_OK;
+    struct world *world = simulation->world;
+    bool own = simulation->checks || world->rank == 0;
+    simulation->data = own ? memory_array(most_bytes) : NULL;
+    if (!simulation->checks)
+        TRY(world_broadcast(world, NULL, &simulation->data, sizeof(void *)));
+    if (!simulation->data) {
+        log_error("simulate: no memory for a vector of %llu bytes", (unsigned long long)most_bytes);
+        return STATUS_NO_MEMORY;
+    }
+    if (!simulation->checks)
+        simulated_share_payloads(world, simulation->data);
+out:
+    return status;
+}
+
+/* A worker's operation: *time_us from when all begin to when the last one is done. */
+static enum status average(struct simulation *simulation, const struct bench_plan *plan,
+                           double *time_us, uint64_t *wrong)
+{
+    enum status status;
+    size_t count = plan->count;
+    struct comm *comm = simulation->connection.comm;
+    struct bench_values values =
+        bench_values(comm_workers(comm), simulation->connection.options.compress);
+    if (simulation->checks && values.bits > 0)
+        bench_fill(simulation->data, count, values, comm_rank(comm), 0);
+    TRY(comm_barrier(comm));
+    int64_t start_ns = clock_now_ns();
+    TRY(bench_operation_start(&simulation->connection, plan, simulation->data));
+    TRY(bench_operation_wait(&simulation->connection, plan));
+    *time_us = (double)(clock_now_ns() - start_ns) / (double)NS_PER_US;
+    TRY(world_max(simulation->world, comm_group(comm), time_us, 1));
+    if (simulation->checks && values.bits > 0)
+        *wrong = bench_count_wrong(simulation->data, count, values, 0);
+    TRY(comm_finish(comm));
+out:
+    return status;
+}
+
+/* What the simulation itself has cost so far. */
+static void print_cost(void)
+{
+    struct rusage used;
+    getrusage(RUSAGE_SELF, &used);
+    printf("# this machine: %.1f s of processor time, %.2f GB of memory\n",
+           (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+               (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1e-6,
+           (double)used.ru_maxrss * 1024e-9);
+}
+
+/* The closed form, with latencies, of all that a plan averages. */
+static double theory_time_us(const struct bench_connection *connection,
+                             const struct bench_plan *plan, double bytes_per_s)
+{
+    const struct cost_formula *formula = connection->backend->cost;
+    const struct cost_link link = {.latency_s = simulated_latency_s(), .bytes_per_s = bytes_per_s};
+    double time_us = 0;
+    for (size_t b = 0; b < (plan->buckets ? plan->buckets->number : 1); b++) {
+        struct cost_shape shape = cost_shape_of(
+            formula, comm_topology(connection->comm), comm_hosts(connection->comm),
+            plan->buckets ? plan->buckets->counts[b] : plan->count, &connection->options);
+        time_us += 1e6 * cost_time_s(formula, &shape, &link);
+    }
+    return time_us;
+}
+
+/* `model`: whose steps were made; NULL: none. */
+static enum status report_row(struct simulation *simulation, const struct bench_plan *plan,
+                              struct bench_measurement *measured, const struct bench_model *model)
+{
+    enum status status;
+    const struct config *config = simulation->config;
+    const struct bench_link link = {.nominal = config->link_rate / 8};
+    struct bench_row row;
+    TRY(bench_describe(&row, config, &link, &simulation->connection, plan, measured));
+    if (model)
+        bench_model_describe(model, config, &row);
+    if (row.link_bytes_per_s > 0)
+        row.theory_time_us = theory_time_us(&simulation->connection, plan, row.link_bytes_per_s);
+    row.transport = "simulated";
+    row.cpu_busy = -1;
+    struct bench_verdict *verdict = &simulation->verdict;
+    if (verdict->rows++ == 0)
+        bench_table_head(stdout, &row);
+    bench_table_line(stdout, &row);
+    verdict->wrong += measured->wrong;
+    verdict->rows_known += row.bytes_known;
+    verdict->rows_differ += !bench_row_bytes_agree(&row);
+    if (simulation->csv)
+        TRY(bench_csv_write(simulation->csv, &row));
+out:
+    return status;
+}
+
+static enum status run_plan(struct simulation *simulation, const struct bench_plan *plan,
+                            const struct bench_model *model)
+{
+    enum status status;
+    struct bench_connection *connection = &simulation->connection;
+    struct bench_report report = {0};
+    struct bench_measurement measured = {0};
+    const struct bench_buckets *buckets = plan->buckets;
+    const struct comm_layout layout = {
+        .counts = buckets ? buckets->counts : &plan->count,
+        .buckets = buckets ? buckets->number : 1,
+        .scale = 1,
+        .overlap = buckets && buckets->number > 1,
+        .order = buckets ? buckets->order : NULL,
+    };
+    double time_us = 0;
+    TRY(comm_plan(connection->comm, &layout));
+    TRY(world_barrier(simulation->world, NULL));
+    if (comm_is_server(connection->comm)) {
+        TRY(comm_serve(connection->comm));
+    } else {
+        report.iters = 1;
+        TRY(average(simulation, plan, &time_us, &report.wrong));
+    }
+    TRY(world_barrier(simulation->world, NULL));
+    comm_counters(connection->comm, &report.counters);
+    TRY(bench_report_gather(&measured, simulation->world, 0, &report));
+    measured.wire_known = false;
+    measured.times_us = &time_us;
+    if (simulation->world->rank == 0)
+        TRY(report_row(simulation, plan, &measured, model));
+out:
+    measured.times_us = NULL;
+    bench_measurement_free(&measured);
+    return status;
+}
+
+/* Ranks of a host that share memory wait in the kernel, and none of the others would run. */
+static enum status check_hosts(const struct config *config, struct world *world)
+{
+    enum status status;
+    double together = world->local_size > 1;
+    TRY(world_max(world, NULL, &together, 1));
+    if (together > 0 && strcmp(config_backend(config)->name, "hierarchical") == 0) {
+        log_error("--backend hierarchical: several ranks are on one host of the platform, expected "
+                  "one on each; give each rank a line of its own host in the hostfile");
+        status = STATUS_USAGE;
+    }
+out:
+    return status;
+}
+
+static enum status run_sizes(struct simulation *simulation, const struct comm_options *options)
+{
+    enum status status = STATUS_OK;
+    const struct config *config = simulation->config;
+    uint64_t bytes = 0, most_bytes = 0;
+    for (size_t index = 0; next_bytes(config, index, &bytes); index++)
+        most_bytes = bytes > most_bytes ? bytes : most_bytes;
+    simulation->checks = simulation->world->size <= RANKS_CHECKED;
+    TRY(allocate(simulation, most_bytes));
+    TRY(bench_connect(&simulation->connection, simulation->world, config_backend(config), options,
+                      most_bytes / sizeof(float)));
+    for (size_t index = 0; next_bytes(config, index, &bytes); index++) {
+        const struct bench_plan plan = {.count = bytes / sizeof(float), .iters = 1};
+        TRY(run_plan(simulation, &plan, NULL));
+    }
+out:
+    bench_disconnect(&simulation->connection);
+    return status;
+}
+
+static enum status gradient_bytes(const struct config *config, uint64_t *bytes)
+{
+    enum status status;
+    struct net_layer *layers = NULL;
+    size_t layer_count;
+    TRY(published_layers(config->model_gradients, &layers, &layer_count));
+    *bytes = 0;
+    for (size_t l = 0; l < layer_count; l++)
+        *bytes += layers[l].count * sizeof(float);
+out:
+    free(layers);
+    return status;
+}
+
+/* Two steps settle into the time of all that follow where a step leaves buckets to the next one,
+ * one where it does not. */
+static enum status run_model(struct simulation *simulation, const struct comm_options *options)
+{
+    enum status status;
+    struct bench_model model = {0};
+    struct config config = *simulation->config;
+    struct bench_plan plan;
+    uint64_t bytes;
+    config.iters = 1;
+    config.warmup = config.no_defer ? 1 : 2;
+    TRY(gradient_bytes(&config, &bytes));
+    TRY(allocate(simulation, bytes));
+    TRY(bench_model_steps(&model, &config, simulation->world, options, simulation->data));
+    simulation->connection = model.connection;
+    plan = model.plan;
+    plan.warmup = 0;
+    TRY(run_plan(simulation, &plan, &model));
+out:
+    bench_model_close(&model);
+    return status;
+}
+
+static enum status run(struct simulation *simulation)
+{
+    enum status status = STATUS_OK;
+    const struct config *config = simulation->config;
+    struct comm_options options;
+    TRY(check_hosts(config, simulation->world));
+    config_comm_options(config, config_backend(config), &options);
+    options.transport = TRANSPORT_MPI; /* SimGrid's is in its place */
+    if (simulation->world->rank == 0 && config->csv)
+        TRY(bench_csv_open(&simulation->csv, config->csv));
+    TRY((config->model_gradients ? run_model : run_sizes)(simulation, &options));
+    TRY(world_broadcast(simulation->world, NULL, &simulation->verdict, sizeof simulation->verdict));
+    if (simulation->world->rank == 0)
+        print_cost();
+    status = bench_verdict_status(&simulation->verdict);
+out:
+    if (simulation->csv && csv_close(&simulation->csv) != STATUS_OK && status == STATUS_OK)
+        status = STATUS_IO;
+    if (simulation->checks || simulation->world->rank == 0)
+        free(simulation->data);
+    return status;
+}
+
+/* Rank 0 looks at the options before the others, and ends all where they are wrong. */
+static enum status parse(int argc, char **argv, struct config *config, struct world *world,
+                         bool *helped)
+{
+    enum status status = STATUS_OK;
+    if (world->rank > 0)
+        TRY(world_barrier(world, NULL));
+    TRY(config_parse(CONFIG_BENCH, argc, argv, config, helped));
+    if (world->rank == 0)
+        TRY(world_barrier(world, NULL));
+    if (!*helped)
+        TRY(config_settle(config, world));
+out:
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    enum status status;
+    struct config config = {0};
+    struct simulation simulation = {.config = &config};
+    bool helped = false;
+    TRY(world_open(&simulation.world, &argc, &argv, NULL));
+    TRY(parse(argc, argv, &config, simulation.world, &helped));
+    if (!helped)
+        TRY(run(&simulation));
+out:
+    if (status != STATUS_OK && simulation.world)
+        world_abort(simulation.world, status == STATUS_USAGE ? 2 : 1);
+    world_close(&simulation.world);
+    return 0;
+}

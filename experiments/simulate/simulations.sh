@@ -1,0 +1,165 @@
+# shellcheck shell=bash disable=SC2154
+# simulations.sh: what simulate.sh, which loads it, simulates: flat platforms, others, and what was measured; and the
+# summary of all.
+
+# -------- simulations ---------------------------------------------------------------------------
+
+# platform NAME=VALUE...: of $hosts hosts, into $work/platform.xml: see simulate/platform.awk.
+platform()
+{
+    local setting settings=()
+    for setting in hosts="$hosts" rate="$rate" latency="$latency" burst="${burst:-0}" racks=1 oversubscribed=1 slow= slow_factor=1 "$@"; do
+        settings+=(-v "$setting")
+    done
+    awk "${settings[@]}" -f "$here/simulate/platform.awk" >"$work/platform.xml"
+}
+
+# ranks COUNT [interleaved]: which host each of them is on, one after the other, or neighbours in different racks.
+ranks()
+{
+    awk -v ranks="$1" -v racks="$([[ ${2:-} ]] && echo "$racks" || echo 1)" \
+        'BEGIN { for (r = 0; r < ranks; r++) print "h" r % racks * (ranks / racks) + int(r / racks) }' >"$work/hosts"
+}
+
+of='' # the link that --cost-model has fitted, with a / behind
+
+# simulate NETWORK CSV OPTION...: on $work/platform.xml, ranks as in $work/hosts, in $limit seconds where that is set.
+simulate()
+{
+    local network=$of$1 csv=$2 command
+    shift 2
+    command=(${limit:+timeout "$limit"} smpirun -np "$(wc -l <"$work/hosts")" -platform "$work/platform.xml" -hostfile "$work/hosts"
+        --cfg=smpi/simulate-computation:no --cfg=smpi/wtime:0 --cfg=smpi/privatization:no
+        --log=root.thresh:critical
+        "$build/psring-simulate" --network "simulated:$network" --csv "$csv"
+        --link-rate "$(awk -v rate="$rate" 'BEGIN { printf "%.17g", 8 * rate }')" "$@")
+    log_to=$work/log wait_for_child "${command[@]}" || {
+        cat "$work/log" >&2
+        die "simulated:$network: psring-simulate $* failed: see above"
+    }
+    cat "$work/log" >>"$out/simulate-log.txt"
+    sed -n "s/^# this machine: \([0-9.]*\) .*/\1\t&/p" "$work/log" |
+        sed "s|# this machine|$network, $(wc -l <"$work/hosts") ranks, $*|" >>"$work/costs"
+}
+
+# The closed forms are of one message a step. In segments a step's latency goes by while others are on their way: that
+# is simulated, too, but not checked.
+ring=(--backend ring --segment 1g)
+rhd=(--backend rhd --segment 1g)
+
+# served SERVERS: options of ps. 32 chunks a shard: where many workers share a link it would cut many more, hours of them. Four
+# of them on their way, so that none waits for an answer, as in the closed form.
+served()
+{
+    awk -v bytes="$bytes" -v servers="$1" 'BEGIN {
+        chunk = int(bytes / servers / 32)
+        print "--servers", servers, "--window 4 --segment", chunk < 4 ? 4 : chunk
+    }'
+}
+
+# flat HOSTS OPTION...: all at one switch.
+flat()
+{
+    local hosts=$1
+    shift
+    platform
+    ranks "$hosts"
+    simulate "${network:-flat}" "$out/simulate.csv" --sizes "$bytes" "$@"
+}
+
+simulate_flat()
+{
+    local w servers options
+    for ((w = 2; w <= workers; w *= 2)); do
+        say "${of}flat, $w workers"
+        flat "$w" "${ring[@]}"
+        flat "$w" "${rhd[@]}"
+        # More pairs of a worker and a server are minutes of messages.
+        for servers in $(printf '%d\n' 1 $((w / 4)) $((w / 2)) "$w" | sort -un); do
+            ((servers > 0 && servers * w <= 16384)) || continue
+            read -ra options < <(served "$servers")
+            flat $((w + servers)) --backend ps --placement dedicated "${options[@]}"
+            ((servers < w)) || flat "$w" --backend ps --placement colocated "${options[@]}"
+        done
+    done
+    for ((w = 2; w <= workers; w *= 2)); do
+        network=flat-in-segments flat "$w" --backend ring
+    done
+}
+
+# shapes NETWORK PLATFORM-SETTING...: the same on a platform that is not flat.
+shapes()
+{
+    local network=$1 w=$shape_workers hosts=$shape_workers options
+    shift
+    say "$of$network, $w workers"
+    platform "$@"
+    ranks "$w" ${interleaved:+yes}
+    simulate "$network" "$out/simulate.csv" --sizes "$bytes" --backend ring
+    simulate "$network" "$out/simulate.csv" --sizes "$bytes" "${rhd[@]}"
+    ((w > 64)) || {
+        read -ra options < <(served "$w")
+        simulate "$network" "$out/simulate.csv" --sizes "$bytes" --backend ps --placement colocated "${options[@]}"
+    }
+}
+
+simulate_shapes()
+{
+    local per=$((shape_workers / racks)) interleaved=''
+    shapes "racks-${racks}x$per-$oversubscribed:1" racks="$racks" oversubscribed="$oversubscribed"
+    interleaved=yes
+    shapes "racks-${racks}x$per-$oversubscribed:1-interleaved" racks="$racks" oversubscribed="$oversubscribed"
+    interleaved=''
+    shapes "half-at-$slow" slow="0-$((shape_workers / 2 - 1))" slow_factor="$slow"
+    shapes "one-at-$slow" slow=0 slow_factor="$slow"
+}
+
+simulate_links()
+{
+    while IFS='|' read -r of rate latency; do
+        simulate_flat
+        simulate_shapes
+    done < <(tr '\t' '|' <"$work/links")
+}
+
+# -------- against what was measured -------------------------------------------------------------
+
+simulate_measured()
+{
+    local backend placement w servers size rate burst nominal=$rate hosts options
+    awk -v "CPU_LIMITED=$CPU_LIMITED" -v "PAYLOAD_SHARE=$PAYLOAD_SHARE" -v "BUCKET_BYTES=$BUCKET_BYTES" \
+        -f "$here/simulate/measured.awk" "$against" >"$work/measured"
+    [[ -s $work/measured ]] ||
+        die "--against '$against': no row of ring, rhd or ps that links all alike have limited, with 2 to 8 workers, 1 MB or more"
+    say "against $(wc -l <"$work/measured") rows of $against"
+    while read -r backend placement w servers size rate _ burst; do
+        hosts=$w options=(--backend "$backend")
+        [[ $placement != @(dedicated|mixed) ]] || hosts=$((w + servers))
+        [[ $backend != ps ]] || options+=(--placement "$placement" --servers "$servers")
+        platform
+        ranks "$hosts"
+        simulate measured "$work/measured.csv" --sizes "$size" "${options[@]}"
+    done <"$work/measured"
+    rate=$nominal
+    awk -v csv="$work/measured.csv" -f "$here/simulate/against.awk" "$work/measured" >"$out/against.csv"
+}
+
+# -------- what they say -------------------------------------------------------------------------
+
+summarise()
+{
+    local wrong=0
+    {
+        echo "One all-reduce of $bytes bytes, simulated; links, bytes/s each way and seconds a message:"
+        awk -F '\t' '{ sub("/$", "", $1); printf "  %s%.8g, %.3g\n", $1 == "" ? "" : $1 ": ", $2, $3 }' "$work/links"
+        awk -v links="$work/links" -f "$here/simulate/summary.awk" "$out/simulate.csv" || wrong=1
+        if [[ $against ]]; then
+            awk -f "$here/simulate/summary_against.awk" "$out/against.csv" || wrong=1
+        fi
+        echo
+        echo "What the largest simulations took of this machine:"
+        sort -rn "$work/costs" | awk -F '\t' 'NR <= 4 { print "  " $2 }'
+    } >"$out/simulate-summary.txt"
+    cat "$out/simulate-summary.txt"
+    return $wrong
+}

@@ -1,0 +1,38 @@
+# summary.awk: simulate.csv as a table a platform; fails where a flat row is off the closed form by more than 0.5%, an
+# element is wrong, or bytes are not those of theory. -v links=FILE has the latency of each platform's messages: servers
+# inside workers may be faster by one, as their last answer's can go by while others are on the link.
+BEGIN {
+    while (links != "" && (getline line <links) > 0) {
+        split(line, fields, "\t")
+        latency_us["simulated:" fields[1]] = 1e6 * fields[3]
+    }
+    FS = ","
+}
+NR == 1 {
+    for (i = 1; i <= NF; i++)
+        column[$i] = i
+    next
+}
+{
+    network = $column["network"]
+    if (network != last) {
+        flat = network ~ "[:/]flat$"
+        printf "\n%s%s, ms:\n\n", network, flat ? " (WRONG: off the closed form by more than 0.5%)" : ", beside the closed form of links all alike"
+        printf "  %-8s %-10s %7s %7s %12s %12s %9s\n", "backend", "placement", "workers", "servers", "simulated", flat ? "closed form" : "all alike", flat ? "error" : "ratio"
+        last = network
+    }
+    time = $column["time_us_median"]
+    theory = $column["theory_time_us"]
+    ratio = time / theory
+    checked += flat
+    early = $column["placement"] == "colocated" ? latency_us[substr(network, 1, length(network) - length("flat"))] : 0
+    bad = flat && (time > 1.005 * theory || time < 0.995 * theory - early) || $column["wrong"] + 0 > 0 ||
+        $column["worker_sent_bytes"] != $column["theory_worker_sent_bytes"] || $column["server_sent_bytes"] != $column["theory_server_sent_bytes"]
+    wrong += bad
+    printf "  %-8s %-10s %7d %7d %12.2f %12.2f %9s%s\n", $column["backend"], $column["placement"], $column["workers"], $column["servers"], time / 1e3, theory / 1e3,
+        flat ? sprintf("%+.3f%%", 100 * (ratio - 1)) : sprintf("%.3f", ratio), bad ? " WRONG" : ""
+}
+END {
+    printf "\n%d rows, %d against a closed form, %d WRONG.\n", NR - 1, checked, wrong
+    exit wrong > 0 || NR < 2
+}
