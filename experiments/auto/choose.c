@@ -1,0 +1,317 @@
+#include "experiments/auto/choose.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/check.h"
+#include "common/base/line.h"
+#include "experiments/config/backends.h"
+#include "experiments/predict/training.h"
+
+static const double bucket_sizes_mb[] = {1, 2, 4, 8, 16, 25, 0};
+
+/* Ways to average that differ in more than numbers. */
+enum kind { RING, RHD, HIERARCHICAL, DEDICATED, COLOCATED, MIXED, KINDS };
+
+struct search {
+    const struct auto_job *job;
+    struct auto_way best[KINDS];
+    struct auto_way alone;
+    /* What is tried now: */
+    const struct predict_model *model, *there; /* as fitted, and as it would be on these links */
+    enum transport_kind transport;
+    double bucket_mb;
+    const struct predict_step *step; /* NULL: one vector */
+};
+
+/* -------- models ------------------------------------------------------------------------------ */
+
+static bool is_of(const struct predict_model *model, const char *network)
+{
+    return strcmp(model->network, network) == 0 && model->fit.error_count > 0;
+}
+
+/* NULL: there is none. */
+static const struct predict_model *model_over(const struct predict_models *models,
+                                              const char *network, enum transport_kind kind)
+{
+    for (size_t m = 0; m < models->count; m++) {
+        if (is_of(&models->models[m], network) &&
+            strcmp(models->models[m].transport, transport_kind_name(kind)) == 0)
+            return &models->models[m];
+    }
+    return NULL;
+}
+
+/* Of that network, what was fitted to the most rows. */
+static const struct predict_model *nearest_model(const struct predict_models *models,
+                                                 const char *network)
+{
+    const struct predict_model *nearest = NULL;
+    for (int kind = 0; kind < TRANSPORT_KINDS; kind++) {
+        const struct predict_model *model = model_over(models, network, kind);
+        if (model && (!nearest || model->fitted > nearest->fitted))
+            nearest = model;
+    }
+    return nearest;
+}
+
+static enum status no_model(const struct predict_models *models, const char *network)
+{
+    char known[256] = "";
+    struct line line = line_in(known, sizeof known);
+    for (size_t m = 0; m < models->count; m++) {
+        size_t first = 0;
+        while (strcmp(models->models[first].network, models->models[m].network) != 0)
+            first++;
+        if (first == m)
+            line_add(&line, "%s%s", m > 0 ? ", " : "", models->models[m].network);
+    }
+    log_error("--backend auto: the fitted model knows no transport over the network %s, only over "
+              "%s; fit rows of this network, say with --network which of those it is, or name a "
+              "backend",
+              network, known);
+    return STATUS_USAGE;
+}
+
+/* As it would be with the job's links. */
+static struct predict_model model_there(const struct predict_model *model,
+                                        const struct auto_job *job)
+{
+    const struct predict_cluster cluster = {.workers = job->workers,
+                                            .bytes_per_s = job->bytes_per_s,
+                                            .shares_cores = true}; /* as on that network */
+    bool other = job->bytes_per_s > 0 && model->nominal_bytes_per_s > 0 &&
+                 fabs(job->bytes_per_s / model->nominal_bytes_per_s - 1) > 1e-6;
+    return other ? predict_model_on(model, &cluster) : *model;
+}
+
+/* -------- ways -------------------------------------------------------------------------------- */
+
+static bool several_slots(const struct auto_job *job)
+{
+    bool shared = false, apart = false;
+    for (int worker = 1; job->hosts && worker < job->workers; worker++) {
+        apart = apart || job->hosts[worker] != job->hosts[0];
+        for (int other = 0; other < worker && !shared; other++)
+            shared = job->hosts[other] == job->hosts[worker];
+    }
+    return shared && apart;
+}
+
+static bool terms_of(const struct search *search, const struct predict_way *way, size_t count,
+                     struct predict_terms *terms)
+{
+    const struct auto_job *job = search->job;
+    struct predict_shape shape = {.backend = backend_get((size_t)backend_find(way->backend)),
+                                  .topology = {job->workers, way->servers, way->placement},
+                                  .count = count,
+                                  .hosts = job->hosts,
+                                  .nominal_bytes_per_s = search->there->nominal_bytes_per_s,
+                                  .compress = job->compress,
+                                  .one_machine = search->there->one_machine};
+    if (way->placement == PLACEMENT_MIXED)
+        shape.topology.servers += job->workers;
+    return predict_terms_of(&shape, terms);
+}
+
+/* *known: there is a formula. */
+static enum status time_step(const struct search *search, const struct predict_way *way,
+                             struct predict_interval *seconds, bool *known)
+{
+    enum status status = STATUS_OK;
+    const struct predict_step *step = search->step;
+    struct predict_terms *terms = malloc(step->bucket_count * sizeof *terms);
+    TRY(terms ? STATUS_OK : STATUS_NO_MEMORY);
+    *known = true;
+    for (size_t b = 0; *known && b < step->bucket_count; b++) {
+        if (b > 0 && step->buckets[b].count == step->buckets[b - 1].count)
+            terms[b] = terms[b - 1];
+        else
+            *known = terms_of(search, way, step->buckets[b].count, &terms[b]);
+    }
+    if (*known)
+        TRY(predict_buckets_step(&search->there->fit, step, terms, search->job->compute_s,
+                                 seconds));
+out:
+    free(terms);
+    return status;
+}
+
+static void keep(struct auto_way *kept, const struct auto_way *way)
+{
+    if (!kept->model || way->seconds.seconds < kept->seconds.seconds)
+        *kept = *way;
+}
+
+static uint64_t longest_bytes(const struct search *search)
+{
+    size_t most = search->job->count;
+    for (size_t b = 0; search->step && b < search->step->bucket_count; b++)
+        most = search->step->buckets[b].count > most ? search->step->buckets[b].count : most;
+    return most * sizeof(float);
+}
+
+static enum status try_way(struct search *search, struct auto_way *kept, struct predict_way way)
+{
+    enum status status = STATUS_OK;
+    const struct backend *backend = backend_get((size_t)backend_find(way.backend));
+    struct auto_way tried = {.way = way,
+                             .transport = search->transport,
+                             .bucket_mb = search->bucket_mb,
+                             .buckets = search->step ? search->step->bucket_count : 1,
+                             .bytes = longest_bytes(search),
+                             .model = search->model};
+    struct predict_terms terms;
+    bool known = false;
+    if ((search->job->ordered && !backend->orders_sums) ||
+        (search->job->compress != COMPRESS_NONE && !backend->compresses))
+        return STATUS_OK;
+    if (search->step)
+        TRY(time_step(search, &way, &tried.seconds, &known));
+    else if ((known = terms_of(search, &way, search->job->count, &terms)))
+        tried.seconds = predict_time(&search->there->fit, &terms);
+    if (known)
+        keep(kept, &tried);
+out:
+    return status;
+}
+
+/* One, two, four and so on, half as many as workers, and as many. */
+static enum status try_colocated(struct search *search)
+{
+    enum status status = STATUS_OK;
+    const struct auto_job *job = search->job;
+    int most = job->colocated > 0 ? job->colocated : job->workers;
+    for (int servers = job->colocated > 0 ? most : 1; servers <= most; servers++) {
+        bool power = (servers & (servers - 1)) == 0;
+        if (power || servers == most || servers == job->workers / 2)
+            TRY(try_way(search, &search->best[COLOCATED],
+                        (struct predict_way){"ps", PLACEMENT_COLOCATED, servers}));
+    }
+out:
+    return status;
+}
+
+/* Without servers: `kept` by kind, or one for all. */
+static enum status try_without(struct search *search, struct auto_way *kept, int stride)
+{
+    static const char *const names[] = {
+        [RING] = "ring", [RHD] = "rhd", [HIERARCHICAL] = "hierarchical"};
+    enum status status = STATUS_OK;
+    for (int kind = RING; search->job->workers > 1 && kind <= HIERARCHICAL; kind++) {
+        if (kind != HIERARCHICAL || several_slots(search->job))
+            TRY(try_way(search, kept + kind * stride,
+                        (struct predict_way){.backend = names[kind]}));
+    }
+out:
+    return status;
+}
+
+static enum status try_all(struct search *search)
+{
+    enum status status = STATUS_OK;
+    const struct auto_job *job = search->job;
+    if (job->spare == 0)
+        TRY(try_without(search, search->best, 1));
+    else
+        TRY(try_without(search, &search->alone, 0));
+    if (job->spare > 0 && job->placements >> PLACEMENT_DEDICATED & 1)
+        TRY(try_way(search, &search->best[DEDICATED],
+                    (struct predict_way){"ps", PLACEMENT_DEDICATED, job->spare}));
+    if (job->workers > 1 && job->placements >> PLACEMENT_MIXED & 1)
+        TRY(try_way(search, &search->best[MIXED],
+                    (struct predict_way){"ps", PLACEMENT_MIXED, job->spare}));
+    if (job->spare == 0 && job->placements >> PLACEMENT_COLOCATED & 1)
+        TRY(try_colocated(search));
+out:
+    return status;
+}
+
+static enum status try_over(struct search *search, enum transport_kind kind,
+                            const struct predict_model *model)
+{
+    const struct predict_model there = model_there(model, search->job);
+    search->transport = kind;
+    search->model = model;
+    search->there = &there;
+    return try_all(search);
+}
+
+/* Over each transport that it may use and that was fitted, or, if none was, one as the nearest. */
+static enum status try_transports(struct search *search, const struct predict_models *models,
+                                  bool *stands_in)
+{
+    enum status status = STATUS_OK;
+    const struct auto_job *job = search->job;
+    *stands_in = true;
+    for (int kind = 0; kind < TRANSPORT_KINDS; kind++) {
+        const struct predict_model *model = model_over(models, job->network, kind);
+        if (!model || !(job->transports >> kind & 1))
+            continue;
+        TRY(try_over(search, kind, model));
+        *stands_in = false;
+    }
+    for (int kind = TRANSPORT_KINDS; *stands_in && kind-- > 0;) {
+        if (job->transports >> kind & 1)
+            return try_over(search, kind, nearest_model(models, job->network));
+    }
+out:
+    return status;
+}
+
+static enum status try_buckets(struct search *search, const struct predict_models *models,
+                               double bucket_mb, bool *stands_in)
+{
+    enum status status;
+    struct predict_step step;
+    TRY(predict_step_open(&step, search->job->model, (size_t)(bucket_mb * 1048576)));
+    search->step = &step;
+    search->bucket_mb = bucket_mb;
+    TRY(try_transports(search, models, stands_in));
+out:
+    predict_step_free(&step);
+    search->step = NULL;
+    return status;
+}
+
+/* -------- the choice -------------------------------------------------------------------------- */
+
+static void find_best(const struct search *search, struct auto_choice *choice)
+{
+    int best = -1;
+    for (int kind = 0; kind < KINDS; kind++) {
+        const struct auto_way *way = &search->best[kind];
+        if (way->model && (best < 0 || way->seconds.seconds < search->best[best].seconds.seconds))
+            best = kind;
+    }
+    CHECK(best >= 0); /* whoever makes jobs leaves a way */
+    choice->best = search->best[best];
+    for (int kind = 0; kind < KINDS; kind++) {
+        if (kind != best && search->best[kind].model)
+            keep(&choice->next, &search->best[kind]);
+    }
+    choice->alone = search->alone;
+}
+
+enum status auto_choose_way(const struct predict_models *models, const struct auto_job *job,
+                            struct auto_choice *choice)
+{
+    enum status status = STATUS_OK;
+    struct search search = {.job = job, .bucket_mb = fmax(job->bucket_mb, 0)};
+    *choice = (struct auto_choice){0};
+    if (!nearest_model(models, job->network))
+        return no_model(models, job->network);
+    if (!job->model)
+        TRY(try_transports(&search, models, &choice->stands_in));
+    else if (job->bucket_mb >= 0)
+        TRY(try_buckets(&search, models, job->bucket_mb, &choice->stands_in));
+    for (size_t b = 0;
+         job->model && job->bucket_mb < 0 && b < sizeof bucket_sizes_mb / sizeof *bucket_sizes_mb;
+         b++)
+        TRY(try_buckets(&search, models, bucket_sizes_mb[b], &choice->stands_in));
+    find_best(&search, choice);
+out:
+    return status;
+}

@@ -1,0 +1,365 @@
+#include "experiments/fit/fit.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/check.h"
+#include "common/base/rng.h"
+#include "common/base/size.h"
+#include "common/base/stats.h"
+#include "experiments/fit/least_squares.h"
+
+enum { RESAMPLES = 400, ROUNDS = 20, NEAR_LEAST = 40, NEAR_MOST = 1024, FOLDS = 10 };
+
+static const double model_error = 0.01; /* of a time: what a row without noise counts with */
+
+/* -------- a robust fit ------------------------------------------------------------------------ */
+
+/*
+ * The terms as they count near some constants. Where a burst takes all of its part of the link's
+ * time, neither says anything. Where it is cut to how long the links had rested, it counts for as
+ * much of it as that is.
+ */
+static struct predict_terms linear_at(const struct predict_terms *terms,
+                                      const struct predict_terms *constants,
+                                      struct predict_weights weights)
+{
+    struct predict_terms linear = *terms;
+    double *of = linear.of;
+    double burst_s = constants->of[TERM_BURST], link_s = constants->of[TERM_LINK];
+    double both_ways = terms->of[TERM_LINK] - terms->fill_bytes;
+    if (link_s > 0 && constants->of[TERM_FILL_BURST] >= terms->fill_bytes * link_s) {
+        of[TERM_LINK] -= terms->fill_bytes;
+        of[TERM_FILL_BURST] = 0;
+    }
+    if (terms->rest_s > 0 && terms->rest_s <= fmin(burst_s, both_ways * link_s)) {
+        of[TERM_BURST] *= terms->rest_s / burst_s;
+    } else if (link_s > 0 && burst_s >= both_ways * link_s) {
+        of[TERM_LINK] -= both_ways;
+        of[TERM_BURST] = 0;
+    }
+    for (int t = 0; t < PREDICT_TERMS; t++)
+        of[t] *= t < TERM_PROCESSORS ? weights.network : weights.processors;
+    return linear;
+}
+
+static double predicted(const struct predict_terms *terms, const struct predict_terms *constants)
+{
+    struct predict_terms seconds = predict_seconds(terms, constants);
+    return predict_parts_of(&seconds).together;
+}
+
+/* Of a row's time, with the model's own error. */
+static double deviation(const struct predict_sample *sample)
+{
+    return hypot(sample->noise_s, model_error * sample->seconds);
+}
+
+/* What a fit is of: all but how often each sample counts. */
+struct problem {
+    const struct predict_sample *samples;
+    size_t count;
+    const struct predict_fit *pooled; /* NULL: these samples are all that there is */
+    double *scratch;                  /* (count) */
+};
+
+/* A constant of the pooled fit counts as one more measurement of it, the more exact the less
+ * transports can differ in it. */
+static void add_pooled(struct normal *normal, const struct predict_fit *pooled)
+{
+    static const double deviations[PREDICT_TERMS] = {
+        [TERM_LATENCY] = 1, [TERM_LINK] = 0.01, [TERM_FILL_BURST] = 0.3, [TERM_BURST] = 0.1,
+        [TERM_REDUCE] = 1,  [TERM_MESSAGE] = 1, [TERM_CPU_MESSAGE] = 1,  [TERM_CPU_BYTE] = 1};
+    for (int t = 0; pooled && t < PREDICT_TERMS; t++) {
+        double value = pooled->constants.of[t], sigma = deviations[t] * value;
+        if (sigma > 0) {
+            normal->matrix[t][t] += 1 / (sigma * sigma);
+            normal->right[t] += value / (sigma * sigma);
+        }
+    }
+}
+
+/*
+ * Where to begin: the processors' constants at half of what they can be at most, since no row takes
+ * less than its processors do. Then what is left of each row is the network's, and says its own.
+ */
+static struct predict_terms begin(const struct problem *problem, const unsigned *multiplicity)
+{
+    struct predict_terms constants = {0};
+    for (int t = TERM_PROCESSORS; t < PREDICT_TERMS; t++) {
+        double most = INFINITY;
+        for (size_t i = 0; i < problem->count; i++) {
+            if (multiplicity[i] > 0)
+                most = fmin(most, problem->samples[i].seconds / problem->samples[i].terms.of[t]);
+        }
+        constants.of[t] = isfinite(most) ? most / 2 : 0;
+    }
+    return constants;
+}
+
+/* Their part is 0 at first: then it is what the measured time leaves. */
+static struct predict_parts parts_at(const struct predict_sample *sample,
+                                     const struct predict_terms *seconds, bool first)
+{
+    struct predict_parts parts = predict_parts_of(seconds);
+    if (first) {
+        parts.together = fmax(sample->seconds, parts.processors);
+        parts.network = predict_other_part(parts.together, parts.processors);
+    }
+    return parts;
+}
+
+/* The processors' constants by a factor of two at most: where they hardly count yet, a straight
+ * line goes too far. */
+static void step_to(struct predict_terms *constants, const struct predict_terms *solved)
+{
+    for (int t = 0; t < PREDICT_TERMS; t++) {
+        double before = constants->of[t], after = solved->of[t];
+        constants->of[t] = t < TERM_PROCESSORS ? after : fmin(fmax(after, before / 2), before * 2);
+    }
+}
+
+/* `multiplicity` (count): how often each sample counts. */
+static struct predict_terms fit_constants(const struct problem *problem,
+                                          const unsigned *multiplicity)
+{
+    const struct predict_sample *samples = problem->samples;
+    size_t count = problem->count;
+    double *scratch = problem->scratch;
+    const double huber = 1.345, normal_mad = 0.6745;
+    struct predict_terms constants = begin(problem, multiplicity);
+    double scale = INFINITY; /* of a residual, in deviations; at first no row is an outlier */
+    for (int round = 0; round < ROUNDS; round++) {
+        struct normal normal = {0};
+        add_pooled(&normal, problem->pooled);
+        for (size_t i = 0; i < count; i++) {
+            const struct predict_sample *sample = &samples[i];
+            struct predict_terms seconds = predict_seconds(&sample->terms, &constants);
+            struct predict_parts parts = parts_at(sample, &seconds, round == 0);
+            struct predict_terms linear =
+                linear_at(&sample->terms, &constants, predict_weights_of(parts));
+            double sigma = deviation(sample);
+            double off = fabs(sample->seconds - parts.together) / sigma;
+            double weight = multiplicity[i] / (sigma * sigma);
+            if (off > huber * scale)
+                weight *= huber * scale / off;
+            normal_add(&normal, &linear, sample->seconds, weight);
+        }
+        struct predict_terms solved = normal_solve(&normal);
+        step_to(&constants, &solved);
+        size_t used = 0;
+        for (size_t i = 0; i < count; i++) {
+            double off = fabs(samples[i].seconds - predicted(&samples[i].terms, &constants));
+            if (multiplicity[i] > 0)
+                scratch[used++] = off / deviation(&samples[i]);
+        }
+        scale = used > 0 ? fmax(stats_median(scratch, used) / normal_mad, 1e-6) : 1;
+    }
+    return constants;
+}
+
+/* -------- intervals --------------------------------------------------------------------------- */
+
+static void add_covariance(struct predict_fit *fit, const struct predict_terms *resampled)
+{
+    double mean[PREDICT_TERMS] = {0};
+    for (int r = 0; r < RESAMPLES; r++) {
+        for (int t = 0; t < PREDICT_TERMS; t++)
+            mean[t] += resampled[r].of[t] / RESAMPLES;
+    }
+    for (int r = 0; r < RESAMPLES; r++) {
+        for (int t = 0; t < PREDICT_TERMS; t++) {
+            for (int u = 0; u < PREDICT_TERMS; u++)
+                fit->covariance[t][u] += (resampled[r].of[t] - mean[t]) *
+                                         (resampled[r].of[u] - mean[u]) / (RESAMPLES - 1);
+        }
+    }
+}
+
+static void bootstrap(struct predict_fit *fit, const struct problem *problem, uint64_t seed,
+                      unsigned *multiplicity)
+{
+    size_t count = problem->count;
+    struct predict_terms resampled[RESAMPLES];
+    double values[RESAMPLES];
+    for (uint64_t r = 0; r < RESAMPLES; r++) {
+        struct rng_key key = rng_key(seed, RNG_RESAMPLE, r);
+        memset(multiplicity, 0, count * sizeof *multiplicity);
+        for (size_t i = 0; i < count; i++)
+            multiplicity[rng_below(rng_block(key, i, 0).word[0], (uint32_t)count)]++;
+        resampled[r] = fit_constants(problem, multiplicity);
+    }
+    for (int t = 0; t < PREDICT_TERMS; t++) {
+        for (int r = 0; r < RESAMPLES; r++)
+            values[r] = resampled[r].of[t];
+        stats_sort(values, RESAMPLES);
+        fit->low.of[t] = fmin(stats_quantile(values, RESAMPLES, 0.025), fit->constants.of[t]);
+        fit->high.of[t] = fmax(stats_quantile(values, RESAMPLES, 0.975), fit->constants.of[t]);
+    }
+    add_covariance(fit, resampled);
+}
+
+/* What a sample is left out with. */
+typedef uint64_t group_of(const struct predict_sample *samples, size_t i);
+
+static uint64_t by_workers(const struct predict_sample *samples, size_t i)
+{
+    return samples[i].workers;
+}
+
+static uint64_t by_bytes(const struct predict_sample *samples, size_t i)
+{
+    return samples[i].bytes;
+}
+
+static uint64_t by_fold(const struct predict_sample *samples, size_t i)
+{
+    (void)samples;
+    return 1 + i % FOLDS;
+}
+
+static int compare_errors(const void *one, const void *other)
+{
+    const struct predict_error *a = one, *b = other;
+    return (a->seconds > b->seconds) - (a->seconds < b->seconds);
+}
+
+static void add_error(struct predict_fit *fit, const struct predict_sample *sample,
+                      const struct predict_terms *constants)
+{
+    double seconds = predicted(&sample->terms, constants);
+    if (seconds > 0)
+        fit->errors[fit->error_count++] =
+            (struct predict_error){seconds, fabs(log(sample->seconds / seconds))};
+}
+
+/* Fits without each group in turn, and predicts it. Not groups at either end: there a fit would
+ * have to go beyond what it has seen, of which a prediction warns. */
+static void cross_validate(struct predict_fit *fit, const struct problem *problem, group_of *group,
+                           bool ends, unsigned *multiplicity)
+{
+    const struct predict_sample *samples = problem->samples;
+    size_t count = problem->count, least = problem->pooled ? 1 : PREDICT_FIT_LEAST;
+    for (size_t first = 0; first < count; first++) {
+        uint64_t number = group(samples, first);
+        size_t below = 0, above = 0, seen = 0;
+        for (size_t i = 0; i < count; i++) {
+            multiplicity[i] = group(samples, i) != number;
+            below += group(samples, i) < number;
+            above += group(samples, i) > number;
+            seen += i < first && !multiplicity[i];
+        }
+        if (seen > 0 || below + above < least || (!ends && (!below || !above)))
+            continue;
+        struct predict_terms constants = fit_constants(problem, multiplicity);
+        for (size_t i = 0; i < count; i++) {
+            if (multiplicity[i] == 0)
+                add_error(fit, &samples[i], &constants);
+        }
+    }
+}
+
+/* Of too few to leave any out: of what was fitted. Where others help, as many of theirs as are
+ * needed to tell a quantile. */
+static void fill_errors(struct predict_fit *fit, const struct problem *problem,
+                        unsigned *multiplicity)
+{
+    const struct predict_fit *pooled = problem->pooled;
+    cross_validate(fit, problem, by_workers, false, multiplicity);
+    cross_validate(fit, problem, by_bytes, false, multiplicity);
+    cross_validate(fit, problem, by_fold, true, multiplicity);
+    for (size_t i = 0; i < problem->count && fit->error_count < problem->count; i++)
+        add_error(fit, &problem->samples[i], &fit->constants);
+    const size_t own = fit->error_count, wanted = own < NEAR_LEAST ? NEAR_LEAST - own : 0;
+    const size_t taken = pooled ? size_smaller(wanted, pooled->error_count) : 0;
+    for (size_t i = 0; i < taken; i++) /* evenly, of the short times as of the long */
+        fit->errors[fit->error_count++] =
+            pooled->errors[(2 * i + 1) * pooled->error_count / (2 * taken)];
+    qsort(fit->errors, fit->error_count, sizeof *fit->errors, compare_errors);
+}
+
+/* -------- the interface ----------------------------------------------------------------------- */
+
+enum status predict_fit(struct predict_fit *fit, const struct predict_sample *samples, size_t count,
+                        const struct predict_fit *pooled, uint64_t seed)
+{
+    enum status status = STATUS_NO_MEMORY;
+    CHECK(count >= (pooled ? PREDICT_POOLED_LEAST : PREDICT_FIT_LEAST));
+    unsigned *multiplicity = malloc(count * sizeof *multiplicity);
+    double *scratch = malloc(count * sizeof *scratch);
+    *fit = (struct predict_fit){.errors = malloc((3 * count + NEAR_LEAST) * sizeof *fit->errors)};
+    const struct problem problem = {samples, count, pooled, scratch};
+    if (!multiplicity || !scratch || !fit->errors) {
+        log_error("predict: no memory to fit %zu rows", count);
+        goto out;
+    }
+    for (size_t i = 0; i < count; i++)
+        multiplicity[i] = 1;
+    fit->constants = fit_constants(&problem, multiplicity);
+    bootstrap(fit, &problem, seed, multiplicity);
+    fill_errors(fit, &problem, multiplicity);
+    status = STATUS_OK;
+out:
+    free(multiplicity);
+    free(scratch);
+    return status;
+}
+
+void predict_fit_free(struct predict_fit *fit)
+{
+    free(fit->errors);
+    *fit = (struct predict_fit){0};
+}
+
+size_t predict_errors_near(const struct predict_fit *fit, double seconds, size_t *first)
+{
+    size_t wanted = size_larger(NEAR_LEAST, fit->error_count / 3);
+    wanted = size_smaller(size_smaller(wanted, NEAR_MOST), fit->error_count);
+    size_t end = 0;
+    while (end < fit->error_count && fit->errors[end].seconds < seconds)
+        end++;
+    *first = end; /* *first .. end-1, grown on the nearer side */
+    while (end - *first < wanted) {
+        bool down =
+            end == fit->error_count || (*first > 0 && seconds / fit->errors[*first - 1].seconds <
+                                                          fit->errors[end].seconds / seconds);
+        if (down)
+            --*first;
+        else
+            end++;
+    }
+    return wanted;
+}
+
+/* The 95% quantile of the errors at the times nearest to `seconds`. */
+static double error_near(const struct predict_fit *fit, double seconds)
+{
+    double values[NEAR_MOST];
+    size_t first, count = predict_errors_near(fit, seconds, &first);
+    if (count == 0)
+        return INFINITY;
+    for (size_t i = 0; i < count; i++)
+        values[i] = fit->errors[first + i].error;
+    stats_sort(values, count);
+    return stats_quantile(values, count, fmin(0.95 * ((double)count + 1) / (double)count, 1));
+}
+
+struct predict_interval predict_time(const struct predict_fit *fit,
+                                     const struct predict_terms *terms)
+{
+    struct predict_terms each = predict_seconds(terms, &fit->constants);
+    struct predict_parts parts = predict_parts_of(&each);
+    struct predict_terms slope = linear_at(terms, &fit->constants, predict_weights_of(parts));
+    double seconds = parts.together, variance = 0;
+    if (seconds <= 0)
+        return (struct predict_interval){0};
+    for (int t = 0; t < PREDICT_TERMS; t++) {
+        for (int u = 0; u < PREDICT_TERMS; u++)
+            variance += slope.of[t] * slope.of[u] * fit->covariance[t][u];
+    }
+    double constants = 1.96 * sqrt(fmax(variance, 0)), error = error_near(fit, seconds);
+    double above = hypot(seconds * expm1(error), constants);
+    double below = hypot(-seconds * expm1(-error), constants);
+    return (struct predict_interval){seconds, fmax(seconds - below, 0), seconds + above};
+}

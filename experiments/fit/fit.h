@@ -1,0 +1,70 @@
+/*
+ * The fit: constants of the terms (experiments/fit/terms.h) from measured times, none of them
+ * negative, by least squares of relative errors: a row counts by 1/variance, its own noise and 1%
+ * of its time together. An outlier counts less the farther off it is (Huber 1964, "Robust
+ * estimation of a location parameter"; iteratively reweighted). As the model is not linear where
+ * processors count as much as the network, each round solves it as it is near the last constants
+ * (Gauss and Newton's method).
+ *
+ * Intervals of constants are the bootstrap's (Efron and Tibshirani 1993, section 13.3). That of a
+ * prediction is from the errors of rows that were left out (all of one number of workers, of one
+ * size, or every tenth row, at a time), at times near the predicted one: the 95% quantile as split
+ * conformal prediction takes it (Lei et al. 2018, "Distribution-free predictive inference for
+ * regression"), together with what the constants' own uncertainty makes of it. All is a function of
+ * rows and seed.
+ */
+#ifndef PSRING_EXPERIMENTS_FIT_H
+#define PSRING_EXPERIMENTS_FIT_H
+
+#include <stdint.h>
+
+#include "common/base/status.h"
+#include "experiments/fit/terms.h"
+
+/* Rows: of a fit, of one that others help, and from which on it needs no help. */
+enum {
+    PREDICT_FIT_LEAST = PREDICT_TERMS + 2,
+    PREDICT_POOLED_LEAST = 3,
+    PREDICT_FIT_ENOUGH = 15 * PREDICT_TERMS
+};
+
+struct predict_sample {
+    struct predict_terms terms;
+    double seconds, noise_s; /* measured: median and its standard error */
+    uint64_t workers, bytes; /* what cross-validation groups by */
+};
+
+/* Of a row that was left out: what was predicted, and |log(measured / predicted)|. */
+struct predict_error {
+    double seconds, error;
+};
+
+struct predict_fit {
+    struct predict_terms constants, low, high; /* 95% */
+    double covariance[PREDICT_TERMS][PREDICT_TERMS];
+    struct predict_error *errors; /* (error_count), by ascending seconds */
+    size_t error_count;
+};
+
+struct predict_interval {
+    double seconds, low, high;
+};
+
+/*
+ * At least PREDICT_FIT_LEAST samples. With `pooled`, the fit of the network's other transports,
+ * whose links these samples' transport has, too, PREDICT_POOLED_LEAST: its constants count as
+ * further measurements, the link's as one of 1%, the bursts' of 10 and 30%, others' of 100%. NULL:
+ * without. STATUS_NO_MEMORY is logged. Needs predict_fit_free.
+ */
+enum status predict_fit(struct predict_fit *fit, const struct predict_sample *samples, size_t count,
+                        const struct predict_fit *pooled, uint64_t seed);
+void predict_fit_free(struct predict_fit *fit);
+
+/* The errors at the times nearest to `seconds`: how many, from fit->errors[*first] on. */
+size_t predict_errors_near(const struct predict_fit *fit, double seconds, size_t *first);
+
+/* A measurement of such a shape lies in the interval with 95% probability. */
+struct predict_interval predict_time(const struct predict_fit *fit,
+                                     const struct predict_terms *terms);
+
+#endif

@@ -1,0 +1,318 @@
+#include "experiments/fit/model.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/config/backends.h"
+#include "experiments/config/config_table.h"
+#include "experiments/measure/cpu_share.h"
+
+/* -------- rows -------------------------------------------------------------------------------- */
+
+/* The backend whose formula describes a row: of MPI_Allreduce the one of the same algorithm. */
+static const struct backend *backend_of(const struct predict_row *row)
+{
+    const char *name = row->backend;
+    if (strcmp(name, "mpi") == 0)
+        name = strcmp(row->algorithm, "rabenseifner") == 0 ? "rhd" : "ring";
+    int index = backend_find(name);
+    return index >= 0 ? backend_get((size_t)index) : NULL;
+}
+
+static int word_number(const char *const *words, const char *word)
+{
+    for (int i = 0; words[i]; i++) {
+        if (strcmp(words[i], word) == 0)
+            return i;
+    }
+    return -1;
+}
+
+/* Workers in equal numbers on their hosts, one after the other, or, where all neighbours are apart,
+ * in turn; every spare server on one of its own. */
+static void place(const struct predict_row *row, int spare, int *hosts)
+{
+    int each = row->workers / row->hosts;
+    for (int w = 0; w < row->workers; w++)
+        hosts[w] = row->neighbours_apart == row->workers ? w % row->hosts : w / each;
+    for (int s = 0; s < spare; s++)
+        hosts[row->workers + s] = row->hosts + s;
+}
+
+bool predict_one_machine(const char *network)
+{
+    return strncmp(network, "vcluster:", 9) == 0 || strncmp(network, "loopback", 8) == 0;
+}
+
+bool predict_networks_alike(const char *network, const char *other)
+{
+    static const char kind[] = "vcluster:";
+    const size_t length = sizeof kind - 1;
+    return strncmp(network, kind, length) == 0 && strncmp(other, kind, length) == 0 &&
+           !strchr(network, '/') && !strchr(other, '/');
+}
+
+/* Racks, or hosts with rates of their own (vcluster.sh --shape), which formulas know nothing of. */
+static bool is_shaped(const char *network)
+{
+    return strncmp(network, "vcluster:", 9) == 0 && strchr(network, '/');
+}
+
+/* By others' work, of which the model knows nothing. MPI_Allreduce polls: its CPUs are busy
+ * whatever they wait for. */
+static bool is_disturbed(const struct predict_row *row)
+{
+    return strcmp(row->transport, "none") != 0 && row->cpu_busy > CPU_SHARE_LIMITED &&
+           cpu_share_is_others(row->cpu_busy, row->cpu_other);
+}
+
+bool predict_shape_of(const struct predict_row *row, int *hosts, struct predict_shape *shape,
+                      const char **why)
+{
+    int compress = *row->compress ? word_number(compress_names, row->compress) : COMPRESS_NONE;
+    int placement = word_number(config_placement_words, row->placement);
+    const struct backend *backend = backend_of(row);
+    *why = NULL;
+    if (row->workers < 2 || row->bytes < sizeof(float))
+        *why = "nothing is averaged";
+    else if (row->wrong > 0)
+        *why = "its sums are wrong";
+    else if (*row->model || strcmp(row->api, "library") == 0)
+        *why = "it is not one vector by psring itself";
+    else if (strcmp(row->network, "time-slicing") == 0)
+        *why = "processes took turns on a GPU";
+    else if (is_shaped(row->network))
+        *why = "its links are not alike";
+    else if (!backend || compress < 0)
+        *why = "no formula is known for it";
+    else if (backend->uses_servers &&
+             (placement < 0 || (row->servers == 0 && placement != PLACEMENT_MIXED)))
+        *why = "it has no servers";
+    else if (row->hosts > 1 && row->hosts < row->workers && row->workers % row->hosts > 0)
+        *why = "its hosts are not alike";
+    if (*why)
+        return false;
+    *shape = (struct predict_shape){
+        .backend = backend,
+        .count = row->bytes / sizeof(float),
+        .nominal_bytes_per_s = row->nominal_bytes_per_s,
+        .compress = compress,
+        .one_machine = predict_one_machine(row->network),
+        .rest_s = row->rest_s,
+    };
+    int world = row->workers;
+    if (backend->uses_servers && placement != PLACEMENT_COLOCATED)
+        world += row->servers;
+    if (topology_init(&shape->topology, world, backend->uses_servers ? row->servers : 0,
+                      placement < 0 ? PLACEMENT_DEDICATED : placement) != STATUS_OK) {
+        *why = "there is no such placement";
+        return false;
+    }
+    if (row->hosts > 1 && row->hosts < row->workers) {
+        place(row, topology_spare(&shape->topology), hosts);
+        shape->hosts = hosts;
+    }
+    return true;
+}
+
+/* -------- models ------------------------------------------------------------------------------ */
+
+bool predict_is_transport(const struct predict_model *model)
+{
+    static const char *const names[] = {"zmq", "mpi", "tcp"};
+    bool known = false;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        known = known || strcmp(model->transport, names[i]) == 0;
+    return known && model->fit.error_count > 0;
+}
+
+/* MPI_Allreduce's without a word of its algorithm are not those over the transport mpi. */
+static void transport_of(const struct predict_row *row, char transport[PREDICT_WORD])
+{
+    const char *algorithm = *row->algorithm ? row->algorithm : "default";
+    bool own = strcmp(row->transport, "none") != 0;
+    if (own)
+        snprintf(transport, PREDICT_WORD, "%.15s", row->transport);
+    else
+        snprintf(transport, PREDICT_WORD, "%.15s-%.20s", row->backend, algorithm);
+}
+
+static int find_model(const struct predict_models *models, const struct predict_row *row)
+{
+    char transport[PREDICT_WORD];
+    transport_of(row, transport);
+    for (size_t m = 0; m < models->count; m++) {
+        if (strcmp(models->models[m].network, row->network) == 0 &&
+            strcmp(models->models[m].transport, transport) == 0)
+            return (int)m;
+    }
+    return -1;
+}
+
+static enum status add_model(struct predict_models *models, struct predict_row *row)
+{
+    row->model_index = find_model(models, row);
+    if (row->model_index >= 0)
+        return STATUS_OK;
+    struct predict_model *more =
+        realloc(models->models, (models->count + 1) * sizeof *models->models);
+    if (!more) {
+        log_error("predict: no memory for %zu models", models->count + 1);
+        return STATUS_NO_MEMORY;
+    }
+    models->models = more;
+    struct predict_model *model = &more[models->count];
+    *model = (struct predict_model){.nominal_bytes_per_s = row->nominal_bytes_per_s,
+                                    .one_machine = predict_one_machine(row->network)};
+    snprintf(model->network, sizeof model->network, "%s", row->network);
+    transport_of(row, model->transport);
+    row->model_index = (int)models->count++;
+    return STATUS_OK;
+}
+
+static void widen(struct predict_range *range, uint64_t number, bool first)
+{
+    range->least = first || number < range->least ? number : range->least;
+    range->most = first || number > range->most ? number : range->most;
+}
+
+/* A model's rows that are fitted, or, with `pool`, those of psring's own other transports of its
+ * network; `samples` has room for all rows. */
+static size_t collect(const struct predict_models *models, size_t index, bool pool,
+                      const struct predict_rows *rows, struct predict_sample *samples)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < rows->count; i++) {
+        const struct predict_row *row = &rows->rows[i];
+        bool own = row->model_index == (int)index;
+        bool other = !own && strcmp(row->network, models->models[index].network) == 0 &&
+                     strcmp(row->transport, "none") != 0;
+        if (row->use == PREDICT_FIT && (pool ? other : own))
+            samples[count++] = (struct predict_sample){.terms = row->terms,
+                                                       .seconds = row->median_s,
+                                                       .noise_s = row->noise_s,
+                                                       .workers = (uint64_t)row->workers,
+                                                       .bytes = row->bytes};
+    }
+    return count;
+}
+
+static void describe(struct predict_model *model, int index, const struct predict_rows *rows)
+{
+    for (size_t i = 0; i < rows->count; i++) {
+        const struct predict_row *row = &rows->rows[i];
+        if (row->model_index != index)
+            continue;
+        model->held_out += row->use == PREDICT_HOLD_OUT;
+        if (row->use != PREDICT_FIT)
+            continue;
+        bool first = model->fitted++ == 0;
+        widen(&model->workers, (uint64_t)row->workers, first);
+        widen(&model->servers, (uint64_t)row->servers, first);
+        widen(&model->bytes, row->bytes, first);
+    }
+}
+
+/* What too few rows are fitted to is left without errors, and so unfitted. */
+static enum status fit_model(struct predict_models *models, size_t index,
+                             const struct predict_rows *rows, struct predict_sample *samples,
+                             uint64_t seed)
+{
+    enum status status = STATUS_OK;
+    struct predict_model *model = &models->models[index];
+    struct predict_fit pooled = {0};
+    describe(model, (int)index, rows);
+    if (model->fitted < PREDICT_FIT_ENOUGH) {
+        size_t pool = collect(models, index, true, rows, samples);
+        if (pool >= PREDICT_FIT_LEAST)
+            TRY(predict_fit(&pooled, samples, pool, NULL, seed));
+    }
+    model->pooled = pooled.error_count > 0;
+    size_t count = collect(models, index, false, rows, samples);
+    if (count >= (model->pooled ? PREDICT_POOLED_LEAST : PREDICT_FIT_LEAST))
+        TRY(predict_fit(&model->fit, samples, count, model->pooled ? &pooled : NULL, seed));
+out:
+    predict_fit_free(&pooled);
+    return status;
+}
+
+static enum status choose_rows(struct predict_models *models, struct predict_rows *rows, int *hosts)
+{
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < rows->count; i++) {
+        struct predict_row *row = &rows->rows[i];
+        struct predict_shape shape;
+        bool known = predict_shape_of(row, hosts, &shape, &row->why);
+        if (known && !predict_terms_of(&shape, &row->terms)) {
+            row->why = "no formula is known for it";
+            known = false;
+        }
+        row->use = known ? PREDICT_FIT : PREDICT_NOT_USED;
+        if (known && is_disturbed(row)) {
+            row->why = "the machine was busy with other work";
+            row->use = PREDICT_NOT_USED;
+        } else if (known) {
+            TRY(add_model(models, row));
+        }
+    }
+    for (size_t i = 0; i < rows->count; i++) {
+        struct predict_row *row = &rows->rows[i];
+        if (row->use == PREDICT_NOT_USED && row->terms.of[TERM_LINK] > 0)
+            row->model_index = find_model(models, row);
+    }
+out:
+    return status;
+}
+
+static void say_too_few(const struct predict_rows *rows)
+{
+    size_t usable = 0, held = 0;
+    const char *why = NULL;
+    for (size_t i = 0; i < rows->count; i++) {
+        usable += rows->rows[i].use == PREDICT_FIT;
+        held += rows->rows[i].use == PREDICT_HOLD_OUT;
+        why = why ? why : rows->rows[i].why;
+    }
+    log_error(
+        "predict: %zu rows, of which %zu can be fitted and %zu are held out, and no network and "
+        "transport has the %d that a fit needs%s%s; give more rows (--fit FILE,...)%s",
+        rows->count, usable, held, PREDICT_FIT_LEAST, why ? "; the first that is not used: " : "",
+        why ? why : "", held > 0 ? ", or hold fewer out (--hold-out none)" : "");
+}
+
+enum status predict_models_fit(struct predict_models *models, struct predict_rows *rows,
+                               const char *hold_out, uint64_t seed)
+{
+    enum status status = STATUS_NO_MEMORY;
+    size_t fitted = 0;
+    int *hosts = malloc(2 * PREDICT_WORKERS_MOST * sizeof *hosts);
+    struct predict_sample *samples = malloc((rows->count + 1) * sizeof *samples);
+    *models = (struct predict_models){0};
+    if (!hosts || !samples) {
+        log_error("predict: no memory to fit %zu rows", rows->count);
+        goto out;
+    }
+    TRY(choose_rows(models, rows, hosts));
+    TRY(predict_hold_out(rows, hold_out));
+    for (size_t m = 0; m < models->count; m++) {
+        TRY(fit_model(models, m, rows, samples, seed));
+        fitted += models->models[m].fit.error_count > 0;
+    }
+    if (fitted == 0) {
+        say_too_few(rows);
+        status = STATUS_INPUT;
+    }
+out:
+    free(hosts);
+    free(samples);
+    return status;
+}
+
+void predict_models_free(struct predict_models *models)
+{
+    for (size_t m = 0; m < models->count; m++)
+        predict_fit_free(&models->models[m].fit);
+    free(models->models);
+    *models = (struct predict_models){0};
+}

@@ -1,0 +1,108 @@
+#!/usr/bin/env bash
+# sweep_model.sh [OPTION...]: measures what psring predict is fitted to, in one virtual cluster, and fits it; then training
+# steps, in clusters of several rates, which nothing is fitted to, and shows what the fit says of them.
+#
+# For each number of workers W: ring, rhd, and the parameter server with S servers, dedicated, colocated and mixed, over
+# each transport, at each size. The points come in an order that is mixed, always in the same way, so that what there was
+# time for is a fair sample of all. All of them with the default options would take some 3 hours; --minutes ends it in time.
+# Steps likewise: W workers by ring, rhd and servers, beside a wait of 30 or 100 ms for each of the models.
+# Only an idle machine tells something. Needs root.
+#
+#   --minutes N      of all-reduces: no point begins later (default 20)
+#   --step-minutes N of training steps; 0: none (default 6)
+#   --workers LIST   numbers of workers (default 2,3,4,5,6,7,8)
+#   --servers LIST   all: 1 to W; some: 1, W/2 and W (default all)
+#   --transports L   (default zmq,mpi,tcp)
+#   --sizes LIST     bytes (default 65536,262144,1048576,4799528,25600000)
+#   --rate RATE      of a host's link each way (default 200mbit)
+#   --step-rates L   of clusters that steps are measured in (default 100mbit,200mbit,400mbit)
+#   --models LIST    that are trained there (default lenet,mlp,keras-cnn)
+#   --psring FILE    the program (default: build/psring of this tree)
+#   --out DIR        where bench.csv, train.csv, model.json, predict.csv, predict.txt and the log go, in place of an
+#                    earlier run's (default: ./model)
+set -euo pipefail
+export LC_ALL=C # a point in numbers, whatever the user's language
+
+here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=experiments/sweep/plan.sh
+. "$here/sweep/plan.sh"
+# shellcheck source=experiments/sweep/model_points.sh
+. "$here/sweep/model_points.sh"
+# shellcheck source=experiments/sweep/turns.sh
+. "$here/sweep/turns.sh"
+
+script=sweep_model.sh cluster=predict-$$
+minutes=20 step_minutes=6 workers=2,3,4,5,6,7,8 servers=all transports=zmq,mpi,tcp rate=200mbit psring=$here/../build/psring out=model
+sizes=65536,262144,1048576,4799528,25600000 step_rates=100mbit,200mbit,400mbit models=lenet,mlp,keras-cnn
+while (($#)); do
+    case $1 in
+    --minutes | --step-minutes | --step-rates | --models | --workers | --servers | --transports | --sizes | --rate | --psring | --out)
+        (($# >= 2)) || die "$1 needs a value; see --help" 2
+        name=${1#--}
+        declare "${name//-/_}=$2"
+        shift
+        ;;
+    -h | --help) sed -n '2,23s/^# \{0,1\}//p' "$0" && exit ;;
+    *) die "unknown argument '$1'; see --help" 2 ;;
+    esac
+    shift
+done
+[[ -x $psring && ! -d $psring ]] || die "'$psring' is not a program; build it first (README.md), or name one with --psring" 2
+[[ $minutes =~ ^[1-9][0-9]{0,3}$ && $step_minutes =~ ^[0-9]{1,4}$ && ($servers == all || $servers == some) ]] ||
+    die "--minutes '$minutes' --step-minutes '$step_minutes' --servers '$servers': expected 1 to 9999, 0 to 9999, and all or some" 2
+[[ $workers =~ ^[1-9][0-9]?(,[1-9][0-9]?)*$ && ! ,$workers, == *,1,* && $sizes =~ ^[1-9][0-9]*(,[1-9][0-9]*)*$ ]] ||
+    die "--workers '$workers' --sizes '$sizes': expected numbers with commas between, workers from 2 to 99" 2
+[[ $transports =~ ^(zmq|mpi|tcp)(,(zmq|mpi|tcp))*$ ]] || die "--transports '$transports': expected of zmq,mpi,tcp" 2
+
+[[ $models =~ ^(lenet|mlp|keras-cnn|wide-cnn)(,(lenet|mlp|keras-cnn|wide-cnn))*$ ]] ||
+    die "--models '$models': expected of lenet,mlp,keras-cnn,wide-cnn" 2
+IFS=, read -ra rates <<<"$step_rates"
+for one in "$rate" "${rates[@]}"; do
+    "$here/vcluster.sh" rate "$one" >/dev/null || die "--rate '$rate' --step-rates '$step_rates': expected rates such as 100mbit, with commas between" 2
+done
+
+# measure_steps RATE END: points begin until END; `plan` has been mixed, and each rate goes on where the last one ended.
+measure_steps()
+{
+    local name w model ms
+    rate=$1
+    "$here/vcluster.sh" down --name "$cluster"
+    turns_raise $((2 * largest))
+    while ((SECONDS < $2 && step < ${#plan[@]})); do
+        read -r name w model ms <<<"${plan[step++]}"
+        read -ra arguments < <(backend_arguments "$name")
+        turn "$name W=$w steps of $model at $rate" "$here/vcluster.sh" run --name "$cluster" -n "$(ranks_of "$name" "$w")" -- \
+            "$psring" train "${arguments[@]}" --model "$model" --compute "paced:$ms" --batch 1 --steps 15 \
+            --metrics "$out/train.csv"
+    done
+}
+
+psring=$(realpath "$psring")
+mkdir -p "$out"
+out=$(realpath "$out")
+largest=$(tr ',' '\n' <<<"$workers" | sort -n | tail -n 1)
+turns_begin $((2 * largest)) bench.csv train.csv model.json predict.csv predict.txt # W workers and W servers of their own
+mapfile -t plan < <(points)
+begun=0
+for point in "${plan[@]}"; do
+    ((SECONDS < 60 * minutes)) || break
+    read -r name w size <<<"$point"
+    ((begun++ % 20)) || echo "$script: [$SECONDS s] point $begun of ${#plan[@]}, of $minutes minutes at most" >&2
+    read -ra arguments < <(backend_arguments "$name")
+    turn "$name W=$w $size bytes" "$here/vcluster.sh" run --name "$cluster" -n "$(ranks_of "$name" "$w")" -- \
+        "$psring" bench "${arguments[@]}" --probe off --sizes "$size" -w 2 --csv "$out/bench.csv"
+done
+echo "$script: $begun of ${#plan[@]} points in $SECONDS s" >&2
+mapfile -t plan < <(step_points)
+begun=$SECONDS step=0
+for i in "${!rates[@]}"; do
+    ((step_minutes == 0)) || measure_steps "${rates[i]}" $((begun + 60 * step_minutes * (i + 1) / ${#rates[@]}))
+done
+((step_minutes == 0)) || echo "$script: $step of ${#plan[@]} steps in $((SECONDS - begun)) s" >&2
+turns_clean_up
+trap - EXIT INT TERM HUP # turns_clean_up leaves signals ignored
+trained=()
+[[ ! -s $out/train.csv ]] || trained=(--train "$out/train.csv")
+"$psring" predict --fit "$out/bench.csv" --cost-model "$out/model.json" --csv "$out/predict.csv" "${trained[@]}" |
+    tee "$out/predict.txt" || failed=1
+exit $failed

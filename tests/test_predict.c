@@ -1,0 +1,240 @@
+/* psring predict: what was not measured, training steps, and advice, of a model that was fitted to
+ * synthetic measurements. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/predict/advice.h"
+#include "experiments/predict/crossover.h"
+#include "experiments/predict/forecast.h"
+#include "experiments/predict/step.h"
+#include "tests/capture.h"
+#include "tests/sweep_lib.h"
+
+/* -------- what was not measured --------------------------------------------------------------- */
+
+static void fit_sweep(struct predict_models *models, double noise)
+{
+    struct sweep sweep;
+    make_sweep(&sweep, noise, 11);
+    cr_assert(predict_models_fit(models, &sweep.rows, "none", 1) == STATUS_OK);
+    predict_rows_free(&sweep.rows);
+}
+
+static double seconds_of(const struct predict_model *model, struct predict_way way, int workers,
+                         size_t bytes)
+{
+    struct predict_terms terms;
+    cr_assert(
+        predict_way_terms(model, &way, workers, bytes / sizeof(float), COMPRESS_NONE, &terms));
+    return predict_time(&model->fit, &terms).seconds;
+}
+
+static const struct predict_way ring = {.backend = "ring"};
+
+/* No way stands twice in a table. */
+Test(predict, ways_differ)
+{
+    for (int workers = 2; workers <= 9; workers++) {
+        for (int spare = 0; spare <= 9; spare++) {
+            const struct predict_cluster cluster = {.workers = workers, .spare = spare};
+            struct predict_way ways[PREDICT_WAYS_MOST];
+            size_t count;
+            predict_ways(&cluster, ways, &count);
+            for (size_t a = 0; a < count; a++) {
+                for (size_t b = 0; b < a; b++)
+                    cr_expect(strcmp(ways[a].backend, ways[b].backend) != 0 ||
+                              ways[a].placement != ways[b].placement ||
+                              ways[a].servers != ways[b].servers);
+            }
+        }
+    }
+}
+
+/* Links ten times as fast: of the time, what the link takes is a tenth. */
+Test(predict, another_rate_scales_the_link)
+{
+    struct predict_models models;
+    fit_sweep(&models, 0);
+    const struct predict_model *model = &models.models[0];
+    const struct predict_cluster fast = {.workers = 8, .bytes_per_s = 250e6}, /* 25e6 fitted */
+        far = {.workers = 8, .added_latency_s = 1e-3};
+    struct predict_model on_fast = predict_model_on(model, &fast);
+    struct predict_model on_far = predict_model_on(model, &far);
+    const struct predict_terms *constants = &model->fit.constants;
+    cr_expect_float_eq(on_fast.fit.constants.of[TERM_LINK] * 10 / constants->of[TERM_LINK], 1,
+                       1e-9);
+    cr_expect(!on_fast.one_machine && model->one_machine);
+    double more = seconds_of(&on_far, ring, 8, 4 << 20) - seconds_of(model, ring, 8, 4 << 20);
+    cr_expect(more > 13e-3 && more <= 14e-3, "%g", more); /* 2(W-1) steps, beside the processors */
+    predict_models_free(&models);
+}
+
+Test(predict, says_what_is_outside)
+{
+    struct predict_models models;
+    char text[256];
+    fit_sweep(&models, 0);
+    const struct predict_cluster inside = {.workers = 8},
+                                 outside = {.workers = 64, .bytes_per_s = 3.125e9};
+    predict_outside(&models.models[0], &inside, 4, 1 << 20, text, sizeof text);
+    cr_expect_str_eq(text, "");
+    predict_outside(&models.models[0], &outside, 4, 1000, text, sizeof text);
+    cr_expect(strstr(text, "8 times the most workers fitted (8)") &&
+                  strstr(text, "below the fewest bytes fitted (65536)") &&
+                  strstr(text, "125 times the rate fitted"),
+              "%s", text);
+    predict_models_free(&models);
+}
+
+/* The crossing of two curves is where their times are equal, and in its interval. */
+Test(predict, crossings_are_where_times_are_equal)
+{
+    struct predict_models models;
+    fit_sweep(&models, 0.01);
+    const struct predict_model *model = &models.models[0];
+    struct predict_curves curves = {0};
+    for (int servers = 1; servers <= 8; servers++) {
+        const struct predict_way way = {"ps", PLACEMENT_DEDICATED, servers};
+        curves.x[curves.count] = servers;
+        cr_assert(
+            predict_way_terms(model, &ring, 8, 1 << 22, COMPRESS_NONE, &curves.one[curves.count]));
+        cr_assert(predict_way_terms(model, &way, 8, 1 << 22, COMPRESS_NONE,
+                                    &curves.other[curves.count++]));
+    }
+    struct predict_crossing crossing = predict_cross(&model->fit, &curves, 1);
+    cr_expect(crossing.low <= crossing.at && crossing.at <= crossing.high);
+    int below = (int)crossing.at;
+    double ring_s = seconds_of(model, ring, 8, 16 << 20);
+    cr_expect(ring_s <= seconds_of(model, (struct predict_way){"ps", PLACEMENT_DEDICATED, below}, 8,
+                                   16 << 20));
+    cr_expect(ring_s > seconds_of(model, (struct predict_way){"ps", PLACEMENT_DEDICATED, below + 1},
+                                  8, 16 << 20));
+    predict_models_free(&models);
+}
+
+/* More bytes, more workers of one server, a slower link: never faster. */
+Test(predict, is_monotonic)
+{
+    struct predict_models models;
+    fit_sweep(&models, 0);
+    const struct predict_model *model = &models.models[0];
+    const struct predict_way ways[] = {
+        ring, {.backend = "rhd"}, {"ps", PLACEMENT_DEDICATED, 2}, {"ps", PLACEMENT_MIXED, 2}};
+    for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
+        double before = 0;
+        for (size_t bytes = 1 << 18; bytes <= 64 << 20; bytes *= 2) {
+            double now = seconds_of(model, ways[w], 4, bytes);
+            cr_expect(now >= before, "%s: %zu bytes", ways[w].backend, bytes);
+            before = now;
+        }
+    }
+    for (int workers = 2; workers < 64; workers++)
+        cr_expect(seconds_of(model, ways[2], workers + 1, 4 << 20) >
+                  seconds_of(model, ways[2], workers, 4 << 20));
+    predict_models_free(&models);
+}
+
+/* -------- training steps ---------------------------------------------------------------------- */
+
+/* One bucket has nothing to hide behind: computing and then all of it. */
+Test(predict, one_bucket_is_exposed)
+{
+    struct predict_step step;
+    struct predict_travel travel = {0.2, 0, 0};
+    double scratch[2];
+    cr_assert(predict_step_open(&step, "keras-cnn", 0) == STATUS_OK);
+    cr_expect(step.bucket_count == 1 && step.bytes == 4799528);
+    cr_expect_float_eq(predict_step_time(&step, 0.1, &travel, true, scratch), 0.3, 1e-9);
+    travel = (struct predict_travel){0.2, 0.05, 0.1}; /* links rest while it computes */
+    cr_expect_float_eq(predict_step_time(&step, 0.1, &travel, true, scratch), 0.25, 1e-9);
+    travel.rest_s = 0.2;
+    cr_expect_float_eq(predict_step_time(&step, 0.1, &travel, true, scratch), 0.275, 1e-9);
+    predict_step_free(&step);
+}
+
+/* A step takes neither less than computing, nor than what travels, nor more than both; and waits
+ * that reach into the next forward pass never make it longer. */
+Test(predict, a_step_is_between_its_parts)
+{
+    static const char *const models[] = {"keras-cnn", "resnet50", "vgg16", "gpt2"};
+    for (size_t m = 0; m < sizeof models / sizeof *models; m++) {
+        struct predict_step step;
+        cr_assert(predict_step_open(&step, models[m], 4 << 20) == STATUS_OK);
+        struct predict_travel *travels = calloc(step.bucket_count, sizeof *travels);
+        double *scratch = calloc(2 * step.bucket_count, sizeof *scratch);
+        for (double rate = 1e8; rate < 1e11; rate *= 4) {
+            double travel_s = 0, compute_s = 0.1;
+            for (size_t b = 0; b < step.bucket_count; b++)
+                travel_s += travels[b].seconds =
+                    (double)step.buckets[b].count * sizeof(float) / rate;
+            double waits = predict_step_time(&step, compute_s, travels, false, scratch);
+            double defers = predict_step_time(&step, compute_s, travels, true, scratch);
+            cr_expect(defers >= fmax(compute_s, travel_s) * (1 - 1e-9), "%s", models[m]);
+            cr_expect(waits <= (compute_s + travel_s) * (1 + 1e-9), "%s", models[m]);
+            cr_expect(defers <= waits * (1 + 1e-9), "%s at %g: %g, %g", models[m], rate, defers,
+                      waits);
+        }
+        free(travels);
+        free(scratch);
+        predict_step_free(&step);
+    }
+}
+
+Test(predict, refuses_an_unknown_model)
+{
+    struct predict_step step;
+    assert_refused(predict_step_open(&step, "alexnet", 0), STATUS_USAGE, "no such model");
+    predict_step_free(&step);
+}
+
+/* -------- advice ------------------------------------------------------------------------------ */
+
+static struct predict_advice advice_of(const struct predict_models *models,
+                                       struct predict_cluster cluster, double compute_s)
+{
+    struct predict_advice advice;
+    const struct predict_training training = {
+        .model = "keras-cnn", .compute_s = compute_s, .batch = 64, .images = 60000, .epochs = 1};
+    cr_assert(predict_advise(models, "vcluster:200mbit", &cluster, &training, &advice) ==
+              STATUS_OK);
+    cr_assert(advice.found);
+    return advice;
+}
+
+/* Nothing is advised that there are no machines for; as many spare machines as workers win; and
+ * they cost. */
+Test(predict, advice_counts_machines)
+{
+    struct predict_models models;
+    fit_sweep(&models, 0.01);
+    struct predict_advice alone = advice_of(&models, (struct predict_cluster){.workers = 8}, 0.1);
+    cr_expect(alone.fastest.machines == 8 && alone.cheapest.machines == 8);
+    struct predict_advice spare =
+        advice_of(&models, (struct predict_cluster){.workers = 8, .spare = 8}, 0.1);
+    cr_expect(strcmp(spare.fastest.way.backend, "ps") == 0 && spare.fastest.machines > 8);
+    cr_expect(spare.fastest.epoch_s < alone.fastest.epoch_s);
+    cr_expect(spare.cheapest.epoch_machine_s <= spare.fastest.epoch_machine_s);
+    cr_expect(spare.other.model && strcmp(spare.other.way.backend, "ps") != 0);
+    cr_expect(spare.compressed.step.seconds < spare.fastest.step.seconds);
+    predict_models_free(&models);
+}
+
+/* Where computing takes long and links are fast, a step is computing, and fp16 saves nothing. */
+Test(predict, advice_knows_when_the_network_is_no_matter)
+{
+    struct predict_models models;
+    fit_sweep(&models, 0.01);
+    struct predict_advice advice =
+        advice_of(&models, (struct predict_cluster){.workers = 8, .bytes_per_s = 12.5e9}, 10);
+    cr_expect(advice.fastest.step.seconds < 10 * 1.01);
+    cr_expect(advice.compressed.step.seconds > advice.fastest.step.seconds * 0.99);
+    struct predict_advice absent;
+    const struct predict_cluster cluster = {.workers = 8};
+    const struct predict_training training = {
+        .model = "keras-cnn", .compute_s = 1, .batch = 64, .images = 60000, .epochs = 1};
+    cr_assert(predict_advise(&models, "elsewhere", &cluster, &training, &absent) == STATUS_OK);
+    cr_expect(!absent.found);
+    predict_models_free(&models);
+}
