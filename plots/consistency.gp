@@ -4,12 +4,12 @@ load "style.gp"
 load "consistency_facts.gp"
 
 set style fill solid 0.85 noborder
-set boxwidth 0.36
-set key top left Left reverse samplen 1 width 1
+set boxwidth 0.4
+set key bmargin center horizontal Left reverse samplen 1 width 2
 set xtics nomirror scale 0
 set grid noxtics ytics
 set yrange [0 : *]
-set offsets 0.6, 0.6, graph 0.16, 0
+set offsets 0.6, 0.6, graph 0.08, 0
 
 FILE = "modes.txt"
 text(value, format) = value > 0 ? sprintf(format, value) : ""
@@ -24,10 +24,10 @@ do for [t = 1:terminals] {
     set ylabel "images/s, all workers"
     plot FILE using ($0 - 0.2):2:xtic(1) with boxes lc rgb COLOUR[10] title "all workers alike", \
          "" using ($0 + 0.2):6 with boxes lc rgb COLOUR[1] title "one computes " . SLOW, \
-         "" using ($0 - 0.2):2:(text($2, "%.0f")) with labels font LABELS offset 0,0.6 notitle, \
-         "" using ($0 + 0.2):6:(text($6, "%.0f")) with labels font LABELS offset 0,0.6 notitle
+         "" using ($0 - 0.2):2:(text($2, "%.0f")) with labels font LABELS offset -0.5,0.6 notitle, \
+         "" using ($0 + 0.2):6:(text($6, "%.0f")) with labels font LABELS offset 0.5,0.6 notitle
     set title "Time to " . TARGET . "% of the test images (lower is better)"
-    set ylabel "seconds of training (column: median; line: all seeds)"
+    set ylabel "seconds (column: median; line: all seeds)"
     plot FILE using ($0 - 0.2):(height($3)):xtic(1) with boxes lc rgb COLOUR[10] title "all workers alike", \
          "" using ($0 + 0.2):(height($7)) with boxes lc rgb COLOUR[1] title "one computes " . SLOW, \
          "" using ($0 - 0.2):(height($4)):(0):($5 > 0 ? $5 - $4 : 0) with vectors nohead lc rgb "#222222" lw 1.5 notitle, \

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# draw.sh DIR [FIGURE...]: draws figures from DIR/bench.csv, train.csv and consistency.csv into DIR, each as .svg and .png.
+# draw.sh DIR [FIGURE...]: draws figures from DIR/bench.csv, train.csv and consistency.csv into DIR, each as .svg, .png
+# and .pdf.
 # Without names, all that there are rows for. draw.sh --list prints the names.
 #
 # gnuplot runs in a folder of its own, among files of plain names: no name that a user has chosen is part of a
@@ -18,7 +19,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 
 case ${1:-} in
 -h | --help | '')
-    sed -n '2,3s/^# \{0,1\}//p' "$0"
+    sed -n '2,4s/^# \{0,1\}//p' "$0"
     [[ ${1:-} ]] || exit 2
     exit 0
     ;;
@@ -55,13 +56,13 @@ fi
 
 failed=0
 for figure in "${figures[@]}"; do
-    if ! gnuplot -e "MODEL_BYTES = $MODEL_BYTES; BUSY_PERCENT = 100 * $CPU_LIMITED" "$figure.gp" >messages.txt 2>&1; then
+    if ! gnuplot -e "MODEL_BYTES = $MODEL_BYTES" "$figure.gp" >messages.txt 2>&1; then
         failed=1
         echo "draw.sh: the figure $figure was not drawn:" >&2
     fi
     # A series without points in a panel is no mistake.
     sed '/^ *$/d; /Skipping data file with no valid points/d' messages.txt >&2
-    for form in svg png; do
+    for form in svg png pdf; do
         [[ ! -s $figure.$form ]] || mv "$figure.$form" "$dir"
     done
 done

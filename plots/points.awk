@@ -1,7 +1,7 @@
 # points.awk: the rows as what figures draw, after sweep/rows/ has read them. Writes here:
 #
 # points.txt, one all-reduce a line, in the order of COLUMNS in style.gp:
-#   series own workers bytes time_ms theory_ms efficiency efficiency_a_machine busy
+#   series own workers bytes time_ms theory_ms efficiency efficiency_a_machine
 #   worker_sent worker_theory server_sent server_theory
 # training.txt, one paced training a line: series own workers images_per_s
 # processors.txt, one all-reduce a line: topology (1 one server on a machine of its own, 2 ring, 3 MPI_Allreduce)
@@ -11,8 +11,8 @@
 # Series 1 to 4 are parameter servers on machines of their own: 1, 2, W/2, W of them; 5 to 8 the same inside
 # workers; 9 servers in all workers and W/2 on spare machines; 10 the ring, 11 halving-doubling, 12 MPI_Allreduce
 # by its fastest algorithm at that point (training: as the library chooses). A measurement may belong to several
-# (two servers are half of four workers); own is 1 for the first of them; busy is 1 where the CPUs were over the
-# limit. What is not known is NaN.
+# (two servers are half of four workers); own is 1 for the first of them. What is not known
+# is NaN.
 
 function number(text) {
     return text == "" ? "NaN" : text
@@ -50,7 +50,7 @@ function put_bench(key, workers, bytes) {
     workers = part_of(key, 2)
     bytes = part_of(key, 3)
     rest = workers " " bytes " " time_us[key] / 1e3 " " (theory_us[key] == "" ? "NaN" : theory_us[key] / 1e3) " " \
-        number(efficiency[key]) " " number(efficiency_a_machine(key)) " " limits(key) " " \
+        number(efficiency[key]) " " number(efficiency_a_machine(key)) " " \
         number(worker_sent[key]) " " number(worker_theory[key]) " " number(server_sent[key]) " " number(server_theory[key])
     put_all("points.txt", part_of(key, 1), workers, part_of(fastest[workers, bytes], 1))
 }

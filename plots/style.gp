@@ -1,12 +1,11 @@
 # What the figures share: how the points are read, what each series looks like, titles. Each figure loads this.
-# gnuplot runs in draw.sh's folder, among the files that points.awk makes. MODEL_BYTES and BUSY_PERCENT are set there.
+# gnuplot runs in draw.sh's folder, among the files that points.awk makes. MODEL_BYTES is set there.
 set datafile missing "NaN"
 set encoding utf8
 
 # The series of points.awk. Okabe and Ito's colours, which colour-blind readers can tell apart; the
-# shapes differ as well, open ones let others be seen. The theory of a series has its style plus 20; plus 50 is
-# a circle around its points at which the CPUs were busy, in its own colour and, for those that often lie on one
-# spot, of its own size. In a key 19 stands for all circles and 39 for all theory; 40 is a limit.
+# shapes differ as well, open ones let others be seen. The theory of a series has its style plus 20. In a key 39 stands
+# for all theory; 40 is a limit. The page of psring report has the same colours (report/palette.css).
 
 array COLOUR[12] = ["#D55E00", "#E69F00", "#CC79A7", "#7A3E9D", "#D55E00", "#E69F00", "#CC79A7", "#7A3E9D", "#8B6B3D", "#0072B2", "#56B4E9", "#009E73"]
 array SHAPE[12] = [5, 9, 11, 15, 5, 9, 11, 15, 3, 7, 4, 12]
@@ -17,9 +16,7 @@ IN_WORKERS = "#B79AD6"
 do for [i = 1:12] {
     set style line i lc rgb COLOUR[i] pt SHAPE[i] ps (i > 10 ? 1.5 : 0.9) lw 1.8
     set style line 20 + i lc rgb COLOUR[i] lw 1.1 dt 2
-    set style line 50 + i lc rgb COLOUR[i] pt 6 ps (i < 10 ? 2.1 : 2.1 + 0.45 * (i - 9)) lw 1.4
 }
-set style line 19 lc rgb "#444444" pt 6 ps 2.1 lw 1.4
 set style line 39 lc rgb "#444444" lw 1.1 dt 2
 set style line 40 lc rgb "#555555" lw 1.5 dt 3
 set grid lc rgb "#dddddd" lt 1 lw 1
@@ -27,13 +24,14 @@ set border 3
 set tics nomirror out
 set key top left reverse Left samplen 3
 
-# Who stands in the left panels (servers on machines of their own) and in the right ones (in workers).
-LEFT = "1 2 3 4 10 11 12"
-RIGHT = "5 6 7 8 9 10 11 12"
+# Who stands in the left panels (servers on machines of their own) and in the right ones (in workers): few, so that what
+# they show is seen at once. The tables and the page of psring report have all.
+LEFT = "1 4 10 12"
+RIGHT = "5 8 9 10 12"
 
 # The columns of points.txt by their names, here and in the conditions below, which are awk's: "$BYTES == 4".
 points = "points.txt"
-COLUMNS = "SERIES OWN WORKERS BYTES TIME THEORY EFFICIENCY PER_MACHINE BUSY WORKER_SENT WORKER_THEORY SERVER_SENT SERVER_THEORY"
+COLUMNS = "SERIES OWN WORKERS BYTES TIME THEORY EFFICIENCY PER_MACHINE WORKER_SENT WORKER_THEORY SERVER_SENT SERVER_THEORY"
 columns = ""
 do for [i = 1:words(COLUMNS)] {
     eval word(COLUMNS, i) . " = " . i
@@ -48,18 +46,16 @@ present(list, condition) = point_values(sprintf("(%s) && index(\" %s \", \" \" $
 larger(a, b) = a > b ? a : b # b where a is not known
 network = system("cat network.txt")
 
-# Below the key, where points have circles.
-busy_note(all_busy) = words(all_busy) == 0 ? "" : "Circles have the colour of their series." . \
-    (strstrt(" " . all_busy, " 12 ") ? " MPI_Allreduce spins while it waits: its CPUs are busy whatever limits it." : "")
-
 where = network[1:8] eq "loopback" ? \
     "network=loopback: no per-node limit, topology effects do not show" : "network=" . network
 size_text(bytes) = bytes >= 1e6 ? sprintf("%.1f MB", bytes / 1e6) : sprintf("%.1f kB", bytes / 1e3)
 # The gradient of keras-cnn if it is among the sizes, else the largest.
 focus(sizes) = words(sizes) == 0 ? 0 : strstrt(" " . sizes, sprintf(" %d ", MODEL_BYTES)) ? MODEL_BYTES : int(word(sizes, words(sizes)))
 
-# Each figure is drawn twice: terminal(1, NAME, W, H) is SVG, terminal(2, ...) PNG.
-terminals = 2
-terminal(i, name, width, height) = i == 1 ? \
+# Each figure is drawn three times: terminal(1, NAME, W, H) is SVG, terminal(2, ...) PNG, terminal(3, ...) PDF, in
+# which 100 of the units are an inch.
+terminals = 3
+terminal(i, name, width, height) = i == 3 ? \
+    sprintf("set terminal pdfcairo noenhanced size %.2fin,%.2fin font 'DejaVu Sans,9.4' fontscale 1 linewidth 1.4 pointscale 0.8; set output '%s.pdf'", width / 100.0, height / 100.0, name) : i == 1 ? \
     sprintf("set terminal svg noenhanced size %d,%d font 'DejaVu Sans,Arial,sans-serif,13' background '#ffffff'; set output '%s.svg'", width, height, name) : \
     sprintf("set terminal pngcairo noenhanced size %d,%d font 'DejaVu Sans,21' fontscale 1 linewidth 2 pointscale 1.8; set output '%s.png'", 2 * width, 2 * height, name)

@@ -11,7 +11,6 @@ do for [N in all_counts] {
 if (words(counts) == 0) { counts = all_counts }
 rows = words(counts)
 if (rows == 0) { exit message NAME . ": no all-reduce of more than one worker to draw" }
-ALL_BUSY = present(LEFT . " " . RIGHT, "$BUSY > 0")
 HAS_THEORY = words(point_values("$THEORY != \"NaN\"", "THEORY")) > 0
 sizes = point_values("", "BYTES")
 X = BYTES
@@ -27,13 +26,12 @@ do for [t = 1:terminals] {
     do for [p = 1:2 * rows] {
         N = int(word(counts, (p + 1) / 2))
         all = p % 2 ? LEFT : RIGHT
+        ALONE = words(point_values("$WORKERS == " . N, "BYTES")) == 1
         CONDITION(x) = column(WORKERS) == N && column(OWN) == 1
         # One key, in the last panel, whose series have the colours of those on the left, too.
         LIST = all
         LEGEND = p == 2 * rows
         if (LEGEND) { LIST = present(all, "1") }
-        BUSY_LIST = "0 " . present(LIST, sprintf("$OWN == 1 && $WORKERS == %d && $BUSY > 0", N))
-        set label 1 LEGEND ? busy_note(ALL_BUSY) : "" at screen 0.07, screen 14.0 / height left
         set key at screen 0.07, screen 100.0 / height left top vertical maxrows 4
         set title sprintf("%d workers, servers %s", N, p % 2 ? "on machines of their own" : "in workers")
         if (p > 2 * rows - 2) { set xlabel "size of the message" } else { unset xlabel }

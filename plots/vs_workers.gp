@@ -4,9 +4,9 @@
 M = focus(point_values("", "BYTES"))
 if (M == 0) { exit message NAME . ": no all-reduce of more than one worker to draw" }
 counts = point_values(sprintf("$BYTES == %d", M), "WORKERS")
-ALL_BUSY = present(LEFT . " " . RIGHT, sprintf("$BYTES == %d && $BUSY > 0", M))
 HAS_THEORY = words(point_values("$THEORY != \"NaN\"", "THEORY")) > 0
 X = WORKERS
+ALONE = words(counts) == 1
 CONDITION(x) = column(BYTES) == M
 # The panels of a row have one scale.
 array TOP[2]
@@ -26,12 +26,10 @@ do for [t = 1:terminals] {
         margins char 12, screen 0.985, screen 175.0 / height, screen 1 - 95.0 / height spacing char 11, screen 85.0 / height
     do for [p = 1:2 * ROWS] {
         LIST = present(p % 2 ? LEFT : RIGHT, "1")
-        BUSY_LIST = "0 " . present(LIST, sprintf("$BYTES == %d && $BUSY > 0", M))
         LEGEND = p == 2 * ROWS
         Y(x) = p <= 2 ? Y1(0) : Y2(0)
         THEORY_Y(x) = p <= 2 ? THEORY_Y1(0) : THEORY_Y2(0)
         set yrange [0 : TOP[(p + 1) / 2]]
-        set label 1 LEGEND ? busy_note(ALL_BUSY) : "" at screen 0.07, screen 14.0 / height left
         set key at screen 0.07, screen 100.0 / height left top vertical maxrows 4
         set title p % 2 ? "servers on machines of their own" : "servers in workers"
         if (p > 2 * ROWS - 2) { set xlabel "workers W" } else { unset xlabel }

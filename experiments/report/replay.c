@@ -1,0 +1,223 @@
+#include "experiments/report/replay.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "experiments/trace/trace_file.h"
+
+/* Of all workers' steps of one number, from the first's begin to the last's end. */
+struct step {
+    int64_t number, begin_ns, end_ns;
+    int64_t latest_ns; /* the latest end, of this one and those before it */
+    int workers;
+    size_t messages;
+};
+
+static int workers_of(const struct trace_file *file)
+{
+    int workers = 0;
+    for (int rank = 0; rank < file->rank_count; rank++)
+        workers += file->ranks[rank].worker;
+    return workers;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const struct step *one = a, *two = b;
+    return (one->number > two->number) - (one->number < two->number);
+}
+
+static int by_begin(const void *a, const void *b)
+{
+    const struct step *one = a, *two = b;
+    return (one->begin_ns > two->begin_ns) - (one->begin_ns < two->begin_ns);
+}
+
+/* By messages, the most first; then by length. */
+static int by_messages(const void *a, const void *b)
+{
+    const struct step *one = a, *two = b;
+    int64_t first = one->end_ns - one->begin_ns, second = two->end_ns - two->begin_ns;
+    if (one->messages != two->messages)
+        return one->messages > two->messages ? -1 : 1;
+    return (first > second) - (first < second);
+}
+
+/* The steps that all workers have taken, by begin; returns how many. O(ranges log ranges). */
+static size_t find_steps(const struct trace_file *file, struct step *list)
+{
+    size_t count = 0, whole = 0;
+    for (size_t i = 0; i < file->range_count; i++) {
+        const struct trace_range *range = &file->ranges[i];
+        if (range->kind == RANGE_STEP)
+            list[count++] = (struct step){range->step, range->begin_ns, range->end_ns, 0, 1, 0};
+    }
+    if (count == 0)
+        return 0;
+    qsort(list, count, sizeof *list, by_number);
+    for (size_t i = 0, next; i < count; i = next) {
+        struct step step = list[i];
+        for (next = i + 1; next < count && list[next].number == step.number; next++) {
+            step.begin_ns =
+                list[next].begin_ns < step.begin_ns ? list[next].begin_ns : step.begin_ns;
+            step.end_ns = list[next].end_ns > step.end_ns ? list[next].end_ns : step.end_ns;
+            step.workers++;
+        }
+        if (step.workers == workers_of(file))
+            list[whole++] = step;
+    }
+    if (whole > 0)
+        qsort(list, whole, sizeof *list, by_begin);
+    for (size_t s = 0; s < whole; s++) {
+        list[s].latest_ns = list[s].end_ns;
+        if (s > 0 && list[s - 1].latest_ns > list[s].end_ns)
+            list[s].latest_ns = list[s - 1].latest_ns;
+    }
+    return whole;
+}
+
+static bool is_within(const struct trace_file *file, const struct trace_message *message,
+                      const struct step *step)
+{
+    return message->from >= 0 && message->to >= 0 && message->from < file->rank_count &&
+           message->to < file->rank_count && message->bytes > 0 &&
+           message->sent_ns >= step->begin_ns && message->received_ns <= step->end_ns;
+}
+
+/* The message counts in each step that it is within: back from the last that had begun, to where
+ * none ends as late. */
+static void count_message(const struct trace_file *file, const struct trace_message *message,
+                          struct step *list, size_t count)
+{
+    size_t low = 0, high = count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (list[middle].begin_ns <= message->sent_ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    while (low-- > 0 && list[low].latest_ns >= message->received_ns)
+        list[low].messages += is_within(file, message, &list[low]);
+}
+
+/* Of the steps that all workers have taken, those with the most messages: where one rank began to
+ * record later than another, both ends of some are not there. Of these the one of median length.
+ * `list` has room for all ranges. false: there is none. */
+static bool choose_step(const struct trace_file *file, struct step *list, struct step *chosen)
+{
+    size_t count = find_steps(file, list), alike = 0;
+    if (count == 0)
+        return false;
+    for (size_t i = 0; i < file->message_count; i++)
+        count_message(file, &file->messages[i], list, count);
+    qsort(list, count, sizeof *list, by_messages);
+    while (alike < count && list[alike].messages == list[0].messages)
+        alike++;
+    *chosen = list[alike / 2];
+    return true;
+}
+
+static int by_pair(const void *a, const void *b)
+{
+    const struct trace_message *one = a, *two = b;
+    if (one->from != two->from)
+        return one->from - two->from;
+    if (one->to != two->to)
+        return one->to - two->to;
+    return (one->received_ns > two->received_ns) - (one->received_ns < two->received_ns);
+}
+
+/* Keeps in place the step's messages; returns how many. */
+static size_t keep_messages(struct trace_file *file, const struct step *step)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < file->message_count; i++) {
+        if (is_within(file, &file->messages[i], step))
+            file->messages[kept++] = file->messages[i];
+    }
+    if (kept > 0)
+        qsort(file->messages, kept, sizeof *file->messages, by_pair);
+    return kept;
+}
+
+static bool same_pair(const struct trace_message *one, const struct trace_message *other)
+{
+    return one->from == other->from && one->to == other->to;
+}
+
+static void put_message(cJSON *messages, const struct trace_message *message, int64_t zero_ns,
+                        size_t together)
+{
+    const double numbers[] = {message->from,
+                              message->to,
+                              (double)((message->sent_ns - zero_ns) / NS_PER_US),
+                              (double)((message->received_ns - zero_ns) / NS_PER_US),
+                              (double)message->bytes,
+                              (double)together};
+    cJSON_AddItemToArray(messages,
+                         cJSON_CreateDoubleArray(numbers, sizeof numbers / sizeof *numbers));
+}
+
+/* Each begins when the one before it has arrived; so many of a pair become one. */
+static void put_messages(cJSON *json, struct trace_message *messages, size_t count)
+{
+    int64_t zero_ns = messages[0].sent_ns, end_ns = messages[0].received_ns;
+    for (size_t i = 0; i < count; i++) {
+        zero_ns = messages[i].sent_ns < zero_ns ? messages[i].sent_ns : zero_ns;
+        end_ns = messages[i].received_ns > end_ns ? messages[i].received_ns : end_ns;
+    }
+    cJSON *list = cJSON_AddArrayToObject(json, "messages");
+    const size_t together = (count + REPLAY_MESSAGES_MOST - 1) / REPLAY_MESSAGES_MOST;
+    int64_t free_ns = zero_ns;
+    for (size_t i = 0; i < count;) {
+        struct trace_message merged = messages[i];
+        size_t taken = 1;
+        if (i == 0 || !same_pair(&messages[i - 1], &merged))
+            free_ns = merged.sent_ns;
+        merged.sent_ns = merged.sent_ns > free_ns ? merged.sent_ns : free_ns;
+        for (; taken < together && i + taken < count && same_pair(&merged, &messages[i + taken]);
+             taken++) {
+            merged.bytes += messages[i + taken].bytes;
+            merged.received_ns = messages[i + taken].received_ns;
+        }
+        if (merged.sent_ns > merged.received_ns) /* by the clocks' errors */
+            merged.sent_ns = merged.received_ns;
+        free_ns = merged.received_ns;
+        put_message(list, &merged, zero_ns, taken);
+        i += taken;
+    }
+    cJSON_AddNumberToObject(json, "end_us", (double)((end_ns - zero_ns) / NS_PER_US));
+}
+
+enum status replay_add(cJSON *replays, const char *name, const char *path)
+{
+    struct trace_file file;
+    struct step step, *steps;
+    enum status status = trace_file_read(&file, path);
+    if (status != STATUS_OK)
+        return status;
+    steps = calloc(file.range_count + 1, sizeof *steps);
+    if (!steps) {
+        log_error("psring report: no memory for the steps of %s", path);
+        status = STATUS_NO_MEMORY;
+        goto out;
+    }
+    size_t count = choose_step(&file, steps, &step) ? keep_messages(&file, &step) : 0;
+    if (count == 0)
+        goto out;
+    cJSON *json = cJSON_CreateObject();
+    cJSON_AddItemToArray(replays, json);
+    cJSON_AddStringToObject(json, "name", name);
+    cJSON_AddNumberToObject(json, "step", (double)step.number);
+    cJSON *workers = cJSON_AddArrayToObject(json, "workers");
+    for (int rank = 0; rank < file.rank_count; rank++)
+        cJSON_AddItemToArray(workers, cJSON_CreateBool(file.ranks[rank].worker));
+    put_messages(json, file.messages, count);
+out:
+    free(steps);
+    trace_file_free(&file);
+    return status;
+}

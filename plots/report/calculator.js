@@ -1,0 +1,117 @@
+// The calculator: times by the model of cost, as its sliders say, redrawn while they move.
+
+// Where the constants come from. The run's own fit, if there is one; else theory with the rate that was probed.
+function constantsOf() {
+  const fit = fittedConstants();
+  if (fit) return fit;
+  const probed = DATA.link_bytes_per_s;
+  return { latency_s: 100e-6, bytes_per_s: probed || 125e6, reduce_s_per_byte: 0,
+    words: `Constants: theory. ${probed ? `The rate starts at what links were measured to carry in this run, ${rateText(probed * 8)}` : "The rate starts at 1 Gbit/s, as none was measured"}; the latency of 100 us is assumed, and adding up counts as free.` };
+}
+
+// model.json of psring predict: of the ring's transport, if that was fitted; null: nothing was.
+function fittedConstants() {
+  const ring = rowsOf("bench").find(r => r.backend === "ring");
+  const all = DATA.model && Array.isArray(DATA.model.models) ? DATA.model.models : [];
+  const models = all.filter(m => m && m.constants && m.constants.link_s_per_byte && m.constants.link_s_per_byte.value > 0);
+  const fit = models.find(m => ring && m.transport === ring.transport) || models[0];
+  if (!fit) return null;
+  const value = name => fit.constants[name] && fit.constants[name].value > 0 ? fit.constants[name].value : 0;
+  return { latency_s: value("latency_s"), bytes_per_s: 1 / value("link_s_per_byte"), reduce_s_per_byte: value("reduce_s_per_byte"),
+    words: `Constants: fitted to this run's measurements over ${fit.transport} (model.json): latency, rate and adding up. What else psring predict ` +
+      `fits, processors' time for messages and bursts that links let through, is not in these formulas; psring predict has it.` };
+}
+
+const PIPELINE = 32; // pieces of a server's shard, about what psring chooses for long messages
+
+// The options that a choice is between, with their seconds and the machines that they take.
+function optionsOf(state) {
+  const { workers: w, servers, spare, bytes } = state, link = state, time = (s, k) => serverTime(w, s, k, bytes, PIPELINE, link);
+  const options = [
+    { colour: 1, label: "1 server", seconds: time(1, 1), machines: w + 1 },
+    { colour: 4, label: `${servers} servers of their own`, seconds: time(servers, servers), machines: w + servers },
+    { colour: 2, label: "1 server in a worker", seconds: time(1, 0), machines: w },
+    { colour: 8, label: "servers in all workers", seconds: time(w, 0), machines: w },
+    { colour: 9, label: `in workers + ${spare} spare`, seconds: time(w + spare, spare), machines: w + spare },
+    { colour: 10, label: "ring", seconds: ringTime(w, bytes, link), machines: w },
+    { colour: 11, label: "halving-doubling", seconds: halvingTime(w, bytes, link), machines: w },
+  ];
+  return options.filter((option, i) => !(i === 4 && spare === 0) && !(i === 1 && servers === 1));
+}
+
+// The first number from `low` to `high` at which `holds`; null: none.
+function first(low, high, holds) {
+  for (let i = low; i <= high; i++) if (holds(i)) return i;
+  return null;
+}
+
+// Below how many bytes one server, its message in one piece, takes less time than the ring; 0: nowhere, Infinity: everywhere.
+function smallMessages({ workers: w, ...link }) {
+  const slower = bytes => serverTime(w, 1, 1, bytes, 1, link) >= ringTime(w, bytes, link);
+  if (slower(1)) return 0;
+  if (!slower(1e12)) return Infinity;
+  let low = 1, high = 1e12;
+  while (high / low > 1.0005) { const middle = Math.sqrt(low * high); if (slower(middle)) high = middle; else low = middle; }
+  return low;
+}
+
+function adviceOf(state) {
+  const { workers: w, spare, bytes } = state, options = optionsOf(state), ring = ringTime(w, bytes, state), lines = [];
+  const fastest = list => list.reduce((best, o) => o.seconds < best.seconds ? o : best);
+  const within = options.filter(o => o.machines <= w + spare), best = fastest(within);
+  const alike = within.filter(o => o !== best && o.seconds <= best.seconds * 1.02).map(o => o.label);
+  lines.push(`With ${counted(w, "worker")} and ${counted(spare, "spare machine")}: ${best.label}, ${timeText(best.seconds * 1000)} for an all-reduce of ${bytesText(bytes)}` +
+    (alike.length ? `; within 2% of it: ${alike.join(", ")}.` : "."));
+  lines.push(`One server of its own takes ${short(options[0].seconds / ring)} times as long as the ring.`);
+  const small = smallMessages(state);
+  lines.push(small === 0 ? "One server is faster than the ring at no size." : small === Infinity ? "One server is faster than the ring at every size." : `One server is faster than the ring below ${bytesText(small)}.`);
+  const own = first(1, w, s => serverTime(w, s, s, bytes, PIPELINE, state) < ring), mixed = first(1, w, k => serverTime(w, w + k, k, bytes, PIPELINE, state) < ring);
+  lines.push(own === null ? "Servers on spare machines alone are faster than the ring with no number of them up to W." : `Servers on spare machines alone are faster than the ring from ${own} on.`);
+  if (mixed !== null) lines.push(`Servers in all workers and on spare machines are faster than the ring from ${mixed} spare on.`);
+  return lines;
+}
+
+const calculator = { state: null, draw: null };
+
+function startCalculator(host) {
+  if (!host) return;
+  const constants = constantsOf(), state = calculator.state = { workers: 8, servers: 4, spare: 4, bytes: DATA.models[0][1], ...constants };
+  const sliders = el("div", { class: "sliders" }), advice = el("div", { class: "advice", "aria-live": "polite" }), chartHost = el("figure", {});
+  // A slider over powers of `base`, or over whole numbers from `low` to `high()`.
+  const slide = (name, text, low, high, set, get, format) => {
+    const output = el("span", {}), input = el("input", { type: "range", min: low, max: high(), step: "any", value: get(), "data-name": name });
+    const say = () => { output.textContent = format(); input.setAttribute("aria-valuetext", format()); };
+    input.addEventListener("input", () => { set(Number(input.value)); calculator.draw(); });
+    sliders.append(el("label", {}, el("span", {}, text), output, input));
+    return { say: () => { input.max = high(); input.value = get(); say(); }, input };
+  };
+  const log = (name, text, low, high, format, factor) => slide(name, text, Math.log10(low), () => Math.log10(high), v => { state[name] = 10 ** v / factor; }, () => Math.log10(state[name] * factor), () => format(state[name]));
+  const whole = (name, text, low, high) => {
+    const made = slide(name, text, low, high, v => { state[name] = Math.round(v); }, () => state[name], () => String(state[name]));
+    made.input.step = 1;
+    return made;
+  };
+  const made = [
+    slide("workers", "Workers W", 1, () => 10, v => { state.workers = Math.round(2 ** v); }, () => Math.log2(state.workers), () => String(state.workers)),
+    whole("servers", "Servers S on machines of their own", 1, () => state.workers),
+    whole("spare", "Spare machines", 0, () => state.workers),
+    log("bytes_per_s", "Rate of a link, each way", 1e7, 4e11, v => rateText(v * 8), 8),
+    log("latency_s", "Latency of a message", 1, 2000, v => timeText(v * 1000), 1e6),
+  ];
+  const models = el("select", { "data-name": "model", onchange: () => { state.bytes = DATA.models[models.selectedIndex][1]; calculator.draw(); } },
+    ...DATA.models.map(([name, bytes]) => el("option", {}, `${name}, ${bytesText(bytes)} of gradients`)));
+  sliders.append(el("label", {}, el("span", {}, "Model"), models));
+  const make = () => ({ label: "Time of one all-reduce by topology", x: { label: "ms of one all-reduce, by the model of cost", format: v => short(v).replace(/\.0+$/, "") },
+    bars: optionsOf(state).map(o => ({ label: o.label, parts: [{ colour: o.colour, value: o.seconds * 1000, words: `${o.label}: ${timeText(o.seconds * 1000)}, ${o.machines} machines` }] })),
+    table: { head: ["topology", "time", "machines", "to the ring"], rows: optionsOf(state).map(o => [o.label, timeText(o.seconds * 1000), o.machines, `${short(o.seconds / ringTime(state.workers, state.bytes, state))} times`]) } });
+  calculator.draw = () => {
+    state.servers = Math.min(state.servers, state.workers);
+    state.spare = Math.min(state.spare, state.workers);
+    for (const slider of made) slider.say();
+    advice.replaceChildren(...adviceOf(state).map(line => el("p", {}, line)));
+    if (charts.calculator) charts.calculator.update();
+  };
+  host.replaceChildren(el("p", {}, constants.words + " Each machine has one link, and nothing else is on it."), sliders, advice, chartHost);
+  calculator.draw();
+  putChart("calculator", chartHost, make);
+}

@@ -1,0 +1,43 @@
+// The model of cost for hosts with one rank each: the formulas of ring/ring_cost.c, ring/halving/halving_cost.c and
+// ps/ps_cost.c, for messages of several pieces. tests/test_report.sh holds them against those.
+//
+// link: latency_s (a, seconds a message), bytes_per_s (B, each way), reduce_s_per_byte (g).
+// Each returns the seconds of one all-reduce of `bytes` among `workers`.
+
+const optimal = (steps, workers, bytes, link) => steps * link.latency_s +
+  ((workers - 1) / workers) * bytes * (2 / link.bytes_per_s + link.reduce_s_per_byte);
+
+const ringTime = (workers, bytes, link) => workers < 2 ? 0 : optimal(2 * (workers - 1), workers, bytes, link);
+
+function halvingTime(workers, bytes, link) {
+  let steps = 0, sent = 0;
+  for (let size = workers; size > 1;) {
+    let parts = 2;
+    while (size % parts) parts++;
+    steps += 2;
+    sent += 2 * (parts - 1) * (size / parts) / workers;
+    size /= parts;
+  }
+  return steps * link.latency_s + sent * bytes / link.bytes_per_s + ((workers - 1) / workers) * bytes * link.reduce_s_per_byte;
+}
+
+// Shares of the message: of a server beside a worker, and of one on a spare machine. `servers` counts both, `spare`
+// the latter. Source of mixed placement: BytePS (OSDI 2020).
+function shares(workers, servers, spare) {
+  if (spare === 0 || servers === spare) return { beside: spare ? 0 : 1 / servers, spare: spare ? 1 / spare : 0 };
+  const all = workers * workers + spare * workers - 2 * spare;
+  return spare < workers ? { beside: (workers - spare) / all, spare: 2 * (workers - 1) / all } : { beside: 0, spare: 1 / spare };
+}
+
+// `pipeline`: pieces of a shard of which one is pushed while another is pulled (K).
+function serverTime(workers, servers, spare, bytes, pipeline, link) {
+  const share = shares(workers, servers, spare), loads = [];
+  const host = (inside, own) => loads.push([inside * (1 - own), (workers - inside) * own]);
+  if (servers > spare) host(1, share.beside);
+  if (servers - spare < workers) host(1, 0);
+  if (spare > 0) host(0, share.spare);
+  const pushing = Math.max(...loads.flat()), both = Math.max(...loads.map(([out, into]) => out + into));
+  if (both === 0) return 0;
+  return 2 * link.latency_s + (both + (2 * pushing - both) / pipeline) * bytes / link.bytes_per_s +
+    (workers - 1) * Math.max(share.beside, share.spare) * bytes * link.reduce_s_per_byte;
+}

@@ -1,0 +1,35 @@
+// Puts everything in its place.
+
+function start() {
+  document.documentElement.classList.add("scripted");
+  startTheme();
+  const loopback = document.getElementById("loopback");
+  if (loopback) loopback.hidden = !String(DATA.network).startsWith("loopback");
+  const put = (name, make, choices) => {
+    const host = document.querySelector(`figure[data-chart="${name}"]`);
+    if (host) putChart(name, host, make, choices);
+  };
+  // One part that fails, on rows that are not what they should be, is told and leaves the others.
+  const failures = [];
+  const attempt = (what, draw) => { try { draw(); } catch (error) { failures.push(`${what}: ${error.message}`); } };
+  const each = (name, make, choices) => attempt(name, () => put(name, make, choices));
+  attempt("bench.csv", () => benchCharts(each, plainRows(rowsOf("bench")).filter(r => r.workers > 1)));
+  attempt("train.csv", () => trainCharts(each, rowsOf("train")));
+  attempt("consistency.csv", () => consistencyChart(each, rowsOf("consistency")));
+  attempt("predict.csv", () => predictChart(each, rowsOf("predict")));
+  attempt("simulate.csv", () => simulateChart(each, rowsOf("simulate")));
+  attempt("both runs", () => compareChart(each, DATA.pairs || []));
+  attempt("the replay", () => startAnimation(document.getElementById("animation")));
+  attempt("the calculator", () => startCalculator(document.getElementById("calculator")));
+  if (failures.length) document.querySelector("main").prepend(el("p", { class: "warning" }, `Could not be drawn: ${failures.join("; ")}`));
+  // A place whose rows say nothing that could be drawn stays out, with its heading if that has no other.
+  for (const figure of document.querySelectorAll("figure[data-chart]")) {
+    if (charts[figure.dataset.chart] || figure.querySelector("img")) continue;
+    const section = figure.closest("section");
+    figure.remove();
+    if (section && !section.querySelector("figure")) section.remove();
+  }
+  // For tests.
+  window.psring = { failures, DATA, charts, animation, calculator, cost: { ringTime, halvingTime, serverTime } };
+}
+start();

@@ -1,0 +1,23 @@
+// Last in the page of a run whose rows are not all what they should be: what is left of it? As use.js writes.
+{
+  const lines = [], { charts, failures } = window.psring || {};
+  const expect = (what, holds) => lines.push(`${holds ? "ok" : "FAILED"} ${what}`);
+  const table = name => [...charts[name].host.querySelectorAll("tbody tr")].map(row => [...row.children].map(cell => cell.textContent).join(" "));
+  const series = (name, label) => charts[name].series.find(s => s.label === label);
+  try {
+    for (const name of ["time_vs_workers", "time_vs_size", "throughput", "consistency", "predict", "simulate", "calculator"])
+      expect(`${name} is drawn`, charts[name] && charts[name].host.querySelector(".chart > svg") && !/NaN|Infinity|undefined/.test(charts[name].host.innerHTML));
+    expect("missing numbers are dashes", table("throughput").some(row => row.startsWith("ring 4 - ")));
+    expect("of rows alike the last is shown", series("time_vs_workers", "ring").points[0].y === 0.12);
+    expect("free averaging is computed", series("throughput", "if averaging were free").points[0].theory === 2560);
+    expect("what was not reached took for ever", table("consistency").join("|") === "bsp never 1/3 100|async 50.0 2/3 100");
+    expect("a heading without a chart is not there", ![...document.querySelectorAll("h2")].some(h => h.textContent === "Efficiency"));
+    expect("the calculator has theory's constants", /Constants: theory/.test(document.getElementById("calculator").textContent));
+    expect(`what failed is told: ${failures.join("; ")}`, failures.length === 1 && /^the replay: /.test(failures[0]) && document.querySelector("main > .warning").textContent.includes(failures[0]));
+    expect(`no error: ${window.wrongs.join("; ")}`, window.wrongs.length === 0);
+  } catch (error) { lines.push(`FAILED ${error.stack}`); }
+  const used = document.createElement("pre");
+  used.id = "used";
+  used.textContent = `\n${lines.join("\n")}\nend\n`;
+  document.body.append(used);
+}
