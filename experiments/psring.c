@@ -8,43 +8,25 @@
 #include <unistd.h>
 
 #include "common/base/log.h"
+#include "common/base/nearest.h"
 #include "common/base/status.h"
 #include "common/net/lifeline/lifeline.h"
 #include "common/net/world/world.h"
+#include "experiments/auto/auto.h"
 #include "experiments/bench/bench.h"
 #include "experiments/compute/bench_compute.h"
 #include "experiments/config/config.h"
 #include "experiments/config/launch.h"
-#include "experiments/manual/manual.h"
 #include "experiments/elastic/elastic.h"
+#include "experiments/interrupt/interrupt.h"
+#include "experiments/manual/manual.h"
 #include "experiments/measure/info.h"
+#include "experiments/predict/predict.h"
+#include "experiments/report/compare_command.h"
+#include "experiments/report/report_command.h"
 #include "experiments/trace/trace_command.h"
 #include "experiments/train/train.h"
 #include "ring/vendor/library.h"
-
-/* Ctrl-C (mpirun passes it on as another signal, and prints nothing any more): says what is left,
- * then ends as without a handler. */
-static void say_and_end(int number, const char *text, size_t length)
-{
-    ssize_t written = write(STDERR_FILENO, text, length);
-    (void)written;
-    signal(number, SIG_DFL);
-    raise(number);
-}
-
-static void on_interrupt_train(int number)
-{
-    static const char text[] =
-        "\npsring: interrupted; rows written so far are whole, and a run that was started with "
-        "--checkpoint DIR goes on with --resume\n";
-    say_and_end(number, text, sizeof text - 1);
-}
-
-static void on_interrupt_bench(int number)
-{
-    static const char text[] = "\npsring: interrupted; rows written so far are whole\n";
-    say_and_end(number, text, sizeof text - 1);
-}
 
 /* For signal handlers; else only run_on_world's. */
 static struct lifeline *lifeline;
@@ -62,9 +44,10 @@ struct command {
     enum config_command options;
     /* Logs its errors; what all ranks meet alike, rank 0 does. */
     enum status (*run)(struct config *config, struct world *world);
-    void (*on_interrupt)(int number); /* of rank 0 */
+    void (*on_interrupt)(int number); /* of rank 0, or of a process apart */
     /* In place of these: a command of one process, with arguments of its own. */
     enum status (*alone)(int argc, char **argv);
+    const char *own_options; /* of these arguments, with spaces between */
     /* In place of `run`: needs no world of ranks. */
     enum status (*apart)(struct config *config);
 };
@@ -79,19 +62,34 @@ static const struct command commands[] = {
      .summary = "Train a CNN on MNIST, alone or on several ranks.",
      .options = CONFIG_TRAIN,
      .run = train_run,
-     .on_interrupt = on_interrupt_train},
+     .on_interrupt = interrupt_train},
     {.name = "bench",
      .summary = "Time the averaging of gradients by size, or computing by layer.",
      .options = CONFIG_BENCH,
      .run = bench_any,
-     .on_interrupt = on_interrupt_bench},
+     .on_interrupt = interrupt_bench},
     {.name = "serve",
      .summary = "Serve workers that join and leave (psring train --server).",
      .options = CONFIG_SERVE,
-     .apart = elastic_serve},
+     .apart = elastic_serve,
+     .on_interrupt = interrupt_serve},
+    {.name = "predict",
+     .summary = "Predict times and costs from fitted measurements.",
+     .options = CONFIG_PREDICT,
+     .apart = predict_command,
+     .on_interrupt = SIG_DFL},
     {.name = "trace",
      .summary = "Show where the time of a training went, from its timeline.",
-     .alone = trace_command},
+     .alone = trace_command,
+     .own_options = "--step --help"},
+    {.name = "report",
+     .summary = "Write the page of a run: measurements beside theory, a replay, a calculator.",
+     .alone = report_command,
+     .own_options = "--help"},
+    {.name = "compare",
+     .summary = "Hold the all-reduces of two runs against each other, as a table and a page.",
+     .alone = compare_command,
+     .own_options = "--help"},
     {.name = "info",
      .summary = "List what this build and this machine have.",
      .options = CONFIG_INFO,
@@ -107,9 +105,11 @@ static void print_usage(FILE *out)
                  "Parameter server against ring all-reduce, measured by training a small CNN.\n\n");
     for (int i = 0; i < COMMANDS; i++)
         fprintf(out, "  %-8s %s\n", commands[i].name, commands[i].summary);
-    fprintf(out, "\npsring COMMAND --help lists its options. psring --version prints the version,\n"
-                 "--manual a manual page, --completion what bash completes options with.\n"
+    fprintf(out, "\npsring help COMMAND lists its options, as psring COMMAND --help does. psring\n"
+                 "--version prints the version, --manual a manual page, --completion what bash\n"
+                 "completes options with.\n"
                  "Several ranks: mpirun -n 4 psring train --backend ring --data DIR\n"
+                 "(mpirun --quiet leaves out what mpirun itself adds where psring has failed)\n"
                  "Without mpirun: see --rendezvous in psring train --help, and psring serve\n");
 }
 
@@ -118,8 +118,8 @@ static void print_from_table(void (*print)(FILE *out, const struct manual_comman
 {
     struct manual_command described[COMMANDS];
     for (int i = 0; i < COMMANDS; i++)
-        described[i] =
-            (struct manual_command){commands[i].name, commands[i].summary, commands[i].options};
+        described[i] = (struct manual_command){commands[i].name, commands[i].summary,
+                                               commands[i].options, commands[i].own_options};
     print(stdout, described, COMMANDS);
 }
 
@@ -130,6 +130,23 @@ static const struct command *find_command(const char *name)
             return &commands[i];
     }
     return NULL;
+}
+
+static enum status no_such_command(const char *name)
+{
+    static const char *const options[] = {"--help", "--version", "--manual", "--completion"};
+    char hint[64];
+    bool option = name[0] == '-';
+    struct nearest nearest = nearest_to(name);
+    for (int i = 0; !option && i < COMMANDS; i++)
+        nearest_offer(&nearest, commands[i].name);
+    for (size_t i = 0; option && i < sizeof options / sizeof *options; i++)
+        nearest_offer(&nearest, options[i]);
+    if (!option)
+        nearest_offer(&nearest, "help");
+    log_error("%s: no such %s%s; psring --help lists them", name, option ? "option" : "command",
+              nearest_hint(&nearest, "", hint, sizeof hint));
+    return STATUS_USAGE;
 }
 
 static int exit_code(enum status status)
@@ -202,6 +219,7 @@ static int run_on_world(const struct command *command, struct config *config, en
                         int argc, char **argv)
 {
     struct world *world = NULL;
+    config->choose = auto_choose;
     library_request(config->mpi_algorithm);
     enum status status = open_lifeline(config);
     if (status != STATUS_OK)
@@ -220,6 +238,7 @@ static int run_on_world(const struct command *command, struct config *config, en
         activity_set(world->activity, ACTIVITY_MAIN, ACTIVITY_FINISH, 0, 0);
     }
     world_close(&world);
+    config_free(config);
     signal(SIGTERM, SIG_DFL);
     lifeline_close(&lifeline);
     return exit_code(status);
@@ -231,7 +250,7 @@ static int run_command(const struct command *command, int argc, char **argv)
 {
     struct config config = {0};
     bool helped = false;
-    enum status status = STATUS_USAGE;
+    enum status status;
     if (launch_rank() > 0) {
         char rank_name[24];
         snprintf(rank_name, sizeof rank_name, "rank %d", launch_rank());
@@ -242,15 +261,22 @@ static int run_command(const struct command *command, int argc, char **argv)
     if (command)
         status = config_parse(command->options, argc, argv, &config, &helped);
     else
-        log_error("%s: no such command; psring --help lists them", argv[0]);
+        status = no_such_command(argv[0]);
+    /* Other ranks may be servers, which need none; at a rendezvous they would wait for this one. */
+    if (status == STATUS_OK && !helped && command->options == CONFIG_TRAIN && launch_rank() == 0 &&
+        !config.rendezvous)
+        status = train_check_data(&config);
     if (status != STATUS_OK && (launch_rank() == 0 || config.rendezvous)) {
         log_release(true); /* at a rendezvous each rank speaks for itself */
         return exit_code(status);
     }
     if (helped)
         return 0;
-    if (status == STATUS_OK && command->apart)
+    if (status == STATUS_OK && command->apart) {
+        signal(SIGTERM, command->on_interrupt);
+        signal(SIGINT, command->on_interrupt);
         return exit_code(command->apart(&config));
+    }
     if (status == STATUS_OK && config.server)
         return exit_code(elastic_train(&config));
     return run_on_world(command, &config, status, argc, argv);
@@ -259,6 +285,14 @@ static int run_command(const struct command *command, int argc, char **argv)
 int main(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : "";
+    char help[] = "--help", *asked[] = {argv[0], help, help, NULL};
+    if (strcmp(name, "help") == 0) { /* help COMMAND is COMMAND --help */
+        if (argc > 2 && strcmp(argv[2], name) != 0)
+            asked[1] = argv[2];
+        name = asked[1];
+        argc = 3;
+        argv = asked;
+    }
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
         print_usage(stdout);
         return 0;

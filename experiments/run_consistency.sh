@@ -27,34 +27,20 @@
 #   --psring PROGRAM   (default: build/psring of this tree)
 #   --limit SECONDS    a run that takes longer is ended, and has failed (default 1200)
 #
-# DIR gets consistency.csv (a row a run), summary.txt (tables and which was first, also printed), consistency.svg and .png,
-# provenance.json and log.txt. The exit status is 0 only if every run came to its end; one that has not
+# DIR gets consistency.csv (a row a run), summary.txt (tables and which was first, also printed), consistency.svg, .png and .pdf,
+# report.html, provenance.json and log.txt. The exit status is 0 only if every run came to its end; one that has not
 # reached the target has, too, and the summary names it.
 set -euo pipefail
 export LC_ALL=C # a point in numbers, whatever the user's language
 
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(dirname "$here")
+# shellcheck source-path=SCRIPTDIR source=sweep/options.sh
+. "$here/sweep/options.sh"
 # shellcheck source-path=SCRIPTDIR source=sweep/child.sh
 . "$here/sweep/child.sh"
 # shellcheck source-path=SCRIPTDIR source=sweep/provenance.sh
 . "$here/sweep/provenance.sh"
-
-usage()
-{
-    sed -n '2,37s/^# \{0,1\}//p' "$0"
-}
-
-say()
-{
-    echo "run_consistency.sh: $*" >&2
-}
-
-die()
-{
-    say "$1"
-    exit "${2:-1}"
-}
 
 # A shell that was started in the background ignores SIGINT, and bash cannot trap what it ignores: start over.
 if (($(sed -n 's/^SigIgn:\t*/0x/p' /proc/self/status 2>/dev/null || echo 0) & 2)); then
@@ -65,14 +51,12 @@ parse_arguments()
 {
     command_line="$0 $*"
     out='' workers=4 factor=4 target=98.5 seeds=1,2,3 model=lenet epochs=3 batch=32 lr=0.2 momentum=0 step_ms=40 test_steps=50 steps=0
-    limit=1200 data='' psring=$root/build/psring
+    limit=1200 quick=0 data='' psring=$root/build/psring
     while (($#)); do
         case $1 in
-        --quick) workers=2 target=60 seeds=1 epochs=1 batch=10 step_ms=4 test_steps=10 steps=30 limit=120 ;;
+        --quick) quick=1 workers=2 target=60 seeds=1 epochs=1 batch=10 step_ms=4 test_steps=10 steps=30 limit=120 ;;
         --out | --workers | --factor | --target | --seeds | --model | --epochs | --batch | --lr | --momentum | --step-ms | --test-steps | --data | --psring | --limit)
-            (($# >= 2)) || die "$1 needs a value; see --help" 2
-            local name=${1#--}
-            declare -g "${name//-/_}=$2"
+            take_value "$@"
             shift
             ;;
         -h | --help) usage && exit ;;
@@ -164,7 +148,7 @@ train()
 summarise()
 {
     local what
-    awk -F , -v seeds="$(tr , '\n' <<<"$seeds" | wc -l)" -f "$here/sweep/consistency/modes.awk" \
+    awk -F , -v look="$quick" -v seeds="$(tr , '\n' <<<"$seeds" | wc -l)" -f "$here/sweep/consistency/modes.awk" \
         -f "$here/sweep/consistency/summary.awk" "$out/consistency.csv"
     for what in "${failed[@]}"; do
         echo "FAILED, and not in the tables: $what"
@@ -176,7 +160,7 @@ data=$("$here/get_mnist.sh" ${data:+--data "$data"}) || exit 1
 out=${out:-results-$(date +%Y%m%d-%H%M%S)}
 mkdir -p "$out" || die "cannot write to '$out'"
 out=$(cd "$out" && pwd)
-rm -f "$out"/{consistency.csv,consistency.svg,consistency.png,summary.txt,provenance.json,log.txt}
+rm -f "$out"/{consistency.csv,consistency.{svg,png,pdf},summary.txt,report.html,provenance.json,log.txt}
 started=$SECONDS failures=0 done_runs=0 child='' commands=() failed=()
 # For provenance.json, as run_scaling.sh has them.
 # shellcheck disable=SC2034
@@ -199,5 +183,6 @@ write_provenance
 summarise >"$out/summary.txt"
 cat "$out/summary.txt"
 "$root/plots/draw.sh" "$out" consistency >>"$out/log.txt" || failures=$((failures + 1))
+"$psring" report "$out" >>"$out/log.txt" || failures=$((failures + 1))
 say "done in $((SECONDS - started)) s; results are in $out"
-((failures == 0)) || die "$failures steps (runs, figure) failed; $out/log.txt has their messages"
+((failures == 0)) || die "$(counted "$failures" step) (runs, figure, report) failed; $out/log.txt has their messages"

@@ -12,6 +12,8 @@
 #                       that mpirun reaches and that have this folder at the same path. They are checked
 #                       first. PSRING_BIND_SUBNET=10.0.0.0/24 names the network between them.
 #   --rate RATE         of each host's link (default: 200mbit); with real machines, what theirs is nominally
+#   --shape SHAPE       of the virtual cluster: racks with a limited link between them, hosts with rates of their own;
+#                       see vcluster.sh --help (default: flat)
 #   --sizes LIST        bytes of the all-reduces, e.g. 65536,1048576
 #   --no-train          no real training: no data needed, no accuracy measured
 #   --steps N           the real training ends after N steps
@@ -20,8 +22,10 @@
 #   --limit SECONDS     a measurement that takes longer is ended, and has failed (default: several times
 #                       what its bytes take)
 #
-# DIR gets bench.csv, train.csv, summary.txt, report.html, provenance.json, log.txt, and each figure as
-# .svg and .png. The exit status is 0 only if every measurement was made and was right.
+# DIR gets bench.csv, train.csv, summary.txt, report.html, provenance.json, log.txt, model.json, predict.csv and
+# predict.txt (the fitted model of cost, where there were rows enough, and what it predicts), trace-ring.json and
+# trace-ps.json (three steps of training, for the report's replay), and each figure as .svg, .png and .pdf. The exit
+# status is 0 only if every measurement was made that memory and time suffice for, and was right.
 set -euo pipefail
 export LC_ALL=C # a point in numbers, and messages as they are looked for, whatever the user's language
 
@@ -50,7 +54,7 @@ root=$(dirname "$here")
 
 usage()
 {
-    sed -n '2,26s/^# \{0,1\}//p' "$0"
+    sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"
 }
 
 die()
@@ -73,7 +77,7 @@ fi
 
 parse_arguments()
 {
-    mode=default out='' host_list='' rate='' limit='' sizes='' train=yes steps='' data='' psring=''
+    mode=default out='' host_list='' rate='' shape=flat limit='' sizes='' train=yes steps='' data='' psring=''
     command_line="$0 $*"
     while (($# > 0)); do
         case $1 in
@@ -89,12 +93,13 @@ parse_arguments()
             usage
             exit 0
             ;;
-        --out | --hosts | --rate | --limit | --sizes | --steps | --data | --psring)
+        --out | --hosts | --rate | --shape | --limit | --sizes | --steps | --data | --psring)
             (($# >= 2)) || { say "$1 needs a value; see run_scaling.sh --help" && exit 2; }
             case $1 in
             --out) out=$2 ;;
             --hosts) host_list=$2 ;;
             --rate) rate=$2 ;;
+            --shape) shape=$2 ;;
             --limit) limit=$2 ;;
             --sizes) sizes=$2 ;;
             --steps) steps=$2 ;;
@@ -110,6 +115,7 @@ parse_arguments()
         esac
     done
     link_bits=$("$here/vcluster.sh" rate "${rate:-200mbit}") || exit 2
+    shared_bits=$("$here/vcluster.sh" shape "${rate:-200mbit}" "$shape" | cut -d , -f 1) || exit 2
     [[ -z $limit || $limit =~ ^[1-9][0-9]{0,6}$ ]] || { say "--limit '$limit': expected seconds" && exit 2; }
     [[ -z $steps || $steps =~ ^[1-9][0-9]*$ ]] || { say "--steps '$steps': expected a number" && exit 2; }
     [[ -z $sizes || $sizes =~ ^[1-9][0-9]*(,[1-9][0-9]*)*$ ]] ||
@@ -126,12 +132,12 @@ choose_sweep()
         counts=1,2,4
         sizes=${sizes:-65536,1048576,$MODEL_BYTES}
         warmup=1 iterations=0 paced_steps=5 published_s=0
-        train_epochs=1 train_batch=128 train_steps=40
+        train_epochs=1 train_batch=128 train_steps=25
         ;;
     default)
         counts=1,2,4,8
         sizes=${sizes:-4096,16384,65536,262144,1048576,$MODEL_BYTES,26214400}
-        warmup=2 iterations=0 paced_steps=20 published_s=120
+        warmup=1 iterations=0 paced_steps=20 published_s=60
         train_epochs=2 train_batch=64 train_steps=0
         ;;
     full)
@@ -151,6 +157,7 @@ choose_sweep()
     elif [[ $host_list ]]; then
         [[ $host_list =~ ^[A-Za-z0-9._-]+(,[A-Za-z0-9._-]+)*$ ]] ||
             { say "--hosts '$host_list': expected names of machines with commas between" && exit 2; }
+        [[ $shape == flat ]] || { say "--shape '$shape' is for the virtual cluster; machines have theirs" && exit 2; }
         real_hosts=$host_list
         IFS=, read -ra machines <<<"$real_hosts"
         [[ -z $(printf '%s\n' "${machines[@]}" | sort | uniq -d) ]] ||
@@ -181,7 +188,7 @@ build()
         return
     fi
     say "building"
-    if ! (cd "$root" && cmake --preset release && cmake --build --preset release) >>"$out/log.txt" 2>&1; then
+    if ! (cd "$root" && cmake --preset release && cmake --build --preset release --target psring) >>"$out/log.txt" 2>&1; then
         tail -n 20 "$out/log.txt" >&2
         die "the build failed; all its messages are in $out/log.txt"
     fi
@@ -223,7 +230,8 @@ interrupted() # EXIT-CODE
 
 # --- measuring --------------------------------------------------------------------------------------
 
-# measure WHAT RANKS COMMAND...: into the log; a failure is counted and the sweep goes on.
+# measure WHAT RANKS COMMAND...: into the log; a failure is counted and the sweep goes on. What bench refuses because
+# it needs more memory than there is is no failure: $wanted_gb.
 measure()
 {
     local what=$1 ranks=$2
@@ -232,10 +240,14 @@ measure()
     say "$(printf '[%d/%d, %d s] %s' $done_points "$points" $((SECONDS - started)) "$what")"
     commands+=("$what: $(printf '%q ' "$@")")
     local status=0
+    wanted_gb=''
     log_to=$out/last.txt launch "$ranks" "$@" || status=$?
     { echo "== $what: $*" && cat "$out/last.txt"; } >>"$out/log.txt"
     [[ ! $real_hosts ]] || fetch_rows "$(basename "${*: -1}")" # each command ends with the file of its rows
-    if ((status != 0)); then
+    if ((status != 0)) && wanted_gb=$(memory_wanted "$out/last.txt"); then
+        say "left out: $what: it needs $wanted_gb GB of memory"
+        status=0
+    elif ((status != 0)); then
         failures=$((failures + 1))
         say "failed: $what; more in $out/log.txt"
         ((status != 124 && status != 137)) || say "it was ended after $limit_s s, the limit of this measurement"
@@ -272,31 +284,38 @@ measure_point()
     limit_s=${limit:-$(limit_of "$kind" "$workers" "$list")}
     case $kind in
     bench | slots)
-        measure "$configuration, $workers workers${placing:+ on $((workers / SLOTS)) hosts}, all-reduces of $list bytes" "$ranks" \
+        measure "$configuration, $(counted "$workers" worker)${placing:+ on $((workers / SLOTS)) hosts}, all-reduces of $list bytes" "$ranks" \
             "$psring" bench "${arguments[@]}" --sizes "$list" -n "$iterations" -w "$warmup" \
             --csv "$rows/${2:-bench.csv}"
         ;;
     gpu)
-        measure "$configuration, $workers GPUs, all-reduces of $list bytes" "$ranks" \
+        measure "$configuration, $(counted "$workers" GPU), all-reduces of $list bytes" "$ranks" \
             "$psring" bench "${arguments[@]}" --sizes "$list" -n "$iterations" -w "$warmup" --csv "$rows/bench.csv"
         ;;
     published)
         read -ra list < <(published_arguments "$configuration" "$workers" "$list")
-        measure "$configuration, $workers workers, gradients of ${list[1]}" "$ranks" \
-            "$psring" bench "${arguments[@]}" "${list[@]}" --csv "$rows/bench.csv"
+        measure "$configuration, $(counted "$workers" worker), gradients of ${list[1]}" "$ranks" \
+            "$psring" bench "${arguments[@]}" "${list[@]}" --csv "$rows/bench.csv" || return
+        [[ ! $wanted_gb ]] || too_long+="${too_long:+;}$configuration $workers ${list[1]} ${wanted_gb}GB"
         ;;
     paced)
-        measure "$configuration, $workers workers, training with $PACED_MS ms of computation" "$ranks" \
+        measure "$configuration, $(counted "$workers" worker), training with $PACED_MS ms of computation" "$ranks" \
             "$psring" train "${arguments[@]}" --model keras-cnn --compute "paced:$PACED_MS" \
             --batch $PACED_BATCH --steps "$paced_steps" --metrics "$rows/train.csv"
         ;;
+    recorded) # for the report's replay; a run of its own, as recording takes time
+        measure "$configuration, $(counted "$workers" worker), the same, three steps recorded" "$ranks" \
+            "$psring" train "${arguments[@]}" --model keras-cnn --compute "paced:$PACED_MS" --batch $PACED_BATCH --steps 5 \
+            --timeline-steps 2:4 --timeline "$out/$(trace_of "$configuration")" ||
+            { rm -f "$out/$(trace_of "$configuration")" && return 1; }
+        ;;
     train)
-        measure "$configuration, $workers workers, real training" "$ranks" \
+        measure "$configuration, $(counted "$workers" worker), real training" "$ranks" \
             "$psring" train "${arguments[@]}" --model keras-cnn --compute real --reduce-order ring \
             "${train_arguments[@]}" "${data_arguments[@]}" --metrics "$rows/train.csv"
         ;;
     gpu-train) # NCCL adds in an order of its own
-        measure "$configuration, $workers GPUs, real training" "$ranks" \
+        measure "$configuration, $(counted "$workers" GPU), real training" "$ranks" \
             "$psring" train "${arguments[@]}" --model keras-cnn "${train_arguments[@]}" "${data_arguments[@]}" \
             --metrics "$rows/train.csv"
         ;;
@@ -309,7 +328,7 @@ machines_are_there()
     [[ $real_hosts ]] || return 0
     ask_machines true && return
     failures=$((failures + points - done_points))
-    say "the sweep ends here: $((points - done_points)) measurements were not made"
+    say "the sweep ends here: $(counted $((points - done_points)) measurement) not made"
     return 1
 }
 
@@ -322,6 +341,22 @@ plot()
     rm -f "$out/last.txt"
 }
 
+# A run that is too short for a fit is no failure.
+fit_model()
+{
+    local steps=()
+    [[ -s $out/bench.csv ]] || return 0
+    [[ ! -s $out/train.csv ]] || steps=(--train "$out/train.csv")
+    "$psring" predict --fit "$out/bench.csv" --cost-model "$out/model.json" --csv "$out/predict.csv" "${steps[@]}" \
+        >"$out/predict.txt" 2>"$out/last.txt" || {
+        rm -f "$out"/{model.json,predict.csv,predict.txt}
+        grep -q 'that a fit needs' "$out/last.txt" || failures=$((failures + 1))
+        say "no model was fitted, so there is no model.json: $(sed 's/^psring: error: //' "$out/last.txt")"
+    }
+    cat "$out/last.txt" >>"$out/log.txt"
+    rm -f "$out/last.txt"
+}
+
 summarise()
 {
     "$here/sweep/summary.sh" "$out" cores="$cores" failures="$failures" \
@@ -329,20 +364,20 @@ summarise()
     cat "$out/summary.txt"
     # A wrong sum makes every time beside it worthless.
     ! grep -q 'WRONG' "$out/summary.txt" || failures=$((failures + 1))
-    "$here/sweep/report.sh" "$out" || failures=$((failures + 1))
+    "$psring" report "$out" >>"$out/log.txt" || failures=$((failures + 1))
 }
 
 parse_arguments "$@"
 choose_sweep
 started=$SECONDS failures=0 done_points=0 points=0 child='' cluster='' commands=() data_arguments=()
-limit_s='' placing=() there='' answers='' left_out='' too_long='' machines_table='' probed_bits=0
+limit_s='' placing=() there='' answers='' left_out='' too_long='' wanted_gb='' machines_table='' probed_bits=0
 cores=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)
 out=${out:-results-$(date +%Y%m%d-%H%M%S)}
 mkdir -p "$out" || die "cannot write to '$out'"
 out=$(cd "$out" && pwd)
-rm -f "$out"/{bench.csv,train.csv,summary.txt,report.html,provenance.json,log.txt}
+rm -f "$out"/{bench.csv,train.csv,summary.txt,report.html,provenance.json,log.txt,model.json,predict.csv,predict.txt,trace-ring.json,trace-ps.json}
 for figure in $("$root/plots/draw.sh" --list); do
-    rm -f "$out/$figure".{svg,png}
+    rm -f "$out/$figure".{svg,png,pdf}
 done
 build
 get_data
@@ -358,6 +393,7 @@ sweep
 [[ -s $out/bench.csv || -s $out/train.csv ]] || die "nothing was measured; see $out/log.txt"
 write_provenance
 plot
+fit_model
 summarise
 say "done in $((SECONDS - started)) s; results are in $out"
-((failures == 0)) || die "$failures steps (measurements, data, figures, sums) failed; $out/log.txt has their messages"
+((failures == 0)) || die "$(counted "$failures" step) (measurements, data, figures, sums) failed; $out/log.txt has their messages"

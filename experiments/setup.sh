@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# setup.sh [--ci]: installs the Debian packages that psring is built, run and plotted with.
+# setup.sh [--simulate] [--ci]: installs the Debian packages that psring is built, run and plotted with.
 #
-# Asks dpkg what is there, so it is done at once when nothing is missing. --ci adds what only the
-# checks of the sources and of libpsring need, and for tests openssh-server, whose sshd
-# Debian then starts, and slurm-wlm, of which munge. Without apt it
-# says what to install and exits 1.
+# Asks dpkg what is there, so it is done at once when nothing is missing. --simulate adds SimGrid, for
+# simulate.sh. --ci adds that, too, what only the checks of the sources and of libpsring need, and for
+# tests openssh-server, whose sshd Debian then starts, slurm-wlm, of which munge, and chromium, in which
+# a report is used. Without apt it says what to install and exits 1.
 # CUDA and NCCL are optional and not installed here: where cmake finds a toolkit with nvcc, they are used.
 set -euo pipefail
 
 usage()
 {
-    sed -n '2,7s/^# \{0,1\}//p' "$0"
+    sed -n '2,8s/^# \{0,1\}//p' "$0"
 }
 
 # One line a package: alternatives are separated by |, the first one is what gets installed.
@@ -35,6 +35,9 @@ git
 curl
 ca-certificates
 '
+SIMULATE_PACKAGES='
+libsimgrid-dev
+'
 CI_PACKAGES='
 clang-format
 shellcheck
@@ -42,18 +45,20 @@ valgrind
 abigail-tools
 openssh-server
 slurm-wlm
+chromium
 '
 
 wanted=$PACKAGES
 for argument in "$@"; do
     case $argument in
-    --ci) wanted+=$CI_PACKAGES ;;
+    --simulate) wanted+=$SIMULATE_PACKAGES ;;
+    --ci) wanted+=$SIMULATE_PACKAGES$CI_PACKAGES ;;
     -h | --help)
         usage
         exit 0
         ;;
     *)
-        echo "setup.sh: unknown argument '$argument'; expected --ci or nothing" >&2
+        echo "setup.sh: unknown argument '$argument'; expected --simulate, --ci or nothing" >&2
         exit 2
         ;;
     esac

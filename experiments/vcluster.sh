@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # vcluster.sh: a cluster on one Linux machine, with a limit on every node's link.
 #
-#   vcluster.sh up --hosts N[xS] --rate RATE [--owner PID] raise it, or repair or change what is there
+#   vcluster.sh up --hosts N[xS] --rate RATE [--shape SHAPE] [--owner PID]
+#                                                          raise it, or repair or change what is there
 #   vcluster.sh run -n N [--ranks-per-host K] [--map-by slot|node] [--launch-timeout S] [--mca KEY VALUE]...
 #                   [-x VAR[=VALUE]]... -- COMMAND...      mpirun over the hosts
 #   vcluster.sh exec HOST -- COMMAND...                    one command on one host (host0, ... or switch)
@@ -11,13 +12,15 @@
 # Each takes --name NAME (default: main): clusters of different names know nothing of each other.
 # RATE is a number with kbit, mbit or gbit, each way and per host: 200mbit, 1gbit, 2.5gbit; none: no limit.
 # --owner PID takes the cluster down when that process has ended, however it ended.
+# SHAPE is flat (the default), or with + between: racks:KxRATE, racks of K neighbouring hosts, each with a switch of its
+# own whose link to the others' has RATE each way; hostH:RATE, a rate of its own for a host: racks:4x100mbit+host2:50mbit.
 # --hosts 4x2: four hosts with two slots each, which is how many ranks run puts there.
 # run puts rank r on host r; with more ranks than hosts it fills each host with K neighbouring ranks (default:
 # its slots), or with --map-by node puts neighbours on different hosts: with 4x2, ranks 0 and 4 on host0.
 # Ranks that have not begun after S seconds (default: 60), because a host is cut off, say, never will: it ends them.
 #
 # A host is a network namespace with one interface, eth0; the switch is one more namespace with a
-# bridge. A token bucket at both ends of the cable between them limits both directions, as a switch
+# bridge, and one more for each rack. A token bucket at both ends of the cable between them limits both directions, as a switch
 # port does. Nothing is added to the machine's own network: no link, no address, no firewall rule.
 # Needs root, because only root may make namespaces.
 set -euo pipefail
@@ -29,7 +32,7 @@ GRACE_S=5                  # between asking a process to end and ending it
 
 usage()
 {
-    sed -n '2,24s/^# \{0,1\}//p' "$0"
+    sed -n '2,27s/^# \{0,1\}//p' "$0"
 }
 
 die()
@@ -78,7 +81,7 @@ host_address()
 
 load_config()
 {
-    hosts=0 slots=1 rate='' rate_bits=0 subnet='' id=''
+    hosts=0 slots=1 rate='' rate_bits=0 shape=flat subnet='' id=''
     local key value
     [[ -r $STATE/$name/config ]] || return 1
     while IFS='=' read -r key value; do
@@ -87,10 +90,12 @@ load_config()
         slots) slots=$value ;;
         rate) rate=$value ;;
         rate_bits) rate_bits=$value ;;
+        shape) shape=$value ;;
         subnet) subnet=$value ;;
         id) id=$value ;;
         esac
     done <"$STATE/$name/config"
+    read_shape "$shape"
 }
 
 # "4 hosts", "4 hosts of 2 slots"
@@ -115,8 +120,8 @@ save_config()
             echo "$(host_address $host) host$host"
         done
     } >"$directory/hosts"
-    printf 'hosts=%s\nslots=%s\nrate=%s\nrate_bits=%s\nsubnet=%s\nid=%s\n' \
-        "$hosts" "$slots" "$rate" "$rate_bits" "$subnet" "$id" >"$directory/config.new"
+    printf 'hosts=%s\nslots=%s\nrate=%s\nrate_bits=%s\nshape=%s\nsubnet=%s\nid=%s\n' \
+        "$hosts" "$slots" "$rate" "$rate_bits" "$shape" "$subnet" "$id" >"$directory/config.new"
     mv "$directory/config.new" "$directory/config"
 }
 
@@ -170,14 +175,15 @@ list_clusters()
 
 up()
 {
-    local new_hosts='' new_rate='' owner=''
+    local new_hosts='' new_rate='' new_shape=flat owner=''
     while (($# > 0)); do
         case $1 in
-        --hosts | --rate | --name | --owner)
+        --hosts | --rate | --shape | --name | --owner)
             (($# >= 2)) || bad_usage "$1 needs a value"
             case $1 in
             --hosts) new_hosts=$2 ;;
             --rate) new_rate=$2 ;;
+            --shape) new_shape=$2 ;;
             --name) set_name "$2" ;;
             --owner) owner=$2 ;;
             esac
@@ -193,12 +199,16 @@ up()
     local bits
     bits=$(rate_to_bits "$new_rate")
     [[ $bits ]] || bad_usage "up: --rate '$new_rate': expected a number with kbit, mbit or gbit, such as 200mbit, or none"
+    read_shape "$new_shape" || bad_usage "up: --shape $shape_error"
+    ((${#host_rates[@]} == 0)) || (($(printf '%d\n' "${!host_rates[@]}" | tail -n 1) < new_hosts)) ||
+        bad_usage "up: --shape '$new_shape': the hosts are host0 to host$((new_hosts - 1))"
     [[ -z $owner ]] || kill -0 "$owner" 2>/dev/null || bad_usage "up: --owner '$owner': there is no such process"
     require_namespaces
 
     lock
     load_config || choose_subnet
-    hosts=$new_hosts slots=$new_slots rate=$new_rate rate_bits=$bits
+    hosts=$new_hosts slots=$new_slots rate=$new_rate rate_bits=$bits shape=$new_shape
+    read_shape "$shape" # load_config had the earlier one
     id=${id:-$(cat /proc/sys/kernel/random/uuid)}
     save_config
     if [[ $owner ]]; then
@@ -211,7 +221,11 @@ up()
             psring-vcluster-watch "$owner" "$BASH" "$0" "$name" "$id" </dev/null &>/dev/null 9<&- &
     fi
     ensure_switch
-    local host ns
+    remove_other_racks
+    local host rack ns
+    for ((rack = 0; rack < $(racks); rack++)); do
+        ensure_rack $rack
+    done
     for ((host = 0; host < hosts; host++)); do
         ensure_host $host
     done
@@ -220,7 +234,7 @@ up()
         [[ $host == switch ]] || ((host < hosts)) || remove_host "$host"
     done
     unlock
-    echo "vcluster.sh: '$name' is up: $(hosts_in_words) on $subnet.0/24, $rate each way" >&2
+    echo "vcluster.sh: '$name' is up: $(hosts_in_words) on $subnet.0/24, $rate each way$(shape_in_words)" >&2
 }
 
 # --- removing ---------------------------------------------------------------------------------------
@@ -235,6 +249,8 @@ remove_cluster()
     for ns in $namespaces; do
         [[ $ns == "$switch" ]] || remove_host "${ns##*-}"
     done
+    rack_hosts=0
+    remove_other_racks 2>/dev/null || true
     ip -n "$switch" link delete br0 2>/dev/null || true
     ip netns delete "$switch" 2>/dev/null || rm -f "/run/netns/$switch"
     rm -rf "${STATE:?}/$name"
@@ -300,7 +316,7 @@ show_cluster()
         echo "$name: its settings are lost; vcluster.sh down --name $name removes it"
         return 1
     fi
-    echo "$name: $(hosts_in_words) on $subnet.0/24, $rate each way"
+    echo "$name: $(hosts_in_words) on $subnet.0/24, $rate each way$(shape_in_words)"
     for ((host = 0; host < hosts; host++)); do
         state=broken processes=0
         if host_is_whole $host; then
@@ -311,7 +327,7 @@ show_cluster()
         fi
         printf '  host%-4d %-14s %-7s %3d processes\n' $host "$(host_address $host)" $state "$processes"
     done
-    ((amiss == 0)) || echo "  repair it with: vcluster.sh up --name $name --hosts $hosts$( ((slots == 1)) || echo "x$slots") --rate $rate"
+    ((amiss == 0)) || echo "  repair it with: vcluster.sh up --name $name --hosts $hosts$( ((slots == 1)) || echo "x$slots") --rate $rate$([[ $shape == flat ]] || echo " --shape $shape")"
     return $amiss
 }
 
@@ -336,6 +352,8 @@ unlock()
     exec 9<&-
 }
 
+# shellcheck source-path=SCRIPTDIR source=cluster/shape.sh
+. "$(dirname "$0")/cluster/shape.sh"
 # shellcheck source-path=SCRIPTDIR source=cluster/hosts.sh
 . "$(dirname "$0")/cluster/hosts.sh"
 # shellcheck source-path=SCRIPTDIR source=cluster/run.sh
@@ -347,6 +365,7 @@ shift || true
 case $command in
 up | down | run | status) $command "$@" ;;
 rate) print_rate "$@" ;;
+shape) print_shape "$@" ;;
 exec) exec_on_host "$@" ;;
 -h | --help | help) usage ;;
 '') bad_usage "expected up, run, exec, status or down" ;;

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdbool.h>
 
+#include "common/base/size.h"
 #include "experiments/config/backends.h"
 #include "experiments/bench/bench_describe.h"
 #include "experiments/bench/bench_measure.h"
@@ -33,6 +34,7 @@ struct outputs {
     const char *json_path;
     cJSON *document; /* the whole JSON file; rewritten after every row */
     cJSON *rows;     /* borrowed from `document` */
+    bool other_run;  /* the next row is of another backend or transport than the last */
 };
 
 static enum status outputs_open(struct outputs *outputs, const struct config *config)
@@ -57,6 +59,9 @@ static enum status outputs_add(struct outputs *outputs, const struct bench_row *
     enum status status = STATUS_OK;
     if (first)
         bench_table_head(stdout, row);
+    else if (outputs->other_run)
+        bench_table_run(stdout, row);
+    outputs->other_run = false;
     bench_table_line(stdout, row);
     TRY(result_flush_stdout());
     if (outputs->csv)
@@ -140,8 +145,7 @@ static enum status open_device(struct device **device, const struct config *conf
     return device_open(device, &options);
 }
 
-/* The size after `bytes`, the one of number `index`; false after the last. */
-static bool next_size(const struct config *config, size_t index, uint64_t *bytes)
+bool bench_size(const struct config *config, size_t index, uint64_t *bytes)
 {
     if (config->size_count > 0) {
         if (index < config->size_count)
@@ -153,23 +157,53 @@ static bool next_size(const struct config *config, size_t index, uint64_t *bytes
     return *bytes <= bench_whole_bytes(config->max_bytes);
 }
 
-static size_t largest_count(const struct config *config)
+/* Sizes one after the other that one connection serves. */
+struct stretch {
+    struct config config; /* with their pick */
+    struct comm_options options;
+    size_t first, end;
+    uint64_t before; /* the size before the first */
+    size_t largest;  /* elements */
+};
+
+static bool alike(const struct config_pick *one, const struct config_pick *other)
 {
-    uint64_t bytes = 0, most = 0;
-    for (size_t index = 0; next_size(config, index, &bytes); index++)
-        most = bytes > most ? bytes : most;
-    return most / sizeof(float);
+    return one->backend == other->backend && one->transport == other->transport &&
+           one->servers == other->servers && one->placement == other->placement;
 }
 
-/* All sizes, one after the other. */
-static enum status run_sizes(const struct config *config, const struct bench_link *link,
+/* The sizes after `stretch`, at first all zero; false: there are none. */
+static bool next_stretch(struct stretch *stretch, const struct config *config,
+                         const struct comm_options *options)
+{
+    uint64_t bytes = stretch->before;
+    size_t at = stretch->end;
+    for (size_t index = stretch->first; index < at; index++)
+        bench_size(config, index, &bytes);
+    *stretch = (struct stretch){.config = *config, .first = at, .end = at, .before = bytes};
+    while (bench_size(config, stretch->end, &bytes)) {
+        if (config->picks && !alike(&config->picks[at], &config->picks[stretch->end]))
+            break;
+        stretch->largest = size_larger(stretch->largest, bytes / sizeof(float));
+        stretch->end++;
+    }
+    if (config->picks && stretch->end > at)
+        config_apply(&stretch->config, &config->picks[at]);
+    config_comm_options(&stretch->config, config_backend(&stretch->config), &stretch->options);
+    stretch->options.device = options->device;
+    return stretch->end > at;
+}
+
+static enum status run_sizes(const struct stretch *stretch, const struct bench_link *link,
                              struct bench_connection *connection, struct outputs *outputs,
                              struct bench_verdict *verdict)
 {
     enum status status = STATUS_OK;
+    const struct config *config = &stretch->config;
     struct bench_plan plan = {.iters = config->iters, .warmup = config->warmup};
-    uint64_t bytes = 0;
-    for (size_t index = 0; next_size(config, index, &bytes); index++) {
+    uint64_t bytes = stretch->before;
+    for (size_t index = stretch->first; index < stretch->end; index++) {
+        bench_size(config, index, &bytes);
         plan.count = bytes / sizeof(float);
         for (int library = 0; library <= config->library; library++) {
             plan.library = library;
@@ -180,18 +214,32 @@ out:
     return status;
 }
 
+static enum status run_stretch(const struct stretch *stretch, struct world *world,
+                               const struct bench_link *link, struct outputs *outputs,
+                               struct bench_verdict *verdict)
+{
+    enum status status;
+    struct bench_connection connection = {0};
+    TRY(bench_connect(&connection, world, config_backend(&stretch->config), &stretch->options,
+                      stretch->largest));
+    if (stretch->config.library)
+        TRY(bench_connect_library(&connection));
+    outputs->other_run = true;
+    TRY(run_sizes(stretch, link, &connection, outputs, verdict));
+out:
+    (status == STATUS_OK ? bench_disconnect : bench_abandon)(&connection);
+    return status;
+}
+
 static enum status sweep(const struct config *config, struct world *world,
                          const struct comm_options *options, const struct bench_link *link,
                          struct outputs *outputs, struct bench_verdict *verdict)
 {
-    enum status status;
-    struct bench_connection connection = {0};
-    TRY(bench_connect(&connection, world, config_backend(config), options, largest_count(config)));
-    if (config->library)
-        TRY(bench_connect_library(&connection));
-    TRY(run_sizes(config, link, &connection, outputs, verdict));
+    enum status status = STATUS_OK;
+    struct stretch stretch = {0};
+    while (next_stretch(&stretch, config, options))
+        TRY(run_stretch(&stretch, world, link, outputs, verdict));
 out:
-    (status == STATUS_OK ? bench_disconnect : bench_abandon)(&connection);
     return status;
 }
 
@@ -228,9 +276,9 @@ static enum status conclude(const struct bench_verdict *verdict, struct outputs 
                   "are not to be trusted",
                   (unsigned long long)verdict->wrong);
     if (verdict->rows_differ > 0)
-        log_error("bench: at %zu sizes the bytes that were counted are not those of theory; "
+        log_error("bench: at %zu size%s the bytes that were counted are not those of theory; "
                   "the times of this backend say nothing about its algorithm",
-                  verdict->rows_differ);
+                  verdict->rows_differ, verdict->rows_differ == 1 ? "" : "s");
     TRY(outputs_close(outputs));
 out:
     return status;

@@ -10,6 +10,8 @@
 #ifndef PSRING_EXPERIMENTS_BENCH_H
 #define PSRING_EXPERIMENTS_BENCH_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "common/base/status.h"
@@ -22,6 +24,8 @@
  * all ranks if any element was wrong or bytes differ from theory, after the whole sweep. Errors:
  * logged; the caller then ends all ranks.
  */
+/* With --backend auto, sizes have their own picks, and those of one after the other that are alike
+ * one connection. */
 enum status bench_run(struct config *config, struct world *world);
 
 /*
@@ -30,5 +34,8 @@ enum status bench_run(struct config *config, struct world *world);
  */
 uint64_t bench_whole_bytes(uint64_t bytes);
 uint64_t bench_next_bytes(uint64_t bytes, double factor);
+
+/* The size after `bytes`, the one of number `index`; false after the last. */
+bool bench_size(const struct config *config, size_t index, uint64_t *bytes);
 
 #endif

@@ -68,6 +68,8 @@ enum status bench_describe(struct bench_row *row, const struct config *config,
                        : link->nominal > 0 ? "nominal"
                                            : NULL,
         .cpu_busy = measured->cpu_busy,
+        .cpu_other = measured->cpu_other,
+        .rest_us_median = measured->rest_us,
         .cpu_s = measured->cpu_s,
         .bytes_known = backend->counts_bytes && cost_bytes_known(formula),
         .worker = measured->worker_most,

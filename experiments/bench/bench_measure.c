@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "common/base/stats.h"
 #include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/base/memory.h"
@@ -28,6 +29,8 @@ struct run {
     /* (the same) With a common clock, when this worker began and ended, in us since the first
      * operation's instant, the time that it computed taken off; else its begin counts as 0. */
     double *begins_us, *ends_us;
+    double *rests_us; /* negative: since the operation before, by this worker's clock */
+    int64_t end_ns;   /* of that one; 0: there is none */
     int64_t base_ns;
     struct bench_values values;
     int64_t iters;
@@ -37,6 +40,7 @@ struct run {
     struct cpu_watch loop, operations;
     bool watches;
     struct cpu_time cpu; /* of this process, since the warm-up */
+    double process_s;    /* of all that it did since then */
     double last_us;      /* of the last operation */
 };
 
@@ -136,11 +140,14 @@ static enum status run_round(struct run *run, uint64_t round, int64_t at)
     if (round == 0)
         run->base_ns = instant_ns;
     if (at >= 0) {
+        run->rests_us[at] =
+            run->end_ns > 0 ? -(double)(start_ns - run->end_ns) / (double)NS_PER_US : 0;
         bool common = run->connection->start.common_clock;
         run->times_us[at] = run->last_us;
         run->begins_us[at] = common ? (double)(start_ns - run->base_ns) / (double)NS_PER_US : 0;
         run->ends_us[at] = run->begins_us[at] + run->last_us;
     }
+    run->end_ns = end_ns + computed_ns;
     if (watch)
         cpu_watch_stop(&run->operations);
     /* Who is done first must not check yet: others may need this core for their last message. With
@@ -196,6 +203,7 @@ static enum status run_worker(struct run *run)
             TRY(choose_iters(run));
     }
     cpu_watch_stop(&run->loop);
+    run->process_s = cpu_time_process_s(&run->cpu);
     TRY(comm_finish(run->comm));
 out:
     return status;
@@ -208,6 +216,7 @@ static enum status combine_times(struct run *run)
     size_t iters = (size_t)run->iters;
     TRY(world_max(run->world, comm_group(run->comm), run->begins_us, iters));
     TRY(world_max(run->world, comm_group(run->comm), run->ends_us, iters));
+    TRY(world_max(run->world, comm_group(run->comm), run->rests_us, iters)); /* the shortest */
     for (size_t i = 0; i < iters; i++)
         run->times_us[i] = fmax(run->ends_us[i] - run->begins_us[i], 0);
 out:
@@ -227,6 +236,7 @@ static enum status run_server(struct run *run)
     cpu_time_enter(&run->cpu);
     enum status status = comm_serve(run->comm);
     cpu_time_leave(&run->cpu);
+    run->process_s = cpu_time_process_s(&run->cpu);
     return status;
 }
 
@@ -252,6 +262,10 @@ static enum status run_role(struct run *run, struct bench_report *report)
     report->wrong = run->wrong;
     report->iters = run->iters;
     report->cpu_busy = cpu_busy(run);
+    report->machine = world->machine;
+    report->process_s = run->process_s;
+    report->loop_known =
+        cpu_watch_seconds(&run->loop, &report->loop_total_s, &report->loop_processes_s);
     TRY(bench_counters(run->connection, run->plan, &report->counters));
 out:
     return status;
@@ -298,17 +312,21 @@ enum status bench_measure(struct bench_measurement *measurement,
     TRY(allocated(run.times_us = measurement->times_us = allocate(room, sizeof(double))));
     TRY(allocated(run.begins_us = allocate(room, sizeof(double))));
     TRY(allocated(run.ends_us = allocate(room, sizeof(double))));
+    TRY(allocated(run.rests_us = allocate(room, sizeof(double))));
     TRY(comm_plan(comm, &layout));
     TRY(run_role(&run, &report));
     if (!comm_is_server(comm))
         TRY(combine_times(&run));
     TRY(bench_report_gather(measurement, world, plan->warmup, &report));
     comm_algorithm(comm, measurement->algorithm);
+    size_t rests = measurement->iters > 0 ? (size_t)measurement->iters : 0;
+    measurement->rest_us = rests > 0 ? fmax(-stats_median(run.rests_us, rests), 0) : 0;
 out:
     if (status != STATUS_OK) /* its threads may still read or write the vector */
         bench_abandon(connection);
     free(run.begins_us);
     free(run.ends_us);
+    free(run.rests_us);
     free_vectors(&run);
     if (status != STATUS_OK)
         bench_measurement_free(measurement);

@@ -21,6 +21,8 @@ struct bench_measurement {
     int64_t iters;    /* how many were timed */
     double *times_us; /* (iters): the slowest worker's, in order of iteration; with overlap, what
                          the operation adds to compute_us: exposed communication */
+    double rest_us;   /* median: from an operation's end to the next one's beginning, of the worker
+                         with the longest; how long links rested. 0: not known */
     struct bench_rank_traffic *ranks; /* (world size) */
     struct cost_traffic worker_most;  /* maxima over the ranks, sent and received apart */
     struct cost_traffic server_most;
@@ -30,10 +32,12 @@ struct bench_measurement {
                                       first warm-up operation and the end, barriers included */
     uint64_t wrong;                /* elements, over all operations and workers */
     char algorithm[COMM_ALGORITHM_BYTES]; /* see comm_algorithm; on rank 0 */
-    double cpu_busy; /* share of a machine's CPUs, see cpu_share.h, the most of any;
-                        -1: not known */
-    double cpu_s;    /* processor seconds of all ranks, over the timed operations; see cpu_time.h.
-                        A server's are its mean over all operations, warm-up as well, times iters */
+    double cpu_busy;  /* share of a machine's CPUs, see cpu_share.h, the most of any;
+                         -1: not known */
+    double cpu_other; /* share of the same machine's CPUs that processes other than the ranks had
+                         from the first timed operation to the last; -1: not known */
+    double cpu_s;     /* processor seconds of all ranks, over the timed operations; see cpu_time.h.
+                         A server's are its mean over all operations, warm-up as well, times iters */
 };
 
 /*

@@ -136,7 +136,8 @@ static enum status run_steps(struct bench_model *model, const struct config *con
         log_error("bench: no memory for the times of %lld steps", (long long)room);
         return STATUS_NO_MEMORY;
     }
-    TRY(fill_gradients(model));
+    if (!model->shared)
+        TRY(fill_gradients(model));
     TRY(comm_barrier(comm));
     last_ns = clock_now_ns();
     TRY(time_steps(model, config, times_us, 0, warmup + least, &last_ns));
@@ -176,6 +177,8 @@ static enum status open_gradients(struct bench_model *model, struct device *devi
 {
     enum status status = STATUS_OK;
     size_t bytes = model->plan.count * sizeof(float);
+    if (model->shared)
+        return STATUS_OK;
     model->host = memory_array(bytes);
     if (!model->host) {
         log_error("bench: no memory for %zu bytes of gradients", bytes);
@@ -194,7 +197,8 @@ static void close_gradients(struct bench_model *model)
 {
     if (model->device)
         device_free(model->connection.options.device, model->device);
-    free(model->host);
+    if (!model->shared)
+        free(model->host);
     model->device = model->host = NULL;
 }
 
@@ -210,22 +214,49 @@ static enum status open_exchange(struct bench_model *model, const struct config 
         .layer_count = layer_count,
         .gradients = model->device ? model->device : model->host,
     };
-    TRY(exchange_open(exchange, &gradients, NULL,
-                      &(struct exchange_options){
-                          .world = connection->world,
-                          .backend = connection->backend,
-                          .comm = options,
-                          .scale = 1.0f / (float)workers,
-                          .bucket_bytes = (size_t)(config->bucket_mb * 1048576),
-                          .may_defer = !connection->backend->alone && !options->device,
-                      }));
+    TRY(exchange_open(
+        exchange, &gradients, NULL,
+        &(struct exchange_options){
+            .world = connection->world,
+            .backend = connection->backend,
+            .comm = options,
+            .scale = 1.0f / (float)workers,
+            .bucket_bytes = (size_t)(config->bucket_mb * 1048576),
+            .may_defer = !connection->backend->alone && !options->device && !config->no_defer,
+        }));
     connection->comm = exchange->comm;
     model->buckets = (struct bench_buckets){exchange->buckets, exchange->counts, exchange->order,
                                             exchange->count};
     model->row.buckets = exchange->count;
     model->plan.buckets = &model->buckets;
-    if (!comm_is_server(connection->comm))
-        TRY(bench_start_init(&connection->start, connection->world, comm_group(connection->comm)));
+out:
+    return status;
+}
+
+enum status bench_model_steps(struct bench_model *model, const struct config *config,
+                              struct world *world, const struct comm_options *options,
+                              float *shared)
+{
+    enum status status;
+    size_t layer_count;
+    struct topology topology;
+    *model = (struct bench_model){
+        .connection = {.world = world, .backend = config_backend(config), .options = *options},
+        .plan = {.iters = config->iters, .warmup = config->warmup},
+        .host = shared,
+        .shared = shared != NULL,
+    };
+    TRY(topology_init(&topology, world->size, (int)config->servers, config->placement));
+    TRY(open_layers(model, config, &layer_count));
+    if (!shared)
+        TRY(check_memory(config, world, model->plan.count));
+    if (world->rank < topology.workers)
+        TRY(open_gradients(model, options->device));
+    TRY(open_exchange(model, config, layer_count, topology.workers));
+    if (comm_is_server(model->exchange.comm))
+        TRY(comm_serve(model->exchange.comm));
+    else
+        TRY(run_steps(model, config));
 out:
     return status;
 }
@@ -234,23 +265,11 @@ enum status bench_model_measure(struct bench_model *model, const struct config *
                                 struct world *world, const struct comm_options *options)
 {
     enum status status;
-    size_t layer_count;
-    struct topology topology;
-    *model = (struct bench_model){
-        .connection = {.world = world, .backend = config_backend(config), .options = *options},
-        .plan = {.iters = config->iters, .warmup = config->warmup},
-    };
-    TRY(topology_init(&topology, world->size, (int)config->servers, config->placement));
-    TRY(open_layers(model, config, &layer_count));
-    TRY(check_memory(config, world, model->plan.count));
-    if (world->rank < topology.workers)
-        TRY(open_gradients(model, options->device));
-    TRY(open_exchange(model, config, layer_count, topology.workers));
-    if (comm_is_server(model->exchange.comm))
-        TRY(comm_serve(model->exchange.comm));
-    else
-        TRY(run_steps(model, config));
+    struct bench_connection *connection = &model->connection;
+    TRY(bench_model_steps(model, config, world, options, NULL));
     close_gradients(model); /* the averaging has vectors of its own */
+    if (!comm_is_server(connection->comm))
+        TRY(bench_start_init(&connection->start, world, comm_group(connection->comm)));
     status = bench_measure(&model->averaging, &model->connection, &model->plan);
     model->exchange.comm = model->connection.comm; /* closed after an error */
 out:

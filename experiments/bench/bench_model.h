@@ -11,6 +11,7 @@
 #ifndef PSRING_EXPERIMENTS_BENCH_MODEL_H
 #define PSRING_EXPERIMENTS_BENCH_MODEL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,7 +25,8 @@
 /* The exchange, and what was measured. */
 struct bench_model {
     struct net_layer *layers;
-    float *host;   /* the gradients; NULL once the steps are done */
+    float *host;   /* the gradients; NULL once they have been measured */
+    bool shared;   /* `host` is the caller's, the same for all ranks */
     float *device; /* the same in device memory; NULL: there is none */
     struct exchange exchange;
     struct bench_connection connection; /* its comm is the exchange's */
@@ -43,6 +45,15 @@ struct bench_model {
  */
 enum status bench_model_measure(struct bench_model *model, const struct config *config,
                                 struct world *world, const struct comm_options *options);
+
+/*
+ * The steps alone, at whose end the connection is open, and planned as they had it; model->plan is
+ * that of averaging the same buckets. `shared`: gradients that all ranks have in common, whatever
+ * they hold, as long as the model; NULL: each has its own.
+ */
+enum status bench_model_steps(struct bench_model *model, const struct config *config,
+                              struct world *world, const struct comm_options *options,
+                              float *shared);
 
 /* What the steps say, into a row of the averaging alone (bench_describe). */
 void bench_model_describe(const struct bench_model *model, const struct config *config,

@@ -27,10 +27,24 @@ static uint64_t larger(uint64_t a, uint64_t b)
 }
 
 /* A server cannot tell which operations are timed: of its time, their share. */
-static double timed_cpu_s(const struct bench_report *report, int64_t iters, uint64_t operations)
+static double timed_share(const struct bench_report *report, int64_t iters, uint64_t operations)
 {
     bool server = report->iters == 0;
-    return server ? report->cpu_s * (double)iters / (double)operations : report->cpu_s;
+    return server ? (double)iters / (double)operations : 1;
+}
+
+/* Of the CPUs that rank `watch` watched, what was no rank's; -1: not known. */
+static double other_share(const struct bench_report *all, int size, int watch, uint64_t operations)
+{
+    const struct bench_report *seen = &all[watch];
+    double others_s = seen->loop_processes_s;
+    if (!seen->loop_known)
+        return -1;
+    for (int rank = 0; rank < size; rank++) {
+        if (all[rank].machine == seen->machine)
+            others_s -= all[rank].process_s * timed_share(&all[rank], all[0].iters, operations);
+    }
+    return fmin(fmax(others_s / seen->loop_total_s, 0), 1);
 }
 
 enum status bench_report_gather(struct bench_measurement *measurement, struct world *world,
@@ -48,7 +62,7 @@ enum status bench_report_gather(struct bench_measurement *measurement, struct wo
     }
     TRY(world_gather(world, NULL, mine, sizeof *mine, all));
     measurement->iters = all[0].iters; /* rank 0 is always a worker */
-    measurement->cpu_busy = -1;
+    measurement->cpu_busy = measurement->cpu_other = -1;
     measurement->wire_known = true;
     uint64_t operations = (uint64_t)(measurement->iters + warmup);
     for (int rank = 0; rank < world->size; rank++) {
@@ -63,8 +77,12 @@ enum status bench_report_gather(struct bench_measurement *measurement, struct wo
             (struct cost_traffic){traffic->worker.sent_bytes + traffic->server.sent_bytes,
                                   traffic->worker.received_bytes + traffic->server.received_bytes});
         measurement->wrong += all[rank].wrong;
-        measurement->cpu_s += timed_cpu_s(&all[rank], measurement->iters, operations);
-        measurement->cpu_busy = fmax(measurement->cpu_busy, all[rank].cpu_busy);
+        measurement->cpu_s +=
+            all[rank].cpu_s * timed_share(&all[rank], measurement->iters, operations);
+        if (all[rank].cpu_busy > measurement->cpu_busy) {
+            measurement->cpu_busy = all[rank].cpu_busy;
+            measurement->cpu_other = other_share(all, world->size, rank, operations);
+        }
         measurement->wire_known = measurement->wire_known && all[rank].wire_known;
         measurement->wire_sent_bytes_max =
             larger(measurement->wire_sent_bytes_max, all[rank].wire_bytes / operations);

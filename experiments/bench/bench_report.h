@@ -16,7 +16,13 @@ struct bench_report {
     uint64_t wrong;
     int64_t iters; /* 0: a server, which does not know */
     double cpu_busy;
-    double cpu_s; /* a worker's: of its timed operations; a server's: of all, warm-up as well */
+    double cpu_s;     /* a worker's: of its timed operations; a server's: of all, warm-up as well */
+    double process_s; /* the same, with all else that the process does meanwhile */
+    /* Of the rank that watches its machine's CPUs: seconds of all of them together in its loop, and
+     * those that processes had. */
+    double loop_total_s, loop_processes_s;
+    int64_t loop_known;
+    int64_t machine; /* see struct world */
 };
 
 /* Collective over the world: fills in what all ranks together say, on every rank. Bytes are per

@@ -45,9 +45,11 @@ double bench_row_scaling(const struct bench_row *row)
     return row->model.name && step_us > 0 ? row->compute_us_median / step_us : (double)NAN;
 }
 
-bool bench_row_cpu_limited(const struct bench_row *row)
+const char *bench_row_cpu_verdict(const struct bench_row *row)
 {
-    return row->cpu_busy > CPU_SHARE_LIMITED;
+    return row->cpu_busy <= CPU_SHARE_LIMITED                   ? ""
+           : cpu_share_is_others(row->cpu_busy, row->cpu_other) ? "busy with other work"
+                                                                : "CPU-limited";
 }
 
 static bool equal(struct cost_traffic a, struct cost_traffic b)
@@ -132,6 +134,10 @@ static void list_fields(const struct bench_row *row, struct fields *fields)
     fields_uint_if(fields, "buckets", row->model.name, row->model.buckets);
     fields_double(fields, "backward_us", row->model.name ? row->model.backward_us : (double)NAN);
     fields_double(fields, "scaling_efficiency", bench_row_scaling(row));
+    bool watched = row->cpu_busy >= 0 && row->cpu_other >= 0;
+    fields_double(fields, "cpu_other", watched ? row->cpu_other : (double)NAN);
+    fields_double(fields, "rest_us_median",
+                  row->rest_us_median > 0 ? row->rest_us_median : (double)NAN);
 }
 
 /* -------- CSV and JSON ------------------------------------------------------------------------ */

@@ -43,6 +43,7 @@ struct bench_row {
     double nominal_link_bytes_per_s; /* 0: not known */
     const char *link_source;         /* "probe" or "nominal"; NULL: not known */
     double cpu_busy;                 /* share of the machine's CPUs; -1: not known */
+    double cpu_other;                /* of them, that other processes had; -1: not known */
     double cpu_s;                    /* of all ranks, over `iters`; see struct bench_measurement */
 
     /* Payload per operation, the maximum over ranks; not known for libraries' own algorithms. */
@@ -50,6 +51,8 @@ struct bench_row {
     struct cost_traffic worker, server;
     struct cost_traffic theory_worker, theory_server;
     struct cost_traffic rank, theory_rank; /* worker and colocated server together */
+
+    double rest_us_median; /* between operations: how long the links rested; 0: not known */
 
     bool wire_known;              /* not on loopback */
     uint64_t wire_sent_bytes_max; /* per operation and host, by the kernel's count */
@@ -92,8 +95,9 @@ double bench_row_hidden(const struct bench_row *row);
  * would have alone. NAN for a row of one vector. */
 double bench_row_scaling(const struct bench_row *row);
 
-/* Whether the CPUs were too busy for the time to say something about the network. */
-bool bench_row_cpu_limited(const struct bench_row *row);
+/* Whether the CPUs were too busy for the time to say something about the network, and why: "" (they
+ * were not), "CPU-limited", or "busy with other work", which other processes did. */
+const char *bench_row_cpu_verdict(const struct bench_row *row);
 
 /* Whether what was counted is what theory says, to the byte; true where bytes are not known. */
 bool bench_row_bytes_agree(const struct bench_row *row);

@@ -15,7 +15,7 @@ enum status bench_start_init(struct bench_start *start, struct world *world,
 {
     enum status status;
     double latest_ns = (double)clock_now_ns();
-    double apart = world->machine != 0 || !world_crowded(world);
+    double apart = world->machine != 0 || !world_crowded(world, 1);
     *start = (struct bench_start){.world = world, .group = group, .ahead_ns = AHEAD_NS};
     TRY(world_max(world, group, &latest_ns, 1));
     /* On one clock that moment has passed. */

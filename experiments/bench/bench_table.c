@@ -58,7 +58,7 @@ static void print_model(FILE *out, const struct bench_row *row)
             row->compute_us_median * 1e-3, row->model.backward_us * 1e-3, row->model.input);
 }
 
-void bench_table_head(FILE *out, const struct bench_row *row)
+void bench_table_run(FILE *out, const struct bench_row *row)
 {
     fprintf(out, "# psring bench: %s", row->backend);
     if (strcmp(row->placement, "mixed") == 0)
@@ -80,6 +80,11 @@ void bench_table_head(FILE *out, const struct bench_row *row)
                 row->neighbours_apart, row->workers);
     fprintf(out, ", network %s", row->network);
     fprintf(out, ", %" PRIu64 " iterations to warm up\n", row->warmup);
+}
+
+void bench_table_head(FILE *out, const struct bench_row *row)
+{
+    bench_table_run(out, row);
     print_link(out, row);
     limits_print(out, &row->limits);
     bool spare = strcmp(row->placement, "colocated") != 0 && row->servers > 0;
@@ -93,7 +98,8 @@ void bench_table_head(FILE *out, const struct bench_row *row)
         "bytes alone, on\n# this link. busbw = algbw x 2(W-1)/W. of bound: the time of the "
         "fastest possible all-reduce on this link\n# over the median. sent: payload per "
         "operation, the most of any rank. CPUs: their busy share; above %.0f%%\n# the row ends "
-        "in CPU-limited, and its time says little about the network.\n# CPU s per GB: processor "
+        "in CPU-limited, and its time says little about the network, or in busy with other work, "
+        "where\n# other processes are the reason.\n# CPU s per GB: processor "
         "seconds of all ranks, servers too, per 1e9 bytes of messages; a wait that spins is\n# in "
         "it, filling and checking are not.\n#\n",
         100 * CPU_SHARE_LIMITED);
@@ -142,8 +148,8 @@ void bench_table_line(FILE *out, const struct bench_row *row)
     if (row->overlap)
         fprintf(out, " %12.1f %7s", row->exposed_us_median,
                 percent_cell(bound, bench_row_hidden(row)));
-    fprintf(out, "%s%s\n", row->library ? "  libpsring" : "",
-            bench_row_cpu_limited(row) ? "  CPU-limited" : "");
+    const char *verdict = bench_row_cpu_verdict(row);
+    fprintf(out, "%s%s%s\n", row->library ? "  libpsring" : "", *verdict ? "  " : "", verdict);
     if (row->model.name)
         fprintf(out,
                 "# a step: %.1f ms computing + %.1f exposed = %.1f ms; scaling efficiency %s\n",

@@ -9,6 +9,9 @@
 /* What was run, from the first row, and the names of the columns; lines start with '#'. */
 void bench_table_head(FILE *out, const struct bench_row *row);
 
+/* The first line of it alone: from here on it is another backend or transport. */
+void bench_table_run(FILE *out, const struct bench_row *row);
+
 void bench_table_line(FILE *out, const struct bench_row *row);
 
 /* How a sweep went. */

@@ -56,22 +56,23 @@ host_is_whole()
     local ns
     ns=$(namespace_of "$1")
     ip -n "$ns" -o -4 address show dev eth0 2>/dev/null | grep -qF " $(host_address "$1")/24 " &&
-        ip -n "$(namespace_of switch)" -o link show "port$1" 2>/dev/null | grep -q 'master br0' &&
+        ip -n "$(namespace_of switch)" -o link show "port$1" 2>/dev/null | grep -qw "master $(bridge_of "$1")" &&
         host_answers "$1"
 }
 
-# limit NAMESPACE DEVICE: the token bucket; replaces an earlier one without losing the connections.
+# limit NAMESPACE DEVICE RATE BITS: the token bucket; replaces an earlier one without losing the connections.
 limit()
 {
-    if ((rate_bits == 0)); then
+    local bits=$4
+    if ((bits == 0)); then
         tc -n "$1" qdisc delete dev "$2" root 2>/dev/null || true
         ip -n "$1" link set "$2" gso_max_size 65536 2>/dev/null || true
         return
     fi
-    local burst_bytes=$((rate_bits / 8 / 4000)) # at high rates, what a 250 us timer tick needs
+    local burst_bytes=$((bits / 8 / 4000)) # at high rates, what a 250 us timer tick needs
     ((burst_bytes >= 32768)) || burst_bytes=32768
-    tc -n "$1" qdisc replace dev "$2" root tbf rate "${rate_bits}bit" burst "${burst_bytes}b" limit 3mb ||
-        die "tc could not limit $2 in $1 to $rate; this kernel may lack the token bucket filter (sch_tbf)"
+    tc -n "$1" qdisc replace dev "$2" root tbf rate "${bits}bit" burst "${burst_bytes}b" limit 3mb ||
+        die "tc could not limit $2 in $1 to $3; this kernel may lack the token bucket filter (sch_tbf)"
     # TCP hands over trains of packets, as it does to a network card that cuts them itself. A train
     # that does not fit in the bucket is cut into packets first, and then a timer fires for each at
     # either end of the cable: at 8 hosts of 200 Mbit/s that cost 1.3 cores, where trains of half a
@@ -94,17 +95,19 @@ ensure_host()
         printf -v hardware '02:00:0a:4d:%02x:%02x' "${subnet##*.}" $((host + 1))
         ip -n "$switch" link add "port$host" type veth \
             peer name eth0 address "$hardware" netns "$ns"
-        ip -n "$switch" link set "port$host" master br0 up
+        ip -n "$switch" link set "port$host" master "$(bridge_of "$host")" up
         ip -n "$ns" address add "$(host_address "$host")/24" dev eth0
         ip -n "$ns" link set eth0 up
+        forget_ways
         local tries
         for ((tries = 0; tries < 5; tries++)); do
             host_answers "$host" && break
         done
         ((tries < 5)) || die "host$host does not answer on $(host_address "$host") after it was raised"
     fi
-    limit "$ns" eth0
-    limit "$switch" "port$host"
+    local own=${host_rates[host]:-$rate} own_bits=${host_bits[host]:-$rate_bits}
+    limit "$ns" eth0 "$own" "$own_bits"
+    limit "$switch" "port$host" "$own" "$own_bits"
 }
 
 # end_processes NAMESPACE...: asks them to end, then ends them; returns once they are gone.

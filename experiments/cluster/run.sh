@@ -4,7 +4,7 @@
 # What the programs on the hosts need to know about their network.
 environment_of_hosts()
 {
-    printf '%s\n' "PSRING_NETWORK=vcluster:$rate" "PSRING_LINK_BITS=$rate_bits" \
+    printf '%s\n' "PSRING_NETWORK=$(network_label)" "PSRING_LINK_BITS=$rate_bits" \
         "PSRING_BIND_SUBNET=$subnet.0/24"
 }
 

@@ -1,9 +1,11 @@
 #include "experiments/config/backends.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "common/base/check.h"
+#include "common/base/line.h"
 #include "common/comm/none.h"
 #include "ps/ps.h"
 #include "ring/halving/halving.h"
@@ -16,6 +18,17 @@
 static const struct backend *list[BACKENDS_MOST] = {
     &backend_none, &backend_ps,  &backend_ring,         &backend_mpi,
     &backend_nccl, &backend_rhd, &backend_hierarchical,
+};
+
+const struct backend backend_auto = {
+    .name = "auto",
+    .summary = "one of these by the fitted model (--cost-model)",
+    .uses_transport = true,
+    .uses_servers = true,
+    .compresses = true,
+    .orders_sums = true,
+    .counts_bytes = true,
+    .cost = &cost_not_known,
 };
 
 size_t backend_count(void)
@@ -32,13 +45,36 @@ const struct backend *backend_get(size_t index)
     return list[index];
 }
 
-const char *const *backend_names(void)
+int backend_find(const char *name)
 {
-    static const char *names[BACKENDS_MOST + 1];
+    for (size_t i = 0; i < backend_count(); i++) {
+        if (strcmp(list[i]->name, name) == 0)
+            return (int)i;
+    }
+    return -1;
+}
+
+/* Ended by `last` and NULL. */
+static void fill_names(const char **names, const char *last)
+{
     size_t count = backend_count();
     for (size_t i = 0; i < count; i++)
         names[i] = list[i]->name;
-    names[count] = NULL;
+    names[count] = last;
+    names[count + 1] = NULL;
+}
+
+const char *const *backend_names(void)
+{
+    static const char *names[BACKENDS_MOST + 2];
+    fill_names(names, NULL);
+    return names;
+}
+
+const char *const *backend_choices(void)
+{
+    static const char *names[BACKENDS_MOST + 2];
+    fill_names(names, backend_auto.name);
     return names;
 }
 
@@ -67,4 +103,24 @@ const char *backends_that(size_t ability, char *text, size_t size)
                                      list[i]->name);
     }
     return text;
+}
+
+void backend_describe(const struct backend *backend, const struct world *world,
+                      const struct topology *topology, char *text, size_t size)
+{
+    enum { LISTED = 8 };
+    struct line line = line_in(text, size);
+    uint32_t hash = 2166136261; /* FNV-1a: of more workers than there is room for */
+    line_add(&line, "%s", backend->name);
+    if (!backend->adds_by_hosts)
+        return;
+    line_add(&line, " on hosts");
+    for (int worker = 0; worker < topology->workers; worker++) {
+        int host = world->host_numbers[topology_rank(topology, worker)];
+        hash = (hash ^ (uint32_t)host) * 16777619;
+        if (worker < LISTED)
+            line_add(&line, " %d", host);
+    }
+    if (topology->workers > LISTED)
+        line_add(&line, " ... %08" PRIx32, hash);
 }

@@ -1,6 +1,5 @@
 #include "experiments/config/config.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include "common/net/world/launcher.h"
 #include "common/net/world/pin.h"
 #include "common/net/world/topology.h"
+#include "experiments/config/automatic.h"
 #include "experiments/config/backends.h"
 #include "experiments/config/config_check.h"
 #include "experiments/config/config_same.h"
@@ -18,7 +18,7 @@
 #include "experiments/config/launch.h"
 #include "experiments/gpu/gpus.h"
 #include "experiments/config/learning.h"
-#include "experiments/config/recipes.h"
+#include "experiments/recipes/recipes.h"
 #include "models/cnn.h"
 #include "models/published.h"
 
@@ -34,6 +34,8 @@ static enum config_run run_of(const struct config *config)
         return CONFIG_RUN_INFO;
     if (config->command == CONFIG_SERVE)
         return CONFIG_RUN_SERVE;
+    if (config->command == CONFIG_PREDICT)
+        return CONFIG_RUN_PREDICT;
     return config->paced ? CONFIG_RUN_PACED : CONFIG_RUN_REAL;
 }
 
@@ -104,16 +106,12 @@ static enum status link_rate_from_environment(struct config *config)
     const char *text = launcher_variable("PSRING_LINK_BITS");
     if (config->link_rate > 0 || !text)
         return STATUS_OK;
-    char *end = NULL;
-    double bits = strtod(text, &end);
-    if (end == text || *end || !isfinite(bits) || bits < 0) {
-        log_error("PSRING_LINK_BITS: found '%s', expected bits per second, e.g. 200000000; "
-                  "correct or unset it",
-                  text);
-        return STATUS_USAGE;
-    }
-    config->link_rate = bits;
-    return STATUS_OK;
+    if (options_parse_rate(text, &config->link_rate))
+        return STATUS_OK;
+    log_error("PSRING_LINK_BITS: found '%s', expected 200mbit, say, or bits per second; correct "
+              "or unset it",
+              text);
+    return STATUS_USAGE;
 }
 
 static bool says_how_messages_travel(const char *name)
@@ -165,6 +163,8 @@ enum status config_parse(enum config_command command, int argc, char **argv, str
         TRY(recipes_apply(&table, config, helped));
     if (*helped)
         return STATUS_OK;
+    config->placement_given = config_table_given(&table, "placement");
+    config->bucket_given = config_table_given(&table, "bucket-mb");
     TRY(link_rate_from_environment(config));
     TRY(config_check(config));
     if (config->paced && !config_table_given(&table, "data"))
@@ -224,12 +224,31 @@ out:
     return status;
 }
 
+/* One rank of each host counts it. */
+static enum status name_network(struct config *config, struct world *world)
+{
+    enum status status;
+    double hosts = world->local_rank == 0 ? 1 : 0;
+    TRY(world_sum(world, NULL, &hosts, 1));
+    if (hosts > 1)
+        snprintf(config->network_text, sizeof config->network_text, "%.0f-hosts", hosts);
+    else
+        snprintf(config->network_text, sizeof config->network_text, "loopback");
+    if (config->share_gpu)
+        config->network = CONFIG_TIME_SLICING;
+    else if (!config->network)
+        config->network = config->network_text;
+out:
+    return status;
+}
+
 enum status config_settle(struct config *config, struct world *world)
 {
     enum status status;
-    double hosts = world->local_rank == 0 ? 1 : 0; /* one rank of each host counts it */
     if (!config->server) /* else the server has compared them before it let this process in */
         TRY(config_same(config, world));
+    TRY(name_network(config, world));
+    TRY(automatic_settle(config, world));
     if (world->rank != 0)
         log_set_level(LOG_SILENT); /* all find the same: one of them says it */
     status = config_check_world(config, world->size);
@@ -240,17 +259,7 @@ enum status config_settle(struct config *config, struct world *world)
     TRY(pin_rank(config, world));
     if (config->command != CONFIG_INFO && config_backend(config)->prepare)
         config_backend(config)->prepare(world, config->share_gpu, &config->library_log);
-    TRY(world_sum(world, NULL, &hosts, 1));
     TRY(choose_gpu(config, world));
-    if (config->share_gpu)
-        config->network = CONFIG_TIME_SLICING;
-    if (config->network)
-        return STATUS_OK;
-    if (hosts > 1)
-        snprintf(config->network_text, sizeof config->network_text, "%.0f-hosts", hosts);
-    else
-        snprintf(config->network_text, sizeof config->network_text, "loopback");
-    config->network = config->network_text;
 out:
     return status;
 }
@@ -264,7 +273,7 @@ bool config_probes(const struct config *config, const struct world *world)
 
 const struct backend *config_backend(const struct config *config)
 {
-    return backend_get((size_t)config->backend);
+    return config_is_auto(config) ? &backend_auto : backend_get((size_t)config->backend);
 }
 
 void config_comm_options(const struct config *config, const struct backend *backend,

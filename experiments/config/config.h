@@ -27,6 +27,7 @@ enum config_run {
     CONFIG_RUN_INFO = 16,
     CONFIG_RUN_MODEL = 32, /* bench --model-gradients: waits instead of computing */
     CONFIG_RUN_SERVE = 64,
+    CONFIG_RUN_PREDICT = 128,
 };
 
 enum config_command {
@@ -34,6 +35,7 @@ enum config_command {
     CONFIG_BENCH = CONFIG_RUN_SWEEP | CONFIG_RUN_LAYERS | CONFIG_RUN_MODEL,
     CONFIG_INFO = CONFIG_RUN_INFO,
     CONFIG_SERVE = CONFIG_RUN_SERVE,
+    CONFIG_PREDICT = CONFIG_RUN_PREDICT,
 };
 
 enum config_transport {
@@ -45,12 +47,20 @@ enum config_transport {
 
 enum config_last_batch { CONFIG_LAST_BATCH_DROP, CONFIG_LAST_BATCH_JOIN };
 
+enum config_late { CONFIG_LATE_SKIP, CONFIG_LATE_KEEP };
+
 enum config_feedback { CONFIG_FEEDBACK_AUTO, CONFIG_FEEDBACK_ON, CONFIG_FEEDBACK_OFF };
 
 enum { CONFIG_KEEP = 2 }; /* --keep, where it is not given */
 
-/* --resume: where there is no checkpoint yet, auto starts anew, must refuses. */
-enum config_resume { CONFIG_RESUME_OFF, CONFIG_RESUME_AUTO, CONFIG_RESUME_MUST };
+/* --resume: where there is no checkpoint yet, auto starts anew, must refuses; extend is must, for
+ * another number of steps. */
+enum config_resume {
+    CONFIG_RESUME_OFF,
+    CONFIG_RESUME_AUTO,
+    CONFIG_RESUME_MUST,
+    CONFIG_RESUME_EXTEND
+};
 
 enum config_probe { CONFIG_PROBE_AUTO, CONFIG_PROBE_ON, CONFIG_PROBE_OFF, CONFIG_PROBE_ONLY };
 
@@ -64,6 +74,12 @@ enum {
     CONFIG_RANK_NOT_GIVEN = -1,
     CONFIG_RANKS_MOST = 65535,
     CONFIG_BATCH_MOST = 65536
+};
+
+/* What --backend auto has come to. */
+struct config_pick {
+    int backend, transport, servers, placement; /* as in struct config */
+    double bucket_mb;
 };
 
 /* Choices are ints (an index into their words), strings are borrowed from argv or the environment.
@@ -80,16 +96,17 @@ struct config {
     const char *server; /* "tcp://HOST:PORT[,...]": an elastic job's servers; NULL: it is none */
     int64_t join_after, leave_after; /* steps; 0: at once, never */
     const char *listen;              /* "tcp://HOST:PORT", where `psring serve` does */
-    int64_t workers, min_workers;    /* to begin with, to go on with */
+    int64_t workers, min_workers;    /* to begin with, to go on with; predict: that average */
 
     /* Who averages, and how. */
-    int backend;      /* index into backend_names(), experiments/config/backends.h */
+    int backend;      /* index into backend_choices(), experiments/config/backends.h */
     int transport;    /* enum config_transport */
     int64_t servers;  /* as given, with mixed placement the spare ones; 0 for others than ps */
     int placement;    /* enum placement */
     const char *sync; /* as given: "bsp", "ssp:S" or "async" */
+    int late_steps;   /* enum config_late */
     int64_t backup_workers;
-    struct consistency consistency; /* from these two */
+    struct consistency consistency; /* from these three */
     const char *straggler;          /* "RANK:FACTOR"; NULL: none */
     int straggler_rank;             /* from `straggler`; -1: none */
     double straggler_factor;
@@ -125,13 +142,14 @@ struct config {
     int64_t loaders, prefetch; /* common/data/loader.h; prefetch 0: two for each */
     const char *augment;       /* as given */
     struct augmentation augmentation; /* from `augment` */
-    const char *recipe;               /* experiments/config/recipes.h; NULL: none */
+    const char *recipe;               /* experiments/recipes/recipes.h; NULL: none */
     int64_t epochs, steps, seed;
     bool epochs_divided;  /* `epochs` are those of all workers together */
     bool unsharded;       /* an epoch is all the data for each worker, not its share */
     int64_t batch;        /* per worker; with global_batch only after config_settle */
     int64_t global_batch; /* of all workers; 0: `batch` for each */
     double bucket_mb;
+    bool placement_given, bucket_given; /* not options: whether argv has them */
 
     /* How it learns: experiments/config/learning.h. */
     int optimizer; /* enum optimizer_kind */
@@ -165,12 +183,31 @@ struct config {
     int probe;           /* enum config_probe */
     int model_gradients; /* enum published, models/published.h */
     double compute_ms;   /* of a step with model_gradients: forward and backward together */
+    bool no_defer;       /* such a step waits for its buckets, exchange.h */
     bool bench_compute;  /* times layers, experiments/compute/bench_compute.h */
     bool overlap;        /* measures again while the caller computes, experiments/bench/bench.h */
     bool library;        /* measures libpsring, too, experiments/bench/bench_connect.h */
     bool limits;         /* measures those of the machine, experiments/measure/limits.h */
     int mpi_algorithm;   /* enum library_algorithm */
     const char *json, *csv;
+
+    /* What is predicted: experiments/predict. */
+    const char *fit;        /* bench.csv files with commas between; NULL: none */
+    const char *hold_out;   /* as given: "auto", "none" or conditions */
+    const char *cost_model; /* model.json: written with `fit`, else read; NULL: none. Also that of
+                             * --backend auto: rank 0's */
+    int64_t spare;          /* machines beside those of `workers` */
+    const char *trained;    /* train.csv files with commas between; NULL: none */
+    const char *trains;     /* --model of predict; NULL: no training is predicted */
+    double images;          /* of an epoch */
+    double cost_per_hour;   /* of a machine; 0: not known */
+    double rate, latency;   /* bits/s, 0: as fitted; seconds that are added to a message */
+
+    /* Of --backend auto: asked in config_settle, of all ranks, and there fills in `picks`. NULL:
+     * this program cannot choose. */
+    enum status (*choose)(struct config *config, struct world *world);
+    struct config_pick *picks; /* (pick_count): of bench by size, else one; owned, NULL: not auto */
+    size_t pick_count;
 
     bool verbose;
     char network_text[CONFIG_NETWORK_BYTES];
@@ -192,13 +229,19 @@ void config_visit(const struct config *config,
 
 /*
  * Collective. Checks that all ranks have the same command and options, where they must, and that
- * these suit as many ranks. Fills in what depends on where they run: the label of the network, if
- * none was given, is "loopback" on one host, else "N-hosts"; with --share-gpu it is
- * CONFIG_TIME_SLICING whatever was given. Sets the environment of the backend's library, which has
- * made no call yet. `config` must then stay where it is. STATUS_USAGE: on all ranks alike, logged
- * by rank 0; or on those whose options are not rank 0's, logged by each.
+ * these suit as many ranks. With --backend auto, the first pick takes its place. Fills in what
+ * depends on where they run: the label of the network, if none was given, is "loopback" on one
+ * host, else "N-hosts"; with --share-gpu it is CONFIG_TIME_SLICING whatever was given. Sets the
+ * environment of the backend's library, which has made no call yet. `config` must then stay where
+ * it is. STATUS_USAGE: on all ranks alike, logged by rank 0; or on those whose options are not rank
+ * 0's, logged by each.
  */
 enum status config_settle(struct config *config, struct world *world);
+
+bool config_is_auto(const struct config *config);
+/* The pick in the place of what was given. */
+void config_apply(struct config *config, const struct config_pick *pick);
+void config_free(struct config *config);
 
 /* The number-th address of config->server into `text`; false: there is none. */
 bool config_server(const struct config *config, int number, char *text, size_t size);

@@ -9,6 +9,7 @@
 #include "common/device/device.h"
 #include "common/net/socket/address.h"
 #include "common/net/world/topology.h"
+#include "experiments/config/automatic.h"
 #include "experiments/config/backends.h"
 #include "experiments/config/job.h"
 #include "experiments/config/sync.h"
@@ -55,6 +56,9 @@ static enum status check_names(const struct config *config)
     TRY(check_named("timeline", config->timeline, "a file"));
     TRY(check_named("csv", config->csv, "a file"));
     TRY(check_named("json", config->json, "a file"));
+    TRY(check_named("fit", config->fit, "a bench.csv, or a folder with one"));
+    TRY(check_named("train", config->trained, "a train.csv, or a folder with one"));
+    TRY(check_named("cost-model", config->cost_model, "a file"));
 out:
     return status;
 }
@@ -78,7 +82,7 @@ static enum status check_network(const char *network)
 
 static enum status check_servers(struct config *config, const struct backend *backend)
 {
-    if (!backend->uses_servers)
+    if (!backend->uses_servers || config_is_auto(config))
         return STATUS_OK;
     if (config->servers == CONFIG_SERVERS_NOT_GIVEN)
         config->servers = 1;
@@ -216,6 +220,41 @@ static enum status check_bench(struct config *config)
     return parse_sizes(config);
 }
 
+static enum status check_predict(struct config *config)
+{
+    if (!config->fit && !config->cost_model) {
+        log_error(
+            "predict: from what? give --fit DIR, whose bench.csv is to be fitted, or --cost-model "
+            "MODEL.JSON, what --fit has written");
+        return STATUS_USAGE;
+    }
+    if (!config->fit && config->csv) {
+        log_error("--csv %s: its rows are measured ones beside predicted ones; add --fit BENCH.CSV",
+                  config->csv);
+        return STATUS_USAGE;
+    }
+    if (config->workers == 1 ||
+        (config->workers == 0 && (config->spare > 0 || config->rate > 0 || config->latency > 0))) {
+        log_error("--workers %lld: found no two that average; give --workers 2 or more, or leave "
+                  "it, --spare, --rate and --latency out",
+                  (long long)config->workers);
+        return STATUS_USAGE;
+    }
+    if (config->trains && (config->workers == 0 || config->compute_ms <= 0)) {
+        log_error(
+            "--model %s: of how many workers, and how long does each compute? add --workers N "
+            "and --compute-ms MS (psring bench --compute)",
+            config->trains);
+        return STATUS_USAGE;
+    }
+    if (!config->fit && config->workers == 0 && !config->trained) {
+        log_error("--cost-model %s: what is to be predicted? add --workers N, or --train TRAIN.CSV",
+                  config->cost_model);
+        return STATUS_USAGE;
+    }
+    return parse_sizes(config);
+}
+
 /* What libpsring takes of the options. */
 static enum status check_library(const struct config *config, const struct backend *backend)
 {
@@ -307,6 +346,9 @@ enum status config_check(struct config *config)
         TRY(job_check(config));
     if (config->command == CONFIG_SERVE)
         return STATUS_OK;
+    if (config->command == CONFIG_PREDICT)
+        return check_predict(config);
+    TRY(automatic_check(config));
     TRY(check_backend(config, backend));
     TRY(check_servers(config, backend));
     TRY(check_compress(config));

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/check.h"
 #include "common/data/loader.h"
 #include "common/device/device.h"
 #include "experiments/config/backends.h"
@@ -18,9 +19,10 @@ const char *const config_reduce_order_words[] = {"any", "ring", NULL};
 
 static const char *const transport_words[] = {"auto", "zmq", "mpi", "tcp", NULL};
 static const char *const last_batch_words[] = {"drop", "join", NULL}; /* enum config_last_batch */
-static const char *const feedback_words[] = {"auto", "on", "off", NULL};
-static const char *const resume_words[] = {"off", "auto", "must", NULL}; /* enum config_resume */
-static const char *const graph_words[] = {"auto", "on", "off", NULL};    /* enum device_graph */
+static const char *const late_words[] = {"skip", "keep", NULL};       /* enum config_late */
+static const char *const auto_words[] = {"auto", "on", "off", NULL};
+/* enum config_resume */
+static const char *const resume_words[] = {"off", "auto", "must", "extend", NULL};
 static const char *const probe_words[] = {"auto", "on", "off", "only", NULL};
 
 #define FIELD(name) .offset = offsetof(struct config, name)
@@ -54,26 +56,19 @@ static const struct config_row rows[] = {
       .help = "With --rendezvous: how many ranks there are."}},
     {RUNS(TRAIN),
      {"server", 0, OPTION_STRING, FIELD(server), .metavar = "ADDRESS,...",
-      .help = "Joins the job of these servers (tcp://HOST:PORT), which psring serve has started; "
-              "for --backend ps."}},
+      .help = "Joins the job of these servers (tcp://HOST:PORT, psring serve); for --backend ps."}},
     {RUNS(TRAIN),
      {"join-after", 0, OPTION_INT, FIELD(join_after), "0", 0, 1e12, .metavar = "N",
       .help = "With --server: this worker waits until N steps are done."}},
     {RUNS(TRAIN),
      {"leave-after", 0, OPTION_INT, FIELD(leave_after), "0", 0, 1e12, .metavar = "N",
       .help = "With --server: this worker leaves when N steps are done; 0: it stays to the end."}},
-    {RUNS(SERVE),
-     {"listen", 0, OPTION_STRING, FIELD(listen), "tcp://127.0.0.1:29600", .metavar = "ADDRESS",
-      .help = "tcp://HOST:PORT, where workers join: HOST is a name or an address of this host."}},
-    {RUNS(SERVE),
-     {"workers", 0, OPTION_INT, FIELD(workers), "1", 1, 1000,
-      .help = "Training begins when N workers are there, and goes on with those who are."}},
-    {RUNS(SERVE),
-     {"min-workers", 0, OPTION_INT, FIELD(min_workers), "1", 1, 1000,
-      .help = "With fewer it stands still until others join."}},
     {RUNS(AVERAGE),
      {"backend", 0, OPTION_CHOICE, FIELD(backend), "ring", /* .choices: see config_table_init */
-      .help = "How gradients are averaged."}},
+      .help = "How gradients are averaged; auto: as the fitted model says is fastest."}},
+    {RUNS(AVERAGE),
+     {"cost-model", 0, OPTION_STRING, FIELD(cost_model), .metavar = "FILE",
+      .help = "For --backend auto: the model that psring predict --fit writes; rank 0's file."}},
     {RUNS_IF(AVERAGE, uses_transport, "auto"),
      {"transport", 0, OPTION_CHOICE, FIELD(transport), "auto", .choices = transport_words,
       .help = "What messages travel over; auto: what the backend is fastest with (psring info)."}},
@@ -89,10 +84,13 @@ static const struct config_row rows[] = {
      {"sync", 0, OPTION_STRING, FIELD(sync), "bsp", .metavar = "bsp|ssp:S|async",
       .help = "Consistency. bsp: all workers step together; ssp: they are at most S steps apart; "
               "async: nobody waits. The latter two with the optimizer on the servers."}},
+    {RUNS_IF(TRAIN, updates_on_server, "skip"),
+     {"late-steps", 0, OPTION_CHOICE, FIELD(late_steps), "skip", .choices = late_words,
+      .help = "ssp and async: who is (S + 1)/2 steps behind, or 8, skips them to catch up, or does "
+              "them all: keep, ssp as Ho et al. have it."}},
     {RUNS_IF(TRAIN, updates_on_server, "0"),
      {"backup-workers", 0, OPTION_INT, FIELD(backup_workers), "0", 0, 4096, .metavar = "B",
-      .help = "bsp with the optimizer on the servers, and a step does not wait for the last B "
-              "workers."}},
+      .help = "bsp, optimizer on the servers: a step does not wait for the last B workers."}},
     {RUNS(TRAIN),
      {"straggler", 0, OPTION_STRING, FIELD(straggler), .metavar = "RANK:FACTOR",
       .help = "That worker computes FACTOR times as long, e.g. 3:4."}},
@@ -104,7 +102,7 @@ static const struct config_row rows[] = {
      {"compress", 0, OPTION_CHOICE, FIELD(compress), "none", .choices = compress_names,
       .help = "Gradients travel as numbers of 16 bits; added in float32."}},
     {RUNS_IF(AVERAGE, compresses, NULL),
-     {"error-feedback", 0, OPTION_CHOICE, FIELD(error_feedback), "auto", .choices = feedback_words,
+     {"error-feedback", 0, OPTION_CHOICE, FIELD(error_feedback), "auto", .choices = auto_words,
       .help = "What --compress rounds off is added at the next step; auto: on."}},
     {RUNS_IF(AVERAGE, cuts_segments, NULL),
      {"segment", 0, OPTION_SIZE, FIELD(segment), "0", 0, 1 << 30, .metavar = "BYTES",
@@ -115,17 +113,12 @@ static const struct config_row rows[] = {
     {RUNS(TRAIN | BENCH | SERVE),
      {"interface", 0, OPTION_STRING, FIELD(subnet), .metavar = "CIDR",
       .help = "Network to bind to, e.g. 10.0.0.0/24 (else PSRING_BIND_SUBNET, else chosen)."}},
-    {RUNS(SERVE),
-     {"timeout", 0, OPTION_DOUBLE, FIELD(timeout), "30", 0.1, 86400, .metavar = "SECONDS",
-      .help = "A worker that keeps others waiting, or is silent, for longer is lost: the others go "
-              "on without it."}},
     {RUNS(TRAIN | BENCH),
      {"timeout", 0, OPTION_DOUBLE, FIELD(timeout), "30", 0.1, 86400, .metavar = "SECONDS",
       .help = "A rank that keeps others waiting, or is silent, for longer ends the run."}},
     {RUNS(TRAIN | BENCH | SERVE),
      {"stall-warning", 0, OPTION_DOUBLE, FIELD(stall_warning), "10", 0, 86400, .metavar = "SECONDS",
-      .help =
-          "What keeps the others waiting, or is silent, for so long is warned of; 0: nothing."}},
+      .help = "Who keeps others waiting for so long (3 s at least) is warned of; 0: nobody."}},
     {RUNS(ALL | SERVE),
      {"startup-timeout", 0, OPTION_DOUBLE, FIELD(startup_timeout), "60", 0.1, 86400,
       .metavar = "SECONDS",
@@ -134,8 +127,8 @@ static const struct config_row rows[] = {
      {"network", 0, OPTION_STRING, FIELD(network), .metavar = "LABEL",
       .help = "Name of the network in result rows (else PSRING_NETWORK, else by hosts)."}},
     {RUNS(TRAIN | BENCH),
-     {"link-rate", 0, OPTION_DOUBLE, FIELD(link_rate), "0", 0, 1e15, .metavar = "BITS",
-      .help = "Bits/s each way of a host's link, e.g. 200e6 (else PSRING_LINK_BITS); 0: unknown."}},
+     {"link-rate", 0, OPTION_RATE, FIELD(link_rate), "0", 0, 1e15, .metavar = "RATE",
+      .help = "Each way of a host's link: 200mbit or bits/s (else PSRING_LINK_BITS); 0: unknown."}},
     {RUNS(TRAIN | BENCH),
      {"device", 0, OPTION_CHOICE, FIELD(device), "cpu", .choices = device_kind_names,
       .help = "Where a rank computes."}},
@@ -146,7 +139,7 @@ static const struct config_row rows[] = {
      {"tf32", 0, OPTION_FLAG, FIELD(tf32),
       .help = "GPUs: products with 10 bits of mantissa, on tensor cores; faster, less exact."}},
     {RUNS(TRAIN),
-     {"cuda-graph", 0, OPTION_CHOICE, FIELD(graph), "auto", .choices = graph_words,
+     {"cuda-graph", 0, OPTION_CHOICE, FIELD(graph), "auto", .choices = auto_words,
       .help = "GPUs: a step is one launch of a CUDA graph; auto: with --backend none."}},
     {RUNS(TRAIN | LAYERS),
      {"threads", 0, OPTION_INT, FIELD(threads), "1", 0, 1024,
@@ -175,9 +168,9 @@ static const struct config_row rows[] = {
      {"augment", 0, OPTION_STRING, FIELD(augment), "none", .metavar = "shift:PIXELS,rotate:DEGREES",
       .help = "Moves training images, up to so far, by other amounts each epoch."}},
     {RUNS(REAL),
-     {"recipe", 0, OPTION_STRING, FIELD(recipe), .metavar = "NAME",
-      .help =
-          "Sets several options at once, but none that is given; list: prints what each sets."}},
+     {"recipe", 0, OPTION_STRING, FIELD(recipe),
+      .metavar = "keras-horovod|large-batch|lars-8192|list",
+      .help = "Sets several options, but none that is given; list: prints what each sets."}},
     {RUNS(TRAIN),
      {"epochs", 0, OPTION_INT, FIELD(epochs), "2", 1, 100000, .help = "Passes over the data."}},
     {RUNS(TRAIN),
@@ -256,9 +249,9 @@ static const struct config_row rows[] = {
       .help = "Saves every N steps too; 0: per epoch."}},
     {RUNS(TRAIN),
      {"resume", 0, OPTION_CHOICE, FIELD(resume), "off", .choices = resume_words, .bare = "auto",
-      .metavar = "must",
+      .metavar = "must|extend",
       .help = "Continues from the newest checkpoint, if one is there (must: else refuses), to the "
-              "same bits. With another number of workers: from the same image, to other bits."}},
+              "same bits; extend: for more --steps or --epochs; by other workers: to other bits."}},
     {RUNS(TRAIN),
      {"metrics", 0, OPTION_STRING, FIELD(metrics), .metavar = "FILE",
       .help = "Appends a CSV row per epoch (and per --log-steps)."}},
@@ -268,13 +261,11 @@ static const struct config_row rows[] = {
     {RUNS(REAL),
      {"target-accuracy", 0, OPTION_DOUBLE, FIELD(target_accuracy), "0", 0, 100,
       .metavar = "PERCENT",
-      .help = "Ends at the first test that reaches this; tests each time that --log-steps reports, "
-              "too. 0: no such end."}},
+      .help = "Ends at the first test that reaches it; tests at each report too. 0: no such end."}},
     {RUNS(TRAIN),
      {"timeline", 0, OPTION_STRING, FIELD(timeline), .metavar = "FILE",
       .help = "Writes where the time of all ranks went, for https://ui.perfetto.dev and psring "
-              "trace; a "
-              "run that fails leaves it empty."}},
+              "trace; a run that fails leaves it empty."}},
     {RUNS(TRAIN),
      {"timeline-steps", 0, OPTION_STRING, FIELD(timeline_steps), .metavar = "FIRST:LAST",
       .help = "Which steps of this run --timeline records, counted from 1; 1:100 unless given."}},
@@ -289,6 +280,9 @@ static const struct config_row rows[] = {
     {RUNS(MODEL),
      {"compute-ms", 0, OPTION_DOUBLE, FIELD(compute_ms), "100", 0, 3.6e6, .metavar = "MS",
       .help = "How long such a step computes: forward and backward."}},
+    {RUNS(MODEL),
+     {"no-defer", 0, OPTION_FLAG, FIELD(no_defer),
+      .help = "Such a step waits for its buckets, and not the next one for those it needs."}},
     {RUNS(SWEEP),
      {"min-bytes", 'b', OPTION_SIZE, FIELD(min_bytes), "1k", 0, 1e12, .metavar = "BYTES",
       .help = "First size."}},
@@ -314,8 +308,7 @@ static const struct config_row rows[] = {
     {RUNS(SWEEP | MODEL),
      {"probe", 0, OPTION_CHOICE, FIELD(probe), "auto", .choices = probe_words,
       .help = "Measures what a TCP stream reaches on the links, first; auto: not on loopback; "
-              "only: shows "
-              "hosts and links, and ends."}},
+              "only: shows hosts and links, and ends."}},
     {RUNS(SWEEP | MODEL),
      {"limits", 0, OPTION_FLAG, FIELD(limits),
       .help = "Measures memory, 4 bytes there and back (ZeroMQ, a socket), TCP streams, too."}},
@@ -331,12 +324,18 @@ static const struct config_row rows[] = {
     {RUNS(BENCH),
      {"csv", 0, OPTION_STRING, FIELD(csv), .metavar = "FILE",
       .help = "Appends rows as CSV; the README has the columns."}},
-    {RUNS(ALL | SERVE),
+    {RUNS(ALL | SERVE | CONFIG_PREDICT),
      {"verbose", 'v', OPTION_FLAG, FIELD(verbose), .help = "Says more on stderr."}},
 };
 
-_Static_assert(sizeof rows / sizeof rows[0] <= CONFIG_OPTIONS_MAX, "struct config_table has room");
-enum { ROWS = sizeof rows / sizeof rows[0] };
+/* All rows, those of commands apart first; NULL behind the last. */
+static const struct config_row *row_at(size_t number)
+{
+    if (number < config_apart_row_count)
+        return &config_apart_rows[number];
+    number -= config_apart_row_count;
+    return number < sizeof rows / sizeof *rows ? &rows[number] : NULL;
+}
 
 /* What depends on the list of backends: their names, and in the help who obeys an option. */
 static void follow_backends(struct config_table *table, int at)
@@ -345,7 +344,7 @@ static void follow_backends(struct config_table *table, int at)
     size_t ability = table->rows[at]->ability;
     char names[64];
     if (strcmp(spec->name, "backend") == 0)
-        spec->choices = backend_names();
+        spec->choices = backend_choices();
     if (ability == 0)
         return;
     snprintf(table->help[at], sizeof table->help[at], "%s For %s.", spec->help,
@@ -362,39 +361,40 @@ bool config_table_given(const struct config_table *table, const char *name)
     return false;
 }
 
+static const struct {
+    enum config_command command;
+    const char *name, *summary;
+} commands[] = {
+    {CONFIG_TRAIN, "psring train",
+     "Trains a CNN data-parallel: alone, or on all ranks of mpirun or of --rendezvous."},
+    {CONFIG_BENCH, "psring bench",
+     "Times averaging over the ranks of mpirun or of --rendezvous by size; checks every element."},
+    {CONFIG_SERVE, "psring serve",
+     "A parameter server that workers join and leave (psring train --server); without MPI."},
+    {CONFIG_INFO, "psring info", "Lists what this build and this machine have."},
+    {CONFIG_PREDICT, "psring predict",
+     "Fits the model of cost to measurements, and predicts what was not measured."},
+};
+
 void config_table_init(struct config_table *table, enum config_command command)
 {
     int count = 0;
-    for (int i = 0; i < ROWS; i++) {
-        if (!(rows[i].runs & (unsigned)command))
+    const struct config_row *row;
+    for (size_t i = 0; (row = row_at(i)); i++) {
+        if (!(row->runs & (unsigned)command))
             continue;
-        table->rows[count] = &rows[i];
-        table->specs[count] = rows[i].spec;
+        CHECK(count < CONFIG_OPTIONS_MAX);
+        table->rows[count] = row;
+        table->specs[count] = row->spec;
         follow_backends(table, count++);
     }
     table->specs[count] = (struct option_spec){0};
     memset(table->given, 0, sizeof table->given);
     table->options = (struct options){.specs = table->specs, .given = table->given};
-    switch (command) {
-    case CONFIG_TRAIN:
-        table->options.command = "psring train";
-        table->options.summary =
-            "Trains a CNN data-parallel: alone, or on all ranks of mpirun or of --rendezvous.";
-        break;
-    case CONFIG_BENCH:
-        table->options.command = "psring bench";
-        table->options.summary =
-            "Times averaging over the ranks of mpirun or of --rendezvous by size; checks every "
-            "element.";
-        break;
-    case CONFIG_SERVE:
-        table->options.command = "psring serve";
-        table->options.summary =
-            "A parameter server that workers join and leave (psring train --server); without MPI.";
-        break;
-    case CONFIG_INFO:
-        table->options.command = "psring info";
-        table->options.summary = "Lists what this build and this machine have.";
-        break;
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        if (commands[i].command == command) {
+            table->options.command = commands[i].name;
+            table->options.summary = commands[i].summary;
+        }
     }
 }

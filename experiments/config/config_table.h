@@ -25,6 +25,10 @@ struct config_row {
     struct option_spec spec;
 };
 
+/* Of commands without ranks, serve and predict, alone; the others are in config_table.c. */
+extern const struct config_row config_apart_rows[];
+extern const size_t config_apart_row_count;
+
 /* The options of one command, as options.h wants them. */
 struct config_table {
     struct option_spec specs[CONFIG_OPTIONS_MAX + 1];

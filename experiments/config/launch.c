@@ -87,7 +87,8 @@ enum status launch_check(struct config *config)
     enum status status;
     struct rendezvous parsed;
     TRY(check_options(config));
-    if (!config->rendezvous && !config->server && config->command != CONFIG_SERVE)
+    if (!config->rendezvous && !config->server && config->command != CONFIG_SERVE &&
+        config->command != CONFIG_PREDICT)
         TRY(from_torchrun(config));
     if (config->rendezvous)
         TRY(rendezvous_parse(config->rendezvous, &parsed));

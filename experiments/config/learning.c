@@ -42,6 +42,14 @@ static enum status check_optimizer(const struct config *config, const struct con
     return STATUS_OK;
 }
 
+static enum status no_end_of_warmup(const struct config *config, uint64_t epochs)
+{
+    log_error("--warmup-epochs %g: the run ends after %llu epoch%s, before its rate is at the "
+              "highest; give fewer, or more --epochs",
+              config->warmup_epochs, (unsigned long long)epochs, epochs == 1 ? "" : "s");
+    return STATUS_USAGE;
+}
+
 enum status learning_check(const struct config *config, const struct config_table *table)
 {
     enum status status = STATUS_OK;
@@ -75,6 +83,8 @@ enum status learning_check(const struct config *config, const struct config_tabl
                   "two out");
         return STATUS_USAGE;
     }
+    if (config->steps == 0 && config->warmup_epochs >= (double)config->epochs)
+        return no_end_of_warmup(config, (uint64_t)config->epochs);
 out:
     return status;
 }
@@ -91,10 +101,11 @@ enum status learning_share_batch(struct config *config, int world_size)
     int64_t workers = config->virtual_workers > 0 ? config->virtual_workers : topology.workers;
     config->batch = config->global_batch / workers;
     if (config->global_batch % workers != 0 || config->batch > CONFIG_BATCH_MOST) {
-        log_error("--global-batch %lld: found %lld workers, expected a multiple of that, with at "
+        log_error("--global-batch %lld: found %lld worker%s, expected a multiple of that, with at "
                   "most %d images for each; the next are %lld and %lld",
-                  (long long)config->global_batch, (long long)workers, CONFIG_BATCH_MOST,
-                  (long long)(config->batch * workers), (long long)((config->batch + 1) * workers));
+                  (long long)config->global_batch, (long long)workers, workers == 1 ? "" : "s",
+                  CONFIG_BATCH_MOST, (long long)(config->batch * workers),
+                  (long long)((config->batch + 1) * workers));
         return STATUS_USAGE;
     }
 out:
@@ -137,11 +148,7 @@ enum status learning_schedule(const struct config *config, size_t workers, uint6
     if (config->warmup_epochs < 0)
         return STATUS_OK;
     schedule->warmup_steps = (uint64_t)llround(config->warmup_epochs * (double)steps_per_epoch);
-    if (config->steps == 0 && schedule->warmup_steps >= total_steps) {
-        log_error("--warmup-epochs %g: the run ends after %llu epochs, before its rate is at the "
-                  "highest; give fewer, or more --epochs",
-                  config->warmup_epochs, (unsigned long long)(total_steps / steps_per_epoch));
-        return STATUS_USAGE;
-    }
+    if (config->steps == 0 && schedule->warmup_steps >= total_steps)
+        return no_end_of_warmup(config, total_steps / steps_per_epoch);
     return STATUS_OK;
 }

@@ -33,6 +33,14 @@ static enum status parse_consistency(struct config *config)
         log_error("--sync: found '%s', expected bsp, ssp:S (e.g. ssp:3) or async", text);
         return STATUS_USAGE;
     }
+    if (config->late_steps == CONFIG_LATE_KEEP && consistency->kind == CONSISTENCY_BSP) {
+        log_error("--late-steps keep: with --sync bsp nobody may be late%s; leave it out, or add "
+                  "--sync ssp:S or async",
+                  config->backup_workers > 0 ? ", and --backup-workers drop who is" : "");
+        return STATUS_USAGE;
+    }
+    if (config->late_steps == CONFIG_LATE_KEEP)
+        consistency->late_steps = 0;
     if (consistency->kind != CONSISTENCY_BSP && config->backup_workers > 0) {
         log_error("--backup-workers %lld: with --sync %s nobody waits for the last workers; leave "
                   "one of the two out",
@@ -114,14 +122,18 @@ enum status sync_check_world(const struct config *config, const struct topology 
     if (config->command != CONFIG_TRAIN)
         return STATUS_OK;
     if (config->consistency.backup_workers >= topology->workers) {
-        log_error("--backup-workers %d: of %d workers at least one must be waited for; start more, "
-                  "or give less",
-                  config->consistency.backup_workers, topology->workers);
+        log_error("--backup-workers %d: of %d worker%s at least one must be waited for; start "
+                  "more, or give less",
+                  config->consistency.backup_workers, topology->workers,
+                  topology->workers == 1 ? "" : "s");
         return STATUS_USAGE;
     }
     if (config->straggler_rank >= topology->workers) {
-        log_error("--straggler %s: there are %d workers, 0 to %d", config->straggler,
-                  topology->workers, topology->workers - 1);
+        if (topology->workers == 1)
+            log_error("--straggler %s: there is one worker, 0", config->straggler);
+        else
+            log_error("--straggler %s: there are %d workers, 0 to %d", config->straggler,
+                      topology->workers, topology->workers - 1);
         return STATUS_USAGE;
     }
     return STATUS_OK;

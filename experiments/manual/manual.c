@@ -1,5 +1,6 @@
 #include "experiments/manual/manual.h"
 
+#include <ctype.h>
 #include <string.h>
 
 #include "experiments/config/config_table.h"
@@ -87,7 +88,8 @@ static const char head[] =
     "or\n"
     "srun, or each by hand with \\fB\\-\\-rendezvous\\fR.\n"
     ".PP\n"
-    "\\fBpsring\\fR \\fICOMMAND\\fR \\fB\\-\\-help\\fR prints a command's options;\n"
+    "\\fBpsring help\\fR \\fICOMMAND\\fR prints a command's options, as\n"
+    "\\fBpsring\\fR \\fICOMMAND\\fR \\fB\\-\\-help\\fR does;\n"
     "\\fBpsring \\-\\-version\\fR the version; \\fBpsring \\-\\-manual\\fR this page;\n"
     "\\fBpsring \\-\\-completion\\fR what bash completes options with:\n"
     "\\fBsource <(psring \\-\\-completion)\\fR.\n"
@@ -100,6 +102,11 @@ static const char tail[] =
     ".TP\n2\nbad usage\n"
     ".TP\n75\ntraining was stopped by a signal and saved: to be started again with\n"
     "\\fB\\-\\-resume\\fR\n"
+    ".PP\n"
+    "mpirun hands on the code of the rank that ends first with another one than 0. Where mpirun\n"
+    "itself gets SIGTERM or SIGINT it ends with 1, whether the ranks have saved or not; after\n"
+    "SIGUSR1, which it passes on, with their 75. What mpirun adds to an error of psring's,\n"
+    "\\fBmpirun \\-\\-quiet\\fR leaves out.\n"
     ".SH ENVIRONMENT\n"
     ".TP\nPSRING_DATA, PSRING_NETWORK, PSRING_LINK_BITS, PSRING_BIND_SUBNET\n"
     "defaults of \\fB\\-\\-data\\fR, \\fB\\-\\-network\\fR, \\fB\\-\\-link\\-rate\\fR and\n"
@@ -135,6 +142,21 @@ static void print_words(FILE *out, const char *const *words)
     fputs("')", out);
 }
 
+/* The words in "bsp|ssp:S|async": what is not in capitals, which stand for something; "ssp:" is
+ * the beginning of one. */
+static void print_metavar(FILE *out, const char *metavar)
+{
+    fputs("words=(-W '", out);
+    for (const char *word = metavar; *word;) {
+        size_t length = strcspn(word, "|"), fixed = 0;
+        while (fixed < length && !isupper((unsigned char)word[fixed]))
+            fixed++;
+        fprintf(out, "%s%.*s", word > metavar ? " " : "", (int)fixed, word);
+        word += length + (word[length] == '|');
+    }
+    fputs("')", out);
+}
+
 /* The branch of a case for the value of an option: its words, or what its name for it stands for.
  * An option with a bare form takes a word only after '='. */
 static void print_values(FILE *out, const char *command, const struct option_spec *spec)
@@ -152,6 +174,8 @@ static void print_values(FILE *out, const char *command, const struct option_spe
         fprintf(out, "compopt -o filenames 2>/dev/null || true\n        words=(%s)", kind);
     else if (spec->type == OPTION_CHOICE)
         print_words(out, spec->choices);
+    else if (spec->metavar && strchr(spec->metavar, '|'))
+        print_metavar(out, spec->metavar);
     else
         fputs("words=()", out);
     fputs(" ;;\n", out);
@@ -176,8 +200,8 @@ static void print_options(FILE *out, const struct manual_command *command)
     if (!command->options) {
         fprintf(out,
                 "    '%s '*)\n        compopt -o filenames 2>/dev/null || true\n"
-                "        words=(-f) ;;\n",
-                command->name);
+                "        words=(-f)\n        [[ $current != -* ]] || words=(-W '%s') ;;\n",
+                command->name, command->own_options);
         return;
     }
     config_table_init(&table, command->options);
@@ -189,13 +213,18 @@ static void print_options(FILE *out, const struct manual_command *command)
     fputs("') ;;\n", out);
 }
 
-/* bash takes '=' for a word of its own: "--resume=mu" are three. */
+/* bash takes '=' for a word of its own: "--resume=mu" are three, unless COMP_WORDBREAKS has been
+ * changed. */
 static const char completion_head[] =
     "# Completion of psring's options in bash: source this file.\n"
     "_psring()\n"
     "{\n"
     "    local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} words=()\n"
-    "    if [[ $current == = ]]; then\n"
+    "    local prefix=''\n"
+    "    if [[ $current == --*=* ]]; then\n"
+    "        prefix=${current%%=*}=\n"
+    "        before=$prefix current=${current#*=}\n"
+    "    elif [[ $current == = ]]; then\n"
     "        before=$before= current=''\n"
     "    elif [[ $before == = ]] && ((COMP_CWORD > 2)); then\n"
     "        before=${COMP_WORDS[COMP_CWORD - 2]}=\n"
@@ -211,13 +240,34 @@ void manual_print_completion(FILE *out, const struct manual_command *commands, s
         print_all_values(out, &commands[c]);
     for (size_t c = 0; c < count; c++)
         print_options(out, &commands[c]);
-    fputs("    esac\n    ((COMP_CWORD > 1)) || words=(-W '", out);
+    fputs("    'help '*) words=(-W '", out);
+    for (size_t c = 0; c < count; c++)
+        fprintf(out, "%s%s", c > 0 ? " " : "", commands[c].name);
+    fputs("') ;;\n    esac\n    ((COMP_CWORD > 1)) || words=(-W '", out);
     for (size_t c = 0; c < count; c++)
         fprintf(out, "%s ", commands[c].name);
-    fputs("--help --version --manual --completion')\n"
-          "    ((${#words[@]} == 0)) ||\n"
-          "        mapfile -t COMPREPLY < <(compgen \"${words[@]}\" -- \"$current\")\n"
-          "}\n"
-          "complete -F _psring psring\n",
-          out);
+    fputs(
+        "help --help --version --manual --completion')\n"
+        "    ((${#words[@]} == 0)) ||\n"
+        "        mapfile -t COMPREPLY < <(compgen \"${words[@]}\" -P \"$prefix\" -- \"$current\")\n"
+        "}\n"
+        "complete -F _psring psring\n"
+        "# Behind a launcher: from the word psring on; before it, files.\n"
+        "_psring_launched()\n"
+        "{\n"
+        "    local i\n"
+        "    COMPREPLY=()\n"
+        "    for ((i = 1; i < COMP_CWORD; i++)); do\n"
+        "        [[ ${COMP_WORDS[i]##*/} == psring ]] || continue\n"
+        "        COMP_WORDS=(\"${COMP_WORDS[@]:i}\") COMP_CWORD=$((COMP_CWORD - i))\n"
+        "        _psring\n"
+        "        return\n"
+        "    done\n"
+        "}\n"
+        "for _psring_launcher in mpirun srun; do\n"
+        "    complete -p \"$_psring_launcher\" >/dev/null 2>&1 ||\n"
+        "        complete -o default -F _psring_launched \"$_psring_launcher\"\n"
+        "done\n"
+        "unset _psring_launcher\n",
+        out);
 }

@@ -13,7 +13,8 @@
 
 struct manual_command {
     const char *name, *summary;
-    enum config_command options; /* 0: it has arguments of its own, which its --help lists */
+    enum config_command options; /* 0: it has arguments of its own, which its --help lists: */
+    const char *own_options;     /* files and these words, with spaces between */
 };
 
 /* In roff, for man(1). */

@@ -4,6 +4,13 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
+
+bool cpu_share_is_others(double busy, double other)
+{
+    return busy > CPU_SHARE_LIMITED && other >= CPU_SHARE_OTHER &&
+           busy - other <= CPU_SHARE_LIMITED;
+}
 
 /* The first line is "cpu user nice system idle iowait irq softirq steal guest guest_nice", where
  * user and nice hold the guests' time already. Kernels of old end earlier. */
@@ -16,7 +23,8 @@ bool cpu_ticks_parse(const char *text, struct cpu_ticks *ticks)
                        &user, &nice, &system, &idle, &iowait, &irq, &softirq, &steal);
     if (found < 4 || strncmp(text, "cpu ", 4) != 0) /* "cpu0" is one of them */
         return false;
-    ticks->busy = user + nice + system + irq + softirq + steal;
+    ticks->processes = user + nice + system + steal;
+    ticks->busy = ticks->processes + irq + softirq;
     ticks->total = ticks->busy + idle + iowait;
     return true;
 }
@@ -48,6 +56,8 @@ void cpu_watch_stop(struct cpu_watch *watch)
         return;
     watch->passed.busy += now.busy - watch->start.busy;
     watch->passed.total += now.total - watch->start.total;
+    if (now.processes > watch->start.processes)
+        watch->passed.processes += now.processes - watch->start.processes;
 }
 
 double cpu_watch_share(const struct cpu_watch *watch)
@@ -55,4 +65,12 @@ double cpu_watch_share(const struct cpu_watch *watch)
     if (watch->passed.total < CPU_WATCH_LEAST_TICKS)
         return -1;
     return fmin(1, (double)watch->passed.busy / (double)watch->passed.total);
+}
+
+bool cpu_watch_seconds(const struct cpu_watch *watch, double *total_s, double *processes_s)
+{
+    double a_second = (double)sysconf(_SC_CLK_TCK);
+    *total_s = (double)watch->passed.total / a_second;
+    *processes_s = (double)watch->passed.processes / a_second;
+    return watch->passed.total >= CPU_WATCH_STEADY_TICKS;
 }

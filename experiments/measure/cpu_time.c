@@ -16,7 +16,8 @@ static int64_t read_ns(clockid_t clock)
 void cpu_time_start(struct cpu_time *cpu)
 {
     int64_t process_ns = read_ns(CLOCK_PROCESS_CPUTIME_ID);
-    *cpu = (struct cpu_time){.others_ns = process_ns - read_ns(CLOCK_THREAD_CPUTIME_ID)};
+    *cpu = (struct cpu_time){.process_ns = process_ns,
+                             .others_ns = process_ns - read_ns(CLOCK_THREAD_CPUTIME_ID)};
 }
 
 void cpu_time_enter(struct cpu_time *cpu)
@@ -34,4 +35,9 @@ double cpu_time_s(const struct cpu_time *cpu)
     int64_t thread_ns = read_ns(CLOCK_THREAD_CPUTIME_ID);
     int64_t others_ns = read_ns(CLOCK_PROCESS_CPUTIME_ID) - thread_ns;
     return (double)(others_ns - cpu->others_ns + cpu->inside_ns) / (double)NS_PER_S;
+}
+
+double cpu_time_process_s(const struct cpu_time *cpu)
+{
+    return (double)(read_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu->process_ns) / (double)NS_PER_S;
 }

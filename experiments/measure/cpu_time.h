@@ -14,7 +14,8 @@
 
 /* All calls from one thread. */
 struct cpu_time {
-    int64_t others_ns;  /* of the other threads, when it started */
+    int64_t process_ns; /* of all threads, when it started */
+    int64_t others_ns;  /* of the other ones, when it started */
     int64_t entered_ns; /* the caller's thread, at the last cpu_time_enter */
     int64_t inside_ns;  /* of the caller's thread, all operations together */
 };
@@ -28,5 +29,8 @@ void cpu_time_leave(struct cpu_time *cpu);
 /* Seconds since the start. To a microsecond, but for other threads that run at that moment, which
  * the kernel adds up at its ticks: call both when the others have nothing to do. */
 double cpu_time_s(const struct cpu_time *cpu);
+
+/* Seconds of the whole process since the start, whatever it did. */
+double cpu_time_process_s(const struct cpu_time *cpu);
 
 #endif

@@ -82,6 +82,7 @@ enum status exchange_open(struct exchange *exchange, const struct exchange_model
     TRY(comm_open(&exchange->comm, options->world, options->backend, comm));
     /* Until here ranks may be far apart: the first one reads the data for all, say. */
     options->world->timeout_ms = comm->timeout_ms;
+    options->world->stall_warning_ms = comm->stall_warning_ms;
     const struct comm_layout layout = {
         .counts = exchange->counts,
         .buckets = exchange->count,
@@ -111,12 +112,24 @@ void exchange_begin(struct exchange *exchange)
 {
     exchange->started = 0;
     exchange->status = STATUS_OK;
-    exchange->blocked_ns = 0;
+    exchange->blocked_ns = exchange->averaged_ns = 0;
 }
 
-static void begin_exposed(const char *name, size_t bucket)
+static void begin_exposed(struct exchange *exchange, const char *name, size_t bucket)
 {
-    range_begin(name, &(struct range_about){.kind = RANGE_EXPOSED, .bucket = (uint32_t)bucket});
+    exchange->entered_ns = clock_now_ns();
+    exchange->ran_ns = comm_overlaps(exchange->comm) ? 0 : clock_thread_ns();
+    range_begin_at(name, &(struct range_about){.kind = RANGE_EXPOSED, .bucket = (uint32_t)bucket},
+                   exchange->entered_ns);
+}
+
+static void end_exposed(struct exchange *exchange)
+{
+    if (exchange->ran_ns > 0)
+        exchange->averaged_ns += clock_thread_ns() - exchange->ran_ns;
+    int64_t now_ns = clock_now_ns();
+    exchange->blocked_ns += now_ns - exchange->entered_ns;
+    range_end_at(now_ns);
 }
 
 static void begin_optimizer(void)
@@ -131,26 +144,22 @@ void exchange_start(void *context, size_t first, size_t count)
     (void)count;
     while (exchange->status == STATUS_OK && exchange->started < exchange->count &&
            first <= exchange->buckets[exchange->started].first) {
-        int64_t now_ns = clock_now_ns();
         size_t bucket = exchange->started++;
         CHECK(!exchange->pending[bucket]);
         exchange->pending[bucket] = true;
-        begin_exposed("start of a bucket", bucket);
+        begin_exposed(exchange, "start of a bucket", bucket);
         exchange->status = comm_start(exchange->comm, bucket,
                                       exchange->model.gradients + exchange->buckets[bucket].first);
-        range_end();
-        exchange->blocked_ns += clock_now_ns() - now_ns;
+        end_exposed(exchange);
     }
 }
 
 static enum status wait_for_bucket(struct exchange *exchange, size_t bucket)
 {
-    int64_t start_ns = clock_now_ns();
-    begin_exposed("wait for a bucket", bucket);
+    begin_exposed(exchange, "wait for a bucket", bucket);
     enum status status = comm_wait(exchange->comm, bucket);
-    range_end();
     exchange->pending[bucket] = false;
-    exchange->blocked_ns += clock_now_ns() - start_ns;
+    end_exposed(exchange);
     return status;
 }
 

@@ -69,9 +69,12 @@ struct exchange {
     float pending_lr; /* of the step that started what is pending */
 
     /* The running step. */
-    size_t started;     /* buckets handed to the comm so far */
-    enum status status; /* of starting and needing them: hooks of the net cannot return it */
-    int64_t blocked_ns; /* spent inside comm_start and comm_wait: what compute did not hide */
+    size_t started;      /* buckets handed to the comm so far */
+    enum status status;  /* of starting and needing them: hooks of the net cannot return it */
+    int64_t blocked_ns;  /* spent inside comm_start and comm_wait: what compute did not hide */
+    int64_t averaged_ns; /* of those, that this thread ran on a processor; 0 where the comm
+                            overlaps: another thread averages */
+    int64_t entered_ns, ran_ns; /* of the call that it is in */
 };
 
 /*

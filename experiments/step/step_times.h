@@ -13,7 +13,7 @@ enum step_time {
     STEP_TIME_COMM,    /* averaging, on whichever thread */
     STEP_TIME_EXPOSED, /* the part of averaging that computing waited for */
     STEP_TIME_DATA,    /* until the batch was there */
-    STEP_TIME_CPU,     /* that the training thread ran on a processor */
+    STEP_TIME_CPU,     /* of COMPUTE, that the training thread ran on a processor */
     STEP_TIME_KINDS,
 };
 

@@ -114,3 +114,8 @@ bool stop_requested(void)
 {
     return requested != 0;
 }
+
+int stop_signal(void)
+{
+    return requested;
+}

@@ -54,7 +54,8 @@ enum status stop_agree(struct stop *stop, struct world *world, const struct grou
 enum status stop_ask(struct stop *stop, struct world *world, const struct group *group,
                      uint64_t step, double *largest);
 
-/* Whether a signal has come to this process. Any thread. */
+/* Whether a signal has come to this process, and which; 0: none. Any thread. */
 bool stop_requested(void);
+int stop_signal(void);
 
 #endif

@@ -13,7 +13,7 @@ measure_again()
         read -r configuration workers reason <<<"$line"
         index=$(index_of "bench $configuration $workers ")
         [[ $index ]] || continue
-        say "not steady: $configuration, $workers workers: $reason; once more"
+        say "not steady: $configuration, $(counted "$workers" worker): $reason; once more"
         rm -f "$out/again.csv" # of one that failed half-way
         measure_point "${plan[index]}" again.csv || machines_are_there || break
         replace_rows "${rows_of[index]}" "$out/bench.csv" "$out/again.csv"

@@ -8,9 +8,11 @@ raise_network()
         network=hosts${rate:+:$rate}
     elif [[ $(uname -s) == Linux ]] && ((EUID == 0)) && unshare --net true 2>/dev/null; then
         cluster=scaling-$$
-        network=vcluster:$rate
+        network=vcluster:$rate$([[ $shape == flat ]] || echo "/$shape")
         # As many hosts for servers of their own as for workers. --owner covers even a SIGKILL.
-        "$here/vcluster.sh" up --name "$cluster" --hosts $((2 * max_workers)) --rate "$rate" --owner $$
+        "$here/vcluster.sh" up --name "$cluster" --hosts $((2 * max_workers)) --rate "$rate" --shape "$shape" --owner $$
+    elif [[ $shape != flat ]]; then
+        die "--shape $shape needs the virtual cluster: Linux, root, and network namespaces"
     else
         network=loopback
         link_bits=0

@@ -99,9 +99,26 @@ counts_on()
     }'
 }
 
+# recorded CONFIGURATION WORKERS: the report replays a step of the ring's and of one server's. On real machines rank 0
+# would leave the file there.
+recorded()
+{
+    [[ ! $real_hosts && $(trace_of "$1") ]] && (($2 == train_workers && $2 > 1))
+}
+
+# trace_of CONFIGURATION: the file with its recorded steps.
+trace_of()
+{
+    case $1 in
+    ring) echo trace-ring.json ;;
+    ps-dedicated-1) echo trace-ps.json ;;
+    esac
+}
+
 # The lines of list_points that there are machines for go to the array `plan`; the others to `left_out`, as
 # CONFIGURATION WORKERS MACHINES with semicolons between, and what there is no time for to `too_long`, as
-# CONFIGURATION WORKERS MODEL SECONDS.
+# CONFIGURATION WORKERS MODEL SECONDS; what turns out to need more memory than there is comes to it as
+# CONFIGURATION WORKERS MODEL NUMBERGB.
 choose_points()
 {
     local line configuration workers ranks
@@ -124,9 +141,10 @@ choose_points()
 limit_of()
 {
     local bits=$link_bits steps=0 step_ms=$PACED_MS
+    ((shared_bits == 0 || (bits > 0 && bits <= shared_bits))) || bits=$shared_bits
     ((probed_bits == 0)) || bits=$probed_bits
     ((bits > 0)) || bits=1000000000
-    [[ $1 != paced ]] || steps=$paced_steps
+    [[ $1 != paced && $1 != recorded ]] || steps=$paced_steps
     if [[ $1 == train || $1 == gpu-train ]]; then
         step_ms=10000 # what a slow machine may compute for
         steps=$((train_steps > 0 ? train_steps : train_epochs * 60000 / (train_batch * $2)))
@@ -178,6 +196,12 @@ published_arguments()
     echo --model-gradients "$3" -n "$timed" -w "$before"
 }
 
+# memory_wanted FILE: the GB for which bench has refused a model's gradients, by what it said; 1: it has not.
+memory_wanted()
+{
+    sed -n 's/.*error: --model-gradients .* need about \([0-9.]*\) GB, and .* GB are free there.*/\1/p' "$1" | grep -m 1 .
+}
+
 # Published models' gradients, one row each: those that the time is there for. The others as
 # "too-long CONFIGURATION WORKERS MODEL SECONDS".
 published_points()
@@ -213,6 +237,7 @@ list_points()
         done
         for configuration in $(trained_configurations "$workers"); do
             echo paced "$configuration" "$workers" 0
+            ! recorded "$configuration" "$workers" || echo recorded "$configuration" "$workers" 0
         done
     done
     slot_points

@@ -18,5 +18,5 @@ read_rows()
     for part in "$ROWS_HERE"/rows/*.awk; do
         options+=(-f "$part")
     done
-    awk -v "model_bytes=$MODEL_BYTES" -v "CPU_LIMITED=$CPU_LIMITED" "${options[@]}" "$@" "${files[@]}"
+    awk -v "model_bytes=$MODEL_BYTES" -v "CPU_LIMITED=$CPU_LIMITED" -v "CPU_OTHER=$CPU_OTHER" "${options[@]}" "$@" "${files[@]}"
 }

@@ -20,7 +20,13 @@ turns_clean_up()
     [[ ! $temporary ]] || rm -rf "$temporary"
 }
 
-# turns_begin HOSTS FILE...: raises the cluster, which goes with this script; begins the files of rows anew.
+# turns_raise HOSTS: the cluster, which goes with this script.
+turns_raise()
+{
+    "$here/vcluster.sh" up --name "$cluster" --hosts "$1" --rate "$rate" --owner $$
+}
+
+# turns_begin HOSTS FILE...: raises the cluster, which goes with this script; then takes an earlier run's files out.
 turns_begin()
 {
     local hosts=$1 file
@@ -32,10 +38,10 @@ turns_begin()
     trap 'exit 129' HUP
     [[ $out ]] || { temporary=$(mktemp -d) && out=$temporary; }
     mkdir -p "$out"
+    turns_raise "$hosts"
     for file in "$@" log.txt; do
         rm -f "$out/$file"
     done
-    "$here/vcluster.sh" up --name "$cluster" --hosts "$hosts" --rate "$rate" --owner $$
 }
 
 # turn WHAT COMMAND...: one measurement of 600 s at most; one that fails is told, and the others go on.

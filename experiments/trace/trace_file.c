@@ -9,6 +9,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "experiments/trace/trace_facts.h"
 
 enum { RANKS_MOST = 65536 };
 
@@ -110,6 +111,8 @@ static void take_facts(struct reader *reader, struct trace_rank *rank, const cJS
         snprintf(rank->name, sizeof rank->name, "%s", text(facts, "name"));
     if (strcmp(name, "psring_end") == 0)
         reader->ended = true;
+    if (strcmp(name, TRACE_FACTS_NAME) == 0)
+        trace_facts_read(reader->file, facts);
     if (strcmp(name, "psring_rank") != 0)
         return;
     int64_t before = integer(facts, "clock_start_error_ns", 0);
@@ -120,13 +123,12 @@ static void take_facts(struct reader *reader, struct trace_rank *rank, const cJS
     rank->dropped = (uint64_t)integer(facts, "dropped_events", 0);
 }
 
-static enum status take_range(struct reader *reader, int rank, const cJSON *event)
+static enum status take_range(struct reader *reader, int rank, const cJSON *event, int kind)
 {
     enum status status;
     struct trace_file *file = reader->file;
     const cJSON *facts = cJSON_GetObjectItemCaseSensitive(event, "args");
     const char *name = text(event, "name");
-    int kind = kind_of(text(event, "cat"), name);
     if (kind < 0)
         return STATUS_OK;
     void *ranges = file->ranges;
@@ -143,6 +145,8 @@ static enum status take_range(struct reader *reader, int rank, const cJSON *even
                                   .step = integer(facts, "step", -1),
                                   .bucket = (int)integer(facts, "bucket", -1),
                                   .peer_rank = (int)peer};
+    if (kind == RANGE_CPU)
+        range->step = 1000 * nanoseconds(facts, "ms");
     snprintf(range->name, sizeof range->name, "%s", name);
 out:
     return status;
@@ -156,6 +160,7 @@ static enum status take_flow(struct reader *reader, int rank, const cJSON *event
     TRY(grow(&messages, &reader->message_room, file->message_count, sizeof *file->messages));
     file->messages = messages;
     struct trace_message *message = &file->messages[file->message_count++];
+    const cJSON *facts = cJSON_GetObjectItemCaseSensitive(event, "args");
     int row = (int)integer(event, "tid", 0);
     int64_t ns = nanoseconds(event, "ts");
     *message = (struct trace_message){.id = strtoull(text(event, "id"), NULL, 16),
@@ -164,7 +169,8 @@ static enum status take_flow(struct reader *reader, int rank, const cJSON *event
                                       .to = sends ? -1 : rank,
                                       .to_row = row,
                                       .sent_ns = ns,
-                                      .received_ns = ns};
+                                      .received_ns = ns,
+                                      .bytes = (uint64_t)integer(facts, "bytes", 0)};
 out:
     return status;
 }
@@ -180,13 +186,18 @@ static enum status take_event(struct reader *reader, const cJSON *event)
         take_facts(reader, rank, event);
         break;
     case 'X':
-        status = take_range(reader, (int)number, event);
+        status = take_range(reader, (int)number, event,
+                            kind_of(text(event, "cat"), text(event, "name")));
+        break;
+    case 'C':
+        if (strcmp(text(event, "name"), TRACE_CPU_NAME) == 0)
+            status = take_range(reader, (int)number, event, RANGE_CPU);
         break;
     case 's':
     case 'f':
         status = take_flow(reader, (int)number, event, text(event, "ph")[0] == 's');
         break;
-    default: /* counters */
+    default:
         break;
     }
 out:

@@ -11,6 +11,10 @@
 
 #include "common/base/status.h"
 #include "common/obs/range.h"
+#include "experiments/trace/verdict.h"
+
+/* The counter of how long steps have computed on a processor. */
+#define TRACE_CPU_NAME "computed on a processor"
 
 enum { TRACE_TEXT_BYTES = 80 };
 
@@ -27,7 +31,8 @@ struct trace_range {
     int64_t begin_ns, end_ns;
     enum range_kind kind;
     char name[32];
-    int64_t step;          /* STEP; BUCKET, ALLREDUCE: of training; TRANSFER: of the algorithm */
+    int64_t
+        step; /* STEP; BUCKET, ALLREDUCE: of training; TRANSFER: of the algorithm; CPU: its ns */
     int bucket, peer_rank; /* TRANSFER: from; WAIT_HOST: for */
     int64_t parent;        /* which of the ranges it is in, the innermost; -1: none */
 };
@@ -37,12 +42,16 @@ struct trace_message {
     uint64_t id;
     int from, from_row, to, to_row;
     int64_t sent_ns, received_ns;
+    uint64_t bytes;
 };
 
 struct trace_file {
     struct trace_rank *ranks;
     int rank_count;
     bool in_step;               /* all workers are in one step, or wait for it */
+    bool has_facts;             /* the file says what the run's verdict rests on */
+    struct verdict_facts facts; /* without ranks */
+    char backend[32];           /* facts.backend */
     struct trace_range *ranges; /* by rank, row, begin; what encloses comes first */
     size_t range_count;
     struct trace_message *messages; /* by receiver: rank, row, time */

@@ -33,9 +33,12 @@ static void add_parts(const struct trace_file *file, size_t at, size_t end, stru
     int depth = 0;
     *step = (struct trace_step){whole->rank, at, whole->step, whole->begin_ns, whole->end_ns, {0}};
     step->ns[TRACE_PART_STEP] = step->ns[TRACE_PART_OTHER] = whole->end_ns - whole->begin_ns;
+    step->ns[TRACE_PART_CPU] = -1;
     for (size_t i = at + 1; i < end && file->ranges[i].begin_ns < whole->end_ns; i++) {
         const struct trace_range *range = &file->ranges[i];
         enum trace_part part = part_of(range->kind);
+        if (range->kind == RANGE_CPU)
+            step->ns[TRACE_PART_CPU] = range->step;
         if (part == TRACE_PARTS)
             continue;
         while (depth > 0 && open[depth - 1]->end_ns <= range->begin_ns)
@@ -48,6 +51,28 @@ static void add_parts(const struct trace_file *file, size_t at, size_t end, stru
     }
     step->ns[TRACE_PART_REST] =
         step->ns[TRACE_PART_STEP] - step->ns[TRACE_PART_EXPOSED] - step->ns[TRACE_PART_DATA];
+}
+
+/* An averaging that lasts from one step into the next counts in both. */
+static void add_averaging(const struct trace_range *range, struct trace_step *steps, size_t count)
+{
+    size_t low = 0, high = count;
+    while (low < high) { /* the first step of the rank that ends later */
+        size_t middle = low + (high - low) / 2;
+        const struct trace_step *step = &steps[middle];
+        if (step->rank < range->rank ||
+            (step->rank == range->rank && step->end_ns <= range->begin_ns))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (; low < count && steps[low].rank == range->rank && steps[low].begin_ns < range->end_ns;
+         low++) {
+        struct trace_step *step = &steps[low];
+        int64_t from = step->begin_ns > range->begin_ns ? step->begin_ns : range->begin_ns;
+        int64_t to = step->end_ns < range->end_ns ? step->end_ns : range->end_ns;
+        step->ns[TRACE_PART_COMM] += to - from;
+    }
 }
 
 enum status trace_steps(const struct trace_file *file, struct trace_step **out, size_t *count)
@@ -68,6 +93,10 @@ enum status trace_steps(const struct trace_file *file, struct trace_step **out, 
             continue;
         trace_file_row(file, range->rank, range->row, &first, &end);
         add_parts(file, i, end, step++);
+    }
+    for (size_t i = 0; i < file->range_count; i++) {
+        if (file->ranges[i].kind == RANGE_ALLREDUCE)
+            add_averaging(&file->ranges[i], *out, steps);
     }
     return STATUS_OK;
 }

@@ -20,6 +20,8 @@ enum trace_part {
     TRACE_PART_OPTIMIZER,
     TRACE_PART_OTHER,
     TRACE_PART_REST, /* the step without EXPOSED and DATA: compute_ms of train.csv */
+    TRACE_PART_COMM, /* meanwhile the rank averaged, on whichever thread */
+    TRACE_PART_CPU,  /* of REST, on a processor; negative: not recorded */
     TRACE_PARTS
 };
 

@@ -18,6 +18,9 @@ const char *const verdict_names[VERDICT_LIMITS] = {
 static const double least_share = 0.15;
 /* Averaging at less than this part of the model's speed is not limited by its bytes on the link. */
 static const double least_of_model = 0.5;
+/* Nothing is faster than its bytes on the link, but for what a token bucket or a switch's buffer
+ * lets through at once, here and at the other end: the rate is another link's. */
+static const double most_of_model = 1.05, burst_bytes = 65536;
 /* Of one message after another: above this it is no longer their latency. */
 static const double latency_most_ms = 1;
 
@@ -107,6 +110,11 @@ static void judge_averaging(const struct verdict_facts *facts, struct verdict *v
     verdict->limit = VERDICT_NETWORK;
     if (!facts->compressed)
         verdict->fp16 = exposed - still_exposed(facts, comm / 2);
+    double burst = known ? burst_bytes * 8e3 / facts->link_bits_per_s : 0; /* ms */
+    if (known && facts->model > most_of_model * comm + burst) {
+        verdict->too_fast = facts->model / comm;
+        known = false;
+    }
     if (known) {
         verdict->of_model = facts->model / comm;
         helped = comm * facts->model_faster / facts->model;
@@ -170,7 +178,7 @@ struct verdict verdict_of(const struct verdict_facts *facts)
         verdict.better = verdict.step - late;
     } else if (data > share && data >= exposed) {
         judge_data(facts, data, &verdict);
-    } else if (facts->workers > 1 && exposed > share) {
+    } else if (exposed > share) { /* one worker's, too: with a server on another host */
         judge_averaging(facts, &verdict);
     }
     return verdict;
@@ -199,6 +207,11 @@ static void describe_network(const struct verdict_facts *facts, const struct ver
                  rate_text(facts->link_bits_per_s, rate));
     if (verdict->of_model < least_of_model)
         line_add(line, ": a link is slower than that, psring trace says which of a --timeline");
+    if (verdict->too_fast > 0)
+        line_add(line,
+                 "; averaging is %.1f times as fast as a link of %s, so --link-rate is not "
+                 "this link's rate",
+                 verdict->too_fast, rate_text(facts->link_bits_per_s, rate));
     line_add(line, "; %s%s a step would take %.1f ms instead of %.1f",
              verdict->of_model > 0 ? "at " : "with links twice as fast",
              verdict->of_model > 0 ? rate_text(facts->faster_bits_per_s, rate) : "",

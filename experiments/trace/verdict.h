@@ -19,7 +19,7 @@ struct verdict_rank {
     double exposed; /* the step waits for averaging, or averages itself */
     double data;    /* it gets its batch */
     double comm;    /* averaging, exposed or not, on whichever thread */
-    double cpu;     /* its training thread ran on a processor; NAN: not known */
+    double cpu;     /* it computes on a processor: without averaging and data; NAN: not known */
 };
 
 struct verdict_facts {
@@ -63,6 +63,8 @@ struct verdict {
     double better;   /* what a step would take with what would help; NAN: not known */
     double fp16;     /* what --compress fp16 would save; NAN: not known, or it is on */
     double of_model; /* NETWORK, SERVER: the model's time over the time taken; NAN: not known */
+    double too_fast; /* the same, if it is more than a link of that rate can: then what the link's
+                        rate says is not believed; else 0 */
 };
 
 struct verdict verdict_of(const struct verdict_facts *facts);

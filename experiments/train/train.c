@@ -36,10 +36,10 @@ static enum status step(struct trainer *t, bool finishes)
     struct interval *interval = &t->report.interval;
     struct comm *comm = t->exchange.comm;
     struct net_loss loss = {0};
-    int64_t busy_ns = comm_busy_ns(comm), ran_ns = clock_thread_ns(), start_ns = clock_now_ns();
-    t->data_ns = 0;
     range_at_step(t->step - t->first_step);
-    range_begin("step", &(struct range_about){.kind = RANGE_STEP, .number = t->step});
+    t->data_ns = t->loaded_ns = 0;
+    int64_t busy_ns = comm_busy_ns(comm), ran_ns = clock_thread_ns(), start_ns = clock_now_ns();
+    range_begin_at("step", &(struct range_about){.kind = RANGE_STEP, .number = t->step}, start_ns);
     if (interval->started_ns == 0) {
         interval->started_ns = start_ns;
         usage_watch_take(t->report.usage_watch); /* what was before is no one's interval */
@@ -54,8 +54,10 @@ static enum status step(struct trainer *t, bool finishes)
     status = t->step_once(t, &loss);
     if (status == STATUS_OK && finishes)
         status = exchange_finish(&t->exchange);
+    ran_ns = clock_thread_ns() - ran_ns - t->exchange.averaged_ns - t->loaded_ns;
+    range_moment("computed", &(struct range_about){.kind = RANGE_CPU, .number = (uint64_t)ran_ns});
     int64_t end_ns = clock_now_ns();
-    range_end(); /* what follows is not the step's */
+    range_end_at(end_ns); /* what follows is not the step's */
     TRY(status);
 
     double all_ms = ms_between(start_ns, end_ns);
@@ -66,7 +68,7 @@ static enum status step(struct trainer *t, bool finishes)
                                          [STEP_TIME_COMM] = ms_between(busy_ns, comm_busy_ns(comm)),
                                          [STEP_TIME_EXPOSED] = exposed_ms,
                                          [STEP_TIME_DATA] = data_ms,
-                                         [STEP_TIME_CPU] = ms_between(ran_ns, clock_thread_ns()),
+                                         [STEP_TIME_CPU] = ms_between(0, ran_ns),
                                      });
     interval->ended_ns = end_ns;
     interval->steps++;
@@ -197,6 +199,27 @@ static void start_batches(struct trainer *t, uint64_t index)
                             (size_t)(t->step - trainer_epoch_begin(t, index)));
 }
 
+/* Whether workers that are in no common step, and so stop where all meet, do so at the end of an
+ * epoch only. */
+static bool meets_late(const struct trainer *t)
+{
+    return t->config->checkpoint && !train_all_at_step(t, UINT64_MAX) &&
+           t->config->log_steps == 0 && t->config->checkpoint_steps == 0;
+}
+
+/* The worker that got the signal is the only one to know until then. */
+static void say_when_it_stops(struct trainer *t, uint64_t end)
+{
+    int number = stop_signal();
+    if (t->stop_said || number == 0 || !t->stop.saves || train_all_at_step(t, end))
+        return;
+    t->stop_said = true;
+    progress_clear(&t->report.progress);
+    log_info("%s: saves and ends where all workers meet next, after step %llu (%llu are done)%s",
+             stop_signal_name(number), (unsigned long long)end, (unsigned long long)t->step,
+             meets_late(t) ? "; with --log-steps N they would meet sooner" : "");
+}
+
 /* From t->step to `end`, where all workers report; *number: for which signal they stop there, or
  * before. All end earlier where somebody joins or leaves. */
 static enum status steps(struct trainer *t, uint64_t end, int *number)
@@ -209,6 +232,7 @@ static enum status steps(struct trainer *t, uint64_t end, int *number)
         TRY(step(t, next == end));
         if (t->step > next && t->step < trainer_epoch_begin(t, index + 1))
             start_batches(t, index);
+        say_when_it_stops(t, end);
         if (t->step < t->total_steps && train_all_at_step(t, end))
             TRY(t->generation ? generation_agree(t)
                               : stop_agree(&t->stop, t->world, comm_group(t->exchange.comm),
@@ -301,6 +325,10 @@ static enum status work(struct trainer *t)
     t->report.images = train_images(t);
     generation_shared(t);
     train_report_start(t);
+    if (trainer_rank(t) == 0 && meets_late(t))
+        log_warn("--checkpoint: after a signal it is saved where all workers meet, which they do "
+                 "only every %llu steps, at the end of an epoch; add --log-steps N to save sooner",
+                 (unsigned long long)t->steps_per_epoch);
     /* Nothing left to do; or perhaps what was asked for has been reached. */
     if (generation_owes(t))
         TRY(close_epoch(t, &test));
@@ -324,7 +352,9 @@ enum status train_generation(struct config *config, struct world *world,
     batches_pause(&trainer.batches); /* these two tell a timeline nothing more */
     usage_watch_free(&trainer.report.usage_watch);
     if (trainer.timeline && (status == STATUS_OK || status == STATUS_STOPPED)) {
-        enum status written = timeline_write(trainer.timeline);
+        const struct report *report = &trainer.report;
+        enum status written =
+            timeline_write(trainer.timeline, report->ranks ? &report->facts : NULL);
         status = written == STATUS_OK ? status : written;
     }
 out:

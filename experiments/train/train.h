@@ -17,6 +17,9 @@
  */
 enum status train_run(struct config *config, struct world *world);
 
+/* That images have a folder where the run needs them. Needs no world. STATUS_USAGE: logged. */
+enum status train_check_data(const struct config *config);
+
 struct generation;
 
 /* The same for one generation of an elastic job: see generation.h. STATUS_STOPPED: somebody joins

@@ -11,11 +11,12 @@
 #include "common/base/clock.h"
 #include "common/checkpoint/folder.h"
 #include "common/comm/state/state.h"
+#include "experiments/config/backends.h"
 
 /* What decides the bits of a run. Holds the texts that the checkpoint's options point to. */
 struct description {
     struct checkpoint_option options[24];
-    char values[24][OPTIMIZER_TEXT_BYTES];
+    char values[24][OPTIMIZER_TEXT_BYTES], done[48];
     struct checkpoint checkpoint; /* all but the arrays */
 };
 
@@ -36,23 +37,67 @@ add_option(struct description *run, const char *name, const char *format, ...)
 static void add_carried(const struct trainer *t, struct description *run)
 {
     const struct config *config = t->config;
+    char backend[OPTIMIZER_TEXT_BYTES];
+    backend_describe(t->backend, t->world, &t->topology, backend, sizeof backend);
     if (strcmp(config_error_feedback_name(config), "on") != 0)
         return;
     if (t->topology.servers > 0)
-        add_option(run, "residuals", "%s's, %zu workers, %d %s servers", t->backend->name,
-                   t->workers, t->topology.servers, config_placement_name(config))
+        add_option(run, "residuals", "%s's, %zu workers, %d %s servers", backend, t->workers,
+                   t->topology.servers, config_placement_name(config))
             ->may_differ = true;
     else
-        add_option(run, "residuals", "%s's, %zu workers", t->backend->name, t->workers)
-            ->may_differ = true;
+        add_option(run, "residuals", "%s's, %zu workers", backend, t->workers)->may_differ = true;
 }
 
-/* `other_world`: as many workers as the checkpoint has not. Then these may differ, too, that follow
- * from it as a rule. */
-static void describe(const struct trainer *t, bool other_world, struct description *run)
+static uint64_t number_of(const struct checkpoint *checkpoint, const char *option)
 {
-    char augmentation[AUGMENT_TEXT_BYTES];
+    const char *text = checkpoint_option(checkpoint, option);
+    return text ? strtoull(text, NULL, 10) : 0;
+}
+
+static bool is_other_world(const struct trainer *t, const struct checkpoint *loaded)
+{
+    return checkpoint_option(loaded, "workers") && number_of(loaded, "workers") != t->workers;
+}
+
+static uint64_t step_of(const struct trainer *t, const struct checkpoint *loaded)
+{
+    return loaded->epoch * t->steps_per_epoch + loaded->step;
+}
+
+/* Whether the number of steps may be another one: it is asked for, or the rate stays as it is. */
+static bool may_extend(const struct trainer *t, const struct checkpoint *loaded)
+{
+    uint64_t step = step_of(t, loaded);
+    return t->config->resume == CONFIG_RESUME_EXTEND ||
+           (t->lr.shape == LR_CONSTANT && step >= t->lr.warmup_steps &&
+            step >= number_of(loaded, "warmup"));
+}
+
+/* The warm-up's length decides bits; where nobody gave it, another number of steps has made it
+ * another one, and that is what is to be said. */
+static void add_warmup(const struct trainer *t, const struct checkpoint *loaded, bool may_differ,
+                       struct description *run)
+{
+    const char *name = "warmup", *saved = loaded ? checkpoint_option(loaded, name) : NULL;
+    struct checkpoint_option *warmup =
+        add_option(run, name, "%" PRIu64 " steps from %.9g", t->lr.warmup_steps, t->lr.start);
+    warmup->advice = "give the --warmup-epochs and --lr-scale of that run";
+    warmup->may_differ = may_differ;
+    if (saved && t->config->warmup_epochs < 0 && number_of(loaded, "steps") != t->total_steps)
+        warmup->value = saved;
+}
+
+/* `loaded`: what the run is to go on from; NULL: it is to be saved. What decides its bits must be
+ * the same there, but what follows as a rule from another number of workers, or of steps. */
+static void describe(const struct trainer *t, const struct checkpoint *loaded,
+                     struct description *run)
+{
+    char augmentation[AUGMENT_TEXT_BYTES], backend[OPTIMIZER_TEXT_BYTES];
     const struct config *config = t->config;
+    bool other_world = loaded && is_other_world(t, loaded);
+    bool too_short = loaded && !other_world && step_of(t, loaded) > t->total_steps;
+    bool other_length = other_world || (loaded && may_extend(t, loaded) && !too_short);
     /* Gives the same bits, unless partial sums are rounded. */
     bool any_backend =
         config->reduce_order == REDUCE_ORDER_RING && config->compress == COMPRESS_NONE;
@@ -72,12 +117,11 @@ static void describe(const struct trainer *t, bool other_world, struct descripti
     add_option(run, "batch", "%" PRId64, config->batch)->may_differ = other_world;
     add_option(run, "lr", "%.9g", t->lr.peak)->may_differ = other_world;
     add_option(run, "sync", "%s", config->sync);
+    if (config->late_steps == CONFIG_LATE_KEEP)
+        add_option(run, "late-steps", "keep");
     add_option(run, "backup-workers", "%" PRId64, config->backup_workers);
     add_option(run, "lr-schedule", "%s", lr_shape_names[t->lr.shape]);
-    struct checkpoint_option *warmup =
-        add_option(run, "warmup", "%" PRIu64 " steps from %.9g", t->lr.warmup_steps, t->lr.start);
-    warmup->advice = "give the --warmup-epochs and --lr-scale of that run";
-    warmup->may_differ = other_world;
+    add_warmup(t, loaded, other_length, run);
     add_option(run, "unsharded", "%s", config->unsharded ? "true" : "false")->advice =
         "give --unsharded to both or to none";
     add_option(run, "augment", "%s", augment_text(&config->augmentation, augmentation));
@@ -87,15 +131,21 @@ static void describe(const struct trainer *t, bool other_world, struct descripti
         "name that data set's folder with --data";
     /* The learning rate of a step depends on how many there are to be. */
     struct checkpoint_option *steps = add_option(run, "steps", "%" PRIu64, t->total_steps);
-    steps->advice = "give the --epochs and --steps of that run";
-    steps->may_differ = other_world;
+    steps->advice = "give the --epochs and --steps of that run, or --resume=extend to change them";
+    steps->may_differ = other_length;
+    if (too_short) {
+        snprintf(run->done, sizeof run->done, "at least %" PRIu64, step_of(t, loaded));
+        steps->expected = run->done;
+        steps->advice = "so many are done; give more --epochs or --steps";
+    }
     /* Sums depend on their order, and the ring's on where chunks begin and end. */
     add_option(run, "reduce-order", "%s", config_reduce_order_name(config));
     add_option(run, "bucket-mb", "%.9g", config->bucket_mb);
     add_option(run, "compress", "%s", compress_names[config->compress]);
     add_option(run, "error-feedback", "%s", config_error_feedback_name(config));
     /* Another sum's order, another processor: other bits, but the same training. */
-    add_option(run, "backend", "%s", any_backend ? "any" : t->backend->name)->may_differ = true;
+    backend_describe(t->backend, t->world, &t->topology, backend, sizeof backend);
+    add_option(run, "backend", "%s", any_backend ? "any" : backend)->may_differ = true;
     add_option(run, "device", "%s", config_device_name(config))->may_differ = true;
     add_option(run, "tf32", "%s", config->tf32 ? "on" : "off")->may_differ = true;
     add_carried(t, run);
@@ -115,7 +165,7 @@ enum status train_save(struct trainer *t)
     TRY(comm_state_read(t->exchange.comm, &carried, &carried_count));
     if (trainer_rank(t) != 0)
         return STATUS_OK;
-    describe(t, false, &run);
+    describe(t, NULL, &run);
     size_t weight_bytes = checkpoint->weight_count * sizeof(float);
     weights = malloc(weight_bytes);
     if (!weights) {
@@ -139,12 +189,6 @@ out:
 
 /* -------- going on ---------------------------------------------------------------------------- */
 
-static uint64_t number_of(const struct checkpoint *checkpoint, const char *option)
-{
-    const char *text = checkpoint_option(checkpoint, option);
-    return text ? strtoull(text, NULL, 10) : 0;
-}
-
 /*
  * Where this run is once it has seen the images that the other has. The part of an epoch that is
  * done is a beginning of its permutation, whatever the number of workers and their batch: so no
@@ -164,10 +208,11 @@ static uint64_t position_of(const struct trainer *t, const struct checkpoint *lo
 static enum status start_anew(const struct trainer *t)
 {
     const char *dir = t->config->checkpoint, *model = config_model_name(t->config);
-    if (t->config->resume == CONFIG_RESUME_MUST) {
-        log_error("--resume=must: found no checkpoint of %s in %s; name the folder of the run to "
-                  "continue, or leave =must out",
-                  model, dir);
+    if (t->config->resume != CONFIG_RESUME_AUTO) {
+        const char *word = t->config->resume == CONFIG_RESUME_MUST ? "must" : "extend";
+        log_error("--resume=%s: found no checkpoint of %s in %s; name the folder of the run to "
+                  "continue, or leave =%s out",
+                  word, model, dir, word);
         return STATUS_IO;
     }
     log_info("%s: no checkpoint of %s there yet, starts anew", dir, model);
@@ -179,23 +224,19 @@ enum status train_load(struct trainer *t)
     enum status status = STATUS_OK;
     struct description run;
     struct checkpoint *loaded = NULL;
-    char *path = NULL, workers[24];
+    char *path = NULL;
     TRY(checkpoint_load_newest(&loaded, &path, t->config->checkpoint,
                                config_model_name(t->config)));
     if (!loaded)
         return start_anew(t);
-    const char *before = checkpoint_option(loaded, "workers");
-    snprintf(workers, sizeof workers, "%zu", t->workers);
-    bool other_world = before && strcmp(before, workers) != 0;
-    describe(t, other_world, &run);
+    describe(t, loaded, &run);
     TRY(checkpoint_check(loaded, &run.checkpoint, path));
     device_upload(t->device, net_parameters(t->net), loaded->weights,
                   loaded->weight_count * sizeof(float));
     device_upload(t->device, optimizer_state(t->optimizer, &run.checkpoint.state_count),
                   loaded->state, loaded->state_count * sizeof(float));
     TRY(device_sync(t->device));
-    t->step =
-        other_world ? position_of(t, loaded) : loaded->epoch * t->steps_per_epoch + loaded->step;
+    t->step = is_other_world(t, loaded) ? position_of(t, loaded) : step_of(t, loaded);
     t->report.trained_s = (double)loaded->trained_ns / (double)NS_PER_S;
     t->report.images_before = loaded->images;
     const char *theirs = checkpoint_option(loaded, "residuals");

@@ -4,6 +4,7 @@
 #include "common/base/clock.h"
 #include "common/obs/range.h"
 #include "experiments/config/learning.h"
+#include "experiments/train/train.h"
 
 enum {
     TEST_BATCH = 100,
@@ -72,21 +73,18 @@ out:
 }
 
 /* Paced, data are loaded only where they are named. */
-static enum status check_named(const struct trainer *t)
+enum status train_check_data(const struct config *config)
 {
-    const struct config *config = t->config;
-    if (config->data)
+    bool makes = config->loaders > 0 || augments(&config->augmentation);
+    if (config->data || (config->paced && !makes))
         return STATUS_OK;
-    if (!config->paced)
-        log_error(
-            "no data set was named: give --data DIR (or set PSRING_DATA), a folder with the "
-            "four files of MNIST; experiments/get_mnist.sh fetches them and prints the folder");
-    else if (config->loaders > 0 || augments(&config->augmentation))
+    if (config->paced)
         log_error("--%s: --compute %s loads images only from a --data DIR; add that, or leave it "
                   "out",
                   config->loaders > 0 ? "loaders" : "augment", config->compute);
     else
-        return STATUS_OK;
+        log_error("no data set was named: give --data DIR (or set PSRING_DATA), a folder with the "
+                  "four files of MNIST; experiments/get_mnist.sh fetches them and prints it");
     return STATUS_USAGE;
 }
 
@@ -94,7 +92,7 @@ enum status trainer_open_data(struct trainer *t)
 {
     enum status status = STATUS_OK;
     uint64_t step_images = (uint64_t)t->config->batch * t->workers;
-    TRY(check_named(t));
+    TRY(train_check_data(t->config));
     if (t->config->data)
         TRY(open_batches(t));
     else
@@ -112,13 +110,22 @@ out:
 
 /* -------- a step ------------------------------------------------------------------------------ */
 
+static void end_data(struct trainer *t, int64_t start_ns)
+{
+    int64_t now_ns = clock_now_ns();
+    t->data_ns += now_ns - start_ns;
+    range_end_at(now_ns);
+}
+
 size_t trainer_next_batch(struct trainer *t)
 {
-    int64_t start_ns = clock_now_ns();
-    range_begin("next batch", &(struct range_about){.kind = RANGE_DATA});
+    /* A look-up by the device costs less than to ask. */
+    bool loads = t->config->loaders == 0 && augments(&t->config->augmentation);
+    int64_t start_ns = clock_now_ns(), ran_ns = loads ? clock_thread_ns() : 0;
+    range_begin_at("next batch", &(struct range_about){.kind = RANGE_DATA}, start_ns);
     size_t count = batches_next(&t->batches, BATCHES_TRAIN);
-    range_end();
-    t->data_ns += clock_now_ns() - start_ns;
+    t->loaded_ns += loads ? clock_thread_ns() - ran_ns : 0;
+    end_data(t, start_ns);
     batches_upload(
         &t->batches); /* a device that is still at earlier ones is not waited for as data */
     return count;
@@ -127,8 +134,7 @@ size_t trainer_next_batch(struct trainer *t)
 void trainer_gather(struct trainer *t, size_t first, size_t count)
 {
     int64_t start_ns = clock_now_ns();
-    range_begin("data", &(struct range_about){.kind = RANGE_DATA});
+    range_begin_at("data", &(struct range_about){.kind = RANGE_DATA}, start_ns);
     batches_gather(&t->batches, BATCHES_TRAIN, first, count);
-    range_end();
-    t->data_ns += clock_now_ns() - start_ns;
+    end_data(t, start_ns);
 }

@@ -7,6 +7,7 @@
 #include "common/base/clock.h"
 #include "common/base/fields.h"
 #include "experiments/config/backends.h"
+#include "experiments/step/staleness.h"
 
 static bool reports(const struct trainer *t)
 {
@@ -29,13 +30,12 @@ static uint64_t epochs_begun(const struct trainer *t)
 /* Since the run began, of all workers. */
 static void list_progress(const struct trainer *t, struct fields *fields)
 {
-    const struct config *config = t->config;
-    bool updates = consistency_updates(&config->consistency);
+    bool updates = consistency_updates(&t->config->consistency);
     struct comm_progress sum;
-    train_sum_progress(t, &sum);
-    struct staleness staleness = train_staleness(&sum);
-    fields_text(fields, "straggler", config->straggler ? config->straggler : "none");
-    fields_uint(fields, "backup_workers", (uint64_t)config->backup_workers);
+    staleness_sum(t->report.reached, t->workers, &sum);
+    struct staleness staleness = staleness_of(&sum);
+    fields_text(fields, "straggler", t->config->straggler ? t->config->straggler : "none");
+    fields_uint(fields, "backup_workers", (uint64_t)t->config->backup_workers);
     fields_double(fields, "staleness_mean", updates ? staleness.mean : (double)NAN);
     fields_uint_if(fields, "staleness_max", updates, staleness.most);
     fields_uint_if(fields, "steps_left_out", updates, sum.left_out);
@@ -54,7 +54,6 @@ static void list_fields(const struct trainer *t, double train_loss, const struct
     const struct usage_samples *samples = &report->usage_samples;
     const double *median_ms = report->times_median, unknown = (double)NAN;
     bool sees = sees_communication(t), trains = !config->paced;
-    uint64_t batch = (uint64_t)config->batch;
     fields_start(fields);
     fields_text(fields, "backend", t->backend->name);
     fields_text(fields, "transport", config_transport_name(config, t->backend));
@@ -80,7 +79,7 @@ static void list_fields(const struct trainer *t, double train_loss, const struct
     fields_double(fields, "test_loss", test ? test->loss : unknown);
     fields_double(fields, "test_accuracy", test ? test->accuracy : unknown);
     fields_text(fields, "weights_sha256", trains ? report->weights_sha256 : NULL);
-    fields_uint(fields, "batch", batch); /* per worker */
+    fields_uint(fields, "batch", (uint64_t)config->batch); /* per worker */
     fields_text(fields, "optimizer", trains ? optimizer_kind_names[config->optimizer] : NULL);
     fields_double(fields, "lr", trains ? t->lr.peak : unknown);
     fields_uint(fields, "seed", (uint64_t)config->seed);
@@ -112,6 +111,9 @@ static void list_fields(const struct trainer *t, double train_loss, const struct
     fields_text(fields, "augment", config->augment);
     fields_uint(fields, "loaders", (uint64_t)config->loaders); /* of worker 0, as the next */
     fields_uint(fields, "prefetch", trainer_prefetch(t));
+    fields_double(fields, "limit_step_ms", judged ? verdict->step : unknown);
+    fields_double(fields, "nominal_link_bytes_per_s",
+                  config->link_rate > 0 ? config->link_rate / 8 : unknown);
 }
 
 enum status train_report_open(struct trainer *t, uint64_t steps)
@@ -141,6 +143,7 @@ void train_report_close(struct trainer *t)
     usage_watch_free(&t->report.usage_watch);
     csv_close(&t->report.metrics);
     free(t->report.reached);
+    free(t->report.ranks);
     step_times_fini(&t->report.times);
 }
 
@@ -186,7 +189,7 @@ uint64_t train_images(const struct trainer *t)
     struct comm_progress sum;
     if (!consistency_updates(&t->config->consistency))
         return trainer_images(t);
-    train_sum_progress(t, &sum);
+    staleness_sum(t->report.reached, t->workers, &sum);
     double images = ((double)sum.done - sum.dropped) * (double)trainer_step_images(t);
     return t->report.images_before + (uint64_t)llround(images);
 }
@@ -252,7 +255,8 @@ void train_report_start(const struct trainer *t)
         printf(" + %d %s server%s", t->topology.servers, config_placement_name(config),
                t->topology.servers == 1 ? "" : "s");
     if (consistency_updates(&config->consistency))
-        printf(", %s", config->sync);
+        printf(", %s%s", config->sync,
+               config->late_steps == CONFIG_LATE_KEEP ? ", late steps kept" : "");
     if (config->backup_workers > 0)
         printf(" with %lld backup worker%s", (long long)config->backup_workers,
                config->backup_workers == 1 ? "" : "s");
@@ -269,6 +273,11 @@ void train_report_start(const struct trainer *t)
                (unsigned long long)t->lr.warmup_steps, lr_shape_names[t->lr.shape]);
     else if (!config->paced)
         printf("%s; lr %s\n", t->optimizer_text, lr_shape_names[t->lr.shape]);
+    if (!config->paced && t->lr.warmup_steps >= t->total_steps &&
+        lr_at(&t->lr, t->total_steps - 1) < t->lr.peak)
+        printf("the run ends in its warm-up, at a rate of %.3g; to reach %g give fewer "
+               "--warmup-epochs, or more --steps\n",
+               lr_at(&t->lr, t->total_steps - 1), t->lr.peak);
     if (t->step > 0)
         printf("continues after step %llu\n", (unsigned long long)t->step);
     fflush(stdout);
@@ -293,7 +302,8 @@ void train_report_end(const struct trainer *t, const struct test_result *test)
                t->config->target_accuracy, t->on_target ? "reached" : "not reached",
                (unsigned long long)t->step, t->report.trained_s);
     if (t->report.times_median[STEP_TIME_ALL] > 0) {
-        printf("step %.2f ms (median): compute %.2f", t->report.times_median[STEP_TIME_ALL],
+        printf("step %.2f ms (median%s): compute %.2f", t->report.times_median[STEP_TIME_ALL],
+               t->report.verdict.limit != VERDICT_NONE ? ", of each step the slowest worker's" : "",
                t->report.times_median[STEP_TIME_COMPUTE]);
         if (t->dataset)
             printf(", waiting for data %.2f", t->report.times_median[STEP_TIME_DATA]);
@@ -303,9 +313,14 @@ void train_report_end(const struct trainer *t, const struct test_result *test)
                    t->report.times_median[STEP_TIME_EXPOSED]);
         printf("\n");
     }
-    if (t->report.verdict.limit != VERDICT_NONE)
+    if (t->report.run_verdict.limit != VERDICT_NONE)
         printf("limited by %s\n", t->report.verdict_text);
-    train_print_staleness(t);
+    else if (comm_updates_on_server(t->exchange.comm))
+        printf(
+            "no word of what limited it: workers that do not wait for each other have no step in "
+            "common that one could have kept long\n");
+    if (t->report.reached)
+        staleness_print(t->report.reached, t->workers, t->config->backup_workers == 0);
     if (!t->config->paced)
         printf("weights sha256 %s\n", t->report.weights_sha256);
     fflush(stdout);

@@ -43,6 +43,10 @@ struct report {
     double times_median[STEP_TIME_KINDS]; /* of the last row, ms; so the following */
     double images_per_s;
     struct verdict verdict;
+    struct verdict_facts facts; /* of all steps, as the next four. In ms a step: */
+    struct verdict_rank *ranks; /* (workers): the rows' medians, averaged over the steps */
+    uint64_t judged_steps;      /* that are in them */
+    struct verdict run_verdict;
     char verdict_text[400];
     uint64_t images;               /* train_images, at the last row */
     uint64_t images_before;        /* of the run, before this process */

@@ -2,7 +2,6 @@
  * all meet, and go on from stretch to stretch. Nothing of it where servers only sum. */
 #include "experiments/train/trainer.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 static bool updates_on_server(const struct trainer *t)
@@ -122,51 +121,4 @@ enum status train_gather_progress(struct trainer *t)
     }
     return world_gather(t->world, group, comm_progress(t->exchange.comm), sizeof *report->reached,
                         report->reached);
-}
-
-void train_sum_progress(const struct trainer *t, struct comm_progress *sum)
-{
-    *sum = (struct comm_progress){0};
-    for (size_t w = 0; t->report.reached && w < t->workers; w++) {
-        const struct comm_progress *worker = &t->report.reached[w];
-        sum->done += worker->done;
-        sum->left_out += worker->left_out;
-        sum->dropped += worker->dropped;
-        for (size_t s = 0; s <= COMM_STALENESS_MOST; s++)
-            sum->staleness[s] += worker->staleness[s];
-    }
-}
-
-struct staleness train_staleness(const struct comm_progress *progress)
-{
-    struct staleness staleness = {0};
-    for (size_t s = 0; s <= COMM_STALENESS_MOST; s++) {
-        if (progress->staleness[s] == 0)
-            continue;
-        staleness.most = s;
-        staleness.mean += (double)(s * progress->staleness[s]) / (double)progress->done;
-    }
-    return staleness;
-}
-
-void train_print_staleness(const struct trainer *t)
-{
-    if (!t->report.reached)
-        return;
-    printf("staleness: steps of the slowest other worker that parameters lacked, in %% of steps\n");
-    for (size_t w = 0; w < t->workers; w++) {
-        const struct comm_progress *worker = &t->report.reached[w];
-        printf("worker %zu: %llu steps, mean %.2f:", w, (unsigned long long)worker->done,
-               train_staleness(worker).mean);
-        for (size_t s = 0; s <= COMM_STALENESS_MOST; s++) {
-            if (worker->staleness[s] > 0)
-                printf(" %zu%s %.1f%%", s, s == COMM_STALENESS_MOST ? "+" : "",
-                       100 * (double)worker->staleness[s] / (double)worker->done);
-        }
-        if (worker->left_out > 0)
-            printf("; left out %llu", (unsigned long long)worker->left_out);
-        if (worker->dropped > 0)
-            printf("; dropped %.1f", worker->dropped);
-        printf("\n");
-    }
 }

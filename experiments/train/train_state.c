@@ -99,6 +99,9 @@ static enum status share_carried(struct trainer *t)
     const struct checkpoint *resumed = t->resumed ? t->resumed : &none;
     bool fits;
     TRY(comm_state_write(t->exchange.comm, resumed->carried, resumed->carried_count, &fits));
+    if (!fits && resumed->carried_count > 0)
+        log_warn("--resume: what --error-feedback has carried is of other length than here, and "
+                 "dropped; the weights are those of the checkpoint");
     checkpoint_free(&t->resumed);
 out:
     return status;

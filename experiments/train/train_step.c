@@ -1,10 +1,11 @@
-/* One training step of one process, from top to bottom. */
+/* One training step of one process, from top to bottom: a real one, and one of --compute paced. */
 #include "experiments/train/trainer.h"
 
 #include <string.h>
 
 #include "common/base/check.h"
 #include "experiments/config/backends.h"
+#include "experiments/step/pace.h"
 
 /* Gradients are complete in the range: of a straggler, later. The first layer's are the last. */
 static void start_buckets(void *context, size_t first, size_t count)
@@ -75,4 +76,14 @@ enum status train_step_real(struct trainer *t, struct net_loss *loss)
     TRY(loss_queue_take(&t->losses, device_steps_ahead(t->device), loss));
 out:
     return status;
+}
+
+/* Images are loaded, for nothing but the time, where there are any; gradients are trainer_open's.
+ */
+enum status train_step_paced(struct trainer *t, struct net_loss *loss)
+{
+    (void)loss;
+    if (t->dataset)
+        trainer_gather(t, 0, trainer_next_batch(t));
+    return pace_step(&t->exchange, t->config->paced_ms * t->straggler.factor);
 }

@@ -54,6 +54,21 @@ static void ask_model(const struct trainer *t, struct verdict_facts *facts)
         facts->model_spread = model_ms(t, &spread, NULL, 0, link);
 }
 
+/* A row's medians count in the run's as much as it has steps. */
+static void add_row(struct report *report, const struct verdict_rank *ranks, size_t workers)
+{
+    double steps = (double)(report->judged_steps += report->interval.steps);
+    double share = (double)report->interval.steps / steps;
+    for (size_t r = 0; r < workers; r++) {
+        struct verdict_rank *of_run = &report->ranks[r];
+        of_run->step += share * (ranks[r].step - of_run->step);
+        of_run->exposed += share * (ranks[r].exposed - of_run->exposed);
+        of_run->data += share * (ranks[r].data - of_run->data);
+        of_run->comm += share * (ranks[r].comm - of_run->comm);
+        of_run->cpu += share * (ranks[r].cpu - of_run->cpu);
+    }
+}
+
 enum status train_verdict(struct trainer *t)
 {
     enum status status = STATUS_OK;
@@ -62,7 +77,9 @@ enum status train_verdict(struct trainer *t)
     size_t workers = (size_t)comm_workers(t->exchange.comm);
     double own[STEP_TIME_KINDS], (*all)[STEP_TIME_KINDS] = calloc(workers, sizeof *all);
     struct verdict_rank *ranks = calloc(workers, sizeof *ranks);
-    if (!all || !ranks) {
+    if (!report->ranks)
+        report->ranks = calloc(workers, sizeof *report->ranks);
+    if (!all || !ranks || !report->ranks) {
         log_error("no memory for the times of %zu ranks", workers);
         status = STATUS_NO_MEMORY;
         goto out;
@@ -90,7 +107,13 @@ enum status train_verdict(struct trainer *t)
     };
     ask_model(t, &facts);
     report->verdict = verdict_of(&facts);
-    verdict_describe(&facts, &report->verdict, report->verdict_text, sizeof report->verdict_text);
+    if (report->interval.steps > 0) /* of which it has the times */
+        add_row(report, ranks, workers);
+    report->facts = facts;
+    report->facts.ranks = report->ranks;
+    report->run_verdict = verdict_of(&report->facts);
+    verdict_describe(&report->facts, &report->run_verdict, report->verdict_text,
+                     sizeof report->verdict_text);
 out:
     free(all);
     free(ranks);

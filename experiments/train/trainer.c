@@ -11,12 +11,6 @@
 #include "experiments/config/backends.h"
 #include "experiments/config/learning.h"
 
-static enum status no_memory(const char *what)
-{
-    log_error("no memory for %s", what);
-    return STATUS_NO_MEMORY;
-}
-
 /* -------- roles ------------------------------------------------------------------------------ */
 
 static enum status choose_roles(struct trainer *t)
@@ -72,8 +66,10 @@ static enum status open_model(struct trainer *t)
         optimizer_state(t->optimizer, &states);
     }
     t->host = malloc((parameters > states ? parameters : states) * sizeof *t->host);
-    if (!t->host)
-        return no_memory("a copy of the parameters");
+    if (!t->host) {
+        log_error("no memory for a copy of the parameters");
+        status = STATUS_NO_MEMORY;
+    }
 out:
     return status;
 }

@@ -1,10 +1,9 @@
 /*
  * The parts of one training run, for the files that make up `psring train`: train.c (the loop, read
  * it first), train_step.c (one step), ../step/exchange.c (its communication), train_data.c (its
- * data), train_paced.c and train_virtual.c (steps of other kinds), train_server.c (servers that own
- * the parameters), trainer.c (set-up), train_state.c (test, weights' sum), train_checkpoint.c,
- * train_report.c (rows, lines), train_position.c (steps, epochs, images), generation.c (elastic
- * jobs).
+ * data), train_virtual.c (a step of several workers), train_server.c (servers that own the
+ * parameters), trainer.c (set-up), train_state.c (test, weights' sum), train_checkpoint.c,
+ * train_report.c (rows, lines), train_position.c (where it stands), generation.c (elastic jobs).
  */
 #ifndef PSRING_EXPERIMENTS_TRAINER_H
 #define PSRING_EXPERIMENTS_TRAINER_H
@@ -21,7 +20,7 @@
 #include "common/net/world/topology.h"
 #include "common/net/world/world.h"
 #include "experiments/config/config.h"
-#include "experiments/trace/timeline.h"
+#include "experiments/timeline/timeline.h"
 #include "experiments/step/batches.h"
 #include "experiments/step/exchange.h"
 #include "experiments/train/generation.h"
@@ -79,12 +78,14 @@ struct trainer {
     uint64_t step;                 /* done, over all epochs */
     uint64_t step_images;          /* of the running step, on this process */
     int64_t data_ns;               /* of the running step: until its batch was there */
+    int64_t loaded_ns;             /* of those, that this thread ran, making the batch itself */
     uint64_t first_step;           /* of this process: those before it were done by another run */
     struct position start;         /* all 0, but in a later generation of an elastic job */
     struct generation *generation; /* of an elastic job; NULL: the job is none */
     struct checkpoint *resumed;    /* rank 0, from train_load to train_share_state */
     bool on_target;                /* the last test reached --target-accuracy */
     struct stop stop;
+    bool stop_said; /* when this worker will stop, where that is not at once */
     struct report report;
     struct timeline *timeline; /* NULL: none is asked for */
 };
@@ -123,13 +124,13 @@ uint64_t trainer_schedule_steps(const struct trainer *t);
 /* The learning rate of the step that comes next. */
 float trainer_lr(const struct trainer *t);
 
-/* train_step.c, train_paced.c, train_virtual.c */
+/* train_step.c, train_virtual.c */
 train_step_function train_step_real, train_step_paced, train_step_virtual;
 enum status train_virtual_open(struct trainer *t);
 void train_virtual_close(struct trainer *t);
 
 /* train_verdict.c. Collective over the workers, before step_times_medians: what limits the steps
- * since the last row; worker 0 has it in t->report.verdict. */
+ * since the last row, and all of this process's; worker 0 has both in t->report. */
 enum status train_verdict(struct trainer *t);
 
 /* train_state.c, all collective over the workers. */
@@ -166,14 +167,7 @@ bool train_all_at_step(const struct trainer *t, uint64_t end);
 enum status train_meet(struct trainer *t);
 /* Collective, before train_save: worker 0 has the optimizer's state from the servers. */
 enum status train_fetch_state(struct trainer *t);
-/* Collective: report.reached. Then what it says. */
+/* Collective: report.reached. */
 enum status train_gather_progress(struct trainer *t);
-void train_sum_progress(const struct trainer *t, struct comm_progress *sum);
-struct staleness {
-    double mean;
-    size_t most;
-};
-struct staleness train_staleness(const struct comm_progress *progress);
-void train_print_staleness(const struct trainer *t);
 
 #endif

@@ -1,8 +1,10 @@
-# summary.awk: after modes.awk, the tables, and which was first. -v seeds=N that were asked for.
+# summary.awk: after modes.awk, the tables, and which was first. -v seeds=N that were asked for; -v look=1: too few
+# steps for an answer.
 
+# As many digits as a ratio of two of them needs.
 function seconds(time)
 {
-    return is_never(time) ? "never" : sprintf("%.1f", time)
+    return is_never(time) ? "never" : sprintf(time < 1 ? "%.3f" : time < 10 ? "%.2f" : "%.1f", time)
 }
 
 function range_of(m, slow)
@@ -85,6 +87,8 @@ END {
     if (part_of(compute_ms, 1) > 1.25 * step_ms)
         printf "The cores were short: a step computed for up to %.0f ms instead of %s; give more --step-ms, or fewer workers.\n", \
             part_of(compute_ms, 1), step_ms
+    if (look)
+        print "--quick: some steps towards a low target. This shows what the script leaves; for an answer run it without."
     if (0 in cases)
         print answer(0, "All workers alike")
     if (1 in cases)

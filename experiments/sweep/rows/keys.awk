@@ -55,7 +55,12 @@ function focus(workers, count, list, i) {
 
 # Did the processors limit it?
 function limits(key) {
-    return busy[key] != "" && busy[key] > CPU_LIMITED
+    return busy[key] != "" && busy[key] > CPU_LIMITED && !disturbed(key)
+}
+
+# Did other processes keep them busy, without which they would not have been the limit?
+function disturbed(key) {
+    return busy[key] > CPU_LIMITED && other[key] != "" && other[key] >= CPU_OTHER && busy[key] - other[key] <= CPU_LIMITED
 }
 
 # Of all machines that a measurement takes, the servers' own among them.

@@ -34,6 +34,7 @@ field("device") == "cuda" && is_bench {
     gpu_sizes[field("bytes")]
     time_us[key = "gpu " key] = field("time_us_median")
     busy[key] = field("cpu_busy")
+    other[key] = field("cpu_other")
     if (field("nccl_algorithm") != "")
         nccl_algorithm = field("nccl_algorithm")
     wrong += field("wrong")
@@ -59,6 +60,7 @@ field("model_gradients") != "" {
     time_us[key] = field("time_us_median")
     theory_us[key] = field("theory_time_us")
     busy[key] = field("cpu_busy")
+    other[key] = field("cpu_other")
     wrong += field("wrong")
     elements += field("bytes") / 4 * field("iters")
     network = field("network")
@@ -102,8 +104,9 @@ is_bench {
     high_us[key] = field("time_us_median_high")
     intervals += low_us[key] != ""
     busy[key] = field("cpu_busy")
-    if (limits(key))
-        limited++
+    other[key] = field("cpu_other")
+    limited += limits(key)
+    disturbances += disturbed(key)
     cpu_s[key] = field("cpu_s_per_gb")
     cpu_known += cpu_s[key] != ""
     time_us[key] = field("time_us_median")

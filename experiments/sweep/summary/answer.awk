@@ -53,7 +53,7 @@ function print_against(column, name, w, m, key, ring, verdict, theory, more, nee
     else if (most_workers(column, 0) && !most_workers(column, 1))
         more = "; no steady measurement"
     if (needed)
-        more = more sprintf(" (%d workers with it take %d machines)", most, needed)
+        more = more sprintf(" (%s with it take %d machines)", counted(most, "worker"), needed)
     w = most_workers(column, 1) ? most_workers(column, 1) : most_workers(column, 0) ? most_workers(column, 0) : w
     m = focus(w)
     sub(/\{W\}/, w, name)
@@ -66,7 +66,7 @@ function print_against(column, name, w, m, key, ring, verdict, theory, more, nee
         return
     }
     if (w != most)
-        more = sprintf("; with %d workers%s", w, more)
+        more = sprintf("; with %s%s", counted(w, "worker"), more)
     theory = theory_ratio(key, ring)
     theory = theory == "-" ? "" : "; theory: " theory
     if (measured_ratio(key, ring) == "no difference")
@@ -75,7 +75,8 @@ function print_against(column, name, w, m, key, ring, verdict, theory, more, nee
         verdict = "faster than the ring, " interval_text(key, ring) " times its time"
     else
         verdict = "slower than the ring, " interval_text(key, ring) " times its time"
-    printf "  - %s: %s%s%s%s.\n", name, verdict, theory, more, limits(key) || limits(ring) ? "; CPU-limited*" : ""
+    printf "  - %s: %s%s%s%s.\n", name, verdict, theory, more, (limits(key) || limits(ring) ? "; CPU-limited*" : "") \
+        (disturbed(key) || disturbed(ring) ? "; the machine was busy with other work+" : "")
 }
 
 # What was left out for want of machines, by workers, and how many it would take.
@@ -86,7 +87,7 @@ function print_left_out(count, list, part, i, before) {
         split(list[i], part, " ")
         gsub(/-/, " ", part[1])
         if (part[2] != before)
-            printf "%s  %d workers: %s takes %d machines", before ? "\n" : "", part[2], part[1], part[3]
+            printf "%s  %s: %s takes %d machines", before ? "\n" : "", counted(part[2], "worker"), part[1], part[3]
         else
             printf "; %s %d", part[1], part[3]
         before = part[2]
@@ -124,7 +125,7 @@ function print_meaning(w, m, ring) {
     ring = key_of("ring", w, m)
     if (!(ring in all_keys))
         return
-    printf "\n  %d workers, a message of %s, this network. The ring took %s%s%s.\n", w, size_text(m), point_text("ring", w, m),
+    printf "\n  %s, a message of %s, this network. The ring took %s%s%s.\n", counted(w, "worker"), size_text(m), point_text("ring", w, m),
         ring in unsteady ? " (not steady: " unsteady[ring] ")" : "", efficiency[ring] == "" ? "" : sprintf(", %.1f%% of the best that workers alone can reach", 100 * efficiency[ring])
     print_against("ps1", "One parameter server on a machine of its own")
     print_against("in1", "One parameter server inside a worker")
@@ -151,6 +152,8 @@ END {
         print_link()
     else if (network ~ /^loopback/)
         printf ": no per-node limit, topology effects do not show"
+    if (shaped())
+        printf "\nThe cluster has a shape, %s. Theory and efficiency are those of links that all carry the same.", substr(network, index(network, "/") + 1)
     printf "\n%d cores; ps over %s, ring over %s\n", cores, own_transport["ps"] ? own_transport["ps"] : "-",
         own_transport["ring"] ? own_transport["ring"] : "-"
     if (wrong > 0)
@@ -161,7 +164,7 @@ END {
         print "WRONG: two trainings that must end with the same weights, bit for bit, do not"
     print_unsteady()
     if (failures > 0)
-        printf "INCOMPLETE: %d measurements failed; log.txt has their messages\n", failures
+        printf "INCOMPLETE: %s failed; log.txt has the messages\n", counted(failures, "measurement")
     if (bench_count > 0) {
         print_meaning()
         print_times()

@@ -1,16 +1,20 @@
 # published.awk: the gradients of published models, exchanged in buckets beside a computation.
 
-# What there was no time for: "CONFIGURATION WORKERS MODEL SECONDS;...", by model.
-function print_too_long(count, list, part, i, before) {
+# What there was no time for, or (`memory`) no memory: "CONFIGURATION WORKERS MODEL SECONDS;..." or "... NUMBERGB", by
+# model.
+function print_not_measured(memory, reason, count, list, part, i, before) {
     count = split(too_long, list, ";")
     for (i = 1; i <= count; i++) {
         split(list[i], part, " ")
+        if ((part[4] ~ /GB$/) != memory)
+            continue
         gsub(/-/, " ", part[1])
-        printf "%s%s %s s", part[3] == before ? ", " : (before ? "\n" : "") "  not measured, it would take too long: " part[3] ": ", \
-            part[1], part[4]
+        sub(/GB$/, " GB", part[4])
+        printf "%s%s %s", part[3] == before ? ", " : (before ? "\n" : "") "  not measured, " reason ": " part[3] ": ", \
+            part[1], part[4] (memory ? "" : " s")
         before = part[3]
     }
-    if (count)
+    if (before)
         print ""
 }
 
@@ -26,7 +30,8 @@ function print_published(i, key) {
             size_text(part_of(key, 3)), published_buckets[key], marked_time(key), time_text(theory_us[key]),
             time_text(published_compute[key]), time_text(published_exposed[key]), percent(published_scaling[key])
     }
-    print_too_long()
+    print_not_measured(0, "it would take too long")
+    print_not_measured(1, "it needs more memory than there is")
     if (publisheds) {
         print "\n  A step computes (a timed wait, spread over the tensors by their operations) and averages meanwhile. Exposed: what"
         print "  it takes beyond computing. Scaling: computing over the step. Averaging: all buckets, while nothing is computed."

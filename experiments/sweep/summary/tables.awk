@@ -40,7 +40,7 @@ function print_all(w, m, key, part, list, count, i, ring) {
     if (count < 2)
         return
     sort_by(time_us, list, count)
-    heading("All of them, " w " workers, " size_text(m) ", the fastest first")
+    heading("All of them, " counted(w, "worker") ", " size_text(m) ", the fastest first")
     print "                          time      95% interval   by theory  / ring                 efficiency  machines  a machine"
     ring = key_of("ring", w, m)
     for (i = 1; i <= count; i++) {
@@ -58,6 +58,8 @@ function print_all(w, m, key, part, list, count, i, ring) {
 function print_legend() {
     if (limited)
         printf "\n  * CPU-limited: the processors were more than %.0f%% busy, so this time may be theirs, not the\n  network\047s. MPI_Allreduce\047s busy share is spinning, that is waiting, not work: whatever limits it, it looks busy.\n", 100 * CPU_LIMITED
+    if (disturbances)
+        printf "\n  + the machine was busy with other work: without other processes its processors would have been less than\n  %.0f%% busy. Measure again when it is quiet.\n", 100 * CPU_LIMITED
     if (intervals)
         print "\n  no difference: the 95% intervals of the two medians overlap, or their ratio is 1.00."
 }
@@ -85,7 +87,7 @@ function print_bytes(i, w, m, differ, known, key) {
             differ++
     }
     if (differ)
-        printf "\n  %d counts over all sizes differ from theory.\n", differ
+        printf "\n  %s over all sizes %s from theory.\n", counted(differ, "count"), differ == 1 ? "differs" : "differ"
     else if (known)
         print "\n  Over all sizes and configurations, every count equals theory to the byte."
 }
@@ -96,7 +98,7 @@ function print_sizes(count, list, w, i, m) {
     for (i = bench_count; i > 0; i--)
         if (sizes_at(bench_list[i]) > sizes_at(w))
             w = bench_list[i]
-    heading("Time by size, " w " workers")
+    heading("Time by size, " counted(w, "worker"))
     print "   message   1 server  W servers  W in workers     mixed      ring       rhd  MPI_Allreduce   (algorithm)    1 server / ring"
     count = sorted(sizes, list)
     for (i = 1; i <= count; i++) {
@@ -153,7 +155,7 @@ function print_accuracy(i, part, key) {
     for (i = 1; i <= reals; i++) {
         key = real_order[i]
         split(key, part, SUBSEP)
-        printf "  %-15s %d workers: %.2f%% after %s images of %s (test loss %.4f, %.0f s)\n", part[1], part[2],
+        printf "  %-15s %s: %.2f%% after %s images of %s (test loss %.4f, %.0f s)\n", part[1], counted(part[2], "worker"),
             100 * accuracy[key], count_text(images[key]), dataset[key], loss[key], seconds[key]
     }
     if (reals < 2)

@@ -25,6 +25,6 @@ function print_unsteady(key, sort) {
     fflush() # sort writes after what stands here already
     sort = "sort -V"
     for (key in unsteady)
-        printf "Not steady: %s, %d workers, %s: %s\n", part_of(key, 1), part_of(key, 2), size_text(part_of(key, 3)), unsteady[key] | sort
+        printf "Not steady: %s, %s, %s: %s\n", part_of(key, 1), counted(part_of(key, 2), "worker"), size_text(part_of(key, 3)), unsteady[key] | sort
     close(sort)
 }

@@ -25,6 +25,11 @@ function count_text(number, text, i) {
     return text
 }
 
+# "1 worker", "4 workers".
+function counted(number, word) {
+    return number " " word (number == 1 ? "" : "s")
+}
+
 function ratio_text(above, below) {
     return above == "" || below == "" || below == 0 ? "-" : sprintf("%.2f", above / below)
 }
@@ -43,21 +48,26 @@ function theory_ratio(above, below) {
     return theory_us[above] == "" || theory_us[below] == "" ? "-" : ratio_text(theory_us[above], theory_us[below])
 }
 
-# "2.66 (2.60 to 2.71)": a ratio of medians, and what their 95% intervals allow.
-function interval_text(above, below) {
+# "2.66 (2.60 to 2.71)": a ratio of medians, and what their 95% intervals allow; with as many digits as show that
+# neither end of a difference is 1.
+function interval_text(above, below, low, high, nearest, digits) {
     if (low_us[above] == "" || low_us[below] == "" || low_us[below] == 0)
         return ratio_text(time_us[above], time_us[below])
-    return sprintf("%s (%.2f to %.2f)", ratio_text(time_us[above], time_us[below]),
-        low_us[above] / high_us[below], high_us[above] / low_us[below])
+    low = low_us[above] / high_us[below]
+    high = high_us[above] / low_us[below]
+    nearest = low > 1 ? low - 1 : 1 - high
+    for (digits = 2; digits < 8 && nearest > 0 && nearest < 0.5 * 10 ^ -digits;)
+        digits++
+    return sprintf("%.*f (%.*f to %.*f)", digits, time_us[above] / time_us[below], digits, low, digits, high)
 }
 
 function percent(share) {
     return share == "" ? "-" : sprintf("%.1f%%", 100 * share)
 }
 
-# A measured time; marked where the processors were the limit.
+# A measured time; marked where the processors were the limit, or other processes had them.
 function marked_time(key) {
-    return time_text(time_us[key]) (limits(key) ? "*" : "")
+    return time_text(time_us[key]) (limits(key) ? "*" : disturbed(key) ? "+" : "")
 }
 
 function point_text(column, workers, bytes) {

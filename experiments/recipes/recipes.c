@@ -1,9 +1,13 @@
-#include "experiments/config/recipes.h"
+#include "experiments/recipes/recipes.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "common/base/nearest.h"
 #include "experiments/config/config_table.h"
+#include "models/lr.h"
+#include "models/optim.h"
 
 enum { RECIPE_OPTIONS = 12 };
 
@@ -73,13 +77,42 @@ static void print_recipe(const struct recipe *recipe)
 
 static enum status not_found(const char *name)
 {
-    char names[160] = "";
+    char names[160] = "", hint[64];
+    struct nearest nearest = nearest_to(name);
+    for (int i = 0; i < RECIPES; i++)
+        nearest_offer(&nearest, recipes[i].name);
     for (int i = 0; i < RECIPES; i++)
         snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? " | " : "",
                  recipes[i].name);
-    log_error("--recipe: found '%s', expected %s; --recipe list prints what each sets", name,
-              names);
+    log_error("--recipe: found '%s', expected %s%s; --recipe list prints what each sets", name,
+              names, nearest_hint(&nearest, "", hint, sizeof hint));
     return STATUS_USAGE;
+}
+
+/* NULL: the recipe leaves it to the default. */
+static const char *value_in(const struct recipe *recipe, const char *option)
+{
+    for (int i = 0; recipe->options[i].name; i++) {
+        if (strcmp(recipe->options[i].name, option) == 0)
+            return recipe->options[i].value;
+    }
+    return NULL;
+}
+
+/* Which of argv's options takes a recipe's rate its meaning; NULL: none. The recipe's own optimizer
+ * has been set, or argv's. */
+static const char *spoils_rate(const struct config_table *table, const struct recipe *recipe,
+                               const struct config *config)
+{
+    if (config_table_given(table, "lr"))
+        return NULL;
+    if (strcmp(value_in(recipe, "optimizer"), optimizer_kind_names[config->optimizer]) != 0)
+        return "--optimizer";
+    if (!value_in(recipe, "global-batch"))
+        return NULL; /* a rate of one worker */
+    return config_table_given(table, "global-batch") ? "--global-batch"
+           : config_table_given(table, "batch")      ? "--batch"
+                                                     : NULL;
 }
 
 /* Whether argv decides it: the option itself, or one that stands against it. */
@@ -92,6 +125,25 @@ static bool is_decided(const struct config_table *table, const char *option)
             return true;
     }
     return config_table_given(table, option);
+}
+
+/* The rate of one worker times their number, where the images of a step do not follow from that. */
+static enum status check_scale(const struct config_table *table, const struct recipe *recipe,
+                               const struct config *config)
+{
+    char rate[32] = "";
+    const char *batch = value_in(recipe, "batch");
+    if (config->global_batch == 0 || config->lr_scale != LR_SCALE_LINEAR ||
+        config_table_given(table, "lr-scale"))
+        return STATUS_OK;
+    if (!config_table_given(table, "lr"))
+        snprintf(rate, sizeof rate, " --lr %g",
+                 config->lr * (double)config->global_batch / strtod(batch, NULL));
+    log_error("--recipe %s: sets --lr-scale linear, the rate of a worker with %s images times the "
+              "number of workers, which --global-batch %lld does not go with; add --lr-scale "
+              "none%s",
+              recipe->name, batch, (long long)config->global_batch, rate);
+    return STATUS_USAGE;
 }
 
 enum status recipes_apply(const struct config_table *table, struct config *config, bool *listed)
@@ -111,11 +163,20 @@ enum status recipes_apply(const struct config_table *table, struct config *confi
         return STATUS_OK;
     if (!recipe)
         return not_found(config->recipe);
+    const char *spoiler = NULL;
     for (int i = 0; recipe->options[i].name; i++) {
-        if (!is_decided(table, recipe->options[i].name))
-            TRY(options_set(&table->options, recipe->options[i].name, recipe->options[i].value,
-                            config));
+        const char *name = recipe->options[i].name;
+        if (strcmp(name, "lr") == 0)
+            spoiler = spoils_rate(table, recipe, config);
+        bool is_rate = strcmp(name, "lr") == 0 || strcmp(name, "lr-scale") == 0;
+        if (!is_decided(table, name) && !(spoiler && is_rate))
+            TRY(options_set(&table->options, name, recipe->options[i].value, config));
     }
+    if (spoiler)
+        log_warn("--recipe %s: its --lr %s does not go with this %s; the rate is the default one, "
+                 "give another by --lr",
+                 recipe->name, value_in(recipe, "lr"), spoiler);
+    TRY(check_scale(table, recipe, config));
 out:
     return status;
 }

@@ -1,4 +1,4 @@
-#include "experiments/trace/timeline_events.h"
+#include "experiments/timeline/timeline_events.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -6,6 +6,7 @@
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
+#include "experiments/timeline/timeline_link.h"
 #include "experiments/trace/trace_file.h"
 
 /* Rows of a process: threads, then buckets, then chunks on their way to servers. */
@@ -14,15 +15,25 @@ enum {
     ROW_BUCKET = TRACE_ROW_BUCKET,
     ROW_SHARD = 1 << 20, /* no plan has so many buckets */
     SHARD_LANES = 1024,  /* of --window the most */
-    BINS = 10000
 };
 
 static const char *const categories[RANGE_KINDS] = {
-    [RANGE_STEP] = "step",           [RANGE_COMPUTE] = "compute",   [RANGE_DATA] = "data",
-    [RANGE_OPTIMIZER] = "optimizer", [RANGE_EXPOSED] = "exposed",   [RANGE_BUCKET] = "bucket",
-    [RANGE_ALLREDUCE] = "allreduce", [RANGE_TRANSFER] = "transfer", [RANGE_SHARD] = "shard",
-    [RANGE_SERVER] = "server",       [RANGE_WAIT] = "wait",         [RANGE_WAIT_HOST] = "wait",
-    [RANGE_SEND] = "message",        [RANGE_RECEIVE] = "message",   [RANGE_GPU] = "gpu",
+    [RANGE_STEP] = "step",
+    [RANGE_COMPUTE] = "compute",
+    [RANGE_DATA] = "data",
+    [RANGE_OPTIMIZER] = "optimizer",
+    [RANGE_EXPOSED] = "exposed",
+    [RANGE_BUCKET] = "bucket",
+    [RANGE_ALLREDUCE] = "allreduce",
+    [RANGE_TRANSFER] = "transfer",
+    [RANGE_SHARD] = "shard",
+    [RANGE_SERVER] = "server",
+    [RANGE_WAIT] = "wait",
+    [RANGE_WAIT_HOST] = "wait",
+    [RANGE_SEND] = "message",
+    [RANGE_RECEIVE] = "message",
+    [RANGE_GPU] = "gpu",
+    [RANGE_CPU] = "cpu",
 };
 
 struct writer {
@@ -47,11 +58,16 @@ static void put_us(FILE *out, const char *key, int64_t ns)
     fprintf(out, ",\"%s\":%s%" PRIu64 ".%03d", key, sign, absolute / 1000, (int)(absolute % 1000));
 }
 
+void timeline_put_head(const struct timeline_rank *rank, FILE *out, const char *phase, int row,
+                       int64_t ns)
+{
+    fprintf(out, "{\"ph\":\"%s\",\"pid\":%d,\"tid\":%d", phase, rank->world->rank, row);
+    put_us(out, "ts", aligned_ns(rank, ns));
+}
+
 static void put_head(const struct writer *writer, const char *phase, int row, int64_t ns)
 {
-    fprintf(writer->out, "{\"ph\":\"%s\",\"pid\":%d,\"tid\":%d", phase, writer->rank->world->rank,
-            row);
-    put_us(writer->out, "ts", aligned_ns(writer->rank, ns));
+    timeline_put_head(writer->rank, writer->out, phase, row, ns);
 }
 
 static int rank_of(const struct writer *writer, int node)
@@ -131,6 +147,13 @@ static void put_gpu(const struct writer *writer, const struct trace_event *event
     put_head(writer, "C", 0, event->begin_ns);
     fprintf(writer->out, ",\"name\":\"GPU memory\",\"args\":{\"MiB\":%.1f}},\n",
             (double)event->about.bytes / (1 << 20));
+}
+
+static void put_cpu(const struct writer *writer, int row, const struct trace_event *event)
+{
+    put_head(writer, "C", row, event->begin_ns);
+    fprintf(writer->out, ",\"name\":\"" TRACE_CPU_NAME "\",\"args\":{\"ms\":%.6f}},\n",
+            (double)event->about.number / (double)NS_PER_MS);
 }
 
 static void put_queue(const struct writer *writer, const struct trace_event *event)
@@ -229,7 +252,9 @@ static void put_thread(const struct writer *writer, int row)
             put_gpu(writer, event);
             continue;
         }
-        if (kind != RANGE_RECEIVE)
+        if (kind == RANGE_CPU)
+            put_cpu(writer, row, event);
+        else if (kind != RANGE_RECEIVE)
             put_range(writer, row, event);
         if (kind == RANGE_RECEIVE || kind == RANGE_SEND) {
             put_flow(writer, row, event);
@@ -295,70 +320,6 @@ static void put_shards(const struct writer *writer, int server)
     }
 }
 
-/* -------- counters ---------------------------------------------------------------------------- */
-
-/* Messages of all threads: bytes by the time in which they were handed over, or came in. */
-struct traffic {
-    int64_t begin_ns, bin_ns;
-    uint64_t (*bytes)[2]; /* (BINS + 1): sent, received */
-};
-
-static void add_traffic(struct traffic *traffic, const struct trace_thread *thread)
-{
-    for (size_t i = 0; i < thread->count; i++) {
-        const struct trace_event *event = &thread->events[i];
-        enum range_kind kind = event->about.kind;
-        int64_t bin = (event->begin_ns - traffic->begin_ns) / traffic->bin_ns;
-        if (kind == RANGE_SEND || kind == RANGE_RECEIVE)
-            traffic->bytes[bin][kind == RANGE_RECEIVE] += event->about.bytes;
-    }
-}
-
-static void find_span(const struct trace *trace, int64_t *begin_ns, int64_t *end_ns)
-{
-    *begin_ns = INT64_MAX;
-    *end_ns = INT64_MIN;
-    for (size_t t = 0; t < trace_threads(trace); t++) {
-        const struct trace_thread *thread = &trace->threads[t];
-        for (size_t i = 0; i < thread->count; i++) {
-            const struct trace_event *event = &thread->events[i];
-            *begin_ns = event->begin_ns < *begin_ns ? event->begin_ns : *begin_ns;
-            *end_ns = event->end_ns > *end_ns ? event->end_ns : *end_ns;
-        }
-    }
-}
-
-static enum status put_link(const struct writer *writer)
-{
-    const struct trace *trace = writer->rank->trace;
-    int64_t begin_ns, end_ns;
-    find_span(trace, &begin_ns, &end_ns);
-    if (begin_ns >= end_ns)
-        return STATUS_OK;
-    struct traffic traffic = {begin_ns, (end_ns - begin_ns) / BINS + 1, NULL};
-    if (traffic.bin_ns < NS_PER_MS)
-        traffic.bin_ns = NS_PER_MS;
-    traffic.bytes = calloc(BINS + 1, sizeof *traffic.bytes);
-    if (!traffic.bytes) {
-        log_error("timeline: no memory for counters");
-        return STATUS_NO_MEMORY;
-    }
-    for (size_t t = 0; t < trace_threads(trace); t++)
-        add_traffic(&traffic, &trace->threads[t]);
-    double seconds = (double)traffic.bin_ns / (double)NS_PER_S;
-    for (int64_t bin = 0; bin <= (end_ns - begin_ns) / traffic.bin_ns; bin++) {
-        const uint64_t *bytes = traffic.bytes[bin], *last = traffic.bytes[bin > 0 ? bin - 1 : 0];
-        if (bin > 0 && bytes[0] == last[0] && bytes[1] == last[1])
-            continue;
-        put_head(writer, "C", 0, begin_ns + bin * traffic.bin_ns);
-        fprintf(writer->out,
-                ",\"name\":\"link\",\"args\":{\"sent MB/s\":%.3f,\"received MB/s\":%.3f}},\n",
-                (double)bytes[0] / seconds / 1e6, (double)bytes[1] / seconds / 1e6);
-    }
-    free(traffic.bytes);
-    return STATUS_OK;
-}
-
 /* -------- the whole --------------------------------------------------------------------------- */
 
 enum status timeline_write_events(const struct timeline_rank *rank, FILE *out)
@@ -383,7 +344,7 @@ enum status timeline_write_events(const struct timeline_rank *rank, FILE *out)
         for (int server = 0; server < rank->topology->servers; server++)
             put_shards(&writer, server);
     }
-    TRY(put_link(&writer));
+    TRY(timeline_write_link(rank, out));
 out:
     free(writer.events);
     free(named);

@@ -1,4 +1,4 @@
-#include "experiments/trace/timeline.h"
+#include "experiments/timeline/timeline.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,7 +8,8 @@
 
 #include "common/base/log.h"
 #include "common/obs/trace.h"
-#include "experiments/trace/timeline_events.h"
+#include "experiments/timeline/timeline_events.h"
+#include "experiments/trace/trace_facts.h"
 
 enum {
     EVENTS = 1 << 18, /* of a thread; memory is used as it fills */
@@ -133,8 +134,8 @@ out:
     return status;
 }
 
-static enum status write_file(struct timeline *timeline, const struct part *parts,
-                              unsigned char *const *all_bytes)
+static enum status write_file(struct timeline *timeline, const struct verdict_facts *facts,
+                              const struct part *parts, unsigned char *const *all_bytes)
 {
     enum status status = STATUS_OK;
     FILE *file = timeline->file;
@@ -143,6 +144,8 @@ static enum status write_file(struct timeline *timeline, const struct part *part
             "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"program\":\"psring %s\"},"
             "\"traceEvents\":[\n",
             PSRING_VERSION);
+    if (facts)
+        trace_facts_write(file, facts);
     for (int rank = 0; rank < timeline->world->size; rank++) {
         TRY(inflate_into_file(timeline, &parts[rank], all_bytes[rank]));
         dropped += parts[rank].dropped - parts[rank].unrecorded;
@@ -187,7 +190,7 @@ out:
     return status;
 }
 
-enum status timeline_write(struct timeline *timeline)
+enum status timeline_write(struct timeline *timeline, const struct verdict_facts *facts)
 {
     enum status status = STATUS_OK;
     struct world *world = timeline->world;
@@ -212,7 +215,7 @@ enum status timeline_write(struct timeline *timeline)
     TRY(world_gather(world, NULL, &part, sizeof part, parts));
     TRY(collect(timeline, parts, bytes, all_bytes));
     if (timeline->file)
-        TRY(write_file(timeline, parts, all_bytes));
+        TRY(write_file(timeline, facts, parts, all_bytes));
 out:
     for (size_t r = 0; all_bytes && r < size; r++)
         free(all_bytes[r]);

@@ -22,4 +22,8 @@ struct timeline_rank {
 /* Each line ends with a comma and a newline. Errors: logged. */
 enum status timeline_write_events(const struct timeline_rank *rank, FILE *out);
 
+/* The begin of a line: an event of a row, at `ns` by this rank's clock. */
+void timeline_put_head(const struct timeline_rank *rank, FILE *out, const char *phase, int row,
+                       int64_t ns);
+
 #endif

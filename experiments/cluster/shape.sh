@@ -1,0 +1,131 @@
+# shellcheck shell=bash disable=SC2154,SC2034
+# shape.sh: what a cluster of vcluster.sh, which loads it, looks like beyond "every link has the same rate".
+#
+# A SHAPE is flat, or one or more of these with + between:
+#   racks:KxRATE   K neighbouring hosts at a switch of their own, which is joined to the core by a link of RATE each way
+#   hostH:RATE     this host's link has another rate
+# Limits add up along a path: a message between racks passes both hosts' links and both racks'.
+
+# read_shape SHAPE: sets rack_hosts (0: no racks), rack_rate, rack_bits, and host_rates and host_bits by host; fails, saying
+# why in shape_error, if it is not one. The shape flat has none of them.
+read_shape()
+{
+    local part parts bits number='[1-9][0-9]{0,2}'
+    rack_hosts=0 rack_rate='' rack_bits=0 shape_error=''
+    host_rates=() host_bits=()
+    [[ $1 != flat ]] || return 0
+    IFS=+ read -ra parts <<<"$1"
+    for part in "${parts[@]}"; do
+        bits=$(rate_to_bits "${part##*[:x]}")
+        if [[ ! $bits || $bits == 0 ]]; then
+            shape_error="'$part': expected a rate at its end, such as 100mbit"
+        elif [[ $part =~ ^racks:($number)x[^:x]+$ ]] && ((rack_hosts == 0)); then
+            rack_hosts=${BASH_REMATCH[1]} rack_rate=${part##*x} rack_bits=$bits
+        elif [[ $part =~ ^host(0|$number):[^:x]+$ && ! ${host_bits[BASH_REMATCH[1]]:-} ]]; then
+            host_rates[BASH_REMATCH[1]]=${part##*:} host_bits[BASH_REMATCH[1]]=$bits
+        else
+            shape_error="'$part': expected flat, or each at most once racks:KxRATE and hostH:RATE, such as racks:4x100mbit+host2:50mbit"
+        fi
+        [[ ! $shape_error ]] || return 1
+    done
+    [[ $1 && $1 != *+ && ${#1} -le 40 ]] || { shape_error="'$1': expected at most 40 letters, such as racks:4x100mbit" && return 1; }
+}
+
+# ", racks of 4 hosts joined by 100mbit, host2 50mbit", or nothing.
+shape_in_words()
+{
+    local host
+    ((rack_hosts == 0)) || echo -n ", racks of $rack_hosts hosts joined by $rack_rate"
+    for host in "${!host_rates[@]}"; do
+        echo -n ", host$host ${host_rates[host]}"
+    done
+    echo
+}
+
+# vcluster.sh shape RATE SHAPE: "BITS WORDS": what a message can count on where all use the narrowest place at once; for scripts.
+print_shape()
+{
+    local bits least
+    least=$(rate_to_bits "${1:-}")
+    [[ $least ]] || bad_usage "'${1:-}': expected a number with kbit, mbit or gbit, such as 200mbit, or none"
+    read_shape "${2:-}" || bad_usage "shape $shape_error"
+    for bits in "${host_bits[@]}" $((rack_hosts ? rack_bits / rack_hosts : 0)); do
+        ((bits == 0 || (least && bits >= least))) || least=$bits
+    done
+    echo "$least$(shape_in_words)"
+}
+
+# "vcluster:200mbit", with "/SHAPE" if it is not flat: the network's name in results.
+network_label()
+{
+    echo "vcluster:$rate$([[ $shape == flat ]] || echo "/$shape")"
+}
+
+# The bridge in the switch's namespace that a host's cable ends in.
+bridge_of()
+{
+    ((rack_hosts)) && echo "rack$(($1 / rack_hosts))" || echo br0
+}
+
+racks()
+{
+    echo $((rack_hosts ? (hosts + rack_hosts - 1) / rack_hosts : 0))
+}
+
+rack_is_whole()
+{
+    local switch
+    switch=$(namespace_of switch)
+    ip -n "$switch" -o link show "up$1" 2>/dev/null | grep -qw "master rack$1" &&
+        ip -n "$switch" -o link show "core$1" 2>/dev/null | grep -qw 'master br0'
+}
+
+# One rack's bridge and its cable to the core: limited at both ends, as a host's is.
+ensure_rack()
+{
+    local switch
+    switch=$(namespace_of switch)
+    if ! rack_is_whole "$1"; then
+        remove_rack "$1"
+        ip -n "$switch" link add "rack$1" type bridge stp_state 0 forward_delay 0 mcast_snooping 0
+        # Only br0 answers for the switch: hosts that took a rack's hardware address for it lost it when that changed.
+        ip -n "$switch" link set "rack$1" arp off up
+        ip -n "$switch" link add "up$1" type veth peer name "core$1"
+        ip -n "$switch" link set "up$1" master "rack$1" up
+        ip -n "$switch" link set "core$1" master br0 up
+    fi
+    limit "$switch" "up$1" "$rack_rate" "$rack_bits"
+    limit "$switch" "core$1" "$rack_rate" "$rack_bits"
+}
+
+remove_rack()
+{
+    local switch
+    switch=$(namespace_of switch)
+    ip -n "$switch" link delete "up$1" 2>/dev/null || true
+    ip -n "$switch" link delete "rack$1" 2>/dev/null || true
+}
+
+# br0, rack0, ...
+bridges()
+{
+    ip -n "$(namespace_of switch)" -o link show type bridge | sed -n 's/^[0-9]*: \([a-z0-9]*\)[:@].*/\1/p'
+}
+
+# A host that has moved to another bridge would be sought where it was for minutes.
+forget_ways()
+{
+    local bridge
+    for bridge in $(bridges); do
+        ip -n "$(namespace_of switch)" link set "$bridge" type bridge fdb_flush
+    done
+}
+
+# Racks of an earlier shape, or of more hosts.
+remove_other_racks()
+{
+    local rack
+    for rack in $(bridges | sed -n 's/^rack//p'); do
+        ((rack < $(racks))) || remove_rack "$rack"
+    done
+}
