@@ -3,10 +3,10 @@
 #
 #   experiments -> ps | ring -> models -> common/comm -> common/{net,device,data,obs,checkpoint} -> common/base
 #
-# Within experiments: psring.c -> manual | bench | compute | elastic -> train -> measure | step -> config; within ring: halving | hierarchical | vendor -> ring;
+# Within experiments: simulate -> fit | bench; psring.c -> manual | report | auto -> predict -> fit | bench | compute | elastic -> train -> measure | step -> config; within ring: halving | hierarchical | vendor -> ring;
 # within common/device: cpu | cuda -> device; within common/net:
 #
-#   transport/{zmq,mpi,tcp} -> transport -> world -> rendezvous -> socket
+#   transport/{zmq,mpi,tcp} | simulated -> transport -> world -> rendezvous -> socket
 #   lifeline -> world
 #   membership -> socket
 #
@@ -85,6 +85,8 @@ check()
             may("common/net/transport/zmq", world " common/net/transport")
             may("common/net/transport/mpi", world " common/net/transport")
             may("common/net/transport/tcp", world " common/net/transport")
+            may("common/net/simulated", world " common/net/transport")
+            may("common/base/simulated", "common/base")
             net = "common/net/world common/net/transport"
             may("common/device", "common/base")
             may("common/device/cpu", "common/base common/device")
@@ -110,15 +112,23 @@ check()
             launch = "common/net/socket common/net/rendezvous common/net/lifeline common/net/membership common/device/cpu"
             below = common " " launch " models ps ring ring/halving ring/hierarchical ring/vendor experiments/config"
             may("experiments/gpu", "common/base common/device common/net/world")
-            may("experiments/config", below " experiments/gpu")
+            may("experiments/config", below " experiments/gpu experiments/recipes")
+            may("experiments/recipes", below)
             may("experiments/manual", below)
             may("experiments/measure", below)
             may("experiments/step", below)
             may("experiments/compute", below " experiments/measure")
+            may("experiments/interrupt", "")
+            may("experiments/fit", below " experiments/measure")
+            may("experiments/predict", below " experiments/fit")
             may("experiments/bench", below " experiments/measure experiments/step")
-            may("experiments/train", below " experiments/measure experiments/step experiments/trace")
-            may("experiments/elastic", below " experiments/step experiments/trace experiments/train")
+            may("experiments/auto", below " experiments/fit experiments/predict experiments/bench")
+            may("experiments/train", below " experiments/measure experiments/step experiments/timeline experiments/trace")
+            may("experiments/elastic", below " experiments/step experiments/timeline experiments/trace experiments/train")
+            may("experiments/report", below " experiments/trace")
             may("experiments/trace", below)
+            may("experiments/timeline", below " experiments/trace")
+            may("experiments/simulate", below " experiments/fit experiments/bench common/net/simulated")
             # common/psring.h is for those who have nothing else, and for those who measure what they get.
             allowed["experiments/bench", "common"]
             headers(interface, "common/comm: backend bucket bucket_order comm comm_options cost reduce")
@@ -136,7 +146,7 @@ check()
             headers(registry, "ring/halving: halving")
             headers(registry, "ring/hierarchical: hierarchical")
             headers(registry, "ring/vendor: library nccl")
-            may("experiments", below " experiments/manual experiments/measure experiments/step experiments/bench experiments/compute experiments/trace experiments/train experiments/elastic")
+            may("experiments", below " experiments/manual experiments/measure experiments/step experiments/bench experiments/compute experiments/trace experiments/train experiments/elastic experiments/predict experiments/report experiments/auto experiments/interrupt")
         }
         /^[ \t]*#[ \t]*include[ \t]*<(common|models|ps|ring|experiments)\// { violation("a file of ours in angle brackets") }
         /^[ \t]*#[ \t]*include[ \t]*"/ {

@@ -196,6 +196,7 @@ static void check_automatic(void)
     for (int64_t i = 0; i < measured.iters; i++)
         cr_assert_geq(measured.times_us[i], LATE_MS * 1000);
     cr_assert_leq(measured.cpu_busy, 1);
+    cr_assert_leq(measured.cpu_other, 1);
     int64_t iters = measured.iters;
     bench_measurement_free(&measured);
     bench_disconnect(&connection);

@@ -140,9 +140,7 @@ static void work(const struct trial *trial, struct comm *comm)
     static float data[BUCKETS][COUNT];
     uint64_t pushed = 0; /* own clock, as the last push left it */
     bool backups = trial->consistency.backup_workers > 0;
-    /* Where nobody is to leave a step out, nobody is told where the end is. */
-    uint64_t end = backups || trial->consistency.late_steps > 0 ? clocks : UINT64_MAX;
-    cr_assert_eq(comm_begin_steps(comm, 0, end), STATUS_OK);
+    cr_assert_eq(comm_begin_steps(comm, 0, clocks), STATUS_OK);
     for (uint64_t step = 0; step < clocks; step = comm_progress(comm)->step) {
         be_late(comm, step, comm_rank(comm) == trial->slow);
         for (size_t b = 0; b < BUCKETS; b++) {

@@ -242,7 +242,7 @@ static void do_uneven(const struct psring_options *options)
 {
     struct psring *world;
     MUST(said(psring_init(&world, options), PSRING_ERROR_USAGE,
-              "host0 has 2 ranks and host1 1, expected as many on each host"));
+              "host0 has 2 of the ranks and host1 1, expected as many on each host"));
 }
 
 Test(psring, hosts_that_are_uneven)

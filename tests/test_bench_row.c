@@ -39,6 +39,8 @@ static struct bench_row example(void)
         .nominal_link_bytes_per_s = 52.5e6,
         .link_source = "probe",
         .cpu_busy = 0.375,
+        .cpu_other = 0.125,
+        .rest_us_median = 250,
         .cpu_s = 0.09,
         .bytes_known = true,
         .worker = {24000000, 24000000},
@@ -217,7 +219,7 @@ static const char contract[] =
     "socket_round_trip_us,stream_bytes_per_s,rank_sent_bytes,theory_rank_sent_bytes,compress,error_"
     "feedback,"
     "compute_us_median,exposed_us_median,hosts,neighbours_apart,cpu_s_per_gb,api,model_gradients,"
-    "buckets,backward_us,scaling_efficiency\n";
+    "buckets,backward_us,scaling_efficiency,cpu_other,rest_us_median\n";
 
 static void write_row(const char *path, const struct bench_row *row)
 {
@@ -251,6 +253,7 @@ Test(bench_row, csv)
     row.hosts = 0;
     row.library = true;
     write_row(path, &row); /* appended, without a second header */
+    row.rest_us_median = 0;
     row.model = (struct bench_row_model){
         .name = "vgg16", .input = "an image", .buckets = 35, .tensors = 32, .backward_us = 600000};
     write_row(path, &row);
@@ -265,13 +268,14 @@ Test(bench_row, csv)
                      "1200000,1250000,24000000,36000000,50000000,0.72,24000000,24000000,"
                      "96000000,96000000,24000000,96000000,99000000,0,900000,1250000,2,"
                      "24000000,96000000,1950000,52500000,probe,0.375,,,1.6e+10,2e+10,45.5,17.25,,"
-                     "96000000,96000000,none,none,0,1000000,4,4,1.25,comm,,,,\n");
+                     "96000000,96000000,none,none,0,1000000,4,4,1.25,comm,,,,,0.125,250\n");
     cr_assert(fgets(line, sizeof line, file));
-    cr_expect_str_eq(line, "ps,zmq,cpu,vcluster-400mbit,4,1,dedicated,24000000,3,900000,1000000,"
-                           "1200000,1250000,24000000,36000000,,,,,,,,,,5,900000,1250000,2,,,,,,,"
-                           "ring,ring/simple,,,,,,,,bf16,off,1000000,62500,,,1.25,library,,,,\n");
+    cr_expect_str_eq(line,
+                     "ps,zmq,cpu,vcluster-400mbit,4,1,dedicated,24000000,3,900000,1000000,"
+                     "1200000,1250000,24000000,36000000,,,,,,,,,,5,900000,1250000,2,,,,,,,"
+                     "ring,ring/simple,,,,,,,,bf16,off,1000000,62500,,,1.25,library,,,,,,250\n");
     cr_assert(fgets(line, sizeof line, file));
-    cr_expect(strstr(line, ",library,vgg16,35,600000,0.941176471\n"), "a model's row: %s", line);
+    cr_expect(strstr(line, ",library,vgg16,35,600000,0.941176471,,\n"), "a model's row: %s", line);
     cr_expect_null(fgets(line, sizeof line, file));
     fclose(file);
     folder_free(folder);
@@ -318,13 +322,21 @@ Test(bench_row, limited_by_the_cpus)
 {
     struct bench_row row = example();
     row.cpu_busy = 0.85;
-    cr_expect_not(bench_row_cpu_limited(&row));
+    cr_expect_str_eq(bench_row_cpu_verdict(&row), "");
     cr_expect_null(strstr(printed(bench_table_line, row), "CPU-limited"));
+    row.cpu_busy = 0.951;
+    row.cpu_other = 0.1; /* without it they would be busy all the same */
+    cr_expect_str_eq(bench_row_cpu_verdict(&row), "CPU-limited");
+    row.cpu_other = 0.102;
+    cr_expect(strstr(printed(bench_table_line, row), "    0  busy with other work\n"));
     row.cpu_busy = 0.851;
-    cr_expect(bench_row_cpu_limited(&row));
+    row.cpu_other = 0.05; /* too little to be told from none */
+    cr_expect_str_eq(bench_row_cpu_verdict(&row), "CPU-limited");
+    row.cpu_other = -1;
+    cr_expect_str_eq(bench_row_cpu_verdict(&row), "CPU-limited");
     cr_expect(strstr(printed(bench_table_line, row), " 85%     1.25       0  CPU-limited\n"));
     row.cpu_busy = -1;
-    cr_expect_not(bench_row_cpu_limited(&row));
+    cr_expect_str_eq(bench_row_cpu_verdict(&row), "");
 }
 
 /* Short operations are repeated more often, long ones less, within their limits. */

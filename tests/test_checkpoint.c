@@ -9,8 +9,8 @@
 enum { WEIGHTS = 37, STATE = 11, CARRIED = 5, FILE_BYTES_MAX = 4096, SUM_BYTES = 64 };
 
 static float weights[WEIGHTS], state[STATE], carried[CARRIED];
-static const struct checkpoint_option run_options[] = {{"batch", "64", NULL, false},
-                                                       {"workers", "4", NULL, false}};
+static const struct checkpoint_option run_options[] = {{"batch", "64", NULL, false, NULL},
+                                                       {"workers", "4", NULL, false, NULL}};
 
 static struct checkpoint make_checkpoint(void)
 {
@@ -350,8 +350,8 @@ Test(checkpoint, refuses_headers_that_lie)
 
 Test(checkpoint, refuses_an_option_given_twice)
 {
-    static const struct checkpoint_option twice[] = {{"batch", "64", NULL, false},
-                                                     {"batch", "32", NULL, false}};
+    static const struct checkpoint_option twice[] = {{"batch", "64", NULL, false, NULL},
+                                                     {"batch", "32", NULL, false, NULL}};
     char dir[64], path[96];
     struct checkpoint saved = make_checkpoint(), *loaded;
     folder_new(dir);
@@ -415,8 +415,8 @@ Test(checkpoint, prepares_its_folder)
 Test(checkpoint, says_what_differs_from_this_run)
 {
     struct checkpoint saved = make_checkpoint(), run = make_checkpoint();
-    struct checkpoint_option options[] = {{"workers", "4", NULL, false},
-                                          {"batch", "64", NULL, false}};
+    struct checkpoint_option options[] = {{"workers", "4", NULL, false, NULL},
+                                          {"batch", "64", NULL, false, NULL}};
     run.options = options; /* the order does not matter */
     cr_assert(checkpoint_check(&saved, &run, "x") == STATUS_OK);
     options[1].value = "32";
@@ -432,6 +432,10 @@ Test(checkpoint, says_what_differs_from_this_run)
     options[1].advice = "do that";
     assert_refused(checkpoint_check(&saved, &run, "x"), STATUS_USAGE,
                    "and 32 here, expected the same; do that, or start anew");
+    options[1].expected = "at least 40";
+    assert_refused(checkpoint_check(&saved, &run, "x"), STATUS_USAGE,
+                   "batch is 64 there and 32 here, expected at least 40; do that, or");
+    options[1].expected = NULL;
     run.option_count = 1;
     assert_refused(checkpoint_check(&saved, &run, "x"), STATUS_USAGE, "batch is 64 there");
     options[1].value = "64";

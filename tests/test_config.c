@@ -101,7 +101,7 @@ Test(config, learning_rates)
     cr_assert(s.shape == LR_STEP && s.peak == 0.5 && s.warmup_steps == 0);
     s = schedule_of("--lr 0.5 --lr-scale none", 4);
     cr_assert(s.peak == 0.5 && s.start == 0);
-    s = schedule_of("--lr 0.5 --lr-scale linear --warmup-epochs 2.5", 4);
+    s = schedule_of("--lr 0.5 --lr-scale linear --warmup-epochs 2.5 --epochs 3", 4);
     cr_assert(s.peak == 2.0 && s.start == 0.5 && s.warmup_steps == 500);
     s = schedule_of("--lr 0.5 --lr-scale sqrt --optimizer adadelta", 4);
     cr_assert(s.peak == 1.0 && s.start == 0.5);
@@ -109,7 +109,8 @@ Test(config, learning_rates)
     cr_assert(s.peak == 0.14 && s.start == 0.14 / 4);
     s = schedule_of("--lr-scale linear --optimizer adadelta --lr-schedule constant", 8);
     cr_assert(s.peak == 8.0 && s.start == 1.0 && s.shape == LR_CONSTANT);
-    s = schedule_of("--lr 0.5 --lr-scale linear --warmup-epochs 2", 1); /* no warm-up to speak of */
+    s = schedule_of("--lr 0.5 --lr-scale linear --warmup-epochs 2 --epochs 3",
+                    1); /* no warm-up to speak of */
     cr_assert(s.peak == 0.5 && s.start == 0.5 && s.warmup_steps == 400);
     s = schedule_of("--warmup-epochs 50 --steps 2000", 1); /* a try of some steps */
     cr_assert(s.warmup_steps == 10000);
@@ -135,6 +136,44 @@ Test(config, a_recipe_sets_what_is_not_given)
     cr_assert(config.steps == 5);
     accept(CONFIG_TRAIN, &config, "--recipe large-batch --optimizer adam"); /* no momentum then */
     cr_assert(config.optimizer == OPTIMIZER_ADAM);
+    accept(CONFIG_TRAIN, &config, "--recipe large-batch --global-batch 256 --lr-scale none");
+    cr_assert(config.global_batch == 256 && config.lr == 0.04);
+}
+
+/* A rate is of an optimizer, and where it is not of one worker, of a number of images. */
+Test(config, a_recipes_rate_only_for_what_it_is_of)
+{
+    static const struct {
+        const char *line, *warning;
+        double lr;
+        int scale;
+    } trials[] = {
+        {"--recipe keras-horovod --optimizer sgd", "--lr 1 does not go with this --optimizer", 0,
+         LR_SCALE_AUTO},
+        {"--recipe large-batch --optimizer adam", "does not go with this --optimizer", 0,
+         LR_SCALE_AUTO},
+        {"--recipe lars-8192 --batch 64", "--lr 0.8 does not go with this --batch", 0,
+         LR_SCALE_AUTO},
+        {"--recipe lars-8192 --global-batch 512", "does not go with this --global-batch", 0,
+         LR_SCALE_AUTO},
+        {"--recipe lars-8192 --batch 64 --lr 0.1", "", 0.1, LR_SCALE_NONE},
+        {"--recipe large-batch --optimizer adam --lr 0.002", "", 0.002, LR_SCALE_LINEAR},
+        {"--recipe large-batch --optimizer sgd", "", 0.04, LR_SCALE_LINEAR},
+        {"--recipe large-batch --batch 32", "", 0.04, LR_SCALE_LINEAR},
+    };
+    for (size_t i = 0; i < sizeof trials / sizeof *trials; i++) {
+        struct config config;
+        struct capture capture;
+        capture_start(&capture);
+        enum status status = parse(CONFIG_TRAIN, &config, trials[i].line);
+        size_t lines = capture_stop(&capture);
+        cr_assert_eq(status, STATUS_OK, "%s: %s", trials[i].line, capture.text);
+        cr_expect(lines == (trials[i].warning[0] != '\0') &&
+                      strstr(capture.text, trials[i].warning),
+                  "%s: %s", trials[i].line, capture.text);
+        cr_expect(config.lr == trials[i].lr && config.lr_scale == trials[i].scale, "%s: %g",
+                  trials[i].line, config.lr);
+    }
 }
 
 Test(config, epochs_can_be_divided)
@@ -312,6 +351,29 @@ Test(config, environment_gives_defaults_and_options_win)
     cr_assert_str_eq(config.network, "lab");
     cr_assert_str_eq(config.subnet, "10.1.0.0/16");
     cr_assert(config.link_rate == 1e9);
+    setenv("PSRING_LINK_BITS", "80mbit", 1);
+    accept(CONFIG_TRAIN, &config, "");
+    cr_assert(config.link_rate == 8e7);
+    unsetenv("PSRING_LINK_BITS");
+}
+
+/* As experiments/vcluster.sh has them, or bits per second. */
+Test(config, rates)
+{
+    struct config config;
+    accept(CONFIG_BENCH, &config, "--link-rate 2.5gbit");
+    cr_assert(config.link_rate == 2.5e9);
+    accept(CONFIG_BENCH, &config, "--link-rate 64kbit");
+    cr_assert(config.link_rate == 64e3);
+    accept(CONFIG_PREDICT, &config, "--cost-model m --workers 2 --rate 200mbit");
+    cr_assert(config.rate == 2e8);
+    accept(CONFIG_PREDICT, &config, "--cost-model m --workers 2 --rate 25e9");
+    cr_assert(config.rate == 25e9);
+    refuse(CONFIG_BENCH, "--link-rate 25gbits", "found '25gbits', expected bits/s (or with kbit");
+    refuse(CONFIG_BENCH, "--link-rate gbit", "found 'gbit'");
+    refuse(CONFIG_BENCH, "--link-rate -1gbit", "found '-1gbit'");
+    refuse(CONFIG_BENCH, "--link-rate nan", "found 'nan'");
+    refuse(CONFIG_BENCH, "--link-rate 2e6gbit", "from 0 to 1e+15");
 }
 
 /* What all ranks find alike is kept back, until it is known whether the first one has found it. */

@@ -21,7 +21,23 @@ Test(config_check, an_option_belongs_to_its_commands)
     refuse(CONFIG_TRAIN, "-b 8", "-b: no such option; see psring train --help");
     refuse(CONFIG_INFO, "--backend ps", "--backend: no such option");
     refuse(CONFIG_INFO, "--device cpu", "--device: no such option");
-    refuse(CONFIG_TRAIN, "surplus", "surplus");
+    refuse(CONFIG_TRAIN, "surplus", "surplus: not an option; see psring train --help");
+}
+
+Test(config_check, what_was_meant)
+{
+    refuse(CONFIG_TRAIN, "--bakend ring", "--bakend: no such option (did you mean --backend?)");
+    refuse(CONFIG_TRAIN, "--learning-rate=1", "(did you mean --lr?)");
+    refuse(CONFIG_TRAIN, "--batch-size 8", "(did you mean --batch?)");
+    refuse(CONFIG_TRAIN, "--quick", "--quick: no such option; see");
+    refuse(CONFIG_TRAIN, "--lr-schedule stepp", "cosine (did you mean step?)");
+    refuse(CONFIG_TRAIN, "--recipe large-bach", "(did you mean large-batch?)");
+    refuse(CONFIG_TRAIN, "--recipe --data /d", "--recipe: a value is missing before --data");
+    refuse(CONFIG_TRAIN, "--metrics --help", "--metrics: a value is missing before --help");
+    refuse(CONFIG_TRAIN, "--verbose=3", "--verbose: takes no value, found '3'; see psring train");
+    refuse(CONFIG_TRAIN, "--help=all", "--help: takes no value, found 'all'");
+    refuse(CONFIG_TRAIN, "--checkpoint /c --resume must", "is --resume=must");
+    refuse(CONFIG_TRAIN, "--checkpoint /c --resume=extent", "(did you mean extend?)");
 }
 
 Test(config_check, words_of_choices)
@@ -82,6 +98,13 @@ Test(config_check, sync)
     cr_assert_eq(config.consistency.kind, CONSISTENCY_SSP);
     cr_assert_eq(config.consistency.staleness, 3);
     cr_assert_eq(config.consistency.late_steps, 2);
+    accept(CONFIG_TRAIN, &config, "--backend ps --sync ssp:3 --late-steps keep");
+    cr_assert(config.consistency.late_steps == 0 && config.consistency.staleness == 3);
+    accept(CONFIG_TRAIN, &config, "--backend ps --sync async --late-steps keep");
+    cr_assert_eq(config.consistency.late_steps, 0);
+    refuse(CONFIG_TRAIN, "--backend ps --late-steps keep", "with --sync bsp nobody may be late; ");
+    refuse(CONFIG_TRAIN, "--backend ps --backup-workers 1 --late-steps keep", "drop who is");
+    refuse(CONFIG_TRAIN, "--backend ring --late-steps keep", "--late-steps");
     accept(CONFIG_TRAIN, &config, "--backend ps --sync async");
     cr_assert_eq(config.consistency.kind, CONSISTENCY_ASYNC);
     refuse(CONFIG_TRAIN, "--backend ring --sync async", "--backend ring does not use it");
@@ -237,6 +260,10 @@ Test(config_check, learning)
     refuse(CONFIG_TRAIN, "--lr-scale sqrt --global-batch 64", "--lr-scale sqrt: with");
     accept(CONFIG_TRAIN, &config, "--lr-scale none --global-batch 64");
     refuse(CONFIG_TRAIN, "--recipe goyal", "expected keras-horovod | large-batch | lars-8192");
+    refuse(CONFIG_TRAIN, "--recipe large-batch --global-batch 256",
+           "--recipe large-batch: sets --lr-scale linear");
+    refuse(CONFIG_TRAIN, "--recipe large-batch --global-batch 256",
+           "add --lr-scale none --lr 0.16");
     refuse(CONFIG_TRAIN, "--recipe large-batch --lr-scale sqrt --global-batch 64",
            "--lr-scale sqrt");
     refuse(CONFIG_TRAIN, "--recipe lars-8192 --compute paced:1", "--recipe: --compute paced:1");
@@ -248,8 +275,9 @@ Test(config_check, learning)
                    "found 3 workers, expected a multiple of that");
     accept(CONFIG_TRAIN, &config, "--global-batch 65537");
     assert_refused(learning_share_batch(&config, 1), STATUS_USAGE, "at most 65536 images for each");
-    accept(CONFIG_TRAIN, &config, "--warmup-epochs 2 --epochs 2");
-    assert_refused(learning_schedule(&config, 1, 200, 400, &schedule), STATUS_USAGE,
+    refuse(CONFIG_TRAIN, "--warmup-epochs 2 --epochs 2", "the run ends after 2 epochs");
+    accept(CONFIG_TRAIN, &config, "--warmup-epochs 2 --epochs 8 --epochs-divided");
+    assert_refused(learning_schedule(&config, 4, 200, 400, &schedule), STATUS_USAGE,
                    "the run ends after 2 epochs");
 }
 

@@ -62,7 +62,7 @@ rm "$folder/train.csv"
 
 # Several workers, one of them slow: all end with the same weights (psring train sees to that), having learnt, within the
 # bound. On all transports and placements, in several buckets, compressed.
-for trial in '4 async 0 zmq --log-steps 7' '4 ssp:1 0 zmq' '4 ssp:3 0 mpi --compress fp16' '4 async 0 tcp' '4 bsp 1 zmq --bucket-mb 0.05' \
+for trial in '4 ssp:2 0 zmq --late-steps keep' '3 async 0 tcp --late-steps keep' '4 async 0 zmq --log-steps 7' '4 ssp:1 0 zmq' '4 ssp:3 0 mpi --compress fp16' '4 async 0 tcp' '4 bsp 1 zmq --bucket-mb 0.05' \
     '3 ssp:2 0 tcp --placement colocated --servers 3 --bucket-mb 0.05' '4 async 0 zmq --placement mixed --servers 1' \
     '3 bsp 1 mpi --placement colocated --servers 2 --compress bf16'; do
     read -r ranks sync backups transport options <<<"$trial"
@@ -79,6 +79,11 @@ for trial in '4 async 0 zmq --log-steps 7' '4 ssp:1 0 zmq' '4 ssp:3 0 mpi --comp
         awk -v d="$dropped" 'BEGIN { exit !(d > 0) }' || fail "$trial: nothing of the slow worker's was dropped:"
     fi
     grep -q '^worker 1: [0-9]* steps, mean' "$folder/log" || fail "$trial: no staleness in:"
+    grep -q '^no word of what limited it' "$folder/log" || fail "$trial: neither a verdict nor why there is none:"
+    if [[ ${options[0]-} == --late-steps ]]; then
+        ! grep -q 'left out' "$folder/log" || fail "$trial: a late worker did not do all:"
+        grep -q ', late steps kept, ' "$folder/log" || fail "$trial: not in the first line:"
+    fi
     (($(column images) <= 4 * 2000)) || fail "$trial: $(column images) images in 4 epochs of 2000"
 done
 

@@ -246,3 +246,9 @@ refused '--leave-after: says when' train --leave-after 3
 refused "--listen: found 'here'" serve --listen here
 OMPI_COMM_WORLD_RANK=0 refused 'without mpirun or srun' "${elastic[@]}" --backend ps
 echo "elastic: the same weights as under mpirun; joining, leaving and dying lose no gradient and apply none twice"
+
+# SIGTERM ends a server that waits for its first worker, with a line.
+serve
+kill -TERM "$(pgrep -P "$server")"
+served 143
+grep -q '^psring: told to end' "$folder/serve" || fail "a server that is told to end: $(cat "$folder/serve")"

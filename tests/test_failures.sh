@@ -5,10 +5,11 @@ set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=train_lib.sh
 . "$(dirname "$0")/train_lib.sh"
 
-# The last line of the run that has just ended.
+# The last line of the run that has just ended, but for its progress: mpirun forwards stdout and stderr by two
+# pipes, and on a busy machine reads what was printed first last.
 expect_last() # WHAT WORDS
 {
-    tail -n 1 "$folder/log" | grep -q -e "$2" || fail "$1: the last line has no '$2':"
+    grep -v '^epoch' "$folder/log" | tail -n 1 | grep -q -e "$2" || fail "$1: the last line has no '$2':"
 }
 
 # An error that the command finds by itself; psring's message must come once, not once a rank.
@@ -19,6 +20,7 @@ refused() # WHAT EXIT-CODE WORDS COMMAND...
     launch "$@"
     expect_end "$what" "$expected" "$words"
     (($(grep -c -e "$words" "$folder/log") == 1)) || fail "$what: said more than once:"
+    ! grep -q -e 'told to end' -e 'bad usage' "$folder/log" || fail "$what: more than what is wrong:"
 }
 
 mpi=("$here/mpirun.sh")
@@ -34,10 +36,14 @@ refused "nothing that averages" 2 'averages nothing, and 2 processes' "${mpi[@]}
     "${training[@]}" --backend none
 refused "a process that plays all, twice" 2 'without mpirun' "${mpi[@]}" 2 "${training[@]}" \
     --backend none --virtual-workers 2
-refused "no such command" 2 'no such command' "${mpi[@]}" 2 "$psring" trian
+refused "no such command" 2 'no such command (did you mean train?)' "${mpi[@]}" 2 "$psring" trian
 refused "no such option" 2 '--fast: no such option' "${mpi[@]}" 2 "${training[@]}" --fast
+refused "a straggler that is not there, -v" 2 '4:4: there are 2 workers' "${mpi[@]}" 2 "${training[@]}" \
+    --straggler 4:4 -v
 refused "a batch larger than the data" 2 'lower --batch' "${mpi[@]}" 2 "${training[@]}" --batch 60000
 refused "no data named" 2 'give --data DIR' env -u PSRING_DATA "${mpi[@]}" 2 "$psring" train
+refused "no data named, before rank 1 has come" 2 'give --data DIR' env -u PSRING_DATA "${mpi[@]}" 1 "$psring" train : \
+    -n 1 sleep 60
 refused "no such folder of data" 1 'run experiments/get_mnist.sh' "${mpi[@]}" 2 "$psring" train \
     --data "$folder/nowhere"
 refused "metrics that cannot be written" 1 'nowhere/train.csv' "${mpi[@]}" 2 "${training[@]}" \
@@ -74,6 +80,9 @@ launch "${mpi[@]}" 1 "${training[@]}" --steps 2 : -n 1 env -u PSRING_DATA "$psri
     --model mlp --steps 2
 expect_end "no data named on one rank" 2 'give --data DIR'
 expect_last "no data named on one rank" 'rank 1 on .* ended with an error'
+launch "${mpi[@]}" 1 "${training[@]}" --backend ps --steps 2 : -n 1 env -u PSRING_DATA "$psring" train --model mlp \
+    --backend ps --steps 2
+expect_end "a server, which needs no data" 0 ''
 mkdir "$folder/other"
 "$make_dataset" "$folder/other" 2000 301 # as many steps, other images
 launch "${mpi[@]}" 1 "${training[@]}" --steps 2 : -n 1 "$psring" train --model mlp --steps 2 \

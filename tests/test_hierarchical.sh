@@ -53,6 +53,21 @@ expected=$weights
 weights_on "dealt out, again" 6 --map-by node -- --model lenet --batch 8 --steps 20
 [[ $weights == "$expected" ]] || fail "dealt out: weights $expected and then $weights"
 
+# What error feedback carries is that of ranks on these hosts: continued there, nothing differs; elsewhere it is dropped,
+# which is said.
+feedback=(--model lenet --batch 8 --compress fp16 --error-feedback on)
+weights_on "error feedback" 6 -- "${feedback[@]}" --steps 20
+expected=$weights
+weights_on "error feedback, saved" 6 -- "${feedback[@]}" --steps 20 --checkpoint "$folder/carried" --checkpoint-steps 10
+rm "$folder"/carried/*00000020.checkpoint
+cp -r "$folder/carried" "$folder/moved"
+weights_on "error feedback, continued" 6 -- "${feedback[@]}" --steps 20 --checkpoint "$folder/carried" --resume=must
+[[ $weights == "$expected" ]] || fail "error feedback, continued: weights $weights, expected $expected"
+! grep -q "residuals" "$folder/log" || fail "error feedback, continued: differs from itself:"
+weights_on "error feedback, moved" 6 --map-by node -- "${feedback[@]}" --steps 20 --checkpoint "$folder/moved" --resume=must
+grep -q "residuals.*hierarchical on hosts 0 0 2 2 4 4.*hierarchical on hosts 0 1 2 0 1 2" "$folder/log" ||
+    fail "error feedback, moved: is not said:"
+
 # --- what it refuses ----------------------------------------------------------------------------------
 
 refused() # WHAT WORDS RANKS [RUN-OPTION...] -- TRAIN-OPTION...
@@ -63,7 +78,7 @@ refused() # WHAT WORDS RANKS [RUN-OPTION...] -- TRAIN-OPTION...
     (($(grep -c 'error:' "$folder/log") == 1)) || fail "$1: more than one line:"
 }
 
-refused "unequal hosts" 'host0 has 2 workers and host2 1: ' 5 -- "${training[@]}"
+refused "unequal hosts" 'host0 has 2 of the workers and host2 1: ' 5 -- "${training[@]}"
 refused "the ring's order, dealt out" 'the 2 workers of a host must be neighbours' 6 --map-by node -- "${training[@]}"
 
 # --- a rank that is lost ------------------------------------------------------------------------------

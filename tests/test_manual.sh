@@ -29,6 +29,22 @@ for command in "${commands[@]}"; do
     echo "psring $command: ${#options[@]} options"
 done
 
+# --- help, and what is nearly right -----------------------------------------------------------------------
+
+for command in "${commands[@]}"; do
+    cmp <("$psring" help "$command") <("$psring" "$command" --help) || fail "psring help $command"
+done
+cmp <("$psring" help) <("$psring" --help) || fail "psring help"
+for wrong in '--versoin: no such option (did you mean --version?)' 'hlep: no such command (did you mean help?)' \
+    'trian: no such command (did you mean train?)'; do
+    status=0
+    said=$("$psring" "${wrong%%:*}" 2>&1) || status=$?
+    [[ $status == 2 && $said == *"$wrong"* ]] || fail "psring ${wrong%%:*}: ended with $status, said $said"
+done
+status=0
+said=$("$psring" help trian 2>&1) || status=$?
+[[ $status == 2 && $said == *'trian: no such command (did you mean train?)'* ]] || fail "psring help trian: $status, $said"
+
 if command -v man >/dev/null && man --warnings --version >/dev/null 2>&1; then
     said=$(MANROFFSEQ='' man --warnings -E UTF-8 -l "$folder/psring.1" 2>&1 >"$folder/page")
     [[ -z $said ]] || fail "man: $said"
@@ -39,6 +55,8 @@ fi
 
 # shellcheck disable=SC1091
 . "$folder/completion"
+declare -A complete_by=([psring]=_psring [mpirun]=_psring_launched [srun]=_psring_launched)
+[[ $(complete -p mpirun) == *'-F _psring_launched mpirun' ]] || fail "nothing behind mpirun: $(complete -p mpirun)"
 [[ $(complete -p psring) == *'-F _psring psring' ]] || fail "bash does not know of it: $(complete -p psring)"
 
 # completes "WORDS OF THE LINE" EXPECTED...: the last word, which may be empty.
@@ -50,12 +68,13 @@ completes()
     COMP_WORDS=($line)
     [[ $line != *' ' ]] || COMP_WORDS+=('')
     COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
-    _psring
+    "${complete_by[${COMP_WORDS[0]}]}"
     [[ "${COMPREPLY[*]}" == "$*" ]] || fail "'$line' is completed to '${COMPREPLY[*]}', expected '$*'"
 }
 
 completes 'psring trai' train
 completes 'psring --ver' --version
+completes 'psring help tra' train trace
 completes 'psring train --bucket' --bucket-mb
 completes 'psring train --placement ' dedicated colocated mixed
 completes 'psring train --placement c' colocated
@@ -63,7 +82,16 @@ completes 'psring train --placement = m' mixed
 completes 'psring train --placement = ' dedicated colocated mixed
 completes 'psring train --resume --backend ri' ring
 completes 'psring train --resume = m' must
+completes 'psring train --resume=ex' --resume=extend
+completes 'psring train --sync ' bsp ssp: async
+completes 'psring predict --hold-out ' auto none
+completes 'psring train --sync a' async
+completes 'psring train --recipe la' large-batch lars-8192
+completes 'psring trace --' --step --help
 completes 'psring bench --epoc'
+completes 'mpirun -n 2 build/psring train --placement c' colocated
+completes 'srun psring trai' train
+completes 'mpirun -n'
 completes 'psring bench -e '
 completes 'psring train --steps '
 completes 'psring unknown --'

@@ -66,7 +66,7 @@ static void end_meeting(struct one *one, enum status expected)
     cr_assert_eq(one->status, expected, "found %s", status_name(one->status));
 }
 
-static void begin(int workers_first)
+static void open_job(int workers_first)
 {
     const struct coordinator_options options = {.address = "tcp://127.0.0.1:0",
                                                 .workers_first = workers_first,
@@ -76,6 +76,11 @@ static void begin(int workers_first)
                                                 .startup_timeout_ms = timeout_ms};
     cr_assert_eq(coordinator_open(&coordinator, &options), STATUS_OK);
     coordinator_set_servers(coordinator, 1);
+}
+
+static void begin(int workers_first)
+{
+    open_job(workers_first);
     open_one(&server, MEMBER_SERVER, 0);
     start_meeting(&server);
 }
@@ -151,6 +156,36 @@ Test(membership, newest_weights_come_first_then_seniority_and_newcomers_last)
     assert_rank(&workers[0], 0, 3, 8);
     assert_rank(&workers[2], 1, 3, 8);
     assert_rank(&workers[3], 2, 3, 8);
+    end();
+}
+
+/* The third worker is there before the server: how many the data are enough for, the first two find
+ * out. */
+Test(membership, who_is_one_too_many_at_the_beginning_joins_later)
+{
+    open_job(2);
+    for (int i = 0; i < 3; i++) {
+        open_one(&workers[i], MEMBER_WORKER, 0);
+        start_meeting(&workers[i]);
+        usleep(200000); /* in this order */
+    }
+    open_one(&server, MEMBER_SERVER, 0);
+    start_meeting(&server);
+    end_meeting(&server, STATUS_OK);
+    for (int i = 0; i < 2; i++) {
+        end_meeting(&workers[i], STATUS_OK);
+        assert_rank(&workers[i], i, 2, 0);
+    }
+    wait_until_known(&workers[0], 0);
+    workers_most = 3;
+    comes_back(&workers[0], 1, STATUS_OK);
+    comes_back(&workers[1], 1, STATUS_OK);
+    comes_back(&server, MEMBER_NO_STEP, STATUS_OK);
+    end_meeting(&server, STATUS_OK);
+    for (int i = 0; i < 3; i++) {
+        end_meeting(&workers[i], STATUS_OK);
+        assert_rank(&workers[i], i, 3, 1);
+    }
     end();
 }
 
@@ -376,9 +411,9 @@ Test(membership, coordinator_that_was_stopped_loses_nobody)
     stall_warning_ms = 2000;
     two_train();
     capture_start(&capture);
-    pthread_mutex_lock(&coordinator->lock);
+    monitor_enter(&coordinator->monitor);
     usleep(4000000);
-    pthread_mutex_unlock(&coordinator->lock);
+    monitor_leave(&coordinator->monitor);
     all_go_on();
     capture_stop(&capture);
     cr_assert(!strstr(capture.text, "sign of life"), "%s", capture.text);

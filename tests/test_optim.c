@@ -391,4 +391,7 @@ Test(optim, says_what_decides_its_steps)
     p.weight_decay = .0005f;
     optimizer_describe(OPTIMIZER_SGD, &p, text);
     cr_expect_str_eq(text, "momentum=0.9 nesterov weight-decay=0.0005");
+    p.beta2 = .9999999f; /* a checkpoint must not pass for one of beta2 = 1 */
+    optimizer_describe(OPTIMIZER_ADAM, &p, text);
+    cr_expect_str_eq(text, "beta1=0.9 beta2=0.9999999 epsilon=1e-08 weight-decay=0.0005");
 }

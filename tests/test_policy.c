@@ -80,6 +80,7 @@ Test(policy, who_is_late_leaves_steps_out)
     cr_assert_eq(policy_next_step(&ssp, 99, 100, 100), 100); /* another one has got to the end */
     ssp.late_steps = 0;
     cr_assert_eq(policy_next_step(&ssp, 10, 50, 100), 10);
+    cr_assert_eq(policy_next_step(&ssp, 99, 100, 100), 99);
     /* Steps that are over are not done again. */
     const struct consistency backups = {.backup_workers = 1};
     cr_assert_eq(policy_next_step(&backups, 10, 11, 100), 11);

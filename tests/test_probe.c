@@ -3,6 +3,7 @@
 
 #include <criterion/criterion.h>
 #include <math.h>
+#include <unistd.h>
 
 #include "common/base/clock.h"
 #include "experiments/measure/cpu_share.h"
@@ -88,6 +89,7 @@ Test(cpu_share, parse)
     struct cpu_ticks ticks;
     cr_expect(cpu_ticks_parse("cpu  100 20 30 4000 500 6 7 8 99 9\ncpu0 1 1 1 1\n", &ticks));
     cr_expect_eq(ticks.busy, 100 + 20 + 30 + 6 + 7 + 8); /* the guests' are among user's */
+    cr_expect_eq(ticks.processes, 100 + 20 + 30 + 8);
     cr_expect_eq(ticks.total, 171 + 4000 + 500);
     cr_expect(cpu_ticks_parse("cpu 1 2 3 4\n", &ticks)); /* as before Linux 2.5 */
     cr_expect(ticks.busy == 6 && ticks.total == 10);
@@ -105,12 +107,23 @@ Test(cpu_share, share)
 {
     struct cpu_watch watch = {0};
     cr_expect_eq(cpu_watch_share(&watch), -1);
-    watch.passed = (struct cpu_ticks){CPU_WATCH_LEAST_TICKS - 1, CPU_WATCH_LEAST_TICKS - 1};
+    watch.passed = (struct cpu_ticks){CPU_WATCH_LEAST_TICKS - 1, CPU_WATCH_LEAST_TICKS - 1, 0};
     cr_expect_eq(cpu_watch_share(&watch), -1);
-    watch.passed = (struct cpu_ticks){30, 40};
+    watch.passed = (struct cpu_ticks){30, 40, 0};
     cr_expect_eq(cpu_watch_share(&watch), 0.75);
-    watch.passed = (struct cpu_ticks){41, 40}; /* idle time that stepped back */
+    watch.passed = (struct cpu_ticks){41, 40, 0}; /* idle time that stepped back */
     cr_expect_eq(cpu_watch_share(&watch), 1);
+}
+
+Test(cpu_share, seconds)
+{
+    struct cpu_watch watch = {.passed = {90, CPU_WATCH_STEADY_TICKS - 1, 60}};
+    double total_s, processes_s, a_second = (double)sysconf(_SC_CLK_TCK);
+    cr_expect_not(cpu_watch_seconds(&watch, &total_s, &processes_s));
+    watch.passed.total = CPU_WATCH_STEADY_TICKS;
+    cr_expect(cpu_watch_seconds(&watch, &total_s, &processes_s));
+    cr_expect_float_eq(total_s, CPU_WATCH_STEADY_TICKS / a_second, 1e-9);
+    cr_expect_float_eq(processes_s, 60 / a_second, 1e-9);
 }
 
 /* The kernel's own counters only grow, and a stop without a start adds nothing. */

@@ -33,8 +33,11 @@ static struct totals totals_from(enum published model, size_t first)
     return totals;
 }
 
-/* torchvision's tables: ResNet50_Weights and VGG16_Weights, num_params and _ops (multiplications
- * with an addition, in units of 1e9: 4.089 and 15.470). */
+/* torchvision's tables: ResNet50_Weights, ResNet101_Weights, VGG16_Weights and
+ * Inception_V3_Weights, num_params and _ops (multiplications with an addition, in units of
+ * 1e9: 4.089, 7.801, 15.470 and 5.713). Inception_V3 has 27,161,264 with the auxiliary classifier,
+ * which here has no part: 3,326,696 (768 to 128 by 1x1, 128 to 768 by 5x5, both normalised, 768 to
+ * 1000). */
 Test(published, image_models)
 {
     struct totals resnet = totals_from(PUBLISHED_RESNET50, 0);
@@ -45,6 +48,14 @@ Test(published, image_models)
     cr_assert_eq(vgg.parameters, 138357544);
     cr_assert_eq(vgg.tensors, 32);
     cr_assert_float_eq(vgg.forward / 2e9, 15.470, 0.0005);
+    struct totals resnet101 = totals_from(PUBLISHED_RESNET101, 0);
+    cr_assert_eq(resnet101.parameters, 44549160);
+    cr_assert_eq(resnet101.tensors, 104 * 3 + 2);
+    cr_assert_float_eq(resnet101.forward / 2e9, 7.801, 0.0005);
+    struct totals inception = totals_from(PUBLISHED_INCEPTION_V3, 0);
+    cr_assert_eq(inception.parameters, 27161264 - 3326696);
+    cr_assert_eq(inception.tensors, 94 * 3 + 2); /* 94 convolutions, each normalised */
+    cr_assert_float_eq(inception.forward / 2e9, 5.713, 0.0005);
     /* All layers but the first need a gradient of their input. */
     cr_assert_float_eq(2 * vgg.forward - vgg.backward, 2.0 * 3 * 64 * 9 * 224 * 224, 1);
     cr_assert_float_eq(2 * resnet.forward - resnet.backward, 2.0 * 3 * 64 * 49 * 112 * 112, 1);

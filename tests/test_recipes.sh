@@ -9,6 +9,8 @@ set -euo pipefail
 "$psring" train --recipe list >"$folder/log" || fail "--recipe list failed:"
 mapfile -t recipes < <(grep -v '^ ' "$folder/log")
 [[ ${recipes[*]} == 'keras-horovod large-batch lars-8192' ]] || fail "the recipes are ${recipes[*]}:"
+names=$(IFS='|' && echo "${recipes[*]}")
+[[ $("$psring" train --help) == *"--recipe $names|list"* ]] || fail "--help does not name $names"
 grep -q -e '--optimizer lars .*--global-batch 8192' "$folder/log" || fail "no word of what lars-8192 sets in:"
 
 same() # WHAT: $weights must be $expected
@@ -27,6 +29,7 @@ for recipe in "${recipes[@]}"; do
     train 5 "${options[@]}" --backend ps
     same "$recipe, ps"
     [[ $recipe == keras-horovod ]] && continue
+    grep -q '^the run ends in its warm-up, at a rate of' "$folder/log" || fail "$recipe: 12 steps of warm-up:"
     train 0 "${options[@]}" --backend none --virtual-workers 4
     same "$recipe, one process"
 done

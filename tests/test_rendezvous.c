@@ -2,7 +2,10 @@
  * on every rank for each thing that can be wrong. Strangers at the port: test_listener.c. */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <signal.h>
+#include <time.h>
 
+#include "common/base/check.h"
 #include "common/net/rendezvous/rendezvous_impl.h"
 #include "common/net/socket/address.h"
 #include "tests/capture.h"
@@ -213,6 +216,24 @@ static bool third_time(void *context)
     return ++*(int *)context >= 3;
 }
 
+static void on_signal(int number)
+{
+    (void)number;
+}
+
+/* Signals cut waits short from now on, as the one does that tells a worker to leave: no reason to
+ * wait in another way. */
+static void be_interrupted(void)
+{
+    const struct sigaction action = {.sa_handler = on_signal};
+    const struct itimerspec often = {{.tv_nsec = 20000000}, {.tv_nsec = 20000000}};
+    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1};
+    timer_t timer;
+    CHECK(sigaction(SIGUSR1, &action, NULL) == 0);
+    CHECK(timer_create(CLOCK_MONOTONIC, &event, &timer) == 0);
+    CHECK(timer_settime(timer, 0, &often, NULL) == 0);
+}
+
 /* Somebody who knows that the others will not come ends the waiting, of whichever rank. */
 Test(rendezvous, waiting_can_be_given_up)
 {
@@ -229,6 +250,29 @@ Test(rendezvous, waiting_can_be_given_up)
         cr_assert_eq(rendezvous_meet(&rendezvous, sockets), STATUS_TRANSPORT);
         cr_assert_eq(asked, 3);
     }
+}
+
+/* Rank 0 is stopped: the system takes connections, and nobody answers. */
+Test(rendezvous, waiting_for_an_answer_can_be_given_up)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t bytes = sizeof address;
+    int listening, sockets[2], asked = 0;
+    cr_assert_eq(stream_listen(&address, &listening), 0);
+    cr_assert_eq(getsockname(listening, (struct sockaddr *)&address, &bytes), 0);
+    struct rendezvous rendezvous = {.host = "127.0.0.1",
+                                    .port = ntohs(address.sin_port),
+                                    .rank = 1,
+                                    .world_size = 2,
+                                    .name = "here",
+                                    .timeout_ms = 1000L * 600,
+                                    .give_up = third_time,
+                                    .give_up_context = &asked};
+    alarm(RANKS_LIMIT_S);
+    be_interrupted();
+    cr_assert_eq(rendezvous_meet(&rendezvous, sockets), STATUS_TRANSPORT);
+    cr_expect_geq(asked, 3);
+    stream_close(&listening);
 }
 
 Test(rendezvous, the_port_is_taken)
@@ -369,6 +413,53 @@ Test(rendezvous, a_rank_that_does_not_come_is_named_to_all)
     ranks[1] = ranks[2];
     ranks_all_say(ranks, 2, 5, "did not come to it within 1 s");
     ranks_all_say(ranks, 2, 5, "barrier: rank 1 on ");
+}
+
+/* Also in the calls of a world that has met. */
+static int one_gives_up(struct world *world)
+{
+    world->timeout_ms = 1000L * RANKS_LIMIT_S;
+    int asked = 0;
+    if (world->rank == 1) {
+        be_interrupted();
+        world->give_up = third_time;
+        world->give_up_context = &asked;
+        return world_barrier(world, NULL) == STATUS_TRANSPORT ? 5 : 1;
+    }
+    struct pollfd other = {.fd = -1};
+    poll(&other, 1, 3000); /* the other waits for rank 0 */
+    return 0;
+}
+
+Test(rendezvous, a_call_can_be_given_up)
+{
+    struct rank ranks[2] = {{.number = 0, .world_size = 2, .run = one_gives_up},
+                            {.number = 1, .world_size = 2, .run = one_gives_up}};
+    ranks_run(ranks, 2);
+    cr_expect(ranks[1].code == 5 && ranks[1].lines == 0, "%d: %s", ranks[1].code, ranks[1].said);
+}
+
+/* Where no lifeline watches, each warns of what it waits for: the root of rank 1, and rank 2 of the
+ * root. */
+static int one_comes_later(struct world *world)
+{
+    world->stall_warning_ms = 300;
+    if (world->rank == 1)
+        clock_sleep_until_ns(clock_now_ns() + NS_PER_S);
+    return world_barrier(world, NULL) == STATUS_OK && world_barrier(world, NULL) == STATUS_OK ? 0
+                                                                                              : 1;
+}
+
+Test(rendezvous, a_late_rank_is_warned_of)
+{
+    struct rank ranks[3];
+    for (int r = 0; r < 3; r++)
+        ranks[r] = (struct rank){.number = r, .world_size = 3, .run = one_comes_later};
+    ranks_run(ranks, 3);
+    for (int r = 0; r < 3; r++)
+        cr_expect_eq(ranks[r].code, 0, "rank %d: %s", r, ranks[r].said);
+    cr_expect(strstr(ranks[0].said, " s while waiting for rank 1"), "%s", ranks[0].said);
+    cr_expect(strstr(ranks[2].said, " s while waiting for rank 0"), "%s", ranks[2].said);
 }
 
 static int another_call(struct world *world)

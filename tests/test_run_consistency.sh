@@ -17,7 +17,7 @@ compare()
 # For real, in little: each kind with and without a straggler, and all that it promises.
 ln -s "$psring" "$folder/program"
 compare || fail "--quick ended with $?:"
-for file in consistency.csv consistency.svg consistency.png summary.txt provenance.json log.txt; do
+for file in consistency.csv consistency.svg consistency.png consistency.pdf summary.txt report.html provenance.json log.txt; do
     [[ -s $folder/out/$file ]] || fail "--quick left no $file:"
 done
 [[ ! -e $folder/out/run.csv && ! -e $folder/out/run.txt ]] || fail "--quick left what is of one run:"
@@ -25,6 +25,7 @@ perl -MJSON::PP -0ne 'decode_json($_)' "$folder/out/provenance.json" || fail "pr
 found=$(tail -n +2 "$folder/out/consistency.csv" | cut -d , -f 1,2 | paste -s -d ' ')
 expected='bsp,none backup,none ssp:1,none ssp:3,none ssp:8,none async,none ring,none'
 [[ $found == "$expected ${expected//none/1:4}" ]] || fail "the rows are of $found:"
+grep -q '^--quick: some steps' "$folder/out/summary.txt" || fail "no word that this is no answer in:"
 grep -q '^One slow: worker 1 computes 4 times as long:$' "$folder/out/summary.txt" || fail "no slow worker in:"
 
 # rows FILE ROW...: mode straggler seed on_target seconds accuracy
@@ -57,6 +58,9 @@ says '^ssp:1 +142 +0\.47  never \(30\.0-never\) +1/3 '
 says 'alike: ring was first to 98.5%, after 22\.0 s; async took 24\.0 s, 1\.09 times as long, bsp took 42\.0 s, 1\.91 times as long\.'
 says 'That ring was before async is no more than the seeds differ\. async did not reach it with 1 of 3 seeds \(98\.50% at best\)\.'
 says 'ssp:1 did not reach it with 2 of 3 seeds'
+rows "$folder/consistency.csv" 'bsp none 1 1 5 0.985' 'ring none 1 1 4 0.985'
+says 'ring was first to 98\.5%, after 4\.00 s; bsp took 5\.00 s, 1\.25 times as long'
+! grep -q '^--quick' "$folder/log" || fail "a full comparison passes for a quick one:"
 rows "$folder/consistency.csv" 'bsp 3:4 1 0 90 0.97' 'ring 3:4 1 0 90 0.96'
 says '^One slow worker: none reached 98\.5%'
 says '^bsp .* never .* 0/1 '

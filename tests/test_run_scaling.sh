@@ -81,7 +81,7 @@ done
 [ -n "\$transport" ] || case \$backend in ring | rhd) transport=tcp ;; *) transport=zmq ;; esac
 [ \$backend\$transport != ringtcp ] || [ -e "$folder/once" ] || { link=700000 && touch "$folder/once"; }
 [ -e "\$csv" ] || echo backend,transport,network,workers,servers,placement,bytes,iters,time_us_median,algbw_bytes_per_s,link_bytes_per_s,link_source,mpi_algorithm >"\$csv"
-echo "\$backend,\$transport,vcluster:9mbit,2,\$servers,\$placement,65536,5,70000,1,\$link,probe,\$algorithm" >>"\$csv"
+echo "\$backend,\$transport,\$PSRING_NETWORK,2,\$servers,\$placement,65536,5,70000,1,\$link,probe,\$algorithm" >>"\$csv"
 PROGRAM
 sweep
 result=ok
@@ -98,7 +98,17 @@ result=ok
 [[ $(paste -s -d , "$folder/slots") == "hierarchical 8 host0,ring 8 host0,ring 8 host1" ]] || result=$(cat "$folder/slots")
 verdict "$result" "two ranks a host, as neighbours and apart"
 
-for arguments in "--limit x" "--hosts a,a" "--hosts a;b" "--rate 200" "--hosts 0" "--hosts 2,,4" "--sizes 1k" "--steps x" "--out" "--fast"; do
+sweep --shape racks:1x4mbit
+result=ok
+grep -q '^vcluster:200mbit/racks:1x4mbit$' <(tail -n +2 "$folder/out/bench.csv" | cut -d , -f 3 | sort -u) || result="the rows' network"
+grep -q '^The cluster has a shape, racks:1x4mbit\. ' "$folder/out/summary.txt" || result="the summary does not tell"
+verdict "$result" "a cluster with a shape"
+
+result=ok
+"$root/experiments/run_scaling.sh" --help | tail -n 1 | grep -q 'was right\.$' || result=$("$root/experiments/run_scaling.sh" --help | tail -n 1)
+verdict "$result" "--help to its last line"
+
+for arguments in "--limit x" "--hosts a,a" "--hosts a;b" "--rate 200" "--shape racks:4" "--hosts a,b --shape host1:1mbit" "--hosts 0" "--hosts 2,,4" "--sizes 1k" "--steps x" "--out" "--fast"; do
     # shellcheck disable=SC2086  # an option and its value
     sweep $arguments
     status=$?

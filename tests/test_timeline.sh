@@ -71,9 +71,12 @@ train 2 --backend ring --model lenet --batch 8 --steps 9 --timeline "$timeline" 
 there "0 step 3" "1 step 3"
 grep -q '"args":{"step":2}' "$timeline" || fail "the third step is not in the timeline"
 
-# as_train_csv WHAT: psring trace says of the slowest ranks' steps what the run's row says, up to 2%; messages are in order.
+# as_train_csv WHAT: psring trace says of the slowest ranks' steps what the run's row says, up to 2%, and names the
+# same limit; messages are in order.
 as_train_csv()
 {
+    local said
+    said=$(grep "^limited by [^:]*:" -o "$folder/log") || fail "$1: no verdict in:"
     "$psring" trace "$timeline" >"$folder/log" 2>&1 || fail "$1: psring trace:"
     awk -v what="$1" '
         FILENAME ~ /csv$/ { for (i = 1; i <= split($0, cell, ","); i++) if (FNR == 1) column[cell[i]] = i; else row[i] = cell[i] }
@@ -95,7 +98,14 @@ as_train_csv()
                 bad = 1
             exit bad
         }' "$folder/rows.csv" "$folder/log" || fail "$1: psring trace differs from train.csv:"
+    [[ $(head -n 1 "$folder/log") == "$said"* ]] || fail "$1: not $said as psring train says:"
     rm "$folder/rows.csv"
+}
+# pace WHAT OPTION...: two workers that only wait.
+pace()
+{
+    "$here/mpirun.sh" 2 "$psring" train --backend ring --steps 20 --timeline "$timeline" "${@:2}" \
+        >"$folder/log" 2>&1 || fail "$1: psring train failed:"
 }
 train 4 --backend ring --batch 8 --steps 20 --timeline "$timeline" --metrics "$folder/rows.csv"
 as_train_csv "ring of four"
@@ -104,11 +114,21 @@ as_train_csv "a server"
 grep -q "server of rank 2" "$folder/log" || fail "no server in the path of a step:"
 train 3 --backend rhd --bucket-mb 0 --batch 8 --steps 20 --timeline "$timeline" --metrics "$folder/rows.csv"
 as_train_csv "one bucket, no overlap"
-train 2 --backend ps --batch 64 --steps 20 --loaders 1 --prefetch 1 --augment rotate:30 --timeline "$timeline" \
+train 2 --backend ring --batch 32 --steps 20 --loaders 1 --prefetch 1 --augment rotate:30 --timeline "$timeline" \
     --metrics "$folder/rows.csv"
-as_train_csv "a loader"
+as_train_csv "loaders"
+pace "a slow rank" --model lenet --compute paced:20 --straggler 1:3 --metrics "$folder/rows.csv"
+as_train_csv "a slow rank"
+grep -q "^limited by rank 1: " "$folder/log" || fail "a slow rank:"
+
+# A link's rate that cannot be right is not believed, here and there.
+pace "a rate that cannot be" --model keras-cnn --compute paced:0.1 --link-rate 1e6
+grep -q "^limited by the network: .*--link-rate is not this link's rate" "$folder/log" || fail "a rate that cannot be:"
+"$psring" trace "$timeline" >"$folder/log" || fail "psring trace, a rate that cannot be:"
+grep -q "^limited by the network: .*--link-rate is not this link's rate" "$folder/log" || fail "psring trace, a rate that cannot be:"
 "$psring" trace "$timeline" --step 7 >"$folder/log" || fail "--step 7:"
 grep -q "critical path of step 7 " "$folder/log" || fail "--step 7:"
+grep -q "^critical paths of all 20 steps but the first, which warms up$" "$folder/log" || fail "the first step is among the shares:"
 
 # The weights are what they are without, and so are the bytes.
 train 2 --backend ring --model lenet --batch 8 --steps $steps

@@ -23,6 +23,10 @@
     "{\"ph\":\"" ph "\",\"pid\":" #pid ",\"tid\":" #tid ",\"ts\":" #ts ",\"id\":\"" id             \
     "\",\"name\":\"message\",\"cat\":\"message\",\"args\":{}},\n"
 
+#define COUNTER(pid, tid, ts, name, args)                                                          \
+    "{\"ph\":\"C\",\"pid\":" #pid ",\"tid\":" #tid ",\"ts\":" #ts ",\"name\":\"" name              \
+    "\",\"args\":{" args "}},\n"
+
 /*
  * Two ranks, us. Rank 0 computes for 40, rank 1 for 60 and asks for its bucket then; its message
  * takes 20; rank 0 adds for 5, and updates for 10.
@@ -38,10 +42,11 @@ static const char steps[] = HEAD RANK(0, 300) RANK(1, 200) RANGE(
           "") RANGE(0, 1, 38.000, 1.000, "start of a bucket", "exposed", "\"bucket\":0")
         RANGE(0, 1, 40.000, 48.000, "wait for a bucket", "exposed",
               "\"bucket\":0") RANGE(0, 1, 88.000, 10.000, "optimizer", "optimizer", "")
-            RANGE(0, 2, 42.000, 43.000, "bucket 0 allreduce", "allreduce",
-                  "\"bucket\":0,\"step\":0") RANGE(0, 2, 43.000, 42.000, "reduce-scatter",
-                                                   "transfer",
-                                                   "\"bucket\":0,\"step\":3,\"chunk\":1,\"from\":1")
+            COUNTER(0, 1, 97.500, "computed on a processor", "\"ms\":0.020") RANGE(
+                0,
+                2, 42.000, 43.000, "bucket 0 allreduce", "allreduce",
+                "\"bucket\":0,\"step\":0") RANGE(0, 2, 43.000, 42.000, "reduce-scatter", "transfer",
+                                                 "\"bucket\":0,\"step\":3,\"chunk\":1,\"from\":1")
                 RANGE(0, 2, 44.000, 38.000, "wait for a message", "wait", "")
                     RANGE(0, 100, 38.000, 50.000, "bucket 0", "bucket", "\"bucket\":0,\"step\":0")
                         FLOW("f", 0, 2, 82.000, "0001000000000007")
@@ -76,8 +81,9 @@ static void read_file(struct trace_file *file, const char *text)
 
 Test(trace_file, parts_of_a_step_add_up)
 {
-    static const int64_t expected[2][TRACE_PARTS] = {{98000, 34000, 49000, 5000, 10000, 0, 44000},
-                                                     {90000, 60000, 30000, 0, 0, 0, 60000}};
+    static const int64_t expected[2][TRACE_PARTS] = {
+        {98000, 34000, 49000, 5000, 10000, 0, 44000, 43000, 20000},
+        {90000, 60000, 30000, 0, 0, 0, 60000, 9000, -1}};
     struct trace_file file;
     struct trace_step *found;
     size_t count;
@@ -173,22 +179,86 @@ Test(trace_file, messages_that_come_before_they_go)
     trace_file_free(&file);
 }
 
-Test(trace_file, the_command_prints_it)
+/* What psring trace prints of the file. */
+static const char *say(const char *file)
 {
-    write_file(steps);
+    static struct capture capture;
     char name[] = "trace";
     char *arguments[] = {name, path, NULL};
-    struct capture capture;
+    write_file(file);
     capture_start_of(&capture, stdout);
     enum status status = trace_command(2, arguments);
     capture_stop(&capture);
-    const char *text = capture.text;
     cr_expect_eq(status, STATUS_OK);
     unlink(path);
+    return capture.text;
+}
+
+Test(trace_file, the_command_prints_it)
+{
+    const char *text = say(steps);
     cr_expect(strstr(text, "link from rank 1 to rank 0, step 3 of bucket 0"), "%s", text);
     cr_expect(strstr(text, "rank 1 computes: forward conv1"), "%s", text);
-    cr_expect(strstr(text, "limited by the network"), "%s", text);
+    cr_expect(strncmp(text, "limited by the network", 22) == 0, "%s", text);
+    cr_expect(strstr(text, "of loaders, processors, servers and the links' rate nothing"), "%s",
+              text);
+    cr_expect(strstr(text, "in steps 1 to 1,"), "%s", text);
     cr_expect(strstr(text, "messages 1; received before they were sent: 0"), "%s", text);
+}
+
+/* As after HEAD in `steps`, with what psring train knew. */
+static const char *say_with(const char *facts)
+{
+    static char text[sizeof steps + 1024];
+    snprintf(text, sizeof text,
+             "%s{\"ph\":\"M\",\"pid\":0,\"tid\":0,\"name\":\"psring_run\",\"args\":{%s}},\n%s",
+             HEAD, facts, steps + strlen(HEAD));
+    return say(text);
+}
+
+/* Averaging takes 9 us on the rank that comes last, of which all is exposed. */
+Test(trace_file, judges_by_what_the_run_knew)
+{
+    const char *text =
+        say_with("\"backend\":\"ps\",\"waits\":1,\"dedicated_servers\":1,"
+                 "\"link_bits_per_s\":1e9,\"faster_bits_per_s\":1e10,"
+                 "\"model_ms\":0.009,\"model_faster_ms\":0.0009,\"model_spread_ms\":0.003");
+    cr_expect(strncmp(text, "limited by the server", 21) == 0, "%s", text);
+    cr_expect(!strstr(text, "of loaders, processors"), "%s", text);
+    text = say_with("\"backend\":\"ring\",\"waits\":1,\"link_bits_per_s\":1e9,"
+                    "\"faster_bits_per_s\":1e10,\"model_ms\":0.0088,\"model_faster_ms\":0.00088");
+    cr_expect(strstr(text, "ring is at 98% of the link, 1 Gbit/s"), "%s", text);
+    cr_expect(strstr(text, "--compress fp16 would save"), "%s", text);
+    /* Rank 0 computed for 20 of 44 us; of two ranks the lower one counts. */
+    text = say_with("\"backend\":\"ring\",\"waits\":0,\"cores\":1,\"threads\":1");
+    cr_expect(strncmp(text, "limited by the processors", 25) == 0, "%s", text);
+}
+
+#define THERE_AND_BACK(ts0, ts10, ts20, number)                                                    \
+    RANGE(0, 1, ts0, 20.000, "wait for a message", "wait", "")                                     \
+    RANGE(1, 1, ts0, 10.000, "wait for a message", "wait", "")                                     \
+    FLOW("s", 0, 1, ts0, "a" number)                                                               \
+    FLOW("f", 1, 1, ts10, "a" number)                                                              \
+    FLOW("s", 1, 1, ts10, "b" number) FLOW("f", 0, 1, ts20, "b" number)
+
+/* Rank 0 asks, rank 1 answers, three times, 10 us each way. */
+Test(trace_file, what_goes_to_and_fro_is_a_line_each_way)
+{
+    const char *text = say(
+        HEAD RANK(0, 0) RANK(1, 0) RANGE(0, 1, 0.000, 100.000, "step", "step", "\"step\":0") RANGE(
+            0, 1, 10.000, 60.000, "bucket 0 allreduce", "allreduce", "\"bucket\":0,\"step\":0")
+            RANGE(1, 1, 10.000, 60.000, "bucket 0 allreduce", "allreduce",
+                  "\"bucket\":0,\"step\":0") THERE_AND_BACK(10.000, 20.000, 30.000, "1")
+                THERE_AND_BACK(30.000, 40.000, 50.000, "2")
+                    THERE_AND_BACK(50.000, 60.000, 70.000, "3") END);
+    cr_expect(strstr(text,
+                     "     0.010     +0.030 ms  link from rank 0 to rank 1, bucket 0, 3 times "
+                     "until 0.060\n"),
+              "%s", text);
+    cr_expect(strstr(text,
+                     "     0.020     +0.030 ms  link from rank 1 to rank 0, bucket 0, 3 times "
+                     "until 0.070\n"),
+              "%s", text);
 }
 
 static void refuse(const char *text, const char *reason)

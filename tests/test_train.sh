@@ -87,6 +87,30 @@ if "$here/mpirun.sh" 2 "$psring" train --data "$data" "${common[@]}" --batch 25 
 fi
 grep -q 'batch is 50 there and 25 here.*give --batch 50' "$folder/log" || fail "no word of the batch in:"
 
+# More steps: where the rate does not depend on them, to the bits of the longer run; else only if asked for.
+longer=(--model lenet --batch 50 --optimizer sgd --backend ring --checkpoint "$folder/longer")
+constant=(--lr-schedule constant --warmup-epochs 0.25)
+train 2 "${longer[@]}" "${constant[@]}" --steps 30
+expected=$weights
+rm -r "$folder/longer"
+train 2 "${longer[@]}" "${constant[@]}" --steps 20
+train 2 "${longer[@]}" "${constant[@]}" --steps 30 --resume
+grep -q 'steps is 20 there and 30 here: the run continues' "$folder/log" || fail "no word of more steps in:"
+[[ $weights == "$expected" ]] || fail "20 steps and 10 more: $weights, expected $expected:"
+rm -r "$folder/longer"
+train 2 "${longer[@]}" --steps 20
+if "$here/mpirun.sh" 2 "$psring" train --data "$data" "${longer[@]}" --steps 30 --resume >"$folder/log" 2>&1; then
+    fail "went on for more steps than its rate was for:"
+fi
+grep -q 'steps is 20 there and 30 here, .*--resume=extend' "$folder/log" || fail "no word of extend in:"
+! grep -q 'warmup is' "$folder/log" || fail "advice about a warm-up that nobody gave:"
+train 2 "${longer[@]}" --steps 30 --resume=extend
+grep -q '^continues after step 20$' "$folder/log" || fail "--resume=extend:"
+status=0
+"$here/mpirun.sh" 2 "$psring" train --data "$data" "${longer[@]}" --steps 10 --resume=extend >"$folder/log" 2>&1 || status=$?
+((status == 2)) || fail "fewer steps than are done: exit $status:"
+grep -q 'steps is 30 there and 10 here, expected at least 30; so many are done' "$folder/log" || fail "fewer steps than are done:"
+
 # Another number of workers goes on from the image where the others were: 15 steps of 2 x 50 of the 2,000 images are
 # 30 of 1 x 50, or 18 whole ones of 4 x 20.
 train 2 "${common[@]}" --steps 15 --checkpoint "$folder/worlds"
@@ -156,7 +180,7 @@ expected_header+=,data_ms_median,limit,limit_rank,limit_ms,better_step_ms,stragg
 expected_header+=,staleness_mean,staleness_max,steps_left_out,steps_dropped
 expected_header+=,target_accuracy,on_target
 expected_header+=,gpu_utilization_mean,gpu_idle_share
-expected_header+=,augment,loaders,prefetch
+expected_header+=,augment,loaders,prefetch,limit_step_ms,nominal_link_bytes_per_s
 [[ $(head -1 "$folder/train.csv") == "$expected_header" ]] ||
     fail "train.csv begins with $(head -1 "$folder/train.csv")"
 expect backend 'ring ring ring ring'

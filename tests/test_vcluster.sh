@@ -222,6 +222,35 @@ expect "a host's slots are filled first" prints "0host0 1host0 2host1 3host1" ra
 expect "or dealt out to" prints "0host0 1host1 2host0 3host1" ranks_on_hosts --map-by node
 expect "slots are no more than there are" fails_with 1 "$vcluster" run --name $a -n 5 -- true
 expect "no slots are no number of them" fails_with 2 "$vcluster" up --name $a --hosts 2x0 --rate 20mbit
+
+# A fast pair and a slow one: each is limited by the narrowest place between its ends.
+expect "racks, and a slower host" "$vcluster" up --name $a --hosts 4 --rate 500mbit --shape racks:2x5mbit+host3:1mbit
+expect "status tells the shape" bash -c \
+    '"$0" status --name "$1" | grep ", 500mbit each way, racks of 2 hosts joined by 5mbit, host3 1mbit$"' "$vcluster" $a
+expect "programs learn of the shape" prints "vcluster:500mbit/racks:2x5mbit+host3:1mbit 500000000" \
+    "$vcluster" run --name $a -n 1 -- sh -c 'echo $PSRING_NETWORK $PSRING_LINK_BITS'
+for host in 0 1 2 3; do
+    expect "host$host in a rack sends to the switch as it is" knows_the_switch $host
+done
+between() # HOST HOST
+{
+    "$vcluster" run --name $a -n 4 --launch-timeout 120 -- "$link_rate" 300000 "$1" "$2" # over slow links, on a busy machine
+}
+expect "inside a rack its link is no limit" link_carries more-than 5250000 between 0 1
+expect "between racks it is" link_carries at-most 5000000 between 1 2
+expect "a slower host is limited itself" link_carries at-most 1000000 between 2 3
+expect "up takes the racks away" "$vcluster" up --name $a --hosts 4 --rate 500mbit
+expect "hosts are found where they are now" link_carries more-than 5250000 between 1 2
+expect "no rack is left" prints "br0" bash -c \
+    'ip -n "psring-$0-switch" -o link show type bridge | sed "s/^[0-9]*: \([a-z0-9]*\).*/\1/"' $a
+expect "other racks" "$vcluster" up --name $a --hosts 4 --rate 500mbit --shape racks:1x5mbit
+expect "hosts are found there, too" link_carries at-most 5000000 between 0 1
+expect "a shape of hosts that are not there" fails_with 2 "$vcluster" up --name $a --hosts 4 --rate 500mbit --shape host4:1mbit
+for shape in '' racks:4 racks:0x1mbit host1:5 host1:none racks:2x1mbit+racks:2x1mbit host1:1mbit+ flat+host1:1mbit; do
+    expect "no shape: '$shape'" fails_with 2 "$vcluster" up --name $a --hosts 4 --rate 500mbit --shape "$shape"
+done
+expect "what all can count on at once" prints "25000000, racks of 4 hosts joined by 100mbit, host2 50mbit" \
+    "$vcluster" shape 200mbit racks:4x100mbit+host2:50mbit
 expect "fewer hosts" "$vcluster" up --name $a --hosts 1 --rate 20mbit
 expect "one host and a switch" prints 2 namespaces $a
 

@@ -43,6 +43,8 @@ Test(verdict, nothing_wrong)
     expect(&facts, VERDICT_COMPUTATION, 90, "computation: 90% of a step");
     facts.workers = 1;
     expect(&facts, VERDICT_COMPUTATION, 90, "computation");
+    ranks[0] = (struct verdict_rank){.step = 240, .exposed = 140, .comm = 200, .cpu = 90};
+    expect(&facts, VERDICT_NETWORK, 140, "58% of a step waits for averaging"); /* a server's */
     facts.workers = 0;
     expect(&facts, VERDICT_NONE, 0, "nothing that is known");
 }
@@ -114,6 +116,26 @@ Test(verdict, slower_than_the_link_is_said_to_be)
     struct verdict_facts facts = slow_link();
     facts.model = 80;
     expect(&facts, VERDICT_NETWORK, 215, "a link is slower than that");
+}
+
+Test(verdict, faster_than_the_link_can_be_is_not_believed)
+{
+    struct verdict_facts facts = slow_link();
+    facts.link_bits_per_s = 20e6;
+    facts.model = 360; /* of 340 ms: at so slow a link, what goes through at once */
+    expect(&facts, VERDICT_NETWORK, 215, "ring is at 106% of the link, 20 Mbit/s");
+    facts.link_bits_per_s = 200e6;
+    facts.model = 680; /* twice what it took */
+    expect(&facts, VERDICT_NETWORK, 215,
+           "2.0 times as fast as a link of 200 Mbit/s, so --link-rate is not this link's rate");
+    expect(&facts, VERDICT_NETWORK, 215, "with links twice as fast a step would take 182.0 ms");
+    facts.dedicated_servers = true; /* nor is the server blamed */
+    facts.model_spread = 136;
+    struct verdict verdict = verdict_of(&facts);
+    cr_expect_eq(verdict.limit, VERDICT_NETWORK);
+    cr_expect(isnan(verdict.of_model));
+    facts.model = 350; /* within what is measured */
+    expect(&facts, VERDICT_SERVER, 215, "at 103% of its link");
 }
 
 Test(verdict, one_server)

@@ -27,7 +27,7 @@ for backend in nccl ring 'ps colocated 2'; do
         fail "no training by $backend: $(cat "$folder/out/summary.txt")"
 done
 # None of them is among the tables of hosts.
-grep -qE '^  (ps dedicated 1|ring) +1 workers: ' "$folder/out/summary.txt" || fail "no training on CPUs: $(cat "$folder/out/summary.txt")"
+grep -qE '^  (ps dedicated 1|ring) +1 worker: ' "$folder/out/summary.txt" || fail "no training on CPUs: $(cat "$folder/out/summary.txt")"
 ! grep -q 'INCOMPLETE' "$folder/out/summary.txt" || fail "incomplete:"
 
 # shellcheck source-path=SCRIPTDIR source=../../experiments/sweep/gpus.sh

@@ -92,6 +92,7 @@ __attribute__((format(printf, 1, 2))) _Noreturn void standin_skip(const char *fo
 #define cr_expect_null(p, ...) STANDIN_CHECK(false, (p) == NULL, __VA_ARGS__)
 #define cr_expect_not_null(p, ...) STANDIN_CHECK(false, (p) != NULL, __VA_ARGS__)
 #define cr_expect_str_eq(a, b, ...) STANDIN_CHECK(false, strcmp(a, b) == 0, __VA_ARGS__)
+#define cr_expect_str_neq(a, b, ...) STANDIN_CHECK(false, strcmp(a, b) != 0, __VA_ARGS__)
 #define cr_expect_arr_eq(a, b, n, ...) STANDIN_CHECK(false, memcmp(a, b, n) == 0, __VA_ARGS__)
 #define cr_expect_float_eq(a, b, e, ...) STANDIN_CHECK(false, fabs((a) - (b)) <= (e), __VA_ARGS__)
 #define cr_expect_fail(...) STANDIN_CHECK(false, false, __VA_ARGS__)

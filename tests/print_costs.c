@@ -1,0 +1,49 @@
+/* Times by the formulas of common/comm/cost.h as JSON, for the page's own to be held against. */
+#include <math.h>
+#include <stdio.h>
+
+#include "ps/ps_cost.h"
+#include "ring/halving/halving_cost.h"
+#include "ring/ring_cost.h"
+
+static const struct cost_link links[] = {{100e-6, 23.8e6, 0}, {3e-6, 12.5e9, 0.2e-9}};
+static const size_t counts[] = {1199882, 138357544}; /* float32 */
+
+/* `pipeline` 0: the formula's backend has none. */
+static void print(const char *name, const struct cost_formula *formula, struct topology topology,
+                  size_t pipeline)
+{
+    static const char *comma = "";
+    for (size_t l = 0; l < sizeof links / sizeof *links; l++) {
+        for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+            const struct cost_shape shape = {.topology = topology,
+                                             .count = counts[c],
+                                             .element_bytes = sizeof(float),
+                                             .pipeline = pipeline > 0 ? pipeline : 64};
+            printf("%s{\"name\":\"%s\",\"workers\":%d,\"servers\":%d,\"spare\":%d,\"bytes\":%zu,"
+                   "\"pipeline\":%zu,\"latency_s\":%.9g,\"bytes_per_s\":%.9g,"
+                   "\"reduce_s_per_byte\":%.9g,\"seconds\":%.17g}",
+                   comma, name, topology.workers, topology.servers,
+                   topology.servers > 0 ? topology_spare(&topology) : 0, counts[c] * sizeof(float),
+                   pipeline, links[l].latency_s, links[l].bytes_per_s, links[l].reduce_s_per_byte,
+                   cost_time_s(formula, &shape, &links[l]));
+            comma = ",\n";
+        }
+    }
+}
+
+int main(void)
+{
+    printf("[");
+    for (int w = 2; w <= 12; w++) {
+        print("ring", &ring_cost, (struct topology){w, 0, PLACEMENT_DEDICATED}, 0);
+        print("rhd", &halving_cost, (struct topology){w, 0, PLACEMENT_DEDICATED}, 0);
+        for (int s = 1; s <= w; s++) {
+            print("ps", &ps_cost, (struct topology){w, s, PLACEMENT_DEDICATED}, 32);
+            print("ps", &ps_cost, (struct topology){w, s, PLACEMENT_COLOCATED}, 8);
+            print("ps", &ps_cost, (struct topology){w, w + s, PLACEMENT_MIXED}, 32);
+        }
+    }
+    printf("]\n");
+    return 0;
+}
