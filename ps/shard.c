@@ -8,8 +8,9 @@ enum {
     CHUNK_BYTES_LEAST = 1 << 10,
     /* The least bytes of a chunk that is short because its shard is: then there are several. */
     CHUNK_BYTES_MIN = 4 << 10,
-    /* The same with SERVERS_MANY servers or more: a worker has so many messages then. */
-    CHUNK_BYTES_MIN_MANY = 8 << 10,
+    /* The same with SERVERS_MANY servers or more: a worker has so many messages then. Below 16 KB,
+       from which on tcp holds messages to send several at once: then they would come in bursts. */
+    CHUNK_BYTES_MIN_MANY = 15 << 10,
     SERVERS_MANY = 5,
     /* The least bytes of a chunk that is short because its link is slow: a message has its cost. */
     CHUNK_BYTES_SLOW = 16 << 10,
