@@ -112,7 +112,8 @@ check()
             launch = "common/net/socket common/net/rendezvous common/net/lifeline common/net/membership common/device/cpu"
             below = common " " launch " models ps ring ring/halving ring/hierarchical ring/vendor experiments/config"
             may("experiments/gpu", "common/base common/device common/net/world")
-            may("experiments/config", below " experiments/gpu experiments/recipes")
+            may("experiments/config", below " experiments/gpu experiments/job experiments/recipes")
+            may("experiments/job", below)
             may("experiments/recipes", below)
             may("experiments/manual", below)
             may("experiments/measure", below)

@@ -65,12 +65,14 @@ ncclResult_t __wrap_ncclRedOpCreatePreMulSum(ncclRedOp_t *op, void *scalar, nccl
 ncclResult_t __wrap_ncclGroupStart(void);
 ncclResult_t __wrap_ncclGroupStart(void)
 {
+    note('(');
     return ncclSuccess;
 }
 
 ncclResult_t __wrap_ncclGroupEnd(void);
 ncclResult_t __wrap_ncclGroupEnd(void)
 {
+    note(')');
     play.polls_to_ready += 3;
     return ncclInProgress;
 }
@@ -191,6 +193,37 @@ enum status __wrap_world_broadcast(struct world *world, const struct group *grou
     (void)data;
     cr_assert_eq(bytes, NCCL_UNIQUE_ID_BYTES);
     return STATUS_OK;
+}
+
+enum status __wrap_world_sum(struct world *world, const struct group *group, double *values,
+                             size_t count);
+enum status __wrap_world_sum(struct world *world, const struct group *group, double *values,
+                             size_t count)
+{
+    (void)world;
+    (void)group;
+    cr_assert_eq(count, 1);
+    values[0] += play.others_refuse;
+    return STATUS_OK;
+}
+
+ncclResult_t __wrap_ncclCommRegister(const ncclComm_t comm, void *memory, size_t bytes,
+                                     void **handle);
+ncclResult_t __wrap_ncclCommRegister(const ncclComm_t comm, void *memory, size_t bytes,
+                                     void **handle)
+{
+    cr_assert(comm && bytes > 0);
+    play.registered += play.refuse_memory == 0;
+    *handle = memory;
+    return (ncclResult_t)play.refuse_memory;
+}
+
+ncclResult_t __wrap_ncclCommDeregister(const ncclComm_t comm, void *handle);
+ncclResult_t __wrap_ncclCommDeregister(const ncclComm_t comm, void *handle)
+{
+    cr_assert(comm && handle);
+    play.registered--;
+    return ncclSuccess;
 }
 
 /* -------- the device -------------------------------------------------------------------------- */

@@ -17,11 +17,14 @@ struct nccl_play {
     _Atomic int error;          /* then this: an ncclResult_t */
     _Atomic int stuck;          /* the stream does not move on, until an abort */
     int refuse;                 /* what ncclAllReduce returns */
+    int refuse_memory;          /* and ncclCommRegister */
+    int others_refuse;          /* so many other ranks cannot register their memory */
+    int registered;             /* of this one's */
     _Atomic int aborts, destroys, finalizes;
     int all_reduces, pre_multiplied, blocking;
     float scale;
     int log;        /* written to as NCCL does, if not 0 */
-    char order[64]; /* of calls: r record, w wait, a all-reduce */
+    char order[64]; /* of calls: r record, w wait, a all-reduce, () a group */
 };
 extern struct nccl_play play;
 

@@ -35,12 +35,18 @@ static void *opened(void)
     return self;
 }
 
+static enum status start(void *self, size_t bucket, float *to)
+{
+    enum status status = backend_nccl.start(self, bucket, to);
+    return status == STATUS_OK ? backend_nccl.flush(self) : status;
+}
+
 /* As a trainer that goes on until it is told of a failure. */
 static enum status step_until_failure(void *self)
 {
     enum status status = STATUS_OK;
     while (status == STATUS_OK) {
-        status = backend_nccl.start(self, 0, data);
+        status = start(self, 0, data);
         if (status == STATUS_OK)
             status = backend_nccl.wait(self, 0);
     }
@@ -54,11 +60,11 @@ Test(nccl, a_step_is_put_in_order_by_events_and_ends_in_peace)
     void *self = opened();
     cr_expect_eq(play.blocking, 0);
     cr_expect_eq(play.scale, 0.5f);
-    cr_assert_eq(backend_nccl.start(self, 0, data), STATUS_OK);
-    cr_assert_eq(backend_nccl.start(self, 1, data + 3), STATUS_OK);
+    cr_assert_eq(start(self, 0, data), STATUS_OK);
+    cr_assert_eq(start(self, 1, data + 3), STATUS_OK);
     cr_assert_eq(backend_nccl.wait(self, 0), STATUS_OK);
     cr_assert_eq(backend_nccl.wait(self, 1), STATUS_OK);
-    cr_expect_str_eq(play.order, "rWaRrWaRww");
+    cr_expect_str_eq(play.order, "rW(a)RrW(a)Rww");
     cr_expect_eq(play.all_reduces, 2);
     cr_expect_eq(play.pre_multiplied, 2);
     cr_assert_eq(backend_nccl.finish(self), STATUS_OK);
@@ -66,10 +72,63 @@ Test(nccl, a_step_is_put_in_order_by_events_and_ends_in_peace)
     cr_expect(play.finalizes == 1 && play.destroys == 1 && play.aborts == 0);
 }
 
-Test(nccl, a_sum_that_is_not_scaled_needs_no_operation_of_its_own)
+Test(nccl, buckets_that_are_ready_together_are_one_group)
 {
     void *self = opened();
     cr_assert_eq(backend_nccl.start(self, 0, data), STATUS_OK);
+    cr_assert_eq(backend_nccl.start(self, 1, data + 3), STATUS_OK);
+    cr_expect_str_eq(play.order, "", "nothing goes before the flush");
+    cr_assert_eq(backend_nccl.flush(self), STATUS_OK);
+    cr_assert_eq(backend_nccl.flush(self), STATUS_OK, "nothing is left");
+    cr_assert_eq(backend_nccl.wait(self, 1), STATUS_OK);
+    cr_assert_eq(backend_nccl.wait(self, 0), STATUS_OK);
+    cr_expect_str_eq(play.order, "rW(aa)RRww");
+    backend_nccl.close(self);
+}
+
+Test(nccl, memory_is_registered_from_plan_to_finish)
+{
+    layout.memory = data;
+    layout.memory_count = 8;
+    void *self = opened();
+    cr_expect_eq(play.registered, 1);
+    cr_assert_eq(backend_nccl.finish(self), STATUS_OK);
+    cr_expect_eq(play.registered, 0);
+    backend_nccl.close(self);
+}
+
+/* NCCL does not say what happens if only some ranks register. */
+Test(nccl, memory_that_one_rank_cannot_register_none_does)
+{
+    static const struct {
+        int refuse, others;
+    } cases[] = {{ncclSystemError, 0}, {0, 1}};
+    layout.memory = data;
+    layout.memory_count = 8;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        play.refuse_memory = cases[i].refuse;
+        play.others_refuse = cases[i].others;
+        void *self = opened();
+        cr_expect_eq(play.registered, 0);
+        cr_assert_eq(start(self, 0, data), STATUS_OK, "it goes on without");
+        cr_assert_eq(backend_nccl.finish(self), STATUS_OK);
+        backend_nccl.close(self);
+        options.library.registers = COMM_REGISTER_ON;
+        cr_assert_eq(backend_nccl.open(&self, &site), STATUS_OK);
+        capture_start(&captured);
+        cr_expect_eq(backend_nccl.plan(self), STATUS_UNSUPPORTED);
+        capture_stop(&captured);
+        cr_expect(strstr(captured.text, "--nccl-register on"), "%s", captured.text);
+        backend_nccl.close(self);
+        options.library.registers = COMM_REGISTER_AUTO;
+        play.registered = 0;
+    }
+}
+
+Test(nccl, a_sum_that_is_not_scaled_needs_no_operation_of_its_own)
+{
+    void *self = opened();
+    cr_assert_eq(start(self, 0, data), STATUS_OK);
     cr_expect_eq(play.pre_multiplied, 0);
     backend_nccl.close(self); /* without finish: connections are cut */
     cr_expect(play.finalizes == 0 && play.aborts == 1);
@@ -107,7 +166,7 @@ Test(nccl, a_peer_that_stays_silent_is_a_time_out)
     void *self = opened();
     play.stuck = 1;
     capture_start(&captured);
-    cr_assert_eq(backend_nccl.start(self, 0, data), STATUS_OK);
+    cr_assert_eq(start(self, 0, data), STATUS_OK);
     cr_assert_eq(backend_nccl.finish(self), STATUS_TIMEOUT); /* waits; only the watch can end it */
     backend_nccl.close(self);
     capture_stop(&captured);
@@ -120,10 +179,10 @@ Test(nccl, what_nccl_refuses_at_once_is_told_at_once)
     void *self = opened();
     play.refuse = ncclInvalidUsage;
     capture_start(&captured);
-    cr_assert_eq(backend_nccl.start(self, 0, data), STATUS_UNSUPPORTED);
+    cr_assert_eq(start(self, 0, data), STATUS_UNSUPPORTED);
     capture_stop(&captured);
     cr_expect(strstr(captured.text, "ncclAllReduce: NCCL: "), "%s", captured.text);
-    cr_assert_eq(backend_nccl.start(self, 1, data), STATUS_UNSUPPORTED, "it stays failed");
+    cr_assert_eq(start(self, 1, data), STATUS_UNSUPPORTED, "it stays failed");
     backend_nccl.close(self);
     cr_expect_eq(play.aborts, 1);
 }
@@ -135,17 +194,17 @@ Test(nccl, the_log_is_read_and_cut_while_it_runs)
     struct stat info;
     play.log = memfd_create("test-nccl-log", MFD_CLOEXEC);
     cr_assert_gt(play.log, 0);
-    options.library_log = play.log;
+    options.library.log = play.log;
     void *self = opened(); /* with an all-reduce of its own */
     for (int i = 0; i < STEPS; i++)
-        cr_assert_eq(backend_nccl.start(self, 0, data), STATUS_OK);
+        cr_assert_eq(start(self, 0, data), STATUS_OK);
     do { /* until the watch's thread has come by: the test's time-out ends it */
         clock_sleep_until_ns(clock_now_ns() + 5 * NS_PER_MS);
         cr_assert_eq(fstat(play.log, &info), 0);
     } while (info.st_blocks * 512 > BYTES_MAX);
     cr_expect_gt(info.st_size, BYTES_MAX, "the log was that long: %lld bytes",
                  (long long)info.st_size);
-    cr_assert_eq(backend_nccl.start(self, 1, data + 3), STATUS_OK);
+    cr_assert_eq(start(self, 1, data + 3), STATUS_OK);
     cr_assert_eq(backend_nccl.wait(self, 1), STATUS_OK);
     cr_assert_eq(backend_nccl.finish(self), STATUS_OK);
     char text[COMM_ALGORITHM_BYTES];

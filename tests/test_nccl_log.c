@@ -13,7 +13,7 @@
 
 static struct nccl_choice read_text(const char *text)
 {
-    struct nccl_choice choice = {0};
+    struct nccl_choice choice = {.wanted = "ring"};
     nccl_choice_read(&choice, text, strlen(text));
     return choice;
 }
@@ -25,7 +25,7 @@ static void expect(const char *log, const char *words, uint64_t calls, uint64_t 
     nccl_choice_text(&choice, text);
     cr_assert_str_eq(text, words, "'%s' from:\n%s", text, log);
     cr_assert_eq(choice.calls, calls);
-    cr_assert_eq(choice.ring_calls, ring_calls);
+    cr_assert_eq(choice.calls - choice.other_calls, ring_calls);
 }
 
 Test(nccl_log, the_choice_of_every_call)
@@ -50,6 +50,27 @@ Test(nccl_log, numbers_of_older_versions)
     expect("gpu1:417:417 [0] NCCL INFO 4096 Bytes -> Algo 0 proto 0 time 9.5\n", "tree/ll", 1, 0);
     expect("gpu1:417:417 [0] NCCL INFO 4096 Bytes -> Algo 17 proto 2 time 9.5\n", "17/simple", 1,
            0);
+}
+
+Test(nccl_log, kernels_of_symmetric_memory_go_by_no_algorithm)
+{
+    expect("a:1:1 [0] NCCL INFO AllReduce [Symmetric]: 4096 Bytes -> Kernel AllReduce_AGxLL_R "
+           "nchannels 8 nthreads 512 nWorks 1\n",
+           "symmetric/allreduce_agxll", 1, 0);
+}
+
+Test(nccl_log, what_was_not_asked_for_is_wrong)
+{
+    static const char text[] =
+        "a:1:1 [0] NCCL INFO AllReduce: 8 Bytes -> Algo RING proto SIMPLE channel{}\n"
+        "a:1:1 [0] NCCL INFO AllReduce: 8 Bytes -> Algo TREE proto SIMPLE channel{}\n";
+    static const char *const wanted[] = {"ring", "tree", NULL};
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        struct nccl_env_log log = {.choice = {.wanted = wanted[i]}};
+        nccl_choice_read(&log.choice, text, sizeof text - 1);
+        cr_expect_eq(log.choice.other_calls, wanted[i] ? 1 : 0);
+        cr_expect_eq(nccl_env_log_check(&log), wanted[i] ? STATUS_WRONG : STATUS_OK);
+    }
 }
 
 Test(nccl_log, calls_that_differ_are_said_to)
@@ -87,7 +108,7 @@ Test(nccl_log, long_lines_and_names_are_cut_not_overrun)
     static const char second[] = "a:1 [0] NCCL INFO AllReduce: 8 Bytes -> Algo RING proto SIMPLE ";
     memcpy(log + 1001, second, sizeof second - 1);
     nccl_choice_read(&choice, log, sizeof log);
-    cr_assert_eq(choice.ring_calls, 1);
+    cr_assert_eq(choice.calls, 1);
 }
 
 /* -------- the environment --------------------------------------------------------------------- */
@@ -116,7 +137,7 @@ Test(nccl_env, forces_the_ring_and_has_a_log)
     struct world world = {.rank = 1, .size = 2, .local_size = 2, .run_id = 0xabc};
     int log;
     unset_all();
-    nccl_env_set(&(struct nccl_env_options){.world = &world}, &log);
+    nccl_env_set(&(struct nccl_env_options){.world = &world, .algorithm = "ring"}, &log);
     expect_variable("NCCL_ALGO", "Ring");
     expect_variable("NCCL_PROTO", "Simple");
     expect_variable("NCCL_HOSTID", NULL);
@@ -130,15 +151,15 @@ Test(nccl_env, forces_the_ring_and_has_a_log)
     FILE *writer = fopen(getenv("NCCL_DEBUG_FILE"), "w");
     cr_assert_not_null(writer);
     struct nccl_env_log first, second;
-    nccl_env_log_begin(&first, log);
+    nccl_env_log_begin(&first, log, "tree");
     nccl_env_log_follow(&first);
     cr_assert_eq(first.choice.calls, 0);
     fprintf(writer, "a:1:1 [0] NCCL INFO AllReduce: 8 Bytes -> Algo TREE proto LL channel{}\n");
     fflush(writer);
     nccl_env_log_follow(&first);
     cr_assert_eq(first.choice.calls, 1);
-    cr_assert_eq(first.choice.ring_calls, 0);
-    nccl_env_log_begin(&second, log);
+    cr_assert_eq(first.choice.other_calls, 0);
+    nccl_env_log_begin(&second, log, "ring");
     fprintf(writer, "a:1:1 [0] NCCL INFO AllReduce: 8 Bytes -> Algo RING ");
     fflush(writer);
     nccl_env_log_follow(&second); /* not before its line is whole */
@@ -147,8 +168,21 @@ Test(nccl_env, forces_the_ring_and_has_a_log)
     fflush(writer);
     nccl_env_log_follow(&second);
     cr_assert_eq(second.choice.calls, 1);
-    cr_assert_eq(second.choice.ring_calls, 1);
+    cr_assert_eq(second.choice.other_calls, 0);
     fclose(writer);
+}
+
+Test(nccl_env, its_own_choice_is_left_to_nccl)
+{
+    struct world world = {.size = 2};
+    int log;
+    unset_all();
+    nccl_env_set(&(struct nccl_env_options){.world = &world}, &log);
+    expect_variable("NCCL_ALGO", NULL);
+    expect_variable("NCCL_PROTO", NULL);
+    unset_all();
+    nccl_env_set(&(struct nccl_env_options){.world = &world, .algorithm = "tree"}, &log);
+    expect_variable("NCCL_ALGO", "Tree");
 }
 
 /* 100 MB of log, as of some 200,000 steps: every line counts, and little memory is in use. */
@@ -160,10 +194,10 @@ Test(nccl_env, a_log_that_is_followed_stays_small)
     struct stat info;
     int log;
     unset_all();
-    nccl_env_set(&(struct nccl_env_options){.world = &world}, &log);
+    nccl_env_set(&(struct nccl_env_options){.world = &world, .algorithm = "ring"}, &log);
     FILE *writer = fopen(getenv("NCCL_DEBUG_FILE"), "w");
     cr_assert_not_null(writer);
-    nccl_env_log_begin(&followed, log);
+    nccl_env_log_begin(&followed, log, "ring");
     for (int burst = 0; burst < BURSTS; burst++) {
         for (int line = 0; line < LINES; line++)
             fprintf(writer,
@@ -177,7 +211,7 @@ Test(nccl_env, a_log_that_is_followed_stays_small)
                       (long long)info.st_blocks * 512, burst);
     }
     cr_assert_eq(followed.choice.calls, BURSTS * LINES);
-    cr_assert_eq(followed.choice.ring_calls, BURSTS * LINES);
+    cr_assert_eq(followed.choice.other_calls, 0);
     cr_assert_not(followed.choice.mixed);
     fclose(writer);
 }
@@ -190,7 +224,8 @@ Test(nccl_env, what_the_user_has_set_stays)
     setenv("NCCL_ALGO", "Tree", 1);
     setenv("NCCL_DEBUG", "WARN", 1);
     setenv("NCCL_SOCKET_IFNAME", "eth7", 1);
-    nccl_env_set(&(struct nccl_env_options){.world = &world, .share_gpu = true}, &log);
+    nccl_env_set(
+        &(struct nccl_env_options){.world = &world, .share_gpu = true, .algorithm = "ring"}, &log);
     expect_variable("NCCL_ALGO", "Tree");
     expect_variable("NCCL_DEBUG", "WARN");
     expect_variable("NCCL_SOCKET_IFNAME", "eth7");
@@ -220,7 +255,7 @@ Test(nccl_env, processes_on_one_gpu_look_like_hosts)
 Test(nccl_env, no_log_no_choice)
 {
     struct nccl_env_log log = {.choice = {.calls = 7}};
-    nccl_env_log_begin(&log, 0);
+    nccl_env_log_begin(&log, 0, "ring");
     nccl_env_log_follow(&log);
     cr_assert_eq(log.choice.calls, 0);
 }

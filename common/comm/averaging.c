@@ -160,13 +160,18 @@ enum status comm_start(struct comm *comm, size_t bucket, float *data)
     return status;
 }
 
+enum status comm_flush(struct comm *comm)
+{
+    return comm->backend->flush ? comm->backend->flush(comm->self) : STATUS_OK;
+}
+
 enum status comm_wait(struct comm *comm, size_t bucket)
 {
     struct plan *plan = &comm->plan;
     CHECK(bucket < plan->layout.buckets && plan->started[bucket]);
     plan->started[bucket] = false;
-    enum status status = STATUS_OK;
-    if (comm->backend->device_memory)
+    enum status status = comm_flush(comm);
+    if (status == STATUS_OK && comm->backend->device_memory)
         status = comm->backend->wait(comm->self, bucket);
     else if (plan->overlap)
         status = overlap_wait(plan->overlap, bucket);

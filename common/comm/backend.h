@@ -51,6 +51,7 @@ struct backend {
     bool adds_by_hosts;       /* what it adds up first are ranks of one host */
     bool counts_bytes;        /* all that it moves is counted, or it moves nothing */
     bool takes_mpi_algorithm; /* MPI_Allreduce: can be told its algorithm */
+    bool takes_nccl_options;  /* NCCL: obeys comm_options.library, but for share_gpu and log */
     bool updates_on_server;   /* obeys comm_options.consistency */
     bool device_memory;       /* averages buckets where they are, by `start` and `wait`; else those
                                  of a device with memory of its own come through host memory */
@@ -61,9 +62,9 @@ struct backend {
 
     const struct cost_formula *cost; /* what an all-reduce moves, and how long it takes */
 
-    /* (optional) Before the first call of the backend's library: sets its environment. *log: the
-     * file that it is to write to, as comm_options.library_log. */
-    void (*prepare)(const struct world *world, bool share_gpu, int *log);
+    /* (optional) Before the first call of the backend's library: sets its environment, and
+     * library->log. */
+    void (*prepare)(const struct world *world, struct comm_library *library);
 
     /* A worker's life. `site` stays valid until close. */
     enum status (*open)(void **self, const struct comm_site *site);
@@ -86,10 +87,12 @@ struct backend {
     void (*algorithm)(void *self, char text[COMM_ALGORITHM_BYTES]); /* (optional) comm_algorithm */
     void (*close)(void *self);                                      /* (optional) */
 
-    /* (only with device_memory, and then instead of `allreduce`) The host waits in neither. `start`
-     * enqueues the averaging of what the operations asked for so far will have computed; `wait`
-     * makes the device's later operations come after it. Called on comm_start's thread. */
+    /* (only with device_memory, and then instead of `allreduce`) The host waits in none. `start`
+     * takes a bucket that the operations asked for so far will have computed; `flush` enqueues the
+     * averaging of all those taken since the last one, as one call of the library; `wait`, after
+     * it, makes the device's later operations come after that. Called on comm_start's thread. */
     enum status (*start)(void *self, size_t bucket, float *data);
+    enum status (*flush)(void *self);
     enum status (*wait)(void *self, size_t bucket);
 
     /* (only with uses_servers) A server's life. `serve` is its work for one plan, until every

@@ -7,7 +7,8 @@
  *         if (comm_is_server(comm))
  *             comm_serve(comm)                       returns once every worker has finished
  *         else
- *             per step: comm_start(comm, b, data) for each bucket b, then comm_wait(comm, b)
+ *             per step: comm_start(comm, b, data) for each bucket b, then comm_wait(comm, b);
+ *                       comm_flush(comm) after those that are ready at a time
  *             comm_finish(comm)
  *         comm_counters(comm, ...)
  *     comm_close(&comm)
@@ -66,6 +67,9 @@ enum status comm_serve(struct comm *comm);
 /* Hands over bucket `bucket` of the plan: in place, scaled sum over the workers; or, where servers
  * update, fresh parameters in place of the gradients. */
 enum status comm_start(struct comm *comm, size_t bucket, float *data);
+/* What was started goes on its way now, if it has not before; at the latest comm_wait does it. A
+ * backend that averages device memory hands all of it to its library at once (NCCL: one group). */
+enum status comm_flush(struct comm *comm);
 /* Returns once bucket `bucket` holds its result; on a device, what it is asked for next sees it. */
 enum status comm_wait(struct comm *comm, size_t bucket);
 

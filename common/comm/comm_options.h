@@ -18,6 +18,18 @@
 #include "common/net/world/topology.h"
 #include "common/net/transport/transport.h"
 
+/* Whether that library is told where buckets lie (comm_layout.memory); auto: where it can be. */
+enum comm_register { COMM_REGISTER_AUTO, COMM_REGISTER_ON, COMM_REGISTER_OFF };
+
+/* How a backend uses the library that it brings. The same on all ranks but for `log`. */
+struct comm_library {
+    bool share_gpu;        /* several ranks may have one GPU */
+    const char *algorithm; /* "ring", say, which it must use; NULL: its own choice. Borrowed. What
+                              does otherwise by its own account is STATUS_WRONG */
+    enum comm_register registers;
+    int log; /* descriptor of the file that it logs to; 0: none */
+};
+
 struct comm_options {
     enum transport_kind transport;
     int servers; /* as topology_init has them */
@@ -43,7 +55,7 @@ struct comm_options {
     int64_t timeout_ms;       /* a peer silent for longer is an error */
     int64_t stall_warning_ms; /* and for so long is warned of where no lifeline watches; 0: no */
     struct device *device; /* in whose memory buckets are; NULL: the host's. Borrowed until close */
-    int library_log;       /* descriptor of the file that the backend's library logs to; 0: none */
+    struct comm_library library;
     /* What a host's link is said to carry each way; 0: not known. Bounds what is on the
      * way (ps/shard). The same on all ranks. */
     double link_bytes_per_s;
@@ -53,6 +65,11 @@ struct comm_options {
 struct comm_layout {
     const size_t *counts; /* (buckets): elements of each; copied */
     size_t buckets;
+    /* (optional, on all ranks or none) The memory that all buckets will be in, and its floats: the
+     * same in every step. The device's where comm_options.device has its own. Borrowed until
+     * comm_finish. */
+    float *memory;
+    size_t memory_count;
     float scale;  /* multiplies the sum; 1/workers gives the average. Fused. */
     bool overlap; /* average on a thread of its own, while the caller computes */
     /* (only with overlap) all buckets, as that thread is to take them. Every one is started as

@@ -51,13 +51,18 @@ void device_usage(const struct device *device, struct device_usage *usage)
         device->ops->usage(device, usage);
 }
 
+const char *device_no_memory(const struct device *device)
+{
+    return device->ops->no_memory ? device->ops->no_memory : "";
+}
+
 enum status device_alloc(struct device *device, const char *what, size_t bytes, void **memory)
 {
     enum status status = device->ops->alloc(device, bytes, memory);
-    if (status != STATUS_OK)
-        log_error("%s: %zu bytes of %s memory for %s could not be had; use a smaller batch or "
+    if (status == STATUS_NO_MEMORY) /* else the device has said what it is */
+        log_error("%s: %zu bytes of %s memory for %s could not be had%s; use a smaller batch or "
                   "model",
-                  status_name(status), bytes, device->ops->name, what);
+                  status_name(status), bytes, device->ops->name, what, device_no_memory(device));
     return status;
 }
 

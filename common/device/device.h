@@ -86,6 +86,9 @@ void device_usage(const struct device *device, struct device_usage *usage);
  */
 enum status device_alloc(struct device *device, const char *what, size_t bytes, void **memory);
 
+/* " (cudaErrorMemoryAllocation)", say, what the device's library calls that; or "". */
+const char *device_no_memory(const struct device *device);
+
 /* NULL is fine. */
 void device_free(struct device *device, void *memory);
 

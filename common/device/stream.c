@@ -53,10 +53,10 @@ bool device_memory_is_host(const struct device *device)
 enum status device_host_alloc(struct device *device, const char *what, size_t bytes, void **memory)
 {
     enum status status = device->ops->streams->host_alloc(device, bytes, memory);
-    if (status != STATUS_OK)
+    if (status == STATUS_NO_MEMORY)
         log_error("%s: %zu bytes of host memory that the %s device can copy from, for %s, could "
-                  "not be had; use a smaller batch or model",
-                  status_name(status), bytes, device->ops->name, what);
+                  "not be had%s; use a smaller batch or model",
+                  status_name(status), bytes, device->ops->name, what, device_no_memory(device));
     return status;
 }
 

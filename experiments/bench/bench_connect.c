@@ -140,6 +140,7 @@ static enum status start_buckets(struct comm *comm, const struct bench_buckets *
     enum status status = STATUS_OK;
     for (size_t b = 0; b < buckets->number; b++)
         TRY(comm_start(comm, b, data + buckets->list[b].first));
+    TRY(comm_flush(comm));
 out:
     return status;
 }
@@ -158,8 +159,10 @@ enum status bench_operation_start(struct bench_connection *connection,
 {
     if (plan->buckets)
         return start_buckets(connection->comm, plan->buckets, data);
-    if (!plan->library)
-        return comm_start(connection->comm, 0, data);
+    if (!plan->library) {
+        enum status status = comm_start(connection->comm, 0, data);
+        return status == STATUS_OK ? comm_flush(connection->comm) : status;
+    }
     if (!comm_overlaps(connection->comm))
         return status_from_psring(
             psring_allreduce(connection->library, data, plan->count, PSRING_FLOAT32, PSRING_SUM));

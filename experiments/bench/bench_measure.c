@@ -297,7 +297,7 @@ enum status bench_measure(struct bench_measurement *measurement,
                       .subnet = connection->options.subnet,
                       .plan = plan,
                       .connection = connection};
-    const struct comm_layout layout = {
+    struct comm_layout layout = {
         .counts = plan->buckets ? plan->buckets->counts : &plan->count,
         .buckets = plan->buckets ? plan->buckets->number : 1,
         .scale = 1, /* the sum itself: exact */
@@ -309,6 +309,8 @@ enum status bench_measure(struct bench_measurement *measurement,
     CHECK(plan->iters >= 0 && plan->warmup >= 0);
     TRY(choose_values(&run.values, world, comm_workers(comm), connection->options.compress));
     TRY(allocate_vectors(&run));
+    layout.memory = run.data;
+    layout.memory_count = plan->count;
     TRY(allocated(run.times_us = measurement->times_us = allocate(room, sizeof(double))));
     TRY(allocated(run.begins_us = allocate(room, sizeof(double))));
     TRY(allocated(run.ends_us = allocate(room, sizeof(double))));

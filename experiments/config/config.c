@@ -242,6 +242,18 @@ out:
     return status;
 }
 
+static struct comm_library library_of(const struct config *config)
+{
+    return (struct comm_library){
+        .share_gpu = config->share_gpu,
+        .algorithm = config->nccl_algo == CONFIG_NCCL_AUTO
+                         ? NULL
+                         : config_nccl_algo_words[config->nccl_algo],
+        .registers = config->nccl_register,
+        .log = config->library_log,
+    };
+}
+
 enum status config_settle(struct config *config, struct world *world)
 {
     enum status status;
@@ -257,8 +269,11 @@ enum status config_settle(struct config *config, struct world *world)
     log_set_level(config->verbose ? LOG_DEBUG : LOG_INFO);
     TRY(status);
     TRY(pin_rank(config, world));
-    if (config->command != CONFIG_INFO && config_backend(config)->prepare)
-        config_backend(config)->prepare(world, config->share_gpu, &config->library_log);
+    if (config->command != CONFIG_INFO && config_backend(config)->prepare) {
+        struct comm_library library = library_of(config);
+        config_backend(config)->prepare(world, &library);
+        config->library_log = library.log;
+    }
     TRY(choose_gpu(config, world));
 out:
     return status;
@@ -297,7 +312,7 @@ void config_comm_options(const struct config *config, const struct backend *back
         .subnet = config->subnet,
         .timeout_ms = (int64_t)(config->timeout * 1000),
         .stall_warning_ms = (int64_t)(config->stall_warning * 1000),
-        .library_log = config->library_log,
+        .library = library_of(config),
     };
 }
 

@@ -51,6 +51,8 @@ enum config_late { CONFIG_LATE_SKIP, CONFIG_LATE_KEEP };
 
 enum config_feedback { CONFIG_FEEDBACK_AUTO, CONFIG_FEEDBACK_ON, CONFIG_FEEDBACK_OFF };
 
+enum config_nccl_algo { CONFIG_NCCL_RING, CONFIG_NCCL_TREE, CONFIG_NCCL_AUTO };
+
 enum { CONFIG_KEEP = 2 }; /* --keep, where it is not given */
 
 /* --resume: where there is no checkpoint yet, auto starts anew, must refuses; extend is must, for
@@ -123,12 +125,14 @@ struct config {
     double link_rate;       /* bits per second of one direction of a host's link; 0: unknown */
 
     /* What computes. */
-    int device;      /* enum device_kind */
-    bool tf32;       /* products at lower precision, device_options.tf32 */
-    int graph;       /* enum device_graph */
-    bool share_gpu;  /* several processes may have one GPU; results are labelled time-slicing */
-    int gpu;         /* not an option: of this rank, -1: it uses none; config_settle */
-    int library_log; /* not an option: see comm_options; 0 until config_settle */
+    int device;        /* enum device_kind */
+    bool tf32;         /* products at lower precision, device_options.tf32 */
+    int graph;         /* enum device_graph */
+    bool share_gpu;    /* several processes may have one GPU; results are labelled time-slicing */
+    int gpu;           /* not an option: of this rank, -1: it uses none; config_settle */
+    int nccl_algo;     /* enum config_nccl_algo */
+    int nccl_register; /* enum comm_register */
+    int library_log;   /* not an option: comm_library.log; 0 until config_settle */
     int64_t threads;
     bool pin;            /* binds each rank to cores of its own, common/net/world/pin.h */
     const char *compute; /* as given: "real", "real:MS" or "paced:MS" */

@@ -11,7 +11,7 @@
 #include "common/net/world/topology.h"
 #include "experiments/config/automatic.h"
 #include "experiments/config/backends.h"
-#include "experiments/config/job.h"
+#include "experiments/job/job.h"
 #include "experiments/config/sync.h"
 
 static enum status parse_compute(struct config *config)

@@ -12,7 +12,6 @@
 #include "models/lr.h"
 #include "models/optim.h"
 #include "models/published.h"
-#include "ring/vendor/library.h"
 
 const char *const config_placement_words[] = {"dedicated", "colocated", "mixed", NULL};
 const char *const config_reduce_order_words[] = {"any", "ring", NULL};
@@ -301,10 +300,6 @@ static const struct config_row rows[] = {
     {RUNS(BENCH),
      {"warmup", 'w', OPTION_INT, FIELD(warmup), "5", 0, 1e9,
       .help = "Iterations before them that are not timed."}},
-    {RUNS_IF(SWEEP | MODEL, takes_mpi_algorithm, NULL),
-     {"mpi-algorithm", 0, OPTION_CHOICE, FIELD(mpi_algorithm), "default",
-      .choices = library_algorithm_names,
-      .help = "What MPI_Allreduce uses (only Open MPI obeys)."}},
     {RUNS(SWEEP | MODEL),
      {"probe", 0, OPTION_CHOICE, FIELD(probe), "auto", .choices = probe_words,
       .help = "Measures what a TCP stream reaches on the links, first; auto: not on loopback; "
@@ -328,13 +323,16 @@ static const struct config_row rows[] = {
      {"verbose", 'v', OPTION_FLAG, FIELD(verbose), .help = "Says more on stderr."}},
 };
 
-/* All rows, those of commands apart first; NULL behind the last. */
+/* All rows: commands apart, then all else, then vendors' libraries; NULL behind the last. */
 static const struct config_row *row_at(size_t number)
 {
     if (number < config_apart_row_count)
         return &config_apart_rows[number];
     number -= config_apart_row_count;
-    return number < sizeof rows / sizeof *rows ? &rows[number] : NULL;
+    if (number < sizeof rows / sizeof *rows)
+        return &rows[number];
+    number -= sizeof rows / sizeof *rows;
+    return number < config_vendor_row_count ? &config_vendor_rows[number] : NULL;
 }
 
 /* What depends on the list of backends: their names, and in the help who obeys an option. */

@@ -25,9 +25,13 @@ struct config_row {
     struct option_spec spec;
 };
 
-/* Of commands without ranks, serve and predict, alone; the others are in config_table.c. */
-extern const struct config_row config_apart_rows[];
-extern const size_t config_apart_row_count;
+/* Of commands without ranks, serve and predict, alone; and of vendors' libraries. The others are in
+ * config_table.c. */
+extern const struct config_row config_apart_rows[], config_vendor_rows[];
+extern const size_t config_apart_row_count, config_vendor_row_count;
+
+/* The words of --nccl-algo, in the order of enum config_nccl_algo; NULL ends them. */
+extern const char *const config_nccl_algo_words[];
 
 /* The options of one command, as options.h wants them. */
 struct config_table {

@@ -1,5 +1,8 @@
-/* The options of commands that run apart from ranks, and of no other: serve and predict. */
+/* The options of commands that run apart from ranks, and of no other: serve and predict. And what
+ * vendors' libraries are told. */
 #include "experiments/config/config_table.h"
+
+#include "ring/vendor/library.h"
 
 #define FIELD(name) .offset = offsetof(struct config, name)
 #define SERVE CONFIG_SERVE, 0, NULL
@@ -82,3 +85,25 @@ const struct config_row config_apart_rows[] = {
 };
 
 const size_t config_apart_row_count = sizeof config_apart_rows / sizeof *config_apart_rows;
+
+const char *const config_nccl_algo_words[] = {"ring", "tree", "auto", NULL};
+/* enum comm_register */
+static const char *const register_words[] = {"auto", "on", "off", NULL};
+
+#define LIBRARY(runs, ability) runs, offsetof(struct backend, ability), NULL
+#define BENCHES (CONFIG_RUN_SWEEP | CONFIG_RUN_MODEL)
+
+const struct config_row config_vendor_rows[] = {
+    {LIBRARY(BENCHES, takes_mpi_algorithm),
+     {"mpi-algorithm", 0, OPTION_CHOICE, FIELD(mpi_algorithm), "default",
+      .choices = library_algorithm_names,
+      .help = "What MPI_Allreduce uses (only Open MPI obeys)."}},
+    {LIBRARY(BENCHES | CONFIG_TRAIN, takes_nccl_options),
+     {"nccl-algo", 0, OPTION_CHOICE, FIELD(nccl_algo), "ring", .choices = config_nccl_algo_words,
+      .help = "What NCCL uses; auto: its own choice. By its log, another one ends the run."}},
+    {LIBRARY(BENCHES | CONFIG_TRAIN, takes_nccl_options),
+     {"nccl-register", 0, OPTION_CHOICE, FIELD(nccl_register), "auto", .choices = register_words,
+      .help = "NCCL moves buckets without a copy of its own where it can; on: or not at all."}},
+};
+
+const size_t config_vendor_row_count = sizeof config_vendor_rows / sizeof *config_vendor_rows;

@@ -40,6 +40,7 @@ static enum status read_words(const struct table_reader *table, struct predict_r
     TRY(table_word(table, "network", row->network, sizeof row->network));
     TRY(table_word(table, "placement", row->placement, sizeof row->placement));
     TRY(table_word(table, "mpi_algorithm", row->algorithm, sizeof row->algorithm));
+    TRY(table_word(table, "nccl_algorithm", row->nccl, sizeof row->nccl));
     TRY(table_word(table, "compress", row->compress, sizeof row->compress));
     TRY(table_word(table, "api", row->api, sizeof row->api));
     TRY(table_word(table, "model_gradients", row->model, sizeof row->model));

@@ -12,7 +12,7 @@
 static const char *const keys[] = {"backend",          "transport", "device", "workers",
                                    "servers",          "placement", "bytes",  "mpi_algorithm",
                                    "compress",         "hosts",     "api",    "model_gradients",
-                                   "neighbours_apart", "network"};
+                                   "neighbours_apart", "nccl_algorithm", "network"};
 enum { KEYS = sizeof keys / sizeof *keys, SHARED_KEYS = KEYS - 1 }; /* all but the network */
 
 /* -------- what rows are of -------------------------------------------------------------------- */
@@ -280,8 +280,8 @@ void compare_name(const struct compare *compare, const struct compare_pair *pair
                   size_t size)
 {
     static const char *const further[] = {"mpi_algorithm", "compress", "model_gradients", "api",
-                                          "device"};
-    static const char *const usual[] = {"", "none", "", "comm", "cpu"};
+                                          "device", "nccl_algorithm"};
+    static const char *const usual[] = {"", "none", "", "comm", "cpu", "ring/simple"};
     const struct csv_table *table = &compare->after;
     struct line line = line_in(text, size);
     line_add(&line, "%s", csv_table_field(table, pair->after, "backend"));

@@ -83,7 +83,10 @@ enum status exchange_open(struct exchange *exchange, const struct exchange_model
     /* Until here ranks may be far apart: the first one reads the data for all, say. */
     options->world->timeout_ms = comm->timeout_ms;
     options->world->stall_warning_ms = comm->stall_warning_ms;
+    const struct bucket *last = &exchange->buckets[0]; /* complete first, it ends the arena */
     const struct comm_layout layout = {
+        .memory = exchange->model.gradients,
+        .memory_count = last->first + last->count,
         .counts = exchange->counts,
         .buckets = exchange->count,
         .scale = options->scale,
@@ -137,19 +140,27 @@ static void begin_optimizer(void)
     range_begin("optimizer", &(struct range_about){.kind = RANGE_OPTIMIZER});
 }
 
-/* Buckets are complete that begin in the range or beyond. */
+/* Buckets are complete that begin at `first` or beyond. */
+static bool next_is_complete(const struct exchange *exchange, size_t first)
+{
+    return exchange->started < exchange->count &&
+           first <= exchange->buckets[exchange->started].first;
+}
+
+/* Those that are complete together go on their way together. */
 void exchange_start(void *context, size_t first, size_t count)
 {
     struct exchange *exchange = context;
     (void)count;
-    while (exchange->status == STATUS_OK && exchange->started < exchange->count &&
-           first <= exchange->buckets[exchange->started].first) {
+    while (exchange->status == STATUS_OK && next_is_complete(exchange, first)) {
         size_t bucket = exchange->started++;
         CHECK(!exchange->pending[bucket]);
         exchange->pending[bucket] = true;
         begin_exposed(exchange, "start of a bucket", bucket);
         exchange->status = comm_start(exchange->comm, bucket,
                                       exchange->model.gradients + exchange->buckets[bucket].first);
+        if (exchange->status == STATUS_OK && !next_is_complete(exchange, first))
+            exchange->status = comm_flush(exchange->comm);
         end_exposed(exchange);
     }
 }

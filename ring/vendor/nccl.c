@@ -3,9 +3,12 @@
  * go to a stream of their own behind an event of the compute stream, and the compute stream goes on
  * behind an event of theirs.
  *
- *     compute        backward: ... bucket 0 |ready ... bucket 1 |ready ...    |done: update
- *                                           v                   v             ^
- *     communication                         [ all-reduce 0 ]    [ all-reduce 1 ]
+ *     compute        backward: ... bucket 0 |ready ... buckets 1 and 2 |ready ...      |done:
+ * update v                          v               ^ communication                         [
+ * all-reduce 0 ]           [ all-reduces 1, 2 ]
+ *
+ * Buckets that are ready at a time are one group of NCCL's: without blocking the end of a group
+ * starts a thread for each call (NCCL 2.28.9, src/group.cc), which costs the host 30 to 80 us.
  *
  * Since nobody waits, nobody would see a peer that is gone: the kernels of an all-reduce then spin
  * for ever. A thread of our own (nccl_watch) asks NCCL for asynchronous errors, sees whether the
@@ -21,17 +24,27 @@
 #include "common/device/cuda/cuda.h"
 #include "ring/ring_cost.h"
 #include "ring/vendor/nccl_env.h"
+#include "ring/vendor/nccl_memory.h"
 #include "ring/vendor/nccl_watch.h"
+
+/* What an all-reduce is asked for. */
+struct piece {
+    float *data;
+    size_t count;
+    struct device_event *done;
+};
 
 struct nccl {
     const struct comm_site *site;
     struct device *device;
     struct device_stream *stream; /* communication */
     struct device_event *ready;   /* the compute stream has come so far */
-    struct device_event **done;   /* by bucket of the plan */
+    struct device_event **done;   /* (events), by bucket of the plan */
+    struct piece *started;        /* (events), of which `held` are not with NCCL yet */
+    void *memory;                 /* the plan's, as NCCL has registered it; NULL: it has not */
     float *first;                 /* one element of device memory, for connect_ring */
-    size_t events;                /* in `done` */
-    ncclRedOp_t op;               /* the sum, multiplied by `scale` */
+    size_t events, held;
+    ncclRedOp_t op; /* the sum, multiplied by `scale` */
     float scale;
     struct nccl_watch *watch;  /* owns the communicator */
     struct nccl_env_log log;   /* what this communicator did for the present plan */
@@ -93,16 +106,18 @@ static enum status make_operation(struct nccl *nccl)
     return nccl_watch_unlock(nccl->watch, status);
 }
 
-/* -------- one bucket -------------------------------------------------------------------------- */
+/* -------- buckets ----------------------------------------------------------------------------- */
 
 /* The watch is locked. */
-static enum status enqueue(struct nccl *nccl, float *data, size_t count)
+static enum status enqueue(struct nccl *nccl, const struct piece *pieces, size_t count)
 {
     enum status status = STATUS_OK;
     ncclComm_t comm = nccl_watch_comm(nccl->watch);
+    ncclResult_t inside = ncclSuccess;
     TRY(status_from_nccl(ncclGroupStart(), comm, "ncclGroupStart"));
-    ncclResult_t inside = ncclAllReduce(data, data, count, ncclFloat, nccl->op, comm,
-                                        cuda_stream(nccl->device, nccl->stream));
+    for (size_t i = 0; i < count && (inside == ncclSuccess || inside == ncclInProgress); i++)
+        inside = ncclAllReduce(pieces[i].data, pieces[i].data, pieces[i].count, ncclFloat, nccl->op,
+                               comm, cuda_stream(nccl->device, nccl->stream));
     ncclResult_t result = ncclGroupEnd();
     if (inside != ncclSuccess && inside != ncclInProgress)
         result = inside;
@@ -114,26 +129,35 @@ out:
     return status;
 }
 
-/* Behind what the compute stream was given so far; `done` comes behind it. */
-static enum status all_reduce(struct nccl *nccl, float *data, size_t count,
-                              struct device_event *done)
+/* Behind what the compute stream was given so far; each `done` comes behind all of them. */
+static enum status all_reduce(struct nccl *nccl, const struct piece *pieces, size_t count)
 {
     enum status status = nccl_watch_lock(nccl->watch);
     if (status == STATUS_OK) {
         device_event_record(nccl->device, nccl->ready, NULL);
         device_stream_wait(nccl->device, nccl->stream, nccl->ready);
-        status = enqueue(nccl, data, count);
+        status = enqueue(nccl, pieces, count);
     }
-    if (status == STATUS_OK)
-        device_event_record(nccl->device, done, nccl->stream);
+    for (size_t i = 0; status == STATUS_OK && i < count; i++)
+        device_event_record(nccl->device, pieces[i].done, nccl->stream);
     return nccl_watch_unlock(nccl->watch, status);
 }
 
 static enum status nccl_start(void *self, size_t bucket, float *data)
 {
     struct nccl *nccl = self;
-    size_t count = nccl->site->layout->counts[bucket];
-    return all_reduce(nccl, data, count, nccl->done[bucket]);
+    CHECK(nccl->held < nccl->events);
+    nccl->started[nccl->held++] = (struct piece){
+        .data = data, .count = nccl->site->layout->counts[bucket], .done = nccl->done[bucket]};
+    return STATUS_OK;
+}
+
+static enum status nccl_flush(void *self)
+{
+    struct nccl *nccl = self;
+    size_t count = nccl->held;
+    nccl->held = 0;
+    return count > 0 ? all_reduce(nccl, nccl->started, count) : STATUS_OK;
 }
 
 static enum status nccl_wait(void *self, size_t bucket)
@@ -152,7 +176,7 @@ static enum status connect_ring(struct nccl *nccl)
     TRY(device_alloc(nccl->device, "NCCL's first all-reduce", sizeof(float), &memory));
     nccl->first = memory;
     nccl->device->ops->fill(nccl->device, nccl->first, 0, 1);
-    TRY(all_reduce(nccl, nccl->first, 1, nccl->done[0]));
+    TRY(all_reduce(nccl, &(struct piece){nccl->first, 1, nccl->done[0]}, 1));
     TRY(nccl_watch_drain(nccl->watch));
 out:
     return status;
@@ -165,15 +189,18 @@ static void free_events(struct nccl *nccl)
     for (size_t b = 0; nccl->done && b < nccl->events; b++)
         device_event_free(nccl->device, &nccl->done[b]);
     free(nccl->done);
+    free(nccl->started);
     nccl->done = NULL;
-    nccl->events = 0;
+    nccl->started = NULL;
+    nccl->events = nccl->held = 0;
 }
 
 static enum status new_events(struct nccl *nccl, size_t buckets)
 {
     enum status status = STATUS_OK;
     nccl->done = calloc(buckets + 1, sizeof *nccl->done);
-    if (!nccl->done) {
+    nccl->started = calloc(buckets + 1, sizeof *nccl->started);
+    if (!nccl->done || !nccl->started) {
         log_error("nccl: no memory for %zu buckets", buckets);
         return STATUS_NO_MEMORY;
     }
@@ -197,8 +224,23 @@ static void nccl_close(void *self)
 /* After what others than the present plan asked for. */
 static enum status begin_log(struct nccl *nccl)
 {
+    const struct comm_library *library = &nccl->site->options->library;
     enum status status = nccl_watch_lock(nccl->watch);
-    nccl_env_log_begin(&nccl->log, nccl->site->options->library_log);
+    nccl_env_log_begin(&nccl->log, library->log, library->algorithm);
+    return nccl_watch_unlock(nccl->watch, status);
+}
+
+/* By which algorithm it went. NCCL's rank 0 writes the log, and one GPU needs no algorithm. */
+static enum status read_choice(struct nccl *nccl)
+{
+    const struct comm_site *site = nccl->site;
+    if (site->index != 0 || site->workers == 1)
+        return STATUS_OK;
+    enum status status = nccl_watch_lock(nccl->watch);
+    nccl_env_log_follow(&nccl->log);
+    nccl->choice = nccl->log.choice;
+    if (status == STATUS_OK)
+        status = nccl_env_log_check(&nccl->log);
     return nccl_watch_unlock(nccl->watch, status);
 }
 
@@ -220,7 +262,9 @@ static enum status nccl_open(void **self, const struct comm_site *site)
     TRY(device_event_new(nccl->device, &nccl->ready));
     TRY(new_events(nccl, 1)); /* for connect_ring */
     TRY(open_communicator(nccl));
+    TRY(begin_log(nccl));
     TRY(connect_ring(nccl));
+    TRY(read_choice(nccl)); /* sooner than after hours of training */
     *self = nccl;
     return STATUS_OK;
 out:
@@ -236,41 +280,24 @@ static enum status nccl_plan(void *self)
     free_events(nccl);
     TRY(new_events(nccl, nccl->site->layout->buckets));
     TRY(make_operation(nccl));
+    TRY(nccl_memory_register(&nccl->memory, nccl->watch, nccl->site));
     TRY(begin_log(nccl));
 out:
     return status;
 }
 
-/* By which algorithm it went. NCCL's rank 0 writes the log, and one GPU needs no algorithm. */
-static void read_choice(struct nccl *nccl)
-{
-    const struct comm_site *site = nccl->site;
-    const struct nccl_choice *choice = &nccl->choice;
-    char text[NCCL_CHOICE_BYTES];
-    if (site->index != 0 || site->workers == 1)
-        return;
-    nccl_watch_lock(nccl->watch);
-    nccl_env_log_follow(&nccl->log);
-    nccl->choice = nccl->log.choice;
-    nccl_watch_unlock(nccl->watch, STATUS_OK);
-    nccl_choice_text(choice, text);
-    if (choice->calls == 0)
-        log_warn("nccl: its log does not say by which algorithm it went; where NCCL_DEBUG, "
-                 "NCCL_DEBUG_SUBSYS or NCCL_DEBUG_FILE are set, unset them");
-    else if (choice->ring_calls < choice->calls)
-        log_warn("nccl: %llu of %llu all-reduces did not go round the ring (%s); unset NCCL_ALGO, "
-                 "or read the results as those of another algorithm",
-                 (unsigned long long)(choice->calls - choice->ring_calls),
-                 (unsigned long long)choice->calls, text);
-}
-
 static enum status nccl_finish(void *self)
 {
+    enum status status = STATUS_OK;
     struct nccl *nccl = self;
-    enum status status = nccl_watch_drain(nccl->watch);
-    nccl->finished = status == STATUS_OK;
-    if (status == STATUS_OK)
-        read_choice(nccl);
+    TRY(nccl_watch_drain(nccl->watch));
+    TRY(nccl_memory_deregister(&nccl->memory, nccl->watch));
+    TRY(read_choice(nccl));
+    if (nccl->site->index == 0 && nccl->site->workers > 1 && nccl->choice.calls == 0)
+        log_warn("nccl: its log does not say by which algorithm it went; where NCCL_DEBUG, "
+                 "NCCL_DEBUG_SUBSYS or NCCL_DEBUG_FILE are set, unset them");
+    nccl->finished = true;
+out:
     return status;
 }
 
@@ -281,9 +308,13 @@ static void nccl_algorithm(void *self, char text[COMM_ALGORITHM_BYTES])
     nccl_choice_text(&nccl->choice, text);
 }
 
-static void nccl_prepare(const struct world *world, bool share_gpu, int *log)
+static void nccl_prepare(const struct world *world, struct comm_library *library)
 {
-    nccl_env_set(&(struct nccl_env_options){.share_gpu = share_gpu, .world = world}, log);
+    nccl_env_set(&(struct nccl_env_options){.share_gpu = library->share_gpu,
+                                            .algorithm = library->algorithm,
+                                            .registers = library->registers != COMM_REGISTER_OFF,
+                                            .world = world},
+                 &library->log);
 }
 
 /* Its ring's time; its bytes nobody counts. */
@@ -303,11 +334,13 @@ const struct backend backend_nccl = {
     .summary = "NCCL's ring all-reduce between GPUs",
     .device_memory = true,
     .gpu_only = true,
+    .takes_nccl_options = true,
     .cost = &nccl_cost,
     .prepare = nccl_prepare,
     .open = nccl_open,
     .plan = nccl_plan,
     .start = nccl_start,
+    .flush = nccl_flush,
     .wait = nccl_wait,
     .finish = nccl_finish,
     .algorithm = nccl_algorithm,

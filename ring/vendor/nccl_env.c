@@ -1,5 +1,6 @@
 #include "ring/vendor/nccl_env.h"
 
+#include <ctype.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -48,8 +49,15 @@ static int open_log(void)
 void nccl_env_set(const struct nccl_env_options *options, int *log)
 {
     const struct world *world = options->world;
-    set_unless_set("NCCL_ALGO", "Ring");
-    set_unless_set("NCCL_PROTO", "Simple");
+    if (options->algorithm) {
+        char name[NCCL_NAME_BYTES]; /* "Ring", as NCCL writes it */
+        snprintf(name, sizeof name, "%s", options->algorithm);
+        name[0] = (char)toupper((unsigned char)name[0]);
+        set_unless_set("NCCL_ALGO", name);
+        set_unless_set("NCCL_PROTO", "Simple");
+    }
+    if (options->registers)
+        set_unless_set("NCCL_LEGACY_CUDA_REGISTER", "1");
     if (options->share_gpu) {
         char host[64];
         snprintf(host, sizeof host, "psring-%016" PRIx64 "-%d", world->run_id, world->rank);
@@ -72,10 +80,10 @@ static void free_memory(const struct nccl_env_log *log)
         fallocate(log->file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, log->read);
 }
 
-void nccl_env_log_begin(struct nccl_env_log *log, int file)
+void nccl_env_log_begin(struct nccl_env_log *log, int file, const char *wanted)
 {
     struct stat info;
-    *log = (struct nccl_env_log){.file = file};
+    *log = (struct nccl_env_log){.file = file, .choice = {.wanted = wanted}};
     if (file <= 0 || fstat(file, &info) != 0)
         return;
     log->read = info.st_size;
@@ -99,4 +107,18 @@ void nccl_env_log_follow(struct nccl_env_log *log)
     }
     if (log->read > before)
         free_memory(log);
+}
+
+enum status nccl_env_log_check(const struct nccl_env_log *log)
+{
+    const struct nccl_choice *choice = &log->choice;
+    const char *set = getenv("NCCL_ALGO");
+    if (choice->other_calls == 0)
+        return STATUS_OK;
+    log_error("WRONG: --nccl-algo %s was asked for, and by NCCL's own log %llu of %llu all-reduces "
+              "went by %s; NCCL_ALGO is %s in its environment: unset what sets it, or ask for "
+              "--nccl-algo auto",
+              choice->wanted, (unsigned long long)choice->other_calls,
+              (unsigned long long)choice->calls, choice->other, set ? set : "not set");
+    return STATUS_WRONG;
 }

@@ -2,7 +2,8 @@
  * What NCCL reads from the environment, once, at its first call in a process: so the program sets
  * it before it opens a comm. What the user has set stays, in everything.
  *
- * NCCL_ALGO=Ring, NCCL_PROTO=Simple   the algorithm that is to be compared, whatever the size
+ * NCCL_ALGO, NCCL_PROTO=Simple        the algorithm that is to be compared, whatever the size
+ * NCCL_LEGACY_CUDA_REGISTER=1         registers what cudaMalloc has given, too (nccl_memory.h)
  * NCCL_DEBUG, _SUBSYS, _FILE          its log of choices, into memory that goes with the process
  *
  * and where processes share a GPU: NCCL takes two ranks on one GPU for a mistake, unless they look
@@ -22,6 +23,8 @@
 
 struct nccl_env_options {
     bool share_gpu;
+    bool registers;        /* memory of buckets, which is CUDA's, may be registered */
+    const char *algorithm; /* "ring", "tree"; NULL: NCCL's own choice, by size */
     /* Sees that all ranks are on this host, and gives each its NCCL_HOSTID. */
     const struct world *world;
 };
@@ -44,11 +47,15 @@ struct nccl_env_log {
 };
 
 /* From here on: what was logged before does not count. One reader at a time. Borrows `file`; 0:
- * there is no log. */
-void nccl_env_log_begin(struct nccl_env_log *log, int file);
+ * there is no log. `wanted`: nccl_choice.wanted. */
+void nccl_env_log_begin(struct nccl_env_log *log, int file, const char *wanted);
 
 /* Adds the whole lines that came since to log->choice. It stays at zero without a log, and where
  * the user's own NCCL_DEBUG settings keep NCCL from writing there. */
 void nccl_env_log_follow(struct nccl_env_log *log);
+
+/* Whether all that has been read went by the algorithm that was wanted; else STATUS_WRONG, logged.
+ */
+enum status nccl_env_log_check(const struct nccl_env_log *log);
 
 #endif

@@ -24,27 +24,41 @@ static void copy_name(char name[NCCL_NAME_BYTES], const char *word, const char *
     name[i] = '\0';
 }
 
-static void read_line(struct nccl_choice *choice, const char *line)
+static void add_call(struct nccl_choice *choice, const char *algorithm_word,
+                     const char *protocol_word)
 {
-    char algorithm_word[NCCL_NAME_BYTES], protocol_word[NCCL_NAME_BYTES];
     char algorithm[NCCL_NAME_BYTES], protocol[NCCL_NAME_BYTES];
-    const char *info = strstr(line, "NCCL INFO ");
-    if (!info)
-        return;
-    info += strlen("NCCL INFO ");
-    if (strncmp(info, "AllReduce: ", strlen("AllReduce: ")) == 0)
-        info += strlen("AllReduce: ");
-    if (sscanf(info, "%*u Bytes -> Algo %15s proto %15s", algorithm_word, protocol_word) != 2)
-        return;
     copy_name(algorithm, algorithm_word, algorithms, sizeof algorithms / sizeof *algorithms);
     copy_name(protocol, protocol_word, protocols, sizeof protocols / sizeof *protocols);
     if (choice->calls > 0 &&
         (strcmp(algorithm, choice->algorithm) != 0 || strcmp(protocol, choice->protocol) != 0))
         choice->mixed = true;
     choice->calls++;
-    choice->ring_calls += strcmp(algorithm, "ring") == 0;
     memcpy(choice->algorithm, algorithm, sizeof algorithm);
     memcpy(choice->protocol, protocol, sizeof protocol);
+    if (!choice->wanted || strcmp(algorithm, choice->wanted) == 0)
+        return;
+    choice->other_calls++;
+    memcpy(choice->other, algorithm, sizeof algorithm);
+}
+
+static void read_line(struct nccl_choice *choice, const char *line)
+{
+    static const char symmetric[] = "AllReduce [Symmetric]: ", plain[] = "AllReduce: ";
+    char algorithm[NCCL_NAME_BYTES], protocol[NCCL_NAME_BYTES];
+    const char *info = strstr(line, "NCCL INFO ");
+    if (!info)
+        return;
+    info += strlen("NCCL INFO ");
+    if (strncmp(info, symmetric, strlen(symmetric)) == 0) {
+        if (sscanf(info + strlen(symmetric), "%*u Bytes -> Kernel %15s", protocol) == 1)
+            add_call(choice, "symmetric", protocol);
+        return;
+    }
+    if (strncmp(info, plain, strlen(plain)) == 0)
+        info += strlen(plain);
+    if (sscanf(info, "%*u Bytes -> Algo %15s proto %15s", algorithm, protocol) == 2)
+        add_call(choice, algorithm, protocol);
 }
 
 void nccl_choice_read(struct nccl_choice *choice, const char *text, size_t length)

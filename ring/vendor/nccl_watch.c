@@ -135,7 +135,9 @@ static void *run(void *argument)
     pthread_mutex_lock(&watch->lock);
     while (!watch->ending && watch->comm && status == STATUS_OK) {
         nccl_env_log_follow(watch->log);
-        status = check_errors(watch);
+        status = nccl_env_log_check(watch->log);
+        if (status == STATUS_OK)
+            status = check_errors(watch);
         if (status == STATUS_OK)
             status = check_progress(watch);
         if (status == STATUS_OK)

@@ -353,6 +353,7 @@ out:
 
 const struct device_ops cuda_ops = {
     .name = "cuda",
+    .no_memory = " (cudaErrorMemoryAllocation)",
     .streams = &cuda_stream_ops,
     .close = cuda_close,
     .sync = cuda_sync,

@@ -95,11 +95,14 @@ static enum status host_alloc(struct device *device, size_t bytes, void **memory
 {
     (void)device;
     *memory = NULL;
-    if (cudaMallocHost(memory, bytes ? bytes : 1) == cudaSuccess)
+    cudaError_t error = cudaMallocHost(memory, bytes ? bytes : 1);
+    if (error == cudaSuccess)
         return STATUS_OK;
     cudaGetLastError();
     *memory = NULL;
-    return STATUS_NO_MEMORY;
+    return error == cudaErrorMemoryAllocation
+               ? STATUS_NO_MEMORY
+               : status_from_cuda(error, "an allocation of pinned memory failed");
 }
 
 static void host_free(struct device *device, void *memory)

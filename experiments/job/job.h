@@ -1,6 +1,6 @@
-/* What `psring serve` and `psring train --server` are told: private to experiments/config. */
-#ifndef PSRING_EXPERIMENTS_CONFIG_JOB_H
-#define PSRING_EXPERIMENTS_CONFIG_JOB_H
+/* What `psring serve` and `psring train --server` are told: for experiments/config. */
+#ifndef PSRING_EXPERIMENTS_JOB_H
+#define PSRING_EXPERIMENTS_JOB_H
 
 #include "common/base/status.h"
 #include "experiments/config/config.h"

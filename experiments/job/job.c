@@ -1,4 +1,4 @@
-#include "experiments/config/job.h"
+#include "experiments/job/job.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,0 +1,78 @@
+#include "ring/vendor/nccl_memory.h"
+
+#include <nccl.h>
+
+/* The library that the program runs with may be older than the header that it was built with. */
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 19, 0)
+extern ncclResult_t ncclCommRegister(const ncclComm_t comm, void *memory, size_t bytes,
+                                     void **handle) __attribute__((weak));
+extern ncclResult_t ncclCommDeregister(const ncclComm_t comm, void *handle) __attribute__((weak));
+#else
+static ncclResult_t (*const ncclCommRegister)(ncclComm_t, void *, size_t, void **) = NULL;
+static ncclResult_t (*const ncclCommDeregister)(ncclComm_t, void *) = NULL;
+#endif
+
+/* Of this rank alone. That it cannot be done is no failure of the communicator's. */
+static enum status try_to_register(void **handle, struct nccl_watch *watch,
+                                   const struct comm_layout *layout, const char **why)
+{
+    *why = "this NCCL has no ncclCommRegister; it takes 2.19 or later";
+    if (!ncclCommRegister || !ncclCommDeregister)
+        return STATUS_OK;
+    enum status status = nccl_watch_lock(watch);
+    if (status == STATUS_OK) {
+        ncclResult_t result =
+            ncclCommRegister(nccl_watch_comm(watch), layout->memory,
+                             layout->memory_count * sizeof *layout->memory, handle);
+        if (result == ncclInProgress)
+            status = nccl_watch_settle(watch, "ncclCommRegister");
+        else if (result != ncclSuccess)
+            *handle = NULL;
+        *why = ncclGetErrorString(result);
+    }
+    return nccl_watch_unlock(watch, status);
+}
+
+enum status nccl_memory_register(void **handle, struct nccl_watch *watch,
+                                 const struct comm_site *site)
+{
+    enum status status = STATUS_OK;
+    const struct comm_layout *layout = site->layout;
+    enum comm_register wanted = site->options->library.registers;
+    const char *why;
+    *handle = NULL;
+    if (wanted == COMM_REGISTER_OFF || !layout->memory || site->workers == 1)
+        return STATUS_OK;
+    TRY(try_to_register(handle, watch, layout, &why));
+    bool mine = *handle != NULL;
+    double without = mine ? 0 : 1;
+    TRY(world_sum(site->world, site->group, &without, 1));
+    if (without == 0)
+        return STATUS_OK;
+    if (wanted == COMM_REGISTER_ON) {
+        log_error("--nccl-register on: the memory of buckets cannot be registered%s%s%s; leave the "
+                  "option out, and NCCL does without",
+                  mine ? " on another rank" : " (", mine ? "" : why, mine ? "" : ")");
+        status = STATUS_UNSUPPORTED;
+    } else if (!mine) {
+        log_warn("nccl: the memory of buckets cannot be registered (%s); all ranks do without",
+                 why);
+    }
+out:
+    if (status == STATUS_OK)
+        return nccl_memory_deregister(handle, watch);
+    return status;
+}
+
+enum status nccl_memory_deregister(void **handle, struct nccl_watch *watch)
+{
+    if (!*handle)
+        return STATUS_OK;
+    enum status status = nccl_watch_lock(watch);
+    if (status == STATUS_OK) {
+        ncclComm_t comm = nccl_watch_comm(watch);
+        status = status_from_nccl(ncclCommDeregister(comm, *handle), comm, "ncclCommDeregister");
+    }
+    *handle = NULL;
+    return nccl_watch_unlock(watch, status);
+}

@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# test_nccl_faults.sh PSRING_EMULATED MAKE_DATASET: ranks that average by NCCL's stand-in (nccl.c), of which one fails.
+# The others say what has happened, once, and end with a failure within the time-out and a little.
+set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=../train_lib.sh
+. "$(dirname "$0")/../train_lib.sh"
+# shellcheck source=tests/ranks_lib.sh
+. "$here/ranks_lib.sh"
+options=(train --backend nccl --device cuda --model lenet --batch 8 --steps 20 --bucket-mb 0.05 --data "$data"
+    --timeout 3 --startup-timeout 4)
+export EMULATED_GPUS=0000:3b:00.0,0000:5e:00.0,0000:86:00.0
+
+# fails WHAT RANKS FAULT WORDS [OPTION...]: some rank says so, none twice, and none has a result. Who fails first may end
+# the others before they say so themselves.
+fails()
+{
+    local what=$1 world=$2 fault=$3 words=$4 start=$SECONDS rank said=0
+    shift 4
+    rm -f "$folder"/rank.*
+    ! EMULATED_NCCL_FAULT=$fault ranks "$world" "${options[@]}" "$@" || fail "$what: all ends well: $(cat "$folder"/rank.*)"
+    for ((rank = 0; rank < world; rank++)); do
+        ! grep -q '^weights sha256' "$folder/rank.$rank" || fail "$what: rank $rank has a result: $(cat "$folder/rank.$rank")"
+        case $(grep -c -e "error: .*$words" "$folder/rank.$rank") in
+        0) ;;
+        1) said=$((said + 1)) ;;
+        *) fail "$what: rank $rank says it more than once: $(cat "$folder/rank.$rank")" ;;
+        esac
+    done
+    ((said > 0)) || fail "$what: nobody says '$words': $(head -n 20 "$folder"/rank.*)"
+    ((SECONDS - start < 60)) || fail "$what: took $((SECONDS - start)) s"
+    echo "$what: $((SECONDS - start)) s, said by $said of $world: $(cat "$folder"/rank.* | grep -m1 -e "$words" | cut -c1-110)"
+}
+
+EMULATED_NCCL_FAULT='' ranks 3 "${options[@]}" || fail "without a failure: $(cat "$folder"/rank.*)"
+[[ $(sed -n 's/^weights sha256 //p' "$folder/rank.0") ]] || fail "without a failure: no weights: $(cat "$folder/rank.0")"
+echo "three ranks: $(grep '^weights' "$folder/rank.0")"
+EMULATED_LATE=3 ranks 2 "${options[@]}" || fail "late events: $(cat "$folder"/rank.*)"
+
+fails "a peer that never joins" 3 join:1:0 "joining the other GPUs: no GPU's answer within 3 s"
+fails "a peer that stalls" 3 stall:2:9 "an all-reduce: no GPU's answer within 3 s"
+fails "an error that comes later" 2 error:1:9 '\(an all-reduce\|ncclAllReduce\): NCCL: an error of the stand-in'
+fails "what NCCL refuses" 2 refuse:1:9 'ncclAllReduce: NCCL: invalid usage'
+fails "a peer that dies" 3 die:2:9 'rank 2 on .* has ended in the middle of the run'
+EMULATED_GPUS=0000:3b:00.0 NCCL_HOSTID=one fails "two ranks on one GPU" 2 '' 'joining the other GPUs: NCCL: invalid usage' --share-gpu
+EMULATED_GPUS=0000:3b:00.0 ranks 2 "${options[@]}" --share-gpu || fail "each as a host of its own: $(cat "$folder"/rank.*)"
