@@ -8,9 +8,9 @@
 #
 #   --quick | --full    a sweep of under 5 minutes; one of hours (default: between them)
 #   --out DIR           where results go (default: results-DATE-TIME); an earlier run's are replaced
-#   --hosts LIST        workers to sweep, e.g. 1,2,4,8; or the names of real machines, e.g. a,b,c,d,
-#                       that mpirun reaches and that have this folder at the same path. They are checked
-#                       first. PSRING_BIND_SUBNET=10.0.0.0/24 names the network between them.
+#   --hosts LIST        workers to sweep, e.g. 1,2,4,8; or real machines that mpirun reaches and that have this folder
+#                       at the same path: a,b,c,d, or @FILE, a hostfile, or slurm, those of the allocation that this
+#                       runs in. They are checked first. PSRING_BIND_SUBNET=10.0.0.0/24 names their network.
 #   --rate RATE         of each host's link (default: 200mbit); with real machines, what theirs is nominally
 #   --shape SHAPE       of the virtual cluster: racks with a limited link between them, hosts with rates of their own;
 #                       see vcluster.sh --help (default: flat)
@@ -149,6 +149,7 @@ choose_sweep()
     esac
     train_steps=${steps:-$train_steps} # 0: the epochs decide
     train_arguments=(--epochs "$train_epochs" --batch "$train_batch" --steps "$train_steps")
+    host_list=$(names_of "$host_list") || exit 2
     if [[ $host_list =~ ^[1-9][0-9]{0,2}(,[1-9][0-9]{0,2})*$ ]]; then
         counts=$host_list
     elif [[ $host_list =~ ^[0-9,]*$ && $host_list ]]; then
@@ -279,7 +280,7 @@ measure_point()
     read -ra arguments < <(backend_arguments "$configuration")
     read -ra placing < <(placing_of "$kind" "$configuration")
     [[ $kind != bench ]] || ! overlapped "$configuration" "$workers" || arguments+=(--overlap)
-    [[ $kind != gpu* ]] || { on_gpus=yes && arguments+=(--device cuda); }
+    [[ $kind != gpu* ]] || gpu_options "$kind"
     ranks=$(ranks_of "$configuration" "$workers")
     limit_s=${limit:-$(limit_of "$kind" "$workers" "$list")}
     case $kind in
@@ -288,8 +289,8 @@ measure_point()
             "$psring" bench "${arguments[@]}" --sizes "$list" -n "$iterations" -w "$warmup" \
             --csv "$rows/${2:-bench.csv}"
         ;;
-    gpu)
-        measure "$configuration, $(counted "$workers" GPU), all-reduces of $list bytes" "$ranks" \
+    gpu | gpu-shared)
+        measure "$configuration, $(gpu_words "$kind" "$workers"), all-reduces of $list bytes" "$ranks" \
             "$psring" bench "${arguments[@]}" --sizes "$list" -n "$iterations" -w "$warmup" --csv "$rows/bench.csv"
         ;;
     published)

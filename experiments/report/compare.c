@@ -9,10 +9,10 @@
 #include "common/base/log.h"
 #include "experiments/report/run_data.h"
 
-static const char *const keys[] = {"backend",          "transport", "device", "workers",
-                                   "servers",          "placement", "bytes",  "mpi_algorithm",
-                                   "compress",         "hosts",     "api",    "model_gradients",
-                                   "neighbours_apart", "nccl_algorithm", "network"};
+static const char *const keys[] = {
+    "backend",   "transport",       "device",           "workers",        "servers",
+    "placement", "bytes",           "mpi_algorithm",    "compress",       "hosts",
+    "api",       "model_gradients", "neighbours_apart", "nccl_algorithm", "network"};
 enum { KEYS = sizeof keys / sizeof *keys, SHARED_KEYS = KEYS - 1 }; /* all but the network */
 
 /* -------- what rows are of -------------------------------------------------------------------- */
@@ -279,8 +279,8 @@ static bool has_several_networks(const struct csv_table *table)
 void compare_name(const struct compare *compare, const struct compare_pair *pair, char *text,
                   size_t size)
 {
-    static const char *const further[] = {"mpi_algorithm", "compress", "model_gradients", "api",
-                                          "device", "nccl_algorithm"};
+    static const char *const further[] = {"mpi_algorithm", "compress", "model_gradients",
+                                          "api",           "device",   "nccl_algorithm"};
     static const char *const usual[] = {"", "none", "", "comm", "cpu", "ring/simple"};
     const struct csv_table *table = &compare->after;
     struct line line = line_in(text, size);

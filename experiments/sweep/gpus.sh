@@ -2,6 +2,25 @@
 # gpus.sh: what run_scaling.sh, which loads it, measures on GPUs where it finds two or more: a worker a GPU, beside
 # each other NCCL, which averages where the gradients are, and the backends that do it through the host's memory.
 
+SHARING=2 # ranks on one GPU, where that is all there is
+
+# gpu_options KIND: adds to the caller's `arguments`, and to `on_gpus` for launch.
+gpu_options()
+{
+    on_gpus=yes
+    arguments+=(--device cuda)
+    [[ $1 != gpu-shared ]] || arguments+=(--share-gpu)
+}
+
+# gpu_words KIND WORKERS: what a measurement runs on.
+gpu_words()
+{
+    case $1 in
+    gpu-shared) echo "$2 ranks on one GPU, which does them in turns" ;;
+    *) counted "$2" GPU ;;
+    esac
+}
+
 # Of `psring info` on standard input: the GPUs that this program can use, and NCCL average between.
 count_gpus()
 {
@@ -24,7 +43,7 @@ find_gpus()
         done
     fi
     ((gpus * gpu_machines != 1)) ||
-        say "one GPU, which has none to average with: nothing is measured on it; gpu_check.sh tells whether it computes right"
+        say "one GPU, which has none to average with: $SHARING ranks that share it show that sums are right, and no times"
 }
 
 # 2, 4, ... GPUs of one machine, all of it, and all machines; in the quick sweep all only.
@@ -40,13 +59,24 @@ gpu_counts()
     }'
 }
 
+# shared_points: on one GPU. What psring says of the network, time-slicing, keeps the rows out of every comparison.
+shared_points()
+{
+    local configuration list
+    list=$(IFS=, && echo "${sizes[*]}")
+    for configuration in nccl nccl-tree ring "ps-colocated-$SHARING" mpi-default; do
+        echo gpu-shared "$configuration" $SHARING "$list"
+    done
+}
+
 gpu_points()
 {
     local workers configuration list
     list=$(IFS=, && echo "${sizes[*]}")
     workers=0 # afterwards the most
+    ((gpus * gpu_machines != 1)) || shared_points
     for workers in $(gpu_counts); do
-        for configuration in nccl ring "ps-colocated-$workers" ps-dedicated-1 mpi-default \
+        for configuration in nccl nccl-tree ring "ps-colocated-$workers" ps-dedicated-1 mpi-default \
             $( ((workers <= gpus)) || echo hierarchical); do
             echo gpu "$configuration" "$workers" "$list"
         done

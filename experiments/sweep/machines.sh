@@ -4,6 +4,28 @@
 #
 # Every machine is reached as mpirun reaches it (ssh, an agent of plm_rsh_agent, Slurm), because mpirun does it.
 
+# names_of LIST: as --hosts has it: names or numbers with commas between as they are; @FILE: the names that begin the
+# lines of a hostfile, whose slots do not count: a machine has as many ranks as GPUs, or one; slurm: the machines of this
+# job of Slurm's.
+names_of()
+{
+    local names
+    case $1 in
+    @*)
+        [[ -r ${1#@} ]] || { say "--hosts '$1': there is no file '${1#@}' that can be read" && return 1; }
+        names=$(awk '{ sub(/#.*/, "") } NF { sub(/:.*/, "", $1); print $1 }' "${1#@}")
+        ;;
+    slurm)
+        [[ ${SLURM_JOB_NODELIST:-} ]] ||
+            { say "--hosts slurm: SLURM_JOB_NODELIST is not set; run this inside salloc or sbatch" && return 1; }
+        names=$(scontrol show hostnames "$SLURM_JOB_NODELIST") || return 1
+        ;;
+    *) echo "$1" && return ;;
+    esac
+    [[ $names ]] || { say "--hosts '$1': names no machine" && return 1; }
+    paste -sd, <<<"$names"
+}
+
 ANSWER_S=20 # a machine that has not answered by then is taken to be down
 
 # on_machine HOST COMMAND...: runs it there. In a session of its own, so that ssh fails, and says why, where

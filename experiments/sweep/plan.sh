@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2154
 # plan.sh: what run_scaling.sh measures, which loads it.
 
-# A configuration is one word: ring, rhd, nccl, mpi-ALGORITHM, or ps-PLACEMENT-K: K servers of their own
+# A configuration is one word: ring, rhd, nccl, nccl-tree, mpi-ALGORITHM, or ps-PLACEMENT-K: K servers of their own
 # (dedicated), K inside workers (colocated), or one in each worker and K of their own (mixed). +zmq, +mpi or
 # +tcp after it: over that transport, else over the backend's own; +fp16: compressed to that. On hosts with
 # several slots, also hierarchical, and ring-apart: the ring with neighbours on different hosts.
@@ -63,6 +63,7 @@ backend_arguments()
         echo --backend ps --servers "$servers" --placement "$placement"
         ;;
     mpi-default) echo --backend mpi ;;
+    nccl-tree) echo --backend nccl --nccl-algo tree ;;
     mpi-*) echo --backend mpi --mpi-algorithm "${1#mpi-}" ;;
     *) echo --backend "${1%-apart}" ;;
     esac
@@ -220,7 +221,7 @@ published_points()
     done < <(xargs -n 2 <<<"$PUBLISHED_BYTES")
 }
 
-# The sweep as lines: bench|paced|train|slots|published|gpu|gpu-train CONFIGURATION WORKERS SIZES (or MODEL).
+# The sweep as lines: bench|paced|train|slots|published|gpu|gpu-shared|gpu-train CONFIGURATION WORKERS SIZES (or MODEL).
 list_points()
 {
     local workers configuration list

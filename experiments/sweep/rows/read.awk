@@ -21,21 +21,32 @@ function field(name) {
     return column[name] ? $column[name] : ""
 }
 
-# Processes that share a GPU take turns on it: their times are no one's to compare.
-field("network") == "time-slicing" { next }
+# Processes that share a GPU take turns on it: their times are no one's to compare, their sums must be right.
+field("network") == "time-slicing" {
+    if (is_bench) {
+        wrong += field("wrong")
+        shared_elements += field("bytes") / 4 * field("iters")
+        who = field("backend") (field("nccl_algorithm") == "" ? "" : " (" field("nccl_algorithm") ")")
+        if (!shared_backends[who]++)
+            shared_names = shared_names (shared_names == "" ? "" : ", ") who
+    }
+    next
+}
 # The same size once more, through libpsring (bench --library).
 field("api") == "library" { next }
 # Between GPUs, by hosts' networks only in part: in tables of their own.
 field("device") == "cuda" && is_bench {
-    key = configuration(field("backend"), field("placement"), field("servers"), field("mpi_algorithm")) SUBSEP \
-        field("workers") SUBSEP field("bytes")
+    who = configuration(field("backend"), field("placement"), field("servers"), field("mpi_algorithm"))
+    if (field("nccl_algorithm") ~ /^tree\//)
+        who = "nccl tree"
+    key = who SUBSEP field("workers") SUBSEP field("bytes")
     gpu_keys[key]
     gpu_counts[field("workers")]
     gpu_sizes[field("bytes")]
     time_us[key = "gpu " key] = field("time_us_median")
     busy[key] = field("cpu_busy")
     other[key] = field("cpu_other")
-    if (field("nccl_algorithm") != "")
+    if (who == "nccl" && field("nccl_algorithm") != "")
         nccl_algorithm = field("nccl_algorithm")
     wrong += field("wrong")
     elements += field("bytes") / 4 * field("iters")
