@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # gpu_check.sh [--data DIR] [--out DIR] [--build DIR]: everything that takes a GPU, in 10 minutes.
 #
-# Builds psring with CUDA and NCCL, runs the tests that need a GPU (once more under compute-sanitizer),
-# has 2 and 4 ranks on one GPU average by nccl, ps, mpi and ring, which must agree, and trains keras-cnn
-# to accuracy. Then speed: images/s beside PyTorch's where python3 has it, and beside what the GPU could
-# do at most (experiments/gpu/roofline.awk). Leaves OUT/gpu_check.json, the table that it prints as
-# OUT/gpu_check.txt, a log of each part, and all of it in OUT/gpu_check.tar.gz. Ends with 0 if every
-# part passed or had a reason to be skipped, 1 if one failed or had no time left, 77 without a GPU.
+# Builds psring with CUDA and NCCL, runs the tests that need a GPU (once more under compute-sanitizer), holds every
+# model against the CPU's, has 2 and 4 ranks on one GPU average by nccl, ps, mpi and ring, which must agree, trains
+# keras-cnn to accuracy, continues from a checkpoint, and kills a rank. Then speed: images/s by turns with PyTorch's
+# where python3 has it, each layer beside what the GPU could do at most, time by kernel. Leaves OUT/gpu_check.md, the
+# page to read, OUT/gpu_check.json, a log of each part, and all of it in OUT/gpu_check.tar.gz. Ends with 0 if every
+# part passed or had a reason to be skipped, 1 if one failed or had no time left, 77 without a GPU. Speeds that were
+# hoped for and not reached are told and are no failure.
 #
 # It uses what it finds and fetches nothing. PSRING_PREFIX may name what experiments/gpu/prefix.sh
 # collected on another machine (the file or the unpacked folder): libraries, Open MPI, MNIST.
@@ -33,7 +34,7 @@ while (($#)); do
         shift
         ;;
     -h | --help)
-        sed -n '2,13s/^# \{0,1\}//p' "$0"
+        sed -n '2,14s/^# \{0,1\}//p' "$0"
         exit 0
         ;;
     *)
@@ -76,84 +77,113 @@ command -v nvcc >/dev/null || PATH=$PATH:/usr/local/cuda/bin
 
 # --- parts, and what comes of them -------------------------------------------------------------------
 
-results=() # NAME|RESULT|SECONDS|DETAIL
 failed=0
+stop=   # why no further part can run
+beside= # the process of sanitize_beside
 
-record() # NAME RESULT SECONDS DETAIL
+record() # NAME RESULT SECONDS LIMIT-S WHAT DETAIL
 {
-    results+=("$1|$2|$3|${4//|//}")
-    printf '%-24s %-7s %5s s  %s\n' "$1" "$2" "$3" "$4" | tee -a "$out/gpu_check.txt"
-    [[ $2 != failed ]] || failed=1
+    printf '%s|%s|%s|%s|%s|%s\n' "$1" "$2" "$3" "$4" "$5" "${6//|//}" >>"$out/parts.txt"
+    printf '%-12s %-8s %4s s  %s\n' "$1" "$2" "$3" "$6"
+    [[ $2 == passed || $2 == skipped ]] || failed=1
 }
 
-skip() # NAME WHY
-{
-    record "$1" skipped 0 "$2"
-}
-
-# part NAME LIMIT-S COMMAND...: its output is the log; its last line "detail ..." is what is told.
+# part NAME LIMIT-S WHAT COMMAND...: a function of parts.sh, which says how it tells of itself.
 part()
 {
-    local name=$1 limit=$2 left=$((LIMIT_S - SECONDS)) started=$SECONDS rc=0 detail
-    shift 2
-    if ((left < 5)); then
-        record "$name" failed 0 "no time left of $LIMIT_S s"
+    local name=$1 limit=$2 what=$3 left=$((LIMIT_S - SECONDS)) started=$SECONDS rc=0 log=$out/$1.log detail result
+    shift 3
+    rm -f "$log"
+    if [[ $stop ]]; then
+        record "$name" 'not run' 0 "$limit" "$what" "$stop"
+        return 1
+    elif [[ ! $data && ${needs:-} == data ]]; then
+        record "$name" skipped 0 "$limit" "$what" "no MNIST; give --data DIR"
+        return 1
+    elif ((left < 5)); then
+        record "$name" 'no time' 0 "$limit" "$what" "no time left of $LIMIT_S s"
         return 1
     fi
-    ((limit < left)) || limit=$left
-    timeout --kill-after=5 "$limit" bash -c '. experiments/gpu/parts.sh; "$@"' part "$@" >"$out/$name.log" 2>&1 || rc=$?
-    detail=$(sed -n 's/^detail //p' "$out/$name.log" | tail -1)
+    # shellcheck disable=SC2016  # the other shell's
+    timeout --kill-after=5 $((limit < left ? limit : left)) bash -c '. experiments/gpu/parts.sh; "$@"' part "$@" \
+        >"$log" 2>&1 </dev/null || rc=$?
+    detail=$(sed -n 's/^detail //p' "$log" | tail -1)
     case $rc in
-    0) record "$name" passed $((SECONDS - started)) "$detail" ;;
-    77) record "$name" skipped $((SECONDS - started)) "$detail" ;;
-    124 | 137) record "$name" failed $((SECONDS - started)) "not done within $limit s; see $name.log" ;;
-    *) record "$name" failed $((SECONDS - started)) "exit code $rc: ${detail:-$(grep -v '^$' "$out/$name.log" | tail -1 | cut -c1-150)}" ;;
+    0) result=passed ;;
+    77) result=skipped ;;
+    124 | 137) result=failed detail="not done within $((limit < left ? limit : left)) s; see $name.log" ;;
+    *) result=failed detail="exit code $rc: ${detail:-$(grep -v '^$' "$log" | tail -1 | cut -c1-150)}" ;;
     esac
+    record "$name" $result $((SECONDS - started)) "$limit" "$what" "$detail"
+    sed -n 's/^goal //p' "$log" | tee -a "$out/goals.txt" | sed 's/^/             goal /'
     ((rc == 0))
+}
+
+# It takes minutes, so it goes on beside the parts that follow, of which none may measure time, until one waits for it.
+sanitize_beside()
+{
+    [[ ! $stop ]] || return 0
+    rm -f "$out/sanitizer.rc"
+    # shellcheck disable=SC2016  # the other shell's
+    timeout --kill-after=5 $((LIMIT_S > SECONDS ? LIMIT_S - SECONDS : 1)) \
+        bash -c '. experiments/gpu/parts.sh; sanitize; echo $? >"$out/sanitizer.rc"' >"$out/sanitizer-run.log" 2>&1 </dev/null &
+    beside=$!
 }
 
 # --- the check ---------------------------------------------------------------------------------------
 
+# What matters most comes first.
 export build out data gpu
-echo "GPU: $gpu" | tee "$out/gpu_check.txt"
-if part versions 10 versions && part build 120 configure_and_build; then
-    part tests 60 run_tests
-    part sanitizer 120 sanitize
-    part nccl-2 20 bench_exact 2
-    part nccl-4 25 bench_exact 4
-    if [[ $data ]]; then
-        part agree-2 30 agree 2
-        part agree-4 40 agree 4
-        part repeatable 20 repeatable
-        part accuracy 35 train_to_accuracy
-        part throughput 20 throughput throughput && {
-            part roofline 20 roofline
-            part pytorch 40 pytorch
-        }
-    else
-        for name in agree-2 agree-4 repeatable accuracy throughput; do
-            skip $name "no MNIST; give --data DIR"
-        done
-    fi
-fi
+rm -f "$out"/{parts,run,versions,info,pytorch,roofline,kernels}.txt "$out"/{speed,compute,accuracy,tf32}.csv # of an earlier run
+: >"$out/goals.txt"
+echo "GPU: $gpu"
+part versions 8 "tools and libraries are there" versions || stop="needs versions, which did not pass"
+part configure 25 "CMake finds CUDA and NCCL" configure || stop="${stop:-needs configure, which did not pass}"
+part build 80 "it compiles, and sees the GPU" build || stop="${stop:-needs build, which did not pass}"
+part tests 45 "each operation, and training, against the CPU's; errors; memory" run_tests
+sanitize_beside
+needs=data part repeatable 15 "the same run ends with the same bits, with and without a CUDA graph" repeatable
+needs=data part models 35 "every model, with odd batches, against the CPU" models
+part nccl-2 15 "NCCL's sums between 2 ranks, element by element" bench_exact 2
+part nccl-4 20 "NCCL's sums between 4 ranks, element by element" bench_exact 4
+needs=data part agree-2 30 "2 ranks train to one result by ring, nccl, mpi and ps, as one process does; ring in fp16" agree 2 fp16
+needs=data part agree-4 35 "4 ranks train to one result by ring, nccl, mpi and ps, as one process does" agree 4
+needs=data part accuracy 25 "12 epochs of keras-cnn reach 99%" accuracy
+needs=data part tf32 30 "TF32 computes nearly the same, and reaches 99%, too" tf32
+needs=data part resume 12 "a checkpoint is continued to the same bits" resume
+needs=data part peers 35 "a rank is killed, another one stops: the others end by themselves, and say why" peer_gone
+part sanitizer 45 "compute-sanitizer over the operations" sanitizer_ends "$beside"
+[[ ! $beside ]] || kill "$beside" 2>/dev/null # nothing runs beside what follows
+needs=data part speed 60 "images/s by turns with PyTorch" speed
+needs=data part kernels 25 "time by kernel" kernels
+part roofline 15 "each layer beside the least that it can take" roofline
 
-# --- JSON --------------------------------------------------------------------------------------------
+# --- the page and its data ---------------------------------------------------------------------------
 
+# shellcheck source=experiments/json.sh
 . experiments/json.sh
+commit=$(git describe --always --dirty --exclude='*' 2>/dev/null || echo unknown)
+time=$(date -u +%FT%TZ)
+printf '%s|%s|%s|%s|%s\n' "$gpu" "$commit" "$time" "$SECONDS" "$LIMIT_S" >"$out/run.txt"
 {
     printf '{\n  "gpu": %s,\n  "commit": %s,\n  "time": %s,\n  "seconds": %d,\n  "passed": %s,\n  "parts": [' \
-        "$(json_string "$gpu")" "$(json_string "$(git describe --always --dirty --exclude='*' 2>/dev/null || echo unknown)")" \
-        "$(json_string "$(date -u +%FT%TZ)")" "$SECONDS" "$( ((failed)) && echo false || echo true)"
+        "$(json_string "$gpu")" "$(json_string "$commit")" "$(json_string "$time")" "$SECONDS" "$( ((failed)) && echo false || echo true)"
     comma=
-    for result in "${results[@]}"; do
-        IFS='|' read -r name outcome seconds detail <<<"$result"
-        printf '%s\n    {"name": %s, "result": %s, "seconds": %d, "detail": %s}' "$comma" "$(json_string "$name")" \
-            "$(json_string "$outcome")" "$seconds" "$(json_string "$detail")"
+    while IFS='|' read -r name result seconds limit what detail; do
+        printf '%s\n    {"name": %s, "what": %s, "result": %s, "seconds": %d, "limit_s": %d, "detail": %s}' "$comma" \
+            "$(json_string "$name")" "$(json_string "$what")" "$(json_string "$result")" "$seconds" "$limit" "$(json_string "$detail")"
         comma=,
-    done
+    done <"$out/parts.txt"
+    printf '\n  ],\n  "goals": ['
+    comma=
+    while read -r met words; do
+        printf '%s\n    {"met": %s, "goal": %s}' "$comma" "$([[ $met == met ]] && echo true || echo false)" "$(json_string "$words")"
+        comma=,
+    done <"$out/goals.txt"
     printf '\n  ]\n}\n'
 } >"$out/gpu_check.json"
-echo "$SECONDS s; results in $out, all of them in gpu_check.tar.gz" | tee -a "$out/gpu_check.txt"
+experiments/gpu/check/page.sh "$out" >"$out/gpu_check.md" || failed=1
 tar -C "$out" --exclude=gpu_check.tar.gz -czf "$build/gpu_check.tar.gz" . &&
     mv "$build/gpu_check.tar.gz" "$out/" || failed=1
+echo "$SECONDS s; read $out/gpu_check.md; all of it is in gpu_check.tar.gz"
 exit $failed

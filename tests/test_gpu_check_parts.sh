@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# test_gpu_check_parts.sh: gpu_check.sh as a whole on a machine that is made to look as if it had a
-# GPU. The tools that it calls are stand-ins; $STANDIN says which of them misbehaves. What must come
-# of each is checked, and above all that nothing passes which did not run.
+# test_gpu_check_parts.sh: gpu_check.sh on a machine that is made to look as if it had a GPU. The tools that it calls
+# are stand-ins; $STANDIN says which of them misbehaves. Once as a whole, then its parts one by one: what must come of
+# each is checked, and above all that nothing passes which did not run. tests/cuda has it with psring itself.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -18,16 +18,27 @@ standin() # NAME: its text on stdin
 }
 
 standin nvidia-smi <<'END'
-echo 'NVIDIA Stand-in, 580.0, 1 MiB'
+case $* in
+*query-gpu*) echo 'NVIDIA H200, 580.0, 1 MiB' ;;
+*) echo '| NVIDIA-SMI 580.0    Driver Version: 580.0    CUDA Version: 13.0     |' ;;
+esac
 END
 standin nvcc <<'END'
-echo 'Cuda compilation tools, release 13.0, V13.0.88'
+[[ $STANDIN == old-driver ]] && release=14.1 || release=13.0
+echo "Cuda compilation tools, release $release, V$release.88"
 END
+# PyTorch, of which psring is as fast in FP32 and slower with TF32.
 standin python3 <<'END'
-exit 1
+[[ $STANDIN != no-torch ]] || { echo "ModuleNotFoundError: No module named 'torch'" >&2; exit 1; }
+[[ "$*" == *--turns* ]] || exit 1
+echo ready 2.0
+while read -r mode precision && [[ $mode != end ]]; do
+    [[ $precision == TF32 ]] && echo 2000 || echo 900
+done
 END
 standin pkg-config <<'END'
-exit 0
+[[ $STANDIN != no-criterion || "$*" != *criterion* ]] || exit 1
+[[ $1 != --modversion ]] || echo 1.0
 END
 standin mpicc <<'END'
 exit 0
@@ -51,12 +62,13 @@ case "$*" in
     cp "$FOLDER/bin/psring-standin" "$2/psring"
     cp "$FOLDER/bin/compare" "$2/tests/compare_weights"
     [[ $STANDIN == no-test ]] || cp "$FOLDER/bin/ops" "$2/tests/cuda/cuda_ops"
+    [[ $STANDIN == no-nccl ]] && found=NCCL_LIBRARY-NOTFOUND || found=/usr/lib/libnccl.so
+    printf 'NCCL_LIBRARY:FILEPATH=%s\nNCCL_INCLUDE_DIR:PATH=/usr/include\n' $found >"$2/CMakeCache.txt"
     ;;
 esac
 END
 standin ctest <<'END'
 echo ' 1/2 Test #88: cuda_ops .........................   Passed    4.39 sec'
-echo ' 3/3 Test #91: cuda_ranges ......................***Skipped   0.01 sec'
 [[ $STANDIN != skips ]] || echo ' 2/2 Test #90: cuda_train .......................***Skipped   0.01 sec'
 END
 standin ops <<'END'
@@ -72,7 +84,26 @@ does-not-run) echo '========= ERROR SUMMARY: 0 errors'; exit 0 ;;
 esac
 exec "${!#}"
 END
-# Checkpoints are a word; NAME of --backend NAME is in the folder's name.
+# Two steps and the start of a third: in the first ones 30 us of our own kernels and 70 of cuBLAS's.
+standin ncu <<'END'
+while [[ $1 != --log-file ]]; do shift; done
+exec >"$2"
+echo '==PROF== Connected to process 1'
+[[ $STANDIN != no-counters ]] || { echo '==ERROR== ERR_NVGPUCTRPERM - no permission'; exit 1; }
+echo '"ID","Process ID","Kernel Name","Metric Name","Metric Unit","Metric Value"'
+id=0
+for kernel in fill gather_pixels lower sgemm gather_pixels lower sgemm gather_pixels lower; do
+    case $kernel in
+    sgemm) name='void cutlass::Kernel2<cutlass_80_simt_sgemm_128x32_8x5_nn_align1>(T1::Params, int)' ns='70,000' ;;
+    *) name="void $kernel<4>(lowering, unsigned long, const vector<(int)4> *)" ns='15,000' ;;
+    esac
+    [[ $STANDIN != no-step || $kernel != gather_pixels ]] || name=other
+    printf '"%d","1","%s","dram__bytes.sum","byte","3,000,000"\n' $id "$name"
+    printf '"%d","1","%s","gpu__time_duration.sum","ns","%s"\n' $id "$name" $ns
+    id=$((id + 1))
+done
+END
+# Checkpoints are a word.
 standin compare <<'END'
 [[ $STANDIN != no-number ]] || { echo 'relative -nan' && exit; }
 [[ $(cat "$1") == "$(cat "$2")" ]] && echo 'relative 0' || echo 'relative 1e-07'
@@ -84,28 +115,67 @@ value() # OPTION ARGUMENT...
     shift
     while (($# > 1)); do [[ $1 != "$option" ]] || { echo "$2" && return; }; shift; done
 }
+# A rank of three, whose peers end when rank 2 does not run.
+rank()
+{
+    local rank=$(value --rank "$@") peer=$FOLDER/peer.$(value --rendezvous "$@" | tr -dc 0-9)
+    printf 'step\n1\n2\n' >"$(value --metrics "$@")"
+    [[ $rank != 2 ]] || { echo $$ >"$peer"; while true; do sleep 0.1; done; }
+    until [[ -s $peer ]]; do sleep 0.05; done
+    while [[ $STANDIN == peers-go-on || $(ps -o stat= "$(cat "$peer")") == [SR]* ]]; do sleep 0.05; done
+    [[ $STANDIN == peers-silent ]] || echo 'psring: error: rank 2 is gone'
+    [[ $STANDIN != peers-well ]] || exit 0
+    exit 1
+}
 case $1 in
-info) [[ $STANDIN == no-nccl ]] && echo '  [ ] nccl   this build has no NCCL' || echo '  [X] nccl   2.28.9' ;;
-bench) echo '"nccl_algorithm": "ring/simple"' >"$(value --json "$@")" ;;
+info)
+    [[ $STANDIN == no-gpu ]] && echo '  [ ] cuda   no GPU can be used' || echo '  [X] cuda   ready'
+    echo '  [X] nccl   2.28.9'
+    ;;
+bench)
+    file=$(value --csv "$@")
+    [[ "$*" != *--compute* ]] || exec cp "$FOLDER/compute.csv" "$file"
+    echo "\"nccl_algorithm\": \"$([[ $STANDIN == tree ]] && echo tree/ll || echo ring/simple)\"" >"$(value --json "$@")"
+    ;;
 train)
+    [[ "$*" != *--rendezvous* ]] || rank "$@"
     backend=$(value --backend "$@") checkpoint=$(value --checkpoint "$@") metrics=$(value --metrics "$@")
     weights=equal
-    [[ $STANDIN-$backend != ps-differs-ps && $STANDIN-$backend != rounding-mpi ]] || weights=other
-    [[ $STANDIN-$(value --cuda-graph "$@") != graph-differs-off ]] || weights=other
-    [[ ! $checkpoint ]] || { mkdir -p "$checkpoint" && echo $weights >"$checkpoint/keras-cnn.step-00000001.checkpoint"; }
-    accuracy=test_accuracy
+    case "$*" in *--compress* | *--tf32*) [[ $STANDIN == no-difference ]] || weights=other ;; esac
+    case $STANDIN-$backend-$(value --cuda-graph "$@")-$(value --device "$@") in
+    ps-differs-ps-* | rounding-mpi-* | graph-differs-none-off-* | cpu-differs-*-cpu) weights=other ;;
+    esac
+    if [[ "$*" == *--resume* ]]; then
+        [[ $STANDIN == anew ]] || echo 'continues after step 3'
+        [[ $STANDIN != resume-differs ]] || weights=other
+    fi
+    if [[ $checkpoint ]]; then
+        mkdir -p "$checkpoint"
+        echo $weights | tee "$checkpoint/model.step-00000003.checkpoint" >"$checkpoint/model.step-00000006.checkpoint"
+    fi
+    accuracy=test_accuracy reached=0.991
     [[ $STANDIN != no-column ]] || accuracy=accuracy
-    [[ ! $metrics ]] || printf 'images_per_s,%s\n1000,0.991\n' $accuracy >"$metrics"
+    [[ $STANDIN != learns-little ]] || reached=0.98
+    [[ ! $metrics ]] || printf "images_per_s,$accuracy\n1,0.5\n1000,$reached\n1100,$reached\n" >"$metrics"
     echo "weights sha256 $weights"
     ;;
 esac
 END
+# On an H200 100 us of FLOPs for a step of 128 images, 117 ms of which are measured.
+cat >"$folder/compute.csv" <<'END'
+model,device,batch,layer,forward_ms,forward_flops,forward_bytes,backward_ms,backward_flops,backward_bytes
+mlp,cuda,128,dense1,0.25,2680000000,1,0.5,4020000000,1
+mlp,cuda,128,sum,0.25,2680000000,1,0.5,4020000000,1
+mlp,cuda,128,step,0.7,6700000000,2,,,
+END
 
-# --- the runs ----------------------------------------------------------------------------------------
+# --- the whole ---------------------------------------------------------------------------------------
 
-# checked STANDIN EXIT-CODE LINE...: the exit code, and lines of the table (extended regular expressions).
 # Names of folders are the caller's, who is not among the sources.
 cd "$folder"
+
+# checked STANDIN EXIT-CODE LINE...: the whole check: its exit code, and lines that it says (extended regular
+# expressions).
 checked()
 {
     local standin=$1 expected=$2 rc=0 line
@@ -115,37 +185,101 @@ checked()
         >"$folder/log" 2>&1 || rc=$?
     ((rc == expected)) || fail "$standin: exit code $rc, expected $expected:"
     for line; do
-        grep -qE "^$line" "$folder/log" || fail "$standin: no '$line' in:"
+        grep -qE "^ *$line" "$folder/log" || fail "$standin: no '$line' in:"
     done
 }
 
-ok=('versions +passed' 'build +passed .* nccl 2.28.9' 'tests +passed' 'agree-2 +passed' 'agree-4 +passed'
-    'repeatable +passed' 'accuracy +passed' 'throughput +passed' 'roofline +skipped' 'pytorch +skipped')
-checked well 0 "${ok[@]}" 'sanitizer +passed .*memcheck: found nothing, initcheck: found nothing' \
-    'nccl-2 +passed .*ring/simple' 'nccl-4 +passed'
-[[ $(grep -c -- "--report-api-errors no --error-exitcode 9 $folder/build/tests/cuda/cuda_ops\$" "$folder/sanitizer.log") == 2 ]] ||
+# shown LINE...: on the page.
+shown()
+{
+    cp "$folder/out/gpu_check.md" "$folder/log"
+    for line; do
+        grep -qE -- "$line" "$folder/log" || fail "the page has no '$line':"
+    done
+}
+
+all='versions configure build tests repeatable models nccl-2 nccl-4 agree-2 agree-4 accuracy tf32 resume peers sanitizer speed kernels roofline'
+checked well 0 'tf32 +passed +[0-9]+ s  from FP32 1e-07' 'goal met FP32: as fast as PyTorch, eager \(1\.17' \
+    'goal missed TF32: as fast as PyTorch, eager \(0\.53' 'goal missed FP32: a step within 2 x' \
+    'kernels .*all: |kernels .* 3 kernels take 100\.0 us a step and move 9\.0 MB; most: cuBLAS, 70%' \
+    'peers .*killed: the others ended within .*stopped: the others'
+[[ $(awk -F'|' '$2 == "passed" { print $1 }' "$folder/out/parts.txt" | paste -sd' ') == "$all" ]] || fail "not all parts passed in their order:"
+[[ $(grep -c -- "--report-api-errors no --error-exitcode 9 $folder/build/tests/cuda/cuda_ops\$" "$folder/sanitizer.log") -ge 2 ]] ||
     fail "compute-sanitizer was called with: $(cat "$folder/sanitizer.log")"
 grep -qx -- "-DMPI_C_COMPILER=$folder/bin/mpicc" "$folder/cmake.log" ||
     fail "CMake may take another MPI: $(cat "$folder/cmake.log")"
+shown '^# psring on a GPU: NVIDIA H200$' '^\*\*Passed\*\*: all 18 parts\.$' '^Goals of speed: 1 of 3 met\.$' \
+    '^\| psring \| FP32 \| 1050 \| 121904\.8 \| 1050 to 1050 \| 3 \| 1\.17 \|$' '^\| PyTorch, graph \| TF32 \| 2000 .* \| 1\.00 \|$' \
+    '^- \*\*missed\*\*: TF32: as fast' '^ dense1 ' '^ lower  +1\.0 +15\.00 +15\.0% +3\.00 +200$' '^- 4 ranks: passed; .*ring/simple$' 'NVLink'
+perl -MJSON::PP -0ne '
+    my $all = decode_json($_);
+    die "parts\n" unless @{$all->{parts}} == 18 && $all->{parts}[0]{what} eq "tools and libraries are there";
+    die "goals\n" unless @{$all->{goals}} == 3 && $all->{goals}[0]{met} && !$all->{goals}[1]{met} && $all->{passed};' \
+    "$folder/out/gpu_check.json" 2>"$folder/log" || fail "gpu_check.json: $(cat "$folder/out/gpu_check.json")"
 tar -tzf "$folder/out/gpu_check.tar.gz" >"$folder/log"
-for name in gpu_check.json gpu_check.txt build.log sanitizer.log memcheck.log accuracy.csv; do
+for name in gpu_check.{json,md} {build,sanitizer,memcheck}.log {accuracy,speed,compute}.csv {roofline,kernels,parts,info}.txt killed.0.log; do
     grep -qx "./$name" "$folder/log" || fail "no $name in the archive:"
 done
 
-checked no-nccl 1 'build +failed .*NCCL was not found: this build has no NCCL'
-checked skips 1 'tests +failed .*skipped: cuda_train'
-checked no-test 1 'sanitizer +failed .*cuda_ops is missing'
-checked finds 1 'sanitizer +failed .*memcheck: found nothing, initcheck: exit code 9'
-checked does-not-run 1 'sanitizer +failed .*ended before the test did'
-checked unsupported 0 'sanitizer +skipped .*does not support this GPU'
-checked rounding 0 'agree-2 +passed .*mpi 1e-07'
-checked ps-differs 1 'agree-2 +failed .*ps 1e-07'
-checked no-number 1 'agree-2 +failed'
-checked no-column 1 'accuracy +failed'
-checked graph-differs 1 'repeatable +failed .*--cuda-graph off: other weights'
-# The shell's clock as if all of the time but a little was over.
-SECONDS=557 checked well 1 'versions +failed .*no time left'
+# What cannot be built is not run, and the page says so.
+checked no-nccl 1 'configure +failed .*NCCL was not found' 'build +not run .*needs configure' 'roofline +not run'
+shown '^\*\*Failed\*\*: of 18 parts 1 passed; failed: 1 \(configure\); had no time: 0; not run: 16 \(build, .*roofline\)' '^Not measured: needs configure, which did not pass\.$'
 
+# The shell's clock as if all of the time but a little was over.
+SECONDS=557 checked well 1 'versions +no time' 'build +not run'
 limits=$(grep -o '\bpart [a-z0-9-]* [0-9]\+' "$check" | sed 's/.* //' | paste -sd+)
 limit=$(sed -n 's/^LIMIT_S=\([0-9]*\).*/\1/p' "$check")
 ((limits <= limit)) || fail "the parts' limits, $limits s, add up to more than the $limit s that there are"
+echo "the whole: $all"
+
+# --- part by part ------------------------------------------------------------------------------------
+
+export build=$folder/build out=$folder/out data=$folder/data gpu='NVIDIA H200, 580.0, 1 MiB'
+cd "$root"
+
+# ends STANDIN EXIT-CODE DETAIL FUNCTION [ARGUMENT...]: after another build. LIMIT: instead of PEER_LIMIT_S.
+ends()
+{
+    local standin=$1 expected=$2 words=$3 rc=0
+    shift 3
+    rm -rf "$build" "$out"
+    mkdir "$build" "$out"
+    # shellcheck disable=SC2016  # the other shell's
+    STANDIN=$standin PATH=$folder/bin:$PATH timeout 60 bash -c '. experiments/gpu/parts.sh
+        [[ $1 == versions || $1 == configure ]] || configure >/dev/null
+        PEER_LIMIT_S=${LIMIT:-$PEER_LIMIT_S}
+        "$@"' part "$@" >"$folder/log" 2>&1 || rc=$?
+    ((rc == expected)) || fail "$standin: exit code $rc, expected $expected:"
+    [[ ! $words ]] || sed -n 's/^detail //p' "$folder/log" | tail -1 | grep -qE -- "$words" ||
+        fail "$standin: no '$words' in the last detail:"
+    echo "$standin: $(sed -n 's/^detail //p' "$folder/log" | tail -1)"
+}
+
+ends no-criterion 1 '^missing: criterion$' versions
+ends old-driver 1 'driver is for CUDA 13.0, the toolkit is 14.1' versions
+ends no-gpu 1 'no GPU: no GPU can be used' build
+ends skips 1 'skipped: cuda_train' run_tests
+ends no-test 1 'cuda_ops is missing' sanitize
+ends finds 1 'memcheck: found nothing, initcheck: exit code 9' sanitize
+ends does-not-run 1 'ended before the test did' sanitize
+ends unsupported 77 'does not support this GPU' sanitize
+ends tree 1 'tree/ll' bench_exact 2
+ends rounding 0 'mpi 1e-07' agree 2
+ends ps-differs 1 'ps 1e-07' agree 2
+ends no-number 1 '' agree 2
+ends no-difference 1 'fp16 0 ' agree 2 fp16
+ends no-difference 1 'from FP32 0 ' tf32
+ends cpu-differs 0 'wide-cnn of 7 1e-07' models
+ends graph-differs 1 '--cuda-graph off: other weights' repeatable
+ends resume-differs 1 'weights other, without a break equal' resume
+ends anew 1 'did not go on after step 3' resume
+ends no-column 1 'accuracy  after' accuracy
+ends learns-little 1 'accuracy 0.98 ' accuracy
+ends peers-silent 1 'killed: the others ended within .* s, and said nothing' peer_gone
+ends peers-well 1 'killed: rank 1 ended well' peer_gone
+LIMIT=1 ends peers-go-on 1 'stopped: rank 1 goes on after 1 s' peer_gone
+[[ ! $(pgrep -f "$build/psring") ]] || fail "ranks are left behind: $(pgrep -af "$build/psring")"
+ends no-torch 0 'FP32: psring 1050; TF32: psring 1050$' speed
+ends no-counters 77 'ERR_NVGPUCTRPERM' kernels
+ends no-step 1 '' kernels
+gpu='NVIDIA Other, 580.0, 1 MiB' ends well 77 'the peaks of this GPU are not written down' roofline

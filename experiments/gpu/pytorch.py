@@ -2,10 +2,14 @@
 float32, SGD with momentum, batches gathered from a data set that lies on the device. Prints a line per
 mode, the median of five runs: "eager 41234" images/s and, on a GPU, "graph 81234" (a CUDA graph).
 
-usage: pytorch.py [--device cuda | cpu] [--batch N] [--steps N] [--threads N]
+With --turns it says "ready" and its version, and then answers lines on standard input, such as
+"eager FP32" or "graph TF32", with the images/s of one run each, until "end".
+
+usage: pytorch.py [--device cuda | cpu] [--batch N] [--steps N] [--threads N] [--turns]
 """
 import argparse
 import statistics
+import sys
 import time
 
 import torch
@@ -16,6 +20,7 @@ parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
 parser.add_argument("--batch", type=int, default=128)
 parser.add_argument("--steps", type=int, default=400)
 parser.add_argument("--threads", type=int, default=1, help="on the CPU")
+parser.add_argument("--turns", action="store_true", help="answers what standard input asks for")
 options = parser.parse_args()
 BATCH, STEPS, DEVICE = options.batch, options.steps, options.device
 IMAGES, RUNS = 60000, 5
@@ -74,15 +79,45 @@ def graph_of(training):
     return graph
 
 
+def set_precision(precision):
+    """FP32 throughout, as psring without --tf32; or with products in TF32."""
+    torch.backends.cudnn.allow_tf32 = precision == "TF32"
+    torch.backends.cuda.matmul.allow_tf32 = precision == "TF32"
+
+
+def prepared(mode, precision):
+    """A training and its step, both warm. A graph keeps the precision that it was recorded with."""
+    set_precision(precision)
+    training = Training()
+    step = training.step if mode == "eager" else graph_of(training).replay
+    training.run(step)
+    return training, step
+
+
+def answer():
+    ready = {}
+    print("ready", torch.__version__, flush=True)
+    for line in iter(sys.stdin.readline, ""):
+        if line.strip() == "end":
+            return
+        mode, precision = line.split()
+        if (mode, precision) not in ready:
+            ready[mode, precision] = prepared(mode, precision)
+        set_precision(precision)
+        training, step = ready[mode, precision]
+        print(round(training.run(step)), flush=True)
+
+
 def main():
+    if DEVICE == "cuda" and not torch.cuda.is_available():
+        sys.exit("PyTorch sees no GPU")
     torch.set_num_threads(options.threads)
     torch.backends.cudnn.benchmark = True
-    torch.backends.cudnn.allow_tf32 = False  # float32 throughout, as psring without --tf32
-    torch.backends.cuda.matmul.allow_tf32 = False
-    training = Training()
+    if options.turns:
+        answer()
+        return
     for mode in ("eager", "graph") if DEVICE == "cuda" else ("eager",):
-        step = training.step if mode == "eager" else graph_of(training).replay
-        training.run(step)
+        training, step = prepared(mode, "FP32")
         print(mode, round(statistics.median(training.run(step) for _ in range(RUNS))), flush=True)
 
 

@@ -1,0 +1,154 @@
+#!/usr/bin/env bash
+# page.sh OUT: the page of a run of gpu_check.sh, in Markdown, from what its parts have left in the folder OUT. What a
+# part did not come to is said to be missing.
+set -euo pipefail
+export LC_ALL=C
+if (($# != 1)) || [[ ! -s $1/parts.txt || ! -s $1/run.txt || ! -e $1/goals.txt ]]; then
+    echo "page.sh: takes the folder that gpu_check.sh has written to" >&2
+    exit 2
+fi
+out=$1
+IFS='|' read -r gpu commit time seconds limit <"$out/run.txt"
+
+# counted RESULT: how many parts; and their names.
+counted()
+{
+    awk -F'|' -v result="$1" '$2 == result { n++; names = names (n > 1 ? ", " : "") $1 }
+        END { print n + 0 (n ? " (" names ")" : "") }' "$out/parts.txt"
+}
+
+# result_of PART
+result_of()
+{
+    awk -F'|' -v name="$1" '$1 == name { print $2 }' "$out/parts.txt"
+}
+
+# detail_of PART
+detail_of()
+{
+    awk -F'|' -v name="$1" '$1 == name { print $6 }' "$out/parts.txt"
+}
+
+# block FILE PART: the file as it is, or why there is none.
+block()
+{
+    if [[ -s $out/$1 ]]; then
+        # shellcheck disable=SC2016  # Markdown's
+        printf '```\n%s\n```\n' "$(cat "$out/$1")"
+    else
+        echo "Not measured: $(detail_of "$2")."
+    fi
+}
+
+verdict()
+{
+    local all passed skipped
+    all=$(wc -l <"$out/parts.txt")
+    passed=$(grep -c '^[^|]*|passed|' "$out/parts.txt") || true
+    skipped=$(grep -c '^[^|]*|skipped|' "$out/parts.txt") || true
+    if ((passed == all)); then
+        echo "**Passed**: all $all parts."
+    elif ((passed + skipped == all)); then
+        echo "**Passed**, but not all of it: of $all parts $passed passed; skipped: $(counted skipped)."
+    else
+        echo "**Failed**: of $all parts $passed passed; failed: $(counted failed); had no time: $(counted 'no time');" \
+            "not run: $(counted 'not run'); skipped: $(counted skipped)."
+    fi
+    if [[ -s $out/goals.txt ]]; then
+        echo "Goals of speed: $(grep -c '^met' "$out/goals.txt") of $(wc -l <"$out/goals.txt") met."
+    fi
+}
+
+# The median of each contestant's turns, and how many times the rate of PyTorch with a CUDA graph that is.
+rates()
+{
+    if [[ ! -s $out/speed.csv ]] || (($(wc -l <"$out/speed.csv") < 2)); then
+        echo "Not measured: $(detail_of speed)."
+        return
+    fi
+    awk -F, 'NR > 1 { print $1 "," $3 "," $2 "," $5 }' "$out/speed.csv" | sort -t, -k2,2 -k1,1 -k3,3 -k4,4g | awk -F, '
+        function close_group(    middle) {
+            if (!n)
+                return
+            middle = (value[int((n + 1) / 2)] + value[int(n / 2) + 1]) / 2
+            name[++rows] = label
+            precision[rows] = now
+            rate[rows] = middle
+            low[rows] = value[1]
+            high[rows] = value[n]
+            turns[rows] = n
+            if (label == "PyTorch, graph")
+                graph[now] = middle
+            n = 0
+        }
+        $1 "," $2 "," $3 != key {
+            close_group()
+            key = $1 "," $2 "," $3
+            now = $2
+            label = $1 == "pytorch" ? "PyTorch, " $3 : $3 == "default" ? "psring" : "psring, convolutions: " $3
+        }
+        { value[++n] = $4 }
+        END {
+            close_group()
+            print "| | precision | images/s | us a step | lowest to highest | turns | of PyTorch with a graph |"
+            print "| --- | --- | ---: | ---: | --- | ---: | ---: |"
+            for (i = 1; i <= rows; i++)
+                printf "| %s | %s | %.0f | %.1f | %.0f to %.0f | %d | %s |\n", name[i], precision[i], rate[i], 128e6 / rate[i],
+                    low[i], high[i], turns[i], graph[precision[i]] ? sprintf("%.2f", rate[i] / graph[precision[i]]) : "-"
+        }'
+}
+
+cat <<PAGE
+# psring on a GPU: ${gpu%%,*}
+
+$(verdict)
+
+Commit $commit, $time, $seconds of $limit s. GPU, driver, memory: $gpu.
+
+## What was run
+
+In order of what matters. "No time" and "not run" count as failed. No part on several ranks measures time: they share one GPU.
+
+| part | what it shows | result | s | of | |
+| --- | --- | --- | ---: | ---: | --- |
+$(awk -F'|' '{ printf "| %s | %s | %s | %s | %s | %s |\n", $1, $5, $2 == "passed" ? $2 : "**" $2 "**", $3, $4, $6 }' "$out/parts.txt")
+
+## Images/s
+
+One process, keras-cnn, batch 128, SGD with momentum, data on the GPU. Each program had its turn, then each again.
+PyTorch: $(sed -n 's/^PyTorch: //p' "$out/pytorch.txt" 2>/dev/null || true). psring: an epoch's rate, without testing; steps are CUDA graphs.
+
+$(rates)
+
+$(sed 's/^met /- met: /; s/^missed /- **missed**: /' "$out/goals.txt")
+
+## Each layer beside the least it can take
+
+The least is the longer of FLOPs at the peak of the data sheet and bytes at the memory's. Layers are measured one by one, with a
+wait of the host for each, so that their sum is more than a step.
+
+$(block roofline.txt roofline)
+
+## Time by kernel
+
+$(block kernels.txt kernels)
+
+## NCCL
+
+- 2 ranks: $(result_of nccl-2); $(detail_of nccl-2)
+- 4 ranks: $(result_of nccl-4); $(detail_of nccl-4)
+
+Each rank passes for a host of its own (\`NCCL_HOSTID\`) and talks to the others through sockets.
+
+## What one GPU cannot show
+
+- NCCL between GPUs: NVLink, PCIe, GPUDirect and InfiniBand, its bandwidth and latency, the order of its rings.
+- A GPU for each rank: which one a rank takes, peer access, several devices at once.
+- Overlap of computing and averaging, scaling, and all times of several ranks: here they take slices of one GPU's time.
+- An MPI library that is CUDA-aware, unless this one is: gradients went through pinned host memory.
+- Other GPUs than this one, and other versions than these:
+
+$(block versions.txt versions)
+
+$([[ ! -s $out/info.txt ]] || block info.txt build)
+PAGE

@@ -1,0 +1,146 @@
+# Sourced by ../parts.sh: several ranks on one GPU. The results must be right; the times are those of
+# time-slicing and are not shown.
+# shellcheck shell=bash disable=SC2154
+
+launch() # RANKS COMMAND...
+{
+    local ranks=$1 root=()
+    shift
+    [[ $(id -u) != 0 ]] || root=(--allow-run-as-root)
+    mpirun "${root[@]}" --oversubscribe --bind-to none --mca btl self,tcp --mca btl_tcp_if_include lo \
+        --mca oob_tcp_if_include lo -n "$ranks" "$@"
+}
+
+bench_exact() # RANKS
+{
+    local algorithm file=$out/nccl-$1
+    rm -f "$file.csv"
+    launch "$1" "$build/psring" bench --backend nccl --device cuda --share-gpu -b 4 -e 4m -f 16 -n 5 -w 1 \
+        --csv "$file.csv" --json "$file.json" || return 1
+    algorithm=$(sed -n 's/.*"nccl_algorithm":[[:space:]]*"\([^"]*\)".*/\1/p' "$file.json" | sort -u | paste -sd' ')
+    echo "detail every element exact; algorithm by NCCL's own log: ${algorithm:-not known}"
+    [[ $algorithm == ring/simple ]]
+}
+
+# agree RANKS [fp16]: after few steps, because rounding grows with them and is then no sign of a mistake. Sums in
+# the ring's order leave no room for any, whoever adds: a server, or one process that plays all workers.
+agree()
+{
+    local ranks=$1 folder=$out/agree-$1 rc=0 said='' name names=(ring nccl mpi ps one)
+    local -A options=(
+        [ring]='--backend ring --reduce-order ring'
+        [nccl]='--backend nccl'
+        [mpi]='--backend mpi'
+        [ps]='--backend ps --servers 1 --placement colocated --reduce-order ring'
+        [one]="--backend none --virtual-workers $ranks --reduce-order ring"
+        [fp16]='--backend ring --compress fp16'
+    )
+    [[ ! ${2:-} ]] || names+=("$2")
+    rm -rf "$folder"
+    mkdir "$folder"
+    for name in "${names[@]}"; do
+        local share=(--share-gpu) processes=$ranks
+        [[ $name != one ]] || { share=() && processes=1; }
+        # shellcheck disable=SC2086  # words
+        launch "$processes" "$build/psring" train ${options[$name]} --device cuda "${share[@]}" --model keras-cnn \
+            --batch 32 --steps 5 --data "$data" --checkpoint "$folder/$name" || { echo "detail $name: the run failed" && return 1; }
+    done
+    apart nccl 0 1e-6 "$folder/ring" "$folder/nccl" || rc=1
+    apart mpi 0 1e-6 "$folder/ring" "$folder/mpi" || rc=1
+    apart ps 0 0 "$folder/ring" "$folder/ps" || rc=1
+    apart "one process" 0 0 "$folder/ring" "$folder/one" || rc=1
+    # Ten bits of mantissa: other weights than without, and not much.
+    [[ ! ${2:-} ]] || apart "$2" 1e-9 1e-3 "$folder/ring" "$folder/$2" || rc=1
+    rm -rf "$folder"
+    echo "detail apart from ring: ${said#, } (wanted 1e-6, 1e-6, 0, 0${2:+, up to 1e-3 but not 0})"
+    return "$rc"
+}
+
+# --- a peer that is gone -----------------------------------------------------------------------------
+
+# free_port: one of 127.0.0.1 that nothing listens at, below those that the system gives out by itself.
+free_port()
+{
+    local port
+    for _ in {1..50}; do
+        port=$((20000 + RANDOM % 12000))
+        (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || { echo "$port" && return; }
+    done
+    return 1
+}
+
+PEER_TIMEOUT_S=5 # psring's own
+PEER_LIMIT_S=15  # after which a peer that goes on has failed
+
+# job NAME: three ranks that train without end; no launcher that would end them. Adds to $pids.
+job()
+{
+    local rank port
+    port=$(free_port) || return 1
+    rm -f "$out/$1".*
+    for rank in 2 1 0; do
+        "$build/psring" train --backend nccl --device cuda --share-gpu --model lenet --batch 8 --steps 1000000000 --log-steps 50 \
+            --timeout $PEER_TIMEOUT_S --data "$data" --metrics "$out/$1.csv" --rendezvous "tcp://127.0.0.1:$port" --rank $rank \
+            --world 3 >"$out/$1.$rank.log" 2>&1 &
+        pids+=($!)
+    done
+}
+
+# in_time DEADLINE COMMAND...: it succeeds before that second of $EPOCHSECONDS.
+in_time()
+{
+    until "${@:2}"; do
+        ((EPOCHSECONDS < $1)) || return 1
+        sleep 0.05
+    done
+}
+
+trains() # NAME
+{
+    [[ -s $out/$1.csv ]] && (($(wc -l <"$out/$1.csv") > 2))
+}
+
+is_gone() # PROCESS
+{
+    ! kill -0 "$1" 2>/dev/null
+}
+
+# ended NAME PROCESS-OF-RANK-1 PROCESS-OF-RANK-0: both have ended in time, not well, and one of them says why.
+ended()
+{
+    local name=$1 rank=1 process code
+    shift
+    for process; do
+        in_time $((${since%.*} + PEER_LIMIT_S)) is_gone "$process" || { said+=", $name: rank $rank goes on after $PEER_LIMIT_S s" && return 1; }
+        code=0
+        wait "$process" || code=$?
+        ((code != 0)) || { said+=", $name: rank $rank ended well" && return 1; }
+        rank=$((rank - 1))
+    done
+    said+=", $name: the others ended within $(awk -v a="$since" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.1f", b - a }') s"
+    echo "$name:"
+    grep -h 'error' "$out/$name".[01].log || { said+=", and said nothing" && return 1; }
+}
+
+# Two jobs at once: of one a rank is killed, of the other one stopped, whose connections stay. NCCL's kernels of
+# the others then wait without end.
+peer_gone()
+{
+    local said='' rc=0 name since
+    pids=() # the shell's own, for when it ends
+    trap 'kill -KILL "${pids[@]}" 2>/dev/null' EXIT
+    if ! job killed || ! job stopped; then
+        echo "detail no free port" && return 1
+    fi
+    for name in killed stopped; do
+        in_time $((EPOCHSECONDS + 15)) trains $name ||
+            { cat "$out/$name".?.log && echo "detail $name: no step within 15 s" && return 1; }
+    done
+    kill -KILL "${pids[0]}"
+    kill -STOP "${pids[3]}"
+    since=$EPOCHREALTIME
+    ended killed "${pids[1]}" "${pids[2]}" || rc=1
+    ended stopped "${pids[4]}" "${pids[5]}" || rc=1
+    echo "detail ${said#, }"
+    return "$rc"
+}

@@ -1,0 +1,148 @@
+# Sourced by ../parts.sh: how fast. A part here fails if it cannot measure; what was hoped for is a goal.
+# shellcheck shell=bash disable=SC2154
+
+TURNS=3
+SPEED_S=50 # after which no further turn begins
+STEP=(--model keras-cnn --batch 128)
+
+# The peaks of $gpu: $fp32, $tf32 (FLOP/s), $bandwidth (bytes/s). They are NVIDIA's, of its data sheets: TF32
+# without sparsity. See models/measured.md.
+peaks()
+{
+    case $gpu in
+    'NVIDIA H200,'*) fp32=67e12 tf32=494e12 bandwidth=4.8e12 ;;
+    'NVIDIA H100 80GB HBM3,'*) fp32=67e12 tf32=494e12 bandwidth=3.35e12 ;;
+    *) return 1 ;;
+    esac
+}
+
+# --- images/s ----------------------------------------------------------------------------------------
+
+# psring_rate PRECISION: of the epochs after the first one, which has the warm-up. Testing is not in it.
+psring_rate()
+{
+    local file=$out/speed-psring.csv option=()
+    [[ $1 == FP32 ]] || option=(--tf32)
+    rm -f "$file"
+    alone --device cuda "${STEP[@]}" --epochs 5 --metrics "$file" "${option[@]}" >/dev/null || return 1
+    awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "images_per_s") at = i; next } NR > 2 && at { print $at }' \
+        "$file" | median
+}
+
+# pytorch_rate MODE PRECISION: asks the process that was started once.
+pytorch_rate()
+{
+    local rate
+    echo "$1 $2" >&"$ask" && read -r -t 30 rate <&"$answer" && echo "$rate"
+}
+
+# rate_of PROGRAM MODE PRECISION: the median of its turns.
+rate_of()
+{
+    awk -F, -v key="$1,$2,$3" '$1 "," $2 "," $3 == key { print $5 }' "$out/speed.csv" | median
+}
+
+# All by turns, so that what changes meanwhile, a clock or a neighbour, meets all of them.
+speed()
+{
+    local turn program mode precision rate who contestants ask answer started=$EPOCHSECONDS torch=
+    contestants=('psring default FP32' 'psring default TF32')
+    rm -f "$out/ask"
+    mkfifo "$out/ask"
+    exec {ask}<>"$out/ask"
+    exec {answer}< <(exec python3 -u experiments/gpu/pytorch.py --device cuda "${STEP[@]:2}" --steps 400 --turns <"$out/ask" 2>"$out/pytorch.log")
+    rm -f "$out/ask"
+    if read -r -t 30 torch <&"$answer" && [[ $torch == ready* ]]; then
+        contestants+=('pytorch eager FP32' 'pytorch graph FP32' 'pytorch eager TF32' 'pytorch graph TF32')
+        torch=${torch#ready }
+    else
+        torch="none: $(tail -n 1 "$out/pytorch.log")"
+    fi
+    echo "PyTorch: $torch" | tee "$out/pytorch.txt"
+    echo 'program,mode,precision,turn,images_per_s' >"$out/speed.csv"
+    for ((turn = 1; turn <= TURNS; turn++)); do
+        ((turn == 1 || EPOCHSECONDS - started < SPEED_S)) || break
+        for who in "${contestants[@]}"; do
+            read -r program mode precision <<<"$who"
+            case $program in
+            psring) rate=$(psring_rate "$precision") ;;
+            pytorch) rate=$(pytorch_rate "$mode" "$precision") ;;
+            esac
+            echo "$who: ${rate:-failed}"
+            [[ $rate =~ ^[0-9] ]] || { echo "detail turn $turn of $who failed: $(tail -n 1 "$out/pytorch.log")" && return 1; }
+            echo "$program,$mode,$precision,$turn,$rate" >>"$out/speed.csv"
+        done
+    done
+    echo end >&"$ask"
+    exec {ask}>&- {answer}<&-
+    say_speed
+}
+
+# As a sentence, with the goal.
+say_speed()
+{
+    local own eager graph precision said=
+    for precision in FP32 TF32; do
+        own=$(rate_of psring default $precision)
+        eager=$(rate_of pytorch eager $precision)
+        graph=$(rate_of pytorch graph $precision)
+        said+="; $precision: psring $own"
+        [[ $eager && $graph ]] || continue
+        said+=", PyTorch eager $eager, with a CUDA graph $graph"
+        goal "$precision: as fast as PyTorch, eager ($(awk -v a="$own" -v b="$eager" 'BEGIN { printf "%.2f", a / b }') of it)" "$own >= $eager"
+    done
+    echo "detail images/s, medians: ${said#; }"
+}
+
+# --- beside the least --------------------------------------------------------------------------------
+
+# estimate PRECISION FLOPS-PER-S [brief]: a step against the least that it can take.
+estimate()
+{
+    local rate count
+    rate=$(rate_of psring default "$1" 2>/dev/null)
+    count=$(sed -n 's/^kernels a step: //p' "$out/kernels.txt" 2>/dev/null)
+    awk -v flops_per_s="$2" -v bytes_per_s="$bandwidth" -v kernels="${count:-45}" -v gap_us=1 -v brief="${3:-0}" \
+        -v step_us="$(awk -v r="${rate:-0}" 'BEGIN { print (r > 0 ? 128e6 / r : 0) }')" \
+        -f experiments/gpu/roofline.awk "$out/compute.csv"
+}
+
+roofline()
+{
+    local fp32 tf32 bandwidth said
+    peaks || { echo "detail the peaks of this GPU are not written down here" && return 77; }
+    rm -f "$out/compute.csv"
+    "$build/psring" bench --compute --device cuda --batch 128 --csv "$out/compute.csv" || return 1
+    {
+        echo "FP32" && estimate FP32 "$fp32" && echo && echo "TF32 (the layers' measured times are those of FP32)" &&
+            estimate TF32 "$tf32"
+    } >"$out/roofline.txt" || return 1
+    cat "$out/roofline.txt"
+    said=$(estimate FP32 "$fp32" brief)
+    echo "detail FP32: $said; TF32: $(estimate TF32 "$tf32" brief)"
+    [[ $said == *measured* && $said != *'not measured'* ]] || return 0
+    said=${said##*measured * us, }
+    goal "FP32: a step within 2 x of the least (${said%% *} x)" "${said%% *} <= 2"
+}
+
+# --- time by kernel ----------------------------------------------------------------------------------
+
+# What each kernel takes and moves, by Nsight Compute, which runs them one after another.
+kernels()
+{
+    local log=$out/ncu.csv rc=0 names
+    command -v ncu >/dev/null || PATH=$PATH:/usr/local/cuda/bin
+    command -v ncu >/dev/null || { echo "detail ncu (Nsight Compute) is missing" && return 77; }
+    ncu --clock-control none --cache-control none --metrics gpu__time_duration.sum,dram__bytes.sum --print-units base --csv \
+        --launch-skip 100 --launch-count 200 --log-file "$log" "$build/psring" train --backend none --device cuda --cuda-graph off \
+        "${STEP[@]}" --steps 12 --data "$data" || rc=$?
+    grep '==' "$log"
+    if grep -qE 'ERR_NVGPUCTRPERM|LibraryNotLoaded|Failed to (initialize|prepare)' "$log"; then
+        echo "detail ncu cannot read this GPU's counters: $(grep -E '==ERROR==' "$log" | head -1)" && return 77
+    fi
+    ((rc == 0)) || return 1
+    names=$(grep -rhoE --include='*.cu' '__global__ void [a-z_0-9]+' common/device/cuda | sed 's/.* //' | paste -sd' ')
+    awk -v own="$names" -v mark=gather_pixels -f experiments/gpu/check/kernels.awk "$log" >"$out/kernels.txt" || return 1
+    cat "$out/kernels.txt"
+    echo "detail $(sed -n 's/^all: //p' "$out/kernels.txt")"
+}
