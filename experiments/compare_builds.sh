@@ -24,19 +24,23 @@ here=$(cd "$(dirname "$0")" && pwd)
 . "$here/sweep/plan.sh"
 # shellcheck source=experiments/sweep/constants.sh
 . "$here/sweep/constants.sh"
+# shellcheck source=experiments/sweep/options.sh
+. "$here/sweep/options.sh"
+# shellcheck source=experiments/sweep/interrupts.sh
+. "$here/sweep/interrupts.sh"
 # shellcheck source=experiments/sweep/turns.sh
 . "$here/sweep/turns.sh"
 
-script=compare_builds.sh
+heed_interrupts "$@"
+
 rounds=3 hosts=4,8 rate=200mbit sizes=65536,262144,1048576,4799528 iterations=5 only='' out='' programs=()
 while (($#)); do
     case $1 in
     --rounds | --hosts | --rate | --sizes | --iterations | --only | --out)
-        (($# >= 2)) || die "$1 needs a value; see --help" 2
-        declare "${1#--}=$2"
+        take_value "$@"
         shift
         ;;
-    -h | --help) sed -n '2,20s/^# \{0,1\}//p' "$0" && exit ;;
+    -h | --help) usage && exit ;;
     -*) die "unknown option '$1'; see --help" 2 ;;
     *) programs+=("$1") ;;
     esac

@@ -23,21 +23,25 @@ export LC_ALL=C # a point in numbers, whatever the user's language
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=experiments/sweep/plan.sh
 . "$here/sweep/plan.sh"
+# shellcheck source=experiments/sweep/options.sh
+. "$here/sweep/options.sh"
+# shellcheck source=experiments/sweep/interrupts.sh
+. "$here/sweep/interrupts.sh"
 # shellcheck source=experiments/sweep/turns.sh
 . "$here/sweep/turns.sh"
 
-script=compare_transports.sh
+heed_interrupts "$@"
+
 rate=none hosts=2,4 rounds=5 iterations=0 only='' pin='' psring=$here/../build/psring out=''
 sizes=4,1024,16384,65536,262144,1048576,4799528,26214400,67108864
 while (($#)); do
     case $1 in
     --rate | --hosts | --rounds | --sizes | --iterations | --only | --psring | --out)
-        (($# >= 2)) || die "$1 needs a value; see --help" 2
-        declare "${1#--}=$2"
+        take_value "$@"
         shift
         ;;
     --pin) pin=yes ;;
-    -h | --help) sed -n '2,21s/^# \{0,1\}//p' "$0" && exit ;;
+    -h | --help) usage && exit ;;
     *) die "unknown argument '$1'; see --help" 2 ;;
     esac
     shift

@@ -37,15 +37,14 @@ here=$(cd "$(dirname "$0")" && pwd)
 root=$(dirname "$here")
 # shellcheck source-path=SCRIPTDIR source=sweep/options.sh
 . "$here/sweep/options.sh"
+# shellcheck source-path=SCRIPTDIR source=sweep/interrupts.sh
+. "$here/sweep/interrupts.sh"
 # shellcheck source-path=SCRIPTDIR source=sweep/child.sh
 . "$here/sweep/child.sh"
 # shellcheck source-path=SCRIPTDIR source=sweep/provenance.sh
 . "$here/sweep/provenance.sh"
 
-# A shell that was started in the background ignores SIGINT, and bash cannot trap what it ignores: start over.
-if (($(sed -n 's/^SigIgn:\t*/0x/p' /proc/self/status 2>/dev/null || echo 0) & 2)); then
-    exec env --default-signal=INT "$BASH" "$0" "$@"
-fi
+heed_interrupts "$@"
 
 parse_arguments()
 {

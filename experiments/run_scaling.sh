@@ -43,6 +43,8 @@ root=$(dirname "$here")
 . "$here/sweep/provenance.sh"
 # shellcheck source-path=SCRIPTDIR source=sweep/machines.sh
 . "$here/sweep/machines.sh"
+# shellcheck source-path=SCRIPTDIR source=sweep/interrupts.sh
+. "$here/sweep/interrupts.sh"
 # shellcheck source-path=SCRIPTDIR source=sweep/child.sh
 . "$here/sweep/child.sh"
 # shellcheck source-path=SCRIPTDIR source=sweep/launch.sh
@@ -68,10 +70,7 @@ say()
     echo "run_scaling.sh: $*" >&2
 }
 
-# A shell that was started in the background ignores SIGINT, and bash cannot trap what it ignores: start over.
-if (($(sed -n 's/^SigIgn:\t*/0x/p' /proc/self/status 2>/dev/null || echo 0) & 2)); then
-    exec env --default-signal=INT "$BASH" "$0" "$@"
-fi
+heed_interrupts "$@"
 
 # --- what to do -------------------------------------------------------------------------------------
 

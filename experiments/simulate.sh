@@ -35,6 +35,8 @@ here=$(cd "$(dirname "$0")" && pwd)
 root=$(dirname "$here")
 # shellcheck source-path=SCRIPTDIR source=sweep/options.sh
 . "$here/sweep/options.sh"
+# shellcheck source-path=SCRIPTDIR source=sweep/interrupts.sh
+. "$here/sweep/interrupts.sh"
 # shellcheck source-path=SCRIPTDIR source=sweep/child.sh
 . "$here/sweep/child.sh"
 # shellcheck source-path=SCRIPTDIR source=sweep/constants.sh
@@ -43,6 +45,8 @@ root=$(dirname "$here")
 . "$here/simulate/build.sh"
 # shellcheck source-path=SCRIPTDIR source=simulate/simulations.sh
 . "$here/simulate/simulations.sh"
+
+heed_interrupts "$@"
 
 parse_arguments()
 {

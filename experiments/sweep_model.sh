@@ -28,21 +28,25 @@ here=$(cd "$(dirname "$0")" && pwd)
 . "$here/sweep/plan.sh"
 # shellcheck source=experiments/sweep/model_points.sh
 . "$here/sweep/model_points.sh"
+# shellcheck source=experiments/sweep/options.sh
+. "$here/sweep/options.sh"
+# shellcheck source=experiments/sweep/interrupts.sh
+. "$here/sweep/interrupts.sh"
 # shellcheck source=experiments/sweep/turns.sh
 . "$here/sweep/turns.sh"
 
-script=sweep_model.sh cluster=predict-$$
+heed_interrupts "$@"
+
+cluster=predict-$$
 minutes=20 step_minutes=6 workers=2,3,4,5,6,7,8 servers=all transports=zmq,mpi,tcp rate=200mbit psring=$here/../build/psring out=model
 sizes=65536,262144,1048576,4799528,25600000 step_rates=100mbit,200mbit,400mbit models=lenet,mlp,keras-cnn
 while (($#)); do
     case $1 in
     --minutes | --step-minutes | --step-rates | --models | --workers | --servers | --transports | --sizes | --rate | --psring | --out)
-        (($# >= 2)) || die "$1 needs a value; see --help" 2
-        name=${1#--}
-        declare "${name//-/_}=$2"
+        take_value "$@"
         shift
         ;;
-    -h | --help) sed -n '2,23s/^# \{0,1\}//p' "$0" && exit ;;
+    -h | --help) usage && exit ;;
     *) die "unknown argument '$1'; see --help" 2 ;;
     esac
     shift
@@ -87,18 +91,18 @@ begun=0
 for point in "${plan[@]}"; do
     ((SECONDS < 60 * minutes)) || break
     read -r name w size <<<"$point"
-    ((begun++ % 20)) || echo "$script: [$SECONDS s] point $begun of ${#plan[@]}, of $minutes minutes at most" >&2
+    ((begun++ % 20)) || say "[$SECONDS s] point $begun of ${#plan[@]}, of $minutes minutes at most"
     read -ra arguments < <(backend_arguments "$name")
     turn "$name W=$w $size bytes" "$here/vcluster.sh" run --name "$cluster" -n "$(ranks_of "$name" "$w")" -- \
         "$psring" bench "${arguments[@]}" --probe off --sizes "$size" -w 2 --csv "$out/bench.csv"
 done
-echo "$script: $begun of ${#plan[@]} points in $SECONDS s" >&2
+say "$begun of ${#plan[@]} points in $SECONDS s"
 mapfile -t plan < <(step_points)
 begun=$SECONDS step=0
 for i in "${!rates[@]}"; do
     ((step_minutes == 0)) || measure_steps "${rates[i]}" $((begun + 60 * step_minutes * (i + 1) / ${#rates[@]}))
 done
-((step_minutes == 0)) || echo "$script: $step of ${#plan[@]} steps in $((SECONDS - begun)) s" >&2
+((step_minutes == 0)) || say "$step of ${#plan[@]} steps in $((SECONDS - begun)) s"
 turns_clean_up
 trap - EXIT INT TERM HUP # turns_clean_up leaves signals ignored
 trained=()

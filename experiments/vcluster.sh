@@ -47,11 +47,9 @@ bad_usage()
     exit 2
 }
 
-# A shell that was started in the background ignores SIGINT, and bash cannot trap what it ignores:
-# start over with the signal's default action, so that an interrupt always cleans up.
-if (($(sed -n 's/^SigIgn:\t*/0x/p' /proc/self/status 2>/dev/null || echo 0) & 2)); then
-    exec env --default-signal=INT "$BASH" "$0" "$@"
-fi
+# shellcheck source=experiments/sweep/interrupts.sh
+. "$(dirname "$0")/sweep/interrupts.sh"
+heed_interrupts "$@"
 
 require_namespaces()
 {

@@ -25,15 +25,14 @@ lessons=$(cd "$(dirname "$0")" && pwd)
 here=$(dirname "$lessons")
 # shellcheck source-path=SCRIPTDIR source=../sweep/options.sh
 . "$here/sweep/options.sh"
+# shellcheck source-path=SCRIPTDIR source=../sweep/interrupts.sh
+. "$here/sweep/interrupts.sh"
 # shellcheck source-path=SCRIPTDIR source=../sweep/child.sh
 . "$here/sweep/child.sh"
 # shellcheck source-path=SCRIPTDIR source=../sweep/launch.sh
 . "$here/sweep/launch.sh"
 
-# A shell that was started in the background ignores SIGINT, and bash cannot trap what it ignores: start over.
-if (($(sed -n 's/^SigIgn:\t*/0x/p' /proc/self/status 2>/dev/null || echo 0) & 2)); then
-    exec env --default-signal=INT "$BASH" "$0" "$@"
-fi
+heed_interrupts "$@"
 
 parse_arguments()
 {

@@ -1,15 +1,9 @@
 # shellcheck shell=bash disable=SC2154,SC2034
-# turns.sh: measurements by turns in one virtual cluster. For the compare_*.sh, which load it and set `here`, `script`
-# (their name), `rate`, and `out` (a folder, or '' for a temporary one). Only a ratio within one run means something on a
+# turns.sh: measurements by turns in one virtual cluster. For the compare_*.sh, which load options.sh before it and set
+# `here`, `rate`, and `out` (a folder, or '' for a temporary one). Only a ratio within one run means something on a
 # machine that others use.
 
 failed=0 child='' temporary='' cluster=compare-$$
-
-die()
-{
-    echo "$script: $1" >&2
-    exit "${2:-1}"
-}
 
 # shellcheck disable=SC2317  # called by a trap
 turns_clean_up()
@@ -53,6 +47,6 @@ turn()
     child=$!
     wait $child || status=$?
     child=''
-    ((status != 124 && status != 137)) || echo "$script: ended after 600 s" >>"$out/log.txt"
+    ((status != 124 && status != 137)) || echo "${0##*/}: ended after 600 s" >>"$out/log.txt"
     ((status == 0)) || { failed=1 && echo "failed: $what: $(tail -n 1 "$out/log.txt")" >&2; }
 }
