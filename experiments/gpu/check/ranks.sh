@@ -133,8 +133,8 @@ peer_gone()
         echo "detail no free port" && return 1
     fi
     for name in killed stopped; do
-        in_time $((EPOCHSECONDS + 15)) trains $name ||
-            { cat "$out/$name".?.log && echo "detail $name: no step within 15 s" && return 1; }
+        in_time $((EPOCHSECONDS + 20)) trains $name ||
+            { cat "$out/$name".?.log && echo "detail $name: no step within 20 s" && return 1; }
     done
     kill -KILL "${pids[0]}"
     kill -STOP "${pids[3]}"
