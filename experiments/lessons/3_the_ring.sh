@@ -6,13 +6,13 @@ trace_ring
 
 echo "Exact"
 sort -k 1n -k 3n "$out/ring.txt" | awk -v workers=$RING_WORKERS '
-    BEGIN { for (r = 0; r < workers; r++) head = head sprintf("  %13s", "rank " r " gets"); printf "  %-22s%s\n", "step", head }
+    BEGIN { for (r = 0; r < workers; r++) head = head sprintf("  %14s", "rank " r " gets"); printf "  %-23s%s\n", "step", head }
     { chunk[$1, $3] = $2; from[$1, $3] = $4 }
     END {
         for (step = 0; step < 2 * (workers - 1); step++) {
-            printf "  %d %-20s", step, step < workers - 1 ? "adds (reduce-scatter)" : "keeps (all-gather)"
+            printf "  %d %-21s", step, step < workers - 1 ? "adds (reduce-scatter)" : "keeps (all-gather)"
             for (r = 0; r < workers; r++)
-                printf "  %13s", "chunk " chunk[step, r] " from " from[step, r]
+                printf "  %14s", "chunk " chunk[step, r] " from " from[step, r]
             printf "\n"
         }
     }'
