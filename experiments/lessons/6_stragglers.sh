@@ -20,12 +20,12 @@ done
 of() { value "$out/train.csv" "$1" "$2"; }
 percent() { awk -v share="$1" 'BEGIN { printf "%.1f%%", 100 * share }'; }
 echo "Measured"
-printf '  %-8s %12s %10s %22s %10s\n' "" "images/s" "times bsp" "staleness, mean (most)" accuracy
+printf '  %-8s %12s %10s %24s %10s\n' "" "images/s" "times bsp" "staleness, mean (most)" accuracy
 for row in 1 2 3 4; do
     rate[row]=$(of images_per_s $row)
     staleness='-'
     [[ ! $(of staleness_mean $row) || $row == 1 ]] || staleness="$(printf %.1f "$(of staleness_mean $row)") ($(of staleness_max $row))"
-    printf '  %-8s %12.0f %10s %22s %10s\n' "${modes[row - 1]}" "${rate[row]}" "$(times "${rate[row]}" "${rate[1]}")" \
+    printf '  %-8s %12.0f %10s %24s %10s\n' "${modes[row - 1]}" "${rate[row]}" "$(times "${rate[row]}" "${rate[1]}")" \
         "$staleness" "$(percent "$(of test_accuracy $row)")"
 done
 echo "So"
