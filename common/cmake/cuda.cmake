@@ -44,7 +44,7 @@ endif()
 # psring_cuda(target): `target` (the device library) gets the kernels and CUDA's run-time, linked
 # statically: nothing of CUDA is loaded by a process that does not use it.
 function(psring_cuda target)
-  file(GLOB kernels CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/common/device/cuda/*.cu)
+  file(GLOB kernels CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/common/device/cuda/kernels/*.cu)
   add_library(psring_kernels STATIC ${kernels})
   target_include_directories(psring_kernels PRIVATE ${CMAKE_SOURCE_DIR})
   # No contraction into fused multiply-add, as on the CPU: an elementwise operation gives the same

@@ -11,7 +11,7 @@
  */
 #include "common/base/check.h"
 #include "common/device/cuda/cuda_device.h"
-#include "common/device/cuda/kernels.h"
+#include "common/device/cuda/kernels/kernels.h"
 
 enum { COLUMNS_BYTES_MAX = 128 * 1024 * 1024 };
 

@@ -6,7 +6,7 @@
 
 #include "common/device/cuda/cuda_device.h"
 #include "common/device/open.h"
-#include "common/device/cuda/kernels.h"
+#include "common/device/cuda/kernels/kernels.h"
 
 /* -------- errors ------------------------------------------------------------------------------ */
 

@@ -5,7 +5,7 @@
  */
 #include "common/base/check.h"
 #include "common/device/cuda/cuda_device.h"
-#include "common/device/cuda/kernels.h"
+#include "common/device/cuda/kernels/kernels.h"
 
 enum { SLICE_UNIT = 32 };
 

@@ -1,7 +1,7 @@
 /* Matrix products and sums on CUDA, in an order of additions that depends on the shapes alone. */
 #include "common/base/check.h"
 #include "common/device/cuda/cuda_device.h"
-#include "common/device/cuda/kernels.h"
+#include "common/device/cuda/kernels/kernels.h"
 
 enum {
     /* Tiles of the result that keep a large GPU busy (132 to 148 multiprocessors, two each), and

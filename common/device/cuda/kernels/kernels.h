@@ -1,5 +1,5 @@
 /*
- * Launchers of the CUDA kernels (kernels_*.cu), callable from C. Each enqueues on `stream` and
+ * Launchers of the CUDA kernels (*.cu beside this), callable from C. Each enqueues on `stream` and
  * returns a cudaError_t of the launch, 0 where it went well. Pointers are device memory, layouts
  * those of ops.h. Kernels are compiled without contraction of multiplications and additions, so
  * that elementwise operations give the CPU's bits; all of them wait for memory, not for arithmetic.

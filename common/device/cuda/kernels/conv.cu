@@ -3,8 +3,8 @@
  * channels at once (struct vector) where the number of channels allows it; neighbouring threads do
  * neighbouring channels, so that a warp reads and writes whole lines.
  */
-#include "common/device/cuda/kernels.h"
-#include "common/device/cuda/launch.h"
+#include "common/device/cuda/kernels/kernels.h"
+#include "common/device/cuda/kernels/launch.h"
 
 /* `N` floats that are read and written at once: 16 bytes for four. */
 template <int N> struct alignas(4 * N) vector {

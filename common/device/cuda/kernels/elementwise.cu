@@ -1,6 +1,6 @@
 /* Kernels: fill, scale, relu, dropout, gathering a batch, sums. */
-#include "common/device/cuda/kernels.h"
-#include "common/device/cuda/launch.h"
+#include "common/device/cuda/kernels/kernels.h"
+#include "common/device/cuda/kernels/launch.h"
 
 /* -------- fill, scale, relu ------------------------------------------------------------------- */
 

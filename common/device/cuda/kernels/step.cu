@@ -1,6 +1,6 @@
 /* Kernels: the loss, and optimizers as one pass over the arena. */
-#include "common/device/cuda/kernels.h"
-#include "common/device/cuda/launch.h"
+#include "common/device/cuda/kernels/kernels.h"
+#include "common/device/cuda/kernels/launch.h"
 
 /* -------- loss -------------------------------------------------------------------------------- */
 
