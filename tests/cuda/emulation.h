@@ -1,9 +1,10 @@
 /*
  * What a .cu file needs to be compiled as C++ for the host (included before it by the compiler): a
  * launch becomes two loops, over blocks and over the threads of each. Our kernels use neither
- * shared memory nor barriers, and their threads write to different places, so that this computes
- * what a GPU computes. Arguments are copied at the launch, as CUDA does, so that launches can be
- * recorded.
+ * shared memory nor barriers, and their threads write to different places or count themselves in
+ * (tree.h), so that this computes what a GPU computes. A GPU's threads come in any order: with
+ * EMULATED_ORDER=backwards the last one is first. Arguments are copied at the launch, as CUDA does,
+ * so that launches can be recorded.
  */
 #ifndef PSRING_TESTS_CUDA_EMULATION_H
 #define PSRING_TESTS_CUDA_EMULATION_H
@@ -13,6 +14,8 @@
 #include <math.h>
 #include <tuple>
 
+#include "tests/cuda/watch.h"
+
 #undef __global__
 #undef __device__
 #undef __host__
@@ -20,31 +23,44 @@
 #define __device__
 #define __host__
 
-/* Does the work, or, while a stream is recorded, remembers it. */
-void emulation_enqueue(std::function<void()> work);
+/* Does the work, or, while a stream is recorded, remembers it. `name`: a constant. */
+extern "C" void emulation_enqueue(const char *name, const struct emulation_cost &known,
+                                  std::function<void()> work);
+
+static inline float emulation_fmaf(float a, float b, float c)
+{
+    emulation_fused++;
+    return fmaf(a, b, c);
+}
+#define fmaf(a, b, c) emulation_fmaf(a, b, c)
+
+/* Threads follow each other: each sees what those before it have written. */
+static inline void __threadfence(void)
+{
+}
+
+static inline unsigned atomicAdd(unsigned *to, unsigned value)
+{
+    unsigned before = *to;
+    *to = before + value;
+    return before;
+}
 
 struct emulation_index {
     unsigned x;
 };
 inline thread_local struct emulation_index blockIdx, threadIdx, blockDim, gridDim;
 
-static inline void emulation_grid(unsigned blocks, unsigned threads,
-                                  const std::function<void()> &thread)
-{
-    gridDim.x = blocks;
-    blockDim.x = threads;
-    for (blockIdx.x = 0; blockIdx.x < blocks; blockIdx.x++) {
-        for (threadIdx.x = 0; threadIdx.x < threads; threadIdx.x++)
-            thread();
-    }
-}
+/* Calls `thread` for each of all threads. */
+void emulation_grid(unsigned blocks, unsigned threads, const std::function<void()> &thread);
 
 #define LAUNCH(kernel, count, stream, ...)                                                         \
-    emulation_enqueue([blocks = launch_blocks(count), arguments = std::make_tuple(__VA_ARGS__)] {  \
-        emulation_grid(blocks, LAUNCH_THREADS, [&arguments] {                                      \
-            std::apply([](auto... each) { kernel(each...); }, arguments);                          \
-        });                                                                                        \
-    });                                                                                            \
+    emulation_enqueue(#kernel, {},                                                                 \
+                      [blocks = launch_blocks(count), arguments = std::make_tuple(__VA_ARGS__)] {  \
+                          emulation_grid(blocks, LAUNCH_THREADS, [&arguments] {                    \
+                              std::apply([](auto... each) { kernel(each...); }, arguments);        \
+                          });                                                                      \
+                      });                                                                          \
     (void)(stream)
 
 #endif

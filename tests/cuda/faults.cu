@@ -10,6 +10,8 @@
 #include <mutex>
 #include <string>
 
+#include "tests/cuda/watch.h"
+
 /* Guards all that follows. */
 static std::mutex lock;
 static std::condition_variable moved; /* some stream has come further */
@@ -172,12 +174,14 @@ cudaError_t __wrap_cudaGetLastError(void)
     return dead;
 }
 
-/* emulation_enqueue, by its name in C++: kernels of a device that has failed do nothing. */
-void __real__Z17emulation_enqueueSt8functionIFvvEE(std::function<void()> work);
-void __wrap__Z17emulation_enqueueSt8functionIFvvEE(std::function<void()> work)
+/* Kernels of a device that has failed do nothing. */
+void __real_emulation_enqueue(const char *name, const struct emulation_cost &known,
+                              std::function<void()> work);
+void __wrap_emulation_enqueue(const char *name, const struct emulation_cost &known,
+                              std::function<void()> work)
 {
     if (dead == cudaSuccess)
-        __real__Z17emulation_enqueueSt8functionIFvvEE(work);
+        __real_emulation_enqueue(name, known, work);
 }
 
 /* -------- memory -------- */
@@ -225,6 +229,13 @@ cudaError_t __wrap_cudaMemcpyAsync(void *to, const void *from, size_t bytes, cud
 {
     cudaError_t error = failure_of(CALL);
     return error == cudaSuccess ? __real_cudaMemcpyAsync(to, from, bytes, kind, stream) : error;
+}
+
+cudaError_t __real_cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t stream);
+cudaError_t __wrap_cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t stream)
+{
+    cudaError_t error = failure_of(CALL);
+    return error == cudaSuccess ? __real_cudaMemsetAsync(memory, value, bytes, stream) : error;
 }
 
 /* -------- streams -------- */

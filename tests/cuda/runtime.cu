@@ -44,13 +44,46 @@ static bool is_pinned(const void *memory)
            (const char *)memory < std::prev(after)->first + std::prev(after)->second;
 }
 
-void emulation_enqueue(std::function<void()> work)
+extern "C" {
+const struct emulation_watcher *emulation_watcher;
+unsigned long long emulation_fused;
+}
+
+static void run_or_record(std::function<void()> work)
 {
     do_late_copies();
     if (recorded)
         recorded->work.push_back(work);
     else
         work();
+}
+
+void emulation_enqueue(const char *name, const struct emulation_cost &known,
+                       std::function<void()> work)
+{
+    if (!emulation_watcher) {
+        run_or_record(work);
+        return;
+    }
+    run_or_record([=] {
+        emulation_watcher->launch_begin(name, &known);
+        work();
+        emulation_watcher->launch_end();
+    });
+}
+
+void emulation_grid(unsigned blocks, unsigned threads, const std::function<void()> &thread)
+{
+    static const bool backwards = getenv("EMULATED_ORDER") != NULL;
+    gridDim.x = blocks;
+    blockDim.x = threads;
+    for (unsigned b = 0; b < blocks; b++) {
+        blockIdx.x = backwards ? blocks - 1 - b : b;
+        for (unsigned t = 0; t < threads; t++) {
+            threadIdx.x = backwards ? threads - 1 - t : t;
+            thread();
+        }
+    }
 }
 
 /* One unless told otherwise, which is known to nvml.c beside another one. */
@@ -147,11 +180,15 @@ cudaError_t cudaMalloc(void **memory, size_t bytes)
     if (!*memory)
         return cudaErrorMemoryAllocation;
     memset(*memory, 0xff, bytes < 1 << 26 ? bytes : 1 << 26); /* NaN: nobody counts on zeros */
+    if (emulation_watcher)
+        emulation_watcher->allocated(*memory, bytes);
     return cudaSuccess;
 }
 
 cudaError_t cudaFree(void *memory)
 {
+    if (emulation_watcher && memory)
+        emulation_watcher->freed(memory);
     free(memory);
     return cudaSuccess;
 }
@@ -175,10 +212,21 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpy
 {
     if (recorded && kind != cudaMemcpyDeviceToDevice)
         return cudaErrorStreamCaptureUnsupported;
+    if (emulation_watcher)
+        emulation_watcher->copied(kind == cudaMemcpyHostToDevice   ? "upload"
+                                  : kind == cudaMemcpyDeviceToHost ? "download"
+                                                                   : "copy",
+                                  bytes);
     if (kind == cudaMemcpyHostToDevice && !is_pinned(from))
         late.push_back([=] { memcpy(to, from, bytes); });
     else
-        emulation_enqueue([=] { memcpy(to, from, bytes); });
+        run_or_record([=] { memcpy(to, from, bytes); });
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t)
+{
+    run_or_record([=] { memset(memory, value, bytes); });
     return cudaSuccess;
 }
 
