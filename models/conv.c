@@ -37,6 +37,7 @@ static enum status conv_prepare(struct layer *layer, size_t batch_max)
 {
     enum status status = STATUS_OK;
     TRY(layer->device->ops->conv2d_prepare(layer->device, &layer->of.conv, batch_max));
+    layer->kept = layer->of.conv.kept;
     if (layer->of.conv.pool) {
         void *memory;
         TRY(device_alloc(layer->device, "positions of maxima", batch_max * shape_count(layer->out),

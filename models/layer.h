@@ -44,6 +44,7 @@ struct layer {
     double forward_flops, dx_flops, dw_flops; /* for one image; backward is dw and, if wanted, dx */
     size_t dw_parts; /* in which dw gets final one after the other; set to 1 before describe */
     uint8_t *index;  /* positions of maxima, where there is pooling */
+    void *kept;      /* what else forward leaves to backward; as `index`, freed by the net */
     union {
         struct conv2d conv;
         struct pool2d pool;

@@ -225,6 +225,7 @@ void net_free(struct net **net)
         return;
     for (size_t i = 0; i < n->layer_count; i++) {
         device_free(n->device, n->layers[i].index);
+        device_free(n->device, n->layers[i].kept);
         device_free(n->device, n->y[i]);
     }
     device_free(n->device, n->step_at);

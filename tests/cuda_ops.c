@@ -80,8 +80,30 @@ static void expect_same(const char *what, const struct array *a)
 
 /* -------- convolution ------------------------------------------------------------------------- */
 
-static void check_conv(const struct conv2d *c, size_t batch)
+/* dw and dbias once more, of a first layer: nobody wants the gradient by its images. */
+static void check_first_conv(const struct conv2d *c, size_t batch, const char *what,
+                             const struct array *x, const struct array *w, const struct array *bias,
+                             const struct array *y, uint8_t *index, const struct backward *backward,
+                             struct array *dw, struct array *dbias)
 {
+    struct backward b = *backward;
+    b.dx = NULL;
+    cuda->ops->fill(cuda, dw->dev, NAN, dw->count);
+    cuda->ops->fill(cuda, dbias->dev, NAN, dbias->count);
+    cuda->ops->conv2d_forward(cuda, c, batch, x->dev, w->dev, bias->dev, y->dev, index);
+    cuda->ops->conv2d_backward(cuda, c, batch, &b);
+    struct array *all[] = {dw, dbias};
+    for (int i = 0; i < 2; i++) {
+        char name[128];
+        fetch(all[i]);
+        snprintf(name, sizeof name, "%s, first layer: %s", what, i ? "dbias" : "dw");
+        expect_close(name, all[i]->count, all[i]->wide, all[i]->host, 1e-5);
+    }
+}
+
+static void check_conv(const struct conv2d *shape, size_t batch)
+{
+    struct conv2d prepared = *shape, *c = &prepared;
     size_t wh = conv2d_window_size(c, c->height), ww = conv2d_window_size(c, c->width);
     size_t windows = batch * wh * ww * c->filters;
     size_t outs = batch * conv2d_out_size(c, c->height) * conv2d_out_size(c, c->width) * c->filters;
@@ -130,9 +152,13 @@ static void check_conv(const struct conv2d *c, size_t batch)
                  c->pool ? " pool" : "", batch, parts[i]);
         expect_close(name, all[i]->count, all[i]->wide, all[i]->host, 1e-5);
     }
+    *strrchr(name, ':') = '\0';
+    device_upload(cuda, dy.dev, dy.host, dy.count * sizeof(float)); /* the pass may destroy it */
+    check_first_conv(c, batch, name, &x, &w, &bias, &y, index, &backward, &dw, &dbias);
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         array_free(all[i]);
     device_free(cuda, index);
+    device_free(cuda, prepared.kept);
     free(window);
     free(dwindow);
     free(from);
@@ -144,10 +170,18 @@ static void check_convs(void)
         struct conv2d conv;
         size_t batch;
     } cases[] = {
-        {{28, 28, 1, 32, 3, 0, true, false}, 5},   {{26, 26, 32, 64, 3, 0, true, true}, 3},
-        {{7, 9, 2, 3, 3, 1, true, true}, 4},       {{12, 11, 4, 8, 5, 2, false, true}, 3},
-        {{6, 6, 8, 6, 2, 0, false, false}, 7},     {{28, 28, 1, 6, 5, 2, true, true}, 2},
-        {{28, 28, 32, 1, 5, 2, true, false}, 120}, /* several blocks of images */
+        {{28, 28, 1, 32, 3, 0, true, false, NULL}, 5},
+        {{26, 26, 32, 64, 3, 0, true, true, NULL}, 3},
+        {{7, 9, 2, 3, 3, 1, true, true, NULL}, 4},
+        {{7, 9, 4, 8, 3, 1, true, true, NULL}, 5},
+        {{12, 11, 4, 8, 5, 2, false, true, NULL}, 3},
+        {{6, 6, 8, 6, 2, 0, false, false, NULL}, 7},
+        {{6, 7, 4, 8, 3, 1, true, false, NULL}, 33},
+        {{28, 28, 1, 6, 5, 2, true, true, NULL}, 2},
+        {{9, 7, 1, 8, 3, 1, false, true, NULL}, 41},
+        {{7, 9, 1, 4, 5, 0, true, true, NULL}, 3},
+        {{7, 9, 1, 5, 2, 0, true, false, NULL}, 3},
+        {{28, 28, 32, 1, 5, 2, true, false, NULL}, 220}, /* several blocks of images */
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         check_conv(&cases[i].conv, cases[i].batch);

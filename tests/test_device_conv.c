@@ -138,7 +138,9 @@ static void compare_differences(const char *what, const struct conv2d *c, size_t
 static void run(struct device *device, const struct conv2d *c, size_t batch, struct arrays *a,
                 bool want_dx)
 {
-    cr_assert_eq(device->ops->conv2d_prepare(device, c, batch), STATUS_OK);
+    struct conv2d prepared = *c;
+    cr_assert_eq(device->ops->conv2d_prepare(device, &prepared, batch), STATUS_OK);
+    c = &prepared;
     device->ops->conv2d_forward(device, c, batch, a->x32, a->w32, a->bias32, a->y32, a->index);
     struct backward backward = {.x = a->x32,
                                 .w = a->w32,
@@ -149,6 +151,7 @@ static void run(struct device *device, const struct conv2d *c, size_t batch, str
                                 .dw = a->dw32,
                                 .dbias = a->dbias32};
     device->ops->conv2d_backward(device, c, batch, &backward);
+    device_free(device, prepared.kept);
 }
 
 static void check(const struct conv2d *c, size_t batch, int threads, bool differences)

@@ -29,6 +29,8 @@ struct conv2d {
     size_t height, width, channels; /* of the input */
     size_t filters, kernel, padding;
     bool relu, pool;
+    void *kept; /* set by conv2d_prepare: device memory in which forward leaves what the backward
+                 * pass that follows uses up; NULL: nothing. The caller frees it. */
 };
 
 enum { DENSE_BLOCK_INPUTS = 768 }; /* of which a CPU's thread computes at most so many at a time */
@@ -187,7 +189,7 @@ struct device_ops {
 
     /* w (kernel, kernel, channels, filters), bias (filters), y (N, out height, out width, filters).
      * index, only with c->pool: which of the window's four (row-major) was first largest, as y. */
-    enum status (*conv2d_prepare)(struct device *, const struct conv2d *, size_t batch_max);
+    enum status (*conv2d_prepare)(struct device *, struct conv2d *, size_t batch_max);
     void (*conv2d_forward)(struct device *, const struct conv2d *, size_t batch, const float *x,
                            const float *w, const float *bias, float *y, uint8_t *index);
     void (*conv2d_backward)(struct device *, const struct conv2d *, size_t batch,

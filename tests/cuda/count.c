@@ -180,7 +180,7 @@ static const struct range_listener listener = {
 
 /* -------- what is asked for ------------------------------------------------------------------- */
 
-static const char *kernel;
+static char kernel[32];
 static struct emulation_cost cost;
 static unsigned long long fused_before;
 
@@ -191,9 +191,19 @@ static void say(const char *what, const char *name, double read, double written,
                 what, name, read, written, flops);
 }
 
+/* "lower" of "lower<N>". */
+static void keep_name(const char *name)
+{
+    size_t bytes = 0;
+    name += *name == '(';
+    while (name[bytes] && name[bytes] != '<' && bytes < sizeof kernel - 1)
+        bytes++;
+    snprintf(kernel, sizeof kernel, "%.*s", (int)bytes, name);
+}
+
 static void launch_begin(const char *name, const struct emulation_cost *known)
 {
-    kernel = name;
+    keep_name(name);
     cost = *known;
     read_sectors = written_sectors = 0;
     fused_before = emulation_fused;

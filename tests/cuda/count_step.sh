@@ -39,5 +39,5 @@ awk -F, '
         }
         row("step", l, r, w, f)
         for (name in copies)
-            print copies[name] " " name "s, " bytes[name] " bytes" | "sort"
+            print name "s: " copies[name] ", " bytes[name] " bytes" | "sort"
     }' "$folder/counts"

@@ -25,6 +25,10 @@ plain=$weights
 train 0 --backend none --cuda-graph on "${ordered[@]}"
 same "recorded steps" "$plain"
 
+# A GPU's threads come in any order, and the last one of some adds what all of them have.
+EMULATED_ORDER=backwards train 0 --backend none --cuda-graph off "${ordered[@]}"
+same "threads backwards" "$plain"
+
 # A step that cannot be recorded is launched kernel by kernel, and said to be; with "on" it is an error.
 export EMULATED_CAPTURE_FAILS=1
 train 0 --backend none --cuda-graph auto "${ordered[@]}"

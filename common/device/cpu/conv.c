@@ -83,7 +83,7 @@ static size_t partial_count(const struct geometry *g, const struct conv2d *c, si
     return cpu_round_up(g->weights) + groups * (g->weights + c->filters);
 }
 
-enum status cpu_conv2d_prepare(struct device *device, const struct conv2d *c, size_t batch_max)
+enum status cpu_conv2d_prepare(struct device *device, struct conv2d *c, size_t batch_max)
 {
     CHECK(c->kernel > 0 && c->channels > 0 && c->filters > 0 && c->padding < c->kernel);
     CHECK(c->height + 2 * c->padding >= c->kernel && c->width + 2 * c->padding >= c->kernel);

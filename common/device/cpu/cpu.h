@@ -61,7 +61,7 @@ void cpu_gather(struct device *, const struct gather *, size_t batch, const uint
                 float *images, uint8_t *labels);
 
 /* See ops.h for the contracts of these. */
-enum status cpu_conv2d_prepare(struct device *, const struct conv2d *, size_t batch_max);
+enum status cpu_conv2d_prepare(struct device *, struct conv2d *, size_t batch_max);
 void cpu_conv2d_forward(struct device *, const struct conv2d *, size_t batch, const float *x,
                         const float *w, const float *bias, float *y, uint8_t *index);
 void cpu_conv2d_backward(struct device *, const struct conv2d *, size_t batch,

@@ -5,28 +5,39 @@
  *     dw (K, F)     = columns^T x dwindow (M, F)         K = kernel x kernel x channels
  *     dcolumns      = dwindow x w^T                      F = filters
  *
- * a block of images at a time, so that the columns have a bounded size. dw has a small result and a
- * sum over all windows: it is cut into slices of some images each, multiplied at once and added in
- * order. Bias, relu and pooling are one pass over the window outputs.
+ * a block of images at a time, so that the columns have a bounded size. Where the columns of the
+ * largest batch are not too large, forward keeps them for backward, in memory that the caller
+ * holds. dw has a small result and a sum over all windows: it is cut into slices, multiplied at
+ * once and added in order. Bias, relu and pooling are one pass over the window outputs.
+ *
+ * Images of one channel need no columns (kernels/direct.cu), unless a gradient by them is wanted.
  */
 #include "common/base/check.h"
 #include "common/device/cuda/cuda_device.h"
 #include "common/device/cuda/kernels/kernels.h"
 
-enum { COLUMNS_BYTES_MAX = 128 * 1024 * 1024 };
+enum {
+    COLUMNS_BYTES_MAX = 128 * 1024 * 1024, /* of a block */
+    KEPT_BYTES_MAX = 512 * 1024 * 1024,    /* of a layer's largest batch, which is then one block */
+};
 
 /* Counts, and where what is in scratch memory (in floats). */
 struct layout {
-    size_t windows, columns;    /* an image's M, and K */
-    size_t image, window_image; /* floats of an image of x, and of its window outputs */
-    size_t out_image;           /* of y */
-    size_t weights;             /* K x F */
-    size_t block;               /* images at a time */
-    size_t slice;               /* windows in a slice of dw's sum */
-    size_t window_at, partial_at, sums_at, end; /* the columns are at 0 */
+    size_t windows, columns;           /* an image's M, and K */
+    size_t image, window_image;        /* floats of an image of x, and of its window outputs */
+    size_t out_image;                  /* of y */
+    size_t weights;                    /* K x F */
+    size_t block;                      /* images at a time */
+    size_t slice;                      /* windows in a slice of dw's sum */
+    size_t window_at, partial_at, end; /* columns that are not kept are at 0 */
 };
 
-static struct layout measure(const struct conv2d *c, size_t batch)
+static size_t columns_bytes(const struct layout *l, size_t images)
+{
+    return images * l->windows * l->columns * sizeof(float);
+}
+
+static struct layout measure(const struct conv2d *c, size_t batch, bool kept)
 {
     struct layout l;
     l.windows = conv2d_window_size(c, c->height) * conv2d_window_size(c, c->width);
@@ -35,52 +46,63 @@ static struct layout measure(const struct conv2d *c, size_t batch)
     l.window_image = l.windows * c->filters;
     l.out_image = conv2d_out_size(c, c->height) * conv2d_out_size(c, c->width) * c->filters;
     l.weights = l.columns * c->filters;
-    size_t fit = COLUMNS_BYTES_MAX / (l.windows * l.columns * sizeof(float));
-    size_t blocks = fit > 0 ? (batch + fit - 1) / fit : batch;
+    size_t fit = COLUMNS_BYTES_MAX / columns_bytes(&l, 1);
+    size_t blocks = kept ? 1 : fit > 0 ? (batch + fit - 1) / fit : batch;
     l.block = (batch + blocks - 1) / blocks;
-    l.slice = cuda_slice(l.columns, c->filters, l.block * l.windows, l.windows);
-    l.window_at = l.block * l.windows * l.columns;
+    l.slice = cuda_slice(l.columns, c->filters, l.block * l.windows);
+    l.window_at = kept ? 0 : l.block * l.windows * l.columns;
     l.window_at = (l.window_at + 63) / 64 * 64; /* kernels read whole vectors from aligned places */
     l.partial_at = l.window_at + (l.block * l.window_image + 63) / 64 * 64;
-    l.sums_at = l.partial_at + cuda_slices(l.block * l.windows, l.slice) * l.weights;
-    l.end = l.sums_at + cuda_sum_columns_scratch(l.block * l.windows, c->filters);
+    l.end = l.partial_at + cuda_slices(l.block * l.windows, l.slice) * l.weights;
     return l;
 }
 
 /* As for dense layers, a smaller batch may be cut differently. */
-enum status cuda_conv2d_prepare(struct device *device, const struct conv2d *c, size_t batch_max)
+enum status cuda_conv2d_prepare(struct device *device, struct conv2d *c, size_t batch_max)
 {
     CHECK(c->kernel > 0 && c->channels > 0 && c->filters > 0 && c->padding < c->kernel);
     CHECK(c->height + 2 * c->padding >= c->kernel && c->width + 2 * c->padding >= c->kernel);
-    size_t most = 0;
+    struct layout largest = measure(c, batch_max, true);
+    size_t most = 0, bytes = columns_bytes(&largest, batch_max);
+    bool keeps = !kernel_direct_can(c, batch_max) && bytes <= KEPT_BYTES_MAX;
+    c->kept = NULL;
     for (size_t batch = 1; batch <= batch_max; batch++) {
-        struct layout l = measure(c, batch);
+        struct layout l = measure(c, batch, keeps);
         /* Kernels number the elements of a block with 32 bits. */
         CHECK(l.block * (l.image > l.window_image ? l.image : l.window_image) <= INT32_MAX);
         most = l.end > most ? l.end : most;
     }
-    return cuda_reserve(cuda_of(device), most);
+    enum status status = cuda_reserve(cuda_of(device), most);
+    if (status == STATUS_OK && keeps)
+        status = device_alloc(device, "a convolution's columns", bytes, &c->kept);
+    return status;
 }
 
 /* -------- forward ----------------------------------------------------------------------------- */
 
-/* columns = windows of `images` images from x on. */
-static void lower(struct cuda *cuda, const struct conv2d *c, size_t images, const float *x)
+static float *columns_of(struct cuda *cuda, const struct conv2d *c)
 {
-    cuda_keep(cuda, kernel_lower(cuda->compute, c, images, x, cuda->scratch), "convolution: lower");
+    return c->kept ? c->kept : cuda->scratch;
+}
+
+/* columns = windows of `images` images from x on. */
+static void lower(struct cuda *cuda, const struct conv2d *c, size_t images, const float *x,
+                  float *columns)
+{
+    cuda_keep(cuda, kernel_lower(cuda->compute, c, images, x, columns), "convolution: lower");
 }
 
 static void forward_block(struct cuda *cuda, const struct conv2d *c, const struct layout *l,
                           size_t first, size_t images, const float *x, const float *w,
                           const float *bias, float *y, uint8_t *index)
 {
-    float *to = y + first * l->out_image;
+    float *to = y + first * l->out_image, *columns = columns_of(cuda, c);
     float *window = c->pool ? cuda->scratch + l->window_at : to;
-    lower(cuda, c, images, x + first * l->image);
+    lower(cuda, c, images, x + first * l->image, columns);
     cuda_multiply(cuda, &(struct cuda_gemm){.m = images * l->windows,
                                             .n = c->filters,
                                             .k = l->columns,
-                                            .a = cuda->scratch,
+                                            .a = columns,
                                             .lda = l->columns,
                                             .b = w,
                                             .ldb = c->filters,
@@ -106,7 +128,12 @@ void cuda_conv2d_forward(struct device *device, const struct conv2d *conv, size_
                          uint8_t *index)
 {
     struct cuda *cuda = cuda_of(device);
-    struct layout l = measure(conv, batch);
+    if (kernel_direct_can(conv, batch)) {
+        cuda_keep(cuda, kernel_direct_forward(cuda->compute, conv, batch, x, w, bias, y, index),
+                  "convolution");
+        return;
+    }
+    struct layout l = measure(conv, batch, conv->kept != NULL);
     CHECK(l.end <= cuda->scratch_count);
     for (size_t first = 0; first < batch; first += l.block) {
         size_t images = batch - first < l.block ? batch - first : l.block;
@@ -116,33 +143,34 @@ void cuda_conv2d_forward(struct device *device, const struct conv2d *conv, size_
 
 /* -------- backward ---------------------------------------------------------------------------- */
 
-/* The gradient by the window outputs of a block of images. */
+/* The gradient by the window outputs of a block of images, and its sums: dbias. */
 static const float *window_gradient(struct cuda *cuda, const struct conv2d *c,
                                     const struct layout *l, size_t first, size_t images,
                                     const struct backward *b)
 {
     size_t at = first * l->out_image;
-    struct pool2d pool = {conv2d_window_size(c, c->height), conv2d_window_size(c, c->width),
-                          c->filters};
+    const float *y = c->relu ? b->y + at : NULL;
     if (c->pool) {
+        struct pool2d pool = {conv2d_window_size(c, c->height), conv2d_window_size(c, c->width),
+                              c->filters};
+        struct bias_sum sum = {.totals = b->dbias, .add = first > 0, .room = cuda->room};
         float *window = cuda->scratch + l->window_at;
-        cuda_keep(cuda,
-                  kernel_spread(cuda->compute, &pool, images, b->dy + at,
-                                c->relu ? b->y + at : NULL, b->index + at, window),
-                  "convolution, backward: pooling");
+        cuda_keep(
+            cuda,
+            kernel_spread(cuda->compute, &pool, images, b->dy + at, y, b->index + at, window, &sum),
+            "convolution, backward: pooling and bias");
         return window;
     }
-    if (c->relu)
-        cuda_keep(cuda,
-                  kernel_relu_backward(cuda->compute, images * l->out_image, b->y + at, b->dy + at,
-                                       b->dy + at),
-                  "convolution, backward: relu");
+    struct column_sum sum = {.rows = images * l->windows, .width = c->filters, .add = first > 0};
+    cuda_keep(cuda, kernel_sum_columns(cuda->compute, &sum, y, b->dy + at, b->dbias, cuda->room),
+              "convolution, backward: relu and bias");
     return b->dy + at;
 }
 
-/* dw and dbias get, or with `add` are added, what a block of images gives. */
+/* dw gets, or with `add` is added, what a block of images gives. */
 static void weight_gradient(struct cuda *cuda, const struct conv2d *c, const struct layout *l,
-                            size_t images, const float *dwindow, const struct backward *b, bool add)
+                            size_t images, const float *columns, const float *dwindow, float *dw,
+                            bool add)
 {
     size_t rows = images * l->windows, slices = cuda_slices(rows, l->slice);
     float *partial = cuda->scratch + l->partial_at;
@@ -150,7 +178,7 @@ static void weight_gradient(struct cuda *cuda, const struct conv2d *c, const str
                              .m = l->columns,
                              .n = c->filters,
                              .k = rows,
-                             .a = cuda->scratch,
+                             .a = columns,
                              .lda = l->columns,
                              .b = dwindow,
                              .ldb = c->filters,
@@ -158,14 +186,14 @@ static void weight_gradient(struct cuda *cuda, const struct conv2d *c, const str
                              .ldc = c->filters};
     struct slice_sum sum = {.count = l->weights, .slices = slices, .width = c->filters, .add = add};
     cuda_multiply_sliced(cuda, &gemm, l->slice);
-    cuda_keep(cuda, kernel_sum_slices(cuda->compute, &sum, partial, b->dw),
+    cuda_keep(cuda, kernel_sum_slices(cuda->compute, &sum, partial, dw),
               "convolution, backward: weights");
-    cuda_sum_columns(cuda, rows, c->filters, dwindow, b->dbias, cuda->scratch + l->sums_at, add);
 }
 
 /* The columns themselves are not needed any more: their gradient takes their place. */
 static void input_gradient(struct cuda *cuda, const struct conv2d *c, const struct layout *l,
-                           size_t images, const float *dwindow, const float *w, float *dx)
+                           size_t images, float *columns, const float *dwindow, const float *w,
+                           float *dx)
 {
     cuda_multiply(cuda, &(struct cuda_gemm){.b_transposed = true,
                                             .m = images * l->windows,
@@ -175,9 +203,9 @@ static void input_gradient(struct cuda *cuda, const struct conv2d *c, const stru
                                             .lda = c->filters,
                                             .b = w,
                                             .ldb = c->filters,
-                                            .c = cuda->scratch,
+                                            .c = columns,
                                             .ldc = l->columns});
-    cuda_keep(cuda, kernel_gather_columns(cuda->compute, c, images, cuda->scratch, dx),
+    cuda_keep(cuda, kernel_gather_columns(cuda->compute, c, images, columns, dx),
               "convolution, backward: input");
 }
 
@@ -185,14 +213,21 @@ void cuda_conv2d_backward(struct device *device, const struct conv2d *conv, size
                           const struct backward *b)
 {
     struct cuda *cuda = cuda_of(device);
-    struct layout l = measure(conv, batch);
+    if (!b->dx && kernel_direct_can(conv, batch)) {
+        cuda_keep(cuda, kernel_direct_backward(cuda->compute, conv, batch, b, cuda->room),
+                  "convolution, backward");
+        return;
+    }
+    struct layout l = measure(conv, batch, conv->kept != NULL);
+    float *columns = columns_of(cuda, conv);
     CHECK(l.end <= cuda->scratch_count);
     for (size_t first = 0; first < batch; first += l.block) {
         size_t images = batch - first < l.block ? batch - first : l.block;
         const float *dwindow = window_gradient(cuda, conv, &l, first, images, b);
-        lower(cuda, conv, images, b->x + first * l.image);
-        weight_gradient(cuda, conv, &l, images, dwindow, b, first > 0);
+        if (!conv->kept)
+            lower(cuda, conv, images, b->x + first * l.image, columns);
+        weight_gradient(cuda, conv, &l, images, columns, dwindow, b->dw, first > 0);
         if (b->dx)
-            input_gradient(cuda, conv, &l, images, dwindow, b->w, b->dx + first * l.image);
+            input_gradient(cuda, conv, &l, images, columns, dwindow, b->w, b->dx + first * l.image);
     }
 }

@@ -89,6 +89,22 @@ enum status cuda_reserve(struct cuda *cuda, size_t count)
     return STATUS_OK;
 }
 
+static enum status open_room(struct cuda *cuda)
+{
+    char *memory;
+    enum status status =
+        device_alloc(&cuda->device, "sums",
+                     KERNEL_ROOM_SUMS_BYTES + KERNEL_ROOM_ARRIVED_BYTES + 2 * sizeof *cuda->squares,
+                     &cuda->room.sums);
+    if (status != STATUS_OK)
+        return status;
+    memory = (char *)cuda->room.sums + KERNEL_ROOM_SUMS_BYTES;
+    cuda->room.arrived = (void *)memory;
+    cuda->squares = (void *)(memory + KERNEL_ROOM_ARRIVED_BYTES);
+    return status_from_cuda(cudaMemsetAsync(memory, 0, KERNEL_ROOM_ARRIVED_BYTES, cuda->compute),
+                            "sums");
+}
+
 static enum status open_slots(struct cuda *cuda)
 {
     enum status status = STATUS_OK;
@@ -189,7 +205,8 @@ static void cuda_maxpool_backward(struct device *device, const struct pool2d *po
                                   const uint8_t *index, const float *dy, float *dx)
 {
     struct cuda *cuda = cuda_of(device);
-    cuda_keep(cuda, kernel_spread(cuda->compute, pool, batch, dy, NULL, index, dx),
+    cuda_keep(cuda,
+              kernel_spread(cuda->compute, pool, batch, dy, NULL, index, dx, &(struct bias_sum){0}),
               "max-pooling, backward");
 }
 
@@ -220,7 +237,7 @@ static void cuda_softmax_cross_entropy(struct device *device, size_t batch, size
     struct cuda *cuda = cuda_of(device);
     cuda_keep(cuda,
               kernel_softmax_cross_entropy(cuda->compute, batch, classes, divisor, logits, labels,
-                                           dlogits, cuda->loss_parts, sum),
+                                           dlogits, sum, cuda->room),
               "softmax and loss");
 }
 
@@ -264,10 +281,10 @@ static void cuda_lars(struct device *device, const struct lars *lars, size_t cou
                       float *parameters, const float *gradients, float *velocity)
 {
     struct cuda *cuda = cuda_of(device);
-    cuda_keep(
-        cuda,
-        kernel_lars(cuda->compute, lars, count, parameters, gradients, velocity, cuda->squares),
-        "lars");
+    cuda_keep(cuda,
+              kernel_lars(cuda->compute, lars, count, parameters, gradients, velocity,
+                          cuda->squares, cuda->room),
+              "lars");
 }
 
 /* -------- opening ----------------------------------------------------------------------------- */
@@ -310,8 +327,7 @@ static void cuda_close(struct device *device)
     cuda_nvml_free(&cuda->nvml);
     cuda_blas_free(&cuda->blas);
     cudaFree(cuda->blas_workspace);
-    cudaFree(cuda->loss_parts);
-    cudaFree(cuda->squares);
+    cudaFree(cuda->room.sums);
     cudaFree(cuda->scratch);
     close_slots(&cuda->slots);
     if (cuda->compute)
@@ -323,7 +339,6 @@ enum status cuda_open(struct device **device, const struct device_options *optio
 {
     enum status status = STATUS_OK;
     struct cuda *cuda = calloc(1, sizeof *cuda);
-    void *parts, *squares;
     if (!cuda) {
         log_error("the cuda device: out of memory");
         return STATUS_NO_MEMORY;
@@ -335,12 +350,7 @@ enum status cuda_open(struct device **device, const struct device_options *optio
     TRY(status_from_cuda(cudaStreamCreateWithFlags(&cuda->compute, cudaStreamNonBlocking),
                          "a stream"));
     TRY(open_slots(cuda));
-    TRY(device_alloc(&cuda->device, "sums of the loss",
-                     KERNEL_LOSS_PARTS * sizeof *cuda->loss_parts, &parts));
-    cuda->loss_parts = parts;
-    TRY(device_alloc(&cuda->device, "sums of squares",
-                     (size_t)2 * KERNEL_SQUARES * sizeof *cuda->squares, &squares));
-    cuda->squares = squares;
+    TRY(open_room(cuda));
     TRY(device_alloc(&cuda->device, "cuBLAS", CUDA_BLAS_WORKSPACE_BYTES, &cuda->blas_workspace));
     TRY(cuda_blas_new(&cuda->blas, cuda->compute, cuda->blas_workspace, options->tf32));
     cuda->nvml = cuda_nvml_new(cuda->index);

@@ -1,5 +1,5 @@
 /*
- * The CUDA device, shared by its own files cuda_*.c only. Everything is enqueued on one compute
+ * The CUDA device, shared by its own files only. Everything is enqueued on one compute
  * stream; scratch memory belongs to the operation that runs, as operations follow each other there.
  */
 #ifndef PSRING_COMMON_DEVICE_CUDA_CUDA_DEVICE_H
@@ -8,6 +8,7 @@
 #include <cuda_runtime_api.h>
 
 #include "common/device/cuda/blas.h"
+#include "common/device/cuda/kernels/kernels.h"
 #include "common/device/cuda/nvml.h"
 #include "common/device/device.h"
 
@@ -43,8 +44,8 @@ struct cuda {
     enum status failure; /* the first one */
     float *scratch;      /* (scratch_count), grown by the prepare entries */
     size_t scratch_count;
-    struct loss_sum *loss_parts;
-    double *squares; /* (KERNEL_SQUARES, 2) */
+    struct kernel_room room;
+    double *squares; /* (2), of kernel_lars */
     struct cuda_slots slots;
     struct cuda_graph graph;
     struct cuda_nvml *nvml; /* NULL: the driver does not tell how busy the GPU is */
@@ -84,15 +85,9 @@ void cuda_multiply(struct cuda *cuda, const struct cuda_gemm *gemm);
  */
 void cuda_multiply_sliced(struct cuda *cuda, const struct cuda_gemm *gemm, size_t slice);
 
-/* totals (width), or += with `add`: the sums of the columns of x (rows, width). */
-void cuda_sum_columns(struct cuda *cuda, size_t rows, size_t width, const float *x, float *totals,
-                      float *scratch, bool add);
-/* Floats of scratch that it needs. */
-size_t cuda_sum_columns_scratch(size_t rows, size_t width);
-
-/* A slice of k, a multiple of `unit`, such that an (m, n) product is enough work for a GPU; depends
- * on the shapes alone, because the order of sums does. */
-size_t cuda_slice(size_t m, size_t n, size_t k, size_t unit);
+/* A slice of k such that an (m, n) product of each is enough work for a GPU; all slices alike where
+ * k has a divisor near to that. Depends on the shapes alone, because the order of sums does. */
+size_t cuda_slice(size_t m, size_t n, size_t k);
 
 static inline size_t cuda_slices(size_t k, size_t slice)
 {
@@ -100,7 +95,7 @@ static inline size_t cuda_slices(size_t k, size_t slice)
 }
 
 /* See ops.h for the contracts of these. */
-enum status cuda_conv2d_prepare(struct device *, const struct conv2d *, size_t batch_max);
+enum status cuda_conv2d_prepare(struct device *, struct conv2d *, size_t batch_max);
 void cuda_conv2d_forward(struct device *, const struct conv2d *, size_t batch, const float *x,
                          const float *w, const float *bias, float *y, uint8_t *index);
 void cuda_conv2d_backward(struct device *, const struct conv2d *, size_t batch,

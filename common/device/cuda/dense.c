@@ -7,11 +7,9 @@
 #include "common/device/cuda/cuda_device.h"
 #include "common/device/cuda/kernels/kernels.h"
 
-enum { SLICE_UNIT = 32 };
-
 static size_t slice_of(const struct dense *dense, size_t batch)
 {
-    return cuda_slice(batch, dense->outputs, dense->inputs, SLICE_UNIT);
+    return cuda_slice(batch, dense->outputs, dense->inputs);
 }
 
 static size_t forward_scratch(const struct dense *dense, size_t batch)
@@ -24,7 +22,7 @@ static size_t forward_scratch(const struct dense *dense, size_t batch)
 enum status cuda_dense_prepare(struct device *device, const struct dense *dense, size_t batch_max)
 {
     CHECK(dense->inputs > 0 && dense->outputs > 0);
-    size_t most = cuda_sum_columns_scratch(batch_max, dense->outputs);
+    size_t most = 0;
     for (size_t batch = 1; batch <= batch_max; batch++) {
         size_t count = forward_scratch(dense, batch);
         most = count > most ? count : most;
@@ -72,11 +70,11 @@ void cuda_dense_backward(struct device *device, const struct dense *dense, size_
     struct cuda *cuda = cuda_of(device);
     size_t inputs = dense->inputs, outputs = dense->outputs;
     CHECK(rows.first == 0 && rows.end == inputs);
-    CHECK(cuda_sum_columns_scratch(batch, outputs) <= cuda->scratch_count);
-    if (dense->relu)
-        cuda_keep(cuda, kernel_relu_backward(cuda->compute, batch * outputs, b->y, b->dy, b->dy),
-                  "dense, backward");
-    cuda_sum_columns(cuda, batch, outputs, b->dy, b->dbias, cuda->scratch, false);
+    struct column_sum sum = {.rows = batch, .width = outputs};
+    cuda_keep(cuda,
+              kernel_sum_columns(cuda->compute, &sum, dense->relu ? b->y : NULL, b->dy, b->dbias,
+                                 cuda->room),
+              "dense, backward: relu and bias");
     cuda_multiply(cuda, &(struct cuda_gemm){.a_transposed = true,
                                             .m = inputs,
                                             .n = outputs,

@@ -1,14 +1,16 @@
-/* Matrix products and sums on CUDA, in an order of additions that depends on the shapes alone. */
+/* Matrix products on CUDA, in an order of additions that depends on the shapes alone. */
 #include "common/base/check.h"
 #include "common/device/cuda/cuda_device.h"
-#include "common/device/cuda/kernels/kernels.h"
 
 enum {
     /* Tiles of the result that keep a large GPU busy (132 to 148 multiprocessors, two each), and
      * the edge that a product's tile has at least. */
     TILES_WANTED = 264,
     TILE = 64,
-    ROWS_PER_SUM = 64,
+    /* What a slice is a multiple of: a product's kernel goes through k in steps of 8 to 32, and
+     * reads four numbers at a time. */
+    SLICE_UNIT = 32,
+    SLICE_UNIT_LEAST = 4,
 };
 
 static struct cuda_blas_product product_of(const struct cuda_gemm *g)
@@ -39,12 +41,31 @@ void cuda_multiply(struct cuda *cuda, const struct cuda_gemm *gemm)
     multiply(cuda, &product);
 }
 
-size_t cuda_slice(size_t m, size_t n, size_t k, size_t unit)
+/* The number of slices nearest to `wanted`, from 3/4 to 3/2 of it, that cuts k into equal multiples
+ * of `unit`; 0: there is none. */
+static size_t even_slices(size_t k, size_t unit, size_t wanted)
+{
+    size_t found = 0, least = SIZE_MAX;
+    for (size_t slices = (3 * wanted + 3) / 4; slices <= 3 * wanted / 2; slices++) {
+        size_t away = slices > wanted ? slices - wanted : wanted - slices;
+        if (k % (slices * unit) == 0 && away <= least) {
+            found = slices;
+            least = away;
+        }
+    }
+    return found;
+}
+
+size_t cuda_slice(size_t m, size_t n, size_t k)
 {
     size_t tiles = ((m + TILE - 1) / TILE) * ((n + TILE - 1) / TILE);
-    size_t units = (k + unit - 1) / unit, slices = (TILES_WANTED + tiles - 1) / tiles;
+    size_t units = (k + SLICE_UNIT - 1) / SLICE_UNIT;
+    size_t slices = (TILES_WANTED + tiles - 1) / tiles;
     slices = slices < units ? slices : units;
-    return (units + slices - 1) / slices * unit;
+    size_t even = even_slices(k, SLICE_UNIT, slices);
+    if (even == 0)
+        even = even_slices(k, SLICE_UNIT_LEAST, slices);
+    return even > 0 ? k / even : (units + slices - 1) / slices * SLICE_UNIT;
 }
 
 void cuda_multiply_sliced(struct cuda *cuda, const struct cuda_gemm *gemm, size_t slice)
@@ -67,39 +88,4 @@ void cuda_multiply_sliced(struct cuda *cuda, const struct cuda_gemm *gemm, size_
     product.count = 1;
     if (rest > 0)
         multiply(cuda, &product);
-}
-
-/* -------- sums of columns --------------------------------------------------------------------- */
-
-static size_t groups_of(size_t rows)
-{
-    return (rows + ROWS_PER_SUM - 1) / ROWS_PER_SUM;
-}
-
-size_t cuda_sum_columns_scratch(size_t rows, size_t width)
-{
-    size_t count = 0;
-    while (rows > ROWS_PER_SUM) {
-        rows = groups_of(rows);
-        count += rows * width;
-    }
-    return count;
-}
-
-/* Groups of rows, then groups of those sums, until one is left: many threads at first, few rows to
- * each. */
-void cuda_sum_columns(struct cuda *cuda, size_t rows, size_t width, const float *x, float *totals,
-                      float *scratch, bool add)
-{
-    struct row_sum sum = {.rows = rows, .width = width};
-    while (sum.rows > ROWS_PER_SUM) {
-        sum.groups = groups_of(sum.rows);
-        cuda_keep(cuda, kernel_sum_rows(cuda->compute, &sum, x, scratch), "sums of columns");
-        x = scratch;
-        scratch += sum.groups * width;
-        sum.rows = sum.groups;
-    }
-    sum.groups = 1;
-    sum.add = add;
-    cuda_keep(cuda, kernel_sum_rows(cuda->compute, &sum, x, totals), "sums of columns");
 }

@@ -96,13 +96,15 @@ say_speed()
 
 # --- beside the least --------------------------------------------------------------------------------
 
-# estimate PRECISION FLOPS-PER-S [brief]: a step against the least that it can take.
+# estimate PRECISION FLOPS-PER-S [brief]: a step against the least that it can take. Its launches are those that ncu has
+# seen, else those that a test counts.
 estimate()
 {
     local rate count
     rate=$(rate_of psring default "$1" 2>/dev/null)
     count=$(sed -n 's/^kernels a step: //p' "$out/kernels.txt" 2>/dev/null)
-    awk -v flops_per_s="$2" -v bytes_per_s="$bandwidth" -v kernels="${count:-45}" -v gap_us=1 -v brief="${3:-0}" \
+    [[ $count ]] || count=$(awk -F' *[|] *' '$2 == "step" { print $7 }' common/device/measured.md)
+    awk -v flops_per_s="$2" -v bytes_per_s="$bandwidth" -v kernels="$count" -v gap_us=1 -v brief="${3:-0}" \
         -v step_us="$(awk -v r="${rate:-0}" 'BEGIN { print (r > 0 ? 128e6 / r : 0) }')" \
         -f experiments/gpu/roofline.awk "$out/compute.csv"
 }

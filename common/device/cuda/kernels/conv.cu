@@ -1,24 +1,14 @@
 /*
- * Kernels: convolution lowered to a matrix product (im2col and back), pooling. Threads do several
+ * Kernels: convolution lowered to a matrix product (im2col and back), pooling. Threads do four
  * channels at once (struct vector) where the number of channels allows it; neighbouring threads do
  * neighbouring channels, so that a warp reads and writes whole lines.
  */
 #include "common/device/cuda/kernels/kernels.h"
 #include "common/device/cuda/kernels/launch.h"
+#include "common/device/cuda/kernels/pixels.h"
+#include "common/device/cuda/kernels/tree.h"
 
-/* `N` floats that are read and written at once: 16 bytes for four. */
-template <int N> struct alignas(4 * N) vector {
-    float at[N];
-};
-
-/* Whether rows of `width` floats may be read as vectors of four, wherever they begin. */
-static bool in_fours(size_t width, const void *a, const void *b)
-{
-    return width % 4 == 0 && ((uintptr_t)a | (uintptr_t)b) % 16 == 0;
-}
-
-/* What the kernels need of a convolution, in 32 bits: divisions of 64 bits cost several times as
- * much. */
+/* What the kernels need of a convolution. */
 struct lowering {
     uint32_t height, width, vectors; /* of an image; `vectors` a pixel */
     uint32_t window_height, window_width;
@@ -36,24 +26,6 @@ static struct lowering lowering_of(const struct conv2d *c, size_t vector_floats)
     l.kernel = (uint32_t)c->kernel;
     l.padding = (uint32_t)c->padding;
     return l;
-}
-
-/* A position in a batch of images of height x width pixels of `vectors` vectors each. */
-struct place {
-    uint32_t image, row, column, vector;
-};
-
-static __device__ struct place place_of(uint32_t i, uint32_t height, uint32_t width,
-                                        uint32_t vectors)
-{
-    struct place p;
-    p.vector = i % vectors;
-    i /= vectors;
-    p.column = i % width;
-    i /= width;
-    p.row = i % height;
-    p.image = i / height;
-    return p;
 }
 
 /* -------- lowering ---------------------------------------------------------------------------- */
@@ -147,90 +119,164 @@ int kernel_gather_columns(struct CUstream_st *stream, const struct conv2d *conv,
 /* -------- pooling ----------------------------------------------------------------------------- */
 
 struct pooling {
-    uint32_t height, width, channels; /* of what is pooled */
+    uint32_t height, width, vectors; /* of what is pooled */
 };
 
-/* The largest of a window's four, and which of them is first largest. `bias` NULL: neither bias nor
- * relu. */
-static __device__ float largest(struct pooling s, struct place p, const float *x, const float *bias,
-                                bool relu, uint8_t *which)
-{
-    float best = 0.0f;
-    for (uint32_t k = 0; k < 4; k++) {
-        size_t row = 2 * p.row + k / 2, column = 2 * p.column + k % 2;
-        float value =
-            x[((p.image * (size_t)s.height + row) * s.width + column) * s.channels + p.vector];
-        if (bias)
-            value += bias[p.vector];
-        if (relu)
-            value = value < 0.0f ? 0.0f : value;
-        if (k == 0 || value > best) {
-            best = value;
-            *which = (uint8_t)k;
-        }
-    }
-    return best;
-}
-
-static __global__ void pool(struct pooling s, size_t count, const float *x, const float *bias,
-                            bool relu, float *y, uint8_t *index)
+/* The largest of each window's four, and which of them is first largest. `bias` NULL: neither bias
+ * nor relu. */
+template <int N>
+static __global__ void pool(struct pooling s, size_t count, const vector<N> *x,
+                            const vector<N> *bias, bool relu, vector<N> *y, positions<N> *index)
 {
     for (EACH(i, count)) {
-        struct place p = place_of((uint32_t)i, s.height / 2, s.width / 2, s.channels);
-        uint8_t which = 0;
-        y[i] = largest(s, p, x, bias, relu, &which);
+        struct place p = place_of((uint32_t)i, s.height / 2, s.width / 2, s.vectors);
+        size_t corner = ((size_t)p.image * s.height + 2 * p.row) * s.width + 2 * p.column;
+        vector<N> best = {}, plus = {};
+        positions<N> which = {};
+        if (bias)
+            plus = bias[p.vector];
+        for (uint32_t k = 0; k < 4; k++) {
+            vector<N> value = x[(corner + k / 2 * s.width + k % 2) * s.vectors + p.vector];
+            for (int n = 0; n < N; n++) {
+                float v = bias ? value.at[n] + plus.at[n] : value.at[n];
+                v = relu ? relu_of(v) : v;
+                if (k == 0 || v > best.at[n]) {
+                    best.at[n] = v;
+                    which.at[n] = (uint8_t)k;
+                }
+            }
+        }
+        y[i] = best;
         index[i] = which;
     }
 }
 
-static int launch_pool(struct CUstream_st *stream, struct pooling s, size_t batch, const float *x,
-                       const float *bias, bool relu, float *y, uint8_t *index)
+template <int N>
+static void launch_pool(struct CUstream_st *stream, const struct pool2d *p, size_t batch,
+                        const float *x, const float *bias, bool relu, float *y, uint8_t *index)
 {
-    size_t count = batch * (s.height / 2) * (s.width / 2) * s.channels;
-    LAUNCH(pool, count, stream, s, count, x, bias, relu, y, index);
+    struct pooling s = {(uint32_t)p->height, (uint32_t)p->width, (uint32_t)(p->channels / N)};
+    size_t count = batch * (s.height / 2) * (s.width / 2) * s.vectors;
+    LAUNCH(pool<N>, count, stream, s, count, (const vector<N> *)x, (const vector<N> *)bias, relu,
+           (vector<N> *)y, (positions<N> *)index);
+}
+
+static int pool_any(struct CUstream_st *stream, const struct pool2d *p, size_t batch,
+                    const float *x, const float *bias, bool relu, float *y, uint8_t *index)
+{
+    if (in_fours(p->channels, x, bias, y) && (uintptr_t)index % 4 == 0)
+        launch_pool<4>(stream, p, batch, x, bias, relu, y, index);
+    else
+        launch_pool<1>(stream, p, batch, x, bias, relu, y, index);
     return (int)cudaGetLastError();
 }
 
 int kernel_finish_pooled(struct CUstream_st *stream, const struct conv2d *conv, size_t batch,
                          const float *window, const float *bias, float *y, uint8_t *index)
 {
-    struct pooling s = {(uint32_t)conv2d_window_size(conv, conv->height),
-                        (uint32_t)conv2d_window_size(conv, conv->width), (uint32_t)conv->filters};
-    return launch_pool(stream, s, batch, window, bias, conv->relu, y, index);
+    struct pool2d p = {conv2d_window_size(conv, conv->height),
+                       conv2d_window_size(conv, conv->width), conv->filters};
+    return pool_any(stream, &p, batch, window, bias, conv->relu, y, index);
 }
 
 int kernel_maxpool(struct CUstream_st *stream, const struct pool2d *pool, size_t batch,
                    const float *x, float *y, uint8_t *index)
 {
-    struct pooling s = {(uint32_t)pool->height, (uint32_t)pool->width, (uint32_t)pool->channels};
-    return launch_pool(stream, s, batch, x, NULL, false, y, index);
+    return pool_any(stream, pool, batch, x, NULL, false, y, index);
 }
 
-/* A thread does one element of dx: 0, or the gradient of its window where it was the largest. */
-static __global__ void spread(struct pooling s, size_t count, const float *dy, const float *y,
-                              const uint8_t *index, float *dx)
+/* -------- pooling, backward ------------------------------------------------------------------- */
+
+enum { CELLS_LEAST = 4 };
+
+/* What is pooled, cut into cells of two by two. With an odd size the last ones stick out, and
+ * belong to no window. */
+struct cells {
+    uint32_t rows, columns, count; /* of an image, and of the batch */
+};
+
+/* The gradient of a cell's output where relu let it through; 0 for a cell that has none. */
+template <int N>
+static __device__ vector<N> gradient_of(struct pooling s, struct place p, const vector<N> *dy,
+                                        const vector<N> *y, const positions<N> *index,
+                                        positions<N> *which)
 {
-    uint32_t out_height = s.height / 2, out_width = s.width / 2;
-    for (EACH(i, count)) {
-        struct place p = place_of((uint32_t)i, s.height, s.width, s.channels);
-        float gradient = 0.0f;
-        if (p.row / 2 < out_height && p.column / 2 < out_width) {
-            size_t at = (((size_t)p.image * out_height + p.row / 2) * out_width + p.column / 2) *
-                            s.channels +
-                        p.vector;
-            bool was_largest = index[at] == p.row % 2 * 2 + p.column % 2;
-            if (was_largest && (!y || y[at] > 0.0f))
-                gradient = dy[at];
+    vector<N> gradient = {};
+    if (p.row >= s.height / 2 || p.column >= s.width / 2)
+        return gradient;
+    size_t at =
+        (((size_t)p.image * (s.height / 2) + p.row) * (s.width / 2) + p.column) * s.vectors +
+        p.vector;
+    gradient = dy[at];
+    *which = index[at];
+    if (y) {
+        vector<N> output = y[at];
+        for (int n = 0; n < N; n++)
+            gradient.at[n] = output.at[n] > 0.0f ? gradient.at[n] : 0.0f;
+    }
+    return gradient;
+}
+
+/* A thread does one vector of channels of a group of cells: of the four pixels of a cell the one
+ * that was largest gets the gradient, the others 0. The sums over all cells are the bias' gradient.
+ */
+template <int N>
+static __global__ void spread(struct pooling s, struct cells c, uint32_t groups, bool add,
+                              const vector<N> *dy, const vector<N> *y, const positions<N> *index,
+                              vector<N> *dx, vector<N> *totals, struct kernel_room room)
+{
+    for (EACH(i, (size_t)groups * s.vectors)) {
+        uint32_t group = (uint32_t)i / s.vectors, channels = (uint32_t)i % s.vectors;
+        uint32_t end = tree_row(c.count, groups, group + 1);
+        vector<N> total = {};
+        for (uint32_t cell = tree_row(c.count, groups, group); cell < end; cell++) {
+            struct place p = place_of(cell, c.rows, c.columns, 1);
+            positions<N> which = {};
+            p.vector = channels;
+            vector<N> gradient = gradient_of(s, p, dy, y, index, &which);
+            for (uint32_t k = 0; k < 4; k++) {
+                uint32_t row = 2 * p.row + k / 2, column = 2 * p.column + k % 2;
+                if (row >= s.height || column >= s.width)
+                    continue;
+                vector<N> share;
+                for (int n = 0; n < N; n++)
+                    share.at[n] = which.at[n] == k ? gradient.at[n] : 0.0f;
+                dx[(((size_t)p.image * s.height + row) * s.width + column) * s.vectors + p.vector] =
+                    share;
+            }
+            total += gradient;
         }
-        dx[i] = gradient;
+        if (!totals || !tree_sum(room, groups, s.vectors, group, channels, &total))
+            continue;
+        if (add)
+            total += totals[channels];
+        totals[channels] = total;
     }
 }
 
-int kernel_spread(struct CUstream_st *stream, const struct pool2d *pool, size_t batch,
-                  const float *dy, const float *y, const uint8_t *index, float *dx)
+template <int N>
+static void launch_spread(struct CUstream_st *stream, const struct pool2d *pool, size_t batch,
+                          const float *dy, const float *y, const uint8_t *index, float *dx,
+                          const struct bias_sum *sum)
 {
-    struct pooling s = {(uint32_t)pool->height, (uint32_t)pool->width, (uint32_t)pool->channels};
-    size_t count = batch * pool->height * pool->width * pool->channels;
-    LAUNCH(spread, count, stream, s, count, dy, y, index, dx);
+    struct pooling s = {(uint32_t)pool->height, (uint32_t)pool->width,
+                        (uint32_t)(pool->channels / N)};
+    struct cells c = {(s.height + 1) / 2, (s.width + 1) / 2, 0};
+    c.count = (uint32_t)batch * c.rows * c.columns;
+    uint32_t groups = sum->totals ? tree_groups(c.count, s.vectors, CELLS_LEAST) : c.count;
+    LAUNCH(spread<N>, (size_t)groups * s.vectors, stream, s, c, groups, sum->add,
+           (const vector<N> *)dy, (const vector<N> *)y, (const positions<N> *)index,
+           (vector<N> *)dx, (vector<N> *)sum->totals, sum->room);
+}
+
+int kernel_spread(struct CUstream_st *stream, const struct pool2d *pool, size_t batch,
+                  const float *dy, const float *y, const uint8_t *index, float *dx,
+                  const struct bias_sum *sum)
+{
+    if (in_fours(pool->channels, dy, y, dx) && (uintptr_t)index % 4 == 0 &&
+        (uintptr_t)sum->totals % 16 == 0)
+        launch_spread<4>(stream, pool, batch, dy, y, index, dx, sum);
+    else
+        launch_spread<1>(stream, pool, batch, dy, y, index, dx, sum);
     return (int)cudaGetLastError();
 }

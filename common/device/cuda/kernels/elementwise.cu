@@ -1,6 +1,7 @@
-/* Kernels: fill, scale, relu, dropout, gathering a batch, sums. */
+/* Kernels: fill, scale, relu, dropout, gathering a batch. */
 #include "common/device/cuda/kernels/kernels.h"
 #include "common/device/cuda/kernels/launch.h"
+#include "common/device/cuda/kernels/pixels.h"
 
 /* -------- fill, scale, relu ------------------------------------------------------------------- */
 
@@ -32,12 +33,6 @@ int kernel_probe(void)
 {
     struct cudaFuncAttributes attributes;
     return (int)cudaFuncGetAttributes(&attributes, (const void *)fill);
-}
-
-/* Written as "negative becomes 0" so that a NaN stays one, as on the CPU. */
-static __device__ float relu_of(float x)
-{
-    return x < 0.0f ? 0.0f : x;
 }
 
 static __global__ void relu(size_t count, const float *x, float *y)
@@ -107,49 +102,5 @@ int kernel_gather(struct CUstream_st *stream, const struct gather *gather, size_
                   const uint32_t *samples, float *images, uint8_t *labels)
 {
     LAUNCH(gather_pixels, batch * gather->pixels, stream, *gather, batch, samples, images, labels);
-    return (int)cudaGetLastError();
-}
-
-/* -------- sums -------------------------------------------------------------------------------- */
-
-static __global__ void sum_slices(struct slice_sum s, const float *partial, float *y)
-{
-    for (EACH(i, s.count)) {
-        float total = partial[i];
-#pragma unroll 8
-        for (size_t slice = 1; slice < s.slices; slice++)
-            total += partial[slice * s.count + i];
-        if (s.bias)
-            total += s.bias[i % s.width];
-        if (s.add)
-            total = y[i] + total;
-        y[i] = s.relu ? relu_of(total) : total;
-    }
-}
-
-int kernel_sum_slices(struct CUstream_st *stream, const struct slice_sum *sum, const float *partial,
-                      float *y)
-{
-    LAUNCH(sum_slices, sum->count, stream, *sum, partial, y);
-    return (int)cudaGetLastError();
-}
-
-static __global__ void sum_rows(struct row_sum s, const float *x, float *totals)
-{
-    for (EACH(i, s.groups * s.width)) {
-        size_t group = i / s.width, column = i % s.width;
-        size_t first = group * s.rows / s.groups, end = (group + 1) * s.rows / s.groups;
-        float total = 0.0f;
-#pragma unroll 8
-        for (size_t row = first; row < end; row++)
-            total += x[row * s.width + column];
-        totals[i] = s.add ? totals[i] + total : total;
-    }
-}
-
-int kernel_sum_rows(struct CUstream_st *stream, const struct row_sum *sum, const float *x,
-                    float *totals)
-{
-    LAUNCH(sum_rows, sum->groups * sum->width, stream, *sum, x, totals);
     return (int)cudaGetLastError();
 }

@@ -20,6 +20,20 @@ extern "C" {
 
 struct CUstream_st;
 
+/*
+ * Device memory in which the threads of one launch exchange sums (tree.h). `arrived` holds zeros
+ * before and after a launch. One room serves all launches of a stream.
+ */
+enum { KERNEL_ROOM_ITEMS = 1 << 16, KERNEL_ROOM_ITEM_BYTES = 104 };
+enum {
+    KERNEL_ROOM_SUMS_BYTES = KERNEL_ROOM_ITEMS / 4 * 5 * KERNEL_ROOM_ITEM_BYTES,
+    KERNEL_ROOM_ARRIVED_BYTES = KERNEL_ROOM_ITEMS * 4
+};
+struct kernel_room {
+    void *sums;        /* KERNEL_ROOM_SUMS_BYTES */
+    unsigned *arrived; /* KERNEL_ROOM_ARRIVED_BYTES */
+};
+
 /* 0 if this build has code for the current GPU. */
 int kernel_probe(void);
 
@@ -46,14 +60,14 @@ struct slice_sum {
 int kernel_sum_slices(struct CUstream_st *stream, const struct slice_sum *sum, const float *partial,
                       float *y);
 
-/* totals (groups, width): the sum of each group of rows of x (rows, width), in order; groups are
- * [g rows / groups, (g + 1) rows / groups). With `add`, to what totals holds. */
-struct row_sum {
-    size_t rows, width, groups;
+/* totals (width): the sums of the columns of x (rows, width); with `add`, to what totals holds. y,
+ * if not NULL: relu's outputs (rows, width); x first becomes 0 where y is not positive. */
+struct column_sum {
+    size_t rows, width;
     bool add;
 };
-int kernel_sum_rows(struct CUstream_st *stream, const struct row_sum *sum, const float *x,
-                    float *totals);
+int kernel_sum_columns(struct CUstream_st *stream, const struct column_sum *sum, const float *y,
+                       float *x, float *totals, struct kernel_room room);
 
 /* -------- convolution and pooling ------------------------------------------------------------- */
 
@@ -63,22 +77,37 @@ int kernel_lower(struct CUstream_st *stream, const struct conv2d *conv, size_t b
 /* dx: the sum of all places of dcolumns, laid out as columns, where the element stands. */
 int kernel_gather_columns(struct CUstream_st *stream, const struct conv2d *conv, size_t batch,
                           const float *dcolumns, float *dx);
+/*
+ * The same convolution without columns, for images of one channel and windows of 3 x 3 or 5 x 5:
+ * whether that is this one; forward and all of backward but dx. ops.h has what they compute.
+ */
+bool kernel_direct_can(const struct conv2d *conv, size_t batch);
+int kernel_direct_forward(struct CUstream_st *stream, const struct conv2d *conv, size_t batch,
+                          const float *x, const float *w, const float *bias, float *y,
+                          uint8_t *index);
+int kernel_direct_backward(struct CUstream_st *stream, const struct conv2d *conv, size_t batch,
+                           const struct backward *backward, struct kernel_room room);
+
 /* y and index from window outputs without bias; conv->pool. */
 int kernel_finish_pooled(struct CUstream_st *stream, const struct conv2d *conv, size_t batch,
                          const float *window, const float *bias, float *y, uint8_t *index);
 /* dx (N, height, width, channels) of pooling; y, if not NULL: relu's outputs, whose gradient is 0
- * where y is not positive. */
+ * where y is not positive. totals (channels), if not NULL, get the sums of dx. */
+struct bias_sum {
+    float *totals;
+    bool add; /* to what they hold */
+    struct kernel_room room;
+};
 int kernel_spread(struct CUstream_st *stream, const struct pool2d *pool, size_t batch,
-                  const float *dy, const float *y, const uint8_t *index, float *dx);
+                  const float *dy, const float *y, const uint8_t *index, float *dx,
+                  const struct bias_sum *sum);
 int kernel_maxpool(struct CUstream_st *stream, const struct pool2d *pool, size_t batch,
                    const float *x, float *y, uint8_t *index);
 
 /* -------- loss and optimizers ----------------------------------------------------------------- */
-enum { KERNEL_LOSS_PARTS = 1024 };
-/* parts: room for KERNEL_LOSS_PARTS sums. */
 int kernel_softmax_cross_entropy(struct CUstream_st *stream, size_t batch, size_t classes,
                                  double divisor, const float *logits, const uint8_t *labels,
-                                 float *dlogits, struct loss_sum *parts, struct loss_sum *sum);
+                                 float *dlogits, struct loss_sum *sum, struct kernel_room room);
 int kernel_sgd(struct CUstream_st *stream, const struct sgd *sgd, size_t count, float *parameters,
                const float *gradients, float *velocity);
 int kernel_adagrad(struct CUstream_st *stream, const struct adagrad *adagrad, size_t count,
@@ -88,12 +117,10 @@ int kernel_adadelta(struct CUstream_st *stream, const struct adadelta *adadelta,
 int kernel_adam_count(struct CUstream_st *stream, const struct adam *adam);
 int kernel_adam(struct CUstream_st *stream, const struct adam *adam, size_t count,
                 float *parameters, const float *gradients, float *state);
-/* Sums of squares, of parameters and of gradients: of so many parts, of groups of them, of all. */
-enum { KERNEL_SQUARE_PARTS = 16384, KERNEL_SQUARE_GROUPS = 128 };
-enum { KERNEL_SQUARES = KERNEL_SQUARE_PARTS + KERNEL_SQUARE_GROUPS + 1 };
-/* squares: room for (KERNEL_SQUARES, 2). */
+/* sums (2): room for the sums of squares, of parameters and of gradients. */
 int kernel_lars(struct CUstream_st *stream, const struct lars *lars, size_t count,
-                float *parameters, const float *gradients, float *velocity, double *squares);
+                float *parameters, const float *gradients, float *velocity, double *sums,
+                struct kernel_room room);
 
 #ifdef __cplusplus
 }

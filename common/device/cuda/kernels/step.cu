@@ -1,8 +1,11 @@
 /* Kernels: the loss, and optimizers as one pass over the arena. */
 #include "common/device/cuda/kernels/kernels.h"
 #include "common/device/cuda/kernels/launch.h"
+#include "common/device/cuda/kernels/tree.h"
 
 /* -------- loss -------------------------------------------------------------------------------- */
+
+enum { LOSS_PARTS = 8192 };
 
 /* The loss of one image; writes its row of dlogits. In double, as on the CPU: rows are short. */
 static __device__ struct loss_sum loss_of(size_t classes, const float *row, uint8_t label,
@@ -26,44 +29,39 @@ static __device__ struct loss_sum loss_of(size_t classes, const float *row, uint
     return sum;
 }
 
+struct loss_part {
+    struct loss_sum sum;
+
+    __device__ void operator+=(const loss_part &other)
+    {
+        sum.loss += other.sum.loss;
+        sum.correct += other.sum.correct;
+    }
+};
+
 /* Part p sums images p, p + parts, ...: in an order that depends on the batch alone. */
-static __global__ void loss_parts(size_t batch, size_t classes, double divisor, size_t parts,
-                                  const float *logits, const uint8_t *labels, float *dlogits,
-                                  struct loss_sum *part)
+static __global__ void loss(size_t batch, size_t classes, double divisor, uint32_t parts,
+                            const float *logits, const uint8_t *labels, float *dlogits,
+                            struct loss_sum *sum, struct kernel_room room)
 {
     for (EACH(p, parts)) {
-        struct loss_sum total = {0.0, 0};
+        struct loss_part total = {};
         for (size_t n = p; n < batch; n += parts) {
-            struct loss_sum one = loss_of(classes, logits + n * classes, labels[n], divisor,
-                                          dlogits ? dlogits + n * classes : NULL);
-            total.loss += one.loss;
-            total.correct += one.correct;
+            struct loss_part one = {loss_of(classes, logits + n * classes, labels[n], divisor,
+                                            dlogits ? dlogits + n * classes : NULL)};
+            total += one;
         }
-        part[p] = total;
-    }
-}
-
-static __global__ void loss_total(size_t parts, const struct loss_sum *part, struct loss_sum *sum)
-{
-    for (EACH(one, 1)) {
-        struct loss_sum total = part[one];
-#pragma unroll 8
-        for (size_t p = 1; p < parts; p++) {
-            total.loss += part[p].loss;
-            total.correct += part[p].correct;
-        }
-        *sum = total;
+        if (tree_sum(room, parts, 1, (uint32_t)p, 0, &total))
+            *sum = total.sum;
     }
 }
 
 int kernel_softmax_cross_entropy(struct CUstream_st *stream, size_t batch, size_t classes,
                                  double divisor, const float *logits, const uint8_t *labels,
-                                 float *dlogits, struct loss_sum *parts, struct loss_sum *sum)
+                                 float *dlogits, struct loss_sum *sum, struct kernel_room room)
 {
-    size_t count = batch < KERNEL_LOSS_PARTS ? batch : (size_t)KERNEL_LOSS_PARTS;
-    LAUNCH(loss_parts, count, stream, batch, classes, divisor, count, logits, labels, dlogits,
-           parts);
-    LAUNCH(loss_total, 1, stream, count, parts, sum);
+    uint32_t parts = tree_groups(batch < LOSS_PARTS ? batch : (size_t)LOSS_PARTS, 1, 1);
+    LAUNCH(loss, parts, stream, batch, classes, divisor, parts, logits, labels, dlogits, sum, room);
     return (int)cudaGetLastError();
 }
 
@@ -170,40 +168,39 @@ int kernel_adam(struct CUstream_st *stream, const struct adam *adam, size_t coun
 
 /* -------- LARS: norms of a whole tensor, then its step ---------------------------------------- */
 
+enum { SQUARE_PARTS = 16384 };
+
+struct squares {
+    double w, g; /* sums of squares, of parameters and of gradients */
+
+    __device__ void operator+=(const squares &other)
+    {
+        w += other.w;
+        g += other.g;
+    }
+};
+
 /* Part p sums elements p, p + parts, ...: in an order that depends on the count alone. */
-static __global__ void square_parts(size_t count, size_t parts, const float *parameters,
-                                    const float *gradients, double *part)
+static __global__ void square_sums(size_t count, uint32_t parts, const float *parameters,
+                                   const float *gradients, double *sums, struct kernel_room room)
 {
     for (EACH(p, parts)) {
-        double w = 0.0, g = 0.0;
+        struct squares total = {};
         for (size_t i = p; i < count; i += parts) {
-            w += (double)parameters[i] * (double)parameters[i];
-            g += (double)gradients[i] * (double)gradients[i];
+            total.w += (double)parameters[i] * (double)parameters[i];
+            total.g += (double)gradients[i] * (double)gradients[i];
         }
-        part[2 * p] = w;
-        part[2 * p + 1] = g;
+        if (tree_sum(room, parts, 1, (uint32_t)p, 0, &total)) {
+            sums[0] = total.w;
+            sums[1] = total.g;
+        }
     }
 }
 
-/* Sum s is of parts s, s + sums, ... */
-static __global__ void square_sums(size_t parts, size_t sums, const double *part, double *sum)
+static __global__ void lars_step(struct lars s, size_t count, const double *sums, float *parameters,
+                                 const float *gradients, float *velocity)
 {
-    for (EACH(s, sums)) {
-        double w = 0.0, g = 0.0;
-#pragma unroll 8
-        for (size_t p = s; p < parts; p += sums) {
-            w += part[2 * p];
-            g += part[2 * p + 1];
-        }
-        sum[2 * s] = w;
-        sum[2 * s + 1] = g;
-    }
-}
-
-static __global__ void lars_step(struct lars s, size_t count, const double *squares,
-                                 float *parameters, const float *gradients, float *velocity)
-{
-    double w = sqrt(squares[0]), g_norm = sqrt(squares[1]);
+    double w = sqrt(sums[0]), g_norm = sqrt(sums[1]);
     float lr = *s.lr_at, trust = 1.0f;
     if (w > 0 && g_norm > 0)
         trust = (float)((double)s.coefficient * w / (g_norm + (double)s.weight_decay * w));
@@ -216,15 +213,11 @@ static __global__ void lars_step(struct lars s, size_t count, const double *squa
 }
 
 int kernel_lars(struct CUstream_st *stream, const struct lars *lars, size_t count,
-                float *parameters, const float *gradients, float *velocity, double *squares)
+                float *parameters, const float *gradients, float *velocity, double *sums,
+                struct kernel_room room)
 {
-    size_t parts = count < KERNEL_SQUARE_PARTS ? count : (size_t)KERNEL_SQUARE_PARTS;
-    size_t groups = parts < KERNEL_SQUARE_GROUPS ? parts : (size_t)KERNEL_SQUARE_GROUPS;
-    double *group = squares + (size_t)2 * KERNEL_SQUARE_PARTS;
-    double *all = group + (size_t)2 * KERNEL_SQUARE_GROUPS;
-    LAUNCH(square_parts, parts, stream, count, parts, parameters, gradients, squares);
-    LAUNCH(square_sums, groups, stream, parts, groups, squares, group);
-    LAUNCH(square_sums, 1, stream, groups, 1, group, all);
-    LAUNCH(lars_step, count, stream, *lars, count, all, parameters, gradients, velocity);
+    uint32_t parts = tree_groups(count < SQUARE_PARTS ? count : (size_t)SQUARE_PARTS, 1, 1);
+    LAUNCH(square_sums, parts, stream, count, parts, parameters, gradients, sums, room);
+    LAUNCH(lars_step, count, stream, *lars, count, sums, parameters, gradients, velocity);
     return (int)cudaGetLastError();
 }
