@@ -50,6 +50,7 @@ freed "without a failure"
 weights=$(sed -n 's/^weights sha256 //p' "$folder/log")
 walk "allocations" alloc 1 20 cudaErrorMemoryAllocation
 walk "calls" call 7 40 cudaErrorLaunchFailure --cuda-graph off
+walk "calls of recorded steps" call 23 40 cudaErrorLaunchFailure --cuda-graph on
 
 # Events that are found late change nothing.
 EMULATED_LATE=5 "$psring" train "${options[@]}" >"$folder/log" 2>&1 || fail "late events:"

@@ -43,3 +43,23 @@ fails "what NCCL refuses" 2 refuse:1:9 'ncclAllReduce: NCCL: invalid usage'
 fails "a peer that dies" 3 die:2:9 'rank 2 on .* has ended in the middle of the run'
 EMULATED_GPUS=0000:3b:00.0 NCCL_HOSTID=one fails "two ranks on one GPU" 2 '' 'joining the other GPUs: NCCL: invalid usage' --share-gpu
 EMULATED_GPUS=0000:3b:00.0 ranks 2 "${options[@]}" --share-gpu || fail "each as a host of its own: $(cat "$folder"/rank.*)"
+
+# One rank's CUDA has no memory, at each allocation in turn, or almost: that rank says so, and the others do not wait.
+cat >"$folder/one" <<'END'
+#!/usr/bin/env bash
+[[ " $* " != *" --rank 1 "* ]] || export EMULATED_FAIL=$FAIL_ONE
+exec "$PSRING" "$@"
+END
+chmod +x "$folder/one"
+export PSRING=$psring FAIL_ONE
+psring=$folder/one
+for ((at = 1; at < 500; at += 6)); do
+    rm -f "$folder"/rank.*
+    FAIL_ONE=alloc:$at
+    ! ranks 2 "${options[@]}" || break
+    (($(grep -c 'error: .*cudaErrorMemoryAllocation' "$folder/rank.1") == 1)) || fail "allocation $at: $(cat "$folder/rank.1")"
+    ! grep -q '^weights sha256' "$folder"/rank.* || fail "allocation $at: a result all the same: $(cat "$folder"/rank.*)"
+done
+((at > 40)) || fail "only $at allocations of one rank have failed: $(cat "$folder"/rank.*)"
+grep -q '^weights sha256' "$folder/rank.0" || fail "allocation $at: neither a failure nor a result: $(cat "$folder"/rank.*)"
+echo "one rank without memory: at each sixth of $at allocations"

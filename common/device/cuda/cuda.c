@@ -36,7 +36,8 @@ bool cuda_keep(struct cuda *cuda, int error, const char *what)
                   cudaGetErrorString((cudaError_t)error));
         cuda->failure = STATUS_DEVICE;
     } else if (cuda->failure == STATUS_OK) {
-        cuda->failure = status_from_cuda(error, what);
+        cuda->failure =
+            atomic_exchange(&cuda->told, true) ? STATUS_DEVICE : status_from_cuda(error, what);
     }
     return false;
 }

@@ -6,6 +6,7 @@
 #define PSRING_COMMON_DEVICE_CUDA_CUDA_DEVICE_H
 
 #include <cuda_runtime_api.h>
+#include <stdatomic.h>
 
 #include "common/device/cuda/blas.h"
 #include "common/device/cuda/kernels/kernels.h"
@@ -42,6 +43,7 @@ struct cuda {
     struct cuda_blas *blas;
     void *blas_workspace;
     enum status failure; /* the first one */
+    _Atomic bool told;   /* a failure is in the log: for threads that find the same one */
     float *scratch;      /* (scratch_count), grown by the prepare entries */
     size_t scratch_count;
     struct kernel_room room;

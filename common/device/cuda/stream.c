@@ -82,11 +82,15 @@ static void stream_wait(struct device *device, struct device_stream *stream,
  */
 static enum status event_wait(struct device *device, struct device_event *event)
 {
-    enum status status = STATUS_OK;
-    TRY(cuda_make_current(device));
-    TRY(status_from_cuda(cudaEventSynchronize(event_of(event)), "an operation failed"));
-out:
-    return status;
+    struct cuda *cuda = cuda_of(device);
+    cudaError_t error = cudaSetDevice(cuda->index);
+    if (error == cudaSuccess)
+        error = cudaEventSynchronize(event_of(event));
+    if (error == cudaSuccess)
+        return STATUS_OK;
+    /* One message is enough, whichever call has found it. */
+    return atomic_exchange(&cuda->told, true) ? STATUS_DEVICE
+                                              : status_from_cuda(error, "an operation failed");
 }
 
 /* -------- pinned memory and copies ------------------------------------------------------------ */
