@@ -131,6 +131,7 @@ case $1 in
 info)
     [[ $STANDIN == no-gpu ]] && echo '  [ ] cuda   no GPU can be used' || echo '  [X] cuda   ready'
     echo '  [X] nccl   2.28.9'
+    [[ $STANDIN != no-cudnn ]] && echo '      cudnn  9.1.0' || echo '      cudnn  not used: no libcudnn.so.9'
     ;;
 bench)
     file=$(value --csv "$@")
@@ -156,7 +157,8 @@ train)
     accuracy=test_accuracy reached=0.991
     [[ $STANDIN != no-column ]] || accuracy=accuracy
     [[ $STANDIN != learns-little ]] || reached=0.98
-    [[ ! $metrics ]] || printf "images_per_s,$accuracy\n1,0.5\n1000,$reached\n1100,$reached\n" >"$metrics"
+    [[ "$*" == *'--conv own'* ]] && rate=700 || rate=1000
+    [[ ! $metrics ]] || printf "images_per_s,$accuracy\n1,0.5\n$rate,$reached\n$((rate + 100)),$reached\n" >"$metrics"
     echo "weights sha256 $weights"
     ;;
 esac
@@ -209,7 +211,8 @@ checked well 0 'tf32 +passed +[0-9]+ s  from FP32 1e-07' 'goal met FP32: as fast
 grep -qx -- "-DMPI_C_COMPILER=$folder/bin/mpicc" "$folder/cmake.log" ||
     fail "CMake may take another MPI: $(cat "$folder/cmake.log")"
 shown '^# psring on a GPU: NVIDIA H200$' '^\*\*Passed\*\*: all 18 parts\.$' '^Goals of speed: 1 of 3 met\.$' \
-    '^\| psring \| FP32 \| 1050 \| 121904\.8 \| 1050 to 1050 \| 3 \| 1\.17 \|$' '^\| PyTorch, graph \| TF32 \| 2000 .* \| 1\.00 \|$' \
+    '^\| psring, convolutions: cudnn \| FP32 \| 1050 \| 121904\.8 \| 1050 to 1050 \| 3 \| 1\.17 \|$' \
+    '^\| psring, convolutions: own \| TF32 \| 750 .* \| 0\.38 \|$' '^\| PyTorch, graph \| TF32 \| 2000 .* \| 1\.00 \|$' \
     '^- \*\*missed\*\*: TF32: as fast' '^ dense1 ' '^ lower  +1\.0 +15\.00 +15\.0% +3\.00 +200$' '^- 4 ranks: passed; .*ring/simple$' 'NVLink'
 perl -MJSON::PP -0ne '
     my $all = decode_json($_);
@@ -247,6 +250,7 @@ ends()
     # shellcheck disable=SC2016  # the other shell's
     STANDIN=$standin PATH=$folder/bin:$PATH timeout 60 bash -c '. experiments/gpu/parts.sh
         [[ $1 == versions || $1 == configure ]] || configure >/dev/null
+        [[ $1 != speed ]] || build >/dev/null
         PEER_LIMIT_S=${LIMIT:-$PEER_LIMIT_S}
         "$@"' part "$@" >"$folder/log" 2>&1 || rc=$?
     ((rc == expected)) || fail "$standin: exit code $rc, expected $expected:"
@@ -279,7 +283,8 @@ ends peers-silent 1 'killed: the others ended within .* s, and said nothing' pee
 ends peers-well 1 'killed: rank 1 ended well' peer_gone
 LIMIT=1 ends peers-go-on 1 'stopped: rank 1 goes on after 1 s' peer_gone
 [[ ! $(pgrep -f "$build/psring") ]] || fail "ranks are left behind: $(pgrep -af "$build/psring")"
-ends no-torch 0 'FP32: psring 1050; TF32: psring 1050$' speed
+ends no-torch 0 'FP32: psring 1050 by cuDNN, 750 by its own convolutions; TF32: .* convolutions$' speed
+ends no-cudnn 0 'FP32: psring 1050, PyTorch eager 900' speed
 ends no-counters 77 'ERR_NVGPUCTRPERM' kernels
 ends no-step 1 '' kernels
 gpu='NVIDIA Other, 580.0, 1 MiB' ends well 77 'the peaks of this GPU are not written down' roofline

@@ -18,11 +18,13 @@ peaks()
 
 # --- images/s ----------------------------------------------------------------------------------------
 
-# psring_rate PRECISION: of the epochs after the first one, which has the warm-up. Testing is not in it.
+# psring_rate MODE PRECISION: of the epochs after the first one, which has the warm-up. Testing is not in it. MODE:
+# whose convolutions, default: its own choice.
 psring_rate()
 {
     local file=$out/speed-psring.csv option=()
-    [[ $1 == FP32 ]] || option=(--tf32)
+    [[ $1 == default ]] || option=(--conv "$1")
+    [[ $2 == FP32 ]] || option+=(--tf32)
     rm -f "$file"
     alone --device cuda "${STEP[@]}" --epochs 5 --metrics "$file" "${option[@]}" >/dev/null || return 1
     awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "images_per_s") at = i; next } NR > 2 && at { print $at }' \
@@ -36,10 +38,18 @@ pytorch_rate()
     echo "$1 $2" >&"$ask" && read -r -t 30 rate <&"$answer" && echo "$rate"
 }
 
+# has_cudnn: psring has found cuDNN, whose convolutions are then its choice, and are measured beside its own ones.
+has_cudnn()
+{
+    grep -E '^ +cudnn ' "$out/info.txt" | grep -qv 'not used'
+}
+
 # rate_of PROGRAM MODE PRECISION: the median of its turns.
 rate_of()
 {
-    awk -F, -v key="$1,$2,$3" '$1 "," $2 "," $3 == key { print $5 }' "$out/speed.csv" | median
+    local mode=$2
+    [[ $mode != default ]] || ! has_cudnn || mode=cudnn
+    awk -F, -v key="$1,$mode,$3" '$1 "," $2 "," $3 == key { print $5 }' "$out/speed.csv" | median
 }
 
 # All by turns, so that what changes meanwhile, a clock or a neighbour, meets all of them.
@@ -47,10 +57,11 @@ speed()
 {
     local turn program mode precision rate who contestants ask answer started=$EPOCHSECONDS torch=
     contestants=('psring default FP32' 'psring default TF32')
+    ! has_cudnn || contestants=('psring own FP32' 'psring cudnn FP32' 'psring own TF32' 'psring cudnn TF32')
     rm -f "$out/ask"
     mkfifo "$out/ask"
     exec {ask}<>"$out/ask"
-    exec {answer}< <(exec python3 -u experiments/gpu/pytorch.py --device cuda "${STEP[@]:2}" --steps 400 --turns <"$out/ask" 2>"$out/pytorch.log")
+    exec {answer}< <(exec python3 -u experiments/gpu/pytorch.py --device cuda "${STEP[@]:2}" --steps 400 --turns <&"$ask" 2>"$out/pytorch.log")
     rm -f "$out/ask"
     if read -r -t 30 torch <&"$answer" && [[ $torch == ready* ]]; then
         contestants+=('pytorch eager FP32' 'pytorch graph FP32' 'pytorch eager TF32' 'pytorch graph TF32')
@@ -65,7 +76,7 @@ speed()
         for who in "${contestants[@]}"; do
             read -r program mode precision <<<"$who"
             case $program in
-            psring) rate=$(psring_rate "$precision") ;;
+            psring) rate=$(psring_rate "$mode" "$precision") ;;
             pytorch) rate=$(pytorch_rate "$mode" "$precision") ;;
             esac
             echo "$who: ${rate:-failed}"
@@ -87,6 +98,7 @@ say_speed()
         eager=$(rate_of pytorch eager $precision)
         graph=$(rate_of pytorch graph $precision)
         said+="; $precision: psring $own"
+        ! has_cudnn || said+=" by cuDNN, $(rate_of psring own $precision) by its own convolutions"
         [[ $eager && $graph ]] || continue
         said+=", PyTorch eager $eager, with a CUDA graph $graph"
         goal "$precision: as fast as PyTorch, eager ($(awk -v a="$own" -v b="$eager" 'BEGIN { printf "%.2f", a / b }') of it)" "$own >= $eager"
