@@ -4,7 +4,7 @@
 #   experiments -> ps | ring -> models -> common/comm -> common/{net,device,data,obs,checkpoint} -> common/base
 #
 # Within experiments: simulate -> fit | bench; psring.c -> manual | report | auto -> predict -> fit | bench | compute | elastic -> train -> measure | step -> config; within ring: halving | hierarchical | vendor -> ring;
-# within common/device: cpu | cuda -> cuda/kernels -> device; within common/net:
+# within common/device: cpu | cuda -> cuda/kernels | cuda/cudnn -> device; within common/net:
 #
 #   transport/{zmq,mpi,tcp} | simulated -> transport -> world -> rendezvous -> socket
 #   lifeline -> world
@@ -91,7 +91,8 @@ check()
             may("common/device", "common/base")
             may("common/device/cpu", "common/base common/device")
             may("common/device/cuda/kernels", "common/base common/device")
-            may("common/device/cuda", "common/base common/device common/device/cuda/kernels")
+            may("common/device/cuda/cudnn", "common/base common/device")
+            may("common/device/cuda", "common/base common/device common/device/cuda/kernels common/device/cuda/cudnn")
             may("common/data", "common/base common/obs")
             may("common/obs", "common/base")
             may("common/checkpoint", "common/base")
@@ -224,6 +225,7 @@ expect violation ring/ring.c '#include "common/net/socket/stream.h"'
 expect ok common/device/cuda/conv.c '#include "common/device/ops.h"'
 expect violation common/device/device.c '#include "common/device/cpu/cpu.h"'
 expect violation common/device/cuda/kernels/step.cu '#include "common/device/cuda/cuda_device.h"'
+expect violation common/device/cuda/cudnn/cudnn.c '#include "common/device/cuda/cuda_device.h"'
 expect violation models/net.c '#include "common/device/cpu/team.h"'
 expect violation common/util.h '#include "common/base/log.h"'
 expect violation ring/ring.c '#include "schedule.h"'

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "common/device/device.h"
 
@@ -29,6 +30,27 @@ static inline bool is_skipped(void)
     if (reason)
         printf("%s: skipped: %s\n", program_invocation_short_name, reason);
     return reason;
+}
+
+/* Whether cuDNN can be used here, and is to be; a test that is given a stand-in must have it. Says
+ * so.
+ */
+static inline bool has_cudnn(void)
+{
+    struct conv2d conv = {8, 8, 4, 4, 3, 1, false, false, NULL};
+    struct device_options options = {.kind = DEVICE_CUDA, .conv = DEVICE_CONV_CUDNN};
+    struct device *device;
+    if (getenv("PSRING_TEST_WITHOUT_CUDNN"))
+        return false;
+    if (device_open(&device, &options) != STATUS_OK)
+        abort();
+    bool has = device->ops->conv2d_prepare(device, &conv, 2) == STATUS_OK;
+    printf("%s: %s\n", program_invocation_short_name,
+           has ? device_convolutions(device) : "without cuDNN");
+    device_free(device, conv.kept);
+    device_close(&device);
+    expect(has || !getenv("PSRING_TEST_NEEDS_CUDNN"), "cuDNN is to be here, and is not");
+    return has;
 }
 
 /* What the program ends with. gpu_check.sh looks for the line. */

@@ -1,7 +1,7 @@
 /*
  * Every operation of the CUDA device against the CPU's and against plain double precision: relative
- * error (by the largest element) below 1e-5, and the same bits where nothing is summed. Ends with
- * 77 where there is no GPU.
+ * error (by the largest element) below 1e-5, and the same bits where nothing is summed.
+ * Convolutions also by cuDNN where it is, below 1e-4. Ends with 77 where there is no GPU.
  */
 #include <stdio.h>
 #include <string.h>
@@ -80,6 +80,8 @@ static void expect_same(const char *what, const struct array *a)
 
 /* -------- convolution ------------------------------------------------------------------------- */
 
+static double conv_tolerance;
+
 /* dw and dbias once more, of a first layer: nobody wants the gradient by its images. */
 static void check_first_conv(const struct conv2d *c, size_t batch, const char *what,
                              const struct array *x, const struct array *w, const struct array *bias,
@@ -97,11 +99,12 @@ static void check_first_conv(const struct conv2d *c, size_t batch, const char *w
         char name[128];
         fetch(all[i]);
         snprintf(name, sizeof name, "%s, first layer: %s", what, i ? "dbias" : "dw");
-        expect_close(name, all[i]->count, all[i]->wide, all[i]->host, 1e-5);
+        expect_close(name, all[i]->count, all[i]->wide, all[i]->host, conv_tolerance);
     }
 }
 
-static void check_conv(const struct conv2d *shape, size_t batch)
+/* With cuDNN prepared for some more images: then it takes what it has chosen for those. */
+static void check_conv(const struct conv2d *shape, size_t batch, bool cudnn)
 {
     struct conv2d prepared = *shape, *c = &prepared;
     size_t wh = conv2d_window_size(c, c->height), ww = conv2d_window_size(c, c->width);
@@ -140,17 +143,19 @@ static void check_conv(const struct conv2d *shape, size_t batch)
                                 .dx = dx.dev,
                                 .dw = dw.dev,
                                 .dbias = dbias.dev};
-    expect(cuda->ops->conv2d_prepare(cuda, c, batch) == STATUS_OK, "conv2d_prepare");
+    expect(cuda->ops->conv2d_prepare(cuda, c, cudnn ? batch + 2 : batch) == STATUS_OK,
+           "conv2d_prepare");
+    expect((strcmp(device_convolutions(cuda), "own") != 0) == cudnn, "whose convolutions");
     cuda->ops->conv2d_forward(cuda, c, batch, x.dev, w.dev, bias.dev, y.dev, index);
     cuda->ops->conv2d_backward(cuda, c, batch, &backward);
     struct array *all[] = {&y, &dx, &dw, &dbias, &x, &w, &bias, &dy};
     static const char *const parts[] = {"y", "dx", "dw", "dbias"};
     for (int i = 0; i < 4; i++) {
         fetch(all[i]);
-        snprintf(name, sizeof name, "conv %zux%zux%zu k%zu p%zu f%zu%s%s batch %zu: %s", c->height,
-                 c->width, c->channels, c->kernel, c->padding, c->filters, c->relu ? " relu" : "",
-                 c->pool ? " pool" : "", batch, parts[i]);
-        expect_close(name, all[i]->count, all[i]->wide, all[i]->host, 1e-5);
+        snprintf(name, sizeof name, "%sconv %zux%zux%zu k%zu p%zu f%zu%s%s batch %zu: %s",
+                 cudnn ? "cuDNN, " : "", c->height, c->width, c->channels, c->kernel, c->padding,
+                 c->filters, c->relu ? " relu" : "", c->pool ? " pool" : "", batch, parts[i]);
+        expect_close(name, all[i]->count, all[i]->wide, all[i]->host, conv_tolerance);
     }
     *strrchr(name, ':') = '\0';
     device_upload(cuda, dy.dev, dy.host, dy.count * sizeof(float)); /* the pass may destroy it */
@@ -164,7 +169,7 @@ static void check_conv(const struct conv2d *shape, size_t batch)
     free(from);
 }
 
-static void check_convs(void)
+static void check_convs(bool cudnn)
 {
     static const struct {
         struct conv2d conv;
@@ -182,9 +187,11 @@ static void check_convs(void)
         {{7, 9, 1, 4, 5, 0, true, true, NULL}, 3},
         {{7, 9, 1, 5, 2, 0, true, false, NULL}, 3},
         {{28, 28, 32, 1, 5, 2, true, false, NULL}, 220}, /* several blocks of images */
+        {{28, 28, 32, 1, 1, 0, true, true, NULL}, 350},  /* with cuDNN, too */
     };
+    conv_tolerance = cudnn ? 1e-4 : 1e-5;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        check_conv(&cases[i].conv, cases[i].batch);
+        check_conv(&cases[i].conv, cases[i].batch, cudnn);
 }
 
 /* -------- dense ------------------------------------------------------------------------------- */
@@ -443,8 +450,10 @@ int main(void)
 {
     if (is_skipped())
         return SKIPPED;
+    const struct device_options own = {.kind = DEVICE_CUDA, .conv = DEVICE_CONV_OWN};
+    const struct device_options dnn = {.kind = DEVICE_CUDA, .conv = DEVICE_CONV_CUDNN};
     if (device_open(&cpu, &(struct device_options){.kind = DEVICE_CPU}) != STATUS_OK ||
-        device_open(&cuda, &(struct device_options){.kind = DEVICE_CUDA}) != STATUS_OK)
+        device_open(&cuda, &own) != STATUS_OK)
         return 1;
     static const struct dense shapes[] = {{.inputs = 1, .outputs = 1, .relu = false},
                                           {.inputs = 33, .outputs = 17, .relu = true},
@@ -460,11 +469,16 @@ int main(void)
     check_gather();
     check_loss(13);
     check_loss(3000);
-    check_convs();
+    check_convs(false);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         check_dense(&shapes[i], i % 2 ? 3 : 128);
     expect(device_sync(cuda) == STATUS_OK, "an operation failed");
     device_close(&cuda);
+    if (has_cudnn() && device_open(&cuda, &dnn) == STATUS_OK) {
+        check_convs(true);
+        expect(device_sync(cuda) == STATUS_OK, "an operation failed");
+        device_close(&cuda);
+    }
     device_close(&cpu);
     return end_of_test();
 }

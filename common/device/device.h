@@ -28,11 +28,18 @@ extern const char *const device_kind_names[];
 /* Whether device_repeat records what it repeats; auto: where the device can. */
 enum device_graph { DEVICE_GRAPH_AUTO, DEVICE_GRAPH_ON, DEVICE_GRAPH_OFF };
 
+/* Whose convolutions; auto: cuDNN's, where it is found and computes what psring's own do. */
+enum device_conv { DEVICE_CONV_AUTO, DEVICE_CONV_CUDNN, DEVICE_CONV_OWN };
+
+/* Names by enum device_conv, ended by NULL: the choices of --conv. */
+extern const char *const device_conv_names[];
+
 struct device_options {
     enum device_kind kind;
     int threads;             /* cpu: threads that compute, the caller's included; 0 means 1 */
     int gpu;                 /* cuda: its number, as CUDA counts in this process */
     enum device_graph graph; /* cuda: whole steps as CUDA graphs */
+    enum device_conv conv;   /* cuda */
     bool tf32; /* cuda: products of float32 with 10 bits of mantissa, on tensor cores */
 };
 
@@ -79,6 +86,15 @@ struct device_usage {
 /* Of this moment. Not known on the CPU, nor where the device's driver does not tell. From any
  * thread. */
 void device_usage(const struct device *device, struct device_usage *usage);
+
+/* Whose convolutions compute the shapes that were prepared: "own", "cudnn 9.19.0", or "cudnn 9.19.0
+ * and own", by shape. The device's. */
+const char *device_convolutions(const struct device *device);
+
+/* What decides a result's bits beside the program: "cpu", "cuda", "cuda with cudnn 9.19.0". In
+ * `text`, which is also returned. */
+enum { DEVICE_TEXT_BYTES = 64 };
+const char *device_describe(const struct device *device, char text[DEVICE_TEXT_BYTES]);
 
 /*
  * `bytes` of device memory aligned to 64 bytes, uninitialised; the caller frees it. 0 bytes gives a

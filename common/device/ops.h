@@ -172,6 +172,7 @@ struct device_ops {
     void (*close)(struct device *);
     enum status (*sync)(struct device *);
     void (*usage)(const struct device *, struct device_usage *); /* (optional) see device.h */
+    const char *(*convolutions)(const struct device *);          /* (optional) see device.h */
 
     /* Memory: see device.h, whose functions are the way to call these five. */
     enum status (*alloc)(struct device *, size_t bytes, void **memory);

@@ -246,6 +246,7 @@ enum status bench_compute_run(struct config *config, struct world *world)
                                     .device = config_device_name(config),
                                     .ranks = world->size};
     TRY(open_bench(&bench, config));
+    result.convolutions = device_convolutions(bench.device);
     result.threads = bench.threads;
     result.batch = bench.batch;
     result.steps = bench.steps;

@@ -323,6 +323,7 @@ void config_device_options(const struct config *config, struct device_options *o
         .threads = 1,
         .gpu = config->gpu,
         .graph = config->graph,
+        .conv = config->paced ? DEVICE_CONV_OWN : config->conv, /* a wait convolves nothing */
         .tf32 = config->tf32,
     };
 }

@@ -128,6 +128,7 @@ struct config {
     int device;        /* enum device_kind */
     bool tf32;         /* products at lower precision, device_options.tf32 */
     int graph;         /* enum device_graph */
+    int conv;          /* enum device_conv */
     bool share_gpu;    /* several processes may have one GPU; results are labelled time-slicing */
     int gpu;           /* not an option: of this rank, -1: it uses none; config_settle */
     int nccl_algo;     /* enum config_nccl_algo */

@@ -312,9 +312,9 @@ static enum status check_backend(const struct config *config, const struct backe
                   backend->name);
         return STATUS_USAGE;
     }
-    if (config->tf32 && config->device != DEVICE_CUDA) {
-        log_error("--tf32: --device %s has no such products; leave it out, or add --device cuda",
-                  device_kind_names[config->device]);
+    if ((config->tf32 || config->conv == DEVICE_CONV_CUDNN) && config->device != DEVICE_CUDA) {
+        log_error("%s: --device %s has no such products; leave it out, or add --device cuda",
+                  config->tf32 ? "--tf32" : "--conv cudnn", device_kind_names[config->device]);
         return STATUS_USAGE;
     }
     if (config->graph == DEVICE_GRAPH_ON &&

@@ -140,13 +140,15 @@ static const struct config_row rows[] = {
     {RUNS(TRAIN),
      {"cuda-graph", 0, OPTION_CHOICE, FIELD(graph), "auto", .choices = auto_words,
       .help = "GPUs: a step is one launch of a CUDA graph; auto: with --backend none."}},
+    {RUNS(REAL | LAYERS),
+     {"conv", 0, OPTION_CHOICE, FIELD(conv), "auto", .choices = device_conv_names,
+      .help = "GPUs: cuDNN's convolutions or psring's own; auto: cuDNN's, if both agree."}},
     {RUNS(TRAIN | LAYERS),
      {"threads", 0, OPTION_INT, FIELD(threads), "1", 0, 1024,
       .help = "Compute threads per rank; 0: the machine's cores, shared among its ranks."}},
     {RUNS(TRAIN | BENCH),
      {"pin", 0, OPTION_FLAG, FIELD(pin),
-      .help = "Binds each rank to a part of the cores that ranks have in common (else as the "
-              "launcher has bound it; -v says to which)."}},
+      .help = "Binds each rank to its part of the cores; else it is as the launcher bound it."}},
     {RUNS(TRAIN),
      {"compute", 0, OPTION_STRING, FIELD(compute), "real", .metavar = "real|real:MS|paced:MS",
       .help = "paced: a timed wait of MS ms a step instead of computing; gradients of real size. "
@@ -177,8 +179,7 @@ static const struct config_row rows[] = {
       .help = "Divides --epochs among the workers, rounded up."}},
     {RUNS(REAL),
      {"last-batch", 0, OPTION_CHOICE, FIELD(last_batch), "drop", .choices = last_batch_words,
-      .help = "Images of an epoch that make no whole step: drop: not used; join: divided among the "
-              "workers, in a step of their own."}},
+      .help = "Images that make no whole step: drop: not used; join: a step of their own."}},
     {RUNS(REAL),
      {"unsharded", 0, OPTION_FLAG, FIELD(unsharded),
       .help = "An epoch is all the data for each worker, in an order of its own, not its share."}},
@@ -274,8 +275,7 @@ static const struct config_row rows[] = {
     {RUNS(SWEEP | MODEL),
      {"model-gradients", 0, OPTION_CHOICE, FIELD(model_gradients), "none",
       .choices = published_names,
-      .help = "Times steps that exchange the gradients of this model instead, in buckets, beside "
-              "a computation (a wait), as train does."}},
+      .help = "Times steps that exchange this model's gradients instead, beside a wait."}},
     {RUNS(MODEL),
      {"compute-ms", 0, OPTION_DOUBLE, FIELD(compute_ms), "100", 0, 3.6e6, .metavar = "MS",
       .help = "How long such a step computes: forward and backward."}},

@@ -93,7 +93,7 @@ static void add_warmup(const struct trainer *t, const struct checkpoint *loaded,
 static void describe(const struct trainer *t, const struct checkpoint *loaded,
                      struct description *run)
 {
-    char augmentation[AUGMENT_TEXT_BYTES], backend[OPTIMIZER_TEXT_BYTES];
+    char augmentation[AUGMENT_TEXT_BYTES], backend[OPTIMIZER_TEXT_BYTES], device[DEVICE_TEXT_BYTES];
     const struct config *config = t->config;
     bool other_world = loaded && is_other_world(t, loaded);
     bool too_short = loaded && !other_world && step_of(t, loaded) > t->total_steps;
@@ -146,7 +146,7 @@ static void describe(const struct trainer *t, const struct checkpoint *loaded,
     /* Another sum's order, another processor: other bits, but the same training. */
     backend_describe(t->backend, t->world, &t->topology, backend, sizeof backend);
     add_option(run, "backend", "%s", any_backend ? "any" : backend)->may_differ = true;
-    add_option(run, "device", "%s", config_device_name(config))->may_differ = true;
+    add_option(run, "device", "%s", device_describe(t->device, device))->may_differ = true;
     add_option(run, "tf32", "%s", config->tf32 ? "on" : "off")->may_differ = true;
     add_carried(t, run);
 }
@@ -189,11 +189,9 @@ out:
 
 /* -------- going on ---------------------------------------------------------------------------- */
 
-/*
- * Where this run is once it has seen the images that the other has. The part of an epoch that is
+/* Where this run is once it has seen the images that the other has. The part of an epoch that is
  * done is a beginning of its permutation, whatever the number of workers and their batch: so no
- * image is left out, and those of less than one step are seen again where that does not divide.
- */
+ * image is left out, and those of less than one step are seen again where that does not divide. */
 static uint64_t position_of(const struct trainer *t, const struct checkpoint *loaded)
 {
     bool unsharded = t->config->unsharded; /* then each worker goes through all images */

@@ -42,10 +42,8 @@ static void list_progress(const struct trainer *t, struct fields *fields)
     fields_double(fields, "steps_dropped", updates ? sum.dropped : (double)NAN);
 }
 
-/*
- * The columns of train.csv, in order: a row per epoch or per logging interval. Others rely on the
- * names and the order up to weights_sha256. What is NAN stays empty; `test` NULL: not tested.
- */
+/* The columns of train.csv, in order: a row per epoch or per logging interval. Others rely on the
+ * names and the order up to weights_sha256. What is NAN stays empty; `test` NULL: not tested. */
 static void list_fields(const struct trainer *t, double train_loss, const struct test_result *test,
                         struct fields *fields)
 {
@@ -114,6 +112,7 @@ static void list_fields(const struct trainer *t, double train_loss, const struct
     fields_double(fields, "limit_step_ms", judged ? verdict->step : unknown);
     fields_double(fields, "nominal_link_bytes_per_s",
                   config->link_rate > 0 ? config->link_rate / 8 : unknown);
+    fields_text(fields, "convolutions", trains ? device_convolutions(t->device) : NULL);
 }
 
 enum status train_report_open(struct trainer *t, uint64_t steps)
@@ -261,6 +260,8 @@ void train_report_start(const struct trainer *t)
         printf(" with %lld backup worker%s", (long long)config->backup_workers,
                config->backup_workers == 1 ? "" : "s");
     printf(", network %s\n", config->network);
+    if (config->device == DEVICE_CUDA && !config->paced)
+        printf("convolutions: %s\n", device_convolutions(t->device));
     printf("%s: %zu parameters, batch %zu x %lld", config_model_name(config),
            net_parameter_count(t->net), t->workers, (long long)config->batch);
     if (config->paced)

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "common/base/check.h"
-#include "common/device/cuda/library.h"
+#include "common/base/symbol.h"
 
 /* The functions that we call, by their names in the library (cublas_v2.h renames them). */
 struct entries {
@@ -45,15 +45,15 @@ static void *open_library(void)
 
 static bool find_all(void *library, struct entries *call)
 {
-    return cuda_library_find(library, "cublasCreate_v2", &call->create) &&
-           cuda_library_find(library, "cublasDestroy_v2", &call->destroy) &&
-           cuda_library_find(library, "cublasSetStream_v2", &call->set_stream) &&
-           cuda_library_find(library, "cublasSetWorkspace_v2", &call->set_workspace) &&
-           cuda_library_find(library, "cublasSetMathMode", &call->set_math_mode) &&
-           cuda_library_find(library, "cublasGetProperty", &call->get_property) &&
-           cuda_library_find(library, "cublasGetStatusString", &call->status_string) &&
-           cuda_library_find(library, "cublasSgemmStridedBatched", &call->multiply) &&
-           cuda_library_find(library, "cublasSgemm_v2", &call->multiply_one);
+    return symbol_find(library, "cublasCreate_v2", &call->create) &&
+           symbol_find(library, "cublasDestroy_v2", &call->destroy) &&
+           symbol_find(library, "cublasSetStream_v2", &call->set_stream) &&
+           symbol_find(library, "cublasSetWorkspace_v2", &call->set_workspace) &&
+           symbol_find(library, "cublasSetMathMode", &call->set_math_mode) &&
+           symbol_find(library, "cublasGetProperty", &call->get_property) &&
+           symbol_find(library, "cublasGetStatusString", &call->status_string) &&
+           symbol_find(library, "cublasSgemmStridedBatched", &call->multiply) &&
+           symbol_find(library, "cublasSgemm_v2", &call->multiply_one);
 }
 
 static enum status load(struct cuda_blas *blas)

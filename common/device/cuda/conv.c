@@ -1,5 +1,5 @@
 /*
- * Convolution on CUDA: windows laid out as rows (im2col), then products with cuBLAS,
+ * psring's own convolution on CUDA: windows laid out as rows (im2col), then products with cuBLAS,
  *
  *     window (M, F) = columns (M, K) x w (K, F)          M = images x window rows x columns
  *     dw (K, F)     = columns^T x dwindow (M, F)         K = kernel x kernel x channels
@@ -13,7 +13,7 @@
  * Images of one channel need no columns (kernels/direct.cu), unless a gradient by them is wanted.
  */
 #include "common/base/check.h"
-#include "common/device/cuda/cuda_device.h"
+#include "common/device/cuda/conv_choice.h"
 #include "common/device/cuda/kernels/kernels.h"
 
 enum {
@@ -58,13 +58,14 @@ static struct layout measure(const struct conv2d *c, size_t batch, bool kept)
 }
 
 /* As for dense layers, a smaller batch may be cut differently. */
-enum status cuda_conv2d_prepare(struct device *device, struct conv2d *c, size_t batch_max)
+enum status cuda_own_conv2d_prepare(struct device *device, struct conv2d *c, size_t batch_max,
+                                    bool may_keep)
 {
     CHECK(c->kernel > 0 && c->channels > 0 && c->filters > 0 && c->padding < c->kernel);
     CHECK(c->height + 2 * c->padding >= c->kernel && c->width + 2 * c->padding >= c->kernel);
     struct layout largest = measure(c, batch_max, true);
     size_t most = 0, bytes = columns_bytes(&largest, batch_max);
-    bool keeps = !kernel_direct_can(c, batch_max) && bytes <= KEPT_BYTES_MAX;
+    bool keeps = may_keep && !kernel_direct_can(c, batch_max) && bytes <= KEPT_BYTES_MAX;
     c->kept = NULL;
     for (size_t batch = 1; batch <= batch_max; batch++) {
         struct layout l = measure(c, batch, keeps);
@@ -92,6 +93,23 @@ static void lower(struct cuda *cuda, const struct conv2d *c, size_t images, cons
     cuda_keep(cuda, kernel_lower(cuda->compute, c, images, x, columns), "convolution: lower");
 }
 
+void cuda_conv_finish(struct cuda *cuda, const struct conv2d *c, size_t images, const float *window,
+                      const float *bias, float *y, uint8_t *index)
+{
+    if (c->pool) {
+        cuda_keep(cuda, kernel_finish_pooled(cuda->compute, c, images, window, bias, y, index),
+                  "convolution: pooling");
+        return;
+    }
+    size_t windows = conv2d_window_size(c, c->height) * conv2d_window_size(c, c->width);
+    struct slice_sum sum = {.count = images * windows * c->filters,
+                            .slices = 1,
+                            .width = c->filters,
+                            .bias = bias,
+                            .relu = c->relu};
+    cuda_keep(cuda, kernel_sum_slices(cuda->compute, &sum, window, y), "convolution: bias");
+}
+
 static void forward_block(struct cuda *cuda, const struct conv2d *c, const struct layout *l,
                           size_t first, size_t images, const float *x, const float *w,
                           const float *bias, float *y, uint8_t *index)
@@ -108,24 +126,13 @@ static void forward_block(struct cuda *cuda, const struct conv2d *c, const struc
                                             .ldb = c->filters,
                                             .c = window,
                                             .ldc = c->filters});
-    if (c->pool) {
-        cuda_keep(cuda,
-                  kernel_finish_pooled(cuda->compute, c, images, window, bias, to,
-                                       index + first * l->out_image),
-                  "convolution: pooling");
-        return;
-    }
-    struct slice_sum sum = {.count = images * l->window_image,
-                            .slices = 1,
-                            .width = c->filters,
-                            .bias = bias,
-                            .relu = c->relu};
-    cuda_keep(cuda, kernel_sum_slices(cuda->compute, &sum, to, to), "convolution: bias");
+    cuda_conv_finish(cuda, c, images, window, bias, to,
+                     c->pool ? index + first * l->out_image : NULL);
 }
 
-void cuda_conv2d_forward(struct device *device, const struct conv2d *conv, size_t batch,
-                         const float *x, const float *w, const float *bias, float *y,
-                         uint8_t *index)
+void cuda_own_conv2d_forward(struct device *device, const struct conv2d *conv, size_t batch,
+                             const float *x, const float *w, const float *bias, float *y,
+                             uint8_t *index)
 {
     struct cuda *cuda = cuda_of(device);
     if (kernel_direct_can(conv, batch)) {
@@ -143,25 +150,23 @@ void cuda_conv2d_forward(struct device *device, const struct conv2d *conv, size_
 
 /* -------- backward ---------------------------------------------------------------------------- */
 
-/* The gradient by the window outputs of a block of images, and its sums: dbias. */
-static const float *window_gradient(struct cuda *cuda, const struct conv2d *c,
-                                    const struct layout *l, size_t first, size_t images,
-                                    const struct backward *b)
+const float *cuda_conv_window_gradient(struct cuda *cuda, const struct conv2d *c, size_t first,
+                                       size_t images, const struct backward *b, float *window)
 {
-    size_t at = first * l->out_image;
+    size_t windows = conv2d_window_size(c, c->height) * conv2d_window_size(c, c->width);
+    size_t at = first * conv2d_out_size(c, c->height) * conv2d_out_size(c, c->width) * c->filters;
     const float *y = c->relu ? b->y + at : NULL;
     if (c->pool) {
         struct pool2d pool = {conv2d_window_size(c, c->height), conv2d_window_size(c, c->width),
                               c->filters};
         struct bias_sum sum = {.totals = b->dbias, .add = first > 0, .room = cuda->room};
-        float *window = cuda->scratch + l->window_at;
         cuda_keep(
             cuda,
             kernel_spread(cuda->compute, &pool, images, b->dy + at, y, b->index + at, window, &sum),
             "convolution, backward: pooling and bias");
         return window;
     }
-    struct column_sum sum = {.rows = images * l->windows, .width = c->filters, .add = first > 0};
+    struct column_sum sum = {.rows = images * windows, .width = c->filters, .add = first > 0};
     cuda_keep(cuda, kernel_sum_columns(cuda->compute, &sum, y, b->dy + at, b->dbias, cuda->room),
               "convolution, backward: relu and bias");
     return b->dy + at;
@@ -209,8 +214,8 @@ static void input_gradient(struct cuda *cuda, const struct conv2d *c, const stru
               "convolution, backward: input");
 }
 
-void cuda_conv2d_backward(struct device *device, const struct conv2d *conv, size_t batch,
-                          const struct backward *b)
+void cuda_own_conv2d_backward(struct device *device, const struct conv2d *conv, size_t batch,
+                              const struct backward *b)
 {
     struct cuda *cuda = cuda_of(device);
     if (!b->dx && kernel_direct_can(conv, batch)) {
@@ -223,7 +228,8 @@ void cuda_conv2d_backward(struct device *device, const struct conv2d *conv, size
     CHECK(l.end <= cuda->scratch_count);
     for (size_t first = 0; first < batch; first += l.block) {
         size_t images = batch - first < l.block ? batch - first : l.block;
-        const float *dwindow = window_gradient(cuda, conv, &l, first, images, b);
+        const float *dwindow =
+            cuda_conv_window_gradient(cuda, conv, first, images, b, cuda->scratch + l.window_at);
         if (!conv->kept)
             lower(cuda, conv, images, b->x + first * l.image, columns);
         weight_gradient(cuda, conv, &l, images, columns, dwindow, b->dw, first > 0);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/device/cuda/cuda_device.h"
+#include "common/device/cuda/conv_choice.h"
 #include "common/device/open.h"
 #include "common/device/cuda/kernels/kernels.h"
 
@@ -132,12 +132,10 @@ static void close_slots(struct cuda_slots *slots)
         cudaFreeHost(slots->memory);
 }
 
-/*
- * Through the pinned slots in turn: the caller has its memory back at once, and the copies follow
+/* Through the pinned slots in turn: the caller has its memory back at once, and the copies follow
  * in the stream's order. CUDA itself does not promise that of a copy from pageable memory, which
  * "might be synchronous" (CUDA Driver API, API synchronization behavior): it may read its source
- * after the call.
- */
+ * after the call. */
 static void cuda_upload(struct device *device, void *to, const void *from_host, size_t bytes)
 {
     struct cuda *cuda = cuda_of(device);
@@ -148,10 +146,9 @@ static void cuda_upload(struct device *device, void *to, const void *from_host, 
         if (!cuda_keep(cuda, cudaEventSynchronize(cuda->slots.free[slot]), "an earlier copy"))
             return;
         memcpy(staged, (const char *)from_host + at, piece);
-        cuda_keep(
-            cuda,
-            cudaMemcpyAsync((char *)to + at, staged, piece, cudaMemcpyHostToDevice, cuda->compute),
-            "a copy to the GPU");
+        cudaError_t error =
+            cudaMemcpyAsync((char *)to + at, staged, piece, cudaMemcpyHostToDevice, cuda->compute);
+        cuda_keep(cuda, error, "a copy to the GPU");
         cuda_keep(cuda, cudaEventRecord(cuda->slots.free[slot], cuda->compute), "an event");
     }
 }
@@ -176,10 +173,9 @@ static void cuda_fill(struct device *device, float *to, float value, size_t coun
 static void cuda_copy(struct device *device, float *to, const float *from, size_t count)
 {
     struct cuda *cuda = cuda_of(device);
-    cuda_keep(
-        cuda,
-        cudaMemcpyAsync(to, from, count * sizeof *to, cudaMemcpyDeviceToDevice, cuda->compute),
-        "copy");
+    cudaError_t error =
+        cudaMemcpyAsync(to, from, count * sizeof *to, cudaMemcpyDeviceToDevice, cuda->compute);
+    cuda_keep(cuda, error, "copy");
 }
 
 static void cuda_scale(struct device *device, float *values, float factor, size_t count)
@@ -326,6 +322,7 @@ static void cuda_close(struct device *device)
     if (cuda->graph.exec)
         cudaGraphExecDestroy(cuda->graph.exec);
     cuda_nvml_free(&cuda->nvml);
+    cuda_conv_choice_free(&cuda->convs);
     cuda_blas_free(&cuda->blas);
     cudaFree(cuda->blas_workspace);
     cudaFree(cuda->room.sums);
@@ -354,6 +351,7 @@ enum status cuda_open(struct device **device, const struct device_options *optio
     TRY(open_room(cuda));
     TRY(device_alloc(&cuda->device, "cuBLAS", CUDA_BLAS_WORKSPACE_BYTES, &cuda->blas_workspace));
     TRY(cuda_blas_new(&cuda->blas, cuda->compute, cuda->blas_workspace, options->tf32));
+    TRY(cuda_conv_choice_new(&cuda->convs, options->conv, options->tf32));
     cuda->nvml = cuda_nvml_new(cuda->index);
     *device = &cuda->device;
 out:
@@ -369,6 +367,7 @@ const struct device_ops cuda_ops = {
     .close = cuda_close,
     .sync = cuda_sync,
     .usage = cuda_usage,
+    .convolutions = cuda_convolutions,
     .alloc = cuda_alloc,
     .free = cuda_free,
     .upload = cuda_upload,

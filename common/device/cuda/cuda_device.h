@@ -50,7 +50,8 @@ struct cuda {
     double *squares; /* (2), of kernel_lars */
     struct cuda_slots slots;
     struct cuda_graph graph;
-    struct cuda_nvml *nvml; /* NULL: the driver does not tell how busy the GPU is */
+    struct cuda_conv_choice *convs; /* conv_choice.h */
+    struct cuda_nvml *nvml;         /* NULL: the driver does not tell how busy the GPU is */
 };
 
 static inline struct cuda *cuda_of(struct device *device)

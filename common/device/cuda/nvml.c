@@ -3,7 +3,7 @@
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
 
-#include "common/device/cuda/library.h"
+#include "common/base/symbol.h"
 
 /*
  * The part of NVML's binary interface that we use: a toolkit need not have its header. Functions
@@ -39,13 +39,12 @@ struct cuda_nvml {
 
 static bool find_all(void *library, struct entries *call)
 {
-    return cuda_library_find(library, "nvmlInit_v2", &call->init) &&
-           cuda_library_find(library, "nvmlShutdown", &call->shutdown) &&
-           cuda_library_find(library, "nvmlDeviceGetHandleByPciBusId_v2",
-                             &call->device_by_pci_bus_id) &&
-           cuda_library_find(library, "nvmlDeviceGetMemoryInfo", &call->memory) &&
-           cuda_library_find(library, "nvmlDeviceGetUtilizationRates", &call->utilization) &&
-           cuda_library_find(library, "nvmlSystemGetDriverVersion", &call->driver_version);
+    return symbol_find(library, "nvmlInit_v2", &call->init) &&
+           symbol_find(library, "nvmlShutdown", &call->shutdown) &&
+           symbol_find(library, "nvmlDeviceGetHandleByPciBusId_v2", &call->device_by_pci_bus_id) &&
+           symbol_find(library, "nvmlDeviceGetMemoryInfo", &call->memory) &&
+           symbol_find(library, "nvmlDeviceGetUtilizationRates", &call->utilization) &&
+           symbol_find(library, "nvmlSystemGetDriverVersion", &call->driver_version);
 }
 
 static bool open_gpu(struct cuda_nvml *nvml, int index)

@@ -1,0 +1,261 @@
+#include "common/device/cuda/conv_choice.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/*
+ * How far the two may be apart. Sums of float32 in another order are 1e-6 to 1e-5 of their size
+ * apart, Winograd's transformations included; TF32, where it was not asked for, is at 1e-3. With
+ * TF32 on both sides that is what is right.
+ */
+#define ALLOWED_FLOAT32 1e-4
+#define ALLOWED_TF32 1e-2
+
+/* A shape that was prepared. */
+struct prepared {
+    struct conv2d shape;
+    size_t batch_max;
+    struct cuda_dnn_conv *dnn; /* NULL: psring's own */
+    struct prepared *next;
+};
+
+struct cuda_conv_choice {
+    enum device_conv wanted;
+    bool tf32, tried;
+    struct cuda_dnn *dnn; /* NULL: not opened, or there is none */
+    struct prepared *first;
+    char text[48]; /* for cuda_convolutions */
+};
+
+enum status cuda_conv_choice_new(struct cuda_conv_choice **out_choice, enum device_conv wanted,
+                                 bool tf32)
+{
+    struct cuda_conv_choice *choice = calloc(1, sizeof *choice);
+    *out_choice = choice;
+    if (!choice) {
+        log_error("the cuda device: out of memory");
+        return STATUS_NO_MEMORY;
+    }
+    choice->wanted = wanted;
+    choice->tf32 = tf32;
+    snprintf(choice->text, sizeof choice->text, "own");
+    return STATUS_OK;
+}
+
+void cuda_conv_choice_free(struct cuda_conv_choice **out_choice)
+{
+    struct cuda_conv_choice *choice = *out_choice;
+    *out_choice = NULL;
+    if (!choice)
+        return;
+    while (choice->first) {
+        struct prepared *prepared = choice->first;
+        choice->first = prepared->next;
+        cuda_dnn_conv_free(&prepared->dnn);
+        free(prepared);
+    }
+    cuda_dnn_free(&choice->dnn);
+    free(choice);
+}
+
+const char *cuda_convolutions(const struct device *device)
+{
+    const struct cuda *cuda = (const struct cuda *)(const void *)device;
+    return cuda->convs->text;
+}
+
+/* -------- choosing ---------------------------------------------------------------------------- */
+
+/* What stands in messages for a shape. */
+static const char *shape_text(const struct conv2d *c, size_t batch, char text[96])
+{
+    snprintf(text, 96, "%zu x %zu x %zu, %zu x %zu to %zu filters, %zu images", c->height, c->width,
+             c->channels, c->kernel, c->kernel, c->filters, batch);
+    return text;
+}
+
+/* cuDNN is not taken: an error where it was asked for. */
+static enum status refuse(const struct cuda_conv_choice *choice, const char *what,
+                          const char *reason)
+{
+    if (choice->wanted != DEVICE_CONV_CUDNN) {
+        log_warn("--conv auto: %s%s; psring's own convolutions are used (--conv own says so from "
+                 "the start)",
+                 what, reason);
+        return STATUS_OK;
+    }
+    log_error("--conv cudnn: %s%s; install cuDNN 8.9 or 9 (pip install nvidia-cudnn-cu%.2s), name "
+              "its folder in LD_LIBRARY_PATH, or use --conv own",
+              what, reason, PSRING_TOOLKIT_CUDA);
+    return STATUS_UNSUPPORTED;
+}
+
+/* Opens cuDNN at the first call. */
+static enum status open_dnn(struct cuda *cuda)
+{
+    struct cuda_conv_choice *choice = cuda->convs;
+    char reason[CUDA_DNN_TEXT_BYTES];
+    if (choice->tried)
+        return STATUS_OK;
+    choice->tried = true;
+    enum status status = cuda_dnn_new(&choice->dnn, cuda->compute, choice->tf32, reason);
+    return status == STATUS_UNSUPPORTED ? refuse(choice, "no cuDNN can be used: ", reason) : status;
+}
+
+/* Whether both compute the same. With --conv cudnn a difference is only warned of: who asks for
+ * cuDNN gets it. */
+static enum status compare(struct cuda *cuda, const struct conv2d *shape, size_t batch_max,
+                           struct cuda_dnn_conv *dnn, bool *good)
+{
+    enum status status;
+    const struct cuda_conv_choice *choice = cuda->convs;
+    const double allowed = choice->tf32 ? ALLOWED_TF32 : ALLOWED_FLOAT32;
+    const char *error, *version = cuda_dnn_version(choice->dnn);
+    struct cuda_conv_difference difference;
+    char shown[96], what[CUDA_DNN_TEXT_BYTES];
+    shape_text(shape, batch_max, shown);
+    TRY(cuda_conv_compare(cuda, dnn, shape, batch_max, &difference, &error));
+    *good = !error && difference.worst <= allowed;
+    if (*good) {
+        cuda_dnn_conv_describe(dnn, what);
+        log_info("cuDNN %s: convolution %s: %s; %s differs most from psring's own, by %.1e of its "
+                 "size (allowed %.0e)",
+                 version, shown, what, difference.part, difference.worst, allowed);
+        return STATUS_OK;
+    }
+    if (error)
+        snprintf(what, sizeof what, "cuDNN %s fails at the convolution %s: %s", version, shown,
+                 error);
+    else
+        snprintf(what, sizeof what,
+                 "cuDNN %s computes the convolution %s otherwise than psring: its %s differs by "
+                 "%.1e of its size (allowed %.0e)",
+                 version, shown, difference.part, difference.worst, allowed);
+    if (choice->wanted == DEVICE_CONV_CUDNN && !error) {
+        log_warn("--conv cudnn: %s; with --conv auto it would not be used", what);
+        *good = true;
+        return STATUS_OK;
+    }
+    status = refuse(choice, what, "");
+out:
+    return status;
+}
+
+/* prepared->dnn, where cuDNN is to compute the shape. */
+static enum status choose(struct cuda *cuda, struct prepared *prepared)
+{
+    enum status status = STATUS_OK;
+    struct cuda_conv_choice *choice = cuda->convs;
+    char reason[CUDA_DNN_TEXT_BYTES], shown[96], what[160];
+    bool good = false;
+    TRY(open_dnn(cuda));
+    if (!choice->dnn)
+        return STATUS_OK;
+    status = cuda_dnn_conv_new(&prepared->dnn, cuda, choice->dnn, &prepared->shape,
+                               prepared->batch_max, reason);
+    if (status == STATUS_UNSUPPORTED) {
+        snprintf(what, sizeof what, "cuDNN %s, convolution %s: ", cuda_dnn_version(choice->dnn),
+                 shape_text(&prepared->shape, prepared->batch_max, shown));
+        return refuse(choice, what, reason);
+    }
+    TRY(status);
+    TRY(compare(cuda, &prepared->shape, prepared->batch_max, prepared->dnn, &good));
+out:
+    if (!good)
+        cuda_dnn_conv_free(&prepared->dnn);
+    return status;
+}
+
+static void name_choice(struct cuda_conv_choice *choice)
+{
+    bool own = false, dnn = false;
+    for (const struct prepared *p = choice->first; p; p = p->next) {
+        own = own || !p->dnn;
+        dnn = dnn || p->dnn;
+    }
+    if (dnn)
+        snprintf(choice->text, sizeof choice->text, "cudnn %s%s", cuda_dnn_version(choice->dnn),
+                 own ? " and own" : "");
+}
+
+/* -------- the operations ---------------------------------------------------------------------- */
+
+static struct prepared *find(struct cuda *cuda, const struct conv2d *c)
+{
+    struct prepared *p = cuda->convs->first;
+    while (p && (p->shape.height != c->height || p->shape.width != c->width ||
+                 p->shape.channels != c->channels || p->shape.filters != c->filters ||
+                 p->shape.kernel != c->kernel || p->shape.padding != c->padding))
+        p = p->next;
+    return p;
+}
+
+/* cuDNN's and, for batches that it cannot do, psring's own; or that alone. */
+enum status cuda_conv2d_prepare(struct device *device, struct conv2d *c, size_t batch_max)
+{
+    enum status status;
+    struct cuda *cuda = cuda_of(device);
+    struct cuda_conv_choice *choice = cuda->convs;
+    if (choice->wanted == DEVICE_CONV_OWN)
+        return cuda_own_conv2d_prepare(device, c, batch_max, true);
+    struct prepared *prepared = find(cuda, c);
+    if (prepared && prepared->batch_max >= batch_max)
+        return cuda_own_conv2d_prepare(device, c, batch_max, !prepared->dnn);
+    if (!prepared) {
+        prepared = calloc(1, sizeof *prepared);
+        if (!prepared) {
+            log_error("the cuda device: out of memory");
+            return STATUS_NO_MEMORY;
+        }
+        prepared->next = choice->first;
+        choice->first = prepared;
+    }
+    cuda_dnn_conv_free(&prepared->dnn);
+    prepared->shape = *c;
+    prepared->batch_max = batch_max;
+    TRY(choose(cuda, prepared));
+    name_choice(choice);
+    TRY(cuda_own_conv2d_prepare(device, c, batch_max, !prepared->dnn));
+out:
+    return status;
+}
+
+/* NULL: the batch is for psring's own kernels. */
+static struct cuda_dnn_conv *dnn_for(struct cuda *cuda, const struct conv2d *c, size_t batch)
+{
+    struct prepared *p = find(cuda, c);
+    return p && p->dnn && batch <= p->batch_max && cuda_dnn_conv_can(p->dnn, batch) ? p->dnn : NULL;
+}
+
+static void keep(struct cuda *cuda, const char *error)
+{
+    if (!error || cuda->failure != STATUS_OK)
+        return;
+    cuda->failure = STATUS_DEVICE;
+    if (!cuda->graph.capturing)
+        log_error("cuDNN %s: %s; --conv own does without cuDNN", cuda_dnn_version(cuda->convs->dnn),
+                  error);
+}
+
+void cuda_conv2d_forward(struct device *device, const struct conv2d *c, size_t batch,
+                         const float *x, const float *w, const float *bias, float *y,
+                         uint8_t *index)
+{
+    struct cuda *cuda = cuda_of(device);
+    struct cuda_dnn_conv *dnn = dnn_for(cuda, c, batch);
+    if (dnn)
+        keep(cuda, cuda_dnn_conv_forward(dnn, c, batch, x, w, bias, y, index));
+    else
+        cuda_own_conv2d_forward(device, c, batch, x, w, bias, y, index);
+}
+
+void cuda_conv2d_backward(struct device *device, const struct conv2d *c, size_t batch,
+                          const struct backward *b)
+{
+    struct cuda *cuda = cuda_of(device);
+    struct cuda_dnn_conv *dnn = dnn_for(cuda, c, batch);
+    if (dnn)
+        keep(cuda, cuda_dnn_conv_backward(dnn, c, batch, b));
+    else
+        cuda_own_conv2d_backward(device, c, batch, b);
+}

@@ -1,0 +1,38 @@
+/*
+ * A convolution's shape as cuDNN computes it: the products by its algorithms; bias, relu and
+ * pooling by psring's own kernels, as one pass over the window outputs; the bias' gradient as own,
+ * too.
+ */
+#ifndef PSRING_COMMON_DEVICE_CUDA_CONV_CUDNN_H
+#define PSRING_COMMON_DEVICE_CUDA_CONV_CUDNN_H
+
+#include "common/device/cuda/cuda_device.h"
+#include "common/device/cuda/cudnn/cudnn.h"
+
+struct cuda_dnn_conv;
+
+/* Plans the shape for batches of up to batch_max images and reserves scratch memory for it.
+ * STATUS_UNSUPPORTED: `reason` says why, nothing is logged. Borrows `dnn`. */
+enum status cuda_dnn_conv_new(struct cuda_dnn_conv **conv, struct cuda *cuda, struct cuda_dnn *dnn,
+                              const struct conv2d *shape, size_t batch_max,
+                              char reason[CUDA_DNN_TEXT_BYTES]);
+void cuda_dnn_conv_free(struct cuda_dnn_conv **conv);
+
+/* Whether such a batch can be done: one of another size than batch_max takes the same algorithms,
+ * which may need more workspace than is reserved. Asks the host alone, once for each size. */
+bool cuda_dnn_conv_can(struct cuda_dnn_conv *conv, size_t batch);
+
+/* Algorithms and workspace, for people. */
+void cuda_dnn_conv_describe(const struct cuda_dnn_conv *conv, char text[CUDA_DNN_TEXT_BYTES]);
+
+/*
+ * As the operations of ops.h, of the shape but for relu and pooling, which are `c`'s. NULL, or the
+ * words of the first failure, after which nothing more is asked for.
+ */
+const char *cuda_dnn_conv_forward(struct cuda_dnn_conv *conv, const struct conv2d *c, size_t batch,
+                                  const float *x, const float *w, const float *bias, float *y,
+                                  uint8_t *index);
+const char *cuda_dnn_conv_backward(struct cuda_dnn_conv *conv, const struct conv2d *c, size_t batch,
+                                   const struct backward *b);
+
+#endif

@@ -1,0 +1,99 @@
+/*
+ * What psring uses of cuDNN's API, declared here so that no header of cuDNN is needed: its
+ * convolutions as functions of their own, which are the same in 8.9 and in 9 (where NVIDIA calls
+ * them deprecated). Each name is cuDNN's without the "cudnn"; an enumeration is an unsigned int in
+ * C's ABI. Source: NVIDIA, cuDNN API, cudnn_ops and cudnn_cnn.
+ */
+#ifndef PSRING_COMMON_DEVICE_CUDA_CUDNN_API_H
+#define PSRING_COMMON_DEVICE_CUDA_CUDNN_API_H
+
+#include <stddef.h>
+
+struct CUstream_st;
+struct cudnnContext;
+struct cudnnTensorStruct;
+struct cudnnFilterStruct;
+struct cudnnConvolutionStruct;
+
+enum dnn_constant {
+    DNN_SUCCESS = 0,           /* cudnnStatus_t */
+    DNN_DATA_FLOAT = 0,        /* cudnnDataType_t */
+    DNN_TENSOR_NHWC = 1,       /* cudnnTensorFormat_t; of a filter: (filters, k, k, channels) */
+    DNN_CROSS_CORRELATION = 1, /* cudnnConvolutionMode_t: the window is not turned around */
+    DNN_DETERMINISTIC = 1,     /* cudnnDeterminism_t */
+};
+
+/*
+ * cudnnMathType_t, for float32. From Ampere on DEFAULT allows TF32, and so does TENSOR_OP; FMA
+ * restricts cuDNN to kernels of fused multiply-adds. ALLOW_CONVERSION also allows to round what is
+ * in memory to shorter numbers.
+ */
+enum dnn_math {
+    DNN_DEFAULT_MATH = 0,
+    DNN_TENSOR_OP_MATH = 1,
+    DNN_TENSOR_OP_MATH_ALLOW_CONVERSION = 2,
+    DNN_FMA_MATH = 3,
+};
+
+/* cudnnConvolutionFwdAlgoPerf_t, BwdDataAlgoPerf_t and BwdFilterAlgoPerf_t, which are alike. */
+struct dnn_algorithm {
+    unsigned algorithm, status;
+    float time;
+    size_t memory;
+    unsigned determinism, math;
+    int reserved[3];
+};
+
+typedef struct cudnnContext *dnn_handle;
+typedef struct cudnnTensorStruct *dnn_tensor;
+typedef struct cudnnFilterStruct *dnn_filter;
+typedef struct cudnnConvolutionStruct *dnn_convolution;
+
+struct dnn_calls {
+    size_t (*get_version)(void);
+    size_t (*get_cudart_version)(void);
+    const char *(*get_error_string)(unsigned status);
+    unsigned (*create)(dnn_handle *);
+    unsigned (*destroy)(dnn_handle);
+    unsigned (*set_stream)(dnn_handle, struct CUstream_st *);
+
+    unsigned (*create_tensor)(dnn_tensor *);
+    unsigned (*destroy_tensor)(dnn_tensor);
+    unsigned (*set_tensor)(dnn_tensor, unsigned format, unsigned type, int n, int c, int h, int w);
+    unsigned (*create_filter)(dnn_filter *);
+    unsigned (*destroy_filter)(dnn_filter);
+    unsigned (*set_filter)(dnn_filter, unsigned type, unsigned format, int k, int c, int h, int w);
+    unsigned (*create_convolution)(dnn_convolution *);
+    unsigned (*destroy_convolution)(dnn_convolution);
+    unsigned (*set_convolution)(dnn_convolution, int pad_h, int pad_w, int stride_h, int stride_w,
+                                int dilation_h, int dilation_w, unsigned mode, unsigned type);
+    unsigned (*set_math)(dnn_convolution, unsigned math);
+
+    /* What the heuristics name for a shape, the best first; nothing is computed. */
+    unsigned (*forward_choices)(dnn_handle, dnn_tensor x, dnn_filter w, dnn_convolution,
+                                dnn_tensor y, int wanted, int *named, struct dnn_algorithm *);
+    unsigned (*data_choices)(dnn_handle, dnn_filter w, dnn_tensor dy, dnn_convolution,
+                             dnn_tensor dx, int wanted, int *named, struct dnn_algorithm *);
+    unsigned (*filter_choices)(dnn_handle, dnn_tensor x, dnn_tensor dy, dnn_convolution,
+                               dnn_filter dw, int wanted, int *named, struct dnn_algorithm *);
+    unsigned (*forward_workspace)(dnn_handle, dnn_tensor x, dnn_filter w, dnn_convolution,
+                                  dnn_tensor y, unsigned algorithm, size_t *bytes);
+    unsigned (*data_workspace)(dnn_handle, dnn_filter w, dnn_tensor dy, dnn_convolution,
+                               dnn_tensor dx, unsigned algorithm, size_t *bytes);
+    unsigned (*filter_workspace)(dnn_handle, dnn_tensor x, dnn_tensor dy, dnn_convolution,
+                                 dnn_filter dw, unsigned algorithm, size_t *bytes);
+
+    /* out = alpha result + beta out; alpha and beta are floats on the host. */
+    unsigned (*forward)(dnn_handle, const void *alpha, dnn_tensor, const void *x, dnn_filter,
+                        const void *w, dnn_convolution, unsigned algorithm, void *workspace,
+                        size_t workspace_bytes, const void *beta, dnn_tensor, void *y);
+    unsigned (*backward_data)(dnn_handle, const void *alpha, dnn_filter, const void *w, dnn_tensor,
+                              const void *dy, dnn_convolution, unsigned algorithm, void *workspace,
+                              size_t workspace_bytes, const void *beta, dnn_tensor, void *dx);
+    unsigned (*backward_filter)(dnn_handle, const void *alpha, dnn_tensor, const void *x,
+                                dnn_tensor, const void *dy, dnn_convolution, unsigned algorithm,
+                                void *workspace, size_t workspace_bytes, const void *beta,
+                                dnn_filter, void *dw);
+};
+
+#endif

@@ -1,0 +1,182 @@
+#include "common/device/cuda/cudnn/find.h"
+
+#include <glob.h>
+#include <link.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "common/base/symbol.h"
+
+/* The newest first. */
+static const char *const names[] = {PSRING_CUDNN_NAME ".9", PSRING_CUDNN_NAME ".8"};
+enum { NAMES = sizeof names / sizeof *names };
+
+/* Folders of Python's packages. */
+#define PYTHON_FOLDERS                                                                             \
+    "/usr{,/local}/lib/python3*/{dist,site}-packages/nvidia/cudnn/lib/",                           \
+        "/opt/*/lib/python3*/{dist,site}-packages/nvidia/cudnn/lib/"
+
+/* The parts that each version loads when they are needed, and ends the process where one is
+ * missing. */
+static const char *const parts_of_8[] = {"ops_infer", "ops_train", "cnn_infer", "cnn_train", NULL};
+static const char *const parts_of_9[] = {
+    "graph", "ops", "cnn", "heuristic", "engines_precompiled", "engines_runtime_compiled", NULL};
+
+/* -------- whether one suits ------------------------------------------------------------------- */
+
+static bool find_all(void *library, struct dnn_calls *call)
+{
+    const struct {
+        const char *name;
+        void *function;
+    } functions[] = {
+        {"cudnnGetCudartVersion", &call->get_cudart_version},
+        {"cudnnGetErrorString", &call->get_error_string},
+        {"cudnnCreate", &call->create},
+        {"cudnnDestroy", &call->destroy},
+        {"cudnnSetStream", &call->set_stream},
+        {"cudnnCreateTensorDescriptor", &call->create_tensor},
+        {"cudnnDestroyTensorDescriptor", &call->destroy_tensor},
+        {"cudnnSetTensor4dDescriptor", &call->set_tensor},
+        {"cudnnCreateFilterDescriptor", &call->create_filter},
+        {"cudnnDestroyFilterDescriptor", &call->destroy_filter},
+        {"cudnnSetFilter4dDescriptor", &call->set_filter},
+        {"cudnnCreateConvolutionDescriptor", &call->create_convolution},
+        {"cudnnDestroyConvolutionDescriptor", &call->destroy_convolution},
+        {"cudnnSetConvolution2dDescriptor", &call->set_convolution},
+        {"cudnnSetConvolutionMathType", &call->set_math},
+        {"cudnnGetConvolutionForwardAlgorithm_v7", &call->forward_choices},
+        {"cudnnGetConvolutionBackwardDataAlgorithm_v7", &call->data_choices},
+        {"cudnnGetConvolutionBackwardFilterAlgorithm_v7", &call->filter_choices},
+        {"cudnnGetConvolutionForwardWorkspaceSize", &call->forward_workspace},
+        {"cudnnGetConvolutionBackwardDataWorkspaceSize", &call->data_workspace},
+        {"cudnnGetConvolutionBackwardFilterWorkspaceSize", &call->filter_workspace},
+        {"cudnnConvolutionForward", &call->forward},
+        {"cudnnConvolutionBackwardData", &call->backward_data},
+        {"cudnnConvolutionBackwardFilter", &call->backward_filter},
+    };
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        if (!symbol_find(library, functions[i].name, functions[i].function))
+            return false;
+    }
+    return true;
+}
+
+/* Its version is 1000 major + 100 minor + patch up to 8, and 10000 major + ... from 9 on. */
+static bool read_version(struct dnn_library *library, size_t *major)
+{
+    size_t number = library->call.get_version() % 1000000;
+    size_t unit = number >= 10000 ? 10000 : 1000;
+    size_t minor = number % unit / 100;
+    *major = number / unit;
+    snprintf(library->version, sizeof library->version, "%zu.%zu.%zu", *major, minor, number % 100);
+    return *major == 9 || (*major == 8 && minor >= 9);
+}
+
+/* Opens "libcudnn_PART.so.9" beside "libcudnn.so.9", where it lies: then it is loaded already when
+ * cuDNN asks for it by its name. */
+static const char *missing_part(const char *path, const char *const parts[], char *part)
+{
+    const char *suffix = strstr(strrchr(path, '/') ? strrchr(path, '/') : path, ".so");
+    for (; suffix && *parts; parts++) {
+        snprintf(part, PATH_MAX, "%.*s_%s%s", (int)(suffix - path), path, *parts, suffix);
+        if (!dlopen(part, RTLD_NOW | RTLD_LOCAL))
+            return *parts;
+    }
+    return NULL;
+}
+
+/* Opens `name`, a path or what the loader is to find, if it suits. `reason` is left alone where
+ * there is no such file. */
+static bool try_one(const char *name, struct dnn_library *library, char *reason)
+{
+    size_t major;
+    char part[PATH_MAX];
+    struct link_map *map = NULL;
+    void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (!handle) {
+        if (strchr(name, '/') && access(name, F_OK) == 0)
+            snprintf(reason, CUDA_DNN_TEXT_BYTES, "%s cannot be loaded (%s)", name, dlerror());
+        return false;
+    }
+    *library = (struct dnn_library){.handle = handle};
+    if (dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map && map->l_name[0])
+        name = map->l_name;
+    snprintf(library->path, sizeof library->path, "%s", name);
+    if (!symbol_find(handle, "cudnnGetVersion", &library->call.get_version)) {
+        snprintf(reason, CUDA_DNN_TEXT_BYTES, "%s does not tell its version", name);
+    } else if (!read_version(library, &major)) {
+        snprintf(reason, CUDA_DNN_TEXT_BYTES, "%s is version %s, and 8.9 or 9 is needed", name,
+                 library->version);
+    } else if (missing_part(name, major == 8 ? parts_of_8 : parts_of_9, part)) {
+        const char *error = dlerror();
+        snprintf(reason, CUDA_DNN_TEXT_BYTES, "%s lies without a part that belongs to it (%.250s)",
+                 name, error ? error : part);
+    } else if (!find_all(handle, &library->call)) {
+        snprintf(reason, CUDA_DNN_TEXT_BYTES, "%s lacks a function that psring needs", name);
+    } else {
+        return true;
+    }
+    dlclose(handle);
+    return false;
+}
+
+/* -------- where it may be --------------------------------------------------------------------- */
+
+/* FOLDER/libcudnn.so.9, say, for all that FOLDER stands for. */
+static bool try_folder(const char *folder, struct dnn_library *library, char *reason)
+{
+    for (size_t i = 0; i < NAMES; i++) {
+        char pattern[PATH_MAX];
+        glob_t found;
+        bool suits = false;
+        snprintf(pattern, sizeof pattern, "%s%s", folder, names[i]);
+        if (glob(pattern, GLOB_BRACE, NULL, &found) == 0) {
+            for (size_t j = 0; j < found.gl_pathc && !suits; j++)
+                suits = try_one(found.gl_pathv[j], library, reason);
+            globfree(&found);
+        }
+        if (suits)
+            return true;
+    }
+    return false;
+}
+
+/* cuBLAS's, with a slash at the end; "" where only the loader knows it. */
+static void cublas_folder(char folder[PATH_MAX])
+{
+    snprintf(folder, PATH_MAX, "%s", PSRING_CUBLAS_PATH);
+    char *slash = strrchr(folder, '/');
+    if (slash)
+        slash[1] = '\0';
+    else
+        folder[0] = '\0';
+}
+
+bool dnn_find(struct dnn_library *library, char reason[CUDA_DNN_TEXT_BYTES])
+{
+    static const char *const python[] = {PYTHON_FOLDERS};
+    char folder[PATH_MAX], beside[PATH_MAX + 32];
+    reason[0] = '\0';
+    if (PSRING_CUDNN_PATH[0] && try_one(PSRING_CUDNN_PATH, library, reason))
+        return true;
+    for (size_t i = 0; i < NAMES; i++) {
+        if (try_one(names[i], library, reason))
+            return true;
+    }
+    cublas_folder(folder);
+    snprintf(beside, sizeof beside, "%s../../cudnn/lib/", folder);
+    if (folder[0] && (try_folder(folder, library, reason) || try_folder(beside, library, reason)))
+        return true;
+    for (size_t i = 0; i < sizeof python / sizeof *python; i++) {
+        if (try_folder(python[i], library, reason))
+            return true;
+    }
+    if (!reason[0])
+        snprintf(reason, CUDA_DNN_TEXT_BYTES,
+                 "neither %s nor %s was found where the loader looks (LD_LIBRARY_PATH, ldconfig)%s"
+                 "%.200s, or in nvidia/cudnn/lib among the packages of a Python in /usr, "
+                 "/usr/local or /opt",
+                 names[0], names[1], folder[0] ? ", in " : "", folder);
+    return false;
+}

@@ -1,0 +1,186 @@
+#!/usr/bin/env bash
+# test_cudnn.sh PSRING_EMULATED MAKE_DATASET CUDNN_FOLDER: whose convolutions a run computes with, by a stand-in for
+# cuDNN (cudnn.cu) in CUDNN_FOLDER that is there or not, is right, is wrong, or fails.
+set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=../train_lib.sh
+. "$(dirname "$0")/../train_lib.sh"
+cudnn=$3
+calls=$folder/calls
+export EMULATED_CUDNN_LOG=$calls LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-}
+without=$LD_LIBRARY_PATH
+with=$cudnn${without:+:$without}
+options=(--backend none --device cuda --model lenet --batch 8 --steps 5)
+
+# Of the last run. convolves WHAT EXPECTED: it said so; says WHAT WORDS: it said that once; silent WHAT: it did not
+# complain.
+convolves()
+{
+    grep -qx "convolutions: $2" "$folder/log" || fail "$1: no 'convolutions: $2' in:"
+    echo "$1: convolutions: $2"
+}
+
+says()
+{
+    (($(grep -c -e "$2" "$folder/log") == 1)) || fail "$1: not once '$2' in:"
+}
+
+silent()
+{
+    ! grep -e 'psring.*--conv' "$folder/log" || fail "$1: complains:"
+}
+
+same() # WHAT EXPECTED: the weights of the last run
+{
+    [[ $weights == "$2" ]] || fail "$1: weights '$weights', expected '$2':"
+}
+
+# refused WHAT WORDS OPTION...: an error that says so once, and what to do.
+refused()
+{
+    local what=$1 words=$2
+    shift 2
+    ! "$psring" train --data "$data" "${options[@]}" "$@" >"$folder/log" 2>&1 || fail "$what: was not refused:"
+    says "$what" "$words"
+    says "$what" 'use --conv own'
+    echo "$what: refused"
+}
+
+column() # NAME: in the last row of train.csv
+{
+    awk -F, -v name="$1" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) at = i } END { print $at }' "$folder/train.csv"
+}
+
+# --- there is none -----------------------------------------------------------------------------------
+
+train 0 --conv own "${options[@]}"
+own=$weights
+convolves "own" own
+silent "own"
+train 0 --metrics "$folder/train.csv" "${options[@]}"
+convolves "no cuDNN" own
+says "no cuDNN" 'conv auto: no cuDNN can be used: neither libemulated_cudnn.so.9 nor .* was found .*LD_LIBRARY_PATH'
+same "no cuDNN" "$own"
+[[ $(column convolutions) == own ]] || fail "no cuDNN: the row says '$(column convolutions)'"
+refused "no cuDNN" 'conv cudnn: no cuDNN can be used: neither' --conv cudnn
+"$psring" info >"$folder/log" 2>&1
+grep -q 'cudnn  *not used: neither libemulated_cudnn.so.9 nor ' "$folder/log" || fail "info says nothing of it:"
+[[ ! -e $calls ]] || fail "it was called: $(head -1 "$calls")"
+
+# --- there is one ------------------------------------------------------------------------------------
+
+LD_LIBRARY_PATH=$with
+"$psring" info >"$folder/log" 2>&1
+grep -q "cudnn  *9.19.0, built with CUDA [0-9.]*: $cudnn/libemulated_cudnn.so.9" "$folder/log" ||
+    fail "info does not say where it is:"
+
+# Both shapes are compared, with a number, and taken: what is deterministic and in FMA (3) arithmetic alone.
+rm -f "$folder/train.csv"
+train 0 --metrics "$folder/train.csv" --cuda-graph off "${options[@]}"
+convolves "auto" 'cudnn 9.19.0'
+silent "auto"
+[[ $(column convolutions) == 'cudnn 9.19.0' ]] || fail "auto: the row says '$(column convolutions)'"
+for shape in '28 x 28 x 1, 5 x 5 to 6' '14 x 14 x 6, 5 x 5 to 16'; do
+    says "auto" "cuDNN 9.19.0: convolution $shape filters, 100 images: forward IMPLICIT_PRECOMP_GEMM, .* input ALGO_1, .* weights ALGO_1, 0.0 MiB of workspace; .* by [0-9.]*e-[0-9]* of its size (allowed 1e-04)"
+done
+! grep -v 'algorithm 1 math 3$' "$calls" || fail "auto: another algorithm or arithmetic"
+for pass in forward data filter; do
+    grep -q "^$pass images 100 " "$calls" || fail "auto: no $pass of the comparison in $(sort "$calls" | uniq -c)"
+    grep -q "^$pass images 8 " "$calls" || fail "auto: no $pass of training"
+done
+taken=$weights
+plain=$(grep -c 'images 8 ' "$calls")
+
+# As options, recorded, and twice: to the same bits. A graph repeats what was asked for twice.
+rm "$calls"
+train 0 --conv cudnn --cuda-graph on "${options[@]}"
+convolves "recorded" 'cudnn 9.19.0'
+same "recorded" "$taken"
+recorded=$(grep -c 'images 8 ' "$calls")
+((recorded * 5 == plain * 2)) || fail "recorded: $recorded calls, and $plain without a graph in 5 steps"
+
+# Ranks, and one process that plays them.
+train 0 --virtual-workers 2 --reduce-order ring "${options[@]}"
+two=$weights
+train 2 "${options[@]/none/ring}" --share-gpu --reduce-order ring
+convolves "two ranks" 'cudnn 9.19.0'
+says "two ranks" 'worker 1: cuDNN 9.19.0: convolution 28 x 28 x 1,'
+same "two ranks" "$two"
+
+# It learns what psring's own convolutions learn.
+accuracy()
+{
+    rm -f "$folder/train.csv"
+    train 0 --backend none --device cuda --model lenet --batch 32 --epochs 1 --metrics "$folder/train.csv" "$@"
+    column test_accuracy
+}
+by_own=$(accuracy --conv own) by_dnn=$(accuracy --conv cudnn)
+awk -v own="$by_own" -v dnn="$by_dnn" 'BEGIN { exit !(own > 0.5 && dnn - own < 0.02 && own - dnn < 0.02) }' ||
+    fail "accuracy $by_own by own convolutions, $by_dnn by cuDNN's"
+echo "accuracy: $by_own by own convolutions, $by_dnn by cuDNN's"
+
+# A timing says whose convolutions it is of; a run that goes on with others is warned.
+"$psring" bench --compute --device cuda --model lenet --batch 4 --iters 1 --warmup 0 --conv cudnn \
+    --csv "$folder/compute.csv" >"$folder/log" 2>&1 || fail "bench --compute:"
+says "bench --compute" 'device cuda, convolutions cudnn 9.19.0,'
+[[ $(tail -1 "$folder/compute.csv") == *,'cudnn 9.19.0' ]] || fail "bench --compute: $(tail -1 "$folder/compute.csv")"
+train 0 --checkpoint "$folder/checkpoint" "${options[@]}"
+train 0 --checkpoint "$folder/checkpoint" --resume=extend --conv own "${options[@]/5/6}"
+says "resumed" 'device is cuda with cudnn 9.19.0 there and cuda here'
+
+# TF32 where it is asked for: then the algorithm for tensor cores, and more difference.
+rm "$calls"
+train 0 --tf32 "${options[@]}"
+convolves "tf32" 'cudnn 9.19.0'
+grep -q 'e-0[34] of its size (allowed 1e-02)' "$folder/log" || fail "tf32: not as different as TF32 is:"
+! grep -v 'algorithm 5 math 1$' "$calls" || fail "tf32: another algorithm or arithmetic"
+
+# --- one that is not right ---------------------------------------------------------------------------
+
+# not_taken WORDS-FOR-IT MESSAGE...: auto computes by its own kernels, and says why.
+not_taken()
+{
+    local words=$1 message
+    shift
+    export EMULATED_CUDNN=$words
+    train 0 "${options[@]}"
+    convolves "$words" own
+    same "$words" "$own"
+    for message; do
+        grep -q -e "conv auto: $message" "$folder/log" || fail "$words: no '$message' in:"
+    done
+}
+
+otherwise='cuDNN 9.19.0 computes the convolution 28 x 28 x 1, .* otherwise than psring: its'
+not_taken wrong-forward "$otherwise outputs differs by [0-9.e+-]* of its size (allowed 1e-04)"
+not_taken wrong-data "$otherwise gradient by the input differs"
+not_taken wrong-filter "$otherwise gradient by the weights differs"
+not_taken unwritten "$otherwise .* differs by inf"
+not_taken tf32 "$otherwise .* differs by [0-9.]*e-0[34] of its size"
+not_taken random 'cuDNN 9.19.0, convolution .*: of the 6 algorithms that it names for the forward 0 are deterministic'
+for pass in forward data filter; do
+    not_taken fail-$pass 'cuDNN 9.19.0 fails at the convolution 28 x 28 x 1, .*: cudnnConvolution.*: EMULATED_ERROR'
+done
+not_taken no-create 'no cuDNN can be used: .*libemulated_cudnn.so.9, version 9.19.0, cannot be started (EMULATED_NOT_INITIALIZED)'
+refused "no handle" 'conv cudnn: no cuDNN can be used: .* cannot be started' --conv cudnn
+EMULATED_CUDNN=random refused "nothing deterministic" 'names for the forward 0 are deterministic and in float32' --conv cudnn
+EMULATED_CUDNN=fail-data refused "a pass that fails" 'fails at the convolution' --conv cudnn
+
+# Who asks for it gets one that differs, with a warning.
+export EMULATED_CUDNN=wrong-data
+train 0 --conv cudnn "${options[@]}"
+convolves "asked for" 'cudnn 9.19.0'
+grep -q 'conv cudnn: .*; with --conv auto it would not be used' "$folder/log" || fail "asked for: no warning in:"
+
+# Batches that would need more workspace than is there are psring's own.
+export EMULATED_CUDNN=grows
+train 0 "${options[@]}"
+same "more workspace" "$own"
+says "more workspace" 'to 16 filters of 8 images, not 100: IMPLICIT_PRECOMP_GEMM cannot be done in [0-9]* bytes of'
+unset EMULATED_CUDNN
+
+EMULATED_CUDNN_VERSION=8700 not_taken '' 'no cuDNN can be used: .* is version 8.7.0, and 8.9 or 9 is needed'
+mkdir "$folder/parts"
+cp -a "$cudnn/." "$folder/parts"
+rm "$folder/parts/libemulated_cudnn_ops.so.9"
+LD_LIBRARY_PATH=$folder/parts${without:+:$without}
+not_taken '' 'no cuDNN can be used: .*/parts/libemulated_cudnn.so.9 lies without a part that belongs to it (.*_ops'
