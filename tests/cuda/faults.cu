@@ -1,5 +1,6 @@
 #include "tests/cuda/faults.h"
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
@@ -25,7 +26,7 @@ static struct {
     long at; /* which call of the kind; 0: none */
 } fault;
 static long calls[KINDS];
-static cudaError_t dead = cudaSuccess; /* of the whole device */
+static std::atomic<cudaError_t> dead{cudaSuccess}; /* of the whole device */
 
 static void read_fault(void)
 {
@@ -40,6 +41,15 @@ static void read_fault(void)
     read = true;
 }
 
+/* So that a test can tell a failure that psring does not mind from one that never came. */
+static void tell_reached(void)
+{
+    const char *path = getenv("EMULATED_REACHED");
+    FILE *file = path ? fopen(path, "w") : NULL;
+    if (file)
+        fclose(file);
+}
+
 /* What this call, the next one of its kind, is to return in the place of what it does. */
 static cudaError_t failure_of(enum kind kind)
 {
@@ -49,6 +59,7 @@ static cudaError_t failure_of(enum kind kind)
         return dead;
     if (++calls[kind] != fault.at || kind != fault.kind)
         return cudaSuccess;
+    tell_reached();
     if (kind == CALL)
         dead = cudaErrorLaunchFailure;
     return kind == CALL ? cudaErrorLaunchFailure : cudaErrorMemoryAllocation;
@@ -62,7 +73,8 @@ static int late_queries(void)
 
 /* -------- what is left at the end ------------------------------------------------------------- */
 
-static std::map<const void *, const char *> held; /* what it is, by address */
+/* What it is, by address. Never destroyed: it is read when the process ends. */
+static auto &held = *new std::map<const void *, const char *>;
 
 static void hold(const void *address, const char *what)
 {
@@ -101,7 +113,7 @@ struct event {
     int queries = 0;
 };
 
-static std::map<cudaStream_t, std::shared_ptr<stream>> streams;
+static auto &streams = *new std::map<cudaStream_t, std::shared_ptr<stream>>;
 
 static std::shared_ptr<stream> stream_of(cudaStream_t handle)
 {

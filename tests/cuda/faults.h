@@ -8,8 +8,8 @@
  * EMULATED_FAIL=call:N    the N-th of the other calls that work on a stream fails, and so do all
  *                         after it, as after a kernel that has failed
  * EMULATED_LATE=N         an event, and a stream, is found finished by the query after N others
- * only EMULATED_LEFT=FILE      when the process ends, what it has allocated and not freed, a line
- * each
+ * EMULATED_REACHED=FILE   is made when the call that EMULATED_FAIL means has come
+ * EMULATED_LEFT=FILE      when the process ends: what it has allocated and not freed, by lines
  */
 #ifndef PSRING_TESTS_CUDA_FAULTS_H
 #define PSRING_TESTS_CUDA_FAULTS_H

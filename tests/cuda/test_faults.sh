@@ -5,7 +5,7 @@ set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=../train_lib.sh
 . "$(dirname "$0")/../train_lib.sh"
 options=(--backend none --device cuda --model lenet --batch 8 --steps 4 --data "$data")
-export EMULATED_LEFT=$folder/left
+export EMULATED_LEFT=$folder/left EMULATED_REACHED=$folder/reached
 
 # freed WHAT: nothing is left of what the last run allocated.
 freed()
@@ -19,11 +19,13 @@ fails_at()
 {
     local at=$1 error=$2 rc=0 errors
     shift 2
+    rm -f "$EMULATED_REACHED"
     EMULATED_FAIL=$at timeout 60 "$psring" train "${options[@]}" "$@" >"$folder/log" 2>&1 || rc=$?
     freed "$at"
     if ((rc == 0)); then
         # A step that cannot be recorded as a graph is launched kernel by kernel.
         grep -q 'cannot be recorded as a graph' "$folder/log" && return 0
+        [[ ! -e $EMULATED_REACHED ]] || fail "$at: has failed, and all ends well:"
         return 1
     fi
     ((rc == 1)) || fail "$at: exit code $rc, expected 1:"

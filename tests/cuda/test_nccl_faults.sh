@@ -51,15 +51,16 @@ cat >"$folder/one" <<'END'
 exec "$PSRING" "$@"
 END
 chmod +x "$folder/one"
-export PSRING=$psring FAIL_ONE
+export PSRING=$psring FAIL_ONE EMULATED_REACHED=$folder/reached
 psring=$folder/one
 for ((at = 1; at < 500; at += 6)); do
-    rm -f "$folder"/rank.*
+    rm -f "$folder"/rank.* "$EMULATED_REACHED"
     FAIL_ONE=alloc:$at
     ! ranks 2 "${options[@]}" || break
     (($(grep -c 'error: .*cudaErrorMemoryAllocation' "$folder/rank.1") == 1)) || fail "allocation $at: $(cat "$folder/rank.1")"
     ! grep -q '^weights sha256' "$folder"/rank.* || fail "allocation $at: a result all the same: $(cat "$folder"/rank.*)"
 done
+[[ ! -e $EMULATED_REACHED ]] || fail "allocation $at: has failed, and all ends well: $(cat "$folder"/rank.*)"
 ((at > 40)) || fail "only $at allocations of one rank have failed: $(cat "$folder"/rank.*)"
 grep -q '^weights sha256' "$folder/rank.0" || fail "allocation $at: neither a failure nor a result: $(cat "$folder"/rank.*)"
 echo "one rank without memory: at each sixth of $at allocations"
