@@ -5,6 +5,7 @@
 #include <nccl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/device/cuda/cuda.h"
 #include "common/net/world/world.h"
@@ -85,6 +86,7 @@ ncclResult_t __wrap_ncclAllReduce(const void *from, void *to, size_t count, nccl
     cr_assert(from == to && count > 0 && type == ncclFloat && comm && stream);
     note('a');
     play.all_reduces++;
+    play.undone++;
     play.pre_multiplied += op > ncclNumOps;
     if (play.log > 0)
         dprintf(play.log,
@@ -160,7 +162,10 @@ cudaError_t __wrap_cudaStreamQuery(cudaStream_t stream);
 cudaError_t __wrap_cudaStreamQuery(cudaStream_t stream)
 {
     (void)stream;
-    return play.stuck ? cudaErrorNotReady : cudaSuccess;
+    if (play.stuck)
+        return cudaErrorNotReady;
+    play.undone = 0;
+    return cudaSuccess;
 }
 
 bool __wrap_cuda_is(const struct device *device);
@@ -213,8 +218,8 @@ ncclResult_t __wrap_ncclCommRegister(const ncclComm_t comm, void *memory, size_t
                                      void **handle)
 {
     cr_assert(comm && bytes > 0);
-    play.registered += play.refuse_memory == 0;
-    *handle = memory;
+    play.registered += play.refuse_memory == 0 && !play.off;
+    *handle = play.off ? NULL : memory;
     return (ncclResult_t)play.refuse_memory;
 }
 
@@ -222,8 +227,13 @@ ncclResult_t __wrap_ncclCommDeregister(const ncclComm_t comm, void *handle);
 ncclResult_t __wrap_ncclCommDeregister(const ncclComm_t comm, void *handle)
 {
     cr_assert(comm && handle);
+    cr_assert_eq(play.undone, 0, "sums are on their way in it");
     play.registered--;
-    return ncclSuccess;
+    for (int ms = 0; play.waits && play.aborts == 0; ms++) {
+        cr_assert_lt(ms, 20000, "nobody ends it");
+        usleep(1000);
+    }
+    return play.waits ? ncclInternalError : ncclSuccess;
 }
 
 /* -------- the device -------------------------------------------------------------------------- */

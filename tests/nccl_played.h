@@ -18,10 +18,13 @@ struct nccl_play {
     _Atomic int stuck;          /* the stream does not move on, until an abort */
     int refuse;                 /* what ncclAllReduce returns */
     int refuse_memory;          /* and ncclCommRegister */
+    int off;                    /* which gives no handle */
+    _Atomic int waits;          /* ncclCommDeregister comes to an end only by an abort */
     int others_refuse;          /* so many other ranks cannot register their memory */
     int registered;             /* of this one's */
     _Atomic int aborts, destroys, finalizes;
     int all_reduces, pre_multiplied, blocking;
+    int undone; /* all-reduces that nobody has seen to be done */
     float scale;
     int log;        /* written to as NCCL does, if not 0 */
     char order[64]; /* of calls: r record, w wait, a all-reduce, () a group */

@@ -86,43 +86,66 @@ Test(nccl, buckets_that_are_ready_together_are_one_group)
     backend_nccl.close(self);
 }
 
-Test(nccl, memory_is_registered_from_plan_to_finish)
+static void want_registered(bool wanted)
 {
     layout.memory = data;
     layout.memory_count = 8;
-    void *self = opened();
-    cr_expect_eq(play.registered, 1);
-    cr_assert_eq(backend_nccl.finish(self), STATUS_OK);
-    cr_expect_eq(play.registered, 0);
-    backend_nccl.close(self);
+    options.library.registers = wanted;
 }
 
-/* NCCL does not say what happens if only some ranks register. */
-Test(nccl, memory_that_one_rank_cannot_register_none_does)
+Test(nccl, memory_is_registered_from_plan_to_finish_where_it_is_asked_for)
+{
+    for (int wanted = 0; wanted < 2; wanted++) {
+        want_registered(wanted);
+        void *self = opened();
+        cr_expect_eq(play.registered, wanted);
+        cr_assert_eq(start(self, 0, data), STATUS_OK);
+        cr_assert_eq(backend_nccl.finish(self), STATUS_OK);
+        cr_expect_eq(play.registered, 0);
+        backend_nccl.close(self);
+    }
+}
+
+/* NCCL demands it of all ranks or of none. */
+Test(nccl, memory_that_one_rank_cannot_register_is_a_failure_of_all)
 {
     static const struct {
-        int refuse, others;
-    } cases[] = {{ncclSystemError, 0}, {0, 1}};
-    layout.memory = data;
-    layout.memory_count = 8;
+        int refuse, off, others;
+        const char *said;
+    } cases[] = {{ncclSystemError, 0, 0, "cannot be registered (unhandled system error"},
+                 {0, 1, 0, "cannot be registered (registration is off in NCCL)"},
+                 {0, 0, 1, "cannot be registered on another rank"}};
+    want_registered(true);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        void *self;
         play.refuse_memory = cases[i].refuse;
+        play.off = cases[i].off;
         play.others_refuse = cases[i].others;
-        void *self = opened();
-        cr_expect_eq(play.registered, 0);
-        cr_assert_eq(start(self, 0, data), STATUS_OK, "it goes on without");
-        cr_assert_eq(backend_nccl.finish(self), STATUS_OK);
-        backend_nccl.close(self);
-        options.library.registers = COMM_REGISTER_ON;
         cr_assert_eq(backend_nccl.open(&self, &site), STATUS_OK);
         capture_start(&captured);
         cr_expect_eq(backend_nccl.plan(self), STATUS_UNSUPPORTED);
         capture_stop(&captured);
         cr_expect(strstr(captured.text, "--nccl-register on"), "%s", captured.text);
+        cr_expect(strstr(captured.text, cases[i].said), "%s", captured.text);
+        cr_expect_eq(play.registered, 0);
         backend_nccl.close(self);
-        options.library.registers = COMM_REGISTER_AUTO;
-        play.registered = 0;
     }
+}
+
+/* In it NCCL may talk to a peer, which may be stopped. */
+Test(nccl, memory_that_is_never_given_back_is_a_time_out, .timeout = 30)
+{
+    want_registered(true);
+    options.timeout_ms = 200;
+    play.waits = 1;
+    void *self = opened();
+    capture_start(&captured);
+    cr_expect_eq(backend_nccl.finish(self), STATUS_TIMEOUT);
+    backend_nccl.close(self);
+    capture_stop(&captured);
+    cr_expect(strstr(captured.text, "ncclCommDeregister: no GPU's answer within 0.2 s"), "%s",
+              captured.text);
+    cr_expect_eq(play.aborts, 1);
 }
 
 Test(nccl, a_sum_that_is_not_scaled_needs_no_operation_of_its_own)

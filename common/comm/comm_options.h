@@ -18,16 +18,13 @@
 #include "common/net/world/topology.h"
 #include "common/net/transport/transport.h"
 
-/* Whether that library is told where buckets lie (comm_layout.memory); auto: where it can be. */
-enum comm_register { COMM_REGISTER_AUTO, COMM_REGISTER_ON, COMM_REGISTER_OFF };
-
 /* How a backend uses the library that it brings. The same on all ranks but for `log`. */
 struct comm_library {
     bool share_gpu;        /* several ranks may have one GPU */
     const char *algorithm; /* "ring", say, which it must use; NULL: its own choice. Borrowed. What
                               does otherwise by its own account is STATUS_WRONG */
-    enum comm_register registers;
-    int log; /* descriptor of the file that it logs to; 0: none */
+    bool registers;        /* it is told where buckets lie (comm_layout.memory), or nothing goes */
+    int log;               /* descriptor of the file that it logs to; 0: none */
 };
 
 struct comm_options {

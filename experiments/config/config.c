@@ -249,7 +249,7 @@ static struct comm_library library_of(const struct config *config)
         .algorithm = config->nccl_algo == CONFIG_NCCL_AUTO
                          ? NULL
                          : config_nccl_algo_words[config->nccl_algo],
-        .registers = config->nccl_register,
+        .registers = config->nccl_register == CONFIG_NCCL_REGISTER_ON,
         .log = config->library_log,
     };
 }

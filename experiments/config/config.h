@@ -52,6 +52,7 @@ enum config_late { CONFIG_LATE_SKIP, CONFIG_LATE_KEEP };
 enum config_feedback { CONFIG_FEEDBACK_AUTO, CONFIG_FEEDBACK_ON, CONFIG_FEEDBACK_OFF };
 
 enum config_nccl_algo { CONFIG_NCCL_RING, CONFIG_NCCL_TREE, CONFIG_NCCL_AUTO };
+enum config_nccl_register { CONFIG_NCCL_REGISTER_OFF, CONFIG_NCCL_REGISTER_ON };
 
 enum { CONFIG_KEEP = 2 }; /* --keep, where it is not given */
 
@@ -132,7 +133,7 @@ struct config {
     bool share_gpu;    /* several processes may have one GPU; results are labelled time-slicing */
     int gpu;           /* not an option: of this rank, -1: it uses none; config_settle */
     int nccl_algo;     /* enum config_nccl_algo */
-    int nccl_register; /* enum comm_register */
+    int nccl_register; /* enum config_nccl_register */
     int library_log;   /* not an option: comm_library.log; 0 until config_settle */
     int64_t threads;
     bool pin;            /* binds each rank to cores of its own, common/net/world/pin.h */

@@ -87,8 +87,8 @@ const struct config_row config_apart_rows[] = {
 const size_t config_apart_row_count = sizeof config_apart_rows / sizeof *config_apart_rows;
 
 const char *const config_nccl_algo_words[] = {"ring", "tree", "auto", NULL};
-/* enum comm_register */
-static const char *const register_words[] = {"auto", "on", "off", NULL};
+/* enum config_nccl_register */
+static const char *const register_words[] = {"off", "on", NULL};
 
 #define LIBRARY(runs, ability) runs, offsetof(struct backend, ability), NULL
 #define BENCHES (CONFIG_RUN_SWEEP | CONFIG_RUN_MODEL)
@@ -102,8 +102,9 @@ const struct config_row config_vendor_rows[] = {
      {"nccl-algo", 0, OPTION_CHOICE, FIELD(nccl_algo), "ring", .choices = config_nccl_algo_words,
       .help = "What NCCL uses; auto: its own choice. By its log, another one ends the run."}},
     {LIBRARY(BENCHES | CONFIG_TRAIN, takes_nccl_options),
-     {"nccl-register", 0, OPTION_CHOICE, FIELD(nccl_register), "auto", .choices = register_words,
-      .help = "NCCL moves buckets without a copy of its own where it can; on: or not at all."}},
+     {"nccl-register", 0, OPTION_CHOICE, FIELD(nccl_register), "off", .choices = register_words,
+      .help =
+          "on: NCCL may use buckets in place. Its guide: unsafe, may hang or crash on failure."}},
 };
 
 const size_t config_vendor_row_count = sizeof config_vendor_rows / sizeof *config_vendor_rows;

@@ -165,6 +165,15 @@ void exchange_start(void *context, size_t first, size_t count)
     }
 }
 
+void exchange_start_layers(struct exchange *exchange)
+{
+    const struct net_layer *layers = exchange->model.layers;
+    for (size_t l = exchange->model.layer_count; l-- > 0;) {
+        if (layers[l].count > 0)
+            exchange_start(exchange, layers[l].first, layers[l].count);
+    }
+}
+
 static enum status wait_for_bucket(struct exchange *exchange, size_t bucket)
 {
     begin_exposed(exchange, "wait for a bucket", bucket);

@@ -93,6 +93,9 @@ void exchange_begin(struct exchange *exchange);
 
 /* Hook of net_backward: starts the buckets that have become complete. */
 net_range_hook exchange_start;
+/* All of it, layer by layer, as a GPU's backward pass does: so that a worker without a backward
+ * pass hands over together what the others hand over together (backend.flush). */
+void exchange_start_layers(struct exchange *exchange);
 
 /* Hook of the forward pass: waits for the buckets that are pending there, and applies them.
  * The next exchange_end returns its failure. */

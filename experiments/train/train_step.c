@@ -53,7 +53,7 @@ static enum status take_part(struct trainer *t)
     memset(t->host, 0, count * sizeof *t->host);
     device_upload(t->device, net_gradients(t->net), t->host, count * sizeof *t->host);
     TRY(device_sync(t->device));
-    exchange_start(&t->exchange, 0, count);
+    exchange_start_layers(&t->exchange);
     TRY(exchange_end(&t->exchange, trainer_lr(t)));
 out:
     return status;

@@ -3,12 +3,12 @@
  * go to a stream of their own behind an event of the compute stream, and the compute stream goes on
  * behind an event of theirs.
  *
- *     compute        backward: ... bucket 0 |ready ... buckets 1 and 2 |ready ...      |done:
- * update v                          v               ^ communication                         [
- * all-reduce 0 ]           [ all-reduces 1, 2 ]
+ *     compute        |backward      |ready  backward   |ready         |done  update
+ *                                   v                  v              ^
+ *     communication                 [all-reduce 0]     [1 and 2      ]
  *
- * Buckets that are ready at a time are one group of NCCL's: without blocking the end of a group
- * starts a thread for each call (NCCL 2.28.9, src/group.cc), which costs the host 30 to 80 us.
+ * Buckets that are ready at a time are one group of NCCL's, and all ranks group alike: without
+ * blocking the end of a group starts threads (NCCL 2.28.9, src/group.cc), which takes host time.
  *
  * Since nobody waits, nobody would see a peer that is gone: the kernels of an all-reduce then spin
  * for ever. A thread of our own (nccl_watch) asks NCCL for asynchronous errors, sees whether the
@@ -312,7 +312,7 @@ static void nccl_prepare(const struct world *world, struct comm_library *library
 {
     nccl_env_set(&(struct nccl_env_options){.share_gpu = library->share_gpu,
                                             .algorithm = library->algorithm,
-                                            .registers = library->registers != COMM_REGISTER_OFF,
+                                            .registers = library->registers,
                                             .world = world},
                  &library->log);
 }

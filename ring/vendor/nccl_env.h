@@ -3,7 +3,7 @@
  * it before it opens a comm. What the user has set stays, in everything.
  *
  * NCCL_ALGO, NCCL_PROTO=Simple        the algorithm that is to be compared, whatever the size
- * NCCL_LEGACY_CUDA_REGISTER=1         registers what cudaMalloc has given, too (nccl_memory.h)
+ * NCCL_LEGACY_CUDA_REGISTER=1         where `registers` asks for it (nccl_memory.h)
  * NCCL_DEBUG, _SUBSYS, _FILE          its log of choices, into memory that goes with the process
  *
  * and where processes share a GPU: NCCL takes two ranks on one GPU for a mistake, unless they look
@@ -23,7 +23,7 @@
 
 struct nccl_env_options {
     bool share_gpu;
-    bool registers;        /* memory of buckets, which is CUDA's, may be registered */
+    bool registers;        /* memory of buckets, which cudaMalloc gave, is to be registered */
     const char *algorithm; /* "ring", "tree"; NULL: NCCL's own choice, by size */
     /* Sees that all ranks are on this host, and gives each its NCCL_HOSTID. */
     const struct world *world;

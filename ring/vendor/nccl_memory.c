@@ -12,6 +12,13 @@ static ncclResult_t (*const ncclCommRegister)(ncclComm_t, void *, size_t, void *
 static ncclResult_t (*const ncclCommDeregister)(ncclComm_t, void *) = NULL;
 #endif
 
+static const char *why_not(ncclResult_t result, const void *handle)
+{
+    if (result != ncclSuccess && result != ncclInProgress)
+        return ncclGetErrorString(result);
+    return handle ? "" : "registration is off in NCCL";
+}
+
 /* Of this rank alone. That it cannot be done is no failure of the communicator's. */
 static enum status try_to_register(void **handle, struct nccl_watch *watch,
                                    const struct comm_layout *layout, const char **why)
@@ -28,7 +35,7 @@ static enum status try_to_register(void **handle, struct nccl_watch *watch,
             status = nccl_watch_settle(watch, "ncclCommRegister");
         else if (result != ncclSuccess)
             *handle = NULL;
-        *why = ncclGetErrorString(result);
+        *why = why_not(result, *handle);
     }
     return nccl_watch_unlock(watch, status);
 }
@@ -38,10 +45,9 @@ enum status nccl_memory_register(void **handle, struct nccl_watch *watch,
 {
     enum status status = STATUS_OK;
     const struct comm_layout *layout = site->layout;
-    enum comm_register wanted = site->options->library.registers;
     const char *why;
     *handle = NULL;
-    if (wanted == COMM_REGISTER_OFF || !layout->memory || site->workers == 1)
+    if (!site->options->library.registers || !layout->memory || site->workers == 1)
         return STATUS_OK;
     TRY(try_to_register(handle, watch, layout, &why));
     bool mine = *handle != NULL;
@@ -49,21 +55,17 @@ enum status nccl_memory_register(void **handle, struct nccl_watch *watch,
     TRY(world_sum(site->world, site->group, &without, 1));
     if (without == 0)
         return STATUS_OK;
-    if (wanted == COMM_REGISTER_ON) {
-        log_error("--nccl-register on: the memory of buckets cannot be registered%s%s%s; leave the "
-                  "option out, and NCCL does without",
-                  mine ? " on another rank" : " (", mine ? "" : why, mine ? "" : ")");
-        status = STATUS_UNSUPPORTED;
-    } else if (!mine) {
-        log_warn("nccl: the memory of buckets cannot be registered (%s); all ranks do without",
-                 why);
-    }
+    log_error("--nccl-register on: the memory of buckets cannot be registered%s%s%s; leave the "
+              "option out, and NCCL does without",
+              mine ? " on another rank" : " (", mine ? "" : why, mine ? "" : ")");
+    TRY(nccl_memory_deregister(handle, watch));
+    status = STATUS_UNSUPPORTED;
 out:
-    if (status == STATUS_OK)
-        return nccl_memory_deregister(handle, watch);
     return status;
 }
 
+/* NCCL may wait for a peer in it, which may be stopped: so not under the lock, which the watch
+ * needs to cut the communicator when the time is over. */
 enum status nccl_memory_deregister(void **handle, struct nccl_watch *watch)
 {
     if (!*handle)
@@ -71,7 +73,11 @@ enum status nccl_memory_deregister(void **handle, struct nccl_watch *watch)
     enum status status = nccl_watch_lock(watch);
     if (status == STATUS_OK) {
         ncclComm_t comm = nccl_watch_comm(watch);
-        status = status_from_nccl(ncclCommDeregister(comm, *handle), comm, "ncclCommDeregister");
+        nccl_watch_leave(watch, "ncclCommDeregister");
+        ncclResult_t result = ncclCommDeregister(comm, *handle);
+        status = nccl_watch_return(watch); /* a failure: `comm` is no more */
+        if (status == STATUS_OK)
+            status = status_from_nccl(result, comm, "ncclCommDeregister");
     }
     *handle = NULL;
     return nccl_watch_unlock(watch, status);

@@ -31,6 +31,8 @@ struct nccl_watch {
     bool marked;          /* the mark lies ahead */
     int64_t marked_ns;    /* since then */
     uint64_t calls, seen; /* into NCCL; when the last mark was put */
+    const char *outside;  /* a call into NCCL without the lock; NULL: none */
+    int64_t outside_ns;   /* since then */
 };
 
 enum status status_from_nccl(ncclResult_t code, ncclComm_t comm, const char *what)
@@ -100,6 +102,12 @@ static enum status check_errors(struct nccl_watch *watch)
                                     : status_from_nccl(result, watch->comm, "nccl: an all-reduce");
 }
 
+static enum status check_outside(const struct nccl_watch *watch)
+{
+    return watch->outside && too_long(watch, watch->outside_ns) ? timed_out(watch, watch->outside)
+                                                                : STATUS_OK;
+}
+
 enum status nccl_watch_settle(struct nccl_watch *watch, const char *what)
 {
     struct backoff backoff = {0};
@@ -140,6 +148,8 @@ static void *run(void *argument)
             status = check_errors(watch);
         if (status == STATUS_OK)
             status = check_progress(watch);
+        if (status == STATUS_OK)
+            status = check_outside(watch);
         if (status == STATUS_OK)
             wait_a_tick(watch);
     }
@@ -239,6 +249,20 @@ enum status nccl_watch_unlock(struct nccl_watch *watch, enum status status)
     status = watch->status;
     pthread_mutex_unlock(&watch->lock);
     return status;
+}
+
+void nccl_watch_leave(struct nccl_watch *watch, const char *what)
+{
+    watch->outside = what;
+    watch->outside_ns = clock_now_ns();
+    pthread_mutex_unlock(&watch->lock);
+}
+
+enum status nccl_watch_return(struct nccl_watch *watch)
+{
+    pthread_mutex_lock(&watch->lock);
+    watch->outside = NULL;
+    return watch->status;
 }
 
 enum status nccl_watch_status(struct nccl_watch *watch)

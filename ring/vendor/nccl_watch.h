@@ -4,9 +4,9 @@
  * an abort the kernels that waited for peers end, every further call returns the failure, and what
  * was under way holds no result.
  *
- * Threads: `lock` and `unlock` stand around all calls into NCCL and around recording into the
- * stream; the watch takes the same lock. One thread, the device's, uses it all; nccl_watch_status
- * needs no lock.
+ * Threads: `lock` and `unlock` stand around all calls into NCCL (but see `leave`) and around
+ * recording into the stream; the watch takes the same lock. One thread, the device's, uses it all;
+ * nccl_watch_status needs no lock.
  */
 #ifndef PSRING_RING_NCCL_WATCH_H
 #define PSRING_RING_NCCL_WATCH_H
@@ -46,6 +46,15 @@ enum status nccl_watch_unlock(struct nccl_watch *watch, enum status status);
 /* Locked: waits until NCCL has done on the host what the last call asked for, but not longer than
  * the time-out. `what` is for the message. */
 enum status nccl_watch_settle(struct nccl_watch *watch, const char *what);
+
+/*
+ * Locked, around a call into NCCL that may wait for peers: `leave` gives up the lock, `return`
+ * takes it again and returns the first failure so far. If the call takes longer than the time-out,
+ * or something else fails meanwhile, the thread aborts the communicator under it, as NCCL lets
+ * another thread do. `what` is for the message and must last.
+ */
+void nccl_watch_leave(struct nccl_watch *watch, const char *what);
+enum status nccl_watch_return(struct nccl_watch *watch);
 
 /* Not locked. The host waits until the stream is empty; a failure that came meanwhile. */
 enum status nccl_watch_drain(struct nccl_watch *watch);

@@ -6,6 +6,9 @@
  * not block reports "in progress" after the end of a group, and only when that is over are the
  * calls of the group on their stream.
  *
+ * Ranks that put another number of calls into a group are a conflict: NCCL may order the calls of
+ * a group as it likes. So is memory that only some have registered.
+ *
  * Rank 0 writes to the file that NCCL_DEBUG_FILE names, a line for every all-reduce. By
  * environment:
  *
@@ -160,7 +163,14 @@ static void wait_for_stop(struct ncclComm *comm)
         usleep(2000);
 }
 
-static ncclResult_t do_call(struct ncclComm *comm, const struct call *call, int number)
+/* The same on all ranks, or it is a conflict. */
+static int mark_of(const struct call *call, int calls_in_group)
+{
+    return 2 * calls_in_group + call->registered;
+}
+
+static ncclResult_t do_call(struct ncclComm *comm, const struct call *call, int calls_in_group,
+                            int number)
 {
     if (fault_at(comm, "error", number))
         return ncclInternalError;
@@ -171,14 +181,15 @@ static ncclResult_t do_call(struct ncclComm *comm, const struct call *call, int 
     comm->peers.midway = fault_at(comm, "die", number) ? die : NULL;
     for (size_t i = 0; call->scale != 1.0f && i < call->count; i++)
         call->data[i] *= call->scale;
-    return from_peers(peers_sum(&comm->peers, call->data, call->count, call->registered));
+    return from_peers(
+        peers_sum(&comm->peers, call->data, call->count, mark_of(call, calls_in_group)));
 }
 
 /* A kernel that fails is reported, and goes on waiting, as NCCL's do. */
 static void do_group(struct ncclComm *comm, const struct group *group, int first)
 {
     for (int i = 0; i < group->count; i++) {
-        ncclResult_t result = do_call(comm, &group->calls[i], first + i);
+        ncclResult_t result = do_call(comm, &group->calls[i], group->count, first + i);
         if (result == ncclSuccess)
             continue;
         set_state(comm, result);
@@ -210,8 +221,8 @@ static void *run(void *argument)
         pthread_mutex_unlock(&comm->lock);
         do_group(comm, group, number);
         number += group->count;
+        pthread_mutex_lock(&comm->lock); /* before: who sees the stream done may deregister */
         emulation_stream_done(group->stream, group->work);
-        pthread_mutex_lock(&comm->lock);
         comm->done++;
         pthread_cond_broadcast(&comm->changed);
     }
@@ -391,6 +402,8 @@ ncclResult_t ncclCommRegister(const ncclComm_t comm, void *memory, size_t bytes,
 {
     int call;
     struct range range = {memory, (const char *)memory + bytes};
+    if (!getenv("NCCL_LEGACY_CUDA_REGISTER"))
+        abort(); /* NCCL would never use memory of cudaMalloc's */
     if (has_fault(comm, "register", &call))
         return ncclSystemError;
     comm->registered++;
@@ -400,6 +413,10 @@ ncclResult_t ncclCommRegister(const ncclComm_t comm, void *memory, size_t bytes,
 ncclResult_t ncclCommDeregister(const ncclComm_t comm, void *handle)
 {
     void *same;
+    pthread_mutex_lock(&comm->lock);
+    if (comm->done < comm->given)
+        abort(); /* sums are on their way in it */
+    pthread_mutex_unlock(&comm->lock);
     return change_range(comm, *(struct range *)handle, (struct range){0}, &same);
 }
 
