@@ -153,7 +153,7 @@ judge() # VICTIM STARTED
         ((rc != 0)) || problem='exit code 0'
         awk -v s="$seconds" -v limit=$limit 'BEGIN { exit !(s > limit) }' && problem="took more than $limit s"
     fi
-    last=$(grep . "$folder/log" | tail -n 1 || true)
+    last=$(last_line "$folder/log" || true)
     [[ $last =~ rank\ $lost\ on\ host$(host_of "$victim") ]] || [[ $moment == launch && $last =~ meeting\ the\ other\ ranks ]] ||
         problem=${problem:-'does not name the rank'}
     mend "$victim"

@@ -158,3 +158,10 @@ cluster_up()
     "$vcluster" up --name "$cluster" --hosts "$1" --rate "$2" --owner $$ >"$folder/log" 2>&1 ||
         fail "no cluster of $1 hosts:"
 }
+
+# last_line FILE: of a run that has ended, but for training's progress, which mpirun forwards by another pipe than errors,
+# and what Open MPI itself says of connections that broke, "[host1][...": each may come at the very end.
+last_line()
+{
+    grep -v -e '^epoch' -e '^\[' -e '^$' "$1" | tail -n 1
+}

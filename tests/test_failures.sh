@@ -5,11 +5,10 @@ set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=train_lib.sh
 . "$(dirname "$0")/train_lib.sh"
 
-# The last line of the run that has just ended, but for its progress: mpirun forwards stdout and stderr by two
-# pipes, and on a busy machine reads what was printed first last.
+# The last line of the run that has just ended.
 expect_last() # WHAT WORDS
 {
-    grep -v '^epoch' "$folder/log" | tail -n 1 | grep -q -e "$2" || fail "$1: the last line has no '$2':"
+    last_line "$folder/log" | grep -q -e "$2" || fail "$1: the last line has no '$2':"
 }
 
 # An error that the command finds by itself; psring's message must come once, not once a rank.

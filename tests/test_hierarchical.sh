@@ -101,7 +101,7 @@ lost() # SIGNAL RANK
     wait_for "a training" '^epoch'
     kill "-$1" "$(process_of "$2" $host)"
     expect_end "rank $2, SIG$1" failure "rank $2 on host$host"
-    grep . "$folder/log" | tail -n 1 | grep -q "rank $2 on host$host" || fail "rank $2, SIG$1: not named in the last line:"
+    last_line "$folder/log" | grep -q "rank $2 on host$host" || fail "rank $2, SIG$1: not named in the last line:"
     [[ -z $(for host in 0 1 2; do ip netns pids "psring-$cluster-$host"; done) ]] || fail "rank $2, SIG$1: processes are left"
 }
 
