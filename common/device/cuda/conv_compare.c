@@ -108,7 +108,9 @@ static void look(const struct comparison *c, struct cuda_conv_difference *differ
             worst = apart <= worst ? worst : isnan(apart) ? (double)INFINITY : apart;
         }
         worst /= sqrt(squares / (double)c->counts[part]);
-        if (!(worst <= difference->worst))
+        if (isnan(worst)) /* of our own, or all are zeros: nothing was compared */
+            worst = (double)INFINITY;
+        if (worst > difference->worst)
             *difference = (struct cuda_conv_difference){worst, part_names[part]};
     }
 }
