@@ -239,6 +239,9 @@ Test(fit, leaves_out_what_tells_nothing)
     snprintf(rows[5].network, PREDICT_WORD, "time-slicing");
     snprintf(rows[6].backend, PREDICT_WORD, "another");
     snprintf(rows[8].network, PREDICT_WORD, "vcluster:200mbit/racks:4x100mbit");
+    snprintf(rows[9].backend, PREDICT_WORD, "nccl");
+    snprintf(rows[10].backend, PREDICT_WORD, "nccl");
+    snprintf(rows[10].nccl, PREDICT_WORD, "tree/simple");
     cr_assert(predict_models_fit(&models, &sweep.rows, "none", 1) == STATUS_OK);
     for (int i = 0; i < 7; i++)
         cr_expect(i == 3 || (rows[i].use == PREDICT_NOT_USED && rows[i].why), "row %d", i);
@@ -246,6 +249,9 @@ Test(fit, leaves_out_what_tells_nothing)
     cr_expect(rows[8].use == PREDICT_NOT_USED);
     cr_expect_str_eq(rows[8].why, "its links are not alike");
     cr_expect_str_eq(rows[0].why, "the machine was busy with other work");
+    cr_expect(rows[9].use == PREDICT_NOT_USED && rows[10].use == PREDICT_NOT_USED);
+    cr_expect_str_eq(rows[9].why, "NCCL's algorithm is not known");
+    cr_expect_str_eq(rows[10].why, "NCCL went by another algorithm than the ring");
     predict_models_free(&models);
     predict_rows_free(&sweep.rows);
 }

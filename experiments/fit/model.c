@@ -82,6 +82,8 @@ bool predict_shape_of(const struct predict_row *row, int *hosts, struct predict_
         *why = "it is not one vector by psring itself";
     else if (strcmp(row->network, "time-slicing") == 0)
         *why = "processes took turns on a GPU";
+    else if (strcmp(row->backend, "nccl") == 0 && !*row->nccl)
+        *why = "NCCL's algorithm is not known";
     else if (*row->nccl && strncmp(row->nccl, "ring/", strlen("ring/")) != 0)
         *why = "NCCL went by another algorithm than the ring";
     else if (is_shaped(row->network))

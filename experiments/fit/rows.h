@@ -26,8 +26,9 @@ struct predict_row {
     char backend[PREDICT_WORD], transport[PREDICT_WORD], network[PREDICT_WORD];
     char placement[PREDICT_WORD], algorithm[PREDICT_WORD], compress[PREDICT_WORD];
     char api[PREDICT_WORD], model[PREDICT_WORD];
-    char nccl[PREDICT_WORD];     /* NCCL's algorithm, "ring/simple"; empty: another backend's row */
-    int workers, servers;        /* as --servers: with mixed placement the spare ones */
+    char nccl[PREDICT_WORD]; /* NCCL's algorithm, "ring/simple"; empty: another's row, or not known
+                              */
+    int workers, servers;    /* as --servers: with mixed placement the spare ones */
     int hosts, neighbours_apart; /* 0: each worker has its own host */
     uint64_t bytes;              /* of the message, as float32 */
     double median_s, noise_s;    /* the median, and its standard error */

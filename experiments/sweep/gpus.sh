@@ -2,6 +2,9 @@
 # gpus.sh: what run_scaling.sh, which loads it, measures on GPUs where it finds two or more: a worker a GPU, beside
 # each other NCCL, which averages where the gradients are, and the backends that do it through the host's memory.
 
+# They would keep NCCL's log from psring, and by which algorithm a row was made would not be known.
+unset NCCL_DEBUG NCCL_DEBUG_SUBSYS NCCL_DEBUG_FILE
+
 SHARING=2 # ranks on one GPU, where that is all there is
 
 # gpu_options KIND: adds to the caller's `arguments`, and to `on_gpus` for launch.

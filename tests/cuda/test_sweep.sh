@@ -5,7 +5,9 @@ set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=../train_lib.sh
 . "$(dirname "$0")/../train_lib.sh"
 
-EMULATED_GPUS=0000:3b:00.0,0000:5e:00.0 "$here/../experiments/run_scaling.sh" --quick --hosts 1 --sizes 65536 \
+# The user's own settings of NCCL's log, which would hide the algorithm.
+NCCL_DEBUG=WARN NCCL_DEBUG_SUBSYS=INIT NCCL_DEBUG_FILE=$folder/nccl.log \
+    EMULATED_GPUS=0000:3b:00.0,0000:5e:00.0 "$here/../experiments/run_scaling.sh" --quick --hosts 1 --sizes 65536 \
     --data "$data" --steps 2 --psring "$psring" --out "$folder/out" >"$folder/log" 2>&1 || fail "two GPUs:"
 awk -F, '
     NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
@@ -26,6 +28,13 @@ for backend in nccl ring 'ps colocated 2'; do
     grep -qE "^  $backend +2 GPUs: [0-9.]+% after" "$folder/out/summary.txt" ||
         fail "no training by $backend: $(cat "$folder/out/summary.txt")"
 done
+# Rows of nccl without an algorithm are in neither of its columns.
+mkdir "$folder/unknown"
+sed 's/ring\/simple//; s/tree\/simple//' "$folder/out/bench.csv" >"$folder/unknown/bench.csv"
+cp "$folder/out/train.csv" "$folder/unknown"
+"$here/../experiments/sweep/summary.sh" "$folder/unknown" >"$folder/unknown.txt" || fail "a summary without algorithms:"
+grep -qE '^ +2 +65.5 kB +- +-( +[0-9.]+ (us|ms)[*+]?){4} +-$' "$folder/unknown.txt" || fail "not known: $(cat "$folder/unknown.txt")"
+grep -q '^  Not shown: 2 of nccl whose algorithm is not known' "$folder/unknown.txt" || fail "not known: $(cat "$folder/unknown.txt")"
 # One GPU: two ranks share it, for sums alone.
 EMULATED_GPUS=0000:3b:00.0 "$here/../experiments/run_scaling.sh" --quick --hosts 1 --sizes 65536 --no-train \
     --psring "$psring" --out "$folder/one" >"$folder/log" 2>&1 || fail "one GPU:"

@@ -37,8 +37,11 @@ field("api") == "library" { next }
 # Between GPUs, by hosts' networks only in part: in tables of their own.
 field("device") == "cuda" && is_bench {
     who = configuration(field("backend"), field("placement"), field("servers"), field("mpi_algorithm"))
-    if (field("nccl_algorithm") ~ /^tree\//)
-        who = "nccl tree"
+    # By what NCCL's log says, not by what was asked for: without it, a row is in neither column.
+    if (who == "nccl" && field("nccl_algorithm") !~ /^ring\//) {
+        who = field("nccl_algorithm") ~ /^tree\// ? "nccl tree" : "nccl otherwise"
+        nccl_unknown += field("nccl_algorithm") == ""
+    }
     key = who SUBSEP field("workers") SUBSEP field("bytes")
     gpu_keys[key]
     gpu_counts[field("workers")]
@@ -46,7 +49,7 @@ field("device") == "cuda" && is_bench {
     time_us[key = "gpu " key] = field("time_us_median")
     busy[key] = field("cpu_busy")
     other[key] = field("cpu_other")
-    if (who == "nccl" && field("nccl_algorithm") != "")
+    if (who == "nccl")
         nccl_algorithm = field("nccl_algorithm")
     wrong += field("wrong")
     elements += field("bytes") / 4 * field("iters")

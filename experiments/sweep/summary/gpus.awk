@@ -30,6 +30,8 @@ function print_gpus(counts, list, count, most, w, b) {
     if (count) {
         print "\n  nccl averages where the gradients are" (nccl_algorithm == "" ? "" : ", by " nccl_algorithm " by its own log") "; the others through the hosts\047 memory (MPI where"
         print "  gradients are if it says that it can)."
+        if (nccl_unknown)
+            printf "  Not shown: %d of nccl whose algorithm is not known, because NCCL\047s log was not there to be read.\n", nccl_unknown
     }
     for (w = 1; w <= gpu_trainings; w++)
         print (w == 1 ? "\n" : "") "  " gpu_trained[w]
