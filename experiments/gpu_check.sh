@@ -13,6 +13,9 @@
 # collected on another machine (the file or the unpacked folder): libraries, Open MPI, MNIST.
 set -uo pipefail
 export LC_ALL=C # a point in numbers, and messages as they are looked for, whatever the user's language
+# shellcheck source-path=SCRIPTDIR source=sweep/interrupts.sh
+. "$(dirname "$0")/sweep/interrupts.sh"
+heed_interrupts "$@"
 
 LIMIT_S=560 # in all; the parts' limits add up to it
 
@@ -79,7 +82,26 @@ command -v nvcc >/dev/null || PATH=$PATH:/usr/local/cuda/bin
 
 failed=0
 stop=   # why no further part can run
+group=  # the process of the part that runs
 beside= # the process of sanitize_beside
+work=   # the part's own folder, empty
+# shellcheck source=experiments/gpu/check/groups.sh
+. experiments/gpu/check/groups.sh
+# shellcheck source=experiments/gpu/check/data.sh
+. experiments/gpu/check/data.sh
+
+# shellcheck disable=SC2317  # called by a trap
+clean_up()
+{
+    trap '' INT TERM HUP
+    # shellcheck disable=SC2086  # none is no word
+    end_groups $group $beside
+    [[ ! $work ]] || rm -rf "$work"
+}
+trap clean_up EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+trap 'exit 129' HUP
 
 record() # NAME RESULT SECONDS LIMIT-S WHAT DETAIL
 {
@@ -104,9 +126,14 @@ part()
         record "$name" 'no time' 0 "$limit" "$what" "no time left of $LIMIT_S s"
         return 1
     fi
+    work=$(mktemp -d "$out/part.XXXXXX") || exit 1
     # shellcheck disable=SC2016  # the other shell's
-    timeout --kill-after=5 $((limit < left ? limit : left)) bash -c '. experiments/gpu/parts.sh; "$@"' part "$@" \
-        >"$log" 2>&1 </dev/null || rc=$?
+    start_group $((limit < left ? limit : left)) "$log" '"$@"' "$@"
+    wait "$group" || rc=$?
+    end_groups "$group"
+    group=
+    rm -rf "$work"
+    work=
     detail=$(sed -n 's/^detail //p' "$log" | tail -1)
     case $rc in
     0) result=passed ;;
@@ -125,15 +152,14 @@ sanitize_beside()
     [[ ! $stop ]] || return 0
     rm -f "$out/sanitizer.rc"
     # shellcheck disable=SC2016  # the other shell's
-    timeout --kill-after=5 $((LIMIT_S > SECONDS ? LIMIT_S - SECONDS : 1)) \
-        bash -c '. experiments/gpu/parts.sh; sanitize; echo $? >"$out/sanitizer.rc"' >"$out/sanitizer-run.log" 2>&1 </dev/null &
-    beside=$!
+    start_group $((LIMIT_S > SECONDS ? LIMIT_S - SECONDS : 1)) "$out/sanitizer-run.log" 'sanitize; echo $? >"$out/sanitizer.rc"'
+    beside=$group group=
 }
 
 # --- the check ---------------------------------------------------------------------------------------
 
 # What matters most comes first.
-export build out data gpu
+export build out data gpu work
 rm -f "$out"/{parts,run,versions,info,pytorch,roofline,kernels}.txt "$out"/{speed,compute,accuracy,tf32}.csv # of an earlier run
 : >"$out/goals.txt"
 echo "GPU: $gpu"
@@ -151,39 +177,27 @@ needs=data part agree-4 35 "4 ranks train to one result by ring, nccl, mpi and p
 needs=data part accuracy 25 "12 epochs of keras-cnn reach 99%" accuracy
 needs=data part tf32 30 "TF32 computes nearly the same, and reaches 99%, too" tf32
 needs=data part resume 12 "a checkpoint is continued to the same bits" resume
-needs=data part peers 35 "a rank is killed, another one stops: the others end by themselves, and say why" peer_gone
+needs=data part peers 40 "a rank is killed, another one stops: the others end by themselves, and say why" peer_gone
 part sanitizer 45 "compute-sanitizer over the operations" sanitizer_ends "$beside"
-[[ ! $beside ]] || kill "$beside" 2>/dev/null # nothing runs beside what follows
+# shellcheck disable=SC2086  # none is no word
+end_groups $beside # nothing runs beside what follows
+beside=
 needs=data part speed 60 "images/s by turns with PyTorch" speed
 needs=data part kernels 25 "time by kernel" kernels
 part roofline 15 "each layer beside the least that it can take" roofline
 
 # --- the page and its data ---------------------------------------------------------------------------
 
-# shellcheck source=experiments/json.sh
-. experiments/json.sh
 commit=$(git describe --always --dirty --exclude='*' 2>/dev/null || echo unknown)
 time=$(date -u +%FT%TZ)
 printf '%s|%s|%s|%s|%s\n' "$gpu" "$commit" "$time" "$SECONDS" "$LIMIT_S" >"$out/run.txt"
-{
-    printf '{\n  "gpu": %s,\n  "commit": %s,\n  "time": %s,\n  "seconds": %d,\n  "passed": %s,\n  "parts": [' \
-        "$(json_string "$gpu")" "$(json_string "$commit")" "$(json_string "$time")" "$SECONDS" "$( ((failed)) && echo false || echo true)"
-    comma=
-    while IFS='|' read -r name result seconds limit what detail; do
-        printf '%s\n    {"name": %s, "what": %s, "result": %s, "seconds": %d, "limit_s": %d, "detail": %s}' "$comma" \
-            "$(json_string "$name")" "$(json_string "$what")" "$(json_string "$result")" "$seconds" "$limit" "$(json_string "$detail")"
-        comma=,
-    done <"$out/parts.txt"
-    printf '\n  ],\n  "goals": ['
-    comma=
-    while read -r met words; do
-        printf '%s\n    {"met": %s, "goal": %s}' "$comma" "$([[ $met == met ]] && echo true || echo false)" "$(json_string "$words")"
-        comma=,
-    done <"$out/goals.txt"
-    printf '\n  ]\n}\n'
-} >"$out/gpu_check.json"
 experiments/gpu/check/page.sh "$out" >"$out/gpu_check.md" || failed=1
-tar -C "$out" --exclude=gpu_check.tar.gz -czf "$build/gpu_check.tar.gz" . &&
-    mv "$build/gpu_check.tar.gz" "$out/" || failed=1
+# It says whether all passed, so that it is written anew if the archive with it in fails.
+passed=$( ((failed)) && echo false || echo true)
+if ! { data_of "$passed" >"$out/gpu_check.json" && tar -C "$out" --exclude=gpu_check.tar.gz -czf "$build/gpu_check.tar.gz" . &&
+    mv "$build/gpu_check.tar.gz" "$out/"; }; then
+    failed=1
+    data_of false >"$out/gpu_check.json"
+fi
 echo "$SECONDS s; read $out/gpu_check.md; all of it is in gpu_check.tar.gz"
 exit $failed

@@ -31,8 +31,10 @@ END
 standin python3 <<'END'
 [[ $STANDIN != no-torch ]] || { echo "ModuleNotFoundError: No module named 'torch'" >&2; exit 1; }
 [[ "$*" == *--turns* ]] || exit 1
+echo $$ >"$FOLDER/pytorch"
 echo ready 2.0
-while read -r mode precision && [[ $mode != end ]]; do
+while read -r mode precision; do
+    [[ $STANDIN != no-answer ]] || exit 1
     [[ $precision == TF32 ]] && echo 2000 || echo 900
 done
 END
@@ -79,6 +81,7 @@ echo "$*" >>"$FOLDER/sanitizer.log"
 echo '========= COMPUTE-SANITIZER'
 case $STANDIN in
 finds) [[ "$*" != *initcheck* ]] || { echo '========= Uninitialized __global__ memory read'; exit 9; } ;;
+slow) sleep 1000 ;;
 unsupported) echo '========= Error: Device not supported. Please refer to the documentation'; exit 255 ;;
 does-not-run) echo '========= ERROR SUMMARY: 0 errors'; exit 0 ;;
 esac
@@ -103,6 +106,10 @@ for kernel in fill gather_pixels lower sgemm gather_pixels lower sgemm gather_pi
     id=$((id + 1))
 done
 END
+standin tar <<'END'
+[[ $STANDIN != no-tar ]] || exit 1
+exec "$(type -ap tar | sed -n 2p)" "$@"
+END
 # Checkpoints are a word.
 standin compare <<'END'
 [[ $STANDIN != no-number ]] || { echo 'relative -nan' && exit; }
@@ -119,9 +126,9 @@ value() # OPTION ARGUMENT...
 rank()
 {
     local rank=$(value --rank "$@") peer=$FOLDER/peer.$(value --rendezvous "$@" | tr -dc 0-9)
-    printf 'step\n1\n2\n' >"$(value --metrics "$@")"
     [[ $rank != 2 ]] || { echo $$ >"$peer"; while true; do sleep 0.1; done; }
     until [[ -s $peer ]]; do sleep 0.05; done
+    printf 'step\n1\n2\n' >"$(value --metrics "$@")"
     while [[ $STANDIN == peers-go-on || $(ps -o stat= "$(cat "$peer")") == [SR]* ]]; do sleep 0.05; done
     [[ $STANDIN == peers-silent ]] || echo 'psring: error: rank 2 is gone'
     [[ $STANDIN != peers-well ]] || exit 0
@@ -143,6 +150,7 @@ train)
     backend=$(value --backend "$@") checkpoint=$(value --checkpoint "$@") metrics=$(value --metrics "$@")
     weights=equal
     case "$*" in *--compress* | *--tf32*) [[ $STANDIN == no-difference ]] || weights=other ;; esac
+    [[ $STANDIN != slow ]] || { echo >"$FOLDER/trains" && sleep 1000; }
     case $STANDIN-$backend-$(value --cuda-graph "$@")-$(value --device "$@") in
     ps-differs-ps-* | rounding-mpi-* | graph-differs-none-off-* | cpu-differs-*-cpu) weights=other ;;
     esac
@@ -233,11 +241,40 @@ SECONDS=557 checked well 1 'versions +no time' 'build +not run'
 limits=$(grep -o '\bpart [a-z0-9-]* [0-9]\+' "$check" | sed 's/.* //' | paste -sd+)
 limit=$(sed -n 's/^LIMIT_S=\([0-9]*\).*/\1/p' "$check")
 ((limits <= limit)) || fail "the parts' limits, $limits s, add up to more than the $limit s that there are"
+checked no-tar 1 'roofline +passed'
+grep -q '"passed": false,' "$folder/out/gpu_check.json" || fail "no archive, and all passed: $(cat "$folder/out/gpu_check.json")"
 echo "the whole: $all"
+
+# interrupted SIGNAL EXIT-CODE: while a part and the sanitizer beside it run.
+interrupted()
+{
+    local rc=0 process started left
+    rm -rf "$folder/out" "$folder/build" "$folder/trains"
+    STANDIN=slow PATH=$folder/bin:$PATH PSRING_PREFIX='' "$check" --data data --out out --build build >"$folder/log" 2>&1 &
+    process=$!
+    for ((started = SECONDS; SECONDS - started < GUARD_S; )); do
+        [[ ! -e $folder/trains ]] || break
+        sleep 0.1
+    done
+    [[ -e $folder/trains ]] || fail "no part has begun:"
+    pgrep -f "$folder/bin/compute-sanitizer" >/dev/null || fail "nothing runs beside the part:"
+    started=$SECONDS
+    kill -"$1" "$process"
+    wait "$process" || rc=$?
+    ((rc == $2)) || fail "SIG$1: exit code $rc, expected $2:"
+    ((SECONDS - started < 20)) || fail "SIG$1: took $((SECONDS - started)) s"
+    left=$(pgrep -af "$folder/" || true)
+    [[ ! $left ]] || fail "SIG$1: left behind: $left"
+    left=$(find "$folder/out" -name 'part.*')
+    [[ ! $left ]] || fail "SIG$1: left behind: $left"
+    echo "SIG$1 ends it within $((SECONDS - started)) s, and all that it has started"
+}
+interrupted TERM 143
+interrupted INT 130
 
 # --- part by part ------------------------------------------------------------------------------------
 
-export build=$folder/build out=$folder/out data=$folder/data gpu='NVIDIA H200, 580.0, 1 MiB'
+export build=$folder/build out=$folder/out data=$folder/data work=$folder/work gpu='NVIDIA H200, 580.0, 1 MiB'
 cd "$root"
 
 # ends STANDIN EXIT-CODE DETAIL FUNCTION [ARGUMENT...]: after another build. LIMIT: instead of PEER_LIMIT_S.
@@ -245,8 +282,8 @@ ends()
 {
     local standin=$1 expected=$2 words=$3 rc=0
     shift 3
-    rm -rf "$build" "$out"
-    mkdir "$build" "$out"
+    rm -rf "$build" "$out" "$work"
+    mkdir "$build" "$out" "$work"
     # shellcheck disable=SC2016  # the other shell's
     STANDIN=$standin PATH=$folder/bin:$PATH timeout 60 bash -c '. experiments/gpu/parts.sh
         [[ $1 == versions || $1 == configure ]] || configure >/dev/null
@@ -284,6 +321,8 @@ ends peers-well 1 'killed: rank 1 ended well' peer_gone
 LIMIT=1 ends peers-go-on 1 'stopped: rank 1 goes on after 1 s' peer_gone
 [[ ! $(pgrep -f "$build/psring") ]] || fail "ranks are left behind: $(pgrep -af "$build/psring")"
 ends no-torch 0 'FP32: psring 1050 by cuDNN, 750 by its own convolutions; TF32: .* convolutions$' speed
+ends no-answer 1 'turn 1 of pytorch eager FP32 failed' speed
+! kill -0 "$(cat "$folder/pytorch")" 2>/dev/null || fail "PyTorch goes on"
 ends no-cudnn 0 'FP32: psring 1050, PyTorch eager 900' speed
 ends no-counters 77 'ERR_NVGPUCTRPERM' kernels
 ends no-step 1 '' kernels

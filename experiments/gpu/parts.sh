@@ -1,7 +1,7 @@
 # Sourced by gpu_check.sh: its parts, one function each, and what they share. A part prints to its log. A line
 # "detail ..." is what the table says, the last one; a line "goal met ..." or "goal missed ..." tells of a speed
 # that was hoped for, which makes nothing fail. 0: passed; 77: skipped, the detail says why; else: failed.
-# Expects $build, $out, $data and $gpu.
+# Expects $build, $out, $data, $gpu, and $work, an empty folder that is removed after the part.
 # shellcheck shell=bash disable=SC2154
 
 for file in build ranks train speed; do
@@ -9,6 +9,17 @@ for file in build ranks train speed; do
     . "experiments/gpu/check/$file.sh"
 done
 unset file
+
+# end_jobs: what the part has started and not waited for.
+end_jobs()
+{
+    local left
+    left=$(jobs -rp)
+    # shellcheck disable=SC2086  # words
+    [[ ! $left ]] || kill -KILL $left 2>/dev/null
+    wait 2>/dev/null
+}
+trap end_jobs EXIT
 
 # value_of FILE COLUMN: in the last row.
 value_of()

@@ -26,7 +26,7 @@ bench_exact() # RANKS
 # the ring's order leave no room for any, whoever adds: a server, or one process that plays all workers.
 agree()
 {
-    local ranks=$1 folder=$out/agree-$1 rc=0 said='' name names=(ring nccl mpi ps one)
+    local ranks=$1 folder=$work rc=0 said='' name names=(ring nccl mpi ps one)
     local -A options=(
         [ring]='--backend ring --reduce-order ring'
         [nccl]='--backend nccl'
@@ -36,8 +36,6 @@ agree()
         [fp16]='--backend ring --compress fp16'
     )
     [[ ! ${2:-} ]] || names+=("$2")
-    rm -rf "$folder"
-    mkdir "$folder"
     for name in "${names[@]}"; do
         local share=(--share-gpu) processes=$ranks
         [[ $name != one ]] || { share=() && processes=1; }
@@ -51,7 +49,6 @@ agree()
     apart "one process" 0 0 "$folder/ring" "$folder/one" || rc=1
     # Ten bits of mantissa: other weights than without, and not much.
     [[ ! ${2:-} ]] || apart "$2" 1e-9 1e-3 "$folder/ring" "$folder/$2" || rc=1
-    rm -rf "$folder"
     echo "detail apart from ring: ${said#, } (wanted 1e-6, 1e-6, 0, 0${2:+, up to 1e-3 but not 0})"
     return "$rc"
 }
@@ -70,6 +67,7 @@ free_port()
 }
 
 PEER_TIMEOUT_S=5 # psring's own
+PEER_START_S=20  # both jobs take steps; with the next one less than the part's limit, so that the part says what failed
 PEER_LIMIT_S=15  # after which a peer that goes on has failed
 
 # job NAME: three ranks that train without end; no launcher that would end them. Adds to $pids.
@@ -126,15 +124,13 @@ ended()
 # the others then wait without end.
 peer_gone()
 {
-    local said='' rc=0 name since
-    pids=() # the shell's own, for when it ends
-    trap 'kill -KILL "${pids[@]}" 2>/dev/null' EXIT
+    local said='' rc=0 name since pids=() deadline=$((EPOCHSECONDS + PEER_START_S))
     if ! job killed || ! job stopped; then
         echo "detail no free port" && return 1
     fi
     for name in killed stopped; do
-        in_time $((EPOCHSECONDS + 20)) trains $name ||
-            { cat "$out/$name".?.log && echo "detail $name: no step within 20 s" && return 1; }
+        in_time $deadline trains $name ||
+            { cat "$out/$name".?.log && echo "detail $name: no step within $PEER_START_S s" && return 1; }
     done
     kill -KILL "${pids[0]}"
     kill -STOP "${pids[3]}"

@@ -58,11 +58,11 @@ speed()
     local turn program mode precision rate who contestants ask answer started=$EPOCHSECONDS torch=
     contestants=('psring default FP32' 'psring default TF32')
     ! has_cudnn || contestants=('psring own FP32' 'psring cudnn FP32' 'psring own TF32' 'psring cudnn TF32')
-    rm -f "$out/ask"
-    mkfifo "$out/ask"
-    exec {ask}<>"$out/ask"
-    exec {answer}< <(exec python3 -u experiments/gpu/pytorch.py --device cuda "${STEP[@]:2}" --steps 400 --turns <&"$ask" 2>"$out/pytorch.log")
-    rm -f "$out/ask"
+    mkfifo "$work/ask" "$work/answer" || return 1
+    # It does not hold the other end of its questions, and so ends when this shell does, whatever the reason.
+    python3 -u experiments/gpu/pytorch.py --device cuda "${STEP[@]:2}" --steps 400 --turns \
+        <"$work/ask" >"$work/answer" 2>"$out/pytorch.log" &
+    exec {ask}>"$work/ask" {answer}<"$work/answer"
     if read -r -t 30 torch <&"$answer" && [[ $torch == ready* ]]; then
         contestants+=('pytorch eager FP32' 'pytorch graph FP32' 'pytorch eager TF32' 'pytorch graph TF32')
         torch=${torch#ready }
@@ -84,8 +84,8 @@ speed()
             echo "$program,$mode,$precision,$turn,$rate" >>"$out/speed.csv"
         done
     done
-    echo end >&"$ask"
     exec {ask}>&- {answer}<&-
+    end_jobs
     say_speed
 }
 

@@ -33,10 +33,10 @@ repeatable()
 # double precision.
 models()
 {
-    local model batch device threads rc=0 said='' folder=$out/models
+    local model batch device threads rc=0 said='' folder
     while read -r model batch; do
-        rm -rf "$folder"
-        mkdir "$folder"
+        folder=$work/$model-$batch
+        mkdir "$folder" || return 1
         for device in cpu cuda; do
             threads=1
             [[ $device == cuda ]] || threads=0
@@ -50,7 +50,6 @@ lenet 1
 lenet 13
 mlp 37
 wide-cnn 7'
-    rm -rf "$folder"
     echo "detail apart from the CPU: ${said#, } (wanted 1e-5)"
     return "$rc"
 }
@@ -58,15 +57,13 @@ wide-cnn 7'
 # What was saved after three of six steps goes on to the weights of all six, to the bit.
 resume()
 {
-    local whole rest folder=$out/resume options=(--model keras-cnn --batch 31 --steps 6)
-    rm -rf "$folder"
+    local whole rest folder=$work options=(--model keras-cnn --batch 31 --steps 6)
     options+=(--checkpoint "$folder" --checkpoint-steps 3 --keep 2)
     whole=$(weights_of "${options[@]}") || { echo "detail the run failed" && return 1; }
     rm -f "$(newest "$folder")"
     echo "left: $(newest "$folder")"
     rest=$(alone --device cuda "${options[@]}" --resume=must) || { echo "detail it did not go on" && return 1; }
     echo "$rest"
-    rm -rf "$folder"
     grep -q '^continues after step 3' <<<"$rest" || { echo "detail it did not go on after step 3" && return 1; }
     rest=$(sed -n 's/^weights sha256 //p' <<<"$rest")
     [[ $whole && $rest == "$whole" ]] || { echo "detail weights ${rest:0:12}, without a break ${whole:0:12}" && return 1; }
@@ -98,14 +95,11 @@ accuracy()
 # Ten bits of mantissa in products: other weights than in FP32, or tensor cores were not used; and not much.
 tf32()
 {
-    local said='' rc=0 folder=$out/tf32-steps
-    rm -rf "$folder"
-    mkdir "$folder"
+    local said='' rc=0 folder=$work
     alone --device cuda --model keras-cnn --batch 128 --steps 5 --checkpoint "$folder/fp32" || return 1
     alone --device cuda --model keras-cnn --batch 128 --steps 5 --checkpoint "$folder/tf32" --tf32 || return 1
     apart "from FP32" 1e-9 1e-3 "$folder/fp32" "$folder/tf32" || rc=1
     said+=" (wanted up to 1e-3, but not 0)"
-    rm -rf "$folder"
     reaches tf32 --tf32 || rc=1
     echo "detail ${said#, }"
     return "$rc"
