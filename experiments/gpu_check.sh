@@ -90,19 +90,6 @@ work=   # the part's own folder, empty
 # shellcheck source=experiments/gpu/check/data.sh
 . experiments/gpu/check/data.sh
 
-# shellcheck disable=SC2317  # called by a trap
-clean_up()
-{
-    trap '' INT TERM HUP
-    # shellcheck disable=SC2086  # none is no word
-    end_groups $group $beside
-    [[ ! $work ]] || rm -rf "$work"
-}
-trap clean_up EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
-trap 'exit 129' HUP
-
 record() # NAME RESULT SECONDS LIMIT-S WHAT DETAIL
 {
     printf '%s|%s|%s|%s|%s|%s\n' "$1" "$2" "$3" "$4" "$5" "${6//|//}" >>"$out/parts.txt"

@@ -1,6 +1,6 @@
 # Sourced by ../../gpu_check.sh: its parts run in the background, because bash acts on a signal only while it waits, and
 # each in a process group of its own, of which nothing shall stay.
-# shellcheck shell=bash disable=SC2034
+# shellcheck shell=bash disable=SC2034,SC2154
 
 # start_group SECONDS LOG COMMANDS [ARGUMENT...]: bash runs COMMANDS after parts.sh, for so long. Its process is $group.
 # SIGINT is set back because the shell has its jobs ignore it, and with them all that they start.
@@ -35,3 +35,17 @@ end_groups()
     done
     return 0
 }
+
+# However the script ends: the part that runs, what runs beside it, and the part's folder.
+# shellcheck disable=SC2317  # called by a trap
+clean_up()
+{
+    trap '' INT TERM HUP
+    # shellcheck disable=SC2086  # none is no word
+    end_groups $group $beside
+    [[ ! $work ]] || rm -rf "$work"
+}
+trap clean_up EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+trap 'exit 129' HUP
