@@ -2,6 +2,7 @@
 #include "models/net.h"
 
 #include "common/base/check.h"
+#include "common/device/inputs.h"
 #include "common/obs/range.h"
 #include "models/net_parts.h"
 
@@ -37,7 +38,7 @@ void net_set_step(struct net *net, uint64_t step)
     if (step == net->step_set)
         return;
     net->step_set = step;
-    device_upload(net->device, net->step_at, &step, sizeof step);
+    device_input_set(net->device, net->step_at, &step, sizeof step);
 }
 
 static struct layer_ranges ranges_of(const struct net_layer *layer, net_range_hook *hook,
@@ -74,6 +75,7 @@ enum status net_forward(struct net *net, const float *images, const uint8_t *lab
     net->batch = batch;
     if (step->training)
         net_set_step(net, step->step);
+    device_inputs_send(net->device);
     const float *x = images;
     net_range_hook *needs = step->training ? net->needs : NULL;
     for (size_t i = 0; i < net->layer_count; i++) {

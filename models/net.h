@@ -87,9 +87,9 @@ enum status net_new_cnn(struct net **net, struct device *device, const struct cn
 void net_free(struct net **net);
 
 /*
- * Tells the device which step comes next, net_step.step of the net_forward that follows; which does
- * it by itself, unless it is part of a step that is repeated (device_repeat): there nothing may be
- * uploaded.
+ * Which step comes next, net_step.step of the net_forward that follows; which says it by itself,
+ * unless it is part of a step that is repeated (device_repeat): there nothing may be uploaded, so
+ * who repeats it calls this before it.
  */
 void net_set_step(struct net *net, uint64_t step);
 

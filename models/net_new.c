@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "common/base/check.h"
+#include "common/device/inputs.h"
 #include "models/cnn.h"
 #include "models/net_parts.h"
 
@@ -157,9 +158,8 @@ static enum status allocate(struct net *net)
                         &net->dlogits));
     TRY(device_alloc(net->device, "the loss", sizeof *net->sum, &sum));
     net->sum = sum;
-    TRY(device_alloc(net->device, "the number of the step", sizeof *net->step_at, &step_at));
+    TRY(device_input_new(net->device, "the number of the step", sizeof *net->step_at, &step_at));
     net->step_at = step_at;
-    device_upload(net->device, net->step_at, &net->step_set, sizeof net->step_set);
 out:
     return status;
 }
@@ -228,7 +228,6 @@ void net_free(struct net **net)
         device_free(n->device, n->layers[i].kept);
         device_free(n->device, n->y[i]);
     }
-    device_free(n->device, n->step_at);
     device_free(n->device, n->sum);
     device_free(n->device, n->dlogits);
     device_free(n->device, n->dy[0]);

@@ -24,7 +24,7 @@ struct net {
     float *dlogits;                /* (batch_max, output) */
     float *dy[2];                  /* gradients by activations, in turn: (batch_max, largest) */
     struct loss_sum *sum;
-    uint64_t *step_at; /* the step that dropout draws for */
+    uint64_t *step_at; /* the step that dropout draws for; an input (inputs.h) */
     uint64_t step_set; /* what it holds */
 
     net_pass_hook *watch; /* NULL: nobody watches */

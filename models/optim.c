@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/base/check.h"
+#include "common/device/inputs.h"
 
 const struct optimizer_parameters optimizer_parameters_default = {
     .momentum = .9f, .rho = .95f, .beta1 = .9f, .beta2 = .999f, .trust = .02f};
@@ -18,7 +19,7 @@ struct optimizer {
     size_t count;
     float *state;      /* (ops->states, count), then ops->counters; device memory */
     float *correction; /* (2), device memory; adam */
-    float *lr_at;      /* device memory */
+    float *lr_at;      /* an input of the device's (inputs.h) */
     float lr;          /* what it holds */
     size_t stepped;    /* elements that the running step has done; count: none is running */
 };
@@ -183,9 +184,8 @@ enum status optimizer_new(struct optimizer **optimizer, struct device *device,
     TRY(device_alloc(device, "the optimizer's corrections", 2 * sizeof *o->correction,
                      &correction));
     o->correction = correction;
-    TRY(device_alloc(device, "the learning rate", sizeof *o->lr_at, &lr_at));
+    TRY(device_input_new(device, "the learning rate", sizeof *o->lr_at, &lr_at));
     o->lr_at = lr_at;
-    device_upload(device, o->lr_at, &o->lr, sizeof o->lr);
 out:
     if (status != STATUS_OK)
         optimizer_free(&o);
@@ -199,7 +199,6 @@ void optimizer_free(struct optimizer **optimizer)
     *optimizer = NULL;
     if (!o)
         return;
-    device_free(o->device, o->lr_at);
     device_free(o->device, o->correction);
     device_free(o->device, o->state);
     free(o->tensors);
@@ -216,7 +215,7 @@ void optimizer_set_lr(struct optimizer *optimizer, float lr)
     if (lr == optimizer->lr)
         return;
     optimizer->lr = lr;
-    device_upload(optimizer->device, optimizer->lr_at, &lr, sizeof lr);
+    device_input_set(optimizer->device, optimizer->lr_at, &lr, sizeof lr);
 }
 
 void optimizer_step(struct optimizer *optimizer, float *parameters, const float *gradients,
@@ -230,6 +229,7 @@ void optimizer_step_range(struct optimizer *optimizer, size_t first, size_t coun
 {
     CHECK(first + count <= optimizer->count);
     optimizer_set_lr(optimizer, lr);
+    device_inputs_send(optimizer->device);
     if (optimizer->stepped >= optimizer->count) {
         optimizer->stepped = 0;
         if (optimizer->ops->begin)

@@ -67,8 +67,8 @@ void optimizer_free(struct optimizer **optimizer);
 /* Whether ranges must be cut where a tensor ends: LARS. */
 bool optimizer_needs_whole_tensors(enum optimizer_kind kind);
 
-/* Tells the device the learning rate of the next step; optimizer_step does it by itself, unless it
- * is part of a step that is repeated (device_repeat), where nothing may be uploaded. */
+/* The learning rate of the next step; optimizer_step says it by itself, unless it is part of a step
+ * that is repeated (device_repeat), where nothing may be uploaded. */
 void optimizer_set_lr(struct optimizer *optimizer, float lr);
 
 /* Updates (count) `parameters` from (count) `gradients`, both device memory, in one pass; LARS in

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/base/check.h"
+#include "common/device/inputs.h"
 #include "common/device/open.h"
 
 const char *const device_kind_names[] = {[DEVICE_CPU] = "cpu", [DEVICE_CUDA] = "cuda", NULL};
@@ -40,8 +41,10 @@ enum status device_open(struct device **device, const struct device_options *opt
 
 void device_close(struct device **device)
 {
-    if (*device)
+    if (*device) {
+        device_inputs_free(*device);
         (*device)->ops->close(*device);
+    }
     *device = NULL;
 }
 

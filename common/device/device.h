@@ -46,6 +46,7 @@ struct device_options {
 /* The first member of every kind's own struct. */
 struct device {
     const struct device_ops *ops;
+    struct device_inputs *inputs; /* inputs.h; NULL: none yet */
 };
 
 /*

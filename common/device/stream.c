@@ -1,6 +1,7 @@
 #include "common/device/stream.h"
 
 #include "common/device/device.h"
+#include "common/device/inputs.h"
 
 enum status device_stream_new(struct device *device, struct device_stream **stream)
 {
@@ -80,6 +81,7 @@ void device_download_async(struct device *device, struct device_stream *stream, 
 
 enum status device_repeat(struct device *device, device_work *work, void *context)
 {
+    device_inputs_send(device);
     return device->ops->streams->repeat(device, work, context);
 }
 

@@ -68,9 +68,9 @@ void device_download_async(struct device *device, struct device_stream *stream, 
  * Does work(context), which asks the device for operations and waits for none of them. A device may
  * remember what it was asked for and later do that again without a call of `work` (CUDA: as a
  * graph, which costs one launch for all). So `work` asks for the same in every call: the same
- * operations on the same memory, with nothing uploaded or allocated; what differs between steps is
- * read from device memory (dropout.step_at, sgd.lr_at). Given another `context`, the device starts
- * anew.
+ * operations on the same memory, with nothing uploaded or allocated; what differs between steps are
+ * inputs (inputs.h; dropout.step_at, sgd.lr_at), which this sends first. Given another `context`,
+ * the device starts anew.
  */
 typedef enum status device_work(void *context);
 enum status device_repeat(struct device *device, device_work *work, void *context);

@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "common/device/inputs.h"
+
 enum { BYTE_VALUES = UINT8_MAX + 1 };
 
 /* A pixel x becomes (x / 255 - mean) / std, with those of MNIST's training images. */
@@ -40,8 +42,8 @@ static enum status allocate(struct batches *batches, const struct batches_option
     batches->gathered = images;
     TRY(device_alloc(batches->device, "a batch of labels", options->gather_max, &labels));
     batches->gathered_labels = labels;
-    TRY(device_alloc(batches->device, "a batch of samples", most * sizeof *batches->samples,
-                     &samples));
+    TRY(device_input_new(batches->device, "a batch of samples", most * sizeof *batches->samples,
+                         &samples));
     batches->samples = samples;
 out:
     return status;
@@ -145,7 +147,6 @@ void batches_close(struct batches *batches)
         device_free(batches->device, batches->copies[split]);
     }
     device_free(batches->device, batches->values);
-    device_free(batches->device, batches->samples);
     device_free(batches->device, batches->gathered);
     device_free(batches->device, batches->gathered_labels);
     device_free(batches->device, batches->loaded_images);
@@ -215,7 +216,7 @@ size_t batches_next(struct batches *batches, enum batches_split split)
         return next_loaded(batches);
     const uint32_t *samples = sampler_next(&batches->samplers[split], &count);
     if (count > 0)
-        device_upload(batches->device, batches->samples, samples, count * sizeof *samples);
+        device_input_set(batches->device, batches->samples, samples, count * sizeof *samples);
     return count;
 }
 
@@ -236,6 +237,7 @@ void batches_gather(struct batches *batches, enum batches_split split, size_t fi
         batches->labels = batches->loaded.labels + first;
         return;
     }
+    device_inputs_send(batches->device);
     batches->device->ops->gather(batches->device, &batches->resident[split], count,
                                  batches->samples + first, batches->gathered,
                                  batches->gathered_labels);

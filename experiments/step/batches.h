@@ -50,9 +50,9 @@ struct batches {
     struct gather resident[BATCHES_SPLITS]; /* device memory */
     void *copies[BATCHES_SPLITS]; /* the same memory, if it is the device's own; else NULL */
     float *values;                /* (256), device memory: what a pixel's byte becomes */
-    uint32_t *samples;            /* (largest batch), device memory: of the batch named last */
-    float *gathered;              /* (gather_max, 28, 28, 1), device memory */
-    uint8_t *gathered_labels;     /* (gather_max), device memory */
+    uint32_t *samples;        /* (largest batch), an input of the device's: the batch named last */
+    float *gathered;          /* (gather_max, 28, 28, 1), device memory */
+    uint8_t *gathered_labels; /* (gather_max), device memory */
 
     struct loader *loader; /* NULL: the device gathers training's batches, too */
     float *host_values;    /* (256), the loader's */
@@ -84,8 +84,8 @@ void batches_start_rest(struct batches *batches, uint64_t epoch, size_t used);
 /* Loaders touch nothing, and tell of no range, until the next epoch is begun. */
 void batches_pause(struct batches *batches);
 
-/* Tells the device which samples come next, or waits for a loader's batch; returns how many
- * samples, 0 at the epoch's end and for who has no part of a joined step. */
+/* Sets for the device (inputs.h) which samples come next, or waits for a loader's batch; returns
+ * how many samples, 0 at the epoch's end and for who has no part of a joined step. */
 size_t batches_next(struct batches *batches, enum batches_split split);
 
 /* Training: hands a loader's batch to a device that has memory of its own. May wait until that has
