@@ -146,6 +146,17 @@ out:
     return status;
 }
 
+enum status dataset_sum(const struct dataset *dataset, char sha256[SHA256_HEX_SIZE])
+{
+    char all[DATASET_FILES][SHA256_HEX_SIZE];
+    sha256[0] = '\0';
+    if (!dataset)
+        return STATUS_OK;
+    for (int f = 0; f < DATASET_FILES; f++)
+        memcpy(all[f], dataset->files[f]->sha256, sizeof all[f]);
+    return sha256_hex(all, sizeof all, sha256);
+}
+
 void dataset_free(struct dataset **dataset)
 {
     if (!*dataset)

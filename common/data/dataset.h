@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/base/sha256.h"
 #include "common/base/status.h"
 
 enum {
@@ -36,6 +37,9 @@ struct dataset {
  * see idx.h. Image and label counts must agree. Errors have been logged; STATUS_INPUT, STATUS_IO.
  */
 enum status dataset_open(struct dataset **dataset, const char *dir);
+
+/* One SHA-256 for all four files; "" of no data set (NULL). Errors: logged. */
+enum status dataset_sum(const struct dataset *dataset, char sha256[SHA256_HEX_SIZE]);
 
 void dataset_free(struct dataset **dataset);
 

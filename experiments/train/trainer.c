@@ -180,9 +180,11 @@ out:
     return status;
 }
 
-/* How far a rank has come by itself: whether it could open all, and the sum of its data. */
+/* How far a rank has come by itself: whether it could open all, what it computes with, and the sum
+ * of its data. */
 struct opened {
     int32_t status;
+    char device[DEVICE_TEXT_BYTES];
     struct lr_schedule lr; /* rank 0's, for servers: they know no data set, and so no last step */
     char data_sha256[SHA256_HEX_SIZE];
 };
@@ -194,18 +196,6 @@ static enum status check_opened(const struct trainer *t, enum status own, enum s
     if (own != STATUS_OK || first == STATUS_OK)
         return own;
     return t->generation ? STATUS_TRANSPORT : first;
-}
-
-/* On servers, and where nothing is read, there is none. */
-static enum status sum_data(const struct trainer *t, char sha256[SHA256_HEX_SIZE])
-{
-    char all[DATASET_FILES][SHA256_HEX_SIZE];
-    sha256[0] = '\0';
-    if (!t->dataset)
-        return STATUS_OK;
-    for (int f = 0; f < DATASET_FILES; f++)
-        memcpy(all[f], t->dataset->files[f]->sha256, sizeof all[f]);
-    return sha256_hex(all, sizeof all, sha256);
 }
 
 /* Every rank draws its part of one shuffled set. */
@@ -222,6 +212,13 @@ static enum status check_data(const struct trainer *t, const char *own, const ch
               "of one to all hosts, or name the right folder",
               t->config->data, t->world->rank);
     return STATUS_INPUT;
+}
+
+/* Each GPU chooses its convolutions by itself. */
+static void compare_devices(const struct trainer *t, const char *own, const char *first)
+{
+    if (!t->is_server && strcmp(own, first) != 0)
+        log_warn("this worker's device is %s, worker 0's %s, as in result rows", own, first);
 }
 
 /* Before other threads wait for messages: what they do shall be whole in it. */
@@ -260,13 +257,16 @@ enum status trainer_open(struct trainer *t, const struct config *config, struct 
     struct opened own = {.status = open_local(t)};
     own.lr = t->lr;
     if (own.status == STATUS_OK)
-        own.status = sum_data(t, own.data_sha256);
+        own.status = dataset_sum(t->dataset, own.data_sha256);
+    if (own.status == STATUS_OK)
+        device_describe(t->device, own.device);
     struct opened first = own;
     status = world_broadcast(world, NULL, &first, sizeof first);
     log_release(first.status == STATUS_OK || generation);
     TRY(status);
     TRY(check_opened(t, (enum status)own.status, (enum status)first.status));
     TRY(check_data(t, own.data_sha256, first.data_sha256));
+    compare_devices(t, own.device, first.device);
     t->lr = first.lr;
     TRY(open_timeline(t));
     TRY(open_exchange(t));

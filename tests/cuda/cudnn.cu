@@ -6,9 +6,11 @@
  *
  * EMULATED_CUDNN has words, with blanks between, for what is to go wrong: "no-create"; "random" (no
  * algorithm is deterministic); "grows" (fewer images need more workspace); "tf32" (whatever was
- * asked for); "unwritten" (the last element of each result); and "wrong-PASS" (the last image is
- * left out) and "fail-PASS", PASS being forward, data or filter. EMULATED_CUDNN_VERSION: its
- * number. EMULATED_CUDNN_LOG: a file that gets a line for each pass that is asked for.
+ * asked for); "unwritten" (the last element of each result); "wrong-PASS" (the last image is left
+ * out) and "fail-PASS", PASS being forward, data or filter; and "odd-N" (wrong-forward for batches
+ * of N images alone). EMULATED_CUDNN_RANK: the only rank of Open MPI at which they count.
+ * EMULATED_CUDNN_VERSION: its number. EMULATED_CUDNN_LOG: a file that gets a line for each pass
+ * that is asked for.
  */
 #include <cstdint>
 #include <cstdio>
@@ -40,7 +42,10 @@ static char handle;
 
 static bool told(const char *word)
 {
-    const char *words = getenv("EMULATED_CUDNN");
+    const char *words = getenv("EMULATED_CUDNN"), *rank = getenv("OMPI_COMM_WORLD_RANK"),
+               *only = getenv("EMULATED_CUDNN_RANK");
+    if (only && (!rank || strcmp(rank, only) != 0))
+        return false;
     return words && (std::string(" ") + words + " ").find(std::string(" ") + word + " ") !=
                         std::string::npos;
 }
@@ -342,14 +347,14 @@ unsigned cudnnConvolutionForward(dnn_handle, const void *alpha, dnn_tensor x_sha
                            weights = read(w, count_of(ws), c.math);
         std::vector<double> sums(count_of(ys));
         size_t filter = (size_t)ws.h * ws.w * ws.c;
-        for_taps(xs, ws, ys, c.pad, xs.n - told("wrong-forward"),
-                 [&](size_t i, size_t o, size_t t) {
-                     for (int k = 0; k < ws.k; k++) {
-                         for (int channel = 0; channel < xs.c; channel++)
-                             sums[o + k] += (double)in[i + channel] *
-                                            (double)weights[k * filter + t + channel];
-                     }
-                 });
+        bool wrong = told("wrong-forward") || told(("odd-" + std::to_string(xs.n)).c_str());
+        for_taps(xs, ws, ys, c.pad, xs.n - wrong, [&](size_t i, size_t o, size_t t) {
+            for (int k = 0; k < ws.k; k++) {
+                for (int channel = 0; channel < xs.c; channel++)
+                    sums[o + k] +=
+                        (double)in[i + channel] * (double)weights[k * filter + t + channel];
+            }
+        });
         write(sums, a, b, (float *)y);
     });
     return SUCCESS;

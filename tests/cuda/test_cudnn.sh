@@ -80,7 +80,9 @@ convolves "auto" 'cudnn 9.19.0'
 silent "auto"
 [[ $(column convolutions) == 'cudnn 9.19.0' ]] || fail "auto: the row says '$(column convolutions)'"
 for shape in '28 x 28 x 1, 5 x 5 to 6' '14 x 14 x 6, 5 x 5 to 16'; do
-    says "auto" "cuDNN 9.19.0: convolution $shape filters, 100 images: forward IMPLICIT_PRECOMP_GEMM, .* input ALGO_1, .* weights ALGO_1, 0.0 MiB of workspace; .* by [0-9.]*e-[0-9]* of its size (allowed 1e-04)"
+    for batch in 100 8; do
+        says "auto" "cuDNN 9.19.0: convolution $shape filters, $batch images: forward IMPLICIT_PRECOMP_GEMM, .* input ALGO_1, .* weights ALGO_1, 0.0 MiB of workspace; .* by [0-9.]*e-[0-9]* of its size (allowed 1e-04)"
+    done
 done
 ! grep -v 'algorithm 1 math 3$' "$calls" || fail "auto: another algorithm or arithmetic"
 for pass in forward data filter; do
@@ -96,14 +98,15 @@ train 0 --conv cudnn --cuda-graph on "${options[@]}"
 convolves "recorded" 'cudnn 9.19.0'
 same "recorded" "$taken"
 recorded=$(grep -c 'images 8 ' "$calls")
-((recorded * 5 == plain * 2)) || fail "recorded: $recorded calls, and $plain without a graph in 5 steps"
+compared=6 # three passes of two shapes
+(((recorded - compared) * 5 == (plain - compared) * 2)) || fail "recorded: $recorded calls, and $plain without a graph in 5 steps"
 
 # Ranks, and one process that plays them.
 train 0 --virtual-workers 2 --reduce-order ring "${options[@]}"
 two=$weights
 train 2 "${options[@]/none/ring}" --share-gpu --reduce-order ring
 convolves "two ranks" 'cudnn 9.19.0'
-says "two ranks" 'worker 1: cuDNN 9.19.0: convolution 28 x 28 x 1,'
+says "two ranks" 'worker 1: cuDNN 9.19.0: convolution 28 x 28 x 1, .* 100 images'
 same "two ranks" "$two"
 
 # It learns what psring's own convolutions learn.
@@ -171,11 +174,25 @@ train 0 --conv cudnn "${options[@]}"
 convolves "asked for" 'cudnn 9.19.0'
 grep -q 'conv cudnn: .*; with --conv auto it would not be used' "$folder/log" || fail "asked for: no warning in:"
 
-# Batches that would need more workspace than is there are psring's own.
+# Each size of a batch is compared before it is used: here those of 8 alone are wrong.
+export EMULATED_CUDNN=odd-8
+train 0 "${options[@]}" --metrics "$folder/odd.csv"
+same "a wrong size" "$own"
+says "a wrong size" "computes the convolution 28 x 28 x 1, .* 8 images otherwise than psring: its outputs differs"
+[[ $(tail -1 "$folder/odd.csv") == *,'cudnn 9.19.0 and own' ]] || fail "a wrong size: $(tail -1 "$folder/odd.csv")"
+
+# Ranks that do not compute by the same are told of.
+train 2 "${options[@]/none/ring}" --share-gpu --conv auto
+! grep "this worker's device" "$folder/log" || fail "two alike: were told of:"
+EMULATED_CUDNN=wrong-forward EMULATED_CUDNN_RANK=1 train 2 "${options[@]/none/ring}" --share-gpu
+says "two kinds" "worker 1: .*device is cuda, worker 0's cuda with cudnn 9.19.0"
+
+# Batches that would need more workspace than is there are psring's own, or an error where cuDNN was asked for.
 export EMULATED_CUDNN=grows
 train 0 "${options[@]}"
 same "more workspace" "$own"
-says "more workspace" 'to 16 filters of 8 images, not 100: IMPLICIT_PRECOMP_GEMM cannot be done in [0-9]* bytes of'
+says "more workspace" 'to 16 filters, 8 images: IMPLICIT_PRECOMP_GEMM cannot be done in [0-9]* bytes of'
+refused "more workspace" '5 x 5 to 6 filters, 8 images: IMPLICIT_PRECOMP_GEMM cannot' --conv cudnn
 unset EMULATED_CUDNN
 
 EMULATED_CUDNN_VERSION=8700 not_taken '' 'no cuDNN can be used: .* is version 8.7.0, and 8.9 or 9 is needed'

@@ -11,11 +11,20 @@
 #define ALLOWED_FLOAT32 1e-4
 #define ALLOWED_TF32 1e-2
 
+/* Whether cuDNN computes batches of one size. */
+struct verdict {
+    size_t batch;
+    bool good;
+};
+
 /* A shape that was prepared. */
 struct prepared {
     struct conv2d shape;
     size_t batch_max;
     struct cuda_dnn_conv *dnn; /* NULL: psring's own */
+    struct verdict verdicts[CUDA_DNN_CONV_BATCHES];
+    size_t verdict_count;
+    bool full; /* there were more sizes */
     struct prepared *next;
 };
 
@@ -84,10 +93,23 @@ static enum status refuse(const struct cuda_conv_choice *choice, const char *wha
                  what, reason);
         return STATUS_OK;
     }
-    log_error("--conv cudnn: %s%s; install cuDNN 8.9 or 9 (pip install nvidia-cudnn-cu%.2s), name "
-              "its folder in LD_LIBRARY_PATH, or use --conv own",
-              what, reason, PSRING_TOOLKIT_CUDA);
+    if (choice->dnn)
+        log_error("--conv cudnn: %s%s; use --conv own, or auto for what cuDNN can do", what,
+                  reason);
+    else
+        log_error("--conv cudnn: %s%s; install cuDNN 8.9 or 9 (pip install nvidia-cudnn-cu%.2s), "
+                  "name its folder in LD_LIBRARY_PATH, or use --conv own",
+                  what, reason, PSRING_TOOLKIT_CUDA);
     return STATUS_UNSUPPORTED;
+}
+
+static enum status refuse_shape(const struct cuda_conv_choice *choice, const struct conv2d *c,
+                                size_t batch, const char *reason)
+{
+    char shown[96], what[160];
+    snprintf(what, sizeof what, "cuDNN %s, convolution %s: ", cuda_dnn_version(choice->dnn),
+             shape_text(c, batch, shown));
+    return refuse(choice, what, reason);
 }
 
 /* Opens cuDNN at the first call. */
@@ -104,20 +126,22 @@ static enum status open_dnn(struct cuda *cuda)
 
 /* Whether both compute the same. With --conv cudnn a difference is only warned of: who asks for
  * cuDNN gets it. */
-static enum status compare(struct cuda *cuda, const struct conv2d *shape, size_t batch_max,
-                           struct cuda_dnn_conv *dnn, bool *good)
+static enum status compare(struct cuda *cuda, const struct prepared *prepared, size_t batch,
+                           bool *good)
 {
     enum status status;
     const struct cuda_conv_choice *choice = cuda->convs;
+    const struct conv2d *shape = &prepared->shape;
     const double allowed = choice->tf32 ? ALLOWED_TF32 : ALLOWED_FLOAT32;
     const char *error, *version = cuda_dnn_version(choice->dnn);
     struct cuda_conv_difference difference;
     char shown[96], what[CUDA_DNN_TEXT_BYTES];
-    shape_text(shape, batch_max, shown);
-    TRY(cuda_conv_compare(cuda, dnn, shape, batch_max, &difference, &error));
+    shape_text(shape, batch, shown);
+    TRY(cuda_conv_compare(cuda, prepared->dnn, shape, cuda_dnn_conv_sample(prepared->dnn, batch),
+                          &difference, &error));
     *good = !error && difference.worst <= allowed;
     if (*good) {
-        cuda_dnn_conv_describe(dnn, what);
+        cuda_dnn_conv_describe(prepared->dnn, what);
         log_info("cuDNN %s: convolution %s: %s; %s differs most from psring's own, by %.1e of its "
                  "size (allowed %.0e)",
                  version, shown, what, difference.part, difference.worst, allowed);
@@ -141,25 +165,42 @@ out:
     return status;
 }
 
-/* prepared->dnn, where cuDNN is to compute the shape. */
+/* Whether cuDNN is to compute batches of this size; waits for the device. */
+static enum status judge(struct cuda *cuda, struct prepared *prepared, size_t batch, bool *good)
+{
+    enum status status = STATUS_OK;
+    *good = false;
+    if (prepared->verdict_count == CUDA_DNN_CONV_BATCHES) {
+        if (!prepared->full)
+            status = refuse_shape(cuda->convs, &prepared->shape, batch,
+                                  "batches of many other sizes were planned before");
+        prepared->full = true;
+        return status;
+    }
+    const char *cannot = cuda_dnn_conv_cannot(prepared->dnn, batch);
+    TRY(cannot ? refuse_shape(cuda->convs, &prepared->shape, batch, cannot)
+               : compare(cuda, prepared, batch, good));
+    prepared->verdicts[prepared->verdict_count++] = (struct verdict){batch, *good};
+out:
+    return status;
+}
+
+/* prepared->dnn, where cuDNN is to compute the shape: where it may compute the largest batch. */
 static enum status choose(struct cuda *cuda, struct prepared *prepared)
 {
     enum status status = STATUS_OK;
     struct cuda_conv_choice *choice = cuda->convs;
-    char reason[CUDA_DNN_TEXT_BYTES], shown[96], what[160];
+    char reason[CUDA_DNN_TEXT_BYTES];
     bool good = false;
     TRY(open_dnn(cuda));
     if (!choice->dnn)
         return STATUS_OK;
     status = cuda_dnn_conv_new(&prepared->dnn, cuda, choice->dnn, &prepared->shape,
                                prepared->batch_max, reason);
-    if (status == STATUS_UNSUPPORTED) {
-        snprintf(what, sizeof what, "cuDNN %s, convolution %s: ", cuda_dnn_version(choice->dnn),
-                 shape_text(&prepared->shape, prepared->batch_max, shown));
-        return refuse(choice, what, reason);
-    }
+    if (status == STATUS_UNSUPPORTED)
+        return refuse_shape(choice, &prepared->shape, prepared->batch_max, reason);
     TRY(status);
-    TRY(compare(cuda, &prepared->shape, prepared->batch_max, prepared->dnn, &good));
+    TRY(judge(cuda, prepared, prepared->batch_max, &good));
 out:
     if (!good)
         cuda_dnn_conv_free(&prepared->dnn);
@@ -170,8 +211,10 @@ static void name_choice(struct cuda_conv_choice *choice)
 {
     bool own = false, dnn = false;
     for (const struct prepared *p = choice->first; p; p = p->next) {
-        own = own || !p->dnn;
+        own = own || !p->dnn || p->full;
         dnn = dnn || p->dnn;
+        for (size_t i = 0; i < p->verdict_count; i++)
+            own = own || !p->verdicts[i].good;
     }
     if (dnn)
         snprintf(choice->text, sizeof choice->text, "cudnn %s%s", cuda_dnn_version(choice->dnn),
@@ -211,8 +254,7 @@ enum status cuda_conv2d_prepare(struct device *device, struct conv2d *c, size_t 
         choice->first = prepared;
     }
     cuda_dnn_conv_free(&prepared->dnn);
-    prepared->shape = *c;
-    prepared->batch_max = batch_max;
+    *prepared = (struct prepared){.shape = *c, .batch_max = batch_max, .next = prepared->next};
     TRY(choose(cuda, prepared));
     name_choice(choice);
     TRY(cuda_own_conv2d_prepare(device, c, batch_max, !prepared->dnn));
@@ -220,19 +262,42 @@ out:
     return status;
 }
 
-/* NULL: the batch is for psring's own kernels. */
+static void fail(struct cuda *cuda, enum status status)
+{
+    if (cuda->failure == STATUS_OK)
+        cuda->failure = status;
+}
+
+/*
+ * NULL: the batch is for psring's own kernels. A size that is new is judged first; not where a step
+ * is recorded, which was done once before.
+ */
 static struct cuda_dnn_conv *dnn_for(struct cuda *cuda, const struct conv2d *c, size_t batch)
 {
     struct prepared *p = find(cuda, c);
-    return p && p->dnn && batch <= p->batch_max && cuda_dnn_conv_can(p->dnn, batch) ? p->dnn : NULL;
+    bool good = false;
+    if (!p || !p->dnn || batch > p->batch_max || cuda->failure != STATUS_OK)
+        return NULL;
+    for (size_t i = 0; i < p->verdict_count; i++) {
+        if (p->verdicts[i].batch == batch)
+            return p->verdicts[i].good ? p->dnn : NULL;
+    }
+    if (cuda->graph.capturing)
+        return NULL;
+    fail(cuda, judge(cuda, p, batch, &good));
+    name_choice(cuda->convs);
+    return good ? p->dnn : NULL;
 }
 
 static void keep(struct cuda *cuda, const char *error)
 {
     if (!error || cuda->failure != STATUS_OK)
         return;
-    cuda->failure = STATUS_DEVICE;
-    if (!cuda->graph.capturing)
+    fail(cuda, STATUS_DEVICE);
+    if (cuda->graph.capturing)
+        log_warn("cuDNN %s: %s, while a step was recorded", cuda_dnn_version(cuda->convs->dnn),
+                 error);
+    else
         log_error("cuDNN %s: %s; --conv own does without cuDNN", cuda_dnn_version(cuda->convs->dnn),
                   error);
 }

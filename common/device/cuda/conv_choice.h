@@ -1,7 +1,8 @@
 /*
  * Whose convolutions a device computes with: cuDNN's or psring's own (conv.c), which are there
- * always and are what cuDNN's are compared with. Decided for each shape when it is prepared, by
- * what does not change from run to run: never by time.
+ * always and are what cuDNN's are compared with. Decided for each shape when it is prepared, and
+ * for each size of its batches when it is first computed, by what does not change from run to run:
+ * never by time.
  */
 #ifndef PSRING_COMMON_DEVICE_CUDA_CONV_CHOICE_H
 #define PSRING_COMMON_DEVICE_CUDA_CONV_CHOICE_H
@@ -41,12 +42,12 @@ struct cuda_conv_difference {
 };
 
 /*
- * The shape by both, for up to batch_max images of random numbers in [-1, 1); waits for the device.
+ * The shape by both, for a batch of random numbers in [-1, 1); waits for the device.
  * *error: cuDNN failed, in words that are gone with `dnn`, and *difference is not set. Errors of
  * the device, or no memory: logged.
  */
 enum status cuda_conv_compare(struct cuda *cuda, struct cuda_dnn_conv *dnn,
-                              const struct conv2d *shape, size_t batch_max,
+                              const struct conv2d *shape, size_t batch,
                               struct cuda_conv_difference *difference, const char **error);
 
 #endif

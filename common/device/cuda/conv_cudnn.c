@@ -5,6 +5,7 @@
  */
 #include "common/device/cuda/conv_cudnn.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "common/base/check.h"
@@ -14,7 +15,7 @@
 enum {
     BLOCK_BYTES_MAX = 32 * 1024 * 1024, /* 128 images of keras-cnn's second layer: a GPU is full */
     WORKSPACE_BYTES_MAX = 256 * 1024 * 1024,
-    SIZES = 16, /* of batches, and of what is left of one after whole blocks */
+    SIZES = 2 * CUDA_DNN_CONV_BATCHES, /* of batches, and of what is left of one after blocks */
 };
 
 /* Counts, and where what is in scratch memory (in floats). */
@@ -28,7 +29,7 @@ struct layout {
 
 struct sized {
     size_t images;
-    struct cuda_dnn_plan *plan; /* NULL: cannot be done */
+    struct cuda_dnn_plan *plan;
 };
 
 struct cuda_dnn_conv {
@@ -36,9 +37,9 @@ struct cuda_dnn_conv {
     struct cuda_dnn *dnn;
     struct conv2d shape;
     struct layout layout;
-    struct sized
-        sizes[SIZES]; /* (size_count); the first one is what the algorithms are chosen for */
+    struct sized sizes[SIZES]; /* (size_count); the algorithms are chosen for the first one */
     size_t size_count, workspace_bytes;
+    char reason[CUDA_DNN_TEXT_BYTES];
 };
 
 /* 256 bytes, as cudaMalloc aligns. */
@@ -110,31 +111,44 @@ void cuda_dnn_conv_describe(const struct cuda_dnn_conv *conv, char text[CUDA_DNN
     cuda_dnn_plan_describe(conv->sizes[0].plan, text);
 }
 
-/* NULL: so many images cannot be done at once. */
-static struct cuda_dnn_plan *plan_of(struct cuda_dnn_conv *conv, size_t images)
+static struct cuda_dnn_plan *plan_of(const struct cuda_dnn_conv *conv, size_t images)
 {
-    char reason[CUDA_DNN_TEXT_BYTES];
-    for (size_t i = 0; i < conv->size_count; i++) {
-        if (conv->sizes[i].images == images)
-            return conv->sizes[i].plan;
-    }
-    if (conv->size_count == SIZES)
-        return NULL;
-    struct sized *sized = &conv->sizes[conv->size_count++];
-    sized->images = images;
-    if (cuda_dnn_plan_new(&sized->plan, conv->dnn, &conv->shape, images, conv->sizes[0].plan,
-                          conv->workspace_bytes, reason) == STATUS_UNSUPPORTED)
-        log_warn("cuDNN %s: convolution %zu x %zu x %zu to %zu filters of %zu images, not %zu: %s; "
-                 "psring's own kernels do those",
-                 cuda_dnn_version(conv->dnn), conv->shape.height, conv->shape.width,
-                 conv->shape.channels, conv->shape.filters, images, conv->sizes[0].images, reason);
-    return sized->plan;
+    size_t i = 0;
+    while (i < conv->size_count && conv->sizes[i].images != images)
+        i++;
+    return i < conv->size_count ? conv->sizes[i].plan : NULL;
 }
 
-bool cuda_dnn_conv_can(struct cuda_dnn_conv *conv, size_t batch)
+/* Whether so many images can be done at once; else conv->reason says why not. */
+static bool can(struct cuda_dnn_conv *conv, size_t images)
 {
-    size_t block = conv->layout.block, rest = batch % block;
-    return (batch < block || plan_of(conv, block)) && (rest == 0 || plan_of(conv, rest));
+    struct cuda_dnn_plan *plan;
+    if (images == 0 || plan_of(conv, images))
+        return true;
+    if (conv->size_count == SIZES) {
+        snprintf(conv->reason, sizeof conv->reason, "%d other sizes were planned already", SIZES);
+        return false;
+    }
+    enum status status =
+        cuda_dnn_plan_new(&plan, conv->dnn, &conv->shape, images, conv->sizes[0].plan,
+                          conv->workspace_bytes, conv->reason);
+    if (status == STATUS_OK)
+        conv->sizes[conv->size_count++] = (struct sized){images, plan};
+    else if (status != STATUS_UNSUPPORTED)
+        snprintf(conv->reason, sizeof conv->reason, "%s", status_name(status));
+    return status == STATUS_OK;
+}
+
+const char *cuda_dnn_conv_cannot(struct cuda_dnn_conv *conv, size_t batch)
+{
+    size_t block = conv->layout.block;
+    return can(conv, batch < block ? 0 : block) && can(conv, batch % block) ? NULL : conv->reason;
+}
+
+size_t cuda_dnn_conv_sample(const struct cuda_dnn_conv *conv, size_t batch)
+{
+    size_t block = conv->layout.block;
+    return batch < block ? batch : block + batch % block;
 }
 
 /* -------- forward ----------------------------------------------------------------------------- */

@@ -11,6 +11,8 @@
 
 struct cuda_dnn_conv;
 
+enum { CUDA_DNN_CONV_BATCHES = 16 }; /* sizes of batches that a shape has plans for at most */
+
 /* Plans the shape for batches of up to batch_max images and reserves scratch memory for it.
  * STATUS_UNSUPPORTED: `reason` says why, nothing is logged. Borrows `dnn`. */
 enum status cuda_dnn_conv_new(struct cuda_dnn_conv **conv, struct cuda *cuda, struct cuda_dnn *dnn,
@@ -18,9 +20,13 @@ enum status cuda_dnn_conv_new(struct cuda_dnn_conv **conv, struct cuda *cuda, st
                               char reason[CUDA_DNN_TEXT_BYTES]);
 void cuda_dnn_conv_free(struct cuda_dnn_conv **conv);
 
-/* Whether such a batch can be done: one of another size than batch_max takes the same algorithms,
- * which may need more workspace than is reserved. Asks the host alone, once for each size. */
-bool cuda_dnn_conv_can(struct cuda_dnn_conv *conv, size_t batch);
+/* NULL, or why such a batch cannot be done, in words that the next call overwrites: one of another
+ * size than batch_max takes the same algorithms, which may need more workspace than is reserved.
+ * Asks the host alone. What cannot be done must not be asked for. */
+const char *cuda_dnn_conv_cannot(struct cuda_dnn_conv *conv, size_t batch);
+
+/* The smallest batch that is done by the same plans, each once, as this one. */
+size_t cuda_dnn_conv_sample(const struct cuda_dnn_conv *conv, size_t batch);
 
 /* Algorithms and workspace, for people. */
 void cuda_dnn_conv_describe(const struct cuda_dnn_conv *conv, char text[CUDA_DNN_TEXT_BYTES]);

@@ -21,6 +21,11 @@ enum { NAMES = sizeof names / sizeof *names };
 static const char *const parts_of_8[] = {"ops_infer", "ops_train", "cnn_infer", "cnn_train", NULL};
 static const char *const parts_of_9[] = {
     "graph", "ops", "cnn", "heuristic", "engines_precompiled", "engines_runtime_compiled", NULL};
+enum { PARTS_MAX = sizeof parts_of_9 / sizeof *parts_of_9 };
+
+struct parts {
+    void *handles[PARTS_MAX]; /* up to the first NULL */
+};
 
 /* -------- whether one suits ------------------------------------------------------------------- */
 
@@ -74,16 +79,31 @@ static bool read_version(struct dnn_library *library, size_t *major)
 }
 
 /* Opens "libcudnn_PART.so.9" beside "libcudnn.so.9", where it lies: then it is loaded already when
- * cuDNN asks for it by its name. */
-static const char *missing_part(const char *path, const char *const parts[], char *part)
+ * cuDNN asks for it by its name. False: one is missing, and `reason` says so. */
+static bool open_parts(const char *path, const char *const names_of_parts[], struct parts *parts,
+                       char *reason)
 {
+    char name[PATH_MAX];
     const char *suffix = strstr(strrchr(path, '/') ? strrchr(path, '/') : path, ".so");
-    for (; suffix && *parts; parts++) {
-        snprintf(part, PATH_MAX, "%.*s_%s%s", (int)(suffix - path), path, *parts, suffix);
-        if (!dlopen(part, RTLD_NOW | RTLD_LOCAL))
-            return *parts;
+    for (size_t i = 0; suffix && names_of_parts[i]; i++) {
+        snprintf(name, sizeof name, "%.*s_%s%s", (int)(suffix - path), path, names_of_parts[i],
+                 suffix);
+        parts->handles[i] = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+        if (!parts->handles[i]) {
+            const char *error = dlerror();
+            snprintf(reason, CUDA_DNN_TEXT_BYTES,
+                     "%s lies without a part that belongs to it (%.250s)", path,
+                     error ? error : names_of_parts[i]);
+            return false;
+        }
     }
-    return NULL;
+    return true;
+}
+
+static void close_parts(struct parts *parts)
+{
+    for (size_t i = 0; i < PARTS_MAX && parts->handles[i]; i++)
+        dlclose(parts->handles[i]);
 }
 
 /* Opens `name`, a path or what the loader is to find, if it suits. `reason` is left alone where
@@ -91,7 +111,7 @@ static const char *missing_part(const char *path, const char *const parts[], cha
 static bool try_one(const char *name, struct dnn_library *library, char *reason)
 {
     size_t major;
-    char part[PATH_MAX];
+    struct parts parts = {{0}};
     struct link_map *map = NULL;
     void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (!handle) {
@@ -108,15 +128,14 @@ static bool try_one(const char *name, struct dnn_library *library, char *reason)
     } else if (!read_version(library, &major)) {
         snprintf(reason, CUDA_DNN_TEXT_BYTES, "%s is version %s, and 8.9 or 9 is needed", name,
                  library->version);
-    } else if (missing_part(name, major == 8 ? parts_of_8 : parts_of_9, part)) {
-        const char *error = dlerror();
-        snprintf(reason, CUDA_DNN_TEXT_BYTES, "%s lies without a part that belongs to it (%.250s)",
-                 name, error ? error : part);
+    } else if (!open_parts(name, major == 8 ? parts_of_8 : parts_of_9, &parts, reason)) {
+        ;
     } else if (!find_all(handle, &library->call)) {
         snprintf(reason, CUDA_DNN_TEXT_BYTES, "%s lacks a function that psring needs", name);
     } else {
         return true;
     }
+    close_parts(&parts);
     dlclose(handle);
     return false;
 }
