@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/base/check.h"
+#include "common/base/clock.h"
 #include "common/base/stats.h"
 
 enum status step_times_init(struct step_times *times, size_t capacity)
@@ -36,25 +37,40 @@ void step_times_add(struct step_times *times, const double ms[STEP_TIME_KINDS])
     times->count++;
 }
 
-/* Of every step leaves the slowest rank's times, on all ranks; of equally slow ones the highest
- * rank's. */
-static enum status keep_slowest(struct step_times *times, struct world *world,
-                                const struct group *group, double rank)
+/* Of ms that are sums and differences of such. */
+static double whole_ns(double ms)
+{
+    return round(ms * (double)NS_PER_MS) / (double)NS_PER_MS;
+}
+
+/*
+ * Of every step leaves, on all ranks, the times of the rank that ended it last; of several the
+ * highest. What each rank had taken until then tells who that is.
+ */
+static enum status keep_last(struct step_times *times, struct world *world,
+                             const struct group *group, double rank)
 {
     enum status status;
-    const double *all = times->ms[STEP_TIME_ALL];
-    double *longest = times->scratch, *slowest = times->scratch; /* ms, then ranks */
-    memcpy(longest, all, times->count * sizeof *all);
-    TRY(world_max(world, group, longest, times->count));
+    double *all = times->ms[STEP_TIME_ALL], *compute = times->ms[STEP_TIME_COMPUTE],
+           *exposed = times->ms[STEP_TIME_EXPOSED], *data = times->ms[STEP_TIME_DATA],
+           *last = times->scratch; /* this rank's ends, then ranks */
+    for (size_t i = 1; i < times->count; i++)
+        all[i] += all[i - 1];
+    memcpy(last, all, times->count * sizeof *last);
+    TRY(world_max(world, group, all, times->count));
     for (size_t i = 0; i < times->count; i++)
-        slowest[i] = all[i] >= longest[i] ? rank : -1;
-    TRY(world_max(world, group, slowest, times->count));
-    for (int kind = 0; kind < STEP_TIME_KINDS; kind++) {
+        last[i] = last[i] >= all[i] ? rank : -1;
+    TRY(world_max(world, group, last, times->count));
+    for (int kind = STEP_TIME_ALL + 1; kind < STEP_TIME_KINDS; kind++) {
         for (size_t i = 0; i < times->count; i++) {
-            if (slowest[i] != rank)
+            if (last[i] != rank)
                 times->ms[kind][i] = 0;
         }
         TRY(world_sum(world, group, times->ms[kind], times->count));
+    }
+    for (size_t i = times->count; i-- > 0;) {
+        all[i] = whole_ns(all[i] - (i > 0 ? all[i - 1] : 0));
+        exposed[i] = fmax(whole_ns(all[i] - compute[i] - data[i]), 0);
     }
 out:
     return status;
@@ -75,7 +91,7 @@ enum status step_times_medians(struct step_times *times, struct world *world,
 {
     enum status status = STATUS_OK;
     if (times->count > 0)
-        TRY(keep_slowest(times, world, group, (double)rank));
+        TRY(keep_last(times, world, group, (double)rank));
     for (int kind = 0; kind < STEP_TIME_KINDS; kind++)
         median_ms[kind] =
             times->count > 0 ? stats_median(times->ms[kind], times->count) : (double)NAN;

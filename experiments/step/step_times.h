@@ -35,9 +35,12 @@ void step_times_own(struct step_times *times, double median_ms[STEP_TIME_KINDS])
 
 /*
  * Collective over the group, in which the caller is `rank`; all ranks have noted as many steps.
- * Each step counts with the times of its slowest rank, all of them that rank's, so that its parts
- * add up. median_ms: the median of each kind over the steps, NAN if there were none. Forgets the
- * steps.
+ * A step is the time of all: from when the last rank had ended the step before to when the last one
+ * has ended this. (Ranks that wait for each other but not all for the same may end in turn early
+ * and late, two of them each other step, though they do as many steps a second; the slowest rank of
+ * each step is always one that is late.) COMPUTE, DATA and the others are those of the rank that
+ * ends last, EXPOSED is the rest of the step. All ranks have begun the first noted step together.
+ * median_ms: the median of each kind over the steps, NAN if there were none. Forgets the steps.
  */
 enum status step_times_medians(struct step_times *times, struct world *world,
                                const struct group *group, size_t rank,

@@ -1,6 +1,5 @@
 #include "experiments/trace/trace_parts.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 
 #include "common/base/clock.h"
@@ -101,47 +100,75 @@ enum status trace_steps(const struct trace_file *file, struct trace_step **out, 
     return STATUS_OK;
 }
 
-/* Marks in `chosen` a rank's steps; rank -1: of each step the slowest rank's, of equally slow ones
- * the highest rank's. */
-static void choose(const struct trace_step *steps, size_t count, int rank, size_t *slowest,
-                   bool *chosen)
+/* -------- medians ----------------------------------------------------------------------------- */
+
+static size_t of_rank(const struct trace_step *steps, size_t count, int rank,
+                      struct trace_step *found)
 {
-    int64_t first = INT64_MAX;
-    for (size_t i = 0; i < count; i++)
-        first = steps[i].number < first ? steps[i].number : first;
+    size_t number = 0;
     for (size_t i = 0; i < count; i++) {
-        size_t number = (size_t)(steps[i].number - first);
-        chosen[i] = steps[i].rank == rank;
-        if (rank >= 0 || number >= count)
-            continue;
-        size_t *best = &slowest[number]; /* one more than its place; 0: none yet */
-        if (*best > 0 && steps[i].ns[TRACE_PART_STEP] < steps[*best - 1].ns[TRACE_PART_STEP])
-            continue;
-        if (*best > 0)
-            chosen[*best - 1] = false;
-        chosen[i] = true;
-        *best = i + 1;
+        if (steps[i].rank == rank)
+            found[number++] = steps[i];
     }
+    return number;
+}
+
+static void find_first(const struct trace_step *steps, size_t count, int64_t *number,
+                       int64_t *begin_ns)
+{
+    *number = *begin_ns = INT64_MAX;
+    for (size_t i = 0; i < count; i++) {
+        *number = steps[i].number < *number ? steps[i].number : *number;
+        *begin_ns = steps[i].begin_ns < *begin_ns ? steps[i].begin_ns : *begin_ns;
+    }
+}
+
+/*
+ * The steps of all ranks as step_times.h has them. Its ranks begin the run together; those of a
+ * recording that begins later are where their clocks say.
+ */
+static size_t of_all(const struct trace_step *steps, size_t count, struct trace_step *found)
+{
+    size_t number = 0;
+    int64_t first, begin_ns, end_ns = 0, before_ns = 0;
+    find_first(steps, count, &first, &begin_ns);
+    for (size_t i = 0; i < count; i++) {
+        const struct trace_step *step = &steps[i];
+        size_t at = (size_t)(step->number - first);
+        if (i == 0 || step->rank != steps[i - 1].rank)
+            end_ns = first > 0 ? step->begin_ns - begin_ns : 0;
+        end_ns += step->ns[TRACE_PART_STEP];
+        if (at >= count || (found[at].ns[TRACE_PART_STEP] > 0 && end_ns < found[at].end_ns))
+            continue;
+        found[at] = *step;
+        found[at].end_ns = end_ns; /* from here on since all have begun */
+    }
+    for (size_t at = 0; at < count && found[at].ns[TRACE_PART_STEP] > 0; at++) {
+        int64_t *ns = found[at].ns;
+        if (at > 0)
+            ns[TRACE_PART_STEP] = found[at].end_ns - before_ns;
+        before_ns = found[at].end_ns;
+        int64_t exposed_ns = ns[TRACE_PART_STEP] - ns[TRACE_PART_REST] - ns[TRACE_PART_DATA];
+        ns[TRACE_PART_EXPOSED] = exposed_ns > 0 ? exposed_ns : 0;
+        number++;
+    }
+    return number;
 }
 
 size_t trace_medians(const struct trace_step *steps, size_t count, int rank,
                      double median_ms[TRACE_PARTS])
 {
     double *values = calloc(count + 1, sizeof *values);
-    size_t *slowest = calloc(count + 1, sizeof *slowest), found = 0;
-    bool *chosen = calloc(count + 1, sizeof *chosen);
-    if (values && slowest && chosen)
-        choose(steps, count, rank, slowest, chosen);
+    struct trace_step *chosen = calloc(count + 1, sizeof *chosen);
+    size_t found = 0;
+    if (values && chosen)
+        found = rank >= 0 ? of_rank(steps, count, rank, chosen) : of_all(steps, count, chosen);
     for (int part = 0; part < TRACE_PARTS; part++) {
-        found = 0;
-        for (size_t i = 0; values && chosen && i < count; i++) {
-            if (chosen[i])
-                values[found++] = (double)steps[i].ns[part] / (double)NS_PER_MS;
-        }
+        for (size_t i = 0; i < found; i++)
+            values[i] = (double)chosen[i].ns[part] / (double)NS_PER_MS;
         median_ms[part] = found > 0 ? stats_median(values, found) : 0;
     }
     free(values);
-    free(slowest);
     free(chosen);
     return found;
 }

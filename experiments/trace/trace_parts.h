@@ -35,8 +35,9 @@ struct trace_step {
 /* All steps of all ranks, by rank and time; caller frees. STATUS_NO_MEMORY is logged. */
 enum status trace_steps(const struct trace_file *file, struct trace_step **steps, size_t *count);
 
-/* In ms: the medians over a rank's steps, part by part. rank -1: each step with the times of its
- * slowest rank, as train.csv has them. Returns the number of steps. */
+/* In ms: the medians over a rank's steps, part by part. rank -1: of all, from when the last rank
+ * has ended a step to when the last has ended the next, as train.csv has them (step_times.h).
+ * Returns the number of steps. */
 size_t trace_medians(const struct trace_step *steps, size_t count, int rank,
                      double median_ms[TRACE_PARTS]);
 

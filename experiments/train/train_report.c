@@ -304,7 +304,7 @@ void train_report_end(const struct trainer *t, const struct test_result *test)
                (unsigned long long)t->step, t->report.trained_s);
     if (t->report.times_median[STEP_TIME_ALL] > 0) {
         printf("step %.2f ms (median%s): compute %.2f", t->report.times_median[STEP_TIME_ALL],
-               t->report.verdict.limit != VERDICT_NONE ? ", of each step the slowest worker's" : "",
+               t->report.verdict.limit != VERDICT_NONE ? ", from last worker to last worker" : "",
                t->report.times_median[STEP_TIME_COMPUTE]);
         if (t->dataset)
             printf(", waiting for data %.2f", t->report.times_median[STEP_TIME_DATA]);

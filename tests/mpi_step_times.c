@@ -1,0 +1,54 @@
+/*
+ * Medians of training steps over two ranks, under mpirun: ranks that end early and late in turn do
+ * not make a step longer than it is, a rank that is always late does, and parts add up.
+ */
+#include <criterion/criterion.h>
+#include <math.h>
+
+#include "experiments/step/step_times.h"
+
+enum { STEPS = 7 };
+
+static struct world *world;
+
+/* As of a step that computes 30 ms; the data come at once. */
+static void medians_of(const double *all_ms, double median_ms[STEP_TIME_KINDS])
+{
+    struct step_times times;
+    cr_assert_eq(step_times_init(&times, STEPS), STATUS_OK);
+    for (int i = 0; i < STEPS; i++)
+        step_times_add(&times, (double[STEP_TIME_KINDS]){[STEP_TIME_ALL] = all_ms[i],
+                                                         [STEP_TIME_COMPUTE] = 30,
+                                                         [STEP_TIME_COMM] = 15,
+                                                         [STEP_TIME_EXPOSED] = all_ms[i] - 30});
+    cr_assert_eq(step_times_medians(&times, world, NULL, (size_t)world->rank, median_ms),
+                 STATUS_OK);
+    cr_assert_eq(times.count, 0u);
+    step_times_fini(&times);
+}
+
+static void expect(const double median_ms[STEP_TIME_KINDS], double all_ms)
+{
+    cr_assert_float_eq(median_ms[STEP_TIME_ALL], all_ms, 1e-9, "%g ms", median_ms[STEP_TIME_ALL]);
+    cr_assert_float_eq(median_ms[STEP_TIME_COMPUTE], 30, 1e-9);
+    cr_assert_float_eq(median_ms[STEP_TIME_EXPOSED], all_ms - 30, 1e-9);
+    cr_assert_float_eq(median_ms[STEP_TIME_DATA], 0, 1e-9);
+}
+
+Test(mpi_step_times, two_ranks)
+{
+    static const double in_turn[2][STEPS] = {{60, 30, 60, 30, 60, 30, 60},
+                                             {45, 60, 30, 60, 30, 60, 30}};
+    static const double late[2][STEPS] = {{40, 40, 40, 40, 40, 40, 40},
+                                          {50, 40, 40, 40, 90, 40, 40}};
+    double median_ms[STEP_TIME_KINDS];
+    cr_assert_eq(world_open(&world, NULL, NULL, NULL), STATUS_OK);
+    cr_assert_eq(world->size, 2);
+    medians_of(in_turn[world->rank], median_ms); /* ends: 60, 105, 150, 195, ... */
+    expect(median_ms, 45);
+    medians_of(late[world->rank], median_ms);
+    expect(median_ms, 40);
+    medians_of(in_turn[0], median_ms); /* both alike */
+    expect(median_ms, 60);
+    world_close(&world);
+}
