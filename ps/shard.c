@@ -8,9 +8,12 @@ enum {
     CHUNK_BYTES_LEAST = 1 << 10,
     /* The least bytes of a chunk that is short because its shard is: then there are several. */
     CHUNK_BYTES_MIN = 4 << 10,
-    /* The same with SERVERS_MANY servers or more: a worker has so many messages then. Below 16 KB,
-       from which on tcp holds messages to send several at once: then they would come in bursts. */
-    CHUNK_BYTES_MIN_MANY = 15 << 10,
+    /* The same with SERVERS_MANY servers or more: a worker has so many messages then. Between the
+       two an eighth of a shard: what goes in and what comes out are to overlap. Below 16 KB, from
+       which on tcp holds messages to send several at once: then they would come in bursts. */
+    CHUNK_BYTES_MIN_MANY = 8 << 10,
+    CHUNK_BYTES_MIN_MANY_LONG = 15 << 10,
+    CHUNKS_WANTED_MANY = 8,
     SERVERS_MANY = 5,
     /* The least bytes of a chunk that is short because its link is slow: a message has its cost. */
     CHUNK_BYTES_SLOW = 16 << 10,
@@ -100,7 +103,9 @@ static size_t link_uses(const struct topology *topology, size_t count, size_t lo
 static size_t choose_chunk_bytes(size_t shard_bytes, size_t uses, size_t on_the_way, int servers)
 {
     size_t chunk = clamp(on_the_way / (uses * WINDOW_WANTED), CHUNK_BYTES_SLOW, CHUNK_BYTES_MAX);
-    size_t least = servers >= SERVERS_MANY ? CHUNK_BYTES_MIN_MANY : CHUNK_BYTES_MIN;
+    size_t many =
+        clamp(shard_bytes / CHUNKS_WANTED_MANY, CHUNK_BYTES_MIN_MANY, CHUNK_BYTES_MIN_MANY_LONG);
+    size_t least = servers >= SERVERS_MANY ? many : CHUNK_BYTES_MIN;
     size_t pipelined = clamp(shard_bytes / CHUNKS_WANTED, least, CHUNK_BYTES_MAX);
     size_t fits = ON_THE_WAY_BYTES_MAX / (uses * WINDOW_MIN); /* many workers: shorter ones */
     chunk = pipelined < chunk ? pipelined : chunk;
