@@ -6,7 +6,7 @@
 # measures on loopback, where a node has no limit of its own, and says so. Where there are GPUs and NCCL, it measures
 # between them, too.
 #
-#   --quick | --full    a sweep of under 5 minutes; one of hours (default: between them)
+#   --quick | --full    a sweep of under 5 minutes; one of hours (default: half an hour)
 #   --out DIR           where results go (default: results-DATE-TIME); an earlier run's are replaced
 #   --hosts LIST        workers to sweep, e.g. 1,2,4,8; or real machines that mpirun reaches and that have this folder
 #                       at the same path: a,b,c,d, or @FILE, a hostfile, or slurm, those of the allocation that this
@@ -137,7 +137,7 @@ choose_sweep()
         counts=1,2,4,8
         sizes=${sizes:-4096,16384,65536,262144,1048576,$MODEL_BYTES,26214400}
         warmup=1 iterations=0 paced_steps=20 published_s=60
-        train_epochs=2 train_batch=64 train_steps=0
+        train_epochs=1 train_batch=128 train_steps=0
         ;;
     full)
         counts=1,2,3,4,5,6,7,8

@@ -162,6 +162,14 @@ limit_of()
     }'
 }
 
+# The sizes up to the model's gradient; all if there are none.
+up_to_model()
+{
+    local list
+    list=$(printf '%s\n' "${sizes[@]}" | awk -v most="$MODEL_BYTES" '$1 <= most' | paste -s -d , -)
+    echo "${list:-$(IFS=, && echo "${sizes[*]}")}"
+}
+
 # Hosts with several slots, where there are hosts whose slots we choose; in the quick sweep at one size, else from
 # 64 KB to the model's gradient.
 slot_points()
@@ -233,6 +241,8 @@ list_points()
         for configuration in $( ((workers < 2)) || configurations "$workers"); do
             echo bench "$configuration" "$workers" "$list"
         done
+        # Longer vectors than the model's take the links' time whatever the transport; the full sweep shows it.
+        [[ $mode != default ]] || list=$(up_to_model)
         for configuration in $( ((workers < 2 || workers < max_workers)) || variants "$workers"); do
             echo bench "$configuration" "$workers" "$list"
         done
