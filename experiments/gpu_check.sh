@@ -55,6 +55,11 @@ if [[ ! $gpu || $gpu != *,* ]]; then
     exit 77
 fi
 
+# All of it goes into the archive.
+if [[ -d $out && $(ls -A "$out") && ! -e $out/parts.txt ]]; then
+    echo "gpu_check.sh: --out '$out' has other files than an earlier check's; name a new folder" >&2
+    exit 2
+fi
 mkdir -p "$out" || exit 1
 out=$(cd "$out" && pwd)
 mkdir -p "$build" || exit 1

@@ -208,6 +208,12 @@ shown()
     done
 }
 
+# A folder of other things is not packed up.
+mkdir taken
+touch taken/mine
+! PATH=$folder/bin:$PATH "$check" --data data --out taken --build build >"$folder/log" 2>&1 || fail "a folder of others:"
+grep -q "taken' has other files than an earlier check's" "$folder/log" || fail "a folder of others:"
+
 all='versions configure build tests repeatable models nccl-2 nccl-4 agree-2 agree-4 accuracy tf32 resume peers sanitizer speed kernels roofline'
 checked well 0 'tf32 +passed +[0-9]+ s  from FP32 1e-07' 'goal met FP32: as fast as PyTorch, eager \(1\.17' \
     'goal missed TF32: as fast as PyTorch, eager \(0\.53' 'goal missed FP32: a step within 2 x' \

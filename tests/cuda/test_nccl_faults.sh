@@ -34,7 +34,10 @@ fails()
 EMULATED_NCCL_FAULT='' ranks 3 "${options[@]}" || fail "without a failure: $(cat "$folder"/rank.*)"
 [[ $(sed -n 's/^weights sha256 //p' "$folder/rank.0") ]] || fail "without a failure: no weights: $(cat "$folder/rank.0")"
 echo "three ranks: $(grep '^weights' "$folder/rank.0")"
+EMULATED_NCCL_FAULT='' ranks 2 "${options[@]}" || fail "two ranks: $(cat "$folder"/rank.*)"
+two=$(grep '^weights sha256' "$folder/rank.0") || fail "two ranks: no weights: $(cat "$folder/rank.0")"
 EMULATED_LATE=3 ranks 2 "${options[@]}" || fail "late events: $(cat "$folder"/rank.*)"
+grep -qxF "$two" "$folder/rank.0" || fail "late events: other weights than '$two': $(cat "$folder/rank.0")"
 
 fails "a peer that never joins" 3 join:1:0 "joining the other GPUs: no GPU's answer within 3 s"
 fails "a peer that stalls" 3 stall:2:9 "an all-reduce: no GPU's answer within 3 s"
