@@ -71,29 +71,33 @@ train 2 --backend ring --model lenet --batch 8 --steps 9 --timeline "$timeline" 
 there "0 step 3" "1 step 3"
 grep -q '"args":{"step":2}' "$timeline" || fail "the third step is not in the timeline"
 
-# as_train_csv WHAT: psring trace says of the steps of all what the run's row says, up to 2%, and names the
+# as_train_csv WHAT [parts]: psring trace says of the steps of all what the run's row says, up to 10%, for the one goes by
+# clocks, the other from a barrier on; and up to 2% where one rank always ends last, whose parts are compared, too. It names the
 # same limit; messages are in order.
 as_train_csv()
 {
     local said
     said=$(grep "^limited by [^:]*:" -o "$folder/log") || fail "$1: no verdict in:"
     "$psring" trace "$timeline" >"$folder/log" 2>&1 || fail "$1: psring trace:"
-    awk -v what="$1" '
+    awk -v what="$1" -v parts=$(($# > 1)) '
         FILENAME ~ /csv$/ { for (i = 1; i <= split($0, cell, ","); i++) if (FNR == 1) column[cell[i]] = i; else row[i] = cell[i] }
         $1 == "last" { step = $7; exposed = $9; data = $10; rest = $13 }
         $1 == "messages" { order = $7 + 0; messages = $2 + 0 }
         $1 == "critical" && $2 == "path" { path = 1 }
         function near(name, found, expected) {
-            if (found - expected > 0.02 * step || expected - found > 0.02 * step) {
+            if (found - expected > allowed * step || expected - found > allowed * step) {
                 printf "%s: %s %s ms in the timeline, %s in the row\n", what, name, found, expected
                 bad = 1
             }
         }
         END {
+            allowed = parts ? 0.02 : 0.1
             near("step", step, row[column["step_ms_median"]])
-            near("compute", rest, row[column["compute_ms_median"]])
-            near("data", data, row[column["data_ms_median"]])
-            near("exposed", exposed, row[column["exposed_comm_ms_median"]])
+            if (parts) {
+                near("compute", rest, row[column["compute_ms_median"]])
+                near("data", data, row[column["data_ms_median"]])
+                near("exposed", exposed, row[column["exposed_comm_ms_median"]])
+            }
             if (order != 0 || messages == 0 || !path || step <= 0)
                 bad = 1
             exit bad
@@ -118,7 +122,7 @@ train 2 --backend ring --batch 32 --steps 20 --loaders 1 --prefetch 1 --augment 
     --metrics "$folder/rows.csv"
 as_train_csv "loaders"
 pace "a slow rank" --model lenet --compute paced:20 --straggler 1:3 --metrics "$folder/rows.csv"
-as_train_csv "a slow rank"
+as_train_csv "a slow rank" parts
 grep -q "^limited by rank 1: " "$folder/log" || fail "a slow rank:"
 
 # A link's rate that cannot be right is not believed, here and there.

@@ -105,6 +105,33 @@ Test(trace_file, parts_of_a_step_add_up)
     trace_file_free(&file);
 }
 
+/* Two ranks that end early and late in turn: every step takes 45 ms, not the 60 of the late one. */
+Test(trace_file, steps_of_all_go_from_last_to_last)
+{
+    enum { STEPS = 5 };
+    static const int64_t ends_ms[2][STEPS] = {{60, 90, 150, 180, 240}, {45, 105, 135, 195, 225}};
+    struct trace_step steps_of_two[2 * STEPS] = {{0}};
+    double median_ms[TRACE_PARTS];
+    for (int rank = 0; rank < 2; rank++) {
+        for (int i = 0; i < STEPS; i++) {
+            struct trace_step *step = &steps_of_two[rank * STEPS + i];
+            int64_t begin_ms = i > 0 ? ends_ms[rank][i - 1] : 0;
+            *step = (struct trace_step){.rank = rank,
+                                        .number = 7 + i,
+                                        .begin_ns = (100 + begin_ms) * 1000000,
+                                        .end_ns = (100 + ends_ms[rank][i]) * 1000000};
+            step->ns[TRACE_PART_STEP] = step->end_ns - step->begin_ns;
+            step->ns[TRACE_PART_REST] = 30000000;
+            step->ns[TRACE_PART_EXPOSED] = step->ns[TRACE_PART_STEP] - 30000000;
+        }
+    }
+    cr_assert_eq(trace_medians(steps_of_two, (size_t)2 * STEPS, -1, median_ms), STEPS);
+    cr_expect_float_eq(median_ms[TRACE_PART_STEP], 45, 1e-9);
+    cr_expect_float_eq(median_ms[TRACE_PART_EXPOSED], 15, 1e-9);
+    cr_assert_eq(trace_medians(steps_of_two, (size_t)2 * STEPS, 0, median_ms), STEPS);
+    cr_expect_float_eq(median_ms[TRACE_PART_STEP], 60, 1e-9);
+}
+
 struct expected_stretch {
     enum trace_place place;
     int rank, peer;

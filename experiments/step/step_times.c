@@ -12,6 +12,7 @@ enum status step_times_init(struct step_times *times, size_t capacity)
 {
     *times = (struct step_times){.capacity = capacity};
     bool whole = (times->scratch = calloc(capacity + 1, sizeof(double))) != NULL;
+    whole = (times->ended_ms = calloc(capacity + 1, sizeof(double))) && whole;
     for (int kind = 0; kind < STEP_TIME_KINDS; kind++)
         whole = (times->ms[kind] = calloc(capacity + 1, sizeof(double))) && whole;
     if (whole)
@@ -26,40 +27,37 @@ void step_times_fini(struct step_times *times)
     for (int kind = 0; kind < STEP_TIME_KINDS; kind++)
         free(times->ms[kind]);
     free(times->scratch);
+    free(times->ended_ms);
     *times = (struct step_times){0};
 }
 
-void step_times_add(struct step_times *times, const double ms[STEP_TIME_KINDS])
+void step_times_add(struct step_times *times, int64_t ended_ns, const int64_t ns[STEP_TIME_KINDS])
 {
     CHECK(times->count < times->capacity);
     for (int kind = 0; kind < STEP_TIME_KINDS; kind++)
-        times->ms[kind][times->count] = ms[kind];
-    times->count++;
+        times->ms[kind][times->count] = (double)ns[kind] / (double)NS_PER_MS;
+    times->ended_ms[times->count++] = (double)ended_ns / (double)NS_PER_MS;
 }
 
-/* Of ms that are sums and differences of such. */
+/* Of ms that are differences of such. */
 static double whole_ns(double ms)
 {
     return round(ms * (double)NS_PER_MS) / (double)NS_PER_MS;
 }
 
-/*
- * Of every step leaves, on all ranks, the times of the rank that ended it last; of several the
- * highest. What each rank had taken until then tells who that is.
- */
+/* Of every step leaves, on all ranks, the times of the rank that ended it last; of several the
+ * highest. */
 static enum status keep_last(struct step_times *times, struct world *world,
                              const struct group *group, double rank)
 {
     enum status status;
     double *all = times->ms[STEP_TIME_ALL], *compute = times->ms[STEP_TIME_COMPUTE],
            *exposed = times->ms[STEP_TIME_EXPOSED], *data = times->ms[STEP_TIME_DATA],
-           *last = times->scratch; /* this rank's ends, then ranks */
-    for (size_t i = 1; i < times->count; i++)
-        all[i] += all[i - 1];
-    memcpy(last, all, times->count * sizeof *last);
+           *last = times->scratch; /* ranks */
+    memcpy(all, times->ended_ms, times->count * sizeof *all);
     TRY(world_max(world, group, all, times->count));
     for (size_t i = 0; i < times->count; i++)
-        last[i] = last[i] >= all[i] ? rank : -1;
+        last[i] = times->ended_ms[i] >= all[i] ? rank : -1;
     TRY(world_max(world, group, last, times->count));
     for (int kind = STEP_TIME_ALL + 1; kind < STEP_TIME_KINDS; kind++) {
         for (size_t i = 0; i < times->count; i++) {

@@ -3,6 +3,7 @@
 #define PSRING_EXPERIMENTS_STEP_TIMES_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "common/base/status.h"
 #include "common/net/world/world.h"
@@ -19,6 +20,7 @@ enum step_time {
 
 struct step_times {
     double *ms[STEP_TIME_KINDS]; /* (capacity) each */
+    double *ended_ms;            /* (capacity): since the first step began */
     double *scratch;             /* (capacity) */
     size_t count, capacity;
 };
@@ -27,20 +29,23 @@ struct step_times {
 enum status step_times_init(struct step_times *times, size_t capacity);
 void step_times_fini(struct step_times *times);
 
-/* Notes one step. */
-void step_times_add(struct step_times *times, const double ms[STEP_TIME_KINDS]);
+/* Notes one step, which ended so long after the first of those noted since the last call of
+ * step_times_medians had begun. */
+void step_times_add(struct step_times *times, int64_t ended_ns, const int64_t ns[STEP_TIME_KINDS]);
 
 /* This rank's own medians, in ms, over the steps noted so far; NAN if there were none. */
 void step_times_own(struct step_times *times, double median_ms[STEP_TIME_KINDS]);
 
 /*
  * Collective over the group, in which the caller is `rank`; all ranks have noted as many steps.
- * A step is the time of all: from when the last rank had ended the step before to when the last one
- * has ended this. (Ranks that wait for each other but not all for the same may end in turn early
- * and late, two of them each other step, though they do as many steps a second; the slowest rank of
- * each step is always one that is late.) COMPUTE, DATA and the others are those of the rank that
- * ends last, EXPOSED is the rest of the step. All ranks have begun the first noted step together.
- * median_ms: the median of each kind over the steps, NAN if there were none. Forgets the steps.
+ * A step is the time of all: from when the last rank had ended the step before (for the first: from
+ * its beginning) to when the last one has ended this. Ranks that wait for each other, but not all
+ * for the same, may end early and late in turn: two of them each other step, though they do as many
+ * steps a second; the slowest rank of each step is always one that is late. COMPUTE, DATA and the
+ * others are those of the rank that ends last; EXPOSED is the rest, or 0 where that rank began so
+ * early that it has no rest. All ranks have begun the first noted step together, as they leave a
+ * barrier: they may be as far apart as that leaves them. median_ms: the median of each kind over
+ * the steps, NAN if there were none. Forgets the steps.
  */
 enum status step_times_medians(struct step_times *times, struct world *world,
                                const struct group *group, size_t rank,

@@ -113,44 +113,26 @@ static size_t of_rank(const struct trace_step *steps, size_t count, int rank,
     return number;
 }
 
-static void find_first(const struct trace_step *steps, size_t count, int64_t *number,
-                       int64_t *begin_ns)
-{
-    *number = *begin_ns = INT64_MAX;
-    for (size_t i = 0; i < count; i++) {
-        *number = steps[i].number < *number ? steps[i].number : *number;
-        *begin_ns = steps[i].begin_ns < *begin_ns ? steps[i].begin_ns : *begin_ns;
-    }
-}
-
-/*
- * The steps of all ranks as step_times.h has them. Its ranks begin the run together; those of a
- * recording that begins later are where their clocks say.
- */
+/* The steps of all ranks as step_times.h has them, by the clocks of the recording. */
 static size_t of_all(const struct trace_step *steps, size_t count, struct trace_step *found)
 {
     size_t number = 0;
-    int64_t first, begin_ns, end_ns = 0, before_ns = 0;
-    find_first(steps, count, &first, &begin_ns);
+    int64_t first = INT64_MAX, before_ns = INT64_MAX;
     for (size_t i = 0; i < count; i++) {
-        const struct trace_step *step = &steps[i];
-        size_t at = (size_t)(step->number - first);
-        if (i == 0 || step->rank != steps[i - 1].rank)
-            end_ns = first > 0 ? step->begin_ns - begin_ns : 0;
-        end_ns += step->ns[TRACE_PART_STEP];
-        if (at >= count || (found[at].ns[TRACE_PART_STEP] > 0 && end_ns < found[at].end_ns))
-            continue;
-        found[at] = *step;
-        found[at].end_ns = end_ns; /* from here on since all have begun */
+        first = steps[i].number < first ? steps[i].number : first;
+        before_ns = steps[i].begin_ns < before_ns ? steps[i].begin_ns : before_ns;
     }
-    for (size_t at = 0; at < count && found[at].ns[TRACE_PART_STEP] > 0; at++) {
-        int64_t *ns = found[at].ns;
-        if (at > 0)
-            ns[TRACE_PART_STEP] = found[at].end_ns - before_ns;
-        before_ns = found[at].end_ns;
+    for (size_t i = 0; i < count; i++) {
+        size_t at = (size_t)(steps[i].number - first);
+        if (at < count && (found[at].end_ns == 0 || steps[i].end_ns >= found[at].end_ns))
+            found[at] = steps[i];
+    }
+    for (; number < count && found[number].end_ns != 0; number++) {
+        int64_t *ns = found[number].ns;
+        ns[TRACE_PART_STEP] = found[number].end_ns - before_ns;
+        before_ns = found[number].end_ns;
         int64_t exposed_ns = ns[TRACE_PART_STEP] - ns[TRACE_PART_REST] - ns[TRACE_PART_DATA];
         ns[TRACE_PART_EXPOSED] = exposed_ns > 0 ? exposed_ns : 0;
-        number++;
     }
     return number;
 }

@@ -8,11 +8,6 @@
 #include "common/obs/range.h"
 #include "experiments/train/trainer.h"
 
-static double ms_between(int64_t from_ns, int64_t to_ns)
-{
-    return (double)(to_ns - from_ns) / (double)NS_PER_MS;
-}
-
 static void log_diverged(const struct trainer *t, const char *of, uint64_t step)
 {
     log_error("training diverged: the loss of %sstep %llu is not a finite number; start again with "
@@ -36,6 +31,8 @@ static enum status step(struct trainer *t, bool finishes)
     struct interval *interval = &t->report.interval;
     struct comm *comm = t->exchange.comm;
     struct net_loss loss = {0};
+    if (interval->started_ns == 0 && !comm_updates_on_server(comm))
+        TRY(world_barrier(t->world, comm_group(comm))); /* step_times.h */
     range_at_step(t->step - t->first_step);
     t->data_ns = t->loaded_ns = 0;
     int64_t busy_ns = comm_busy_ns(comm), ran_ns = clock_thread_ns(), start_ns = clock_now_ns();
@@ -60,16 +57,16 @@ static enum status step(struct trainer *t, bool finishes)
     range_end_at(end_ns); /* what follows is not the step's */
     TRY(status);
 
-    double all_ms = ms_between(start_ns, end_ns);
-    double exposed_ms = ms_between(0, t->exchange.blocked_ns), data_ms = ms_between(0, t->data_ns);
-    step_times_add(&t->report.times, (double[STEP_TIME_KINDS]){
-                                         [STEP_TIME_ALL] = all_ms,
-                                         [STEP_TIME_COMPUTE] = all_ms - exposed_ms - data_ms,
-                                         [STEP_TIME_COMM] = ms_between(busy_ns, comm_busy_ns(comm)),
-                                         [STEP_TIME_EXPOSED] = exposed_ms,
-                                         [STEP_TIME_DATA] = data_ms,
-                                         [STEP_TIME_CPU] = ms_between(0, ran_ns),
-                                     });
+    int64_t all_ns = end_ns - start_ns, exposed_ns = t->exchange.blocked_ns;
+    step_times_add(&t->report.times, end_ns - interval->started_ns,
+                   (int64_t[STEP_TIME_KINDS]){
+                       [STEP_TIME_ALL] = all_ns,
+                       [STEP_TIME_COMPUTE] = all_ns - exposed_ns - t->data_ns,
+                       [STEP_TIME_COMM] = comm_busy_ns(comm) - busy_ns,
+                       [STEP_TIME_EXPOSED] = exposed_ns,
+                       [STEP_TIME_DATA] = t->data_ns,
+                       [STEP_TIME_CPU] = ran_ns,
+                   });
     interval->ended_ns = end_ns;
     interval->steps++;
     interval->images += t->step_images;
