@@ -86,6 +86,10 @@ enum status net_new_cnn(struct net **net, struct device *device, const struct cn
                         size_t batch_max, uint64_t seed, bool fuse);
 void net_free(struct net **net);
 
+/* Batches of this size will come: what a device decides for each size (device_convolutions) it
+ * decides now, not at the first one. Errors: logged. */
+enum status net_expect(struct net *net, size_t batch);
+
 /*
  * Which step comes next, net_step.step of the net_forward that follows; which says it by itself,
  * unless it is part of a step that is repeated (device_repeat): there nothing may be uploaded, so

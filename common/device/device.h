@@ -88,8 +88,9 @@ struct device_usage {
  * thread. */
 void device_usage(const struct device *device, struct device_usage *usage);
 
-/* Whose convolutions compute the shapes that were prepared: "own", "cudnn 9.19.0", or "cudnn 9.19.0
- * and own", by shape. The device's. */
+/* Whose convolutions compute the shapes that were prepared, and the sizes of batches that have come
+ * or are expected: "own", "cudnn 9.19.0", or "cudnn 9.19.0 and own", by shape and size. The
+ * device's. */
 const char *device_convolutions(const struct device *device);
 
 /* What decides a result's bits beside the program: "cpu", "cuda", "cuda with cudnn 9.19.0". In

@@ -191,6 +191,9 @@ struct device_ops {
     /* w (kernel, kernel, channels, filters), bias (filters), y (N, out height, out width, filters).
      * index, only with c->pool: which of the window's four (row-major) was first largest, as y. */
     enum status (*conv2d_prepare)(struct device *, struct conv2d *, size_t batch_max);
+    /* (optional) Batches of this size will come: what a device decides for each size it decides
+     * now, and not at the first. */
+    enum status (*conv2d_expect)(struct device *, const struct conv2d *, size_t batch);
     void (*conv2d_forward)(struct device *, const struct conv2d *, size_t batch, const float *x,
                            const float *w, const float *bias, float *y, uint8_t *index);
     void (*conv2d_backward)(struct device *, const struct conv2d *, size_t batch,

@@ -177,6 +177,7 @@ grep -q 'conv cudnn: .*; with --conv auto it would not be used' "$folder/log" ||
 # Each size of a batch is compared before it is used: here those of 8 alone are wrong.
 export EMULATED_CUDNN=odd-8
 train 0 "${options[@]}" --metrics "$folder/odd.csv"
+convolves "a wrong size" 'cudnn 9.19.0 and own'
 same "a wrong size" "$own"
 says "a wrong size" "computes the convolution 28 x 28 x 1, .* 8 images otherwise than psring: its outputs differs"
 [[ $(tail -1 "$folder/odd.csv") == *,'cudnn 9.19.0 and own' ]] || fail "a wrong size: $(tail -1 "$folder/odd.csv")"

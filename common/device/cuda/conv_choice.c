@@ -137,8 +137,11 @@ static enum status compare(struct cuda *cuda, const struct prepared *prepared, s
     struct cuda_conv_difference difference;
     char shown[96], what[CUDA_DNN_TEXT_BYTES];
     shape_text(shape, batch, shown);
-    TRY(cuda_conv_compare(cuda, prepared->dnn, shape, cuda_dnn_conv_sample(prepared->dnn, batch),
-                          &difference, &error));
+    status = cuda_conv_compare(cuda, prepared->dnn, shape,
+                               cuda_dnn_conv_sample(prepared->dnn, batch), &difference, &error);
+    if (status == STATUS_NO_MEMORY)
+        return refuse_shape(choice, shape, batch, "there is no memory to compare it with our own");
+    TRY(status);
     *good = !error && difference.worst <= allowed;
     if (*good) {
         cuda_dnn_conv_describe(prepared->dnn, what);
@@ -300,6 +303,13 @@ static void keep(struct cuda *cuda, const char *error)
     else
         log_error("cuDNN %s: %s; --conv own does without cuDNN", cuda_dnn_version(cuda->convs->dnn),
                   error);
+}
+
+enum status cuda_conv2d_expect(struct device *device, const struct conv2d *c, size_t batch)
+{
+    struct cuda *cuda = cuda_of(device);
+    dnn_for(cuda, c, batch);
+    return cuda->failure;
 }
 
 void cuda_conv2d_forward(struct device *device, const struct conv2d *c, size_t batch,

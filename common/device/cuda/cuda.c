@@ -377,6 +377,7 @@ const struct device_ops cuda_ops = {
     .scale = cuda_scale,
     .gather = cuda_gather,
     .conv2d_prepare = cuda_conv2d_prepare,
+    .conv2d_expect = cuda_conv2d_expect,
     .conv2d_forward = cuda_conv2d_forward,
     .conv2d_backward = cuda_conv2d_backward,
     .maxpool_forward = cuda_maxpool_forward,

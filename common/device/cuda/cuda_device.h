@@ -99,6 +99,7 @@ static inline size_t cuda_slices(size_t k, size_t slice)
 
 /* See ops.h for the contracts of these. */
 enum status cuda_conv2d_prepare(struct device *, struct conv2d *, size_t batch_max);
+enum status cuda_conv2d_expect(struct device *, const struct conv2d *, size_t batch);
 void cuda_conv2d_forward(struct device *, const struct conv2d *, size_t batch, const float *x,
                          const float *w, const float *bias, float *y, uint8_t *index);
 void cuda_conv2d_backward(struct device *, const struct conv2d *, size_t batch,
