@@ -124,7 +124,7 @@ parse_arguments()
 # What each mode measures, and for how long.
 choose_sweep()
 {
-    real_hosts='' machines=()
+    real_hosts='' machines=() asked_sizes=$sizes
     local counts
     case $mode in
     quick)

@@ -93,8 +93,9 @@ for point in "${plan[@]}"; do
     read -r name w size <<<"$point"
     ((begun++ % 20)) || say "[$SECONDS s] point $begun of ${#plan[@]}, of $minutes minutes at most"
     read -ra arguments < <(backend_arguments "$name")
+    read -ra times < <(times_of "$size") || times=()
     turn "$name W=$w $size bytes" "$here/vcluster.sh" run --name "$cluster" -n "$(ranks_of "$name" "$w")" -- \
-        "$psring" bench "${arguments[@]}" --probe off --sizes "$size" -w 2 --csv "$out/bench.csv"
+        "$psring" bench "${arguments[@]}" --probe off --sizes "$size" -w 2 "${times[@]}" --csv "$out/bench.csv"
 done
 say "$begun of ${#plan[@]} points in $SECONDS s"
 mapfile -t plan < <(step_points)

@@ -159,6 +159,22 @@ Test(shard, an_answer_is_no_longer_than_a_segment)
     }
 }
 
+/* With servers for many messages a worker's chunks grow with the shard, from 8 to 15 KB. */
+Test(shard, many_servers_have_longer_chunks)
+{
+    static const struct {
+        size_t servers, shard_bytes, chunk_bytes;
+    } cases[] = {{4, 26 << 10, 4 << 10},   {5, 26 << 10, 8 << 10},    {10, 26 << 10, 8 << 10},
+                 {10, 96 << 10, 12 << 10}, {10, 256 << 10, 15 << 10}, {10, 640 << 10, 16 << 10}};
+    const struct comm_options options = {.link_bytes_per_s = 25e6};
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        struct topology topology = servers_of(10, (int)cases[c].servers, PLACEMENT_DEDICATED);
+        size_t count = cases[c].servers * cases[c].shard_bytes / sizeof(float);
+        size_t chunk = shard_plan(&topology, count, &options).chunk_count * sizeof(float);
+        cr_expect_eq(chunk, cases[c].chunk_bytes, "case %zu: %zu bytes", c, chunk);
+    }
+}
+
 Test(shard, what_is_asked_for_is_taken)
 {
     struct topology topology = servers_of(4, 2, PLACEMENT_DEDICATED);

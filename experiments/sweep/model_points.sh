@@ -16,6 +16,12 @@ mixed()
     awk '{ seed = (seed * 1103 + 12347) % 1000003; printf "%07d %s\n", seed, $0 }' | sort | cut -d ' ' -f 2-
 }
 
+# times_of SIZE: what takes milliseconds is measured so often: where processes wait for a core, a tenth of a second is luck.
+times_of()
+{
+    (($1 > 262144)) || printf '%s\n' '-n 100'
+}
+
 # points: CONFIGURATION WORKERS SIZE, one a line.
 points()
 {

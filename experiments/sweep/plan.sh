@@ -241,8 +241,8 @@ list_points()
         for configuration in $( ((workers < 2)) || configurations "$workers"); do
             echo bench "$configuration" "$workers" "$list"
         done
-        # Longer vectors than the model's take the links' time whatever the transport; the full sweep shows it.
-        [[ $mode != default ]] || list=$(up_to_model)
+        # Unless sizes were asked for, up to the model's gradient: there is no time for more, but in the full sweep.
+        [[ $mode != default || $asked_sizes ]] || list=$(up_to_model)
         for configuration in $( ((workers < 2 || workers < max_workers)) || variants "$workers"); do
             echo bench "$configuration" "$workers" "$list"
         done
