@@ -55,7 +55,6 @@ if [[ ! $gpu || $gpu != *,* ]]; then
     exit 77
 fi
 
-# All of it goes into the archive.
 if [[ -d $out && $(ls -A "$out") && ! -e $out/parts.txt ]]; then
     echo "gpu_check.sh: --out '$out' has other files than an earlier check's; name a new folder" >&2
     exit 2
@@ -153,7 +152,7 @@ sanitize_beside()
 # What matters most comes first.
 export build out data gpu work
 rm -f "$out"/{parts,run,versions,info,pytorch,roofline,kernels}.txt "$out"/{speed,compute,accuracy,tf32}.csv # of an earlier run
-: >"$out/goals.txt"
+: | tee "$out/goals.txt" >"$out/parts.txt"
 echo "GPU: $gpu"
 part versions 8 "tools and libraries are there" versions || stop="needs versions, which did not pass"
 part configure 25 "CMake finds CUDA and NCCL" configure || stop="${stop:-needs configure, which did not pass}"

@@ -212,6 +212,7 @@ shown()
 mkdir taken
 touch taken/mine
 ! PATH=$folder/bin:$PATH "$check" --data data --out taken --build build >"$folder/log" 2>&1 || fail "a folder of others:"
+[[ $(ls -A taken) == mine ]] || fail "a folder of others: now has $(ls -A taken):"
 grep -q "taken' has other files than an earlier check's" "$folder/log" || fail "a folder of others:"
 
 all='versions configure build tests repeatable models nccl-2 nccl-4 agree-2 agree-4 accuracy tf32 resume peers sanitizer speed kernels roofline'
