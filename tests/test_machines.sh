@@ -52,13 +52,13 @@ UsePAM no
 UseDNS no
 SetEnv ASAN_OPTIONS=$ASAN_OPTIONS TMPDIR=$dir/tmp
 CONFIG
-# Each with mounts of its own: a machine does not see the folder of the results, and has the folder that sshd
-# wants in a /run of its own.
+# Each with mounts of its own: a machine does not see the folder of the results, has the folder that sshd wants in a
+# /run of its own, and its temporary files (Open MPI's would be in the way of another's); we look into the first one's.
 # shellcheck disable=SC2016  # expanded on the host
 for host in 0 1 2 3; do
     "$vcluster" exec --name "$cluster" host$host -- sh -c 'mount -t tmpfs none "$1/out" &&
-        mount -t tmpfs none /run && mkdir -m 755 /run/sshd && exec "$2" -D -e -f "$1/sshd_config"' \
-        sh "$dir" "$sshd" >"$dir/sshd$host.log" 2>&1 </dev/null &
+        { [ "$3" = 0 ] || mount -t tmpfs none "$1/tmp"; } && mount -t tmpfs none /run && mkdir -m 755 /run/sshd && exec "$2" -D -e -f "$1/sshd_config"' \
+        sh "$dir" "$sshd" $host >"$dir/sshd$host.log" 2>&1 </dev/null &
     sshd_of[host]=$! # vcluster.sh becomes it
 done
 
