@@ -162,12 +162,10 @@ limit_of()
     }'
 }
 
-# The sizes up to the model's gradient; all if there are none.
+# up_to_model LEAST: the sizes from LEAST up to the model's gradient.
 up_to_model()
 {
-    local list
-    list=$(printf '%s\n' "${sizes[@]}" | awk -v most="$MODEL_BYTES" '$1 <= most' | paste -s -d , -)
-    echo "${list:-$(IFS=, && echo "${sizes[*]}")}"
+    printf '%s\n' "${sizes[@]}" | awk -v least="$1" -v most="$MODEL_BYTES" '$1 >= least && $1 <= most' | paste -s -d , -
 }
 
 # Hosts with several slots, where there are hosts whose slots we choose; in the quick sweep at one size, else from
@@ -176,7 +174,7 @@ slot_points()
 {
     local configuration list hosts=$((2 * max_workers < SLOT_HOSTS ? 2 * max_workers : SLOT_HOSTS))
     [[ $cluster ]] || return 0
-    list=$(printf '%s\n' "${sizes[@]}" | awk -v most="$MODEL_BYTES" '$1 >= 65536 && $1 <= most' | paste -s -d , -)
+    list=$(up_to_model 65536)
     [[ $mode != quick && $list ]] || list=$quick_size
     for configuration in hierarchical ring ring-apart; do
         echo slots $configuration $((hosts * SLOTS)) "$list"
@@ -242,7 +240,7 @@ list_points()
             echo bench "$configuration" "$workers" "$list"
         done
         # Unless sizes were asked for, up to the model's gradient: there is no time for more, but in the full sweep.
-        [[ $mode != default || $asked_sizes ]] || list=$(up_to_model)
+        [[ $mode != default || $asked_sizes ]] || list=$(up_to_model 0)
         for configuration in $( ((workers < 2 || workers < max_workers)) || variants "$workers"); do
             echo bench "$configuration" "$workers" "$list"
         done

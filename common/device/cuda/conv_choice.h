@@ -1,8 +1,8 @@
 /*
  * Whose convolutions a device computes with: cuDNN's or psring's own (conv.c), which are there
  * always and are what cuDNN's are compared with. Decided for each shape when it is prepared, and
- * for each size of its batches when it is first computed, by what does not change from run to run:
- * never by time.
+ * for each size of its batches when it is expected or first computed, by what does not change from
+ * run to run: never by time.
  */
 #ifndef PSRING_COMMON_DEVICE_CUDA_CONV_CHOICE_H
 #define PSRING_COMMON_DEVICE_CUDA_CONV_CHOICE_H
