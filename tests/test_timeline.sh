@@ -72,8 +72,8 @@ there "0 step 3" "1 step 3"
 grep -q '"args":{"step":2}' "$timeline" || fail "the third step is not in the timeline"
 
 # as_train_csv WHAT [parts]: psring trace says of the steps of all what the run's row says, up to 10%, for the one goes by
-# clocks, the other from a barrier on; and up to 2% where one rank always ends last, whose parts are compared, too. It names the
-# same limit; messages are in order.
+# clocks, the other from a barrier on; and up to 2% where one rank is always the busiest, whose parts are compared, too. It
+# names the same limit; messages are in order.
 as_train_csv()
 {
     local said
@@ -81,7 +81,7 @@ as_train_csv()
     "$psring" trace "$timeline" >"$folder/log" 2>&1 || fail "$1: psring trace:"
     awk -v what="$1" -v parts=$(($# > 1)) '
         FILENAME ~ /csv$/ { for (i = 1; i <= split($0, cell, ","); i++) if (FNR == 1) column[cell[i]] = i; else row[i] = cell[i] }
-        $1 == "last" { step = $7; exposed = $9; data = $10; rest = $13 }
+        $1 == "busiest" { step = $7; exposed = $9; data = $10; rest = $13 }
         $1 == "messages" { order = $7 + 0; messages = $2 + 0 }
         $1 == "critical" && $2 == "path" { path = 1 }
         function near(name, found, expected) {

@@ -45,27 +45,30 @@ static double whole_ns(double ms)
     return round(ms * (double)NS_PER_MS) / (double)NS_PER_MS;
 }
 
-/* Of every step leaves, on all ranks, the times of the rank that ended it last; of several the
- * highest. */
-static enum status keep_last(struct step_times *times, struct world *world,
-                             const struct group *group, double rank)
+/* Of every step leaves, on all ranks, when the last one ended it, and the times of the busiest; of
+ * several the highest. */
+static enum status keep_busiest(struct step_times *times, struct world *world,
+                                const struct group *group, double rank)
 {
     enum status status;
     double *all = times->ms[STEP_TIME_ALL], *compute = times->ms[STEP_TIME_COMPUTE],
            *exposed = times->ms[STEP_TIME_EXPOSED], *data = times->ms[STEP_TIME_DATA],
-           *last = times->scratch; /* ranks */
-    memcpy(all, times->ended_ms, times->count * sizeof *all);
-    TRY(world_max(world, group, all, times->count));
+           *busiest = times->scratch; /* first the highest own time, then whose it is */
     for (size_t i = 0; i < times->count; i++)
-        last[i] = times->ended_ms[i] >= all[i] ? rank : -1;
-    TRY(world_max(world, group, last, times->count));
+        busiest[i] = compute[i] + data[i];
+    TRY(world_max(world, group, busiest, times->count));
+    for (size_t i = 0; i < times->count; i++)
+        busiest[i] = compute[i] + data[i] >= busiest[i] ? rank : -1;
+    TRY(world_max(world, group, busiest, times->count));
     for (int kind = STEP_TIME_ALL + 1; kind < STEP_TIME_KINDS; kind++) {
         for (size_t i = 0; i < times->count; i++) {
-            if (last[i] != rank)
+            if (busiest[i] != rank)
                 times->ms[kind][i] = 0;
         }
         TRY(world_sum(world, group, times->ms[kind], times->count));
     }
+    memcpy(all, times->ended_ms, times->count * sizeof *all);
+    TRY(world_max(world, group, all, times->count));
     for (size_t i = times->count; i-- > 0;) {
         all[i] = whole_ns(all[i] - (i > 0 ? all[i - 1] : 0));
         exposed[i] = fmax(whole_ns(all[i] - compute[i] - data[i]), 0);
@@ -89,7 +92,7 @@ enum status step_times_medians(struct step_times *times, struct world *world,
 {
     enum status status = STATUS_OK;
     if (times->count > 0)
-        TRY(keep_last(times, world, group, (double)rank));
+        TRY(keep_busiest(times, world, group, (double)rank));
     for (int kind = 0; kind < STEP_TIME_KINDS; kind++)
         median_ms[kind] =
             times->count > 0 ? stats_median(times->ms[kind], times->count) : (double)NAN;

@@ -42,10 +42,12 @@ void step_times_own(struct step_times *times, double median_ms[STEP_TIME_KINDS])
  * its beginning) to when the last one has ended this. Ranks that wait for each other, but not all
  * for the same, may end early and late in turn: two of them each other step, though they do as many
  * steps a second; the slowest rank of each step is always one that is late. COMPUTE, DATA and the
- * others are those of the rank that ends last; EXPOSED is the rest, or 0 where that rank began so
- * early that it has no rest. All ranks have begun the first noted step together, as they leave a
- * barrier: they may be as far apart as that leaves them. median_ms: the median of each kind over
- * the steps, NAN if there were none. Forgets the steps.
+ * others are those of the busiest rank, with the most COMPUTE and DATA: the others wait for it, so
+ * what they wait is no communication. (Not those of the rank that ends last: ranks that have waited
+ * for each other end at nearly the same time, and any of them may be the last.) EXPOSED is the
+ * rest, or 0 where that rank began so early that it has none. All ranks have begun the first noted
+ * step together, as they leave a barrier: they may be as far apart as that leaves them. median_ms:
+ * the median of each kind over the steps, NAN if there were none. Forgets the steps.
  */
 enum status step_times_medians(struct step_times *times, struct world *world,
                                const struct group *group, size_t rank,

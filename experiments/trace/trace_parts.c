@@ -113,7 +113,13 @@ static size_t of_rank(const struct trace_step *steps, size_t count, int rank,
     return number;
 }
 
-/* The steps of all ranks as step_times.h has them, by the clocks of the recording. */
+static int64_t own_ns(const struct trace_step *step)
+{
+    return step->ns[TRACE_PART_REST] + step->ns[TRACE_PART_DATA];
+}
+
+/* The steps of all ranks as step_times.h has them, by the clocks of the recording: the busiest
+ * rank's parts, until the last rank's end. */
 static size_t of_all(const struct trace_step *steps, size_t count, struct trace_step *found)
 {
     size_t number = 0;
@@ -124,14 +130,18 @@ static size_t of_all(const struct trace_step *steps, size_t count, struct trace_
     }
     for (size_t i = 0; i < count; i++) {
         size_t at = (size_t)(steps[i].number - first);
-        if (at < count && (found[at].end_ns == 0 || steps[i].end_ns >= found[at].end_ns))
+        if (at >= count)
+            continue;
+        int64_t end_ns = found[at].end_ns;
+        if (end_ns == 0 || own_ns(&steps[i]) >= own_ns(&found[at]))
             found[at] = steps[i];
+        found[at].end_ns = steps[i].end_ns > end_ns ? steps[i].end_ns : end_ns;
     }
     for (; number < count && found[number].end_ns != 0; number++) {
         int64_t *ns = found[number].ns;
         ns[TRACE_PART_STEP] = found[number].end_ns - before_ns;
         before_ns = found[number].end_ns;
-        int64_t exposed_ns = ns[TRACE_PART_STEP] - ns[TRACE_PART_REST] - ns[TRACE_PART_DATA];
+        int64_t exposed_ns = ns[TRACE_PART_STEP] - own_ns(&found[number]);
         ns[TRACE_PART_EXPOSED] = exposed_ns > 0 ? exposed_ns : 0;
     }
     return number;

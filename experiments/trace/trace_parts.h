@@ -36,7 +36,8 @@ struct trace_step {
 enum status trace_steps(const struct trace_file *file, struct trace_step **steps, size_t *count);
 
 /* In ms: the medians over a rank's steps, part by part. rank -1: of all, from when the last rank
- * has ended a step to when the last has ended the next, as train.csv has them (step_times.h).
+ * has ended a step to when the last has ended the next, with the parts of the busiest, as train.csv
+ * has them (step_times.h).
  * Returns the number of steps. */
 size_t trace_medians(const struct trace_step *steps, size_t count, int rank,
                      double median_ms[TRACE_PARTS]);
