@@ -14,17 +14,10 @@
 
 #include "common/comm/codec.h"
 #include "common/obs/range.h"
+#include "ps/exchange.h"
 #include "ps/ps.h"
 #include "ps/ps_cost.h"
-#include "ps/shard.h"
 #include "ps/steps.h"
-
-/* How far the exchange of one bucket with one server is. Counted in chunks of its shard. */
-struct exchange {
-    struct chunk shard;
-    size_t chunks;
-    size_t pushed, answered;
-};
 
 /* What one exchange of a bucket is about. */
 struct request {
@@ -46,8 +39,7 @@ struct client {
     struct shard_plan plan;
     size_t buckets;
     struct codec *codecs;         /* one a bucket: the floats as they are, or compressed */
-    struct exchange *exchanges;   /* (servers) */
-    int first;                    /* server to push to: another one for each worker */
+    struct exchange *exchanges;   /* (servers): of the bucket that is exchanged */
     struct transport_slot *slots; /* (servers, window): the answer to chunk c is slot c % window */
     struct transport_slot **oldest; /* (servers): the next answer of each, NULL if none is due */
     uint64_t *tickets;              /* (servers, window): of the pushes */
@@ -111,48 +103,15 @@ out:
     return status;
 }
 
-/* Every worker begins with another of those that have a part, lest all senders go for one link. */
-static int first_server(const struct client *client)
+static enum status push_more(struct client *client, const struct exchanges *exchanges,
+                             const struct request *request)
 {
-    int parts = 0, seen = 0;
-    for (int server = 0; server < client->servers; server++)
-        parts += client->exchanges[server].chunks > 0;
-    for (int server = 0; server < client->servers; server++) {
-        if (client->exchanges[server].chunks > 0 && seen++ == client->site->index % parts)
-            return server;
-    }
-    return 0;
-}
-
-/* The chunk up to which may be pushed: a window from the first unanswered one of the slowest. */
-static size_t window_end(const struct client *client)
-{
-    size_t end = SIZE_MAX;
-    for (int server = 0; server < client->servers; server++) {
-        const struct exchange *exchange = &client->exchanges[server];
-        size_t own = exchange->answered + (size_t)client->plan.window;
-        if (exchange->answered < exchange->chunks && own < end)
-            end = own;
-    }
-    return end;
-}
-
-/*
- * Pushes as far as the window allows: the same chunks to all servers, one to each in turn. If every
- * server had a window of its own, a worker's link would go to those that answer soonest; their
- * shards would end early, and the others go on alone, with most links idle. If a server got its
- * whole window at once, no first sum would be complete before nearly all windows are, and the links
- * back would stand idle until then.
- */
-static enum status push_more(struct client *client, const struct request *request)
-{
-    size_t end = window_end(client);
+    size_t end = exchanges_end(exchanges);
     for (bool pushed = true; pushed;) {
         pushed = false;
         for (int i = 0; i < client->servers; i++) {
-            int server = (client->first + i) % client->servers;
-            const struct exchange *exchange = &client->exchanges[server];
-            if (exchange->pushed >= exchange->chunks || exchange->pushed >= end)
+            int server = (exchanges->first + i) % client->servers;
+            if (!exchanges_due(exchanges, server, end))
                 continue;
             enum status status = push_next(client, server, request);
             if (status != STATUS_OK)
@@ -197,18 +156,13 @@ out:
 static enum status exchange_bucket(struct client *client, const struct request *request)
 {
     enum status status = STATUS_OK;
-    size_t count = client->site->layout->counts[request->bucket], left = 0;
-    for (int server = 0; server < client->servers; server++) {
-        struct exchange *exchange = &client->exchanges[server];
-        *exchange = (struct exchange){.shard = shard_of(&client->plan.topology, count, server),
-                                      .chunks = shard_chunks(&client->plan, count, server)};
-        left += exchange->chunks;
-    }
-    client->first = first_server(client);
-    TRY(push_more(client, request));
-    for (; left > 0; left--) {
+    const struct exchanges exchanges =
+        exchanges_begin(client->exchanges, &client->plan,
+                        client->site->layout->counts[request->bucket], client->site->index);
+    TRY(push_more(client, &exchanges, request));
+    for (size_t left = exchanges_chunks(&exchanges); left > 0; left--) {
         TRY(take_answer(client, request));
-        TRY(push_more(client, request));
+        TRY(push_more(client, &exchanges, request));
     }
 out:
     return status;

@@ -58,13 +58,17 @@ struct chunk shard_of(const struct topology *topology, size_t count, int server)
     return (struct chunk){first + shard.offset, shard.count};
 }
 
-/* The first of its kind is the longest of its kind. */
+/* The longest of a server's kind, beside workers or spare: the first of them. */
+static size_t longest_alike(const struct topology *topology, size_t count, int server)
+{
+    int inside = topology->servers - topology_spare(topology);
+    return shard_of(topology, count, server < inside ? 0 : inside).count;
+}
+
 static size_t longest_shard(const struct topology *topology, size_t count)
 {
-    int spare = topology_spare(topology), inside = topology->servers - spare;
-    size_t a = inside > 0 ? shard_of(topology, count, 0).count : 0;
-    size_t b = spare > 0 ? shard_of(topology, count, inside).count : 0;
-    return size_larger(a, b);
+    return size_larger(longest_alike(topology, count, 0),
+                       longest_alike(topology, count, topology->servers - 1));
 }
 
 /* With mixed placement and as many spare servers as workers, those beside workers have none. */
@@ -159,8 +163,14 @@ size_t shard_chunks_most(const struct shard_plan *plan, size_t count)
 size_t shard_chunks(const struct shard_plan *plan, size_t count, int server)
 {
     size_t length = shard_of(&plan->topology, count, server).count;
-    size_t most = shard_chunks_most(plan, count);
-    return length < most ? length : most;
+    size_t halves =
+        size_divide_up(2 * longest_alike(&plan->topology, count, server), plan->chunk_count);
+    return size_smaller(length, size_smaller(halves, shard_chunks_most(plan, count)));
+}
+
+size_t shard_due(size_t index, size_t chunks, size_t most)
+{
+    return (2 * index + 1) * most / (2 * chunks);
 }
 
 struct chunk shard_chunk(struct chunk shard, size_t chunks, size_t index)

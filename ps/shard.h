@@ -8,9 +8,12 @@
  * architecture for accelerating distributed DNN training in heterogeneous GPU/CPU clusters" (OSDI),
  * section 4.1.
  *
- * A shard travels in *chunks*, in order; all shards of a bucket are cut into as many, so that large
- * and small ones end together. A worker may have `window` chunks pushed and not yet answered with
- * each server, and is nowhere further than a window from where it is least far.
+ * A shard travels in *chunks*, in order; each chunk is due where the same part of the longest shard
+ * is, so that large and small ones end together. Of equal shards all have as many chunks. Those of
+ * a shorter one are half as long as the longest's, but no more than these: as many would be so many
+ * small messages, as long ones would come in lumps. A worker may have `window` chunks pushed and
+ * not yet answered with each server, and is nowhere further than a window from where it is least
+ * far.
  *
  * Why ordered chunks and a window: if everything is sent at once, all chunks share the server's
  * link and all finish last: then the link back stands idle while the first half goes in, and the
@@ -56,6 +59,10 @@ size_t shard_chunks(const struct shard_plan *plan, size_t count, int server);
 
 /* The most that any server has: how often push and pull alternate in the pipeline. */
 size_t shard_chunks_most(const struct shard_plan *plan, size_t count);
+
+/* Where chunk `index` of `chunks` is due, counted in chunks of a shard that has `most`: in the
+ * middle of its part of that. Of a shard with as many it is `index`. */
+size_t shard_due(size_t index, size_t chunks, size_t most);
 
 /* Chunk `index` of a shard that is cut into `chunks`: their lengths differ by at most one. */
 struct chunk shard_chunk(struct chunk shard, size_t chunks, size_t index);

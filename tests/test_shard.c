@@ -3,11 +3,23 @@
 #include <criterion/criterion.h>
 #include <stdint.h>
 
-#include "ps/shard.h"
+#include "ps/exchange.h"
 
 static struct topology servers_of(int workers, int servers, enum placement placement)
 {
     return (struct topology){workers, servers, placement};
+}
+
+/* Each chunk where the same part of the longest shard is; a window from any, a window of chunks. */
+static void expect_due(const struct shard_plan *plan, size_t chunks, size_t most)
+{
+    size_t window = (size_t)plan->window;
+    for (size_t i = 0; i < chunks; i++) {
+        size_t due = shard_due(i, chunks, most);
+        cr_assert(due * chunks < (i + 1) * most && (due + 1) * chunks > i * most);
+        cr_assert(chunks < most || due == i);
+        cr_assert(i + window >= chunks || shard_due(i + window, chunks, most) >= due + window);
+    }
 }
 
 static void expect_cover(const struct shard_plan *plan, size_t count)
@@ -31,6 +43,8 @@ static void expect_cover(const struct shard_plan *plan, size_t count)
     }
     cr_assert_eq(at, count);
     cr_assert_eq(most, shard_chunks_most(plan, count));
+    for (int s = 0; s < plan->topology.servers; s++)
+        expect_due(plan, shard_chunks(plan, count, s), most);
 }
 
 Test(shard, chunks_cover_every_element_once)
@@ -74,6 +88,18 @@ Test(shard, mixed_shards_are_the_optimum)
         cr_expect_eq(shard_of(&mixed, 20, s).count, shards[s]);
 }
 
+/* Beside longer ones: half as long chunks, and fewer, not as many small ones. */
+Test(shard, short_shards_have_fewer_chunks)
+{
+    struct topology mixed = servers_of(8, 12, PLACEMENT_MIXED);
+    struct comm_options options = {.segment_bytes = 16 << 10};
+    struct shard_plan plan = shard_plan(&mixed, 22 * 4096, &options); /* 8 of 4096, 4 of 14336 */
+    cr_expect_eq(shard_chunks(&plan, 22 * 4096, 11), 4);
+    cr_expect_eq(shard_chunks(&plan, 22 * 4096, 0), 2);
+    cr_expect_eq(shard_due(0, 2, 4), 1);
+    cr_expect_eq(shard_due(1, 2, 4), 3);
+}
+
 Test(shard, no_spare_is_colocated)
 {
     struct topology mixed = servers_of(5, 5, PLACEMENT_MIXED);
@@ -86,16 +112,32 @@ Test(shard, no_spare_is_colocated)
     }
 }
 
-/* What all workers have on the way to a server, or a worker to all servers. */
+/* Elements of server `s`'s shard that are due in a window from `first` on. */
+static size_t due_in_window(const struct shard_plan *plan, size_t count, int s, size_t first)
+{
+    size_t chunks = shard_chunks(plan, count, s), most = shard_chunks_most(plan, count), sum = 0;
+    for (size_t i = 0; i < chunks; i++) {
+        size_t due = shard_due(i, chunks, most);
+        if (due >= first && due < first + (size_t)plan->window)
+            sum += shard_chunk(shard_of(&plan->topology, count, s), chunks, i).count;
+    }
+    return sum;
+}
+
+/* At most: what all workers have on the way to a server, or a worker to all servers. */
 static size_t bytes_on_the_way(const struct shard_plan *plan, size_t count)
 {
-    size_t to_server = (size_t)plan->topology.workers * plan->chunk_count, to_all = 0;
-    for (int s = 0; s < plan->topology.servers; s++) {
-        size_t chunks = shard_chunks(plan, count, s);
-        struct chunk shard = shard_of(&plan->topology, count, s);
-        to_all += chunks > 0 ? shard_chunk(shard, chunks, 0).count : 0;
+    enum { FIRST_END = 100 }; /* of so many first chunks; later ones are due likewise */
+    size_t to_server = (size_t)plan->topology.workers * plan->chunk_count * (size_t)plan->window;
+    size_t most = shard_chunks_most(plan, count), highest = to_server;
+    for (size_t first = 0; plan->topology.servers > 1 && first < most && first < FIRST_END;
+         first++) {
+        size_t to_all = 0;
+        for (int s = 0; s < plan->topology.servers; s++)
+            to_all += due_in_window(plan, count, s, first);
+        highest = to_all > highest ? to_all : highest;
     }
-    return (to_all > to_server ? to_all : to_server) * (size_t)plan->window * sizeof(float);
+    return highest * sizeof(float);
 }
 
 /* Incast: what all workers may have on the way to one server fits in a switch port's queue. */
@@ -182,4 +224,40 @@ Test(shard, what_is_asked_for_is_taken)
     struct shard_plan plan = shard_plan(&topology, 1 << 20, &options);
     cr_assert_eq(plan.chunk_count, 1024);
     cr_assert_eq(plan.window, 3);
+}
+
+/* Answers come from one server after the other, in whatever order: all is pushed and answered, with
+ * never more than a window on the way to a server. */
+Test(shard, an_exchange_ends)
+{
+    enum { SERVERS_MOST = 16 };
+    uint32_t random = 1;
+    for (int n = 1; n <= 8; n++) {
+        for (int k = 0; k <= 8; k++) {
+            struct topology mixed = servers_of(n, n + k, PLACEMENT_MIXED);
+            struct comm_options options = {.segment_bytes = 4000};
+            struct shard_plan plan = shard_plan(&mixed, 30011, &options);
+            struct exchange with[SERVERS_MOST];
+            const struct exchanges exchanges = exchanges_begin(with, &plan, 30011, n - 1);
+            size_t left = exchanges_chunks(&exchanges);
+            while (left > 0) {
+                size_t end = exchanges_end(&exchanges), on_the_way = 0;
+                for (int s = 0; s < n + k; s++) {
+                    for (; exchanges_due(&exchanges, s, end); with[s].pushed++)
+                        ;
+                    on_the_way += with[s].pushed - with[s].answered;
+                    cr_assert_leq(with[s].pushed - with[s].answered, (size_t)plan.window);
+                }
+                cr_assert_gt(on_the_way, 0u);
+                random = random * 1664525 + 1013904223;
+                int s = (int)((random >> 16) % (uint32_t)(n + k));
+                while (with[s].answered == with[s].pushed)
+                    s = (s + 1) % (n + k);
+                with[s].answered++;
+                left--;
+            }
+            for (int s = 0; s < n + k; s++)
+                cr_assert_eq(with[s].answered, with[s].chunks);
+        }
+    }
 }
