@@ -9,8 +9,8 @@
  * asked for); "unwritten" (the last element of each result); "wrong-PASS" (the last image is left
  * out) and "fail-PASS", PASS being forward, data or filter; and "odd-N" (wrong-forward for batches
  * of N images alone). EMULATED_CUDNN_RANK: the only rank of Open MPI at which they count.
- * EMULATED_CUDNN_VERSION: its number. EMULATED_CUDNN_LOG: a file that gets a line for each pass
- * that is asked for.
+ * EMULATED_CUDNN_VERSION: its number, EMULATED_CUDNN_CUDA: the major CUDA that it is built for.
+ * EMULATED_CUDNN_LOG: a file that gets a line for each pass that is asked for.
  */
 #include <cstdint>
 #include <cstdio>
@@ -38,7 +38,9 @@ struct cudnnConvolutionStruct {
     unsigned math;
 };
 
+/* Of the one handle that a process has. */
 static char handle;
+static cudaStream_t stream;
 
 static bool told(const char *word)
 {
@@ -98,22 +100,13 @@ static unsigned workspace_of(int images, unsigned algorithm, size_t *bytes)
 
 /* -------- a pass ------------------------------------------------------------------------------ */
 
-static float rounded_to_tf32(float value)
-{
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    bits = (bits + 0xfff + ((bits >> 13) & 1)) & ~(uint32_t)0x1fff;
-    memcpy(&value, &bits, sizeof bits);
-    return value;
-}
-
 /* Copies of what lies on the device, as the arithmetic sees it. */
 static std::vector<float> read(const void *from, size_t count, unsigned math)
 {
     std::vector<float> values((const float *)from, (const float *)from + count);
     if (math != DNN_FMA_MATH || told("tf32")) {
         for (float &value : values)
-            value = rounded_to_tf32(value);
+            value = emulation_tf32(value);
     }
     return values;
 }
@@ -179,7 +172,7 @@ static unsigned begin(const char *pass, const cudnnTensorStruct *x, const cudnnF
     if (workspace_of(x->n, algorithm, &needed) != SUCCESS || bytes < needed || told("fail", pass))
         return EXECUTION_FAILED;
     note(pass, x->n, algorithm, convolution->math);
-    emulation_enqueue("workspace", {}, [=] { memset(workspace, 0xff, bytes); });
+    emulation_enqueue("workspace", {}, stream, [=] { memset(workspace, 0xff, bytes); });
     return SUCCESS;
 }
 
@@ -193,7 +186,8 @@ size_t cudnnGetVersion(void)
 
 size_t cudnnGetCudartVersion(void)
 {
-    return CUDART_VERSION;
+    const char *major = getenv("EMULATED_CUDNN_CUDA");
+    return major ? 1000 * (size_t)atol(major) : CUDART_VERSION;
 }
 
 const char *cudnnGetErrorString(unsigned status)
@@ -214,8 +208,9 @@ unsigned cudnnDestroy(dnn_handle)
     return SUCCESS;
 }
 
-unsigned cudnnSetStream(dnn_handle, CUstream_st *stream)
+unsigned cudnnSetStream(dnn_handle, CUstream_st *its_stream)
 {
+    stream = its_stream;
     return stream ? SUCCESS : BAD_PARAM;
 }
 
@@ -342,7 +337,7 @@ unsigned cudnnConvolutionForward(dnn_handle, const void *alpha, dnn_tensor x_sha
     unsigned status = begin("forward", &xs, &ws, &c, &ys, algorithm, workspace, bytes);
     if (status != SUCCESS)
         return status;
-    emulation_enqueue("cudnn forward", {}, [=] {
+    emulation_enqueue("cudnn forward", {}, stream, [=] {
         std::vector<float> in = read(x, count_of(xs), c.math),
                            weights = read(w, count_of(ws), c.math);
         std::vector<double> sums(count_of(ys));
@@ -373,7 +368,7 @@ unsigned cudnnConvolutionBackwardData(dnn_handle, const void *alpha, dnn_filter 
     unsigned status = begin("data", &xs, &ws, &c, &ys, algorithm, workspace, bytes);
     if (status != SUCCESS)
         return status;
-    emulation_enqueue("cudnn data", {}, [=] {
+    emulation_enqueue("cudnn data", {}, stream, [=] {
         std::vector<float> out = read(dy, count_of(ys), c.math),
                            weights = read(w, count_of(ws), c.math);
         std::vector<double> sums(count_of(xs));
@@ -403,7 +398,7 @@ unsigned cudnnConvolutionBackwardFilter(dnn_handle, const void *alpha, dnn_tenso
     unsigned status = begin("filter", &xs, &ws, &c, &ys, algorithm, workspace, bytes);
     if (status != SUCCESS)
         return status;
-    emulation_enqueue("cudnn filter", {}, [=] {
+    emulation_enqueue("cudnn filter", {}, stream, [=] {
         std::vector<float> in = read(x, count_of(xs), c.math), out = read(dy, count_of(ys), c.math);
         std::vector<double> sums(count_of(ws));
         size_t filter = (size_t)ws.h * ws.w * ws.c;

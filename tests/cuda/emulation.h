@@ -12,6 +12,8 @@
 #include <cuda_runtime_api.h>
 #include <functional>
 #include <math.h>
+#include <stdint.h>
+#include <string.h>
 #include <tuple>
 
 #include "tests/cuda/watch.h"
@@ -25,7 +27,10 @@
 
 /* Does the work, or, while a stream is recorded, remembers it. `name`: a constant. */
 extern "C" void emulation_enqueue(const char *name, const struct emulation_cost &known,
-                                  std::function<void()> work);
+                                  cudaStream_t stream, std::function<void()> work);
+
+/* NULL, or who decides when work is done (faults.cu). Libraries' stand-ins ask here, too. */
+extern "C" void (*emulation_gate)(cudaStream_t stream, const std::function<void()> &work);
 
 static inline float emulation_fmaf(float a, float b, float c)
 {
@@ -33,6 +38,16 @@ static inline float emulation_fmaf(float a, float b, float c)
     return fmaf(a, b, c);
 }
 #define fmaf(a, b, c) emulation_fmaf(a, b, c)
+
+/* As tensor cores see a float32: ten bits of mantissa. */
+static inline float emulation_tf32(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    bits = (bits + 0xfff + ((bits >> 13) & 1)) & ~(uint32_t)0x1fff;
+    memcpy(&value, &bits, sizeof bits);
+    return value;
+}
 
 /* Threads follow each other: each sees what those before it have written. */
 static inline void __threadfence(void)
@@ -55,12 +70,11 @@ inline thread_local struct emulation_index blockIdx, threadIdx, blockDim, gridDi
 void emulation_grid(unsigned blocks, unsigned threads, const std::function<void()> &thread);
 
 #define LAUNCH(kernel, count, stream, ...)                                                         \
-    emulation_enqueue(#kernel, {},                                                                 \
+    emulation_enqueue(#kernel, {}, stream,                                                         \
                       [blocks = launch_blocks(count), arguments = std::make_tuple(__VA_ARGS__)] {  \
                           emulation_grid(blocks, LAUNCH_THREADS, [&arguments] {                    \
                               std::apply([](auto... each) { kernel(each...); }, arguments);        \
                           });                                                                      \
-                      });                                                                          \
-    (void)(stream)
+                      })
 
 #endif

@@ -1,21 +1,36 @@
 #include "tests/cuda/faults.h"
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <map>
-#include <memory>
 #include <mutex>
-#include <string>
 
+#include "tests/cuda/streams.h"
 #include "tests/cuda/watch.h"
 
-/* Guards all that follows. */
-static std::mutex lock;
-static std::condition_variable moved; /* some stream has come further */
+static std::mutex lock; /* guards all that follows */
+
+/* -------- devices ----------------------------------------------------------------------------- */
+
+/* As with CUDA each thread has a current GPU of its own, the first one that the process sees until
+ * the thread names another. */
+static thread_local int current_gpu;
+static std::atomic<int> taken_gpu{-1}; /* by the process: psring works on one only */
+
+/* CUDA lets a thread make streams, events and memory on a GPU that the process has not taken; a
+ * launch for a stream of another GPU than the thread's fails (CUDA C++ Programming Guide,
+ * Multi-Device System). Here both end the process: no test may pass by a friendly error path. */
+static void must_be_on_taken_gpu(const char *what)
+{
+    if (current_gpu == taken_gpu)
+        return;
+    fprintf(stderr, "emulation: %s by a thread on GPU %d of a process that has taken GPU %d\n",
+            what, current_gpu, taken_gpu.load());
+    abort();
+}
 
 /* -------- failures ---------------------------------------------------------------------------- */
 
@@ -53,6 +68,8 @@ static void tell_reached(void)
 /* What this call, the next one of its kind, is to return in the place of what it does. */
 static cudaError_t failure_of(enum kind kind)
 {
+    if (kind == ALLOC)
+        must_be_on_taken_gpu("an allocation");
     std::lock_guard<std::mutex> guard(lock);
     read_fault();
     if (dead != cudaSuccess)
@@ -63,12 +80,6 @@ static cudaError_t failure_of(enum kind kind)
     if (kind == CALL)
         dead = cudaErrorLaunchFailure;
     return kind == CALL ? cudaErrorLaunchFailure : cudaErrorMemoryAllocation;
-}
-
-static int late_queries(void)
-{
-    const char *text = getenv("EMULATED_LATE");
-    return text ? atoi(text) : 0;
 }
 
 /* -------- what is left at the end ------------------------------------------------------------- */
@@ -100,62 +111,40 @@ __attribute__((destructor)) static void tell_what_is_left(void)
         fclose(file);
 }
 
-/* -------- streams and events ------------------------------------------------------------------ */
-
-struct stream {
-    uint64_t given = 0, done = 0;
-    int queries = 0; /* that do not find it finished */
-};
+/* -------- events, and what is recorded -------------------------------------------------------- */
 
 struct event {
-    std::shared_ptr<stream> of; /* of what stream it means the work up to `until` */
-    uint64_t until = 0;
-    int queries = 0;
+    struct place place;
+    int queries = 0; /* that do not find it finished */
 };
-
-static auto &streams = *new std::map<cudaStream_t, std::shared_ptr<stream>>;
-
-static std::shared_ptr<stream> stream_of(cudaStream_t handle)
-{
-    auto found = streams.find(handle);
-    if (found == streams.end())
-        abort(); /* no stream, or one that was destroyed */
-    return found->second;
-}
 
 static struct event *event_of(cudaEvent_t handle)
 {
     return (struct event *)handle;
 }
 
-static bool reached(const struct event *event)
-{
-    return !event->of || event->of->done >= event->until;
-}
-
 static bool too_early(int *queries)
 {
+    std::lock_guard<std::mutex> guard(lock);
     return *queries > 0 && (*queries)-- > 0;
 }
 
-static int current_gpu;
+/* Between cudaStreamBeginCapture and End: nothing is done, nor put off. */
+static std::atomic<bool> recording;
+
+/* Does it, or puts it off; while a stream is recorded the run-time itself sees to it. */
+static void ask(cudaStream_t stream, const std::function<void()> &work)
+{
+    if (recording)
+        work();
+    else
+        streams_ask(stream, [work] {
+            if (dead == cudaSuccess)
+                work();
+        });
+}
 
 extern "C" {
-
-uint64_t emulation_stream_give(cudaStream_t handle)
-{
-    std::lock_guard<std::mutex> guard(lock);
-    return ++stream_of(handle)->given;
-}
-
-void emulation_stream_done(cudaStream_t handle, uint64_t work)
-{
-    std::lock_guard<std::mutex> guard(lock);
-    auto found = streams.find(handle);
-    if (found != streams.end() && found->second->done < work)
-        found->second->done = work;
-    moved.notify_all();
-}
 
 void emulation_gpu(char *id, int bytes)
 {
@@ -173,9 +162,8 @@ cudaError_t __real_cudaSetDevice(int index);
 cudaError_t __wrap_cudaSetDevice(int index)
 {
     cudaError_t error = __real_cudaSetDevice(index);
-    std::lock_guard<std::mutex> guard(lock);
     if (error == cudaSuccess)
-        current_gpu = index;
+        current_gpu = taken_gpu = index;
     return error;
 }
 
@@ -187,16 +175,26 @@ cudaError_t __wrap_cudaGetLastError(void)
 }
 
 /* Kernels of a device that has failed do nothing. */
-void __real_emulation_enqueue(const char *name, const struct emulation_cost &known,
-                              std::function<void()> work);
-void __wrap_emulation_enqueue(const char *name, const struct emulation_cost &known,
-                              std::function<void()> work)
+static void gate(cudaStream_t stream, const std::function<void()> &work)
 {
+    must_be_on_taken_gpu("a launch");
     if (dead == cudaSuccess)
-        __real_emulation_enqueue(name, known, work);
+        ask(stream, work);
+}
+
+__attribute__((constructor)) static void set_gate(void)
+{
+    emulation_gate = gate;
 }
 
 /* -------- memory -------- */
+
+/* Freeing waits for the device. */
+static void finish_all(void)
+{
+    if (streams_late() > 0)
+        streams_reach_all();
+}
 
 cudaError_t __real_cudaMalloc(void **memory, size_t bytes);
 cudaError_t __wrap_cudaMalloc(void **memory, size_t bytes)
@@ -212,6 +210,7 @@ cudaError_t __wrap_cudaMalloc(void **memory, size_t bytes)
 cudaError_t __real_cudaFree(void *memory);
 cudaError_t __wrap_cudaFree(void *memory)
 {
+    finish_all();
     release(memory);
     return __real_cudaFree(memory);
 }
@@ -230,6 +229,7 @@ cudaError_t __wrap_cudaMallocHost(void **memory, size_t bytes)
 cudaError_t __real_cudaFreeHost(void *memory);
 cudaError_t __wrap_cudaFreeHost(void *memory)
 {
+    finish_all();
     release(memory);
     return __real_cudaFreeHost(memory);
 }
@@ -240,14 +240,20 @@ cudaError_t __wrap_cudaMemcpyAsync(void *to, const void *from, size_t bytes, cud
                                    cudaStream_t stream)
 {
     cudaError_t error = failure_of(CALL);
-    return error == cudaSuccess ? __real_cudaMemcpyAsync(to, from, bytes, kind, stream) : error;
+    if (error == cudaSuccess && recording)
+        return __real_cudaMemcpyAsync(to, from, bytes, kind, stream);
+    if (error == cudaSuccess)
+        ask(stream, [=] { __real_cudaMemcpyAsync(to, from, bytes, kind, stream); });
+    return error;
 }
 
 cudaError_t __real_cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t stream);
 cudaError_t __wrap_cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t stream)
 {
     cudaError_t error = failure_of(CALL);
-    return error == cudaSuccess ? __real_cudaMemsetAsync(memory, value, bytes, stream) : error;
+    if (error == cudaSuccess)
+        ask(stream, [=] { __real_cudaMemsetAsync(memory, value, bytes, stream); });
+    return error;
 }
 
 /* -------- streams -------- */
@@ -257,19 +263,15 @@ cudaError_t __wrap_cudaStreamCreateWithFlags(cudaStream_t *handle, unsigned)
     cudaError_t error = failure_of(ALLOC);
     if (error != cudaSuccess)
         return error;
-    auto made = std::make_shared<stream>();
-    *handle = (cudaStream_t)made.get();
+    streams_new(handle);
     hold(*handle, "a stream");
-    std::lock_guard<std::mutex> guard(lock);
-    streams[*handle] = made;
     return cudaSuccess;
 }
 
 cudaError_t __wrap_cudaStreamDestroy(cudaStream_t handle)
 {
     release(handle);
-    std::lock_guard<std::mutex> guard(lock);
-    streams.erase(handle);
+    streams_free(handle);
     return cudaSuccess;
 }
 
@@ -277,32 +279,29 @@ cudaError_t __real_cudaStreamSynchronize(cudaStream_t handle);
 cudaError_t __wrap_cudaStreamSynchronize(cudaStream_t handle)
 {
     cudaError_t error = failure_of(CALL);
-    if (error == cudaSuccess)
-        error = __real_cudaStreamSynchronize(handle);
-    std::unique_lock<std::mutex> guard(lock);
-    auto of = stream_of(handle);
-    moved.wait(guard, [&] { return of->done >= of->given; });
+    if (error == cudaSuccess && recording)
+        return __real_cudaStreamSynchronize(handle);
+    streams_reach(streams_here(handle));
+    if (error == cudaSuccess) /* copies from pageable memory */
+        streams_run([=] { __real_cudaStreamSynchronize(handle); });
     return error;
 }
 
 cudaError_t __wrap_cudaStreamQuery(cudaStream_t handle)
 {
     cudaError_t error = failure_of(CALL);
-    std::lock_guard<std::mutex> guard(lock);
-    auto of = stream_of(handle);
     if (error != cudaSuccess)
         return error;
-    return too_early(&of->queries) || of->done < of->given ? cudaErrorNotReady : cudaSuccess;
+    if (too_early(&streams_find(handle)->queries) || !streams_try(streams_here(handle)))
+        return cudaErrorNotReady;
+    return cudaSuccess;
 }
 
-/* The emulated streams work within their calls: so the caller waits in their place. */
 cudaError_t __wrap_cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned)
 {
     cudaError_t error = failure_of(CALL);
-    std::unique_lock<std::mutex> guard(lock);
-    stream_of(handle);
-    if (error == cudaSuccess)
-        moved.wait(guard, [&] { return reached(event_of(event)); });
+    if (error == cudaSuccess && !recording)
+        streams_follow(handle, event_of(event)->place);
     return error;
 }
 
@@ -313,7 +312,7 @@ cudaError_t __wrap_cudaEventCreateWithFlags(cudaEvent_t *handle, unsigned)
     cudaError_t error = failure_of(ALLOC);
     if (error != cudaSuccess)
         return error;
-    *handle = (cudaEvent_t) new struct event;
+    *handle = (cudaEvent_t) new struct event();
     hold(*handle, "an event");
     return cudaSuccess;
 }
@@ -330,12 +329,10 @@ cudaError_t __wrap_cudaEventRecord(cudaEvent_t handle, cudaStream_t stream)
     cudaError_t error = failure_of(CALL);
     if (error != cudaSuccess)
         return error;
+    event_of(handle)->place = streams_here(stream);
     std::lock_guard<std::mutex> guard(lock);
-    auto of = stream_of(stream);
-    of->queries = late_queries();
-    event_of(handle)->of = of;
-    event_of(handle)->until = of->given;
-    event_of(handle)->queries = late_queries();
+    event_of(handle)->queries = streams_late();
+    event_of(handle)->place.of->queries = streams_late();
     return cudaSuccess;
 }
 
@@ -344,9 +341,9 @@ cudaError_t __wrap_cudaEventQuery(cudaEvent_t handle)
     cudaError_t error = failure_of(CALL);
     if (error != cudaSuccess)
         return error;
-    std::lock_guard<std::mutex> guard(lock);
     struct event *event = event_of(handle);
-    return too_early(&event->queries) || !reached(event) ? cudaErrorNotReady : cudaSuccess;
+    return too_early(&event->queries) || !streams_try(event->place) ? cudaErrorNotReady
+                                                                    : cudaSuccess;
 }
 
 cudaError_t __real_cudaEventSynchronize(cudaEvent_t handle);
@@ -355,9 +352,8 @@ cudaError_t __wrap_cudaEventSynchronize(cudaEvent_t handle)
     cudaError_t error = failure_of(CALL);
     if (error == cudaSuccess)
         error = __real_cudaEventSynchronize(handle);
-    std::unique_lock<std::mutex> guard(lock);
     if (error == cudaSuccess)
-        moved.wait(guard, [&] { return reached(event_of(handle)); });
+        streams_reach(event_of(handle)->place);
     return error;
 }
 
@@ -367,7 +363,17 @@ cudaError_t __real_cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCapture
 cudaError_t __wrap_cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode)
 {
     cudaError_t error = failure_of(CALL);
-    return error == cudaSuccess ? __real_cudaStreamBeginCapture(stream, mode) : error;
+    if (error == cudaSuccess)
+        error = __real_cudaStreamBeginCapture(stream, mode);
+    recording = error == cudaSuccess;
+    return error;
+}
+
+cudaError_t __real_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph);
+cudaError_t __wrap_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
+{
+    recording = false;
+    return __real_cudaStreamEndCapture(stream, graph);
 }
 
 cudaError_t __real_cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t graph,
@@ -386,6 +392,7 @@ cudaError_t __wrap_cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGrap
 cudaError_t __real_cudaGraphExecDestroy(cudaGraphExec_t exec);
 cudaError_t __wrap_cudaGraphExecDestroy(cudaGraphExec_t exec)
 {
+    finish_all(); /* CUDA frees it once it has run */
     release(exec);
     return __real_cudaGraphExecDestroy(exec);
 }
@@ -394,7 +401,9 @@ cudaError_t __real_cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream);
 cudaError_t __wrap_cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
 {
     cudaError_t error = failure_of(CALL);
-    return error == cudaSuccess ? __real_cudaGraphLaunch(exec, stream) : error;
+    if (error == cudaSuccess)
+        ask(stream, [=] { __real_cudaGraphLaunch(exec, stream); });
+    return error;
 }
 
 } /* extern "C" */

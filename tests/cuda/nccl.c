@@ -59,6 +59,7 @@ struct range {
 /* ncclComm_t points to it. */
 struct ncclComm {
     char name[NAME_BYTES];
+    char gpu[32]; /* of the thread that asked for it */
     struct peers peers;
     struct range ranges[RANGES]; /* registered */
     float scale;                 /* of the one operation that there is beside the sum */
@@ -201,11 +202,10 @@ static void do_group(struct ncclComm *comm, const struct group *group, int first
 static void *run(void *argument)
 {
     struct ncclComm *comm = argument;
-    char gpu[32], place[160];
+    char place[160];
     const char *host = getenv("NCCL_HOSTID");
     int call, number = 0;
-    emulation_gpu(gpu, sizeof gpu);
-    snprintf(place, sizeof place, "%s %s", host ? host : "host", gpu);
+    snprintf(place, sizeof place, "%s %s", host ? host : "host", comm->gpu);
     if (has_fault(comm, "join", &call))
         wait_for_stop(comm);
     enum peers_result joined = peers_join(&comm->peers, comm->name, place);
@@ -219,6 +219,7 @@ static void *run(void *argument)
             break;
         const struct group *group = &comm->all[comm->done % GROUPS];
         pthread_mutex_unlock(&comm->lock);
+        emulation_stream_begin(group->stream, group->work);
         do_group(comm, group, number);
         number += group->count;
         pthread_mutex_lock(&comm->lock); /* before: who sees the stream done may deregister */
@@ -272,6 +273,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *out, int ranks, ncclUniqueId id,
     comm->peers =
         (struct peers){.rank = rank, .size = ranks, .listening = -1, .next = -1, .previous = -1};
     snprintf(comm->name, sizeof comm->name, "%.*s", NAME_BYTES - 1, id.internal);
+    emulation_gpu(comm->gpu, sizeof comm->gpu);
     comm->scale = 1;
     if (rank == 0 && path && about && strstr(about, "TUNING"))
         comm->log = fopen(path, "r+"); /* not "w": a further communicator writes on */

@@ -46,6 +46,7 @@ static bool is_pinned(const void *memory)
 
 extern "C" {
 const struct emulation_watcher *emulation_watcher;
+void (*emulation_gate)(cudaStream_t stream, const std::function<void()> &work);
 unsigned long long emulation_fused;
 }
 
@@ -58,8 +59,8 @@ static void run_or_record(std::function<void()> work)
         work();
 }
 
-void emulation_enqueue(const char *name, const struct emulation_cost &known,
-                       std::function<void()> work)
+static void launch(const char *name, const struct emulation_cost &known,
+                   const std::function<void()> &work)
 {
     if (!emulation_watcher) {
         run_or_record(work);
@@ -70,6 +71,15 @@ void emulation_enqueue(const char *name, const struct emulation_cost &known,
         work();
         emulation_watcher->launch_end();
     });
+}
+
+void emulation_enqueue(const char *name, const struct emulation_cost &known, cudaStream_t stream,
+                       std::function<void()> work)
+{
+    if (emulation_gate)
+        emulation_gate(stream, [=] { launch(name, known, work); });
+    else
+        launch(name, known, work);
 }
 
 void emulation_grid(unsigned blocks, unsigned threads, const std::function<void()> &thread)
