@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/device/device.h"
 
@@ -18,7 +19,7 @@ static inline void expect(bool good, const char *what)
 {
     if (good)
         return;
-    fprintf(stderr, "%s: %s\n", program_invocation_short_name, what);
+    fprintf(stderr, "%s: failed: %s\n", program_invocation_short_name, what);
     failures++;
 }
 
@@ -32,12 +33,14 @@ static inline bool is_skipped(void)
     return reason;
 }
 
-/* Whether cuDNN can be used here, and is to be; a test that is given a stand-in must have it. Says
- * so.
+/*
+ * Whether cuDNN can be used here, and is to be. Says so. PSRING_TEST_NEEDS_CUDNN: it must be, and
+ * compute every convolution of a model ("models"; gpu_check.sh, where it was found), or of a test,
+ * too ("all"; with a stand-in).
  */
 static inline bool has_cudnn(void)
 {
-    struct conv2d conv = {8, 8, 4, 4, 3, 1, false, false, NULL};
+    struct conv2d conv = {26, 26, 32, 64, 3, 0, true, true, NULL}; /* keras-cnn's second one */
     struct device_options options = {.kind = DEVICE_CUDA, .conv = DEVICE_CONV_CUDNN};
     struct device *device;
     if (getenv("PSRING_TEST_WITHOUT_CUDNN"))
@@ -53,7 +56,14 @@ static inline bool has_cudnn(void)
     return has;
 }
 
-/* What the program ends with. gpu_check.sh looks for the line. */
+/* Whether cuDNN may refuse a convolution that is no model's. */
+static inline bool cudnn_may_refuse(void)
+{
+    const char *needs = getenv("PSRING_TEST_NEEDS_CUDNN");
+    return !needs || strcmp(needs, "all") != 0;
+}
+
+/* What the program ends with. gpu_check.sh looks for this line, and for expect's. */
 static inline int end_of_test(void)
 {
     printf("%s: %d failures\n", program_invocation_short_name, failures);

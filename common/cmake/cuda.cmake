@@ -41,6 +41,20 @@ elseif(PSRING_CUDA STREQUAL "ON")
                       "its folder with -DCUDAToolkit_ROOT=DIR.")
 endif()
 
+# psring_python_folder(package variable): the folder of that package of python3's, or nothing: PyTorch brings NVIDIA's
+# libraries along so.
+function(psring_python_folder package variable)
+  set(folder "")
+  find_program(PSRING_PYTHON NAMES python3)
+  if(PSRING_PYTHON)
+    execute_process(
+      COMMAND ${PSRING_PYTHON} -c
+              "import importlib.util as u; print(u.find_spec('${package}').submodule_search_locations[0])"
+      OUTPUT_VARIABLE folder OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  endif()
+  set(${variable} "${folder}" PARENT_SCOPE)
+endfunction()
+
 # psring_cuda(target): `target` (the device library) gets the kernels and CUDA's run-time, linked
 # statically: nothing of CUDA is loaded by a process that does not use it.
 function(psring_cuda target)
@@ -64,7 +78,9 @@ function(psring_cuda_facts target)
     set(PSRING_CUBLAS_LIBRARY ${cublas})
   endif()
   # cuDNN, if it is here; else where common/device/cuda/cudnn/find.c looks when it is wanted.
-  find_library(PSRING_CUDNN_LIBRARY NAMES libcudnn.so.9 libcudnn.so.8 HINTS ${PSRING_CUDA_LIBRARY_HINTS})
+  psring_python_folder(nvidia.cudnn cudnn_python)
+  find_library(PSRING_CUDNN_LIBRARY NAMES libcudnn.so.9 libcudnn.so.8
+               HINTS ${PSRING_CUDA_LIBRARY_HINTS} ${cudnn_python}/lib)
   set(cudnn "")
   if(PSRING_CUDNN_LIBRARY)
     set(cudnn ${PSRING_CUDNN_LIBRARY})

@@ -4,14 +4,7 @@
 set(PSRING_NCCL OFF)
 set(PSRING_TOOLKIT_NCCL "")
 if(PSRING_HAVE_CUDA)
-  set(nccl_python "")
-  find_program(PSRING_PYTHON NAMES python3)
-  if(PSRING_PYTHON)
-    execute_process(
-      COMMAND ${PSRING_PYTHON} -c
-              "import importlib.util as u; print(u.find_spec('nvidia.nccl').submodule_search_locations[0])"
-      OUTPUT_VARIABLE nccl_python OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
-  endif()
+  psring_python_folder(nvidia.nccl nccl_python)
   find_path(NCCL_INCLUDE_DIR nccl.h HINTS ${PSRING_CUDA_INCLUDE_HINTS} ${nccl_python}/include)
   find_library(NCCL_LIBRARY NAMES nccl libnccl.so.2
                HINTS ${PSRING_CUDA_LIBRARY_HINTS} ${nccl_python}/lib)

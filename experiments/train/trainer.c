@@ -61,6 +61,7 @@ static enum status open_model(struct trainer *t)
     size_t parameters = net_parameter_count(t->net), states = 0;
     if (trainer_computes(t)) {
         TRY(net_expect(t->net, (size_t)config->batch));
+        TRY(batches_expect(&t->batches, t->net, trainer_batch_max(t)));
         struct optimizer_parameters optimizer = learning_optimizer(config);
         optimizer_describe(config->optimizer, &optimizer, t->optimizer_text);
         TRY(net_optimizer_new(&t->optimizer, t->net, config->optimizer, &optimizer));

@@ -90,7 +90,10 @@ for pass in forward data filter; do
     grep -q "^$pass images 8 " "$calls" || fail "auto: no $pass of training"
 done
 taken=$weights
+# In all of the five steps, after the comparison: nobody wants the gradient by the first one's images.
+compared=6 step=5 # passes of two shapes
 plain=$(grep -c 'images 8 ' "$calls")
+((plain == compared + 5 * step)) || fail "auto: $plain passes of batches of 8, expected $compared to compare and $step in each of 5 steps"
 
 # As options, recorded, and twice: to the same bits. A graph repeats what was asked for twice.
 rm "$calls"
@@ -98,8 +101,7 @@ train 0 --conv cudnn --cuda-graph on "${options[@]}"
 convolves "recorded" 'cudnn 9.19.0'
 same "recorded" "$taken"
 recorded=$(grep -c 'images 8 ' "$calls")
-compared=6 # three passes of two shapes
-(((recorded - compared) * 5 == (plain - compared) * 2)) || fail "recorded: $recorded calls, and $plain without a graph in 5 steps"
+((recorded == compared + 2 * step)) || fail "recorded: $recorded passes of batches of 8, expected $compared and $step twice"
 
 # Ranks, and one process that plays them.
 train 0 --virtual-workers 2 --reduce-order ring "${options[@]}"
@@ -196,6 +198,7 @@ says "more workspace" 'to 16 filters, 8 images: IMPLICIT_PRECOMP_GEMM cannot be 
 refused "more workspace" '5 x 5 to 6 filters, 8 images: IMPLICIT_PRECOMP_GEMM cannot' --conv cudnn
 unset EMULATED_CUDNN
 
+EMULATED_CUDNN_CUDA=11 not_taken '' 'no cuDNN can be used: .*libemulated_cudnn.so.9 is built for CUDA 11, and this psring for CUDA [0-9]'
 EMULATED_CUDNN_VERSION=8700 not_taken '' 'no cuDNN can be used: .* is version 8.7.0, and 8.9 or 9 is needed'
 mkdir "$folder/parts"
 cp -a "$cudnn/." "$folder/parts"

@@ -222,6 +222,8 @@ static void name_choice(struct cuda_conv_choice *choice)
     if (dnn)
         snprintf(choice->text, sizeof choice->text, "cudnn %s%s", cuda_dnn_version(choice->dnn),
                  own ? " and own" : "");
+    else
+        snprintf(choice->text, sizeof choice->text, "own");
 }
 
 /* -------- the operations ---------------------------------------------------------------------- */

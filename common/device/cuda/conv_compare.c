@@ -27,26 +27,34 @@ struct comparison {
     float *own[PARTS], *theirs[PARTS]; /* host memory */
 };
 
+static void fill(float *values, size_t count, uint64_t part)
+{
+    struct rng_key key = rng_key(1, RNG_TEST, part);
+    struct rng_block block = {{0}};
+    for (size_t i = 0; i < count; i++) {
+        if (i % 4 == 0)
+            block = rng_block(key, i / 4, 0);
+        values[i] = 2.0f * rng_uniform(block.word[i % 4]) - 1.0f;
+    }
+}
+
+/* No memory is no error of the run's: the caller says what comes of it. */
 static enum status open_comparison(struct comparison *c)
 {
-    enum status status = STATUS_OK;
+    struct device *device = &c->cuda->device;
     for (int part = 0; part < PARTS; part++) {
-        size_t count = c->counts[part];
-        TRY(device_alloc(&c->cuda->device, "comparing convolutions", count * sizeof(float),
-                         &c->dev[part]));
-        c->own[part] = malloc(count * sizeof(float));
-        c->theirs[part] = malloc(count * sizeof(float));
-        if (!c->own[part] || !c->theirs[part]) {
-            log_error("comparing convolutions: out of memory");
+        size_t count = c->counts[part], bytes = count * sizeof(float);
+        enum status status = device->ops->alloc(device, bytes, &c->dev[part]);
+        if (status != STATUS_OK)
+            return status;
+        c->own[part] = malloc(bytes);
+        c->theirs[part] = malloc(bytes);
+        if (!c->own[part] || !c->theirs[part])
             return STATUS_NO_MEMORY;
-        }
-        for (size_t i = 0; part < COMPARED && i < count; i++) {
-            struct rng_block block = rng_block(rng_key(1, RNG_TEST, (uint64_t)part), i / 4, 0);
-            c->own[part][i] = 2.0f * rng_uniform(block.word[i % 4]) - 1.0f;
-        }
+        if (part < COMPARED)
+            fill(c->own[part], count, (uint64_t)part);
     }
-out:
-    return status;
+    return STATUS_OK;
 }
 
 static void close_comparison(struct comparison *c)

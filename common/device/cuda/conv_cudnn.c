@@ -148,7 +148,7 @@ const char *cuda_dnn_conv_cannot(struct cuda_dnn_conv *conv, size_t batch)
 size_t cuda_dnn_conv_sample(const struct cuda_dnn_conv *conv, size_t batch)
 {
     size_t block = conv->layout.block;
-    return batch < block ? batch : block + batch % block;
+    return batch < 2 * block ? batch : 2 * block + batch % block;
 }
 
 /* -------- forward ----------------------------------------------------------------------------- */

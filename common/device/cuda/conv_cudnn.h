@@ -25,7 +25,8 @@ void cuda_dnn_conv_free(struct cuda_dnn_conv **conv);
  * Asks the host alone. What cannot be done must not be asked for. */
 const char *cuda_dnn_conv_cannot(struct cuda_dnn_conv *conv, size_t batch);
 
-/* The smallest batch that is done by the same plans, each once, as this one. */
+/* The smallest batch that is done by the same plans as this one, and as it does: of several blocks
+ * the gradients are added up. */
 size_t cuda_dnn_conv_sample(const struct cuda_dnn_conv *conv, size_t batch);
 
 /* Algorithms and workspace, for people. */

@@ -1,5 +1,6 @@
 #include "common/device/cuda/cudnn/find.h"
 
+#include <cuda_runtime_api.h>
 #include <glob.h>
 #include <link.h>
 #include <stdio.h>
@@ -11,10 +12,10 @@
 static const char *const names[] = {PSRING_CUDNN_NAME ".9", PSRING_CUDNN_NAME ".8"};
 enum { NAMES = sizeof names / sizeof *names };
 
-/* Folders of Python's packages. */
+/* Folders of Python's packages, those of virtual environments too. */
 #define PYTHON_FOLDERS                                                                             \
     "/usr{,/local}/lib/python3*/{dist,site}-packages/nvidia/cudnn/lib/",                           \
-        "/opt/*/lib/python3*/{dist,site}-packages/nvidia/cudnn/lib/"
+        "/opt/{,*/}{,.venv/,venv/}lib/python3*/{dist,site}-packages/nvidia/cudnn/lib/"
 
 /* The parts that each version loads when they are needed, and ends the process where one is
  * missing. */
@@ -78,6 +79,19 @@ static bool read_version(struct dnn_library *library, size_t *major)
     return *major == 9 || (*major == 8 && minor >= 9);
 }
 
+/* One of another major CUDA opens that one's cuBLAS by its name, and ends the process where it is
+ * not. */
+static bool is_of_this_cuda(const struct dnn_library *library, char *reason)
+{
+    size_t theirs = library->call.get_cudart_version() / 1000;
+    size_t ours = CUDART_VERSION / 1000;
+    if (theirs != ours)
+        snprintf(reason, CUDA_DNN_TEXT_BYTES,
+                 "%.400s is built for CUDA %zu, and this psring for CUDA %zu", library->path,
+                 theirs, ours);
+    return theirs == ours;
+}
+
 /* Opens "libcudnn_PART.so.9" beside "libcudnn.so.9", where it lies: then it is loaded already when
  * cuDNN asks for it by its name. False: one is missing, and `reason` says so. */
 static bool open_parts(const char *path, const char *const names_of_parts[], struct parts *parts,
@@ -128,11 +142,10 @@ static bool try_one(const char *name, struct dnn_library *library, char *reason)
     } else if (!read_version(library, &major)) {
         snprintf(reason, CUDA_DNN_TEXT_BYTES, "%s is version %s, and 8.9 or 9 is needed", name,
                  library->version);
-    } else if (!open_parts(name, major == 8 ? parts_of_8 : parts_of_9, &parts, reason)) {
-        ;
     } else if (!find_all(handle, &library->call)) {
         snprintf(reason, CUDA_DNN_TEXT_BYTES, "%s lacks a function that psring needs", name);
-    } else {
+    } else if (is_of_this_cuda(library, reason) &&
+               open_parts(name, major == 8 ? parts_of_8 : parts_of_9, &parts, reason)) {
         return true;
     }
     close_parts(&parts);
