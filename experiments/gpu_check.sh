@@ -151,7 +151,7 @@ sanitize_beside()
 
 # What matters most comes first.
 export build out data gpu work
-rm -f "$out"/{parts,run,versions,info,pytorch,roofline,kernels}.txt "$out"/{speed,compute,accuracy,tf32}.csv # of an earlier run
+rm -f "$out"/{parts,run,versions,info,pytorch,roofline,kernels,speed-FP32,speed-TF32}.txt "$out"/{speed,compute,compute-own,accuracy,tf32}.csv # of an earlier run
 : | tee "$out/goals.txt" >"$out/parts.txt"
 echo "GPU: $gpu"
 part versions 8 "tools and libraries are there" versions || stop="needs versions, which did not pass"
@@ -168,14 +168,14 @@ needs=data part agree-4 35 "4 ranks train to one result by ring, nccl, mpi and p
 needs=data part accuracy 25 "12 epochs of keras-cnn reach 99%" accuracy
 needs=data part tf32 30 "TF32 computes nearly the same, and reaches 99%, too" tf32
 needs=data part resume 12 "a checkpoint is continued to the same bits" resume
-needs=data part peers 40 "a rank is killed, another one stops: the others end by themselves, and say why" peer_gone
-part sanitizer 45 "compute-sanitizer over the operations" sanitizer_ends "$beside"
+part sanitizer 40 "compute-sanitizer over the operations" sanitizer_ends "$beside"
 # shellcheck disable=SC2086  # none is no word
 end_groups $beside # nothing runs beside what follows
 beside=
+needs=data part peers 40 "a rank is killed, another one stops: the others end by themselves, and say why" peer_gone
 needs=data part speed 60 "images/s by turns with PyTorch" speed
 needs=data part kernels 25 "time by kernel" kernels
-part roofline 15 "each layer beside the least that it can take" roofline
+part roofline 20 "each layer beside the least that it can take" roofline
 
 # --- the page and its data ---------------------------------------------------------------------------
 

@@ -71,6 +71,8 @@ esac
 END
 standin ctest <<'END'
 echo ' 1/2 Test #88: cuda_ops .........................   Passed    4.39 sec'
+[[ $STANDIN != cudnn-fails || $PSRING_TEST_NEEDS_CUDNN != models ]] ||
+    { echo ' 2/2 Test #90: cuda_train .......................***Failed   0.01 sec'; echo 'cuda_train: failed: cuDNN is to be here, and is not'; exit 8; }
 [[ $STANDIN != skips ]] || echo ' 2/2 Test #90: cuda_train .......................***Skipped   0.01 sec'
 END
 standin ops <<'END'
@@ -166,17 +168,19 @@ train)
     [[ $STANDIN != no-column ]] || accuracy=accuracy
     [[ $STANDIN != learns-little ]] || reached=0.98
     [[ "$*" == *'--conv own'* ]] && rate=700 || rate=1000
-    [[ ! $metrics ]] || printf "images_per_s,$accuracy\n1,0.5\n$rate,$reached\n$((rate + 100)),$reached\n" >"$metrics"
+    convolutions='cudnn 9.1.0'
+    [[ $STANDIN != dnn-is-refused ]] || convolutions=own
+    [[ ! $metrics ]] || printf "images_per_s,$accuracy,convolutions\n1,0.5,\n$rate,$reached,\n$((rate + 100)),$reached,$convolutions\n" >"$metrics"
     echo "weights sha256 $weights"
     ;;
 esac
 END
 # On an H200 100 us of FLOPs for a step of 128 images, 117 ms of which are measured.
 cat >"$folder/compute.csv" <<'END'
-model,device,batch,layer,forward_ms,forward_flops,forward_bytes,backward_ms,backward_flops,backward_bytes
-mlp,cuda,128,dense1,0.25,2680000000,1,0.5,4020000000,1
-mlp,cuda,128,sum,0.25,2680000000,1,0.5,4020000000,1
-mlp,cuda,128,step,0.7,6700000000,2,,,
+model,device,batch,layer,forward_ms,forward_flops,forward_bytes,backward_ms,backward_flops,backward_bytes,convolutions
+mlp,cuda,128,dense1,0.25,2680000000,1,0.5,4020000000,1,cudnn 9.1.0
+mlp,cuda,128,sum,0.25,2680000000,1,0.5,4020000000,1,cudnn 9.1.0
+mlp,cuda,128,step,0.7,6700000000,2,,,,cudnn 9.1.0
 END
 
 # --- the whole ---------------------------------------------------------------------------------------
@@ -215,24 +219,25 @@ touch taken/mine
 [[ $(ls -A taken) == mine ]] || fail "a folder of others: now has $(ls -A taken):"
 grep -q "taken' has other files than an earlier check's" "$folder/log" || fail "a folder of others:"
 
-all='versions configure build tests repeatable models nccl-2 nccl-4 agree-2 agree-4 accuracy tf32 resume peers sanitizer speed kernels roofline'
+all='versions configure build tests repeatable models nccl-2 nccl-4 agree-2 agree-4 accuracy tf32 resume sanitizer peers speed kernels roofline'
 checked well 0 'tf32 +passed +[0-9]+ s  from FP32 1e-07' 'goal met FP32: as fast as PyTorch, eager \(1\.17' \
     'goal missed TF32: as fast as PyTorch, eager \(0\.53' 'goal missed FP32: a step within 2 x' \
+    'goal met cuDNN computes the convolutions \(psring chose cudnn 9\.1\.0\)' 'build +passed .*nccl 2\.28\.9; cudnn 9\.1\.0$' \
     'kernels .*all: |kernels .* 3 kernels take 100\.0 us a step and move 9\.0 MB; most: cuBLAS, 70%' \
     'peers .*killed: the others ended within .*stopped: the others'
 [[ $(awk -F'|' '$2 == "passed" { print $1 }' "$folder/out/parts.txt" | paste -sd' ') == "$all" ]] || fail "not all parts passed in their order:"
-[[ $(grep -c -- "--report-api-errors no --error-exitcode 9 $folder/build/tests/cuda/cuda_ops\$" "$folder/sanitizer.log") -ge 2 ]] ||
+[[ $(grep -cxE -- "--tool (memcheck --report-api-errors no|initcheck) --error-exitcode 9 $folder/build/tests/cuda/cuda_ops" "$folder/sanitizer.log") == 2 ]] ||
     fail "compute-sanitizer was called with: $(cat "$folder/sanitizer.log")"
 grep -qx -- "-DMPI_C_COMPILER=$folder/bin/mpicc" "$folder/cmake.log" ||
     fail "CMake may take another MPI: $(cat "$folder/cmake.log")"
-shown '^# psring on a GPU: NVIDIA H200$' '^\*\*Passed\*\*: all 18 parts\.$' '^Goals of speed: 1 of 3 met\.$' \
-    '^\| psring, convolutions: cudnn \| FP32 \| 1050 \| 121904\.8 \| 1050 to 1050 \| 3 \| 1\.17 \|$' \
+shown '^# psring on a GPU: NVIDIA H200$' '^\*\*Passed\*\*: all 18 parts\.$' '^Goals of speed: 2 of 4 met\.$' \
+    '^\| psring \| FP32 \| 1050 \| 121904\.8 \| 1050 to 1050 \| 3 \| 1\.17 \|$' \
     '^\| psring, convolutions: own \| TF32 \| 750 .* \| 0\.38 \|$' '^\| PyTorch, graph \| TF32 \| 2000 .* \| 1\.00 \|$' \
-    '^- \*\*missed\*\*: TF32: as fast' '^ dense1 ' '^ lower  +1\.0 +15\.00 +15\.0% +3\.00 +200$' '^- 4 ranks: passed; .*ring/simple$' 'NVLink'
+    '^- \*\*missed\*\*: TF32: as fast' '^ dense1 ' '^us a pass, convolutions: cudnn 9\.1\.0, beside own ones$' '^ dense1 +250\.0 +250\.0 +500\.0 +500\.0$' '^ lower  +1\.0 +15\.00 +15\.0% +3\.00 +200$' '^- 4 ranks: passed; .*ring/simple$' 'NVLink'
 perl -MJSON::PP -0ne '
     my $all = decode_json($_);
     die "parts\n" unless @{$all->{parts}} == 18 && $all->{parts}[0]{what} eq "tools and libraries are there";
-    die "goals\n" unless @{$all->{goals}} == 3 && $all->{goals}[0]{met} && !$all->{goals}[1]{met} && $all->{passed};' \
+    die "goals\n" unless @{$all->{goals}} == 4 && $all->{goals}[0]{met} && !$all->{goals}[1]{met} && $all->{passed};' \
     "$folder/out/gpu_check.json" 2>"$folder/log" || fail "gpu_check.json: $(cat "$folder/out/gpu_check.json")"
 tar -tzf "$folder/out/gpu_check.tar.gz" >"$folder/log"
 for name in gpu_check.{json,md} {build,sanitizer,memcheck}.log {accuracy,speed,compute}.csv {roofline,kernels,parts,info}.txt killed.0.log; do
@@ -294,7 +299,7 @@ ends()
     # shellcheck disable=SC2016  # the other shell's
     STANDIN=$standin PATH=$folder/bin:$PATH timeout 60 bash -c '. experiments/gpu/parts.sh
         [[ $1 == versions || $1 == configure ]] || configure >/dev/null
-        [[ $1 != speed ]] || build >/dev/null
+        [[ $1 != speed && $1 != run_tests ]] || build >/dev/null
         PEER_LIMIT_S=${LIMIT:-$PEER_LIMIT_S}
         "$@"' part "$@" >"$folder/log" 2>&1 || rc=$?
     ((rc == expected)) || fail "$standin: exit code $rc, expected $expected:"
@@ -307,6 +312,7 @@ ends no-criterion 1 '^missing: criterion$' versions
 ends old-driver 1 'driver is for CUDA 13.0, the toolkit is 14.1' versions
 ends no-gpu 1 'no GPU: no GPU can be used' build
 ends skips 1 'skipped: cuda_train' run_tests
+ends cudnn-fails 1 '1 passed, 1 failed, skipped: none; first: cuda_train: failed: cuDNN is to be here' run_tests
 ends no-test 1 'cuda_ops is missing' sanitize
 ends finds 1 'memcheck: found nothing, initcheck: exit code 9' sanitize
 ends does-not-run 1 'ended before the test did' sanitize
@@ -327,10 +333,13 @@ ends peers-silent 1 'killed: the others ended within .* s, and said nothing' pee
 ends peers-well 1 'killed: rank 1 ended well' peer_gone
 LIMIT=1 ends peers-go-on 1 'stopped: rank 1 goes on after 1 s' peer_gone
 [[ ! $(pgrep -f "$build/psring") ]] || fail "ranks are left behind: $(pgrep -af "$build/psring")"
-ends no-torch 0 'FP32: psring 1050 by cuDNN, 750 by its own convolutions; TF32: .* convolutions$' speed
+ends no-torch 0 'FP32: psring 1050 \(convolutions: cudnn 9.1.0\), 750 by its own convolutions; TF32: .* convolutions;' speed
+ends dnn-is-refused 0 'FP32: psring 1050 \(convolutions: own\), 750 by its own' speed
+grep -q 'goal missed cuDNN computes the convolutions (psring chose own)' "$folder/log" || fail "no cuDNN by choice:"
 ends no-answer 1 'turn 1 of pytorch eager FP32 failed' speed
 ! kill -0 "$(cat "$folder/pytorch")" 2>/dev/null || fail "PyTorch goes on"
 ends no-cudnn 0 'FP32: psring 1050, PyTorch eager 900' speed
+grep -q 'goal missed cuDNN computes the convolutions: not used: no libcudnn.so.9' "$folder/log" || fail "no cuDNN:"
 ends no-counters 77 'ERR_NVGPUCTRPERM' kernels
 ends no-step 1 '' kernels
 gpu='NVIDIA Other, 580.0, 1 MiB' ends well 77 'the peaks of this GPU are not written down' roofline

@@ -63,18 +63,32 @@ build()
         { echo "detail no NCCL: $(sed -n 's/^  \[ \] nccl  *//p' "$out/info.txt")" && return 1; }
     grep -q '^  \[X\] cuda ' "$out/info.txt" ||
         { echo "detail no GPU: $(sed -n 's/^  \[ \] cuda  *//p' "$out/info.txt")" && return 1; }
-    echo "detail $(sed -n 's/^  \[X\] nccl  */nccl /p' "$out/info.txt" | tail -1)"
+    echo "detail $(sed -n 's/^  \[X\] nccl  */nccl /p' "$out/info.txt" | tail -1); cudnn $(dnn_info)"
 }
 
-# With a GPU none of these has a reason to skip.
+# dnn_info: what psring says of cuDNN: its version and where it lies, or why it is not used.
+dnn_info()
+{
+    sed -n 's/^ *cudnn  *//p' "$out/info.txt" | tail -1
+}
+
+# has_cudnn: psring has found cuDNN, so that its convolutions may be psring's choice.
+has_cudnn()
+{
+    [[ $(dnn_info) && $(dnn_info) != 'not used'* ]]
+}
+
+# With a GPU none of these has a reason to skip, and where cuDNN is it must compute every model's convolutions.
 run_tests()
 {
-    local rc=0 log=$out/ctest.txt skipped
+    local rc=0 log=$out/ctest.txt skipped reason
+    ! has_cudnn || export PSRING_TEST_NEEDS_CUDNN=models
     ctest --test-dir "$build" -L '^gpu$' --output-on-failure --no-tests=error -j 4 --timeout 50 >"$log" || rc=1
     cat "$log"
     skipped=$(sed -n 's/^ *[0-9]*\/[0-9]* Test *#[0-9]*: \([^ ]*\) .*\*\*\*Skipped.*/\1/p' "$log" | paste -sd' ')
+    reason=$(grep -m 1 -oE '[a-z_]+: failed: .*' "$log" | cut -c1-150)
     echo "detail $(grep -c ' Passed ' "$log") passed, $(
-        grep -cE '\*\*\*(Failed|Timeout|Exception|Not Run)' "$log") failed, skipped: ${skipped:-none}"
+        grep -cE '\*\*\*(Failed|Timeout|Exception|Not Run)' "$log") failed, skipped: ${skipped:-none}${reason:+; first: $reason}"
     [[ $rc == 0 && ! $skipped ]]
 }
 
@@ -84,10 +98,11 @@ run_tests()
 # an allocation is refused is part of the test, and no error to report.
 sanitize_with() # TOOL
 {
-    local test=$build/tests/cuda/cuda_ops log=$out/$1.log rc=0
+    local test=$build/tests/cuda/cuda_ops log=$out/$1.log rc=0 options=()
+    [[ $1 != memcheck ]] || options=(--report-api-errors no) # no other tool has it
     [[ -x $test ]] || { echo "$test is missing" && return 1; }
     # What cuDNN does within is not ours.
-    PSRING_TEST_WITHOUT_CUDNN=1 compute-sanitizer --tool "$1" --report-api-errors no --error-exitcode 9 "$test" \
+    PSRING_TEST_WITHOUT_CUDNN=1 compute-sanitizer --tool "$1" "${options[@]}" --error-exitcode 9 "$test" \
         >"$log" 2>&1 || rc=$?
     ! grep -qi 'device not supported' "$log" || { echo "does not support this GPU" && return 77; }
     ((rc == 0)) || { echo "exit code $rc, see $1.log" && return 1; }

@@ -125,7 +125,7 @@ $(sed 's/^met /- met: /; s/^missed /- **missed**: /' "$out/goals.txt")
 ## Each layer beside the least it can take
 
 The least is the longer of FLOPs at the peak of the data sheet and bytes at the memory's. Layers are measured one by one, with a
-wait of the host for each, so that their sum is more than a step.
+wait of the host for each, so that their sum is more than a step; where cuDNN is, also by psring's own convolutions.
 
 $(block roofline.txt roofline)
 

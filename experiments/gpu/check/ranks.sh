@@ -67,7 +67,7 @@ free_port()
 }
 
 PEER_TIMEOUT_S=5 # psring's own
-PEER_START_S=20  # both jobs take steps; with the next one less than the part's limit, so that the part says what failed
+PEER_START_S=20  # until both jobs take steps; with the next one less than the part's limit, so that the part says what failed
 PEER_LIMIT_S=15  # after which a peer that goes on has failed
 
 # job NAME: three ranks that train without end; no launcher that would end them. Adds to $pids.
@@ -77,7 +77,7 @@ job()
     port=$(free_port) || return 1
     rm -f "$out/$1".*
     for rank in 2 1 0; do
-        "$build/psring" train --backend nccl --device cuda --share-gpu --model lenet --batch 8 --steps 1000000000 --log-steps 50 \
+        "$build/psring" train --backend nccl --device cuda --share-gpu --model lenet --batch 8 --steps 1000000000 --log-steps 2 \
             --timeout $PEER_TIMEOUT_S --data "$data" --metrics "$out/$1.csv" --rendezvous "tcp://127.0.0.1:$port" --rank $rank \
             --world 3 >"$out/$1.$rank.log" 2>&1 &
         pids+=($!)

@@ -2,7 +2,7 @@
 # shellcheck shell=bash disable=SC2154
 
 TURNS=3
-SPEED_S=50 # after which no further turn begins
+SPEED_S=55 # a further turn begins if it ends before that, should it take as long as the longest one
 STEP=(--model keras-cnn --batch 128)
 
 # The peaks of $gpu: $fp32, $tf32 (FLOP/s), $bandwidth (bytes/s). They are NVIDIA's, of its data sheets: TF32
@@ -19,14 +19,15 @@ peaks()
 # --- images/s ----------------------------------------------------------------------------------------
 
 # psring_rate MODE PRECISION: of the epochs after the first one, which has the warm-up. Testing is not in it. MODE:
-# whose convolutions, default: its own choice.
+# whose convolutions, default: its own choice, which speed-PRECISION.txt is told.
 psring_rate()
 {
     local file=$out/speed-psring.csv option=()
     [[ $1 == default ]] || option=(--conv "$1")
     [[ $2 == FP32 ]] || option+=(--tf32)
     rm -f "$file"
-    alone --device cuda "${STEP[@]}" --epochs 5 --metrics "$file" "${option[@]}" >/dev/null || return 1
+    alone --device cuda "${STEP[@]}" --epochs 4 --metrics "$file" "${option[@]}" >/dev/null || return 1
+    [[ $1 != default ]] || value_of "$file" convolutions >"$out/speed-$2.txt"
     awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "images_per_s") at = i; next } NR > 2 && at { print $at }' \
         "$file" | median
 }
@@ -38,26 +39,24 @@ pytorch_rate()
     echo "$1 $2" >&"$ask" && read -r -t 30 rate <&"$answer" && echo "$rate"
 }
 
-# has_cudnn: psring has found cuDNN, whose convolutions are then its choice, and are measured beside its own ones.
-has_cudnn()
+# chosen PRECISION: whose convolutions psring chose by itself.
+chosen()
 {
-    grep -E '^ +cudnn ' "$out/info.txt" | grep -qv 'not used'
+    cat "$out/speed-$1.txt"
 }
 
 # rate_of PROGRAM MODE PRECISION: the median of its turns.
 rate_of()
 {
-    local mode=$2
-    [[ $mode != default ]] || ! has_cudnn || mode=cudnn
-    awk -F, -v key="$1,$mode,$3" '$1 "," $2 "," $3 == key { print $5 }' "$out/speed.csv" | median
+    awk -F, -v key="$1,$2,$3" '$1 "," $2 "," $3 == key { print $5 }' "$out/speed.csv" | median
 }
 
 # All by turns, so that what changes meanwhile, a clock or a neighbour, meets all of them.
 speed()
 {
-    local turn program mode precision rate who contestants ask answer started=$EPOCHSECONDS torch=
+    local turn program mode precision rate who contestants ask answer started=$EPOCHSECONDS turn_started longest=0 torch=
     contestants=('psring default FP32' 'psring default TF32')
-    ! has_cudnn || contestants=('psring own FP32' 'psring cudnn FP32' 'psring own TF32' 'psring cudnn TF32')
+    ! has_cudnn || contestants+=('psring own FP32' 'psring own TF32')
     mkfifo "$work/ask" "$work/answer" || return 1
     # It does not hold the other end of its questions, and so ends when this shell does, whatever the reason.
     python3 -u experiments/gpu/pytorch.py --device cuda "${STEP[@]:2}" --steps 400 --turns \
@@ -72,7 +71,8 @@ speed()
     echo "PyTorch: $torch" | tee "$out/pytorch.txt"
     echo 'program,mode,precision,turn,images_per_s' >"$out/speed.csv"
     for ((turn = 1; turn <= TURNS; turn++)); do
-        ((turn == 1 || EPOCHSECONDS - started < SPEED_S)) || break
+        ((turn == 1 || EPOCHSECONDS - started + longest < SPEED_S)) || break
+        turn_started=$EPOCHSECONDS
         for who in "${contestants[@]}"; do
             read -r program mode precision <<<"$who"
             case $program in
@@ -83,6 +83,7 @@ speed()
             [[ $rate =~ ^[0-9] ]] || { echo "detail turn $turn of $who failed: $(tail -n 1 "$out/pytorch.log")" && return 1; }
             echo "$program,$mode,$precision,$turn,$rate" >>"$out/speed.csv"
         done
+        ((EPOCHSECONDS - turn_started <= longest)) || longest=$((EPOCHSECONDS - turn_started))
     done
     exec {ask}>&- {answer}<&-
     end_jobs
@@ -98,12 +99,19 @@ say_speed()
         eager=$(rate_of pytorch eager $precision)
         graph=$(rate_of pytorch graph $precision)
         said+="; $precision: psring $own"
-        ! has_cudnn || said+=" by cuDNN, $(rate_of psring own $precision) by its own convolutions"
+        ! has_cudnn || said+=" (convolutions: $(chosen $precision)), $(rate_of psring own $precision) by its own convolutions"
         [[ $eager && $graph ]] || continue
         said+=", PyTorch eager $eager, with a CUDA graph $graph"
         goal "$precision: as fast as PyTorch, eager ($(awk -v a="$own" -v b="$eager" 'BEGIN { printf "%.2f", a / b }') of it)" "$own >= $eager"
     done
-    echo "detail images/s, medians: ${said#; }"
+    # What psring does without cuDNN is known to be slower.
+    if ! has_cudnn; then
+        echo "goal missed cuDNN computes the convolutions: $(dnn_info)"
+    else
+        goal "cuDNN computes the convolutions (psring chose $(chosen FP32))" "\"$(chosen FP32)\" ~ /^cudnn [0-9.]+\$/"
+    fi
+    echo "detail images/s, medians: ${said#; }; the last epochs kept the GPU busy $(
+        value_of "$out/speed-psring.csv" gpu_utilization_mean) of the time (empty: not known)"
 }
 
 # --- beside the least --------------------------------------------------------------------------------
@@ -121,15 +129,33 @@ estimate()
         -f experiments/gpu/roofline.awk "$out/compute.csv"
 }
 
+# beside_own: each layer's us as psring chose its convolutions, and by its own ones: where one is not the faster in all
+# layers and passes, neither is the best choice.
+beside_own()
+{
+    awk -F, '
+        FNR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; file++; next }
+        $at["layer"] == "sum" || $at["layer"] == "step" { next }
+        { forward[file, $at["layer"]] = $at["forward_ms"]; backward[file, $at["layer"]] = $at["backward_ms"] }
+        file == 1 { chosen = $at["convolutions"]; layer[++layers] = $at["layer"] }
+        END {
+            printf "us a pass, convolutions: %s, beside own ones\n %-10s %12s %9s %12s %9s\n", chosen, "", "forward", "own", "backward", "own"
+            for (i = 1; i <= layers; i++)
+                printf " %-10s %12.1f %9.1f %12.1f %9.1f\n", layer[i], 1e3 * forward[1, layer[i]], 1e3 * forward[2, layer[i]],
+                    1e3 * backward[1, layer[i]], 1e3 * backward[2, layer[i]]
+        }' "$out/compute.csv" "$out/compute-own.csv"
+}
+
 roofline()
 {
     local fp32 tf32 bandwidth said
     peaks || { echo "detail the peaks of this GPU are not written down here" && return 77; }
-    rm -f "$out/compute.csv"
+    rm -f "$out"/compute{,-own}.csv
     "$build/psring" bench --compute --device cuda --batch 128 --csv "$out/compute.csv" || return 1
+    ! has_cudnn || "$build/psring" bench --compute --device cuda --batch 128 --conv own --csv "$out/compute-own.csv" || return 1
     {
         echo "FP32" && estimate FP32 "$fp32" && echo && echo "TF32 (the layers' measured times are those of FP32)" &&
-            estimate TF32 "$tf32"
+            estimate TF32 "$tf32" && { ! has_cudnn || { echo && beside_own; }; }
     } >"$out/roofline.txt" || return 1
     cat "$out/roofline.txt"
     said=$(estimate FP32 "$fp32" brief)

@@ -87,8 +87,7 @@ accuracy()
 {
     local said='' rc=0
     reaches accuracy || rc=1
-    echo "detail ${said#, }; GPU busy $(value_of "$out/accuracy.csv" gpu_utilization_mean) of the time, $(
-        value_of "$out/accuracy.csv" gpu_memory_bytes) bytes in use (empty: not known)"
+    echo "detail ${said#, }"
     return "$rc"
 }
 
