@@ -172,6 +172,39 @@ Test(nccl_env, forces_the_ring_and_has_a_log)
     fclose(writer);
 }
 
+/* A sandbox in which memory has no name that can be opened. */
+static bool no_memfd;
+
+int __real_memfd_create(const char *name, unsigned flags);
+int __wrap_memfd_create(const char *name, unsigned flags);
+int __wrap_memfd_create(const char *name, unsigned flags)
+{
+    return no_memfd ? -1 : __real_memfd_create(name, flags);
+}
+
+Test(nccl_env, without_memory_for_it_the_log_is_a_file_that_leaves_no_name)
+{
+    static const char line[] = "a:1:1 [0] NCCL INFO AllReduce: 8 Bytes -> Algo RING proto LL c{}\n";
+    struct world world = {.size = 2};
+    struct nccl_env_log followed;
+    int log;
+    unset_all();
+    no_memfd = true;
+    nccl_env_set(&(struct nccl_env_options){.world = &world, .algorithm = "ring"}, &log);
+    cr_assert_gt(log, 0);
+    const char *path = getenv("NCCL_DEBUG_FILE");
+    cr_assert_not_null(path);
+    FILE *writer = fopen(path, "w");
+    cr_assert_not_null(writer, "%s", path);
+    nccl_env_log_begin(&followed, log, "ring");
+    cr_assert_neq(access(path, F_OK), 0, "%s is left", path);
+    fputs(line, writer);
+    fflush(writer);
+    nccl_env_log_follow(&followed);
+    cr_assert_eq(followed.choice.calls, 1);
+    fclose(writer);
+}
+
 Test(nccl_env, its_own_choice_is_left_to_nccl)
 {
     struct world world = {.size = 2};

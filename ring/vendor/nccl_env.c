@@ -29,17 +29,38 @@ static bool can_be_opened_again(const char *path)
     return true;
 }
 
+enum { PATH_BYTES = 64 };
+#define NAMED "/tmp/psring-nccl-log-"
+
+/* In memory if its descriptor has a name there, else a file, whose name goes at the first read. */
+static int open_file(char path[PATH_BYTES])
+{
+    int log = memfd_create("psring-nccl-log", MFD_CLOEXEC);
+    if (log >= 0) {
+        snprintf(path, PATH_BYTES, "/proc/self/fd/%d", log);
+        if (can_be_opened_again(path))
+            return log;
+        close(log);
+    }
+    snprintf(path, PATH_BYTES, NAMED "XXXXXX");
+    return mkostemp(path, O_CLOEXEC);
+}
+
+/* NCCL has opened it since. */
+static void forget_name(int log)
+{
+    char descriptor[PATH_BYTES], path[PATH_BYTES] = "";
+    snprintf(descriptor, sizeof descriptor, "/proc/self/fd/%d", log);
+    if (readlink(descriptor, path, sizeof path - 1) > 0 && strncmp(path, NAMED, strlen(NAMED)) == 0)
+        unlink(path); /* once: then it reads " (deleted)" */
+}
+
 static int open_log(void)
 {
-    char path[64];
-    int log = memfd_create("psring-nccl-log", MFD_CLOEXEC);
+    char path[PATH_BYTES];
+    int log = open_file(path);
     if (log < 0)
         return 0;
-    snprintf(path, sizeof path, "/proc/self/fd/%d", log);
-    if (!can_be_opened_again(path)) {
-        close(log);
-        return 0;
-    }
     set_unless_set("NCCL_DEBUG", "INFO");
     set_unless_set("NCCL_DEBUG_SUBSYS", "TUNING");
     set_unless_set("NCCL_DEBUG_FILE", path);
@@ -87,6 +108,7 @@ void nccl_env_log_begin(struct nccl_env_log *log, int file, const char *wanted)
     if (file <= 0 || fstat(file, &info) != 0)
         return;
     log->read = info.st_size;
+    forget_name(file);
     free_memory(log);
 }
 

@@ -4,7 +4,9 @@
  *
  * NCCL_ALGO, NCCL_PROTO=Simple        the algorithm that is to be compared, whatever the size
  * NCCL_LEGACY_CUDA_REGISTER=1         where `registers` asks for it (nccl_memory.h)
- * NCCL_DEBUG, _SUBSYS, _FILE          its log of choices, into memory that goes with the process
+ * NCCL_DEBUG, _SUBSYS, _FILE          its log of choices, into memory that goes with the process,
+ *                                     or, where a sandbox has none with a name, into a file in /tmp
+ *                                     that loses its name once NCCL has it
  *
  * and where processes share a GPU: NCCL takes two ranks on one GPU for a mistake, unless they look
  * as if they were on two hosts, which then talk over sockets:
@@ -30,9 +32,9 @@ struct nccl_env_options {
 };
 
 /*
- * Sets the variables. *log is the descriptor of the file that NCCL is to write its log to, in
- * memory, there until the process ends; 0 where this system has none: then NCCL's choice stays
- * unknown, and everything else works.
+ * Sets the variables. *log is the descriptor of the file that NCCL is to write its log to, there
+ * until the process ends; 0 where this system has none: then NCCL's choice stays unknown, and
+ * everything else works.
  */
 void nccl_env_set(const struct nccl_env_options *options, int *log);
 
