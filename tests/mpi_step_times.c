@@ -13,11 +13,15 @@ enum { STEPS = 7 };
 
 static struct world *world;
 
-/* As of steps that compute so long, with data that come at once, and a pause of the rank's own,
- * which is no step's, after the third. */
-static void medians_of(const int *all_ms, int compute_ms, int pause_ms,
+/* As of steps that compute so long and have waited so long for data, with a pause of the rank's
+ * own, which is no step's, after the third. Averaging and the processor: COMM_MS and CPU_MS. */
+#define COMM_MS(rank) (15 + (rank))
+#define CPU_MS(rank) (5 + (rank))
+
+static void medians_of(const int *all_ms, int compute_ms, int data_ms, int pause_ms,
                        double median_ms[STEP_TIME_KINDS])
 {
+    const int own_ms = compute_ms + data_ms;
     int64_t ended_ms = 0;
     struct step_times times;
     cr_assert_eq(step_times_init(&times, STEPS), STATUS_OK);
@@ -27,8 +31,10 @@ static void medians_of(const int *all_ms, int compute_ms, int pause_ms,
             &times, ended_ms * NS_PER_MS,
             (int64_t[STEP_TIME_KINDS]){[STEP_TIME_ALL] = all_ms[i] * NS_PER_MS,
                                        [STEP_TIME_COMPUTE] = compute_ms * NS_PER_MS,
-                                       [STEP_TIME_COMM] = 15 * NS_PER_MS,
-                                       [STEP_TIME_EXPOSED] = (all_ms[i] - compute_ms) * NS_PER_MS});
+                                       [STEP_TIME_DATA] = data_ms * NS_PER_MS,
+                                       [STEP_TIME_COMM] = COMM_MS(world->rank) * NS_PER_MS,
+                                       [STEP_TIME_CPU] = CPU_MS(world->rank) * NS_PER_MS,
+                                       [STEP_TIME_EXPOSED] = (all_ms[i] - own_ms) * NS_PER_MS});
         ended_ms += i == 2 ? pause_ms : 0;
     }
     cr_assert_eq(step_times_medians(&times, world, NULL, (size_t)world->rank, median_ms),
@@ -37,12 +43,16 @@ static void medians_of(const int *all_ms, int compute_ms, int pause_ms,
     step_times_fini(&times);
 }
 
-static void expect(const double median_ms[STEP_TIME_KINDS], double all_ms, double compute_ms)
+/* Of as busy ranks it is the last one's. */
+static void expect(const double median_ms[STEP_TIME_KINDS], double all_ms, double compute_ms,
+                   double data_ms, int busiest)
 {
     cr_assert_float_eq(median_ms[STEP_TIME_ALL], all_ms, 1e-9, "%g ms", median_ms[STEP_TIME_ALL]);
     cr_assert_float_eq(median_ms[STEP_TIME_COMPUTE], compute_ms, 1e-9);
-    cr_assert_float_eq(median_ms[STEP_TIME_EXPOSED], all_ms - compute_ms, 1e-9);
-    cr_assert_float_eq(median_ms[STEP_TIME_DATA], 0, 1e-9);
+    cr_assert_float_eq(median_ms[STEP_TIME_EXPOSED], all_ms - compute_ms - data_ms, 1e-9);
+    cr_assert_float_eq(median_ms[STEP_TIME_DATA], data_ms, 1e-9);
+    cr_assert_float_eq(median_ms[STEP_TIME_COMM], COMM_MS(busiest), 1e-9);
+    cr_assert_float_eq(median_ms[STEP_TIME_CPU], CPU_MS(busiest), 1e-9);
 }
 
 Test(mpi_step_times, two_ranks)
@@ -55,19 +65,23 @@ Test(mpi_step_times, two_ranks)
     double median_ms[STEP_TIME_KINDS];
     cr_assert_eq(world_open(&world, NULL, NULL, NULL), STATUS_OK);
     cr_assert_eq(world->size, 2);
-    medians_of(in_turn[world->rank], 30, 0, median_ms); /* ends: 60, 105, 150, 195, ... */
-    expect(median_ms, 45, 30);
-    medians_of(late[world->rank], 30, 0, median_ms);
-    expect(median_ms, 40, 30);
-    medians_of(in_turn[0], 30, 0, median_ms); /* both alike */
-    expect(median_ms, 60, 30);
+    medians_of(in_turn[world->rank], 30, 0, 0, median_ms); /* ends: 60, 105, 150, 195, ... */
+    expect(median_ms, 45, 30, 0, 1);
+    medians_of(late[world->rank], 30, 0, 0, median_ms);
+    expect(median_ms, 40, 30, 0, 1);
+    medians_of(in_turn[0], 30, 0, 0, median_ms); /* both alike */
+    expect(median_ms, 60, 30, 0, 1);
     if (world->rank == 0)
-        medians_of(waits, 30, 0, median_ms);
+        medians_of(waits, 30, 0, 0, median_ms);
     else
-        medians_of(in_turn[1], 30, 100, median_ms);
-    expect(median_ms, 45, 30);
+        medians_of(in_turn[1], 30, 0, 100, median_ms);
+    expect(median_ms, 45, 30, 0, 1);
     /* Rank 0 waits for a busy one, and ends last: what it waits is no communication. */
-    medians_of(busy[world->rank], world->rank == 0 ? 10 : 35, 0, median_ms);
-    expect(median_ms, 40, 35);
+    medians_of(busy[world->rank], world->rank == 0 ? 10 : 35, 0, 0, median_ms);
+    expect(median_ms, 40, 35, 0, 1);
+    /* Busy is who computes or waits for data: rank 0 waits more than rank 1 computes more. */
+    medians_of(busy[world->rank], world->rank == 0 ? 5 : 20, world->rank == 0 ? 30 : 2, 0,
+               median_ms);
+    expect(median_ms, 40, 5, 30, 0);
     world_close(&world);
 }

@@ -110,6 +110,7 @@ Test(trace_file, steps_of_all_go_from_last_to_last)
 {
     enum { STEPS = 5 };
     static const int64_t ends_ms[2][STEPS] = {{60, 90, 150, 180, 240}, {45, 105, 135, 195, 225}};
+    static const int64_t rest_ms[2] = {20, 28}, data_ms[2] = {5, 2}; /* rank 1 is the busiest */
     struct trace_step steps_of_two[2 * STEPS] = {{0}};
     double median_ms[TRACE_PARTS];
     for (int rank = 0; rank < 2; rank++) {
@@ -121,13 +122,17 @@ Test(trace_file, steps_of_all_go_from_last_to_last)
                                         .begin_ns = (100 + begin_ms) * 1000000,
                                         .end_ns = (100 + ends_ms[rank][i]) * 1000000};
             step->ns[TRACE_PART_STEP] = step->end_ns - step->begin_ns;
-            step->ns[TRACE_PART_REST] = 30000000;
-            step->ns[TRACE_PART_EXPOSED] = step->ns[TRACE_PART_STEP] - 30000000;
+            step->ns[TRACE_PART_REST] = rest_ms[rank] * 1000000;
+            step->ns[TRACE_PART_DATA] = data_ms[rank] * 1000000;
+            step->ns[TRACE_PART_EXPOSED] =
+                step->ns[TRACE_PART_STEP] - step->ns[TRACE_PART_REST] - step->ns[TRACE_PART_DATA];
         }
     }
     cr_assert_eq(trace_medians(steps_of_two, (size_t)2 * STEPS, -1, median_ms), STEPS);
     cr_expect_float_eq(median_ms[TRACE_PART_STEP], 45, 1e-9);
     cr_expect_float_eq(median_ms[TRACE_PART_EXPOSED], 15, 1e-9);
+    cr_expect_float_eq(median_ms[TRACE_PART_REST], 28, 1e-9);
+    cr_expect_float_eq(median_ms[TRACE_PART_DATA], 2, 1e-9);
     cr_assert_eq(trace_medians(steps_of_two, (size_t)2 * STEPS, 0, median_ms), STEPS);
     cr_expect_float_eq(median_ms[TRACE_PART_STEP], 60, 1e-9);
 }

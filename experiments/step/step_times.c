@@ -61,6 +61,8 @@ static enum status keep_busiest(struct step_times *times, struct world *world,
         busiest[i] = compute[i] + data[i] >= busiest[i] ? rank : -1;
     TRY(world_max(world, group, busiest, times->count));
     for (int kind = STEP_TIME_ALL + 1; kind < STEP_TIME_KINDS; kind++) {
+        if (kind == STEP_TIME_EXPOSED) /* is what is left, below */
+            continue;
         for (size_t i = 0; i < times->count; i++) {
             if (busiest[i] != rank)
                 times->ms[kind][i] = 0;

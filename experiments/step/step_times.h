@@ -9,7 +9,7 @@
 #include "common/net/world/world.h"
 
 enum step_time {
-    STEP_TIME_ALL,     /* the whole step: the sum of COMPUTE, EXPOSED and DATA */
+    STEP_TIME_ALL,     /* the whole step; a rank's own: the sum of COMPUTE, EXPOSED and DATA */
     STEP_TIME_COMPUTE, /* forward, backward, update */
     STEP_TIME_COMM,    /* averaging, on whichever thread */
     STEP_TIME_EXPOSED, /* the part of averaging that computing waited for */
@@ -45,9 +45,11 @@ void step_times_own(struct step_times *times, double median_ms[STEP_TIME_KINDS])
  * others are those of the busiest rank, with the most COMPUTE and DATA: the others wait for it, so
  * what they wait is no communication. (Not those of the rank that ends last: ranks that have waited
  * for each other end at nearly the same time, and any of them may be the last.) EXPOSED is the
- * rest, or 0 where that rank began so early that it has none. All ranks have begun the first noted
- * step together, as they leave a barrier: they may be as far apart as that leaves them. median_ms:
- * the median of each kind over the steps, NAN if there were none. Forgets the steps.
+ * rest: what the step took beyond the busiest rank's own time, whoever was late; it may be more
+ * than that rank averaged, and is 0 where that rank began so early that there is none. All ranks
+ * have begun the first noted step together, as they leave a barrier: they may be as far apart as
+ * that leaves them. median_ms: the median of each kind over the steps, NAN if there were none.
+ * Forgets the steps.
  */
 enum status step_times_medians(struct step_times *times, struct world *world,
                                const struct group *group, size_t rank,

@@ -47,9 +47,15 @@ static void print_parts(const struct trace_file *file, const struct trace_step *
         if (found > 0)
             print_row(file->ranks[rank].name, found, median_ms);
     }
-    print_row("busiest rank of each step", trace_medians(steps, count, -1, median_ms), median_ms);
+    if (file->in_step)
+        print_row("busiest rank of each step", trace_medians(steps, count, -1, median_ms),
+                  median_ms);
     printf("exposed: the step waits for averaging, or averages itself; rest: all but that and "
            "data, compute_ms of train.csv\n");
+    if (file->in_step)
+        printf(
+            "in the last row parts are the busiest rank's; step is the time of all, exposed what "
+            "that is beyond rest and data\n");
 }
 
 static void print_messages(const struct trace_file *file)

@@ -309,8 +309,7 @@ void train_report_end(const struct trainer *t, const struct test_result *test)
         if (t->dataset)
             printf(", waiting for data %.2f", t->report.times_median[STEP_TIME_DATA]);
         if (sees_communication(t))
-            printf(", communication %.2f, of which exposed %.2f",
-                   t->report.times_median[STEP_TIME_COMM],
+            printf(", communication %.2f, exposed %.2f", t->report.times_median[STEP_TIME_COMM],
                    t->report.times_median[STEP_TIME_EXPOSED]);
         printf("\n");
     }
