@@ -203,6 +203,11 @@ Test(nccl_env, without_memory_for_it_the_log_is_a_file_that_leaves_no_name)
     nccl_env_log_follow(&followed);
     cr_assert_eq(followed.choice.calls, 1);
     fclose(writer);
+    unset_all(); /* no communicator could be opened */
+    nccl_env_set(&(struct nccl_env_options){.world = &world, .algorithm = "ring"}, &log);
+    cr_assert_eq(access(getenv("NCCL_DEBUG_FILE"), F_OK), 0);
+    nccl_env_log_forget();
+    cr_assert_neq(access(getenv("NCCL_DEBUG_FILE"), F_OK), 0);
 }
 
 Test(nccl_env, its_own_choice_is_left_to_nccl)

@@ -44,6 +44,12 @@ rows | sed 1d | sed 's/,tcp,/,zmq,/' | awk -F, -v OFS=, '{ $8 *= 1.2 } 1' | cat 
 grep -q '^choice, held out: [0-9]* cases, 0.00% slower than the fastest measured (geometric mean), worst 0.0%; ' said ||
     fail "tcp is not chosen: $(grep '^choice' said)"
 
+# Rows that processors limited are told apart: here they take 1.25 times as long as links let them.
+rows | awk -F, -v OFS=, 'NR == 1 { print $0, "cpu_busy"; next } { busy = $4 == 5; $8 *= busy ? 1.25 : 1; print $0, busy ? 0.9 : 0.5 }' >busy.csv
+"$psring" predict --fit busy.csv --hold-out workers=5,workers=6 >said
+grep -q '^held out, CPUs busy up to 85%: 4 rows, error 0.0' said || fail "rows that links limited: $(grep '^held' said)"
+grep -q '^held out, CPUs busier than that: 4 rows, error 20.0' said || fail "rows that processors limited: $(grep '^held' said)"
+
 # The file says what the rows said: 16 workers, 2 * 15 * 0.1 ms + 2 * 15/16 * 2^23 / 20 MB/s = 789.4 ms.
 "$psring" predict --cost-model model.json --workers 16 --sizes 8388608 >said
 awk '$1 == 8388608 && $2 == "ring" { found = 1; off = $3 / 789.4 - 1; exit !(off < 0.002 && off > -0.002) } END { if (!found) exit 1 }' said ||

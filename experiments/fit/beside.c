@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/base/fields.h"
+#include "experiments/measure/cpu_share.h"
 
 static const char *const use_names[] = {
     [PREDICT_FIT] = "fitted", [PREDICT_HOLD_OUT] = "held-out", [PREDICT_NOT_USED] = "not-used"};
@@ -130,6 +131,12 @@ static void print_score(FILE *out, const char *name, const struct predict_score 
             score->within, score->rows, 100.0 * (double)score->within / (double)score->rows);
 }
 
+/* As the tables mark a row: its time tells of the scheduler, too. */
+static bool is_cpu_limited(const struct predict_row *row)
+{
+    return row->cpu_busy > CPU_SHARE_LIMITED;
+}
+
 /* MPI_Allreduce apart: what its algorithms send is not known. */
 static bool is_library(const struct predict_row *row)
 {
@@ -166,7 +173,7 @@ void predict_print_beside(FILE *out, const struct predict_models *models,
 {
     static const char *const names[2][2] = {{"fitted", "fitted, MPI_Allreduce"},
                                             {"held out", "held out, MPI_Allreduce"}};
-    struct predict_score scores[2][2] = {0};
+    struct predict_score scores[2][2] = {0}, limited[2] = {0}; /* held out, by links and CPUs */
     fprintf(out, "\n%-22s %-10s %3s %10s %10s %10s  %s\n", "", "over", "W", "bytes", "measured",
             "predicted", "ms, with 95% interval");
     for (size_t i = 0; i < rows->count; i++) {
@@ -175,7 +182,10 @@ void predict_print_beside(FILE *out, const struct predict_models *models,
         if (!model)
             continue;
         struct predict_interval interval = predict_time(&model->fit, &row->terms);
-        predict_score_add(&scores[row->use == PREDICT_HOLD_OUT][is_library(row)], row, interval);
+        bool held = row->use == PREDICT_HOLD_OUT;
+        predict_score_add(&scores[held][is_library(row)], row, interval);
+        if (held && !is_library(row))
+            predict_score_add(&limited[is_cpu_limited(row)], row, interval);
         print_row(out, model, row, interval);
     }
     fprintf(out, "\n");
@@ -183,6 +193,12 @@ void predict_print_beside(FILE *out, const struct predict_models *models,
         print_score(out, names[held][0], &scores[held][0]);
         if (scores[held][1].rows > 0)
             print_score(out, names[held][1], &scores[held][1]);
+    }
+    if (limited[1].rows > 0) {
+        char name[64];
+        snprintf(name, sizeof name, "held out, CPUs busy up to %.0f%%", 100 * CPU_SHARE_LIMITED);
+        print_score(out, name, &limited[0]);
+        print_score(out, "held out, CPUs busier than that", &limited[1]);
     }
     print_not_used(out, models, rows);
 }
@@ -215,6 +231,7 @@ static void list_fields(const struct predict_row *row, struct predict_interval i
     fields_uint(fields, "within", is_within(row, interval));
     for (int t = 0; t < PREDICT_TERMS; t++)
         fields_double(fields, columns[t], seconds->of[t] * 1e6);
+    fields_double(fields, "cpu_busy", row->cpu_busy > 0 ? row->cpu_busy : (double)NAN);
 }
 
 enum status predict_write_beside(const char *path, const struct predict_models *models,

@@ -213,6 +213,7 @@ out:
 static void nccl_close(void *self)
 {
     struct nccl *nccl = self;
+    nccl_env_log_forget();
     nccl_watch_free(&nccl->watch, nccl->finished); /* and with the communicator our `op` */
     free_events(nccl);
     device_event_free(nccl->device, &nccl->ready);

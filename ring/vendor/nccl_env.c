@@ -32,7 +32,7 @@ static bool can_be_opened_again(const char *path)
 enum { PATH_BYTES = 64 };
 #define NAMED "/tmp/psring-nccl-log-"
 
-/* In memory if its descriptor has a name there, else a file, whose name goes at the first read. */
+/* In memory if its descriptor has a name there, else a file, whose name NCCL needs once. */
 static int open_file(char path[PATH_BYTES])
 {
     int log = memfd_create("psring-nccl-log", MFD_CLOEXEC);
@@ -46,13 +46,11 @@ static int open_file(char path[PATH_BYTES])
     return mkostemp(path, O_CLOEXEC);
 }
 
-/* NCCL has opened it since. */
-static void forget_name(int log)
+void nccl_env_log_forget(void)
 {
-    char descriptor[PATH_BYTES], path[PATH_BYTES] = "";
-    snprintf(descriptor, sizeof descriptor, "/proc/self/fd/%d", log);
-    if (readlink(descriptor, path, sizeof path - 1) > 0 && strncmp(path, NAMED, strlen(NAMED)) == 0)
-        unlink(path); /* once: then it reads " (deleted)" */
+    const char *path = getenv("NCCL_DEBUG_FILE");
+    if (path && strncmp(path, NAMED, strlen(NAMED)) == 0)
+        unlink(path); /* again and again: it is gone then */
 }
 
 static int open_log(void)
@@ -64,6 +62,9 @@ static int open_log(void)
     set_unless_set("NCCL_DEBUG", "INFO");
     set_unless_set("NCCL_DEBUG_SUBSYS", "TUNING");
     set_unless_set("NCCL_DEBUG_FILE", path);
+    const char *set = getenv("NCCL_DEBUG_FILE");
+    if (strncmp(path, NAMED, strlen(NAMED)) == 0 && (!set || strcmp(set, path) != 0))
+        unlink(path); /* NCCL writes where the user wants it */
     return log;
 }
 
@@ -108,7 +109,7 @@ void nccl_env_log_begin(struct nccl_env_log *log, int file, const char *wanted)
     if (file <= 0 || fstat(file, &info) != 0)
         return;
     log->read = info.st_size;
-    forget_name(file);
+    nccl_env_log_forget();
     free_memory(log);
 }
 

@@ -48,9 +48,13 @@ struct nccl_env_log {
     struct nccl_choice choice; /* what they say */
 };
 
-/* From here on: what was logged before does not count. One reader at a time. Borrows `file`; 0:
- * there is no log. `wanted`: nccl_choice.wanted. */
+/* A communicator is open. From here on: what was logged before does not count. One reader at a
+ * time. Borrows `file`; 0: there is no log. `wanted`: nccl_choice.wanted. */
 void nccl_env_log_begin(struct nccl_env_log *log, int file, const char *wanted);
+
+/* Where the log is a file in /tmp, takes its name away, which NCCL needs no more once a
+ * communicator is open, or cannot be opened. */
+void nccl_env_log_forget(void);
 
 /* Adds the whole lines that came since to log->choice. It stays at zero without a log, and where
  * the user's own NCCL_DEBUG settings keep NCCL from writing there. */

@@ -44,6 +44,8 @@ static inline float emulation_tf32(float value)
 {
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
+    if (!isfinite(value)) /* and stays it: fresh memory is NaN */
+        return value;
     bits = (bits + 0xfff + ((bits >> 13) & 1)) & ~(uint32_t)0x1fff;
     memcpy(&value, &bits, sizeof bits);
     return value;

@@ -220,7 +220,7 @@ cudaError_t __wrap_cudaMallocHost(void **memory, size_t bytes)
 {
     cudaError_t error = failure_of(ALLOC);
     if (error == cudaSuccess)
-        error = __real_cudaMallocHost(memory, bytes);
+        streams_run([&] { error = __real_cudaMallocHost(memory, bytes); });
     if (error == cudaSuccess)
         hold(*memory, "pinned memory");
     return error;
@@ -231,7 +231,9 @@ cudaError_t __wrap_cudaFreeHost(void *memory)
 {
     finish_all();
     release(memory);
-    return __real_cudaFreeHost(memory);
+    cudaError_t error = cudaSuccess;
+    streams_run([&] { error = __real_cudaFreeHost(memory); });
+    return error;
 }
 
 cudaError_t __real_cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
@@ -363,6 +365,7 @@ cudaError_t __real_cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCapture
 cudaError_t __wrap_cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode)
 {
     cudaError_t error = failure_of(CALL);
+    finish_all(); /* what was put off is no part of what is recorded */
     if (error == cudaSuccess)
         error = __real_cudaStreamBeginCapture(stream, mode);
     recording = error == cudaSuccess;

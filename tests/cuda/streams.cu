@@ -153,14 +153,14 @@ bool streams_try(const struct place &place)
 
 void streams_reach_all(void)
 {
-    std::vector<cudaStream_t> all;
+    std::vector<struct place> all;
     {
         std::lock_guard<std::mutex> guard(lock);
         for (const auto &each : streams)
-            all.push_back(each.first);
+            all.push_back({each.second, each.second->asked, each.second->given});
     }
-    for (cudaStream_t each : all)
-        streams_reach(streams_here(each));
+    for (const struct place &each : all)
+        streams_reach(each);
 }
 
 /* -------- the other thread's ------------------------------------------------------------------ */

@@ -198,10 +198,14 @@ says "more workspace" 'to 16 filters, 8 images: IMPLICIT_PRECOMP_GEMM cannot be 
 refused "more workspace" '5 x 5 to 6 filters, 8 images: IMPLICIT_PRECOMP_GEMM cannot' --conv cudnn
 unset EMULATED_CUDNN
 
-EMULATED_CUDNN_CUDA=11 not_taken '' 'no cuDNN can be used: .*libemulated_cudnn.so.9 is built for CUDA 11, and this psring for CUDA [0-9]'
+toolkit=$("$psring" info 2>/dev/null | sed -n 's/.*cudnn .* built with CUDA \([0-9]*\)\..*/\1/p')
+EMULATED_CUDNN_CUDA=$((toolkit + 1)) not_taken '' \
+    "no cuDNN can be used: .*libemulated_cudnn.so.9 is built for CUDA $((toolkit + 1)), and this psring for CUDA $toolkit;"
 EMULATED_CUDNN_VERSION=8700 not_taken '' 'no cuDNN can be used: .* is version 8.7.0, and 8.9 or 9 is needed'
 mkdir "$folder/parts"
 cp -a "$cudnn/." "$folder/parts"
 rm "$folder/parts/libemulated_cudnn_ops.so.9"
 LD_LIBRARY_PATH=$folder/parts${without:+:$without}
 not_taken '' 'no cuDNN can be used: .*/parts/libemulated_cudnn.so.9 lies without a part that belongs to it (.*_ops'
+rm "$folder/parts/libemulated_cudnn_graph.so.9"
+not_taken '' 'no cuDNN can be used: .*/parts/libemulated_cudnn.so.9 lies without a part that belongs to it (.*_graph'

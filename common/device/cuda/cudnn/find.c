@@ -93,25 +93,23 @@ static bool is_of_this_cuda(const struct dnn_library *library, char *reason)
 }
 
 /* Opens "libcudnn_PART.so.9" beside "libcudnn.so.9", where it lies: then it is loaded already when
- * cuDNN asks for it by its name. False: one is missing, and `reason` says so. */
-static bool open_parts(const char *path, const char *const names_of_parts[], struct parts *parts,
-                       char *reason)
+ * cuDNN asks for it by its name. False: it is missing, and `reason` says so. */
+static bool open_part(const char *path, const char *part, struct parts *parts, char *reason)
 {
     char name[PATH_MAX];
+    size_t count = 0;
     const char *suffix = strstr(strrchr(path, '/') ? strrchr(path, '/') : path, ".so");
-    for (size_t i = 0; suffix && names_of_parts[i]; i++) {
-        snprintf(name, sizeof name, "%.*s_%s%s", (int)(suffix - path), path, names_of_parts[i],
-                 suffix);
-        parts->handles[i] = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-        if (!parts->handles[i]) {
-            const char *error = dlerror();
-            snprintf(reason, CUDA_DNN_TEXT_BYTES,
-                     "%s lies without a part that belongs to it (%.250s)", path,
-                     error ? error : names_of_parts[i]);
-            return false;
-        }
-    }
-    return true;
+    while (parts->handles[count])
+        count++;
+    snprintf(name, sizeof name, "%.*s_%s%s", suffix ? (int)(suffix - path) : 0, path, part,
+             suffix ? suffix : "");
+    parts->handles[count] = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (parts->handles[count])
+        return true;
+    const char *error = dlerror();
+    snprintf(reason, CUDA_DNN_TEXT_BYTES, "%s lies without a part that belongs to it (%.250s)",
+             path, error ? error : part);
+    return false;
 }
 
 static void close_parts(struct parts *parts)
@@ -120,11 +118,46 @@ static void close_parts(struct parts *parts)
         dlclose(parts->handles[i]);
 }
 
+/*
+ * The library itself only passes calls on to its parts. It opens those by their bare names at the
+ * first call, also the one for its version, keeps them, and ends the process where one is missing.
+ * So nothing of it is called before the parts beside it are open, and the first of them is asked
+ * what it is: another library's, opened by its bare name, would speak for all that come after.
+ */
+static bool suits(const char *name, struct dnn_library *library, struct parts *parts, char *reason)
+{
+    const char *const *names_of_parts = strstr(name, ".so.8") ? parts_of_8 : parts_of_9;
+    size_t major;
+    if (!open_part(name, names_of_parts[0], parts, reason))
+        return false;
+    if (!symbol_find(parts->handles[0], "cudnnGetVersion", &library->call.get_version) ||
+        !symbol_find(parts->handles[0], "cudnnGetCudartVersion",
+                     &library->call.get_cudart_version)) {
+        snprintf(reason, CUDA_DNN_TEXT_BYTES, "%s does not tell its version", name);
+        return false;
+    }
+    if (!read_version(library, &major)) {
+        snprintf(reason, CUDA_DNN_TEXT_BYTES, "%s is version %s, and 8.9 or 9 is needed", name,
+                 library->version);
+        return false;
+    }
+    if (!is_of_this_cuda(library, reason))
+        return false;
+    for (size_t i = 1; names_of_parts[i]; i++) {
+        if (!open_part(name, names_of_parts[i], parts, reason))
+            return false;
+    }
+    if (!find_all(library->handle, &library->call)) {
+        snprintf(reason, CUDA_DNN_TEXT_BYTES, "%s lacks a function that psring needs", name);
+        return false;
+    }
+    return true;
+}
+
 /* Opens `name`, a path or what the loader is to find, if it suits. `reason` is left alone where
  * there is no such file. */
 static bool try_one(const char *name, struct dnn_library *library, char *reason)
 {
-    size_t major;
     struct parts parts = {{0}};
     struct link_map *map = NULL;
     void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
@@ -137,17 +170,8 @@ static bool try_one(const char *name, struct dnn_library *library, char *reason)
     if (dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map && map->l_name[0])
         name = map->l_name;
     snprintf(library->path, sizeof library->path, "%s", name);
-    if (!symbol_find(handle, "cudnnGetVersion", &library->call.get_version)) {
-        snprintf(reason, CUDA_DNN_TEXT_BYTES, "%s does not tell its version", name);
-    } else if (!read_version(library, &major)) {
-        snprintf(reason, CUDA_DNN_TEXT_BYTES, "%s is version %s, and 8.9 or 9 is needed", name,
-                 library->version);
-    } else if (!find_all(handle, &library->call)) {
-        snprintf(reason, CUDA_DNN_TEXT_BYTES, "%s lacks a function that psring needs", name);
-    } else if (is_of_this_cuda(library, reason) &&
-               open_parts(name, major == 8 ? parts_of_8 : parts_of_9, &parts, reason)) {
+    if (suits(name, library, &parts, reason))
         return true;
-    }
     close_parts(&parts);
     dlclose(handle);
     return false;
