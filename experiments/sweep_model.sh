@@ -14,6 +14,8 @@
 #   --servers LIST   all: 1 to W; some: 1, W/2 and W (default all)
 #   --transports L   (default zmq,mpi,tcp)
 #   --sizes LIST     bytes (default 65536,262144,1048576,4799528,25600000)
+#   --runs N         of each point of up to 256 KB, whose runs differ more than larger ones': the fit takes their median
+#                    (default 3)
 #   --rate RATE      of a host's link each way (default 200mbit)
 #   --step-rates L   of clusters that steps are measured in (default 100mbit,200mbit,400mbit)
 #   --models LIST    that are trained there (default lenet,mlp,keras-cnn)
@@ -38,11 +40,12 @@ here=$(cd "$(dirname "$0")" && pwd)
 heed_interrupts "$@"
 
 cluster=predict-$$
-minutes=20 step_minutes=6 workers=2,3,4,5,6,7,8 servers=all transports=zmq,mpi,tcp rate=200mbit psring=$here/../build/psring out=model
+minutes=20 step_minutes=6 workers=2,3,4,5,6,7,8 servers=all transports=zmq,mpi,tcp rate=200mbit runs=3 psring=$here/../build/psring
+out=model
 sizes=65536,262144,1048576,4799528,25600000 step_rates=100mbit,200mbit,400mbit models=lenet,mlp,keras-cnn
 while (($#)); do
     case $1 in
-    --minutes | --step-minutes | --step-rates | --models | --workers | --servers | --transports | --sizes | --rate | --psring | --out)
+    --minutes | --step-minutes | --step-rates | --models | --workers | --servers | --transports | --sizes | --runs | --rate | --psring | --out)
         take_value "$@"
         shift
         ;;
@@ -54,6 +57,7 @@ done
 [[ -x $psring && ! -d $psring ]] || die "'$psring' is not a program; build it first (README.md), or name one with --psring" 2
 [[ $minutes =~ ^[1-9][0-9]{0,3}$ && $step_minutes =~ ^[0-9]{1,4}$ && ($servers == all || $servers == some) ]] ||
     die "--minutes '$minutes' --step-minutes '$step_minutes' --servers '$servers': expected 1 to 9999, 0 to 9999, and all or some" 2
+[[ $runs =~ ^[1-9][0-9]?$ ]] || die "--runs '$runs': expected 1 to 99" 2
 [[ $workers =~ ^[1-9][0-9]?(,[1-9][0-9]?)*$ && ! ,$workers, == *,1,* && $sizes =~ ^[1-9][0-9]*(,[1-9][0-9]*)*$ ]] ||
     die "--workers '$workers' --sizes '$sizes': expected numbers with commas between, workers from 2 to 99" 2
 [[ $transports =~ ^(zmq|mpi|tcp)(,(zmq|mpi|tcp))*$ ]] || die "--transports '$transports': expected of zmq,mpi,tcp" 2
@@ -65,38 +69,13 @@ for one in "$rate" "${rates[@]}"; do
     "$here/vcluster.sh" rate "$one" >/dev/null || die "--rate '$rate' --step-rates '$step_rates': expected rates such as 100mbit, with commas between" 2
 done
 
-# measure_steps RATE END: points begin until END; `plan` has been mixed, and each rate goes on where the last one ended.
-measure_steps()
-{
-    local name w model ms
-    rate=$1
-    "$here/vcluster.sh" down --name "$cluster"
-    turns_raise $((2 * largest))
-    while ((SECONDS < $2 && step < ${#plan[@]})); do
-        read -r name w model ms <<<"${plan[step++]}"
-        read -ra arguments < <(backend_arguments "$name")
-        turn "$name W=$w steps of $model at $rate" "$here/vcluster.sh" run --name "$cluster" -n "$(ranks_of "$name" "$w")" -- \
-            "$psring" train "${arguments[@]}" --model "$model" --compute "paced:$ms" --batch 1 --steps 15 \
-            --metrics "$out/train.csv"
-    done
-}
-
 psring=$(realpath "$psring")
 mkdir -p "$out"
 out=$(realpath "$out")
 largest=$(tr ',' '\n' <<<"$workers" | sort -n | tail -n 1)
 turns_begin $((2 * largest)) bench.csv train.csv model.json predict.csv predict.txt # W workers and W servers of their own
 mapfile -t plan < <(points)
-begun=0
-for point in "${plan[@]}"; do
-    ((SECONDS < 60 * minutes)) || break
-    read -r name w size <<<"$point"
-    ((begun++ % 20)) || say "[$SECONDS s] point $begun of ${#plan[@]}, of $minutes minutes at most"
-    read -ra arguments < <(backend_arguments "$name")
-    read -ra times < <(times_of "$size") || times=()
-    turn "$name W=$w $size bytes" "$here/vcluster.sh" run --name "$cluster" -n "$(ranks_of "$name" "$w")" -- \
-        "$psring" bench "${arguments[@]}" --probe off --sizes "$size" -w 2 "${times[@]}" --csv "$out/bench.csv"
-done
+measure_points
 say "$begun of ${#plan[@]} points in $SECONDS s"
 mapfile -t plan < <(step_points)
 begun=$SECONDS step=0

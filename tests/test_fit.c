@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "experiments/fit/beside.h"
+#include "experiments/predict/beside.h"
 #include "experiments/fit/model.h"
-#include "experiments/fit/regret.h"
+#include "experiments/predict/regret.h"
 #include "tests/capture.h"
 #include "tests/sweep_lib.h"
 
@@ -320,6 +320,45 @@ Test(fit, exact_times_leave_no_regret)
     cr_assert(predict_regret_of(&ring, &models, &sweep.rows, PREDICT_HOLD_OUT, "ring", NULL) ==
               STATUS_OK);
     cr_expect(ring.cases == regret.cases && ring.far > 0);
+    predict_models_free(&models);
+    predict_rows_free(&sweep.rows);
+}
+
+/* -------- several runs of one point ------------------------------------------------------------
+ */
+
+/* Three runs of each point, of which one takes half as long again: the medians are the times. */
+Test(fit, runs_of_a_point_are_their_median)
+{
+    struct sweep sweep;
+    struct predict_models once, models;
+    make_sweep(&sweep, 0, 1);
+    const size_t points = sweep.rows.count;
+    cr_assert(predict_models_fit(&once, &sweep.rows, "auto", 1) == STATUS_OK);
+    struct predict_score exact = score_of(&once, &sweep.rows, PREDICT_HOLD_OUT);
+    predict_models_free(&once);
+    predict_rows_free(&sweep.rows);
+
+    make_sweep(&sweep, 0, 1);
+    cr_assert(3 * points <= sweep.rows.room);
+    for (size_t i = 0; i < points; i++) {
+        struct predict_row *row = &sweep.rows.rows[i];
+        row->runs = 1;
+        sweep.rows.rows[points + i] = sweep.rows.rows[2 * points + i] = *row;
+        sweep.rows.rows[(i % 3) * points + i].median_s *= 1.5;
+    }
+    struct predict_row *disturbed = &sweep.rows.rows[2 * points];
+    disturbed->cpu_busy = 1; /* by others: it is nobody's run */
+    disturbed->cpu_other = 0.9;
+    sweep.rows.count = 3 * points;
+    cr_assert(predict_models_fit(&models, &sweep.rows, "auto", 1) == STATUS_OK);
+    cr_assert(sweep.rows.count == points + 1, "%zu rows of %zu points", sweep.rows.count, points);
+    cr_expect(sweep.rows.rows[0].runs == 2 && sweep.rows.rows[1].runs == 3);
+    cr_expect(sweep.rows.rows[1].run_spread > 0.25 && sweep.rows.rows[1].run_spread < 0.3, "%g",
+              sweep.rows.rows[1].run_spread);
+    struct predict_score score = score_of(&models, &sweep.rows, PREDICT_HOLD_OUT);
+    cr_expect(score.rows == exact.rows && predict_score_mean(&score) < 0.005, "%zu rows, %g",
+              score.rows, predict_score_mean(&score));
     predict_models_free(&models);
     predict_rows_free(&sweep.rows);
 }

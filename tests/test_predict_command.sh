@@ -50,6 +50,13 @@ rows | awk -F, -v OFS=, 'NR == 1 { print $0, "cpu_busy"; next } { busy = $4 == 5
 grep -q '^held out, CPUs busy up to 85%: 4 rows, error 0.0' said || fail "rows that links limited: $(grep '^held' said)"
 grep -q '^held out, CPUs busier than that: 4 rows, error 20.0' said || fail "rows that processors limited: $(grep '^held' said)"
 
+# Runs of a point are one row: of three that take 0.9, 1 and 1.2 times as long, the middle one's.
+rows | awk -F, -v OFS=, 'NR == 1 { print; next } { t = $8; $8 = 0.9 * t; print; $8 = 1.2 * t; print; $8 = t; print }' >runs.csv
+"$psring" predict --fit runs.csv --csv joined.csv >said
+grep -q '^of several runs: 24 rows, medians of 72 runs; runs of a row differ by 15.3%' said || fail "runs: $(grep '^of several' said)"
+grep -q '^held out: [0-9]* rows, error 0.0' said || fail "the middle run is not predicted: $(grep '^held' said)"
+(($(wc -l <joined.csv) == 25)) || fail "predict.csv of runs has $(wc -l <joined.csv) lines, not 25"
+
 # The file says what the rows said: 16 workers, 2 * 15 * 0.1 ms + 2 * 15/16 * 2^23 / 20 MB/s = 789.4 ms.
 "$psring" predict --cost-model model.json --workers 16 --sizes 8388608 >said
 awk '$1 == 8388608 && $2 == "ring" { found = 1; off = $3 / 789.4 - 1; exit !(off < 0.002 && off > -0.002) } END { if (!found) exit 1 }' said ||

@@ -6,6 +6,7 @@
 
 #include "experiments/config/backends.h"
 #include "experiments/config/config_table.h"
+#include "experiments/fit/runs.h"
 #include "experiments/measure/cpu_share.h"
 
 /* -------- rows -------------------------------------------------------------------------------- */
@@ -298,6 +299,7 @@ enum status predict_models_fit(struct predict_models *models, struct predict_row
         goto out;
     }
     TRY(choose_rows(models, rows, hosts));
+    TRY(predict_rows_join(rows));
     TRY(predict_hold_out(rows, hold_out));
     for (size_t m = 0; m < models->count; m++) {
         TRY(fit_model(models, m, rows, samples, seed));

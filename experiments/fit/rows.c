@@ -53,7 +53,7 @@ static enum status read_row(const struct table_reader *table, struct predict_row
     enum status status;
     double bytes, wrong;
     const int most = PREDICT_WORKERS_MOST;
-    *row = (struct predict_row){.model_index = -1};
+    *row = (struct predict_row){.runs = 1, .model_index = -1};
     TRY(read_words(table, row));
     TRY(table_count(table, "workers", 1, most, 0, &row->workers));
     TRY(table_count(table, "servers", 0, most, 0, &row->servers));

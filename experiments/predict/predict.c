@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "common/base/log.h"
-#include "experiments/fit/beside.h"
+#include "experiments/predict/beside.h"
 #include "experiments/fit/model.h"
-#include "experiments/fit/regret.h"
+#include "experiments/predict/regret.h"
 #include "experiments/predict/advice.h"
 #include "experiments/predict/forecast.h"
 #include "experiments/predict/training.h"

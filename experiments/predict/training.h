@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-#include "experiments/fit/beside.h"
+#include "experiments/predict/beside.h"
 #include "experiments/predict/forecast.h"
 #include "experiments/predict/step.h"
 

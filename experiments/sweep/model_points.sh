@@ -1,5 +1,6 @@
 # shellcheck shell=bash disable=SC2154
-# model_points.sh: what sweep_model.sh measures, which loads it: all of its lists together, in a mixed order.
+# model_points.sh: what sweep_model.sh measures, which loads it: all of its lists together, in a mixed order, until the
+# time is over.
 
 servers_of()
 {
@@ -20,6 +21,12 @@ mixed()
 times_of()
 {
     (($1 > 262144)) || printf '%s\n' '-n 100'
+}
+
+# runs_of SIZE: and so many runs, each of processes of its own: which of them wait for which core differs from run to run.
+runs_of()
+{
+    (($1 > 262144)) && echo 1 || echo "$runs"
 }
 
 # points: CONFIGURATION WORKERS SIZE, one a line.
@@ -54,4 +61,38 @@ step_points()
             done
         done
     done | mixed
+}
+
+# measure_points: all-reduces of `plan`; `begun` counts them.
+measure_points()
+{
+    local point name w size i
+    begun=0
+    for point in "${plan[@]}"; do
+        ((SECONDS < 60 * minutes)) || break
+        read -r name w size <<<"$point"
+        ((begun++ % 20)) || say "[$SECONDS s] point $begun of ${#plan[@]}, of $minutes minutes at most"
+        read -ra arguments < <(backend_arguments "$name")
+        read -ra times < <(times_of "$size") || times=()
+        for ((i = $(runs_of "$size"); i > 0; i--)); do
+            turn "$name W=$w $size bytes" "$here/vcluster.sh" run --name "$cluster" -n "$(ranks_of "$name" "$w")" -- \
+                "$psring" bench "${arguments[@]}" --probe off --sizes "$size" -w 2 "${times[@]}" --csv "$out/bench.csv"
+        done
+    done
+}
+
+# measure_steps RATE END: points begin until END; `plan` has been mixed, and each rate goes on where the last one ended.
+measure_steps()
+{
+    local name w model ms
+    rate=$1
+    "$here/vcluster.sh" down --name "$cluster"
+    turns_raise $((2 * largest))
+    while ((SECONDS < $2 && step < ${#plan[@]})); do
+        read -r name w model ms <<<"${plan[step++]}"
+        read -ra arguments < <(backend_arguments "$name")
+        turn "$name W=$w steps of $model at $rate" "$here/vcluster.sh" run --name "$cluster" -n "$(ranks_of "$name" "$w")" -- \
+            "$psring" train "${arguments[@]}" --model "$model" --compute "paced:$ms" --batch 1 --steps 15 \
+            --metrics "$out/train.csv"
+    done
 }

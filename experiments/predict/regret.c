@@ -1,11 +1,11 @@
-#include "experiments/fit/regret.h"
+#include "experiments/predict/regret.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "experiments/fit/beside.h"
+#include "experiments/predict/beside.h"
 
 /* -------- a case ------------------------------------------------------------------------------ */
 

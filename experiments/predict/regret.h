@@ -6,8 +6,8 @@
  * rows that were not fitted because others kept the CPUs busy: who chooses does not know that
  * either. MPI_Allreduce is none: which algorithm it takes is not chosen by psring.
  */
-#ifndef PSRING_EXPERIMENTS_FIT_REGRET_H
-#define PSRING_EXPERIMENTS_FIT_REGRET_H
+#ifndef PSRING_EXPERIMENTS_PREDICT_REGRET_H
+#define PSRING_EXPERIMENTS_PREDICT_REGRET_H
 
 #include <stdio.h>
 

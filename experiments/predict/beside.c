@@ -1,4 +1,4 @@
-#include "experiments/fit/beside.h"
+#include "experiments/predict/beside.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -143,6 +143,34 @@ static bool is_library(const struct predict_row *row)
     return strcmp(row->transport, "none") == 0;
 }
 
+/* What no model can know: how far runs of one point are from each other. */
+static void print_runs(FILE *out, const struct predict_models *models,
+                       const struct predict_rows *rows)
+{
+    size_t points = 0, runs = 0;
+    double squares = 0;
+    const struct predict_row *worst = NULL;
+    char words[PREDICT_WAY_WORDS];
+    for (size_t i = 0; i < rows->count; i++) {
+        const struct predict_row *row = &rows->rows[i];
+        if (row->runs < 2 || !model_of(models, row))
+            continue;
+        points++;
+        runs += (size_t)row->runs;
+        squares += row->run_spread * row->run_spread;
+        worst = worst && worst->run_spread >= row->run_spread ? worst : row;
+    }
+    if (!worst)
+        return;
+    predict_row_words(worst, words, sizeof words);
+    fprintf(out,
+            "of several runs: %zu rows, medians of %zu runs; runs of a row differ by %.1f%% "
+            "(standard deviation, root mean square), most by %.1f%% (%s, %d workers, %" PRIu64
+            " bytes over %s)\n",
+            points, runs, 100 * sqrt(squares / (double)points), 100 * worst->run_spread, words,
+            worst->workers, worst->bytes, worst->transport);
+}
+
 /* How many rows are not used, for each of the reasons. */
 static void print_not_used(FILE *out, const struct predict_models *models,
                            const struct predict_rows *rows)
@@ -200,6 +228,7 @@ void predict_print_beside(FILE *out, const struct predict_models *models,
         print_score(out, name, &limited[0]);
         print_score(out, "held out, CPUs busier than that", &limited[1]);
     }
+    print_runs(out, models, rows);
     print_not_used(out, models, rows);
 }
 
@@ -232,6 +261,8 @@ static void list_fields(const struct predict_row *row, struct predict_interval i
     for (int t = 0; t < PREDICT_TERMS; t++)
         fields_double(fields, columns[t], seconds->of[t] * 1e6);
     fields_double(fields, "cpu_busy", row->cpu_busy > 0 ? row->cpu_busy : (double)NAN);
+    fields_uint(fields, "runs", (uint64_t)row->runs);
+    fields_double(fields, "run_spread", row->runs > 1 ? row->run_spread : (double)NAN);
 }
 
 enum status predict_write_beside(const char *path, const struct predict_models *models,

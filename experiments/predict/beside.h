@@ -1,7 +1,7 @@
 /* Predicted beside measured: what was fitted and held out, each error, and how many held-out rows
  * lie in their interval. */
-#ifndef PSRING_EXPERIMENTS_FIT_BESIDE_H
-#define PSRING_EXPERIMENTS_FIT_BESIDE_H
+#ifndef PSRING_EXPERIMENTS_PREDICT_BESIDE_H
+#define PSRING_EXPERIMENTS_PREDICT_BESIDE_H
 
 #include <stdio.h>
 
