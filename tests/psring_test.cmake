@@ -5,8 +5,8 @@
 #   quick    a core and nothing else: no socket, no second process of psring's; a few seconds
 #   network  several ranks over loopback, or a virtual cluster
 #   slow     longer than some ten seconds on a calm machine, whatever it takes
-# A test of one core takes one place of those that run at once, one with several ranks two; WAITS: it
-# mostly waits, so it takes one, and it begins first. The presets give four places (ctest -j 4).
+# The presets give ten places (ctest -j 10), as many as two cores have work for. A test of one core takes two of
+# them, one with several ranks four; WAITS: it mostly waits, so it takes one, and it begins first.
 #
 # The time-out only guards against hanging: a busy machine must not reach it. A test that lacks what it
 # needs ends with 77 and says why: tests/may_skip.txt names those that may.
@@ -32,8 +32,10 @@ function(psring_test name label)
   endif()
   if(test_WAITS)
     set_tests_properties(${name} PROPERTIES COST 1000)
-  elseif(NOT label STREQUAL "quick")
+  elseif(label STREQUAL "quick")
     set_tests_properties(${name} PROPERTIES PROCESSORS 2)
+  else()
+    set_tests_properties(${name} PROPERTIES PROCESSORS 4)
   endif()
   set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT ${test_TIMEOUT} SKIP_RETURN_CODE 77
                        ENVIRONMENT "${environment}")

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# test_consistency.sh PSRING MAKE_DATASET: psring train where servers own the parameters: ssp, async, backup workers.
+# test_consistency.sh PSRING MAKE_DATASET [--short]: psring train where servers own the parameters: ssp, async, backup
+# workers. --short: of ways that differ in their options only, a choice, and fewer steps.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=train_lib.sh
 . "$(dirname "$0")/train_lib.sh"
@@ -13,24 +14,27 @@ column()
 
 # One worker has nobody to be apart from: its weights are those of one process, to the bit, so the servers' optimizer and
 # learning rates are the worker's.
-for optimizer in sgd adadelta; do
-    train 0 --model lenet --batch 10 --backend none --steps 120 --optimizer $optimizer
+optimizers=(sgd adadelta)
+for optimizer in "${optimizers[@]:short}"; do
+    train 0 --model lenet --batch 10 --backend none --steps 120 --optimizer "$optimizer"
     expected=$weights
     for sync in ssp:2 async; do
-        train 3 "${common[@]}" --servers 2 --steps 120 --optimizer $optimizer --sync $sync --bucket-mb 0.05
+        train 3 "${common[@]}" --servers 2 --steps 120 --optimizer "$optimizer" --sync $sync --bucket-mb 0.05
         [[ $weights == "$expected" ]] || fail "$sync, $optimizer: weights $weights, expected $expected, as by one process"
     done
 done
 
 # Continued from a checkpoint, with the optimizer that the servers had.
-train 0 --model lenet --batch 10 --backend none --steps 1200 --optimizer adadelta
+steps=$((short ? 400 : 1200)) # so many that it can be stopped amid them
+train 0 --model lenet --batch 10 --backend none --steps $steps --optimizer adadelta
 expected=$weights
-for sync in '--sync async' '--sync ssp:1'; do
+ways=('--sync async' '--sync ssp:1')
+for sync in "${ways[@]:short}"; do
     read -ra sync <<<"$sync"
     rm -rf "$folder/checkpoint"
-    train 2 "${common[@]}" "${sync[@]}" --steps 1200 --optimizer adadelta
+    train 2 "${common[@]}" "${sync[@]}" --steps $steps --optimizer adadelta
     [[ $weights == "$expected" ]] || fail "${sync[*]}: weights $weights, expected $expected"
-    launch "$here/mpirun.sh" 2 "$psring" train --data "$data" "${common[@]}" "${sync[@]}" --steps 1200 --log-steps 1 \
+    launch "$here/mpirun.sh" 2 "$psring" train --data "$data" "${common[@]}" "${sync[@]}" --steps $steps --log-steps 1 \
         --optimizer adadelta --checkpoint "$folder/checkpoint"
     wait_for "training" 'step 30 '
     kill -TERM "$(pgrep -s "$session" -x "$(basename "$psring")" | head -n 1)"
@@ -39,12 +43,12 @@ for sync in '--sync async' '--sync ssp:1'; do
     session=0
     ((code == 75)) || fail "SIGTERM: ended with $code, expected 75:"
     code=0 # servers then hold sums of other gradients than workers do
-    timeout 60 "$here/mpirun.sh" 2 "$psring" train --data "$data" "${common[@]}" --steps 1200 --optimizer adadelta \
+    timeout 60 "$here/mpirun.sh" 2 "$psring" train --data "$data" "${common[@]}" --steps $steps --optimizer adadelta \
         --checkpoint "$folder/checkpoint" --resume >"$folder/log" 2>&1 || code=$?
     if ((code != 2)) || ! grep -q -- '--sync' "$folder/log"; then
         fail "${sync[*]}, continued by bsp: exit $code, expected 2 and --sync:"
     fi
-    train 2 "${common[@]}" "${sync[@]}" --steps 1200 --optimizer adadelta --checkpoint "$folder/checkpoint" --resume=must
+    train 2 "${common[@]}" "${sync[@]}" --steps $steps --optimizer adadelta --checkpoint "$folder/checkpoint" --resume=must
     grep -q '^continues after step' "$folder/log" || fail "${sync[*]}: began anew:"
     [[ $weights == "$expected" ]] || fail "${sync[*]}, continued: weights $weights, expected $expected"
 done
@@ -62,9 +66,11 @@ rm "$folder/train.csv"
 
 # Several workers, one of them slow: all end with the same weights (psring train sees to that), having learnt, within the
 # bound. On all transports and placements, in several buckets, compressed.
-for trial in '4 ssp:2 0 zmq --late-steps keep' '3 async 0 tcp --late-steps keep' '4 async 0 zmq --log-steps 7' '4 ssp:1 0 zmq' '4 ssp:3 0 mpi --compress fp16' '4 async 0 tcp' '4 bsp 1 zmq --bucket-mb 0.05' \
-    '3 ssp:2 0 tcp --placement colocated --servers 3 --bucket-mb 0.05' '4 async 0 zmq --placement mixed --servers 1' \
-    '3 bsp 1 mpi --placement colocated --servers 2 --compress bf16'; do
+ways=('4 async 0 zmq --log-steps 7' '4 ssp:1 0 zmq' '4 ssp:3 0 mpi --compress fp16' '4 async 0 tcp'
+    '4 bsp 1 zmq --bucket-mb 0.05' '3 async 0 tcp --late-steps keep' '4 ssp:2 0 zmq --late-steps keep'
+    '3 ssp:2 0 tcp --placement colocated --servers 3 --bucket-mb 0.05' '4 async 0 zmq --placement mixed --servers 1'
+    '3 bsp 1 mpi --placement colocated --servers 2 --compress bf16')
+for trial in "${ways[@]:short * 6}"; do
     read -r ranks sync backups transport options <<<"$trial"
     read -ra options <<<"$options"
     rm -f "$folder/train.csv"

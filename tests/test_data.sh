@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# test_data.sh PSRING MAKE_DATASET: loaders and augmentation. The weights are the same to the bit whatever number of threads
-# makes the batches, and however many ahead; moved images depend on the seed, the epoch and the image alone.
+# test_data.sh PSRING MAKE_DATASET [--short]: loaders and augmentation. The weights are the same to the bit whatever number of
+# threads makes the batches, and however many ahead; moved images depend on the seed, the epoch and the image alone.
+# --short: of ways that differ in their options only, a choice.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=train_lib.sh
 . "$(dirname "$0")/train_lib.sh"
@@ -17,13 +18,14 @@ by=("--loaders 1 --prefetch 1" "--loaders 1 --prefetch 4" "--loaders 3 --prefetc
 # All images of two epochs; by one process that plays two workers, by ring and by server.
 train 0 "${common[@]}" --epochs 2 --backend none --virtual-workers 2
 unmoved=$weights
-for augment in "" "${moved[*]}"; do
+ways=("" "${moved[*]}")
+for augment in "${ways[@]:short}"; do
     read -ra options <<<"$augment --epochs 2 --last-batch join"
     train 0 "${common[@]}" "${options[@]}" --backend none --virtual-workers 2
     expected=$weights
     train 2 "${common[@]}" "${options[@]}" --backend ring
     same "ring, no loader${augment:+, $augment}"
-    for loaders in "${by[@]}"; do
+    for loaders in "${by[@]:short * 3}"; do
         read -ra threads <<<"$loaders"
         train 2 "${common[@]}" "${options[@]}" "${threads[@]}" --backend ring --metrics "$folder/rows.csv"
         same "ring, $loaders${augment:+, $augment}"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# test_strangers.sh PSRING MAKE_DATASET STRANGERS: while a training runs, strangers send 10,000 frames
-# of all kinds to every port that its ranks listen on. It ends with the weights that it has without.
+# test_strangers.sh PSRING MAKE_DATASET STRANGERS [--short]: while a training runs, strangers send 10,000
+# frames of all kinds to every port that its ranks listen on; --short: 2,000. It ends with the weights that
+# it has without.
 set -euo pipefail
 # shellcheck source=tests/train_lib.sh
 . "$(dirname "$0")/train_lib.sh"
@@ -9,6 +10,7 @@ set -euo pipefail
 strangers=$3
 frames=10000
 steps=1200
+[[ ${4:-} != --short ]] || { frames=2000 && steps=400; }
 
 # ranks_of PID: the processes below PID that are psring.
 ranks_of()

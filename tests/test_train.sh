@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# test_train.sh PSRING MAKE_DATASET: what psring train promises beside equality of the backends: the
-# result does not depend on playing workers, on threads or on a break; it learns; its rows are those
-# of the contract.
+# test_train.sh PSRING MAKE_DATASET [--short]: what psring train promises beside equality of the backends:
+# the result does not depend on playing workers, on threads or on a break; it learns; its rows are those
+# of the contract. --short: of ways that differ in their options only, one.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=train_lib.sh
 . "$(dirname "$0")/train_lib.sh"
@@ -51,11 +51,12 @@ start_and_kill() # RANKS OPTION...: kills all processes once there is a checkpoi
     fail "psring train $* ended before it could be killed:"
 }
 
-for options in '0 --optimizer sgd --nesterov --weight-decay 1e-4' '0 --optimizer adadelta' \
-    '0 --optimizer adam --lr-schedule cosine' '2 --backend ring --optimizer lars --bucket-mb 0.05'; do
+ways=('0 --optimizer sgd --nesterov --weight-decay 1e-4' '0 --optimizer adadelta'
+    '0 --optimizer adam --lr-schedule cosine' '2 --backend ring --optimizer lars --bucket-mb 0.05')
+for options in "${ways[@]:short * 3}"; do
     read -ra options <<<"$options"
     ranks=${options[0]}
-    options=("${common[@]}" "${options[@]:1}" --steps 310)
+    options=("${common[@]}" "${options[@]:1}" --steps 160)
     train "$ranks" "${options[@]}"
     whole=$weights
     start_and_kill "$ranks" "${options[@]}" --checkpoint "$folder/checkpoint"
@@ -81,7 +82,7 @@ grep -q 'backend is rhd there and ring here: the run continues, but not to the s
     fail "no word of another backend in:"
 
 # Another run's checkpoint is refused, with what differs.
-if "$here/mpirun.sh" 2 "$psring" train --data "$data" "${common[@]}" --batch 25 --steps 310 --checkpoint \
+if "$here/mpirun.sh" 2 "$psring" train --data "$data" "${common[@]}" --batch 25 --steps 160 --checkpoint \
     "$folder/checkpoint" --resume >"$folder/log" 2>&1; then
     fail "two workers with another batch continued the run:"
 fi
@@ -126,7 +127,7 @@ for world in '0 50 30 --backend none' '4 20 18'; do
 done
 
 if "$psring" train --data "$data" "${common[@]}" --backend none --optimizer adam --lr-schedule step \
-    --steps 310 --checkpoint "$folder/checkpoint" --resume >"$folder/log" 2>&1; then
+    --steps 160 --checkpoint "$folder/checkpoint" --resume >"$folder/log" 2>&1; then
     fail "a run of lars was continued by adam:"
 fi
 for word in 'optimizer is lars there and adam here' 'lr-schedule is linear there and step here' \
@@ -145,8 +146,9 @@ good_enough() # WHAT
     grep -q "^target accuracy 60% reached after step $(column step | awk '{ print $NF }')," "$folder/log" ||
         fail "$1: no word of the target in:"
 }
-for options in '2 --backend ring' '3 --backend ps --sync ssp:2' '4 --backend ps --backup-workers 1' \
-    '0 --backend none --virtual-workers 2'; do
+ways=('2 --backend ring' '0 --backend none --virtual-workers 2' '4 --backend ps --backup-workers 1'
+    '3 --backend ps --sync ssp:2')
+for options in "${ways[@]:short * 3}"; do
     read -ra options <<<"$options"
     rm -rf "$folder/train.csv" "$folder/target"
     train "${options[0]}" "${common[@]}" "${options[@]:1}" "${target[@]}" --checkpoint "$folder/target"
@@ -212,8 +214,9 @@ awk -v accuracy="${accuracies[1]}" 'BEGIN { exit !(accuracy > 0.9 && accuracy <=
 [[ $(column weights_sha256) == *"$weights " ]] || fail "the last row's sum is not $weights"
 
 # Compressed: learns as well.
-for options in '--compress fp16' '--compress bf16 --backend ps --placement colocated' \
-    '--compress bf16 --backend rhd --error-feedback off'; do
+ways=('--compress fp16' '--compress bf16 --backend ps --placement colocated'
+    '--compress bf16 --backend rhd --error-feedback off')
+for options in "${ways[@]:short * 2}"; do
     rm -f "$folder/train.csv"
     # shellcheck disable=SC2086 # options are several words
     train 2 "${common[@]}" --epochs 2 --metrics "$folder/train.csv" $options
@@ -226,7 +229,8 @@ done
 expect error_feedback 'off off'
 
 # What error feedback carries is in a checkpoint: it goes on to the same bits, by the same averaging.
-for options in '2 --backend ring' '2 --backend rhd' '3 --backend ps' '3 --backend ps --placement colocated --servers 2'; do
+ways=('2 --backend ring' '2 --backend rhd' '3 --backend ps' '3 --backend ps --placement colocated --servers 2')
+for options in "${ways[@]:short * 3}"; do
     read -ra options <<<"$options"
     ranks=${options[0]}
     options=("${common[@]}" "${options[@]:1}" --compress bf16 --bucket-mb 0.05 --epochs 2)

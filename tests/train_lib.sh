@@ -1,10 +1,13 @@
 # shellcheck shell=bash
 # train_lib.sh: what the tests of psring train share; they source it first: $psring and $make_dataset, the
-# first two arguments, and made-up data in $data.
+# first two arguments, $short, which is 1 where the third one is --short, else 0, and made-up data in $data.
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 psring=$1
 make_dataset=$2
+short=0
+# shellcheck disable=SC2034 # for those that have a short way
+[[ ${3:-} != --short ]] || short=1
 
 # Small, so that loading and testing take no time, and there on every machine.
 data=$folder/data
