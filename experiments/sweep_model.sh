@@ -14,7 +14,7 @@
 #   --servers LIST   all: 1 to W; some: 1, W/2 and W (default all)
 #   --transports L   (default zmq,mpi,tcp)
 #   --sizes LIST     bytes (default 65536,262144,1048576,4799528,25600000)
-#   --runs N         of each point of up to 256 KB, whose runs differ more than larger ones': the fit takes their median
+#   --runs N         of each point of up to 256 KB, and of steps: those differ from run to run. Their median counts
 #                    (default 3)
 #   --rate RATE      of a host's link each way (default 200mbit)
 #   --step-rates L   of clusters that steps are measured in (default 100mbit,200mbit,400mbit)

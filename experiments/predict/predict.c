@@ -9,6 +9,7 @@
 #include "experiments/predict/regret.h"
 #include "experiments/predict/advice.h"
 #include "experiments/predict/forecast.h"
+#include "experiments/predict/trained.h"
 #include "experiments/predict/training.h"
 
 static enum status read_files(struct predict_rows *rows, const char *files)

@@ -1,12 +1,10 @@
 /* What a training step takes, by the model of cost and the layers of what is trained: exposed
- * communication, images/s, an epoch's time and cost; and predicted beside the measured steps of
- * train.csv. */
+ * communication, images/s, an epoch's time and cost. */
 #ifndef PSRING_EXPERIMENTS_PREDICT_TRAINING_H
 #define PSRING_EXPERIMENTS_PREDICT_TRAINING_H
 
 #include <stdio.h>
 
-#include "experiments/predict/beside.h"
 #include "experiments/predict/forecast.h"
 #include "experiments/predict/step.h"
 
@@ -36,10 +34,5 @@ enum status predict_buckets_step(const struct predict_fit *fit, const struct pre
 enum status predict_print_training(FILE *out, const struct predict_model *model,
                                    const struct predict_cluster *cluster,
                                    const struct predict_training *training);
-
-/* The paced steps of these train.csv, or folders with one (commas between), beside what the models
- * say of them. Errors: logged. */
-enum status predict_print_trained(FILE *out, const struct predict_models *models,
-                                  const char *files);
 
 #endif

@@ -84,15 +84,17 @@ measure_points()
 # measure_steps RATE END: points begin until END; `plan` has been mixed, and each rate goes on where the last one ended.
 measure_steps()
 {
-    local name w model ms
+    local name w model ms i
     rate=$1
     "$here/vcluster.sh" down --name "$cluster"
     turns_raise $((2 * largest))
     while ((SECONDS < $2 && step < ${#plan[@]})); do
         read -r name w model ms <<<"${plan[step++]}"
         read -ra arguments < <(backend_arguments "$name")
-        turn "$name W=$w steps of $model at $rate" "$here/vcluster.sh" run --name "$cluster" -n "$(ranks_of "$name" "$w")" -- \
-            "$psring" train "${arguments[@]}" --model "$model" --compute "paced:$ms" --batch 1 --steps 15 \
-            --metrics "$out/train.csv"
+        for ((i = runs; i > 0; i--)); do
+            turn "$name W=$w steps of $model at $rate" "$here/vcluster.sh" run --name "$cluster" -n "$(ranks_of "$name" "$w")" -- \
+                "$psring" train "${arguments[@]}" --model "$model" --compute "paced:$ms" --batch 1 --steps 15 \
+                --metrics "$out/train.csv"
+        done
     done
 }
