@@ -65,17 +65,28 @@ static inline void add_row(struct sweep *sweep, const char *backend, const char 
     sweep->rows.rows[sweep->rows.count++] = row;
 }
 
+static inline struct predict_terms terms_of(const struct predict_row *row)
+{
+    struct predict_shape shape;
+    struct predict_terms terms;
+    const char *why;
+    int hosts[64];
+    cr_assert(predict_shape_of(row, hosts, &shape, &why) && predict_terms_of(&shape, &terms));
+    return terms;
+}
+
+/* What it takes, without noise. */
+static inline struct predict_parts parts_of(const struct predict_row *row)
+{
+    struct predict_terms terms = terms_of(row), seconds = predict_seconds(&terms, &truth);
+    return predict_parts_of(&seconds);
+}
+
 /* As it would have been after so short a rest. Without noise. */
 static inline void rest(struct predict_row *row, double rest_s)
 {
-    struct predict_shape shape;
-    struct predict_terms terms, seconds;
-    const char *why;
-    int hosts[64];
     row->rest_s = rest_s;
-    cr_assert(predict_shape_of(row, hosts, &shape, &why) && predict_terms_of(&shape, &terms));
-    seconds = predict_seconds(&terms, &truth);
-    row->median_s = predict_parts_of(&seconds).together;
+    row->median_s = parts_of(row).together;
 }
 
 /* Workers 2 to 8, servers 1 to W, three placements, five sizes. */

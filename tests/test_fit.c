@@ -60,6 +60,48 @@ Test(fit, gives_constants_back)
     predict_rows_free(&sweep.rows);
 }
 
+/* Of rows that links limited, times hardly tell what the cores had to do: how long they were busy
+ * does. */
+Test(fit, takes_the_cores_from_how_long_they_were_busy)
+{
+    const double noise = 0.02;
+    double off[2]; /* of what the cores take in the rows that they would limit */
+    for (int known = 0; known < 2; known++) {
+        struct sweep sweep;
+        struct predict_models models;
+        make_sweep(&sweep, noise, 5);
+        size_t kept = 0, count = sweep.rows.count;
+        double sum = 0, rows = 0;
+        for (size_t i = 0; i < count; i++) {
+            struct predict_row row = sweep.rows.rows[i];
+            struct predict_parts parts = parts_of(&row);
+            if (parts.processors > 0.3 * parts.network)
+                continue;
+            row.cpu_busy = known ? parts.processors / row.median_s * (i % 2 ? 1.1 : 0.9) : 0;
+            sweep.rows.rows[kept++] = row;
+        }
+        cr_assert(kept > 100 && kept < count);
+        sweep.rows.count = kept;
+        cr_assert(predict_models_fit(&models, &sweep.rows, "none", 1) == STATUS_OK);
+        predict_rows_free(&sweep.rows);
+
+        make_sweep(&sweep, noise, 5);
+        for (size_t i = 0; i < sweep.rows.count; i++) {
+            struct predict_parts parts = parts_of(&sweep.rows.rows[i]);
+            if (parts.processors <= 0.3 * parts.network)
+                continue;
+            struct predict_terms terms = terms_of(&sweep.rows.rows[i]);
+            struct predict_terms seconds = predict_seconds(&terms, &models.models[0].fit.constants);
+            sum += fabs(predict_parts_of(&seconds).processors / parts.processors - 1);
+            rows++;
+        }
+        off[known] = sum / rows;
+        predict_models_free(&models);
+        predict_rows_free(&sweep.rows);
+    }
+    cr_expect(off[1] < 0.03 && off[1] < off[0] / 2, "%g, from times alone %g", off[1], off[0]);
+}
+
 /* What a burst saves is found also where links had hardly rested before some rows. */
 Test(fit, gives_a_burst_back_that_was_cut)
 {

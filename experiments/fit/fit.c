@@ -12,7 +12,8 @@
 
 enum { RESAMPLES = 400, ROUNDS = 20, NEAR_LEAST = 40, NEAR_MOST = 1024, FOLDS = 10 };
 
-static const double model_error = 0.01; /* of a time: what a row without noise counts with */
+static const double model_error = 0.01;     /* of a time: what a row without noise counts with */
+static const double processors_error = 0.2; /* of how long cores were busy, by messages and bytes */
 
 /* -------- a robust fit ------------------------------------------------------------------------ */
 
@@ -80,6 +81,23 @@ static void add_pooled(struct normal *normal, const struct predict_fit *pooled)
     }
 }
 
+/* How long the cores were busy is a measurement of their constants, where it is known. */
+static void add_processors(struct normal *normal, const struct predict_sample *sample,
+                           const struct predict_terms *constants, double multiplicity, double huber)
+{
+    struct predict_terms linear = {0};
+    double sigma = processors_error * sample->processors_s, predicted_s = 0;
+    if (!(sigma > 0))
+        return;
+    for (int t = TERM_PROCESSORS; t < PREDICT_TERMS; t++) {
+        linear.of[t] = sample->terms.of[t];
+        predicted_s += linear.of[t] * constants->of[t];
+    }
+    double off = fabs(sample->processors_s - predicted_s) / sigma;
+    normal_add(normal, &linear, sample->processors_s,
+               multiplicity / (sigma * sigma) * fmin(1, huber / off));
+}
+
 /*
  * Where to begin: the processors' constants at half of what they can be at most, since no row takes
  * less than its processors do. Then what is left of each row is the network's, and says its own.
@@ -145,6 +163,7 @@ static struct predict_terms fit_constants(const struct problem *problem,
             if (off > huber * scale)
                 weight *= huber * scale / off;
             normal_add(&normal, &linear, sample->seconds, weight);
+            add_processors(&normal, sample, &constants, multiplicity[i], huber);
         }
         struct predict_terms solved = normal_solve(&normal);
         step_to(&constants, &solved);

@@ -1,8 +1,10 @@
 /*
  * The fit: constants of the terms (experiments/fit/terms.h) from measured times, none of them
  * negative, by least squares of relative errors: a row counts by 1/variance, its own noise and 1%
- * of its time together. An outlier counts less the farther off it is (Huber 1964, "Robust
- * estimation of a location parameter"; iteratively reweighted). As the model is not linear where
+ * of its time together. Where it is known how long cores were busy, that is a second measurement of
+ * the row, of the processors' terms alone, with 20% (as far as messages and bytes describe it). An
+ * outlier counts less the farther off it is (Huber 1964, "Robust estimation of a location
+ * parameter"; iteratively reweighted). As the model is not linear where
  * processors count as much as the network, each round solves it as it is near the last constants
  * (Gauss and Newton's method).
  *
@@ -31,6 +33,7 @@ enum {
 struct predict_sample {
     struct predict_terms terms;
     double seconds, noise_s; /* measured: median and its standard error */
+    double processors_s;     /* measured: what of it all cores were busy; 0: not known */
     uint64_t workers, bytes; /* what cross-validation groups by */
 };
 

@@ -182,6 +182,16 @@ static void widen(struct predict_range *range, uint64_t number, bool first)
     range->most = first || number > range->most ? number : range->most;
 }
 
+/* How long all cores together were busy with a row's processes, where these share one machine, and
+ * sleep while they wait: over mpi they poll. 0: not known. */
+static double processors_s(const struct predict_row *row)
+{
+    bool sleeps = strcmp(row->transport, "mpi") != 0 && strcmp(row->transport, "none") != 0;
+    if (!sleeps || !predict_one_machine(row->network) || row->cpu_busy <= row->cpu_other)
+        return 0;
+    return (row->cpu_busy - row->cpu_other) * row->median_s;
+}
+
 /* A model's rows that are fitted, or, with `pool`, those of psring's own other transports of its
  * network; `samples` has room for all rows. */
 static size_t collect(const struct predict_models *models, size_t index, bool pool,
@@ -197,6 +207,7 @@ static size_t collect(const struct predict_models *models, size_t index, bool po
             samples[count++] = (struct predict_sample){.terms = row->terms,
                                                        .seconds = row->median_s,
                                                        .noise_s = row->noise_s,
+                                                       .processors_s = processors_s(row),
                                                        .workers = (uint64_t)row->workers,
                                                        .bytes = row->bytes};
     }
