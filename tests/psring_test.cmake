@@ -10,7 +10,7 @@
 #
 # The time-out only guards against hanging: a busy machine must not reach it. A test that lacks what it
 # needs ends with 77 and says why: tests/may_skip.txt names those that may.
-set(psring_timeout_quick 120)
+set(psring_timeout_quick 240)
 set(psring_timeout_network 300)
 set(psring_timeout_slow 600)
 
