@@ -4,7 +4,7 @@
 #
 # For each number of workers W: ring, rhd, and the parameter server with S servers, dedicated, colocated and mixed, over
 # each transport, at each size. The points come in an order that is mixed, always in the same way, so that what there was
-# time for is a fair sample of all. All of them with the default options would take some 3 hours; --minutes ends it in time.
+# time for is a fair sample of all. All of them with the default options would take some 6 hours; --minutes ends it in time.
 # Steps likewise: W workers by ring, rhd and servers, beside a wait of 30 or 100 ms for each of the models.
 # Only an idle machine tells something. Needs root.
 #

@@ -16,7 +16,7 @@ moved=(--augment "shift:2,rotate:12.5")
 by=("--loaders 1 --prefetch 1" "--loaders 1 --prefetch 4" "--loaders 3 --prefetch 1" "--loaders 3 --prefetch 4" "--loaders 3")
 
 # All images of two epochs; by one process that plays two workers, by ring and by server.
-train 0 "${common[@]}" --epochs 2 --backend none --virtual-workers 2
+train 0 "${common[@]}" --epochs 2 --last-batch join --backend none --virtual-workers 2
 unmoved=$weights
 ways=("" "${moved[*]}")
 for augment in "${ways[@]:short}"; do

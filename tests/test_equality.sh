@@ -2,7 +2,7 @@
 # test_equality.sh PSRING MAKE_DATASET [--short]: with --reduce-order ring, the parameter server, the ring and the hierarchical
 # all-reduce (on one host; on several: test_hierarchical.sh), on all transports, and one process that plays all workers
 # give the same weights, to the bit, after 100 steps. With PSRING_DATA set on the data there, else on made-up images.
-# --short: of three workers only.
+# --short: of three workers only, so that nobody looks whether their number makes a difference.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=train_lib.sh
 . "$(dirname "$0")/train_lib.sh"

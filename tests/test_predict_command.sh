@@ -81,7 +81,7 @@ grep -q '^steps: 1 rows, error 0.[01].*; *1 not used\|^steps: 1 rows, error 0.[0
     echo ring,tcp,net,paced:100,4,0,none,bsp,keras-cnn,790.1,0
 } >three.csv
 "$psring" predict --cost-model model.json --train three.csv >said
-grep -q '^steps: 1 rows of 3 runs, error 0.[01].* 1 not used' said || fail "three runs of a step: $(sed -n '/^Steps/,$p' said)"
+grep -q '^steps: 1 rows, medians of 3, error 0.[01].* 1 not used' said || fail "three runs of a step: $(sed -n '/^Steps/,$p' said)"
 # A virtual cluster of half that rate, where nothing was fitted: 0.6 + 1.5 * 4799528 / 10e3 = 720.5 ms beside 100.
 sed 's/,net,/,vcluster:200mbit,/' bench.csv >vcluster.csv
 {

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# test_strangers.sh PSRING MAKE_DATASET STRANGERS [--short]: while a training runs, strangers send 10,000
+# test_strangers.sh PSRING MAKE_DATASET STRANGERS [--short]: while a training runs, strangers send 3,000
 # frames of all kinds to every port that its ranks listen on; --short: 2,000. It ends with the weights that
 # it has without.
 set -euo pipefail
@@ -8,7 +8,7 @@ set -euo pipefail
 # shellcheck source=tests/ranks_lib.sh
 . "$(dirname "$0")/ranks_lib.sh"
 strangers=$3
-frames=10000
+frames=3000
 steps=1200
 [[ ${4:-} != --short ]] || { frames=2000 && steps=400; }
 

@@ -13,8 +13,6 @@
 #include "experiments/measure/cpu_time.h"
 #include "experiments/measure/wire.h"
 
-enum { LONG_US = 5000 }; /* an operation that reading /proc/stat, some 20 us, does not prolong */
-
 /* A worker's loop. */
 struct run {
     struct comm *comm;
@@ -118,7 +116,7 @@ static enum status run_round(struct run *run, uint64_t round, int64_t at)
     enum status status;
     struct comm *comm = run->comm;
     size_t count = run->plan->count;
-    bool watch = run->watches && run->last_us >= LONG_US;
+    bool watch = run->watches && run->last_us >= CPU_WATCH_LONG_US;
     bench_fill(run->host, count, run->values, comm_rank(comm), round);
     TRY(upload(run));
     activity_set(run->world->activity, ACTIVITY_MAIN, ACTIVITY_MEASURE, round, 0);

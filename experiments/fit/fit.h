@@ -66,7 +66,8 @@ void predict_fit_free(struct predict_fit *fit);
 /* The errors at the times nearest to `seconds`: how many, from fit->errors[*first] on. */
 size_t predict_errors_near(const struct predict_fit *fit, double seconds, size_t *first);
 
-/* A measurement of such a shape lies in the interval with 95% probability. */
+/* A measurement of such a shape lies in the interval with 95% probability; where the fitted ones
+ * are medians of several runs, so must it be. */
 struct predict_interval predict_time(const struct predict_fit *fit,
                                      const struct predict_terms *terms);
 

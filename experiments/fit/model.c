@@ -183,11 +183,13 @@ static void widen(struct predict_range *range, uint64_t number, bool first)
 }
 
 /* How long all cores together were busy with a row's processes, where these share one machine, and
- * sleep while they wait: over mpi they poll. 0: not known. */
+ * sleep while they wait, which those over mpi and, for some time, over tcp do not; 0: not known. Of
+ * operations that are too short to be watched the share is not theirs alone. */
 static double processors_s(const struct predict_row *row)
 {
-    bool sleeps = strcmp(row->transport, "mpi") != 0 && strcmp(row->transport, "none") != 0;
-    if (!sleeps || !predict_one_machine(row->network) || row->cpu_busy <= row->cpu_other)
+    bool sleeps = strcmp(row->transport, "zmq") == 0;
+    if (!sleeps || !predict_one_machine(row->network) || row->cpu_busy <= row->cpu_other ||
+        row->median_s < CPU_WATCH_LONG_US * 1e-6)
         return 0;
     return (row->cpu_busy - row->cpu_other) * row->median_s;
 }
@@ -290,11 +292,12 @@ static void say_too_few(const struct predict_rows *rows)
         held += rows->rows[i].use == PREDICT_HOLD_OUT;
         why = why ? why : rows->rows[i].why;
     }
-    log_error(
-        "predict: %zu rows, of which %zu can be fitted and %zu are held out, and no network and "
-        "transport has the %d that a fit needs%s%s; give more rows (--fit FILE,...)%s",
-        rows->count, usable, held, PREDICT_FIT_LEAST, why ? "; the first that is not used: " : "",
-        why ? why : "", held > 0 ? ", or hold fewer out (--hold-out none)" : "");
+    log_error("predict: %zu rows (runs of one point are one), of which %zu can be fitted and %zu "
+              "are held out, and no network and "
+              "transport has the %d that a fit needs%s%s; give more rows (--fit FILE,...)%s",
+              rows->count, usable, held, PREDICT_FIT_LEAST,
+              why ? "; the first that is not used: " : "", why ? why : "",
+              held > 0 ? ", or hold fewer out (--hold-out none)" : "");
 }
 
 enum status predict_models_fit(struct predict_models *models, struct predict_rows *rows,

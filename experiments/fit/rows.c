@@ -38,6 +38,8 @@ static enum status read_words(const struct table_reader *table, struct predict_r
     TRY(table_word(table, "backend", row->backend, sizeof row->backend));
     TRY(table_word(table, "transport", row->transport, sizeof row->transport));
     TRY(table_word(table, "network", row->network, sizeof row->network));
+    TRY(table_word(table, "device", row->device, sizeof row->device));
+    TRY(table_word(table, "error_feedback", row->error_feedback, sizeof row->error_feedback));
     TRY(table_word(table, "placement", row->placement, sizeof row->placement));
     TRY(table_word(table, "mpi_algorithm", row->algorithm, sizeof row->algorithm));
     TRY(table_word(table, "nccl_algorithm", row->nccl, sizeof row->nccl));

@@ -24,6 +24,7 @@ enum predict_use {
 
 struct predict_row {
     char backend[PREDICT_WORD], transport[PREDICT_WORD], network[PREDICT_WORD];
+    char device[PREDICT_WORD], error_feedback[PREDICT_WORD];
     char placement[PREDICT_WORD], algorithm[PREDICT_WORD], compress[PREDICT_WORD];
     char api[PREDICT_WORD], model[PREDICT_WORD];
     char nccl[PREDICT_WORD]; /* NCCL's algorithm, "ring/simple"; empty: another's row, or not known

@@ -19,7 +19,9 @@ static bool is_same_point(const struct predict_row *a, const struct predict_row 
                  {a->compress, b->compress},
                  {a->api, b->api},
                  {a->model, b->model},
-                 {a->nccl, b->nccl}};
+                 {a->nccl, b->nccl},
+                 {a->device, b->device},
+                 {a->error_feedback, b->error_feedback}};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         if (strcmp(words[i].one, words[i].other) != 0)
             return false;
@@ -30,13 +32,18 @@ static bool is_same_point(const struct predict_row *a, const struct predict_row 
            !(a->nominal_bytes_per_s > b->nominal_bytes_per_s);
 }
 
-/* The median of one field of `runs` rows. */
+/* The median of one field of `runs` rows, of those in which it is known (not 0); else 0. */
 static double median_of(const struct predict_row *const *points, size_t runs, size_t field,
                         double *scratch)
 {
-    for (size_t i = 0; i < runs; i++)
-        memcpy(&scratch[i], (const char *)points[i] + field, sizeof *scratch);
-    return stats_median(scratch, runs);
+    size_t known = 0;
+    for (size_t i = 0; i < runs; i++) {
+        double value;
+        memcpy(&value, (const char *)points[i] + field, sizeof value);
+        if (value > 0)
+            scratch[known++] = value;
+    }
+    return known > 0 ? stats_median(scratch, known) : 0;
 }
 
 /* Of their times. */
@@ -53,8 +60,6 @@ static double deviation_of(const struct predict_row *const *points, size_t runs)
 static struct predict_row joined(const struct predict_row *const *points, size_t runs,
                                  double *scratch)
 {
-    static const double median_error =
-        1.2533; /* sqrt(pi/2): of the mean's, where times are normal */
     struct predict_row row = *points[0];
     double deviation = deviation_of(points, runs);
     row.runs = (int)runs;
@@ -63,7 +68,8 @@ static struct predict_row joined(const struct predict_row *const *points, size_t
     row.cpu_busy = median_of(points, runs, offsetof(struct predict_row, cpu_busy), scratch);
     row.cpu_other = median_of(points, runs, offsetof(struct predict_row, cpu_other), scratch);
     double own = median_of(points, runs, offsetof(struct predict_row, noise_s), scratch);
-    row.noise_s = fmax(own, median_error * deviation) / sqrt((double)runs);
+    /* Of two it is their mean; of more the median's error is sqrt(pi/2) of the mean's. */
+    row.noise_s = (runs > 2 ? 1.2533 : 1) * fmax(own, deviation) / sqrt((double)runs);
     row.run_spread = deviation / row.median_s;
     row.terms.rest_s = row.rest_s;
     return row;

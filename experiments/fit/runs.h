@@ -12,10 +12,10 @@
 
 /*
  * Joins the rows of use PREDICT_FIT of which all is the same but what was measured into the first
- * of them, in their order: its time, its rest and its share of CPUs are their medians, its standard
- * error is the median's of their times, as they scatter, or what each has of its own if that is
- * more; `runs` counts them, and `run_spread` is their standard deviation as a share of the time.
- * Other rows stay as they are. STATUS_NO_MEMORY is logged.
+ * of them, in their order: its time, its rest and its shares of CPUs are their medians; its
+ * standard error is that of the median of so many, which scatter as their times do, or as each has
+ * of its own if that is more; `runs` counts them, and `run_spread` is their standard deviation as a
+ * share of the time. Other rows stay as they are. STATUS_NO_MEMORY is logged.
  */
 enum status predict_rows_join(struct predict_rows *rows);
 

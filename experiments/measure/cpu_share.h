@@ -40,6 +40,10 @@ struct cpu_watch {
 void cpu_watch_start(struct cpu_watch *watch);
 void cpu_watch_stop(struct cpu_watch *watch);
 
+/* An operation of at least so many microseconds is watched alone, since reading does not prolong
+ * it; of shorter ones a share is that of all between them, too. */
+enum { CPU_WATCH_LONG_US = 5000 };
+
 /* From 0 to 1; -1 where less than CPU_WATCH_LEAST_TICKS passed, or the kernel does not say. */
 double cpu_watch_share(const struct cpu_watch *watch);
 enum { CPU_WATCH_LEAST_TICKS = 10 };

@@ -13,7 +13,7 @@
 struct candidate {
     const struct predict_row *row; /* the first */
     double predicted_s, sum_log;   /* of the measured seconds */
-    size_t rows;
+    int runs;
 };
 
 struct candidates {
@@ -47,7 +47,8 @@ static bool same_but_machines(const struct predict_row *a, const struct predict_
 static bool same_way(const struct predict_row *a, const struct predict_row *b)
 {
     return a->servers == b->servers && strcmp(a->backend, b->backend) == 0 &&
-           strcmp(a->transport, b->transport) == 0 && strcmp(a->placement, b->placement) == 0;
+           strcmp(a->transport, b->transport) == 0 && strcmp(a->placement, b->placement) == 0 &&
+           strcmp(a->device, b->device) == 0;
 }
 
 static void add_candidate(struct candidates *candidates, const struct predict_models *models,
@@ -61,8 +62,8 @@ static void add_candidate(struct candidates *candidates, const struct predict_mo
         *c = (struct candidate){.row = row, .predicted_s = predict_time(fit, &row->terms).seconds};
         candidates->count++;
     }
-    c->sum_log += log(row->median_s);
-    c->rows++;
+    c->sum_log += row->runs * log(row->median_s);
+    c->runs += row->runs;
 }
 
 /* Those of the case that has row `first` with the most machines. false: an earlier row has had it.
@@ -88,7 +89,7 @@ static bool collect(struct candidates *candidates, const struct predict_models *
 
 static double measured(const struct candidate *candidate)
 {
-    return exp(candidate->sum_log / (double)candidate->rows);
+    return exp(candidate->sum_log / candidate->runs);
 }
 
 /* false: there is nothing to choose from. */

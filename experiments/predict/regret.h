@@ -16,7 +16,7 @@
 /* A choice between the candidates of a case. */
 struct predict_decision {
     const struct predict_row *chosen, *fastest;
-    double chosen_s, fastest_s; /* measured; of a way measured several times the geometric mean */
+    double chosen_s, fastest_s; /* measured; of rows of one way the geometric mean, by runs */
     int machines;
 };
 

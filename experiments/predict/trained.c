@@ -28,7 +28,7 @@ struct trained {
     const struct predict_models *models;
     struct step_row *rows;
     size_t count, room, not_used;
-    size_t runs; /* of which the rows are medians */
+    size_t measured; /* rows, of which these are medians */
 };
 
 /* "paced:MS"; 0: another kind. */
@@ -119,7 +119,11 @@ static enum status take_trained(void *context, const struct table_reader *table)
     TRY(table_number(table, "step_ms_median", 0, 0, &step_ms));
     TRY(table_number(table, "bucket_mb", 0, 4, &bucket_mb));
     const char *compress = table_field(table, "compress");
-    bool plain = !*compress || strcmp(compress, "none") == 0;
+    const char *straggler = table_field(table, "straggler");
+    double backups;
+    TRY(table_number(table, "backup_workers", 0, 0, &backups));
+    bool plain = (!*compress || strcmp(compress, "none") == 0) &&
+                 (!*straggler || strcmp(straggler, "none") == 0) && !(backups > 0);
     if (!row.model || !(row.compute_s > 0) || row.cluster.workers < 2 || step_ms <= 0 || !plain ||
         !find_way(table, servers, &row.way)) {
         trained->not_used++;
@@ -148,7 +152,7 @@ static enum status join_runs(struct trained *trained)
 {
     size_t kept = 0;
     double *seconds = malloc((trained->count + 1) * sizeof *seconds);
-    trained->runs = trained->count;
+    trained->measured = trained->count;
     if (!seconds) {
         log_error("predict: no memory to join %zu rows of steps", trained->count);
         return STATUS_NO_MEMORY;
@@ -172,7 +176,8 @@ static enum status join_runs(struct trained *trained)
 
 /* -------- beside what is predicted ------------------------------------------------------------ */
 
-static enum status print_row(FILE *out, const struct step_row *row, struct predict_score *score)
+static enum status print_row(FILE *out, struct trained *trained, const struct step_row *row,
+                             struct predict_score *score)
 {
     enum status status;
     struct predict_step step;
@@ -195,6 +200,8 @@ static enum status print_row(FILE *out, const struct step_row *row, struct predi
                 seconds.seconds * 1e3, seconds.low * 1e3, seconds.high * 1e3,
                 (seconds.seconds / row->step_s - 1) * 100, *outside ? "  (outside: " : "", outside,
                 *outside ? ")" : "");
+    } else {
+        trained->not_used++;
     }
 out:
     predict_step_free(&step);
@@ -219,16 +226,16 @@ enum status predict_print_trained(FILE *out, const struct predict_models *models
     fprintf(out, "\nSteps of --compute paced\n%-20s %-4s %-18s %-10s %3s %10s %10s\n", "", "over",
             "network", "model", "W", "measured", "predicted ms, with 95% interval");
     for (size_t i = 0; i < trained.count; i++)
-        TRY(print_row(out, &trained.rows[i], &score));
-    char runs[40] = "";
-    if (trained.runs > trained.count)
-        snprintf(runs, sizeof runs, " of %zu runs", trained.runs);
+        TRY(print_row(out, &trained, &trained.rows[i], &score));
+    char medians[40] = "";
+    if (trained.measured > trained.count)
+        snprintf(medians, sizeof medians, ", medians of %zu", trained.measured);
     if (score.rows > 0)
         fprintf(out,
                 "steps: %zu rows%s, error %.2f%% (geometric mean), worst %.1f%%, %zu within; %zu "
                 "not used\n",
-                score.rows, runs, 100 * predict_score_mean(&score), 100 * score.worst, score.within,
-                trained.not_used);
+                score.rows, medians, 100 * predict_score_mean(&score), 100 * score.worst,
+                score.within, trained.not_used);
     else
         fprintf(out,
                 "steps: no row of several workers that a fitted model describes; %zu not used\n",

@@ -7,7 +7,8 @@
 #include "experiments/fit/model.h"
 
 /* The paced steps of these train.csv, or folders with one (commas between), beside what the models
- * say of them; runs of one point are one row, their median (fit/runs.h). Errors: logged. */
+ * say of them; those of one point, of several runs or parts of one, are one, their median
+ * (fit/runs.h). Errors: logged. */
 enum status predict_print_trained(FILE *out, const struct predict_models *models,
                                   const char *files);
 

@@ -77,6 +77,7 @@ measure_points()
         for ((i = $(runs_of "$size"); i > 0; i--)); do
             turn "$name W=$w $size bytes" "$here/vcluster.sh" run --name "$cluster" -n "$(ranks_of "$name" "$w")" -- \
                 "$psring" bench "${arguments[@]}" --probe off --sizes "$size" -w 2 "${times[@]}" --csv "$out/bench.csv"
+            ((!turn_failed)) || break
         done
     done
 }
@@ -95,6 +96,7 @@ measure_steps()
             turn "$name W=$w steps of $model at $rate" "$here/vcluster.sh" run --name "$cluster" -n "$(ranks_of "$name" "$w")" -- \
                 "$psring" train "${arguments[@]}" --model "$model" --compute "paced:$ms" --batch 1 --steps 15 \
                 --metrics "$out/train.csv"
+            ((!turn_failed)) || break
         done
     done
 }

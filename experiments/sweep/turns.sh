@@ -38,7 +38,7 @@ turns_begin()
     done
 }
 
-# turn WHAT COMMAND...: one measurement of 600 s at most; one that fails is told, and the others go on.
+# turn WHAT COMMAND...: one measurement of 600 s at most; one that fails is told, and the others go on. turn_failed: it did.
 turn()
 {
     local what=$1 status=0
@@ -48,5 +48,6 @@ turn()
     wait $child || status=$?
     child=''
     ((status != 124 && status != 137)) || echo "${0##*/}: ended after 600 s" >>"$out/log.txt"
+    turn_failed=$((status != 0))
     ((status == 0)) || { failed=1 && echo "failed: $what: $(tail -n 1 "$out/log.txt")" >&2; }
 }

@@ -83,7 +83,7 @@ run_tests()
 {
     local rc=0 log=$out/ctest.txt skipped reason
     ! has_cudnn || export PSRING_TEST_NEEDS_CUDNN=models
-    ctest --test-dir "$build" -L '^gpu$' --output-on-failure --no-tests=error -j 4 --timeout 50 >"$log" || rc=1
+    ctest --test-dir "$build" -L '^gpu$' --output-on-failure --no-tests=error -j 10 --timeout 50 >"$log" || rc=1
     cat "$log"
     skipped=$(sed -n 's/^ *[0-9]*\/[0-9]* Test *#[0-9]*: \([^ ]*\) .*\*\*\*Skipped.*/\1/p' "$log" | paste -sd' ')
     reason=$(grep -m 1 -oE '[a-z_]+: failed: .*' "$log" | cut -c1-150)
