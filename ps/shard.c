@@ -10,8 +10,13 @@ enum {
     CHUNK_BYTES_MIN = 4 << 10,
     /* The same with SERVERS_MANY servers or more: a worker has so many messages then. Between the
        two an eighth of a shard: what goes in and what comes out are to overlap. Below 16 KB, from
-       which on tcp holds messages to send several at once: then they would come in bursts. */
-    CHUNK_BYTES_MIN_MANY = 8 << 10,
+       which on tcp holds messages to send several at once: then they would come in bursts. With its
+       headers a little below the 8 KB that ZeroMQ hands to the kernel at once: what is left of 8 KB
+       would be a packet of its own. */
+    CHUNK_BYTES_MIN_MANY = 8000,
+    /* A shard that is hardly longer is not cut: a message more costs more than what is left over.
+     */
+    SHARD_BYTES_WHOLE_MANY = 9000,
     CHUNK_BYTES_MIN_MANY_LONG = 15 << 10,
     CHUNKS_WANTED_MANY = 8,
     SERVERS_MANY = 5,
@@ -109,6 +114,8 @@ static size_t choose_chunk_bytes(size_t shard_bytes, size_t uses, size_t on_the_
     size_t chunk = clamp(on_the_way / (uses * WINDOW_WANTED), CHUNK_BYTES_SLOW, CHUNK_BYTES_MAX);
     size_t many =
         clamp(shard_bytes / CHUNKS_WANTED_MANY, CHUNK_BYTES_MIN_MANY, CHUNK_BYTES_MIN_MANY_LONG);
+    if (shard_bytes <= SHARD_BYTES_WHOLE_MANY)
+        many = SHARD_BYTES_WHOLE_MANY;
     size_t least = servers >= SERVERS_MANY ? many : CHUNK_BYTES_MIN;
     size_t pipelined = clamp(shard_bytes / CHUNKS_WANTED, least, CHUNK_BYTES_MAX);
     size_t fits = ON_THE_WAY_BYTES_MAX / (uses * WINDOW_MIN); /* many workers: shorter ones */

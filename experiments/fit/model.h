@@ -54,7 +54,8 @@ bool predict_networks_alike(const char *network, const char *other);
  * Fits a model to each group of rows that are PREDICT_FIT: of at least PREDICT_FIT_LEAST, or, with
  * the help of the network's other transports, of PREDICT_POOLED_LEAST. Marks what no formula is
  * known for PREDICT_NOT_USED, then joins runs of one point, which leaves fewer rows (fit/runs.h),
- * then applies `hold_out`. STATUS_USAGE, STATUS_INPUT (no group has enough rows): logged. Needs predict_models_free whatever it returns.
+ * then applies `hold_out`. STATUS_USAGE, STATUS_INPUT (no group has enough rows): logged. Needs
+ * predict_models_free whatever it returns.
  */
 enum status predict_models_fit(struct predict_models *models, struct predict_rows *rows,
                                const char *hold_out, uint64_t seed);
