@@ -44,6 +44,7 @@ static inline void add_row(struct sweep *sweep, const char *backend, const char 
 {
     struct predict_row row = {.workers = workers,
                               .servers = servers,
+                              .runs = 1,
                               .bytes = bytes,
                               .nominal_bytes_per_s = 25e6,
                               .model_index = -1};

@@ -304,7 +304,8 @@ Test(fit, leaves_out_what_tells_nothing)
 static struct predict_row case_row(const char *backend, const char *placement, int servers,
                                    double predicted_s, double measured_s)
 {
-    struct predict_row row = {.workers = 4,
+    struct predict_row row = {.runs = 1,
+                              .workers = 4,
                               .servers = servers,
                               .bytes = 1024,
                               .median_s = measured_s,
@@ -385,7 +386,6 @@ Test(fit, runs_of_a_point_are_their_median)
     cr_assert(3 * points <= sweep.rows.room);
     for (size_t i = 0; i < points; i++) {
         struct predict_row *row = &sweep.rows.rows[i];
-        row->runs = 1;
         sweep.rows.rows[points + i] = sweep.rows.rows[2 * points + i] = *row;
         sweep.rows.rows[(i % 3) * points + i].median_s *= 1.5;
     }
