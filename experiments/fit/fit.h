@@ -4,9 +4,8 @@
  * of its time together. Where it is known how long cores were busy, that is a second measurement of
  * the row, of the processors' terms alone, with 20% (as far as messages and bytes describe it). An
  * outlier counts less the farther off it is (Huber 1964, "Robust estimation of a location
- * parameter"; iteratively reweighted). As the model is not linear where
- * processors count as much as the network, each round solves it as it is near the last constants
- * (Gauss and Newton's method).
+ * parameter"; iteratively reweighted). As the model is not linear where processors count as much as
+ * the network, each round solves it as it is near the last constants (Gauss and Newton's method).
  *
  * Intervals of constants are the bootstrap's (Efron and Tibshirani 1993, section 13.3). That of a
  * prediction is from the errors of rows that were left out (all of one number of workers, of one

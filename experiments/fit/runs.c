@@ -28,8 +28,7 @@ static bool is_same_point(const struct predict_row *a, const struct predict_row 
     }
     return a->workers == b->workers && a->servers == b->servers && a->hosts == b->hosts &&
            a->neighbours_apart == b->neighbours_apart && a->bytes == b->bytes &&
-           !(a->nominal_bytes_per_s < b->nominal_bytes_per_s) &&
-           !(a->nominal_bytes_per_s > b->nominal_bytes_per_s);
+           a->nominal_bytes_per_s == b->nominal_bytes_per_s;
 }
 
 /* The median of one field of `runs` rows, of those in which it is known (not 0); else 0. */
