@@ -21,12 +21,17 @@ static bool is_over(void *member)
     return member_over(member);
 }
 
+/* A wait for gradients goes on for longer than the members wait for a sign of life (member.h): who is
+ * silent is named first. */
+enum { LONGER_S = 2 };
+
 enum status elastic_generation(const struct config *job, struct generation *generation,
                                const struct member_generation *place)
 {
     enum status status = STATUS_OK;
     struct config config = *job; /* config_settle fills in what this world is like */
     struct world *world = NULL;
+    config.timeout += LONGER_S;
     memcpy(&generation->start, place->note, sizeof generation->start);
     TRY(world_open(&world, NULL, NULL,
                    &(struct world_options){

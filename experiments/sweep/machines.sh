@@ -29,14 +29,21 @@ names_of()
 ANSWER_S=20 # a machine that has not answered by then is taken to be down
 
 # on_machine HOST COMMAND...: runs it there. In a session of its own, so that ssh fails, and says why, where
-# it would ask for a password.
+# it would ask for a password. Again where Open MPI's daemon of the run before, which takes its folder away as it ends,
+# has taken it from under this run's (open-mpi/ompi issue 8510): nothing has been started then.
 on_machine()
 {
-    local host=$1 mpi=(mpirun -n 1 --host "$1" --bind-to none)
+    local host=$1 mpi=(mpirun -n 1 --host "$1" --bind-to none) try status errors
     shift
     ((EUID != 0)) || mpi+=(--allow-run-as-root)
     [[ -z ${PSRING_BIND_SUBNET:-} ]] || mpi+=(-x PSRING_BIND_SUBNET)
-    setsid timeout -k 5 $ANSWER_S "${mpi[@]}" "$@" </dev/null
+    for try in 1 2 3; do
+        status=0
+        { errors=$(setsid timeout -k 5 $ANSWER_S "${mpi[@]}" "$@" </dev/null 2>&1 >&3 3>&-) || status=$?; } 3>&1
+        [[ $errors == *'mkdir was unable to create the desired directory'* ]] || break
+    done
+    [[ ! $errors ]] || echo "$errors" >&2
+    return $status
 }
 
 # What a machine checks of itself: PROGRAM SHA256 COMMIT DATA. Everything that is wrong is a line "problem: ...".
