@@ -8,20 +8,21 @@ enum {
     CHUNK_BYTES_LEAST = 1 << 10,
     /* The least bytes of a chunk that is short because its shard is: then there are several. */
     CHUNK_BYTES_MIN = 4 << 10,
-    /* The same with SERVERS_MANY servers or more: a worker has so many messages then. Between the
-       two an eighth of a shard: what goes in and what comes out are to overlap. Below 16 KB, from
-       which on tcp holds messages to send several at once: then they would come in bursts. With its
-       headers a little below the 8 KB that ZeroMQ hands to the kernel at once: what is left of 8 KB
-       would be a packet of its own. */
-    CHUNK_BYTES_MIN_MANY = 8000,
-    /* A shard that is hardly longer is not cut: a message more costs more than what is left over.
+    /* Where it would have up to CHUNK_BYTES_OVER a chunk has these: with its headers a little below
+       the 8 KB that ZeroMQ hands to the kernel at once, or what is left would be a packet of its
+       own. */
+    CHUNK_BYTES_BATCH = 8000,
+    CHUNK_BYTES_OVER = 9000,
+    /* Below 16 KB, from which on tcp holds messages to send several at once: those come in bursts.
      */
-    SHARD_BYTES_WHOLE_MANY = 9000,
-    CHUNK_BYTES_MIN_MANY_LONG = 15 << 10,
-    CHUNKS_WANTED_MANY = 8,
+    CHUNK_BYTES_LONG = 15 << 10,
+    /* With SERVERS_MANY servers or more a worker has many messages: then at least an eighth of a
+       shard, because what goes in and what comes out are to overlap, but CHUNK_BYTES_BATCH to
+       _LONG, and the first where a link takes more than CHUNK_MS_MANY for the second: a message's
+       cost counts less there. */
     SERVERS_MANY = 5,
-    /* The least bytes of a chunk that is short because its link is slow: a message has its cost. */
-    CHUNK_BYTES_SLOW = 16 << 10,
+    CHUNKS_WANTED_MANY = 8,
+    CHUNK_MS_MANY = 1,
     CHUNK_BYTES_MAX = 64 << 10,
     /* Chunks of a shard: 1/32 of it is what push and pull do not overlap. */
     CHUNKS_WANTED = 32,
@@ -109,15 +110,25 @@ static size_t link_uses(const struct topology *topology, size_t count, size_t lo
     return clamp(out, (size_t)topology->workers, (size_t)-1);
 }
 
-static size_t choose_chunk_bytes(size_t shard_bytes, size_t uses, size_t on_the_way, int servers)
+static size_t least_of_many(size_t shard_bytes, double link_bytes_per_s)
 {
-    size_t chunk = clamp(on_the_way / (uses * WINDOW_WANTED), CHUNK_BYTES_SLOW, CHUNK_BYTES_MAX);
-    size_t many =
-        clamp(shard_bytes / CHUNKS_WANTED_MANY, CHUNK_BYTES_MIN_MANY, CHUNK_BYTES_MIN_MANY_LONG);
-    if (shard_bytes <= SHARD_BYTES_WHOLE_MANY)
-        many = SHARD_BYTES_WHOLE_MANY;
-    size_t least = servers >= SERVERS_MANY ? many : CHUNK_BYTES_MIN;
+    if (shard_bytes <= CHUNK_BYTES_OVER)
+        return CHUNK_BYTES_OVER; /* whole */
+    if (link_bytes_per_s > 0 && CHUNK_BYTES_LONG / link_bytes_per_s > CHUNK_MS_MANY / 1e3)
+        return CHUNK_BYTES_BATCH;
+    return clamp(shard_bytes / CHUNKS_WANTED_MANY, CHUNK_BYTES_BATCH, CHUNK_BYTES_LONG);
+}
+
+static size_t choose_chunk_bytes(size_t shard_bytes, size_t uses, double link_bytes_per_s,
+                                 int servers)
+{
+    size_t chunk = clamp(bytes_on_the_way(link_bytes_per_s) / (uses * WINDOW_WANTED),
+                         CHUNK_BYTES_LONG, CHUNK_BYTES_MAX);
+    size_t least =
+        servers >= SERVERS_MANY ? least_of_many(shard_bytes, link_bytes_per_s) : CHUNK_BYTES_MIN;
     size_t pipelined = clamp(shard_bytes / CHUNKS_WANTED, least, CHUNK_BYTES_MAX);
+    if (pipelined < CHUNK_BYTES_OVER)
+        pipelined = size_smaller(pipelined, CHUNK_BYTES_BATCH);
     size_t fits = ON_THE_WAY_BYTES_MAX / (uses * WINDOW_MIN); /* many workers: shorter ones */
     chunk = pipelined < chunk ? pipelined : chunk;
     return clamp(chunk, CHUNK_BYTES_LEAST, clamp(fits, CHUNK_BYTES_LEAST, CHUNK_BYTES_MAX));
@@ -141,10 +152,11 @@ struct shard_plan shard_plan(const struct topology *topology, size_t count,
                                : compress_element_bytes(options->compress);
     size_t uses = link_uses(topology, count, longest),
            on_the_way = bytes_on_the_way(options->link_bytes_per_s);
-    size_t chunk_bytes = options->segment_bytes > 0
-                             ? options->segment_bytes
-                             : choose_chunk_bytes(longest * element_bytes, uses, on_the_way,
-                                                  servers_with_a_part(topology, count));
+    size_t chunk_bytes =
+        options->segment_bytes > 0
+            ? options->segment_bytes
+            : choose_chunk_bytes(longest * element_bytes, uses, options->link_bytes_per_s,
+                                 servers_with_a_part(topology, count));
     size_t chunk_count = clamp(chunk_bytes / element_bytes, 1, longest > 0 ? longest : 1);
     size_t chunks = size_divide_up(longest, chunk_count);
     int window = options->window > 0

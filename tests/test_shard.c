@@ -201,17 +201,21 @@ Test(shard, an_answer_is_no_longer_than_a_segment)
     }
 }
 
-/* With servers for many messages a worker's chunks grow with the shard, from 8,000 bytes to 15 KB;
- * a shard that is hardly longer than that is one. */
+/* With servers for many messages a worker's chunks grow with the shard, from 8,000 bytes to 15 KB,
+ * but not on a slow link; a shard that is hardly longer than 8,000 bytes is one. */
 Test(shard, many_servers_have_longer_chunks)
 {
     static const struct {
         size_t servers, shard_bytes, chunk_bytes;
-    } cases[] = {{8, 8 << 10, 8 << 10},    {4, 26 << 10, 4 << 10},   {5, 26 << 10, 8000},
-                 {10, 26 << 10, 8000},     {10, 96 << 10, 12 << 10}, {10, 256 << 10, 15 << 10},
-                 {10, 640 << 10, 16 << 10}};
-    const struct comm_options options = {.link_bytes_per_s = 25e6};
+        double link_bytes_per_s;
+    } cases[] = {{8, 8 << 10, 8 << 10, 25e6},     {4, 26 << 10, 4 << 10, 25e6},
+                 {4, 256 << 10, 8000, 25e6},      {5, 26 << 10, 8000, 25e6},
+                 {10, 26 << 10, 8000, 25e6},      {10, 96 << 10, 12 << 10, 25e6},
+                 {10, 256 << 10, 15 << 10, 25e6}, {10, 640 << 10, 15 << 10, 25e6},
+                 {10, 256 << 10, 8000, 12.5e6},   {10, 640 << 10, 15 << 10, 12.5e6},
+                 {10, 256 << 10, 15 << 10, 0}};
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        const struct comm_options options = {.link_bytes_per_s = cases[c].link_bytes_per_s};
         struct topology topology = servers_of(10, (int)cases[c].servers, PLACEMENT_DEDICATED);
         size_t count = cases[c].servers * cases[c].shard_bytes / sizeof(float);
         size_t chunk = shard_plan(&topology, count, &options).chunk_count * sizeof(float);
