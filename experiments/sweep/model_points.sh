@@ -17,10 +17,17 @@ mixed()
     awk '{ seed = (seed * 1103 + 12347) % 1000003; printf "%07d %s\n", seed, $0 }' | sort | cut -d ' ' -f 2-
 }
 
-# times_of SIZE: what takes milliseconds is measured so often: where processes wait for a core, a tenth of a second is luck.
+# times_of SIZE: what takes milliseconds is measured so often: where processes wait for a core, a tenth of a second is luck;
+# what takes seconds, the links do alike each time.
 times_of()
 {
-    (($1 > 262144)) || printf '%s\n' '-n 100'
+    if (($1 <= 262144)); then
+        echo -w 2 -n 100
+    elif (($1 > 16777216)); then
+        echo -w 1 -n 3
+    else
+        echo -w 2
+    fi
 }
 
 # runs_of SIZE: and so many runs, each of processes of its own: which of them wait for which core differs from run to run.
@@ -73,10 +80,10 @@ measure_points()
         read -r name w size <<<"$point"
         ((begun++ % 20)) || say "[$SECONDS s] point $begun of ${#plan[@]}, of $minutes minutes at most"
         read -ra arguments < <(backend_arguments "$name")
-        read -ra times < <(times_of "$size") || times=()
+        read -ra times < <(times_of "$size")
         for ((i = $(runs_of "$size"); i > 0; i--)); do
             turn "$name W=$w $size bytes" "$here/vcluster.sh" run --name "$cluster" -n "$(ranks_of "$name" "$w")" -- \
-                "$psring" bench "${arguments[@]}" --probe off --sizes "$size" -w 2 "${times[@]}" --csv "$out/bench.csv"
+                "$psring" bench "${arguments[@]}" --probe off --sizes "$size" "${times[@]}" --csv "$out/bench.csv"
             ((!turn_failed)) || break
         done
     done
