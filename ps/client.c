@@ -103,23 +103,48 @@ out:
     return status;
 }
 
+/* Whether the next chunks wait until this server's has left. Inside this process it leaves once it
+ * has been used, which may be much later. */
+static bool is_waited_for(const struct client *client, int server)
+{
+    const struct topology *topology = &client->site->topology;
+    return client->plan.by_turns && topology_rank(topology, node_of(client, server)) !=
+                                        topology_rank(topology, client->site->index);
+}
+
+static bool is_any_due(const struct client *client, const struct exchanges *exchanges, size_t end)
+{
+    for (int server = 0; server < client->servers; server++) {
+        if (exchanges_due(exchanges, server, end))
+            return true;
+    }
+    return false;
+}
+
+/* A chunk to each server in turn, as long as any are due. */
 static enum status push_more(struct client *client, const struct exchanges *exchanges,
                              const struct request *request)
 {
+    enum status status = STATUS_OK;
     size_t end = exchanges_end(exchanges);
-    for (bool pushed = true; pushed;) {
-        pushed = false;
+    int last = -1; /* that is waited for, of a turn */
+    do {
+        if (last >= 0) {
+            size_t slot = at(client, last, client->exchanges[last].pushed - 1);
+            TRY(transport_wait_sent(client->transport, node_of(client, last),
+                                    client->tickets[slot]));
+        }
+        last = -1;
         for (int i = 0; i < client->servers; i++) {
             int server = (exchanges->first + i) % client->servers;
             if (!exchanges_due(exchanges, server, end))
                 continue;
-            enum status status = push_next(client, server, request);
-            if (status != STATUS_OK)
-                return status;
-            pushed = true;
+            TRY(push_next(client, server, request));
+            last = is_waited_for(client, server) ? server : last;
         }
-    }
-    return STATUS_OK;
+    } while (is_any_due(client, exchanges, end));
+out:
+    return status;
 }
 
 /* Takes one answer, from whichever server has one, and puts it in place. */

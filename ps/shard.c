@@ -23,6 +23,10 @@ enum {
     SERVERS_MANY = 5,
     CHUNKS_WANTED_MANY = 8,
     CHUNK_MS_MANY = 1,
+    /* So many servers get their chunks by turns where a link takes longer for one than it may take
+       until ZeroMQ's thread has a core: that thread takes all that there is for one server before
+       it turns to the next, and no first sum is complete before nearly all windows are. */
+    TURN_US = 100,
     CHUNK_BYTES_MAX = 64 << 10,
     /* Chunks of a shard: 1/32 of it is what push and pull do not overlap. */
     CHUNKS_WANTED = 32,
@@ -152,17 +156,20 @@ struct shard_plan shard_plan(const struct topology *topology, size_t count,
                                : compress_element_bytes(options->compress);
     size_t uses = link_uses(topology, count, longest),
            on_the_way = bytes_on_the_way(options->link_bytes_per_s);
+    int servers = servers_with_a_part(topology, count);
     size_t chunk_bytes =
         options->segment_bytes > 0
             ? options->segment_bytes
-            : choose_chunk_bytes(longest * element_bytes, uses, options->link_bytes_per_s,
-                                 servers_with_a_part(topology, count));
+            : choose_chunk_bytes(longest * element_bytes, uses, options->link_bytes_per_s, servers);
     size_t chunk_count = clamp(chunk_bytes / element_bytes, 1, longest > 0 ? longest : 1);
     size_t chunks = size_divide_up(longest, chunk_count);
+    double turn_bytes = options->link_bytes_per_s * TURN_US / 1e6;
+    bool by_turns = turn_bytes > 0 && servers >= SERVERS_MANY &&
+                    (double)(chunk_count * element_bytes) > turn_bytes;
     int window = options->window > 0
                      ? options->window
                      : choose_window(chunks, uses * chunk_count * element_bytes, on_the_way);
-    return (struct shard_plan){*topology, chunk_count, window};
+    return (struct shard_plan){*topology, chunk_count, window, by_turns};
 }
 
 struct shard_plan shard_plan_of(const struct topology *topology, const struct comm_layout *layout,

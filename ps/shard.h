@@ -29,6 +29,7 @@
 #ifndef PSRING_PS_SHARD_H
 #define PSRING_PS_SHARD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "common/base/chunk.h"
@@ -39,6 +40,7 @@ struct shard_plan {
     struct topology topology;
     size_t chunk_count; /* elements of a chunk, at most */
     int window;         /* chunks */
+    bool by_turns;      /* a worker's next chunks wait until one has left for each server */
 };
 
 /* Server `server`'s part of a bucket of `count` elements. May be empty. */
