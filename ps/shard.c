@@ -8,7 +8,7 @@ enum {
     CHUNK_BYTES_LEAST = 1 << 10,
     /* The least bytes of a chunk that is short because its shard is: then there are several. */
     CHUNK_BYTES_MIN = 4 << 10,
-    /* Where it would have up to CHUNK_BYTES_OVER a chunk has these: with its headers a little below
+    /* Where it would have between these two a chunk has the first: with its headers a little below
        the 8 KB that ZeroMQ hands to the kernel at once, or what is left would be a packet of its
        own. */
     CHUNK_BYTES_BATCH = 8000,
@@ -23,10 +23,11 @@ enum {
     SERVERS_MANY = 5,
     CHUNKS_WANTED_MANY = 8,
     CHUNK_MS_MANY = 1,
-    /* So many servers get their chunks by turns where a link takes longer for one than it may take
-       until ZeroMQ's thread has a core: that thread takes all that there is for one server before
-       it turns to the next, and no first sum is complete before nearly all windows are. */
-    TURN_US = 100,
+    /* So many servers get their chunks by turns where a link takes longer for CHUNK_BYTES_BATCH
+       than it may take until ZeroMQ's thread has a core: that thread takes all that there is for
+       one server before it turns to the next, and no first sum is complete before nearly all
+       windows are. */
+    TURN_US = 300,
     CHUNK_BYTES_MAX = 64 << 10,
     /* Chunks of a shard: 1/32 of it is what push and pull do not overlap. */
     CHUNKS_WANTED = 32,
@@ -164,8 +165,7 @@ struct shard_plan shard_plan(const struct topology *topology, size_t count,
     size_t chunk_count = clamp(chunk_bytes / element_bytes, 1, longest > 0 ? longest : 1);
     size_t chunks = size_divide_up(longest, chunk_count);
     double turn_bytes = options->link_bytes_per_s * TURN_US / 1e6;
-    bool by_turns = turn_bytes > 0 && servers >= SERVERS_MANY &&
-                    (double)(chunk_count * element_bytes) > turn_bytes;
+    bool by_turns = turn_bytes > 0 && turn_bytes < CHUNK_BYTES_BATCH && servers >= SERVERS_MANY;
     int window = options->window > 0
                      ? options->window
                      : choose_window(chunks, uses * chunk_count * element_bytes, on_the_way);

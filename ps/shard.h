@@ -40,7 +40,7 @@ struct shard_plan {
     struct topology topology;
     size_t chunk_count; /* elements of a chunk, at most */
     int window;         /* chunks */
-    bool by_turns;      /* a worker's next chunks wait until one has left for each server */
+    bool by_turns;      /* a worker's next chunks wait until the last of a turn has left */
 };
 
 /* Server `server`'s part of a bucket of `count` elements. May be empty. */

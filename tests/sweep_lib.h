@@ -14,7 +14,7 @@
 static const struct predict_terms truth = {.of = {[TERM_LATENCY] = 80e-6,
                                                   [TERM_LINK] = 1 / 24e6,
                                                   [TERM_BURST] = 1.3e-3,
-                                                  [TERM_FILL_BURST] = 0.6e-3,
+                                                  [TERM_FILL_BURST] = 1.3e-3,
                                                   [TERM_REDUCE] = 0.4e-9,
                                                   [TERM_MESSAGE] = 5e-6,
                                                   [TERM_CPU_MESSAGE] = 8e-6,

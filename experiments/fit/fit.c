@@ -13,6 +13,7 @@
 enum { RESAMPLES = 400, ROUNDS = 20, NEAR_LEAST = 40, NEAR_MOST = 1024, FOLDS = 10 };
 
 static const double model_error = 0.01;     /* of a time: what a row without noise counts with */
+static const double alike_error = 0.1;      /* of a burst, in which two directions differ */
 static const double processors_error = 0.2; /* of how long cores were busy, by messages and bytes */
 
 /* -------- a robust fit ------------------------------------------------------------------------ */
@@ -79,6 +80,20 @@ static void add_pooled(struct normal *normal, const struct predict_fit *pooled)
             normal->right[t] += value / (sigma * sigma);
         }
     }
+}
+
+/* Each direction of a link has a bucket of its own, all of one size. Where no row has to do with
+ * the second one nothing is said of it. */
+static void add_alike(struct normal *normal, const struct problem *problem,
+                      const struct predict_terms *constants)
+{
+    const struct predict_terms difference = {.of = {[TERM_BURST] = 1, [TERM_FILL_BURST] = -1}};
+    double sigma = alike_error * fmax(constants->of[TERM_BURST], constants->of[TERM_FILL_BURST]);
+    bool both = false;
+    for (size_t i = 0; i < problem->count; i++)
+        both = both || problem->samples[i].terms.fill_bytes > 0;
+    if (both && sigma > 0)
+        normal_add(normal, &difference, 0, 1 / (sigma * sigma));
 }
 
 /* How long the cores were busy is a measurement of their constants, where it is known. */
@@ -151,6 +166,7 @@ static struct predict_terms fit_constants(const struct problem *problem,
     for (int round = 0; round < ROUNDS; round++) {
         struct normal normal = {0};
         add_pooled(&normal, problem->pooled);
+        add_alike(&normal, problem, &constants);
         for (size_t i = 0; i < count; i++) {
             const struct predict_sample *sample = &samples[i];
             struct predict_terms seconds = predict_seconds(&sample->terms, &constants);

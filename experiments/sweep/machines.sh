@@ -29,20 +29,28 @@ names_of()
 ANSWER_S=20 # a machine that has not answered by then is taken to be down
 
 # on_machine HOST COMMAND...: runs it there. In a session of its own, so that ssh fails, and says why, where
-# it would ask for a password. Again where Open MPI's daemon of the run before, which takes its folder away as it ends,
-# has taken it from under this run's (open-mpi/ompi issue 8510): nothing has been started then.
+# it would ask for a password.
 on_machine()
 {
-    local host=$1 mpi=(mpirun -n 1 --host "$1" --bind-to none) try status errors
+    local host=$1 mpi=(mpirun -n 1 --host "$1" --bind-to none)
     shift
     ((EUID != 0)) || mpi+=(--allow-run-as-root)
     [[ -z ${PSRING_BIND_SUBNET:-} ]] || mpi+=(-x PSRING_BIND_SUBNET)
-    for try in 1 2 3; do
+    setsid timeout -k 5 $ANSWER_S "${mpi[@]}" "$@" </dev/null
+}
+
+# asked HOST COMMAND...: with what it says in $answers/HOST. Again where Open MPI's daemon of the run before, which takes
+# its folder away as it ends, has taken it from under this run's (open-mpi/ompi issue 8510): nothing has been started then.
+asked()
+{
+    local host=$1 tries status
+    shift
+    for ((tries = 0; tries < 3; tries++)); do
         status=0
-        { errors=$(setsid timeout -k 5 $ANSWER_S "${mpi[@]}" "$@" </dev/null 2>&1 >&3 3>&-) || status=$?; } 3>&1
-        [[ $errors == *'mkdir was unable to create the desired directory'* ]] || break
+        on_machine "$host" "$@" >"$answers/$host" 2>&1 || status=$?
+        ((status != 0)) || break
+        grep -qs 'mkdir was unable to create the desired directory' "$answers/$host" || break
     done
-    [[ ! $errors ]] || echo "$errors" >&2
     return $status
 }
 
@@ -85,18 +93,18 @@ reason_of()
 # false if anything is.
 ask_machines()
 {
-    local host line status wrong=0 asked=()
+    local host line status wrong=0 children=()
     answers=$(mktemp -d)
     for host in "${machines[@]}"; do
         {
             status=0
-            on_machine "$host" "$@" >"$answers/$host" 2>&1 || status=$?
+            asked "$host" "$@" || status=$?
             echo $status >"$answers/$host.status"
         } &
-        asked+=($!)
-        ((${#asked[@]} % 16)) || wait "${asked[@]}"
+        children+=($!)
+        ((${#children[@]} % 16)) || wait "${children[@]}"
     done
-    wait "${asked[@]}"
+    wait "${children[@]}"
     for host in "${machines[@]}"; do
         status=$(cat "$answers/$host.status" 2>/dev/null || echo 1)
         ((status != 0)) || continue
