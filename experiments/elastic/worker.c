@@ -21,8 +21,8 @@ static bool is_over(void *member)
     return member_over(member);
 }
 
-/* A wait for gradients goes on for longer than the members wait for a sign of life (member.h): who is
- * silent is named first. */
+/* A wait for gradients goes on for longer than the members wait for a sign of life (member.h): who
+ * is silent is named first. */
 enum { LONGER_S = 2 };
 
 enum status elastic_generation(const struct config *job, struct generation *generation,
