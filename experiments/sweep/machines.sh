@@ -40,7 +40,7 @@ on_machine()
 }
 
 # asked HOST COMMAND...: with what it says in $answers/HOST. Again where Open MPI's daemon of the run before, which takes
-# its folder away as it ends, has taken it from under this run's (open-mpi/ompi issue 8510): nothing has been started then.
+# its folder away as it ends, has taken it from under this run's (open-mpi/ompi#8510): nothing has been started then.
 asked()
 {
     local host=$1 tries status
