@@ -13,7 +13,7 @@ enum {
        own. */
     CHUNK_BYTES_BATCH = 8000,
     CHUNK_BYTES_OVER = 9000,
-    /* Below 16 KB, from about which on links were seen idle, over tcp and mpi (measured.md). */
+    /* Below 16 KB, from about which on it took longer, over tcp and mpi (measured.md). */
     CHUNK_BYTES_LONG = 15 << 10,
     /* With SERVERS_MANY servers or more a worker has many messages: then at least an eighth of a
        shard, because what goes in and what comes out are to overlap, but CHUNK_BYTES_BATCH to
