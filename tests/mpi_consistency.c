@@ -87,12 +87,22 @@ static void check_arrays(struct comm *comm)
     cr_assert_eq(comm_barrier(comm), STATUS_OK);
 }
 
-/* Now and then, and the slow one always. */
-static void be_late(const struct comm *comm, uint64_t step, bool slow)
+static bool leaves_out(const struct consistency *consistency)
+{
+    return consistency->late_steps > 0 || consistency->backup_workers > 0;
+}
+
+/* Now and then, and the slow one always: until it has once been left out twice as long every tenth
+ * step, for how late is too late depends on how busy the machine is. */
+static void be_late(const struct trial *trial, const struct comm *comm, uint64_t step)
 {
     uint64_t chance = rng_mix64(step * 64 + (uint64_t)comm_rank(comm));
+    bool slow = comm_rank(comm) == trial->slow;
+    int64_t late_ns = (int64_t)(chance / 16 % 400) * 1000;
+    if (slow && leaves_out(&trial->consistency) && comm_progress(comm)->left_out == 0)
+        late_ns <<= step / 10 < 12 ? step / 10 : 12;
     if (slow || chance % 16 == 0)
-        clock_sleep_until_ns(clock_now_ns() + (int64_t)(chance / 16 % 400) * 1000);
+        clock_sleep_until_ns(clock_now_ns() + late_ns);
 }
 
 /* What came back for step `step`, of a worker that had come to it with each step done. */
@@ -142,7 +152,7 @@ static void work(const struct trial *trial, struct comm *comm)
     bool backups = trial->consistency.backup_workers > 0;
     cr_assert_eq(comm_begin_steps(comm, 0, clocks), STATUS_OK);
     for (uint64_t step = 0; step < clocks; step = comm_progress(comm)->step) {
-        be_late(comm, step, comm_rank(comm) == trial->slow);
+        be_late(trial, comm, step);
         for (size_t b = 0; b < BUCKETS; b++) {
             fill(trial, comm, data[b], counts[b], step, pushed);
             cr_assert_eq(comm_start(comm, b, data[b]), STATUS_OK);
@@ -179,7 +189,7 @@ static void check_end(const struct trial *trial, struct comm *comm)
         for (size_t lacks = trial->consistency.staleness + 1; lacks <= COMM_STALENESS_MOST; lacks++)
             cr_assert_eq(progress->staleness[lacks], 0);
     }
-    if (trial->consistency.late_steps == 0 && trial->consistency.backup_workers == 0)
+    if (!leaves_out(&trial->consistency))
         cr_assert_eq(sums[1], 0);
     else if (trial->slow >= 0)
         cr_assert_gt(sums[1], 0, "the slow worker was never late");
