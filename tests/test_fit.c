@@ -247,6 +247,36 @@ Test(fit, few_rows_are_helped)
     predict_rows_free(&sweep.rows);
 }
 
+/* Except in what its messages cost the cores, where its own rows say how long these were busy. */
+Test(fit, own_cores_are_not_others)
+{
+    const double times = 8; /* what a message of the transport of few rows costs more */
+    struct sweep sweep;
+    struct predict_models models;
+    make_sweep(&sweep, 0.01, 9);
+    for (size_t i = 0; i < sweep.rows.count; i++) {
+        struct predict_row *row = &sweep.rows.rows[i];
+        if (i % 140 > 0) {
+            snprintf(row->transport, PREDICT_WORD, "tcp");
+            continue;
+        }
+        struct predict_terms terms = terms_of(row), dear = truth;
+        dear.of[TERM_CPU_MESSAGE] *= times;
+        struct predict_terms seconds = predict_seconds(&terms, &dear);
+        row->median_s = predict_parts_of(&seconds).together;
+        row->cpu_busy = predict_parts_of(&seconds).processors / row->median_s;
+    }
+    cr_assert(predict_models_fit(&models, &sweep.rows, "none", 1) == STATUS_OK);
+    cr_assert(models.count == 2);
+    const struct predict_model *zmq =
+        &models.models[strcmp(models.models[1].transport, "zmq") == 0];
+    double fitted = zmq->fit.constants.of[TERM_CPU_MESSAGE];
+    cr_expect(zmq->pooled);
+    cr_expect_float_eq(fitted / (times * truth.of[TERM_CPU_MESSAGE]), 1, 0.1, "%g", fitted);
+    predict_models_free(&models);
+    predict_rows_free(&sweep.rows);
+}
+
 /* Of each of two transports a row less than a fit needs: the other's are too few to help, and its
  * own count once only. */
 Test(fit, own_rows_are_no_help)

@@ -71,6 +71,36 @@ Test(predict, another_rate_scales_the_link)
     predict_models_free(&models);
 }
 
+/* From one operation to the next a link carries no more than its rate, whatever it lets through at
+ * once, also where a server's answers rest while pushes come in; and no less, where only the rest
+ * keeps it from that. */
+Test(predict, bursts_are_within_the_rate)
+{
+    struct sweep sweep;
+    int at_the_rate = 0, faster_after_long = 0;
+    make_sweep(&sweep, 0, 1);
+    for (size_t i = 0; i < sweep.rows.count; i++) {
+        struct predict_row row = sweep.rows.rows[i];
+        row.rest_s = 2e-4;
+        struct predict_terms terms = terms_of(&row), often = predict_seconds(&terms, &truth);
+        terms.rest_s = 0;
+        struct predict_terms seldom = predict_seconds(&terms, &truth);
+        double both_ways = (terms.of[TERM_LINK] - terms.fill_bytes) * truth.of[TERM_LINK];
+        double links = often.of[TERM_LINK] + often.of[TERM_BURST] + often.of[TERM_FILL_BURST];
+        if (both_ways < row.rest_s) /* less than it could carry meanwhile */
+            continue;
+        cr_expect_geq(links + row.rest_s, both_ways * (1 - 1e-9), "%s %s %d %d %llu: %g",
+                      row.backend, row.placement, row.workers, row.servers,
+                      (unsigned long long)row.bytes, links);
+        bool fills = terms.fill_bytes * truth.of[TERM_LINK] > truth.of[TERM_FILL_BURST];
+        at_the_rate += fills && links + row.rest_s < both_ways * (1 + 1e-9);
+        faster_after_long += seldom.of[TERM_BURST] < often.of[TERM_BURST];
+    }
+    cr_expect_gt(at_the_rate, 10);
+    cr_expect_gt(faster_after_long, at_the_rate);
+    predict_rows_free(&sweep.rows);
+}
+
 Test(predict, says_what_is_outside)
 {
     struct predict_models models;

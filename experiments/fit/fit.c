@@ -18,34 +18,6 @@ static const double processors_error = 0.2; /* of how long cores were busy, by m
 
 /* -------- a robust fit ------------------------------------------------------------------------ */
 
-/*
- * The terms as they count near some constants. Where a burst takes all of its part of the link's
- * time, neither says anything. Where it is cut to how long the links had rested, it counts for as
- * much of it as that is.
- */
-static struct predict_terms linear_at(const struct predict_terms *terms,
-                                      const struct predict_terms *constants,
-                                      struct predict_weights weights)
-{
-    struct predict_terms linear = *terms;
-    double *of = linear.of;
-    double burst_s = constants->of[TERM_BURST], link_s = constants->of[TERM_LINK];
-    double both_ways = terms->of[TERM_LINK] - terms->fill_bytes;
-    if (link_s > 0 && constants->of[TERM_FILL_BURST] >= terms->fill_bytes * link_s) {
-        of[TERM_LINK] -= terms->fill_bytes;
-        of[TERM_FILL_BURST] = 0;
-    }
-    if (terms->rest_s > 0 && terms->rest_s <= fmin(burst_s, both_ways * link_s)) {
-        of[TERM_BURST] *= terms->rest_s / burst_s;
-    } else if (link_s > 0 && burst_s >= both_ways * link_s) {
-        of[TERM_LINK] -= both_ways;
-        of[TERM_BURST] = 0;
-    }
-    for (int t = 0; t < PREDICT_TERMS; t++)
-        of[t] *= t < TERM_PROCESSORS ? weights.network : weights.processors;
-    return linear;
-}
-
 static double predicted(const struct predict_terms *terms, const struct predict_terms *constants)
 {
     struct predict_terms seconds = predict_seconds(terms, constants);
@@ -66,14 +38,27 @@ struct problem {
     double *scratch;                  /* (count) */
 };
 
-/* A constant of the pooled fit counts as one more measurement of it, the more exact the less
- * transports can differ in it. */
-static void add_pooled(struct normal *normal, const struct predict_fit *pooled)
+/* Whether of any sample it is known how long the cores were busy. */
+static bool knows_processors(const struct problem *problem)
 {
+    for (size_t i = 0; i < problem->count; i++) {
+        if (problem->samples[i].processors_s > 0)
+            return true;
+    }
+    return false;
+}
+
+/* A constant of the pooled fit counts as one more measurement of it, the more exact the less
+ * transports can differ in it: of processors' constants only where the samples have no better one,
+ * since one transport's message may cost ten times another's. */
+static void add_pooled(struct normal *normal, const struct problem *problem)
+{
+    const struct predict_fit *pooled = problem->pooled;
+    int terms = !pooled ? 0 : knows_processors(problem) ? TERM_PROCESSORS : PREDICT_TERMS;
     static const double deviations[PREDICT_TERMS] = {
         [TERM_LATENCY] = 1, [TERM_LINK] = 0.01, [TERM_FILL_BURST] = 0.3, [TERM_BURST] = 0.1,
         [TERM_REDUCE] = 1,  [TERM_MESSAGE] = 1, [TERM_CPU_MESSAGE] = 1,  [TERM_CPU_BYTE] = 1};
-    for (int t = 0; pooled && t < PREDICT_TERMS; t++) {
+    for (int t = 0; t < terms; t++) {
         double value = pooled->constants.of[t], sigma = deviations[t] * value;
         if (sigma > 0) {
             normal->matrix[t][t] += 1 / (sigma * sigma);
@@ -165,14 +150,14 @@ static struct predict_terms fit_constants(const struct problem *problem,
     double scale = INFINITY; /* of a residual, in deviations; at first no row is an outlier */
     for (int round = 0; round < ROUNDS; round++) {
         struct normal normal = {0};
-        add_pooled(&normal, problem->pooled);
+        add_pooled(&normal, problem);
         add_alike(&normal, problem, &constants);
         for (size_t i = 0; i < count; i++) {
             const struct predict_sample *sample = &samples[i];
             struct predict_terms seconds = predict_seconds(&sample->terms, &constants);
             struct predict_parts parts = parts_at(sample, &seconds, round == 0);
             struct predict_terms linear =
-                linear_at(&sample->terms, &constants, predict_weights_of(parts));
+                predict_linear_at(&sample->terms, &constants, predict_weights_of(parts));
             double sigma = deviation(sample);
             double off = fabs(sample->seconds - parts.together) / sigma;
             double weight = multiplicity[i] / (sigma * sigma);
@@ -385,7 +370,8 @@ struct predict_interval predict_time(const struct predict_fit *fit,
 {
     struct predict_terms each = predict_seconds(terms, &fit->constants);
     struct predict_parts parts = predict_parts_of(&each);
-    struct predict_terms slope = linear_at(terms, &fit->constants, predict_weights_of(parts));
+    struct predict_terms slope =
+        predict_linear_at(terms, &fit->constants, predict_weights_of(parts));
     double seconds = parts.together, variance = 0;
     if (seconds <= 0)
         return (struct predict_interval){0};

@@ -84,8 +84,12 @@ struct predict_terms predict_seconds(const struct predict_terms *terms,
         seconds.of[t] = terms->of[t] * constants->of[t];
     seconds.of[TERM_BURST] = fmax(seconds.of[TERM_BURST], fill_s - seconds.of[TERM_LINK]);
     seconds.of[TERM_FILL_BURST] = fmax(seconds.of[TERM_FILL_BURST], -fill_s);
-    if (terms->rest_s > 0)
-        seconds.of[TERM_BURST] = fmax(seconds.of[TERM_BURST], -terms->rest_s);
+    if (terms->rest_s > 0) {
+        /* What servers answer with leaves by the other direction, which rests while they fill, too:
+           from one operation to the next no link carries more than its rate. */
+        double rested_s = terms->rest_s + fill_s + seconds.of[TERM_FILL_BURST];
+        seconds.of[TERM_BURST] = fmax(seconds.of[TERM_BURST], -rested_s);
+    }
     return seconds;
 }
 
@@ -120,4 +124,29 @@ struct predict_weights predict_weights_of(struct predict_parts parts)
         return (struct predict_weights){1, 1};
     return (struct predict_weights){pow(fmax(parts.network, 0) / parts.together, order - 1),
                                     pow(parts.processors / parts.together, order - 1)};
+}
+
+struct predict_terms predict_linear_at(const struct predict_terms *terms,
+                                       const struct predict_terms *constants,
+                                       struct predict_weights weights)
+{
+    struct predict_terms linear = *terms;
+    double *of = linear.of;
+    double burst_s = constants->of[TERM_BURST], link_s = constants->of[TERM_LINK];
+    double both_ways = terms->of[TERM_LINK] - terms->fill_bytes;
+    double fill_s = fmax(terms->fill_bytes * link_s - constants->of[TERM_FILL_BURST], 0);
+    bool cut = terms->rest_s > 0 && terms->rest_s + fill_s <= fmin(burst_s, both_ways * link_s);
+    if (link_s > 0 && (fill_s == 0 || cut)) {
+        of[TERM_LINK] -= terms->fill_bytes;
+        of[TERM_FILL_BURST] = 0;
+    }
+    if (cut) {
+        of[TERM_BURST] *= terms->rest_s / burst_s;
+    } else if (link_s > 0 && burst_s >= both_ways * link_s) {
+        of[TERM_LINK] -= both_ways;
+        of[TERM_BURST] = 0;
+    }
+    for (int t = 0; t < PREDICT_TERMS; t++)
+        of[t] *= t < TERM_PROCESSORS ? weights.network : weights.processors;
+    return linear;
 }

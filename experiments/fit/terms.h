@@ -13,7 +13,9 @@
  *     burst           s that a link saves each operation        -1: what a token bucket (or a
  *                                                               switch's buffer) lets through at
  *                                                               once; never more than the link
- *                                                               term, or than the links had rested
+ *                                                               term, or than the link had rested:
+ *                                                               between operations, and while
+ *                                                               servers' other direction filled
  *     fill burst      s that a link saves while servers' links  -1, where there are servers; never
  *                     are used in one direction only            more than what they take then
  *     reduce          g: s to add a byte                        bytes added, one after the other
@@ -95,5 +97,15 @@ struct predict_weights {
 };
 
 struct predict_weights predict_weights_of(struct predict_parts parts);
+
+/*
+ * The multipliers as they count near some constants: what predict_parts_of says together is about
+ * their sum with these constants. Where a burst takes all of its part of the link's time, neither
+ * says anything. Where it is cut to how long the link had rested, it counts for as much of it as
+ * that is, and what fills servers' pipelines does not count: they rested meanwhile.
+ */
+struct predict_terms predict_linear_at(const struct predict_terms *terms,
+                                       const struct predict_terms *constants,
+                                       struct predict_weights weights);
 
 #endif
