@@ -20,7 +20,7 @@
 #   --oversubscribed F  by how much a rack's hosts exceed its link to the others (default 4)
 #   --slow F            the share of the rate that a slow link has (default 0.5)
 #   --against FILE      a bench.csv: the same shapes are simulated, with each row's own rate (of a nominal one, what TCP carries) and, of
-#                       a virtual cluster, its token buckets, and compared. Rows that a link did not limit (loopback, busy CPUs) are
+#                       a virtual cluster, its token buckets; with headers; and compared. Rows that a link did not limit (loopback, busy CPUs) are
 #                       left out, those of links that are not all alike (vcluster.sh --shape), and those of less than 1 MB
 #   --build DIR         psring-simulate is built there (default: build-simulate)
 #

@@ -112,13 +112,11 @@ static bool is_waited_for(const struct client *client, int server)
                                         topology_rank(topology, client->site->index);
 }
 
-static bool is_any_due(const struct client *client, const struct exchanges *exchanges, size_t end)
+/* Until the last push to a server has left. */
+static enum status wait_for_turn(struct client *client, int server)
 {
-    for (int server = 0; server < client->servers; server++) {
-        if (exchanges_due(exchanges, server, end))
-            return true;
-    }
-    return false;
+    size_t slot = at(client, server, client->exchanges[server].pushed - 1);
+    return transport_wait_sent(client->transport, node_of(client, server), client->tickets[slot]);
 }
 
 /* A chunk to each server in turn, as long as any are due. */
@@ -127,22 +125,22 @@ static enum status push_more(struct client *client, const struct exchanges *exch
 {
     enum status status = STATUS_OK;
     size_t end = exchanges_end(exchanges);
-    int last = -1; /* that is waited for, of a turn */
+    int last = -1; /* that was pushed to and is waited for */
+    bool pushed;
     do {
-        if (last >= 0) {
-            size_t slot = at(client, last, client->exchanges[last].pushed - 1);
-            TRY(transport_wait_sent(client->transport, node_of(client, last),
-                                    client->tickets[slot]));
-        }
-        last = -1;
+        pushed = false;
         for (int i = 0; i < client->servers; i++) {
             int server = (exchanges->first + i) % client->servers;
             if (!exchanges_due(exchanges, server, end))
                 continue;
+            if (!pushed && last >= 0)
+                TRY(wait_for_turn(client, last));
             TRY(push_next(client, server, request));
-            last = is_waited_for(client, server) ? server : last;
+            if (is_waited_for(client, server))
+                last = server;
+            pushed = true;
         }
-    } while (is_any_due(client, exchanges, end));
+    } while (pushed);
 out:
     return status;
 }

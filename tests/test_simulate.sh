@@ -100,13 +100,14 @@ time_of()
     fail "ring, neighbours in different racks: $(time_of racks-4x2-4:1-interleaved ring) ms, expected 1411"
 [[ $(time_of one-at-0.5 ring) == 706 ]] || fail "ring, one slow host: $(time_of one-at-0.5 ring) ms, expected 706"
 
-# on_two RATE LATENCY BURST OPTION...: two hosts' ring in one message a step, its row in step.csv.
+# on_two RATE LATENCY HEADER BURST OPTION...: two hosts' ring in one message a step, its row in step.csv.
 on_two()
 {
-    local rate=$1 latency=$2 burst=$3
-    shift 3
+    local rate=$1 latency=$2 header=$3 burst=$4
+    shift 4
     printf 'h0\nh1\n' >"$folder/hosts"
-    awk -v hosts=2 -v rate="$rate" -v latency="$latency" -v burst="$burst" -v racks=1 -v oversubscribed=1 -v slow= -v slow_factor=1 \
+    awk -v hosts=2 -v rate="$rate" -v latency="$latency" -v header="$header" -v burst="$burst" -v racks=1 \
+        -v oversubscribed=1 -v slow= -v slow_factor=1 \
         -f "$root/experiments/simulate/platform.awk" >"$folder/platform.xml"
     rm -f "$folder/step.csv"
     timeout 300 smpirun -np 2 -platform "$folder/platform.xml" -hostfile "$folder/hosts" --cfg=smpi/simulate-computation:no \
@@ -118,17 +119,19 @@ on_two()
 }
 
 # Two steps of 32,768 bytes at 1 MB/s; a burst of 10,000 bytes goes at once, before the rate holds.
-on_two 1000000 0 0 --sizes 65536
+on_two 1000000 0 0 0 --sizes 65536
 [[ $alone == 65.5 ]] || fail "two steps of 32,768 bytes at 1 MB/s take $alone ms, expected 65.5:"
-on_two 1000000 0 10000 --sizes 65536
+on_two 1000000 0 0 10000 --sizes 65536
 [[ $alone == 55.5 ]] || fail "with a burst of 10,000 bytes they take $alone ms, expected 55.5:"
+on_two 1000000 0 1000 0 --sizes 65536
+[[ $alone == 67.5 ]] || fail "with headers of 1,000 bytes they take $alone ms, expected 67.5:"
 
 # Steps that exchange a model's gradients: MODEL OPTION... puts what they expose and what averaging alone takes,
 # in ms, into exposed and alone. One bucket hides nothing; of several only the last one is exposed where computing is long; where the
 # network is the limit, the next step's forward pass hides more. 2(W-1)/W M/B = M/B = 178.2 ms, and a = 0.1.
 step()
 {
-    on_two 1000000000 1e-4 0 --model-gradients "$@"
+    on_two 1000000000 1e-4 0 0 --model-gradients "$@"
 }
 step resnet101 --bucket-mb 0 --compute-ms 500 --no-defer
 [[ "$exposed $alone" == "178.3 178.3" ]] || fail "a step in one bucket exposes $exposed of $alone ms, expected all of 178.3:"

@@ -412,6 +412,9 @@ said=$(json_string $'a\nb\t\r"\\')
 expect "json_string says $said" test "$said" = '"ab\t\"\\"'
 
 # The share of busy CPUs that counts is psring's own.
+expect 'HEADER_BYTES of constants.sh is MESSAGE_HEADER_BYTES of message.h' grep -q \
+    "MESSAGE_HEADER_BYTES = $(sed -n 's/^HEADER_BYTES=\([0-9]*\).*/\1/p' "$root/experiments/sweep/constants.sh")," \
+    "$root/common/net/transport/message.h"
 expect 'CPU_LIMITED of constants.sh is CPU_SHARE_LIMITED of cpu_share.h' grep -q \
     "CPU_SHARE_LIMITED $(sed -n 's/^CPU_LIMITED=\([0-9.]*\).*/\1/p' "$root/experiments/sweep/constants.sh")$" \
     "$root/experiments/measure/cpu_share.h"

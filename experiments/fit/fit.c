@@ -10,7 +10,8 @@
 #include "common/base/stats.h"
 #include "experiments/fit/least_squares.h"
 
-enum { RESAMPLES = 400, ROUNDS = 20, NEAR_LEAST = 40, NEAR_MOST = 1024, FOLDS = 10 };
+/* One error in twenty is to be beyond an interval: of so many near ones that can be seen. */
+enum { RESAMPLES = 400, ROUNDS = 20, NEAR_LEAST = 20, NEAR_MOST = 1024, FOLDS = 10 };
 
 static const double model_error = 0.01;     /* of a time: what a row without noise counts with */
 static const double alike_error = 0.1;      /* of a burst, in which two directions differ */
@@ -38,28 +39,32 @@ struct problem {
     double *scratch;                  /* (count) */
 };
 
-/* Whether of any sample it is known how long the cores were busy. */
-static bool knows_processors(const struct problem *problem)
+/* Whether of any sample that counts it is known how long the cores were busy. */
+static bool knows_processors(const struct problem *problem, const unsigned *multiplicity)
 {
     for (size_t i = 0; i < problem->count; i++) {
-        if (problem->samples[i].processors_s > 0)
+        if (multiplicity[i] > 0 && problem->samples[i].processors_s > 0)
             return true;
     }
     return false;
 }
 
 /* A constant of the pooled fit counts as one more measurement of it, the more exact the less
- * transports can differ in it: of processors' constants only where the samples have no better one,
- * since one transport's message may cost ten times another's. */
-static void add_pooled(struct normal *normal, const struct problem *problem)
+ * transports can differ in it: of the processors' constants it says next to nothing where samples
+ * know better, since one transport's message may cost ten times another's. */
+static void add_pooled(struct normal *normal, const struct problem *problem,
+                       const unsigned *multiplicity, const struct predict_terms *constants)
 {
+    const double hardly = 10; /* deviation, of the larger of both */
     const struct predict_fit *pooled = problem->pooled;
-    int terms = !pooled ? 0 : knows_processors(problem) ? TERM_PROCESSORS : PREDICT_TERMS;
+    bool watched = knows_processors(problem, multiplicity);
     static const double deviations[PREDICT_TERMS] = {
         [TERM_LATENCY] = 1, [TERM_LINK] = 0.01, [TERM_FILL_BURST] = 0.3, [TERM_BURST] = 0.1,
         [TERM_REDUCE] = 1,  [TERM_MESSAGE] = 1, [TERM_CPU_MESSAGE] = 1,  [TERM_CPU_BYTE] = 1};
-    for (int t = 0; t < terms; t++) {
+    for (int t = 0; pooled && t < PREDICT_TERMS; t++) {
         double value = pooled->constants.of[t], sigma = deviations[t] * value;
+        if (t >= TERM_PROCESSORS && watched)
+            sigma = hardly * fmax(value, constants->of[t]);
         if (sigma > 0) {
             normal->matrix[t][t] += 1 / (sigma * sigma);
             normal->right[t] += value / (sigma * sigma);
@@ -150,7 +155,7 @@ static struct predict_terms fit_constants(const struct problem *problem,
     double scale = INFINITY; /* of a residual, in deviations; at first no row is an outlier */
     for (int round = 0; round < ROUNDS; round++) {
         struct normal normal = {0};
-        add_pooled(&normal, problem);
+        add_pooled(&normal, problem, multiplicity, &constants);
         add_alike(&normal, problem, &constants);
         for (size_t i = 0; i < count; i++) {
             const struct predict_sample *sample = &samples[i];

@@ -55,8 +55,9 @@ struct predict_interval {
 /*
  * At least PREDICT_FIT_LEAST samples. With `pooled`, the fit of the network's other transports,
  * whose links these samples' transport has, too, PREDICT_POOLED_LEAST: its constants count as
- * further measurements, the link's as one of 1%, the bursts' of 10 and 30%, others' of 100%. NULL:
- * without. STATUS_NO_MEMORY is logged. Needs predict_fit_free.
+ * further measurements, the link's as one of 1%, the bursts' of 10 and 30%, others' of 100%, the
+ * processors' of 1000% where samples know how long cores were busy. NULL: without.
+ * STATUS_NO_MEMORY is logged. Needs predict_fit_free.
  */
 enum status predict_fit(struct predict_fit *fit, const struct predict_sample *samples, size_t count,
                         const struct predict_fit *pooled, uint64_t seed);

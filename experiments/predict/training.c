@@ -19,14 +19,17 @@ static double scaled_step(const struct predict_step *step, double compute_s, dou
     return predict_step_time(step, compute_s, scaled, true, scratch);
 }
 
-/* One bucket behind the other leaves links no time to rest. */
+/* One bucket behind the other leaves links no time to rest but what they have while servers
+ * fill. */
 static struct predict_travel travel_of(const struct predict_fit *fit,
                                        const struct predict_terms *terms)
 {
     struct predict_terms seconds = predict_seconds(terms, &fit->constants);
-    struct predict_travel travel = {.rest_s = -seconds.of[TERM_BURST]};
-    double rested = predict_parts_of(&seconds).together;
-    seconds.of[TERM_BURST] = 0;
+    double rested = predict_parts_of(&seconds).together, burst_s = -seconds.of[TERM_BURST];
+    double fill_s = terms->fill_bytes * fit->constants.of[TERM_LINK] + seconds.of[TERM_FILL_BURST];
+    double at_once_s = fmin(burst_s, fill_s);
+    struct predict_travel travel = {.rest_s = burst_s - at_once_s};
+    seconds.of[TERM_BURST] = -at_once_s;
     travel.seconds = predict_parts_of(&seconds).together;
     travel.saved_s = travel.seconds - rested;
     return travel;

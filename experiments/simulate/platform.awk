@@ -4,6 +4,7 @@
 #   rate            bytes/s of a host's link, each way (B)
 #   latency         seconds a message (a); the transport of psring-simulate adds it
 #   burst           bytes that a link lets through at once after a rest, before its rate holds; 0: none
+#   header          bytes that go with each message; 0: none, as in the closed forms
 #   racks           switches, with as many hosts each, one after the other; 1: all at one
 #   oversubscribed  by how much a rack's hosts together exceed its link to the others
 #   slow            these hosts' links, "FIRST-LAST" or "HOST", have `slow_factor` of the rate; none: ""
@@ -20,7 +21,7 @@ function link(id, bytes_per_s) {
 function rack(r, first, end, h) {
     printf "  <zone id=\"rack%d\" routing=\"Cluster\">\n", r
     for (h = first; h < end; h++) {
-        printf "    <host id=\"h%d\" speed=\"1Gf\"><prop id=\"latency\" value=\"%s\"/><prop id=\"burst\" value=\"%s\"/></host>\n", h, number(latency), number(burst)
+        printf "    <host id=\"h%d\" speed=\"1Gf\"><prop id=\"latency\" value=\"%s\"/><prop id=\"header\" value=\"%s\"/><prop id=\"burst\" value=\"%s\"/></host>\n", h, number(latency), number(header), number(burst)
         link("l" h, rate * (h >= slow_first && h <= slow_last ? slow_factor : 1))
         printf "    <host_link id=\"h%d\" up=\"l%d_UP\" down=\"l%d_DOWN\"/>\n", h, h, h
     }

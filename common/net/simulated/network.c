@@ -42,7 +42,7 @@ struct lane {
 };
 
 struct network {
-    double latency_s, burst_bytes;
+    struct network_traits traits;
     struct link *links;
     size_t crossings; /* that have not arrived */
     bool closed;
@@ -130,8 +130,8 @@ static struct lane *next_turn(struct link *link)
 static void look_at(const struct network *network, struct link *link, double now_s)
 {
     link->waiting_bytes += (link->coming_bytes_per_s - link->bytes_per_s) * (now_s - link->seen_s);
-    if (link->waiting_bytes < -network->burst_bytes)
-        link->waiting_bytes = -network->burst_bytes;
+    if (link->waiting_bytes < -network->traits.burst_bytes)
+        link->waiting_bytes = -network->traits.burst_bytes;
     link->seen_s = now_s;
 }
 
@@ -144,7 +144,7 @@ static void begin(struct network *network, struct link *link, double now_s)
     if (!lane->first)
         lane->last = &lane->first;
     link->busy = lane->sending = true;
-    double rested_s = now_s - network->burst_bytes / link->bytes_per_s;
+    double rested_s = now_s - network->traits.burst_bytes / link->bytes_per_s;
     link->paid_s = fmax(link->paid_s, rested_s) + crossing->bytes / link->bytes_per_s;
     bool at_once = link->paid_s <= now_s + NOW_S;
     crossing->bytes_per_s = at_once ? 0 : crossing->bytes / (link->paid_s - now_s);
@@ -171,7 +171,7 @@ static void leave(struct network *network, struct crossing *crossing)
         through_s = own_s > through_s ? own_s : through_s;
     }
     crossing->has_left = true;
-    schedule(network, crossing, through_s + network->latency_s);
+    schedule(network, crossing, through_s + network->traits.latency_s);
     first->busy = lane->sending = false;
     if (lane->first)
         take_turn(first, lane); /* behind all that wait by now */
@@ -240,15 +240,14 @@ static void wake(struct network *network)
     sg_sem_release(network->bell);
 }
 
-struct network *network_new(double latency_s, double burst_bytes)
+struct network *network_new(struct network_traits traits)
 {
     struct network *network = malloc(sizeof *network);
     if (!network) {
         log_error("simulated network: out of memory");
         return NULL;
     }
-    *network = (struct network){
-        .latency_s = latency_s, .burst_bytes = burst_bytes, .bell = sg_sem_init(0)};
+    *network = (struct network){.traits = traits, .bell = sg_sem_init(0)};
     sg_actor_t actor = sg_actor_init("network", sg_host_self());
     sg_actor_set_data(actor, network);
     sg_actor_start(actor, run, 0, NULL);
@@ -275,7 +274,7 @@ static struct link *link_of(struct network *network, sg_link_t simgrids)
     *link = (struct link){.bytes_per_s = sg_link_get_bandwidth(simgrids),
                           .simgrids = simgrids,
                           .last_turn = &link->turn,
-                          .waiting_bytes = -network->burst_bytes,
+                          .waiting_bytes = -network->traits.burst_bytes,
                           .paid_s = -HUGE_VAL,
                           .next = network->links};
     network->links = link;
@@ -323,6 +322,7 @@ enum status network_send(struct lane *lane, struct crossing *crossing)
     if (status != STATUS_OK)
         return status;
     network->crossings++;
+    crossing->bytes += network->traits.header_bytes;
     crossing->lane = lane;
     crossing->has_left = false;
     crossing->next = NULL;

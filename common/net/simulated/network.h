@@ -39,7 +39,7 @@ struct lane;
 /* What travels: embedded in its owner's memory, which stays until it has arrived. The actor of the
  * network calls both functions, which may wake other actors. */
 struct crossing {
-    double bytes;
+    double bytes;                               /* the network adds the header's */
     void (*left)(struct crossing *crossing);    /* its last byte has left the host */
     void (*arrived)(struct crossing *crossing); /* the network has forgotten it */
 
@@ -52,9 +52,14 @@ struct crossing {
     bool has_left;
 };
 
-/* Starts the actor, on the caller's host. What a message takes beside its bytes: `latency_s`; what
- * a link lets through at once: `burst_bytes`. NULL: no memory (logged). */
-struct network *network_new(double latency_s, double burst_bytes);
+struct network_traits {
+    double latency_s;    /* what a message takes beside its bytes */
+    double header_bytes; /* that go with each message, over all links of its route */
+    double burst_bytes;  /* what a link lets through at once after a rest */
+};
+
+/* Starts the actor, on the caller's host. NULL: no memory (logged). */
+struct network *network_new(struct network_traits traits);
 
 /* Its actor frees it, once all has arrived. All lanes are closed. */
 void network_close(struct network *network);

@@ -208,7 +208,9 @@ enum status world_mpi_open(struct world *world, int *argc, char ***argv,
     struct common common = {0};
     if (world->rank == 0) {
         (void)meeting_new(&common.meeting, world->size);
-        common.network = network_new(simulated_latency_s(), host_number("burst"));
+        common.network = network_new((struct network_traits){.latency_s = simulated_latency_s(),
+                                                             .header_bytes = host_number("header"),
+                                                             .burst_bytes = host_number("burst")});
     }
     MPI_Bcast(&common, sizeof common, MPI_BYTE, 0, MPI_COMM_WORLD);
     world->impl->common = common;
