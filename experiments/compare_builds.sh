@@ -40,7 +40,10 @@ while (($#)); do
         take_value "$@"
         shift
         ;;
-    -h | --help) usage && exit ;;
+    -h | --help)
+        usage
+        exit 0
+        ;;
     -*) die "unknown option '$1'; see --help" 2 ;;
     *) programs+=("$1") ;;
     esac

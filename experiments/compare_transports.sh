@@ -41,7 +41,10 @@ while (($#)); do
         shift
         ;;
     --pin) pin=yes ;;
-    -h | --help) usage && exit ;;
+    -h | --help)
+        usage
+        exit 0
+        ;;
     *) die "unknown argument '$1'; see --help" 2 ;;
     esac
     shift

@@ -26,7 +26,10 @@ psring=$here/../build/psring
 out=recipes only='' data=${PSRING_DATA:-}
 while (($# > 0)); do
     case $1 in
-    --help | -h) usage && exit 0 ;;
+    --help | -h)
+        usage
+        exit 0
+        ;;
     --data | --out | --only | --psring)
         (($# > 1)) || { echo "run_recipes: $1: a value is missing; see --help" >&2; exit 2; }
         declare "${1#--}=$2"

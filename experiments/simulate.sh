@@ -62,7 +62,10 @@ parse_arguments()
             given+=" $1"
             shift
             ;;
-        -h | --help) usage && exit ;;
+        -h | --help)
+            usage
+            exit 0
+            ;;
         *) die "unknown argument '$1'; see --help" 2 ;;
         esac
         shift

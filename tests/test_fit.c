@@ -526,5 +526,8 @@ Test(fit, holds_out_what_it_is_told)
     assert_refused(predict_models_fit(&models, &sweep.rows, "workers=x", 1), STATUS_USAGE,
                    "found 'workers=x'");
     predict_models_free(&models);
+    assert_refused(predict_models_fit(&models, &sweep.rows, "workers=8,placement=far", 1),
+                   STATUS_USAGE, "'placement=far', which no row has");
+    predict_models_free(&models);
     predict_rows_free(&sweep.rows);
 }

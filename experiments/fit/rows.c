@@ -180,8 +180,27 @@ static enum status bad_condition(const char *spec, const char *condition)
     return STATUS_USAGE;
 }
 
+/* Of a condition: whether `row` meets it. *found: whether any did. */
+static void hold_out_if(struct predict_row *row, bool meets, bool *found)
+{
+    *found = *found || meets;
+    if (meets && row->use == PREDICT_FIT)
+        row->use = PREDICT_HOLD_OUT;
+}
+
+static enum status found_any(const char *spec, const char *condition, bool found)
+{
+    if (found)
+        return STATUS_OK;
+    log_error("--hold-out %s: found '%s', which no row has; expected what some rows have, auto or "
+              "none",
+              spec, condition);
+    return STATUS_USAGE;
+}
+
 static enum status mark(struct predict_rows *rows, const char *spec, const char *condition)
 {
+    bool found = false;
     static const struct {
         const char *key;
         number_of *of;
@@ -190,11 +209,10 @@ static enum status mark(struct predict_rows *rows, const char *spec, const char 
     if (strncmp(condition, placement, sizeof placement - 1) == 0) {
         for (size_t i = 0; i < rows->count; i++) {
             struct predict_row *row = &rows->rows[i];
-            if (row->use == PREDICT_FIT &&
-                strcmp(row->placement, condition + sizeof placement - 1) == 0)
-                row->use = PREDICT_HOLD_OUT;
+            bool meets = strcmp(row->placement, condition + sizeof placement - 1) == 0;
+            hold_out_if(row, meets, &found);
         }
-        return STATUS_OK;
+        return found_any(spec, condition, found);
     }
     for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
         size_t length = strlen(keys[k].key);
@@ -207,10 +225,9 @@ static enum status mark(struct predict_rows *rows, const char *spec, const char 
             return bad_condition(spec, condition);
         for (size_t i = 0; i < rows->count; i++) {
             struct predict_row *row = &rows->rows[i];
-            if (row->use == PREDICT_FIT && keys[k].of(row) == wanted)
-                row->use = PREDICT_HOLD_OUT;
+            hold_out_if(row, keys[k].of(row) == wanted, &found);
         }
-        return STATUS_OK;
+        return found_any(spec, condition, found);
     }
     return bad_condition(spec, condition);
 }

@@ -47,7 +47,10 @@ parse_arguments()
             take_value "$@"
             shift
             ;;
-        -h | --help) usage && exit ;;
+        -h | --help)
+            usage
+            exit 0
+            ;;
         *) die "unknown argument '$1', expected a lesson from 1 to 6; see --help" 2 ;;
         esac
         shift

@@ -17,7 +17,10 @@ papers_arguments()
             take_value "$@"
             shift
             ;;
-        -h | --help) usage && exit ;;
+        -h | --help)
+            usage
+            exit 0
+            ;;
         *) die "unknown argument '$1'; see --help" 2 ;;
         esac
         shift
