@@ -92,8 +92,8 @@ static bool leaves_out(const struct consistency *consistency)
     return consistency->late_steps > 0 || consistency->backup_workers > 0;
 }
 
-/* Now and then, and the slow one always: until it has once been left out twice as long every tenth
- * step, for how late is too late depends on how busy the machine is. */
+/* Now and then, and the slow one always. Until it has been left out once it takes twice as long
+ * every tenth step: how late is too late depends on how busy the machine is. */
 static void be_late(const struct trial *trial, const struct comm *comm, uint64_t step)
 {
     uint64_t chance = rng_mix64(step * 64 + (uint64_t)comm_rank(comm));

@@ -411,7 +411,7 @@ done
 said=$(json_string $'a\nb\t\r"\\')
 expect "json_string says $said" test "$said" = '"ab\t\"\\"'
 
-# The share of busy CPUs that counts is psring's own.
+# Numbers that scripts repeat are psring's own.
 expect 'HEADER_BYTES of constants.sh is MESSAGE_HEADER_BYTES of message.h' grep -q \
     "MESSAGE_HEADER_BYTES = $(sed -n 's/^HEADER_BYTES=\([0-9]*\).*/\1/p' "$root/experiments/sweep/constants.sh")," \
     "$root/common/net/transport/message.h"

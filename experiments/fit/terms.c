@@ -75,6 +75,11 @@ bool predict_terms_of(const struct predict_shape *shape, struct predict_terms *t
     return true;
 }
 
+double predict_fill_s(const struct predict_terms *terms, const struct predict_terms *constants)
+{
+    return fmax(terms->fill_bytes * constants->of[TERM_LINK] - constants->of[TERM_FILL_BURST], 0);
+}
+
 struct predict_terms predict_seconds(const struct predict_terms *terms,
                                      const struct predict_terms *constants)
 {
@@ -87,7 +92,7 @@ struct predict_terms predict_seconds(const struct predict_terms *terms,
     if (terms->rest_s > 0) {
         /* What servers answer with leaves by the other direction, which rests while they fill, too:
            from one operation to the next no link carries more than its rate. */
-        double rested_s = terms->rest_s + fill_s + seconds.of[TERM_FILL_BURST];
+        double rested_s = terms->rest_s + predict_fill_s(terms, constants);
         seconds.of[TERM_BURST] = fmax(seconds.of[TERM_BURST], -rested_s);
     }
     return seconds;
@@ -134,7 +139,7 @@ struct predict_terms predict_linear_at(const struct predict_terms *terms,
     double *of = linear.of;
     double burst_s = constants->of[TERM_BURST], link_s = constants->of[TERM_LINK];
     double both_ways = terms->of[TERM_LINK] - terms->fill_bytes;
-    double fill_s = fmax(terms->fill_bytes * link_s - constants->of[TERM_FILL_BURST], 0);
+    double fill_s = predict_fill_s(terms, constants);
     bool cut = terms->rest_s > 0 && terms->rest_s + fill_s <= fmin(burst_s, both_ways * link_s);
     if (link_s > 0 && (fill_s == 0 || cut)) {
         of[TERM_LINK] -= terms->fill_bytes;

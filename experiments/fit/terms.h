@@ -74,6 +74,10 @@ struct predict_shape {
 /* false: the backend has no formula for it. */
 bool predict_terms_of(const struct predict_shape *shape, struct predict_terms *terms);
 
+/* How long servers' links are used in one direction only, and the other one rests: less what the
+ * fill burst saves of it. */
+double predict_fill_s(const struct predict_terms *terms, const struct predict_terms *constants);
+
 /* Seconds of each term; the bursts' are negative. */
 struct predict_terms predict_seconds(const struct predict_terms *terms,
                                      const struct predict_terms *constants);

@@ -26,8 +26,7 @@ static struct predict_travel travel_of(const struct predict_fit *fit,
 {
     struct predict_terms seconds = predict_seconds(terms, &fit->constants);
     double rested = predict_parts_of(&seconds).together, burst_s = -seconds.of[TERM_BURST];
-    double fill_s = terms->fill_bytes * fit->constants.of[TERM_LINK] + seconds.of[TERM_FILL_BURST];
-    double at_once_s = fmin(burst_s, fill_s);
+    double at_once_s = fmin(burst_s, predict_fill_s(terms, &fit->constants));
     struct predict_travel travel = {.rest_s = burst_s - at_once_s};
     seconds.of[TERM_BURST] = -at_once_s;
     travel.seconds = predict_parts_of(&seconds).together;

@@ -1,7 +1,7 @@
 # measured.awk: of a bench.csv, what can be simulated and compared, a line each:
-# BACKEND PLACEMENT WORKERS SERVERS BYTES LINK-RATE MEDIAN-US HEADER-BYTES BURST-BYTES. Of rows that links limited, all alike,
+# BACKEND PLACEMENT WORKERS SERVERS BYTES LINK-RATE MEDIAN-US BURST-BYTES. Of rows that links limited, all alike,
 # not processors (-v CPU_LIMITED=SHARE); of a virtual cluster's rate that was not measured, -v PAYLOAD_SHARE is payload, and
-# its links let -v BUCKET_BYTES=NUMBER through at once; every message has -v HEADER_BYTES=NUMBER besides. A time that several
+# its links let -v BUCKET_BYTES=NUMBER through at once. A time that several
 # rows have (repetitions, transports) is their median.
 function median(list, n, i, k, value, values) {
     n = split(list, values, " ")
@@ -50,5 +50,5 @@ FNR == 1 {
 }
 END {
     for (i = 1; i <= count; i++)
-        printf "%s %.17g %s %d %d\n", keys[i], median(rates[keys[i]]), median(times[keys[i]]), HEADER_BYTES, bursts[keys[i]]
+        printf "%s %.17g %s %d\n", keys[i], median(rates[keys[i]]), median(times[keys[i]]), bursts[keys[i]]
 }

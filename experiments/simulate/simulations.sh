@@ -127,14 +127,13 @@ simulate_links()
 
 simulate_measured()
 {
-    local backend placement w servers size rate header burst nominal=$rate hosts options
+    local backend placement w servers size rate burst header=$HEADER_BYTES nominal=$rate hosts options
     awk -v "CPU_LIMITED=$CPU_LIMITED" -v "PAYLOAD_SHARE=$PAYLOAD_SHARE" -v "BUCKET_BYTES=$BUCKET_BYTES" \
-        -v "HEADER_BYTES=$HEADER_BYTES" \
         -f "$here/simulate/measured.awk" "$against" >"$work/measured"
     [[ -s $work/measured ]] ||
         die "--against '$against': no row of ring, rhd or ps that links all alike have limited, with 2 to 8 workers, 1 MB or more"
     say "against $(wc -l <"$work/measured") rows of $against"
-    while read -r backend placement w servers size rate _ header burst; do
+    while read -r backend placement w servers size rate _ burst; do
         hosts=$w options=(--backend "$backend")
         [[ $placement != @(dedicated|mixed) ]] || hosts=$((w + servers))
         [[ $backend != ps ]] || options+=(--placement "$placement" --servers "$servers")
