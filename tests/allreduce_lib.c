@@ -1,6 +1,5 @@
 #include "tests/allreduce_lib.h"
 
-#include <criterion/criterion.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include "ring/halving/halving.h"
 #include "ring/hierarchical/hierarchical.h"
 #include "ring/ring.h"
+#include "tests/spawn.h"
 
 struct allreduce_setup allreduce_setup(const struct shape *shape, const size_t *counts,
                                        size_t buckets, float scale)
@@ -41,23 +41,8 @@ void allreduce_play_hosts(struct world *world, const struct shape *shape)
 void allreduce_open(struct comm **comm, struct world *world, const struct shape *shape,
                     const struct allreduce_setup *setup)
 {
-    cr_assert_eq(comm_open(comm, world, shape->backend, &setup->options), STATUS_OK);
-    cr_assert_eq(comm_plan(*comm, &setup->layout), STATUS_OK);
-}
-
-/*
- * Two threads of a process inside Open MPI: whichever of them makes progress writes to the other's
- * receive buffers, under locks that ThreadSanitizer does not see. It would blame the reader, which
- * is ours.
- */
-bool allreduce_can_judge(const struct shape *shape)
-{
-#ifdef __SANITIZE_THREAD__
-    return shape->transport != TRANSPORT_MPI || shape->placement == PLACEMENT_DEDICATED;
-#else
-    (void)shape;
-    return true;
-#endif
+    rank_assert_eq(comm_open(comm, world, shape->backend, &setup->options), STATUS_OK);
+    rank_assert_eq(comm_plan(*comm, &setup->layout), STATUS_OK);
 }
 
 /* -------- data -------------------------------------------------------------------------------- */
@@ -90,8 +75,8 @@ double allreduce_rough_sum(int workers, size_t i)
 
 void allreduce_average(struct comm *comm, size_t bucket, float *data)
 {
-    cr_assert_eq(comm_start(comm, bucket, data), STATUS_OK);
-    cr_assert_eq(comm_wait(comm, bucket), STATUS_OK);
+    rank_assert_eq(comm_start(comm, bucket, data), STATUS_OK);
+    rank_assert_eq(comm_wait(comm, bucket), STATUS_OK);
 }
 
 void allreduce_check_exact(struct comm *comm, size_t bucket, float *data, size_t count, float scale,
@@ -105,8 +90,8 @@ void allreduce_check_exact(struct comm *comm, size_t bucket, float *data, size_t
         float sum = 0;
         for (int w = 0; w < workers; w++)
             sum += allreduce_element(w, i, operation);
-        cr_assert_eq(data[i], sum * scale, "worker %d element %zu of %zu: %g, expected %g", rank, i,
-                     count, (double)data[i], (double)(sum * scale));
+        rank_assert_eq(data[i], sum * scale, "worker %d element %zu of %zu: %g, expected %g", rank,
+                       i, count, (double)data[i], (double)(sum * scale));
     }
 }
 
@@ -114,8 +99,8 @@ void allreduce_check_same(struct comm *comm, const float *data, size_t count)
 {
     float *first = calloc(count + 1, sizeof *first);
     memcpy(first, data, count * sizeof *first);
-    cr_assert_eq(comm_broadcast(comm, first, count), STATUS_OK); /* worker 0's */
-    cr_assert_arr_eq(data, first, count * sizeof *first);
+    rank_assert_eq(comm_broadcast(comm, first, count), STATUS_OK); /* worker 0's */
+    rank_assert_same(data, first, count * sizeof *first);
     free(first);
 }
 
@@ -234,10 +219,10 @@ static size_t server_elements(const struct shape *shape, int workers, int server
 static void check_moved(const char *who, int rank, const struct transport_counters *found,
                         uint64_t sent, uint64_t received)
 {
-    cr_assert(found->sent_bytes == sent && found->received_bytes == received,
-              "rank %d's %s: sent %ju and received %ju bytes, expected %ju and %ju", rank, who,
-              (uintmax_t)found->sent_bytes, (uintmax_t)found->received_bytes, (uintmax_t)sent,
-              (uintmax_t)received);
+    rank_assert(found->sent_bytes == sent && found->received_bytes == received,
+                "rank %d's %s: sent %ju and received %ju bytes, expected %ju and %ju", rank, who,
+                (uintmax_t)found->sent_bytes, (uintmax_t)found->received_bytes, (uintmax_t)sent,
+                (uintmax_t)received);
 }
 
 void allreduce_check_bytes(const struct shape *shape, struct comm *comm, const struct world *world,

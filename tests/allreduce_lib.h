@@ -1,8 +1,8 @@
 /*
- * For tests of all-reduces under mpirun: what workers put in, what must come out, and the bytes
- * that every node must have moved. The formulas of bytes come from the definitions and are apart
- * from those that backends bring (common/comm/cost.h), which mpi_bytes.c tests. A check that fails
- * ends the test.
+ * For tests of all-reduces: what workers put in, what must come out, and the bytes that every node
+ * must have moved. The formulas of bytes come from the definitions and are apart from those that
+ * backends bring (common/comm/cost.h), which test_node_bytes.c tests. Checks are rank_assert()s
+ * (spawn.h).
  */
 #ifndef PSRING_TESTS_ALLREDUCE_LIB_H
 #define PSRING_TESTS_ALLREDUCE_LIB_H
@@ -42,9 +42,6 @@ struct allreduce_setup allreduce_setup(const struct shape *shape, const size_t *
 /* Opens and plans. */
 void allreduce_open(struct comm **comm, struct world *world, const struct shape *shape,
                     const struct allreduce_setup *setup);
-
-/* Whether a sanitizer that this is built with can be believed about the shape. */
-bool allreduce_can_judge(const struct shape *shape);
 
 /* Whole numbers, -30 to 30: sums over up to 8 workers are exact in any order, in bf16 too. */
 float allreduce_element(int worker, size_t i, int operation);

@@ -1,21 +1,25 @@
-# psring_test(name label COMMAND ... [TIMEOUT seconds] [WAITS]): what add_test does, with what every
+# psring_test(name label COMMAND ... [TIMEOUT seconds] [WAITS] [THREADS]): what add_test does, with what every
 # test needs. A command NAME.sh is a script of the folder.
 #
 # The label says what it takes to run it:
-#   quick    a core and nothing else: no socket, no second process of psring's; a few seconds
-#   network  several ranks over loopback, or a virtual cluster
+#   quick    a core: one process, whose ranks are threads over loopback (spawn.h); a few seconds
+#   network  several processes over loopback, or a virtual cluster
 #   slow     longer than some ten seconds on a calm machine, whatever it takes
 # The presets give ten places (ctest -j 10), as many as two cores have work for. A test of one core takes two of
-# them, one with several ranks four; WAITS: it mostly waits, so it takes one, and it begins first.
+# them, one with several processes four; WAITS: it mostly waits, so it takes one, and it begins first.
+#
+# THREADS: its program has threads, so that it runs under ThreadSanitizer too. It gets the label `threads` as well, and
+# the target tests_with_threads builds it.
 #
 # The time-out only guards against hanging: a busy machine must not reach it. A test that lacks what it
 # needs ends with 77 and says why: tests/may_skip.txt names those that may.
+add_custom_target(tests_with_threads)
 set(psring_timeout_quick 240)
 set(psring_timeout_network 300)
 set(psring_timeout_slow 600)
 
 function(psring_test name label)
-  cmake_parse_arguments(PARSE_ARGV 2 test "WAITS" "TIMEOUT" "COMMAND")
+  cmake_parse_arguments(PARSE_ARGV 2 test "WAITS;THREADS" "TIMEOUT" "COMMAND")
   if(NOT DEFINED psring_timeout_${label})
     message(FATAL_ERROR "psring_test(${name}): the label '${label}' is none of quick, network, slow.")
   endif()
@@ -37,7 +41,16 @@ function(psring_test name label)
   else()
     set_tests_properties(${name} PROPERTIES PROCESSORS 4)
   endif()
-  set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT ${test_TIMEOUT} SKIP_RETURN_CODE 77
+  set(labels ${label})
+  if(test_THREADS)
+    list(APPEND labels threads)
+    list(GET test_COMMAND 0 program)
+    if(NOT TARGET ${program})
+      message(FATAL_ERROR "psring_test(${name}): with THREADS the command must be a target, found '${program}'.")
+    endif()
+    add_dependencies(tests_with_threads ${program})
+  endif()
+  set_tests_properties(${name} PROPERTIES LABELS "${labels}" TIMEOUT ${test_TIMEOUT} SKIP_RETURN_CODE 77
                        ENVIRONMENT "${environment}")
   set_property(GLOBAL APPEND PROPERTY PSRING_TESTS_WITH_LABEL ${name})
 endfunction()

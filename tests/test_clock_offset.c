@@ -1,9 +1,12 @@
 /* Offsets of clocks, from made-up passages through barriers: found within their error, which says
- * how far off they may be; one clock a machine, unless that is not so; drift in between. */
+ * how far off they may be; one clock a machine, unless that is not so; drift in between. Last:
+ * measured by ranks whose clocks begin at different times and run at different rates. */
 #include <criterion/criterion.h>
 
+#include "common/base/clock.h"
 #include "common/base/rng.h"
 #include "common/net/world/clock_offset.h"
+#include "tests/spawn.h"
 
 enum { RANKS = 4, ROUNDS = 40 };
 
@@ -115,4 +118,57 @@ Test(clock_offset, drifts_linearly)
     cr_expect_eq(clock_offset_apply(&before, &after, 3000000), 3000900);
     cr_expect_eq(clock_offset_apply(&before, &after, 4000000), 4001100);
     cr_expect_eq(clock_offset_apply(&before, &before, 2000000), 2000500);
+}
+
+/* -------- between ranks ----------------------------------------------------------------------- */
+
+/* Stand in front of the real ones (see tests/CMakeLists.txt): a rank's clock is ahead. */
+static _Thread_local int64_t skew_ns;
+int64_t __real_clock_now_ns(void);
+int64_t __wrap_clock_now_ns(void);
+int64_t __wrap_clock_now_ns(void)
+{
+    return __real_clock_now_ns() + skew_ns;
+}
+void __real_clock_sleep_until_ns(int64_t deadline_ns);
+void __wrap_clock_sleep_until_ns(int64_t deadline_ns);
+void __wrap_clock_sleep_until_ns(int64_t deadline_ns)
+{
+    __real_clock_sleep_until_ns(deadline_ns - skew_ns);
+}
+
+static void check_near(int64_t found, int64_t expected, int64_t error)
+{
+    rank_assert(found - expected <= error && expected - found <= error,
+                "%lld, expected %lld +- %lld", (long long)found, (long long)expected,
+                (long long)error);
+}
+
+static void measure(struct world *world, void *context)
+{
+    struct clock_offset before, after;
+    (void)context;
+    rank_assert_ok(clock_offset_measure(world, &before));
+    check_near(before.offset_ns, 0, before.error_ns);
+    rank_assert(before.error_ns == 0, "one machine, one clock");
+    /* As if each were on a machine of its own, with a clock of its own. */
+    int64_t first_ns = skew_ns = world->rank * INT64_C(1234567890);
+    world->machine = world->rank;
+    rank_assert_ok(clock_offset_measure(world, &before));
+    check_near(before.offset_ns, -first_ns, before.error_ns);
+    rank_assert(before.error_ns < INT64_C(1000000000)); /* however busy the machine is */
+    int64_t drift_ns = world->rank * INT64_C(50000000);
+    skew_ns += drift_ns;
+    rank_assert_ok(clock_offset_measure(world, &after));
+    check_near(after.offset_ns, -first_ns - drift_ns, after.error_ns);
+    int64_t between = clock_offset_apply(&before, &after, (before.at_ns + after.at_ns) / 2);
+    check_near(between - (before.at_ns + after.at_ns) / 2, -first_ns - drift_ns / 2,
+               before.error_ns + after.error_ns);
+    skew_ns = 0;
+}
+
+Test(clock_offset, is_measured_between_ranks)
+{
+    spawn(1, measure, NULL);
+    spawn(4, measure, NULL);
 }

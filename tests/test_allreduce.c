@@ -1,7 +1,7 @@
 /*
- * Every backend over every transport, placement, world size and length: run under mpirun with 1 to
- * 8 ranks. Data depends on rank and index, every element is compared, then all ranks are compared
- * to the bit. Bytes are compared with the closed formulas, to the byte.
+ * Every backend over tcp and zmq, every placement, world size and length. Data depends on rank and
+ * index, every element is compared, then all ranks are compared to the bit. Bytes are compared with
+ * the closed formulas, to the byte.
  */
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -15,13 +15,13 @@
 #include "ring/halving/doubling.h"
 #include "ring/halving/halving.h"
 #include "ring/hierarchical/hierarchical.h"
-#include "ring/vendor/library.h"
 #include "ring/ring.h"
 #include "tests/allreduce_lib.h"
+#include "tests/spawn.h"
 
 enum { OPERATIONS = 3 };
 
-static struct world *world;
+static _Thread_local struct world *world;
 
 /* The contributions of all workers, to compute the expected result here. */
 static float **make_sources(int workers, size_t count)
@@ -43,11 +43,11 @@ static void check_same(struct comm *comm, float *data, size_t count, float scale
         allreduce_average(comm, 0, data);
         if (run == 0)
             memcpy(first, data, count * sizeof *data);
-        cr_assert_arr_eq(data, first, count * sizeof *data);
+        rank_assert_same(data, first, count * sizeof *data);
     }
     for (size_t i = 0; i < count; i++) {
         double sum = allreduce_rough_sum(comm_workers(comm), i);
-        cr_assert_float_eq((double)data[i], sum * (double)scale, 1e-6 * sum);
+        rank_assert_near((double)data[i], sum * (double)scale, 1e-6 * sum);
     }
     allreduce_check_same(comm, data, count);
     free(first);
@@ -65,7 +65,7 @@ static void check_order(const struct shape *shape, struct comm *comm, float *dat
     memcpy(data, sources[rank], count * sizeof *data);
     allreduce_average(comm, 0, data);
     if (shape->backend->uses_transport)
-        cr_assert_arr_eq(data, expected, count * sizeof *data);
+        rank_assert_same(data, expected, count * sizeof *data);
     for (int w = 0; w < workers; w++)
         free(sources[w]);
     free(sources);
@@ -77,9 +77,9 @@ static void check_plan(const struct shape *shape, struct comm *comm, size_t coun
 {
     float scale = 0.5f; /* a power of two: scaling stays exact */
     const struct comm_layout layout = {.counts = &count, .buckets = 1, .scale = scale};
-    cr_assert_eq(comm_plan(comm, &layout), STATUS_OK);
+    rank_assert_eq(comm_plan(comm, &layout), STATUS_OK);
     if (comm_is_server(comm)) {
-        cr_assert_eq(comm_serve(comm), STATUS_OK);
+        rank_assert_eq(comm_serve(comm), STATUS_OK);
     } else {
         float *data = calloc(count + 1, sizeof *data);
         for (int operation = 0; operation < OPERATIONS - 1; operation++)
@@ -89,7 +89,7 @@ static void check_plan(const struct shape *shape, struct comm *comm, size_t coun
         else
             check_same(comm, data, count, scale);
         free(data);
-        cr_assert_eq(comm_finish(comm), STATUS_OK);
+        rank_assert_eq(comm_finish(comm), STATUS_OK);
     }
     allreduce_check_bytes(shape, comm, world, count, ordered ? OPERATIONS : OPERATIONS + 1);
 }
@@ -102,7 +102,7 @@ static void check_counts(const struct shape *shape, const size_t *counts, size_t
     struct allreduce_setup setup = allreduce_setup(shape, counts, count, 1);
     if (ordered)
         setup.options.reduce_order = REDUCE_ORDER_RING;
-    cr_assert_eq(comm_open(&comm, world, shape->backend, &setup.options), STATUS_OK);
+    rank_assert_eq(comm_open(&comm, world, shape->backend, &setup.options), STATUS_OK);
     for (size_t c = 0; c < count; c++)
         check_plan(shape, comm, counts[c], ordered);
     comm_close(&comm);
@@ -129,10 +129,10 @@ static void check_pair(enum transport_kind transport)
         float *data = calloc(counts[c], sizeof *data);
         allreduce_open(&comm, world, &ring, &setup);
         allreduce_average(comm, 0, data);
-        cr_assert_eq(comm_finish(comm), STATUS_OK);
+        rank_assert_eq(comm_finish(comm), STATUS_OK);
         comm_counters(comm, &moved);
-        cr_expect_eq(moved.worker.sent_messages, messages[c], "%zu: %zu messages", counts[c],
-                     (size_t)moved.worker.sent_messages);
+        rank_assert_eq(moved.worker.sent_messages, messages[c], "%zu: %zu messages", counts[c],
+                       (size_t)moved.worker.sent_messages);
         comm_close(&comm);
         free(data);
     }
@@ -151,7 +151,7 @@ static size_t average_rough(enum transport_kind transport, size_t segment_bytes,
     allreduce_fill_rough(data, comm_rank(comm), count);
     allreduce_average(comm, 0, data);
     allreduce_check_same(comm, data, count);
-    cr_assert_eq(comm_finish(comm), STATUS_OK);
+    rank_assert_eq(comm_finish(comm), STATUS_OK);
     comm_counters(comm, &moved);
     comm_close(&comm);
     return moved.worker.sent_messages;
@@ -162,20 +162,20 @@ static size_t average_rough(enum transport_kind transport, size_t segment_bytes,
 static void check_doubling(enum transport_kind transport)
 {
     enum { SHORT = DOUBLING_BYTES_MAX / sizeof(float) };
-    static float doubled[SHORT + 1], halved[SHORT + 1];
+    static _Thread_local float doubled[SHORT + 1], halved[SHORT + 1];
     size_t steps = world->size == 2 ? 1 : world->size == 4 ? 2 : 3;
-    cr_expect_eq(average_rough(transport, 0, doubled, 1), steps);
-    cr_expect_eq(average_rough(transport, 0, doubled, SHORT), steps);
-    cr_expect_gt(average_rough(transport, 4, halved, SHORT), 2 * steps);
-    cr_expect_arr_eq(doubled, halved, SHORT * sizeof *halved);
-    cr_expect_eq(average_rough(transport, 0, halved, SHORT + 1), 2 * steps);
+    rank_assert_eq(average_rough(transport, 0, doubled, 1), steps);
+    rank_assert_eq(average_rough(transport, 0, doubled, SHORT), steps);
+    rank_assert(average_rough(transport, 4, halved, SHORT) > 2 * steps);
+    rank_assert_same(doubled, halved, SHORT * sizeof *halved);
+    rank_assert_eq(average_rough(transport, 0, halved, SHORT + 1), 2 * steps);
 }
 
 /* Short messages over and over; returns how many of them took a second on this rank. */
 static double count_slow_rounds(struct comm *comm)
 {
     enum { ROUNDS = 1500 };
-    static float data[1000];
+    static _Thread_local float data[1000];
     double slow = 0;
     for (int round = 0; round < ROUNDS; round++) {
         int64_t start_ns = clock_now_ns();
@@ -200,10 +200,10 @@ static void check_no_wakeup_is_lost(enum transport_kind transport)
     allreduce_open(&comm, world, &ring, &setup);
     for (int try = 0; try < TRIES && slow > 0; try++) {
         slow = count_slow_rounds(comm);
-        cr_assert_eq(world_max(world, NULL, &slow, 1), STATUS_OK);
+        rank_assert_eq(world_max(world, NULL, &slow, 1), STATUS_OK);
     }
-    cr_assert_eq(slow, 0);
-    cr_assert_eq(comm_finish(comm), STATUS_OK);
+    rank_assert_eq(slow, 0);
+    rank_assert_eq(comm_finish(comm), STATUS_OK);
     comm_close(&comm);
 }
 
@@ -218,14 +218,12 @@ static void check_uneven_finish(enum transport_kind transport)
     struct allreduce_setup setup = allreduce_setup(&ps, &count, 1, 1);
     setup.options.timeout_ms = 2000;
     struct comm *comm = NULL;
-    static float data[1000];
-    if (!allreduce_can_judge(&ps))
-        return;
+    static _Thread_local float data[1000];
     allreduce_open(&comm, world, &ps, &setup);
     allreduce_average(comm, 0, data);
     if (world->rank == world->size - 1)
         clock_sleep_until_ns(clock_now_ns() + 3 * NS_PER_S);
-    cr_assert_eq(comm_finish(comm), STATUS_OK);
+    rank_assert_eq(comm_finish(comm), STATUS_OK);
     comm_close(&comm);
 }
 
@@ -272,33 +270,35 @@ static void check_hosts_refused(void)
     struct allreduce_setup setup = allreduce_setup(&shape, &count, 1, 1);
     if (world->size % 2 == 1 && world->size > 1) {
         allreduce_play_hosts(world, &shape);
-        cr_assert_eq(comm_open(&comm, world, &backend_hierarchical, &setup.options), STATUS_USAGE);
-        cr_assert_null(comm);
+        rank_assert_eq(comm_open(&comm, world, &backend_hierarchical, &setup.options),
+                       STATUS_USAGE);
+        rank_assert(!comm);
     } else if (world->size > 2) {
         shape.dealt_out = true;
         setup.options.reduce_order = REDUCE_ORDER_RING;
         allreduce_play_hosts(world, &shape);
-        cr_assert_eq(comm_open(&comm, world, &backend_hierarchical, &setup.options), STATUS_USAGE);
-        cr_assert_null(comm);
+        rank_assert_eq(comm_open(&comm, world, &backend_hierarchical, &setup.options),
+                       STATUS_USAGE);
+        rank_assert(!comm);
     }
     shape = (struct shape){.locals = world->size};
     setup.options.reduce_order = REDUCE_ORDER_RING;
     setup.options.compress = COMPRESS_FP16;
     allreduce_play_hosts(world, &shape);
-    cr_assert_eq(comm_open(&comm, world, &backend_hierarchical, &setup.options),
-                 STATUS_UNSUPPORTED);
-    cr_assert_null(comm);
+    rank_assert_eq(comm_open(&comm, world, &backend_hierarchical, &setup.options),
+                   STATUS_UNSUPPORTED);
+    rank_assert(!comm);
 }
 
 static void check_refusal(void)
 {
     struct comm *comm = NULL;
     size_t count = 8;
-    struct shape rhd = {.backend = &backend_rhd, .transport = TRANSPORT_MPI};
+    struct shape rhd = {.backend = &backend_rhd, .transport = TRANSPORT_TCP};
     struct allreduce_setup setup = allreduce_setup(&rhd, &count, 1, 1);
     setup.options.reduce_order = REDUCE_ORDER_RING;
-    cr_assert_eq(comm_open(&comm, world, &backend_rhd, &setup.options), STATUS_UNSUPPORTED);
-    cr_assert_null(comm);
+    rank_assert_eq(comm_open(&comm, world, &backend_rhd, &setup.options), STATUS_UNSUPPORTED);
+    rank_assert(!comm);
 }
 
 /* Buckets of different lengths, one of them empty, taken from last to first. */
@@ -314,7 +314,7 @@ static void check_buckets(const struct shape *shape)
         for (size_t b = BUCKETS; b-- > 0;)
             allreduce_check_exact(comm, b, data, counts[b], 1, operation);
     free(data);
-    cr_assert_eq(comm_finish(comm), STATUS_OK);
+    rank_assert_eq(comm_finish(comm), STATUS_OK);
     comm_close(&comm);
 }
 
@@ -343,7 +343,7 @@ static enum status slow_allreduce(void *self, size_t bucket, void *data)
 static void slow_close(void *self)
 {
     struct slow *slow = self;
-    cr_expect(slow->begun && slow->finished, "closed while a bucket was averaged");
+    rank_assert(slow->begun && slow->finished, "closed while a bucket was averaged");
     free(slow);
 }
 
@@ -354,70 +354,134 @@ static void check_close_in_the_middle(void)
         .name = "slow", .open = slow_open, .allreduce = slow_allreduce, .close = slow_close};
     static const size_t count = 1;
     float data = 0;
-    struct shape shape = {.backend = &slow, .transport = TRANSPORT_MPI};
+    struct shape shape = {.backend = &slow, .transport = TRANSPORT_TCP};
     struct allreduce_setup setup = allreduce_setup(&shape, &count, 1, 1);
     setup.layout.overlap = true;
     struct comm *comm;
     allreduce_open(&comm, world, &shape, &setup);
-    cr_assert_eq(comm_start(comm, 0, &data), STATUS_OK);
+    rank_assert_eq(comm_start(comm, 0, &data), STATUS_OK);
     comm_close(&comm);
-    cr_expect_eq(data, 1);
+    rank_assert_eq(data, 1);
 }
 
-Test(mpi_allreduce, all_shapes)
+/* -------- what is run --------------------------------------------------------------------------
+ */
+
+static void check_servers(enum transport_kind transport)
 {
-    cr_assert_eq(world_open(&world, NULL, NULL, NULL), STATUS_OK);
-    for (enum transport_kind t = TRANSPORT_ZMQ; t < TRANSPORT_KINDS; t++) {
-        static const size_t segments[] = {0, 4, 1000};
-        for (size_t s = 0; s < sizeof segments / sizeof *segments; s++) {
-            check_segmented(&backend_ring, t, segments[s]);
-            check_segmented(&backend_rhd, t, segments[s]);
-        }
-        check_hosts(t, 0);
-        check_hosts(t, 1000);
-        check_buckets(
-            &(struct shape){.backend = &backend_rhd, .transport = t, .segment_bytes = 2000});
-        struct shape shared = {.backend = &backend_hierarchical,
-                               .transport = t,
-                               .locals = world->size % 2 ? world->size : 2};
-        allreduce_play_hosts(world, &shared);
-        check_buckets(&shared);
-        if (world->size == 2 || world->size == 4 || world->size == 8)
-            check_doubling(t);
-        for (int servers = 1; servers <= world->size; servers++) {
-            struct shape ps = {.backend = &backend_ps,
-                               .transport = t,
-                               .servers = servers,
-                               .placement = PLACEMENT_COLOCATED};
-            if (allreduce_can_judge(&ps) && (servers == 1 || servers == world->size))
-                check_lengths(&ps);
-            ps.placement = PLACEMENT_DEDICATED;
-            if (servers < world->size && servers <= 2)
-                check_lengths(&ps);
-        }
-        for (int spare = 0; spare < world->size; spare++) {
-            struct shape mixed = {.backend = &backend_ps,
-                                  .transport = t,
-                                  .servers = spare,
-                                  .placement = PLACEMENT_MIXED};
-            /* with few workers, more spare servers than them */
-            if (allreduce_can_judge(&mixed) && (world->size <= 5 || spare == 2))
-                check_lengths(&mixed);
-        }
+    for (int servers = 1; servers <= world->size; servers++) {
+        struct shape ps = {.backend = &backend_ps,
+                           .transport = transport,
+                           .servers = servers,
+                           .placement = PLACEMENT_COLOCATED};
+        if (servers == 1 || servers == world->size)
+            check_lengths(&ps);
+        ps.placement = PLACEMENT_DEDICATED;
+        if (servers < world->size && servers <= 2)
+            check_lengths(&ps);
     }
-    check_refusal();
+    for (int spare = 0; spare < world->size; spare++) {
+        struct shape mixed = {.backend = &backend_ps,
+                              .transport = transport,
+                              .servers = spare,
+                              .placement = PLACEMENT_MIXED};
+        if (world->size <= 5 || spare == 2) /* with few workers, more spare servers than them */
+            check_lengths(&mixed);
+    }
+}
+
+static void check_collectives(enum transport_kind transport)
+{
+    static const size_t segments[] = {0, 4, 1000};
+    struct shape shape = {.backend = &backend_rhd, .transport = transport, .segment_bytes = 2000};
+    for (size_t s = 0; s < sizeof segments / sizeof *segments; s++) {
+        check_segmented(&backend_ring, transport, segments[s]);
+        check_segmented(&backend_rhd, transport, segments[s]);
+    }
+    check_buckets(&shape);
+    if (world->size == 2 || world->size == 4 || world->size == 8)
+        check_doubling(transport);
+    if (world->size == 2)
+        check_pair(transport);
+}
+
+static void check_hierarchies(enum transport_kind transport)
+{
+    struct shape shared = {.backend = &backend_hierarchical,
+                           .transport = transport,
+                           .locals = world->size % 2 ? world->size : 2};
+    check_hosts(transport, 0);
+    check_hosts(transport, 1000);
+    allreduce_play_hosts(world, &shared);
+    check_buckets(&shared);
     check_hosts_refused();
-    if (world->concurrent)
-        check_close_in_the_middle();
-    for (enum transport_kind t = TRANSPORT_ZMQ; t < TRANSPORT_KINDS && world->size == 2; t++)
-        check_pair(t);
-    check_no_wakeup_is_lost(TRANSPORT_ZMQ);
-    check_no_wakeup_is_lost(TRANSPORT_TCP);
-    if (world->size == 3) { /* takes seconds, and is the same in every world */
-        for (enum transport_kind t = TRANSPORT_ZMQ; t < TRANSPORT_KINDS; t++)
-            check_uneven_finish(t);
-    }
-    struct shape library = {.backend = &backend_mpi, .transport = TRANSPORT_MPI};
-    check_lengths(&library);
-    world_close(&world);
+}
+
+/* What does not depend on the world's size. */
+static void check_once(enum transport_kind transport)
+{
+    check_refusal();
+    check_close_in_the_middle();
+    check_no_wakeup_is_lost(transport);
+    check_uneven_finish(transport);
+}
+
+struct part {
+    enum transport_kind transport;
+    void (*check)(enum transport_kind transport);
+};
+
+static void run(struct world *of, void *context)
+{
+    const struct part *part = context;
+    world = of;
+    part->check(part->transport);
+}
+
+static void check_sizes(enum transport_kind transport, void (*check)(enum transport_kind transport))
+{
+    struct part part = {transport, check};
+    spawn_sizes(1, 8, run, &part);
+}
+
+Test(allreduce, ring_and_halving_over_tcp)
+{
+    check_sizes(TRANSPORT_TCP, check_collectives);
+}
+
+Test(allreduce, ring_and_halving_over_zmq)
+{
+    check_sizes(TRANSPORT_ZMQ, check_collectives);
+}
+
+Test(allreduce, hierarchical_over_tcp)
+{
+    check_sizes(TRANSPORT_TCP, check_hierarchies);
+}
+
+Test(allreduce, hierarchical_over_zmq)
+{
+    check_sizes(TRANSPORT_ZMQ, check_hierarchies);
+}
+
+Test(allreduce, servers_over_tcp)
+{
+    check_sizes(TRANSPORT_TCP, check_servers);
+}
+
+Test(allreduce, servers_over_zmq)
+{
+    check_sizes(TRANSPORT_ZMQ, check_servers);
+}
+
+Test(allreduce, once_over_tcp)
+{
+    struct part part = {TRANSPORT_TCP, check_once};
+    spawn(3, run, &part);
+}
+
+Test(allreduce, once_over_zmq)
+{
+    struct part part = {TRANSPORT_ZMQ, check_once};
+    spawn(3, run, &part);
 }

@@ -1,10 +1,8 @@
 /*
  * A worker's and a server's endpoint in one process, over ZeroMQ: what is dropped as a stranger's,
- * what is an error, and closing in both orders while messages are on their way. Over MPI: what is
- * too long for it. Run with one rank; under ThreadSanitizer and AddressSanitizer too.
+ * what is an error, and closing in both orders while messages are on their way.
  */
 #include <criterion/criterion.h>
-#include <limits.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -177,29 +175,10 @@ static void check_close(int first, int taken_by_worker, int taken_by_server)
     transport_close(&endpoint[!first]);
 }
 
-/* MPI counts in int. */
-static void check_long_messages_are_refused(void)
+Test(zmq, two_endpoints_of_a_process)
 {
-    const struct transport_options options = {.kind = TRANSPORT_MPI,
-                                              .topology = {.workers = 1},
-                                              .payload_bytes_max = (size_t)INT_MAX + 1,
-                                              .dtype = MESSAGE_FLOAT32,
-                                              .timeout_ms = 20000};
-    struct transport_slot slot;
-    cr_assert_eq(transport_open(endpoint, world, &options), STATUS_OK);
-    log_set_level(LOG_SILENT);
-    cr_expect_eq(transport_slot_init(&slot, endpoint[NODE_WORKER], 0, (size_t)INT_MAX + 1),
-                 STATUS_UNSUPPORTED);
-    log_set_level(LOG_INFO);
-    transport_slot_fini(&slot, endpoint[NODE_WORKER]);
-    cr_expect_eq(transport_slot_init(&slot, endpoint[NODE_WORKER], 0, INT_MAX), STATUS_OK);
-    transport_slot_fini(&slot, endpoint[NODE_WORKER]);
-    transport_close(&endpoint[NODE_WORKER]);
-}
-
-Test(mpi_transport, two_endpoints_of_a_process)
-{
-    cr_assert_eq(world_open(&world, NULL, NULL, NULL), STATUS_OK);
+    const struct world_options alone = {.alone = true};
+    cr_assert_eq(world_open(&world, NULL, NULL, &alone), STATUS_OK);
     for (int i = 0; i < FLOATS; i++)
         data[i] = (float)i;
     check_strangers_are_dropped();
@@ -210,6 +189,5 @@ Test(mpi_transport, two_endpoints_of_a_process)
         check_close(first, 0, MESSAGES / 2);
         check_close(first, 0, 0);
     }
-    check_long_messages_are_refused();
     world_close(&world);
 }

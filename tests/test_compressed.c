@@ -1,7 +1,7 @@
 /*
- * Compressed all-reduces: every backend that compresses, over all transports, under mpirun. Sums
- * that 16 bits can hold are exact; all workers end with the same bits; over many operations error
- * feedback leaves no more behind than one rounding; every node moves half the bytes.
+ * Compressed all-reduces: every backend that compresses, over tcp and zmq. Sums that 16 bits can
+ * hold are exact; all workers end with the same bits; over many operations error feedback leaves no
+ * more behind than one rounding; every node moves half the bytes.
  */
 #include <criterion/criterion.h>
 #include <math.h>
@@ -15,12 +15,13 @@
 #include "ring/hierarchical/hierarchical.h"
 #include "ring/ring.h"
 #include "tests/allreduce_lib.h"
+#include "tests/spawn.h"
 
 enum { EXACT = 3, OPERATIONS = 12 };
 
 static const float scale = 0.5f; /* a power of two: scaling stays exact */
 
-static struct world *world;
+static _Thread_local struct world *world;
 
 /*
  * The same rough numbers in every operation. Every node rounds an element at most once an
@@ -42,7 +43,7 @@ static void check_rounding(const struct shape *shape, struct comm *comm, float *
         for (size_t i = 0; i < count; i++)
             total[i] += (double)data[i];
         if (!shape->feedback && operation > 0)
-            cr_assert_arr_eq(data, before, count * sizeof *data);
+            rank_assert_same(data, before, count * sizeof *data);
         memcpy(before, data, count * sizeof *data);
     }
     allreduce_check_same(comm, data, count);
@@ -51,13 +52,13 @@ static void check_rounding(const struct shape *shape, struct comm *comm, float *
         double once = (workers + 1) * half_unit * sum * (double)scale * 1.02;
         double missing = fabs(OPERATIONS * sum * (double)scale - total[i]);
         double adding = OPERATIONS * workers * 0x1p-24 * sum; /* float32's own rounding */
-        cr_assert_leq(missing, (shape->feedback ? 1 : OPERATIONS) * once + adding);
+        rank_assert(missing <= (shape->feedback ? 1 : OPERATIONS) * once + adding);
         beyond += missing > once + adding;
     }
     int talking = shape->locals > 0 ? workers / shape->locals : workers; /* else nothing is sent */
     bool rounds = shape->compress != COMPRESS_NONE && (talking > 1 || shape->servers > 0);
     if (rounds && !shape->feedback && count >= 1000)
-        cr_assert_gt(beyond, 0); /* so the bound with feedback can tell the difference */
+        rank_assert(beyond > 0); /* so the bound with feedback can tell the difference */
     free(total);
     free(before);
 }
@@ -68,14 +69,14 @@ static void check_count(const struct shape *shape, size_t count)
     struct allreduce_setup setup = allreduce_setup(shape, &count, 1, scale);
     allreduce_open(&comm, world, shape, &setup);
     if (comm_is_server(comm)) {
-        cr_assert_eq(comm_serve(comm), STATUS_OK);
+        rank_assert_eq(comm_serve(comm), STATUS_OK);
     } else {
         float *data = calloc(count + 1, sizeof *data);
         for (int operation = 0; operation < EXACT; operation++)
             allreduce_check_exact(comm, 0, data, count, scale, operation);
         check_rounding(shape, comm, data, count);
         free(data);
-        cr_assert_eq(comm_finish(comm), STATUS_OK);
+        rank_assert_eq(comm_finish(comm), STATUS_OK);
     }
     allreduce_check_bytes(shape, comm, world, count, EXACT + OPERATIONS);
     comm_close(&comm);
@@ -101,7 +102,7 @@ static void check_shape(const struct shape *shape)
 static void check_buckets(enum transport_kind transport)
 {
     static const size_t counts[] = {300, 300};
-    static float data[2][300];
+    static _Thread_local float data[2][300];
     struct comm *comm = NULL;
     struct shape ring = {.backend = &backend_ring,
                          .transport = transport,
@@ -113,42 +114,52 @@ static void check_buckets(enum transport_kind transport)
         allreduce_fill_rough(data[0], comm_rank(comm), 300);
         memset(data[1], 0, sizeof data[1]);
         for (size_t b = 0; b < 2; b++)
-            cr_assert_eq(comm_start(comm, b, data[b]), STATUS_OK);
+            rank_assert_eq(comm_start(comm, b, data[b]), STATUS_OK);
         for (size_t b = 0; b < 2; b++)
-            cr_assert_eq(comm_wait(comm, b), STATUS_OK);
+            rank_assert_eq(comm_wait(comm, b), STATUS_OK);
         for (size_t i = 0; i < 300; i++)
-            cr_assert_eq(data[1][i], 0);
+            rank_assert_eq(data[1][i], 0);
     }
-    cr_assert_eq(comm_finish(comm), STATUS_OK);
+    rank_assert_eq(comm_finish(comm), STATUS_OK);
     comm_close(&comm);
 }
 
-Test(mpi_compress, all_shapes)
+static void all_shapes(struct world *of, void *context)
 {
-    cr_assert_eq(world_open(&world, NULL, NULL, NULL), STATUS_OK);
-    int size = world->size;
-    for (enum transport_kind t = TRANSPORT_ZMQ; t < TRANSPORT_KINDS; t++) {
-        struct shape shapes[] = {
-            {.backend = &backend_ring},
-            {.backend = &backend_ring, .segment_bytes = 1000},
-            {.backend = &backend_rhd},
-            {.backend = &backend_rhd, .segment_bytes = 1000},
-            {.backend = &backend_hierarchical, .locals = size % 2 ? size : 2, .any_order = true},
-            {.backend = &backend_hierarchical, .locals = 1, .any_order = true},
-            {.backend = &backend_ps, .servers = 1, .placement = PLACEMENT_COLOCATED},
-            {.backend = &backend_ps, .servers = size, .placement = PLACEMENT_COLOCATED},
-            {.backend = &backend_ps, .servers = 1, .placement = PLACEMENT_DEDICATED},
-            {.backend = &backend_ps, .servers = 2, .placement = PLACEMENT_DEDICATED},
-        };
-        for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
-            shapes[s].transport = t;
-            bool fits = shapes[s].placement == PLACEMENT_COLOCATED || shapes[s].servers < size;
-            if (shapes[s].locals > 0)
-                allreduce_play_hosts(world, &shapes[s]);
-            if (fits && allreduce_can_judge(&shapes[s]))
-                check_shape(&shapes[s]);
-        }
-        check_buckets(t);
+    const enum transport_kind *transport = context;
+    int size = of->size;
+    struct shape shapes[] = {
+        {.backend = &backend_ring},
+        {.backend = &backend_ring, .segment_bytes = 1000},
+        {.backend = &backend_rhd},
+        {.backend = &backend_rhd, .segment_bytes = 1000},
+        {.backend = &backend_hierarchical, .locals = size % 2 ? size : 2, .any_order = true},
+        {.backend = &backend_hierarchical, .locals = 1, .any_order = true},
+        {.backend = &backend_ps, .servers = 1, .placement = PLACEMENT_COLOCATED},
+        {.backend = &backend_ps, .servers = size, .placement = PLACEMENT_COLOCATED},
+        {.backend = &backend_ps, .servers = 1, .placement = PLACEMENT_DEDICATED},
+        {.backend = &backend_ps, .servers = 2, .placement = PLACEMENT_DEDICATED},
+    };
+    world = of;
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+        shapes[s].transport = *transport;
+        bool fits = shapes[s].placement == PLACEMENT_COLOCATED || shapes[s].servers < size;
+        if (shapes[s].locals > 0)
+            allreduce_play_hosts(world, &shapes[s]);
+        if (fits)
+            check_shape(&shapes[s]);
     }
-    world_close(&world);
+    check_buckets(*transport);
+}
+
+Test(compressed, over_tcp)
+{
+    enum transport_kind transport = TRANSPORT_TCP;
+    spawn_sizes(1, 5, all_shapes, &transport);
+}
+
+Test(compressed, over_zmq)
+{
+    enum transport_kind transport = TRANSPORT_ZMQ;
+    spawn_sizes(1, 5, all_shapes, &transport);
 }

@@ -1,17 +1,17 @@
 /*
- * Medians of training steps over two ranks, under mpirun: ranks that end early and late in turn do
- * not make a step longer than it is, a rank that is always late does; parts add up, and are those
- * of the busiest rank, whichever ends last.
+ * Medians of training steps over two ranks: ranks that end early and late in turn do not make a
+ * step longer than it is, a rank that is always late does; parts add up, and are those of the
+ * busiest rank, whichever ends last.
  */
 #include <criterion/criterion.h>
-#include <math.h>
 
 #include "common/base/clock.h"
 #include "experiments/step/step_times.h"
+#include "tests/spawn.h"
 
 enum { STEPS = 7 };
 
-static struct world *world;
+static _Thread_local struct world *world;
 
 /* As of steps that compute so long and have waited so long for data, with a pause of the rank's
  * own, which is no step's, after the third. Averaging and the processor: COMM_MS and CPU_MS. */
@@ -24,7 +24,7 @@ static void medians_of(const int *all_ms, int compute_ms, int data_ms, int pause
     const int own_ms = compute_ms + data_ms;
     int64_t ended_ms = 0;
     struct step_times times;
-    cr_assert_eq(step_times_init(&times, STEPS), STATUS_OK);
+    rank_assert_eq(step_times_init(&times, STEPS), STATUS_OK);
     for (int i = 0; i < STEPS; i++) {
         ended_ms += all_ms[i];
         step_times_add(
@@ -37,9 +37,9 @@ static void medians_of(const int *all_ms, int compute_ms, int data_ms, int pause
                                        [STEP_TIME_EXPOSED] = (all_ms[i] - own_ms) * NS_PER_MS});
         ended_ms += i == 2 ? pause_ms : 0;
     }
-    cr_assert_eq(step_times_medians(&times, world, NULL, (size_t)world->rank, median_ms),
-                 STATUS_OK);
-    cr_assert_eq(times.count, 0u);
+    rank_assert_eq(step_times_medians(&times, world, NULL, (size_t)world->rank, median_ms),
+                   STATUS_OK);
+    rank_assert_eq(times.count, 0u);
     step_times_fini(&times);
 }
 
@@ -47,15 +47,15 @@ static void medians_of(const int *all_ms, int compute_ms, int data_ms, int pause
 static void expect(const double median_ms[STEP_TIME_KINDS], double all_ms, double compute_ms,
                    double data_ms, int busiest)
 {
-    cr_assert_float_eq(median_ms[STEP_TIME_ALL], all_ms, 1e-9, "%g ms", median_ms[STEP_TIME_ALL]);
-    cr_assert_float_eq(median_ms[STEP_TIME_COMPUTE], compute_ms, 1e-9);
-    cr_assert_float_eq(median_ms[STEP_TIME_EXPOSED], all_ms - compute_ms - data_ms, 1e-9);
-    cr_assert_float_eq(median_ms[STEP_TIME_DATA], data_ms, 1e-9);
-    cr_assert_float_eq(median_ms[STEP_TIME_COMM], COMM_MS(busiest), 1e-9);
-    cr_assert_float_eq(median_ms[STEP_TIME_CPU], CPU_MS(busiest), 1e-9);
+    rank_assert_near(median_ms[STEP_TIME_ALL], all_ms, 1e-9, "%g ms", median_ms[STEP_TIME_ALL]);
+    rank_assert_near(median_ms[STEP_TIME_COMPUTE], compute_ms, 1e-9);
+    rank_assert_near(median_ms[STEP_TIME_EXPOSED], all_ms - compute_ms - data_ms, 1e-9);
+    rank_assert_near(median_ms[STEP_TIME_DATA], data_ms, 1e-9);
+    rank_assert_near(median_ms[STEP_TIME_COMM], COMM_MS(busiest), 1e-9);
+    rank_assert_near(median_ms[STEP_TIME_CPU], CPU_MS(busiest), 1e-9);
 }
 
-Test(mpi_step_times, two_ranks)
+static void two_ranks(struct world *of, void *context)
 {
     static const int in_turn[2][STEPS] = {{60, 30, 60, 30, 60, 30, 60},
                                           {45, 60, 30, 60, 30, 60, 30}};
@@ -63,8 +63,8 @@ Test(mpi_step_times, two_ranks)
     static const int waits[STEPS] = {60, 30, 60, 130, 60, 30, 60}; /* for the other one's pause */
     static const int busy[2][STEPS] = {{40, 40, 40, 40, 40, 40, 40}, {39, 40, 40, 40, 40, 40, 40}};
     double median_ms[STEP_TIME_KINDS];
-    cr_assert_eq(world_open(&world, NULL, NULL, NULL), STATUS_OK);
-    cr_assert_eq(world->size, 2);
+    (void)context;
+    world = of;
     medians_of(in_turn[world->rank], 30, 0, 0, median_ms); /* ends: 60, 105, 150, 195, ... */
     expect(median_ms, 45, 30, 0, 1);
     medians_of(late[world->rank], 30, 0, 0, median_ms);
@@ -83,5 +83,9 @@ Test(mpi_step_times, two_ranks)
     medians_of(busy[world->rank], world->rank == 0 ? 5 : 20, world->rank == 0 ? 30 : 2, 0,
                median_ms);
     expect(median_ms, 40, 5, 30, 0);
-    world_close(&world);
+}
+
+Test(step_times, two_ranks)
+{
+    spawn(2, two_ranks, NULL);
 }

@@ -1,18 +1,19 @@
 /*
- * A server inside a worker's process that fails: the worker is told so, with the server's own
- * status, not after a time-out; and a comm whose server is still at work can be closed. Run under
- * mpirun. The time-out is longer than ctest's: waiting for it would fail.
+ * A server on a worker's rank that fails: the worker's call returns the server's status, not a
+ * time-out. A comm whose server is still at work can be closed. The time-out is longer than the
+ * test's limit: waiting for it would fail.
  */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
 #include "ps/ps.h"
 #include "tests/allreduce_lib.h"
+#include "tests/spawn.h"
 
 enum { COUNT = 5000 };
 
-static struct world *world;
-static float data[COUNT];
+static _Thread_local struct world *world;
+static _Thread_local float data[COUNT];
 
 static enum status fails_at_once(void *server, bool *paused)
 {
@@ -51,15 +52,15 @@ static void check_failures(enum transport_kind transport, bool overlap)
     enum status started = comm_start(comm, 0, data), waited = STATUS_OK;
     if (started == STATUS_OK)
         waited = comm_wait(comm, 0);
-    cr_assert_eq(started != STATUS_OK ? started : waited, STATUS_NO_MEMORY);
+    rank_assert_eq(started != STATUS_OK ? started : waited, STATUS_NO_MEMORY);
     /* Who closes cuts the connections of its server: all must have met their own one's failure. */
-    cr_assert_eq(world_barrier(world, NULL), STATUS_OK);
+    rank_assert_eq(world_barrier(world, NULL), STATUS_OK);
     comm_close(&comm);
 
     failing.serve = fails_at_the_end;
     comm = open_colocated(&failing, transport, overlap);
     allreduce_average(comm, 0, data);
-    cr_assert_eq(comm_finish(comm), STATUS_IO);
+    rank_assert_eq(comm_finish(comm), STATUS_IO);
     comm_close(&comm);
 }
 
@@ -69,20 +70,25 @@ static void check_close(enum transport_kind transport, bool overlap)
     struct comm *comm = open_colocated(&backend_ps, transport, overlap);
     allreduce_average(comm, 0, data);
     /* Who closes takes the answers of its server along: all must have theirs. */
-    cr_assert_eq(world_barrier(world, NULL), STATUS_OK);
+    rank_assert_eq(world_barrier(world, NULL), STATUS_OK);
     comm_close(&comm);
-    cr_assert_null(comm);
+    rank_assert(!comm);
 }
 
-Test(mpi_server, failures_reach_the_caller)
+static void failures_reach_the_caller(struct world *of, void *context)
 {
-    cr_assert_eq(world_open(&world, NULL, NULL, NULL), STATUS_OK);
-    for (enum transport_kind t = TRANSPORT_ZMQ; t < TRANSPORT_KINDS; t++) {
-        struct shape shape = {.transport = t, .placement = PLACEMENT_COLOCATED};
-        for (int overlap = 0; overlap < 2 && allreduce_can_judge(&shape); overlap++) {
-            check_failures(t, overlap);
-            check_close(t, overlap);
-        }
+    const enum transport_kind *transport = context;
+    world = of;
+    for (int overlap = 0; overlap < 2; overlap++) {
+        check_failures(*transport, overlap);
+        check_close(*transport, overlap);
     }
-    world_close(&world);
+}
+
+Test(server, failures_reach_the_caller)
+{
+    for (enum transport_kind t = TRANSPORT_ZMQ; t < TRANSPORT_KINDS; t++) {
+        for (int ranks = 1; ranks <= 3 && t != TRANSPORT_MPI; ranks += 2)
+            spawn(ranks, failures_reach_the_caller, &t);
+    }
 }

@@ -1,8 +1,7 @@
 /*
- * Collectives in groups, under mpirun with 4, 6 and 8 ranks as a grid of two rows: groups that
- * share no rank work at the same time; reduce-scatter in the rows, all-reduce in the columns,
- * all-gather in the rows make the sum of all. Every element is compared, and bytes with the
- * formulas.
+ * Collectives in groups, with 4, 6 and 8 ranks as a grid of two rows: groups that share no rank
+ * work at the same time; reduce-scatter in the rows, all-reduce in the columns and all-gather in
+ * the rows make the sum of all. Every element is compared, and bytes with the formulas.
  */
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -14,11 +13,12 @@
 #include "ring/ring.h"
 #include "ring/ring_cost.h"
 #include "tests/allreduce_lib.h"
+#include "tests/spawn.h"
 
 enum { ROWS = 2, COUNT_MAX = 65537 };
 
-static struct world *world;
-static struct group *row, *column;
+static _Thread_local struct world *world;
+static _Thread_local struct group *row, *column;
 
 static struct comm_options options_in(const struct group *group, enum transport_kind transport)
 {
@@ -33,16 +33,16 @@ static struct comm *open_in(const struct group *group, const struct backend *bac
 {
     struct comm *comm = NULL;
     const struct comm_options options = options_in(group, transport);
-    cr_assert_eq(comm_open(&comm, world, backend, &options), STATUS_OK);
-    cr_assert_eq(comm_workers(comm), group->size);
-    cr_assert_eq(comm_rank(comm), group->rank);
+    rank_assert_eq(comm_open(&comm, world, backend, &options), STATUS_OK);
+    rank_assert_eq(comm_workers(comm), group->size);
+    rank_assert_eq(comm_rank(comm), group->rank);
     return comm;
 }
 
 static void plan(struct comm *comm, const size_t *count)
 {
     const struct comm_layout layout = {.counts = count, .buckets = 1, .scale = 1};
-    cr_assert_eq(comm_plan(comm, &layout), STATUS_OK);
+    rank_assert_eq(comm_plan(comm, &layout), STATUS_OK);
 }
 
 static void fill(float *data, size_t count, int operation)
@@ -58,8 +58,8 @@ static void check_sum(const float *data, size_t count, const int *ranks, int siz
         float sum = 0;
         for (int r = 0; r < size; r++)
             sum += allreduce_element(ranks ? ranks[r] : r, i, operation);
-        cr_assert_eq(data[i], sum, "rank %d, element %zu of %zu: %g, expected %g", world->rank, i,
-                     count, (double)data[i], (double)sum);
+        rank_assert_eq(data[i], sum, "rank %d, element %zu of %zu: %g, expected %g", world->rank, i,
+                       count, (double)data[i], (double)sum);
     }
 }
 
@@ -67,8 +67,8 @@ static void check_bytes(const struct comm *comm, struct cost_traffic one, uint64
 {
     struct comm_counters counters;
     comm_counters(comm, &counters);
-    cr_assert_eq(counters.worker.sent_bytes, operations * one.sent_bytes);
-    cr_assert_eq(counters.worker.received_bytes, operations * one.received_bytes);
+    rank_assert_eq(counters.worker.sent_bytes, operations * one.sent_bytes);
+    rank_assert_eq(counters.worker.received_bytes, operations * one.received_bytes);
 }
 
 static struct cost_shape shape_in(const struct group *group, size_t count)
@@ -92,7 +92,7 @@ static void check_apart(const struct backend *backend, enum transport_kind trans
         check_sum(data, count, row->ranks, row->size, operation);
     }
     allreduce_check_same(comm, data, count);
-    cr_assert_eq(comm_finish(comm), STATUS_OK);
+    rank_assert_eq(comm_finish(comm), STATUS_OK);
     struct cost_shape shape = shape_in(row, count);
     shape.hosts = comm_hosts(comm);
     check_bytes(comm, cost_node_traffic(backend->cost, &shape, row->rank), operations);
@@ -109,13 +109,13 @@ static void check_grid(struct comm *rows, struct comm *columns, size_t count)
     plan(columns, &part.count); /* of one length in a column, of several in a row */
     for (int operation = 0; operation < OPERATIONS; operation++) {
         fill(data, count, operation);
-        cr_assert_eq(comm_reduce_scatter(rows, 0, data), STATUS_OK);
+        rank_assert_eq(comm_reduce_scatter(rows, 0, data), STATUS_OK);
         allreduce_average(columns, 0, data + part.offset);
-        cr_assert_eq(comm_all_gather(rows, 0, data), STATUS_OK);
+        rank_assert_eq(comm_all_gather(rows, 0, data), STATUS_OK);
         check_sum(data, count, NULL, world->size, operation);
     }
-    cr_assert_eq(comm_finish(rows), STATUS_OK);
-    cr_assert_eq(comm_finish(columns), STATUS_OK);
+    rank_assert_eq(comm_finish(rows), STATUS_OK);
+    rank_assert_eq(comm_finish(columns), STATUS_OK);
     struct cost_shape shape = shape_in(row, count);
     struct cost_traffic scatter = ring_cost_reduce_scatter(&shape, row->rank);
     struct cost_traffic gather = ring_cost_all_gather(&shape, row->rank);
@@ -145,13 +145,13 @@ static void check_uneven_row(enum transport_kind transport)
         fill(data, count, 0);
         allreduce_average(comm, 0, data);
         check_sum(data, count, row->ranks, row->size, 0);
-        cr_assert_eq(comm_finish(comm), STATUS_OK);
+        rank_assert_eq(comm_finish(comm), STATUS_OK);
         comm_close(&comm);
     } else {
         struct comm *comm = NULL;
         const struct comm_options options = options_in(row, transport);
-        cr_assert_eq(comm_open(&comm, world, &backend_hierarchical, &options), STATUS_USAGE);
-        cr_assert_null(comm);
+        rank_assert_eq(comm_open(&comm, world, &backend_hierarchical, &options), STATUS_USAGE);
+        rank_assert(!comm);
     }
     world->host_numbers = real;
     free(played);
@@ -162,35 +162,49 @@ static void check_refused(void)
     struct comm *comm = NULL;
     const struct comm_options options = {
         .group = row, .servers = 1, .placement = PLACEMENT_COLOCATED, .timeout_ms = 20000};
-    cr_assert_eq(comm_open(&comm, world, &backend_ps, &options), STATUS_UNSUPPORTED);
+    rank_assert_eq(comm_open(&comm, world, &backend_ps, &options), STATUS_UNSUPPORTED);
     comm = open_in(row, &backend_rhd, TRANSPORT_ZMQ);
-    cr_assert_not(comm_has_phases(comm));
+    rank_assert(!comm_has_phases(comm));
     comm_close(&comm);
 }
 
-Test(mpi_groups, rows_and_columns)
+static void rows_and_columns(struct world *of, void *context)
 {
     static const size_t counts[] = {0, 1, 5, 1003, COUNT_MAX};
-    cr_assert_eq(world_open(&world, NULL, NULL, NULL), STATUS_OK);
+    const enum transport_kind *transport = context;
+    world = of;
     int length = world->size / ROWS;
-    cr_assert_eq(world_group_new(&row, world, world->rank / length), STATUS_OK);
-    cr_assert_eq(world_group_new(&column, world, world->rank % length), STATUS_OK);
-    for (enum transport_kind t = TRANSPORT_ZMQ; t < TRANSPORT_KINDS; t++) {
-        struct comm *rows = open_in(row, &backend_ring, t);
-        struct comm *columns = open_in(column, &backend_ring, t);
-        cr_assert(comm_has_phases(rows));
-        for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
-            check_grid(rows, columns, counts[c]);
-        comm_close(&columns);
-        comm_close(&rows);
-        check_apart(&backend_ring, t, 20011);
-        check_apart(&backend_rhd, t, 20011);
-        check_apart(&backend_rhd, t, 100);
-        check_apart(&backend_hierarchical, t, 20011);
-        check_uneven_row(t);
-    }
+    rank_assert_ok(world_group_new(&row, world, world->rank / length));
+    rank_assert_ok(world_group_new(&column, world, world->rank % length));
+    struct comm *rows = open_in(row, &backend_ring, *transport);
+    struct comm *columns = open_in(column, &backend_ring, *transport);
+    rank_assert(comm_has_phases(rows));
+    for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
+        check_grid(rows, columns, counts[c]);
+    comm_close(&columns);
+    comm_close(&rows);
+    check_apart(&backend_ring, *transport, 20011);
+    check_apart(&backend_rhd, *transport, 20011);
+    check_apart(&backend_rhd, *transport, 100);
+    check_apart(&backend_hierarchical, *transport, 20011);
+    check_uneven_row(*transport);
     check_refused();
     world_group_free(&column, world);
     world_group_free(&row, world);
-    world_close(&world);
+}
+
+static void check_sizes(enum transport_kind transport)
+{
+    for (int ranks = 4; ranks <= 8; ranks += 2)
+        spawn(ranks, rows_and_columns, &transport);
+}
+
+Test(grid, over_tcp)
+{
+    check_sizes(TRANSPORT_TCP);
+}
+
+Test(grid, over_zmq)
+{
+    check_sizes(TRANSPORT_ZMQ);
 }

@@ -1,8 +1,8 @@
 /*
- * The byte proof: what the transport counted at every single node is what the formulas say, to the
- * byte, for every backend over every transport, every number of servers in every placement, and
- * lengths that do not divide, compressed (by up to 5 ranks) and not. Run under mpirun with 1 to 16
- * ranks: 1 to 8 workers, as many servers as workers or fewer.
+ * The byte proof: the transport's count at every node equals the formula, to the byte. For every
+ * backend over tcp and zmq, every number of servers in every placement, and lengths that do not
+ * divide; compressed (by up to 5 ranks) and not. 1 to 8 workers, at most as many servers as
+ * workers. PSRING_TEST_LONG=1 takes every number of ranks to 16.
  */
 #include <criterion/criterion.h>
 #include <stdint.h>
@@ -12,10 +12,11 @@
 #include "ring/halving/halving.h"
 #include "ring/hierarchical/hierarchical.h"
 #include "ring/ring.h"
+#include "tests/spawn.h"
 
 enum { WORKERS_MOST = 8, COMPRESSING_MOST = 5, ITERS = 1, WARMUP = 1 };
 
-static struct world *world;
+static _Thread_local struct world *world;
 
 static void check_role(const struct cost_formula *formula, const struct cost_shape *shape, int rank,
                        enum node_role role, struct cost_traffic found)
@@ -24,21 +25,21 @@ static void check_role(const struct cost_formula *formula, const struct cost_sha
     struct cost_traffic expected = {0};
     if (node >= 0)
         expected = cost_node_traffic(formula, shape, node);
-    cr_assert(found.sent_bytes == expected.sent_bytes &&
-                  found.received_bytes == expected.received_bytes,
-              "rank %d %s of %d workers and %d servers, %zu elements: sent %ju received %ju bytes, "
-              "expected %ju and %ju",
-              rank, role == NODE_WORKER ? "worker" : "server", shape->topology.workers,
-              shape->topology.servers, shape->count, (uintmax_t)found.sent_bytes,
-              (uintmax_t)found.received_bytes, (uintmax_t)expected.sent_bytes,
-              (uintmax_t)expected.received_bytes);
+    rank_assert(
+        found.sent_bytes == expected.sent_bytes && found.received_bytes == expected.received_bytes,
+        "rank %d %s of %d workers and %d servers, %zu elements: sent %ju received %ju bytes, "
+        "expected %ju and %ju",
+        rank, role == NODE_WORKER ? "worker" : "server", shape->topology.workers,
+        shape->topology.servers, shape->count, (uintmax_t)found.sent_bytes,
+        (uintmax_t)found.received_bytes, (uintmax_t)expected.sent_bytes,
+        (uintmax_t)expected.received_bytes);
 }
 
 static void check_count(struct bench_connection *connection, size_t count)
 {
     struct bench_measurement measured;
     struct bench_plan plan = {.count = count, .iters = ITERS, .warmup = WARMUP};
-    cr_assert_eq(bench_measure(&measured, connection, &plan), STATUS_OK);
+    rank_assert_eq(bench_measure(&measured, connection, &plan), STATUS_OK);
     const struct cost_formula *formula = connection->backend->cost;
     struct cost_shape shape =
         cost_shape_of(formula, comm_topology(connection->comm), comm_hosts(connection->comm), count,
@@ -48,9 +49,9 @@ static void check_count(struct bench_connection *connection, size_t count)
         check_role(formula, &shape, rank, NODE_SERVER, measured.ranks[rank].server);
     }
     struct cost_traffic rank_most = cost_rank_traffic(formula, &shape, 1);
-    cr_assert_eq(measured.rank_most.sent_bytes, rank_most.sent_bytes);
-    cr_assert_eq(measured.rank_most.received_bytes, rank_most.received_bytes);
-    cr_assert_eq(measured.wrong, 0);
+    rank_assert_eq(measured.rank_most.sent_bytes, rank_most.sent_bytes);
+    rank_assert_eq(measured.rank_most.received_bytes, rank_most.received_bytes);
+    rank_assert_eq(measured.wrong, 0);
     bench_measurement_free(&measured);
 }
 
@@ -72,7 +73,7 @@ static void check_counts_in(enum reduce_order order, const struct backend *backe
     for (enum compress compress = COMPRESS_NONE; compress <= last; compress++) {
         options.compress = compress;
         options.error_feedback = compress != COMPRESS_NONE;
-        cr_assert_eq(bench_connect(&connection, world, backend, &options, 65537), STATUS_OK);
+        rank_assert_eq(bench_connect(&connection, world, backend, &options, 65537), STATUS_OK);
         for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
             check_count(&connection, counts[c]);
         bench_disconnect(&connection);
@@ -122,10 +123,21 @@ static void check_transport(enum transport_kind transport)
     }
 }
 
-Test(mpi_bytes, every_node)
+static void every_node(struct world *of, void *context)
 {
-    cr_assert_eq(world_open(&world, NULL, NULL, NULL), STATUS_OK);
-    for (enum transport_kind t = TRANSPORT_ZMQ; t < TRANSPORT_KINDS; t++)
-        check_transport(t);
-    world_close(&world);
+    const enum transport_kind *transport = context;
+    world = of;
+    check_transport(*transport);
+}
+
+Test(node_bytes, over_tcp)
+{
+    enum transport_kind transport = TRANSPORT_TCP;
+    spawn_sizes(1, 16, every_node, &transport);
+}
+
+Test(node_bytes, over_zmq)
+{
+    enum transport_kind transport = TRANSPORT_ZMQ;
+    spawn_sizes(1, 16, every_node, &transport);
 }
