@@ -90,7 +90,7 @@ static inline void rest(struct predict_row *row, double rest_s)
     row->median_s = parts_of(row).together;
 }
 
-/* Workers 2 to 8, servers 1 to W, three placements, five sizes. */
+/* Workers 2 to 8, servers 1, half of W, and W, three placements, five sizes. */
 static inline void make_sweep(struct sweep *sweep, double noise, uint64_t seed)
 {
     static const uint64_t sizes[] = {65536, 262144, 1048576, 4799528, 25600000};
@@ -103,6 +103,8 @@ static inline void make_sweep(struct sweep *sweep, double noise, uint64_t seed)
             add_row(sweep, "ring", "none", workers, 0, sizes[s]);
             add_row(sweep, "rhd", "none", workers, 0, sizes[s]);
             for (int servers = 1; servers <= workers; servers++) {
+                if (servers > 1 && servers != workers / 2 && servers != workers)
+                    continue;
                 add_row(sweep, "ps", "dedicated", workers, servers, sizes[s]);
                 add_row(sweep, "ps", "colocated", workers, servers, sizes[s]);
                 add_row(sweep, "ps", "mixed", workers, servers, sizes[s]);

@@ -108,10 +108,19 @@ static void check_counts(const struct shape *shape, const size_t *counts, size_t
     comm_close(&comm);
 }
 
+/* No element, fewer than ranks, some more, several segments in each chunk (of a length that is
+ * given: many); a short vector after a long one. */
 static void check_lengths(const struct shape *shape)
 {
-    static const size_t counts[] = {0, 1, 2, 3, 5, 262147, 7, 8, 64, 1000, 65537};
-    check_counts(shape, counts, sizeof counts / sizeof *counts);
+    static const size_t all[] = {0, 1, 2, 3, 5, 262147, 7, 8, 64, 1000, 65537};
+    static const size_t few[] = {0, 1, 131101, 7, 1000};
+    static const size_t few_in_segments[] = {0, 3, 20011, 1000};
+    if (spawn_is_long())
+        check_counts(shape, all, sizeof all / sizeof *all);
+    else if (shape->segment_bytes > 0)
+        check_counts(shape, few_in_segments, sizeof few_in_segments / sizeof *few_in_segments);
+    else
+        check_counts(shape, few, sizeof few / sizeof *few);
 }
 
 /* Two workers swap a short vector in one message, longer ones in pieces; long ones go by slices of

@@ -63,11 +63,11 @@ static void check_rounding(const struct shape *shape, struct comm *comm, float *
     free(before);
 }
 
-static void check_count(const struct shape *shape, size_t count)
+/* One plan of a comm that is open. */
+static void check_plan(const struct shape *shape, struct comm *comm, size_t count)
 {
-    struct comm *comm = NULL;
-    struct allreduce_setup setup = allreduce_setup(shape, &count, 1, scale);
-    allreduce_open(&comm, world, shape, &setup);
+    const struct comm_layout layout = {.counts = &count, .buckets = 1, .scale = scale};
+    rank_assert_ok(comm_plan(comm, &layout));
     if (comm_is_server(comm)) {
         rank_assert_eq(comm_serve(comm), STATUS_OK);
     } else {
@@ -79,21 +79,30 @@ static void check_count(const struct shape *shape, size_t count)
         rank_assert_eq(comm_finish(comm), STATUS_OK);
     }
     allreduce_check_bytes(shape, comm, world, count, EXACT + OPERATIONS);
+}
+
+/* Connected once, planned for every length. */
+static void check_counts(const struct shape *shape)
+{
+    static const size_t counts[] = {0, 3, 20011, 1000};
+    enum { COUNTS = sizeof counts / sizeof *counts };
+    struct comm *comm = NULL;
+    struct allreduce_setup setup = allreduce_setup(shape, counts, COUNTS, scale);
+    rank_assert_ok(comm_open(&comm, world, shape->backend, &setup.options));
+    for (size_t c = 0; c < COUNTS; c++)
+        check_plan(shape, comm, counts[c]);
     comm_close(&comm);
 }
 
 static void check_shape(const struct shape *shape)
 {
-    static const size_t counts[] = {0, 3, 1000, 20011};
-    for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
-        check_count(shape, counts[c]);
-        for (enum compress compress = COMPRESS_FP16; compress <= COMPRESS_BF16; compress++) {
-            for (int feedback = 0; feedback < 2; feedback++) {
-                struct shape compressed = *shape;
-                compressed.compress = compress;
-                compressed.feedback = feedback;
-                check_count(&compressed, counts[c]);
-            }
+    check_counts(shape);
+    for (enum compress compress = COMPRESS_FP16; compress <= COMPRESS_BF16; compress++) {
+        for (int feedback = 0; feedback < 2; feedback++) {
+            struct shape compressed = *shape;
+            compressed.compress = compress;
+            compressed.feedback = feedback;
+            check_counts(&compressed);
         }
     }
 }
