@@ -181,9 +181,9 @@ bool spawn_try(int ranks, spawn_function *function, void *context, int64_t limit
         else
             pthread_detach(all->threads[rank].thread);
     }
-    atomic_store(&current, NULL);
     if (!passed)
-        return false; /* `all` stays: ranks use it */
+        return false; /* `all` stays, and stays current: ranks use it */
+    atomic_store(&current, NULL);
     pthread_cond_destroy(&all->changed);
     pthread_mutex_destroy(&all->lock);
     free(all);
