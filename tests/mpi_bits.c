@@ -1,7 +1,7 @@
 /*
- * Under mpirun: every backend over the mpi transport gives the bits that it gives over tcp and zmq
- * with ranks as threads (spawn.h), where all other tests of it are. One test a backend, run with
- * --filter: a process initialises MPI once. Rank 0 runs the threads, after the ranks of mpirun.
+ * Under mpirun every backend over the mpi transport gives the bits that it gives over tcp and zmq
+ * with ranks as threads (spawn.h). All other tests of collectives run threads alone. One test a
+ * backend, run with --filter: a process initialises MPI once. Rank 0 runs the threads.
  *
  * Numbers are rough, so that their sums show the order of addition; for the backend mpi, whose
  * order is the library's, they are whole.
@@ -22,7 +22,7 @@ enum { BUCKETS = 5, LONGEST = 65537, OPERATIONS = 2 };
 
 static const size_t counts[BUCKETS] = {1003, 0, LONGEST, 1, 5};
 
-/* What is averaged, and how. */
+/* One way to average. */
 struct way {
     struct shape shape;
     bool in_rows; /* in two groups, each half of the ranks */
@@ -30,7 +30,7 @@ struct way {
     bool whole_numbers;
 };
 
-/* What one rank found. A dedicated server: nothing. */
+/* The result of one rank. A dedicated server has none. */
 struct found {
     bool is_worker;
     float data[BUCKETS][LONGEST];

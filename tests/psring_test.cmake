@@ -1,9 +1,9 @@
 # psring_test(name label COMMAND ... [TIMEOUT seconds] [WAITS] [THREADS]): what add_test does, with what every
 # test needs. A command NAME.sh is a script of the folder.
 #
-# The label says what it takes to run it:
-#   quick    a core: one process, whose ranks are threads over loopback (spawn.h); a few seconds
-#   network  several processes over loopback, or a virtual cluster
+# The label is what the test needs:
+#   quick    a core: one process, whose ranks are threads over loopback (spawn.h). A few seconds.
+#   network  several processes over loopback, or a virtual cluster.
 #   slow     longer than some ten seconds on a calm machine, whatever it takes
 # The presets give ten places (ctest -j 10), as many as two cores have work for. A test of one core takes two of
 # them, one with several processes four; WAITS: it mostly waits, so it takes one, and it begins first.

@@ -38,7 +38,7 @@ static _Thread_local const struct rank_thread *own; /* NULL: a thread that a ran
 
 /* -------- failing ----------------------------------------------------------------------------- */
 
-/* A thread of the library cannot be ended in the middle of its work, but it must not go on. */
+/* A thread of the library cannot end in the middle of its work, but it must not continue. */
 static _Noreturn void end_thread(void)
 {
     if (own)

@@ -8,8 +8,8 @@
  *
  * Criterion's assertions may only fail on the main thread. A rank checks with rank_assert(): a
  * condition that does not hold ends the rank's thread, and spawn() then fails the test from the
- * main thread. Where the main thread itself is the rank (under mpirun), rank_assert() fails the
- * test directly.
+ * main thread. Under mpirun the main thread itself is the rank, and rank_assert() fails the test
+ * directly.
  */
 #ifndef PSRING_TESTS_SPAWN_H
 #define PSRING_TESTS_SPAWN_H
@@ -32,11 +32,11 @@ typedef void spawn_function(struct world *world, void *context);
 void spawn(int ranks, spawn_function *function, void *context);
 
 /*
- * spawn() with world sizes from `least` to `most`: 1, 2, 3, 4, 5 and 8; with a sanitizer 1 to 4;
- * with PSRING_TEST_LONG=1 in the environment every size. The others take no path that these do not
- * take: 1 averages with no rank, 2 swaps, 3 and 5 are odd, 4 and 8 halve and double in two and
- * three steps, and from 4 on hosts have several ranks. A sanitizer looks at memory and threads, not
- * at sizes.
+ * spawn() with world sizes from `least` to `most`: 1, 2, 3, 4, 5 and 8, with a sanitizer 1 to 4.
+ * With PSRING_TEST_LONG=1 in the environment it takes every size. The other sizes take no new path.
+ * One rank has no peer, two swap, 3 and 5 are odd. Ranks 4 and 8 halve and double in two and three
+ * steps, and from 4 on hosts have several ranks. A sanitizer looks at memory and threads, not at
+ * sizes.
  */
 void spawn_sizes(int least, int most, spawn_function *function, void *context);
 

@@ -426,7 +426,7 @@ static void check_hierarchies(enum transport_kind transport)
     check_hosts_refused();
 }
 
-/* What does not depend on the world's size. */
+/* Checks that need one world size only. */
 static void check_once(enum transport_kind transport)
 {
     check_refusal();

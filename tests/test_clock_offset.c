@@ -1,6 +1,6 @@
-/* Offsets of clocks, from made-up passages through barriers: found within their error, which says
- * how far off they may be; one clock a machine, unless that is not so; drift in between. Last:
- * measured by ranks whose clocks begin at different times and run at different rates. */
+/* Offsets of clocks, from made-up passages through barriers. They are found within their error. A
+ * machine has one clock, unless the passages show several. Clocks drift. The last test measures
+ * between ranks whose clocks begin at different times. */
 #include <criterion/criterion.h>
 
 #include "common/base/clock.h"
@@ -122,7 +122,8 @@ Test(clock_offset, drifts_linearly)
 
 /* -------- between ranks ----------------------------------------------------------------------- */
 
-/* Stand in front of the real ones (see tests/CMakeLists.txt): a rank's clock is ahead. */
+/* The linker puts these in place of the real ones (tests/CMakeLists.txt): a rank's clock is ahead.
+ */
 static _Thread_local int64_t skew_ns;
 int64_t __real_clock_now_ns(void);
 int64_t __wrap_clock_now_ns(void);
@@ -151,7 +152,7 @@ static void measure(struct world *world, void *context)
     rank_assert_ok(clock_offset_measure(world, &before));
     check_near(before.offset_ns, 0, before.error_ns);
     rank_assert(before.error_ns == 0, "one machine, one clock");
-    /* As if each were on a machine of its own, with a clock of its own. */
+    /* As if each rank were on another machine, with another clock. */
     int64_t first_ns = skew_ns = world->rank * INT64_C(1234567890);
     world->machine = world->rank;
     rank_assert_ok(clock_offset_measure(world, &before));

@@ -1,7 +1,7 @@
 /*
  * Compressed all-reduces: every backend that compresses, over tcp and zmq. Sums that 16 bits can
- * hold are exact; all workers end with the same bits; over many operations error feedback leaves no
- * more behind than one rounding; every node moves half the bytes.
+ * hold are exact. All workers end with the same bits. Over many operations error feedback loses no
+ * more than one rounding. Every node moves half the bytes.
  */
 #include <criterion/criterion.h>
 #include <math.h>
@@ -25,8 +25,9 @@ static _Thread_local struct world *world;
 
 /*
  * The same rough numbers in every operation. Every node rounds an element at most once an
- * operation, by at most half a unit in the last place, so what W + 1 nodes keep back is bounded;
- * with feedback that is all that is ever missing, without it about as much again each time.
+ * operation, by at most half a unit in the last place. The W + 1 nodes therefore hold back a
+ * bounded amount. With feedback no more than that is ever missing. Without it each operation loses
+ * about as much again.
  */
 static void check_rounding(const struct shape *shape, struct comm *comm, float *data, size_t count)
 {
@@ -105,7 +106,7 @@ static void check_shape(const struct shape *shape)
     }
 }
 
-/* Buckets have residuals of their own: one that is all zeros stays so beside one that is not. */
+/* Each bucket has its own residual: a bucket of zeros stays zero next to one that is not. */
 static void check_buckets(enum transport_kind transport)
 {
     static const size_t counts[] = {300, 300};

@@ -1,7 +1,8 @@
 /*
- * Collectives in groups, with 4, 6 and 8 ranks as a grid of two rows: groups that share no rank
- * work at the same time; reduce-scatter in the rows, all-reduce in the columns and all-gather in
- * the rows make the sum of all. Every element is compared, and bytes with the formulas.
+ * Collectives in groups, with 4, 6 and 8 ranks as a grid of two rows. Groups that share no rank
+ * work at the same time. Reduce-scatter in the rows, all-reduce in the columns and all-gather in
+ * the rows make the sum of all ranks. Every element is compared, and bytes are compared with the
+ * formulas.
  */
 #include <criterion/criterion.h>
 #include <stdlib.h>

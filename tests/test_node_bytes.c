@@ -1,8 +1,8 @@
 /*
- * The byte proof: the transport's count at every node equals the formula, to the byte. For every
- * backend over tcp and zmq, every number of servers in every placement, and lengths that do not
- * divide; compressed (by up to 5 ranks) and not. 1 to 8 workers, at most as many servers as
- * workers. PSRING_TEST_LONG=1 takes every number of ranks to 16.
+ * The byte proof: the transport's count at every node equals the formula, to the byte. It covers
+ * every backend over tcp and zmq, every number of servers in every placement, lengths that do not
+ * divide, and compression (by up to 5 ranks). There are 1 to 8 workers, and at most as many
+ * servers. PSRING_TEST_LONG=1 takes every number of ranks to 16.
  */
 #include <criterion/criterion.h>
 #include <stdint.h>

@@ -1,7 +1,6 @@
 /*
- * Medians of training steps over two ranks: ranks that end early and late in turn do not make a
- * step longer than it is, a rank that is always late does; parts add up, and are those of the
- * busiest rank, whichever ends last.
+ * Medians of training steps over two ranks. Ranks that end early and late alternately do not make a
+ * step longer. A rank that is always late does. Parts add up, and are those of the busiest rank.
  */
 #include <criterion/criterion.h>
 

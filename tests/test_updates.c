@@ -25,7 +25,7 @@ static _Thread_local uint64_t clocks; /* of each trial */
 
 /* -------- what servers do --------------------------------------------------------------------- */
 
-/* Of one rank: gradients, parameters, and a state. */
+/* One rank's gradients, parameters, and a state. */
 struct arrays {
     float of[COMM_STATES + 1][BUCKETS][COUNT];
 };

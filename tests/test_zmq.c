@@ -1,6 +1,6 @@
 /*
- * A worker's and a server's endpoint in one process, over ZeroMQ: what is dropped as a stranger's,
- * what is an error, and closing in both orders while messages are on their way.
+ * A worker's and a server's endpoint in one process, over ZeroMQ. Messages of strangers are dropped,
+ * false ones of this run are errors. Endpoints close in both orders while messages are under way.
  */
 #include <criterion/criterion.h>
 #include <pthread.h>
