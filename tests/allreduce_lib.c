@@ -41,8 +41,8 @@ void allreduce_play_hosts(struct world *world, const struct shape *shape)
 void allreduce_open(struct comm **comm, struct world *world, const struct shape *shape,
                     const struct allreduce_setup *setup)
 {
-    rank_assert_eq(comm_open(comm, world, shape->backend, &setup->options), STATUS_OK);
-    rank_assert_eq(comm_plan(*comm, &setup->layout), STATUS_OK);
+    rank_assert_ok(comm_open(comm, world, shape->backend, &setup->options));
+    rank_assert_ok(comm_plan(*comm, &setup->layout));
 }
 
 /* -------- data -------------------------------------------------------------------------------- */
@@ -75,8 +75,8 @@ double allreduce_rough_sum(int workers, size_t i)
 
 void allreduce_average(struct comm *comm, size_t bucket, float *data)
 {
-    rank_assert_eq(comm_start(comm, bucket, data), STATUS_OK);
-    rank_assert_eq(comm_wait(comm, bucket), STATUS_OK);
+    rank_assert_ok(comm_start(comm, bucket, data));
+    rank_assert_ok(comm_wait(comm, bucket));
 }
 
 void allreduce_check_exact(struct comm *comm, size_t bucket, float *data, size_t count, float scale,
@@ -99,7 +99,7 @@ void allreduce_check_same(struct comm *comm, const float *data, size_t count)
 {
     float *first = calloc(count + 1, sizeof *first);
     memcpy(first, data, count * sizeof *first);
-    rank_assert_eq(comm_broadcast(comm, first, count), STATUS_OK); /* worker 0's */
+    rank_assert_ok(comm_broadcast(comm, first, count)); /* worker 0's */
     rank_assert_same(data, first, count * sizeof *first);
     free(first);
 }

@@ -77,9 +77,9 @@ static void check_plan(const struct shape *shape, struct comm *comm, size_t coun
 {
     float scale = 0.5f; /* a power of two: scaling stays exact */
     const struct comm_layout layout = {.counts = &count, .buckets = 1, .scale = scale};
-    rank_assert_eq(comm_plan(comm, &layout), STATUS_OK);
+    rank_assert_ok(comm_plan(comm, &layout));
     if (comm_is_server(comm)) {
-        rank_assert_eq(comm_serve(comm), STATUS_OK);
+        rank_assert_ok(comm_serve(comm));
     } else {
         float *data = calloc(count + 1, sizeof *data);
         for (int operation = 0; operation < OPERATIONS - 1; operation++)
@@ -89,7 +89,7 @@ static void check_plan(const struct shape *shape, struct comm *comm, size_t coun
         else
             check_same(comm, data, count, scale);
         free(data);
-        rank_assert_eq(comm_finish(comm), STATUS_OK);
+        rank_assert_ok(comm_finish(comm));
     }
     allreduce_check_bytes(shape, comm, world, count, ordered ? OPERATIONS : OPERATIONS + 1);
 }
@@ -102,7 +102,7 @@ static void check_counts(const struct shape *shape, const size_t *counts, size_t
     struct allreduce_setup setup = allreduce_setup(shape, counts, count, 1);
     if (ordered)
         setup.options.reduce_order = REDUCE_ORDER_RING;
-    rank_assert_eq(comm_open(&comm, world, shape->backend, &setup.options), STATUS_OK);
+    rank_assert_ok(comm_open(&comm, world, shape->backend, &setup.options));
     for (size_t c = 0; c < count; c++)
         check_plan(shape, comm, counts[c], ordered);
     comm_close(&comm);
@@ -138,7 +138,7 @@ static void check_pair(enum transport_kind transport)
         float *data = calloc(counts[c], sizeof *data);
         allreduce_open(&comm, world, &ring, &setup);
         allreduce_average(comm, 0, data);
-        rank_assert_eq(comm_finish(comm), STATUS_OK);
+        rank_assert_ok(comm_finish(comm));
         comm_counters(comm, &moved);
         rank_assert_eq(moved.worker.sent_messages, messages[c], "%zu: %zu messages", counts[c],
                        (size_t)moved.worker.sent_messages);
@@ -160,7 +160,7 @@ static size_t average_rough(enum transport_kind transport, size_t segment_bytes,
     allreduce_fill_rough(data, comm_rank(comm), count);
     allreduce_average(comm, 0, data);
     allreduce_check_same(comm, data, count);
-    rank_assert_eq(comm_finish(comm), STATUS_OK);
+    rank_assert_ok(comm_finish(comm));
     comm_counters(comm, &moved);
     comm_close(&comm);
     return moved.worker.sent_messages;
@@ -209,10 +209,10 @@ static void check_no_wakeup_is_lost(enum transport_kind transport)
     allreduce_open(&comm, world, &ring, &setup);
     for (int try = 0; try < TRIES && slow > 0; try++) {
         slow = count_slow_rounds(comm);
-        rank_assert_eq(world_max(world, NULL, &slow, 1), STATUS_OK);
+        rank_assert_ok(world_max(world, NULL, &slow, 1));
     }
     rank_assert_eq(slow, 0);
-    rank_assert_eq(comm_finish(comm), STATUS_OK);
+    rank_assert_ok(comm_finish(comm));
     comm_close(&comm);
 }
 
@@ -232,7 +232,7 @@ static void check_uneven_finish(enum transport_kind transport)
     allreduce_average(comm, 0, data);
     if (world->rank == world->size - 1)
         clock_sleep_until_ns(clock_now_ns() + 3 * NS_PER_S);
-    rank_assert_eq(comm_finish(comm), STATUS_OK);
+    rank_assert_ok(comm_finish(comm));
     comm_close(&comm);
 }
 
@@ -323,7 +323,7 @@ static void check_buckets(const struct shape *shape)
         for (size_t b = BUCKETS; b-- > 0;)
             allreduce_check_exact(comm, b, data, counts[b], 1, operation);
     free(data);
-    rank_assert_eq(comm_finish(comm), STATUS_OK);
+    rank_assert_ok(comm_finish(comm));
     comm_close(&comm);
 }
 
@@ -368,7 +368,7 @@ static void check_close_in_the_middle(void)
     setup.layout.overlap = true;
     struct comm *comm;
     allreduce_open(&comm, world, &shape, &setup);
-    rank_assert_eq(comm_start(comm, 0, &data), STATUS_OK);
+    rank_assert_ok(comm_start(comm, 0, &data));
     comm_close(&comm);
     rank_assert_eq(data, 1);
 }

@@ -68,14 +68,14 @@ static void check_plan(const struct shape *shape, struct comm *comm, size_t coun
     const struct comm_layout layout = {.counts = &count, .buckets = 1, .scale = scale};
     rank_assert_ok(comm_plan(comm, &layout));
     if (comm_is_server(comm)) {
-        rank_assert_eq(comm_serve(comm), STATUS_OK);
+        rank_assert_ok(comm_serve(comm));
     } else {
         float *data = calloc(count + 1, sizeof *data);
         for (int operation = 0; operation < EXACT; operation++)
             allreduce_check_exact(comm, 0, data, count, scale, operation);
         check_rounding(shape, comm, data, count);
         free(data);
-        rank_assert_eq(comm_finish(comm), STATUS_OK);
+        rank_assert_ok(comm_finish(comm));
     }
     allreduce_check_bytes(shape, comm, world, count, EXACT + OPERATIONS);
 }
@@ -122,13 +122,13 @@ static void check_buckets(enum transport_kind transport)
         allreduce_fill_rough(data[0], comm_rank(comm), 300);
         memset(data[1], 0, sizeof data[1]);
         for (size_t b = 0; b < 2; b++)
-            rank_assert_eq(comm_start(comm, b, data[b]), STATUS_OK);
+            rank_assert_ok(comm_start(comm, b, data[b]));
         for (size_t b = 0; b < 2; b++)
-            rank_assert_eq(comm_wait(comm, b), STATUS_OK);
+            rank_assert_ok(comm_wait(comm, b));
         for (size_t i = 0; i < 300; i++)
             rank_assert_eq(data[1][i], 0);
     }
-    rank_assert_eq(comm_finish(comm), STATUS_OK);
+    rank_assert_ok(comm_finish(comm));
     comm_close(&comm);
 }
 

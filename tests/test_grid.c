@@ -34,7 +34,7 @@ static struct comm *open_in(const struct group *group, const struct backend *bac
 {
     struct comm *comm = NULL;
     const struct comm_options options = options_in(group, transport);
-    rank_assert_eq(comm_open(&comm, world, backend, &options), STATUS_OK);
+    rank_assert_ok(comm_open(&comm, world, backend, &options));
     rank_assert_eq(comm_workers(comm), group->size);
     rank_assert_eq(comm_rank(comm), group->rank);
     return comm;
@@ -43,7 +43,7 @@ static struct comm *open_in(const struct group *group, const struct backend *bac
 static void plan(struct comm *comm, const size_t *count)
 {
     const struct comm_layout layout = {.counts = count, .buckets = 1, .scale = 1};
-    rank_assert_eq(comm_plan(comm, &layout), STATUS_OK);
+    rank_assert_ok(comm_plan(comm, &layout));
 }
 
 static void fill(float *data, size_t count, int operation)
@@ -93,7 +93,7 @@ static void check_apart(const struct backend *backend, enum transport_kind trans
         check_sum(data, count, row->ranks, row->size, operation);
     }
     allreduce_check_same(comm, data, count);
-    rank_assert_eq(comm_finish(comm), STATUS_OK);
+    rank_assert_ok(comm_finish(comm));
     struct cost_shape shape = shape_in(row, count);
     shape.hosts = comm_hosts(comm);
     check_bytes(comm, cost_node_traffic(backend->cost, &shape, row->rank), operations);
@@ -110,13 +110,13 @@ static void check_grid(struct comm *rows, struct comm *columns, size_t count)
     plan(columns, &part.count); /* of one length in a column, of several in a row */
     for (int operation = 0; operation < OPERATIONS; operation++) {
         fill(data, count, operation);
-        rank_assert_eq(comm_reduce_scatter(rows, 0, data), STATUS_OK);
+        rank_assert_ok(comm_reduce_scatter(rows, 0, data));
         allreduce_average(columns, 0, data + part.offset);
-        rank_assert_eq(comm_all_gather(rows, 0, data), STATUS_OK);
+        rank_assert_ok(comm_all_gather(rows, 0, data));
         check_sum(data, count, NULL, world->size, operation);
     }
-    rank_assert_eq(comm_finish(rows), STATUS_OK);
-    rank_assert_eq(comm_finish(columns), STATUS_OK);
+    rank_assert_ok(comm_finish(rows));
+    rank_assert_ok(comm_finish(columns));
     struct cost_shape shape = shape_in(row, count);
     struct cost_traffic scatter = ring_cost_reduce_scatter(&shape, row->rank);
     struct cost_traffic gather = ring_cost_all_gather(&shape, row->rank);
@@ -146,7 +146,7 @@ static void check_uneven_row(enum transport_kind transport)
         fill(data, count, 0);
         allreduce_average(comm, 0, data);
         check_sum(data, count, row->ranks, row->size, 0);
-        rank_assert_eq(comm_finish(comm), STATUS_OK);
+        rank_assert_ok(comm_finish(comm));
         comm_close(&comm);
     } else {
         struct comm *comm = NULL;

@@ -39,7 +39,7 @@ static void check_count(struct bench_connection *connection, size_t count)
 {
     struct bench_measurement measured;
     struct bench_plan plan = {.count = count, .iters = ITERS, .warmup = WARMUP};
-    rank_assert_eq(bench_measure(&measured, connection, &plan), STATUS_OK);
+    rank_assert_ok(bench_measure(&measured, connection, &plan));
     const struct cost_formula *formula = connection->backend->cost;
     struct cost_shape shape =
         cost_shape_of(formula, comm_topology(connection->comm), comm_hosts(connection->comm), count,
@@ -75,7 +75,7 @@ static void check_counts_in(enum reduce_order order, const struct backend *backe
             continue; /* as many bytes as bf16 */
         options.compress = compress;
         options.error_feedback = compress != COMPRESS_NONE;
-        rank_assert_eq(bench_connect(&connection, world, backend, &options, 65537), STATUS_OK);
+        rank_assert_ok(bench_connect(&connection, world, backend, &options, 65537));
         for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
             check_count(&connection, counts[c]);
         bench_disconnect(&connection);

@@ -17,7 +17,7 @@
 #include "tests/allreduce_lib.h"
 #include "tests/spawn.h"
 
-enum { LONG = 70001, SHORT = 300, BUCKETS = 2, HALF = 3 }; /* the long one takes two pieces */
+enum { LONG = 70001, SHORT = 300, BUCKETS = 2, HALF = 2 }; /* the long one takes two pieces */
 
 static const size_t counts[BUCKETS] = {LONG, SHORT};
 static _Thread_local struct world *world;
@@ -43,7 +43,7 @@ static bool run_serves(struct run *run)
 {
     if (!comm_is_server(run->comm))
         return false;
-    rank_assert_eq(comm_serve(run->comm), STATUS_OK);
+    rank_assert_ok(comm_serve(run->comm));
     comm_close(&run->comm);
     return true;
 }
@@ -53,17 +53,17 @@ static void run_half(struct run *run)
     for (int operation = 0; operation < HALF; operation++) {
         for (size_t b = 0; b < BUCKETS; b++) {
             allreduce_fill_rough(run->data[b], comm_rank(run->comm), counts[b]);
-            rank_assert_eq(comm_start(run->comm, b, run->data[b]), STATUS_OK);
+            rank_assert_ok(comm_start(run->comm, b, run->data[b]));
         }
         for (size_t b = 0; b < BUCKETS; b++)
-            rank_assert_eq(comm_wait(run->comm, b), STATUS_OK);
+            rank_assert_ok(comm_wait(run->comm, b));
     }
 }
 
 static void run_read(struct run *run)
 {
     free(run->state);
-    rank_assert_eq(comm_state_read(run->comm, &run->state, &run->count), STATUS_OK);
+    rank_assert_ok(comm_state_read(run->comm, &run->state, &run->count));
     if (run->shape->feedback && comm_rank(run->comm) == 0)
         rank_assert(run->state && run->count >= LONG + SHORT);
     else if (comm_rank(run->comm) > 0)
@@ -73,7 +73,7 @@ static void run_read(struct run *run)
 static void run_close(struct run *run)
 {
     struct comm_counters counters;
-    rank_assert_eq(comm_finish(run->comm), STATUS_OK);
+    rank_assert_ok(comm_finish(run->comm));
     comm_counters(run->comm, &counters);
     run->sent_bytes = counters.worker.sent_bytes;
     run->received_bytes = counters.worker.received_bytes;
@@ -116,7 +116,7 @@ static void check_shape(const struct shape *shape)
             continue;
         if (i == GIVEN || i == TOO_LITTLE) {
             size_t given = half.count - (i == TOO_LITTLE && half.count > 0);
-            rank_assert_eq(comm_state_write(half.comm, half.state, given, &fits), STATUS_OK);
+            rank_assert_ok(comm_state_write(half.comm, half.state, given, &fits));
             rank_assert_eq(fits, feedback && i == GIVEN);
         }
         run_half(&half);

@@ -54,7 +54,7 @@ static void check_failures(enum transport_kind transport, bool overlap)
         waited = comm_wait(comm, 0);
     rank_assert_eq(started != STATUS_OK ? started : waited, STATUS_NO_MEMORY);
     /* Who closes cuts the connections of its server: all must have met their own one's failure. */
-    rank_assert_eq(world_barrier(world, NULL), STATUS_OK);
+    rank_assert_ok(world_barrier(world, NULL));
     comm_close(&comm);
 
     failing.serve = fails_at_the_end;
@@ -70,7 +70,7 @@ static void check_close(enum transport_kind transport, bool overlap)
     struct comm *comm = open_colocated(&backend_ps, transport, overlap);
     allreduce_average(comm, 0, data);
     /* Who closes takes the answers of its server along: all must have theirs. */
-    rank_assert_eq(world_barrier(world, NULL), STATUS_OK);
+    rank_assert_ok(world_barrier(world, NULL));
     comm_close(&comm);
     rank_assert(!comm);
 }

@@ -23,7 +23,7 @@ static void medians_of(const int *all_ms, int compute_ms, int data_ms, int pause
     const int own_ms = compute_ms + data_ms;
     int64_t ended_ms = 0;
     struct step_times times;
-    rank_assert_eq(step_times_init(&times, STEPS), STATUS_OK);
+    rank_assert_ok(step_times_init(&times, STEPS));
     for (int i = 0; i < STEPS; i++) {
         ended_ms += all_ms[i];
         step_times_add(
@@ -36,8 +36,7 @@ static void medians_of(const int *all_ms, int compute_ms, int data_ms, int pause
                                        [STEP_TIME_EXPOSED] = (all_ms[i] - own_ms) * NS_PER_MS});
         ended_ms += i == 2 ? pause_ms : 0;
     }
-    rank_assert_eq(step_times_medians(&times, world, NULL, (size_t)world->rank, median_ms),
-                   STATUS_OK);
+    rank_assert_ok(step_times_medians(&times, world, NULL, (size_t)world->rank, median_ms));
     rank_assert_eq(times.count, 0u);
     step_times_fini(&times);
 }

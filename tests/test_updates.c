@@ -73,23 +73,23 @@ static void check_arrays(struct comm *comm)
             for (size_t i = 0; i < counts[b]; i++)
                 data[i] = element(which + b, i);
             if (comm_rank(comm) == 0)
-                rank_assert_eq(comm_store(comm, b, which, data), STATUS_OK);
+                rank_assert_ok(comm_store(comm, b, which, data));
         }
     }
-    rank_assert_eq(comm_barrier(comm), STATUS_OK);
+    rank_assert_ok(comm_barrier(comm));
     for (size_t which = COMM_PARAMETERS; which <= COMM_STATES; which++) {
         for (size_t b = 0; b < BUCKETS; b++) {
             memset(data, 0, sizeof data);
-            rank_assert_eq(comm_fetch(comm, b, which, data), STATUS_OK);
+            rank_assert_ok(comm_fetch(comm, b, which, data));
             for (size_t i = 0; i < counts[b]; i++)
                 rank_assert_eq(data[i], element(which + b, i));
         }
     }
-    rank_assert_eq(comm_barrier(comm), STATUS_OK);
+    rank_assert_ok(comm_barrier(comm));
     memset(data, 0, sizeof data);
     for (size_t b = 0; b < BUCKETS && comm_rank(comm) == 0; b++)
-        rank_assert_eq(comm_store(comm, b, COMM_PARAMETERS, data), STATUS_OK);
-    rank_assert_eq(comm_barrier(comm), STATUS_OK);
+        rank_assert_ok(comm_store(comm, b, COMM_PARAMETERS, data));
+    rank_assert_ok(comm_barrier(comm));
 }
 
 static bool leaves_out(const struct consistency *consistency)
@@ -156,16 +156,16 @@ static void work(const struct trial *trial, struct comm *comm)
     float data[BUCKETS][COUNT];
     uint64_t pushed = 0; /* own clock, as the last push left it */
     bool backups = trial->consistency.backup_workers > 0;
-    rank_assert_eq(comm_begin_steps(comm, 0, clocks), STATUS_OK);
+    rank_assert_ok(comm_begin_steps(comm, 0, clocks));
     for (uint64_t step = 0; step < clocks; step = comm_progress(comm)->step) {
         be_late(trial, comm, step);
         for (size_t b = 0; b < BUCKETS; b++) {
             fill(trial, comm, data[b], counts[b], step, pushed);
-            rank_assert_eq(comm_start(comm, b, data[b]), STATUS_OK);
+            rank_assert_ok(comm_start(comm, b, data[b]));
         }
         pushed = step + 1;
         for (size_t b = 0; b < BUCKETS; b++) {
-            rank_assert_eq(comm_wait(comm, b), STATUS_OK);
+            rank_assert_ok(comm_wait(comm, b));
             if (backups)
                 check_steps(comm_workers(comm), step, data[b], counts[b]);
             else
@@ -180,14 +180,14 @@ static void check_end(const struct trial *trial, struct comm *comm)
     float data[COUNT];
     const struct comm_progress *progress = comm_progress(comm);
     double sums[3] = {(double)progress->done, (double)progress->left_out, progress->dropped};
-    rank_assert_eq(comm_barrier(comm), STATUS_OK);
+    rank_assert_ok(comm_barrier(comm));
     for (size_t b = 0; b < BUCKETS; b++) {
-        rank_assert_eq(comm_fetch(comm, b, COMM_PARAMETERS, data), STATUS_OK);
+        rank_assert_ok(comm_fetch(comm, b, COMM_PARAMETERS, data));
         allreduce_check_same(comm, data, counts[b]);
         for (size_t i = 0; i < counts[b] && trial->consistency.backup_workers > 0; i++)
             rank_assert_eq(data[i], (float)(clocks * (uint64_t)comm_workers(comm)));
     }
-    rank_assert_eq(world_sum(world, comm_group(comm), sums, 3), STATUS_OK);
+    rank_assert_ok(world_sum(world, comm_group(comm), sums, 3));
     rank_assert_eq(sums[0] + sums[1], (double)(clocks * (uint64_t)comm_workers(comm)));
     if (trial->consistency.backup_workers == 0)
         rank_assert_eq(sums[2], 0);
@@ -213,12 +213,12 @@ static void run(const struct trial *trial)
     setup.layout.overlap = trial->overlap;
     allreduce_open(&comm, world, &trial->shape, &setup);
     if (comm_is_server(comm)) {
-        rank_assert_eq(comm_serve(comm), STATUS_OK);
+        rank_assert_ok(comm_serve(comm));
     } else {
         check_arrays(comm);
         work(trial, comm);
         check_end(trial, comm);
-        rank_assert_eq(comm_finish(comm), STATUS_OK);
+        rank_assert_ok(comm_finish(comm));
     }
     comm_close(&comm);
     free(arrays);
