@@ -262,6 +262,8 @@ static void check_hosts(enum transport_kind transport, size_t segment_bytes)
                                   .any_order = way > 0};
             if (way == 2 && (locals == 1 || locals == world->size))
                 continue; /* the same as by neighbours */
+            if (segment_bytes > 0 && way != 1 && !spawn_is_long())
+                continue; /* segments do not change which host a rank is on */
             allreduce_play_hosts(world, &shape);
             check_lengths(&shape);
         }

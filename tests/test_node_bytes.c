@@ -141,5 +141,5 @@ Test(node_bytes, over_tcp)
 Test(node_bytes, over_zmq)
 {
     enum transport_kind transport = TRANSPORT_ZMQ;
-    spawn_sizes(1, 16, every_node, &transport);
+    spawn_sizes(1, spawn_is_long() ? 16 : 4, every_node, &transport);
 }

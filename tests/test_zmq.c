@@ -1,6 +1,7 @@
 /*
- * A worker's and a server's endpoint in one process, over ZeroMQ. Messages of strangers are dropped,
- * false ones of this run are errors. Endpoints close in both orders while messages are under way.
+ * A worker's and a server's endpoint in one process, over ZeroMQ. Messages of strangers are
+ * dropped, false ones of this run are errors. Endpoints close in both orders while messages are
+ * under way.
  */
 #include <criterion/criterion.h>
 #include <pthread.h>
