@@ -1,3 +1,4 @@
+#include <errno.h>
 #include <math.h>
 #include <stdbool.h>
 #include <sys/stat.h>
@@ -87,6 +88,49 @@ static void expect_equal(const struct checkpoint *found, const struct checkpoint
         cr_assert_str_eq(found->options[i].name, expected->options[i].name);
         cr_assert_str_eq(found->options[i].value, expected->options[i].value);
     }
+}
+
+/* -------- the operating system, played where a test asks for it --------------------------------
+ */
+
+static int interruptions;    /* by signals, still to come, of open and fsync */
+static bool folders_fail;    /* to be flushed */
+static char flushed[3][128]; /* the folders that were, in order */
+static int flushed_count;
+
+int __real_open(const char *path, int flags, ...);
+int __wrap_open(const char *path, int flags, ...);
+int __wrap_open(const char *path, int flags, ...)
+{
+    if (interruptions > 0) {
+        interruptions--;
+        errno = EINTR;
+        return -1;
+    }
+    return __real_open(path, flags, 0666);
+}
+
+int __real_fsync(int fd);
+int __wrap_fsync(int fd);
+int __wrap_fsync(int fd)
+{
+    struct stat info;
+    char link[32];
+    if (interruptions > 0) {
+        interruptions--;
+        errno = EINTR;
+        return -1;
+    }
+    cr_assert_eq(fstat(fd, &info), 0);
+    if (S_ISDIR(info.st_mode) && folders_fail) {
+        errno = EIO;
+        return -1;
+    }
+    if (S_ISDIR(info.st_mode) && flushed_count < 3) {
+        snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+        cr_assert_gt(readlink(link, flushed[flushed_count++], sizeof flushed[0] - 1), 0);
+    }
+    return __real_fsync(fd);
 }
 
 Test(checkpoint, comes_back_as_it_was)
@@ -395,6 +439,48 @@ Test(checkpoint, a_failed_save_leaves_the_old_one)
     assert_refused(checkpoint_save(path, &saved), STATUS_IO, "No such file");
     assert_refused(checkpoint_load(&loaded, path), STATUS_IO, "No such file");
     assert_refused(checkpoint_load(&loaded, "/tmp"), STATUS_INPUT, "found a directory");
+}
+
+/* As a timer or a stopped and continued process brings them. */
+Test(checkpoint, signals_do_not_end_a_save)
+{
+    char dir[64], path[96];
+    struct checkpoint saved = make_checkpoint(), *loaded;
+    folder_new(dir);
+    for (int count = 1; count <= 6; count++) {
+        interruptions = count;
+        cr_assert_eq(checkpoint_save(in_folder(path, dir), &saved), STATUS_OK);
+        cr_assert_eq(interruptions, 0);
+    }
+    cr_assert(checkpoint_load(&loaded, path) == STATUS_OK);
+    expect_equal(loaded, &saved);
+    checkpoint_free(&loaded);
+    folder_free(dir);
+}
+
+Test(checkpoint, older_ones_stay_where_the_folder_cannot_be_flushed)
+{
+    char dir[64];
+    struct checkpoint saved = make_checkpoint();
+    folder_new(dir);
+    save_step(dir, 1, 1);
+    folders_fail = true;
+    assert_refused(checkpoint_save_step(dir, "cnn", 2, 1, &saved), STATUS_IO, "Input/output error");
+    folders_fail = false;
+    cr_assert_eq(count_of(dir, "cnn"), 2);
+    folder_free(dir);
+}
+
+Test(checkpoint, a_new_folder_is_flushed_into_its_parent)
+{
+    char dir[64], inner[96];
+    folder_new(dir);
+    snprintf(inner, sizeof inner, "%s/inner", dir);
+    cr_assert_eq(checkpoint_prepare(inner), STATUS_OK);
+    cr_assert_eq(checkpoint_prepare(inner), STATUS_OK); /* it is there: nothing to flush */
+    cr_assert_eq(flushed_count, 1);
+    cr_assert_str_eq(flushed[0], dir);
+    folder_free(dir);
 }
 
 Test(checkpoint, prepares_its_folder)

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/base/check.h"
+#include "common/checkpoint/format.h"
 
 #define SUFFIX ".checkpoint"
 #define HALF_WRITTEN SUFFIX ".tmp" /* see checkpoint_save */
@@ -18,13 +19,16 @@
 enum status checkpoint_prepare(const char *dir)
 {
     struct stat info;
-    int error = mkdir(dir, 0777) == 0 || errno == EEXIST ? 0 : errno;
+    bool made = mkdir(dir, 0777) == 0;
+    int error = made || errno == EEXIST ? 0 : errno;
     if (!error && stat(dir, &info) != 0)
         error = errno;
     if (!error && !S_ISDIR(info.st_mode))
         error = ENOTDIR;
     if (!error && access(dir, R_OK | W_OK | X_OK) != 0)
         error = errno;
+    if (!error && made) /* the new folder is on the disk only once its parent is */
+        error = checkpoint_flush_parent(dir);
     if (!error)
         return STATUS_OK;
     log_error("%s: checkpoints cannot be written and found there: %s; choose another folder", dir,

@@ -29,6 +29,10 @@ struct checkpoint_header {
     uint64_t images;
 };
 
+/* Flushes the folder that holds `path` to the disk: a new or renamed entry survives a power failure
+ * only then. 0 or an errno value, not logged. */
+int checkpoint_flush_parent(const char *path);
+
 _Static_assert(sizeof(struct checkpoint_header) == 88, "no padding: the struct is the file format");
 
 #endif

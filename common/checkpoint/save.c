@@ -101,16 +101,39 @@ out:
     return status;
 }
 
-/* The rename itself is on the disk only once its folder is. Not all file systems can do that. */
-static void flush_folder(const char *path)
+/* open(2) and fsync(2), called again after a signal. Return -1 and set errno on failure. */
+static int open_again(const char *path, int flags)
+{
+    int fd;
+    do
+        fd = open(path, flags | O_CLOEXEC, 0666);
+    while (fd < 0 && errno == EINTR);
+    return fd;
+}
+
+static int flush(int fd)
+{
+    int result;
+    do
+        result = fsync(fd);
+    while (result != 0 && errno == EINTR);
+    return result;
+}
+
+/* Some file systems cannot flush a folder, and a folder without read permission cannot be opened.
+ */
+int checkpoint_flush_parent(const char *path)
 {
     char *copy = strdup(path);
-    int fd = copy ? open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-    if (fd >= 0) {
-        (void)fsync(fd);
+    if (!copy)
+        return ENOMEM;
+    int error = 0, fd = open_again(dirname(copy), O_RDONLY | O_DIRECTORY);
+    if (fd < 0 || flush(fd) != 0)
+        error = errno;
+    if (fd >= 0)
         close(fd);
-    }
     free(copy);
+    return error == EINVAL || error == ENOTSUP || error == ENOSYS || error == EACCES ? 0 : error;
 }
 
 enum status checkpoint_save(const char *path, const struct checkpoint *checkpoint)
@@ -122,17 +145,19 @@ enum status checkpoint_save(const char *path, const struct checkpoint *checkpoin
         return STATUS_NO_MEMORY;
     }
     TRY(sha256_init(&writer.sum));
-    writer.fd = open(writer.temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    writer.fd = open_again(writer.temporary, O_WRONLY | O_CREAT | O_TRUNC);
     if (writer.fd < 0) {
         status = write_error(&writer, errno);
         goto out;
     }
     TRY(write_contents(&writer, checkpoint));
-    if (fsync(writer.fd) != 0 || rename(writer.temporary, path) != 0) {
+    if (flush(writer.fd) != 0 || rename(writer.temporary, path) != 0) {
         status = write_error(&writer, errno);
         goto out;
     }
-    flush_folder(path);
+    int error = checkpoint_flush_parent(path);
+    if (error != 0)
+        status = write_error(&writer, error);
 out:
     if (writer.fd >= 0) {
         close(writer.fd);
