@@ -75,6 +75,18 @@ int __wrap_posix_fallocate(int descriptor, off_t offset, off_t bytes)
     return EINTR;
 }
 
+static bool processes_hide; /* what they run, as another user's do */
+
+ssize_t __real_readlink(const char *path, char *text, size_t size);
+ssize_t __wrap_readlink(const char *path, char *text, size_t size);
+ssize_t __wrap_readlink(const char *path, char *text, size_t size)
+{
+    if (!processes_hide)
+        return __real_readlink(path, text, size);
+    errno = EACCES;
+    return -1;
+}
+
 static enum status open_rank(struct rank *rank)
 {
     const struct shared_options options = {
@@ -237,6 +249,20 @@ Test(shared, a_lost_neighbour_is_named)
     cr_expect_not_null(strstr(capture.text, "rank 2 on the same host, here, has ended"), "%s",
                        capture.text);
     cr_expect_eq(waitpid(ended_process, &how, 0), ended_process);
+    close_all();
+}
+
+/* It cannot be asked what it runs, and that is no sign of its end. */
+Test(shared, a_process_of_another_user_has_not_ended)
+{
+    struct capture capture;
+    processes_hide = true;
+    timeout_ms = 100;
+    open_all();
+    capture_start(&capture);
+    cr_expect_eq(shared_wait(ranks[0].shared, 1, SHARED_DONE, 1), STATUS_TIMEOUT);
+    cr_expect_eq(capture_stop(&capture), 1);
+    cr_expect_not_null(strstr(capture.text, "nothing for 0.1 s"), "%s", capture.text);
     close_all();
 }
 

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -333,12 +334,15 @@ static enum status timed_out(const struct shared *shared, int index, enum shared
     return STATUS_TIMEOUT;
 }
 
-/* Also of one that has ended, and that its parent has not asked for yet. */
+/* True also of a process that has ended and whose parent has not waited for it yet. A process of
+ * another user may hide what it runs (EACCES, EPERM), and then counts as alive. */
 static bool is_gone(pid_t process)
 {
     char path[32], program[1];
+    if (kill(process, 0) != 0)
+        return errno == ESRCH;
     snprintf(path, sizeof path, "/proc/%d/exe", (int)process);
-    return readlink(path, program, sizeof program) < 0;
+    return readlink(path, program, sizeof program) < 0 && (errno == ENOENT || errno == ESRCH);
 }
 
 static enum status lost(const struct shared *shared, int index, const char *how)
