@@ -2,6 +2,7 @@
  * psring: trains a small CNN data-parallel, averaging gradients through a parameter server or a
  * ring all-reduce, and measures both. Finds the subcommand, runs it on the world of ranks.
  */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -282,8 +283,20 @@ static int run_command(const struct command *command, int argc, char **argv)
     return run_on_world(command, &config, status, argc, argv);
 }
 
+/* A descriptor below 3 that is closed would go to the first socket, and lines of the log into that
+ * socket. Standard output stays unwritable, so that lost results are still an error. */
+static void open_standard_streams(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) < 0 &&
+            open("/dev/null", fd == STDOUT_FILENO ? O_RDONLY : O_RDWR) < 0)
+            return;
+    }
+}
+
 int main(int argc, char **argv)
 {
+    open_standard_streams();
     const char *name = argc > 1 ? argv[1] : "";
     char help[] = "--help", *asked[] = {argv[0], help, help, NULL};
     if (strcmp(name, "help") == 0) { /* help COMMAND is COMMAND --help */
