@@ -204,6 +204,7 @@ static enum status meet(struct config *config, enum status usage, struct world *
                        .rendezvous = config->rendezvous,
                        .rank = (int)config->rank,
                        .size = (int)config->world,
+                       .alone = launch_alone(config),
                    }));
     TRY(lifeline_join(lifeline, *world));
     log_release(usage != STATUS_OK);

@@ -58,11 +58,22 @@ static enum status check_options(struct config *config)
     return STATUS_OK;
 }
 
+/* The option that asks for MPI, or NULL. */
+static const char *option_for_mpi(const struct config *config)
+{
+    return config->transport == CONFIG_TRANSPORT_MPI ? "--transport mpi"
+           : config_backend(config)->needs_mpi       ? "--backend mpi"
+                                                     : NULL;
+}
+
+bool launch_alone(const struct config *config)
+{
+    return !config->rendezvous && launcher_mpi_rank() < 0 && !option_for_mpi(config);
+}
+
 static enum status check_mpi(const struct config *config)
 {
-    const char *word = config->transport == CONFIG_TRANSPORT_MPI ? "--transport mpi"
-                       : config_backend(config)->needs_mpi       ? "--backend mpi"
-                                                                 : NULL;
+    const char *word = option_for_mpi(config);
     if (config->rendezvous && word) {
         log_error("%s: needs MPI, which a rendezvous (%s) does not start; use --backend ring or ps "
                   "over --transport zmq, or start the ranks with mpirun",

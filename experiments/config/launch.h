@@ -18,4 +18,8 @@ int launch_rank(void);
  */
 enum status launch_check(struct config *config);
 
+/* Whether this process is a world of one that needs no MPI: no launcher and no rendezvous started
+ * it, and no option asks for MPI. */
+bool launch_alone(const struct config *config);
+
 #endif

@@ -234,7 +234,7 @@ int listener_join(const struct sockaddr_in *address, uint64_t run_id, int rank, 
                           .rank = rank,
                           .run_id = run_id,
                           .version = PSRING_VERSION};
-    if (gethostname(hello.host, sizeof hello.host - 1) != 0)
+    if (gethostname(hello.host, sizeof hello.host - 1) != 0 && errno != ENAMETOOLONG)
         snprintf(hello.host, sizeof hello.host, "unknown");
     int error = stream_connect(address, timeout_ms, socket);
     if (error == 0)

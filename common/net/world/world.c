@@ -126,7 +126,7 @@ enum status world_open(struct world **out, int *argc, char ***argv,
     if (!options)
         options = &defaults;
     world->timeout_ms = options->startup_timeout_ms;
-    if (gethostname(world->host, sizeof world->host - 1) != 0)
+    if (gethostname(world->host, sizeof world->host - 1) != 0 && errno != ENAMETOOLONG)
         snprintf(world->host, sizeof world->host, "unknown");
     if (options->rendezvous)
         TRY(world_rendezvous_open(world, options));
