@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/base/descriptors.h"
 #include "common/base/log.h"
 #include "common/base/nearest.h"
 #include "common/base/status.h"
@@ -297,7 +298,9 @@ static void open_standard_streams(void)
 
 int main(int argc, char **argv)
 {
+    enum { DESCRIPTORS = 65536 }; /* MPI and ZeroMQ open more than psring can count */
     open_standard_streams();
+    (void)descriptors_for(DESCRIPTORS);
     const char *name = argc > 1 ? argv[1] : "";
     char help[] = "--help", *asked[] = {argv[0], help, help, NULL};
     if (strcmp(name, "help") == 0) { /* help COMMAND is COMMAND --help */

@@ -56,4 +56,50 @@ fi
 # MPI_Init makes a file of several megabytes.
 (ulimit -f 100 && "$psring" "${training[@]}" --backend none) >"$folder/log" 2>&1 || fail "alone, small files:"
 
-echo "process: closed streams and long names do no harm"
+# --- too few descriptors ----------------------------------------------------------------------------
+
+# three LIMIT TRANSPORT OPTION...: three ranks with that limit of descriptors either end well or all fail and
+# say what they need. Sets $outcome.
+three()
+{
+    local limit=$1 transport=$2 rank ended codes=() pids=()
+    shift 2
+    port=$(free_port)
+    for rank in 2 1 0; do
+        (ulimit -n "$limit" && exec timeout -k 2 60 "$psring" "$@" --transport "$transport" --timeout 10 \
+            --startup-timeout 10 --rendezvous "tcp://127.0.0.1:$port" --rank $rank --world 3) \
+            >"$folder/rank.$rank" 2>&1 &
+        pids[rank]=$!
+    done
+    for rank in 0 1 2; do
+        ended=0
+        wait "${pids[rank]}" || ended=$?
+        codes+=("$ended")
+    done
+    case ${codes[*]} in
+    '0 0 0') outcome=works ;;
+    '1 1 1') outcome=refused ;;
+    *) fail "$limit descriptors, $transport: ended with ${codes[*]}: $(show)" ;;
+    esac
+    [[ $outcome == works ]] || grep -qE "needs about [0-9]+ file descriptors, the limit is $limit" "$folder"/rank.* ||
+        fail "$limit descriptors, $transport: no rank says what it needs: $(show)"
+}
+
+# All limits belong to tests/long.sh; here each of the two checks meets one, and one limit suffices.
+limits=(12 20 60)
+[[ ${PSRING_TEST_LONG:-0} == 0 ]] || mapfile -t limits < <(seq 8 40)
+for transport in tcp zmq; do
+    for limit in "${limits[@]}"; do
+        three "$limit" $transport bench -e 64k -n 2 -w 1
+        [[ ${PSRING_TEST_LONG:-0} == 0 ]] || three "$limit" $transport "${training[@]}" --backend ps --servers 3 \
+            --placement colocated
+        case $transport-$limit in
+        *-12 | zmq-20) [[ $outcome == refused ]] || fail "$limit descriptors, $transport: $outcome" ;;
+        *-60) [[ $outcome == works ]] || fail "$limit descriptors, $transport: $outcome: $(show)" ;;
+        esac
+    done
+done
+# The soft limit is raised as far as it takes.
+(ulimit -Sn 12 && ranks 3 bench -e 64k -n 2 -w 1 --transport zmq) || fail "a low soft limit: $(show)"
+
+echo "process: closed streams, long names and tight limits do no harm"

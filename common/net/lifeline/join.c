@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/descriptors.h"
 #include "common/net/lifeline/lifeline_impl.h"
 #include "common/net/socket/address.h"
 #include "common/net/socket/listener.h"
@@ -19,9 +20,10 @@ static enum status socket_failed(const char *what, const struct sockaddr_in *add
 {
     char host[INET_ADDRSTRLEN] = "";
     inet_ntop(AF_INET, &address->sin_addr, host, sizeof host);
-    log_error("%s %s port %u: %s; is it the right network (see --interface), and does a firewall "
-              "let connections between the hosts through?",
-              what, host, ntohs(address->sin_port), strerror(error));
+    log_error("%s %s port %u: %s; %s", what, host, ntohs(address->sin_port), strerror(error),
+              descriptors_advice(error,
+                                 "is it the right network (see --interface), and does a firewall "
+                                 "let connections between the hosts through?"));
     return STATUS_TRANSPORT;
 }
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "common/base/clock.h"
+#include "common/base/descriptors.h"
 #include "common/net/rendezvous/rendezvous_impl.h"
 #include "common/net/socket/address.h"
 #include "common/net/socket/stream.h"
@@ -104,6 +105,8 @@ static enum status nobody_there(const struct rendezvous *rendezvous, int error, 
         snprintf(met, sizeof met, "what listens there is not psring");
     else if (error == ENOMSG)
         snprintf(met, sizeof met, "what listens there does not answer");
+    else if (error == EMFILE || error == ENFILE)
+        snprintf(met, sizeof met, "%s: %s", strerror(error), descriptors_advice(error, ""));
     else
         snprintf(met, sizeof met, "nothing listens there that this host can reach (%s)",
                  strerror(error));

@@ -96,11 +96,32 @@ const char *transport_describe_message(const struct message *message, char *text
     return text;
 }
 
+/* About how many descriptors this rank's endpoints need, with some for files, probes and strangers.
+ * ZeroMQ's context has 5, its check of passwords 1; an endpoint has 6, and 3 a peer: a socket's
+ * mailbox and a connection each way. A TCP endpoint has 2, and a connection a peer. */
+static int descriptors_of(const struct world *world, const struct transport_options *options)
+{
+    enum { OTHERS = 8, ZMQ_CONTEXT = 6, ZMQ_ENDPOINT = 6, ZMQ_PEER = 3, TCP_ENDPOINT = 2 };
+    int nodes = topology_nodes(&options->topology), count = OTHERS;
+    for (enum node_role role = 0; role <= NODE_SERVER; role++) {
+        if (topology_node(&options->topology, world->rank, role) < 0)
+            continue;
+        int all = nodes - 1, servers = options->topology.servers;
+        int peers = servers == 0 ? all : role == NODE_SERVER ? nodes - servers : servers;
+        count += options->kind == TRANSPORT_ZMQ   ? ZMQ_ENDPOINT + ZMQ_PEER * peers
+                 : options->kind == TRANSPORT_TCP ? TCP_ENDPOINT + peers
+                                                  : 0;
+    }
+    return count + (options->kind == TRANSPORT_ZMQ ? ZMQ_CONTEXT : 0);
+}
+
 enum status transport_open(struct transport *endpoint[2], struct world *world,
                            const struct transport_options *options)
 {
     endpoint[NODE_WORKER] = endpoint[NODE_SERVER] = NULL;
-    enum status status = kinds[options->kind].open(endpoint, world, options);
+    enum status status = world_check_descriptors(world, descriptors_of(world, options));
+    if (status == STATUS_OK)
+        status = kinds[options->kind].open(endpoint, world, options);
     if (status != STATUS_OK) {
         transport_close(&endpoint[NODE_WORKER]);
         transport_close(&endpoint[NODE_SERVER]);

@@ -9,11 +9,13 @@
 #include "common/net/world/rendezvous.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
+#include "common/base/descriptors.h"
 #include "common/net/socket/listener.h"
 
 _Static_assert((int)WORLD_HOST_BYTES == (int)RENDEZVOUS_NAME_BYTES, "names of hosts");
@@ -82,9 +84,9 @@ static enum status connect_to_root(struct world *world, const struct group *grou
     if (error == 0)
         return STATUS_OK;
     log_error(
-        "world: rank %d on %s cannot connect to rank %d on %s, the first of its group: %s; are "
-        "all hosts reachable from each other?",
-        world->rank, world->host, root, world->hosts[root], strerror(error));
+        "world: rank %d on %s cannot connect to rank %d on %s, the first of its group: %s; %s",
+        world->rank, world->host, root, world->hosts[root], strerror(error),
+        descriptors_advice(error, "are all hosts reachable from each other?"));
     return error == ETIMEDOUT ? STATUS_TIMEOUT : STATUS_TRANSPORT;
 }
 
@@ -118,6 +120,8 @@ static enum status rendezvous_group_open(struct world *world, struct group *grou
         status = out_of_memory();
         goto out;
     }
+    /* A listener, a member's connection each, and some for strangers and files. */
+    TRY(world_check_descriptors(world, (group ? group->size : 0) + 4));
     if (is_root && await_members(world, group)) {
         TRY(listen_for_members(world, listener));
         listening = true;
@@ -178,6 +182,15 @@ out:
     return status;
 }
 
+/* Before the first connection. All ranks count what rank 0 needs, so that all with its limit meet
+ * the same error: rank 0 has a connection to every rank here, and one more in a lifeline. */
+static enum status check_descriptors(int size)
+{
+    enum { FILES = 8 };
+    struct descriptors found = descriptors_for(size < INT_MAX / 4 ? 2 * size + FILES : INT_MAX);
+    return descriptors_suffice(&found) ? STATUS_OK : descriptors_lack(&found, "this run");
+}
+
 enum status world_rendezvous_open(struct world *world, const struct world_options *options)
 {
     enum status status;
@@ -190,6 +203,8 @@ enum status world_rendezvous_open(struct world *world, const struct world_option
                                     .give_up_context = options->give_up_context};
     if (options->rendezvous)
         TRY(rendezvous_parse(options->rendezvous, &rendezvous));
+    if (options->size > 1)
+        TRY(check_descriptors(options->size));
     world->ops = &rendezvous_ops;
     world->give_up = options->give_up;
     world->give_up_context = options->give_up_context;

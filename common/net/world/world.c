@@ -10,6 +10,7 @@
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
+#include "common/base/descriptors.h"
 #include "common/net/socket/listener.h"
 #include "common/net/world/host.h"
 #include "common/net/world/world_impl.h"
@@ -242,6 +243,27 @@ enum status world_scatter(struct world *world, const struct group *group, const 
 {
     wait_for_all(world, group, ACTIVITY_MAIN);
     return passed(world, ACTIVITY_MAIN, world->ops->scatter(world, group, all, bytes, mine));
+}
+
+enum status world_check_descriptors(struct world *world, int more)
+{
+    enum status status = STATUS_OK;
+    struct descriptors mine = descriptors_for(more);
+    struct descriptors *all = calloc((size_t)world->size, sizeof *all);
+    char who[WORLD_HOST_BYTES + 32];
+    if (!all) {
+        log_error("world: no memory for %d ranks", world->size);
+        return STATUS_NO_MEMORY;
+    }
+    TRY(world_gather(world, NULL, &mine, sizeof mine, all));
+    for (int rank = 0; rank < world->size && status == STATUS_OK; rank++) {
+        snprintf(who, sizeof who, "rank %d on %s", rank, world->hosts[rank]);
+        if (!descriptors_suffice(&all[rank]))
+            status = descriptors_lack(&all[rank], who);
+    }
+out:
+    free(all);
+    return status;
 }
 
 static double sum_of(double a, double b)

@@ -69,6 +69,10 @@ bool world_given_up(const struct world *world);
 struct listener;
 int world_let_in(const struct world *world, struct listener *listener, int *sockets, int count);
 
+/* Fails on all ranks alike where one of them cannot open `more` file descriptors, which its process
+ * needs. Collective; raises the soft limit where it has to. STATUS_UNSUPPORTED names the rank. */
+enum status world_check_descriptors(struct world *world, int more);
+
 /* Brings the ranks together; by MPI also where that has been initialised before. argc and argv are
  * main's (both may be NULL); `options` NULL: none. */
 enum status world_open(struct world **world, int *argc, char ***argv,

@@ -15,6 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/base/descriptors.h"
 #include "common/net/socket/address.h"
 #include "common/net/socket/listener.h"
 #include "common/net/socket/stream.h"
@@ -138,10 +139,11 @@ static enum status connect_to(const struct opening *opening, struct transport *t
         return STATUS_OK;
     char text[INET_ADDRSTRLEN] = "", name[64];
     inet_ntop(AF_INET, &address->sin_addr, text, sizeof text);
-    log_error("tcp: cannot connect to %s at %s:%d: %s; is its host reachable by the network in use "
-              "(see --interface)?",
+    log_error("tcp: cannot connect to %s at %s:%d: %s; %s",
               transport_describe(transport, node, name, sizeof name), text,
-              ntohs(address->sin_port), strerror(error));
+              ntohs(address->sin_port), strerror(error),
+              descriptors_advice(error,
+                                 "is its host reachable by the network in use (see --interface)?"));
     return error == ETIMEDOUT ? STATUS_TIMEOUT : STATUS_TRANSPORT;
 }
 

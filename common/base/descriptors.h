@@ -1,0 +1,29 @@
+/* File descriptors: how many are left, and whether a run has enough of them. */
+#ifndef PSRING_COMMON_BASE_DESCRIPTORS_H
+#define PSRING_COMMON_BASE_DESCRIPTORS_H
+
+#include <stdbool.h>
+
+#include "common/base/status.h"
+
+/* What a process needs and what it may have, in descriptors. Plain data: ranks exchange it. */
+struct descriptors {
+    int needs; /* with those that are open; about */
+    int limit;
+};
+
+/* Counts the descriptors that are open and adds `more`. Raises the soft limit (RLIMIT_NOFILE) where
+ * that is too low, as far as the hard limit allows, and not further than needed. */
+struct descriptors descriptors_for(int more);
+
+bool descriptors_suffice(const struct descriptors *descriptors);
+
+/* Logs that they do not suffice: `who` ("this process", "rank 2 on host1") needs them. Returns
+ * STATUS_UNSUPPORTED. */
+enum status descriptors_lack(const struct descriptors *descriptors, const char *who);
+
+/* What to do about `error` of a connection: raise the limit where that is what was met (EMFILE,
+ * ENFILE), else `otherwise`. */
+const char *descriptors_advice(int error, const char *otherwise);
+
+#endif
