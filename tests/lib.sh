@@ -10,6 +10,7 @@ session=0   # of launch(); 0: nothing runs
 ends=()
 # What the tests set by themselves, and what would print on the terminal.
 unset PSRING_NETWORK PSRING_LINK_BITS PSRING_BIND_SUBNET
+export PSRING_TOKEN=test # of elastic jobs: no test writes into the home folder
 export ASAN_OPTIONS=detect_leaks=0 # Open MPI keeps what it allocates
 
 at_end() # COMMAND...: is run when the test ends, the last one first

@@ -7,12 +7,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/base/clock.h"
 #include "common/net/membership/coordinator_impl.h"
 #include "common/net/membership/protocol.h"
 #include "common/net/socket/stream.h"
 #include "tests/capture.h"
 
-enum { MEMBERS = 4, LONG_MS = 30000 };
+enum { MEMBERS = 4, LONG_MS = 30000, TOKEN = 4711 };
 
 struct one {
     struct member *member;
@@ -29,7 +30,8 @@ static int workers_most;
 
 static void open_one(struct one *one, enum member_role role, uint64_t join_after)
 {
-    const struct member_options options = {.address = coordinator_address(coordinator),
+    const struct member_options options = {.token = TOKEN,
+                                           .address = coordinator_address(coordinator),
                                            .role = role,
                                            .job = "--batch=8\n",
                                            .join_after = join_after,
@@ -68,7 +70,8 @@ static void end_meeting(struct one *one, enum status expected)
 
 static void open_job(int workers_first)
 {
-    const struct coordinator_options options = {.address = "tcp://127.0.0.1:0",
+    const struct coordinator_options options = {.token = TOKEN,
+                                                .address = "tcp://127.0.0.1:0",
                                                 .workers_first = workers_first,
                                                 .workers_min = 1,
                                                 .timeout_ms = timeout_ms,
@@ -284,10 +287,11 @@ Test(membership, frames_that_do_not_belong_here_change_nothing)
 {
     int stranger, liar;
     two_train();
-    cr_assert_eq(membership_connect(coordinator_address(coordinator), LONG_MS, &stranger),
+    cr_assert_eq(membership_connect(coordinator_address(coordinator), TOKEN, LONG_MS, &stranger),
                  STATUS_OK);
     say(stranger, (struct membership_frame){.type = MEMBERSHIP_ABORT}, "all is well");
-    cr_assert_eq(membership_connect(coordinator_address(coordinator), LONG_MS, &liar), STATUS_OK);
+    cr_assert_eq(membership_connect(coordinator_address(coordinator), TOKEN, LONG_MS, &liar),
+                 STATUS_OK);
     struct membership_frame frame = {.type = MEMBERSHIP_JOIN, .role = MEMBER_WORKER};
     say(liar, frame, "--batch=8\n");
     wait_until_known(&workers[0], 0);
@@ -320,11 +324,19 @@ Test(membership, frames_that_do_not_belong_here_change_nothing)
     end();
 }
 
+/* A raw connection that has the token and says nothing. */
+static int join_nothing(void)
+{
+    int socket;
+    cr_assert_eq(membership_connect(coordinator_address(coordinator), TOKEN, LONG_MS, &socket),
+                 STATUS_OK);
+    return socket;
+}
+
 /* A raw connection, that says that it is a worker. */
 static int join_raw(uint64_t join_after, const char *job)
 {
-    int socket;
-    cr_assert_eq(membership_connect(coordinator_address(coordinator), LONG_MS, &socket), STATUS_OK);
+    int socket = join_nothing();
     say(socket,
         (struct membership_frame){
             .type = MEMBERSHIP_JOIN, .role = MEMBER_WORKER, .step = join_after},
@@ -466,7 +478,8 @@ Test(membership, server_that_has_a_job_is_no_other_ones)
 {
     struct coordinator *other, *idle;
     struct coordinator_job job;
-    const struct coordinator_options options = {.address = "tcp://127.0.0.1:0",
+    const struct coordinator_options options = {.token = TOKEN,
+                                                .address = "tcp://127.0.0.1:0",
                                                 .workers_first = 1,
                                                 .workers_min = 1,
                                                 .timeout_ms = LONG_MS,
@@ -532,8 +545,7 @@ Test(membership, what_does_not_belong_in_a_state_loses_who_says_it)
         if (i % 2)
             socket = join_raw(1000, "--batch=8\n");
         else
-            cr_assert_eq(membership_connect(coordinator_address(coordinator), LONG_MS, &socket),
-                         STATUS_OK);
+            socket = join_nothing();
         say(socket, frame, "this");
         if (i % 2 == 0 && frame.type == MEMBERSHIP_SUMMON)
             await_frame(socket, MEMBERSHIP_END, STATUS_USAGE); /* it has a job */
@@ -542,6 +554,83 @@ Test(membership, what_does_not_belong_in_a_state_loses_who_says_it)
     }
     cr_assert(!member_over(workers[0].member) && !member_over(server.member));
     all_go_on();
+}
+
+/* What the coordinator says at the end, which it does by itself. */
+static void await_refusal(int socket, enum status status, const char *words)
+{
+    struct membership_reader reader = {0};
+    enum membership_read got;
+    do {
+        got = membership_read(&reader, socket);
+        if (got == MEMBERSHIP_READ_NOTHING)
+            usleep(1000);
+    } while (got == MEMBERSHIP_READ_NOTHING ||
+             (got == MEMBERSHIP_READ_FRAME && reader.frame.type != MEMBERSHIP_END));
+    cr_assert(got == MEMBERSHIP_READ_FRAME && (enum status)reader.frame.status == status &&
+                  strstr(reader.text, words),
+              "no END with '%s': %s", words, got == MEMBERSHIP_READ_FRAME ? reader.text : "closed");
+}
+
+/* An idle server, whose first word could be a stranger's. */
+Test(membership, without_the_token_no_frame_counts)
+{
+    static const struct membership_frame summon = {.type = MEMBERSHIP_SUMMON, .index = 1};
+    int stranger;
+    begin(1);
+    cr_assert_eq(
+        membership_connect(coordinator_address(coordinator), TOKEN + 1, LONG_MS, &stranger),
+        STATUS_OK);
+    membership_send(stranger, summon, "--batch=9\n"); /* may be refused before it is sent */
+    await_refusal(stranger, STATUS_USAGE, "gave another token than the server");
+    stream_close(&stranger);
+    open_one(&workers[0], MEMBER_WORKER, 0);
+    start_meeting(&workers[0]);
+    end_meeting(&workers[0], STATUS_OK);
+    end_meeting(&server, STATUS_OK);
+    assert_rank(&workers[0], 0, 1, 0);
+    end();
+}
+
+/* Connections that keep giving signs of life, and never join, hold all seats: one that comes is
+ * told so, and later the seats are free again. */
+Test(membership, a_seat_is_held_for_a_bounded_time)
+{
+    enum { SEATS = 4 };
+    static const struct membership_frame beat = {.type = MEMBERSHIP_BEAT};
+    int idle[SEATS], late;
+    open_job(1);
+    monitor_enter(&coordinator->monitor);
+    coordinator->seats_most = SEATS;
+    monitor_leave(&coordinator->monitor);
+    for (int i = 0; i < SEATS; i++) {
+        idle[i] = join_nothing();
+        say(idle[i], beat, NULL);
+    }
+    for (bool seated = false; !seated;) {
+        monitor_enter(&coordinator->monitor);
+        seated = coordinator->count == SEATS;
+        monitor_leave(&coordinator->monitor);
+        usleep(1000);
+    }
+    late = join_nothing();
+    await_refusal(late, STATUS_UNSUPPORTED, "no seat left: 4 processes are connected, at most 4");
+    stream_close(&late);
+    monitor_enter(&coordinator->monitor);
+    for (int i = 0; i < coordinator->count; i++) /* as if so much time had passed */
+        coordinator->seats[i]->came_ns -= MEMBERSHIP_JOIN_MS * NS_PER_MS;
+    monitor_leave(&coordinator->monitor);
+    for (int i = 0; i < SEATS; i++) {
+        await_refusal(idle[i], STATUS_TIMEOUT, "did not ask to take part in time");
+        stream_close(&idle[i]);
+    }
+    open_one(&server, MEMBER_SERVER, 0);
+    start_meeting(&server);
+    open_one(&workers[0], MEMBER_WORKER, 0);
+    start_meeting(&workers[0]);
+    end_meeting(&workers[0], STATUS_OK);
+    end_meeting(&server, STATUS_OK);
+    end();
 }
 
 Test(membership, generations_without_a_step_end_the_job)

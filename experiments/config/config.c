@@ -157,7 +157,8 @@ enum status config_parse(enum config_command command, int argc, char **argv, str
                               .world = CONFIG_RANK_NOT_GIVEN,
                               .data = launcher_variable("PSRING_DATA"),
                               .network = launcher_variable("PSRING_NETWORK"),
-                              .subnet = launcher_variable("PSRING_BIND_SUBNET")};
+                              .subnet = launcher_variable("PSRING_BIND_SUBNET"),
+                              .token = launcher_variable("PSRING_TOKEN")};
     TRY(options_parse(&table.options, argc, argv, config, helped));
     if (!*helped)
         TRY(recipes_apply(&table, config, helped));

@@ -98,8 +98,9 @@ struct config {
 
     const char *server; /* "tcp://HOST:PORT[,...]": an elastic job's servers; NULL: it is none */
     int64_t join_after, leave_after; /* steps; 0: at once, never */
-    const char *listen;              /* "tcp://HOST:PORT", where `psring serve` does */
-    int64_t workers, min_workers;    /* to begin with, to go on with; predict: that average */
+    const char *token;  /* that the members of an elastic job share; NULL: in the user's home */
+    const char *listen; /* "tcp://HOST:PORT", where `psring serve` does */
+    int64_t workers, min_workers; /* to begin with, to go on with; predict: that average */
 
     /* Who averages, and how. */
     int backend;      /* index into backend_choices(), experiments/config/backends.h */

@@ -9,9 +9,9 @@
 /* What a host has of its own, and what rank 0 alone uses. All other options decide which messages
  * there are, or bits. */
 static const char *const free_options[] = {
-    "rendezvous",      "rank",        "interface",     "threads",   "data", "timeout", "network",
-    "startup-timeout", "loaders",     "prefetch",      "metrics",   "json", "csv",     "verbose",
-    "join-after",      "leave-after", "stall-warning", "cost-model"};
+    "rendezvous",      "rank",        "interface",     "threads",    "data", "timeout", "network",
+    "startup-timeout", "loaders",     "prefetch",      "metrics",    "json", "csv",     "verbose",
+    "join-after",      "leave-after", "stall-warning", "cost-model", "token"};
 
 enum { VALUE_BYTES = 128 }; /* of longer values the beginning is compared */
 

@@ -18,6 +18,10 @@ enum status elastic_train(struct config *config);
 /* A server's: until training has ended or the job cannot go on. */
 enum status elastic_serve(struct config *config);
 
+/* The number that the job's hellos carry: from --token, else from the user's own file, which is
+ * made if it is not there. Errors: logged. */
+enum status elastic_token(const struct config *config, uint64_t *token);
+
 /* One generation of either: opens the world that the coordinator has described, trains or serves in
  * it, closes it. As train_generation. */
 enum status elastic_generation(const struct config *config, struct generation *generation,

@@ -52,8 +52,11 @@ enum status elastic_serve(struct config *serve)
     int64_t startup_ms = (int64_t)(serve->startup_timeout * 1000);
     int first = (int)(serve->workers > serve->min_workers ? serve->workers : serve->min_workers);
     char options[COORDINATOR_JOB_BYTES];
+    uint64_t token;
+    TRY(elastic_token(serve, &token));
     TRY(coordinator_open(&coordinator,
-                         &(struct coordinator_options){.address = serve->listen,
+                         &(struct coordinator_options){.token = token,
+                                                       .address = serve->listen,
                                                        .workers_first = first,
                                                        .workers_min = (int)serve->min_workers,
                                                        .timeout_ms = timeout_ms,
@@ -74,7 +77,8 @@ enum status elastic_serve(struct config *serve)
                         "the servers cannot serve this job, see what they say");
     TRY(status);
     TRY(member_open(&generation.member,
-                    &(struct member_options){.address = job.address,
+                    &(struct member_options){.token = token,
+                                             .address = job.address,
                                              .role = MEMBER_SERVER,
                                              .index = job.summoned ? job.index : 0,
                                              .timeout_ms = timeout_ms,

@@ -38,6 +38,7 @@ enum status elastic_generation(const struct config *job, struct generation *gene
                        .subnet = config.subnet,
                        .startup_timeout_ms = (int64_t)(config.startup_timeout * 1000),
                        .rendezvous = place->address,
+                       .token = place->token,
                        .listening = place->listening,
                        .rank = place->rank,
                        .size = place->workers + place->servers,
@@ -134,9 +135,12 @@ enum status elastic_train(struct config *config)
         status = STATUS_USAGE;
         goto out;
     }
+    uint64_t token;
+    TRY(elastic_token(config, &token));
     TRY(member_open(
         &generation.member,
-        &(struct member_options){.address = address,
+        &(struct member_options){.token = token,
+                                 .address = address,
                                  .role = MEMBER_WORKER,
                                  .job = job,
                                  .join_after = (uint64_t)config->join_after,

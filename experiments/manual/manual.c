@@ -111,6 +111,8 @@ static const char tail[] =
     ".TP\nPSRING_DATA, PSRING_NETWORK, PSRING_LINK_BITS, PSRING_BIND_SUBNET\n"
     "defaults of \\fB\\-\\-data\\fR, \\fB\\-\\-network\\fR, \\fB\\-\\-link\\-rate\\fR and\n"
     "\\fB\\-\\-interface\\fR\n"
+    ".TP\nPSRING_TOKEN\n"
+    "default of \\fB\\-\\-token\\fR; without both, \\fI~/.psring\\-token\\fR holds a random one\n"
     ".TP\nRANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT\n"
     "as torchrun sets them: stand for \\fB\\-\\-rank\\fR, \\fB\\-\\-world\\fR and\n"
     "\\fB\\-\\-rendezvous\\fR\n"

@@ -9,24 +9,56 @@
 #include <sys/socket.h>
 
 #include "common/base/clock.h"
+#include "common/base/descriptors.h"
 #include "common/net/membership/coordinator_impl.h"
 #include "common/net/socket/address.h"
 #include "common/net/socket/stream.h"
 
 /* -------- the thread -------------------------------------------------------------------------- */
 
+/* A connection that gets no seat is told why. */
+static void turn_away(int socket, enum status status, const char *text)
+{
+    const struct membership_frame frame = {.type = MEMBERSHIP_END, .status = status};
+    membership_send(socket, frame, text);
+    stream_close(&socket);
+}
+
+static bool has_token(struct coordinator *c, const struct hello *hello, int socket)
+{
+    if (hello->run_id == (MEMBERSHIP_MAGIC ^ c->options.token))
+        return true;
+    if (!c->warned)
+        log_warn("a process on %s gave another token than this job's and was refused; the next "
+                 "ones are refused without a message",
+                 hello->host);
+    c->warned = true;
+    turn_away(socket, STATUS_USAGE,
+              "this process gave another token than the server; give psring serve and all workers "
+              "the same --token (or PSRING_TOKEN), or the same ~/.psring-token");
+    return false;
+}
+
 static void let_in(struct coordinator *c, const struct hello *hello, int socket)
 {
     char text[300];
+    if (!has_token(c, hello, socket))
+        return;
     struct seat *seat = calloc(1, sizeof *seat);
     struct membership_reader *reader = calloc(1, sizeof *reader);
-    if (!seat || !reader || c->count == COORDINATOR_MEMBERS || hello->run_id != MEMBERSHIP_MAGIC) {
+    if (!seat || !reader || c->count >= c->seats_most) {
+        snprintf(text, sizeof text,
+                 "the server has no seat left: %d processes are connected, at most %d can be; try "
+                 "again when some have left",
+                 c->count, c->seats_most);
         free(seat);
         free(reader);
-        stream_close(&socket);
+        turn_away(socket, STATUS_UNSUPPORTED, text);
         return;
     }
-    *seat = (struct seat){.socket = socket, .reader = reader, .heard_ns = clock_now_ns()};
+    int64_t now_ns = clock_now_ns();
+    *seat =
+        (struct seat){.socket = socket, .reader = reader, .came_ns = now_ns, .heard_ns = now_ns};
     memcpy(seat->host, hello->host, sizeof seat->host);
     c->sockets[c->count] = socket;
     c->seats[c->count++] = seat;
@@ -75,6 +107,11 @@ static void warn_of_silence(const struct coordinator *c, struct seat *seat, int6
              (double)c->options.timeout_ms / 1000);
 }
 
+static bool does_not_join(const struct seat *seat, int64_t now_ns)
+{
+    return seat->state == SEAT_NEW && now_ns - seat->came_ns >= MEMBERSHIP_JOIN_MS * NS_PER_MS;
+}
+
 static void look_at_all(struct coordinator *c, int64_t now_ns)
 {
     const struct membership_frame beat = {.type = MEMBERSHIP_BEAT};
@@ -82,6 +119,9 @@ static void look_at_all(struct coordinator *c, int64_t now_ns)
         struct seat *seat = c->seats[i];
         if (now_ns - seat->heard_ns >= c->options.timeout_ms * NS_PER_MS && !has_spoken(seat))
             lose_silent(c, seat);
+        else if (does_not_join(seat, now_ns))
+            seat_refuse(c, seat, STATUS_TIMEOUT,
+                        "this process connected and did not ask to take part in time");
         else {
             warn_of_silence(c, seat, now_ns);
             membership_send(seat->socket, beat, NULL);
@@ -145,6 +185,15 @@ static enum status listen_at(struct coordinator *c)
     return STATUS_OK;
 }
 
+/* Descriptors for files, the server's own connections and those that have not said hello. */
+static int seats_most(void)
+{
+    enum { OTHERS = 128, SEATS_LEAST = 8 };
+    struct descriptors found = descriptors_for(COORDINATOR_MEMBERS + OTHERS);
+    int lacking = found.needs - found.limit, seats = COORDINATOR_MEMBERS - lacking;
+    return lacking <= 0 ? COORDINATOR_MEMBERS : seats > SEATS_LEAST ? seats : SEATS_LEAST;
+}
+
 enum status coordinator_open(struct coordinator **out, const struct coordinator_options *options)
 {
     enum status status = STATUS_OK;
@@ -156,6 +205,7 @@ enum status coordinator_open(struct coordinator **out, const struct coordinator_
     }
     c->options = *options;
     c->listener.socket = -1;
+    c->seats_most = seats_most();
     monitor_init(&c->monitor);
     TRY(listen_at(c));
     TRY(thread_start(&c->thread, "psring-members", run, c));
@@ -221,7 +271,7 @@ enum status coordinator_summon(struct coordinator *c, const char *address, int i
                                            .role = MEMBER_SERVER,
                                            .index = index,
                                            .port = ntohs(c->listener.address.sin_port)};
-    enum status status = membership_connect(address, timeout_ms, &socket);
+    enum status status = membership_connect(address, c->options.token, timeout_ms, &socket);
     if (status == STATUS_OK) {
         membership_send(socket, frame, job);
         status = hear_answer(socket, &reader, timeout_ms, &why);

@@ -18,6 +18,7 @@
 enum { COORDINATOR_MEMBERS = 1024, COORDINATOR_JOB_BYTES = 4097 };
 
 struct coordinator_options {
+    uint64_t token;      /* of the job: connections without it are refused */
     const char *address; /* "tcp://HOST:PORT" to listen at; port 0: one of the system's choice */
     int workers_first;   /* so many must be there for the first generation to begin, */
     int workers_min;     /* and so many for each later one */

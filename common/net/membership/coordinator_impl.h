@@ -28,6 +28,7 @@ struct seat {
     int rank;                     /* RUNNING */
     int told;                     /* WAITING: what it has been told; see say_who_is_there */
     uint64_t age;                 /* the lower, the longer it has been there */
+    int64_t came_ns;              /* when it said hello */
     int64_t heard_ns;
     int64_t silent_since_ns; /* warned of; 0: nothing is */
 };
@@ -39,7 +40,8 @@ struct coordinator {
     struct thread thread;
     struct seat *seats[COORDINATOR_MEMBERS];
     int sockets[COORDINATOR_MEMBERS]; /* of the seats; -1 */
-    int count;
+    int count, seats_most;            /* as many as there are descriptors for */
+    bool warned;                      /* of a connection that gave another token */
     uint64_t next_age;
     struct monitor monitor; /* of all; the thread is inside but while it waits for members; wakes:
                                `has_job`, `complete` */

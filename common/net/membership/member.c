@@ -13,6 +13,7 @@
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
+#include "common/base/rng.h"
 #include "common/base/thread.h"
 #include "common/net/membership/protocol.h"
 #include "common/net/socket/stream.h"
@@ -170,7 +171,8 @@ enum status member_open(struct member **out, const struct member_options *option
         status = status_from_errno(errno);
         goto out;
     }
-    TRY(membership_connect(options->address, options->startup_timeout_ms, &member->socket));
+    TRY(membership_connect(options->address, options->token, options->startup_timeout_ms,
+                           &member->socket));
     TRY(thread_start(&member->thread, "psring-member", run, member));
     *out = member;
     return STATUS_OK;
@@ -360,6 +362,7 @@ enum status member_meet(struct member *member, const struct member_place *place,
                                              .workers = frame->workers,
                                              .servers = frame->servers,
                                              .step = frame->step};
+    generation->token = rng_mix64(member->options.token + frame->generation);
     memcpy(generation->note, frame->note, sizeof generation->note);
     write_address(member, generation->address, sizeof generation->address);
     if (frame->index == 0) {

@@ -37,6 +37,7 @@ enum member_role { MEMBER_WORKER, MEMBER_SERVER };
 
 struct member_options {
     const char *address; /* "tcp://HOST:PORT", where the coordinator listens */
+    uint64_t token;      /* the job's: the coordinator lets in no one else */
     enum member_role role;
     int index;                  /* a server's number, from 0 */
     const char *job;            /* a worker's: the options that all must have alike, a line each */
@@ -57,6 +58,7 @@ struct member_place {
 
 struct member_generation {
     uint32_t number; /* from 1 */
+    uint64_t token;  /* of its world: the job's and its own */
     int rank, workers, servers;
     char address[MEMBER_ADDRESS_BYTES]; /* "tcp://A.B.C.D:PORT" of the rendezvous */
     int listening;                      /* on rank 0: the socket that listens there, the caller's */

@@ -70,7 +70,7 @@ enum membership_read membership_read(struct membership_reader *reader, int socke
 
 /* -------- connecting -------------------------------------------------------------------------- */
 
-enum status membership_connect(const char *text, int64_t timeout_ms, int *socket)
+enum status membership_connect(const char *text, uint64_t token, int64_t timeout_ms, int *socket)
 {
     enum { PAUSE_MS = 100 };
     char host[ADDRESS_HOST_BYTES];
@@ -83,9 +83,9 @@ enum status membership_connect(const char *text, int64_t timeout_ms, int *socket
         const char *why = NULL;
         int64_t left_ms = (deadline_ns - clock_now_ns()) / NS_PER_MS;
         bool known = address_resolve(host, port, &address, &why);
-        int error =
-            known ? listener_join(&address, MEMBERSHIP_MAGIC, 0, left_ms > 1 ? left_ms : 1, socket)
-                  : 0;
+        int error = known ? listener_join(&address, MEMBERSHIP_MAGIC ^ token, 0,
+                                          left_ms > 1 ? left_ms : 1, socket)
+                          : 0;
         if (known && error == 0)
             return STATUS_OK;
         if (clock_now_ns() + PAUSE_MS * NS_PER_MS >= deadline_ns) {

@@ -11,13 +11,15 @@
 #include "common/net/membership/member.h"
 #include "common/net/socket/listener.h"
 
-#define MEMBERSHIP_MAGIC UINT64_C(0x7265626d65525350) /* "PSRember", in a hello's run_id, too */
+/* "PSRember". In a hello, run_id is this number XOR the job's token. */
+#define MEMBERSHIP_MAGIC UINT64_C(0x7265626d65525350)
 
 enum {
     MEMBERSHIP_TEXT_BYTES = 4096,
     MEMBERSHIP_SEND_MS = 1000, /* for a frame to leave; the system takes it at once, as a rule */
     MEMBERSHIP_BEAT_MS = 200,  /* each end says that often that it lives */
     MEMBERSHIP_GRACE_MS = 5000,
+    MEMBERSHIP_JOIN_MS = 5000, /* from hello to JOIN or SUMMON; then the seat is free again */
 };
 
 enum membership_type {
@@ -43,7 +45,7 @@ enum membership_type {
  * (enum seat_state). RUNNING (earlier): what it says is of an earlier generation; it was sent
  * before this one was heard of.
  *
- *     says    NEW            WAITING  RUNNING                        (earlier)     DONE
+ *     says    NEW (2)        WAITING  RUNNING                        (earlier)     DONE
  *     JOIN    WAITING (1)    lost     lost                           lost          lost
  *     SUMMON  answered, gone lost     lost                           lost          lost
  *     READY   lost           lost     WAITING; after an error: OVER  lost          lost
@@ -52,7 +54,10 @@ enum membership_type {
  *     ABORT   lost           lost     END to all                     lost          lost
  *     BEAT    nothing, as long as it comes: a member that is silent, or closes, is lost
  *
- * (1) or refused by END, and gone. OVER goes to all who are RUNNING; who does not come out then,
+ * (1) or refused by END, and gone.
+ * (2) A connection gets a seat only if its hello has the job's token and a seat is free. It loses
+ * the seat after MEMBERSHIP_JOIN_MS without JOIN or SUMMON. END says why in all these cases.
+ * OVER goes to all who are RUNNING; who does not come out then,
  * while others do, is lost. Lost: gone; if it was RUNNING, OVER; if it was a server, END to all.
  *
  * When nobody is RUNNING any more: END, where a worker is DONE or nobody has the weights; else
@@ -95,8 +100,9 @@ int membership_send(int socket, struct membership_frame frame, const char *text)
 /* Does not wait. */
 enum membership_read membership_read(struct membership_reader *reader, int socket);
 
-/* Connects to "tcp://HOST:PORT", trying again for `timeout_ms`, and says hello. STATUS_TIMEOUT is
- * logged. */
-enum status membership_connect(const char *address, int64_t timeout_ms, int *socket);
+/* Connects to "tcp://HOST:PORT", trying again for `timeout_ms`, and says hello with the job's
+ * token. STATUS_TIMEOUT is logged. */
+enum status membership_connect(const char *address, uint64_t token, int64_t timeout_ms,
+                               int *socket);
 
 #endif

@@ -164,6 +164,10 @@ static enum status has_left(struct gathering *g, int rank)
 static enum status admit(struct gathering *g, const struct hello *hello, int socket)
 {
     char text[RENDEZVOUS_TEXT_BYTES];
+    if (hello->run_id != g->rendezvous->token) {
+        stream_close(&socket); /* of another job: it holds nobody up */
+        return STATUS_OK;
+    }
     if (rendezvous_objection(g->rendezvous, hello, g->hosts, text, sizeof text)) {
         struct answer answer = answer_of(STATUS_USAGE, text);
         refuse(g, socket, &answer);

@@ -47,6 +47,7 @@ struct hello rendezvous_hello(const struct rendezvous *rendezvous)
         .protocol = HELLO_PROTOCOL,
         .rank = rendezvous->rank,
         .world_size = rendezvous->world_size,
+        .run_id = rendezvous->token,
         .version = PSRING_VERSION,
     };
     snprintf(hello.host, sizeof hello.host, "%s", rendezvous->name);

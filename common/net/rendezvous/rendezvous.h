@@ -15,6 +15,7 @@ enum { RENDEZVOUS_HOST_BYTES = 256, RENDEZVOUS_NAME_BYTES = 64, RENDEZVOUS_TEXT_
 struct rendezvous {
     char host[RENDEZVOUS_HOST_BYTES]; /* a name or a dotted address */
     int port;
+    uint64_t token;       /* of the job; a connection with another one is dropped */
     int rank, world_size; /* as the user gave them: they may be wrong */
     const char *name;     /* of this host, for the others' messages; borrowed */
     int64_t timeout_ms;   /* until all are there; 0: none */

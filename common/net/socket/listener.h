@@ -28,7 +28,7 @@ struct hello {
     int32_t rank;
     int32_t world_size;
     uint32_t unused;
-    uint64_t run_id; /* 0 at the rendezvous, where there is none yet */
+    uint64_t run_id; /* at the rendezvous, where there is none yet, the token */
     char version[32];
     char host[64];
 };

@@ -194,7 +194,8 @@ static enum status check_descriptors(int size)
 enum status world_rendezvous_open(struct world *world, const struct world_options *options)
 {
     enum status status;
-    struct rendezvous rendezvous = {.rank = options->rank,
+    struct rendezvous rendezvous = {.token = options->token,
+                                    .rank = options->rank,
                                     .world_size = options->size,
                                     .name = world->host,
                                     .timeout_ms = options->startup_timeout_ms,

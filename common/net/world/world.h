@@ -51,6 +51,7 @@ struct world_options {
                            one; NULL: MPI chooses */
     int64_t startup_timeout_ms; /* of all ranks coming together; 0: none */
     const char *rendezvous;     /* "tcp://HOST:PORT", where rank 0 listens; NULL: by MPI */
+    uint64_t token;             /* with `rendezvous`: of the job, alike on all ranks */
     int rank, size;             /* of this process, of the world; with `rendezvous` only */
     int listening;              /* rank 0: a socket that listens at `rendezvous`, taken; 0: none */
     bool (*give_up)(void *context); /* with `rendezvous`: asked now and then, while nothing comes

@@ -1,0 +1,102 @@
+/*
+ * The token of an elastic job: what tells its members from strangers. Without --token and
+ * PSRING_TOKEN it is a random text in a file of the user's home, which the first process writes.
+ * So processes of one user on hosts that share the home agree without an option.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "common/base/sha256.h"
+#include "common/net/world/launcher.h"
+#include "experiments/elastic/elastic.h"
+
+enum { TEXT_BYTES = 33, PATH_BYTES = 4096 };
+
+static enum status failed(const char *path, const char *what, int error)
+{
+    log_error("%s: %s the token of elastic jobs: %s; give psring serve and all workers the same "
+              "--token TEXT (or PSRING_TOKEN)",
+              path, what, strerror(error));
+    return STATUS_IO;
+}
+
+/* 0 or an errno value. */
+static int read_file(const char *path, char text[TEXT_BYTES])
+{
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return errno;
+    size_t length = fread(text, 1, TEXT_BYTES - 1, file);
+    fclose(file);
+    text[length] = '\0';
+    return length == TEXT_BYTES - 1 ? 0 : EINVAL;
+}
+
+/* Writes a new file and gives it its name at once, whole: of several processes, one is the first.
+ */
+static int write_file(const char *path, int home)
+{
+    uint64_t random[2];
+    char text[TEXT_BYTES], own[64];
+    if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
+        return errno;
+    snprintf(text, sizeof text, "%016" PRIx64 "%016" PRIx64, random[0], random[1]);
+    snprintf(own, sizeof own, ".psring-token.%s", text);
+    int fd = openat(home, own, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return errno;
+    int error = write(fd, text, TEXT_BYTES - 1) == TEXT_BYTES - 1 ? 0 : EIO;
+    close(fd);
+    if (error == 0 && linkat(home, own, AT_FDCWD, path, 0) != 0 && errno != EEXIST)
+        error = errno;
+    unlinkat(home, own, 0);
+    return error;
+}
+
+static enum status users_token(char text[TEXT_BYTES])
+{
+    char path[PATH_BYTES];
+    const char *home = launcher_variable("HOME");
+    if (!home || strlen(home) + 32 > sizeof path) {
+        log_error(
+            "HOME is %s, expected the folder that holds the token of elastic jobs; set it, or "
+            "give psring serve and all workers the same --token TEXT (or PSRING_TOKEN)",
+            home ? "too long" : "not set");
+        return STATUS_USAGE;
+    }
+    snprintf(path, sizeof path, "%s/.psring-token", home);
+    int error = read_file(path, text);
+    if (error == ENOENT) {
+        int folder = open(home, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        error = folder < 0 ? errno : write_file(path, folder);
+        if (folder >= 0)
+            close(folder);
+        if (error != 0)
+            return failed(path, "cannot write", error);
+        error = read_file(path, text);
+    }
+    return error == 0 ? STATUS_OK : failed(path, "cannot read", error);
+}
+
+enum status elastic_token(const struct config *config, uint64_t *token)
+{
+    enum { DIGITS = 16 };
+    enum status status = STATUS_OK;
+    char own[TEXT_BYTES], hex[SHA256_HEX_SIZE];
+    const char *text = config->token;
+    if (!text) {
+        TRY(users_token(own));
+        text = own;
+    }
+    TRY(sha256_hex(text, strlen(text), hex));
+    hex[DIGITS] = '\0';
+    *token = strtoull(hex, NULL, DIGITS);
+out:
+    return status;
+}
