@@ -146,6 +146,34 @@ Test(listener, many_silent_ones_hold_nobody_up)
     listener_close(&listener);
 }
 
+/* It has not said hello yet when the others come: it is still young. */
+Test(listener, many_silent_ones_do_not_displace_a_young_one)
+{
+    struct listener listener;
+    struct capture capture;
+    struct hello hello = hello_of(1), found;
+    int strangers[MANY], socket;
+    size_t which;
+    open_any(&listener);
+    capture_start(&capture);
+    int ours = connect_to(&listener);
+    for (int i = 0; i < MANY; i++)
+        strangers[i] = connect_to(&listener);
+    cr_assert_eq(listener_wait(&listener, deadline_ms(1), NULL, 0, &found, &socket, &which),
+                 LISTENER_TIMEOUT);
+    cr_assert_eq(listener.pending_count, HELLO_PENDING);
+    cr_assert_eq(stream_send(ours, &hello, sizeof hello, LONG_MS), 0);
+    enum listener_event event =
+        listener_wait(&listener, deadline_ms(LONG_MS), NULL, 0, &found, &socket, &which);
+    capture_stop(&capture);
+    cr_assert(event == LISTENER_HELLO && found.rank == 1, "%s", capture.text);
+    for (int i = 0; i < MANY; i++)
+        stream_close(&strangers[i]);
+    stream_close(&ours);
+    stream_close(&socket);
+    listener_close(&listener);
+}
+
 /* Also one that cannot be let in yet, because this process has no descriptor left. It is told. */
 /* One that always has something to read keeps no other one waiting. */
 Test(listener, watched_connections_take_turns)

@@ -74,9 +74,17 @@ static void put_off(struct listener *listener, int error)
     clock_sleep_until_ns(clock_now_ns() + ACCEPT_AGAIN_MS * NS_PER_MS);
 }
 
+/* When the next connection may be accepted: at once, or when the oldest one has had its time. */
+static int64_t accepts_at_ns(const struct listener *listener)
+{
+    if (listener->pending_count < HELLO_PENDING)
+        return 0;
+    return listener->pending[0].until_ns - (HELLO_WAIT_MS - HELLO_YOUNG_MS) * NS_PER_MS;
+}
+
 static void accept_all(struct listener *listener)
 {
-    for (int i = 0; i < HELLO_PENDING; i++) {
+    for (int i = 0; i < HELLO_PENDING && clock_now_ns() >= accepts_at_ns(listener); i++) {
         int socket, error = stream_accept(listener->socket, &socket);
         if (error != 0 && error != EAGAIN)
             put_off(listener, error);
@@ -155,8 +163,11 @@ static bool find_hello(struct listener *listener, struct hello *hello, int *sock
 
 /* -------- waiting ----------------------------------------------------------------------------- */
 
-static int64_t earliest(const struct listener *listener, int64_t deadline_ns)
+/* The earliest of two times (0: none) and of the times at which connections are dropped. */
+static int64_t earliest(const struct listener *listener, int64_t accepts_ns, int64_t deadline_ns)
 {
+    if (accepts_ns > 0 && (deadline_ns == 0 || accepts_ns < deadline_ns))
+        deadline_ns = accepts_ns;
     for (int i = 0; i < listener->pending_count; i++) {
         if (deadline_ns == 0 || listener->pending[i].until_ns < deadline_ns)
             deadline_ns = listener->pending[i].until_ns;
@@ -172,13 +183,15 @@ enum listener_event listener_wait(struct listener *listener, int64_t deadline_ns
     for (;;) {
         size_t first_watched = 1 + (size_t)listener->pending_count;
         struct pollfd *polls = listener->polls;
-        polls[0] = (struct pollfd){.fd = listener->socket, .events = POLLIN};
+        int64_t accepts_ns = accepts_at_ns(listener);
+        bool accepts = clock_now_ns() >= accepts_ns;
+        polls[0] = (struct pollfd){.fd = accepts ? listener->socket : -1, .events = POLLIN};
         for (int i = 0; i < listener->pending_count; i++)
             polls[1 + i] = (struct pollfd){.fd = listener->pending[i].socket, .events = POLLIN};
         for (size_t i = 0; i < count; i++)
             polls[first_watched + i] = (struct pollfd){.fd = watched[i], .events = POLLIN};
         int ready = poll(polls, (nfds_t)(first_watched + count),
-                         stream_poll_ms(earliest(listener, deadline_ns)));
+                         stream_poll_ms(earliest(listener, accepts ? 0 : accepts_ns, deadline_ns)));
         for (size_t i = 0; ready < 0 && i < first_watched + count; i++)
             polls[i].revents = 0; /* interrupted */
         if (find_hello(listener, hello, socket))

@@ -18,7 +18,8 @@ enum {
     HELLO_PROTOCOL = 1,
     HELLO_SAME_BYTES = 16, /* magic to rank: alike in all versions of the protocol */
     HELLO_WAIT_MS = 5000,  /* a connection that has not introduced itself by then is dropped */
-    HELLO_PENDING = 64,    /* connections that have not yet; with more, the oldest is dropped */
+    HELLO_PENDING = 64,    /* connections that have not yet; the next ones wait to be accepted */
+    HELLO_YOUNG_MS = 1000, /* then the oldest is dropped for the next one */
 };
 
 /* The first message on a connection, as it travels. */
