@@ -101,17 +101,22 @@ struct psring_buckets; /* a gradient that is reduced in pieces, as they become r
  *                 it has initialised, which MPI allows once a process; or torchrun and whoever sets
  *                 RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT
  *   none of them  this process is alone, a world of one
+ *
+ * psring_init and psring_split raise the process's soft limit of file descriptors (RLIMIT_NOFILE)
+ * as far as they need. If the hard limit is too low they fail on all ranks and print the need.
  */
 struct psring_options {
     const void *mpi_comm;   /* the address of an MPI_Comm */
-    const char *rendezvous; /* "tcp://HOST:PORT" */
+    const char *rendezvous; /* "tcp://HOST:PORT", with an IPv6 address in brackets */
     int rank, size;         /* with rendezvous: which of how many */
     /* "ring"; "rhd" (halving-doubling); "hierarchical", for hosts with as many ranks each, which
      * share memory. "auto": rhd for short vectors of several ranks; longer ones hierarchical where
      * there are several hosts with as many ranks each, more than one; else ring */
     const char *backend;
-    const char *transport;    /* "tcp", "zmq", "mpi"; "auto": tcp */
-    const char *network;      /* "10.0.0.0/24": the interface to use */
+    const char *transport; /* "tcp", "zmq", "mpi"; "auto": tcp */
+    /* Listen on this interface or in this network: "eth0", "10.0.0.0/24", "fd00::/64". NULL: a rank
+     * offers the address by which it reached rank 0, and rank 0 the one by which it was reached. */
+    const char *network;
     double startup_timeout_s; /* for all ranks to come together: 60 */
     double timeout_s;         /* for a rank that is silent while another one waits for it: 600 */
     /* What happens besides errors, a line each, e.g. a stranger at a port; called on any thread. */

@@ -36,13 +36,12 @@ struct rank {
 /* A port of 127.0.0.1 that was free just now. */
 static inline int ranks_free_port(void)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t bytes = sizeof address;
+    union address address = address_loopback();
     int listening;
     cr_assert_eq(stream_listen(&address, &listening), 0);
-    cr_assert_eq(getsockname(listening, (struct sockaddr *)&address, &bytes), 0);
+    cr_assert_eq(address_of_socket(listening, &address), 0);
     stream_close(&listening);
-    return ntohs(address.sin_port);
+    return address_port(&address);
 }
 
 static inline _Noreturn void ranks_child(const struct rank *rank, const char *address)

@@ -10,6 +10,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/line.h"
+#include "common/net/socket/address.h"
 #include "common/net/socket/stream.h"
 
 enum { LIMIT_MS = 120000, LONG_LIMIT_MS = 3600000, STARTUP_TIMEOUT_MS = 60000 };
@@ -101,12 +102,11 @@ static void *run_rank(void *argument)
 /* The kernel chooses the port; the socket listens before any rank calls. */
 static int listen_for_ranks(char *address, size_t size)
 {
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t bytes = sizeof at;
+    union address at = address_loopback();
     int listening;
     cr_assert_eq(stream_listen(&at, &listening), 0);
-    cr_assert_eq(getsockname(listening, (struct sockaddr *)&at, &bytes), 0);
-    snprintf(address, size, "tcp://127.0.0.1:%d", ntohs(at.sin_port));
+    cr_assert_eq(address_of_socket(listening, &at), 0);
+    snprintf(address, size, "tcp://127.0.0.1:%d", address_port(&at));
     return listening;
 }
 

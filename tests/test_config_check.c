@@ -411,7 +411,7 @@ Test(config_check, environment_is_checked_too)
     setenv("PSRING_LINK_BITS", "fast", 1);
     refuse(CONFIG_BENCH, "", "PSRING_LINK_BITS: found 'fast'");
     unsetenv("PSRING_LINK_BITS");
-    setenv("PSRING_BIND_SUBNET", "lo", 1);
+    setenv("PSRING_BIND_SUBNET", "10.0.0.0", 1);
     refuse(CONFIG_BENCH, "", "PSRING_BIND_SUBNET");
     setenv("PSRING_BIND_SUBNET", "", 1);
     setenv("PSRING_NETWORK", "a b", 1);

@@ -11,16 +11,16 @@
 
 enum { MANY = HELLO_PENDING + 40, LONG_MS = 30000 };
 
-static struct sockaddr_in loopback(int port)
+static union address loopback(int port)
 {
-    return (struct sockaddr_in){.sin_family = AF_INET,
-                                .sin_port = htons((uint16_t)port),
-                                .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    union address address = address_loopback();
+    address_set_port(&address, port);
+    return address;
 }
 
 static void open_any(struct listener *listener)
 {
-    struct sockaddr_in any = loopback(0);
+    union address any = loopback(0);
     cr_assert_eq(listener_open(listener, &any, 1), 0);
 }
 
@@ -181,7 +181,7 @@ Test(listener, watched_connections_take_turns)
     enum { COUNT = 3 };
     struct listener listener;
     struct hello found;
-    struct sockaddr_in any = loopback(0);
+    union address any = loopback(0);
     int ours[COUNT], theirs[COUNT], socket;
     size_t which;
     cr_assert_eq(listener_open(&listener, &any, COUNT), 0);
@@ -245,7 +245,7 @@ Test(listener, ranks_meet_among_strangers)
 {
     struct rank ranks[3] = {0};
     int port = ranks_free_port(), strangers[40];
-    struct sockaddr_in where = loopback(port);
+    union address where = loopback(port);
     char address[64];
     for (int i = 0; i < 3; i++)
         ranks[i] = (struct rank){.number = i, .world_size = 3, .run = sum_ranks};

@@ -556,7 +556,7 @@ Test(membership, what_does_not_belong_in_a_state_loses_who_says_it)
     all_go_on();
 }
 
-/* What the coordinator says at the end, which it does by itself. */
+/* Reads until the coordinator refuses the connection. */
 static void await_refusal(int socket, enum status status, const char *words)
 {
     struct membership_reader reader = {0};
@@ -592,8 +592,8 @@ Test(membership, without_the_token_no_frame_counts)
     end();
 }
 
-/* Connections that keep giving signs of life, and never join, hold all seats: one that comes is
- * told so, and later the seats are free again. */
+/* Connections that send beats and never join hold all seats. A further connection reads the reason,
+ * and later the seats are free again. */
 Test(membership, a_seat_is_held_for_a_bounded_time)
 {
     enum { SEATS = 4 };

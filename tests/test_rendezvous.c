@@ -255,13 +255,12 @@ Test(rendezvous, waiting_can_be_given_up)
 /* Rank 0 is stopped: the system takes connections, and nobody answers. */
 Test(rendezvous, waiting_for_an_answer_can_be_given_up)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t bytes = sizeof address;
+    union address address = address_loopback();
     int listening, sockets[2], asked = 0;
     cr_assert_eq(stream_listen(&address, &listening), 0);
-    cr_assert_eq(getsockname(listening, (struct sockaddr *)&address, &bytes), 0);
+    cr_assert_eq(address_of_socket(listening, &address), 0);
     struct rendezvous rendezvous = {.host = "127.0.0.1",
-                                    .port = ntohs(address.sin_port),
+                                    .port = address_port(&address),
                                     .rank = 1,
                                     .world_size = 2,
                                     .name = "here",
@@ -279,13 +278,12 @@ Test(rendezvous, the_port_is_taken)
 {
     struct rank ranks[] = {{.number = 0, .world_size = 2, .startup_timeout_ms = 500},
                            {.number = 1, .world_size = 2, .startup_timeout_ms = 500}};
-    struct sockaddr_in where = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t bytes = sizeof where;
+    union address where = address_loopback();
     int listening, socket, connections = 0;
-    char address[64];
+    char address[ADDRESS_URI_BYTES];
     cr_assert_eq(stream_listen(&where, &listening), 0);
-    cr_assert_eq(getsockname(listening, (struct sockaddr *)&where, &bytes), 0);
-    snprintf(address, sizeof address, "tcp://127.0.0.1:%d", ntohs(where.sin_port));
+    cr_assert_eq(address_of_socket(listening, &where), 0);
+    address_uri(&where, address);
     ranks_start(ranks, 2, address);
     ranks_wait(ranks, 2);
     ranks_all_say(&ranks[0], 1, 1, "another program has that port");
@@ -310,11 +308,11 @@ Test(rendezvous, address_of_another_host)
 static int say_hello(const char *address, const struct hello *hello)
 {
     struct rendezvous parsed;
-    struct sockaddr_in where;
+    union address where;
     const char *why;
-    int socket = -1, error = ECONNREFUSED;
+    int socket = -1, count, error = ECONNREFUSED;
     cr_assert_eq(rendezvous_parse(address, &parsed), STATUS_OK);
-    cr_assert(address_resolve(parsed.host, parsed.port, &where, &why));
+    cr_assert(address_resolve(parsed.host, parsed.port, 0, &where, &count, &why));
     for (int i = 0; i < 500 && error == ECONNREFUSED; i++) { /* rank 0 is about to listen */
         if (i > 0)
             clock_sleep_until_ns(clock_now_ns() + 20 * NS_PER_MS);

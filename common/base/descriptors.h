@@ -6,7 +6,7 @@
 
 #include "common/base/status.h"
 
-/* What a process needs and what it may have, in descriptors. Plain data: ranks exchange it. */
+/* The need and the limit of a process. Plain data: ranks exchange it. */
 struct descriptors {
     int needs; /* with those that are open; about */
     int limit;
@@ -22,8 +22,7 @@ bool descriptors_suffice(const struct descriptors *descriptors);
  * STATUS_UNSUPPORTED. */
 enum status descriptors_lack(const struct descriptors *descriptors, const char *who);
 
-/* What to do about `error` of a connection: raise the limit where that is what was met (EMFILE,
- * ENFILE), else `otherwise`. */
+/* Advice on a connection's `error`: raise the limit (EMFILE, ENFILE), else `otherwise`. */
 const char *descriptors_advice(int error, const char *otherwise);
 
 #endif

@@ -1,13 +1,10 @@
 #include "experiments/bench/bench_connect.h"
 
-#include <arpa/inet.h>
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "common/net/socket/address.h"
+#include "common/net/socket/stream.h"
 
 /* -------- libpsring --------------------------------------------------------------------------- */
 
@@ -40,26 +37,23 @@ static void note(void *context, const char *line)
 }
 
 /* Where rank 0 of the library is to listen: at a port that is free now. */
-static enum status choose_rendezvous(const struct bench_connection *connection, char *text,
-                                     size_t size)
+static enum status choose_rendezvous(const struct bench_connection *connection,
+                                     char text[ADDRESS_URI_BYTES])
 {
     enum status status;
     const struct world *world = connection->world;
-    struct sockaddr_in place = {.sin_family = AF_INET};
-    socklen_t bytes = sizeof place;
-    char address[16];
-    TRY(address_choose(connection->options.subnet, world->local_size == world->size, address,
-                       sizeof address));
-    inet_pton(AF_INET, address, &place.sin_addr);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0 || bind(fd, (struct sockaddr *)&place, sizeof place) != 0 ||
-        getsockname(fd, (struct sockaddr *)&place, &bytes) != 0) {
-        status = status_from_errno(errno);
-        log_error("bench: no port at %s for libpsring: %s", address, strerror(errno));
+    union address place;
+    int listening;
+    TRY(world_choose_address(world, connection->options.subnet, &place));
+    int error = stream_listen(&place, &listening);
+    if (error == 0)
+        error = address_of_socket(listening, &place);
+    address_uri(&place, text);
+    stream_close(&listening);
+    if (error != 0) {
+        log_error("bench: no port at %s for libpsring: %s", text, strerror(error));
+        status = status_from_errno(error);
     }
-    snprintf(text, size, "tcp://%s:%d", address, ntohs(place.sin_port));
-    if (fd >= 0)
-        close(fd);
 out:
     return status;
 }
@@ -68,9 +62,9 @@ enum status bench_connect_library(struct bench_connection *connection)
 {
     enum status status;
     struct world *world = connection->world;
-    char rendezvous[64] = "";
+    char rendezvous[ADDRESS_URI_BYTES] = "";
     if (world->rank == 0)
-        TRY(choose_rendezvous(connection, rendezvous, sizeof rendezvous));
+        TRY(choose_rendezvous(connection, rendezvous));
     TRY(world_broadcast(world, NULL, rendezvous, sizeof rendezvous));
     const struct psring_options options = {
         .rendezvous = rendezvous,

@@ -246,7 +246,7 @@ static enum status run_role(struct run *run, struct bench_report *report)
     struct world *world = run->world;
     struct wire wire;
     uint64_t before = 0, after = 0;
-    TRY(wire_open(&wire, run->subnet, world->local_size == world->size));
+    TRY(wire_open(&wire, world, run->subnet));
     TRY(world_barrier(world, NULL));
     bool known = wire_sent_bytes(&wire, &before);
     if (comm_is_server(comm))

@@ -119,7 +119,7 @@ struct config {
     int64_t window;         /* chunks unanswered by a server; 0: chosen */
     int compress;           /* enum compress, common/comm/elements/compress.h */
     int error_feedback;     /* enum config_feedback; auto: on if something is compressed */
-    const char *subnet;     /* --interface: CIDR, or NULL: chosen */
+    const char *subnet;     /* --interface: a name or a network; NULL: chosen */
     double timeout;         /* seconds */
     double startup_timeout; /* seconds; until ranks have met and connected */
     double stall_warning;   /* seconds; 0: none */

@@ -45,8 +45,9 @@ enum {
 static const struct config_row rows[] = {
     {RUNS(ALL),
      {"rendezvous", 0, OPTION_STRING, FIELD(rendezvous), .metavar = "ADDRESS",
-      .help = "Start without mpirun: tcp://HOST:PORT, where rank 0 listens and all others connect "
-              "(else torchrun's MASTER_ADDR, MASTER_PORT, RANK, WORLD_SIZE)."}},
+      .help = "Start without mpirun: tcp://HOST:PORT, where rank 0 listens and all others connect. "
+              "Write an IPv6 address in brackets (else torchrun's MASTER_ADDR, MASTER_PORT, RANK, "
+              "WORLD_SIZE)."}},
     {RUNS(ALL),
      {"rank", 0, OPTION_INT, FIELD(rank), NULL, 0, CONFIG_RANKS_MOST, .metavar = "R",
       .help = "With --rendezvous: which rank this process is, 0 to W - 1."}},
@@ -114,8 +115,9 @@ static const struct config_row rows[] = {
      {"window", 0, OPTION_INT, FIELD(window), "0", 0, 1024,
       .help = "Chunks that a worker may have unanswered with a server; 0: chosen."}},
     {RUNS(TRAIN | BENCH | SERVE),
-     {"interface", 0, OPTION_STRING, FIELD(subnet), .metavar = "CIDR",
-      .help = "Network to bind to, e.g. 10.0.0.0/24 (else PSRING_BIND_SUBNET, else chosen)."}},
+     {"interface", 0, OPTION_STRING, FIELD(subnet), .metavar = "NAME|NETWORK",
+      .help = "Listen on this interface or in this network: eth0, 10.0.0.0/24, fd00::/64 (else "
+              "PSRING_BIND_SUBNET, else where ranks reach rank 0)."}},
     {RUNS(TRAIN | BENCH),
      {"timeout", 0, OPTION_DOUBLE, FIELD(timeout), "30", 0.1, 86400, .metavar = "SECONDS",
       .help = "A rank that keeps others waiting, or is silent, for longer ends the run."}},

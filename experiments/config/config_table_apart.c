@@ -11,7 +11,8 @@
 const struct config_row config_apart_rows[] = {
     {SERVE,
      {"listen", 0, OPTION_STRING, FIELD(listen), "tcp://127.0.0.1:29600", .metavar = "ADDRESS",
-      .help = "tcp://HOST:PORT, where workers join: HOST is a name or an address of this host."}},
+      .help = "tcp://HOST:PORT, where workers join: HOST is a name or an address of this host, "
+              "an IPv6 address in brackets."}},
     {SERVE,
      {"workers", 0, OPTION_INT, FIELD(workers), "1", 1, 1000,
       .help = "Training begins when N workers are there, and goes on with those who are."}},

@@ -1,7 +1,7 @@
 /*
- * The token of an elastic job: what tells its members from strangers. Without --token and
+ * The token of an elastic job, which distinguishes its members from strangers. Without --token and
  * PSRING_TOKEN it is a random text in a file of the user's home, which the first process writes.
- * So processes of one user on hosts that share the home agree without an option.
+ * Processes of one user on hosts that share the home then agree without an option.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -28,8 +28,8 @@ static enum status check_address(const char *option, const char *text)
     int port;
     if (address_parse(text, host, sizeof host, &port) && port > 0)
         return STATUS_OK;
-    log_error("--%s: found '%s', expected tcp://HOST:PORT, where HOST is a name or an IPv4 address "
-              "and PORT is 1 to 65535, e.g. tcp://10.0.0.1:29600",
+    log_error("--%s: found '%s', expected tcp://HOST:PORT, where HOST is a name or an address and "
+              "PORT is 1 to 65535, e.g. tcp://10.0.0.1:29600 or tcp://[fd00::1]:29600",
               option, text);
     return STATUS_USAGE;
 }

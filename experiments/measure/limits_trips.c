@@ -1,6 +1,5 @@
 #include "experiments/measure/limits_trips.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <sched.h>
 #include <stdbool.h>
@@ -9,7 +8,6 @@
 #include <sys/socket.h>
 #include <zmq.h>
 
-#include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/base/stats.h"
 #include "common/net/socket/address.h"
@@ -44,7 +42,7 @@ out:
 
 /* -------- through ZeroMQ ---------------------------------------------------------------------- */
 
-enum { NAME_BYTES = 9, ADDRESS_BYTES = 64, FRAME_BYTES_MAX = 64 };
+enum { NAME_BYTES = 9, ADDRESS_BYTES = 80, FRAME_BYTES_MAX = 64 };
 
 /* One rank's end: rank 0 has the ROUTER, which echoes, rank 1 the DEALER. */
 struct trip {
@@ -61,14 +59,20 @@ static enum status zmq_failed(const char *what)
     return zmq_errno() == EAGAIN ? STATUS_TIMEOUT : STATUS_TRANSPORT;
 }
 
-static enum status open_socket(struct trip *trip, int type, int timeout_ms)
+static bool is_ipv6(const union address *address)
 {
-    const int linger_ms = timeout_ms;
+    return address->any.sa_family == AF_INET6;
+}
+
+static enum status open_socket(struct trip *trip, int type, bool ipv6, int timeout_ms)
+{
+    const int linger_ms = timeout_ms, takes_ipv6 = ipv6;
     const int64_t frame_bytes_max = FRAME_BYTES_MAX;
     trip->context = zmq_ctx_new();
     trip->socket = trip->context ? zmq_socket(trip->context, type) : NULL;
     if (!trip->socket)
         return zmq_failed("socket");
+    zmq_setsockopt(trip->socket, ZMQ_IPV6, &takes_ipv6, sizeof takes_ipv6);
     zmq_setsockopt(trip->socket, ZMQ_RCVTIMEO, &timeout_ms, sizeof timeout_ms);
     zmq_setsockopt(trip->socket, ZMQ_SNDTIMEO, &timeout_ms, sizeof timeout_ms);
     zmq_setsockopt(trip->socket, ZMQ_LINGER, &linger_ms, sizeof linger_ms);
@@ -76,11 +80,12 @@ static enum status open_socket(struct trip *trip, int type, int timeout_ms)
     return STATUS_OK;
 }
 
-static enum status bind_router(struct trip *trip, const char *host)
+static enum status bind_router(struct trip *trip, const union address *host)
 {
-    char text[2 * ADDRESS_BYTES];
+    char name[ADDRESS_TEXT_BYTES], text[2 * ADDRESS_BYTES];
     size_t size = ADDRESS_BYTES;
-    snprintf(text, sizeof text, "tcp://%s:*", host);
+    snprintf(text, sizeof text, is_ipv6(host) ? "tcp://[%s]:*" : "tcp://%s:*",
+             address_text(host, name));
     if (zmq_bind(trip->socket, text) != 0 ||
         zmq_getsockopt(trip->socket, ZMQ_LAST_ENDPOINT, trip->address, &size) != 0)
         return zmq_failed(text);
@@ -158,17 +163,17 @@ enum status limits_zmq_trip(struct world *world, const char *subnet, int64_t tim
 {
     enum status status = STATUS_OK;
     struct trip trip = {.name = "r"};
-    char host[16];
+    union address host;
     *median_us = 0;
     memcpy(trip.name + 1, &world->run_id, sizeof world->run_id);
     if (world->rank == 0) {
-        TRY(address_choose(subnet, world->local_size == world->size, host, sizeof host));
-        TRY(open_socket(&trip, ZMQ_ROUTER, (int)timeout_ms));
-        TRY(bind_router(&trip, host));
+        TRY(world_choose_address(world, subnet, &host));
+        TRY(open_socket(&trip, ZMQ_ROUTER, is_ipv6(&host), (int)timeout_ms));
+        TRY(bind_router(&trip, &host));
     }
     TRY(world_broadcast(world, NULL, trip.address, sizeof trip.address));
     if (world->rank == 1) {
-        TRY(open_socket(&trip, ZMQ_DEALER, (int)timeout_ms));
+        TRY(open_socket(&trip, ZMQ_DEALER, strchr(trip.address, '[') != NULL, (int)timeout_ms));
         zmq_setsockopt(trip.socket, ZMQ_ROUTING_ID, trip.name, NAME_BYTES);
         if (zmq_connect(trip.socket, trip.address) != 0) {
             status = zmq_failed(trip.address);
@@ -263,14 +268,12 @@ enum status limits_socket_trip(struct world *world, const char *subnet, int64_t 
     enum status status = STATUS_OK;
     struct plain plain = {.socket = -1, .timeout_ms = timeout_ms};
     struct listener listener;
-    struct sockaddr_in address = {.sin_family = AF_INET};
-    char host[INET_ADDRSTRLEN];
+    union address address;
     bool listens = false;
     int error = 0;
     *median_us = 0;
     if (world->rank == 0) {
-        TRY(address_choose(subnet, world->local_size == world->size, host, sizeof host));
-        CHECK(inet_pton(AF_INET, host, &address.sin_addr) == 1);
+        TRY(world_choose_address(world, subnet, &address));
         error = listener_open(&listener, &address, 0);
         TRY(error == 0 ? STATUS_OK : plain_failed("listening", error));
         listens = true;

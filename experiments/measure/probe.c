@@ -121,7 +121,8 @@ static enum status exchange_addresses(struct probe *probe, const char *subnet, b
     bool one_host = world->local_size == world->size;
     memset(&mine, 0, sizeof mine);
     mine.takes_part = one_host || world->local_rank == 0;
-    TRY(address_choose(subnet, one_host, probe->sockets.address, sizeof probe->sockets.address));
+    TRY(world_choose_address(world, subnet, &probe->sockets.own));
+    address_text(&probe->sockets.own, probe->sockets.address);
     if (mine.takes_part)
         TRY(probe_listen(&probe->sockets, &mine));
     TRY(world_gather(world, NULL, &mine, sizeof mine, peers));

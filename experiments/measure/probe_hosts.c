@@ -15,7 +15,7 @@
 /* What a rank tells of its host. All bytes are set, padding too. */
 struct host {
     char name[64];
-    char address[16];
+    char address[ADDRESS_TEXT_BYTES];
     char interface[IF_NAMESIZE];
     char commit[48];
     double clock_s; /* since 1970, read as all left a barrier: to about a millisecond */
@@ -27,9 +27,12 @@ static enum status read_host(struct world *world, const char *subnet, struct hos
 {
     enum status status;
     struct timespec now;
+    union address address;
     memset(host, 0, sizeof *host);
-    TRY(address_choose(subnet, false, host->address, sizeof host->address));
-    if (address_interface(host->address, host->interface, sizeof host->interface) != STATUS_OK)
+    TRY(subnet || world->local_size < world->size ? world_choose_address(world, subnet, &address)
+                                                  : address_choose(NULL, false, &address));
+    address_text(&address, host->address);
+    if (address_interface(&address, host->interface, sizeof host->interface) != STATUS_OK)
         snprintf(host->interface, sizeof host->interface, "?");
     snprintf(host->name, sizeof host->name, "%s", world->host);
     snprintf(host->commit, sizeof host->commit, "%s", PSRING_COMMIT);

@@ -1,6 +1,5 @@
 #include "experiments/measure/probe_sockets.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -11,7 +10,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/base/check.h"
 #include "common/base/clock.h"
 
 enum { UNSENT_BYTES = 256 << 10, WAKE_BYTES = 16 << 10, CALLERS_MOST = 64 };
@@ -51,30 +49,25 @@ static enum status wait_ready(const struct probe_sockets *sockets, int fd, short
 
 enum status probe_listen(struct probe_sockets *sockets, struct probe_peer *mine)
 {
-    struct sockaddr_in at = {.sin_family = AF_INET};
-    socklen_t length = sizeof at;
-    CHECK(inet_pton(AF_INET, sockets->address, &at.sin_addr) == 1);
-    sockets->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (sockets->listener < 0 || bind(sockets->listener, (struct sockaddr *)&at, sizeof at) != 0 ||
+    const union address *own = &sockets->own;
+    sockets->listener = socket(own->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (sockets->listener < 0 || bind(sockets->listener, &own->any, address_bytes(own)) != 0 ||
         listen(sockets->listener, CALLERS_MOST) != 0 ||
-        getsockname(sockets->listener, (struct sockaddr *)&at, &length) != 0)
+        (errno = address_of_socket(sockets->listener, &mine->at)) != 0)
         return probe_failed(sockets, "listening");
-    mine->address = at.sin_addr.s_addr;
-    mine->port = at.sin_port;
     return STATUS_OK;
 }
 
 enum status probe_connect(struct probe_sockets *sockets, const struct probe_peer *peer)
 {
     enum status status;
-    struct sockaddr_in to = {
-        .sin_family = AF_INET, .sin_port = peer->port, .sin_addr.s_addr = peer->address};
+    const union address *to = &peer->at;
     int error = 0, unsent_bytes = UNSENT_BYTES;
     socklen_t length = sizeof error;
-    sockets->out = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    sockets->out = socket(to->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (sockets->out < 0)
         return probe_failed(sockets, "a socket");
-    if (connect(sockets->out, (struct sockaddr *)&to, sizeof to) != 0 && errno != EINPROGRESS)
+    if (connect(sockets->out, &to->any, address_bytes(to)) != 0 && errno != EINPROGRESS)
         return probe_failed(sockets, "connecting");
     TRY(wait_ready(sockets, sockets->out, POLLOUT, "connecting"));
     if (getsockopt(sockets->out, SOL_SOCKET, SO_ERROR, &error, &length) != 0 ||

@@ -5,25 +5,24 @@
 #include <stdint.h>
 
 #include "common/base/status.h"
-
-enum { PROBE_ADDRESS_BYTES = 16 };
+#include "common/net/socket/address.h"
 
 /* What a rank tells the others. All bytes are set, padding too. */
 struct probe_peer {
-    uint32_t address; /* network order */
-    uint16_t port;    /* network order */
-    uint16_t takes_part;
+    union address at; /* where it listens */
+    uint32_t takes_part;
 };
 
 /* One rank's. Descriptors are -1 where nothing is open. */
 struct probe_sockets {
-    uint64_t run_id;    /* tells this run's ranks from strangers */
-    int64_t timeout_ms; /* of every wait */
-    char address[PROBE_ADDRESS_BYTES];
+    uint64_t run_id;                  /* tells this run's ranks from strangers */
+    int64_t timeout_ms;               /* of every wait */
+    union address own;                /* this rank's, without a port */
+    char address[ADDRESS_TEXT_BYTES]; /* the same as text */
     int listener, out, in;
 };
 
-/* Listens at sockets->address; `mine` says where. */
+/* Listens at sockets->own; `mine` says where. */
 enum status probe_listen(struct probe_sockets *sockets, struct probe_peer *mine);
 
 /* Connects `out` to a peer that listens, whether it has accepted or not. */

@@ -6,13 +6,13 @@
 
 #include "common/net/socket/address.h"
 
-enum status wire_open(struct wire *wire, const char *subnet, bool one_host)
+enum status wire_open(struct wire *wire, const struct world *world, const char *subnet)
 {
     enum status status;
-    char address[16];
+    union address address;
     wire->interface[0] = '\0';
-    TRY(address_choose(subnet, one_host, address, sizeof address));
-    TRY(address_interface(address, wire->interface, sizeof wire->interface));
+    TRY(world_choose_address(world, subnet, &address));
+    TRY(address_interface(&address, wire->interface, sizeof wire->interface));
     if (strcmp(wire->interface, "lo") == 0)
         wire->interface[0] = '\0';
 out:

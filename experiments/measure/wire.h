@@ -11,17 +11,18 @@
 #include <stdint.h>
 
 #include "common/base/status.h"
+#include "common/net/world/world.h"
 
 struct wire {
     char interface[IF_NAMESIZE]; /* "" where there is nothing to count: loopback */
 };
 
 /*
- * Finds the interface that carries this host's traffic: the one with an address in `subnet`, or as
- * the transport chooses it. All ranks of a machine share loopback's counter, so what one of them
+ * Finds the interface that carries this host's traffic: the one that `subnet` names, or as the
+ * transport chooses it. All ranks of a machine share loopback's counter, so what one of them
  * sends cannot be told from it: then wire_sent_bytes answers false. Errors: logged.
  */
-enum status wire_open(struct wire *wire, const char *subnet, bool one_host);
+enum status wire_open(struct wire *wire, const struct world *world, const char *subnet);
 
 /* Bytes sent since the interface was made, from /proc/net/dev, which shows the network namespace
  * that the process is in (a mounted /sys may not). False if there is no such interface. */

@@ -1,5 +1,4 @@
 /* How the ranks connect to rank 0, once the world is open. On the main thread of each. */
-#include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,11 +15,11 @@ static enum status out_of_memory(void)
 
 /* -------- the connections --------------------------------------------------------------------- */
 
-static enum status socket_failed(const char *what, const struct sockaddr_in *address, int error)
+static enum status socket_failed(const char *what, const union address *address, int error)
 {
-    char host[INET_ADDRSTRLEN] = "";
-    inet_ntop(AF_INET, &address->sin_addr, host, sizeof host);
-    log_error("%s %s port %u: %s; %s", what, host, ntohs(address->sin_port), strerror(error),
+    char host[ADDRESS_TEXT_BYTES];
+    log_error("%s %s port %d: %s; %s", what, address_text(address, host), address_port(address),
+              strerror(error),
               descriptors_advice(error,
                                  "is it the right network (see --interface), and does a firewall "
                                  "let connections between the hosts through?"));
@@ -31,11 +30,8 @@ static enum status listen_for_all(const struct lifeline *lifeline, const struct 
                                   struct listener *listener)
 {
     enum status status;
-    char host[INET_ADDRSTRLEN];
-    struct sockaddr_in address = {.sin_family = AF_INET};
-    TRY(address_choose(lifeline->options.subnet, world->local_size == world->size, host,
-                       sizeof host));
-    inet_pton(AF_INET, host, &address.sin_addr);
+    union address address;
+    TRY(world_choose_address(world, lifeline->options.subnet, &address));
     int error = listener_open(listener, &address, 0);
     if (error != 0)
         status = socket_failed("rank 0 cannot listen for the other ranks on", &address, error);
@@ -68,7 +64,7 @@ static enum status let_in_all(struct lifeline *lifeline, const struct world *wor
 }
 
 static enum status connect_to_rank0(struct lifeline *lifeline, const struct world *world,
-                                    const struct sockaddr_in *address)
+                                    const union address *address)
 {
     int64_t timeout_ms = lifeline->options.startup_timeout_ms;
     int error =
@@ -116,11 +112,11 @@ static enum status connect_all(struct lifeline *lifeline, struct world *world)
     listener->socket = -1;
     if (world->rank == 0)
         status = listen_for_all(lifeline, world, listener);
-    struct sockaddr_in address = listener->address; /* port 0: it does not, and has said why */
+    union address address = listener->address; /* port 0: it does not, and has said why */
     enum status told = world_broadcast(world, NULL, &address, sizeof address);
     TRY(status);
     TRY(told);
-    TRY(address.sin_port == 0 ? STATUS_TRANSPORT : STATUS_OK);
+    TRY(address_port(&address) == 0 ? STATUS_TRANSPORT : STATUS_OK);
     TRY(world->rank == 0 ? let_in_all(lifeline, world, listener)
                          : connect_to_rank0(lifeline, world, &address));
     for (int rank = 0; rank < world->size; rank++)

@@ -1,6 +1,5 @@
 #include "common/net/membership/coordinator.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -16,7 +15,7 @@
 
 /* -------- the thread -------------------------------------------------------------------------- */
 
-/* A connection that gets no seat is told why. */
+/* A connection that gets no seat reads the reason. */
 static void turn_away(int socket, enum status status, const char *text)
 {
     const struct membership_frame frame = {.type = MEMBERSHIP_END, .status = status};
@@ -161,10 +160,10 @@ static void *run(void *argument)
 
 static enum status listen_at(struct coordinator *c)
 {
-    char host[ADDRESS_HOST_BYTES], dotted[INET_ADDRSTRLEN] = "";
+    char host[ADDRESS_HOST_BYTES];
     int port = 0;
     const char *why = "";
-    struct sockaddr_in address;
+    union address address, any = address_any();
     int error = EADDRNOTAVAIL;
     if (address_parse(c->options.address, host, sizeof host, &port) &&
         address_to_listen_at(host, port, &address, &why)) {
@@ -177,11 +176,13 @@ static enum status listen_at(struct coordinator *c)
                   c->options.address, why);
         return STATUS_USAGE;
     }
-    const struct sockaddr_in *own = &c->listener.address;
-    bool any = own->sin_addr.s_addr == htonl(INADDR_ANY);
-    struct in_addr reached = any ? (struct in_addr){htonl(INADDR_LOOPBACK)} : own->sin_addr;
-    inet_ntop(AF_INET, &reached, dotted, sizeof dotted);
-    snprintf(c->address, sizeof c->address, "tcp://%s:%u", dotted, ntohs(own->sin_port));
+    address = c->listener.address;
+    if (address_same_host(&address, &any)) {
+        any = address_loopback();
+        address_set_port(&any, address_port(&address));
+        address = any;
+    }
+    address_uri(&address, c->address);
     return STATUS_OK;
 }
 
@@ -270,7 +271,7 @@ enum status coordinator_summon(struct coordinator *c, const char *address, int i
     const struct membership_frame frame = {.type = MEMBERSHIP_SUMMON,
                                            .role = MEMBER_SERVER,
                                            .index = index,
-                                           .port = ntohs(c->listener.address.sin_port)};
+                                           .port = (uint32_t)address_port(&c->listener.address)};
     enum status status = membership_connect(address, c->options.token, timeout_ms, &socket);
     if (status == STATUS_OK) {
         membership_send(socket, frame, job);

@@ -42,7 +42,7 @@ struct coordinator_job {
 enum status coordinator_open(struct coordinator **coordinator,
                              const struct coordinator_options *options);
 
-/* Where it listens: "tcp://A.B.C.D:PORT". */
+/* The address at which it listens, "tcp://ADDRESS:PORT". */
 const char *coordinator_address(const struct coordinator *coordinator);
 
 /* Waits, without bound, for as many workers as begin, or for another server's word. Before that,

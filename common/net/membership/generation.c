@@ -1,13 +1,12 @@
 /* The coordinator's decisions: when a generation is over, and who is in the next one. */
 #include <inttypes.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "common/base/clock.h"
 #include "common/net/membership/coordinator_impl.h"
+#include "common/net/socket/address.h"
 
 enum { FAILURES_MOST = 3, TEXT_BYTES = 300 };
 
@@ -111,12 +110,12 @@ static int choose(struct coordinator *c, struct seat **order)
 }
 
 /* Where the others can reach what rank 0 listens at: its address as it is seen from here. */
-static uint32_t address_of(const struct seat *seat)
+static void address_of(const struct seat *seat, unsigned char packed[16])
 {
-    struct sockaddr_in there = {0};
-    socklen_t bytes = sizeof there;
-    getpeername(seat->socket, (struct sockaddr *)&there, &bytes);
-    return there.sin_addr.s_addr;
+    union address there;
+    if (address_of_peer(seat->socket, &there) != 0)
+        there = address_loopback(); /* it is lost */
+    address_pack(&there, packed);
 }
 
 void generation_announce(struct coordinator *c, const struct seat *newcomer)
@@ -144,9 +143,9 @@ static void begin(struct coordinator *c, struct seat **order, int workers)
                                      .generation = c->generation,
                                      .workers = workers,
                                      .servers = c->servers,
-                                     .address = address_of(first),
                                      .port = first->last.port,
                                      .step = c->step};
+    address_of(first, frame.address);
     memcpy(frame.note, first->last.note, sizeof frame.note);
     log_info("generation %u: %d worker%s, after step %" PRIu64, c->generation, workers,
              workers == 1 ? "" : "s", c->step);

@@ -1,5 +1,4 @@
 /* What the coordinator hears of its members: what they say, and that they are lost. */
-#include <arpa/inet.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -157,22 +156,22 @@ static void hear_join(struct coordinator *c, struct seat *seat)
 static void hear_summon(struct coordinator *c, struct seat *seat)
 {
     struct coordinator_job *job = &c->job;
-    struct sockaddr_in there = {0};
-    socklen_t bytes = sizeof there;
-    char dotted[INET_ADDRSTRLEN] = "";
+    union address there;
     if (c->has_job) {
         seat_refuse(c, seat, STATUS_USAGE,
                     "this server has a job already; end it, or name another one");
         return;
     }
-    getpeername(seat->socket, (struct sockaddr *)&there, &bytes);
-    inet_ntop(AF_INET, &there.sin_addr, dotted, sizeof dotted);
+    if (address_of_peer(seat->socket, &there) != 0) {
+        seat_lost(c, seat, "has ended: killed, or crashed");
+        return;
+    }
+    address_set_port(&there, (int)(seat->last.port & 0xffff));
     membership_send(seat->socket, (struct membership_frame){.type = MEMBERSHIP_END}, NULL);
     job->summoned = c->has_job = true;
     job->index = seat->last.index;
     snprintf(job->options, sizeof job->options, "%s", seat->reader->text);
-    snprintf(job->address, sizeof job->address, "tcp://%s:%u", dotted,
-             (unsigned)(seat->last.port & 0xffff));
+    address_uri(&there, job->address);
     monitor_wake(&c->monitor);
     coordinator_forget(c, seat);
 }

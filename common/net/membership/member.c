@@ -1,6 +1,5 @@
 #include "common/net/membership/member.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -16,6 +15,7 @@
 #include "common/base/rng.h"
 #include "common/base/thread.h"
 #include "common/net/membership/protocol.h"
+#include "common/net/socket/address.h"
 #include "common/net/socket/stream.h"
 
 struct member {
@@ -146,6 +146,8 @@ static void *run(void *argument)
 }
 
 /* -------- the interface ----------------------------------------------------------------------- */
+
+_Static_assert((int)MEMBER_ADDRESS_BYTES == (int)ADDRESS_URI_BYTES, "addresses as text");
 
 enum status member_open(struct member **out, const struct member_options *options)
 {
@@ -279,12 +281,11 @@ bool member_ended(struct member *member)
  * the one that they, or the coordinator, see. */
 static enum status listen_anywhere(int *listening, int *port)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET};
-    socklen_t bytes = sizeof address;
+    union address address = address_any();
     int error = stream_listen(&address, listening);
-    if (error == 0 && getsockname(*listening, (struct sockaddr *)&address, &bytes) != 0)
-        error = errno;
-    *port = ntohs(address.sin_port);
+    if (error == 0)
+        error = address_of_socket(*listening, &address);
+    *port = error == 0 ? address_port(&address) : 0;
     if (error == 0)
         return STATUS_OK;
     log_error("membership: cannot listen for other ranks: %s", strerror(error));
@@ -329,18 +330,19 @@ static enum status wait_for_begin(struct member *member, bool endless, bool (*st
 
 /* A member of the coordinator's host that reached it over loopback is where the coordinator is, for
  * all others. */
-static void write_address(const struct member *member, char *text, size_t size)
+static void write_address(const struct member *member, char text[ADDRESS_URI_BYTES])
 {
     const struct membership_frame *frame = &member->frame;
-    struct in_addr host = {.s_addr = frame->address};
-    struct sockaddr_in there;
-    socklen_t bytes = sizeof there;
-    char dotted[INET_ADDRSTRLEN] = "";
-    if (ntohl(frame->address) >> 24 == 127 &&
-        getpeername(member->socket, (struct sockaddr *)&there, &bytes) == 0)
-        host = there.sin_addr;
-    inet_ntop(AF_INET, &host, dotted, sizeof dotted);
-    snprintf(text, size, "tcp://%s:%u", dotted, (unsigned)(frame->port & 0xffff));
+    union address address, there;
+    int port = (int)(frame->port & 0xffff);
+    address_unpack(frame->address, port, &address);
+    bool reached = address_of_peer(member->socket, &there) == 0;
+    if (reached && address_is_loopback(&address))
+        address = there;
+    else if (reached && address_same_host(&address, &there))
+        address = there; /* with the scope that a link-local address has here */
+    address_set_port(&address, port);
+    address_uri(&address, text);
 }
 
 enum status member_meet(struct member *member, const struct member_place *place, bool (*stop)(void),
@@ -364,7 +366,7 @@ enum status member_meet(struct member *member, const struct member_place *place,
                                              .step = frame->step};
     generation->token = rng_mix64(member->options.token + frame->generation);
     memcpy(generation->note, frame->note, sizeof generation->note);
-    write_address(member, generation->address, sizeof generation->address);
+    write_address(member, generation->address);
     if (frame->index == 0) {
         generation->listening = listening;
         listening = -1;

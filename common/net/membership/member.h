@@ -30,7 +30,7 @@
 
 #include "common/base/status.h"
 
-enum { MEMBER_NOTE_BYTES = 64, MEMBER_ADDRESS_BYTES = 32 };
+enum { MEMBER_NOTE_BYTES = 64, MEMBER_ADDRESS_BYTES = 80 };
 #define MEMBER_NO_STEP UINT64_MAX
 
 enum member_role { MEMBER_WORKER, MEMBER_SERVER };
@@ -60,7 +60,7 @@ struct member_generation {
     uint32_t number; /* from 1 */
     uint64_t token;  /* of its world: the job's and its own */
     int rank, workers, servers;
-    char address[MEMBER_ADDRESS_BYTES]; /* "tcp://A.B.C.D:PORT" of the rendezvous */
+    char address[MEMBER_ADDRESS_BYTES]; /* "tcp://ADDRESS:PORT" of the rendezvous */
     int listening;                      /* on rank 0: the socket that listens there, the caller's */
     uint64_t step;                      /* rank 0's, as the following */
     unsigned char note[MEMBER_NOTE_BYTES];

@@ -10,7 +10,7 @@
 #include "common/net/socket/address.h"
 #include "common/net/socket/stream.h"
 
-_Static_assert(sizeof(struct membership_frame) == 64 + MEMBER_NOTE_BYTES,
+_Static_assert(sizeof(struct membership_frame) == 80 + MEMBER_NOTE_BYTES,
                "it travels as it lies in memory");
 
 int membership_send(int socket, struct membership_frame frame, const char *text)
@@ -72,17 +72,20 @@ enum membership_read membership_read(struct membership_reader *reader, int socke
 
 enum status membership_connect(const char *text, uint64_t token, int64_t timeout_ms, int *socket)
 {
-    enum { PAUSE_MS = 100 };
+    enum { PAUSE_MS = 100, TURN_MS = 3000 /* of several addresses, for one */ };
     char host[ADDRESS_HOST_BYTES];
-    int port;
+    int port, turn = 0;
     int64_t deadline_ns = clock_now_ns() + timeout_ms * NS_PER_MS;
     *socket = -1;
     CHECK(address_parse(text, host, sizeof host, &port));
     for (;;) {
-        struct sockaddr_in address;
+        union address address;
         const char *why = NULL;
+        int addresses = 1;
         int64_t left_ms = (deadline_ns - clock_now_ns()) / NS_PER_MS;
-        bool known = address_resolve(host, port, &address, &why);
+        bool known = address_resolve(host, port, turn++, &address, &addresses, &why);
+        if (addresses > 1 && left_ms > TURN_MS)
+            left_ms = TURN_MS;
         int error = known ? listener_join(&address, MEMBERSHIP_MAGIC ^ token, 0,
                                           left_ms > 1 ? left_ms : 1, socket)
                           : 0;

@@ -69,11 +69,12 @@ struct membership_frame {
     uint64_t magic;
     uint32_t type;
     uint32_t text_bytes;
-    uint32_t generation;      /* that it speaks of; 0: none yet */
-    int32_t status;           /* END, READY: how it ended */
-    int32_t role, index;      /* enum member_role, a server's number; a rank */
-    int32_t workers, servers; /* GENERATION; READY: see member_place.workers_most */
-    uint32_t address, port;   /* where rank 0 listens; network byte order, host byte order */
+    uint32_t generation;       /* that it speaks of; 0: none yet */
+    int32_t status;            /* END, READY: how it ended */
+    int32_t role, index;       /* enum member_role, a server's number; a rank */
+    int32_t workers, servers;  /* GENERATION; READY: see member_place.workers_most */
+    uint32_t port, unused;     /* where rank 0 listens, at `address` */
+    unsigned char address[16]; /* as address_pack writes it */
     uint64_t step;   /* done (MEMBER_NO_STEP: never trained); JOIN, CHANGE: of the change */
     uint64_t images; /* of this member that are in the weights */
     unsigned char note[MEMBER_NOTE_BYTES];

@@ -2,7 +2,6 @@
  * Rank 0's part of the rendezvous: it listens until every other rank has introduced itself, checks
  * that they go together, and tells all to begin, or why not.
  */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -139,14 +138,14 @@ static enum status end_start(struct gathering *g, enum status status, const char
 static enum status time_is_up(struct gathering *g)
 {
     const struct rendezvous *r = g->rendezvous;
-    char missing[160], text[RENDEZVOUS_TEXT_BYTES];
+    char missing[160], text[RENDEZVOUS_TEXT_BYTES], place[RENDEZVOUS_HOST_BYTES + 16];
+    address_format(r->host, r->port, place, sizeof place);
     rendezvous_missing(g->hosts, r->world_size, missing, sizeof missing);
-    snprintf(
-        text, sizeof text,
-        "rendezvous: rank 0 on %s gave up: %s of %d did not come to tcp://%.100s:%d within %g s; "
-        "start them with that --rendezvous, see that their hosts can reach it, or give a "
-        "longer --startup-timeout",
-        r->name, missing, r->world_size, r->host, r->port, (double)r->timeout_ms / 1000);
+    snprintf(text, sizeof text,
+             "rendezvous: rank 0 on %s gave up: %s of %d did not come to %.120s within %g s; "
+             "start them with that --rendezvous, see that their hosts can reach it, or give a "
+             "longer --startup-timeout",
+             r->name, missing, r->world_size, place, (double)r->timeout_ms / 1000);
     return end_start(g, STATUS_TIMEOUT, text, false);
 }
 
@@ -165,7 +164,7 @@ static enum status admit(struct gathering *g, const struct hello *hello, int soc
 {
     char text[RENDEZVOUS_TEXT_BYTES];
     if (hello->run_id != g->rendezvous->token) {
-        stream_close(&socket); /* of another job: it holds nobody up */
+        stream_close(&socket); /* a rank of another job */
         return STATUS_OK;
     }
     if (rendezvous_objection(g->rendezvous, hello, g->hosts, text, sizeof text)) {
@@ -227,10 +226,10 @@ out:
  * to this one; ECONNREFUSED: nobody listens there. */
 static int ask_holder(const struct rendezvous *r, struct answer *answer)
 {
-    struct sockaddr_in address;
+    union address address;
     const char *why;
-    int socket = -1;
-    if (!address_resolve(r->host, r->port, &address, &why))
+    int socket = -1, addresses;
+    if (!address_resolve(r->host, r->port, 0, &address, &addresses, &why))
         return EADDRNOTAVAIL;
     int error = rendezvous_ask(r, &address, TELL_MS, HELLO_WAIT_MS, &socket, answer);
     stream_close(&socket);
@@ -241,7 +240,7 @@ static enum status open_port(struct gathering *g)
 {
     enum { TRIES = 10, PAUSE_MS = 100 };
     const struct rendezvous *r = g->rendezvous;
-    struct sockaddr_in address;
+    union address address;
     struct answer answer;
     const char *why = NULL;
     int error = EADDRINUSE, holder = ECONNREFUSED;
@@ -249,9 +248,9 @@ static enum status open_port(struct gathering *g)
         return status_from_errno(listener_adopt(&g->listener, r->listening, (size_t)r->world_size));
     if (!address_to_listen_at(r->host, r->port, &address, &why)) {
         log_error(
-            "--rendezvous tcp://%s:%d: the host's name is unknown (%s); give a name or an IPv4 "
-            "address of rank 0's host",
-            r->host, r->port, why);
+            "rendezvous: '%s', the host of rank 0, is unknown here (%s); correct --rendezvous "
+            "(MASTER_ADDR), which takes a name or an address",
+            r->host, why);
         return STATUS_USAGE;
     }
     /* A rank that has just tried to connect may have been given this very port to do it from; a run
@@ -271,8 +270,9 @@ static enum status open_port(struct gathering *g)
     }
     if (error == 0)
         return STATUS_OK;
-    log_error("rendezvous: rank 0 cannot listen at tcp://%s:%d: %s; %s", r->host, r->port,
-              strerror(error),
+    char place[RENDEZVOUS_HOST_BYTES + 16];
+    address_format(r->host, r->port, place, sizeof place);
+    log_error("rendezvous: rank 0 cannot listen at %s: %s; %s", place, strerror(error),
               error == EADDRNOTAVAIL ? "HOST is the host that rank 0 runs on"
               : error == EADDRINUSE  ? "another program has that port; choose another one"
                                      : "choose another port");

@@ -2,7 +2,6 @@
  * gather.c. */
 #include "common/net/rendezvous/rendezvous.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -22,7 +21,7 @@ enum status rendezvous_parse(const char *text, struct rendezvous *rendezvous)
     if (!address_parse(text, rendezvous->host, sizeof rendezvous->host, &rendezvous->port)) {
         log_error(
             "--rendezvous: found '%s', expected tcp://HOST:PORT, where HOST is rank 0's name or "
-            "IPv4 address, e.g. tcp://10.0.0.1:29500",
+            "address, e.g. tcp://10.0.0.1:29500 or tcp://[fd00::1]:29500",
             text);
         return STATUS_USAGE;
     }
@@ -71,7 +70,7 @@ static int await_answer(const struct rendezvous *rendezvous, int socket, int64_t
     return 0;
 }
 
-int rendezvous_ask(const struct rendezvous *rendezvous, const struct sockaddr_in *address,
+int rendezvous_ask(const struct rendezvous *rendezvous, const union address *address,
                    int64_t connect_ms, int64_t answer_ms, int *socket, struct answer *answer)
 {
     struct hello hello = rendezvous_hello(rendezvous);
@@ -97,7 +96,8 @@ int rendezvous_ask(const struct rendezvous *rendezvous, const struct sockaddr_in
 /* Nobody has answered: says what the last attempt met. */
 static enum status nobody_there(const struct rendezvous *rendezvous, int error, const char *unknown)
 {
-    char met[160];
+    char met[160], place[RENDEZVOUS_HOST_BYTES + 16];
+    address_format(rendezvous->host, rendezvous->port, place, sizeof place);
     if (unknown)
         snprintf(met, sizeof met, "the host's name is unknown here (%s)", unknown);
     else if (error == ECONNRESET)
@@ -111,31 +111,40 @@ static enum status nobody_there(const struct rendezvous *rendezvous, int error, 
     else
         snprintf(met, sizeof met, "nothing listens there that this host can reach (%s)",
                  strerror(error));
-    log_error("rendezvous: rank %d found no rank 0 at tcp://%s:%d within %g s: %s; start rank 0 on "
+    log_error("rendezvous: rank %d found no rank 0 at %s within %g s: %s; start rank 0 on "
               "that host, with the same --rendezvous and at about the same time",
-              rendezvous->rank, rendezvous->host, rendezvous->port,
-              (double)rendezvous->timeout_ms / 1000, met);
+              rendezvous->rank, place, (double)rendezvous->timeout_ms / 1000, met);
     return STATUS_TIMEOUT;
 }
 
 /* Ranks are started in any order: tries until rank 0 listens. */
 static enum status join(const struct rendezvous *rendezvous, int *socket)
 {
-    enum { FIRST_PAUSE_MS = 10, LAST_PAUSE_MS = RENDEZVOUS_LOOK_MS, GRACE_MS = 5000 };
+    enum {
+        FIRST_PAUSE_MS = 10,
+        LAST_PAUSE_MS = RENDEZVOUS_LOOK_MS,
+        GRACE_MS = 5000,
+        TURN_MS = 3000 /* of several addresses, for one */
+    };
+    int turn = 0;
     int64_t deadline_ns = clock_now_ns() + rendezvous->timeout_ms * NS_PER_MS;
     int64_t pause_ms = FIRST_PAUSE_MS;
     /* Rank 0's time-out has begun before this rank could connect, so its answer comes first. */
     int64_t answer_ms = rendezvous->timeout_ms > 0 ? rendezvous->timeout_ms + GRACE_MS : 0;
     for (;;) {
-        struct sockaddr_in address;
+        union address address;
         struct answer answer;
         const char *unknown = NULL;
-        int error = 0;
+        int error = 0, addresses = 1;
         int64_t left_ms = (deadline_ns - clock_now_ns()) / NS_PER_MS;
         int64_t connect_ms = rendezvous->timeout_ms == 0 ? 0 : left_ms > 1 ? left_ms : 1;
-        if (address_resolve(rendezvous->host, rendezvous->port, &address, &unknown))
+        bool known = address_resolve(rendezvous->host, rendezvous->port, turn++, &address,
+                                     &addresses, &unknown);
+        if (addresses > 1 && (connect_ms == 0 || connect_ms > TURN_MS))
+            connect_ms = TURN_MS;
+        if (known)
             error = rendezvous_ask(rendezvous, &address, connect_ms, answer_ms, socket, &answer);
-        if (!unknown && error == 0) {
+        if (known && error == 0) {
             if (answer.status == STATUS_OK)
                 return STATUS_OK;
             log_error("%s", answer.text);
@@ -144,7 +153,7 @@ static enum status join(const struct rendezvous *rendezvous, int *socket)
         if (rendezvous_given_up(rendezvous))
             return STATUS_TRANSPORT;
         if (rendezvous->timeout_ms > 0 && clock_now_ns() + pause_ms * NS_PER_MS >= deadline_ns)
-            return nobody_there(rendezvous, error, unknown);
+            return nobody_there(rendezvous, error, known ? NULL : unknown);
         clock_sleep_until_ns(clock_now_ns() + pause_ms * NS_PER_MS);
         pause_ms = pause_ms * 2 < LAST_PAUSE_MS ? pause_ms * 2 : LAST_PAUSE_MS;
     }

@@ -13,7 +13,7 @@
 enum { RENDEZVOUS_HOST_BYTES = 256, RENDEZVOUS_NAME_BYTES = 64, RENDEZVOUS_TEXT_BYTES = 496 };
 
 struct rendezvous {
-    char host[RENDEZVOUS_HOST_BYTES]; /* a name or a dotted address */
+    char host[RENDEZVOUS_HOST_BYTES]; /* a name or an address */
     int port;
     uint64_t token;       /* of the job; a connection with another one is dropped */
     int rank, world_size; /* as the user gave them: they may be wrong */

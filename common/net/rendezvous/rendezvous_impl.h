@@ -2,8 +2,6 @@
 #ifndef PSRING_COMMON_NET_RENDEZVOUS_RENDEZVOUS_IMPL_H
 #define PSRING_COMMON_NET_RENDEZVOUS_RENDEZVOUS_IMPL_H
 
-#include <netinet/in.h>
-
 #include "common/net/socket/listener.h"
 #include "common/net/rendezvous/rendezvous.h"
 
@@ -23,7 +21,7 @@ struct hello rendezvous_hello(const struct rendezvous *rendezvous);
 
 /* Connects to whoever listens, says hello and waits for the answer: 0 (then *socket and *answer are
  * there) or an errno value; EPROTO: what listens is not psring; ENOMSG: it does not answer. */
-int rendezvous_ask(const struct rendezvous *rendezvous, const struct sockaddr_in *address,
+int rendezvous_ask(const struct rendezvous *rendezvous, const union address *address,
                    int64_t connect_ms, int64_t answer_ms, int *socket, struct answer *answer);
 
 /* Rank 0's part. */

@@ -180,6 +180,7 @@ static double host_number(const char *property)
 
 /* No abort: the process that world_abort ends is that of all ranks. */
 static const struct world_ops simulated_ops = {
+    .in_one_process = true,
     .barrier = simulated_barrier,
     .broadcast = simulated_broadcast,
     .gather = simulated_gather,

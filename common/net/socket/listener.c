@@ -18,18 +18,17 @@ _Static_assert(sizeof(struct hello) == 128, "it travels as it lies in memory");
 
 int listener_adopt(struct listener *listener, int socket, size_t watched_max)
 {
-    socklen_t bytes = sizeof listener->address;
     *listener = (struct listener){.socket = socket, .watched_max = watched_max};
     listener->polls = calloc(1 + HELLO_PENDING + watched_max, sizeof *listener->polls);
     int error = listener->polls ? 0 : ENOMEM;
-    if (error == 0 && getsockname(socket, (struct sockaddr *)&listener->address, &bytes) != 0)
-        error = errno;
+    if (error == 0)
+        error = address_of_socket(socket, &listener->address);
     if (error != 0)
         listener_close(listener);
     return error;
 }
 
-int listener_open(struct listener *listener, const struct sockaddr_in *address, size_t watched_max)
+int listener_open(struct listener *listener, const union address *address, size_t watched_max)
 {
     int socket;
     *listener = (struct listener){.socket = -1};
@@ -239,7 +238,7 @@ int listener_let_in(struct listener *listener, uint64_t run_id, int64_t timeout_
     return missing;
 }
 
-int listener_join(const struct sockaddr_in *address, uint64_t run_id, int rank, int64_t timeout_ms,
+int listener_join(const union address *address, uint64_t run_id, int rank, int64_t timeout_ms,
                   int *socket)
 {
     struct hello hello = {.magic = HELLO_MAGIC,

@@ -5,11 +5,12 @@
 #ifndef PSRING_COMMON_NET_SOCKET_LISTENER_H
 #define PSRING_COMMON_NET_SOCKET_LISTENER_H
 
-#include <netinet/in.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "common/net/socket/address.h"
 
 /* In the byte order of the machine: one of another order finds a foreign magic. */
 #define HELLO_MAGIC UINT64_C(0x6f6c6c6548525350) /* "PSRHello" */
@@ -43,9 +44,9 @@ struct pending {
 
 struct listener {
     int socket;
-    struct sockaddr_in address; /* that it listens at */
-    bool warned;                /* of a connection that was dropped */
-    bool warned_of_accept;      /* that one cannot be accepted: no descriptor is left, say */
+    union address address; /* that it listens at */
+    bool warned;           /* of a connection that was dropped */
+    bool warned_of_accept; /* that one cannot be accepted: no descriptor is left, say */
     int pending_count;
     struct pending pending[HELLO_PENDING]; /* oldest first */
     size_t watched_max;
@@ -63,7 +64,7 @@ enum listener_event {
 
 /* Listens at `address`; port 0: any. `watched_max`: see listener_wait. 0 or an errno value; not
  * logged. */
-int listener_open(struct listener *listener, const struct sockaddr_in *address, size_t watched_max);
+int listener_open(struct listener *listener, const union address *address, size_t watched_max);
 /* The same of a socket that listens already; taken, also on an error. */
 int listener_adopt(struct listener *listener, int socket, size_t watched_max);
 void listener_close(struct listener *listener);
@@ -88,7 +89,7 @@ int listener_let_in(struct listener *listener, uint64_t run_id, int64_t timeout_
 
 /* Connects to whoever lets in, and says hello with this build's version and this host's name,
  * within `timeout_ms` each. 0 or an errno value, not logged; *socket is then -1. */
-int listener_join(const struct sockaddr_in *address, uint64_t run_id, int rank, int64_t timeout_ms,
+int listener_join(const union address *address, uint64_t run_id, int rank, int64_t timeout_ms,
                   int *socket);
 
 #endif

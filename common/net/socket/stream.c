@@ -39,16 +39,17 @@ static void send_at_once(int socket)
     setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
-int stream_listen(const struct sockaddr_in *address, int *out)
+int stream_listen(const union address *address, int *out)
 {
-    int on = 1;
-    *out = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int on = 1, off = 0;
+    *out = socket(address->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (*out < 0)
         return errno;
     /* The connections of a run that has just ended do not hold its port. */
     setsockopt(*out, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (bind(*out, (const struct sockaddr *)address, sizeof *address) != 0 ||
-        listen(*out, SOMAXCONN) != 0)
+    if (address->any.sa_family == AF_INET6) /* all addresses are those of IPv4, too */
+        setsockopt(*out, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+    if (bind(*out, &address->any, address_bytes(address)) != 0 || listen(*out, SOMAXCONN) != 0)
         return fail(out);
     return 0;
 }
@@ -68,23 +69,20 @@ int stream_accept(int listening, int *out)
  * port, and is then connected to itself. */
 static bool is_own(int socket)
 {
-    struct sockaddr_in here, there;
-    socklen_t here_bytes = sizeof here, there_bytes = sizeof there;
-    return getsockname(socket, (struct sockaddr *)&here, &here_bytes) == 0 &&
-           getpeername(socket, (struct sockaddr *)&there, &there_bytes) == 0 &&
-           here.sin_port == there.sin_port && here.sin_addr.s_addr == there.sin_addr.s_addr;
+    union address here, there;
+    return address_of_socket(socket, &here) == 0 && address_of_peer(socket, &there) == 0 &&
+           address_port(&here) == address_port(&there) && address_same_host(&here, &there);
 }
 
-int stream_connect(const struct sockaddr_in *address, int64_t timeout_ms, int *out)
+int stream_connect(const union address *address, int64_t timeout_ms, int *out)
 {
     int error = 0;
     socklen_t error_bytes = sizeof error;
     int64_t deadline_ns = deadline_after(timeout_ms);
-    *out = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    *out = socket(address->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (*out < 0)
         return errno;
-    if (connect(*out, (const struct sockaddr *)address, sizeof *address) != 0 &&
-        errno != EINPROGRESS)
+    if (connect(*out, &address->any, address_bytes(address)) != 0 && errno != EINPROGRESS)
         return fail(out);
     struct pollfd poll_out = {.fd = *out, .events = POLLOUT};
     int ready;

@@ -1,24 +1,25 @@
 /*
- * Internal to common/net: plain TCP connections (IPv4) on which nothing waits longer than it is
+ * Internal to common/net: plain TCP connections on which nothing waits longer than it is
  * told to. Functions return 0 or an errno value and log nothing: the caller knows who is at the
  * other end. ETIMEDOUT: nothing moved for the time-out. ECONNRESET: the other end has closed.
  */
 #ifndef PSRING_COMMON_NET_SOCKET_STREAM_H
 #define PSRING_COMMON_NET_SOCKET_STREAM_H
 
-#include <netinet/in.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/net/socket/address.h"
+
 /* Opens a socket that listens at `address`; port 0: one of the system's choice. */
-int stream_listen(const struct sockaddr_in *address, int *out);
+int stream_listen(const union address *address, int *out);
 
 /* Takes the next connection of a listening socket; EAGAIN: there is none now. */
 int stream_accept(int listening, int *out);
 
 /* Connects; ETIMEDOUT after `timeout_ms`. */
-int stream_connect(const struct sockaddr_in *address, int64_t timeout_ms, int *out);
+int stream_connect(const union address *address, int64_t timeout_ms, int *out);
 
 /*
  * Sends (or receives) all of `bytes` bytes. The time-out (0: none) counts from the call, and anew

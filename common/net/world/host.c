@@ -1,6 +1,7 @@
 #include "common/net/world/host.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 #include "common/base/rng.h"
 
@@ -29,6 +30,10 @@ struct host_identity host_identify(const char *name)
         fclose(file);
     }
     struct host_identity identity = host_identity_of(name, boot_id);
+    /* Two network namespaces of one name are two hosts: no loopback leads from one to the other. */
+    char network[64] = "";
+    if (readlink("/proc/self/ns/net", network, sizeof network - 1) > 0)
+        identity.host = hash_text(identity.host, network);
     if (sched_getaffinity(0, sizeof identity.cpus, &identity.cpus) != 0)
         CPU_SET(0, &identity.cpus);
     return identity;

@@ -3,8 +3,8 @@
  *
  * A *host* is what a user calls one: a name on a running kernel. Two machines of one name are two
  * hosts, because their kernels were started at other times; so are the namespaces of one machine
- * that have names of their own. A *machine* is one running kernel, however many hosts it plays:
- * its cores and its GPUs are what they share.
+ * that have a name or a network of their own. A *machine* is one running kernel, however many hosts
+ * it plays: its cores and its GPUs are what they share.
  */
 #ifndef PSRING_COMMON_NET_WORLD_HOST_H
 #define PSRING_COMMON_NET_WORLD_HOST_H

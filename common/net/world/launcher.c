@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/net/socket/address.h"
+
 const char *launcher_variable(const char *name)
 {
     const char *value = getenv(name);
@@ -57,7 +59,16 @@ enum status launcher_torchrun(struct launcher_place *place)
     }
     if (agent && strcmp(agent, "True") == 0)
         port++; /* torchrun itself listens at MASTER_PORT then */
-    snprintf(place->rendezvous, sizeof place->rendezvous, "tcp://%s:%ld", address, port);
+    char host[ADDRESS_HOST_BYTES];
+    int found = 0;
+    address_format(address, (int)port, place->rendezvous, sizeof place->rendezvous);
+    if (!address_parse(place->rendezvous, host, sizeof host, &found) || found != port ||
+        (strchr(address, ':') && !address_is_ipv6(address))) {
+        log_error("MASTER_ADDR: found '%s', expected the name or address of rank 0's host, without "
+                  "brackets or a port, e.g. 10.0.0.1 or fd00::1",
+                  address);
+        return STATUS_USAGE;
+    }
     place->rank = (int)rank;
     place->size = (int)size;
     place->given = true;

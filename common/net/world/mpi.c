@@ -181,7 +181,7 @@ static void set_mpi_defaults(const char *subnet)
 {
     setenv("OMPI_MCA_btl_tcp_flags", "send,inplace,need-ack,need-csum,hetero-rdma", 0);
     setenv("OMPI_MCA_btl_tcp_max_send_size", "524288", 0);
-    if (subnet)
+    if (subnet && !strchr(subnet, ':')) /* Open MPI knows names and IPv4 networks */
         setenv("OMPI_MCA_btl_tcp_if_include", subnet, 0);
 }
 

@@ -76,7 +76,7 @@ static enum status accept_members(struct world *world, struct listener *listener
 
 /* Another member: connects to the root. */
 static enum status connect_to_root(struct world *world, const struct group *group,
-                                   const struct sockaddr_in *address)
+                                   const union address *address)
 {
     int root = group->ranks[0];
     int error = listener_join(address, world->run_id, world->rank, world->timeout_ms,
@@ -93,12 +93,9 @@ static enum status connect_to_root(struct world *world, const struct group *grou
 /* Root: listens where others can reach it: at the address that it reached rank 0 from. */
 static enum status listen_for_members(struct world *world, struct listener *listener)
 {
-    struct sockaddr_in address = {0};
-    socklen_t bytes = sizeof address;
-    int error = 0;
-    if (getsockname(world->impl->sockets[0], (struct sockaddr *)&address, &bytes) != 0)
-        error = errno;
-    address.sin_port = 0;
+    union address address;
+    int error = address_of_socket(world->impl->sockets[0], &address);
+    address_set_port(&address, 0);
     if (error == 0)
         error = listener_open(listener, &address, 0);
     if (error == 0)
@@ -113,7 +110,7 @@ static enum status rendezvous_group_open(struct world *world, struct group *grou
     enum status status;
     struct world_impl *impl = world->impl;
     struct listener *listener = calloc(1, sizeof *listener);
-    struct sockaddr_in *addresses = calloc((size_t)world->size, sizeof *addresses);
+    union address *addresses = calloc((size_t)world->size, sizeof *addresses);
     bool is_root = group && group->rank == 0, listening = false;
     (void)color;
     if (!listener || !addresses) {
@@ -157,12 +154,18 @@ static void rendezvous_close(struct world *world)
     free(impl);
 }
 
+static int own_address(const struct world *world, int rank, union address *address)
+{
+    return address_of_socket(world->impl->sockets[rank], address);
+}
+
 static const struct world_ops rendezvous_ops = {
     .barrier = world_rendezvous_barrier,
     .broadcast = world_rendezvous_broadcast,
     .gather = world_rendezvous_gather,
     .collect = world_rendezvous_collect,
     .scatter = world_rendezvous_scatter,
+    .own_address = own_address,
     .group_open = rendezvous_group_open,
     .group_close = group_impl_free,
     .close = rendezvous_close,
@@ -182,8 +185,8 @@ out:
     return status;
 }
 
-/* Before the first connection. All ranks count what rank 0 needs, so that all with its limit meet
- * the same error: rank 0 has a connection to every rank here, and one more in a lifeline. */
+/* Before the first connection. All ranks count the need of rank 0, so that ranks with equal limits
+ * fail alike. Rank 0 has one connection to every rank here and one in a lifeline. */
 static enum status check_descriptors(int size)
 {
     enum { FILES = 8 };

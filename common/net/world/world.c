@@ -137,6 +137,7 @@ enum status world_open(struct world **out, int *argc, char ***argv,
         TRY(world_mpi_open(world, argc, argv, options));
     TRY(find_neighbours(world));
     TRY(agree_on_run_id(world));
+    TRY(world_find_address(world, options->subnet));
     *out = world;
     return STATUS_OK;
 out:
@@ -153,6 +154,7 @@ void world_close(struct world **world)
         (*world)->ops->close(*world);
         activity_go_on((*world)->activity, ACTIVITY_MAIN);
     }
+    free((*world)->address);
     free((*world)->host_numbers);
     free((*world)->hosts);
     free(*world);
@@ -248,6 +250,8 @@ enum status world_scatter(struct world *world, const struct group *group, const 
 enum status world_check_descriptors(struct world *world, int more)
 {
     enum status status = STATUS_OK;
+    if (world->ops->in_one_process)
+        return STATUS_OK;
     struct descriptors mine = descriptors_for(more);
     struct descriptors *all = calloc((size_t)world->size, sizeof *all);
     char who[WORLD_HOST_BYTES + 32];

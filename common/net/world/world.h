@@ -21,6 +21,8 @@
 
 enum { WORLD_HOST_BYTES = 64 };
 
+union address; /* common/net/socket/address.h */
+
 struct world {
     int rank;
     int size;
@@ -34,7 +36,8 @@ struct world {
     uint64_t run_id;  /* the same on all ranks, different in every run */
     char host[WORLD_HOST_BYTES];     /* the name of this one */
     char (*hosts)[WORLD_HOST_BYTES]; /* of all ranks, by rank */
-    int *host_numbers;               /* by rank: equal on one host, where it is the lowest rank */
+    union address *address; /* by which other ranks reach this one; see world_choose_address */
+    int *host_numbers;      /* by rank: equal on one host, where it is the lowest rank */
     /* Collective calls fail after so long; 0: never. At first the start-up's. */
     int64_t timeout_ms;
     int64_t stall_warning_ms; /* where no lifeline watches, such a wait is warned of; 0: is not */
@@ -47,8 +50,9 @@ struct world {
 };
 
 struct world_options {
-    const char *subnet; /* the network ("10.0.0.0/24") that MPI is to use, unless its launcher names
-                           one; NULL: MPI chooses */
+    const char *subnet; /* the interface or network that MPI is to use, unless its launcher names
+                           one; NULL: MPI chooses, and the ranks find addresses by which they
+                           reach each other */
     int64_t startup_timeout_ms; /* of all ranks coming together; 0: none */
     const char *rendezvous;     /* "tcp://HOST:PORT", where rank 0 listens; NULL: by MPI */
     uint64_t token;             /* with `rendezvous`: of the job, alike on all ranks */
@@ -73,6 +77,14 @@ int world_let_in(const struct world *world, struct listener *listener, int *sock
 /* Fails on all ranks alike where one of them cannot open `more` file descriptors, which its process
  * needs. Collective; raises the soft limit where it has to. STATUS_UNSUPPORTED names the rank. */
 enum status world_check_descriptors(struct world *world, int more);
+
+/*
+ * The address at which this rank listens for other ranks. `subnet` (--interface): see
+ * address_choose. Without it, 127.0.0.1 if all ranks are on one host. Else rank 0 takes the address
+ * by which it was reached, and another rank the one by which it reached rank 0. Errors: logged.
+ */
+enum status world_choose_address(const struct world *world, const char *subnet,
+                                 union address *address);
 
 /* Brings the ranks together; by MPI also where that has been initialised before. argc and argv are
  * main's (both may be NULL); `options` NULL: none. */

@@ -10,6 +10,7 @@
 /* All but close and abort are collective over `group` (NULL: the world) and bounded by
  * world_patience_ms. Errors are logged, with the rank that is missing where that is known. */
 struct world_ops {
+    bool in_one_process; /* all ranks are, and have no sockets: a simulation */
     enum status (*barrier)(struct world *world, const struct group *group);
     enum status (*broadcast)(struct world *world, const struct group *group, void *data,
                              size_t bytes);
@@ -26,6 +27,9 @@ struct world_ops {
      * group->impl, if it needs one. */
     enum status (*group_open)(struct world *world, struct group *group, int color);
     void (*group_close)(struct group *group);
+    /* (optional) This process's end of the connection to `rank`, which rank 0 has to all ranks and
+     * the others to rank 0. 0 or an errno value. */
+    int (*own_address)(const struct world *world, int rank, union address *address);
     /* (optional) Ends the other ranks; world.c ends this one. */
     void (*abort)(struct world *world, int exit_code);
     /* Frees world->impl. Also after an open that failed. */
@@ -40,6 +44,9 @@ static inline int64_t world_patience_ms(const struct world *world)
 {
     return world->activity ? 0 : world->timeout_ms;
 }
+
+/* Sets world->address (reach.c). Collective. */
+enum status world_find_address(struct world *world, const char *subnet);
 
 /*
  * Each sets world->ops first (so that `close` frees what a failed open leaves), then impl, rank,

@@ -7,7 +7,6 @@
  * all workers. Then nobody listens any more. So a stranger can come only while the ranks connect,
  * must then know the run's id within HELLO_WAIT_MS, and holds nobody up.
  */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +25,7 @@ struct opening {
     struct transport **endpoint; /* by role */
     struct world *world;
     struct listener listeners[2]; /* by role */
-    struct sockaddr_in (*all)[2]; /* by rank and role */
+    union address (*all)[2];      /* by rank and role */
     int *sockets;                 /* by node */
 };
 
@@ -88,14 +87,13 @@ static enum status open_endpoint(struct opening *opening, const struct transport
     return STATUS_OK;
 }
 
-static enum status listen_at(struct opening *opening, const char *host, enum node_role role,
-                             struct sockaddr_in *address)
+static enum status listen_at(struct opening *opening, const union address *host,
+                             enum node_role role, union address *address)
 {
-    struct sockaddr_in name = {.sin_family = AF_INET};
-    inet_pton(AF_INET, host, &name.sin_addr);
-    int error = listener_open(&opening->listeners[role], &name, 0);
+    char text[ADDRESS_TEXT_BYTES];
+    int error = listener_open(&opening->listeners[role], host, 0);
     if (error != 0) {
-        log_error("tcp: cannot listen at %s: %s", host, strerror(error));
+        log_error("tcp: cannot listen at %s: %s", address_text(host, text), strerror(error));
         return status_from_errno(error);
     }
     *address = opening->listeners[role].address;
@@ -131,17 +129,16 @@ static bool talks_to(const struct transport *transport, int node)
 static enum status connect_to(const struct opening *opening, struct transport *transport, int node)
 {
     const struct topology *topology = &transport->topology;
-    const struct sockaddr_in *address =
+    const union address *address =
         &opening->all[topology_rank(topology, node)][topology_role(topology, node)];
     int error = listener_join(address, opening->world->run_id, transport->node,
                               opening->world->timeout_ms, &endpoint_of(transport)->peers[node].fd);
     if (error == 0)
         return STATUS_OK;
-    char text[INET_ADDRSTRLEN] = "", name[64];
-    inet_ntop(AF_INET, &address->sin_addr, text, sizeof text);
-    log_error("tcp: cannot connect to %s at %s:%d: %s; %s",
-              transport_describe(transport, node, name, sizeof name), text,
-              ntohs(address->sin_port), strerror(error),
+    char text[ADDRESS_URI_BYTES], name[64];
+    log_error("tcp: cannot connect to %s at %s: %s; %s",
+              transport_describe(transport, node, name, sizeof name), address_uri(address, text),
+              strerror(error),
               descriptors_advice(error,
                                  "is its host reachable by the network in use (see --interface)?"));
     return error == ETIMEDOUT ? STATUS_TIMEOUT : STATUS_TRANSPORT;
@@ -196,8 +193,8 @@ enum status transport_tcp_open(struct transport *endpoint[2], struct world *worl
                                const struct transport_options *options)
 {
     enum status status = STATUS_OK;
-    char host[INET_ADDRSTRLEN];
-    struct sockaddr_in mine[2] = {{0}};
+    union address host, mine[2];
+    memset(mine, 0, sizeof mine);
     struct opening *opening = calloc(1, sizeof *opening);
     if (!opening) {
         log_error("tcp: out of memory");
@@ -213,12 +210,12 @@ enum status transport_tcp_open(struct transport *endpoint[2], struct world *worl
         status = STATUS_NO_MEMORY;
         goto out;
     }
-    TRY(address_choose(options->subnet, world->local_size == world->size, host, sizeof host));
+    TRY(world_choose_address(world, options->subnet, &host));
     for (enum node_role role = 0; role <= NODE_SERVER; role++) {
         if (topology_node(&options->topology, world->rank, role) < 0)
             continue;
         TRY(open_endpoint(opening, options, role));
-        TRY(listen_at(opening, host, role, &mine[role]));
+        TRY(listen_at(opening, &host, role, &mine[role]));
     }
     TRY(join_local(opening));
     TRY(world_gather(world, NULL, mine, sizeof mine, opening->all));

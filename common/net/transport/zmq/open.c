@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <netinet/in.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 #include <zmq.h>
@@ -36,6 +35,8 @@ void *transport_zmq_socket(struct zmq_endpoint *endpoint, int type)
     int64_t frame_bytes_max = (int64_t)endpoint->base.limits.length_max;
     if (frame_bytes_max < FRAME_BYTES_LEAST)
         frame_bytes_max = FRAME_BYTES_LEAST;
+    int ipv6 = endpoint->shared->ipv6;
+    zmq_setsockopt(socket, ZMQ_IPV6, &ipv6, sizeof ipv6);
     zmq_setsockopt(socket, ZMQ_SNDHWM, &none, sizeof none);
     zmq_setsockopt(socket, ZMQ_RCVHWM, &none, sizeof none);
     zmq_setsockopt(socket, ZMQ_LINGER, &linger_ms, sizeof linger_ms);
@@ -116,9 +117,10 @@ void transport_zmq_close(struct transport *transport)
 
 /* Binds to a port of the system's choice; `address` is what remote peers connect to. Peers inside
  * this process use inproc://. */
-static enum status bind_endpoint(struct zmq_endpoint *endpoint, const char *host, char *address)
+static enum status bind_endpoint(struct zmq_endpoint *endpoint, const union address *host,
+                                 char *address)
 {
-    char text[ZMQ_ADDRESS_BYTES];
+    char name[ADDRESS_TEXT_BYTES], text[ZMQ_ADDRESS_BYTES];
     endpoint->pull = transport_zmq_socket(endpoint, ZMQ_PULL);
     if (!endpoint->pull)
         return transport_zmq_status("socket");
@@ -126,7 +128,8 @@ static enum status bind_endpoint(struct zmq_endpoint *endpoint, const char *host
         transport_zmq_auth_listener(&endpoint->shared->auth, endpoint->pull, endpoint->base.role);
     if (status != STATUS_OK)
         return status;
-    snprintf(text, sizeof text, "tcp://%s:*", host);
+    snprintf(text, sizeof text, endpoint->shared->ipv6 ? "tcp://[%s]:*" : "tcp://%s:*",
+             address_text(host, name));
     if (zmq_bind(endpoint->pull, text) != 0)
         return transport_zmq_status(text);
     size_t size = ZMQ_ADDRESS_BYTES;
@@ -210,7 +213,8 @@ enum status transport_zmq_open(struct transport *endpoint[2], struct world *worl
 {
     enum status status = STATUS_OK;
     keep_freed_memory();
-    char host[INET_ADDRSTRLEN], addresses[2][ZMQ_ADDRESS_BYTES] = {{0}};
+    union address host;
+    char addresses[2][ZMQ_ADDRESS_BYTES] = {{0}};
     struct zmq_shared *shared = calloc(1, sizeof *shared);
     if (!shared || !(shared->context = zmq_ctx_new())) {
         log_error("ZeroMQ: out of memory");
@@ -220,12 +224,13 @@ enum status transport_zmq_open(struct transport *endpoint[2], struct world *worl
     shared->users = 1; /* this function */
     zmq_ctx_set(shared->context, ZMQ_MAX_SOCKETS, 2 * topology_nodes(&options->topology) + 64);
     TRY(transport_zmq_auth_open(&shared->auth, shared->context, world->run_id));
-    TRY(address_choose(options->subnet, world->local_size == world->size, host, sizeof host));
+    TRY(world_choose_address(world, options->subnet, &host));
+    shared->ipv6 = host.any.sa_family == AF_INET6;
     for (int role = 0; role < 2; role++) {
         if (topology_node(&options->topology, world->rank, role) < 0)
             continue;
         TRY(open_endpoint(&endpoint[role], world, options, role, shared));
-        TRY(bind_endpoint(endpoint_of(endpoint[role]), host, addresses[role]));
+        TRY(bind_endpoint(endpoint_of(endpoint[role]), &host, addresses[role]));
     }
     TRY(transport_zmq_auth_start(&shared->auth));
     TRY(exchange_addresses(endpoint, world, &options->topology, addresses));

@@ -14,7 +14,7 @@
 #include "common/base/thread.h"
 #include "common/net/transport/transport_impl.h"
 
-enum { ZMQ_ADDRESS_BYTES = 64 };
+enum { ZMQ_ADDRESS_BYTES = 80 };
 
 struct zmq_peer {
     struct zmq_endpoint *owner;
@@ -50,6 +50,7 @@ struct zmq_auth {
  */
 struct zmq_shared {
     void *context;
+    bool ipv6; /* the ranks reach each other so */
     struct zmq_auth auth;
     struct zmq_endpoint *endpoints[2]; /* by role; NULL where there is none */
     _Atomic int users;

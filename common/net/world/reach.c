@@ -1,0 +1,215 @@
+/*
+ * The address by which other ranks reach a rank. A host has several (docker0 has 172.17.0.1 on
+ * every host), and only a connection shows which of them works. After a rendezvous each rank has a
+ * connection to rank 0. Under MPI the first rank of each host makes one: rank 0 offers all its
+ * addresses, and the first address that leads to rank 0 counts.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/clock.h"
+#include "common/net/socket/address.h"
+#include "common/net/socket/listener.h"
+#include "common/net/socket/stream.h"
+#include "common/net/world/world_impl.h"
+
+/* -------- by the connections of a rendezvous -------------------------------------------------- */
+
+/* Rank 0: where other hosts have reached it; loopback if only its own host has. */
+static union address reached_at(const struct world *world)
+{
+    union address found = address_loopback(), own;
+    for (int rank = world->size - 1; rank > 0; rank--) {
+        bool other_host = world->host_numbers[rank] != 0;
+        if (world->ops->own_address(world, rank, &own) == 0 && !address_is_loopback(&own) &&
+            (other_host || address_is_loopback(&found)))
+            found = own;
+    }
+    return found;
+}
+
+static enum status by_connections(struct world *world)
+{
+    enum status status;
+    union address mine = address_loopback(), *all = calloc((size_t)world->size, sizeof *all);
+    if (!all) {
+        log_error("world: no memory for the addresses of %d ranks", world->size);
+        return STATUS_NO_MEMORY;
+    }
+    if (world->rank == 0)
+        mine = reached_at(world);
+    else if (world->ops->own_address(world, 0, &mine) != 0)
+        mine = address_loopback(); /* rank 0 has ended: the next call fails */
+    address_set_port(&mine, 0);
+    TRY(world_gather(world, NULL, &mine, sizeof mine, all));
+    /* Only ranks of rank 0's own host reach it by loopback. */
+    *world->address = address_is_loopback(&mine) ? all[0] : mine;
+out:
+    free(all);
+    return status;
+}
+
+/* -------- by trial ---------------------------------------------------------------------------- */
+
+enum { OFFERS_MOST = 16, FIRST_TRIAL_MS = 1000, ANSWER_MS = 3000 };
+
+struct offer {
+    int count;
+    union address at[OFFERS_MOST]; /* with the port */
+};
+
+/* Rank 0: one rank of every other host comes. */
+static enum status answer_all(struct world *world, struct listener *listener)
+{
+    int left = 0, missing = 0;
+    int64_t deadline_ns =
+        world->timeout_ms > 0 ? clock_now_ns() + world->timeout_ms * NS_PER_MS : 0;
+    bool *come = calloc((size_t)world->size, sizeof *come);
+    if (!come) {
+        log_error("world: no memory for %d ranks", world->size);
+        return STATUS_NO_MEMORY;
+    }
+    for (int rank = 1; rank < world->size; rank++)
+        left += world->host_numbers[rank] == rank;
+    while (left > 0) {
+        struct hello hello;
+        int socket;
+        if (listener_wait(listener, deadline_ns, NULL, 0, &hello, &socket, NULL) != LISTENER_HELLO)
+            break;
+        int rank = hello.rank;
+        bool ours = hello.protocol == HELLO_PROTOCOL && hello.run_id == world->run_id && rank > 0 &&
+                    rank < world->size && world->host_numbers[rank] == rank;
+        if (ours && stream_send(socket, &world->run_id, sizeof world->run_id, ANSWER_MS) == 0 &&
+            !come[rank]) {
+            if (address_is_loopback(world->address))
+                address_of_socket(socket, world->address);
+            come[rank] = true;
+            left--;
+        }
+        stream_close(&socket);
+    }
+    while (missing < world->size &&
+           (world->host_numbers[missing] != missing || missing == 0 || come[missing]))
+        missing++;
+    free(come);
+    address_set_port(world->address, 0);
+    if (left == 0)
+        return STATUS_OK;
+    log_error("rank %d on %s has not reached rank 0 on %s within %g s; name a network that "
+              "connects all hosts with --interface",
+              missing, world->hosts[missing], world->host, (double)world->timeout_ms / 1000);
+    return STATUS_TIMEOUT;
+}
+
+/* One attempt: true if rank 0 is there, which `world->address` then can reach. */
+static bool try_one(struct world *world, const union address *address, int64_t timeout_ms)
+{
+    uint64_t answer = 0;
+    int socket;
+    if (listener_join(address, world->run_id, world->rank, timeout_ms, &socket) != 0)
+        return false;
+    bool found = stream_receive(socket, &answer, sizeof answer, ANSWER_MS) == 0 &&
+                 answer == world->run_id && address_of_socket(socket, world->address) == 0;
+    stream_close(&socket);
+    address_set_port(world->address, 0);
+    return found;
+}
+
+/* The first rank of another host: tries longer in every round. */
+static enum status try_all(struct world *world, const struct offer *offer)
+{
+    char tried[512] = "", text[ADDRESS_TEXT_BYTES];
+    int64_t begun_ns = clock_now_ns(), waited_ms = 0;
+    for (int64_t round_ms = FIRST_TRIAL_MS;
+         offer->count > 0 && (world->timeout_ms == 0 || waited_ms < world->timeout_ms);
+         round_ms *= 2) {
+        for (int i = 0; i < offer->count; i++) {
+            if (try_one(world, &offer->at[i], round_ms))
+                return STATUS_OK;
+        }
+        clock_sleep_until_ns(clock_now_ns() + WORLD_LOOK_MS * NS_PER_MS);
+        waited_ms = (clock_now_ns() - begun_ns) / NS_PER_MS;
+    }
+    for (int i = 0; i < offer->count; i++) {
+        size_t used = strlen(tried);
+        snprintf(tried + used, sizeof tried - used, " %s", address_text(&offer->at[i], text));
+    }
+    log_error("rank %d on %s reached rank 0 on %s at none of its addresses (it has:%s) within "
+              "%g s; name a network that connects all hosts with --interface",
+              world->rank, world->host, world->hosts[0], tried, (double)world->timeout_ms / 1000);
+    return STATUS_TIMEOUT;
+}
+
+static enum status listen_for_all(struct listener *listener, struct offer *offer)
+{
+    union address any = address_any();
+    int error = listener_open(listener, &any, 0);
+    if (error != 0) {
+        log_error("rank 0 cannot listen for the other ranks: %s", strerror(error));
+        return status_from_errno(error);
+    }
+    offer->count = address_list(offer->at, OFFERS_MOST);
+    for (int i = 0; i < offer->count; i++)
+        address_set_port(&offer->at[i], address_port(&listener->address));
+    return STATUS_OK;
+}
+
+static enum status by_trial(struct world *world)
+{
+    enum status status = STATUS_OK;
+    struct offer offer;
+    int first = world->host_numbers[world->rank]; /* of this host */
+    union address firsts, *all = NULL;
+    struct listener *listener = calloc(1, sizeof *listener);
+    memset(&offer, 0, sizeof offer);
+    all = calloc((size_t)world->size, sizeof *all);
+    if (!listener || !all) {
+        log_error("world: no memory for the addresses of %d ranks", world->size);
+        status = STATUS_NO_MEMORY;
+        goto out;
+    }
+    listener->socket = -1;
+    if (world->rank == 0)
+        status = listen_for_all(listener, &offer);
+    enum status told = world_broadcast(world, NULL, &offer, sizeof offer);
+    TRY(status);
+    TRY(told);
+    if (world->rank == 0)
+        TRY(answer_all(world, listener));
+    else if (world->rank == first)
+        TRY(try_all(world, &offer));
+    firsts = *world->address;
+    TRY(world_gather(world, NULL, &firsts, sizeof firsts, all));
+    *world->address = all[first];
+out:
+    if (listener)
+        listener_close(listener);
+    free(listener);
+    free(all);
+    return status;
+}
+
+/* -------- the interface ----------------------------------------------------------------------- */
+
+enum status world_find_address(struct world *world, const char *subnet)
+{
+    world->address = malloc(sizeof *world->address);
+    if (!world->address) {
+        log_error("world: out of memory");
+        return STATUS_NO_MEMORY;
+    }
+    *world->address = address_loopback();
+    if (subnet || world->local_size == world->size || world->ops->in_one_process)
+        return STATUS_OK;
+    return world->ops->own_address ? by_connections(world) : by_trial(world);
+}
+
+enum status world_choose_address(const struct world *world, const char *subnet,
+                                 union address *address)
+{
+    if (subnet)
+        return address_choose(subnet, false, address);
+    *address = world->address ? *world->address : address_loopback();
+    return STATUS_OK;
+}
