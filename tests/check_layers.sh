@@ -119,7 +119,7 @@ check()
             may("experiments/recipes", below)
             may("experiments/manual", below)
             may("experiments/measure", below)
-            may("experiments/step", below)
+            may("experiments/step", below " experiments/measure") # cpu_share
             may("experiments/compute", below " experiments/measure")
             may("experiments/interrupt", "")
             may("experiments/fit", below " experiments/measure")
@@ -129,7 +129,7 @@ check()
             may("experiments/train", below " experiments/measure experiments/step experiments/timeline experiments/trace")
             may("experiments/elastic", below " experiments/step experiments/timeline experiments/trace experiments/train")
             may("experiments/report", below " experiments/trace")
-            may("experiments/trace", below)
+            may("experiments/trace", below " experiments/measure") # cpu_share
             may("experiments/timeline", below " experiments/trace")
             may("experiments/simulate", below " experiments/fit experiments/bench common/net/simulated")
             # common/psring.h is for those who have nothing else, and for those who measure what they get.

@@ -127,9 +127,9 @@ grep -q "^limited by rank 1: " "$folder/log" || fail "a slow rank:"
 
 # A link's rate that cannot be right is not believed, here and there.
 pace "a rate that cannot be" --model keras-cnn --compute paced:0.1 --link-rate 1e6
-grep -q "^limited by the network: .*--link-rate is not this link's rate" "$folder/log" || fail "a rate that cannot be:"
+grep -q "^limited by averaging: .*--link-rate is not this link's rate" "$folder/log" || fail "a rate that cannot be:"
 "$psring" trace "$timeline" >"$folder/log" || fail "psring trace, a rate that cannot be:"
-grep -q "^limited by the network: .*--link-rate is not this link's rate" "$folder/log" || fail "psring trace, a rate that cannot be:"
+grep -q "^limited by averaging: .*--link-rate is not this link's rate" "$folder/log" || fail "psring trace, a rate that cannot be:"
 "$psring" trace "$timeline" --step 7 >"$folder/log" || fail "--step 7:"
 grep -q "critical path of step 7 " "$folder/log" || fail "--step 7:"
 grep -q "^critical paths of all 20 steps but the first, which warms up$" "$folder/log" || fail "the first step is among the shares:"

@@ -231,7 +231,7 @@ Test(trace_file, the_command_prints_it)
     const char *text = say(steps);
     cr_expect(strstr(text, "link from rank 1 to rank 0, step 3 of bucket 0"), "%s", text);
     cr_expect(strstr(text, "rank 1 computes: forward conv1"), "%s", text);
-    cr_expect(strncmp(text, "limited by the network", 22) == 0, "%s", text);
+    cr_expect(strncmp(text, "limited by averaging", 20) == 0, "%s", text);
     cr_expect(strstr(text, "of loaders, processors, servers and the links' rate nothing"), "%s",
               text);
     cr_expect(strstr(text, "in steps 1 to 1,"), "%s", text);
@@ -259,8 +259,12 @@ Test(trace_file, judges_by_what_the_run_knew)
     cr_expect(!strstr(text, "of loaders, processors"), "%s", text);
     text = say_with("\"backend\":\"ring\",\"waits\":1,\"link_bits_per_s\":1e9,"
                     "\"faster_bits_per_s\":1e10,\"model_ms\":0.0088,\"model_faster_ms\":0.00088");
+    cr_expect(strstr(text, "limited by the link"), "%s", text);
     cr_expect(strstr(text, "ring is at 98% of the link, 1 Gbit/s"), "%s", text);
     cr_expect(strstr(text, "--compress fp16 would save"), "%s", text);
+    text = say_with("\"backend\":\"ring\",\"waits\":1,\"cpu_busy\":0.95,\"cpu_other\":0.02");
+    cr_expect(strstr(text, "limited by the processors: averaging"), "%s", text);
+    cr_expect(!strstr(text, "would"), "%s", text);
     /* Rank 0 computed for 20 of 44 us; of two ranks the lower one counts. */
     text = say_with("\"backend\":\"ring\",\"waits\":0,\"cores\":1,\"threads\":1");
     cr_expect(strncmp(text, "limited by the processors", 25) == 0, "%s", text);

@@ -178,12 +178,6 @@ out:
     return status;
 }
 
-/* One rank of each machine reads its ticks: reading takes CPU time too. */
-static bool watches_cpus(const struct world *world)
-{
-    return world->sharing_cpus == world->size ? world->rank == 0 : world->local_rank == 0;
-}
-
 static enum status run_worker(struct run *run)
 {
     enum status status = STATUS_OK;
@@ -191,7 +185,7 @@ static enum status run_worker(struct run *run)
     for (int64_t i = 0; i < run->plan->warmup; i++)
         TRY(run_round(run, round++, -1));
     cpu_time_start(&run->cpu);
-    run->watches = watches_cpus(run->world);
+    run->watches = cpu_share_watches(run->world);
     if (run->watches)
         cpu_watch_start(&run->loop);
     run->iters = run->plan->iters > 0 ? run->plan->iters : BENCH_ITERS_LEAST;

@@ -12,6 +12,11 @@ bool cpu_share_is_others(double busy, double other)
            busy - other <= CPU_SHARE_LIMITED;
 }
 
+bool cpu_share_watches(const struct world *world)
+{
+    return world->sharing_cpus == world->size ? world->rank == 0 : world->local_rank == 0;
+}
+
 /* The first line is "cpu user nice system idle iowait irq softirq steal guest guest_nice", where
  * user and nice hold the guests' time already. Kernels of old end earlier. */
 bool cpu_ticks_parse(const char *text, struct cpu_ticks *ticks)

@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/net/world/world.h"
+
 /* Above this share a measurement counts as limited by the CPUs. */
 #define CPU_SHARE_LIMITED 0.85
 /* Less than this share of other work is no reason: ticks are not as exact. */
@@ -16,6 +18,10 @@
 /* Whether it was other processes that made the CPUs so busy: without them they would not have been
  * the limit. `busy`, `other`: shares of all CPUs; below 0: not known. */
 bool cpu_share_is_others(double busy, double other);
+
+/* Whether this rank reads its machine's ticks: one rank of each machine does, because reading takes
+ * CPU time too. */
+bool cpu_share_watches(const struct world *world);
 
 /* The kernel's ticks since boot (1/100 s), summed over all CPUs of the machine. */
 struct cpu_ticks {

@@ -120,6 +120,8 @@ void exchange_begin(struct exchange *exchange)
 
 static void begin_exposed(struct exchange *exchange, const char *name, size_t bucket)
 {
+    if (exchange->watch)
+        cpu_watch_start(exchange->watch);
     exchange->entered_ns = clock_now_ns();
     exchange->ran_ns = comm_overlaps(exchange->comm) ? 0 : clock_thread_ns();
     range_begin_at(name, &(struct range_about){.kind = RANGE_EXPOSED, .bucket = (uint32_t)bucket},
@@ -133,6 +135,8 @@ static void end_exposed(struct exchange *exchange)
     int64_t now_ns = clock_now_ns();
     exchange->blocked_ns += now_ns - exchange->entered_ns;
     range_end_at(now_ns);
+    if (exchange->watch)
+        cpu_watch_stop(exchange->watch);
 }
 
 static void begin_optimizer(void)

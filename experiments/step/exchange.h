@@ -31,6 +31,7 @@
 #include "common/base/status.h"
 #include "common/comm/bucket.h"
 #include "common/comm/backend.h"
+#include "experiments/measure/cpu_share.h"
 #include "experiments/step/updater.h"
 #include "models/net.h"
 #include "models/optim.h"
@@ -75,6 +76,7 @@ struct exchange {
     int64_t averaged_ns; /* of those, that this thread ran on a processor; 0 where the comm
                             overlaps: another thread averages */
     int64_t entered_ns, ran_ns; /* of the call that it is in */
+    struct cpu_watch *watch;    /* runs while the step is blocked; the caller sets it; NULL: none */
 };
 
 /*

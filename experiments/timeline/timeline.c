@@ -134,7 +134,7 @@ out:
     return status;
 }
 
-static enum status write_file(struct timeline *timeline, const struct verdict_facts *facts,
+static enum status write_file(struct timeline *timeline, const struct bottleneck_facts *facts,
                               const struct part *parts, unsigned char *const *all_bytes)
 {
     enum status status = STATUS_OK;
@@ -190,7 +190,7 @@ out:
     return status;
 }
 
-enum status timeline_write(struct timeline *timeline, const struct verdict_facts *facts)
+enum status timeline_write(struct timeline *timeline, const struct bottleneck_facts *facts)
 {
     enum status status = STATUS_OK;
     struct world *world = timeline->world;

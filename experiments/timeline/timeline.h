@@ -22,7 +22,7 @@
 #include "common/net/world/world.h"
 
 struct timeline;
-struct verdict_facts;
+struct bottleneck_facts;
 
 struct timeline_options {
     const char *file;                /* on rank 0; borrowed */
@@ -37,9 +37,9 @@ enum status timeline_open(struct timeline **timeline, struct world *world,
                           const struct timeline_options *options);
 
 /* Collective over the world, once no other thread tells of ranges. Rank 0 writes the file, and
- * says of what there was no room for. `facts`: of the run's verdict, on rank 0; NULL: none. Errors:
+ * says of what there was no room for. `facts`: of the run's bottleneck, on rank 0; NULL: none. Errors:
  * logged. */
-enum status timeline_write(struct timeline *timeline, const struct verdict_facts *facts);
+enum status timeline_write(struct timeline *timeline, const struct bottleneck_facts *facts);
 
 /* Ends the recording. Sets *timeline to NULL. */
 void timeline_close(struct timeline **timeline);

@@ -9,7 +9,7 @@
 #include "experiments/trace/trace_file.h"
 #include "experiments/trace/trace_parts.h"
 #include "experiments/trace/trace_print_path.h"
-#include "experiments/trace/trace_verdict.h"
+#include "experiments/trace/trace_bottleneck.h"
 
 enum { SHOWN = TRACE_PART_REST + 1 }; /* of trace_part */
 
@@ -131,7 +131,7 @@ enum status trace_command(int argc, char **argv)
         status = STATUS_INPUT;
         goto out;
     }
-    TRY(trace_print_verdict(&file, steps, count));
+    TRY(trace_print_bottleneck(&file, steps, count));
     printf("\n");
     print_parts(&file, steps, count);
     print_messages(&file);

@@ -6,7 +6,7 @@
 /* Its place, as `type`. */
 #define FACT(type, name, member)                                                                   \
     {                                                                                              \
-        name, offsetof(struct verdict_facts, member), type                                         \
+        name, offsetof(struct bottleneck_facts, member), type                                      \
     }
 
 enum fact_type { FACT_INT, FACT_BOOL, FACT_DOUBLE };
@@ -27,12 +27,13 @@ static const struct fact {
     FACT(FACT_DOUBLE, "model_ms", model),
     FACT(FACT_DOUBLE, "model_faster_ms", model_faster),
     FACT(FACT_DOUBLE, "model_spread_ms", model_spread),
-    FACT(FACT_DOUBLE, "latencies", latencies),
+    FACT(FACT_DOUBLE, "cpu_busy", cpu_busy),
+    FACT(FACT_DOUBLE, "cpu_other", cpu_other),
 };
 
 enum { FACTS = sizeof list / sizeof *list };
 
-static double value_of(const struct fact *fact, const struct verdict_facts *facts)
+static double value_of(const struct fact *fact, const struct bottleneck_facts *facts)
 {
     const char *at = (const char *)facts + fact->offset;
     if (fact->type == FACT_INT)
@@ -40,7 +41,7 @@ static double value_of(const struct fact *fact, const struct verdict_facts *fact
     return fact->type == FACT_BOOL ? (double)*(const bool *)at : *(const double *)at;
 }
 
-void trace_facts_write(FILE *out, const struct verdict_facts *facts)
+void trace_facts_write(FILE *out, const struct bottleneck_facts *facts)
 {
     fprintf(out,
             "{\"ph\":\"M\",\"pid\":0,\"tid\":0,\"name\":\"" TRACE_FACTS_NAME
@@ -53,8 +54,8 @@ void trace_facts_write(FILE *out, const struct verdict_facts *facts)
 
 void trace_facts_read(struct trace_file *file, const cJSON *arguments)
 {
-    struct verdict_facts *facts = &file->facts;
-    *facts = (struct verdict_facts){0};
+    struct bottleneck_facts *facts = &file->facts;
+    *facts = (struct bottleneck_facts){0};
     const cJSON *backend = cJSON_GetObjectItemCaseSensitive(arguments, "backend");
     snprintf(file->backend, sizeof file->backend, "%s",
              cJSON_IsString(backend) ? backend->valuestring : "averaging");

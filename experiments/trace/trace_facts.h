@@ -1,6 +1,6 @@
 /*
- * What of a run's verdict only the run knows, in its timeline: what a rank has to compute with, and
- * the averaging's times by the model of cost. `psring trace` judges by the same.
+ * The facts of a run's bottleneck that only the run knows, in its timeline: cores, how busy they
+ * were, and the times of averaging by the model of cost. `psring trace` judges by the same facts.
  */
 #ifndef PSRING_EXPERIMENTS_TRACE_FACTS_H
 #define PSRING_EXPERIMENTS_TRACE_FACTS_H
@@ -13,7 +13,7 @@
 #define TRACE_FACTS_NAME "psring_run"
 
 /* An event of the file, a line; without facts->ranks. */
-void trace_facts_write(FILE *out, const struct verdict_facts *facts);
+void trace_facts_write(FILE *out, const struct bottleneck_facts *facts);
 
 /* From that event's arguments into file->facts. What is absent is 0, as what is not known. */
 void trace_facts_read(struct trace_file *file, const cJSON *arguments);

@@ -11,7 +11,7 @@
 
 #include "common/base/status.h"
 #include "common/obs/range.h"
-#include "experiments/trace/verdict.h"
+#include "experiments/trace/bottleneck.h"
 
 /* The counter of how long steps have computed on a processor. */
 #define TRACE_CPU_NAME "computed on a processor"
@@ -48,11 +48,11 @@ struct trace_message {
 struct trace_file {
     struct trace_rank *ranks;
     int rank_count;
-    bool in_step;               /* all workers are in one step, or wait for it */
-    bool has_facts;             /* the file says what the run's verdict rests on */
-    struct verdict_facts facts; /* without ranks */
-    char backend[32];           /* facts.backend */
-    struct trace_range *ranges; /* by rank, row, begin; what encloses comes first */
+    bool in_step;                  /* all workers are in one step, or wait for it */
+    bool has_facts;                /* the file has the facts of the run's bottleneck */
+    struct bottleneck_facts facts; /* without ranks */
+    char backend[32];              /* facts.backend */
+    struct trace_range *ranges;    /* by rank, row, begin; what encloses comes first */
     size_t range_count;
     struct trace_message *messages; /* by receiver: rank, row, time */
     size_t message_count;

@@ -39,6 +39,7 @@ static enum status step(struct trainer *t, bool finishes)
     range_begin_at("step", &(struct range_about){.kind = RANGE_STEP, .number = t->step}, start_ns);
     if (interval->started_ns == 0) {
         interval->started_ns = start_ns;
+        train_cpus_start(t);
         usage_watch_take(t->report.usage_watch); /* what was before is no one's interval */
     }
     activity_set(t->world->activity, ACTIVITY_MAIN, ACTIVITY_COMPUTE, t->step, 0);
@@ -67,6 +68,7 @@ static enum status step(struct trainer *t, bool finishes)
                        [STEP_TIME_DATA] = t->data_ns,
                        [STEP_TIME_CPU] = ran_ns,
                    });
+    train_cpus_wait(t);
     interval->ended_ns = end_ns;
     interval->steps++;
     interval->images += t->step_images;

@@ -94,12 +94,13 @@ static void list_fields(const struct trainer *t, double train_loss, const struct
     fields_text(fields, "lr_schedule", trains ? lr_shape_names[t->lr.shape] : NULL);
     fields_uint_if(fields, "lr_warmup_steps", trains, t->lr.warmup_steps);
     fields_double(fields, "data_ms_median", t->dataset ? median_ms[STEP_TIME_DATA] : unknown);
-    const struct verdict *verdict = &report->verdict; /* of the interval, as the next */
-    bool judged = verdict->limit != VERDICT_NONE;
-    fields_text(fields, "limit", judged ? verdict_names[verdict->limit] : NULL);
-    fields_uint_if(fields, "limit_rank", verdict->limit == VERDICT_RANK, (uint64_t)verdict->rank);
-    fields_double(fields, "limit_ms", judged ? verdict->cost : unknown);
-    fields_double(fields, "better_step_ms", judged ? verdict->better : unknown);
+    const struct bottleneck *bottleneck = &report->bottleneck; /* of the interval, as the next */
+    bool judged = bottleneck->cause != BOTTLENECK_NONE;
+    fields_text(fields, "limit", judged ? bottleneck_names[bottleneck->cause] : NULL);
+    fields_uint_if(fields, "limit_rank", bottleneck->cause == BOTTLENECK_RANK,
+                   (uint64_t)bottleneck->rank);
+    fields_double(fields, "limit_ms", judged ? bottleneck->cost : unknown);
+    fields_double(fields, "better_step_ms", judged ? bottleneck->better : unknown);
     list_progress(t, fields);
     bool aims = config->target_accuracy > 0; /* at a part of the images, as test_accuracy */
     fields_double(fields, "target_accuracy", aims ? config->target_accuracy / 100 : unknown);
@@ -109,7 +110,7 @@ static void list_fields(const struct trainer *t, double train_loss, const struct
     fields_text(fields, "augment", config->augment);
     fields_uint(fields, "loaders", (uint64_t)config->loaders); /* of worker 0, as the next */
     fields_uint(fields, "prefetch", trainer_prefetch(t));
-    fields_double(fields, "limit_step_ms", judged ? verdict->step : unknown);
+    fields_double(fields, "limit_step_ms", judged ? bottleneck->step : unknown);
     fields_double(fields, "nominal_link_bytes_per_s",
                   config->link_rate > 0 ? config->link_rate / 8 : unknown);
     fields_text(fields, "convolutions", trains ? device_convolutions(t->device) : NULL);
@@ -222,7 +223,7 @@ enum status train_report(struct trainer *t, const struct test_result *test)
     TRY(world_sum(t->world, comm_group(t->exchange.comm), sums, 5));
     *samples = (struct usage_samples){sums[2], sums[3], sums[4]};
     if (!comm_updates_on_server(t->exchange.comm)) /* it compares ranks that are in one step */
-        TRY(train_verdict(t));
+        TRY(train_bottleneck(t));
     TRY(find_medians(t));
     TRY(train_check_weights(t));
     TRY(count_images(t, sums[1], &seconds));
@@ -304,7 +305,8 @@ void train_report_end(const struct trainer *t, const struct test_result *test)
                (unsigned long long)t->step, t->report.trained_s);
     if (t->report.times_median[STEP_TIME_ALL] > 0) {
         printf("step %.2f ms (median%s): compute %.2f", t->report.times_median[STEP_TIME_ALL],
-               t->report.verdict.limit != VERDICT_NONE ? ", from last worker to last worker" : "",
+               t->report.bottleneck.cause != BOTTLENECK_NONE ? ", from last worker to last worker"
+                                                             : "",
                t->report.times_median[STEP_TIME_COMPUTE]);
         if (t->dataset)
             printf(", waiting for data %.2f", t->report.times_median[STEP_TIME_DATA]);
@@ -313,8 +315,8 @@ void train_report_end(const struct trainer *t, const struct test_result *test)
                    t->report.times_median[STEP_TIME_EXPOSED]);
         printf("\n");
     }
-    if (t->report.run_verdict.limit != VERDICT_NONE)
-        printf("limited by %s\n", t->report.verdict_text);
+    if (t->report.run_bottleneck.cause != BOTTLENECK_NONE)
+        printf("limited by %s\n", t->report.bottleneck_text);
     else if (comm_updates_on_server(t->exchange.comm))
         printf(
             "no word of what limited it: workers that do not wait for each other have no step in "

@@ -10,9 +10,11 @@
 #include "common/base/status.h"
 #include "common/comm/updates/consistency.h"
 #include "common/device/device.h"
+#include "experiments/measure/cpu_share.h"
+#include "experiments/measure/cpu_time.h"
 #include "experiments/step/usage_watch.h"
 #include "common/obs/progress.h"
-#include "experiments/trace/verdict.h"
+#include "experiments/trace/bottleneck.h"
 #include "experiments/step/step_times.h"
 
 struct trainer;
@@ -31,23 +33,33 @@ struct test_result {
     double loss, accuracy;
 };
 
+/* Processor time of this machine, where this rank watches it, and of this process. */
+struct report_cpus {
+    struct cpu_watch waits; /* while steps waited for averaging, where they waited for long */
+    struct cpu_watch steps; /* of whole steps */
+    struct cpu_time own;    /* since the interval's first step */
+    double process_s;       /* of this process, in the intervals that have ended */
+};
+
 struct report {
     struct csv *metrics; /* rank 0, with --metrics */
     struct progress progress;
     struct interval interval;
     struct step_times times;              /* of the interval */
+    struct report_cpus cpus;              /* of the interval */
+    struct report_cpus run_cpus;          /* of all intervals that have ended */
     struct device_usage usage;            /* worker 0: as the interval's last step ended */
     struct usage_watch *usage_watch;      /* NULL: this worker's device tells nothing */
     struct usage_samples usage_samples;   /* of the interval; of the last row: of all workers */
     double trained_s;                     /* worker 0: in steps, since the run began */
     double times_median[STEP_TIME_KINDS]; /* of the last row, ms; so the following */
     double images_per_s;
-    struct verdict verdict;
-    struct verdict_facts facts; /* of all steps, as the next four. In ms a step: */
-    struct verdict_rank *ranks; /* (workers): the rows' medians, averaged over the steps */
-    uint64_t judged_steps;      /* that are in them */
-    struct verdict run_verdict;
-    char verdict_text[400];
+    struct bottleneck bottleneck;
+    struct bottleneck_facts facts; /* of all steps, as the next four. In ms a step: */
+    struct bottleneck_rank *ranks; /* (workers): the rows' medians, averaged over the steps */
+    uint64_t judged_steps;         /* that are in them */
+    struct bottleneck run_bottleneck;
+    char bottleneck_text[400];
     uint64_t images;               /* train_images, at the last row */
     uint64_t images_before;        /* of the run, before this process */
     struct comm_progress *reached; /* (workers): where servers update; else NULL */

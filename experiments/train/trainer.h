@@ -129,9 +129,14 @@ train_step_function train_step_real, train_step_paced, train_step_virtual;
 enum status train_virtual_open(struct trainer *t);
 void train_virtual_close(struct trainer *t);
 
-/* train_verdict.c. Collective over the workers, before step_times_medians: what limits the steps
- * since the last row, and all of this process's; worker 0 has both in t->report. */
-enum status train_verdict(struct trainer *t);
+/* train_bottleneck.c. Collective over the workers, before step_times_medians: the bottleneck of the
+ * steps since the last row, and of all steps of this process. Worker 0 has both in t->report. */
+enum status train_bottleneck(struct trainer *t);
+/* The interval's first step begins: counts processor time from here on. */
+void train_cpus_start(struct trainer *t);
+/* A step has ended: the next one watches the processors while it waits for averaging, if this one
+ * waited for long. */
+void train_cpus_wait(struct trainer *t);
 
 /* train_state.c, all collective over the workers. */
 enum status train_test(struct trainer *t, struct test_result *result);

@@ -6,7 +6,7 @@
 
 /* To stdout: as psring train says it at its end, of the steps that were recorded. STATUS_NO_MEMORY
  * (logged). */
-enum status trace_print_verdict(const struct trace_file *file, const struct trace_step *steps,
-                                size_t count);
+enum status trace_print_bottleneck(const struct trace_file *file, const struct trace_step *steps,
+                                   size_t count);
 
 #endif

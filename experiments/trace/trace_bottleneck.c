@@ -1,4 +1,4 @@
-#include "experiments/trace/trace_verdict.h"
+#include "experiments/trace/trace_bottleneck.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -7,9 +7,9 @@
 #include "common/base/log.h"
 
 /* What the run itself knew, or the least that is sure: nothing of links and processors. */
-static struct verdict_facts facts_of(const struct trace_file *file)
+static struct bottleneck_facts facts_of(const struct trace_file *file)
 {
-    struct verdict_facts facts = {.waits = true, .compressed = true};
+    struct bottleneck_facts facts = {.waits = true, .compressed = true};
     if (file->has_facts)
         facts = file->facts;
     facts.backend = file->backend;
@@ -30,17 +30,17 @@ static void print_steps(const struct trace_file *file, const struct trace_step *
                "earlier psring wrote it\n");
 }
 
-enum status trace_print_verdict(const struct trace_file *file, const struct trace_step *steps,
-                                size_t count)
+enum status trace_print_bottleneck(const struct trace_file *file, const struct trace_step *steps,
+                                   size_t count)
 {
     char text[400];
     double median_ms[TRACE_PARTS];
     if (!file->in_step) {
-        printf("the workers were not held in one step: no verdict on what limited them\n");
+        printf("the workers were not held in one step: so nothing limited them in common\n");
         return STATUS_OK;
     }
-    struct verdict_facts facts = facts_of(file);
-    struct verdict_rank *ranks = calloc((size_t)file->rank_count, sizeof *ranks);
+    struct bottleneck_facts facts = facts_of(file);
+    struct bottleneck_rank *ranks = calloc((size_t)file->rank_count, sizeof *ranks);
     if (!ranks) {
         log_error("psring trace: out of memory");
         return STATUS_NO_MEMORY;
@@ -50,7 +50,7 @@ enum status trace_print_verdict(const struct trace_file *file, const struct trac
         if (trace_medians(steps, count, rank, median_ms) == 0)
             continue;
         double cpu = median_ms[TRACE_PART_CPU];
-        ranks[facts.workers++] = (struct verdict_rank){
+        ranks[facts.workers++] = (struct bottleneck_rank){
             .step = median_ms[TRACE_PART_STEP],
             .exposed = median_ms[TRACE_PART_EXPOSED],
             .data = median_ms[TRACE_PART_DATA],
@@ -58,8 +58,8 @@ enum status trace_print_verdict(const struct trace_file *file, const struct trac
             .cpu = cpu < 0 ? (double)NAN : cpu,
         };
     }
-    struct verdict verdict = verdict_of(&facts);
-    printf("limited by %s\n", verdict_describe(&facts, &verdict, text, sizeof text));
+    struct bottleneck bottleneck = bottleneck_of(&facts);
+    printf("limited by %s\n", bottleneck_describe(&facts, &bottleneck, text, sizeof text));
     print_steps(file, steps, count);
     free(ranks);
     return STATUS_OK;

@@ -1,0 +1,237 @@
+/* The bottleneck of a training: what its ranks have measured, compared with the model of cost. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/clock.h"
+#include "experiments/measure/cpu_share.h"
+#include "experiments/train/trainer.h"
+
+/* -------- the model of cost ------------------------------------------------------------------- */
+
+/* ms a step on links of so many bits a second: the bytes of all buckets, one after the other. */
+static double model_ms(const struct trainer *t, const struct topology *topology, const int *hosts,
+                       double bits_per_s)
+{
+    const struct cost_link link = {.bytes_per_s = bits_per_s / 8};
+    const struct cost_formula *formula = t->backend->cost;
+    struct comm_options options;
+    double ms = 0;
+    config_comm_options(t->config, t->backend, &options);
+    for (size_t b = 0; b < t->exchange.count; b++) {
+        struct cost_shape shape =
+            cost_shape_of(formula, topology, hosts, t->exchange.counts[b], &options);
+        ms += 1000 * cost_time_s(formula, &shape, &link);
+    }
+    return isfinite(ms) ? ms : 0;
+}
+
+/* The next faster kind of link that is worth it. */
+static double faster(double bits_per_s)
+{
+    static const double rates[] = {1e9, 10e9, 25e9, 100e9, 400e9};
+    for (size_t i = 0; i < sizeof rates / sizeof *rates; i++) {
+        if (rates[i] >= 2 * bits_per_s)
+            return rates[i];
+    }
+    return 2 * bits_per_s;
+}
+
+static void ask_model(const struct trainer *t, struct bottleneck_facts *facts)
+{
+    double link = t->config->link_rate;
+    const int *hosts = comm_hosts(t->exchange.comm);
+    int workers = t->topology.workers;
+    struct topology spread;
+    if (link <= 0 || facts->workers < 2)
+        return;
+    facts->link_bits_per_s = link;
+    facts->faster_bits_per_s = faster(link);
+    facts->model = model_ms(t, &t->topology, hosts, link);
+    facts->model_faster = model_ms(t, &t->topology, hosts, facts->faster_bits_per_s);
+    facts->model_spread = facts->model;
+    facts->dedicated_servers = t->topology.servers > 0 && t->topology.servers < workers &&
+                               t->config->placement == PLACEMENT_DEDICATED;
+    if (facts->dedicated_servers &&
+        topology_init(&spread, 2 * workers, workers, PLACEMENT_DEDICATED) == STATUS_OK)
+        facts->model_spread = model_ms(t, &spread, NULL, link);
+}
+
+/* -------- processors -------------------------------------------------------------------------- */
+
+/* What a worker has to say of them, in seconds. Times of a machine: of all cores together, 0 where
+ * another rank watches the machine, or where too little passed. */
+struct cpu_use {
+    double waits_s, busy_s;      /* while steps waited for averaging; of these, busy */
+    double steps_s, processes_s; /* in steps; of these, processes ran */
+    double own_s;                /* of this process, in steps */
+    int64_t machine, ranks;      /* whose number; how many ranks share its cores */
+};
+
+static struct cpu_use use_of(const struct report_cpus *cpus, const struct world *world)
+{
+    struct cpu_use use = {
+        .own_s = cpus->process_s, .machine = world->machine, .ranks = world->sharing_cpus};
+    double processes_s;
+    if (cpu_watch_seconds(&cpus->waits, &use.waits_s, &processes_s))
+        use.busy_s = use.waits_s * cpu_watch_share(&cpus->waits);
+    else
+        use.waits_s = 0;
+    if (!cpu_watch_seconds(&cpus->steps, &use.steps_s, &use.processes_s))
+        use.steps_s = 0;
+    return use;
+}
+
+/* The share of a machine's cores that processes other than its ranks had in steps; -1: not known,
+ * because too little passed, or a dedicated server, whose time no worker knows, shares the cores.
+ */
+static double others_on(const struct cpu_use *all, size_t workers, const struct cpu_use *machine)
+{
+    double others_s = machine->processes_s;
+    int64_t ranks = 0;
+    for (size_t r = 0; r < workers; r++) {
+        if (all[r].machine == machine->machine) {
+            others_s -= all[r].own_s;
+            ranks++;
+        }
+    }
+    if (machine->steps_s <= 0 || ranks < machine->ranks)
+        return -1;
+    return fmin(fmax(others_s / machine->steps_s, 0), 1);
+}
+
+/* Of the machine whose cores were busiest. Libraries' own waits keep cores busy: those say nothing.
+ */
+static void judge_cpus(const struct trainer *t, const struct cpu_use *all, size_t workers,
+                       struct bottleneck_facts *facts)
+{
+    facts->cpu_busy = facts->cpu_other = -1;
+    for (size_t r = 0; r < workers && t->backend->uses_transport; r++) {
+        double busy = all[r].waits_s > 0 ? all[r].busy_s / all[r].waits_s : -1;
+        if (busy > facts->cpu_busy) {
+            facts->cpu_busy = busy;
+            facts->cpu_other = others_on(all, workers, &all[r]);
+        }
+    }
+}
+
+static void add_ticks(struct cpu_watch *sum, const struct cpu_watch *watch)
+{
+    sum->passed.busy += watch->passed.busy;
+    sum->passed.total += watch->passed.total;
+    sum->passed.processes += watch->passed.processes;
+}
+
+void train_cpus_start(struct trainer *t)
+{
+    struct report_cpus *cpus = &t->report.cpus;
+    *cpus = (struct report_cpus){0};
+    cpu_time_start(&cpus->own);
+    if (cpu_share_watches(t->world))
+        cpu_watch_start(&cpus->steps);
+}
+
+void train_cpus_wait(struct trainer *t)
+{
+    bool is_long = t->exchange.blocked_ns >= CPU_WATCH_LONG_US * NS_PER_US;
+    t->exchange.watch = is_long && cpu_share_watches(t->world) ? &t->report.cpus.waits : NULL;
+}
+
+static void stop_cpus(struct report *report)
+{
+    struct report_cpus *cpus = &report->cpus, *run = &report->run_cpus;
+    if (report->interval.started_ns == 0) /* no step since the last row */
+        *cpus = (struct report_cpus){0};
+    else
+        cpus->process_s = cpu_time_process_s(&cpus->own);
+    cpu_watch_stop(&cpus->steps);
+    add_ticks(&run->waits, &cpus->waits);
+    add_ticks(&run->steps, &cpus->steps);
+    run->process_s += cpus->process_s;
+}
+
+/* -------- the bottleneck ---------------------------------------------------------------------- */
+
+/* A row's medians count in the run's as much as it has steps. */
+static void add_row(struct report *report, const struct bottleneck_rank *ranks, size_t workers)
+{
+    double steps = (double)(report->judged_steps += report->interval.steps);
+    double share = (double)report->interval.steps / steps;
+    for (size_t r = 0; r < workers; r++) {
+        struct bottleneck_rank *of_run = &report->ranks[r];
+        of_run->step += share * (ranks[r].step - of_run->step);
+        of_run->exposed += share * (ranks[r].exposed - of_run->exposed);
+        of_run->data += share * (ranks[r].data - of_run->data);
+        of_run->comm += share * (ranks[r].comm - of_run->comm);
+        of_run->cpu += share * (ranks[r].cpu - of_run->cpu);
+    }
+}
+
+/* What a worker tells the others: of the interval, and of the run. */
+struct worker_report {
+    double times[STEP_TIME_KINDS];
+    struct cpu_use cpus, run_cpus;
+};
+
+enum status train_bottleneck(struct trainer *t)
+{
+    enum status status = STATUS_OK;
+    struct report *report = &t->report;
+    const struct group *group = comm_group(t->exchange.comm);
+    size_t workers = (size_t)comm_workers(t->exchange.comm);
+    struct worker_report own, *all = calloc(workers, sizeof *all);
+    struct bottleneck_rank *ranks = calloc(workers, sizeof *ranks);
+    struct cpu_use *cpus = calloc(workers, sizeof *cpus);
+    if (!report->ranks)
+        report->ranks = calloc(workers, sizeof *report->ranks);
+    if (!all || !ranks || !cpus || !report->ranks) {
+        log_error("no memory for the times of %zu ranks", workers);
+        status = STATUS_NO_MEMORY;
+        goto out;
+    }
+    int cores = t->world->cores / t->world->sharing_cpus;
+    bool computes_here =
+        !t->config->paced && t->config->real_ms == 0 && device_memory_is_host(t->device);
+    memset(&own, 0, sizeof own);
+    step_times_own(&report->times, own.times);
+    stop_cpus(report);
+    own.cpus = use_of(&report->cpus, t->world);
+    own.run_cpus = use_of(&report->run_cpus, t->world);
+    TRY(world_gather(t->world, group, &own, sizeof own, all));
+    for (size_t r = 0; r < workers; r++) {
+        ranks[r] = (struct bottleneck_rank){.step = all[r].times[STEP_TIME_ALL],
+                                            .exposed = all[r].times[STEP_TIME_EXPOSED],
+                                            .data = all[r].times[STEP_TIME_DATA],
+                                            .comm = all[r].times[STEP_TIME_COMM],
+                                            .cpu = all[r].times[STEP_TIME_CPU]};
+        cpus[r] = all[r].cpus;
+    }
+    struct bottleneck_facts facts = {
+        .ranks = ranks,
+        .workers = workers,
+        .backend = t->backend->name,
+        .loaders = (int)t->config->loaders,
+        .cores = cores > 1 ? cores : 1,
+        .threads = computes_here ? t->threads : 0,
+        .waits = !computes_here,
+        .compressed = t->config->compress != COMPRESS_NONE,
+    };
+    ask_model(t, &facts);
+    judge_cpus(t, cpus, workers, &facts);
+    report->bottleneck = bottleneck_of(&facts);
+    if (report->interval.steps > 0) /* whose times are known */
+        add_row(report, ranks, workers);
+    report->facts = facts;
+    report->facts.ranks = report->ranks;
+    for (size_t r = 0; r < workers; r++)
+        cpus[r] = all[r].run_cpus;
+    judge_cpus(t, cpus, workers, &report->facts);
+    report->run_bottleneck = bottleneck_of(&report->facts);
+    bottleneck_describe(&report->facts, &report->run_bottleneck, report->bottleneck_text,
+                        sizeof report->bottleneck_text);
+out:
+    free(all);
+    free(ranks);
+    free(cpus);
+    return status;
+}
