@@ -123,7 +123,7 @@ Test(bottleneck, slow_link)
     facts.compressed = true;
     struct bottleneck found = bottleneck_of(&facts);
     cr_expect(isnan(found.fp16));
-    facts.cpu_busy = 0.99; /* a link that carries what it can limits whatever the cores do */
+    facts.cpu_busy = 0.99; /* a full link limits, however busy the cores are */
     expect(&facts, BOTTLENECK_LINK, 215, "the link");
     facts.model = 275; /* what is not the link's stays: of 340 ms 275 * (1 - 67.32 / 275) go away */
     expect(&facts, BOTTLENECK_LINK, 215, "at 1 Gbit/s a step would take 144.3 ms instead of 352.0");

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # test_bottleneck.sh PSRING MAKE_DATASET: stages the causes of slow training in the virtual cluster. psring train, its row in
-# train.csv and psring trace name the same cause. Where the run has no evidence, they name none and promise nothing.
+# train.csv and psring trace name the same cause. Without evidence they name none and promise nothing.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=train_lib.sh
 . "$(dirname "$0")/train_lib.sh"
@@ -65,7 +65,7 @@ grep -qE "link from rank (2 to rank 3|1 to rank 2)" "$folder/first" ||
     fail "the slow link is not the first thing in the critical paths: $(cat "$folder/first")"
 
 cluster_up 4x2 none
-# Where other processes have the cores, the run cannot know whether its own work would fill them.
+# If other processes have the cores, the run cannot know whether its own work would fill them.
 stage "busy cores" "(processors|averaging)" \
     "(the processors: averaging is exposed for .* and cores were .* busy meanwhile|averaging: .* with other processes)" \
     8 --backend ring --model keras-cnn --steps 60 --compute paced:1

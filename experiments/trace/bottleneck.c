@@ -15,12 +15,12 @@ const char *const bottleneck_names[BOTTLENECK_CAUSES] = {
     [BOTTLENECK_SERVER] = "server", [BOTTLENECK_AVERAGING] = "averaging",
 };
 
-/* What costs less of a step than this is no bottleneck. */
+/* A bottleneck costs at least this part of a step. */
 static const double least_share = 0.15;
 /* The link limits averaging that takes at most 1 / least_of_model times what its bytes take. */
 static const double least_of_model = 0.8;
-/* Nothing is faster than its bytes on the link, but for what a token bucket or a switch's buffer
- * lets through at once, here and at the other end: the rate is another link's. */
+/* Averaging cannot be faster than its bytes on the link, except for the burst that a token bucket
+ * or a switch's buffer lets through at once. If it is faster, the rate is another link's. */
 static const double most_of_model = 1.05, burst_bytes = 65536;
 /* A server limits if as many servers as workers would take less than this part of the time. */
 static const double spread_most = 0.75;
@@ -95,7 +95,7 @@ static int slowest(const struct bottleneck_facts *facts)
 
 /* -------- the cause --------------------------------------------------------------------------- */
 
-/* What of `comm` ms of averaging would still be exposed where as much is hidden as now. */
+/* The exposed part of `comm` ms of averaging if as much is hidden as now. */
 static double still_exposed(const struct bottleneck_facts *facts, double comm)
 {
     double hidden = least(facts, own_comm) - least(facts, own_exposed);
@@ -103,7 +103,7 @@ static double still_exposed(const struct bottleneck_facts *facts, double comm)
     return exposed > 0 ? exposed : 0;
 }
 
-/* What a step would save if the bytes took `model` ms on the link instead of what they take. */
+/* The saving of a step if the bytes took `model` ms on the link. */
 static double saved(const struct bottleneck_facts *facts, double model)
 {
     double comm = least(facts, own_comm), bytes = fmin(facts->model, comm);
@@ -229,7 +229,7 @@ static void describe_link(const struct bottleneck_facts *facts, const struct bot
         line_add(line, "; --compress fp16 would save %.1f ms", bottleneck->fp16);
 }
 
-/* What is known of averaging whose cause is not known. */
+/* The facts about averaging whose cause is not known. */
 static void describe_unknown(const struct bottleneck_facts *facts,
                              const struct bottleneck *bottleneck, struct line *line)
 {

@@ -3,7 +3,7 @@
  * measured. One judge serves the last line of psring train, train.csv and psring trace. Pure
  * functions of numbers.
  *
- * A cause is named only with evidence of its own:
+ * A cause is named only with this evidence:
  *
  *   computation   nothing else costs 15% of a step
  *   loader        ranks wait for their batch
@@ -18,7 +18,7 @@
  *
  * Averaging makes all ranks equally slow, so the time of a rank's step says nothing about that
  * rank. The judge uses each rank's own time (data and computation, without waits for other ranks)
- * and the averaging of the rank that comes last, because that rank waits for no other.
+ * and the averaging of the rank that comes last. That rank waits for no other.
  */
 #ifndef PSRING_EXPERIMENTS_BOTTLENECK_H
 #define PSRING_EXPERIMENTS_BOTTLENECK_H
@@ -43,12 +43,12 @@ struct bottleneck_facts {
     int cores;   /* that a rank has for what it computes and loads; 0: not known */
     int threads; /* of those cores, for computation */
     bool waits;  /* --compute paced: computes nothing, so a rank that sleeps has no work */
-    bool dedicated_servers; /* averaging goes through servers with hosts of their own */
+    bool dedicated_servers; /* averaging goes through servers on further hosts */
     bool compressed;        /* gradients travel as 16 bits */
     /* Shares of a machine's cores while its ranks waited for averaging, of the busiest machine:
      * that were busy, and that other processes had. 0 or less: not known. */
     double cpu_busy, cpu_other;
-    /* Of a host's link each way; 0: not known, and then the model's times are not known either. */
+    /* A host's link each way. 0: not known, and then the model's times are not known either. */
     double link_bits_per_s, faster_bits_per_s;
     /* By the cost model, ms a step, all buckets: on this link, on the faster one, and with as many
      * dedicated servers as workers. */

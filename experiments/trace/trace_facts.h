@@ -1,6 +1,6 @@
 /*
- * The facts of a run's bottleneck that only the run knows, in its timeline: cores, how busy they
- * were, and the times of averaging by the model of cost. `psring trace` judges by the same facts.
+ * The facts of a run's bottleneck that only the run knows: cores, their busy share, and the times
+ * of averaging by the model of cost. The timeline holds them, and `psring trace` judges by them.
  */
 #ifndef PSRING_EXPERIMENTS_TRACE_FACTS_H
 #define PSRING_EXPERIMENTS_TRACE_FACTS_H

@@ -9,7 +9,7 @@
 
 /* -------- the model of cost ------------------------------------------------------------------- */
 
-/* ms a step on links of so many bits a second: the bytes of all buckets, one after the other. */
+/* ms a step on links of that rate, for the bytes of all buckets, one after the other. */
 static double model_ms(const struct trainer *t, const struct topology *topology, const int *hosts,
                        double bits_per_s)
 {
@@ -59,8 +59,8 @@ static void ask_model(const struct trainer *t, struct bottleneck_facts *facts)
 
 /* -------- processors -------------------------------------------------------------------------- */
 
-/* What a worker has to say of them, in seconds. Times of a machine: of all cores together, 0 where
- * another rank watches the machine, or where too little passed. */
+/* A worker's processor times in seconds. Times of a machine are those of all its cores together; 0
+ * if another rank watches the machine, or if too little passed. */
 struct cpu_use {
     double waits_s, busy_s;      /* while steps waited for averaging; of these, busy */
     double steps_s, processes_s; /* in steps; of these, processes ran */
@@ -100,8 +100,8 @@ static double others_on(const struct cpu_use *all, size_t workers, const struct 
     return fmin(fmax(others_s / machine->steps_s, 0), 1);
 }
 
-/* Of the machine whose cores were busiest. Libraries' own waits keep cores busy: those say nothing.
- */
+/* Takes the machine whose cores were busiest. Waits inside MPI and NCCL keep cores busy, so their
+ * share says nothing. */
 static void judge_cpus(const struct trainer *t, const struct cpu_use *all, size_t workers,
                        struct bottleneck_facts *facts)
 {
@@ -167,7 +167,7 @@ static void add_row(struct report *report, const struct bottleneck_rank *ranks, 
     }
 }
 
-/* What a worker tells the others: of the interval, and of the run. */
+/* A worker sends this to all workers, for the interval and for the run. */
 struct worker_report {
     double times[STEP_TIME_KINDS];
     struct cpu_use cpus, run_cpus;
