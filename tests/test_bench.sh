@@ -87,6 +87,41 @@ limits=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }
         ($c["socket_round_trip_us"] > 0) ($c["stream_bytes_per_s"] > 0) ($c["link_bytes_per_s"] == "") }' "$folder/l.csv" | tr '\n' ' ')
 [[ $limits == "111111 111111 " ]] || fail "limits of l.csv: $limits"
 
+# column FILE NAME: the column's cells, one after the other.
+column() { awk -F, -v name="$2" 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next } { printf "%s ", $c[name] }' "$1"; }
+
+# p99 stands next to p95, in the table and in every row.
+ends 0 "$here/mpirun.sh" 2 "$psring" bench --backend ring --sizes 4,4096 -n 9 --csv "$folder/q.csv"
+grep -qE '^# .* 95% interval +p95 +p99 ' "$folder/out" || fail "no p95 and p99 in the table"
+order=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }
+    { printf "%d", ($c["time_us_p95"] <= $c["time_us_p99"] && $c["time_us_p99"] <= $c["time_us_max"] && $c["time_us_p99"] > 0) }' "$folder/q.csv")
+[[ $order == 11 ]] || fail "p95, p99 and max are not in order: $order"
+[[ $(column "$folder/q.csv" skew_ms) == "0 0 " ]] || fail "skew_ms without a skew"
+
+# With a skew, ranks start apart, and time counts from the last start: it is far below the skew, with and without a clock
+# that all ranks share.
+for ranks in 2 $((2 * $(nproc) + 1)); do
+    rm -f "$folder/skew.csv"
+    ends 0 "$here/mpirun.sh" "$ranks" "$psring" bench --backend ring --sizes 4 -n 3 -w 0 --skew 700 --csv "$folder/skew.csv"
+    says out "each worker starts up to 700 ms late"
+    [[ $(column "$folder/skew.csv" skew_ms) == "700 " ]] || fail "skew_ms of $ranks ranks"
+    awk -v us="$(column "$folder/skew.csv" time_us_median)" 'BEGIN { exit !(us < 100e3) }' ||
+        fail "$ranks ranks: the time holds the waits for late ranks: $(column "$folder/skew.csv" time_us_median) us"
+done
+ends 2 "$psring" bench --backend none --skew 5 --overlap
+says err "--skew 5: found --overlap"
+
+# An acceptance test: every row must reach the efficiency, or the program fails; also where it is not known.
+run=("$here/mpirun.sh" 3 "$psring" bench --backend ring -b 4 -e 8 -f 2 -n 3)
+ends 0 "${run[@]}" --link-rate 80 --require-efficiency 0.9 --probe off
+ends 1 "${run[@]}" --link-rate 100gbit --require-efficiency 0.9 --probe off
+says out "every element equals the exact sum"
+says err "--require-efficiency 0.9: 2 of 2 rows are below it, the lowest with 0.000 at"
+ends 1 "${run[@]}" --require-efficiency 0.9
+says err "--require-efficiency 0.9: the efficiency of 2 of 2 rows is not known; it takes two workers"
+ends 2 "${run[@]}" --require-efficiency 0.9 --probe only
+says err "--require-efficiency 0.9: found --probe only"
+
 # Processor seconds for a GB: more than none, whichever backend, transport and placement; printed and in every row.
 for arguments in "ring --transport tcp" "ring --transport mpi" "ps --transport zmq" "ps --placement colocated" mpi; do
     # shellcheck disable=SC2086  # words

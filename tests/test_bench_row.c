@@ -9,6 +9,7 @@
 
 #include "experiments/bench/bench.h"
 #include "experiments/bench/bench_measure.h"
+#include "experiments/bench/bench_start.h"
 #include "experiments/bench/bench_table.h"
 #include "tests/capture.h"
 
@@ -31,7 +32,7 @@ static struct bench_row example(void)
         .bytes = 24000000,
         .iters = 3,
         .warmup = 2,
-        .time_us = {900000, 1000000, 1200000, 1250000},
+        .time_us = {900000, 1000000, 1200000, 1240000, 1250000},
         .time_us_median_low = 900000,
         .time_us_median_high = 1250000,
         .exposed_us_median = 1000000,
@@ -219,7 +220,7 @@ static const char contract[] =
     "socket_round_trip_us,stream_bytes_per_s,rank_sent_bytes,theory_rank_sent_bytes,compress,error_"
     "feedback,"
     "compute_us_median,exposed_us_median,hosts,neighbours_apart,cpu_s_per_gb,api,model_gradients,"
-    "buckets,backward_us,scaling_efficiency,cpu_other,rest_us_median\n";
+    "buckets,backward_us,scaling_efficiency,cpu_other,rest_us_median,time_us_p99,skew_ms\n";
 
 static void write_row(const char *path, const struct bench_row *row)
 {
@@ -252,6 +253,7 @@ Test(bench_row, csv)
     row.exposed_us_median = 62500;
     row.hosts = 0;
     row.library = true;
+    row.skew_ms = 12.5;
     write_row(path, &row); /* appended, without a second header */
     row.rest_us_median = 0;
     row.model = (struct bench_row_model){
@@ -263,19 +265,21 @@ Test(bench_row, csv)
     cr_assert(fgets(line, sizeof line, file));
     cr_expect_eq(strncmp(line, contract, strlen(contract)), 0, "header: %s", line);
     cr_assert(fgets(line, sizeof line, file));
-    cr_expect_str_eq(line,
-                     "ps,zmq,cpu,vcluster-400mbit,4,1,dedicated,24000000,3,900000,1000000,"
-                     "1200000,1250000,24000000,36000000,50000000,0.72,24000000,24000000,"
-                     "96000000,96000000,24000000,96000000,99000000,0,900000,1250000,2,"
-                     "24000000,96000000,1950000,52500000,probe,0.375,,,1.6e+10,2e+10,45.5,17.25,,"
-                     "96000000,96000000,none,none,0,1000000,4,4,1.25,comm,,,,,0.125,250\n");
+    cr_expect_str_eq(
+        line, "ps,zmq,cpu,vcluster-400mbit,4,1,dedicated,24000000,3,900000,1000000,"
+              "1200000,1250000,24000000,36000000,50000000,0.72,24000000,24000000,"
+              "96000000,96000000,24000000,96000000,99000000,0,900000,1250000,2,"
+              "24000000,96000000,1950000,52500000,probe,0.375,,,1.6e+10,2e+10,45.5,17.25,,"
+              "96000000,96000000,none,none,0,1000000,4,4,1.25,comm,,,,,0.125,250,1240000,0\n");
     cr_assert(fgets(line, sizeof line, file));
-    cr_expect_str_eq(line,
-                     "ps,zmq,cpu,vcluster-400mbit,4,1,dedicated,24000000,3,900000,1000000,"
-                     "1200000,1250000,24000000,36000000,,,,,,,,,,5,900000,1250000,2,,,,,,,"
-                     "ring,ring/simple,,,,,,,,bf16,off,1000000,62500,,,1.25,library,,,,,,250\n");
+    cr_expect_str_eq(
+        line, "ps,zmq,cpu,vcluster-400mbit,4,1,dedicated,24000000,3,900000,1000000,"
+              "1200000,1250000,24000000,36000000,,,,,,,,,,5,900000,1250000,2,,,,,,,"
+              "ring,ring/simple,,,,,,,,bf16,off,1000000,62500,,,1.25,library,,,,,,250,1240000,"
+              "12.5\n");
     cr_assert(fgets(line, sizeof line, file));
-    cr_expect(strstr(line, ",library,vgg16,35,600000,0.941176471,,\n"), "a model's row: %s", line);
+    cr_expect(strstr(line, ",library,vgg16,35,600000,0.941176471,,,1240000,12.5\n"),
+              "a model's row: %s", line);
     cr_expect_null(fgets(line, sizeof line, file));
     fclose(file);
     folder_free(folder);
@@ -302,7 +306,8 @@ Test(bench_row, table_line)
     struct bench_row row = example();
     cr_expect_str_eq(
         printed(bench_table_line, row),
-        "    24000000       3    1000000.0    900000.0-1250000.0    1950000.0     24.00     "
+        "    24000000       3    1000000.0    900000.0-1250000.0    1200000.0    1240000.0    "
+        "1950000.0     24.00     "
         "36.00    72.0%     24000000     24000000     96000000     96000000    38%     1.25       "
         "0\n");
     row.bytes_known = false;
@@ -313,7 +318,8 @@ Test(bench_row, table_line)
     row.cpu_s = (double)NAN;
     cr_expect_str_eq(
         printed(bench_table_line, row),
-        "    24000000       3    1000000.0    900000.0-1250000.0            -     24.00     "
+        "    24000000       3    1000000.0    900000.0-1250000.0    1200000.0    1240000.0    "
+        "        -     24.00     "
         "36.00        -            -            -            -            -      -        -      "
         "12\n");
 }
@@ -385,6 +391,10 @@ Test(bench_row, table_head)
     row.link_source = NULL;
     cr_expect_null(strstr(printed(bench_table_head, row), "a link:"));
     cr_expect_null(strstr(text, "algorithm"));
+    cr_expect_null(strstr(text, "# skew"));
+    row.skew_ms = 12.5;
+    text = printed(bench_table_head, row);
+    cr_expect(strstr(text, "# skew: each worker starts up to 12.5 ms late"), "%s", text);
     row.network = "loopback";
     row.mpi_algorithm = "segmented";
     text = printed(bench_table_head, row);
@@ -400,6 +410,17 @@ Test(bench_row, table_head)
         cr_expect_eq(*line, '#');
 }
 
+static struct bench_verdict verdict_of(size_t rows, size_t known, size_t differ, uint64_t wrong)
+{
+    return (struct bench_verdict){
+        .rows = rows, .rows_known = known, .rows_differ = differ, .wrong = wrong};
+}
+
+static enum status status_of(struct bench_verdict verdict)
+{
+    return bench_verdict_status(&verdict);
+}
+
 static const char *foot(struct bench_verdict verdict)
 {
     static char text[256];
@@ -413,19 +434,66 @@ static const char *foot(struct bench_verdict verdict)
 
 Test(bench_row, wrong_sums_and_other_bytes_are_failures)
 {
-    cr_expect(bench_verdict_status(&(struct bench_verdict){3, 3, 0, 0}) == STATUS_OK);
-    cr_expect(bench_verdict_status(&(struct bench_verdict){3, 0, 0, 0}) == STATUS_OK);
-    cr_expect(bench_verdict_status(&(struct bench_verdict){3, 3, 0, 1}) == STATUS_PROTOCOL);
-    cr_expect(bench_verdict_status(&(struct bench_verdict){3, 3, 1, 0}) == STATUS_PROTOCOL);
+    cr_expect(status_of(verdict_of(3, 3, 0, 0)) == STATUS_OK);
+    cr_expect(status_of(verdict_of(3, 0, 0, 0)) == STATUS_OK);
+    cr_expect(status_of(verdict_of(3, 3, 0, 1)) == STATUS_PROTOCOL);
+    cr_expect(status_of(verdict_of(3, 3, 1, 0)) == STATUS_PROTOCOL);
+}
+
+Test(bench_row, an_efficiency_is_required_of_every_row)
+{
+    struct bench_row row = example(); /* 0.72 */
+    struct bench_verdict verdict = {0};
+    bench_verdict_require(&verdict, 0, &row);
+    bench_verdict_require(&verdict, 0.72, &row);
+    cr_expect_eq(bench_verdict_status(&verdict), STATUS_OK);
+    bench_verdict_require(&verdict, 0.721, &row);
+    row.time_us.median *= 2;
+    row.bytes = 12000000;
+    bench_verdict_require(&verdict, 0.721, &row); /* 0.18 */
+    row.bytes = 24000000;
+    bench_verdict_require(&verdict, 0.721, &row); /* 0.36 */
+    cr_expect_eq(bench_verdict_status(&verdict), STATUS_MISSED);
+    cr_expect_eq(verdict.rows_below, 3);
+    cr_expect_eq(verdict.rows_required, 4);
+    cr_expect_eq(verdict.lowest_bytes, 12000000);
+    expect_close(verdict.lowest, 0.18);
+    verdict.wrong = 1;
+    cr_expect_eq(bench_verdict_status(&verdict), STATUS_PROTOCOL);
+
+    row.link_bytes_per_s = 0;
+    verdict = (struct bench_verdict){0};
+    bench_verdict_require(&verdict, 0.1, &row);
+    cr_expect_eq(verdict.rows_unknown, 1);
+    cr_expect_eq(bench_verdict_status(&verdict), STATUS_MISSED);
+}
+
+/* A fixed pattern: between 0 and the most, other for each rank and operation, in proportion. */
+Test(bench_row, ranks_start_apart_by_a_fixed_pattern)
+{
+    enum { RANKS = 8, ROUNDS = 64 };
+    int64_t seen[RANKS * ROUNDS], sum = 0, most = 0;
+    for (int i = 0; i < RANKS * ROUNDS; i++) {
+        seen[i] = bench_start_skew_ns(10, (size_t)i / ROUNDS, (uint64_t)i % ROUNDS);
+        cr_expect(seen[i] >= 0 && seen[i] < 10000000);
+        cr_expect_eq(seen[i], bench_start_skew_ns(10, (size_t)i / ROUNDS, (uint64_t)i % ROUNDS));
+        for (int j = 0; j < i; j++)
+            cr_expect_neq(seen[i], seen[j]);
+        sum += seen[i];
+        most = seen[i] > most ? seen[i] : most;
+    }
+    cr_expect(sum > 4500000LL * RANKS * ROUNDS && sum < 5500000LL * RANKS * ROUNDS);
+    cr_expect(most > 9000000);
+    cr_expect_eq(bench_start_skew_ns(0, 3, 5), 0);
 }
 
 Test(bench_row, table_foot)
 {
-    cr_expect_str_eq(foot((struct bench_verdict){3, 3, 0, 0}),
+    cr_expect_str_eq(foot(verdict_of(3, 3, 0, 0)),
                      "# 3 sizes; every element equals the exact sum; bytes are as in theory\n");
-    cr_expect_str_eq(foot((struct bench_verdict){1, 0, 0, 0}),
+    cr_expect_str_eq(foot(verdict_of(1, 0, 0, 0)),
                      "# 1 size; every element equals the exact sum; the library does not count its "
                      "bytes\n");
-    cr_expect_str_eq(foot((struct bench_verdict){3, 3, 2, 17}),
+    cr_expect_str_eq(foot(verdict_of(3, 3, 2, 17)),
                      "# 3 sizes; 17 elements are WRONG; bytes DIFFER from theory at 2 of them\n");
 }

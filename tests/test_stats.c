@@ -35,6 +35,7 @@ Test(stats, summarises_values_in_any_order)
     stats_summarise(values, 5, &summary);
     cr_assert(summary.min == 1 && summary.median == 4 && summary.max == 16);
     expect_near(summary.p95, 14.4);
+    expect_near(summary.p99, 15.68);
     for (size_t i = 1; i < 5; i++)
         cr_assert(values[i - 1] < values[i]);
 }

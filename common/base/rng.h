@@ -32,6 +32,7 @@ enum rng_purpose {
     RNG_TEST = 4,
     RNG_RESAMPLE = 5, /* bootstrap; the counter carries resample and element */
     RNG_AUGMENT = 6,  /* index = epoch; the counter carries the image's number */
+    RNG_SKEW = 7,     /* index = rank; the counter carries the operation */
 };
 
 /* splitmix64's finaliser: a bijection of 64-bit words that mixes all bits. */

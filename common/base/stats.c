@@ -45,6 +45,7 @@ void stats_summarise(double *values, size_t count, struct stats_summary *summary
         .min = values[0],
         .median = median,
         .p95 = stats_quantile(values, count, 0.95),
+        .p99 = stats_quantile(values, count, 0.99),
         .max = values[count - 1],
     };
 }

@@ -8,7 +8,7 @@
 #include "common/base/status.h"
 
 struct stats_summary {
-    double min, median, p95, max;
+    double min, median, p95, p99, max;
 };
 
 /* Sorts ascending, in place. No NaN. */

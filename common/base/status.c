@@ -29,6 +29,8 @@ const char *status_name(enum status status)
         return "device error";
     case STATUS_STOPPED:
         return "stopped";
+    case STATUS_MISSED:
+        return "missed";
     case STATUS_WRONG:
         return "wrong result";
     }

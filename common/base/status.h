@@ -18,6 +18,7 @@ enum status {
     STATUS_DEVICE = -10,     /* a GPU or its driver failed */
     STATUS_STOPPED = -11,    /* no failure: ended early, as asked, with its state saved */
     STATUS_WRONG = -12,      /* a result is not what it must be: a bug, or broken hardware */
+    STATUS_MISSED = -13,     /* a measurement does not reach what the user requires */
 };
 
 /* One or two words for a message, e.g. "timeout". Never NULL. */

@@ -123,6 +123,7 @@ enum psring_status errors_status(enum status status)
     case STATUS_DIVERGED:
     case STATUS_STOPPED:
     case STATUS_WRONG:
+    case STATUS_MISSED:
         break;
     }
     return PSRING_ERROR_SYSTEM;

@@ -128,6 +128,7 @@ static enum status run_size(const struct config *config, const struct bench_link
         verdict->rows += !plan->library; /* the same size again */
         verdict->rows_known += row.bytes_known;
         verdict->rows_differ += !bench_row_bytes_agree(&row);
+        bench_verdict_require(verdict, config->require_efficiency, &row);
         TRY(outputs_add(outputs, &row, verdict->rows == 1 && !plan->library));
     }
 out:
@@ -200,7 +201,8 @@ static enum status run_sizes(const struct stretch *stretch, const struct bench_l
 {
     enum status status = STATUS_OK;
     const struct config *config = &stretch->config;
-    struct bench_plan plan = {.iters = config->iters, .warmup = config->warmup};
+    struct bench_plan plan = {
+        .iters = config->iters, .warmup = config->warmup, .skew_ms = config->skew_ms};
     uint64_t bytes = stretch->before;
     for (size_t index = stretch->first; index < stretch->end; index++) {
         bench_size(config, index, &bytes);
@@ -258,6 +260,7 @@ static enum status run_model(const struct config *config, struct world *world,
         verdict->rows = 1;
         verdict->rows_known = row.bytes_known;
         verdict->rows_differ = !bench_row_bytes_agree(&row);
+        bench_verdict_require(verdict, config->require_efficiency, &row);
         TRY(outputs_add(outputs, &row, true));
     }
 out:
@@ -279,6 +282,7 @@ static enum status conclude(const struct bench_verdict *verdict, struct outputs 
         log_error("bench: at %zu size%s the bytes that were counted are not those of theory; "
                   "the times of this backend say nothing about its algorithm",
                   verdict->rows_differ, verdict->rows_differ == 1 ? "" : "s");
+    bench_verdict_log_missed(verdict);
     TRY(outputs_close(outputs));
 out:
     return status;

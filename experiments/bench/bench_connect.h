@@ -62,6 +62,7 @@ struct bench_plan {
     /* Each operation goes on while the caller computes, which is a wait of `compute_us`. */
     bool overlap;
     double compute_us;
+    double skew_ms; /* the most that a worker starts late, see bench_start.h; 0: all together */
 };
 
 /* One sum of `data`, as the plan says. Errors: logged. */

@@ -24,8 +24,8 @@ struct run {
     float *host;      /* (plan->count) */
     float *data;      /* (plan->count): device memory; the host's own where there is no device */
     double *times_us; /* (plan->iters, or BENCH_ITERS_MOST): this worker's */
-    /* (the same) With a common clock, when this worker began and ended, in us since the first
-     * operation's instant, the time that it computed taken off; else its begin counts as 0. */
+    /* (the same) When this worker began and ended, less the time that it computed, in us: with a
+     * common clock since the first operation's instant, else since this worker left the barrier. */
     double *begins_us, *ends_us;
     double *rests_us; /* negative: since the operation before, by this worker's clock */
     int64_t end_ns;   /* of that one; 0: there is none */
@@ -122,11 +122,21 @@ static enum status run_round(struct run *run, uint64_t round, int64_t at)
     activity_set(run->world->activity, ACTIVITY_MAIN, ACTIVITY_MEASURE, round, 0);
     int64_t instant_ns;
     TRY(bench_start_agree(&run->connection->start, &instant_ns));
-    if (watch)
+    bool skewed = run->plan->skew_ms > 0;
+    if (watch && !skewed)
         cpu_watch_start(&run->operations);
-    bench_start_wait(&run->connection->start, instant_ns);
+    int64_t left_ns = bench_start_wait(&run->connection->start, instant_ns);
+    if (round == 0)
+        run->base_ns = instant_ns;
+    if (skewed)
+        bench_start_delay(left_ns, bench_start_skew_ns(run->plan->skew_ms, comm_rank(comm), round));
+    if (watch && skewed) /* not while this worker is late */
+        cpu_watch_start(&run->operations);
     cpu_time_enter(&run->cpu);
     int64_t start_ns = clock_now_ns();
+    int64_t zero_ns = run->connection->start.common_clock ? run->base_ns
+                      : skewed                            ? left_ns
+                                                          : start_ns;
     TRY(bench_operation_start(run->connection, run->plan, run->data));
     int64_t computed_ns = compute(run->plan);
     TRY(bench_operation_wait(run->connection, run->plan));
@@ -135,14 +145,11 @@ static enum status run_round(struct run *run, uint64_t round, int64_t at)
     int64_t end_ns = clock_now_ns() - computed_ns;
     cpu_time_leave(&run->cpu);
     run->last_us = (double)(end_ns - start_ns) / (double)NS_PER_US;
-    if (round == 0)
-        run->base_ns = instant_ns;
     if (at >= 0) {
         run->rests_us[at] =
             run->end_ns > 0 ? -(double)(start_ns - run->end_ns) / (double)NS_PER_US : 0;
-        bool common = run->connection->start.common_clock;
         run->times_us[at] = run->last_us;
-        run->begins_us[at] = common ? (double)(start_ns - run->base_ns) / (double)NS_PER_US : 0;
+        run->begins_us[at] = (double)(start_ns - zero_ns) / (double)NS_PER_US;
         run->ends_us[at] = run->begins_us[at] + run->last_us;
     }
     run->end_ns = end_ns + computed_ns;

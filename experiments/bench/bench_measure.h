@@ -22,7 +22,7 @@ struct bench_measurement {
     double *times_us; /* (iters): the slowest worker's, in order of iteration; with overlap, what
                          the operation adds to compute_us: exposed communication */
     double rest_us;   /* median: from an operation's end to the next one's beginning, of the worker
-                         with the longest; how long links rested. 0: not known */
+                         with the shortest; how long all links rested. 0: not known */
     struct bench_rank_traffic *ranks; /* (world size) */
     struct cost_traffic worker_most;  /* maxima over the ranks, sent and received apart */
     struct cost_traffic server_most;
@@ -53,6 +53,7 @@ enum { BENCH_ITERS_LEAST = 5, BENCH_ITERS_MOST = 1000 };
  * `measurement` is whole on every worker; servers have no times (zeros). The caller frees it. An
  * operation is timed from an instant at which all workers begin (bench_start.h) to the return of
  * comm_wait, and of device_sync where a device has the vector; filling and checking lie outside.
+ * With a skew, workers begin late by parts of it, and the last of them is the beginning.
  * With overlap the wait lies between comm_start and comm_wait, from the return of the former, so
  * that a comm that cannot overlap hides nothing. Errors: logged; STATUS_USAGE is met by all ranks
  * alike, after any other one this rank's peers still wait for it (world_abort). After

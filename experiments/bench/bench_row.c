@@ -138,6 +138,8 @@ static void list_fields(const struct bench_row *row, struct fields *fields)
     fields_double(fields, "cpu_other", watched ? row->cpu_other : (double)NAN);
     fields_double(fields, "rest_us_median",
                   row->rest_us_median > 0 ? row->rest_us_median : (double)NAN);
+    fields_double(fields, "time_us_p99", row->time_us.p99);
+    fields_double(fields, "skew_ms", row->skew_ms);
 }
 
 /* -------- CSV and JSON ------------------------------------------------------------------------ */

@@ -53,6 +53,7 @@ struct bench_row {
     struct cost_traffic rank, theory_rank; /* worker and colocated server together */
 
     double rest_us_median; /* between operations: how long the links rested; 0: not known */
+    double skew_ms;        /* ranks started up to so much apart (bench_start.h); 0: together */
 
     bool wire_known;              /* not on loopback */
     uint64_t wire_sent_bytes_max; /* per operation and host, by the kernel's count */

@@ -3,6 +3,7 @@
 #include <sys/prctl.h>
 
 #include "common/base/clock.h"
+#include "common/base/rng.h"
 
 enum {
     AHEAD_NS = 500000,      /* at first */
@@ -55,6 +56,17 @@ static void sleep_sharply(int64_t deadline_ns)
     prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
     clock_sleep_until_ns(deadline_ns);
     prctl(PR_SET_TIMERSLACK, 0UL, 0UL, 0UL, 0UL); /* the default */
+}
+
+int64_t bench_start_skew_ns(double most_ms, size_t rank, uint64_t round)
+{
+    struct rng_block block = rng_block(rng_key(0, RNG_SKEW, rank), round, 0);
+    return (int64_t)(most_ms * (double)NS_PER_MS * (double)rng_uniform(block.word[0]));
+}
+
+void bench_start_delay(int64_t from_ns, int64_t delay_ns)
+{
+    sleep_sharply(from_ns + delay_ns);
 }
 
 int64_t bench_start_wait(struct bench_start *start, int64_t instant_ns)

@@ -14,11 +14,20 @@
  * sleep until an instant would cost them more than it saves: cores that have slept begin slowly
  * (two ranks on loopback, 256 KB: 2.3 times the time). So do ranks on several machines, which have
  * no clock in common.
+ *
+ * In programs, ranks rarely come to an operation at the same time. With a skew of S, rank r starts
+ * operation i late by a part of S that a fixed random number decides: a function of r and i alone,
+ * uniform from 0 to S. An operation then lasts from the last start to the end of the slowest
+ * worker. Workers without a common clock count from the moment at which each of them leaves the
+ * barrier. Source: Faraj, Patarasuk, Yuan 2008, "A study of process arrival patterns for MPI
+ * collective operations", which measures such patterns and shows that they decide which algorithm
+ * is fast.
  */
 #ifndef PSRING_EXPERIMENTS_BENCH_START_H
 #define PSRING_EXPERIMENTS_BENCH_START_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "common/base/status.h"
@@ -45,5 +54,11 @@ enum status bench_start_agree(struct bench_start *start, int64_t *instant_ns);
 /* Returns at the instant, or at once if it has passed or none was agreed on: the time then.
  */
 int64_t bench_start_wait(struct bench_start *start, int64_t instant_ns);
+
+/* How late worker `rank` starts operation `round`: 0 to most_ms. */
+int64_t bench_start_skew_ns(double most_ms, size_t rank, uint64_t round);
+
+/* Sleeps until `delay_ns` after `from_ns`, where bench_start_wait returned. */
+void bench_start_delay(int64_t from_ns, int64_t delay_ns);
 
 #endif

@@ -90,17 +90,22 @@ void bench_table_head(FILE *out, const struct bench_row *row)
     bool spare = strcmp(row->placement, "colocated") != 0 && row->servers > 0;
     if (row->workers == 1 && !spare)
         fprintf(out, "# one worker: nothing is sent; start with mpirun -n 4\n");
+    if (row->skew_ms > 0)
+        fprintf(out,
+                "# skew: each worker starts up to %g ms late, by a fixed random pattern; time "
+                "counts from the last start\n",
+                row->skew_ms);
     if (strcmp(row->network, "loopback") == 0)
         fprintf(out, "# network=loopback: no per-node limit, topology effects do not show\n");
     fprintf(
         out,
-        "# time: the slowest worker's; 95%%: bootstrap interval of the median; in theory: of its "
-        "bytes alone, on\n# this link. busbw = algbw x 2(W-1)/W. of bound: the time of the "
-        "fastest possible all-reduce on this link\n# over the median. sent: payload per "
-        "operation, the most of any rank. CPUs: their busy share; above %.0f%%\n# the row ends "
-        "in CPU-limited, and its time says little about the network, or in busy with other work, "
-        "where\n# other processes are the reason.\n# CPU s per GB: processor "
-        "seconds of all ranks, servers too, per 1e9 bytes of messages; a wait that spins is\n# in "
+        "# time: the slowest worker's; 95%%: bootstrap interval of the median; p95, p99: quantiles "
+        "of the iterations;\n# in theory: of its bytes alone, on this link. busbw = algbw x "
+        "2(W-1)/W. of bound: the time of the fastest\n# possible all-reduce on this link over the "
+        "median. sent: payload per operation, the most of any rank. CPUs:\n# their busy share; "
+        "above %.0f%% the row ends in CPU-limited, and its time says little about the network, or "
+        "in\n# busy with other work, where other processes are the reason. CPU s per GB: processor "
+        "seconds of all ranks,\n# servers too, per 1e9 bytes of messages; a wait that spins is in "
         "it, filling and checking are not.\n#\n",
         100 * CPU_SHARE_LIMITED);
     if (row->model.name)
@@ -109,17 +114,18 @@ void bench_table_head(FILE *out, const struct bench_row *row)
         fprintf(out,
                 "# exposed: what the same all-reduce adds to a computation (a wait) as long as "
                 "the median, beside which\n# it goes on; hidden: the rest of the median.\n#\n");
-    static const char *const heads[2][15] = {
-        {"", "", "median", "95% interval", "in theory", "algbw", "busbw", "of", "worker sent",
-         "in theory", "server sent", "in theory", "CPUs", "CPU s", ""},
-        {"bytes", "iters", "us", "us", "us", "MB/s", "MB/s", "bound", "bytes", "bytes", "bytes",
-         "bytes", "busy", "per GB", "wrong"},
+    static const char *const heads[2][17] = {
+        {"", "", "median", "95% interval", "p95", "p99", "in theory", "algbw", "busbw", "of",
+         "worker sent", "in theory", "server sent", "in theory", "CPUs", "CPU s", ""},
+        {"bytes", "iters", "us", "us", "us", "us", "us", "MB/s", "MB/s", "bound", "bytes", "bytes",
+         "bytes", "bytes", "busy", "per GB", "wrong"},
     };
     for (int line = 0; line < 2; line++) {
         const char *const *head = heads[line];
-        fprintf(out, "#%11s %7s %12s %21s %12s %9s %9s %8s %12s %12s %12s %12s %6s %8s %7s",
+        fprintf(out,
+                "#%11s %7s %12s %21s %12s %12s %12s %9s %9s %8s %12s %12s %12s %12s %6s %8s %7s",
                 head[0], head[1], head[2], head[3], head[4], head[5], head[6], head[7], head[8],
-                head[9], head[10], head[11], head[12], head[13], head[14]);
+                head[9], head[10], head[11], head[12], head[13], head[14], head[15], head[16]);
         if (row->overlap)
             fprintf(out, " %12s %7s", line == 0 ? "exposed" : "us", line == 0 ? "hidden" : "");
         fprintf(out, "\n");
@@ -132,10 +138,11 @@ void bench_table_line(FILE *out, const struct bench_row *row)
         theory_server[CELL], interval[CELL], busy[CELL], seconds[CELL];
     bool known = row->bytes_known;
     fprintf(out,
-            " %11" PRIu64 " %7" PRIu64 " %12.1f %21s %12s %9.2f %9.2f %8s %12s %12s %12s %12s %6s "
-            "%8s %7" PRIu64,
+            " %11" PRIu64 " %7" PRIu64 " %12.1f %21s %12.1f %12.1f %12s %9.2f %9.2f %8s %12s %12s "
+            "%12s %12s %6s %8s %7" PRIu64,
             row->bytes, row->iters, row->time_us.median,
             cell(interval, true, "%.1f-%.1f", row->time_us_median_low, row->time_us_median_high),
+            row->time_us.p95, row->time_us.p99,
             cell(theory, isfinite(row->theory_time_us), "%.1f", row->theory_time_us),
             bench_row_algbw(row) * 1e-6, bench_row_busbw(row) * 1e-6,
             percent_cell(bound, bench_row_efficiency(row)),
@@ -158,9 +165,42 @@ void bench_table_line(FILE *out, const struct bench_row *row)
                 percent_cell(bound, bench_row_scaling(row)));
 }
 
+void bench_verdict_require(struct bench_verdict *verdict, double efficiency,
+                           const struct bench_row *row)
+{
+    double found = bench_row_efficiency(row);
+    if (efficiency <= 0)
+        return;
+    verdict->required = efficiency;
+    verdict->rows_required++;
+    verdict->rows_unknown += isnan(found);
+    if (found < efficiency) {
+        if (verdict->rows_below++ == 0 || found < verdict->lowest) {
+            verdict->lowest = found;
+            verdict->lowest_bytes = row->bytes;
+        }
+    }
+}
+
+void bench_verdict_log_missed(const struct bench_verdict *verdict)
+{
+    if (verdict->rows_below > 0)
+        log_error("--require-efficiency %g: %zu of %zu rows are below it, the lowest with %.3f at "
+                  "%" PRIu64 " bytes; require less, leave such sizes out, or find what limits them",
+                  verdict->required, verdict->rows_below, verdict->rows_required, verdict->lowest,
+                  verdict->lowest_bytes);
+    if (verdict->rows_unknown > 0)
+        log_error("--require-efficiency %g: the efficiency of %zu of %zu rows is not known; it "
+                  "takes two workers, a size above 0, and a link whose rate is known: give --probe "
+                  "on or --link-rate RATE",
+                  verdict->required, verdict->rows_unknown, verdict->rows_required);
+}
+
 enum status bench_verdict_status(const struct bench_verdict *verdict)
 {
-    return verdict->wrong == 0 && verdict->rows_differ == 0 ? STATUS_OK : STATUS_PROTOCOL;
+    if (verdict->wrong > 0 || verdict->rows_differ > 0)
+        return STATUS_PROTOCOL;
+    return verdict->rows_below + verdict->rows_unknown > 0 ? STATUS_MISSED : STATUS_OK;
 }
 
 void bench_table_foot(FILE *out, const struct bench_verdict *verdict)

@@ -20,9 +20,24 @@ struct bench_verdict {
     size_t rows_known;  /* of them, those at which bytes are known */
     size_t rows_differ; /* of them, those at which bytes counted are not what theory says */
     uint64_t wrong;     /* elements, over all sizes */
+
+    double required;      /* efficiency of every row; 0: nothing is required */
+    size_t rows_required; /* rows that this was required of */
+    size_t rows_unknown;  /* of them, those whose efficiency is not known */
+    size_t rows_below;    /* of them, those whose efficiency is lower */
+    double lowest;        /* efficiency of these, and at which size */
+    uint64_t lowest_bytes;
 };
 
-/* STATUS_PROTOCOL where elements are wrong or bytes differ. */
+/* Counts the row against a required efficiency; nothing where that is 0. */
+void bench_verdict_require(struct bench_verdict *verdict, double efficiency,
+                           const struct bench_row *row);
+
+/* Logs why rows miss the required efficiency, if any do. */
+void bench_verdict_log_missed(const struct bench_verdict *verdict);
+
+/* STATUS_PROTOCOL where elements are wrong or bytes differ; else STATUS_MISSED where a row misses
+ * the required efficiency. */
 enum status bench_verdict_status(const struct bench_verdict *verdict);
 
 /* The last line of the table. */

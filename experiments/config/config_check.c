@@ -217,6 +217,18 @@ static enum status check_bench(struct config *config)
                   (unsigned long long)config->max_bytes, (unsigned long long)config->min_bytes);
         return STATUS_USAGE;
     }
+    if (config->skew_ms > 0 && config->overlap) {
+        log_error("--skew %g: found --overlap, which measures ranks that start together; leave one "
+                  "of the two out",
+                  config->skew_ms);
+        return STATUS_USAGE;
+    }
+    if (config->require_efficiency > 0 && config->probe == CONFIG_PROBE_ONLY) {
+        log_error("--require-efficiency %g: found --probe only, which measures no row; use --probe "
+                  "on",
+                  config->require_efficiency);
+        return STATUS_USAGE;
+    }
     return parse_sizes(config);
 }
 

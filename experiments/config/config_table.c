@@ -306,6 +306,16 @@ static const struct config_row rows[] = {
     {RUNS(BENCH),
      {"warmup", 'w', OPTION_INT, FIELD(warmup), "5", 0, 1e9,
       .help = "Iterations before them that are not timed."}},
+    {RUNS(SWEEP),
+     {"skew", 0, OPTION_DOUBLE, FIELD(skew_ms), "0", 0, 60000, .metavar = "MS",
+      .help = "Delay each rank's start of each operation by up to this, in a fixed random pattern. "
+              "Time counts from the last start."}},
+    {RUNS(SWEEP | MODEL),
+     {"require-efficiency", 0, OPTION_DOUBLE, FIELD(require_efficiency), "0", 0, 100,
+      .metavar = "SHARE",
+      .help =
+          "End with exit code 1 if the efficiency of a row is below this, e.g. 0.9, or unknown. "
+          "0 requires nothing."}},
     {RUNS(SWEEP | MODEL),
      {"probe", 0, OPTION_CHOICE, FIELD(probe), "auto", .choices = probe_words,
       .help = "Measures what a TCP stream reaches on the links, first; auto: not on loopback; "
