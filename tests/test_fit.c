@@ -173,6 +173,36 @@ Test(fit, coverage_holds)
     cr_expect(share >= 0.9 && share <= 0.99, "%zu of %zu within", within, rows);
 }
 
+/* The ceil(0.95 (n + 1))-th smallest of n errors; too few have none. */
+Test(fit, the_conformal_error_is_one_of_the_errors)
+{
+    cr_expect_eq(predict_conformal_rank(0), 0);
+    cr_expect_eq(predict_conformal_rank(18), 0);
+    cr_expect_eq(predict_conformal_rank(19), 19);
+    cr_expect_eq(predict_conformal_rank(20), 20);
+    cr_expect_eq(predict_conformal_rank(38), 38);
+    cr_expect_eq(predict_conformal_rank(39), 38);
+    cr_expect_eq(predict_conformal_rank(100), 96);
+    cr_expect_eq(predict_conformal_rank(1024), 974);
+
+    /* A time of 1 s whatever is sent, and errors of 1, 2, 3 ... hundredths. */
+    struct predict_error errors[39];
+    const struct predict_terms terms = {.of = {[TERM_LATENCY] = 1}};
+    struct predict_fit fit = {.constants = {.of = {[TERM_LATENCY] = 1}}, .errors = errors};
+    char text[PREDICT_INTERVAL_BYTES];
+    for (int i = 0; i < 39; i++)
+        errors[i] = (struct predict_error){.seconds = 1, .error = (i + 1) / 100.0};
+    fit.error_count = 19;
+    struct predict_interval interval = predict_time(&fit, &terms);
+    cr_expect_float_eq(interval.high, exp(0.19), 1e-9);
+    cr_expect_float_eq(interval.low, exp(-0.19), 1e-9);
+    cr_expect_str_eq(predict_interval_text(interval, 1e3, 1, text), "[827.0, 1209.2]");
+    fit.error_count = 18;
+    interval = predict_time(&fit, &terms);
+    cr_expect(!predict_has_interval(interval) && interval.low == 0);
+    cr_expect_str_eq(predict_interval_text(interval, 1e3, 1, text), "[no interval]");
+}
+
 Test(fit, an_outlier_changes_little)
 {
     struct sweep sweep;

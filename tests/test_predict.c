@@ -118,29 +118,102 @@ Test(predict, says_what_is_outside)
     predict_models_free(&models);
 }
 
-/* The crossing of two curves is where their times are equal, and in its interval. */
-Test(predict, crossings_are_where_times_are_equal)
+/* One way is faster where the model's times say so by more than its errors. Elsewhere it cannot be
+ * told, which lies between. Places need be in no order of times. */
+Test(predict, what_is_faster_is_compared_place_by_place)
 {
     struct predict_models models;
     fit_sweep(&models, 0.01);
     const struct predict_model *model = &models.models[0];
+    static const int servers[] = {1, 8, 2, 7, 3, 6, 4, 5};
+    enum { PLACES = sizeof servers / sizeof *servers };
     struct predict_curves curves = {0};
-    for (int servers = 1; servers <= 8; servers++) {
-        const struct predict_way way = {"ps", PLACEMENT_DEDICATED, servers};
-        curves.x[curves.count] = servers;
+    enum predict_faster faster[PREDICT_POINTS_MOST];
+    size_t told[3] = {0};
+    for (int i = 0; i < PLACES; i++) {
+        const struct predict_way way = {"ps", PLACEMENT_DEDICATED, servers[i]};
+        curves.x[curves.count] = i + 1;
         cr_assert(
-            predict_way_terms(model, &ring, 8, 1 << 22, COMPRESS_NONE, &curves.one[curves.count]));
-        cr_assert(predict_way_terms(model, &way, 8, 1 << 22, COMPRESS_NONE,
+            predict_way_terms(model, &way, 8, 1 << 22, COMPRESS_NONE, &curves.one[curves.count]));
+        cr_assert(predict_way_terms(model, &ring, 8, 1 << 22, COMPRESS_NONE,
                                     &curves.other[curves.count++]));
     }
-    struct predict_crossing crossing = predict_cross(&model->fit, &curves, 1);
-    cr_expect(crossing.low <= crossing.at && crossing.at <= crossing.high);
-    int below = (int)crossing.at;
+    cr_assert(predict_compare(&model->fit, &curves, 1, faster));
     double ring_s = seconds_of(model, ring, 8, 16 << 20);
-    cr_expect(ring_s <= seconds_of(model, (struct predict_way){"ps", PLACEMENT_DEDICATED, below}, 8,
-                                   16 << 20));
-    cr_expect(ring_s > seconds_of(model, (struct predict_way){"ps", PLACEMENT_DEDICATED, below + 1},
-                                  8, 16 << 20));
+    for (int i = 0; i < PLACES; i++) {
+        const struct predict_way way = {"ps", PLACEMENT_DEDICATED, servers[i]};
+        double ratio = seconds_of(model, way, 8, 16 << 20) / ring_s;
+        told[faster[i]]++;
+        cr_expect(faster[i] != PREDICT_ONE_FASTER || ratio < 1, "%d servers: %g", servers[i],
+                  ratio);
+        cr_expect(faster[i] != PREDICT_OTHER_FASTER || ratio > 1, "%d servers: %g", servers[i],
+                  ratio);
+        cr_expect(fabs(ratio - 1) < 0.2 || faster[i] != PREDICT_NOT_TOLD, "%d servers: %g",
+                  servers[i], ratio);
+    }
+    cr_expect(told[PREDICT_ONE_FASTER] >= 2 && told[PREDICT_OTHER_FASTER] >= 2);
+
+    /* The same time twice: neither is faster. */
+    memcpy(curves.other, curves.one, sizeof curves.other);
+    cr_assert(predict_compare(&model->fit, &curves, 1, faster));
+    for (int i = 0; i < PLACES; i++)
+        cr_expect_eq(faster[i], PREDICT_NOT_TOLD);
+    predict_models_free(&models);
+}
+
+static const char *forecast(const struct predict_model *model,
+                            const struct predict_cluster *cluster, uint64_t bytes)
+{
+    static char text[8192];
+    memset(text, 0, sizeof text);
+    FILE *file = fmemopen(text, sizeof text - 1, "w");
+    cr_assert(file);
+    predict_print_forecast(file, model, cluster, &bytes, 1, 1);
+    fclose(file);
+    return text;
+}
+
+static size_t count_of(const char *text, const char *words)
+{
+    size_t found = 0;
+    for (const char *at = text; (at = strstr(at, words)) != NULL; at++)
+        found++;
+    return found;
+}
+
+/* The table has servers that are faster and slower: ranges of numbers, of those that were compared.
+ * One way is the fastest only where its interval lies apart. */
+Test(predict, a_forecast_claims_what_it_compared)
+{
+    struct predict_models models;
+    fit_sweep(&models, 0.01);
+    struct predict_model *model = &models.models[0];
+    const struct predict_cluster cluster = {.workers = 8, .spare = 5};
+    const char *text = forecast(model, &cluster, 16 << 20);
+    cr_expect_eq(count_of(text, "  fastest"), 1, "%s", text);
+    cr_expect_eq(count_of(text, "intervals overlap"), 0, "%s", text);
+    cr_expect(strstr(text, "16777216 bytes: ps dedicated and the ring, numbers of servers compared "
+                           "at 1 to 8: ps faster at "),
+              "%s", text);
+    cr_expect(strstr(text, "the ring faster at 1 to "), "%s", text);
+    cr_expect(strstr(text, "sizes compared at 64 bytes to 1.07 GB: "), "%s", text);
+    cr_expect(!strstr(text, "any number") && !strstr(text, "no number") &&
+                  !strstr(text, "every size") && !strstr(text, "no size"),
+              "%s", text);
+
+    for (size_t e = 0; e < model->fit.error_count; e++)
+        model->fit.errors[e].error = 0.7; /* measurements at half or twice the prediction */
+    text = forecast(model, &cluster, 16 << 20);
+    cr_expect_eq(count_of(text, "  fastest"), 0, "%s", text);
+    cr_expect_geq(count_of(text, "among the fastest (intervals overlap)"), 2, "%s", text);
+    cr_expect(strstr(text, "numbers of servers compared at 1 to 8: "), "%s", text);
+    cr_expect(strstr(text, "not told apart at "), "%s", text);
+
+    model->fit.error_count = 18;
+    text = forecast(model, &cluster, 16 << 20);
+    cr_expect(strstr(text, "[no interval]  among the fastest"), "%s", text);
+    cr_expect(strstr(text, "numbers of servers not compared: too few errors are known"), "%s",
+              text);
     predict_models_free(&models);
 }
 

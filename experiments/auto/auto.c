@@ -51,16 +51,17 @@ static void add_basis(struct line *line, const struct auto_job *job,
 void auto_describe(const struct auto_job *job, const struct auto_choice *choice, char *text,
                    size_t size)
 {
+    char between[PREDICT_INTERVAL_BYTES];
     struct line line = line_in(text, size);
     const struct auto_way *best = &choice->best, *next = &choice->next, *alone = &choice->alone;
     if (!job->model)
         line_add(&line, "%zu bytes: ", job->count * sizeof(float));
     add_way(&line, job, best);
-    line_add(&line, ", predicted to take %.4g ms%s [%.4g, %.4g]", best->seconds.seconds * 1e3,
+    line_add(&line, ", predicted to take %.4g ms%s %s", best->seconds.seconds * 1e3,
              !job->model          ? ""
              : job->compute_s > 0 ? " a step"
                                   : " a step beside computing",
-             best->seconds.low * 1e3, best->seconds.high * 1e3);
+             predict_interval_text(best->seconds, 1e3, 3, between));
     if (next->model) {
         line_add(&line, "; next is ");
         add_way(&line, job, next);

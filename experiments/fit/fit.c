@@ -1,6 +1,7 @@
 #include "experiments/fit/fit.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -357,17 +358,41 @@ size_t predict_errors_near(const struct predict_fit *fit, double seconds, size_t
     return wanted;
 }
 
-/* The 95% quantile of the errors at the times nearest to `seconds`. */
+size_t predict_conformal_rank(size_t count)
+{
+    size_t rank = (95 * (count + 1) + 99) / 100; /* rounded up */
+    return rank <= count ? rank : 0;
+}
+
+/* 95% of the errors at the times nearest to `seconds` are at most this; INFINITY: they are too few.
+ */
 static double error_near(const struct predict_fit *fit, double seconds)
 {
     double values[NEAR_MOST];
     size_t first, count = predict_errors_near(fit, seconds, &first);
-    if (count == 0)
+    size_t rank = predict_conformal_rank(count);
+    if (rank == 0)
         return INFINITY;
     for (size_t i = 0; i < count; i++)
         values[i] = fit->errors[first + i].error;
     stats_sort(values, count);
-    return stats_quantile(values, count, fmin(0.95 * ((double)count + 1) / (double)count, 1));
+    return values[rank - 1];
+}
+
+bool predict_has_interval(struct predict_interval interval)
+{
+    return isfinite(interval.high);
+}
+
+const char *predict_interval_text(struct predict_interval interval, double scale, int decimals,
+                                  char text[PREDICT_INTERVAL_BYTES])
+{
+    if (predict_has_interval(interval))
+        snprintf(text, PREDICT_INTERVAL_BYTES, "[%.*f, %.*f]", decimals, interval.low * scale,
+                 decimals, interval.high * scale);
+    else
+        snprintf(text, PREDICT_INTERVAL_BYTES, "[no interval]");
+    return text;
 }
 
 struct predict_interval predict_time(const struct predict_fit *fit,

@@ -9,14 +9,16 @@
  *
  * Intervals of constants are the bootstrap's (Efron and Tibshirani 1993, section 13.3). That of a
  * prediction is from the errors of rows that were left out (all of one number of workers, of one
- * size, or every tenth row, at a time), at times near the predicted one: the 95% quantile as split
- * conformal prediction takes it (Lei et al. 2018, "Distribution-free predictive inference for
- * regression"), together with what the constants' own uncertainty makes of it. All is a function of
- * rows and seed.
+ * size, or every tenth row, at a time), at times near the predicted one. Split conformal prediction
+ * takes the ceil(0.95 (n + 1))-th smallest of n errors (Lei et al. 2018, "Distribution-free
+ * predictive inference for regression"), so fewer than 19 errors give no interval. The uncertainty
+ * of the constants is added. All is a function of rows and seed.
  */
 #ifndef PSRING_EXPERIMENTS_FIT_H
 #define PSRING_EXPERIMENTS_FIT_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "common/base/status.h"
@@ -48,9 +50,22 @@ struct predict_fit {
     size_t error_count;
 };
 
+/* 95%. With too few errors for an interval it holds every time: from 0 to INFINITY. */
 struct predict_interval {
     double seconds, low, high;
 };
+
+bool predict_has_interval(struct predict_interval interval);
+
+enum { PREDICT_INTERVAL_BYTES = 64 };
+
+/* "[1.20, 3.40]" with so many decimals, both times `scale`; "[no interval]" without one. Returns
+ * text. */
+const char *predict_interval_text(struct predict_interval interval, double scale, int decimals,
+                                  char text[PREDICT_INTERVAL_BYTES]);
+
+/* The number, from 1, of the error in ascending order that bounds 95%. 0: `count` are too few. */
+size_t predict_conformal_rank(size_t count);
 
 /*
  * At least PREDICT_FIT_LEAST samples. With `pooled`, the fit of the network's other transports,

@@ -81,6 +81,8 @@ bool predict_shape_of(const struct predict_row *row, int *hosts, struct predict_
         *why = "its sums are wrong";
     else if (*row->model || strcmp(row->api, "library") == 0)
         *why = "it is not one vector by psring itself";
+    else if (row->skew_ms > 0)
+        *why = "its ranks started apart";
     else if (strcmp(row->network, "time-slicing") == 0)
         *why = "processes took turns on a GPU";
     else if (strcmp(row->backend, "nccl") == 0 && !*row->nccl)

@@ -63,6 +63,7 @@ static enum status read_row(const struct table_reader *table, struct predict_row
     TRY(table_count(table, "neighbours_apart", 0, most, 0, &row->neighbours_apart));
     TRY(table_number(table, "bytes", 0, 0, &bytes));
     TRY(table_number(table, "wrong", 0, 0, &wrong));
+    TRY(table_number(table, "skew_ms", 0, 0, &row->skew_ms));
     TRY(table_number(table, "nominal_link_bytes_per_s", 0, 0, &row->nominal_bytes_per_s));
     TRY(table_number(table, "cpu_busy", 0, 0, &row->cpu_busy));
     TRY(table_number(table, "cpu_other", 0, 0, &row->cpu_other));

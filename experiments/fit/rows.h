@@ -38,6 +38,7 @@ struct predict_row {
     double run_spread;           /* their standard deviation, as a share of it; 0: one run */
     double nominal_bytes_per_s;  /* that the run was told; 0: not known */
     uint64_t wrong;
+    double skew_ms;   /* its ranks started up to so much apart */
     double cpu_busy;  /* share of the machine's CPUs; 0: not known */
     double cpu_other; /* of them, that other processes had; 0: not known */
     enum predict_use use;

@@ -115,16 +115,16 @@ out:
 static void print_choice(FILE *out, const char *name, const struct predict_choice *choice,
                          const struct predict_training *training, double cost_per_hour)
 {
-    char words[32], buckets[32] = "one bucket";
+    char words[32], buckets[32] = "one bucket", between[PREDICT_INTERVAL_BYTES];
     double scale = choice->epoch_s / choice->step.seconds;
+    int decimals = choice->epoch_s < 1 ? 4 : choice->epoch_s < 100 ? 2 : 0;
     predict_way_words(&choice->way, words, sizeof words);
     if (choice->bucket_bytes > 0)
         snprintf(buckets, sizeof buckets, "buckets of %g MB",
                  (double)choice->bucket_bytes / 1048576);
-    fprintf(out, "  %-10s %s over %s, %s%s: an epoch in %.4g s [%.4g, %.4g], all in %.4g s", name,
-            words, choice->model->transport, buckets,
-            choice->compress == COMPRESS_FP16 ? ", fp16" : "", choice->epoch_s,
-            choice->step.low * scale, choice->step.high * scale,
+    fprintf(out, "  %-10s %s over %s, %s%s: an epoch in %.4g s %s, all in %.4g s", name, words,
+            choice->model->transport, buckets, choice->compress == COMPRESS_FP16 ? ", fp16" : "",
+            choice->epoch_s, predict_interval_text(choice->step, scale, decimals, between),
             choice->epoch_s * training->epochs);
     if (cost_per_hour > 0)
         fprintf(out, "; %d machines, %.4g an epoch, %.4g in all", choice->machines,
@@ -145,7 +145,7 @@ static void print_other(FILE *out, const struct predict_choice *fastest,
     fprintf(out, "             %.1f%% longer; %s\n",
             100 * (other->step.seconds / fastest->step.seconds - 1),
             apart ? "their intervals do not touch"
-                  : "their intervals touch: the model cannot tell them apart for sure");
+                  : "their intervals overlap: the model cannot tell which is faster");
 }
 
 static void print_basis(FILE *out, const struct predict_choice *choice,
@@ -184,7 +184,8 @@ static void print_advice(FILE *out, const struct predict_advice *advice, const c
     fprintf(out, "\nAdvice for %s on %d workers and %d spare machine%s, from %s:\n",
             training->model, cluster->workers, cluster->spare, cluster->spare == 1 ? "" : "s",
             network);
-    print_choice(out, "fastest", fastest, training, cost_per_hour);
+    bool apart = !advice->other.model || fastest->step.high < advice->other.step.low;
+    print_choice(out, apart ? "fastest" : "chosen", fastest, training, cost_per_hour);
     print_other(out, fastest, &advice->other, training, cost_per_hour);
     if (advice->cheapest.machines < fastest->machines)
         print_choice(out, "cheapest", &advice->cheapest, training, cost_per_hour);

@@ -35,7 +35,8 @@ void predict_score_add(struct predict_score *score, const struct predict_row *ro
 {
     double off = fabs(error_of(row, interval));
     score->rows++;
-    score->within += is_within(row, interval);
+    score->judged += predict_has_interval(interval);
+    score->within += predict_has_interval(interval) && is_within(row, interval);
     score->sum_log += log1p(off);
     if (!score->worst_row || off > score->worst) {
         score->worst = off;
@@ -106,13 +107,12 @@ void predict_row_words(const struct predict_row *row, char *text, size_t size)
 static void print_row(FILE *out, const struct predict_model *model, const struct predict_row *row,
                       struct predict_interval interval)
 {
-    char words[PREDICT_WAY_WORDS];
+    char words[PREDICT_WAY_WORDS], between[PREDICT_INTERVAL_BYTES];
     predict_row_words(row, words, sizeof words);
-    fprintf(out, "%-22s %-10.10s %3d %10" PRIu64 " %10.3f %10.3f  [%.3f, %.3f] %+6.1f%%  %s%s\n",
-            words, model->transport, row->workers, row->bytes, row->median_s * 1e3,
-            interval.seconds * 1e3, interval.low * 1e3, interval.high * 1e3,
-            error_of(row, interval) * 100, use_names[row->use],
-            is_within(row, interval) ? "" : ", outside");
+    fprintf(out, "%-22s %-10.10s %3d %10" PRIu64 " %10.3f %10.3f  %s %+6.1f%%  %s%s\n", words,
+            model->transport, row->workers, row->bytes, row->median_s * 1e3, interval.seconds * 1e3,
+            predict_interval_text(interval, 1e3, 3, between), error_of(row, interval) * 100,
+            use_names[row->use], is_within(row, interval) ? "" : ", outside");
 }
 
 static void print_score(FILE *out, const char *name, const struct predict_score *score)
@@ -125,10 +125,14 @@ static void print_score(FILE *out, const char *name, const struct predict_score 
     predict_row_words(score->worst_row, words, sizeof words);
     fprintf(out,
             "%s: %zu rows, error %.2f%% (geometric mean), worst %.1f%% (%s, %d workers, %" PRIu64
-            " bytes over %s), %zu of %zu (%.0f%%) within their 95%% interval\n",
+            " bytes over %s), ",
             name, score->rows, 100 * predict_score_mean(score), 100 * score->worst, words,
-            score->worst_row->workers, score->worst_row->bytes, score->worst_row->transport,
-            score->within, score->rows, 100.0 * (double)score->within / (double)score->rows);
+            score->worst_row->workers, score->worst_row->bytes, score->worst_row->transport);
+    if (score->judged > 0)
+        fprintf(out, "%zu of %zu (%.0f%%) within their 95%% interval\n", score->within,
+                score->judged, 100.0 * (double)score->within / (double)score->judged);
+    else
+        fprintf(out, "no intervals: fewer than 19 errors\n");
 }
 
 /* As the tables mark a row: its time tells of the scheduler, too. */
@@ -254,10 +258,11 @@ static void list_fields(const struct predict_row *row, struct predict_interval i
     fields_text(fields, "use", use_names[row->use]);
     fields_double(fields, "measured_us", row->median_s * 1e6);
     fields_double(fields, "predicted_us", interval.seconds * 1e6);
-    fields_double(fields, "predicted_us_low", interval.low * 1e6);
-    fields_double(fields, "predicted_us_high", interval.high * 1e6);
+    bool known = predict_has_interval(interval);
+    fields_double(fields, "predicted_us_low", known ? interval.low * 1e6 : (double)NAN);
+    fields_double(fields, "predicted_us_high", known ? interval.high * 1e6 : (double)NAN);
     fields_double(fields, "error", error_of(row, interval));
-    fields_uint(fields, "within", is_within(row, interval));
+    fields_uint_if(fields, "within", known, is_within(row, interval));
     for (int t = 0; t < PREDICT_TERMS; t++)
         fields_double(fields, columns[t], seconds->of[t] * 1e6);
     fields_double(fields, "cpu_busy", row->cpu_busy > 0 ? row->cpu_busy : (double)NAN);

@@ -9,9 +9,10 @@
 
 /* Errors of one kind of rows. */
 struct predict_score {
-    size_t rows, within; /* their interval */
-    double sum_log;      /* of 1 + |error| */
-    double worst;        /* |error|; error = predicted / measured - 1 */
+    size_t rows;
+    size_t judged, within; /* rows that have an interval, and of these, in it */
+    double sum_log;        /* of 1 + |error| */
+    double worst;          /* |error|; error = predicted / measured - 1 */
     const struct predict_row *worst_row;
 };
 

@@ -58,14 +58,13 @@ static struct predict_terms draw_constants(const struct predict_fit *fit,
     return constants;
 }
 
-/* log(measured / predicted), as of a row of about that time. */
-static double draw_error(const struct predict_fit *fit, double seconds, double uniform)
+/* log(measured / predicted) of rows of about one time: `errors` of them. */
+static double draw_error(const struct predict_error *errors, size_t count, double uniform)
 {
-    size_t first, count = predict_errors_near(fit, seconds, &first);
     if (count == 0)
         return 0;
     double place = uniform * 2 * (double)count;
-    double error = fit->errors[first + (size_t)place % count].error;
+    double error = errors[(size_t)place % count].error;
     return place < (double)count ? error : -error;
 }
 
@@ -75,79 +74,115 @@ static double time_of(const struct predict_terms *terms, const struct predict_te
     return predict_parts_of(&seconds).together;
 }
 
-/* -------- crossings --------------------------------------------------------------------------- */
+/* -------- which is faster --------------------------------------------------------------------- */
 
-/* `bias`: log of how much slower `one` is than predicted, against `other`. */
-static double cross(const struct predict_curves *curves, const struct predict_terms *constants,
-                    double bias)
+bool predict_compare(const struct predict_fit *fit, const struct predict_curves *curves,
+                     uint64_t seed, enum predict_faster faster[PREDICT_POINTS_MOST])
 {
-    double before = 0;
-    for (size_t i = 0; i < curves->count; i++) {
-        double now =
-            log(time_of(&curves->one[i], constants) / time_of(&curves->other[i], constants)) + bias;
-        if (now > 0 && i == 0)
-            return -INFINITY;
-        if (now > 0) {
-            double share = before / (before - now); /* both: towards 0 */
-            return curves->x[i - 1] * pow(curves->x[i] / curves->x[i - 1], share);
-        }
-        before = now;
-    }
-    return INFINITY;
-}
-
-struct predict_crossing predict_cross(const struct predict_fit *fit,
-                                      const struct predict_curves *curves, uint64_t seed)
-{
-    double factor[PREDICT_TERMS][PREDICT_TERMS] = {{0}}, values[DRAWS];
-    struct predict_crossing crossing = {.at = cross(curves, &fit->constants, 0)};
+    double factor[PREDICT_TERMS][PREDICT_TERMS] = {{0}};
+    size_t wins[PREDICT_POINTS_MOST] = {0}, first[PREDICT_POINTS_MOST], errors[PREDICT_POINTS_MOST];
+    const size_t few = DRAWS / 40; /* 2.5% */
+    bool told = curves->count > 0;
     decompose(fit, factor);
-    size_t middle = 0;
-    while (middle + 1 < curves->count && curves->x[middle] < crossing.at)
-        middle++;
-    double seconds = time_of(&curves->one[middle], &fit->constants);
-    for (uint64_t draw = 0; draw < DRAWS; draw++) {
+    for (size_t i = 0; i < curves->count; i++) {
+        double seconds = time_of(&curves->one[i], &fit->constants);
+        errors[i] = predict_errors_near(fit, seconds, &first[i]);
+        told = told && predict_conformal_rank(errors[i]) > 0;
+    }
+    for (uint64_t draw = 0; draw < DRAWS && told; draw++) {
         double normal[2], uniform[2];
         struct predict_terms constants = draw_constants(fit, factor, seed, draw);
         draw_numbers(seed, draw, PREDICT_TERMS, normal, uniform);
-        values[draw] =
-            cross(curves, &constants,
-                  draw_error(fit, seconds, uniform[0]) - draw_error(fit, seconds, uniform[1]));
+        for (size_t i = 0; i < curves->count; i++) {
+            const struct predict_error *near = fit->errors + first[i];
+            double bias =
+                draw_error(near, errors[i], uniform[0]) - draw_error(near, errors[i], uniform[1]);
+            wins[i] +=
+                log(time_of(&curves->one[i], &constants) / time_of(&curves->other[i], &constants)) +
+                    bias <
+                0;
+        }
     }
-    stats_sort(values, DRAWS);
-    crossing.low = fmin(values[DRAWS / 40], crossing.at);
-    crossing.high = fmax(values[DRAWS - 1 - DRAWS / 40], crossing.at);
-    return crossing;
+    for (size_t i = 0; i < curves->count; i++)
+        faster[i] = !told                    ? PREDICT_NOT_TOLD
+                    : wins[i] <= few         ? PREDICT_OTHER_FASTER
+                    : wins[i] >= DRAWS - few ? PREDICT_ONE_FASTER
+                                             : PREDICT_NOT_TOLD;
+    return told;
 }
-
-/* -------- which ------------------------------------------------------------------------------- */
 
 static const struct predict_way ring = {.backend = "ring"};
 static const struct predict_way one_server = {"ps", PLACEMENT_DEDICATED, 1};
 
-/* "everywhere", "nowhere", or the number. */
-/* How to say it: "up to 23 KB", "at every size", "at no size". */
-struct words {
-    const char *before, *unit, *always, *never;
-    double scale;
-};
-
-static void print_place(FILE *out, double place, const struct words *words)
+/* "1.07 GB" */
+static void print_bytes(FILE *out, double bytes)
 {
-    if (isfinite(place))
-        fprintf(out, "%s %.3g %s", words->before, place * words->scale, words->unit);
-    else
-        fprintf(out, "%s", place > 0 ? words->always : words->never);
+    static const char *const units[] = {"bytes", "kB", "MB", "GB"};
+    size_t unit = 0;
+    while (unit + 1 < sizeof units / sizeof *units && bytes >= 999.5) {
+        bytes /= 1000;
+        unit++;
+    }
+    fprintf(out, "%.3g %s", bytes, units[unit]);
 }
 
-static void print_crossing(FILE *out, struct predict_crossing crossing, const struct words *words)
+static void print_number(FILE *out, double number)
 {
-    print_place(out, crossing.at, words);
-    fprintf(out, "   [");
-    print_place(out, crossing.low, words);
-    fprintf(out, "; ");
-    print_place(out, crossing.high, words);
-    fprintf(out, "]\n");
+    fprintf(out, "%.0f", number);
+}
+
+typedef void print_place(FILE *out, double place);
+
+/* The places from `first` to before `end`, as a range. */
+static void print_range(FILE *out, const struct predict_curves *curves, size_t first, size_t end,
+                        print_place *print)
+{
+    print(out, curves->x[first]);
+    if (end > first + 1) {
+        fprintf(out, " to ");
+        print(out, curves->x[end - 1]);
+    }
+}
+
+/* Every range of neighbouring places of that kind, with commas between; false: there is none. */
+static bool print_ranges(FILE *out, const struct predict_curves *curves,
+                         const enum predict_faster *faster, enum predict_faster kind,
+                         const char *before, print_place *print)
+{
+    bool found = false;
+    for (size_t i = 0, end; i < curves->count; i = end) {
+        for (end = i; end < curves->count && faster[end] == faster[i];)
+            end++;
+        if (faster[i] != kind)
+            continue;
+        fprintf(out, "%s", found ? ", " : before);
+        print_range(out, curves, i, end, print);
+        found = true;
+    }
+    return found;
+}
+
+/* "compared at 1 to 8: `one` faster at 5 to 8; the ring faster at 1 to 3; not told apart at 4" */
+static void print_comparison(FILE *out, const struct predict_fit *fit,
+                             const struct predict_curves *curves, uint64_t seed, const char *one,
+                             const char *other, print_place *print)
+{
+    enum predict_faster faster[PREDICT_POINTS_MOST];
+    char before[80];
+    bool told = curves->count > 0 && predict_compare(fit, curves, seed, faster);
+    if (!told) {
+        fprintf(out, "not compared: too few errors are known\n");
+        return;
+    }
+    fprintf(out, "compared at ");
+    print_range(out, curves, 0, curves->count, print);
+    snprintf(before, sizeof before, ": %s faster at ", one);
+    bool any = print_ranges(out, curves, faster, PREDICT_ONE_FASTER, before, print);
+    snprintf(before, sizeof before, "%s %s faster at ", any ? ";" : ":", other);
+    any = print_ranges(out, curves, faster, PREDICT_OTHER_FASTER, before, print) || any;
+    print_ranges(out, curves, faster, PREDICT_NOT_TOLD,
+                 any ? "; not told apart at " : ": not told apart at ", print);
+    fprintf(out, "\n");
 }
 
 /* From 64 bytes to 1 GB, 8 an octave. */
@@ -162,9 +197,8 @@ static void cross_by_size(FILE *out, const struct predict_model *model, int work
             predict_way_terms(model, &ring, workers, count, COMPRESS_NONE, &curves.other[at]))
             curves.count++;
     }
-    static const struct words words = {"up to", "kB", "at every size", "at no size", 1e-3};
-    fprintf(out, "one server on a spare machine is faster than the ring ");
-    print_crossing(out, predict_cross(&model->fit, &curves, seed), &words);
+    fprintf(out, "one server on a spare machine and the ring, sizes ");
+    print_comparison(out, &model->fit, &curves, seed, "the server", "the ring", print_bytes);
 }
 
 static void cross_by_servers(FILE *out, const struct predict_model *model, int workers,
@@ -176,17 +210,18 @@ static void cross_by_servers(FILE *out, const struct predict_model *model, int w
         const struct predict_way way = {"ps", placement, servers};
         size_t at = curves.count;
         curves.x[at] = servers;
-        if (predict_way_terms(model, &ring, workers, bytes / sizeof(float), COMPRESS_NONE,
+        if (predict_way_terms(model, &way, workers, bytes / sizeof(float), COMPRESS_NONE,
                               &curves.one[at]) &&
-            predict_way_terms(model, &way, workers, bytes / sizeof(float), COMPRESS_NONE,
+            predict_way_terms(model, &ring, workers, bytes / sizeof(float), COMPRESS_NONE,
                               &curves.other[at]))
             curves.count++;
     }
-    static const struct words words = {"with up to", "servers", "with any number of servers",
-                                       "with no number of servers", 1};
-    fprintf(out, "%10" PRIu64 " bytes: the ring is faster than ps %s ", bytes,
+    fprintf(out, "%10" PRIu64 " bytes: ps %s and the ring, numbers of servers", bytes,
             placement == PLACEMENT_MIXED ? "mixed" : "dedicated");
-    print_crossing(out, predict_cross(&model->fit, &curves, seed), &words);
+    if (stride > 1)
+        fprintf(out, " (every %d)", stride);
+    fprintf(out, " ");
+    print_comparison(out, &model->fit, &curves, seed, "ps", "the ring", print_number);
 }
 
 /* The rate at which all takes twice as long as with a link that takes no time, so that a faster one
@@ -198,6 +233,15 @@ static double rate_of(const struct predict_terms *terms, const struct predict_te
     struct predict_parts rest = predict_parts_of(&seconds);
     double link = predict_other_part(2 * rest.together, rest.processors) - rest.network;
     return link > 0 ? terms->of[TERM_LINK] / link : (double)INFINITY;
+}
+
+/* INFINITY: the model has processors take no time, so a faster link always saves half. */
+static void print_rate_value(FILE *out, double bytes_per_s)
+{
+    if (isfinite(bytes_per_s))
+        fprintf(out, "%.3g Gbit/s on", bytes_per_s * 8e-9);
+    else
+        fprintf(out, "no rate on");
 }
 
 static void print_rate(FILE *out, const struct predict_model *model, int workers, uint64_t bytes,
@@ -213,20 +257,23 @@ static void print_rate(FILE *out, const struct predict_model *model, int workers
         values[draw] = rate_of(&terms, &constants);
     }
     stats_sort(values, DRAWS);
-    static const struct words words = {"from", "Gbit/s on", "at every rate", "at no rate", 8e-9};
-    fprintf(out, "%10" PRIu64 " bytes: faster links save less than half of the ring's time ",
+    double at = rate_of(&terms, &model->fit.constants);
+    fprintf(out, "%10" PRIu64 " bytes: faster links save less than half of the ring's time from ",
             bytes);
-    print_crossing(out,
-                   (struct predict_crossing){rate_of(&terms, &model->fit.constants),
-                                             values[DRAWS / 40], values[DRAWS - 1 - DRAWS / 40]},
-                   &words);
+    print_rate_value(out, at);
+    fprintf(out, "   [");
+    print_rate_value(out, fmin(values[DRAWS / 40], at));
+    fprintf(out, "; ");
+    print_rate_value(out, fmax(values[DRAWS - 1 - DRAWS / 40], at));
+    fprintf(out, "]\n");
 }
 
 void predict_print_crossovers(FILE *out, const struct predict_model *model,
                               const struct predict_cluster *cluster, const uint64_t *sizes,
                               size_t size_count, uint64_t seed)
 {
-    fprintf(out, "\nCrossovers, %d workers, with 95%% interval:\n", cluster->workers);
+    fprintf(out, "\nCrossovers, %d workers; faster: in 95%% of what the errors allow:\n",
+            cluster->workers);
     cross_by_size(out, model, cluster->workers, seed);
     for (size_t s = 0; s < size_count; s++) {
         if (sizes[s] < sizeof(float))

@@ -139,25 +139,28 @@ static void print_size(FILE *out, const struct predict_model *model,
 {
     struct predict_way ways[PREDICT_WAYS_MOST];
     struct predict_interval times[PREDICT_WAYS_MOST];
-    size_t count, best = 0;
+    size_t count, best = 0, near = 0; /* `near`: the intervals that overlap the best way's */
     predict_ways(cluster, ways, &count);
     for (size_t w = 0; w < count; w++) {
         struct predict_terms terms;
-        times[w] = (struct predict_interval){.seconds = INFINITY};
+        times[w] = (struct predict_interval){.seconds = INFINITY, .low = INFINITY};
         if (predict_way_terms(there, &ways[w], cluster->workers, bytes / sizeof(float),
                               COMPRESS_NONE, &terms))
             times[w] = predict_time(&there->fit, &terms);
         best = times[w].seconds < times[best].seconds ? w : best;
     }
+    for (size_t w = 0; w < count; w++)
+        near += times[w].low <= times[best].high && isfinite(times[w].seconds);
     for (size_t w = 0; w < count; w++) {
-        char words[32], outside[256];
+        char words[32], outside[256], between[PREDICT_INTERVAL_BYTES];
+        const char *mark = near > 1 ? "  among the fastest (intervals overlap)" : "  fastest";
         predict_way_words(&ways[w], words, sizeof words);
         predict_outside(model, cluster, ways[w].servers, bytes, outside, sizeof outside);
         if (isfinite(times[w].seconds))
-            fprintf(out, "%12" PRIu64 "  %-20s %12.3f  [%.3f, %.3f]%s%s%s%s\n", bytes, words,
-                    times[w].seconds * 1e3, times[w].low * 1e3, times[w].high * 1e3,
-                    w == best ? "  fastest" : "", *outside ? "  (outside: " : "", outside,
-                    *outside ? ")" : "");
+            fprintf(out, "%12" PRIu64 "  %-20s %12.3f  %s%s%s%s%s\n", bytes, words,
+                    times[w].seconds * 1e3, predict_interval_text(times[w], 1e3, 3, between),
+                    times[w].low <= times[best].high ? mark : "", *outside ? "  (outside: " : "",
+                    outside, *outside ? ")" : "");
     }
 }
 

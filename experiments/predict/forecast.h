@@ -53,7 +53,9 @@ void predict_outside_between(const struct predict_model *model,
                              const struct predict_cluster *cluster, int servers, uint64_t least,
                              uint64_t most, char *text, size_t size);
 
-/* A table: each way at each size, and the crossovers. */
+/* A table: each way at each size, and the crossovers. One way is the fastest only if its interval
+ * lies below all others. Otherwise each way whose interval overlaps that of the shortest is marked.
+ */
 void predict_print_forecast(FILE *out, const struct predict_model *model,
                             const struct predict_cluster *cluster, const uint64_t *sizes,
                             size_t size_count, uint64_t seed);

@@ -186,7 +186,7 @@ static enum status print_row(FILE *out, struct trained *trained, const struct st
         .model = row->trains, .compute_s = row->compute_s, .bucket_bytes = row->bucket_bytes};
     const struct predict_model there = predict_model_on(row->model, &row->cluster);
     const int workers = row->cluster.workers;
-    char words[32], outside[256];
+    char words[32], outside[256], between[PREDICT_INTERVAL_BYTES];
     TRY(predict_step_open(&step, training.model, training.bucket_bytes));
     if (predict_training_step(&there, &row->way, workers, &step, &training, &seconds)) {
         struct predict_row measured = {.median_s = row->step_s};
@@ -195,9 +195,9 @@ static enum status print_row(FILE *out, struct trained *trained, const struct st
         predict_outside_between(row->model, &row->cluster, row->way.servers,
                                 predict_step_least(&step), predict_step_most(&step), outside,
                                 sizeof outside);
-        fprintf(out, "%-20s %-4s %-18s %-10s %3d %10.2f %10.2f  [%.2f, %.2f] %+6.1f%%%s%s%s\n",
-                words, row->model->transport, row->network, row->trains, workers, row->step_s * 1e3,
-                seconds.seconds * 1e3, seconds.low * 1e3, seconds.high * 1e3,
+        fprintf(out, "%-20s %-4s %-18s %-10s %3d %10.2f %10.2f  %s %+6.1f%%%s%s%s\n", words,
+                row->model->transport, row->network, row->trains, workers, row->step_s * 1e3,
+                seconds.seconds * 1e3, predict_interval_text(seconds, 1e3, 2, between),
                 (seconds.seconds / row->step_s - 1) * 100, *outside ? "  (outside: " : "", outside,
                 *outside ? ")" : "");
     } else {

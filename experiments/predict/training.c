@@ -56,12 +56,16 @@ enum status predict_buckets_step(const struct predict_fit *fit, const struct pre
     all.of[TERM_BURST] = fmax(all.of[TERM_BURST], -1); /* one behind the other: the first one's */
     struct predict_interval sum = predict_time(fit, &all);
     double low = sum.seconds > 0 ? sum.low / sum.seconds : 1;
-    double high = sum.seconds > 0 ? sum.high / sum.seconds : 1;
+    double high = sum.seconds > 0 && predict_has_interval(sum) ? sum.high / sum.seconds : 1;
     struct predict_travel *scaled = travels + count;
     *seconds =
         (struct predict_interval){scaled_step(step, compute_s, 1, travels, scaled, scratch),
                                   scaled_step(step, compute_s, low, travels, scaled, scratch),
                                   scaled_step(step, compute_s, high, travels, scaled, scratch)};
+    if (sum.seconds > 0 && !predict_has_interval(sum)) {
+        seconds->low = 0;
+        seconds->high = INFINITY;
+    }
 out:
     free(travels);
     free(scratch);
@@ -91,12 +95,12 @@ static void print_way(FILE *out, const struct predict_way *way,
                       const struct predict_training *training, struct predict_interval step,
                       const char *outside)
 {
-    char words[32];
+    char words[32], between[PREDICT_INTERVAL_BYTES];
     double images = training->batch * cluster->workers; /* a step */
     double epoch_s = training->images / images * step.seconds;
     predict_way_words(way, words, sizeof words);
-    fprintf(out, "%-20s %10.2f  [%.2f, %.2f] %10.2f %10.1f %7.1f%% %10.4g %10.4g%s%s%s\n", words,
-            step.seconds * 1e3, step.low * 1e3, step.high * 1e3,
+    fprintf(out, "%-20s %10.2f  %s %10.2f %10.1f %7.1f%% %10.4g %10.4g%s%s%s\n", words,
+            step.seconds * 1e3, predict_interval_text(step, 1e3, 2, between),
             (step.seconds - training->compute_s) * 1e3, images / step.seconds,
             100 * training->compute_s / step.seconds, epoch_s, epoch_s * training->epochs,
             *outside ? "  (outside: " : "", outside, *outside ? ")" : "");
