@@ -138,7 +138,7 @@ Test(predict, what_is_faster_is_compared_place_by_place)
         cr_assert(predict_way_terms(model, &ring, 8, 1 << 22, COMPRESS_NONE,
                                     &curves.other[curves.count++]));
     }
-    cr_assert(predict_compare(&model->fit, &curves, 1, faster));
+    cr_assert(predict_compare(&model->fit, &curves, faster));
     double ring_s = seconds_of(model, ring, 8, 16 << 20);
     for (int i = 0; i < PLACES; i++) {
         const struct predict_way way = {"ps", PLACEMENT_DEDICATED, servers[i]};
@@ -155,7 +155,7 @@ Test(predict, what_is_faster_is_compared_place_by_place)
 
     /* The same time twice: neither is faster. */
     memcpy(curves.other, curves.one, sizeof curves.other);
-    cr_assert(predict_compare(&model->fit, &curves, 1, faster));
+    cr_assert(predict_compare(&model->fit, &curves, faster));
     for (int i = 0; i < PLACES; i++)
         cr_expect_eq(faster[i], PREDICT_NOT_TOLD);
     predict_models_free(&models);

@@ -11,18 +11,13 @@ enum { DRAWS = 400 };
 
 /* -------- draws ------------------------------------------------------------------------------- */
 
-/* Two independent numbers of a standard normal distribution (Box and Muller 1958), and two uniform
- * ones. */
-static void draw_numbers(uint64_t seed, uint64_t draw, uint64_t at, double normal[2],
-                         double uniform[2])
+/* A number of a standard normal distribution (Box and Muller 1958). */
+static double draw_normal(uint64_t seed, uint64_t draw, uint64_t at)
 {
     struct rng_block block = rng_block(rng_key(seed, RNG_RESAMPLE, draw), at, 1);
     double radius = sqrt(-2 * log(1 - (double)rng_uniform(block.word[0])));
     double angle = 2 * 3.14159265358979323846 * (double)rng_uniform(block.word[1]);
-    normal[0] = radius * cos(angle);
-    normal[1] = radius * sin(angle);
-    uniform[0] = (double)rng_uniform(block.word[2]);
-    uniform[1] = (double)rng_uniform(block.word[3]);
+    return radius * cos(angle);
 }
 
 /* Of the covariance, which may be singular: a constant that is 0 in all resamples has none. */
@@ -48,66 +43,29 @@ static struct predict_terms draw_constants(const struct predict_fit *fit,
 {
     struct predict_terms constants = fit->constants;
     for (int j = 0; j < PREDICT_TERMS; j++) {
-        double normal[2], uniform[2];
-        draw_numbers(seed, draw, (uint64_t)j, normal, uniform);
+        double normal = draw_normal(seed, draw, (uint64_t)j);
         for (int i = j; i < PREDICT_TERMS; i++)
-            constants.of[i] += factor[i][j] * normal[0];
+            constants.of[i] += factor[i][j] * normal;
     }
     for (int t = 0; t < PREDICT_TERMS; t++)
         constants.of[t] = fmax(constants.of[t], 0);
     return constants;
 }
 
-/* log(measured / predicted) of rows of about one time: `errors` of them. */
-static double draw_error(const struct predict_error *errors, size_t count, double uniform)
-{
-    if (count == 0)
-        return 0;
-    double place = uniform * 2 * (double)count;
-    double error = errors[(size_t)place % count].error;
-    return place < (double)count ? error : -error;
-}
-
-static double time_of(const struct predict_terms *terms, const struct predict_terms *constants)
-{
-    struct predict_terms seconds = predict_seconds(terms, constants);
-    return predict_parts_of(&seconds).together;
-}
-
 /* -------- which is faster --------------------------------------------------------------------- */
 
 bool predict_compare(const struct predict_fit *fit, const struct predict_curves *curves,
-                     uint64_t seed, enum predict_faster faster[PREDICT_POINTS_MOST])
+                     enum predict_faster faster[PREDICT_POINTS_MOST])
 {
-    double factor[PREDICT_TERMS][PREDICT_TERMS] = {{0}};
-    size_t wins[PREDICT_POINTS_MOST] = {0}, first[PREDICT_POINTS_MOST], errors[PREDICT_POINTS_MOST];
-    const size_t few = DRAWS / 40; /* 2.5% */
     bool told = curves->count > 0;
-    decompose(fit, factor);
     for (size_t i = 0; i < curves->count; i++) {
-        double seconds = time_of(&curves->one[i], &fit->constants);
-        errors[i] = predict_errors_near(fit, seconds, &first[i]);
-        told = told && predict_conformal_rank(errors[i]) > 0;
+        struct predict_interval one = predict_time(fit, &curves->one[i]);
+        struct predict_interval other = predict_time(fit, &curves->other[i]);
+        told = told && predict_has_interval(one) && predict_has_interval(other);
+        faster[i] = one.high < other.low   ? PREDICT_ONE_FASTER
+                    : other.high < one.low ? PREDICT_OTHER_FASTER
+                                           : PREDICT_NOT_TOLD;
     }
-    for (uint64_t draw = 0; draw < DRAWS && told; draw++) {
-        double normal[2], uniform[2];
-        struct predict_terms constants = draw_constants(fit, factor, seed, draw);
-        draw_numbers(seed, draw, PREDICT_TERMS, normal, uniform);
-        for (size_t i = 0; i < curves->count; i++) {
-            const struct predict_error *near = fit->errors + first[i];
-            double bias =
-                draw_error(near, errors[i], uniform[0]) - draw_error(near, errors[i], uniform[1]);
-            wins[i] +=
-                log(time_of(&curves->one[i], &constants) / time_of(&curves->other[i], &constants)) +
-                    bias <
-                0;
-        }
-    }
-    for (size_t i = 0; i < curves->count; i++)
-        faster[i] = !told                    ? PREDICT_NOT_TOLD
-                    : wins[i] <= few         ? PREDICT_OTHER_FASTER
-                    : wins[i] >= DRAWS - few ? PREDICT_ONE_FASTER
-                                             : PREDICT_NOT_TOLD;
     return told;
 }
 
@@ -164,12 +122,12 @@ static bool print_ranges(FILE *out, const struct predict_curves *curves,
 
 /* "compared at 1 to 8: `one` faster at 5 to 8; the ring faster at 1 to 3; not told apart at 4" */
 static void print_comparison(FILE *out, const struct predict_fit *fit,
-                             const struct predict_curves *curves, uint64_t seed, const char *one,
+                             const struct predict_curves *curves, const char *one,
                              const char *other, print_place *print)
 {
     enum predict_faster faster[PREDICT_POINTS_MOST];
     char before[80];
-    bool told = curves->count > 0 && predict_compare(fit, curves, seed, faster);
+    bool told = predict_compare(fit, curves, faster);
     if (!told) {
         fprintf(out, "not compared: too few errors are known\n");
         return;
@@ -186,7 +144,7 @@ static void print_comparison(FILE *out, const struct predict_fit *fit,
 }
 
 /* From 64 bytes to 1 GB, 8 an octave. */
-static void cross_by_size(FILE *out, const struct predict_model *model, int workers, uint64_t seed)
+static void cross_by_size(FILE *out, const struct predict_model *model, int workers)
 {
     const double least = 64, step = 1.0 / 8;
     struct predict_curves curves = {0};
@@ -198,11 +156,11 @@ static void cross_by_size(FILE *out, const struct predict_model *model, int work
             curves.count++;
     }
     fprintf(out, "one server on a spare machine and the ring, sizes ");
-    print_comparison(out, &model->fit, &curves, seed, "the server", "the ring", print_bytes);
+    print_comparison(out, &model->fit, &curves, "the server", "the ring", print_bytes);
 }
 
 static void cross_by_servers(FILE *out, const struct predict_model *model, int workers,
-                             enum placement placement, uint64_t bytes, uint64_t seed)
+                             enum placement placement, uint64_t bytes)
 {
     struct predict_curves curves = {0};
     int stride = 1 + (workers - 1) / PREDICT_POINTS_MOST;
@@ -221,7 +179,7 @@ static void cross_by_servers(FILE *out, const struct predict_model *model, int w
     if (stride > 1)
         fprintf(out, " (every %d)", stride);
     fprintf(out, " ");
-    print_comparison(out, &model->fit, &curves, seed, "ps", "the ring", print_number);
+    print_comparison(out, &model->fit, &curves, "ps", "the ring", print_number);
 }
 
 /* The rate at which all takes twice as long as with a link that takes no time, so that a faster one
@@ -272,14 +230,14 @@ void predict_print_crossovers(FILE *out, const struct predict_model *model,
                               const struct predict_cluster *cluster, const uint64_t *sizes,
                               size_t size_count, uint64_t seed)
 {
-    fprintf(out, "\nCrossovers, %d workers; faster: in 95%% of what the errors allow:\n",
+    fprintf(out, "\nCrossovers, %d workers; faster: 95%% intervals do not overlap:\n",
             cluster->workers);
-    cross_by_size(out, model, cluster->workers, seed);
+    cross_by_size(out, model, cluster->workers);
     for (size_t s = 0; s < size_count; s++) {
         if (sizes[s] < sizeof(float))
             continue;
-        cross_by_servers(out, model, cluster->workers, PLACEMENT_DEDICATED, sizes[s], seed);
-        cross_by_servers(out, model, cluster->workers, PLACEMENT_MIXED, sizes[s], seed);
+        cross_by_servers(out, model, cluster->workers, PLACEMENT_DEDICATED, sizes[s]);
+        cross_by_servers(out, model, cluster->workers, PLACEMENT_MIXED, sizes[s]);
         print_rate(out, model, cluster->workers, sizes[s], seed);
     }
 }

@@ -1,6 +1,5 @@
-/* Which of two ways to average is faster, place by place. A way is faster at a place only if it is
- * so in 97.5% of the draws; a draw takes constants from their covariance and an error for both
- * times from the rows that were not fitted. Nothing is said of places that were not compared. */
+/* Which of two ways to average is faster, place by place: the one whose 95% interval lies below the
+ * other's. Nothing is said of places that were not compared. */
 #ifndef PSRING_EXPERIMENTS_PREDICT_CROSSOVER_H
 #define PSRING_EXPERIMENTS_PREDICT_CROSSOVER_H
 
@@ -22,7 +21,7 @@ enum predict_faster { PREDICT_NOT_TOLD, PREDICT_ONE_FASTER, PREDICT_OTHER_FASTER
 
 /* faster: (count). False: too few errors are known to tell. */
 bool predict_compare(const struct predict_fit *fit, const struct predict_curves *curves,
-                     uint64_t seed, enum predict_faster faster[PREDICT_POINTS_MOST]);
+                     enum predict_faster faster[PREDICT_POINTS_MOST]);
 
 /* The ring compared with one server, by size, and with servers on spare machines, by their number,
  * at each size: ranges. The rate from which a faster link shortens the ring by less than half. */
