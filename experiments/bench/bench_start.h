@@ -16,8 +16,8 @@
  * no clock in common.
  *
  * In programs, ranks rarely come to an operation at the same time. With a skew of S, rank r starts
- * operation i late by a part of S that a fixed random number decides: a function of r and i alone,
- * uniform from 0 to S. An operation then lasts from the last start to the end of the slowest
+ * operation i late by a part of S, uniform from 0 to S: a fixed random number of r and i alone. An
+ * operation then lasts from the last start to the end of the slowest
  * worker. Workers without a common clock count from the moment at which each of them leaves the
  * barrier. Source: Faraj, Patarasuk, Yuan 2008, "A study of process arrival patterns for MPI
  * collective operations", which measures such patterns and shows that they decide which algorithm

@@ -10,8 +10,8 @@
  * Intervals of constants are the bootstrap's (Efron and Tibshirani 1993, section 13.3). That of a
  * prediction is from the errors of rows that were left out (all of one number of workers, of one
  * size, or every tenth row, at a time), at times near the predicted one. Split conformal prediction
- * takes the ceil(0.95 (n + 1))-th smallest of n errors (Lei et al. 2018, "Distribution-free
- * predictive inference for regression"), so fewer than 19 errors give no interval. The uncertainty
+ * takes the ceil(0.95 (n + 1))-th smallest of n errors. Fewer than 19 errors give no interval.
+ * Source: Lei et al. 2018, "Distribution-free predictive inference for regression". The uncertainty
  * of the constants is added. All is a function of rows and seed.
  */
 #ifndef PSRING_EXPERIMENTS_FIT_H
@@ -59,8 +59,8 @@ bool predict_has_interval(struct predict_interval interval);
 
 enum { PREDICT_INTERVAL_BYTES = 64 };
 
-/* "[1.20, 3.40]" with so many decimals, both times `scale`; "[no interval]" without one. Returns
- * text. */
+/* "[1.20, 3.40]": both ends times `scale`, with that number of decimals. "[no interval]" without
+ * one. Returns text. */
 const char *predict_interval_text(struct predict_interval interval, double scale, int decimals,
                                   char text[PREDICT_INTERVAL_BYTES]);
 

@@ -120,7 +120,7 @@ static bool print_ranges(FILE *out, const struct predict_curves *curves,
     return found;
 }
 
-/* "compared at 1 to 8: `one` faster at 5 to 8; the ring faster at 1 to 3; not told apart at 4" */
+/* "compared at 1 to 8: ps faster at 5 to 8; the ring faster at 1 to 3; not told apart at 4" */
 static void print_comparison(FILE *out, const struct predict_fit *fit,
                              const struct predict_curves *curves, const char *one,
                              const char *other, print_place *print)

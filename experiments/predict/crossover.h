@@ -1,5 +1,5 @@
-/* Which of two ways to average is faster, place by place: the one whose 95% interval lies below the
- * other's. Nothing is said of places that were not compared. */
+/* Compares two ways to average, place by place. A way is faster if its 95% interval lies below the
+ * other's. No claim covers a place that was not compared. */
 #ifndef PSRING_EXPERIMENTS_PREDICT_CROSSOVER_H
 #define PSRING_EXPERIMENTS_PREDICT_CROSSOVER_H
 

@@ -76,7 +76,7 @@ struct exchange {
     int64_t averaged_ns; /* of those, that this thread ran on a processor; 0 where the comm
                             overlaps: another thread averages */
     int64_t entered_ns, ran_ns; /* of the call that it is in */
-    struct cpu_watch *watch;    /* borrowed: runs while the step is blocked; NULL: none */
+    struct cpu_watch *watch;    /* runs while the step is blocked; borrowed, or NULL */
 };
 
 /*
