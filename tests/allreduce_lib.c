@@ -9,6 +9,7 @@
 #include "ring/halving/halving.h"
 #include "ring/hierarchical/hierarchical.h"
 #include "ring/ring.h"
+#include "tests/send_memory.h"
 #include "tests/spawn.h"
 
 struct allreduce_setup allreduce_setup(const struct shape *shape, const size_t *counts,
@@ -42,6 +43,7 @@ void allreduce_open(struct comm **comm, struct world *world, const struct shape 
                     const struct allreduce_setup *setup)
 {
     rank_assert_ok(comm_open(comm, world, shape->backend, &setup->options));
+    send_memory_watch(*comm);
     rank_assert_ok(comm_plan(*comm, &setup->layout));
 }
 

@@ -17,6 +17,7 @@
 #include "ring/hierarchical/hierarchical.h"
 #include "ring/ring.h"
 #include "tests/allreduce_lib.h"
+#include "tests/send_memory.h"
 #include "tests/spawn.h"
 
 enum { OPERATIONS = 3 };
@@ -103,6 +104,7 @@ static void check_counts(const struct shape *shape, const size_t *counts, size_t
     if (ordered)
         setup.options.reduce_order = REDUCE_ORDER_RING;
     rank_assert_ok(comm_open(&comm, world, shape->backend, &setup.options));
+    send_memory_watch(comm);
     for (size_t c = 0; c < count; c++)
         check_plan(shape, comm, counts[c], ordered);
     comm_close(&comm);

@@ -71,7 +71,10 @@ static void expect_push(enum status expected)
     if (expected == STATUS_OK) {
         cr_expect_eq(slot.message.length, sizeof data);
         cr_expect_eq(memcmp(slot.payload, data, sizeof data), 0);
+        /* In one process the payload is read where it is, until the receiver releases it. */
+        cr_expect(!transport_sent(endpoint[NODE_WORKER], SERVER, ticket));
         transport_release(endpoint[NODE_SERVER], &slot);
+        cr_expect_eq(transport_wait_sent(endpoint[NODE_WORKER], SERVER, ticket), STATUS_OK);
     }
     transport_slot_fini(&slot, endpoint[NODE_SERVER]);
 }
