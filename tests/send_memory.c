@@ -18,7 +18,7 @@ struct watched {
     struct watched *next;
 };
 
-/* Of one endpoint, and of the thread that owns it. */
+/* One watched endpoint. The thread that owns the endpoint owns this, too. */
 struct watch {
     struct transport_ops ops; /* first: the endpoint's ops are these */
     const struct transport_ops *real;
