@@ -1,0 +1,195 @@
+/*
+ * A server that owns the parameters, message by message: which pushes it applies and by how much,
+ * and which of them it answers. No rank and no network: messages are handed to it, and a played
+ * transport keeps what it sends.
+ */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "common/net/transport/transport_impl.h"
+#include "ps/updates.h"
+
+enum { WORKERS = 2, COUNT = 6, ANSWERS_MOST = 16 };
+
+static const size_t counts[] = {COUNT};
+static const struct comm_layout layout = {.counts = counts, .buckets = 1, .scale = 0.5f};
+
+/* -------- what it sends ----------------------------------------------------------------------- */
+
+struct answer {
+    struct message message;
+    float parameters[COUNT];
+};
+
+static struct answer answers[WORKERS][ANSWERS_MOST];
+static size_t answered[WORKERS];
+static struct transport transport;
+
+static enum status keep(struct transport *from, int peer,
+                        const uint8_t header[MESSAGE_HEADER_BYTES], const void *payload,
+                        size_t length)
+{
+    const char *reason;
+    cr_assert_lt(answered[peer], ANSWERS_MOST);
+    struct answer *answer = &answers[peer][answered[peer]++];
+    cr_assert_eq(
+        message_decode(header, MESSAGE_HEADER_BYTES, &from->limits, &answer->message, &reason),
+        STATUS_OK);
+    cr_assert_leq(length, sizeof answer->parameters);
+    if (length > 0)
+        memcpy(answer->parameters, payload, length);
+    return STATUS_OK;
+}
+
+static uint64_t all(struct transport *from, int peer)
+{
+    return from->peers[peer].sends;
+}
+
+static const struct transport_ops played = {.send = keep, .completed = all};
+
+/* -------- what it has ------------------------------------------------------------------------- */
+
+static float arrays[COMM_STATES][COUNT]; /* gradients and parameters */
+
+static float *array(void *context, size_t bucket, size_t which)
+{
+    (void)context;
+    (void)bucket;
+    return arrays[which];
+}
+
+static void add(void *context, size_t bucket, struct chunk span, uint64_t step)
+{
+    (void)context;
+    (void)bucket;
+    (void)step;
+    for (size_t i = span.offset; i < span.offset + span.count; i++)
+        arrays[COMM_PARAMETERS][i] += arrays[COMM_GRADIENTS][i];
+}
+
+static const struct comm_updater updater = {.array = array, .arrays = COMM_STATES, .apply = add};
+
+static struct world world;
+static struct comm_options options;
+static struct comm_site site;
+static struct store store;
+static struct updates *updates;
+
+static void start(struct consistency consistency)
+{
+    const struct topology topology = {WORKERS, 1, PLACEMENT_DEDICATED};
+    const struct transport_options about = {
+        .topology = topology, .payload_bytes_max = sizeof arrays, .dtype = MESSAGE_FLOAT32};
+    world = (struct world){.rank = WORKERS, .size = WORKERS + 1};
+    cr_assert(transport_base_init(&transport, &played, &world, &about, NODE_SERVER));
+    options = (struct comm_options){.servers = 1,
+                                    .window = 4,
+                                    .segment_bytes = sizeof arrays[0],
+                                    .consistency = consistency,
+                                    .updater = &updater,
+                                    .bucket_counts_max = COUNT};
+    site = (struct comm_site){.world = &world,
+                              .transport = &transport,
+                              .topology = topology,
+                              .workers = WORKERS,
+                              .options = &options,
+                              .layout = &layout};
+    cr_assert_eq(store_init(&store, &site), STATUS_OK);
+    cr_assert_eq(updates_new(&updates, &site, &store), STATUS_OK);
+    for (int worker = 0; worker < WORKERS; worker++)
+        cr_assert_eq(updates_take(updates, worker, &(struct message){.kind = MESSAGE_CLOCK}, NULL),
+                     STATUS_OK);
+}
+
+static void stop(void)
+{
+    updates_free(&updates);
+    store_fini(&store);
+    transport_base_fini(&transport);
+}
+
+/* The gradient of every element is `gradient`. */
+static void push(int worker, uint64_t step, float gradient)
+{
+    float gradients[COUNT];
+    const struct message message = {
+        .kind = MESSAGE_PUSH, .dtype = MESSAGE_FLOAT32, .step = step, .length = sizeof gradients};
+    for (size_t i = 0; i < COUNT; i++)
+        gradients[i] = gradient;
+    cr_assert_eq(updates_take(updates, worker, &message, gradients), STATUS_OK);
+}
+
+/* So many answers, the last of them with these parameters. */
+static void expect(int worker, size_t count, float parameter)
+{
+    cr_assert_eq(answered[worker], count, "worker %d has %zu answers, expected %zu", worker,
+                 answered[worker], count);
+    for (size_t i = 0; count > 0 && i < COUNT; i++)
+        cr_assert_eq(answers[worker][count - 1].parameters[i], parameter,
+                     "worker %d, answer %zu, element %zu: %g, expected %g", worker, count, i,
+                     (double)answers[worker][count - 1].parameters[i], (double)parameter);
+}
+
+/* -------- the kinds of consistency ------------------------------------------------------------ */
+
+/* Two pushes of half weight go as far as one average: 0.5 is 1 / workers. */
+Test(answers, async_applies_each_push_with_its_share)
+{
+    start((struct consistency){.kind = CONSISTENCY_ASYNC});
+    push(0, 0, 4);
+    expect(0, 1, 2);
+    push(0, 1, 8);
+    expect(0, 2, 6);
+    push(1, 0, 2);
+    expect(1, 1, 7);
+    stop();
+}
+
+Test(answers, ssp_waits_for_the_slowest_worker_within_its_bound)
+{
+    start((struct consistency){.kind = CONSISTENCY_SSP, .staleness = 1});
+    push(0, 0, 2);
+    expect(0, 1, 1);
+    push(0, 1, 2);
+    expect(0, 1, 1); /* step 2 would lack two steps of worker 1 */
+    push(1, 0, 2);
+    expect(1, 1, 3);
+    expect(0, 2, 3);
+    cr_expect_eq(answers[0][1].message.staleness, 1);
+    cr_expect_not(updates_awaited(updates));
+    stop();
+}
+
+Test(answers, ssp_does_not_wait_for_a_worker_that_has_left)
+{
+    start((struct consistency){.kind = CONSISTENCY_SSP});
+    push(0, 0, 2);
+    expect(0, 0, 0);
+    cr_expect(updates_awaited(updates));
+    cr_assert_eq(updates_leave(updates, 1), STATUS_OK);
+    expect(0, 1, 1);
+    for (uint64_t step = 1; step < 10; step++)
+        push(0, step, 2);
+    expect(0, 10, 10);
+    stop();
+}
+
+/* With one backup worker of two, the first push of a step is all of it. */
+Test(answers, a_push_of_a_step_that_is_over_is_dropped)
+{
+    start((struct consistency){.kind = CONSISTENCY_BSP, .backup_workers = 1});
+    push(0, 0, 4);
+    expect(0, 1, 4); /* the average over those that count: one */
+    push(1, 0, 100);
+    expect(1, 1, 4);
+    cr_expect(answers[1][0].message.late);
+    cr_expect_not(answers[0][0].message.late);
+    push(1, 1, 2);
+    expect(1, 2, 6);
+    cr_expect_not(answers[1][1].message.late);
+    push(0, 1, 100);
+    expect(0, 2, 6);
+    cr_expect(answers[0][1].message.late);
+    stop();
+}
