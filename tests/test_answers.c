@@ -120,7 +120,7 @@ static void push(int worker, uint64_t step, float gradient)
     cr_assert_eq(updates_take(updates, worker, &message, gradients), STATUS_OK);
 }
 
-/* So many answers, the last of them with these parameters. */
+/* The worker has `count` answers. The last one has these parameters. */
 static void expect(int worker, size_t count, float parameter)
 {
     cr_assert_eq(answered[worker], count, "worker %d has %zu answers, expected %zu", worker,

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# test_resume.sh PSRING MAKE_DATASET: a training that continues from its checkpoint, in the middle of an epoch, ends
-# with the weights of a training without a break. test_train.sh and test_stop.sh have ranks, signals and options.
+# test_resume.sh PSRING MAKE_DATASET: a training stops in the middle of an epoch and continues from its checkpoint. It
+# must end with the weights of a training without a break. test_train.sh and test_stop.sh try ranks, signals and options.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=train_lib.sh
 . "$(dirname "$0")/train_lib.sh"
