@@ -1,8 +1,8 @@
 /*
  * A send borrows its payload until the transport reports it as complete. A caller that writes there
- * earlier sends wrong data, but only when the machine is slow enough. Here it always fails. A watched
- * endpoint keeps a copy of every payload. It aborts the process if the payload changes before its
- * owner has seen that the send is complete.
+ * earlier sends wrong data, but only when the machine is slow enough. Here it always fails. A
+ * watched endpoint keeps a copy of every payload. It aborts the process if the payload changes
+ * before its owner has seen that the send is complete.
  */
 #ifndef PSRING_TESTS_SEND_MEMORY_H
 #define PSRING_TESTS_SEND_MEMORY_H
