@@ -6,7 +6,7 @@
 # because only a ratio within one run means something on a machine that others use. Prints a line for each
 # size: the median of both, the ratio of the medians and that of the fastest rounds. "slower": both ratios are
 # above the limit, 1.01 where links limit, 1.03 where processors do (CPU-limited, or over loopback). Exits 1 if
-# a line says so, or if something failed. Needs root.
+# a line says so, or if something failed. Needs network namespaces.
 #
 #   --rounds N       turns (default 3)
 #   --hosts LIST     numbers of workers (default 4,8)

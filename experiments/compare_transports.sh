@@ -6,7 +6,7 @@
 # workers and each size, the median of all rounds in us; then "tcp / mpi": the faster of ring and rhd over tcp by the
 # fastest algorithm of MPI_Allreduce, in the medians, and in the fastest rounds. Above, what the machine can do, taken in
 # the same run: the time of 4 bytes on a plain socket there and back, and what plain TCP streams carry, two of them
-# opposite ways. Without a limit on the links the processors are one: only an idle machine tells something. Needs root.
+# opposite ways. Without a limit on the links the processors are one: only an idle machine tells something. Needs network namespaces.
 #
 #   --rate RATE      of a host's link each way, or none (default none)
 #   --hosts LIST     numbers of workers (default 2,4)

@@ -2,9 +2,9 @@
 # run_scaling.sh [OPTION...]: parameter server against ring all-reduce, measured; nothing else needed.
 #
 # Installs what is missing, builds, gets MNIST, raises the virtual cluster, sweeps, plots, prints a
-# summary and takes the cluster down again, also when interrupted. Without root, or off Linux, it
-# measures on loopback, where a node has no limit of its own, and says so. Where there are GPUs and NCCL, it measures
-# between them, too.
+# summary and takes the cluster down again, also when interrupted. It needs no root: see vcluster.sh --help. If the system
+# allows this user no network namespaces, it names the reason and measures on loopback, where links have no limit. If there
+# are GPUs and NCCL, it measures between them, too.
 #
 #   --quick | --full    a sweep of under 5 minutes; one of hours (default: half an hour)
 #   --out DIR           where results go (default: results-DATE-TIME); an earlier run's are replaced

@@ -6,7 +6,7 @@
 # each transport, at each size. The points come in an order that is mixed, always in the same way, so that what there was
 # time for is a fair sample of all. All of them with the default options would take some 6 hours; --minutes ends it in time.
 # Steps likewise: W workers by ring, rhd and servers, beside a wait of 30 or 100 ms for each of the models.
-# Only an idle machine tells something. Needs root.
+# Only an idle machine tells something. Needs network namespaces (vcluster.sh --help).
 #
 #   --minutes N      of all-reduces: no point begins later (default 20)
 #   --step-minutes N of training steps; 0: none (default 6)

@@ -22,13 +22,14 @@
 # A host is a network namespace with one interface, eth0; the switch is one more namespace with a
 # bridge, and one more for each rack. A token bucket at both ends of the cable between them limits both directions, as a switch
 # port does. Nothing is added to the machine's own network: no link, no address, no firewall rule.
-# Needs root, because only root may make namespaces.
+# An ordinary user's cluster is inside a user namespace. Some systems forbid that, and there it needs root.
 set -euo pipefail
 export LC_ALL=C # a point in numbers, and messages as they are looked for, whatever the user's language
 
 STATE=/run/psring-vcluster # one directory a cluster, with its config and its hosts file
 MAX_HOSTS=200              # host h is SUBNET.(h + 1), the switch is SUBNET.254
 GRACE_S=5                  # between asking a process to end and ending it
+NO_CLUSTER="no cluster is up; raise one with: vcluster.sh up --hosts N --rate RATE"
 
 usage()
 {
@@ -54,15 +55,13 @@ heed_interrupts "$@"
 require_namespaces()
 {
     [[ $(uname -s) == Linux ]] || die "needs Linux's network namespaces; this is $(uname -s)"
-    ((EUID == 0)) || die "needs root to make network namespaces; run it as root, or with sudo"
     local tool
-    for tool in ip tc bridge unshare setpriv setsid flock pgrep; do
+    for tool in ip tc bridge unshare nsenter setpriv setsid flock pgrep; do
         command -v $tool >/dev/null || die "$tool is missing; run experiments/setup.sh"
     done
     [[ -e /etc/hosts ]] || die "/etc/hosts is missing, over which each host sees one of its own; an empty one will do"
-    local error
-    error=$(unshare --net true 2>&1) ||
-        die "this kernel or container allows no network namespaces (${error##*: }); a container needs --privileged"
+    ((EUID == 0)) || as_ordinary_user
+    ! namespaces_refused || die "$refusal; $remedy"
 }
 
 # --- a cluster's names and settings ---------------------------------------------------------------
@@ -102,9 +101,14 @@ hosts_in_words()
     echo "$hosts hosts$( ((slots == 1)) || echo " of $slots slots")"
 }
 
+no_such_cluster()
+{
+    echo "there is no cluster '$name'; raise it with: vcluster.sh up --name $name --hosts N --rate RATE"
+}
+
 require_cluster()
 {
-    load_config || die "there is no cluster '$name'; raise it with: vcluster.sh up --name $name --hosts N --rate RATE"
+    load_config || die "$(no_such_cluster)"
 }
 
 save_config()
@@ -171,6 +175,16 @@ list_clusters()
 
 # --- raising ----------------------------------------------------------------------------------------
 
+# watch_owner PID ID: takes the cluster down when that process has ended. The watcher has a new session and none of our
+# open files. It must outlive every signal, and it must not hold the lock or the pipe of a caller. It takes down the
+# cluster ID only, because another cluster may have the name by then.
+watch_owner()
+{
+    # shellcheck disable=SC2016  # expanded by the shell that runs it
+    setsid "$BASH" -c 'tail --pid="$1" -f /dev/null; exec "$2" "$3" down --name "$4" --id "$5"' \
+        psring-vcluster-watch "$1" "$BASH" "$0" "$name" "$2" </dev/null &>/dev/null 9<&- &
+}
+
 up()
 {
     local new_hosts='' new_rate='' new_shape=flat owner=''
@@ -209,15 +223,8 @@ up()
     read_shape "$shape" # load_config had the earlier one
     id=${id:-$(cat /proc/sys/kernel/random/uuid)}
     save_config
-    if [[ $owner ]]; then
-        # From now on, because we may be ended ourselves before all is raised. A process of its own
-        # session, with none of our files open: it must outlive every signal and hold up nobody who
-        # waits for our output to end, or for the lock.
-        # It takes down this very cluster: another one may have its name by then.
-        # shellcheck disable=SC2016  # expanded by the shell that runs it
-        setsid "$BASH" -c 'tail --pid="$1" -f /dev/null; exec "$2" "$3" down --name "$4" --id "$5"' \
-            psring-vcluster-watch "$owner" "$BASH" "$0" "$name" "$id" </dev/null &>/dev/null 9<&- &
-    fi
+    # From now on, because we may be ended ourselves before all is raised.
+    [[ -z $owner ]] || watch_owner "$owner" "$id"
     ensure_switch
     remove_other_racks
     local host rack ns
@@ -300,7 +307,7 @@ status()
     require_namespaces
     local clusters amiss=0
     clusters=$(list_clusters)
-    [[ $clusters ]] || die "no cluster is up; raise one with: vcluster.sh up --hosts N --rate RATE"
+    [[ $clusters ]] || die "$NO_CLUSTER"
     for name in $clusters; do
         show_cluster || amiss=1
     done
@@ -356,8 +363,13 @@ unlock()
 . "$(dirname "$0")/cluster/hosts.sh"
 # shellcheck source-path=SCRIPTDIR source=cluster/run.sh
 . "$(dirname "$0")/cluster/run.sh"
+# shellcheck source-path=SCRIPTDIR source=cluster/namespaces.sh
+. "$(dirname "$0")/cluster/namespaces.sh"
+# shellcheck source-path=SCRIPTDIR source=cluster/user.sh
+. "$(dirname "$0")/cluster/user.sh"
 
 name=main
+arguments=("$@")
 command=${1:-}
 shift || true
 case $command in

@@ -7,12 +7,9 @@
 # --short: a choice of trials, with a minute in place of the 10 s, for machines that are busy. --only: the trials whose
 # row matches, such as '^ring .* launch'. Prints a table (in Markdown) of what was seen. 77: no namespaces here.
 set -euo pipefail
-if ((EUID != 0)) || ! unshare --net true 2>/dev/null || ! command -v ip >/dev/null || ! command -v mpirun >/dev/null; then
-    echo "fault_trials: skipped: needs root, network namespaces, ip and mpirun"
-    exit 77
-fi
 # shellcheck source=tests/train_lib.sh
 . "$(dirname "$0")/train_lib.sh"
+needs_namespaces
 psring=$(realpath "$psring") which=${3:-} only=${4:-.}
 vcluster=$here/../experiments/vcluster.sh
 name=faults-$$

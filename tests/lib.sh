@@ -4,6 +4,7 @@
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(dirname "$here")
 name=$(basename "$0" .sh)
+arguments_of_test=("$@")
 folder=$(mktemp -d)
 GUARD_S=180 # until something must have happened: only guards against hanging, so a busy machine may take long
 session=0   # of launch(); 0: nothing runs
@@ -139,15 +140,18 @@ all_passed()
 
 vcluster=$root/experiments/vcluster.sh
 
+# shellcheck source-path=SCRIPTDIR source=../experiments/cluster/namespaces.sh
+. "$root/experiments/cluster/namespaces.sh"
+
+# An ordinary user's test starts over inside a user namespace, because it looks into the cluster by its own means.
 needs_namespaces()
 {
-    local tool
+    local tool refusal remedy
     for tool in ip tc mpirun unshare; do
         command -v $tool >/dev/null || skip "needs $tool"
     done
-    if ((EUID != 0)) || ! unshare --net true 2>/dev/null; then
-        skip "needs root and network namespaces"
-    fi
+    ! namespaces_refused || skip "needs network namespaces: $refusal; $remedy"
+    ((EUID == 0)) || { rm -rf "$folder" && in_new_namespaces "$BASH" "$0" "${arguments_of_test[@]}"; }
 }
 
 # cluster_up HOSTS RATE: the test's own cluster, $cluster; raised anew, it is changed.

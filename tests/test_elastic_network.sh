@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # test_elastic_network.sh PSRING MAKE_DATASET: psring serve and its workers on several hosts of a virtual cluster, two servers
-# among them; one host's link is cut. Exits 77 (skipped) without root or namespaces.
+# among them; one host's link is cut. Exits 77 (skipped) without namespaces.
 set -euo pipefail
 # shellcheck source=tests/train_lib.sh
 . "$(dirname "$0")/train_lib.sh"

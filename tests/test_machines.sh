@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # test_machines.sh PSRING: run_scaling.sh --hosts, and the commands of README.md, over real ssh. The machines are hosts of a virtual cluster,
 # each with an sshd of its own; keys and settings are made for this test, and the user's are not read. Exits 77
-# (skipped) without root, namespaces or sshd.
+# (skipped) without namespaces or sshd.
 set -uo pipefail
 
 # shellcheck source-path=SCRIPTDIR source=lib.sh
@@ -28,9 +28,17 @@ chmod +x "$dir/other"
 for key in host user; do
     ssh-keygen -q -t ed25519 -N '' -f "$dir/$key"
 done
+# sshd as root changes to other users, which do not exist inside a user namespace: there it runs as the user who started
+# the test.
+login=root as_login=()
+read -r _ uid count </proc/self/uid_map
+if ((count == 1)); then
+    login=$(id -nu "$uid")
+    as_login=(unshare --user "--map-user=$uid" "--map-group=$(awk '{ print $2 }' /proc/self/gid_map)")
+fi
 cat >"$dir/ssh_config" <<CONFIG
 Host *
-    User root
+    User $login
     IdentityFile $dir/user
     IdentitiesOnly yes
     UserKnownHostsFile /dev/null
@@ -57,8 +65,10 @@ CONFIG
 # shellcheck disable=SC2016  # expanded on the host
 for host in 0 1 2 3; do
     "$vcluster" exec --name "$cluster" host$host -- sh -c 'mount -t tmpfs none "$1/out" &&
-        { [ "$3" = 0 ] || mount -t tmpfs none "$1/tmp"; } && mount -t tmpfs none /run && mkdir -m 755 /run/sshd && exec "$2" -D -e -f "$1/sshd_config"' \
-        sh "$dir" "$sshd" $host >"$dir/sshd$host.log" 2>&1 </dev/null &
+        { [ "$2" = 0 ] || mount -t tmpfs none "$1/tmp"; } && mount -t tmpfs none /run && mkdir -m 755 /run/sshd &&
+        echo 22 >/proc/sys/net/ipv4/ip_unprivileged_port_start && config=$1/sshd_config && shift 2 &&
+        exec "$@" -D -e -f "$config"' \
+        sh "$dir" $host "${as_login[@]}" "$sshd" >"$dir/sshd$host.log" 2>&1 </dev/null &
     sshd_of[host]=$! # vcluster.sh becomes it
 done
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # test_probe.sh PSRING: in a virtual cluster, the probe finds what the links carry: ten times as much where
 # they are ten times as fast; as much with an idle server's host beside, and with two ranks of each host
-# behind one link. Skipped without root or namespaces.
+# behind one link. Skipped without namespaces.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"

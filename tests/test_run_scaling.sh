@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # test_run_scaling.sh: run_scaling.sh cleans up however it ends, and tells failures. What it measures
-# here is a shell script that sleeps or fails. Skipped without root or namespaces.
+# here is a shell script that sleeps or fails. Skipped without namespaces.
 set -uo pipefail
 
 # shellcheck source-path=SCRIPTDIR source=lib.sh

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # test_vcluster.sh LINK_RATE_PROGRAM: experiments/vcluster.sh keeps its promises. Uses clusters of
-# names of its own; skipped where namespaces are not to be had.
+# names of its own; skipped where namespaces are not allowed.
 # shellcheck disable=SC2016  # what is in single quotes is expanded by the shell that is started there
 set -uo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh

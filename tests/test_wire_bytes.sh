@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # test_wire_bytes.sh PSRING: in a virtual cluster, what the kernel counts at the busiest host's interface
 # is the payload that the transport counts, and the headers of its packets, within 5%. Skipped
-# without root or namespaces.
+# without namespaces.
 set -euo pipefail
 
 # shellcheck source-path=SCRIPTDIR source=lib.sh

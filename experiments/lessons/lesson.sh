@@ -12,8 +12,9 @@
 #   --psring PROGRAM   (default: build/psring of this tree)
 #   --out DIR          keep what was measured there (default: nothing is kept)
 #
-# As root, lessons 2 to 5 raise a virtual cluster with a limit on every host's link and take it down again. Without root
-# they measure on loopback, which has no such limit: then bytes are right, and times show nothing of what is to be seen.
+# Lessons 2 to 5 raise a virtual cluster with a limit on every host's link and take it down again. If the system allows
+# this user no network namespaces, they name the reason and measure on loopback, which has no limit. Bytes are right
+# there, and times do not show the effect.
 #
 # What is the same on every machine is under "Exact", as it stands in the text; under "Measured" is what this run took;
 # under "So" are the sentences that the lesson is about, each with whether it holds here. The exit status is 0 only if all
@@ -77,6 +78,7 @@ hosts()
     max_workers=$((($1 + 1) / 2)) rate=$2 # raise_network raises two hosts for each
     raise_network 2>"$out/last.txt" || { cat "$out/last.txt" >&2 && die "no virtual cluster; what was said stands above"; }
     cat "$out/last.txt" >>"$out/log.txt"
+    [[ $network != loopback ]] || cat "$out/last.txt" >&2 # why, and what to do
     echo "network=$network"
 }
 

@@ -1,22 +1,27 @@
 # shellcheck shell=bash disable=SC2154,SC2034
 # launch.sh: the network that run_scaling.sh, which loads it, measures on, and how ranks are started there.
 
+# shellcheck source-path=SCRIPTDIR source=../cluster/namespaces.sh
+. "$here/cluster/namespaces.sh"
+
 raise_network()
 {
+    local refusal remedy
     cluster=''
     if [[ $real_hosts ]]; then
         network=hosts${rate:+:$rate}
-    elif [[ $(uname -s) == Linux ]] && ((EUID == 0)) && unshare --net true 2>/dev/null; then
+    elif ! namespaces_refused; then
         cluster=scaling-$$
         network=vcluster:$rate$([[ $shape == flat ]] || echo "/$shape")
         # As many hosts for servers of their own as for workers. --owner covers even a SIGKILL.
         "$here/vcluster.sh" up --name "$cluster" --hosts $((2 * max_workers)) --rate "$rate" --shape "$shape" --owner $$
     elif [[ $shape != flat ]]; then
-        die "--shape $shape needs the virtual cluster: Linux, root, and network namespaces"
+        die "--shape $shape needs the virtual cluster: $refusal; $remedy"
     else
         network=loopback
         link_bits=0
-        say "no root or no network namespaces: network=loopback: no per-node limit, topology effects do not show"
+        say "no virtual cluster: $refusal; $remedy"
+        say "network=loopback: links have no limit there, so topology effects do not show"
     fi
 }
 

@@ -3,6 +3,9 @@
 # `here`, `rate`, and `out` (a folder, or '' for a temporary one). Only a ratio within one run means something on a
 # machine that others use.
 
+# shellcheck source-path=SCRIPTDIR source=../cluster/namespaces.sh
+. "$here/cluster/namespaces.sh"
+
 failed=0 child='' temporary='' cluster=compare-$$
 
 # shellcheck disable=SC2317  # called by a trap
@@ -23,9 +26,9 @@ turns_raise()
 # turns_begin HOSTS FILE...: raises the cluster, which goes with this script; then takes an earlier run's files out.
 turns_begin()
 {
-    local hosts=$1 file
+    local hosts=$1 file refusal remedy
     shift
-    ((EUID == 0)) || die "needs root, for the virtual cluster"
+    ! namespaces_refused || die "needs the virtual cluster: $refusal; $remedy"
     trap turns_clean_up EXIT
     trap 'exit 130' INT
     trap 'exit 143' TERM
