@@ -56,7 +56,7 @@ done
 [[ $rounds =~ ^[1-9][0-9]{0,2}$ && $iterations =~ ^[1-9][0-9]{0,2}$ ]] ||
     die "--rounds '$rounds' --iterations '$iterations': expected 1 to 999" 2
 [[ $hosts =~ ^[1-9][0-9]{0,2}(,[1-9][0-9]{0,2})*$ && $sizes =~ ^[0-9]+(,[0-9]+)*$ ]] ||
-    die "--hosts '$hosts' --sizes '$sizes': expected numbers with commas between, hosts from 1 to 999" 2
+    die "--hosts '$hosts' --sizes '$sizes': expected numbers with commas between, hosts from 1 to 100" 2
 # Those of standard input, a word a line, that are to be measured.
 chosen()
 {
@@ -75,6 +75,7 @@ for name in ${only//,/ }; do
 done
 declare -A psring=([before]=$(realpath "${programs[0]}") [after]=$(realpath "${programs[1]}"))
 largest=$(tr ',' '\n' <<<"$hosts" | sort -n | tail -n 1)
+((largest <= 100)) || die "--hosts '$hosts': expected at most 100, because the cluster has 200 hosts at most" 2
 
 # both RANKS ITERATIONS SIZES ARGUMENT...: one measurement with each program; the launcher is in `launcher`.
 both()

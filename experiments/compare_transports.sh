@@ -53,7 +53,7 @@ done
 [[ $rounds =~ ^[1-9][0-9]{0,2}$ && $iterations =~ ^[0-9]{1,4}$ ]] ||
     die "--rounds '$rounds' --iterations '$iterations': expected 1 to 999, and 0 to 9999" 2
 [[ $hosts =~ ^[1-9][0-9]{0,2}(,[1-9][0-9]{0,2})*$ && ! ,$hosts, == *,1,* && $sizes =~ ^[0-9]+(,[0-9]+)*$ ]] ||
-    die "--hosts '$hosts' --sizes '$sizes': expected numbers with commas between, hosts from 2 to 999" 2
+    die "--hosts '$hosts' --sizes '$sizes': expected numbers with commas between, hosts from 2 to 199" 2
 
 # What is measured, in the order of the columns.
 compared=(ring+zmq ring+mpi ring+tcp rhd+tcp mpi-default mpi-ring mpi-segmented mpi-rabenseifner
@@ -68,6 +68,7 @@ fi
 
 psring=$(realpath "$psring")
 largest=$(tr ',' '\n' <<<"$hosts" | sort -n | tail -n 1)
+((largest <= 199)) || die "--hosts '$hosts': expected at most 199, because the cluster has 200 hosts at most" 2
 turns_begin $((largest + 1)) rows.csv limits.csv
 program=("$psring")
 # shellcheck disable=SC2016  # expanded by the rank's shell

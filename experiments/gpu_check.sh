@@ -15,7 +15,15 @@ set -uo pipefail
 export LC_ALL=C # a point in numbers, and messages as they are looked for, whatever the user's language
 # shellcheck source-path=SCRIPTDIR source=sweep/interrupts.sh
 . "$(dirname "$0")/sweep/interrupts.sh"
+# shellcheck source-path=SCRIPTDIR source=sweep/folder.sh
+. "$(dirname "$0")/sweep/folder.sh"
 heed_interrupts "$@"
+
+die()
+{
+    echo "gpu_check.sh: $*" >&2
+    exit 1
+}
 
 LIMIT_S=560 # in all; the parts' limits add up to it
 
@@ -59,8 +67,7 @@ if [[ -d $out && $(ls -A "$out") && ! -e $out/parts.txt ]]; then
     echo "gpu_check.sh: --out '$out' has other files than an earlier check's; name a new folder" >&2
     exit 2
 fi
-mkdir -p "$out" || exit 1
-out=$(cd "$out" && pwd)
+take_folder "$out"
 mkdir -p "$build" || exit 1
 build=$(cd "$build" && pwd)
 

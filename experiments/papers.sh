@@ -29,6 +29,8 @@ here=$(cd "$(dirname "$0")" && pwd)
 root=$(dirname "$here")
 # shellcheck source-path=SCRIPTDIR source=sweep/options.sh
 . "$here/sweep/options.sh"
+# shellcheck source-path=SCRIPTDIR source=sweep/folder.sh
+. "$here/sweep/folder.sh"
 # shellcheck source-path=SCRIPTDIR source=sweep/interrupts.sh
 . "$here/sweep/interrupts.sh"
 # shellcheck source-path=SCRIPTDIR source=sweep/child.sh

@@ -37,6 +37,8 @@ here=$(cd "$(dirname "$0")" && pwd)
 root=$(dirname "$here")
 # shellcheck source-path=SCRIPTDIR source=sweep/options.sh
 . "$here/sweep/options.sh"
+# shellcheck source-path=SCRIPTDIR source=sweep/folder.sh
+. "$here/sweep/folder.sh"
 # shellcheck source-path=SCRIPTDIR source=sweep/interrupts.sh
 . "$here/sweep/interrupts.sh"
 # shellcheck source-path=SCRIPTDIR source=sweep/child.sh
@@ -159,10 +161,10 @@ summarise()
 
 parse_arguments "$@"
 data=$("$here/get_mnist.sh" ${data:+--data "$data"}) || exit 1
-out=${out:-results-$(date +%Y%m%d-%H%M%S)}
-mkdir -p "$out" || die "cannot write to '$out'"
-out=$(cd "$out" && pwd)
-rm -f "$out"/{consistency.csv,consistency.{svg,png,pdf},summary.txt,report.html,provenance.json,log.txt}
+take_folder "${out:-results-$(date +%Y%m%d-%H%M%S)}"
+keep_foreign_files consistency.csv summary.txt report.html provenance.json log.txt
+rm -f "$out"/{consistency.csv,consistency.{svg,png,pdf},summary.txt,report.html,provenance.json}
+begin_log "$command_line"
 started=$SECONDS failures=0 done_runs=0 child='' commands=() failed=()
 # For provenance.json, as run_scaling.sh has them.
 # shellcheck disable=SC2034

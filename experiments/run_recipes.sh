@@ -2,6 +2,16 @@
 # Trains keras-cnn on MNIST by the recipes of psring train --recipe list, as models/measured.md has it: by the ring, by
 # a parameter server and by one process that plays all workers, and says what each reached.
 set -euo pipefail
+export LC_ALL=C # a point in numbers, whatever the user's language
+
+here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source-path=SCRIPTDIR source=sweep/interrupts.sh
+. "$here/sweep/interrupts.sh"
+# shellcheck source-path=SCRIPTDIR source=sweep/child.sh
+. "$here/sweep/child.sh"
+# shellcheck source-path=SCRIPTDIR source=sweep/folder.sh
+. "$here/sweep/folder.sh"
+heed_interrupts "$@"
 
 usage()
 {
@@ -13,7 +23,8 @@ Trains by each recipe of psring train --recipe list, with the number of workers 
 --reduce-order ring, so that the weights must be the same bit for bit. Some 7 million images: hours on few cores.
 
   --data DIR      MNIST; else PSRING_DATA, else get_mnist.sh finds or fetches it
-  --out DIR       where recipes.csv (a row an epoch) and a log for each run are left [recipes]
+  --out DIR       where recipes.csv (a row an epoch) and a log for each run are left [recipes]; an earlier run's
+                  recipes.csv is replaced
   --only RECIPE   this one
   --psring FILE   the program [build/psring]
 
@@ -21,7 +32,20 @@ Ends with 1 where a run reaches less than it must, or ends with other weights.
 EOF
 }
 
-here=$(cd "$(dirname "$0")" && pwd)
+die()
+{
+    echo "run_recipes: $1" >&2
+    exit 1
+}
+
+# shellcheck disable=SC2317  # called by a trap
+clean_up()
+{
+    trap '' INT TERM HUP
+    [[ ! $child ]] || { kill -TERM "$child" 2>/dev/null && wait "$child" 2>/dev/null; } || true
+}
+
+child=''
 psring=$here/../build/psring
 out=recipes only='' data=${PSRING_DATA:-}
 while (($# > 0)); do
@@ -39,7 +63,12 @@ while (($# > 0)); do
     esac
 done
 [[ -n $data ]] || data=$("$here/get_mnist.sh")
-mkdir -p "$out"
+take_folder "$out"
+rm -f "$out/recipes.csv"
+trap clean_up EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+trap 'exit 129' HUP
 launch=(mpirun --oversubscribe --bind-to none --mca btl 'self,tcp')
 ((EUID != 0)) || launch+=(--allow-run-as-root)
 failed=0 found=0
@@ -54,8 +83,8 @@ run()
     none) command=() options=(--virtual-workers "$workers") ;;
     esac
     [[ $backend == none ]] || command+=(-n "$ranks")
-    if ! "${command[@]}" "$psring" train --recipe "$recipe" --backend "$backend" --reduce-order ring \
-        --data "$data" --metrics "$out/recipes.csv" "${options[@]}" >"$log" 2>&1; then
+    if ! log_to=$log wait_for_child "${command[@]}" "$psring" train --recipe "$recipe" --backend "$backend" --reduce-order ring \
+        --data "$data" --metrics "$out/recipes.csv" "${options[@]}"; then
         printf '%-14s %-5s failed: %s\n' "$recipe" "$backend" "$(grep -m 1 error "$log" || tail -n 1 "$log")"
         failed=1
         return

@@ -31,6 +31,7 @@ export LC_ALL=C # a point in numbers, and messages as they are looked for, whate
 
 PACED_MS=100        # computation that a paced step waits for
 PACED_BATCH=64
+WORKERS_MAX=100     # the virtual cluster has a host for each worker and each server, 200 at most
 
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(dirname "$here")
@@ -43,6 +44,8 @@ root=$(dirname "$here")
 . "$here/sweep/provenance.sh"
 # shellcheck source-path=SCRIPTDIR source=sweep/machines.sh
 . "$here/sweep/machines.sh"
+# shellcheck source-path=SCRIPTDIR source=sweep/folder.sh
+. "$here/sweep/folder.sh"
 # shellcheck source-path=SCRIPTDIR source=sweep/interrupts.sh
 . "$here/sweep/interrupts.sh"
 # shellcheck source-path=SCRIPTDIR source=sweep/child.sh
@@ -151,8 +154,10 @@ choose_sweep()
     host_list=$(names_of "$host_list") || exit 2
     if [[ $host_list =~ ^[1-9][0-9]{0,2}(,[1-9][0-9]{0,2})*$ ]]; then
         counts=$host_list
+        (($(tr ',' '\n' <<<"$counts" | sort -n | tail -n 1) <= WORKERS_MAX)) ||
+            { say "--hosts '$host_list': expected at most $WORKERS_MAX workers" && exit 2; }
     elif [[ $host_list =~ ^[0-9,]*$ && $host_list ]]; then
-        say "--hosts '$host_list': expected numbers of workers from 1 to 999, e.g. 2,4, or names of machines"
+        say "--hosts '$host_list': expected numbers of workers from 1 to $WORKERS_MAX, e.g. 2,4, or names of machines"
         exit 2
     elif [[ $host_list ]]; then
         [[ $host_list =~ ^[A-Za-z0-9._-]+(,[A-Za-z0-9._-]+)*$ ]] ||
@@ -372,9 +377,7 @@ choose_sweep
 started=$SECONDS failures=0 done_points=0 points=0 child='' cluster='' commands=() data_arguments=()
 limit_s='' placing=() there='' answers='' left_out='' too_long='' wanted_gb='' machines_table='' probed_bits=0
 cores=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)
-out=${out:-results-$(date +%Y%m%d-%H%M%S)}
-mkdir -p "$out" || die "cannot write to '$out'"
-out=$(cd "$out" && pwd)
+take_folder "${out:-results-$(date +%Y%m%d-%H%M%S)}"
 rm -f "$out"/{bench.csv,train.csv,summary.txt,report.html,provenance.json,log.txt,model.json,predict.csv,predict.txt,trace-ring.json,trace-ps.json}
 for figure in $("$root/plots/draw.sh" --list); do
     rm -f "$out/$figure".{svg,png,pdf}

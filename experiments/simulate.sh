@@ -35,6 +35,8 @@ here=$(cd "$(dirname "$0")" && pwd)
 root=$(dirname "$here")
 # shellcheck source-path=SCRIPTDIR source=sweep/options.sh
 . "$here/sweep/options.sh"
+# shellcheck source-path=SCRIPTDIR source=sweep/folder.sh
+. "$here/sweep/folder.sh"
 # shellcheck source-path=SCRIPTDIR source=sweep/interrupts.sh
 . "$here/sweep/interrupts.sh"
 # shellcheck source-path=SCRIPTDIR source=sweep/child.sh
@@ -97,13 +99,13 @@ find_links()
 }
 
 parse_arguments "$@"
-mkdir -p "$out"
-out=$(realpath "$out")
+take_folder "$out"
 work=$(mktemp -d)
 child=''
 trap '[[ ! $child ]] || kill -TERM "$child" 2>/dev/null || true; rm -rf "$work"' EXIT
 trap 'exit 130' INT
-trap 'exit 143' TERM HUP
+trap 'exit 143' TERM
+trap 'exit 129' HUP
 build_program
 find_links
 rm -f "$out"/{simulate.csv,against.csv,simulate-summary.txt,simulate-log.txt}

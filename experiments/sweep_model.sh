@@ -73,8 +73,6 @@ for one in "$rate" "${rates[@]}"; do
 done
 
 psring=$(realpath "$psring")
-mkdir -p "$out"
-out=$(realpath "$out")
 largest=$(tr ',' '\n' <<<"$workers" | sort -n | tail -n 1)
 turns_begin $((2 * largest)) bench.csv train.csv model.json predict.csv predict.txt # W workers and W servers of their own
 mapfile -t plan < <(points)

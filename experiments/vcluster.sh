@@ -182,7 +182,7 @@ watch_owner()
 {
     # shellcheck disable=SC2016  # expanded by the shell that runs it
     setsid "$BASH" -c 'tail --pid="$1" -f /dev/null; exec "$2" "$3" down --name "$4" --id "$5"' \
-        psring-vcluster-watch "$1" "$BASH" "$0" "$name" "$2" </dev/null &>/dev/null 9<&- &
+        psring-vcluster-watch "$1" "$BASH" "$0" "$name" "$2" </dev/null &>/dev/null 8<&- 9<&- &
 }
 
 up()

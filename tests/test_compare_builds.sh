@@ -63,4 +63,4 @@ refuses "'/nowhere' is not a program" /bin/true /nowhere
 refuses "unknown option '--turns'" --turns 3 /bin/true /bin/true
 refuses "expected 1 to 999" --rounds 0 /bin/true /bin/true
 refuses "expected numbers" --hosts 4,eight /bin/true /bin/true
-refuses "hosts from 1 to 999" --hosts 0 /bin/true /bin/true
+refuses "hosts from 1 to 100" --hosts 0 /bin/true /bin/true

@@ -61,4 +61,4 @@ refuses "--only 'ring': expected of ring+zmq" --psring /bin/true --only ring
 refuses "'/nowhere' is not a program" --psring /nowhere
 refuses "unknown argument 'more'" more
 refuses "expected numbers" --psring /bin/true --hosts two
-refuses "hosts from 2 to 999" --psring /bin/true --hosts 2,08
+refuses "hosts from 2 to 199" --psring /bin/true --hosts 2,08

@@ -20,7 +20,7 @@ namespaces()
 
 nothing_left()
 {
-    (($(namespaces "$1") == 0)) && ! pgrep -f "^sleep 4321.$$"
+    (($(namespaces "$1") == 0)) && ! pgrep -f "^sleep 4321.$$|$folder/program"
 }
 
 # The program notes that it runs, in the words of its command line, and then sleeps.

@@ -115,9 +115,11 @@ prints() # TEXT COMMAND...
 
 expect "up" on_cluster up --hosts 2 --rate 50mbit
 expect "status" on_cluster status
-# shellcheck disable=SC2016  # expanded on the hosts
-expect "ranks run on hosts, and their files belong to the user" prints "host0 vcluster:50mbit
-host1 vcluster:50mbit" on_cluster run -n 2 -- sh -c "touch $folder/file.\$(hostname) && echo \$(hostname) \$PSRING_NETWORK"
+ranks_on_hosts()
+{
+    on_cluster run -n 2 -- sh -c "touch $folder/file.\$(hostname) && echo \$(hostname) \$PSRING_NETWORK" | sort | xargs
+}
+expect "ranks run on hosts, and their files belong to the user" prints "host0 vcluster:50mbit host1 vcluster:50mbit" ranks_on_hosts
 expect "owners" prints "$(stat -c %u "$folder/program")" stat -c %u "$folder/file.host0"
 exits_with()
 {
@@ -133,7 +135,7 @@ expect "no status of what is gone" exits_with 1 on_cluster status
 
 nothing_left()
 {
-    ! pgrep -f "^sleep 4322.$$|^psring-vcluster-holder scaling-$1 "
+    ! pgrep -f "^sleep 4322.$$|^psring-vcluster-holder scaling-$1 |$folder/program"
 }
 
 at_work()

@@ -23,7 +23,7 @@ hold()
     local holder keeper deadline=$((SECONDS + 30))
     # shellcheck disable=SC2016  # expanded by the shell that runs it
     setsid "${NEW_NAMESPACES[@]}" "$BASH" -c "$PREPARE_NAMESPACES"' && exec -a "$1" "$0" -c "sleep infinity & wait"' \
-        "$BASH" "$HOLDER $name" </dev/null &>/dev/null 9<&- &
+        "$BASH" "$HOLDER $name" </dev/null &>/dev/null 8<&- 9<&- &
     keeper=$!
     until holder=$(holder_of "$name") && [[ $holder ]]; do
         ((SECONDS < deadline)) && kill -0 $keeper 2>/dev/null && sleep 0.02 && continue

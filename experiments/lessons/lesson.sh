@@ -10,7 +10,7 @@
 #
 #   --data DIR         folder with the four files of MNIST (default: see get_mnist.sh)
 #   --psring PROGRAM   (default: build/psring of this tree)
-#   --out DIR          keep what was measured there (default: nothing is kept)
+#   --out DIR          keep the results there (default: keep nothing); replaces the results of an earlier lesson only
 #
 # Lessons 2 to 5 raise a virtual cluster with a limit on every host's link and take it down again. If the system allows
 # this user no network namespaces, they name the reason and measure on loopback, which has no limit. Bytes are right
@@ -28,6 +28,8 @@ here=$(dirname "$lessons")
 . "$here/sweep/options.sh"
 # shellcheck source-path=SCRIPTDIR source=../sweep/interrupts.sh
 . "$here/sweep/interrupts.sh"
+# shellcheck source-path=SCRIPTDIR source=../sweep/folder.sh
+. "$here/sweep/folder.sh"
 # shellcheck source-path=SCRIPTDIR source=../sweep/child.sh
 . "$here/sweep/child.sh"
 # shellcheck source-path=SCRIPTDIR source=../sweep/launch.sh
@@ -151,9 +153,10 @@ trap 'exit 130' INT
 trap 'exit 143' TERM
 trap 'exit 129' HUP
 [[ $out ]] || { temporary=$(mktemp -d) && out=$temporary; }
-mkdir -p "$out" || die "cannot write to '$out'"
-out=$(realpath "$out")
-rm -f "$out"/{bench.csv,train.csv,trace.json,log.txt,last.txt}
+take_folder "$out"
+keep_foreign_files bench.csv train.csv trace.json log.txt last.txt
+rm -f "$out"/{bench.csv,train.csv,trace.json,last.txt}
+begin_log "$lesson"
 # shellcheck source=/dev/null
 . "$lessons"/"$lesson"_*.sh
 ((untrue == disturbed)) || die "$((untrue - disturbed)) of the lesson's sentences do not hold here, and ought to everywhere"

@@ -8,7 +8,7 @@ build_program()
         exit 77
     }
     local log=$out/build.log
-    [[ -f $build/build.ninja ]] || cmake --preset simulate -S "$root" -B "$build" >"$log" 2>&1 ||
+    [[ -f $build/build.ninja ]] || log_to=$log wait_for_child cmake --preset simulate -S "$root" -B "$build" ||
         die "cmake failed, see $log: $(tail -n 1 "$log")"
     log_to=$log wait_for_child cmake --build "$build" --target psring-simulate psring-links ||
         die "the build failed, see $log: $(grep -m 1 -E 'error|FAILED' "$log" || tail -n 1 "$log")"

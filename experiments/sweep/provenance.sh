@@ -44,11 +44,21 @@ tcp_settings()
     printf '{%s},\n' "$members"
 }
 
+# commit_of TREE: its commit, and whether sources differ from it. New sources count, but not new results or data.
+commit_of()
+{
+    local commit
+    commit=$(git -C "$1" rev-parse HEAD 2>/dev/null) || { echo unknown && return; }
+    [[ -z $(git -C "$1" status --porcelain --untracked-files=no) &&
+        -z $(git -C "$1" ls-files --others --exclude-standard -- '*.[ch]' '*.cu' '*.sh' '*.awk' '*.cmake' '*/CMakeLists.txt') ]] ||
+        commit+=", with changes"
+    echo "$commit"
+}
+
 write_provenance()
 {
     local commit zmq
-    commit=$(git -C "$root" rev-parse HEAD 2>/dev/null || echo unknown)
-    [[ -z $(git -C "$root" status --porcelain 2>/dev/null) ]] || commit+=", with changes"
+    commit=$(commit_of "$root")
     zmq=$(pkg-config --modversion libzmq 2>/dev/null || echo unknown)
     # On a host of the cluster, whose TCP has settings of its own.
     local on_host=(launch 1)

@@ -3,6 +3,8 @@
 # `here`, `rate`, and `out` (a folder, or '' for a temporary one). Only a ratio within one run means something on a
 # machine that others use.
 
+# shellcheck source-path=SCRIPTDIR source=folder.sh
+. "$here/sweep/folder.sh"
 # shellcheck source-path=SCRIPTDIR source=../cluster/namespaces.sh
 . "$here/cluster/namespaces.sh"
 
@@ -29,16 +31,17 @@ turns_begin()
     local hosts=$1 file refusal remedy
     shift
     ! namespaces_refused || die "needs the virtual cluster: $refusal; $remedy"
+    [[ ! $out ]] || { take_folder "$out" && keep_foreign_files "$@" log.txt; }
     trap turns_clean_up EXIT
     trap 'exit 130' INT
     trap 'exit 143' TERM
     trap 'exit 129' HUP
     [[ $out ]] || { temporary=$(mktemp -d) && out=$temporary; }
-    mkdir -p "$out"
     turns_raise "$hosts"
-    for file in "$@" log.txt; do
+    for file in "$@"; do
         rm -f "$out/$file"
     done
+    begin_log "$hosts hosts"
 }
 
 # turn WHAT COMMAND...: one measurement of 600 s at most; one that fails is told, and the others go on. turn_failed: it did.

@@ -124,13 +124,13 @@ papers_table()
 papers_main()
 {
     papers_arguments "$@"
-    mkdir -p "$out"
-    out=$(realpath "$out")
+    take_folder "$out"
     work=$(mktemp -d)
     child='' limit=300
     trap '[[ ! $child ]] || kill -TERM "$child" 2>/dev/null || true; rm -rf "$work"' EXIT
     trap 'exit 130' INT
-    trap 'exit 143' TERM HUP
+    trap 'exit 143' TERM
+    trap 'exit 129' HUP
     build_program
     rm -f "$out"/{papers.csv,papers.txt,simulate-log.txt}
     simulate_byteps
