@@ -5,7 +5,8 @@
 # model against the CPU's, has 2 and 4 ranks on one GPU average by nccl, ps, mpi and ring, which must agree, trains
 # keras-cnn to accuracy, continues from a checkpoint, and kills a rank. Then speed: images/s by turns with PyTorch's
 # where python3 has it, each layer beside what the GPU could do at most, time by kernel. Leaves OUT/gpu_check.md, the
-# page to read, OUT/gpu_check.json, a log of each part, and all of it in OUT/gpu_check.tar.gz. Ends with 0 if every
+# page to read, OUT/gpu_check.json, and OUT/gpu_check.tar.gz, which has a log of each part, too. All three are written after
+# every part, so that a check that is killed leaves them. Ends with 0 if every
 # part passed or had a reason to be skipped, 1 if one failed or had no time left, 77 without a GPU. Speeds that were
 # hoped for and not reached are told and are no failure.
 #
@@ -45,7 +46,7 @@ while (($#)); do
         shift
         ;;
     -h | --help)
-        sed -n '2,14s/^# \{0,1\}//p' "$0"
+        sed -n '2,15s/^# \{0,1\}//p' "$0"
         exit 0
         ;;
     *)
@@ -63,13 +64,17 @@ if [[ ! $gpu || $gpu != *,* ]]; then
     exit 77
 fi
 
-if [[ -d $out && $(ls -A "$out") && ! -e $out/parts.txt ]]; then
+if [[ -d $out && $(find "$out" -mindepth 1 -maxdepth 1 ! -name 'gpu_check.*') ]]; then
     echo "gpu_check.sh: --out '$out' has other files than an earlier check's; name a new folder" >&2
     exit 2
 fi
 take_folder "$out"
 mkdir -p "$build" || exit 1
 build=$(cd "$build" && pwd)
+results=$out
+out=$build/gpu_check # the parts' files; the results are the page, its data and the archive only
+rm -rf "$out"
+mkdir "$out" || exit 1
 
 # --- what was brought along --------------------------------------------------------------------------
 
@@ -106,6 +111,22 @@ record() # NAME RESULT SECONDS LIMIT-S WHAT DETAIL
     printf '%s|%s|%s|%s|%s|%s\n' "$1" "$2" "$3" "$4" "$5" "${6//|//}" >>"$out/parts.txt"
     printf '%-12s %-8s %4s s  %s\n' "$1" "$2" "$3" "$6"
     [[ $2 == passed || $2 == skipped ]] || failed=1
+    write_page
+}
+
+# After every part, so that a check that is killed leaves a page of what it did.
+write_page()
+{
+    local passed=false
+    printf '%s|%s|%s|%s|%s|%s\n' "$gpu" "$commit" "$time" "$SECONDS" "$LIMIT_S" "$finished" >"$out/run.txt"
+    experiments/gpu/check/page.sh "$out" >"$out/gpu_check.md" || failed=1
+    [[ ! $finished ]] || ((failed)) || passed=true
+    if ! { data_of $passed >"$out/gpu_check.json" &&
+        tar -C "$out" --exclude='./part.*' -czf "$build/gpu_check.tar.gz" . && mv "$build/gpu_check.tar.gz" "$results/"; }; then
+        failed=1
+        data_of false >"$out/gpu_check.json"
+    fi
+    cp "$out/gpu_check.md" "$out/gpu_check.json" "$results/" || failed=1
 }
 
 # part NAME LIMIT-S WHAT COMMAND...: a function of parts.sh, which says how it tells of itself.
@@ -158,7 +179,10 @@ sanitize_beside()
 
 # What matters most comes first.
 export build out data gpu work
-rm -f "$out"/{parts,run,versions,info,pytorch,roofline,kernels,speed-FP32,speed-TF32}.txt "$out"/{speed,compute,compute-own,accuracy,tf32}.csv # of an earlier run
+rm -f "$results"/gpu_check.{md,json,tar.gz}
+commit=$(git describe --always --dirty --exclude='*' 2>/dev/null || echo unknown)
+time=$(date -u +%FT%TZ)
+finished='' # not yet
 : | tee "$out/goals.txt" >"$out/parts.txt"
 echo "GPU: $gpu"
 part versions 8 "tools and libraries are there" versions || stop="needs versions, which did not pass"
@@ -184,18 +208,7 @@ needs=data part speed 60 "images/s by turns with PyTorch" speed
 needs=data part kernels 25 "time by kernel" kernels
 part roofline 20 "each layer beside the least that it can take" roofline
 
-# --- the page and its data ---------------------------------------------------------------------------
-
-commit=$(git describe --always --dirty --exclude='*' 2>/dev/null || echo unknown)
-time=$(date -u +%FT%TZ)
-printf '%s|%s|%s|%s|%s\n' "$gpu" "$commit" "$time" "$SECONDS" "$LIMIT_S" >"$out/run.txt"
-experiments/gpu/check/page.sh "$out" >"$out/gpu_check.md" || failed=1
-# It says whether all passed, so that it is written anew if the archive with it in fails.
-passed=$( ((failed)) && echo false || echo true)
-if ! { data_of "$passed" >"$out/gpu_check.json" && tar -C "$out" --exclude=gpu_check.tar.gz -czf "$build/gpu_check.tar.gz" . &&
-    mv "$build/gpu_check.tar.gz" "$out/"; }; then
-    failed=1
-    data_of false >"$out/gpu_check.json"
-fi
-echo "$SECONDS s; read $out/gpu_check.md; all of it is in gpu_check.tar.gz"
+finished=yes
+write_page
+echo "$SECONDS s; read $results/gpu_check.md; all of it is in gpu_check.tar.gz"
 exit $failed

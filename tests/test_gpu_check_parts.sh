@@ -49,6 +49,11 @@ standin cc <<'END'
 echo 'cc 1.0'
 END
 standin mpirun <<'END'
+[[ "$*" != *started* ]] || {
+    [[ $STANDIN != no-launcher ]] || { echo 'mpirun: error while loading shared libraries: libopen-rte.so.40' >&2; exit 127; }
+    printf 'started\nstarted\n'
+    exit
+}
 while (($#)) && [[ $1 != */psring ]]; do shift; done
 [[ ! $1 ]] || exec "$@"
 END
@@ -225,7 +230,7 @@ checked well 0 'tf32 +passed +[0-9]+ s  from FP32 1e-07' 'goal met FP32: as fast
     'goal met cuDNN computes the convolutions \(psring chose cudnn 9\.1\.0\)' 'build +passed .*nccl 2\.28\.9; cudnn 9\.1\.0$' \
     'kernels .*all: |kernels .* 3 kernels take 100\.0 us a step and move 9\.0 MB; most: cuBLAS, 70%' \
     'peers .*killed: the others ended within .*stopped: the others'
-[[ $(awk -F'|' '$2 == "passed" { print $1 }' "$folder/out/parts.txt" | paste -sd' ') == "$all" ]] || fail "not all parts passed in their order:"
+[[ $(awk -F'|' '$2 == "passed" { print $1 }' "$folder/build/gpu_check/parts.txt" | paste -sd' ') == "$all" ]] || fail "not all parts passed in their order:"
 [[ $(grep -cxE -- "--tool (memcheck --report-api-errors no|initcheck) --error-exitcode 9 $folder/build/tests/cuda/cuda_ops" "$folder/sanitizer.log") == 2 ]] ||
     fail "compute-sanitizer was called with: $(cat "$folder/sanitizer.log")"
 grep -qx -- "-DMPI_C_COMPILER=$folder/bin/mpicc" "$folder/cmake.log" ||
@@ -243,6 +248,12 @@ tar -tzf "$folder/out/gpu_check.tar.gz" >"$folder/log"
 for name in gpu_check.{json,md} {build,sanitizer,memcheck}.log {accuracy,speed,compute}.csv {roofline,kernels,parts,info}.txt killed.0.log; do
     grep -qx "./$name" "$folder/log" || fail "no $name in the archive:"
 done
+
+[[ $(ls "$folder/out" | xargs) == 'gpu_check.json gpu_check.md gpu_check.tar.gz' ]] ||
+    fail "the results are $(ls "$folder/out"):"
+
+# A launcher that cannot start is named before anything is built.
+checked no-launcher 1 'versions +failed .*mpirun .* cannot start two processes: .*loading shared libraries' 'build +not run'
 
 # What cannot be built is not run, and the page says so.
 checked no-nccl 1 'configure +failed .*NCCL was not found' 'build +not run .*needs configure' 'roofline +not run'

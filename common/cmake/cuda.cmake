@@ -17,6 +17,26 @@ if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
   endif()
 endif()
 
+# psring_wheels(variable): the folders of NVIDIA's Python packages, which PyTorch brings along: of all libraries of CUDA
+# from 13 on (nvidia/cu13), and of one library each (nvidia/cublas, nvidia/cudnn, nvidia/nccl).
+function(psring_wheels variable)
+  set(folders "")
+  find_program(PSRING_PYTHON NAMES python3)
+  if(PSRING_PYTHON)
+    execute_process(
+      COMMAND ${PSRING_PYTHON} -c "import nvidia; print(*nvidia.__path__, sep=';', end='')"
+      OUTPUT_VARIABLE parents ERROR_QUIET)
+    foreach(parent IN LISTS parents)
+      foreach(package IN ITEMS cu${CUDAToolkit_VERSION_MAJOR} cublas cudnn nccl)
+        if(IS_DIRECTORY ${parent}/${package}/lib)
+          list(APPEND folders ${parent}/${package})
+        endif()
+      endforeach()
+    endforeach()
+  endif()
+  set(${variable} "${folders}" PARENT_SCOPE)
+endfunction()
+
 # Headers and libraries are searched for: CMake tells of one folder of headers up to 3.30 and of
 # several from 3.31 on, and its folder of libraries need not be the one that has all of them.
 if(CUDAToolkit_FOUND)
@@ -24,6 +44,11 @@ if(CUDAToolkit_FOUND)
   set(PSRING_CUDA_INCLUDE_HINTS ${CUDAToolkit_INCLUDE_DIRS} ${cuda_root}/include)
   set(PSRING_CUDA_LIBRARY_HINTS ${CUDAToolkit_LIBRARY_DIR} ${cuda_root}/lib64 ${cuda_root}/lib
                                 ${cuda_root}/targets/${CMAKE_SYSTEM_PROCESSOR}-linux/lib)
+  psring_wheels(cuda_wheels)
+  foreach(wheel IN LISTS cuda_wheels)
+    list(APPEND PSRING_CUDA_INCLUDE_HINTS ${wheel}/include)
+    list(APPEND PSRING_CUDA_LIBRARY_HINTS ${wheel}/lib)
+  endforeach()
   find_file(PSRING_CUBLAS_HEADER cublas_v2.h HINTS ${PSRING_CUDA_INCLUDE_HINTS})
 endif()
 if(PSRING_CUBLAS_HEADER)
@@ -41,20 +66,6 @@ elseif(PSRING_CUDA STREQUAL "ON")
                       "its folder with -DCUDAToolkit_ROOT=DIR.")
 endif()
 
-# psring_python_folder(package variable): the folder of that package of python3's, or nothing: PyTorch brings NVIDIA's
-# libraries along so.
-function(psring_python_folder package variable)
-  set(folder "")
-  find_program(PSRING_PYTHON NAMES python3)
-  if(PSRING_PYTHON)
-    execute_process(
-      COMMAND ${PSRING_PYTHON} -c
-              "import importlib.util as u; print(u.find_spec('${package}').submodule_search_locations[0])"
-      OUTPUT_VARIABLE folder OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
-  endif()
-  set(${variable} "${folder}" PARENT_SCOPE)
-endfunction()
-
 # psring_cuda(target): `target` (the device library) gets the kernels and CUDA's run-time, linked
 # statically: nothing of CUDA is loaded by a process that does not use it.
 function(psring_cuda target)
@@ -70,7 +81,8 @@ endfunction()
 
 # What the C files need to know.
 function(psring_cuda_facts target)
-  target_include_directories(${target} SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
+  get_filename_component(cublas_include ${PSRING_CUBLAS_HEADER} DIRECTORY)
+  target_include_directories(${target} SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS} ${cublas_include})
   string(REPLACE ";" ", " architectures "${CMAKE_CUDA_ARCHITECTURES}")
   set(cublas libcublas.so.${CUDAToolkit_VERSION_MAJOR})
   find_library(PSRING_CUBLAS_LIBRARY NAMES ${cublas} HINTS ${PSRING_CUDA_LIBRARY_HINTS})
@@ -78,9 +90,7 @@ function(psring_cuda_facts target)
     set(PSRING_CUBLAS_LIBRARY ${cublas})
   endif()
   # cuDNN, if it is here; else where common/device/cuda/cudnn/find.c looks when it is wanted.
-  psring_python_folder(nvidia.cudnn cudnn_python)
-  find_library(PSRING_CUDNN_LIBRARY NAMES libcudnn.so.9 libcudnn.so.8
-               HINTS ${PSRING_CUDA_LIBRARY_HINTS} ${cudnn_python}/lib)
+  find_library(PSRING_CUDNN_LIBRARY NAMES libcudnn.so.9 libcudnn.so.8 HINTS ${PSRING_CUDA_LIBRARY_HINTS})
   set(cudnn "")
   if(PSRING_CUDNN_LIBRARY)
     set(cudnn ${PSRING_CUDNN_LIBRARY})

@@ -131,10 +131,12 @@ static void add_libraries(struct items *items, const struct config *config)
     bool cuda = PSRING_TOOLKIT_CUDA[0] != '\0', nccl = PSRING_TOOLKIT_NCCL[0] != '\0';
     add(items, "libraries", "cuda", cuda ? ITEM_HAVE : ITEM_LACK, "%s",
         cuda ? PSRING_TOOLKIT_CUDA : "no CUDA toolkit was found when this was configured");
-    add(items, "libraries", "nccl", nccl ? ITEM_HAVE : ITEM_LACK, "%s",
-        nccl && nccl_version(version, sizeof version) ? version
-        : nccl                                        ? PSRING_TOOLKIT_NCCL
-                                                      : "not found when this was configured");
+    bool opened = nccl && nccl_version(version, sizeof version);
+    add(items, "libraries", "nccl", opened ? ITEM_HAVE : ITEM_LACK, "%s",
+        opened ? version
+        : nccl ? "its library cannot be loaded: install libnccl.so.2 or name its folder in "
+                 "LD_LIBRARY_PATH"
+               : "not found when this was configured");
 }
 
 /* -------- the machine ------------------------------------------------------------------------- */

@@ -2,15 +2,17 @@
 
 #include <nccl.h>
 
-/* The library that the program runs with may be older than the header that it was built with. */
-#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 19, 0)
-extern ncclResult_t ncclCommRegister(const ncclComm_t comm, void *memory, size_t bytes,
-                                     void **handle) __attribute__((weak));
-extern ncclResult_t ncclCommDeregister(const ncclComm_t comm, void *handle) __attribute__((weak));
-#else
-static ncclResult_t (*const ncclCommRegister)(ncclComm_t, void *, size_t, void **) = NULL;
-static ncclResult_t (*const ncclCommDeregister)(ncclComm_t, void *) = NULL;
+#if NCCL_VERSION_CODE < NCCL_VERSION(2, 19, 0)
+ncclResult_t ncclCommRegister(const ncclComm_t comm, void *memory, size_t bytes, void **handle);
+ncclResult_t ncclCommDeregister(const ncclComm_t comm, void *handle);
 #endif
+
+/* The library that the program runs with may be older than the header that it was built with. */
+static bool is_too_old(void)
+{
+    int version = 0;
+    return ncclGetVersion(&version) == ncclSuccess && version < 21900;
+}
 
 static const char *why_not(ncclResult_t result, const void *handle)
 {
@@ -24,7 +26,7 @@ static enum status try_to_register(void **handle, struct nccl_watch *watch,
                                    const struct comm_layout *layout, const char **why)
 {
     *why = "this NCCL has no ncclCommRegister; it takes 2.19 or later";
-    if (!ncclCommRegister || !ncclCommDeregister)
+    if (is_too_old())
         return STATUS_OK;
     enum status status = nccl_watch_lock(watch);
     if (status == STATUS_OK) {

@@ -25,6 +25,14 @@ plain=$weights
 train 0 --backend none --cuda-graph on "${ordered[@]}"
 same "recorded steps" "$plain"
 
+# What overrides the precision is in the log.
+for override in NVIDIA_TF32_OVERRIDE=1 CUBLAS_EMULATE_SINGLE_PRECISION=1; do
+    export "${override?}"
+    train 0 --backend none "${ordered[@]}"
+    says "$override is set: cuBLAS and cuDNN may compute in another precision"
+    unset "${override%=*}"
+done
+
 # A GPU's threads come in any order, and the last one of some adds what all of them have.
 EMULATED_ORDER=backwards train 0 --backend none --cuda-graph off "${ordered[@]}"
 same "threads backwards" "$plain"

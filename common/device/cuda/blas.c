@@ -9,6 +9,7 @@
 
 #include "common/base/check.h"
 #include "common/base/symbol.h"
+#include "common/base/wheels.h"
 
 /* The functions that we call, by their names in the library (cublas_v2.h renames them). */
 struct entries {
@@ -33,14 +34,14 @@ struct cuda_blas {
 
 static void *open_library(void)
 {
-    /* The toolkit's that this was built with, then whatever the loader finds. */
+    /* The library that configure found, then the loader's, then a wheel's. */
     static const char *const names[] = {PSRING_CUBLAS_PATH, PSRING_CUBLAS_NAME};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         void *library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
         if (library)
             return library;
     }
-    return NULL;
+    return wheels_open("cublas", PSRING_CUBLAS_NAME);
 }
 
 static bool find_all(void *library, struct entries *call)
@@ -103,6 +104,19 @@ static enum status status_from_cublas(const struct cuda_blas *blas, cublasStatus
     return error == CUBLAS_STATUS_ALLOC_FAILED ? STATUS_NO_MEMORY : STATUS_DEVICE;
 }
 
+/* Variables of NVIDIA's libraries that override the precision which psring asks for. */
+static void warn_of_overrides(void)
+{
+    static const char *const names[] = {"NVIDIA_TF32_OVERRIDE", "CUBLAS_EMULATE_SINGLE_PRECISION"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *value = getenv(names[i]);
+        if (value)
+            log_warn("%s=%s is set: cuBLAS and cuDNN may compute in another precision than psring "
+                     "asks for; unset it for comparable results",
+                     names[i], value);
+    }
+}
+
 enum status cuda_blas_new(struct cuda_blas **out_blas, struct CUstream_st *stream, void *workspace,
                           bool tf32)
 {
@@ -114,6 +128,7 @@ enum status cuda_blas_new(struct cuda_blas **out_blas, struct CUstream_st *strea
         return STATUS_NO_MEMORY;
     }
     TRY(load(blas));
+    warn_of_overrides();
     TRY(status_from_cublas(blas, blas->call.create(&blas->handle), "it cannot be started"));
     TRY(status_from_cublas(blas, blas->call.set_stream(blas->handle, stream), "its stream"));
     TRY(status_from_cublas(

@@ -12,6 +12,8 @@ versions()
         "${PKG_CONFIG:-pkg-config}" --exists "$tool" 2>/dev/null || missing+=("$tool")
     done
     ((${#missing[@]} == 0)) || { echo "detail missing: ${missing[*]}" && return 1; }
+    # A prefix from another machine may hold an mpirun that this machine cannot start.
+    starts_ranks || return 1
     toolkit=$(nvcc --version | sed -n 's/.*release \([0-9.]*\).*/\1/p')
     driver=$(nvidia-smi | sed -n 's/.*CUDA Version: *\([0-9.]*\).*/\1/p')
     {
@@ -31,6 +33,19 @@ versions()
         echo "detail the driver is for CUDA $driver, the toolkit is $toolkit: nothing built with it would run" && return 1
     fi
     echo "detail CUDA ${toolkit:-not known}, driver for ${driver:-not known}, $(cmake --version | head -1)"
+}
+
+# starts_ranks: mpirun starts a process that prints a word.
+starts_ranks()
+{
+    local root=() said
+    ((EUID != 0)) || root=(--allow-run-as-root)
+    said=$(timeout --kill-after=5 10 mpirun "${root[@]}" --oversubscribe -n 2 sh -c 'echo started' 2>&1) &&
+        (($(grep -cx started <<<"$said") == 2)) && return
+    echo "$said"
+    echo "detail mpirun ($(command -v mpirun)) cannot start two processes: $(
+        grep -m 1 -E 'error|cannot|not found|No such|unable' <<<"$said" || tail -n 1 <<<"$said" | cut -c1-150)"
+    return 1
 }
 
 # cached NAME: CMake found a file.

@@ -8,7 +8,7 @@ if (($# != 1)) || [[ ! -s $1/parts.txt || ! -s $1/run.txt || ! -e $1/goals.txt ]
     exit 2
 fi
 out=$1
-IFS='|' read -r gpu commit time seconds limit <"$out/run.txt"
+IFS='|' read -r gpu commit time seconds limit finished <"$out/run.txt"
 
 # counted RESULT: how many parts; and their names.
 counted()
@@ -46,7 +46,10 @@ verdict()
     all=$(wc -l <"$out/parts.txt")
     passed=$(grep -c '^[^|]*|passed|' "$out/parts.txt") || true
     skipped=$(grep -c '^[^|]*|skipped|' "$out/parts.txt") || true
-    if ((passed == all)); then
+    if [[ ! $finished ]]; then
+        echo "**Unfinished**: the check ended after $all parts (the last is $(tail -n 1 "$out/parts.txt" | cut -d '|' -f 1));" \
+            "$passed passed; failed: $(counted failed); skipped: $(counted skipped)."
+    elif ((passed == all)); then
         echo "**Passed**: all $all parts."
     elif ((passed + skipped == all)); then
         echo "**Passed**, but not all of it: of $all parts $passed passed; skipped: $(counted skipped)."

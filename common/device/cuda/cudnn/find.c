@@ -7,15 +7,11 @@
 #include <unistd.h>
 
 #include "common/base/symbol.h"
+#include "common/base/wheels.h"
 
 /* The newest first. */
 static const char *const names[] = {PSRING_CUDNN_NAME ".9", PSRING_CUDNN_NAME ".8"};
 enum { NAMES = sizeof names / sizeof *names };
-
-/* Folders of Python's packages, those of virtual environments too. */
-#define PYTHON_FOLDERS                                                                             \
-    "/usr{,/local}/lib/python3*/{dist,site}-packages/nvidia/cudnn/lib/",                           \
-        "/opt/{,*/}{,.venv/,venv/}lib/python3*/{dist,site}-packages/nvidia/cudnn/lib/"
 
 /* The parts that each version loads when they are needed, and ends the process where one is
  * missing. */
@@ -211,7 +207,7 @@ static void cublas_folder(char folder[PATH_MAX])
 
 bool dnn_find(struct dnn_library *library, char reason[CUDA_DNN_TEXT_BYTES])
 {
-    static const char *const python[] = {PYTHON_FOLDERS};
+    static const char *const python[] = {WHEELS_PYTHON};
     char folder[PATH_MAX], beside[PATH_MAX + 32];
     reason[0] = '\0';
     if (PSRING_CUDNN_PATH[0] && try_one(PSRING_CUDNN_PATH, library, reason))
@@ -225,7 +221,8 @@ bool dnn_find(struct dnn_library *library, char reason[CUDA_DNN_TEXT_BYTES])
     if (folder[0] && (try_folder(folder, library, reason) || try_folder(beside, library, reason)))
         return true;
     for (size_t i = 0; i < sizeof python / sizeof *python; i++) {
-        if (try_folder(python[i], library, reason))
+        snprintf(beside, sizeof beside, "%s{cudnn,cu[0-9]*}/lib/", python[i]);
+        if (try_folder(beside, library, reason))
             return true;
     }
     if (!reason[0])

@@ -1,0 +1,34 @@
+/* Libraries of NVIDIA in a Python wheel's folders, for those that are opened at run time. */
+#ifndef PSRING_COMMON_BASE_WHEELS_H
+#define PSRING_COMMON_BASE_WHEELS_H
+
+#include <dlfcn.h>
+#include <glob.h>
+#include <limits.h>
+#include <stdio.h>
+
+/* Folders of Python's packages, also of virtual environments. */
+#define WHEELS_PYTHON                                                                              \
+    "/usr{,/local}/lib/python3*/{dist,site}-packages/nvidia/",                                     \
+        "/opt/{,*/}{,.venv/,venv/}lib/python3*/{dist,site}-packages/nvidia/"
+
+/* Opens library `name` of the wheel `package` ("cublas"), or of a wheel with all libraries (cu13).
+ * NULL: no wheel has one that can be opened. */
+static inline void *wheels_open(const char *package, const char *name)
+{
+    static const char *const folders[] = {WHEELS_PYTHON};
+    void *library = NULL;
+    for (size_t i = 0; i < sizeof folders / sizeof *folders && !library; i++) {
+        char pattern[PATH_MAX];
+        glob_t found;
+        snprintf(pattern, sizeof pattern, "%s{%s,cu[0-9]*}/lib/%s", folders[i], package, name);
+        if (glob(pattern, GLOB_BRACE, NULL, &found) != 0)
+            continue;
+        for (size_t j = 0; j < found.gl_pathc && !library; j++)
+            library = dlopen(found.gl_pathv[j], RTLD_NOW | RTLD_LOCAL);
+        globfree(&found);
+    }
+    return library;
+}
+
+#endif
