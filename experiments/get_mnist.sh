@@ -88,14 +88,17 @@ sum_of() # FILE
     fi
 }
 
-# Prints DIR/NAME or DIR/NAME.gz, whichever is there (as psring itself looks), or nothing.
+# Prints the file NAME in DIR or below, as psring itself looks for it, or nothing.
 find_file() # DIR NAME
 {
-    if [[ -e $1/$2 ]]; then
-        echo "$1/$2"
-    elif [[ -e $1/$2.gz ]]; then
-        echo "$1/$2.gz"
-    fi
+    local inside name file
+    for inside in '' raw/ MNIST/raw/ FashionMNIST/raw/ MNIST/ mnist/; do
+        for name in "$2" "${2/-idx/.idx}"; do
+            for file in "$1/$inside$name" "$1/$inside$name.gz"; do
+                [[ ! -e $file ]] || { echo "$file" && return; }
+            done
+        done
+    done
 }
 
 # Are all four files in DIR, with these sums?

@@ -1,5 +1,6 @@
 #include "common/data/dataset.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -56,18 +57,21 @@ static enum status no_memory(void)
     return STATUS_NO_MEMORY;
 }
 
-/* Sets *path to dir/name or dir/name.gz, whichever is there, else to NULL. Caller frees. */
-static enum status find_file(const char *dir, const char *name, char **path)
+/* Sets *path to dir/inside/name or dir/inside/name.gz, whichever is there, else to NULL. Some
+ * copies have a dot: train-images.idx3-ubyte. Caller frees. */
+static enum status find_file(const char *dir, const char *inside, const char *name, char **path)
 {
     static const char *const endings[] = {"", ".gz"};
-    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
-        if (asprintf(path, "%s/%s%s", dir, name, endings[i]) < 0) {
+    const size_t before = (size_t)(strstr(name, "-idx") - name);
+    for (size_t i = 0; i < 2 * sizeof endings / sizeof endings[0]; i++) {
+        if (asprintf(path, "%s/%s%.*s%s%s%s", dir, inside, (int)before, name, i / 2 ? "." : "-",
+                     name + before + 1, endings[i % 2]) < 0) {
             *path = NULL;
             return no_memory();
         }
         /* Anything but "not there" is for idx_read to report. */
         struct stat info;
-        if (lstat(*path, &info) == 0 || errno != ENOENT)
+        if (lstat(*path, &info) == 0 || (errno != ENOENT && errno != ENOTDIR))
             return STATUS_OK;
         free(*path);
         *path = NULL;
@@ -75,31 +79,63 @@ static enum status find_file(const char *dir, const char *name, char **path)
     return STATUS_OK;
 }
 
-/* Finds all four before any is read, so that one message names all that are missing. */
+/* Writes the names of the first files of `dir` to `text`: "a, b, ..." or "nothing". */
+static void list_folder(const char *dir, char *text, size_t size)
+{
+    enum { NAMES_MAX = 6 };
+    struct dirent **entries = NULL;
+    int count = scandir(dir, &entries, NULL, alphasort), named = 0;
+    size_t used = 0;
+    snprintf(text, size, "nothing");
+    for (int i = 0; i < count; i++) {
+        const char *name = entries[i]->d_name;
+        if (name[0] != '.' && named <= NAMES_MAX && used < size) {
+            used += (size_t)snprintf(text + used, size - used, "%s%.60s", named ? ", " : "",
+                                     named < NAMES_MAX ? name : "...");
+            named++;
+        }
+        free(entries[i]);
+    }
+    free(entries);
+}
+
+/* The folders below --data in which the files may lie, such as torchvision's. */
+static const char *const inside_folders[] = {"",       "raw/",  "MNIST/raw/", "FashionMNIST/raw/",
+                                             "MNIST/", "mnist/"};
+
+/* Finds all four in the first folder that has one of them. None is read before all are found, so
+ * that one message names all that are missing. */
 static enum status find_files(const char *dir, char *paths[DATASET_FILES])
 {
     enum status status = STATUS_OK;
     struct stat info;
-    char missing[256] = "";
+    char missing[256] = "", found[512];
     size_t used = 0;
-    int error = stat(dir, &info) != 0 ? errno : S_ISDIR(info.st_mode) ? 0 : ENOTDIR;
+    int error = stat(dir, &info) != 0 ? errno : S_ISDIR(info.st_mode) ? 0 : ENOTDIR, count = 0;
     if (error) {
         log_error("%s: %s, expected a folder with the four files of MNIST; run "
                   "experiments/get_mnist.sh, which prints one, and give it with --data",
                   dir, strerror(error));
         return STATUS_IO;
     }
+    for (size_t i = 0; i < sizeof inside_folders / sizeof *inside_folders && count == 0; i++) {
+        for (int f = 0; f < DATASET_FILES; f++) {
+            TRY(find_file(dir, inside_folders[i], file_names[f], &paths[f]));
+            count += paths[f] != NULL;
+        }
+    }
     for (int f = 0; f < DATASET_FILES; f++) {
-        TRY(find_file(dir, file_names[f], &paths[f]));
         if (!paths[f])
             used += (size_t)snprintf(missing + used, sizeof missing - used, "%s%s",
                                      used ? ", " : "", file_names[f]);
     }
     if (used > 0) {
-        log_error("%s: missing: %s (looked for each as it is and with .gz); run "
-                  "experiments/get_mnist.sh, which prints a folder that has them, and give it with "
-                  "--data",
-                  dir, missing);
+        list_folder(dir, found, sizeof found);
+        log_error(
+            "%s: missing: %s (also looked for with .gz, and in MNIST/raw); the folder has %s; "
+            "run experiments/get_mnist.sh, which prints a folder that has them, and give it "
+            "with --data",
+            dir, missing, found);
         status = STATUS_IO;
     }
 out:

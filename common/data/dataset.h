@@ -33,8 +33,10 @@ struct dataset {
 
 /*
  * Loads train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte and
- * t10k-labels-idx1-ubyte from `dir`, each plain or with .gz (plain first). Every file is untrusted:
- * see idx.h. Image and label counts must agree. Errors have been logged; STATUS_INPUT, STATUS_IO.
+ * t10k-labels-idx1-ubyte from `dir`, each plain or with .gz (plain first), also spelled with a dot
+ * (train-images.idx3-ubyte), and also in MNIST/raw and the like below `dir`. Every file is
+ * untrusted: see idx.h. Image and label counts must agree. Errors have been logged; STATUS_INPUT,
+ * STATUS_IO.
  */
 enum status dataset_open(struct dataset **dataset, const char *dir);
 

@@ -101,6 +101,9 @@ static enum status reader_read(struct reader *reader, void *into, size_t count, 
         int n = gzread(reader->file, (unsigned char *)into + *got, (unsigned)piece);
         int error = Z_OK;
         const char *message = gzerror(reader->file, &error);
+        /* zlib's own name of the file, such as "<fd:20>", stands before its message. */
+        const char *after = message[0] == '<' ? strstr(message, ">: ") : NULL;
+        message = after ? after + 3 : message;
         if (error == Z_ERRNO)
             return io_error(reader->path, "read", errno);
         if (error != Z_OK && error != Z_STREAM_END) {
@@ -246,8 +249,9 @@ static enum status check_values(const char *path, const struct idx *idx,
         return STATUS_OK;
     for (size_t i = 0; i < count; i++) {
         if (idx->values[i] > shape->value_max) {
-            log_error("%s: value %u at position %zu, expected 0 to %u; " FETCH_AGAIN, path,
-                      idx->values[i], i, shape->value_max);
+            log_error("%s: value %u at position %zu, expected 0 to %u: psring has %u classes; use "
+                      "MNIST, or another set of as many, and not EMNIST's letters",
+                      path, idx->values[i], i, shape->value_max, shape->value_max + 1u);
             return STATUS_INPUT;
         }
     }

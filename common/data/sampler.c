@@ -13,7 +13,8 @@ enum status sampler_steps(size_t samples, size_t world, size_t batch, size_t *st
     if (*steps > 0)
         return STATUS_OK;
     log_error("an epoch of %zu samples has no whole step of %zu workers x batch %zu, expected at "
-              "least one; lower --batch or the number of workers",
+              "least one; lower --batch or the number of workers, or train on what is left with "
+              "--last-batch join",
               samples, world, batch);
     return STATUS_USAGE;
 }
