@@ -270,6 +270,9 @@ done
 ends 0 "$psring" info --json "$folder/info.json"
 says out "[X] ring"
 grep -qF '"backends"' "$folder/info.json" || fail "info.json has no backends"
+mkdir "$folder/"$'caf\xe9'
+ends 0 env "PSRING_DATA=$folder/"$'caf\xe9' "$psring" info --json "$folder/latin.json"
+iconv -f UTF-8 -t UTF-8 "$folder/latin.json" >/dev/null || fail "info --json is no UTF-8 with a path in Latin-1"
 ends 0 "$psring" info --json -
 [[ $(head -c 1 "$folder/out") == "{" && $(tail -n 1 "$folder/out") == "}" ]] ||
     fail "info --json - prints more than JSON"

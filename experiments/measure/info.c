@@ -38,6 +38,41 @@ struct items {
     size_t count;
 };
 
+/* The length of the UTF-8 character at `text`; 0: there is none. */
+static size_t utf8_length(const unsigned char *text)
+{
+    /* The first byte, from and to, the second byte, from and to, and the bytes of the character. */
+    static const struct {
+        unsigned char first, last, low, high;
+        size_t length;
+    } forms[] = {
+        {0x01, 0x7f, 0, 0, 1},       {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
+        {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
+        {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4}};
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        if (text[0] < forms[i].first || text[0] > forms[i].last)
+            continue;
+        size_t length = 1;
+        while (length < forms[i].length &&
+               (length == 1 ? text[1] >= forms[i].low && text[1] <= forms[i].high
+                            : (text[length] & 0xc0) == 0x80))
+            length++;
+        return length == forms[i].length ? length : 0;
+    }
+    return 0;
+}
+
+/* Replaces bytes that are no UTF-8, as of a path in Latin-1, because JSON is UTF-8. */
+static void make_utf8(char *text)
+{
+    while (*text) {
+        size_t length = utf8_length((const unsigned char *)text);
+        if (length == 0)
+            *text = '?';
+        text += length ? length : 1;
+    }
+}
+
 __attribute__((format(printf, 5, 6))) static void add(struct items *items, const char *section,
                                                       const char *name, enum item_kind kind,
                                                       const char *format, ...)
@@ -50,6 +85,7 @@ __attribute__((format(printf, 5, 6))) static void add(struct items *items, const
     va_start(arguments, format);
     vsnprintf(item->detail, sizeof item->detail, format, arguments);
     va_end(arguments);
+    make_utf8(item->detail);
 }
 
 /* Beyond so many a machine's GPUs are all alike. */
