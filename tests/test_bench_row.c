@@ -354,8 +354,8 @@ Test(bench_row, iterations)
     cr_expect_eq(bench_auto_iters(5000), 20);
     cr_expect_eq(bench_auto_iters(100e3), 20);
     cr_expect_eq(bench_auto_iters(150e3), 14); /* the last one may pass the two seconds */
-    cr_expect_eq(bench_auto_iters(400e3), 5);
-    cr_expect_eq(bench_auto_iters(60e6), 5);
+    cr_expect_eq(bench_auto_iters(400e3), 6);
+    cr_expect_eq(bench_auto_iters(60e6), 6);
 }
 
 Test(bench_row, table_head)

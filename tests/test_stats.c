@@ -40,54 +40,66 @@ Test(stats, summarises_values_in_any_order)
         cr_assert(values[i - 1] < values[i]);
 }
 
-Test(stats, the_interval_depends_on_values_and_seed_alone)
+/* The ends are the order statistics that tables of the binomial distribution give. */
+Test(stats, the_interval_ends_at_exact_order_statistics)
 {
-    double values[200], low[3], high[3];
-    struct rng_key key = rng_key(9, RNG_TEST, 0);
-    for (size_t i = 0; i < 200; i++)
-        values[i] = rng_uniform(rng_block(key, i, 0).word[0]);
-    stats_sort(values, 200);
-    cr_assert(stats_median_interval(values, 200, 1, &low[0], &high[0]) == STATUS_OK);
-    cr_assert(stats_median_interval(values, 200, 1, &low[1], &high[1]) == STATUS_OK);
-    cr_assert(low[0] == low[1] && high[0] == high[1]);
-    bool another = false;
-    for (uint64_t seed = 2; seed < 12; seed++) {
-        cr_assert(stats_median_interval(values, 200, seed, &low[2], &high[2]) == STATUS_OK);
-        another = another || low[0] != low[2] || high[0] != high[2];
+    static const struct {
+        size_t count, low; /* the rank of the lower end, from 1 */
+    } cases[] = {{6, 1}, {8, 1}, {9, 2}, {20, 6}, {31, 10}, {200, 86}, {3000, 1446}};
+    static double values[3000];
+    for (size_t i = 0; i < 3000; i++)
+        values[i] = (double)(i + 1);
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        double low, high;
+        stats_median_interval(values, cases[c].count, &low, &high);
+        cr_expect(low == (double)cases[c].low, "%zu values: from %g", cases[c].count, low);
+        cr_expect(low + high == (double)cases[c].count + 1);
     }
-    cr_assert(another);
-    cr_assert(low[0] < stats_median(values, 200) && high[0] > stats_median(values, 200));
-    /* The exact 95% interval of order statistics (binomial) is [x(86), x(115)] of 200. */
-    cr_assert(fabs(low[0] - values[85]) < 0.03 && fabs(high[0] - values[114]) < 0.03);
 }
 
-/* Over many samples of a known distribution, near 95% of the intervals hold the true median. */
+/* Over many samples of a known distribution, 95% of the intervals at least hold the median. */
 Test(stats, the_interval_covers_the_true_median)
 {
-    enum { SAMPLES = 200, VALUES = 31 };
-    size_t covered = 0;
-    for (uint64_t s = 0; s < SAMPLES; s++) {
-        double values[VALUES], low, high;
-        for (size_t i = 0; i < VALUES; i++)
-            values[i] = rng_uniform(rng_block(rng_key(9, RNG_TEST, s), i, 0).word[0]);
-        stats_sort(values, VALUES);
-        cr_assert(stats_median_interval(values, VALUES, s, &low, &high) == STATUS_OK);
-        covered += low <= 0.5 && 0.5 <= high;
+    enum { SAMPLES = 4000 };
+    static const size_t counts[] = {6, 7, 12, 31};
+    for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+        size_t covered = 0;
+        for (uint64_t s = 0; s < SAMPLES; s++) {
+            double values[31], low, high;
+            for (size_t i = 0; i < counts[c]; i++)
+                values[i] = rng_uniform(rng_block(rng_key(9, RNG_TEST, s), i, c).word[0]);
+            stats_sort(values, counts[c]);
+            stats_median_interval(values, counts[c], &low, &high);
+            covered += low <= 0.5 && 0.5 <= high;
+        }
+        cr_expect(covered >= 0.95 * SAMPLES, "%zu values: %zu of %d", counts[c], covered, SAMPLES);
     }
-    cr_assert(covered >= 0.90 * SAMPLES && covered <= 0.99 * SAMPLES, "%zu of %d", covered,
-              SAMPLES);
 }
 
-Test(stats, an_interval_of_few_values)
+Test(stats, few_values_have_no_interval)
 {
-    const double one[] = {3}, equal[] = {5, 5, 5}, two[] = {1, 2};
-    double low, high;
-    cr_assert(stats_median_interval(one, 1, 1, &low, &high) == STATUS_OK);
-    cr_assert(low == 3 && high == 3);
-    cr_assert(stats_median_interval(equal, 3, 1, &low, &high) == STATUS_OK);
-    cr_assert(low == 5 && high == 5);
-    cr_assert(stats_median_interval(two, 2, 1, &low, &high) == STATUS_OK);
-    cr_assert(low == 1 && high == 2);
+    const double values[] = {1, 2, 3, 4, 5};
+    for (size_t count = 1; count <= 5; count++) {
+        double low = 0, high = 0;
+        stats_median_interval(values, count, &low, &high);
+        cr_expect(isnan(low) && isnan(high), "%zu values: %g to %g", count, low, high);
+    }
+}
+
+Test(stats, student_quantiles_are_those_of_tables)
+{
+    static const struct {
+        double level;
+        size_t degrees;
+        double quantile;
+    } cases[] = {{0.95, 1, 12.7062},  {0.95, 2, 4.30265},   {0.95, 3, 3.18245}, {0.95, 6, 2.44691},
+                 {0.95, 12, 2.17881}, {0.95, 120, 1.97993}, {0.99, 4, 4.60409}, {0.99, 30, 2.75000},
+                 {0.5, 5, 0.726687},  {0.999, 10, 4.58689}};
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        double found = stats_student_quantile(cases[c].level, cases[c].degrees);
+        cr_expect(fabs(found / cases[c].quantile - 1) < 5e-4, "%g, %zu degrees: %.6f",
+                  cases[c].level, cases[c].degrees, found);
+    }
 }
 
 /* FIPS 180-4, examples: "", "abc" and a message of two blocks; then in pieces. */

@@ -5,9 +5,6 @@
 #include <string.h>
 
 #include "common/base/check.h"
-#include "common/base/rng.h"
-
-enum { RESAMPLES = 2000 };
 
 static int compare(const void *a, const void *b)
 {
@@ -50,51 +47,71 @@ void stats_summarise(double *values, size_t count, struct stats_summary *summary
     };
 }
 
-/* The value at place `rank` (from 0) of a resample that holds sorted[i] times[i] times. */
-static double order_statistic(const double *sorted, const uint32_t *times, size_t rank)
+/* Of the standard normal distribution, for a share below 0.5, by bisection. */
+static double normal_quantile(double share)
 {
-    size_t i = 0, seen = times[0];
-    while (seen <= rank)
-        seen += times[++i];
-    return sorted[i];
+    double low = -40, high = 0;
+    for (int i = 0; i < 100; i++) {
+        double middle = (low + high) / 2;
+        if (erfc(-middle / sqrt(2)) / 2 < share)
+            low = middle;
+        else
+            high = middle;
+    }
+    return (low + high) / 2;
 }
 
-/* The values are sorted: counting how often each is drawn gives a resample's median in O(count). */
-static double resample_median(const double *sorted, size_t count, uint32_t *times,
-                              struct rng_key key, uint64_t resample)
+/* The chance that at most `rank` of `count` values lie below the median: the sum of the binomial
+ * coefficients up to `rank`, over 2^count. Logarithms keep large counts within range. */
+static double chance_at_most(size_t rank, size_t count)
 {
-    struct rng_block block = {{0}};
-    memset(times, 0, count * sizeof *times);
-    for (size_t i = 0; i < count; i++) {
-        if (i % 4 == 0)
-            block = rng_block(key, i / 4, resample);
-        times[rng_below(block.word[i % 4], (uint32_t)count)]++;
+    double sum = 0, log_term = -(double)count * log(2);
+    for (size_t i = 0; i <= rank; i++) {
+        sum += exp(log_term);
+        log_term += log((double)(count - i) / (double)(i + 1));
     }
-    return (order_statistic(sorted, times, (count - 1) / 2) +
-            order_statistic(sorted, times, count / 2)) /
-           2;
+    return sum;
 }
 
-enum status stats_median_interval(const double *sorted, size_t count, uint64_t seed, double *low,
-                                  double *high)
+void stats_median_interval(const double *sorted, size_t count, double *low, double *high)
 {
-    enum status status = STATUS_OK;
-    CHECK(count > 0 && count <= UINT32_MAX);
-    uint32_t *times = calloc(count, sizeof *times);
-    double *medians = malloc(RESAMPLES * sizeof *medians);
-    if (!times || !medians) {
-        log_error("no memory for the interval of a median of %zu values", count);
-        status = STATUS_NO_MEMORY;
-        goto out;
+    const double tail = 0.025;
+    size_t outside = 0; /* values on each side that the interval leaves out */
+    *low = *high = (double)NAN;
+    if (count < STATS_INTERVAL_LEAST)
+        return;
+    while (chance_at_most(outside, count) <= tail)
+        outside++;
+    /* `outside` is now the first rank with too high a chance: the interval ends at it. */
+    *low = sorted[outside - 1];
+    *high = sorted[count - outside];
+}
+
+double stats_student_quantile(double level, size_t degrees)
+{
+    CHECK(level > 0 && level < 1 && degrees > 0);
+    const double tails = 1 - level, n = (double)degrees, half_pi = acos(0);
+    if (degrees == 1)
+        return cos(tails * half_pi) / sin(tails * half_pi);
+    if (degrees == 2)
+        return sqrt(2 / (tails * (2 - tails)) - 2);
+    double a = 1 / (n - 0.5), b = 48 / (a * a);
+    double c = ((20700 * a / b - 98) * a - 16) * a + 96.36;
+    double d = ((94.5 / (b + c) - 3) / b + 1) * sqrt(a * half_pi) * n;
+    double y = pow(d * tails, 2 / n);
+    if (y > 0.05 + a) {
+        double x = normal_quantile(tails / 2);
+        y = x * x;
+        if (degrees < 5)
+            c += 0.3 * (n - 4.5) * (x + 0.6);
+        c = (((0.05 * d * x - 5) * x - 7) * x - 2) * x + b + c;
+        y = (((((0.4 * y + 6.3) * y + 36) * y + 94.5) / c - y - 3) / b + 1) * x;
+        y = expm1(a * y * y);
+    } else {
+        y = ((1 / (((n + 6) / (n * y) - 0.089 * d - 0.822) * (n + 2) * 3) + 0.5 / (n + 4)) * y -
+             1) *
+                (n + 1) / (n + 2) +
+            1 / y;
     }
-    struct rng_key key = rng_key(seed, RNG_RESAMPLE, 0);
-    for (uint64_t r = 0; r < RESAMPLES; r++)
-        medians[r] = resample_median(sorted, count, times, key, r);
-    stats_sort(medians, RESAMPLES);
-    *low = stats_quantile(medians, RESAMPLES, 0.025);
-    *high = stats_quantile(medians, RESAMPLES, 0.975);
-out:
-    free(medians);
-    free(times);
-    return status;
+    return sqrt(n * y);
 }

@@ -3,9 +3,6 @@
 #define PSRING_COMMON_BASE_STATS_H
 
 #include <stddef.h>
-#include <stdint.h>
-
-#include "common/base/status.h"
 
 struct stats_summary {
     double min, median, p95, p99, max;
@@ -28,12 +25,20 @@ double stats_median(double *values, size_t count);
 void stats_summarise(double *values, size_t count, struct stats_summary *summary);
 
 /*
- * A 95% interval of the median, by the bootstrap: the 2.5% and 97.5% quantiles of the medians of
- * 2,000 resamples with replacement. A function of the values and the seed alone.
- * O(2000 count) time. Source: Efron 1979, "Bootstrap methods: another look at the jackknife";
- * Efron and Tibshirani 1993, section 13.3. STATUS_NO_MEMORY (logged).
+ * A 95% interval of the median: the narrowest pair of values, as far from both ends, between which
+ * the median lies with a chance of 95% at least, whatever the distribution. Fewer than
+ * STATS_INTERVAL_LEAST values have no such pair: both results are NaN. O(count).
+ * Source: Thompson 1936, "On confidence ranges for the median and other expectation distributions";
+ * Hahn and Meeker 1991, section 5.2.
  */
-enum status stats_median_interval(const double *sorted, size_t count, uint64_t seed, double *low,
-                                  double *high);
+enum { STATS_INTERVAL_LEAST = 6 };
+void stats_median_interval(const double *sorted, size_t count, double *low, double *high);
+
+/*
+ * Student's t: a value of the distribution with `degrees` > 0 of freedom lies within plus or minus
+ * the result with the chance `level`, 0 < level < 1. Source: Hill 1970, "Algorithm 396: Student's
+ * t-quantiles"; about six digits.
+ */
+double stats_student_quantile(double level, size_t degrees);
 
 #endif

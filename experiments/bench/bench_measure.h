@@ -42,10 +42,10 @@ struct bench_measurement {
 
 /*
  * How many operations to time where the first BENCH_ITERS_LEAST took `time_us` each: 20, or as many
- * more as 0.1 s has room for if they are short; no more than 2 s have room for; 5 to 1000.
+ * more as 0.1 s has room for if they are short; no more than 2 s have room for; 6 to 1000, as fewer values have no 95% interval.
  */
 int64_t bench_auto_iters(double time_us);
-enum { BENCH_ITERS_LEAST = 5, BENCH_ITERS_MOST = 1000 };
+enum { BENCH_ITERS_LEAST = 6, BENCH_ITERS_MOST = 1000 };
 
 /*
  * Collective over the world: plans the bucket, or buckets, runs warmup + iters operations, gathers.

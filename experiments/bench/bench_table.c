@@ -141,7 +141,8 @@ void bench_table_line(FILE *out, const struct bench_row *row)
             " %11" PRIu64 " %7" PRIu64 " %12.1f %21s %12.1f %12.1f %12s %9.2f %9.2f %8s %12s %12s "
             "%12s %12s %6s %8s %7" PRIu64,
             row->bytes, row->iters, row->time_us.median,
-            cell(interval, true, "%.1f-%.1f", row->time_us_median_low, row->time_us_median_high),
+            cell(interval, isfinite(row->time_us_median_low), "%.1f-%.1f",
+                 row->time_us_median_low, row->time_us_median_high),
             row->time_us.p95, row->time_us.p99,
             cell(theory, isfinite(row->theory_time_us), "%.1f", row->theory_time_us),
             bench_row_algbw(row) * 1e-6, bench_row_busbw(row) * 1e-6,
