@@ -60,12 +60,20 @@ static bool is_shaped(const char *network)
     return strncmp(network, "vcluster:", 9) == 0 && strchr(network, '/');
 }
 
+enum state predict_row_state(const struct predict_row *row)
+{
+    return judge_row(&(struct evidence){.wrong = (double)row->wrong,
+                                        .time_us = row->median_s * 1e6,
+                                        .cpu_busy = row->cpu_busy,
+                                        .cpu_other = row->cpu_other,
+                                        .starts = row->runs});
+}
+
 /* By others' work, of which the model knows nothing. MPI_Allreduce polls: its CPUs are busy
  * whatever they wait for. */
 static bool is_disturbed(const struct predict_row *row)
 {
-    return strcmp(row->transport, "none") != 0 && row->cpu_busy > CPU_SHARE_LIMITED &&
-           cpu_share_is_others(row->cpu_busy, row->cpu_other);
+    return strcmp(row->transport, "none") != 0 && predict_row_state(row) == STATE_DISTURBED;
 }
 
 bool predict_shape_of(const struct predict_row *row, int *hosts, struct predict_shape *shape,
@@ -77,7 +85,7 @@ bool predict_shape_of(const struct predict_row *row, int *hosts, struct predict_
     *why = NULL;
     if (row->workers < 2 || row->bytes < sizeof(float))
         *why = "nothing is averaged";
-    else if (row->wrong > 0)
+    else if (predict_row_state(row) == STATE_WRONG)
         *why = "its sums are wrong";
     else if (*row->model || strcmp(row->api, "library") == 0)
         *why = "it is not one vector by psring itself";

@@ -11,6 +11,7 @@
 
 #include "common/base/status.h"
 #include "experiments/fit/terms.h"
+#include "experiments/rows/judge.h"
 
 /* PREDICT_WORD: room for CONFIG_NETWORK_BYTES and more. */
 enum { PREDICT_WORD = 80, PREDICT_REASONS_MOST = 16, PREDICT_WORKERS_MOST = 65536 };
@@ -53,6 +54,9 @@ struct predict_rows {
     struct predict_row *rows;
     size_t count, room;
 };
+
+/* What the judge says of it, as of the summary's rows. */
+enum state predict_row_state(const struct predict_row *row);
 
 /* Adds the rows of `path`, or of bench.csv in that folder. STATUS_INPUT, logged with the line: no
  * bench.csv, or a field that is no number or out of range. */

@@ -138,7 +138,8 @@ static void print_score(FILE *out, const char *name, const struct predict_score 
 /* As the tables mark a row: its time tells of the scheduler, too. */
 static bool is_cpu_limited(const struct predict_row *row)
 {
-    return row->cpu_busy > CPU_SHARE_LIMITED;
+    const enum state state = predict_row_state(row);
+    return state == STATE_LIMITED || state == STATE_DISTURBED;
 }
 
 /* MPI_Allreduce apart: what its algorithms send is not known. */

@@ -1,0 +1,535 @@
+#include "experiments/rows/results.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/line.h"
+#include "common/base/log.h"
+#include "common/base/stats.h"
+#include "experiments/rows/rates.h"
+
+/* -------- a row ------------------------------------------------------------------------------- */
+
+static double number_of(const struct csv_table *table, size_t row, const char *name)
+{
+    const char *field = csv_table_field(table, row, name);
+    char *end;
+    double number = strtod(field, &end);
+    return *field && *end == 0 && isfinite(number) ? number : (double)NAN;
+}
+
+static int count_of(const struct csv_table *table, size_t row, const char *name)
+{
+    const double most = 1e6;
+    double number = number_of(table, row, name);
+    return number > 0 && number <= most ? (int)number : 0;
+}
+
+struct evidence results_evidence(const struct csv_table *table, size_t row)
+{
+    return (struct evidence){
+        .wrong = number_of(table, row, "wrong"),
+        .time_us = number_of(table, row, "time_us_median"),
+        .cpu_busy = number_of(table, row, "cpu_busy"),
+        .cpu_other = number_of(table, row, "cpu_other"),
+        .starts = 1,
+    };
+}
+
+struct start results_start(const struct csv_table *table, size_t row)
+{
+    struct start start = {number_of(table, row, "time_us_median"),
+                          number_of(table, row, "time_us_median_low"),
+                          number_of(table, row, "time_us_median_high")};
+    /* Earlier versions wrote an interval of any number of iterations. */
+    if (number_of(table, row, "iters") < STATS_INTERVAL_LEAST)
+        start.low_us = start.high_us = (double)NAN;
+    return start;
+}
+
+static struct result_row read_row(const struct csv_table *table, size_t row)
+{
+    const struct evidence evidence = results_evidence(table, row);
+    const struct start start = results_start(table, row);
+    double bytes = number_of(table, row, "bytes");
+    return (struct result_row){
+        .backend = csv_table_field(table, row, "backend"),
+        .transport = csv_table_field(table, row, "transport"),
+        .device = csv_table_field(table, row, "device"),
+        .network = csv_table_field(table, row, "network"),
+        .placement = csv_table_field(table, row, "placement"),
+        .algorithm = csv_table_field(table, row, "mpi_algorithm"),
+        .compress = csv_table_field(table, row, "compress"),
+        .api = csv_table_field(table, row, "api"),
+        .model = csv_table_field(table, row, "model_gradients"),
+        .nccl = csv_table_field(table, row, "nccl_algorithm"),
+        .link_source = csv_table_field(table, row, "link_source"),
+        .workers = count_of(table, row, "workers"),
+        .servers = count_of(table, row, "servers"),
+        .hosts = count_of(table, row, "hosts"),
+        .neighbours_apart = count_of(table, row, "neighbours_apart"),
+        .bytes = bytes > 0 && bytes < 1e18 ? (uint64_t)bytes : 0,
+        .iters = number_of(table, row, "iters"),
+        .median_us = start.median_us,
+        .low_us = start.low_us,
+        .high_us = start.high_us,
+        .theory_us = number_of(table, row, "theory_time_us"),
+        .efficiency = number_of(table, row, "efficiency"),
+        .link = number_of(table, row, "link_bytes_per_s"),
+        .nominal_link = number_of(table, row, "nominal_link_bytes_per_s"),
+        .cpu_busy = evidence.cpu_busy,
+        .cpu_other = evidence.cpu_other,
+        .cpu_s_per_gb = number_of(table, row, "cpu_s_per_gb"),
+        .wrong = evidence.wrong,
+        .worker_sent = number_of(table, row, "worker_sent_bytes"),
+        .worker_theory = number_of(table, row, "theory_worker_sent_bytes"),
+        .server_sent = number_of(table, row, "server_sent_bytes"),
+        .server_theory = number_of(table, row, "theory_server_sent_bytes"),
+        .buckets = number_of(table, row, "buckets"),
+        .compute_us = number_of(table, row, "compute_us_median"),
+        .exposed_us = number_of(table, row, "exposed_us_median"),
+        .scaling = number_of(table, row, "scaling_efficiency"),
+        .state = judge_row(&evidence),
+    };
+}
+
+static bool shares_hosts(const struct result_row *row)
+{
+    return row->hosts > 1 && row->hosts < row->workers;
+}
+
+static enum part part_of(const struct result_row *row, const char *network)
+{
+    if (strcmp(row->network, "time-slicing") == 0)
+        return PART_SHARED_GPU;
+    if (strcmp(row->api, "library") == 0)
+        return PART_LEFT_OUT;
+    if (strcmp(row->device, "cuda") == 0)
+        return PART_GPU;
+    if (strcmp(row->network, network) != 0)
+        return PART_LEFT_OUT;
+    return *row->model ? PART_PUBLISHED : shares_hosts(row) ? PART_SLOTS : PART_PLAIN;
+}
+
+/* -------- its configuration ------------------------------------------------------------------- */
+
+void results_configuration(char *text, size_t size, const char *backend, const char *placement,
+                           int servers, const char *algorithm)
+{
+    if (strcmp(backend, "mpi") == 0)
+        snprintf(text, size, "mpi %s", *algorithm ? algorithm : "default");
+    else if (strcmp(backend, "ps") == 0)
+        snprintf(text, size, "ps %s %d", placement, servers);
+    else
+        snprintf(text, size, "%s", backend);
+}
+
+void results_series(int *series, const char *backend, const char *placement, int servers,
+                    int workers)
+{
+    int count = 0;
+    const bool dedicated = strcmp(placement, "dedicated") == 0;
+    memset(series, 0, SERIES_MOST * sizeof *series);
+    if (strcmp(backend, "ring") == 0)
+        series[count++] = 10;
+    else if (strcmp(backend, "rhd") == 0)
+        series[count++] = 11;
+    else if (strcmp(backend, "mpi") == 0)
+        series[count++] = 12;
+    else if (strcmp(backend, "ps") != 0)
+        return;
+    else if (strcmp(placement, "mixed") == 0) {
+        if (servers == workers / 2)
+            series[count++] = 9;
+    } else if (dedicated || strcmp(placement, "colocated") == 0) {
+        const int first = dedicated ? 1 : 5;
+        const struct {
+            int servers, series;
+        } kinds[] = {{1, 0}, {workers, 3}, {workers / 2, 2}, {2, 1}};
+        for (int k = 0; k < SERIES_MOST; k++) {
+            if (servers == kinds[k].servers)
+                series[count++] = first + kinds[k].series;
+        }
+    }
+    if (count < SERIES_MOST)
+        series[count] = 0;
+}
+
+/* By what NCCL's log says, not by what was asked for: without it, a row is in neither column. */
+static const char *gpu_name(const struct result_row *row)
+{
+    if (strcmp(row->backend, "nccl") != 0 || strncmp(row->nccl, "ring/", 5) == 0)
+        return NULL;
+    return strncmp(row->nccl, "tree/", 5) == 0 ? "nccl tree" : "nccl otherwise";
+}
+
+static void name_row(const struct result_row *row, struct point *point)
+{
+    struct line line = line_in(point->who, sizeof point->who);
+    char name[48];
+    results_configuration(name, sizeof name, row->backend, row->placement, row->servers,
+                          row->algorithm);
+    const char *other = row->part == PART_GPU ? gpu_name(row) : NULL;
+    line_add(&line, "%s", other ? other : name);
+    if (row->part != PART_SLOTS)
+        return;
+    line_add(&line, ", %d on %d hosts", row->workers, row->hosts);
+    /* In the order of hosts, as many neighbours are on two hosts as there are hosts. */
+    if (row->neighbours_apart > row->hosts && row->neighbours_apart == row->workers)
+        line_add(&line, ", worst order");
+    else if (row->neighbours_apart > row->hosts)
+        line_add(&line, ", %d neighbours apart", row->neighbours_apart);
+}
+
+const char *results_transport(const struct results *results, const char *backend)
+{
+    for (size_t r = 0; r < results->row_count; r++) {
+        const struct result_row *row = &results->rows[r];
+        if (strcmp(row->backend, backend) == 0 &&
+            (row->part == PART_PLAIN || row->part == PART_VARIANT || row->part == PART_SLOTS))
+            return row->transport;
+    }
+    return NULL;
+}
+
+static void name_variant(const struct results *results, const struct result_row *row,
+                         struct point *point)
+{
+    struct line line = line_in(point->variant, sizeof point->variant);
+    if (row->part != PART_PLAIN && row->part != PART_SLOTS)
+        return;
+    if (strcmp(row->transport, results_transport(results, row->backend)) != 0)
+        line_add(&line, "over %s", row->transport);
+    if (*row->compress && strcmp(row->compress, "none") != 0)
+        line_add(&line, "%s%s", line.used > 0 ? ", " : "", row->compress);
+    if (line.used > 0 && row->part == PART_PLAIN)
+        point->part = PART_VARIANT;
+}
+
+/* -------- points ------------------------------------------------------------------------------ */
+
+static double known(double first, double second)
+{
+    return isnan(first) ? second : first;
+}
+
+/* What does not differ between starts is the first one's that has it; the busiest processors
+ * count. */
+static void add_facts(struct point *point, const struct result_row *row)
+{
+    point->theory_us = known(point->theory_us, row->theory_us);
+    point->efficiency = known(point->efficiency, row->efficiency * row->median_us);
+    point->cpu_busy = fmax(point->cpu_busy, row->cpu_busy);
+    point->cpu_other = fmax(point->cpu_other, row->cpu_other);
+    point->cpu_s_per_gb = known(point->cpu_s_per_gb, row->cpu_s_per_gb);
+    point->wrong += row->wrong > 0 ? row->wrong : 0;
+    point->worker_sent = known(point->worker_sent, row->worker_sent);
+    point->worker_theory = known(point->worker_theory, row->worker_theory);
+    point->server_sent = known(point->server_sent, row->server_sent);
+    point->server_theory = known(point->server_theory, row->server_theory);
+    point->buckets = known(point->buckets, row->buckets);
+    point->compute_us = known(point->compute_us, row->compute_us);
+    point->exposed_us = known(point->exposed_us, row->exposed_us);
+    point->scaling = known(point->scaling, row->scaling);
+    if (!*point->unsteady)
+        memcpy(point->unsteady, row->unsteady, sizeof point->unsteady);
+}
+
+/* Its times, once all its rows are known. `starts`: room for all rows. */
+static void combine(struct results *results, size_t index, struct start *starts)
+{
+    struct point *point = &results->points[index];
+    const double none = (double)NAN;
+    size_t count = 0;
+    enum state worst = STATE_EXACT;
+    point->theory_us = point->efficiency = point->cpu_busy = point->cpu_other = none;
+    point->cpu_s_per_gb = point->worker_sent = point->worker_theory = point->server_sent = none;
+    point->server_theory = point->buckets = point->compute_us = point->exposed_us = none;
+    point->scaling = none;
+    for (size_t r = 0; r < results->row_count; r++) {
+        const struct result_row *row = &results->rows[r];
+        if (row->point != index)
+            continue;
+        add_facts(point, row);
+        if (row->state > worst && row->state != STATE_SINGLE_START)
+            worst = row->state;
+        if (row->state != STATE_INCOMPLETE)
+            starts[count++] = (struct start){row->median_us, row->low_us, row->high_us};
+    }
+    if (count > 0 && isfinite(starts[0].median_us))
+        starts_combine(starts, count, &point->time);
+    else
+        point->time = (struct measured){.median_us = none,
+                                        .low_us = none,
+                                        .high_us = none,
+                                        .own_low_us = none,
+                                        .own_high_us = none};
+    if (worst != STATE_EXACT)
+        point->time.state = worst;
+    point->efficiency /= point->time.median_us;
+}
+
+static bool is_same(const struct point *a, const struct point *b)
+{
+    return a->part == b->part && a->workers == b->workers && a->bytes == b->bytes &&
+           strcmp(a->who, b->who) == 0 && strcmp(a->variant, b->variant) == 0 &&
+           strcmp(a->row->model, b->row->model) == 0 &&
+           strcmp(a->row->network, b->row->network) == 0;
+}
+
+static void find_points(struct results *results)
+{
+    for (size_t r = 0; r < results->row_count; r++) {
+        struct result_row *row = &results->rows[r];
+        const bool own =
+            strcmp(row->placement, "dedicated") == 0 || strcmp(row->placement, "mixed") == 0;
+        struct point point = {
+            .part = row->part,
+            .row = row,
+            .workers = row->workers,
+            .servers = row->servers,
+            .machines = (shares_hosts(row) ? row->hosts : row->workers) + (own ? row->servers : 0),
+            .bytes = row->bytes,
+        };
+        name_row(row, &point);
+        name_variant(results, row, &point);
+        row->part = point.part;
+        results_series(point.series, row->backend, row->placement, row->servers, row->workers);
+        size_t p = 0;
+        while (p < results->point_count && !is_same(&results->points[p], &point))
+            p++;
+        if (p == results->point_count)
+            results->points[results->point_count++] = point;
+        row->point = p;
+        for (size_t before = 0; before < r; before++)
+            row->start += results->rows[before].point == p;
+    }
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const uint64_t one = *(const uint64_t *)a, two = *(const uint64_t *)b;
+    return (one > two) - (one < two);
+}
+
+static int by_count(const void *a, const void *b)
+{
+    return *(const int *)a - *(const int *)b;
+}
+
+/* The different sizes and numbers of workers of plain points. */
+static void find_axes(struct results *results)
+{
+    for (size_t p = 0; p < results->point_count; p++) {
+        const struct point *point = &results->points[p];
+        size_t s = 0, w = 0;
+        if (point->part != PART_PLAIN || point->workers == 0)
+            continue;
+        while (s < results->size_count && results->sizes[s] != point->bytes)
+            s++;
+        while (w < results->worker_count && results->workers[w] != point->workers)
+            w++;
+        if (s == results->size_count)
+            results->sizes[results->size_count++] = point->bytes;
+        if (w == results->worker_count)
+            results->workers[results->worker_count++] = point->workers;
+    }
+    if (results->size_count > 0)
+        qsort(results->sizes, results->size_count, sizeof *results->sizes, by_number);
+    if (results->worker_count > 0)
+        qsort(results->workers, results->worker_count, sizeof *results->workers, by_count);
+}
+
+/* Sums of all rows: those of turns on a GPU and of the library must be right, too. */
+static void add_up(struct results *results)
+{
+    for (size_t r = 0; r < results->row_count; r++) {
+        const struct result_row *row = &results->rows[r];
+        results->wrong += row->wrong > 0 ? row->wrong : 0;
+        if (row->part != PART_LEFT_OUT && row->part != PART_SHARED_GPU && row->iters > 0)
+            results->elements += (double)row->bytes / 4 * row->iters;
+        if (row->state == STATE_WRONG)
+            results->worst = STATE_WRONG;
+    }
+}
+
+/* Of the points whose times are shown. */
+static void find_worst(struct results *results)
+{
+    for (size_t p = 0; p < results->point_count; p++) {
+        const struct point *point = &results->points[p];
+        if (point->part < PART_SHARED_GPU && point->time.state > results->worst)
+            results->worst = point->time.state;
+    }
+}
+
+/* Starts differ by about as much at one size, whatever the configuration: pooled by size. */
+static void widen_all(struct results *results)
+{
+    for (size_t p = 0; p < results->point_count; p++) {
+        struct point *point = &results->points[p];
+        struct spread spread = {0};
+        for (size_t o = 0; o < results->point_count; o++) {
+            const struct point *other = &results->points[o];
+            if (other->bytes == point->bytes && other->part <= PART_SLOTS &&
+                judge_has_time(other->time.state))
+                spread_add(&spread, &other->time);
+        }
+        if (point->part <= PART_SLOTS)
+            starts_widen(&point->time, &spread, 1);
+    }
+}
+
+/* The network of the first row that is neither a GPU's nor the library's. */
+static const char *network_of(const struct results *results)
+{
+    for (size_t r = 0; r < results->row_count; r++) {
+        const struct result_row *row = &results->rows[r];
+        if (strcmp(row->network, "time-slicing") != 0 && strcmp(row->api, "library") != 0 &&
+            strcmp(row->device, "cuda") != 0)
+            return row->network;
+    }
+    return results->row_count > 0 ? results->rows[0].network : "";
+}
+
+enum status results_read(struct results *results, const char *path)
+{
+    enum status status;
+    struct start *starts = NULL;
+    *results = (struct results){.network = "", .rate = (double)NAN};
+    TRY(csv_table_read(&results->table, path));
+    const size_t room = results->table.rows + 1;
+    results->rows = calloc(room, sizeof *results->rows);
+    results->points = calloc(room, sizeof *results->points);
+    results->workers = calloc(room, sizeof *results->workers);
+    results->sizes = calloc(room, sizeof *results->sizes);
+    starts = calloc(room, sizeof *starts);
+    if (!results->rows || !results->points || !results->workers || !results->sizes || !starts) {
+        log_error("%s: out of memory for %zu rows", path, room);
+        status = STATUS_NO_MEMORY;
+        goto out;
+    }
+    for (size_t r = 0; r < results->table.rows; r++)
+        results->rows[results->row_count++] = read_row(&results->table, r);
+    results->network = network_of(results);
+    for (size_t r = 0; r < results->row_count; r++)
+        results->rows[r].part = part_of(&results->rows[r], results->network);
+    find_points(results);
+    find_axes(results);
+    TRY(rates_settle(results));
+    add_up(results);
+    for (size_t p = 0; p < results->point_count; p++)
+        combine(results, p, starts);
+    widen_all(results);
+    find_worst(results);
+out:
+    free(starts);
+    return status;
+}
+
+void results_free(struct results *results)
+{
+    csv_table_free(&results->table);
+    free(results->rows);
+    free(results->points);
+    free(results->workers);
+    free(results->sizes);
+    *results = (struct results){0};
+}
+
+/* -------- what tables and sentences look for -------------------------------------------------- */
+
+const struct point *results_find(const struct results *results, enum part part, const char *who,
+                                 const char *variant, int workers, uint64_t bytes)
+{
+    for (size_t p = 0; p < results->point_count; p++) {
+        const struct point *point = &results->points[p];
+        if (point->part == part && point->workers == workers && point->bytes == bytes &&
+            strcmp(point->who, who) == 0 && strcmp(point->variant, variant) == 0)
+            return point;
+    }
+    return NULL;
+}
+
+void results_column_name(enum column column, int workers, char *text, size_t size)
+{
+    static const struct {
+        const char *backend, *placement;
+    } names[COLUMNS] = {{"ps", "dedicated"}, {"ps", "dedicated"}, {"ps", "colocated"},
+                        {"ps", "colocated"}, {"ps", "mixed"},     {"ring", ""},
+                        {"rhd", ""},         {"mpi", ""}};
+    const bool one = column == COLUMN_PS1 || column == COLUMN_IN1;
+    results_configuration(text, size, names[column].backend, names[column].placement,
+                          one                      ? 1
+                          : column == COLUMN_MIXED ? workers / 2
+                                                   : workers,
+                          "");
+}
+
+const struct point *results_column(const struct results *results, enum column column, int workers,
+                                   uint64_t bytes)
+{
+    char who[48];
+    const struct point *fastest = NULL;
+    if (column != COLUMN_MPI) {
+        results_column_name(column, workers, who, sizeof who);
+        return results_find(results, PART_PLAIN, who, "", workers, bytes);
+    }
+    for (size_t p = 0; p < results->point_count; p++) {
+        const struct point *point = &results->points[p];
+        if (point->part == PART_PLAIN && strncmp(point->who, "mpi ", 4) == 0 &&
+            point->workers == workers && point->bytes == bytes &&
+            (!fastest || point->time.median_us < fastest->time.median_us))
+            fastest = point;
+    }
+    return fastest;
+}
+
+bool results_is_drawn(const struct results *results, const struct point *point)
+{
+    return point->part == PART_PLAIN && point->workers > 1 && judge_has_time(point->time.state) &&
+           (strncmp(point->who, "mpi ", 4) != 0 ||
+            point == results_column(results, COLUMN_MPI, point->workers, point->bytes));
+}
+
+const struct point *results_over(const struct results *results, enum column column,
+                                 const char *transport, int workers, uint64_t bytes)
+{
+    char who[48], variant[48];
+    results_column_name(column, workers, who, sizeof who);
+    const char *own = results_transport(results, column == COLUMN_RING ? "ring" : "ps");
+    if (own && strcmp(own, transport) == 0)
+        return results_find(results, PART_PLAIN, who, "", workers, bytes);
+    snprintf(variant, sizeof variant, "over %s", transport);
+    return results_find(results, PART_VARIANT, who, variant, workers, bytes);
+}
+
+uint64_t results_focus(const struct results *results, int workers)
+{
+    uint64_t most = 0;
+    for (size_t p = 0; p < results->point_count; p++) {
+        const struct point *point = &results->points[p];
+        if (point->part != PART_PLAIN || point->workers != workers)
+            continue;
+        if (point->bytes == RESULTS_MODEL_BYTES)
+            return point->bytes;
+        most = point->bytes > most ? point->bytes : most;
+    }
+    return most;
+}
+
+int results_compared_workers(const struct results *results)
+{
+    int most = 0;
+    for (size_t p = 0; p < results->point_count; p++) {
+        const struct point *point = &results->points[p];
+        if (point->part == PART_VARIANT && strncmp(point->variant, "over ", 5) == 0 &&
+            !strchr(point->variant, ',') && point->workers > most)
+            most = point->workers;
+    }
+    return most > 0                    ? most
+           : results->worker_count > 0 ? results->workers[results->worker_count - 1]
+                                       : 0;
+}

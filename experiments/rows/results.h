@@ -1,0 +1,145 @@
+/*
+ * The rows of bench.csv, read and classified once: which table of the summary a row belongs to,
+ * what its configuration is called, which rows are starts of one configuration, and one rate of the
+ * links for all of them.
+ *
+ * A configuration is "ring", "rhd", "mpi ALGORITHM", "ps dedicated K" or "ps colocated K" (K
+ * servers), or "ps mixed K" (a server in each worker and K spare ones). The first transport that a
+ * backend is seen with is its own; a row over another one, or with compression, is a variant.
+ */
+#ifndef PSRING_EXPERIMENTS_ROWS_RESULTS_H
+#define PSRING_EXPERIMENTS_ROWS_RESULTS_H
+
+#include <stdint.h>
+
+#include "common/base/csv_table.h"
+#include "common/base/status.h"
+#include "experiments/rows/starts.h"
+
+enum part {
+    PART_PLAIN,      /* one all-reduce between workers with a link each, over the backend's own
+                      * transport, uncompressed */
+    PART_VARIANT,    /* the same over another transport, or compressed */
+    PART_SLOTS,      /* workers that share hosts */
+    PART_PUBLISHED,  /* the gradients of a published model, in buckets */
+    PART_GPU,        /* between GPUs, a worker each */
+    PART_SHARED_GPU, /* ranks that take turns on one GPU: sums count, times do not */
+    PART_LEFT_OUT,   /* through libpsring, or of another network than the run's */
+};
+
+/* A row. Texts are the table's; a number that is not known is NAN. */
+struct result_row {
+    const char *backend, *transport, *device, *network, *placement, *algorithm, *compress, *api;
+    const char *model, *nccl, *link_source;
+    int workers, servers, hosts, neighbours_apart; /* 0: not known */
+    uint64_t bytes;
+    double iters, median_us, low_us, high_us, theory_us, efficiency, link, nominal_link;
+    double cpu_busy, cpu_other, cpu_s_per_gb, wrong;
+    double worker_sent, worker_theory, server_sent, server_theory;
+    double buckets, compute_us, exposed_us, scaling;
+    enum state state;
+    enum part part;
+    size_t point;      /* of the results' points */
+    int start;         /* which start of it, from 0 */
+    char unsteady[64]; /* why its time is not to be relied on; empty: it is */
+};
+
+enum { SERIES_MOST = 4 }; /* that one point belongs to */
+
+/* All starts of one configuration with one number of workers and one size. */
+struct point {
+    enum part part;
+    char who[64]; /* the configuration; of hosts with several workers ", 8 on 4 hosts" as well */
+    char variant[48];             /* "over zmq, fp16"; empty: none */
+    const struct result_row *row; /* its first one, for the texts */
+    int workers, servers, machines;
+    uint64_t bytes;
+    struct measured time;
+    double theory_us, efficiency, cpu_busy, cpu_other, cpu_s_per_gb, wrong;
+    double worker_sent, worker_theory, server_sent, server_theory;
+    double buckets, compute_us, exposed_us, scaling;
+    char unsteady[64];
+    int series[SERIES_MOST]; /* of figures, see results_series; 0 ends them */
+};
+
+struct results {
+    struct csv_table table;
+    struct result_row *rows;
+    size_t row_count;
+    struct point *points;
+    size_t point_count;
+    const char *network;          /* "": no row */
+    double rate;                  /* of all links; NAN: not probed, or links differ */
+    double link_least, link_most; /* of all rows; NAN: none known */
+    double nominal;               /* the last one given; NAN: none */
+    size_t probed, unprobed;      /* rows by where their rate of the links comes from */
+    double wrong, elements;       /* of all rows: elements that are wrong, and all */
+    enum state worst;             /* of all rows */
+    int *workers;                 /* (worker_count) of PART_PLAIN, ascending */
+    uint64_t *sizes;              /* (size_count) of PART_PLAIN, ascending */
+    size_t worker_count, size_count;
+};
+
+/* Reads `path`. STATUS_INPUT and STATUS_NO_MEMORY are logged. Needs results_free whatever it
+ * returns. O(rows x points). */
+enum status results_read(struct results *results, const char *path);
+void results_free(struct results *results);
+
+/* The evidence of a row, for the judge, from a table of bench.csv's columns; one start. */
+struct evidence results_evidence(const struct csv_table *table, size_t row);
+/* The start that a row is; without an interval where it has fewer than six iterations. */
+struct start results_start(const struct csv_table *table, size_t row);
+
+/* "ring", "ps dedicated 4", ..., cut to `size`. */
+void results_configuration(char *text, size_t size, const char *backend, const char *placement,
+                           int servers, const char *algorithm);
+
+/* What tables and sentences compare; W is the number of workers. */
+enum column {
+    COLUMN_PS1,   /* one server on a machine of its own */
+    COLUMN_PSW,   /* W servers of their own */
+    COLUMN_IN1,   /* one server inside a worker */
+    COLUMN_INW,   /* a server in each worker */
+    COLUMN_MIXED, /* the same and W/2 on spare machines */
+    COLUMN_RING,
+    COLUMN_RHD,
+    COLUMN_MPI, /* the fastest algorithm of MPI_Allreduce */
+    COLUMNS,
+};
+
+/* NULL: not measured. */
+const struct point *results_find(const struct results *results, enum part part, const char *who,
+                                 const char *variant, int workers, uint64_t bytes);
+const struct point *results_column(const struct results *results, enum column column, int workers,
+                                   uint64_t bytes);
+/* The column's configuration over a transport, which may be its own. */
+const struct point *results_over(const struct results *results, enum column column,
+                                 const char *transport, int workers, uint64_t bytes);
+/* What the configuration of a column is called with so many workers; cut. */
+void results_column_name(enum column column, int workers, char *text, size_t size);
+
+/* The gradient of keras-cnn where it was measured with so many workers, else the largest size. */
+enum { RESULTS_MODEL_BYTES = 4799528 };
+uint64_t results_focus(const struct results *results, int workers);
+
+/* With how many workers transports are compared: the most that another one was measured with, else
+ * the most. 0: none. */
+int results_compared_workers(const struct results *results);
+
+/* Whether figures draw the point: plain, of several workers, with a time that may be shown, and of
+ * MPI_Allreduce's algorithms the fastest. */
+bool results_is_drawn(const struct results *results, const struct point *point);
+
+/* The transport that a backend was first seen with; NULL: never seen. */
+const char *results_transport(const struct results *results, const char *backend);
+
+/*
+ * The series of figures that a configuration belongs to, at most SERIES_MOST, ended by 0: 1 to 4
+ * are servers on machines of their own (1, 2, W/2, W of them), 5 to 8 the same inside workers, 9
+ * servers in all workers and W/2 spare ones, 10 the ring, 11 halving-doubling, 12 MPI_Allreduce.
+ * The first one is the configuration's own where several apply.
+ */
+void results_series(int *series, const char *backend, const char *placement, int servers,
+                    int workers);
+
+#endif
