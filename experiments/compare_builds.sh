@@ -108,6 +108,6 @@ for ((round = 1; round <= rounds; round++)); do
         both "$(ranks_of "$configuration" 2)" $((20 * iterations)) "4,$sizes" "${arguments[@]}"
     done
 done
-awk -F , -v "CPU_LIMITED=$CPU_LIMITED" -f "$here/sweep/rows/keys.awk" -f "$here/sweep/rows/rates.awk" -f "$here/sweep/compare_builds.awk" \
+awk -F , -v "CPU_LIMITED=$CPU_LIMITED" -f "$here/sweep/median.awk" -f "$here/sweep/compare_builds.awk" \
     "$out/before.csv" "$out/after.csv" || failed=1
 exit $failed

@@ -86,6 +86,6 @@ for ((round = 1; round <= rounds; round++)); do
     done
 done
 touch "$out/limits.csv" "$out/rows.csv" # where every turn failed
-awk -F , -v "columns=${compared[*]}" -f "$here/sweep/rows/keys.awk" -f "$here/sweep/rows/rates.awk" \
+awk -F , -v "columns=${compared[*]}" -f "$here/sweep/median.awk" \
     -f "$here/sweep/compare_transports.awk" "$out/limits.csv" "$out/rows.csv" || failed=1
 exit $failed

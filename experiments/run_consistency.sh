@@ -146,17 +146,16 @@ train()
         return 0
     fi
     awk -F , -v mode="$mode" -v header="$([[ -s $out/consistency.csv ]] || echo 1)" \
-        -f "$here/sweep/consistency/row.awk" "$out/run.csv" >>"$out/consistency.csv"
+        -f "$here/sweep/consistency_row.awk" "$out/run.csv" >>"$out/consistency.csv"
 }
 
-summarise()
+# What psring report says of the runs that failed, and of --quick.
+note_facts()
 {
-    local what
-    awk -F , -v look="$quick" -v seeds="$(tr , '\n' <<<"$seeds" | wc -l)" -f "$here/sweep/consistency/modes.awk" \
-        -f "$here/sweep/consistency/summary.awk" "$out/consistency.csv"
-    for what in "${failed[@]}"; do
-        echo "FAILED, and not in the tables: $what"
-    done
+    provenance_facts=$(
+        printf '  "quick": %d,\n  "failed": ' "$quick"
+        json_lines "$(printf '%s\n' "${failed[@]}")"
+    )$'\n'
 }
 
 parse_arguments "$@"
@@ -183,10 +182,11 @@ for seed in "${seed_list[@]}"; do
     done
 done
 [[ -s $out/consistency.csv ]] || die "no run came to its end; see $out/log.txt"
+note_facts
 write_provenance
-summarise >"$out/summary.txt"
+"$psring" report --text "$out" >"$out/summary.txt" || failures=$((failures + 1))
 cat "$out/summary.txt"
-"$root/plots/draw.sh" "$out" consistency >>"$out/log.txt" || failures=$((failures + 1))
+"$root/plots/draw.sh" --psring "$psring" "$out" consistency >>"$out/log.txt" || failures=$((failures + 1))
 "$psring" report "$out" >>"$out/log.txt" || failures=$((failures + 1))
 say "done in $((SECONDS - started)) s; results are in $out"
 ((failures == 0)) || die "$(counted "$failures" step) (runs, figure, report) failed; $out/log.txt has their messages"

@@ -134,7 +134,7 @@ choose_sweep()
         counts=1,2,4
         sizes=${sizes:-65536,1048576,$MODEL_BYTES}
         warmup=1 iterations=0 paced_steps=5 published_s=0
-        train_epochs=1 train_batch=128 train_steps=25
+        train_epochs=1 train_batch=128 train_steps=12
         ;;
     default)
         counts=1,2,4,8
@@ -235,6 +235,16 @@ interrupted() # EXIT-CODE
 
 # --- measuring --------------------------------------------------------------------------------------
 
+# keep_training STATUS: the rows of a training that came to its end go to train.csv. Those of one that failed midway
+# would pass for a whole training.
+keep_training()
+{
+    if [[ -s $out/training.csv ]] && (($1 == 0)); then
+        tail -n +"$([[ -s $out/train.csv ]] && echo 2 || echo 1)" "$out/training.csv" >>"$out/train.csv"
+    fi
+    rm -f "$out/training.csv"
+}
+
 # measure WHAT RANKS COMMAND...: into the log; a failure is counted and the sweep goes on. What bench refuses because
 # it needs more memory than there is is no failure: $wanted_gb.
 measure()
@@ -249,11 +259,12 @@ measure()
     log_to=$out/last.txt launch "$ranks" "$@" || status=$?
     { echo "== $what: $*" && cat "$out/last.txt"; } >>"$out/log.txt"
     [[ ! $real_hosts ]] || fetch_rows "$(basename "${*: -1}")" # each command ends with the file of its rows
+    keep_training $status
     if ((status != 0)) && wanted_gb=$(memory_wanted "$out/last.txt"); then
         say "left out: $what: it needs $wanted_gb GB of memory"
         status=0
     elif ((status != 0)); then
-        failures=$((failures + 1))
+        failures=$((failures + 1)) failed_measurements=$((failed_measurements + 1))
         say "failed: $what; more in $out/log.txt"
         ((status != 124 && status != 137)) || say "it was ended after $limit_s s, the limit of this measurement"
         reason_of "$out/last.txt" >&2
@@ -288,8 +299,8 @@ measure_point()
     ranks=$(ranks_of "$configuration" "$workers")
     limit_s=${limit:-$(limit_of "$kind" "$workers" "$list")}
     case $kind in
-    bench | slots)
-        measure "$configuration, $(counted "$workers" worker)${placing:+ on $((workers / SLOTS)) hosts}, all-reduces of $list bytes" "$ranks" \
+    bench | slots | second)
+        measure "$configuration, $(counted "$workers" worker)${placing:+ on $((workers / SLOTS)) hosts}, all-reduces of $list bytes$([[ $kind != second ]] || echo ', second start')" "$ranks" \
             "$psring" bench "${arguments[@]}" --sizes "$list" -n "$iterations" -w "$warmup" \
             --csv "$rows/${2:-bench.csv}"
         ;;
@@ -306,7 +317,7 @@ measure_point()
     paced)
         measure "$configuration, $(counted "$workers" worker), training with $PACED_MS ms of computation" "$ranks" \
             "$psring" train "${arguments[@]}" --model keras-cnn --compute "paced:$PACED_MS" \
-            --batch $PACED_BATCH --steps "$paced_steps" --metrics "$rows/train.csv"
+            --batch $PACED_BATCH --steps "$paced_steps" --metrics "$rows/training.csv"
         ;;
     recorded) # for the report's replay; a run of its own, as recording takes time
         measure "$configuration, $(counted "$workers" worker), the same, three steps recorded" "$ranks" \
@@ -317,12 +328,12 @@ measure_point()
     train)
         measure "$configuration, $(counted "$workers" worker), real training" "$ranks" \
             "$psring" train "${arguments[@]}" --model keras-cnn --compute real --reduce-order ring \
-            "${train_arguments[@]}" "${data_arguments[@]}" --metrics "$rows/train.csv"
+            "${train_arguments[@]}" "${data_arguments[@]}" --metrics "$rows/training.csv"
         ;;
     gpu-train) # NCCL adds in an order of its own
         measure "$configuration, $(counted "$workers" GPU), real training" "$ranks" \
             "$psring" train "${arguments[@]}" --model keras-cnn "${train_arguments[@]}" "${data_arguments[@]}" \
-            --metrics "$rows/train.csv"
+            --metrics "$rows/training.csv"
         ;;
     esac
 }
@@ -332,7 +343,7 @@ machines_are_there()
 {
     [[ $real_hosts ]] || return 0
     ask_machines true && return
-    failures=$((failures + points - done_points))
+    failures=$((failures + points - done_points)) failed_measurements=$((failed_measurements + points - done_points))
     say "the sweep ends here: $(counted $((points - done_points)) measurement) not made"
     return 1
 }
@@ -341,7 +352,7 @@ machines_are_there()
 
 plot()
 {
-    "$root/plots/draw.sh" "$out" >"$out/last.txt" 2>&1 || { failures=$((failures + 1)) && cat "$out/last.txt" >&2; }
+    "$root/plots/draw.sh" --psring "$psring" "$out" >"$out/last.txt" 2>&1 || { failures=$((failures + 1)) && cat "$out/last.txt" >&2; }
     cat "$out/last.txt" >>"$out/log.txt"
     rm -f "$out/last.txt"
 }
@@ -362,19 +373,27 @@ fit_model()
     rm -f "$out/last.txt"
 }
 
+# What psring report says of the run as a whole.
+note_facts()
+{
+    provenance_facts=$(
+        printf '  "failed_measurements": %d,\n  "machine_count": %d,\n' "$failed_measurements" ${#machines[@]}
+        json_member left_out "$left_out"
+        json_member too_long "$too_long"
+    )$'\n'
+}
+
+# psring report fails where a sum is wrong, which makes every time of the run worthless.
 summarise()
 {
-    "$here/sweep/summary.sh" "$out" cores="$cores" failures="$failures" \
-        machine_count=${#machines[@]} left_out="$left_out" too_long="$too_long" >"$out/summary.txt"
+    "$psring" report --text "$out" >"$out/summary.txt" 2>>"$out/log.txt" || failures=$((failures + 1))
     cat "$out/summary.txt"
-    # A wrong sum makes every time beside it worthless.
-    ! grep -q 'WRONG' "$out/summary.txt" || failures=$((failures + 1))
-    "$psring" report "$out" >>"$out/log.txt" || failures=$((failures + 1))
+    "$psring" report "$out" >>"$out/log.txt" 2>&1 || failures=$((failures + 1))
 }
 
 parse_arguments "$@"
 choose_sweep
-started=$SECONDS failures=0 done_points=0 points=0 child='' cluster='' commands=() data_arguments=()
+started=$SECONDS failures=0 failed_measurements=0 done_points=0 points=0 child='' cluster='' commands=() data_arguments=()
 limit_s='' placing=() there='' answers='' left_out='' too_long='' wanted_gb='' machines_table='' probed_bits=0
 cores=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)
 take_folder "${out:-results-$(date +%Y%m%d-%H%M%S)}"
@@ -394,6 +413,7 @@ raise_network
 find_gpus
 sweep
 [[ -s $out/bench.csv || -s $out/train.csv ]] || die "nothing was measured; see $out/log.txt"
+note_facts
 write_provenance
 plot
 fit_model

@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# draw.sh DIR [FIGURE...]: draws figures from DIR/bench.csv, train.csv and consistency.csv into DIR, each as .svg, .png
-# and .pdf.
-# Without names, all that there are rows for. draw.sh --list prints the names.
+# draw.sh [--psring PROGRAM] DIR [FIGURE...]: draws figures of DIR/bench.csv, train.csv and consistency.csv into DIR, each
+# as .svg, .png and .pdf.
+# Without names, it draws all figures that have data. draw.sh --list prints the names.
 #
+# psring report (default: build/psring of this tree) reads the rows and writes the data files. Of a run with wrong sums
+# it writes none, so no figure is drawn.
 # gnuplot runs in a folder of its own, among files of plain names: no name that a user has chosen is part of a
 # command of the shells that it starts.
 set -euo pipefail
@@ -14,12 +16,13 @@ TRAIN_FIGURES=(throughput)
 CONSISTENCY_FIGURES=(consistency)
 
 here=$(cd "$(dirname "$0")" && pwd)
-# shellcheck source-path=SCRIPTDIR source=../experiments/sweep/rows.sh
-. "$here/../experiments/sweep/rows.sh"
+# shellcheck source-path=SCRIPTDIR source=../experiments/sweep/constants.sh
+. "$here/../experiments/sweep/constants.sh"
+psring=$here/../build/psring
 
 case ${1:-} in
 -h | --help | '')
-    sed -n '2,4s/^# \{0,1\}//p' "$0"
+    sed -n '2,7s/^# \{0,1\}//p' "$0"
     [[ ${1:-} ]] || exit 2
     exit 0
     ;;
@@ -28,6 +31,13 @@ case ${1:-} in
     exit 0
     ;;
 esac
+if [[ $1 == --psring ]]; then
+    (($# > 2)) || { echo "draw.sh: --psring needs a program, and then a folder" >&2 && exit 2; }
+    psring=$2
+    shift 2
+fi
+[[ -x $psring ]] || { echo "draw.sh: '$psring' is not a program; build it first, or name one with --psring" >&2 && exit 2; }
+psring=$(realpath "$psring")
 [[ -d $1 ]] || { echo "draw.sh: '$1' is not a folder" >&2 && exit 2; }
 dir=$(cd "$1" && pwd)
 shift
@@ -36,16 +46,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cp "$here"/*.gp "$work"
 cd "$work"
-if [[ -s $dir/consistency.csv ]]; then
-    consistency=$here/../experiments/sweep/consistency
-    awk -F , -f "$consistency/modes.awk" -f "$consistency/points.awk" "$dir/consistency.csv"
-fi
-if [[ -s $dir/bench.csv || -s $dir/train.csv || ! -s $dir/consistency.csv ]]; then
-    read_rows "$dir" -f "$here/points.awk"
-    sort -o points.txt points.txt # awk's order is any
-else
-    echo loopback >network.txt
-fi
+"$psring" report --figures "$work" "$dir"
 figures=("$@")
 if (($# == 0)); then
     [[ ! -s points.txt ]] || figures+=("${BENCH_FIGURES[@]}")

@@ -1,9 +1,9 @@
 # What the figures share: how the points are read, what each series looks like, titles. Each figure loads this.
-# gnuplot runs in draw.sh's folder, among the files that points.awk makes. MODEL_BYTES is set there.
+# gnuplot runs in draw.sh's folder, among the files that psring report --figures writes. MODEL_BYTES is set there.
 set datafile missing "NaN"
 set encoding utf8
 
-# The series of points.awk. Okabe and Ito's colours, which colour-blind readers can tell apart; the
+# The series of results_series (experiments/rows/results.h). Okabe and Ito's colours, which colour-blind readers can tell apart; the
 # shapes differ as well, open ones let others be seen. The theory of a series has its style plus 20. In a key 39 stands
 # for all theory; 40 is a limit. The page of psring report has the same colours (report/palette.css).
 
@@ -31,7 +31,7 @@ RIGHT = "5 8 9 10 12"
 
 # The columns of points.txt by their names, here and in the conditions below, which are awk's: "$BYTES == 4".
 points = "points.txt"
-COLUMNS = "SERIES OWN WORKERS BYTES TIME THEORY EFFICIENCY PER_MACHINE WORKER_SENT WORKER_THEORY SERVER_SENT SERVER_THEORY"
+COLUMNS = "SERIES OWN WORKERS BYTES TIME THEORY EFFICIENCY PER_MACHINE WORKER_SENT WORKER_THEORY SERVER_SENT SERVER_THEORY LOW HIGH"
 columns = ""
 do for [i = 1:words(COLUMNS)] {
     eval word(COLUMNS, i) . " = " . i

@@ -20,7 +20,7 @@ rows()
 says()
 {
     local status=0
-    awk -F , -v CPU_LIMITED=0.85 -f "$sweep/rows/keys.awk" -f "$sweep/rows/rates.awk" -f "$sweep/compare_builds.awk" \
+    awk -F , -v CPU_LIMITED=0.85 -f "$sweep/median.awk" -f "$sweep/compare_builds.awk" \
         "$folder"/{before,after}.csv >"$folder/said" || status=$?
     ((status == $1)) || fail "exit $status, expected $1: $(cat "$folder/said")"
     grep -qE "$2" "$folder/said" || fail "expected '$2' in: $(cat "$folder/said")"

@@ -15,7 +15,7 @@ row()
 says()
 {
     local status=0
-    awk -F , -v "columns=$2" -f "$sweep/rows/keys.awk" -f "$sweep/rows/rates.awk" -f "$sweep/compare_transports.awk" \
+    awk -F , -v "columns=$2" -f "$sweep/median.awk" -f "$sweep/compare_transports.awk" \
         "$folder/limits.csv" "$folder/rows.csv" >"$folder/said" || status=$?
     ((status == $1)) || fail "exit $status, expected $1: $(cat "$folder/said")"
 }

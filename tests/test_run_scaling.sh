@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# test_run_scaling.sh: run_scaling.sh cleans up however it ends, and tells failures. What it measures
-# here is a shell script that sleeps or fails. Skipped without namespaces.
+# test_run_scaling.sh PSRING: run_scaling.sh cleans up however it ends, and reports failures. What it measures
+# here is a shell script that sleeps or fails, or leaves rows. Skipped without namespaces.
 set -uo pipefail
 
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
+psring=$(realpath "$1")
 needs_namespaces
 
 sweep()
@@ -60,13 +61,15 @@ grep -q 'error: broken on purpose' "$folder/output" || result="no message of the
 grep -q 'nothing was measured' "$folder/output" || result="no message of its own"
 verdict "$result" "a program that fails"
 
-# A program that writes rows as psring does. The first one of the ring has a probe that was disturbed.
+# A program that writes rows as psring does, and reports as psring. The first start of the ring has a probe that was
+# disturbed. A training of the ring fails midway, after its first row.
 cat >"$folder/program" <<PROGRAM
 #!/bin/sh
-[ "\$1" = bench ] || exit 0
+[ "\$1" != report ] || exec "$psring" "\$@"
+[ "\$1" = bench ] || [ "\$1" = train ] || exit 0
 [ "\$OMPI_COMM_WORLD_RANK\$OMPI_COMM_WORLD_LOCAL_SIZE" != 12 ] || echo "\$3 \$OMPI_COMM_WORLD_SIZE \$(hostname)" >>"$folder/slots"
 [ "\$OMPI_COMM_WORLD_RANK\$OMPI_COMM_WORLD_LOCAL_SIZE" = 01 ] || exit 0
-backend=ring transport= servers=0 placement=none algorithm= link=1000000
+command=\$1 backend=ring transport= servers=0 placement=none algorithm= link=1000000 metrics=
 while [ \$# -gt 0 ]; do
     case \$1 in
     --backend) backend=\$2 ;;
@@ -75,34 +78,62 @@ while [ \$# -gt 0 ]; do
     --placement) placement=\$2 ;;
     --mpi-algorithm) algorithm=\$2 ;;
     --csv) csv=\$2 ;;
+    --metrics) metrics=\$2 ;;
     esac
     shift
 done
+if [ \$command = train ]; then
+    [ "\$metrics" ] || exit 0
+    echo backend,network,compute,workers,servers,placement,step,images,images_per_s,batch >"\$metrics"
+    echo "\$backend,\$PSRING_NETWORK,paced:100,\$OMPI_COMM_WORLD_SIZE,\$servers,\$placement,5,640,900,64" >>"\$metrics"
+    [ \$backend != ring ] || exit 1
+    exit 0
+fi
 [ -n "\$transport" ] || case \$backend in ring | rhd) transport=tcp ;; *) transport=zmq ;; esac
 [ \$backend\$transport != ringtcp ] || [ -e "$folder/once" ] || { link=700000 && touch "$folder/once"; }
-[ -e "\$csv" ] || echo backend,transport,network,workers,servers,placement,bytes,iters,time_us_median,algbw_bytes_per_s,link_bytes_per_s,link_source,mpi_algorithm >"\$csv"
-echo "\$backend,\$transport,\$PSRING_NETWORK,2,\$servers,\$placement,65536,5,70000,1,\$link,probe,\$algorithm" >>"\$csv"
+time=70000
+[ \$backend\$servers != ps1 ] || time=140000
+wrong=0
+[ ! -e "$folder/wrong" ] || wrong=2
+[ -e "\$csv" ] || echo backend,transport,network,workers,servers,placement,bytes,iters,time_us_median,time_us_median_low,time_us_median_high,algbw_bytes_per_s,link_bytes_per_s,link_source,mpi_algorithm,wrong >"\$csv"
+echo "\$backend,\$transport,\$PSRING_NETWORK,2,\$servers,\$placement,65536,7,\$time,\${time%000}000,\${time%000}900,1,\$link,probe,\$algorithm,\$wrong" >>"\$csv"
 PROGRAM
 sweep
+status=$?
 result=ok
 grep -q 'not steady: ring, 2 workers: its probe found 5.6 Mbit/s; once more' "$folder/output" || result="not said"
-[[ $(wc -l <"$folder/out/bench.csv") == $((1 + $(tail -n +2 "$folder/out/bench.csv" | cut -d , -f 1-6,13 | sort -u | wc -l))) ]] ||
-    result="a row is twice there"
-[[ $(grep -c ,700000, "$folder/out/bench.csv") == 0 && $(grep -c '^ring,tcp.*,1000000,' "$folder/out/bench.csv") == 1 ]] ||
-    result="the disturbed row is there"
+[[ $(grep -c ,700000, "$folder/out/bench.csv") == 0 && $(grep -c '^ring,tcp.*,65536,.*,1000000,' "$folder/out/bench.csv") == 2 ]] ||
+    result="the disturbed row is there, or not two starts: $(grep '^ring,tcp' "$folder/out/bench.csv")"
 [[ ! -e $folder/out/again.csv ]] || result="again.csv is left"
 grep -q "^network=" "$folder/out/summary.txt" && ! grep -q "^Not steady" "$folder/out/summary.txt" || result="the summary"
-verdict "$result" "a disturbed measurement is made again"
+verdict "$result" "a disturbed start is made again"
+
+result=ok
+grep -q 'on a machine of its own: slower than the ring, 2.00 (' "$folder/out/summary.txt" || result=$(cat "$folder/out/summary.txt")
+[[ $(grep -c '^ps,zmq.*,1,dedicated,65536' "$folder/out/bench.csv") == 2 ]] || result="not two starts of one server"
+verdict "$result" "the answer rests on two starts"
+
+result=ok
+((status == 1)) || result="exit $status"
+! grep -q '^ring' "$folder/out/train.csv" && grep -q '^ps' "$folder/out/train.csv" || result=$(cat "$folder/out/train.csv")
+[[ ! -e $folder/out/training.csv ]] || result="training.csv is left"
+grep -q '^INCOMPLETE: ' "$folder/out/summary.txt" || result="the summary does not tell"
+verdict "$result" "a training that failed midway leaves no row"
 
 result=ok
 [[ $(paste -s -d , "$folder/slots") == "hierarchical 8 host0,ring 8 host0,ring 8 host1" ]] || result=$(cat "$folder/slots")
 verdict "$result" "two ranks a host, as neighbours and apart"
 
+touch "$folder/wrong"
 sweep --shape racks:1x4mbit
 result=ok
 grep -q '^vcluster:200mbit/racks:1x4mbit$' <(tail -n +2 "$folder/out/bench.csv" | cut -d , -f 3 | sort -u) || result="the rows' network"
 grep -q '^The cluster has a shape, racks:1x4mbit\. ' "$folder/out/summary.txt" || result="the summary does not tell"
 verdict "$result" "a cluster with a shape"
+result=ok
+[[ $(sed -n 2p "$folder/out/summary.txt") == 'WRONG: '* ]] && ! grep -qE ' (ms|s)\b|faster' "$folder/out/summary.txt" || result=$(cat "$folder/out/summary.txt")
+[[ -z $(find "$folder/out" -name 'time_*.svg') ]] || result="figures"
+verdict "$result" "a run with wrong sums has no times"
 
 result=ok
 "$root/experiments/run_scaling.sh" --help | tail -n 1 | grep -q 'was right\.$' || result=$("$root/experiments/run_scaling.sh" --help | tail -n 1)

@@ -8,6 +8,7 @@
 #include "common/base/line.h"
 #include "common/base/log.h"
 #include "experiments/report/run_data.h"
+#include "experiments/rows/results.h"
 
 static const char *const keys[] = {
     "backend",   "transport",       "device",           "workers",        "servers",
@@ -94,34 +95,6 @@ static bool networks_match(const struct compare *compare, size_t before, size_t 
 
 /* -------- pairs ------------------------------------------------------------------------------- */
 
-static double number(const struct csv_table *table, size_t row, const char *name)
-{
-    const char *field = csv_table_field(table, row, name);
-    return *field ? strtod(field, NULL) : (double)NAN;
-}
-
-static struct compare_pair pair_of(const struct compare *compare, size_t before, size_t after)
-{
-    const struct csv_table *one = &compare->before, *two = &compare->after;
-    struct compare_pair pair = {before,
-                                after,
-                                number(one, before, "time_us_median"),
-                                number(two, after, "time_us_median"),
-                                NAN,
-                                NAN,
-                                NAN,
-                                false};
-    pair.ratio = pair.after_us / pair.before_us;
-    pair.low =
-        number(two, after, "time_us_median_low") / number(one, before, "time_us_median_high");
-    pair.high =
-        number(two, after, "time_us_median_high") / number(one, before, "time_us_median_low");
-    if (!isfinite(pair.low) || !isfinite(pair.high)) /* one end tells nothing */
-        pair.low = pair.high = NAN;
-    pair.differs = pair.low > 1 || pair.high < 1;
-    return pair;
-}
-
 struct search {
     struct compare *compare;
     struct kinds before, after;
@@ -147,38 +120,91 @@ static bool is_ambiguous(const struct search *search, size_t before, size_t afte
     return apart;
 }
 
-/* Was measured once more, further down. */
+/* Was measured before, further up: that row's group has it. */
 static bool is_repeated(const struct search *search, size_t after)
 {
-    bool again = false;
-    for (size_t row = after + 1; !again && row < search->compare->after.rows; row++)
-        again = strcmp(search->after.whole[row], search->after.whole[after]) == 0;
-    return again;
+    size_t first = 0;
+    while (strcmp(search->after.whole[first], search->after.whole[after]) != 0)
+        first++;
+    return first < after;
+}
+
+/* All rows that are alike to `row`, as starts of one configuration. `starts`: room for all rows. */
+static void measure(const struct csv_table *table, char *const *whole, size_t row,
+                    struct start *starts, struct measured *time)
+{
+    size_t count = 0;
+    enum state worst = STATE_EXACT;
+    for (size_t other = row; other < table->rows; other++) {
+        if (strcmp(whole[other], whole[row]) != 0)
+            continue;
+        struct evidence evidence = results_evidence(table, other);
+        enum state state = judge_row(&evidence);
+        if (state > worst && state != STATE_SINGLE_START)
+            worst = state;
+        if (evidence.time_us > 0)
+            starts[count++] = results_start(table, other);
+    }
+    *time = (struct measured){.median_us = (double)NAN, .state = worst};
+    if (count > 0)
+        starts_combine(starts, count, time);
+    if (worst != STATE_EXACT)
+        time->state = worst;
+}
+
+/* Starts differ by about as much at one size, whatever the configuration: pooled by size, over both
+ * runs. */
+static void draw_verdicts(struct compare *compare)
+{
+    for (size_t p = 0; p < compare->count; p++) {
+        struct compare_pair *pair = &compare->pairs[p];
+        const char *bytes = csv_table_field(&compare->after, pair->after, "bytes");
+        struct spread spread = {0};
+        for (size_t o = 0; o < compare->count; o++) {
+            const struct compare_pair *other = &compare->pairs[o];
+            if (strcmp(bytes, csv_table_field(&compare->after, other->after, "bytes")) != 0)
+                continue;
+            spread_add(&spread, &other->time_before);
+            spread_add(&spread, &other->time_after);
+        }
+        starts_widen(&pair->time_before, &spread, compare->count);
+        starts_widen(&pair->time_after, &spread, compare->count);
+        pair->found = starts_compare(&pair->time_after, &pair->time_before);
+    }
 }
 
 static enum status find_pairs(struct compare *compare)
 {
     enum status status;
     struct search search = {.compare = compare};
+    struct start *starts = calloc(compare->before.rows + compare->after.rows + 1, sizeof *starts);
     compare->pairs = calloc(compare->after.rows + 1, sizeof *compare->pairs);
-    TRY(compare->pairs ? STATUS_OK : STATUS_NO_MEMORY);
+    TRY(compare->pairs && starts ? STATUS_OK : STATUS_NO_MEMORY);
     TRY(kinds_read(&search.before, &compare->before, &compare->after));
     TRY(kinds_read(&search.after, &compare->after, &compare->before));
     for (size_t after = 0; after < compare->after.rows; after++) {
-        size_t before = compare->before.rows;
-        while (before > 0 && !match(&search, before - 1, after))
-            before--;
-        if (before == 0 || is_repeated(&search, after))
+        size_t before = 0;
+        while (before < compare->before.rows && !match(&search, before, after))
+            before++;
+        if (before == compare->before.rows || is_repeated(&search, after))
             continue;
-        struct compare_pair pair = pair_of(compare, before - 1, after);
-        if (is_ambiguous(&search, before - 1, after))
+        struct compare_pair pair = {.before = before, .after = after};
+        measure(&compare->before, search.before.whole, before, starts, &pair.time_before);
+        measure(&compare->after, search.after.whole, after, starts, &pair.time_after);
+        const bool wrong =
+            pair.time_before.state == STATE_WRONG || pair.time_after.state == STATE_WRONG;
+        if (is_ambiguous(&search, before, after)) {
             compare->ambiguous++;
-        else if (pair.ratio > 0)
+        } else if (wrong || (pair.time_before.starts > 0 && pair.time_after.starts > 0)) {
+            compare->wrong += wrong;
             compare->pairs[compare->count++] = pair;
+        }
     }
+    draw_verdicts(compare);
 out:
     kinds_free(&search.before, compare->before.rows);
     kinds_free(&search.after, compare->after.rows);
+    free(starts);
     return status;
 }
 

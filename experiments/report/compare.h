@@ -6,14 +6,13 @@
 #include <stddef.h>
 
 #include "common/base/csv_table.h"
+#include "experiments/rows/starts.h"
 
-/* One all-reduce of the same kind and size in both. */
+/* One all-reduce of the same kind and size in both, with all its starts. */
 struct compare_pair {
-    size_t before, after; /* rows of the tables */
-    double before_us, after_us;
-    double ratio;     /* after over before */
-    double low, high; /* what both medians' 95% intervals allow of it; NAN: not known */
-    bool differs;     /* the intervals do not overlap; false if they are not known */
+    size_t before, after; /* the first rows of the tables */
+    struct measured time_before, time_after;
+    struct comparison found; /* after over before */
 };
 
 struct compare {
@@ -21,12 +20,14 @@ struct compare {
     struct compare_pair *pairs;     /* in the order of `after` */
     size_t count;
     size_t ambiguous; /* left out: one of the tables tells apart what the other does not */
+    size_t wrong;     /* pairs with a row whose sums are wrong */
 };
 
 /*
  * Pairs rows of DIR_AFTER/bench.csv with those of DIR_BEFORE/bench.csv that have the same backend,
  * transport, device, workers, servers, placement, bytes, algorithm, compression, hosts and their
- * order, interface and model, as far as both have these columns; of several alike the last. Where a
+ * order, interface and model, as far as both have these columns. Rows alike are starts of one
+ * configuration. The intervals cover starts and hold for all pairs together (starts.h). Where a
  * network is in both, each has its own; else one run's network stands against the other's. What one
  * table tells apart and the other does not is in no pair. STATUS_INPUT (logged): a file is missing
  * or damaged, or no row is in both. Needs compare_free whatever it returns. O(rows of one times

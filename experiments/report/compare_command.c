@@ -10,57 +10,76 @@
 #include "experiments/report/compare.h"
 #include "experiments/report/page.h"
 #include "experiments/report/run_data.h"
+#include "experiments/report/text.h"
 
-enum { NAME_BYTES = 192, TEXT_BYTES = 512 };
+enum { NAME_BYTES = 192, RATIO_BYTES = 160, TEXT_BYTES = 512 };
 
 static const char help[] =
     "usage: psring compare BEFORE AFTER\n"
-    "Holds the all-reduces of two runs (folders with a bench.csv) against each other: before and\n"
-    "after a change, or two clusters. Prints a table and writes AFTER/compare.html.\n"
-    "A ratio is the time in AFTER over that in BEFORE, in brackets what both medians' 95% "
-    "intervals\n"
-    "allow; where they overlap there is no difference. Different networks are said so.\n\n"
+    "Compares the all-reduces of two runs (folders with a bench.csv): before and after a change,\n"
+    "or two clusters. Prints a table and writes AFTER/compare.html.\n"
+    "A ratio is the time in AFTER over that in BEFORE. Rows alike within one bench.csv are starts\n"
+    "of one configuration. A verdict needs two starts of six iterations at least in both runs. In\n"
+    "brackets: what the 95% intervals of both allow, which cover starts and hold for all verdicts\n"
+    "together. Where they overlap, or the difference is below the spread between starts, there is\n"
+    "no difference. Ends with 1 where sums are wrong. Warns where the networks differ.\n\n"
     "  -h, --help      Print this and exit.\n";
 
 /* -------- in words ------------------------------------------------------------------------------
  */
 
-/* A difference has as many digits as show that neither end of it is 1. */
+static bool is_wrong(const struct compare_pair *pair)
+{
+    return pair->time_before.state == STATE_WRONG || pair->time_after.state == STATE_WRONG;
+}
+
+/* "0.800 (0.782 to 0.818), faster; CPU-limited" */
 static void say_ratio(const struct compare_pair *pair, char *text, size_t size)
 {
-    enum { DIGITS_MOST = 8 };
-    int digits = 3;
-    double nearest = fmin(fabs(pair->low - 1), fabs(pair->high - 1));
-    while (digits < DIGITS_MOST && nearest < 0.5 * pow(10, -digits))
-        digits++;
-    if (isnan(pair->low))
-        snprintf(text, size, "%.3f", pair->ratio);
-    else if (pair->differs)
-        snprintf(text, size, "%.*f (%.*f to %.*f)", digits, pair->ratio, digits, pair->low, digits,
-                 pair->high);
+    const struct comparison *found = &pair->found;
+    struct line line = line_in(text, size);
+    if (is_wrong(pair)) {
+        line_add(&line, "WRONG sums");
+        return;
+    }
+    if (found->verdict == VERDICT_SAME)
+        line_add(&line, "no difference");
+    else if (found->verdict == VERDICT_NONE)
+        line_add(&line, "(%.3f), no verdict: %s", found->ratio, found->why);
     else
-        snprintf(text, size, "no difference");
+        line_add(&line, "%s, %s", text_comparison(found, 3).text,
+                 found->verdict == VERDICT_FASTER ? "faster" : "slower");
+    const enum state before = pair->time_before.state, after = pair->time_after.state;
+    if (before == STATE_LIMITED || after == STATE_LIMITED)
+        line_add(&line, "; CPU-limited");
+    if (before == STATE_DISTURBED || after == STATE_DISTURBED)
+        line_add(&line, "; the machine was busy with other work");
 }
 
 /* "12 all-reduces are in both: 3 faster, ..." */
 static void say_all(const struct compare *compare, char *text, size_t size)
 {
     double logs = 0;
-    size_t faster = 0, slower = 0, unknown = 0;
+    size_t counts[VERDICT_SLOWER + 1] = {0}, known = 0;
     for (size_t p = 0; p < compare->count; p++) {
         const struct compare_pair *pair = &compare->pairs[p];
-        logs += log(pair->ratio);
-        faster += pair->differs && pair->ratio < 1;
-        slower += pair->differs && pair->ratio > 1;
-        unknown += isnan(pair->low);
+        if (is_wrong(pair))
+            continue;
+        counts[pair->found.verdict]++;
+        logs += log(pair->found.ratio);
+        known++;
     }
     struct line line = line_in(text, size);
+    if (compare->wrong > 0)
+        line_add(&line, "WRONG: sums of %zu all-reduce%s are not exact. ", compare->wrong,
+                 compare->wrong == 1 ? "" : "s");
     line_add(&line,
              "%zu all-reduce%s in both: %zu faster, %zu slower, %zu without a difference, %zu "
-             "without intervals. Geometric mean of the ratios: %.3f",
-             compare->count, compare->count == 1 ? " is" : "s are", faster, slower,
-             compare->count - faster - slower - unknown, unknown,
-             exp(logs / (double)compare->count));
+             "without a verdict",
+             compare->count, compare->count == 1 ? " is" : "s are", counts[VERDICT_FASTER],
+             counts[VERDICT_SLOWER], counts[VERDICT_SAME], counts[VERDICT_NONE]);
+    if (known > 0)
+        line_add(&line, ". Geometric mean of the ratios: %.3f", exp(logs / (double)known));
     if (compare->ambiguous > 0)
         line_add(&line,
                  ". Left out: %zu of which one run has several kinds that the other does "
@@ -68,19 +87,31 @@ static void say_all(const struct compare *compare, char *text, size_t size)
                  compare->ambiguous);
 }
 
+/* The median, or a dash where sums are wrong. */
+static struct text time_of(const struct measured *time)
+{
+    struct text text = {"-"};
+    if (judge_has_time(time->state))
+        snprintf(text.text, sizeof text.text, "%.1f", time->median_us);
+    return text;
+}
+
 static void print_table(const struct compare *compare, FILE *out)
 {
-    char name[NAME_BYTES], ratio[64];
-    fprintf(out, "%-40s %7s %12s %12s %12s   %s\n", "", "workers", "bytes", "before, us",
-            "after, us", "after / before");
+    char name[NAME_BYTES], ratio[RATIO_BYTES];
+    fprintf(out, "%-40s %7s %12s %6s %12s %12s   %s\n", "", "workers", "bytes", "starts",
+            "before, us", "after, us", "after / before");
     for (size_t p = 0; p < compare->count; p++) {
         const struct compare_pair *pair = &compare->pairs[p];
+        char starts[32];
         compare_name(compare, pair, name, sizeof name);
         say_ratio(pair, ratio, sizeof ratio);
-        fprintf(out, "%-40s %7s %12s %12.1f %12.1f   %s\n", name,
+        snprintf(starts, sizeof starts, "%d, %d", pair->time_before.starts,
+                 pair->time_after.starts);
+        fprintf(out, "%-40s %7s %12s %6s %12s %12s   %s\n", name,
                 csv_table_field(&compare->after, pair->after, "workers"),
-                csv_table_field(&compare->after, pair->after, "bytes"), pair->before_us,
-                pair->after_us, ratio);
+                csv_table_field(&compare->after, pair->after, "bytes"), starts,
+                time_of(&pair->time_before).text, time_of(&pair->time_after).text, ratio);
     }
 }
 
@@ -95,10 +126,12 @@ static void add_number(cJSON *object, const char *name, double value)
 
 static cJSON *data_of(const struct compare *compare)
 {
-    char name[NAME_BYTES], ratio[64];
+    char name[NAME_BYTES], ratio[RATIO_BYTES];
     cJSON *data = cJSON_CreateObject(), *pairs = cJSON_AddArrayToObject(data, "pairs");
     for (size_t p = 0; p < compare->count; p++) {
         const struct compare_pair *pair = &compare->pairs[p];
+        const bool known = !is_wrong(pair);
+        const bool verdict = known && pair->found.verdict > VERDICT_NONE;
         cJSON *object = cJSON_CreateObject();
         compare_name(compare, pair, name, sizeof name);
         say_ratio(pair, ratio, sizeof ratio);
@@ -110,12 +143,12 @@ static cJSON *data_of(const struct compare *compare)
         add_number(object, "workers",
                    atof(csv_table_field(&compare->after, pair->after, "workers")));
         add_number(object, "bytes", atof(csv_table_field(&compare->after, pair->after, "bytes")));
-        add_number(object, "before_us", pair->before_us);
-        add_number(object, "after_us", pair->after_us);
-        add_number(object, "ratio", pair->ratio);
-        add_number(object, "low", pair->low);
-        add_number(object, "high", pair->high);
-        cJSON_AddBoolToObject(object, "differs", pair->differs);
+        add_number(object, "before_us", known ? pair->time_before.median_us : (double)NAN);
+        add_number(object, "after_us", known ? pair->time_after.median_us : (double)NAN);
+        add_number(object, "ratio", known ? pair->found.ratio : (double)NAN);
+        add_number(object, "low", verdict ? pair->found.low : (double)NAN);
+        add_number(object, "high", verdict ? pair->found.high : (double)NAN);
+        cJSON_AddBoolToObject(object, "differs", verdict && pair->found.verdict != VERDICT_SAME);
     }
     return data;
 }
@@ -195,6 +228,11 @@ enum status compare_command(int argc, char **argv)
     say_all(&compare, text, sizeof text);
     printf("\n%s\n", text);
     TRY(write_page(&compare, argv[1], argv[2]));
+    if (compare.wrong > 0) {
+        log_error("psring compare: %zu of %zu all-reduces have WRONG sums; do not use these times",
+                  compare.wrong, compare.count);
+        status = STATUS_WRONG;
+    }
 out:
     compare_free(&compare);
     return status;

@@ -10,7 +10,6 @@
 
 #include "common/base/csv_table.h"
 #include "common/base/log.h"
-#include "experiments/report/link_rate.h"
 #include "experiments/report/replay.h"
 #include "models/published.h"
 
@@ -53,62 +52,6 @@ char *run_data_text(const char *dir, const char *name, size_t *length)
 /* -------- tables --------------------------------------------------------------------------------
  */
 
-/* Of bench.csv and train.csv the page draws these; of the others, all. */
-static const char *const bench_columns[] = {"backend",
-                                            "transport",
-                                            "device",
-                                            "network",
-                                            "workers",
-                                            "servers",
-                                            "placement",
-                                            "bytes",
-                                            "time_us_median",
-                                            "time_us_median_low",
-                                            "time_us_median_high",
-                                            "theory_time_us",
-                                            "efficiency",
-                                            "worker_sent_bytes",
-                                            "theory_worker_sent_bytes",
-                                            "server_sent_bytes",
-                                            "theory_server_sent_bytes",
-                                            "cpu_busy",
-                                            "cpu_other",
-                                            "mpi_algorithm",
-                                            "compress",
-                                            "hosts",
-                                            "api",
-                                            "model_gradients",
-                                            NULL};
-static const char *const train_columns[] = {"backend",
-                                            "transport",
-                                            "device",
-                                            "network",
-                                            "compute",
-                                            "workers",
-                                            "servers",
-                                            "placement",
-                                            "model",
-                                            "step",
-                                            "seconds",
-                                            "images_per_s",
-                                            "step_ms_median",
-                                            "compute_ms_median",
-                                            "comm_ms_median",
-                                            "exposed_comm_ms_median",
-                                            "test_accuracy",
-                                            "batch",
-                                            NULL};
-
-static const struct {
-    const char *name, *file;
-    const char *const *columns; /* NULL: all */
-    bool further;               /* computed of what was measured: a report may do without */
-} tables[] = {{"bench", "bench.csv", bench_columns, false},
-              {"train", "train.csv", train_columns, false},
-              {"consistency", "consistency.csv", NULL, false},
-              {"predict", "predict.csv", NULL, true},
-              {"simulate", "simulate.csv", NULL, true}};
-
 static cJSON *value_of(const char *field)
 {
     char *end;
@@ -129,18 +72,104 @@ static cJSON *row_of(const struct csv_table *table, size_t row, const cJSON *col
     return values;
 }
 
-static void add_table(cJSON *json, const char *name, const struct csv_table *table,
-                      const char *const *wanted)
+/* All columns and rows of a file. */
+static void add_table(cJSON *json, const char *name, const struct csv_table *table)
 {
     cJSON *object = cJSON_AddObjectToObject(json, name);
     cJSON *columns = cJSON_AddArrayToObject(object, "columns");
     cJSON *rows = cJSON_AddArrayToObject(object, "rows");
-    for (size_t c = 0; !wanted && c < table->columns; c++)
+    for (size_t c = 0; c < table->columns; c++)
         cJSON_AddItemToArray(columns, cJSON_CreateString(table->names[c]));
-    for (; wanted && *wanted; wanted++)
-        cJSON_AddItemToArray(columns, cJSON_CreateString(*wanted));
     for (size_t row = 0; row < table->rows; row++)
         cJSON_AddItemToArray(rows, row_of(table, row, columns));
+}
+
+static void add_number(cJSON *object, const char *name, double value)
+{
+    cJSON_AddItemToObject(object, name,
+                          isfinite(value) ? cJSON_CreateNumber(value) : cJSON_CreateNull());
+}
+
+static void add_series(cJSON *object, const int *series)
+{
+    cJSON *array = cJSON_AddArrayToObject(object, "series");
+    for (int s = 0; s < SERIES_MOST && series[s] > 0; s++)
+        cJSON_AddItemToArray(array, cJSON_CreateNumber(series[s]));
+}
+
+/* What the page draws: plain all-reduces of several workers, of MPI_Allreduce's algorithms the
+ * fastest. */
+static void add_points(cJSON *all, const struct results *results)
+{
+    cJSON *points = cJSON_AddArrayToObject(all, "bench");
+    for (size_t p = 0; p < results->point_count; p++) {
+        const struct point *point = &results->points[p];
+        if (!results_is_drawn(results, point))
+            continue;
+        cJSON *object = cJSON_CreateObject();
+        cJSON_AddItemToArray(points, object);
+        cJSON_AddStringToObject(object, "who", point->who);
+        cJSON_AddStringToObject(object, "backend", point->row->backend);
+        cJSON_AddStringToObject(object, "transport", point->row->transport);
+        cJSON_AddStringToObject(object, "state", judge_word(point->time.state));
+        add_series(object, point->series);
+        add_number(object, "workers", point->workers);
+        add_number(object, "bytes", (double)point->bytes);
+        add_number(object, "starts", point->time.starts);
+        add_number(object, "time_us_median", point->time.median_us);
+        add_number(object, "time_us_median_low", point->time.low_us);
+        add_number(object, "time_us_median_high", point->time.high_us);
+        add_number(object, "theory_time_us", point->theory_us);
+        add_number(object, "efficiency", point->efficiency);
+        add_number(object, "worker_sent_bytes", point->worker_sent);
+        add_number(object, "theory_worker_sent_bytes", point->worker_theory);
+        add_number(object, "server_sent_bytes", point->server_sent);
+        add_number(object, "theory_server_sent_bytes", point->server_theory);
+    }
+}
+
+/* simulate.csv has the columns of bench.csv, and one network for each platform. */
+static void add_simulated(cJSON *all, const struct csv_table *table)
+{
+    static const char *const columns[] = {"network",        "workers",        "bytes",
+                                          "time_us_median", "theory_time_us", NULL};
+    cJSON *list = cJSON_AddArrayToObject(all, "simulate");
+    for (size_t row = 0; row < table->rows; row++) {
+        cJSON *object = cJSON_CreateObject();
+        int series[SERIES_MOST];
+        results_series(series, csv_table_field(table, row, "backend"),
+                       csv_table_field(table, row, "placement"),
+                       atoi(csv_table_field(table, row, "servers")),
+                       atoi(csv_table_field(table, row, "workers")));
+        cJSON_AddItemToArray(list, object);
+        add_series(object, series);
+        for (int c = 0; columns[c]; c++)
+            cJSON_AddItemToObject(object, columns[c],
+                                  value_of(csv_table_field(table, row, columns[c])));
+    }
+}
+
+static void add_trainings(cJSON *all, const struct trainings *trainings)
+{
+    static const char *const columns[] = {"step_ms_median", "compute_ms_median",
+                                          "exposed_comm_ms_median", NULL};
+    cJSON *list = cJSON_AddArrayToObject(all, "train");
+    for (size_t t = 0; t < trainings->count; t++) {
+        const struct training *training = &trainings->list[t];
+        cJSON *object;
+        if (training->kind != TRAINING_PACED)
+            continue;
+        cJSON_AddItemToArray(list, object = cJSON_CreateObject());
+        add_series(object, training->series);
+        add_number(object, "workers", training->workers);
+        add_number(object, "paced_ms", training->paced_ms);
+        add_number(object, "batch", training->batch);
+        add_number(object, "images_per_s", training->images_per_s);
+        for (int c = 0; columns[c]; c++)
+            cJSON_AddItemToObject(
+                object, columns[c],
+                value_of(csv_table_field(&trainings->table, training->row, columns[c])));
+    }
 }
 
 /* -------- the rest ------------------------------------------------------------------------------
@@ -219,55 +248,49 @@ out:
     return status;
 }
 
-static enum status add_file(cJSON *data, cJSON *all, size_t t, const char *path)
-{
-    struct csv_table table = {0};
-    enum status status = csv_table_read(&table, path);
-    if (status != STATUS_OK)
-        goto out;
-    add_table(all, tables[t].name, &table, tables[t].columns);
-    if (t == 0)
-        TRY(link_rate_settle(data, cJSON_GetObjectItem(all, "bench"), &table));
-    const char *network = table.rows > 0 ? csv_table_field(&table, 0, "network") : "";
-    if (*network && !cJSON_HasObjectItem(data, "network"))
-        cJSON_AddStringToObject(data, "network", network);
-out:
-    csv_table_free(&table);
-    return status;
-}
-
-static enum status add_tables(cJSON *data, const char *dir)
+/* Computed from what was measured: a page may do without. */
+static enum status add_further(cJSON *all, const char *dir, const char *name, const char *file)
 {
     enum status status = STATUS_OK;
-    cJSON *all = cJSON_AddObjectToObject(data, "tables");
-    for (size_t t = 0; status == STATUS_OK && t < sizeof tables / sizeof *tables; t++) {
-        char *path = run_data_path(dir, tables[t].file);
-        if (!path)
-            status = STATUS_NO_MEMORY;
-        else if (there(path))
-            status = add_file(data, all, t, path);
-        if (tables[t].further)
-            status = run_data_without(dir, tables[t].file, status);
-        free(path);
+    struct csv_table table = {0};
+    char *path = run_data_path(dir, file);
+    if (!path)
+        return STATUS_NO_MEMORY;
+    if (there(path) && (status = csv_table_read(&table, path)) == STATUS_OK) {
+        if (strcmp(name, "simulate") == 0)
+            add_simulated(all, &table);
+        else
+            add_table(all, name, &table);
     }
-    if (status == STATUS_OK && !cJSON_HasObjectItem(all, "bench") &&
-        !cJSON_HasObjectItem(all, "train") && !cJSON_HasObjectItem(all, "consistency")) {
-        log_error("%s: has no bench.csv, train.csv or consistency.csv, which a run leaves there",
-                  dir);
-        status = STATUS_INPUT;
-    }
-    return status;
+    csv_table_free(&table);
+    free(path);
+    return run_data_without(dir, file, status);
 }
 
-enum status run_data_read(const char *dir, cJSON **data)
+enum status run_data_make(const struct run *run, cJSON **data)
 {
     enum status status;
+    const char *network = run_network(run);
     *data = cJSON_CreateObject();
     TRY(*data ? STATUS_OK : STATUS_NO_MEMORY);
-    TRY(add_tables(*data, dir));
+    cJSON *all = cJSON_AddObjectToObject(*data, "tables");
+    cJSON_AddStringToObject(*data, "state", judge_word(run->state));
+    if (*network)
+        cJSON_AddStringToObject(*data, "network", network);
+    add_number(*data, "link_bytes_per_s", run->has_results ? run->results.rate : (double)NAN);
     TRY(add_models(*data));
-    TRY(add_fit(*data, dir));
-    TRY(add_replays(*data, dir));
+    if (run->has_consistency)
+        cJSON_AddItemToObject(all, "consistency", consistency_json(&run->consistency));
+    if (run->state == STATE_WRONG) /* no time of it is shown, nor what was computed from them */
+        goto out;
+    if (run->has_results)
+        add_points(all, &run->results);
+    if (run->has_trainings)
+        add_trainings(all, &run->trainings);
+    TRY(add_further(all, run->dir, "predict", "predict.csv"));
+    TRY(add_further(all, run->dir, "simulate", "simulate.csv"));
+    TRY(add_fit(*data, run->dir));
+    TRY(add_replays(*data, run->dir));
 out:
     if (status != STATUS_OK) {
         cJSON_Delete(*data);

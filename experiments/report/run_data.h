@@ -5,26 +5,25 @@
 #include <cjson/cJSON.h>
 
 #include "common/base/status.h"
+#include "experiments/report/run.h"
 
 /*
  * *data, which the caller deletes:
  *
- *     {"network": "vcluster:200mbit", "link_bytes_per_s": 23.8e6 or null,
- *      "tables": {"bench": {"columns": ["backend", ...], "rows": [["ring", 4, null, ...], ...]},
- *                 "train", "consistency", "predict", "simulate": alike},
- *      "models": [["vgg16", 553430176], ...], gradients in bytes,
- *      "model": model.json as it is, "replays": replay.h's}
+ *     {"state": "exact", "network": "vcluster:200mbit", "link_bytes_per_s": 23.8e6 or null,
+ *      "tables": {"bench": [{"who", "series", "state", "starts", "workers", "bytes", ...}, ...],
+ *                 "train": [{"series", "workers", "images_per_s", ...}, ...],
+ *                 "consistency": consistency.h's,
+ *                 "predict", "simulate": {"columns": ["backend", ...], "rows": [["ring", 4,
+ * ...]]}}, "models": [["vgg16", 553430176], ...], gradients in bytes, "model": model.json,
+ * "replays": replay.h's}
  *
- * There is a table for each CSV file, and the last two only where their files are. A field that is
- * a number is one; an empty one is null. Each run of psring bench probes the links for itself; so
- * that one probe that was disturbed does not shift its rows, efficiency and theory_time_us are
- * held against one rate, the median of the probes (on real machines and in clusters with a shape,
- * whose links may differ, of the runs on as many machines), as in summary.txt.
- *
- * STATUS_INPUT (logged): none of bench.csv, train.csv and consistency.csv is there, or one of them
- * is damaged. What else is damaged is left out, with a warning. STATUS_NO_MEMORY.
+ * "bench" has one entry for all starts of a configuration, as struct point. A part is there where
+ * its file is. Of a run whose state is WRONG only "consistency" and "models" are there: no time of
+ * an all-reduce is on its page. What is damaged in a further file is left out, with a warning.
+ * STATUS_NO_MEMORY.
  */
-enum status run_data_read(const char *dir, cJSON **data);
+enum status run_data_make(const struct run *run, cJSON **data);
 
 /* What a further file's reading has come to: STATUS_INPUT becomes a warning and STATUS_OK, as one
  * that a failed run has cut off costs its part of the report, not the page. */

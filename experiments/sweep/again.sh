@@ -1,17 +1,17 @@
 # shellcheck shell=bash disable=SC2154
 # again.sh: what run_scaling.sh, which loads it, measures again at the end of the sweep: measurements that
-# something disturbed (rows/rates.awk says which), and only the first few, so that the sweep stays bounded.
+# something disturbed (psring report --unsteady says which), and only the first few, so that the sweep stays bounded.
 
 AGAIN_MOST=3
 
 measure_again()
 {
-    local configuration workers reason index line again=()
-    mapfile -t again < <("$here/sweep/summary.sh" "$out" only=unsteady 2>/dev/null | head -n $AGAIN_MOST)
+    local configuration workers start reason index line again=() kinds=(bench second)
+    mapfile -t again < <("$psring" report --unsteady "$out" 2>/dev/null | head -n $AGAIN_MOST)
     points=$((points + ${#again[@]}))
     for line in "${again[@]}"; do
-        read -r configuration workers reason <<<"$line"
-        index=$(index_of "bench $configuration $workers ")
+        read -r configuration workers start reason <<<"$line"
+        index=$(index_of "${kinds[start]:-none} $configuration $workers ")
         [[ $index ]] || continue
         say "not steady: $configuration, $(counted "$workers" worker): $reason; once more"
         rm -f "$out/again.csv" # of one that failed half-way

@@ -1,6 +1,6 @@
 # compare_builds.awk BEFORE.csv AFTER.csv: rows of `psring bench --csv` of two builds, several of each kind.
 # Prints the table that compare_builds.sh describes; exits 1 if a line is slower. Needs
-# rows/{keys,rates}.awk, and CPU_LIMITED.
+# median.awk, and CPU_LIMITED.
 
 FNR == 1 {
     file++

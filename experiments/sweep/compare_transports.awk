@@ -1,6 +1,6 @@
 # compare_transports.awk LIMITS.csv ROWS.csv: rows of `psring bench --csv`, several of each kind. Prints the tables that
 # compare_transports.sh describes; exits 1 if a size was not measured with every column, or the machine's limits were
-# not. Needs rows/{keys,rates}.awk, and columns: the plan's names.
+# not. Needs median.awk, and columns: the plan's names.
 
 FNR == 1 {
     for (i = 1; i <= NF; i++)

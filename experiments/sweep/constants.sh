@@ -8,4 +8,3 @@ PAYLOAD_SHARE=0.9525 # of a virtual cluster's nominal rate, what TCP carries of 
 BUCKET_BYTES=32768   # what a link of a virtual cluster lets through at once after a rest, up to 1 Gbit/s: cluster/hosts.sh
 HEADER_BYTES=64      # of every message between nodes: common/net/transport/message.h
 CPU_LIMITED=0.85    # with a larger share of busy CPUs they may be the limit; CPU_SHARE_LIMITED in cpu_share.h
-CPU_OTHER=0.1       # less than this share of other processes is no reason for it; CPU_SHARE_OTHER there

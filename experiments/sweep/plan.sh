@@ -11,10 +11,15 @@ SLOTS=2 # of each host, in the part of the sweep with several workers a host
 SLOT_HOSTS=4
 PUBLISHED_WORKERS=4 # that exchange a published model's gradients: at most so many
 
-# configurations WORKERS: all that so many workers are measured with.
+# configurations WORKERS: all that so many workers are measured with. In the quick sweep fewer workers than the most are
+# measured with what the first table shows only, as nothing else is drawn from them; machines may have no more for some.
 configurations()
 {
     local workers=$1 servers algorithm
+    if [[ ${mode:-} == quick && ! ${real_hosts:-} ]] && ((workers < max_workers)); then
+        printf '%s\n' ps-dedicated-1 "ps-dedicated-$workers" "ps-colocated-$workers" ring rhd mpi-default | awk '!seen[$0]++'
+        return
+    fi
     # 1, 2, W/2, W, each once.
     for servers in $(printf '%d\n' 1 2 $((workers / 2)) "$workers" | sort -nu); do
         ((servers >= 1 && servers <= workers)) || continue
@@ -24,8 +29,59 @@ configurations()
     ((workers < 2)) || echo "ps-mixed-$((workers / 2))"
     printf '%s\n' ring rhd
     for algorithm in "${MPI_ALGORITHMS[@]}"; do
-        echo "mpi-$algorithm"
+        [[ ${mode:-} == quick && $algorithm == segmented ]] || echo "mpi-$algorithm"
     done
+}
+
+# second_starts: a second start of all that the answer compares, for the points of `plan`, a line each. Starts of one
+# configuration differ more than its iterations (psring report --help), so a verdict needs two. They come at the end of the
+# plan: minutes lie between two starts, in which all other configurations are measured. By size the answer compares one server
+# and the ring; everything else at the size of the tables.
+second_starts()
+{
+    local line kind configuration workers list
+    for line in "${plan[@]}"; do
+        read -r kind configuration workers list <<<"$line"
+        [[ $kind != bench ]] || printf '%s %s %s\n' "$configuration" "$workers" "$list"
+    done | awk -v focus="$quick_size" '
+        # What the answer calls it: servers by their number where that is W or W/2, whatever W is.
+        function role(name, workers, part) {
+            split(name, part, "-")
+            if (name == "ring" || name == "rhd" || name ~ /^mpi-[a-z]+$/ || name ~ /^ps-(dedicated|colocated)-1$/)
+                return name
+            if (name ~ /^ps-(dedicated|colocated)-[0-9]+$/ && part[3] == workers)
+                return part[2] "-W"
+            return name ~ /^ps-mixed-[0-9]+$/ && part[3] == int(workers / 2) ? "mixed" : ""
+        }
+        $2 > 1 && role($1, $2) != "" {
+            list[$1, $2] = $3
+            sizes = "," $3 ","
+            if ($1 == "ring" || index(sizes, "," focus ",") == 0)
+                next
+            which = role($1, $2)
+            if (!(which in most))
+                order[++count] = which
+            if (!(which in most) || $2 > most[which]) {
+                most[which] = $2
+                name[which] = $1
+            }
+        }
+        END {
+            for (i = 1; i <= count; i++) {
+                which = order[i]
+                workers = most[which]
+                if (!(("ring", workers) in list))
+                    continue
+                by_size = which == "ps-dedicated-1"
+                print "second", name[which], workers, by_size ? list[name[which], workers] : focus
+                if (!(workers in ring))
+                    rings[++ring_count] = workers
+                if (by_size || !(workers in ring))
+                    ring[workers] = by_size ? list["ring", workers] : focus
+            }
+            for (i = 1; i <= ring_count; i++)
+                print "second ring", rings[i], ring[rings[i]]
+        }'
 }
 
 # variants WORKERS: further transports and compression, once there is a plain measurement to compare with. The
@@ -49,6 +105,7 @@ overlapped()
 # trained_configurations WORKERS: those that training is measured with.
 trained_configurations()
 {
+    [[ $mode != quick ]] || (($1 > 1)) || { printf '%s\n' ps-dedicated-1 ring && return; } # one worker averages nothing
     printf '%s\n' ps-dedicated-1 "ps-dedicated-$1" "ps-colocated-$1" ring mpi-default | awk '!seen[$0]++'
 }
 
@@ -135,6 +192,7 @@ choose_points()
             left_out+="${left_out:+;}$configuration $workers $ranks"
         fi
     done < <(list_points)
+    mapfile -t -O ${#plan[@]} plan < <(second_starts)
 }
 
 # limit_of KIND WORKERS SIZES: seconds after which a measurement is given up: several times what its bytes take
@@ -227,7 +285,7 @@ published_points()
     done < <(xargs -n 2 <<<"$PUBLISHED_BYTES")
 }
 
-# The sweep as lines: bench|paced|train|slots|published|gpu|gpu-shared|gpu-train CONFIGURATION WORKERS SIZES (or MODEL).
+# The sweep as lines, but for second_starts: bench|paced|train|slots|published|gpu|gpu-shared|gpu-train CONFIGURATION WORKERS SIZES (or MODEL).
 list_points()
 {
     local workers configuration list

@@ -55,6 +55,7 @@ commit_of()
     echo "$commit"
 }
 
+# `provenance_facts`: further members, as lines that end with a comma; psring report reads them.
 write_provenance()
 {
     local commit zmq
@@ -87,6 +88,7 @@ write_provenance()
         printf '  "sysctl": '
         tcp_settings
         printf '  "seconds": %d,\n  "failures": %d,\n' $((SECONDS - started)) "$failures"
+        printf '%s' "${provenance_facts:-}"
         echo '  "measurements": ['
         local index
         for ((index = 0; index < ${#commands[@]}; index++)); do

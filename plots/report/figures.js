@@ -1,50 +1,38 @@
-// Which rows each chart shows, and in which words. The series are those of plots/points.awk.
+// Which rows each chart shows, and in which words. `number` is a series of rows: psring report classifies them
+// (results_series in experiments/rows/results.h).
 
 const SERIES = [
-  { colour: 1, label: "1 server", shown: true, has: (r, w) => r.placement === "dedicated" && r.servers === 1 },
-  { colour: 3, label: "W/2 servers", has: (r, w) => r.placement === "dedicated" && w > 3 && r.servers === Math.floor(w / 2) },
-  { colour: 4, label: "W servers", shown: true, has: (r, w) => r.placement === "dedicated" && r.servers === w && w > 1 },
-  { colour: 2, label: "1 server in a worker", has: (r, w) => r.placement === "colocated" && r.servers === 1 },
-  { colour: 8, label: "servers in all workers", shown: true, has: (r, w) => r.placement === "colocated" && r.servers === w && w > 1 },
-  { colour: 9, label: "in workers + W/2 spare", has: (r, w) => r.placement === "mixed" && r.servers === Math.floor(w / 2) },
-  { colour: 10, label: "ring", shown: true, has: r => r.backend === "ring" },
-  { colour: 11, label: "halving-doubling", has: r => r.backend === "rhd" },
-  { colour: 12, label: "MPI_Allreduce, fastest", has: r => r.backend === "mpi" },
+  { number: 1, colour: 1, label: "1 server", shown: true },
+  { number: 3, colour: 3, label: "W/2 servers" },
+  { number: 4, colour: 4, label: "W servers", shown: true },
+  { number: 5, colour: 2, label: "1 server in a worker" },
+  { number: 8, colour: 8, label: "servers in all workers", shown: true },
+  { number: 9, colour: 9, label: "in workers + W/2 spare" },
+  { number: 10, colour: 10, label: "ring", shown: true },
+  { number: 11, colour: 11, label: "halving-doubling" },
+  { number: 12, colour: 12, label: "MPI_Allreduce, fastest" },
 ];
 
-// Each backend over its own transport, the first that it was measured with; no compression, library or shared hosts.
-function plainRows(rows) {
-  const own = {};
-  return rows.filter(r => r.network !== "time-slicing" && r.device !== "cuda" && r.api !== "library" && !r.model_gradients &&
-    !(r.hosts > 1 && r.hosts < r.workers)).filter(r => {
-    own[r.backend] = own[r.backend] || r.transport;
-    return r.transport === own[r.backend] && (!r.compress || r.compress === "none");
-  });
-}
-
-// The row of a series there: of several the last, as in summary.txt; of MPI_Allreduce's algorithms the fastest.
-function rowOf(series, rows, workers, bytes) {
-  const found = rows.filter(r => r.workers === workers && r.bytes === bytes && series.has(r, workers));
-  const last = Object.values(Object.fromEntries(found.map(r => [r.mpi_algorithm || "", r])));
-  return last.reduce((best, r) => !best || r.time_us_median < best.time_us_median ? r : best, null);
-}
+// W/2 servers are one server where W is below 4; that series has them.
+const isOf = (series, row) => row.series.includes(series.number) && !(series.number === 3 && row.workers < 4);
+const rowOf = (series, rows, workers, bytes) => rows.find(r => r.workers === workers && r.bytes === bytes && isOf(series, r));
 
 const ms = us => us === null || us === undefined ? null : us / 1000;
 function timePoint(label, x, r) {
   const low = ms(r.time_us_median_low), high = ms(r.time_us_median_high), theory = ms(r.theory_time_us);
   return { x, y: ms(r.time_us_median), low, high, theory, row: r, words: `${label}, ${counted(r.workers, "worker")}, ${bytesText(r.bytes)}\n${timeText(ms(r.time_us_median))}` +
-    (low ? ` (95% interval ${timeText(low)} to ${timeText(high)})` : "") + (theory ? `\ntheory ${timeText(theory)}` : "") +
-    (r.efficiency ? `\nefficiency ${percentText(r.efficiency)}` : "") + (r.cpu_busy > 0.85 ? `\nCPUs ${percentText(r.cpu_busy)} busy${r.cpu_other >= 0.1 && r.cpu_busy - r.cpu_other <= 0.85 ? `, ${percentText(r.cpu_other)} with other work` : ""}: may be their time` : "") };
+    (low ? ` (95% interval ${timeText(low)} to ${timeText(high)})` : "") + (r.starts ? `\n${counted(r.starts, "start")}` : "") + (theory ? `\ntheory ${timeText(theory)}` : "") +
+    (r.efficiency ? `\nefficiency ${percentText(r.efficiency)}` : "") + (r.state && r.state !== "exact" && r.state !== "single start" ? `\n${r.state}` : "") };
 }
 
 // Series with a point for each of `xs` that there is a row for.
 const seriesOver = (rows, xs, workersAt, bytesAt, point) => SERIES.map(s => ({ colour: s.colour, label: s.label, shown: Boolean(s.shown),
   points: xs.map(x => [x, rowOf(s, rows, workersAt(x), bytesAt(x))]).filter(([, r]) => r).map(([x, r]) => point(s.label, x, r)) })).filter(s => s.points.length);
 
-const timeTable = series => ({ head: ["series", "workers", "message", "time", "95% interval", "theory", "efficiency"],
+const timeTable = series => ({ head: ["series", "workers", "message", "time", "95% interval", "starts", "theory", "efficiency", "state"],
   rows: series.flatMap(s => s.points.map(({ row: r }) => [s.label, r.workers, bytesText(r.bytes), timeText(ms(r.time_us_median)),
     r.time_us_median_low ? `${timeText(ms(r.time_us_median_low))} to ${timeText(ms(r.time_us_median_high))}` : "-",
-    r.theory_time_us ? timeText(ms(r.theory_time_us)) : "-", r.efficiency ? percentText(r.efficiency) : "-"])) });
+    r.starts || "-", r.theory_time_us ? timeText(ms(r.theory_time_us)) : "-", r.efficiency ? percentText(r.efficiency) : "-", r.state || "-"])) });
 
 const WORKERS_AXIS = { label: "workers W", format: String, log: true, ticks: true };
 const TIME_AXIS = { label: "time (ms)", format: v => short(v).replace(/\.0+$/, ""), choose: true };
@@ -93,19 +81,13 @@ function bytesChart(put, rows, size, workers) {
   }, [size, workers]);
 }
 
-const paced = r => String(r.compute).startsWith("paced");
-
 // Images a second of a worker that waits for nobody: its batch in the time that it is told to compute.
-function aloneRate(rows, counts) {
-  const r = rows[rows.length - 1], seconds = Number(String(r.compute).slice("paced:".length)) / 1000;
-  return r.batch > 0 && seconds > 0 ? r.batch / seconds : counts[0] === 1 ? Math.max(...rows.filter(r => r.workers === 1).map(r => r.images_per_s)) : null;
-}
+const aloneRate = r => r.batch > 0 && r.paced_ms > 0 ? 1000 * r.batch / r.paced_ms : null;
 
-function trainCharts(put, all) {
-  const rows = all.filter(r => paced(r) && r.device !== "cuda");
+function trainCharts(put, rows) {
   if (rows.length === 0) return;
-  const counts = ascending(rows.map(r => r.workers)), last = (s, w) => rows.filter(r => r.workers === w && (s.has(r, w) || (w === 1 && r.servers === 1 && s.colour === (r.placement === "dedicated" ? 4 : 8)))).pop();
-  const alone = aloneRate(rows, counts);
+  const counts = ascending(rows.map(r => r.workers)), last = (s, w) => rows.find(r => r.workers === w && isOf(s, r));
+  const alone = aloneRate(rows[rows.length - 1]);
   const trained = SERIES.map(s => ({ colour: s.colour, label: s.label, shown: Boolean(s.shown) || s.colour === 12, points: counts.map(w => last(s, w)).filter(r => r).map(r => ({
     x: r.workers, y: r.images_per_s, row: r, words: `${s.label}, ${counted(r.workers, "worker")}\n${short(r.images_per_s)} images/s` })) })).filter(s => s.points.length);
   if (trained.length === 0) return;
@@ -114,14 +96,14 @@ function trainCharts(put, all) {
     return { label: "Images a second against workers", x: WORKERS_AXIS, y: { label: "images/s", format: v => countText(Math.round(v)), choose: true }, series: alone ? [free, ...trained] : trained,
       table: { head: ["series", "workers", "images/s", "step"], rows: trained.flatMap(s => s.points.map(p => [s.label, p.x, short(p.y), timeText(p.row.step_ms_median)])) } };
   });
-  partsChart(put, all, counts);
+  partsChart(put, rows, counts);
 }
 
-function partsChart(put, all, counts) {
+function partsChart(put, rows, counts) {
   put("step_parts", ({ workers: w }) => {
     const bars = [];
     for (const s of SERIES) {
-      const r = all.filter(r => paced(r) && r.workers === w && s.has(r, w)).pop();
+      const r = rows.find(r => r.workers === w && isOf(s, r));
       if (!r || r.step_ms_median === null || r.exposed_comm_ms_median === null) continue;
       const computed = Math.min(r.compute_ms_median, r.step_ms_median), exposed = Math.min(r.exposed_comm_ms_median, r.step_ms_median - computed);
       bars.push({ label: s.label, row: r, parts: [["computing", computed, false], ["exposed communication", exposed, true]].map(([name, value, pale]) => ({
@@ -136,15 +118,13 @@ function partsChart(put, all, counts) {
 function consistencyChart(put, rows) {
   const stragglers = unique(rows.map(r => r.straggler));
   if (rows.length) put("consistency", ({ straggler }) => {
-    const here = rows.filter(r => r.straggler === straggler), bars = unique(here.map(r => r.mode)).map(mode => {
-      const runs = here.filter(r => r.mode === mode), reached = runs.filter(r => r.on_target === 1).map(r => r.seconds);
-      // A run that has not reached it took for ever, as in summary.txt.
-      const middle = median(runs.map(r => r.on_target === 1 ? r.seconds : Infinity)), never = !isNumber(middle), value = never ? 0 : middle;
-      const words = `${mode}: ${never ? "never, as the median" : timeText(1000 * value)}\n${reached.length} of ${runs.length} runs reached ${percentText(runs[0].target_accuracy)}`;
-      return { label: never ? `${mode}: never` : mode, mode, never, reached, dots: reached, words, parts: [{ colour: mode === "ring" ? 10 : mode === "bsp" ? 1 : mode === "backup" ? 9 : 2, value, words }], runs };
+    const here = rows.filter(r => r.straggler === straggler), bars = here.map(r => {
+      const never = r.seconds === null, value = never ? 0 : r.seconds;
+      const words = `${r.mode}: ${never ? "never, as the median" : timeText(1000 * value)}\n${r.reached} of ${r.runs} runs reached ${percentText(r.target)}`;
+      return { label: never ? `${r.mode}: never` : r.mode, never, dots: r.dots, words, parts: [{ colour: r.mode === "ring" ? 10 : r.mode === "bsp" ? 1 : r.mode === "backup" ? 9 : 2, value, words }], row: r };
     });
-    return { label: "Seconds to the target accuracy", x: { label: `seconds to ${percentText(here[0].target_accuracy)} of the test images`, format: v => short(v).replace(/\.0+$/, "") }, bars,
-      table: { head: ["mode", "seconds, median", "reached", "images/s"], rows: bars.map(b => [b.mode, b.never ? "never" : short(b.parts[0].value), `${b.reached.length}/${b.runs.length}`, short(median(b.runs.map(r => r.images_per_s)))]) } };
+    return { label: "Seconds to the target accuracy", x: { label: `seconds to ${percentText(here[0].target)} of the test images`, format: v => short(v).replace(/\.0+$/, "") }, bars,
+      table: { head: ["mode", "seconds, median", "reached", "images/s"], rows: bars.map(b => [b.row.mode, b.never ? "never" : short(b.parts[0].value), `${b.row.reached}/${b.row.runs}`, short(b.row.images_per_s)]) } };
   }, [{ name: "straggler", label: "Slow worker", values: stragglers, value: stragglers[stragglers.length - 1], format: s => s === "none" ? "none" : `rank ${String(s).replace(":", ", ")} times slower` }]);
 }
 

@@ -2,9 +2,10 @@
 
 const DATA = JSON.parse(document.getElementById("data").textContent);
 
-// The rows of a table as objects; none where its file was not there.
+// The rows of a table as objects, which psring report has read and judged; none where its file was not there.
 function rowsOf(name) {
   const table = DATA.tables && DATA.tables[name];
+  if (Array.isArray(table)) return table;
   return table ? table.rows.map(row => Object.fromEntries(table.columns.map((column, i) => [column, row[i]]))) : [];
 }
 
@@ -25,10 +26,6 @@ const svg = (name, attributes, ...children) =>
 
 const unique = values => [...new Set(values)];
 const ascending = values => unique(values).sort((a, b) => a - b);
-const median = values => {
-  const sorted = [...values].sort((a, b) => a - b), middle = sorted.length >> 1;
-  return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
-};
 
 // A field may be empty or a word, where a run was cut off: then "-" stands for its number.
 const isNumber = value => typeof value === "number" && Number.isFinite(value);

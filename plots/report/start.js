@@ -13,7 +13,7 @@ function start() {
   const failures = [];
   const attempt = (what, draw) => { try { draw(); } catch (error) { failures.push(`${what}: ${error.message}`); } };
   const each = (name, make, choices) => attempt(name, () => put(name, make, choices));
-  attempt("bench.csv", () => benchCharts(each, plainRows(rowsOf("bench")).filter(r => r.workers > 1)));
+  attempt("bench.csv", () => benchCharts(each, rowsOf("bench")));
   attempt("train.csv", () => trainCharts(each, rowsOf("train")));
   attempt("consistency.csv", () => consistencyChart(each, rowsOf("consistency")));
   attempt("predict.csv", () => predictChart(each, rowsOf("predict")));

@@ -32,7 +32,7 @@ done
 mkdir "$folder/unknown"
 sed 's/ring\/simple//; s/tree\/simple//' "$folder/out/bench.csv" >"$folder/unknown/bench.csv"
 cp "$folder/out/train.csv" "$folder/unknown"
-"$here/../experiments/sweep/summary.sh" "$folder/unknown" >"$folder/unknown.txt" || fail "a summary without algorithms:"
+"$psring" report --text "$folder/unknown" >"$folder/unknown.txt" || fail "a summary without algorithms:"
 grep -qE '^ +2 +65.5 kB +- +-( +[0-9.]+ (us|ms)[*+]?){4} +-$' "$folder/unknown.txt" || fail "not known: $(cat "$folder/unknown.txt")"
 grep -q '^  Not shown: 2 of nccl whose algorithm is not known' "$folder/unknown.txt" || fail "not known: $(cat "$folder/unknown.txt")"
 # One GPU: two ranks share it, for sums alone.

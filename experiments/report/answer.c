@@ -1,0 +1,286 @@
+#include "experiments/report/answer.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/line.h"
+#include "experiments/report/text.h"
+
+/* How many machines a configuration would have taken with so many workers; 0: it was not left out.
+ */
+static int machines_for(const struct run *run, const char *who, int workers)
+{
+    char name[64], found[64];
+    int found_workers, machines;
+    snprintf(name, sizeof name, "%s", who);
+    for (char *space = name; (space = strchr(space, ' '));)
+        *space = '-';
+    for (const char *entry = run->left_out; *entry;) {
+        if (sscanf(entry, "%63s %d %d", found, &found_workers, &machines) == 3 &&
+            strcmp(found, name) == 0 && found_workers == workers)
+            return machines;
+        entry += strcspn(entry, ";");
+        entry += *entry == ';';
+    }
+    return 0;
+}
+
+static bool is_steady(const struct point *point)
+{
+    return !*point->unsteady;
+}
+
+/* The most workers that both the column and the ring were measured with; 0: none. `steady`: and
+ * undisturbed. `several`: and from two starts of each. */
+static int most_workers(const struct results *results, enum column column, bool steady,
+                        bool several)
+{
+    for (size_t i = results->worker_count; i > 0; i--) {
+        const int workers = results->workers[i - 1];
+        const uint64_t bytes = results_focus(results, workers);
+        const struct point *point = results_column(results, column, workers, bytes);
+        const struct point *ring = results_column(results, COLUMN_RING, workers, bytes);
+        if (point && ring && (!steady || (is_steady(point) && is_steady(ring))) &&
+            (!several || (point->time.starts > 1 && ring->time.starts > 1)))
+            return workers;
+    }
+    return 0;
+}
+
+static void add_name(struct line *line, const struct results *results, enum column column,
+                     int workers, uint64_t bytes)
+{
+    const struct point *mpi = results_column(results, COLUMN_MPI, workers, bytes);
+    switch (column) {
+    case COLUMN_PS1:
+        line_add(line, "One parameter server on a machine of its own");
+        break;
+    case COLUMN_IN1:
+        line_add(line, "One parameter server inside a worker");
+        break;
+    case COLUMN_INW:
+        line_add(line, "Servers in all workers, on the same machines");
+        break;
+    case COLUMN_PSW:
+        line_add(line, "As many servers as workers, on %d further machines", workers);
+        break;
+    case COLUMN_MIXED:
+        line_add(line, "Servers in all workers and on %d further machine%s", workers / 2,
+                 workers / 2 == 1 ? "" : "s");
+        break;
+    case COLUMN_RHD:
+        line_add(line, "Halving-doubling");
+        break;
+    case COLUMN_MPI:
+        line_add(line, "MPI_Allreduce, the fastest of its algorithms here (%s)",
+                 mpi ? mpi->who + strlen("mpi ") : "-");
+        break;
+    default:
+        line_add(line, "The ring");
+    }
+}
+
+static void add_verdict(struct line *line, const struct comparison *found)
+{
+    switch (found->verdict) {
+    case VERDICT_SAME:
+        line_add(line, "no difference from the ring was measured");
+        break;
+    case VERDICT_FASTER:
+        line_add(line, "faster than the ring, %s times its time", text_comparison(found, 2).text);
+        break;
+    case VERDICT_SLOWER:
+        line_add(line, "slower than the ring, %s times its time", text_comparison(found, 2).text);
+        break;
+    default:
+        if (isnan(found->ratio))
+            line_add(line, "no verdict (%s)", found->why);
+        else
+            line_add(line, "%.2f times the ring's time, without a verdict (%s)", found->ratio,
+                     found->why);
+    }
+}
+
+static void add_marks(struct line *line, const struct point *one, const struct point *two)
+{
+    if (one->time.state == STATE_LIMITED || two->time.state == STATE_LIMITED)
+        line_add(line, "; CPU-limited*");
+    if (one->time.state == STATE_DISTURBED || two->time.state == STATE_DISTURBED)
+        line_add(line, "; the machine was busy with other work+");
+}
+
+/* "NAME: slower than the ring, 2.66 (2.60 to 2.71) times its time; theory: 2.67." With fewer
+ * workers where the most were not measured, not steadily, or with one start only. */
+static void add_claim(struct answer *answer, const struct run *run, enum column column)
+{
+    const struct results *results = &run->results;
+    const int most = results->workers[results->worker_count - 1];
+    const int measured = most_workers(results, column, false, false);
+    int steady = most_workers(results, column, true, true);
+    char who[64];
+    struct claim *claim = &answer->claims[answer->count];
+    struct line line = line_in(claim->text, sizeof claim->text);
+    results_column_name(column, most, who, sizeof who);
+    const int needed = machines_for(run, who, most);
+    if (steady == 0)
+        steady = most_workers(results, column, true, false);
+    const int workers = steady > 0 ? steady : measured > 0 ? measured : most;
+    const uint64_t bytes = results_focus(results, workers);
+    const struct point *point = results_column(results, column, workers, bytes);
+    const struct point *ring = results_column(results, COLUMN_RING, workers, bytes);
+    claim->verdict = VERDICT_NONE;
+    add_name(&line, results, column, workers, bytes);
+    if (!point || !ring) {
+        if (needed == 0)
+            return;
+        line_add(&line, ": not measured");
+    } else {
+        struct comparison found = starts_compare(&point->time, &ring->time);
+        claim->verdict = found.verdict;
+        line_add(&line, ": ");
+        add_verdict(&line, &found);
+        if (isfinite(point->theory_us / ring->theory_us))
+            line_add(&line, "; theory: %s", text_ratio(point->theory_us, ring->theory_us).text);
+        if (workers != most)
+            line_add(&line, "; with %s", text_counted(workers, "worker").text);
+        if (steady > 0 && steady < measured)
+            line_add(&line, " (with %d not steady, or one start)", measured);
+        else if (steady == 0)
+            line_add(&line, "; no steady measurement");
+    }
+    if (needed > 0)
+        line_add(&line, " (%s with it take %d machines)", text_counted(most, "worker").text,
+                 needed);
+    if (point && ring)
+        add_marks(&line, point, ring);
+    line_add(&line, ".");
+    answer->has_one_server = answer->has_one_server || (column == COLUMN_PS1 && answer->count == 0);
+    answer->count++;
+}
+
+/* -------- by size ----------------------------------------------------------------------------- */
+
+/* With how many workers most sizes of both were measured; of as many, the most workers. 0: none. */
+static int workers_by_size(const struct results *results, enum column column)
+{
+    int best = 0;
+    size_t most = 0;
+    for (size_t w = 0; w < results->worker_count; w++) {
+        size_t count = 0;
+        const int workers = results->workers[w];
+        for (size_t s = 0; s < results->size_count; s++)
+            count += results_column(results, column, workers, results->sizes[s]) &&
+                     results_column(results, COLUMN_RING, workers, results->sizes[s]);
+        if (count > 0 && count >= most && workers > 1) {
+            most = count;
+            best = workers;
+        }
+    }
+    return best;
+}
+
+/* "; faster at 4 B (0.44 of its time), 4.1 kB (0.50)": the sizes of one verdict. Returns how many.
+ */
+static size_t add_sizes(struct line *line, const struct results *results, enum column column,
+                        int workers, enum verdict verdict, const char *words)
+{
+    size_t count = 0;
+    for (size_t s = 0; s < results->size_count; s++) {
+        const uint64_t bytes = results->sizes[s];
+        const struct point *point = results_column(results, column, workers, bytes);
+        const struct point *ring = results_column(results, COLUMN_RING, workers, bytes);
+        if (!point || !ring)
+            continue;
+        struct comparison found = starts_compare(&point->time, &ring->time);
+        if (found.verdict != verdict)
+            continue;
+        line_add(line, "%s%s", count == 0 ? words : ", ", text_size((double)bytes).text);
+        if (verdict == VERDICT_FASTER || verdict == VERDICT_SLOWER)
+            line_add(line, " (%.2f times)", found.ratio);
+        count++;
+    }
+    return count;
+}
+
+/* Only the sizes that were compared, each with its own verdict. */
+static void add_by_size(struct answer *answer, const struct results *results)
+{
+    static const struct {
+        enum verdict verdict;
+        const char *words;
+    } kinds[] = {{VERDICT_FASTER, "faster at"},
+                 {VERDICT_SAME, "no difference at"},
+                 {VERDICT_SLOWER, "slower at"},
+                 {VERDICT_NONE, "no verdict at"}};
+    const int workers = workers_by_size(results, COLUMN_PS1);
+    struct claim *claim = &answer->claims[answer->count];
+    struct line line = line_in(claim->text, sizeof claim->text);
+    size_t count = 0;
+    if (workers == 0)
+        return;
+    line_add(&line,
+             "One server against the ring by size, %s:", text_counted(workers, "worker").text);
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        char words[32];
+        snprintf(words, sizeof words, "%s%s ", count > 0 ? "; " : " ", kinds[k].words);
+        count += add_sizes(&line, results, COLUMN_PS1, workers, kinds[k].verdict, words);
+    }
+    line_add(&line, ". No other size was compared.");
+    claim->verdict = VERDICT_NONE;
+    answer->count++;
+}
+
+/* -------- the whole --------------------------------------------------------------------------- */
+
+static void add_lead(struct answer *answer, const struct results *results)
+{
+    const int workers = results->workers[results->worker_count - 1];
+    const uint64_t bytes = results_focus(results, workers);
+    const struct point *ring = results_column(results, COLUMN_RING, workers, bytes);
+    struct line line = line_in(answer->lead, sizeof answer->lead);
+    if (!ring)
+        return;
+    line_add(&line, "%s, a message of %s, this network. The ring took %s",
+             text_counted(workers, "worker").text, text_size((double)bytes).text,
+             text_point(ring).text);
+    if (!isnan(ring->time.low_us))
+        line_add(&line, " (95%% interval %s, %s)", text_interval(&ring->time).text,
+                 text_counted(ring->time.starts, "start").text);
+    else
+        line_add(&line, " (%s, without an interval)",
+                 text_counted(ring->time.starts, "start").text);
+    if (*ring->unsteady)
+        line_add(&line, " (not steady: %s)", ring->unsteady);
+    if (!isnan(ring->efficiency))
+        line_add(&line, ", %.1f%% of the best that workers alone can reach",
+                 100 * ring->efficiency);
+    line_add(&line, ".");
+}
+
+void answer_make(struct answer *answer, const struct run *run)
+{
+    static const enum column columns[] = {COLUMN_PS1,   COLUMN_IN1, COLUMN_INW, COLUMN_PSW,
+                                          COLUMN_MIXED, COLUMN_RHD, COLUMN_MPI};
+    *answer = (struct answer){0};
+    if (run->state == STATE_WRONG || run->results.worker_count == 0)
+        return;
+    if (strncmp(run->results.network, "loopback", 8) == 0) {
+        snprintf(answer->lead, sizeof answer->lead,
+                 "network=loopback: no per-node limit, topology effects do not show. The tables "
+                 "compare how much work each implementation makes for this machine's processors.");
+        return;
+    }
+    add_lead(answer, &run->results);
+    if (!*answer->lead)
+        return;
+    for (size_t c = 0; c < sizeof columns / sizeof *columns; c++)
+        add_claim(answer, run, columns[c]);
+    add_by_size(answer, &run->results);
+    answer->note =
+        "Theory: the ring is bandwidth-optimal among the workers alone. Servers on further "
+        "machines "
+        "can be faster, because they add links. In brackets: 95% intervals, which cover starts as "
+        "well as iterations. A verdict needs two starts of both.";
+}

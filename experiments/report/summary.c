@@ -1,0 +1,531 @@
+#include "experiments/report/summary.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/measure/cpu_share.h"
+#include "experiments/report/text.h"
+#include "experiments/rows/rates.h"
+
+/* -------- the head ---------------------------------------------------------------------------- */
+
+static void print_link(const struct results *results, FILE *out)
+{
+    double nominal = results->nominal;
+    if (isnan(nominal) && results->unprobed > 0)
+        nominal = results->link_most;
+    if (!isnan(nominal))
+        fprintf(out, ": %.0f Mbit/s (%.1f MB/s) each way for each host", nominal * 8 / 1e6,
+                nominal / 1e6);
+    if (results->probed == 0) {
+        fprintf(out, ", nominal");
+        return;
+    }
+    fprintf(out, "\nmeasured in the same runs, TCP streams both ways at once: ");
+    if (!isnan(results->rate))
+        fprintf(out, "%.1f Mbit/s (%.2f MB/s)", results->rate * 8 / 1e6, results->rate / 1e6);
+    if (results->link_most >= results->link_least * 1.005 || isnan(results->rate))
+        fprintf(out, "%s%.1f to %.1f Mbit/s", isnan(results->rate) ? "" : ", the median of ",
+                results->link_least * 8 / 1e6, results->link_most * 8 / 1e6);
+    if (results->unprobed > 0)
+        fprintf(out, "\n%zu of %zu measurements had no probe and are compared with the others'",
+                results->unprobed, results->probed + results->unprobed);
+}
+
+static void print_wrong(const struct run *run, FILE *out)
+{
+    const struct results *results = &run->results;
+    if (results->wrong > 0)
+        fprintf(out, "WRONG: %s %s from the exact sum.\n",
+                text_counted(results->wrong, "element").text,
+                results->wrong == 1 ? "differs" : "differ");
+    if (run->agreement == AGREEMENT_WRONG)
+        fprintf(out,
+                "WRONG: two trainings that must end with the same weights, bit for bit, do not.\n");
+    if (run->state == STATE_WRONG)
+        fprintf(out, "Do not use this run. Its times are not shown.\n");
+    for (size_t p = 0; p < results->point_count; p++) {
+        const struct point *point = &results->points[p];
+        if (point->wrong > 0)
+            fprintf(out, "  - %s%s%s, %s, %s: %s\n", point->who, *point->variant ? ", " : "",
+                    point->variant, text_counted(point->workers, "worker").text,
+                    text_size((double)point->bytes).text,
+                    text_counted(point->wrong, "wrong element").text);
+    }
+}
+
+static void print_disturbed(const struct results *results, FILE *out)
+{
+    for (size_t p = 0; p < results->point_count; p++) {
+        const struct point *point = &results->points[p];
+        if (*point->unsteady)
+            fprintf(out, "Not steady: %s%s%s, %s, %s: %s\n", point->who,
+                    *point->variant ? ", " : "", point->variant,
+                    text_counted(point->workers, "worker").text,
+                    text_size((double)point->bytes).text, point->unsteady);
+    }
+}
+
+static const char *transport_of(const struct run *run, const char *backend)
+{
+    const char *transport = results_transport(&run->results, backend);
+    return transport ? transport : "-";
+}
+
+void summary_print_head(const struct run *run, FILE *out)
+{
+    const struct results *results = &run->results;
+    const char *network = run_network(run);
+    print_wrong(run, out);
+    fprintf(out, "network=%s", *network ? network : "unknown");
+    if (!isnan(results->link_least) && results->row_count > 0)
+        print_link(results, out);
+    else if (strncmp(network, "loopback", 8) == 0)
+        fprintf(out, ": no per-node limit, topology effects do not show");
+    if (rates_has_shape(network))
+        fprintf(out,
+                "\nThe cluster has a shape, %s. Theory and efficiency are those of links that all "
+                "carry the same.",
+                strchr(network, '/') + 1);
+    fprintf(out, "\n");
+    if (run->cores > 0)
+        fprintf(out, "%d cores; ", run->cores);
+    fprintf(out, "ps over %s, ring over %s\n", transport_of(run, "ps"), transport_of(run, "ring"));
+    if (run->state != STATE_WRONG && results->elements > 0)
+        fprintf(out, "Checked: all %s elements of the timed all-reduces are the exact sums\n",
+                text_count(results->elements).text);
+    if (run->failed > 0)
+        fprintf(out, "INCOMPLETE: %s failed; log.txt has the messages\n",
+                text_counted(run->failed, "measurement").text);
+    if (run->state != STATE_WRONG)
+        print_disturbed(results, out);
+}
+
+/* -------- the answer -------------------------------------------------------------------------- */
+
+void summary_print_answer(const struct answer *answer, FILE *out)
+{
+    fprintf(out, "  %s\n", answer->lead);
+    for (size_t c = 0; c < answer->count; c++)
+        fprintf(out, "  - %s\n", answer->claims[c].text);
+    if (answer->note)
+        fprintf(out, "  %s\n", answer->note);
+}
+
+/* -------- times ------------------------------------------------------------------------------- */
+
+static void print_row(const struct results *results, int workers, uint64_t bytes, FILE *out)
+{
+    static const struct {
+        enum column column;
+        int width;
+    } cells[] = {{COLUMN_PS1, 10}, {COLUMN_PSW, 10}, {COLUMN_INW, 13}, {COLUMN_MIXED, 9},
+                 {COLUMN_RING, 9}, {COLUMN_RHD, 9},  {COLUMN_MPI, 14}};
+    fprintf(out, " %8s", text_size((double)bytes).text);
+    for (size_t c = 0; c < sizeof cells / sizeof *cells; c++)
+        fprintf(out, " %*s", cells[c].width,
+                text_point(results_column(results, cells[c].column, workers, bytes)).text);
+}
+
+static void print_legend(const struct results *results, FILE *out)
+{
+    bool limited = false, disturbed = false;
+    for (size_t p = 0; p < results->point_count; p++) {
+        limited = limited || results->points[p].time.state == STATE_LIMITED;
+        disturbed = disturbed || results->points[p].time.state == STATE_DISTURBED;
+    }
+    if (limited)
+        fprintf(out,
+                "\n  * CPU-limited: the processors were more than %.0f%% busy, so this time may be "
+                "theirs, not the\n  network's. MPI_Allreduce waits by spinning, so it looks busy "
+                "whatever limits it.\n",
+                100 * CPU_SHARE_LIMITED);
+    if (disturbed)
+        fprintf(out,
+                "\n  + the machine was busy with other work: without other processes its "
+                "processors would have been less than\n  %.0f%% busy. Measure again when it is "
+                "quiet.\n",
+                100 * CPU_SHARE_LIMITED);
+    fprintf(out,
+            "\n  no difference: the 95%% intervals overlap, the difference is below the spread "
+            "between starts, or the ratio is 1.00.\n"
+            "  (ratio): no verdict, because one of the two has only one start, or fewer than "
+            "six iterations.\n");
+}
+
+static void print_times(const struct results *results, int *section, FILE *out)
+{
+    summary_heading(section, out, "One all-reduce: time (median of the slowest rank)");
+    fprintf(out,
+            "  W: workers. Servers on machines of their own: 1, W; in the workers: W; mixed: W "
+            "there and W/2 spare\n"
+            "   W  message   1 server  W servers  W in workers     mixed      ring       rhd  "
+            "MPI_Allreduce    1 server / ring  by theory  ring's efficiency\n");
+    for (size_t i = 0; i < results->worker_count; i++) {
+        const int workers = results->workers[i];
+        const uint64_t bytes = results_focus(results, workers);
+        const struct point *ps = results_column(results, COLUMN_PS1, workers, bytes);
+        const struct point *ring = results_column(results, COLUMN_RING, workers, bytes);
+        struct text verdict = text_verdict(ps, ring, 2);
+        verdict.text[strcspn(verdict.text, " ")] =
+            verdict.text[0] == 'n' ? ' ' : 0; /* the interval is in the next table */
+        fprintf(out, "  %2d", workers);
+        print_row(results, workers, bytes, out);
+        fprintf(out, " %18s %10s %18s\n", verdict.text,
+                ps && ring ? text_ratio(ps->theory_us, ring->theory_us).text : "-",
+                ring ? text_percent(ring->efficiency).text : "-");
+    }
+    print_legend(results, out);
+    if (isnan(results->link_least))
+        return;
+    fprintf(out,
+            "\n  MPI_Allreduce: the fastest of its algorithms. Efficiency: the least time that "
+            "any all-reduce among\n");
+    if (results->probed > 0)
+        fprintf(out, "  the workers could take on links that carry what TCP streams reached in the "
+                     "same runs, over the time taken.\n  That rate is a measurement, too, so a "
+                     "little over 100%% is possible.\n");
+    else
+        fprintf(out, "  the workers could take on these links, over the time taken; about 96%% is "
+                     "what TCP's headers leave.\n");
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const struct point *one = *(const struct point *const *)a;
+    const struct point *two = *(const struct point *const *)b;
+    return (one->time.median_us > two->time.median_us) -
+           (one->time.median_us < two->time.median_us);
+}
+
+/* Every configuration at the most workers, the fastest first. */
+static void print_all(const struct results *results, int *section, FILE *out)
+{
+    const int workers = results->workers[results->worker_count - 1];
+    const uint64_t bytes = results_focus(results, workers);
+    const struct point *ring = results_column(results, COLUMN_RING, workers, bytes);
+    const struct point **list = malloc((results->point_count + 1) * sizeof *list);
+    size_t count = 0;
+    for (size_t p = 0; list && p < results->point_count; p++) {
+        const struct point *point = &results->points[p];
+        if (point->part == PART_PLAIN && point->workers == workers && point->bytes == bytes &&
+            judge_has_time(point->time.state))
+            list[count++] = point;
+    }
+    if (count >= 2) {
+        qsort(list, count, sizeof *list, by_time);
+        summary_heading(section, out, "All of them, %s, %s, the fastest first",
+                        text_counted(workers, "worker").text, text_size((double)bytes).text);
+        fprintf(out,
+                "                       starts      time      95%% interval   by theory  / ring "
+                "                efficiency  machines  a machine\n");
+    }
+    for (size_t i = 0; count >= 2 && i < count; i++) {
+        const struct point *point = list[i];
+        fprintf(out, "  %-19s %7d %9s %17s %11s  %-20s %12s %9d %10s\n", point->who,
+                point->time.starts, text_point(point).text, text_interval(&point->time).text,
+                text_time(point->theory_us).text,
+                point == ring ? "" : text_verdict(point, ring, 2).text,
+                text_percent(point->efficiency).text, point->machines,
+                text_percent(point->efficiency * point->workers / point->machines).text);
+    }
+    if (count >= 2)
+        fprintf(out, "\n  a machine: efficiency times W / machines, because servers of their own "
+                     "are machines, too.\n"
+                     "  The interval covers starts as well as iterations.\n");
+    free(list);
+}
+
+/* -------- bytes ------------------------------------------------------------------------------- */
+
+static struct text both(const struct point *point, bool server)
+{
+    struct text text = {"- | -"};
+    if (point)
+        snprintf(text.text, sizeof text.text, "%.30s | %.30s",
+                 text_count(server ? point->server_sent : point->worker_sent).text,
+                 text_count(server ? point->server_theory : point->worker_theory).text);
+    return text;
+}
+
+static void print_bytes(const struct results *results, int *section, FILE *out)
+{
+    size_t differ = 0, known = 0;
+    summary_heading(section, out,
+                    "The same all-reduce: bytes sent by one node, counted | by theory");
+    fprintf(out,
+            "  workers             ring, a worker          1 server: a worker         1 server: "
+            "the server\n");
+    for (size_t i = 0; i < results->worker_count; i++) {
+        const int workers = results->workers[i];
+        const uint64_t bytes = results_focus(results, workers);
+        const struct point *ps = results_column(results, COLUMN_PS1, workers, bytes);
+        fprintf(out, "  %7d %26s  %26s  %27s\n", workers,
+                both(results_column(results, COLUMN_RING, workers, bytes), false).text,
+                both(ps, false).text, both(ps, true).text);
+    }
+    for (size_t r = 0; r < results->row_count; r++) {
+        const struct result_row *row = &results->rows[r];
+        if (row->part > PART_SLOTS)
+            continue;
+        known += row->worker_theory > 0;
+        differ += row->worker_theory > 0 && row->worker_sent != row->worker_theory;
+        differ += row->server_theory > 0 && row->server_sent != row->server_theory;
+    }
+    if (differ > 0)
+        fprintf(out, "\n  %s over all sizes %s from theory.\n",
+                text_counted((double)differ, "count").text, differ == 1 ? "differs" : "differ");
+    else if (known > 0)
+        fprintf(out,
+                "\n  Over all sizes and configurations, every count equals theory to the byte.\n");
+}
+
+/* -------- by size ----------------------------------------------------------------------------- */
+
+static size_t sizes_at(const struct results *results, int workers)
+{
+    size_t count = 0;
+    for (size_t p = 0; p < results->point_count; p++)
+        count += results->points[p].part == PART_PLAIN && results->points[p].workers == workers &&
+                 strcmp(results->points[p].who, "ring") == 0;
+    return count;
+}
+
+static void print_sizes(const struct results *results, int *section, FILE *out)
+{
+    int workers = results->workers[results->worker_count - 1];
+    for (size_t i = results->worker_count; i > 0; i--) {
+        if (sizes_at(results, results->workers[i - 1]) > sizes_at(results, workers))
+            workers = results->workers[i - 1];
+    }
+    summary_heading(section, out, "Time by size, %s", text_counted(workers, "worker").text);
+    fprintf(out, "   message   1 server  W servers  W in workers     mixed      ring       rhd  "
+                 "MPI_Allreduce   (algorithm)    1 server / ring\n");
+    for (size_t s = 0; s < results->size_count; s++) {
+        const uint64_t bytes = results->sizes[s];
+        const struct point *mpi = results_column(results, COLUMN_MPI, workers, bytes);
+        bool any = mpi != NULL;
+        for (int c = 0; c < COLUMNS; c++)
+            any = any || results_column(results, (enum column)c, workers, bytes);
+        if (!any)
+            continue;
+        fprintf(out, " ");
+        print_row(results, workers, bytes, out);
+        fprintf(out, " %13s   %s\n", mpi ? mpi->who + strlen("mpi ") : "",
+                text_verdict(results_column(results, COLUMN_PS1, workers, bytes),
+                             results_column(results, COLUMN_RING, workers, bytes), 2)
+                    .text);
+    }
+}
+
+/* -------- training ---------------------------------------------------------------------------- */
+
+static const struct training *paced(const struct run *run, const char *who, int workers)
+{
+    return trainings_find(&run->trainings, TRAINING_PACED, who, workers);
+}
+
+/* The cells of one number of workers; `limits`: what limits each, else images/s. */
+static void print_trained(const struct run *run, int workers, bool limits, FILE *out)
+{
+    static const int widths[] = {10, 10, 13, 9, 14};
+    char psw[32], inw[32];
+    snprintf(psw, sizeof psw, "ps dedicated %d", workers);
+    snprintf(inw, sizeof inw, "ps colocated %d", workers);
+    const char *const names[] = {"ps dedicated 1", psw, inw, "ring", "mpi default"};
+    fprintf(out, "  %7d", workers);
+    for (int n = 0; n < 5; n++) {
+        const struct training *training = paced(run, names[n], workers);
+        const char *text = !training                     ? "-"
+                           : limits && !*training->limit ? "-"
+                           : limits                      ? training->limit
+                                                         : NULL;
+        fprintf(out, " %*s", widths[n], text ? text : text_count(training->images_per_s).text);
+    }
+}
+
+static int next_workers(const struct run *run, int after)
+{
+    int next = 0;
+    for (size_t t = 0; t < run->trainings.count; t++) {
+        const struct training *training = &run->trainings.list[t];
+        if (training->kind == TRAINING_PACED && training->workers > after &&
+            (next == 0 || training->workers < next))
+            next = training->workers;
+    }
+    return next;
+}
+
+static void print_throughput(const struct run *run, int *section, FILE *out)
+{
+    const struct training *any = NULL;
+    bool limits = false;
+    for (size_t t = 0; t < run->trainings.count; t++) {
+        if (run->trainings.list[t].kind != TRAINING_PACED)
+            continue;
+        any = &run->trainings.list[t];
+        limits = limits || *any->limit;
+    }
+    if (!any)
+        return;
+    summary_heading(section, out, "Training keras-cnn with %g ms of computation a step: images/s",
+                    any->paced_ms);
+    fprintf(out, "  workers   1 server  W servers  W in workers      ring  MPI_Allreduce    if "
+                 "averaging were free\n");
+    for (int w = next_workers(run, 0); w > 0; w = next_workers(run, w)) {
+        print_trained(run, w, false, out);
+        fprintf(out, " %25s\n", text_count(w * any->batch / any->paced_ms * 1e3).text);
+    }
+    if (limits) {
+        fprintf(out, "\n  What limits each, as it has found itself:\n");
+        for (int w = next_workers(run, 0); w > 0; w = next_workers(run, w)) {
+            print_trained(run, w, true, out);
+            fprintf(out, "\n");
+        }
+    }
+    fprintf(out,
+            "\n  Computation is a timed wait here, so workers that share cores do not slow each "
+            "other down.\n  The gradients have their real size and travel over the real "
+            "links. One start each.\n");
+}
+
+static void print_accuracy(const struct run *run, int *section, FILE *out)
+{
+    const struct csv_table *table = &run->trainings.table;
+    size_t count = 0;
+    for (size_t t = 0; t < run->trainings.count; t++) {
+        const struct training *training = &run->trainings.list[t];
+        if (training->kind != TRAINING_REAL)
+            continue;
+        if (count++ == 0)
+            summary_heading(section, out, "Training for real: accuracy on the test images");
+        fprintf(out, "  %-15s %s: %.2f%% after %s images of %s (test loss %.4f, %.0f s)\n",
+                training->who, text_counted(training->workers, "worker").text,
+                100 * training->accuracy, text_count(training->images).text,
+                csv_table_field(table, training->row, "dataset"), training->loss,
+                training->seconds);
+    }
+    if (run->agreement == AGREEMENT_BITS)
+        fprintf(out,
+                "\n  Both ended with the same weights, bit for bit (SHA-256 %.12s). Summed in the "
+                "same order, the\n  topology changes the time and nothing else.\n",
+                csv_table_field(table, run->one->row, "weights_sha256"));
+    else if (run->agreement == AGREEMENT_WRONG)
+        fprintf(out, "\n  WRONG: both added the same gradients in the same order, and ended with "
+                     "different weights.\n");
+    else if (run->agreement == AGREEMENT_ROUNDING)
+        fprintf(out, "\n  Both averaged the same gradients; their weights differ by rounding.\n");
+    else if (run->agreement == AGREEMENT_SETTINGS)
+        fprintf(out, "\n  These trainings are not compared: they differ in %s (%s and %s).\n",
+                run->setting, csv_table_field(table, run->one->row, run->setting),
+                csv_table_field(table, run->two->row, run->setting));
+}
+
+/* -------- the whole --------------------------------------------------------------------------- */
+
+void summary_print_tables(const struct run *run, FILE *out)
+{
+    const struct results *results = &run->results;
+    const bool times = run->state != STATE_WRONG;
+    int section = 0;
+    if (results->worker_count > 0) {
+        if (times) {
+            print_times(results, &section, out);
+            print_all(results, &section, out);
+        }
+        print_bytes(results, &section, out);
+        if (times)
+            print_sizes(results, &section, out);
+    }
+    if (times) {
+        if (results->worker_count > 0)
+            summary_print_processors(run, &section, out);
+        summary_print_variants(run, &section, out);
+        summary_print_overlap(run, &section, out);
+        summary_print_slots(run, &section, out);
+        summary_print_published(run, &section, out);
+        summary_print_gpus(run, &section, out);
+        print_throughput(run, &section, out);
+        print_accuracy(run, &section, out);
+    }
+    summary_print_left_out(run, &section, out);
+}
+
+void summary_print(const struct run *run, FILE *out)
+{
+    if (run->has_results || run->has_trainings) {
+        struct answer answer;
+        answer_make(&answer, run);
+        fprintf(out, "psring: parameter server against ring all-reduce\n");
+        summary_print_head(run, out);
+        if (*answer.lead) {
+            fprintf(out, "\nThe answer\n\n");
+            summary_print_answer(&answer, out);
+        }
+        summary_print_tables(run, out);
+        fprintf(out, "\nAll numbers: bench.csv and train.csv; figures: *.svg and *.png\n");
+    }
+    if (run->has_consistency)
+        consistency_print(&run->consistency, run->provenance, out);
+}
+
+/* -------- what to measure again --------------------------------------------------------------- */
+
+struct unsteady {
+    const struct result_row *row;
+    const struct point *point;
+};
+
+static int by_weight(const void *a, const void *b)
+{
+    const struct unsteady *one = a, *two = b;
+    if (one->row->workers != two->row->workers)
+        return two->row->workers - one->row->workers;
+    const int ring = strcmp(one->point->who, "ring") == 0;
+    const int other = strcmp(two->point->who, "ring") == 0;
+    return ring != other ? other - ring : (one->row > two->row) - (one->row < two->row);
+}
+
+/* As the plan of run_scaling.sh has it: "ps-dedicated-1+mpi". */
+static void print_plan_name(const struct point *point, FILE *out)
+{
+    char name[128];
+    snprintf(name, sizeof name, "%s", point->who);
+    for (char *space = name; (space = strchr(space, ' '));)
+        *space = '-';
+    fprintf(out, "%s", name);
+    for (const char *word = point->variant; *word;) {
+        word += strncmp(word, "over ", 5) == 0 ? 5 : 0;
+        fprintf(out, "+%.*s", (int)strcspn(word, ","), word);
+        word += strcspn(word, ",");
+        word += strspn(word, ", ");
+    }
+}
+
+void summary_print_unsteady(const struct run *run, FILE *out)
+{
+    const struct results *results = &run->results;
+    struct unsteady *list = malloc((results->row_count + 1) * sizeof *list);
+    size_t count = 0;
+    for (size_t r = 0; list && r < results->row_count; r++) {
+        const struct result_row *row = &results->rows[r];
+        const struct point *point = &results->points[row->point];
+        bool before = false; /* another size of the same start */
+        for (size_t l = 0; l < count; l++)
+            before = before ||
+                     (list[l].row->workers == row->workers && list[l].row->start == row->start &&
+                      strcmp(list[l].point->who, point->who) == 0 &&
+                      strcmp(list[l].point->variant, point->variant) == 0);
+        if (*row->unsteady && !before && (row->part == PART_PLAIN || row->part == PART_VARIANT))
+            list[count++] = (struct unsteady){row, point};
+    }
+    if (count > 0)
+        qsort(list, count, sizeof *list, by_weight);
+    for (size_t l = 0; l < count; l++) {
+        print_plan_name(list[l].point, out);
+        fprintf(out, " %d %d %s\n", list[l].row->workers, list[l].row->start,
+                list[l].row->unsteady);
+    }
+    free(list);
+}

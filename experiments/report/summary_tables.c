@@ -1,0 +1,371 @@
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/report/summary.h"
+#include "experiments/report/text.h"
+
+void summary_heading(int *section, FILE *out, const char *format, ...)
+{
+    va_list arguments;
+    fprintf(out, "\n%d. ", ++*section);
+    va_start(arguments, format);
+    vfprintf(out, format, arguments);
+    va_end(arguments);
+    fprintf(out, "\n\n");
+}
+
+/* "ring, over zmq, fp16", cut. */
+static const char *name_of(const struct point *point, char *text, size_t size)
+{
+    snprintf(text, size, "%s%s%s", point->who, *point->variant ? ", " : "", point->variant);
+    return text;
+}
+
+static size_t count_of(const struct results *results, enum part part)
+{
+    size_t count = 0;
+    for (size_t p = 0; p < results->point_count; p++)
+        count += results->points[p].part == part;
+    return count;
+}
+
+/* -------- processors, transports, overlap ----------------------------------------------------- */
+
+static struct text seconds_of(const struct point *point)
+{
+    struct text text = {"-"};
+    if (point && !isnan(point->cpu_s_per_gb))
+        snprintf(text.text, sizeof text.text, point->cpu_s_per_gb < 100 ? "%.3g" : "%.0f",
+                 point->cpu_s_per_gb);
+    return text;
+}
+
+void summary_print_processors(const struct run *run, int *section, FILE *out)
+{
+    static const char *const transports[] = {"zmq", "mpi", "tcp"};
+    const struct results *results = &run->results;
+    const int workers = results_compared_workers(results);
+    bool known = false;
+    for (size_t p = 0; p < results->point_count; p++)
+        known = known ||
+                (results->points[p].part <= PART_SLOTS && !isnan(results->points[p].cpu_s_per_gb));
+    if (!known)
+        return;
+    summary_heading(section, out, "Processor seconds of all ranks for a GB of messages, %d workers",
+                    workers);
+    fprintf(out, "             1 server, over                   ring, over\n"
+                 "   message       zmq       mpi       tcp        zmq       mpi       tcp   "
+                 "MPI_Allreduce\n");
+    for (size_t s = 0; s < results->size_count; s++) {
+        const uint64_t bytes = results->sizes[s];
+        if (results_focus(results, workers) == 0)
+            continue;
+        fprintf(out, "  %8s", text_size((double)bytes).text);
+        for (int t = 0; t < 3; t++)
+            fprintf(
+                out, " %9s",
+                seconds_of(results_over(results, COLUMN_PS1, transports[t], workers, bytes)).text);
+        fprintf(out, " ");
+        for (int t = 0; t < 3; t++)
+            fprintf(
+                out, " %9s",
+                seconds_of(results_over(results, COLUMN_RING, transports[t], workers, bytes)).text);
+        fprintf(out, " %15s\n",
+                seconds_of(results_column(results, COLUMN_MPI, workers, bytes)).text);
+    }
+    fprintf(out, "\n  User and system time of workers and servers: what communication takes away "
+                 "from computing. Waiting that\n  spins counts, too: all of MPI_Allreduce's, and "
+                 "the first 50 us of tcp's where ranks have a core each.\n");
+}
+
+void summary_print_variants(const struct run *run, int *section, FILE *out)
+{
+    const struct results *results = &run->results;
+    char name[128];
+    if (count_of(results, PART_VARIANT) == 0)
+        return;
+    summary_heading(section, out, "Over a further transport, and with compressed messages");
+    fprintf(out,
+            "                                  W  message       time  plain time   / plain        "
+            "        by theory\n");
+    for (size_t p = 0; p < results->point_count; p++) {
+        const struct point *point = &results->points[p];
+        if (point->part != PART_VARIANT)
+            continue;
+        const struct point *plain =
+            results_find(results, PART_PLAIN, point->who, "", point->workers, point->bytes);
+        fprintf(out, "  %-28s %4d %8s %10s %11s   %-20s %11s\n", name_of(point, name, sizeof name),
+                point->workers, text_size((double)point->bytes).text, text_point(point).text,
+                text_point(plain).text, text_verdict(point, plain, 2).text,
+                text_ratio(point->theory_us, plain ? plain->theory_us : (double)NAN).text);
+    }
+    fprintf(out, "\n  The same topology, code and numbers: only the library that carries the "
+                 "messages differs by transport.\n");
+}
+
+void summary_print_overlap(const struct run *run, int *section, FILE *out)
+{
+    const struct results *results = &run->results;
+    bool any = false;
+    for (size_t p = 0; p < results->point_count; p++) {
+        const struct point *point = &results->points[p];
+        char name[128];
+        if (point->part > PART_SLOTS || !(point->compute_us > 0))
+            continue;
+        if (!any) {
+            summary_heading(section, out,
+                            "Next to a computation that takes as long as the all-reduce alone: "
+                            "what of its time is hidden");
+            fprintf(
+                out,
+                "                                  W  message      alone     exposed    hidden\n");
+        }
+        any = true;
+        fprintf(out, "  %-28s %4d %8s %10s %11s %9s\n", name_of(point, name, sizeof name),
+                point->workers, text_size((double)point->bytes).text,
+                text_time(point->time.median_us).text, text_time(point->exposed_us).text,
+                text_percent(1 - point->exposed_us / point->time.median_us).text);
+    }
+    if (any)
+        fprintf(out, "\n  The computation is a timed wait, so it takes no processor from the "
+                     "all-reduce.\n");
+}
+
+/* -------- several workers a host, published models -------------------------------------------- */
+
+void summary_print_slots(const struct run *run, int *section, FILE *out)
+{
+    const struct results *results = &run->results;
+    char name[128];
+    if (count_of(results, PART_SLOTS) == 0)
+        return;
+    summary_heading(section, out, "Several workers a host");
+    fprintf(out, "                                     message       time      95%% interval   by "
+                 "theory   / theory\n");
+    for (size_t p = 0; p < results->point_count; p++) {
+        const struct point *point = &results->points[p];
+        if (point->part != PART_SLOTS)
+            continue;
+        fprintf(out, "  %-34s %8s %10s %17s %11s %10s\n", name_of(point, name, sizeof name),
+                text_size((double)point->bytes).text, text_point(point).text,
+                text_interval(&point->time).text, text_time(point->theory_us).text,
+                text_ratio(point->time.median_us, point->theory_us).text);
+    }
+    fprintf(out,
+            "\n  Theory: what the busiest host's link carries, at B bytes/s, with H hosts and W "
+            "workers. Hierarchical: 2(H-1)/H\n"
+            "  M/B, the least possible. The ring of all workers, in the order of hosts: 2(W-1)/W "
+            "M/B. In the worst order each\n"
+            "  neighbour is on another host: that, times the workers of a host.\n");
+}
+
+/* What took too long, or (`memory`) needs too much memory, by model. */
+static void print_not_measured(const struct run *run, bool memory, const char *reason, FILE *out)
+{
+    char who[64], model[64], amount[32], before[64] = "";
+    int workers;
+    for (const char *entry = run->too_long; *entry;) {
+        const bool found = sscanf(entry, "%63s %d %63s %31[^;]", who, &workers, model, amount) == 4;
+        char *gigabytes = found ? strstr(amount, "GB") : NULL;
+        entry += strcspn(entry, ";");
+        entry += *entry == ';';
+        if (!found || (gigabytes != NULL) != memory)
+            continue;
+        if (gigabytes)
+            *gigabytes = 0;
+        for (char *dash = who; (dash = strchr(dash, '-'));)
+            *dash = ' ';
+        if (strcmp(model, before) == 0)
+            fprintf(out, ", ");
+        else
+            fprintf(out, "%s  not measured, %s: %s: ", *before ? "\n" : "", reason, model);
+        fprintf(out, "%s %s %s", who, amount, memory ? "GB" : "s");
+        memcpy(before, model, sizeof before);
+    }
+    if (*before)
+        fprintf(out, "\n");
+}
+
+void summary_print_published(const struct run *run, int *section, FILE *out)
+{
+    const struct results *results = &run->results;
+    const size_t count = count_of(results, PART_PUBLISHED);
+    if (count == 0 && !*run->too_long)
+        return;
+    summary_heading(section, out,
+                    "Gradients of published models, in buckets, as training exchanges them");
+    if (count > 0)
+        fprintf(out, "                                        W  gradients buckets  averaging   by "
+                     "theory    compute    exposed    scaling\n");
+    for (size_t p = 0; p < results->point_count; p++) {
+        const struct point *point = &results->points[p];
+        if (point->part != PART_PUBLISHED)
+            continue;
+        fprintf(out, "  %-14s %-20s %4d %10s %7.0f %10s %11s %10s %10s %10s\n", point->row->model,
+                point->who, point->workers, text_size((double)point->bytes).text, point->buckets,
+                text_point(point).text, text_time(point->theory_us).text,
+                text_time(point->compute_us).text, text_time(point->exposed_us).text,
+                text_percent(point->scaling).text);
+    }
+    print_not_measured(run, false, "it would take too long", out);
+    print_not_measured(run, true, "it needs more memory than there is", out);
+    if (count > 0)
+        fprintf(out,
+                "\n  A step computes (a timed wait, spread over the tensors by their operations) "
+                "and averages meanwhile. Exposed: what\n"
+                "  a step takes beyond computing. Scaling: computing over the step. Averaging: all "
+                "buckets, without computation.\n"
+                "  These are single values without an interval.\n");
+}
+
+/* -------- GPUs -------------------------------------------------------------------------------- */
+
+static struct text gpu_time(const struct results *results, const char *who, int workers,
+                            uint64_t bytes)
+{
+    return text_point(results_find(results, PART_GPU, who, "", workers, bytes));
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const struct point *one = *(const struct point *const *)a;
+    const struct point *two = *(const struct point *const *)b;
+    if (one->workers != two->workers)
+        return one->workers - two->workers;
+    return (one->bytes > two->bytes) - (one->bytes < two->bytes);
+}
+
+static void print_gpu_rows(const struct results *results, FILE *out)
+{
+    const struct point **points = malloc((results->point_count + 1) * sizeof *points);
+    size_t count = 0;
+    for (size_t p = 0; points && p < results->point_count; p++) {
+        if (results->points[p].part == PART_GPU)
+            points[count++] = &results->points[p];
+    }
+    if (count > 0)
+        qsort(points, count, sizeof *points, by_size);
+    for (size_t p = 0; p < count; p++) {
+        const int workers = points[p]->workers;
+        const uint64_t bytes = points[p]->bytes;
+        char inside[32];
+        if (p > 0 && by_size(&points[p - 1], &points[p]) == 0)
+            continue;
+        snprintf(inside, sizeof inside, "ps colocated %d", workers);
+        fprintf(out, "  %4d %9s %10s %10s %10s %11s %10s %14s %13s\n", workers,
+                text_size((double)bytes).text, gpu_time(results, "nccl", workers, bytes).text,
+                gpu_time(results, "nccl tree", workers, bytes).text,
+                gpu_time(results, "ring", workers, bytes).text,
+                gpu_time(results, inside, workers, bytes).text,
+                gpu_time(results, "ps dedicated 1", workers, bytes).text,
+                gpu_time(results, "mpi default", workers, bytes).text,
+                gpu_time(results, "hierarchical", workers, bytes).text);
+    }
+    free(points);
+}
+
+/* Sums alone: the GPU did the ranks in turns. That they are right is in the sentence on all sums.
+ */
+static void print_shared(const struct results *results, int *section, FILE *out)
+{
+    double elements = 0;
+    char names[512] = "";
+    size_t used = 0;
+    if (count_of(results, PART_SHARED_GPU) == 0)
+        return;
+    for (size_t r = 0; r < results->row_count; r++) {
+        const struct result_row *row = &results->rows[r];
+        char name[96];
+        if (row->part != PART_SHARED_GPU)
+            continue;
+        if (row->iters > 0)
+            elements += (double)row->bytes / 4 * row->iters;
+        snprintf(name, sizeof name, *row->nccl ? "%s (%s)" : "%s", row->backend, row->nccl);
+        bool before = false;
+        for (size_t other = 0; other < r; other++) {
+            const struct result_row *one = &results->rows[other];
+            before = before ||
+                     (one->part == PART_SHARED_GPU && strcmp(one->backend, row->backend) == 0 &&
+                      strcmp(one->nccl, row->nccl) == 0);
+        }
+        if (!before && used < sizeof names)
+            used += (size_t)snprintf(names + used, sizeof names - used, "%s%s",
+                                     used > 0 ? ", " : "", name);
+    }
+    summary_heading(section, out, "On one GPU that ranks share");
+    fprintf(out,
+            "  %.0f elements were averaged to see that they are right, by %s.\n"
+            "  The ranks took turns on the GPU, so their times say nothing and are not shown.\n",
+            elements, names);
+}
+
+void summary_print_gpus(const struct run *run, int *section, FILE *out)
+{
+    const struct results *results = &run->results;
+    const char *algorithm = "";
+    size_t unknown = 0, trained = 0;
+    const size_t count = count_of(results, PART_GPU);
+    for (size_t r = 0; r < results->row_count; r++) {
+        const struct result_row *row = &results->rows[r];
+        if (row->part != PART_GPU || strcmp(row->backend, "nccl") != 0)
+            continue;
+        unknown += !*row->nccl;
+        algorithm = strncmp(row->nccl, "ring/", 5) == 0 ? row->nccl : algorithm;
+    }
+    if (count > 0) {
+        summary_heading(section, out, "Between GPUs, a worker each");
+        fprintf(out, "  GPUs   message       nccl  nccl tree       ring  in workers   1 server  "
+                     "MPI_Allreduce  hierarchical\n");
+        print_gpu_rows(results, out);
+        fprintf(out,
+                "\n  nccl averages where the gradients are%s%s%s; the others through the hosts' "
+                "memory (MPI where\n  gradients are if it says that it can).\n",
+                *algorithm ? ", by " : "", algorithm, *algorithm ? " by its own log" : "");
+    }
+    if (unknown > 0)
+        fprintf(out,
+                "  Not shown: %zu of nccl whose algorithm is not known, because NCCL's log was not "
+                "there to be read.\n",
+                unknown);
+    for (size_t t = 0; t < run->trainings.count; t++) {
+        const struct training *training = &run->trainings.list[t];
+        if (training->kind != TRAINING_GPU)
+            continue;
+        fprintf(out, "%s  %-20s %d GPUs: %.2f%% after %.0f images of %s, %.0f s\n",
+                trained++ == 0 ? "\n" : "", training->who, training->workers,
+                100 * training->accuracy, training->images,
+                csv_table_field(&run->trainings.table, training->row, "dataset"),
+                training->seconds);
+    }
+    print_shared(results, section, out);
+}
+
+/* -------- what was left out ------------------------------------------------------------------- */
+
+void summary_print_left_out(const struct run *run, int *section, FILE *out)
+{
+    char who[64];
+    int workers, machines, before = 0;
+    if (!*run->left_out)
+        return;
+    summary_heading(section, out, "What %d machines cannot measure", run->machine_count);
+    for (const char *entry = run->left_out; *entry;) {
+        const bool found = sscanf(entry, "%63s %d %d", who, &workers, &machines) == 3;
+        entry += strcspn(entry, ";");
+        entry += *entry == ';';
+        if (!found)
+            continue;
+        for (char *dash = who; (dash = strchr(dash, '-'));)
+            *dash = ' ';
+        if (workers != before)
+            fprintf(out, "%s  %s: %s takes %d machines", before > 0 ? "\n" : "",
+                    text_counted(workers, "worker").text, who, machines);
+        else
+            fprintf(out, "; %s %d", who, machines);
+        before = workers;
+    }
+    fprintf(out, "\n");
+}
