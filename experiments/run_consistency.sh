@@ -149,7 +149,7 @@ train()
         -f "$here/sweep/consistency_row.awk" "$out/run.csv" >>"$out/consistency.csv"
 }
 
-# What psring report says of the runs that failed, and of --quick.
+# Leaves the runs that failed, and --quick, for psring report.
 note_facts()
 {
     provenance_facts=$(

@@ -373,7 +373,7 @@ fit_model()
     rm -f "$out/last.txt"
 }
 
-# What psring report says of the run as a whole.
+# Leaves what psring report states about the run as a whole.
 note_facts()
 {
     provenance_facts=$(

@@ -3,10 +3,10 @@
 # as .svg, .png and .pdf.
 # Without names, it draws all figures that have data. draw.sh --list prints the names.
 #
-# psring report (default: build/psring of this tree) reads the rows and writes the data files. Of a run with wrong sums
-# it writes none, so no figure is drawn.
-# gnuplot runs in a folder of its own, among files of plain names: no name that a user has chosen is part of a
-# command of the shells that it starts.
+# psring report (default: build/psring of this tree) reads the rows and writes the data files. It writes no data of a run
+# with wrong sums, and no figure is drawn then.
+# gnuplot runs in a separate folder with files of plain names. No name that a user has chosen is part of a command of
+# the shells that it starts.
 set -euo pipefail
 export LC_ALL=C.UTF-8 # a point in numbers, whatever the user's language; gnuplot has signs beyond ASCII
 

@@ -1,4 +1,4 @@
-/* What consistency.csv says of who was first, and that it counts runs that ended. */
+/* The summary of consistency.csv: which mode was first, and how many runs ended. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Rows of bench.csv and train.csv as the summary has them: what is one configuration, one rate of
- * the links, what the answer claims, and what a run with wrong sums shows. */
+/* Rows of bench.csv and train.csv in the summary: configurations, one rate of the links, the claims
+ * of the answer, and a run with wrong sums. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -43,7 +43,7 @@ struct made {
 
 enum { MODEL = 4799528 };
 
-/* What is not named is as in most rows: iterations 7, an interval of 1% on each side. */
+/* Defaults of most rows: 7 iterations, an interval of 1% on each side. */
 #define ROW(...)                                                                                   \
     &(struct made)                                                                                 \
     {                                                                                              \
@@ -293,8 +293,8 @@ Test(results, sizes_that_were_compared_are_named)
     is_silent(text, "nowhere");
 }
 
-/* On N machines the ring has N workers, and a server of its own never fits: it is judged where it
- * was measured. */
+/* On N machines the ring has N workers, and a dedicated server never fits. It is judged with the
+ * workers that it was measured with. */
 Test(results, servers_are_judged_with_workers_that_they_were_measured_with)
 {
     add_twice(ROW(.us = 85000, .workers = 5));

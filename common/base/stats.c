@@ -47,7 +47,7 @@ void stats_summarise(double *values, size_t count, struct stats_summary *summary
     };
 }
 
-/* Of the standard normal distribution, for a share below 0.5, by bisection. */
+/* A quantile of the standard normal distribution, for a share below 0.5, by bisection. */
 static double normal_quantile(double share)
 {
     double low = -40, high = 0;

@@ -25,9 +25,9 @@ double stats_median(double *values, size_t count);
 void stats_summarise(double *values, size_t count, struct stats_summary *summary);
 
 /*
- * A 95% interval of the median: the narrowest pair of values, as far from both ends, between which
- * the median lies with a chance of 95% at least, whatever the distribution. Fewer than
- * STATS_INTERVAL_LEAST values have no such pair: both results are NaN. O(count).
+ * A 95% interval of the median, for every distribution: the narrowest pair of values with equal
+ * ranks from both ends that holds the median with a chance of 95% at least. Fewer than
+ * STATS_INTERVAL_LEAST values have no such pair, and both results are NaN. O(count).
  * Source: Thompson 1936, "On confidence ranges for the median and other expectation distributions";
  * Hahn and Meeker 1991, section 5.2.
  */
@@ -35,9 +35,9 @@ enum { STATS_INTERVAL_LEAST = 6 };
 void stats_median_interval(const double *sorted, size_t count, double *low, double *high);
 
 /*
- * Student's t: a value of the distribution with `degrees` > 0 of freedom lies within plus or minus
- * the result with the chance `level`, 0 < level < 1. Source: Hill 1970, "Algorithm 396: Student's
- * t-quantiles"; about six digits.
+ * Student's t with `degrees` > 0 of freedom: a value lies within plus or minus the result with the
+ * chance `level`, 0 < level < 1. It is accurate to about four digits.
+ * Source: Hill 1970, "Algorithm 396, Student's t-quantiles".
  */
 double stats_student_quantile(double level, size_t degrees);
 

@@ -55,7 +55,7 @@ struct predict_rows {
     size_t count, room;
 };
 
-/* What the judge says of it, as of the summary's rows. */
+/* The judge's state of the row, the same as in the summary. */
 enum state predict_row_state(const struct predict_row *row);
 
 /* Adds the rows of `path`, or of bench.csv in that folder. STATUS_INPUT, logged with the line: no

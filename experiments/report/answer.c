@@ -8,8 +8,8 @@
 #include "common/base/line.h"
 #include "experiments/report/text.h"
 
-/* How many machines a configuration would have taken with so many workers; 0: it was not left out.
- */
+/* How many machines a configuration would have taken with this number of workers. 0: it was not
+ * left out. */
 static int machines_for(const struct run *run, const char *who, int workers)
 {
     char name[64], found[64];
@@ -111,8 +111,8 @@ static void add_marks(struct line *line, const struct point *one, const struct p
         line_add(line, "; the machine was busy with other work+");
 }
 
-/* "NAME: slower than the ring, 2.66 (2.60 to 2.71) times its time; theory: 2.67." With fewer
- * workers where the most were not measured, not steadily, or with one start only. */
+/* "NAME: slower than the ring, 2.66 (2.60 to 2.71) times its time. Theory: 2.67." The claim takes
+ * fewer workers if the most were not measured, were disturbed, or have one start only. */
 static void add_claim(struct answer *answer, const struct run *run, enum column column)
 {
     const struct results *results = &run->results;

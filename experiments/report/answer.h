@@ -14,14 +14,15 @@ struct answer {
         enum verdict verdict; /* against the ring, by time */
     } claims[ANSWER_CLAIMS_MOST];
     size_t count;
-    bool has_one_server; /* claims[0] is that of one server on a machine of its own */
+    bool has_one_server; /* claims[0] is about one dedicated server */
     const char *note;    /* how to read it; NULL: none */
 };
 
 /*
  * Every claim compares two configurations that were measured with the same workers and size, from
- * two starts of each at least; otherwise it says that there is no verdict, and why. What was not
- * measured is in no claim. Nothing is claimed of a run whose state is WRONG.
+ * two starts of each at least. Otherwise it gives the reason why there is no verdict. No claim is
+ * about sizes or configurations that were not measured. Nothing is claimed of a run whose state is
+ * WRONG.
  */
 void answer_make(struct answer *answer, const struct run *run);
 

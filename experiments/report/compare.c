@@ -152,8 +152,8 @@ static void measure(const struct csv_table *table, char *const *whole, size_t ro
         time->state = worst;
 }
 
-/* Starts differ by about as much at one size, whatever the configuration: pooled by size, over both
- * runs. */
+/* At one size the starts of all configurations differ by about as much, so their spread is pooled
+ * by size, over both runs. */
 static void draw_verdicts(struct compare *compare)
 {
     for (size_t p = 0; p < compare->count; p++) {

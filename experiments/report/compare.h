@@ -28,10 +28,10 @@ struct compare {
  * transport, device, workers, servers, placement, bytes, algorithm, compression, hosts and their
  * order, interface and model, as far as both have these columns. Rows alike are starts of one
  * configuration. The intervals cover starts and hold for all pairs together (starts.h). Where a
- * network is in both, each has its own; else one run's network stands against the other's. What one
- * table tells apart and the other does not is in no pair. STATUS_INPUT (logged): a file is missing
- * or damaged, or no row is in both. Needs compare_free whatever it returns. O(rows of one times
- * rows of the other).
+ * network is in both, each has its own; else one run's network stands against the other's. Rows
+ * that only one table distinguishes are in no pair. STATUS_INPUT (logged): a file is missing or
+ * damaged, or no row is in both. Needs compare_free, also after an error. O(rows of one times rows
+ * of the other).
  */
 enum status compare_read(struct compare *compare, const char *dir_before, const char *dir_after);
 void compare_free(struct compare *compare);

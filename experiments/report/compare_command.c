@@ -21,8 +21,8 @@ static const char help[] =
     "A ratio is the time in AFTER over that in BEFORE. Rows alike within one bench.csv are starts\n"
     "of one configuration. A verdict needs two starts of six iterations at least in both runs. In\n"
     "brackets: what the 95% intervals of both allow, which cover starts and hold for all verdicts\n"
-    "together. Where they overlap, or the difference is below the spread between starts, there is\n"
-    "no difference. Ends with 1 where sums are wrong. Warns where the networks differ.\n\n"
+    "together. There is no difference if they overlap, or if the difference is below the spread\n"
+    "between starts. Ends with 1 if sums are wrong. Warns if the networks differ.\n\n"
     "  -h, --help      Print this and exit.\n";
 
 /* -------- in words ------------------------------------------------------------------------------

@@ -358,6 +358,10 @@ static bool is_first(const struct consistency *consistency, size_t index)
     return true;
 }
 
+struct quoted {
+    char text[80];
+};
+
 static FILE *open_in(const char *dir, const char *name)
 {
     char *path = NULL;
@@ -369,6 +373,16 @@ static FILE *open_in(const char *dir, const char *name)
         log_error("%s: cannot be written: %s", path, strerror(errno));
     free(path);
     return file;
+}
+
+/* A text within single quotes, which must not end them. */
+static struct quoted quoted(const char *text)
+{
+    struct quoted result = {""};
+    snprintf(result.text, sizeof result.text, "%s", text);
+    for (char *quote = result.text; (quote = strchr(quote, '\''));)
+        *quote = ' ';
+    return result;
 }
 
 enum status consistency_write_figure(const struct consistency *consistency, const char *dir)
@@ -389,14 +403,16 @@ enum status consistency_write_figure(const struct consistency *consistency, cons
     }
     if (!failed) {
         const char *compute = strchr(field_of(consistency, "compute"), ':');
-        /* Inside single quotes gnuplot takes every character as it is, but for the quote. */
+        /* Inside single quotes gnuplot changes no character but the quote. */
         fprintf(facts,
-                "SLOW = '%.20s times as long'\nTARGET = '%g'\nFACTS = '%.40s, batch %.10s x %.10s, "
-                "computing for %.10s ms a step; network=%.80s'\n",
-                slow, 100 * number_of(&consistency->table, 0, "target_accuracy"),
-                field_of(consistency, "model"), field_of(consistency, "workers"),
-                field_of(consistency, "batch"), compute ? compute + 1 : "?",
-                field_of(consistency, "network"));
+                "SLOW = '%s times as long'\nTARGET = '%g'\nFACTS = '%s, batch %s x %s, "
+                "computing for %s ms a step; network=%s'\n",
+                quoted(slow).text, 100 * number_of(&consistency->table, 0, "target_accuracy"),
+                quoted(field_of(consistency, "model")).text,
+                quoted(field_of(consistency, "workers")).text,
+                quoted(field_of(consistency, "batch")).text,
+                quoted(compute ? compute + 1 : "?").text,
+                quoted(field_of(consistency, "network")).text);
     }
     failed = failed || ferror(modes) || ferror(facts);
     failed = (modes && fclose(modes) != 0) || failed;

@@ -24,7 +24,7 @@ struct consistency {
     double compute_ms; /* the most that a step of workers that are alike computed; NAN: not known */
 };
 
-/* STATUS_INPUT and STATUS_NO_MEMORY are logged. Needs consistency_free whatever it returns. */
+/* STATUS_INPUT and STATUS_NO_MEMORY are logged. Needs consistency_free, also after an error. */
 enum status consistency_read(struct consistency *consistency, const char *path);
 void consistency_free(struct consistency *consistency);
 

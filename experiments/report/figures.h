@@ -16,9 +16,9 @@
  * trainings' constants; network.txt: the network's name modes.txt, consistency_facts.gp: where
  * there is a consistency.csv
  *
- * Series are those of results_series; a line stands for each series that a configuration belongs
- * to, and `own` is 1 for the first of them. NaN: not known. Of a run whose state is WRONG, and of
- * rows without a time that may be shown, there is no line. STATUS_IO is logged.
+ * Series are those of results_series. A configuration has a line for each of its series, and `own`
+ * is 1 in the first of them. NaN: not known. A run whose state is WRONG has no line, and neither
+ * has a row without a time that may be shown. STATUS_IO is logged.
  */
 enum status figures_write(const struct run *run, const char *dir);
 

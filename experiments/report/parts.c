@@ -20,7 +20,7 @@ static void put_paragraph(FILE *out, const char *text)
     fputs("</p>\n", out);
 }
 
-/* What `print` writes about the run, as text of the page. */
+/* Inserts the text that `print` writes about the run. */
 static enum status put_printed(struct page *page, const char *name, const struct run *run,
                                void (*print)(const struct run *run, FILE *out))
 {

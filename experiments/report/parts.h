@@ -7,10 +7,10 @@
 #include "experiments/report/run.h"
 
 /*
- * From the run into the page: "wrong", the summary's head, where the run's state is WRONG, else
- * "head", the same; "claim", what the answer says of the ring, of one server, and of the first
- * configuration that was faster than the ring; "answer", all of it; "tables". A part without
- * content is not inserted.
+ * Inserts the summary's parts into the page. The head is "wrong" if the run's state is WRONG, else
+ * "head". "claim" is what the answer states about the ring, one server, and the first configuration
+ * that was faster than the ring. "answer" is all of it, and "tables" the rest. An empty part is not
+ * inserted.
  */
 enum status parts_put_summary(struct page *page, const struct run *run);
 

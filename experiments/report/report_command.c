@@ -29,8 +29,9 @@ static const char help[] =
     "  --figures TO    Write instead the files that plots/draw.sh draws from, into the folder TO.\n"
     "  -h, --help      Print this and exit.\n";
 
-/* Sections that scripts fill are in the page if the data for them are. */
-static enum status put_sections(struct page *page, const cJSON *data)
+/* Sections that scripts fill are in the page if the data for them are; the calculator's times would
+ * pass for the run's where that is WRONG. */
+static enum status put_sections(struct page *page, const struct run *run, const cJSON *data)
 {
     static const char *const sections[] = {"bench", "train", "consistency", "predict", "simulate"};
     const cJSON *tables = cJSON_GetObjectItemCaseSensitive(data, "tables");
@@ -41,6 +42,8 @@ static enum status put_sections(struct page *page, const cJSON *data)
     }
     if (status == STATUS_OK && cJSON_HasObjectItem(data, "replays"))
         status = page_begin(page, "replays") ? page_end(page) : STATUS_NO_MEMORY;
+    if (status == STATUS_OK && run->state != STATE_WRONG)
+        status = page_begin(page, "times") ? page_end(page) : STATUS_NO_MEMORY;
     return status;
 }
 
@@ -54,7 +57,7 @@ static enum status write_page(const struct run *run)
     TRY(run_data_make(run, &data));
     TRY(page_put_assets(&page));
     TRY(page_put_json(&page, data));
-    TRY(put_sections(&page, data));
+    TRY(put_sections(&page, run, data));
     TRY(parts_put_summary(&page, run));
     if (run->state != STATE_WRONG) /* figures of an earlier program may lie there */
         TRY(parts_put_figures(&page, run->dir));

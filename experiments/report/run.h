@@ -17,11 +17,11 @@ struct run {
     struct results results;
     struct trainings trainings;
     struct consistency consistency;
-    cJSON *provenance; /* NULL: no provenance.json, or a damaged one (a warning tells) */
+    cJSON *provenance; /* NULL: no provenance.json, or a damaged one (logged) */
     int cores;         /* 0: not known */
     int failed;        /* measurements that failed */
-    /* What real machines could not measure, "CONFIGURATION WORKERS MACHINES;...", and what took too
-     * long, "CONFIGURATION WORKERS MODEL SECONDS;..." or "... NUMBERGB"; "": nothing. */
+    /* Configurations that needed more machines, "CONFIGURATION WORKERS MACHINES;...", or too much
+     * time, "CONFIGURATION WORKERS MODEL SECONDS;..." or "... NUMBERGB"; "": nothing. */
     const char *left_out, *too_long;
     int machine_count;
     enum agreement agreement; /* of the trainings */

@@ -97,8 +97,8 @@ static void add_series(cJSON *object, const int *series)
         cJSON_AddItemToArray(array, cJSON_CreateNumber(series[s]));
 }
 
-/* What the page draws: plain all-reduces of several workers, of MPI_Allreduce's algorithms the
- * fastest. */
+/* The points that the page draws: plain all-reduces of several workers. MPI_Allreduce is drawn by
+ * its fastest algorithm. */
 static void add_points(cJSON *all, const struct results *results)
 {
     cJSON *points = cJSON_AddArrayToObject(all, "bench");

@@ -19,8 +19,8 @@
  * "replays": replay.h's}
  *
  * "bench" has one entry for all starts of a configuration, as struct point. A part is there where
- * its file is. Of a run whose state is WRONG only "consistency" and "models" are there: no time of
- * an all-reduce is on its page. What is damaged in a further file is left out, with a warning.
+ * its file is. A run whose state is WRONG has only "consistency" and "models", so no time of an
+ * all-reduce is on its page. A damaged further file is left out, with a warning.
  * STATUS_NO_MEMORY.
  */
 enum status run_data_make(const struct run *run, cJSON **data);

@@ -10,8 +10,8 @@
 /* All of it. A run whose state is WRONG opens with that, and no time is printed. */
 void summary_print(const struct run *run, FILE *out);
 
-/* Its parts, for the page: network, links, checks and what was disturbed; the answer's sentences, a
- * line each, a claim with a dash; the tables, numbered. */
+/* Its parts, for the page. The head has network, links, checks and disturbed measurements. The
+ * answer has a line for each sentence. The tables are numbered. */
 void summary_print_head(const struct run *run, FILE *out);
 void summary_print_answer(const struct answer *answer, FILE *out);
 void summary_print_tables(const struct run *run, FILE *out);

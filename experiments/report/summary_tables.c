@@ -162,7 +162,7 @@ void summary_print_slots(const struct run *run, int *section, FILE *out)
             "  neighbour is on another host: that, times the workers of a host.\n");
 }
 
-/* What took too long, or (`memory`) needs too much memory, by model. */
+/* Models that would take too long, or (`memory`) need too much memory. */
 static void print_not_measured(const struct run *run, bool memory, const char *reason, FILE *out)
 {
     char who[64], model[64], amount[32], before[64] = "";

@@ -1,7 +1,7 @@
 /*
- * The state of a row of results, and of a run. This is the only place that decides it: the summary,
- * the page, the figures, psring compare, the fit (psring predict) and, through the fitted model,
- * --backend auto ask here.
+ * The state of a row of results, and of a run. This is the only place that decides it. The summary,
+ * the page, the figures, psring compare and the fit (psring predict) ask here. --backend auto does
+ * so through the fitted model.
  */
 #ifndef PSRING_EXPERIMENTS_ROWS_JUDGE_H
 #define PSRING_EXPERIMENTS_ROWS_JUDGE_H
@@ -18,7 +18,7 @@ enum state {
     STATE_WRONG,        /* sums are not exact, or weights differ that must be equal */
 };
 
-/* What a row says of itself. Below 0 or NaN: not known. */
+/* The marks of a row. Below 0 or NaN: not known. */
 struct evidence {
     double wrong; /* elements that differ from the exact sum */
     double time_us;
@@ -28,7 +28,7 @@ struct evidence {
 
 enum state judge_row(const struct evidence *row);
 
-/* What is known of a run as a whole. */
+/* The marks of a run. */
 struct run_evidence {
     enum state worst_row;  /* of all rows */
     bool trainings_differ; /* trainings that must end with the same weights do not */

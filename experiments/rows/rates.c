@@ -42,7 +42,7 @@ static double rate_of(const struct results *results, const struct result_row *of
     return count > 0 ? stats_median(rates, count) : (double)NAN;
 }
 
-/* What all rows together say of the links. */
+/* Adds the row to the rates and sources of all links. */
 static void note_link(struct results *results, const struct result_row *row)
 {
     if (!isnan(row->nominal_link))

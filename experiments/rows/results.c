@@ -215,8 +215,8 @@ static double known(double first, double second)
     return isnan(first) ? second : first;
 }
 
-/* What does not differ between starts is the first one's that has it; the busiest processors
- * count. */
+/* Values that do not differ between starts are those of the first start that has them. The busiest
+ * processors count. */
 static void add_facts(struct point *point, const struct result_row *row)
 {
     point->theory_us = known(point->theory_us, row->theory_us);
@@ -355,7 +355,7 @@ static void add_up(struct results *results)
     }
 }
 
-/* Of the points whose times are shown. */
+/* The worst state of the points whose times are shown. */
 static void find_worst(struct results *results)
 {
     for (size_t p = 0; p < results->point_count; p++) {
@@ -365,7 +365,8 @@ static void find_worst(struct results *results)
     }
 }
 
-/* Starts differ by about as much at one size, whatever the configuration: pooled by size. */
+/* At one size the starts of all configurations differ by about as much, so their spread is pooled
+ * by size. */
 static void widen_all(struct results *results)
 {
     for (size_t p = 0; p < results->point_count; p++) {

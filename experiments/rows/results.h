@@ -1,11 +1,11 @@
 /*
- * The rows of bench.csv, read and classified once: which table of the summary a row belongs to,
- * what its configuration is called, which rows are starts of one configuration, and one rate of the
- * links for all of them.
+ * The rows of bench.csv, read and classified once. Each row has its table of the summary and the
+ * name of its configuration. Rows alike are starts of one configuration. All rows have one rate of
+ * the links.
  *
- * A configuration is "ring", "rhd", "mpi ALGORITHM", "ps dedicated K" or "ps colocated K" (K
- * servers), or "ps mixed K" (a server in each worker and K spare ones). The first transport that a
- * backend is seen with is its own; a row over another one, or with compression, is a variant.
+ * A configuration is "ring", "rhd", "mpi ALGORITHM", or one with K servers: "ps dedicated K" or "ps
+ * colocated K". "ps mixed K" has a server in each worker and K spare ones. The first transport that
+ * a backend is seen with is its own; a row over another one, or with compression, is a variant.
  */
 #ifndef PSRING_EXPERIMENTS_ROWS_RESULTS_H
 #define PSRING_EXPERIMENTS_ROWS_RESULTS_H
@@ -80,8 +80,8 @@ struct results {
     size_t worker_count, size_count;
 };
 
-/* Reads `path`. STATUS_INPUT and STATUS_NO_MEMORY are logged. Needs results_free whatever it
- * returns. O(rows x points). */
+/* Reads `path`. STATUS_INPUT and STATUS_NO_MEMORY are logged. Needs results_free, also after an
+ * error. O(rows x points). */
 enum status results_read(struct results *results, const char *path);
 void results_free(struct results *results);
 
@@ -94,10 +94,10 @@ struct start results_start(const struct csv_table *table, size_t row);
 void results_configuration(char *text, size_t size, const char *backend, const char *placement,
                            int servers, const char *algorithm);
 
-/* What tables and sentences compare; W is the number of workers. */
+/* The configurations that tables and sentences compare. W is the number of workers. */
 enum column {
-    COLUMN_PS1,   /* one server on a machine of its own */
-    COLUMN_PSW,   /* W servers of their own */
+    COLUMN_PS1,   /* one dedicated server */
+    COLUMN_PSW,   /* W dedicated servers */
     COLUMN_IN1,   /* one server inside a worker */
     COLUMN_INW,   /* a server in each worker */
     COLUMN_MIXED, /* the same and W/2 on spare machines */
@@ -115,10 +115,11 @@ const struct point *results_column(const struct results *results, enum column co
 /* The column's configuration over a transport, which may be its own. */
 const struct point *results_over(const struct results *results, enum column column,
                                  const char *transport, int workers, uint64_t bytes);
-/* What the configuration of a column is called with so many workers; cut. */
+/* The name of a column's configuration with this number of workers, cut to `size`. */
 void results_column_name(enum column column, int workers, char *text, size_t size);
 
-/* The gradient of keras-cnn where it was measured with so many workers, else the largest size. */
+/* The gradient of keras-cnn if it was measured with this number of workers, else the largest size.
+ */
 enum { RESULTS_MODEL_BYTES = 4799528 };
 uint64_t results_focus(const struct results *results, int workers);
 
@@ -134,10 +135,10 @@ bool results_is_drawn(const struct results *results, const struct point *point);
 const char *results_transport(const struct results *results, const char *backend);
 
 /*
- * The series of figures that a configuration belongs to, at most SERIES_MOST, ended by 0: 1 to 4
- * are servers on machines of their own (1, 2, W/2, W of them), 5 to 8 the same inside workers, 9
- * servers in all workers and W/2 spare ones, 10 the ring, 11 halving-doubling, 12 MPI_Allreduce.
- * The first one is the configuration's own where several apply.
+ * The series of figures that a configuration belongs to, at most SERIES_MOST, ended by 0. Series 1
+ * to 4 are 1, 2, W/2 and W dedicated servers, and 5 to 8 the same inside workers. 9 is servers in
+ * all workers and W/2 spare ones, 10 the ring, 11 halving-doubling, 12 MPI_Allreduce. If several
+ * apply, the first one counts as the configuration's series.
  */
 void results_series(int *series, const char *backend, const char *placement, int servers,
                     int workers);

@@ -1,8 +1,8 @@
 /*
  * Several starts of one configuration as one measurement, and two measurements compared. A start is
- * one launch of all processes. Which of them wait for which differs from start to start more than
- * from operation to operation (Hunold and Carpen-Amarie 2016, "Reproducible MPI benchmarking is
- * still not as easy as you think"), so the interval of one start says too little.
+ * one launch of all processes. Times differ more between starts than between the operations of one
+ * start, so the interval of one start is too narrow. Source: Hunold and Carpen-Amarie 2016,
+ * "Reproducible MPI benchmarking is still not as easy as you think".
  */
 #ifndef PSRING_EXPERIMENTS_ROWS_STARTS_H
 #define PSRING_EXPERIMENTS_ROWS_STARTS_H
@@ -12,8 +12,8 @@
 
 #include "experiments/rows/judge.h"
 
-/* One start: the median of its operations, and that median's own 95% interval; NAN: it has none,
- * because it has fewer than six operations or no record of it. */
+/* One start: the median of its operations, and the 95% interval of that median. NAN: it has no
+ * interval, because it has fewer than six operations or its row has none. */
 struct start {
     double median_us, low_us, high_us;
 };
@@ -35,7 +35,7 @@ struct measured {
     double deviation;               /* of the logarithms of the starts' medians; 0: one start */
 };
 
-/* The starts' medians and the hull of their own intervals, which is also low_us and high_us. A
+/* Combines the starts' medians and the hull of their intervals, which is also low_us and high_us. A
  * start without an interval leaves the whole without one. The state is STATE_EXACT or
  * STATE_SINGLE_START. count > 0. Sorts `starts`. */
 void starts_combine(struct start *starts, size_t count, struct measured *whole);
@@ -44,8 +44,8 @@ void spread_add(struct spread *spread, const struct measured *whole);
 
 /*
  * Widens low_us and high_us so that they cover starts as well as operations: to t s / sqrt(starts)
- * on both sides of the median, on a logarithmic scale, where s is the larger of the pooled
- * deviation and the measurement's own. `claims`: how many verdicts are drawn together, 1 at least;
+ * on both sides of the median, on a logarithmic scale. s is the larger of the pooled deviation and
+ * that of the measurement. `claims`: how many verdicts are drawn together, 1 at least;
  * the interval then holds for all of them with 95% (Bonferroni). Nothing changes without an
  * interval or without degrees of freedom.
  */

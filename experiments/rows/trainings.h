@@ -48,8 +48,8 @@ enum agreement {
     AGREEMENT_WRONG,    /* the same order of the same sums, and other weights */
 };
 
-/* Of the first two real trainings. `setting`: the column that differs (AGREEMENT_SETTINGS), else
- * NULL. */
+/* Compares the first two real trainings. `setting`: the column that differs (AGREEMENT_SETTINGS),
+ * else NULL. */
 enum agreement trainings_agree(const struct trainings *trainings, const struct training **one,
                                const struct training **two, const char **setting);
 

@@ -11,8 +11,9 @@ SLOTS=2 # of each host, in the part of the sweep with several workers a host
 SLOT_HOSTS=4
 PUBLISHED_WORKERS=4 # that exchange a published model's gradients: at most so many
 
-# configurations WORKERS: all that so many workers are measured with. In the quick sweep fewer workers than the most are
-# measured with what the first table shows only, as nothing else is drawn from them; machines may have no more for some.
+# configurations WORKERS: everything that is measured with this number of workers. In the quick sweep only the most workers
+# have all configurations, and fewer have those of the first table. Real machines may not suffice for the most, so there
+# every number has all.
 configurations()
 {
     local workers=$1 servers algorithm
@@ -44,7 +45,7 @@ second_starts()
         read -r kind configuration workers list <<<"$line"
         [[ $kind != bench ]] || printf '%s %s %s\n' "$configuration" "$workers" "$list"
     done | awk -v focus="$quick_size" '
-        # What the answer calls it: servers by their number where that is W or W/2, whatever W is.
+        # The role of a configuration in the answer. W and W/2 servers have one role for all W.
         function role(name, workers, part) {
             split(name, part, "-")
             if (name == "ring" || name == "rhd" || name ~ /^mpi-[a-z]+$/ || name ~ /^ps-(dedicated|colocated)-1$/)

@@ -97,7 +97,7 @@ function drawLines(chart, width) {
   const height = Math.max(280, Math.min(430, width * 0.55)), box = { left: 70, right: width - 14, top: 28, bottom: height - 48 };
   const root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, tabindex: 0, role: "group", "aria-label": `${spec.label}. Arrow keys go from point to point.` });
   if (points.length === 0) return root;
-  const heights = points.flatMap(p => [p.y, p.theory, p.low, p.high]).filter(v => v !== null);
+  const heights = points.flatMap(p => [p.y, p.theory, p.low, p.high]).filter(v => v !== null).concat(spec.y.one ? [1] : []);
   const x = scaleOf(points.map(p => p.x), spec.x.log, box.left, box.right, spec.x.ticks && ascending(points.map(p => p.x)), true);
   const y = scaleOf(heights.length ? heights : [1], chart.log, box.bottom, box.top);
   putAxes(root, x, y, spec, box);

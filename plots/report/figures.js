@@ -1,4 +1,4 @@
-// Which rows each chart shows, and in which words. `number` is a series of rows: psring report classifies them
+// The points and words of each chart. `number` is a series of points: psring report classifies them
 // (results_series in experiments/rows/results.h).
 
 const SERIES = [
