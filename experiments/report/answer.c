@@ -181,6 +181,16 @@ static int workers_by_size(const struct results *results, enum column column)
     return best;
 }
 
+/* As in the tables: "*" where the processors limited one of them, "+" where other work disturbed
+ * it. */
+static const char *mark_of(const struct point *one, const struct point *two)
+{
+    const enum state one_state = one->time.state, two_state = two->time.state;
+    return one_state == STATE_LIMITED || two_state == STATE_LIMITED       ? "*"
+           : one_state == STATE_DISTURBED || two_state == STATE_DISTURBED ? "+"
+                                                                          : "";
+}
+
 /* "; faster at 4 B (0.44 of its time), 4.1 kB (0.50)": the sizes of one verdict. Returns how many.
  */
 static size_t add_sizes(struct line *line, const struct results *results, enum column column,
@@ -198,7 +208,7 @@ static size_t add_sizes(struct line *line, const struct results *results, enum c
             continue;
         line_add(line, "%s%s", count == 0 ? words : ", ", text_size((double)bytes).text);
         if (verdict == VERDICT_FASTER || verdict == VERDICT_SLOWER)
-            line_add(line, " (%.2f times)", found.ratio);
+            line_add(line, " (%.2f times%s)", found.ratio, mark_of(point, ring));
         count++;
     }
     return count;
