@@ -43,6 +43,7 @@ point_values(condition, name) = system(sprintf( \
 # Which of the series in `list` have points where CONDITION holds.
 present(list, condition) = point_values(sprintf("(%s) && index(\" %s \", \" \" $SERIES \" \")", condition, list), "SERIES")
 
+HAS_INTERVALS = 0 # see panel.gp
 larger(a, b) = a > b ? a : b # b where a is not known
 network = system("cat network.txt")
 

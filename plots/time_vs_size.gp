@@ -2,9 +2,10 @@
 # links' rate, without latency.
 load "style.gp"
 NAME = "time_vs_size"
-TITLE = "One all-reduce: time against size (W workers)"
+TITLE = "One all-reduce: time against size (W workers), with 95% intervals"
 YLABEL = "time (ms)"
 THEORY_NAME = "theory, bytes alone"
+HAS_INTERVALS = 1
 Y(x) = column(TIME)
 THEORY_Y(x) = column(THEORY)
 times = point_values("", "TIME")

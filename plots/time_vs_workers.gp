@@ -1,8 +1,9 @@
 # time_vs_workers.gp: time of one all-reduce against the number of workers, from bench.csv.
 load "style.gp"
 NAME = "time_vs_workers"
-TITLE = "One all-reduce: time against workers"
+TITLE = "One all-reduce: time against workers, with 95% intervals"
 THEORY_NAME = "theory, bytes alone"
+HAS_INTERVALS = 1
 ROWS = 1
 YLABEL1 = "time (ms)"
 Y1(x) = column(TIME)
