@@ -99,13 +99,17 @@ void bench_table_head(FILE *out, const struct bench_row *row)
         fprintf(out, "# network=loopback: no per-node limit, topology effects do not show\n");
     fprintf(
         out,
-        "# time: the slowest worker's; 95%%: bootstrap interval of the median; p95, p99: quantiles "
-        "of the iterations;\n# in theory: of its bytes alone, on this link. busbw = algbw x "
-        "2(W-1)/W. of bound: the time of the fastest\n# possible all-reduce on this link over the "
-        "median. sent: payload per operation, the most of any rank. CPUs:\n# their busy share; "
-        "above %.0f%% the row ends in CPU-limited, and its time says little about the network, or "
-        "in\n# busy with other work, where other processes are the reason. CPU s per GB: processor "
-        "seconds of all ranks,\n# servers too, per 1e9 bytes of messages; a wait that spins is in "
+        "# time: the slowest worker's; 95%%: interval of the median, from 6 iterations on; p95, "
+        "p99: "
+        "quantiles\n# of the iterations; in theory: of its bytes alone, on this link. busbw = "
+        "algbw "
+        "x 2(W-1)/W. of bound: the time\n# of the fastest possible all-reduce on this link over "
+        "the "
+        "median. sent: payload per operation, the most of any\n# rank. CPUs: their busy share; "
+        "above %.0f%% the row ends in CPU-limited, and its time says little about the\n# network, "
+        "or "
+        "in busy with other work, where other processes are the reason.\n# CPU s per GB: processor "
+        "seconds of all ranks, servers too, per 1e9 bytes of messages; a wait that spins is\n# in "
         "it, filling and checking are not.\n#\n",
         100 * CPU_SHARE_LIMITED);
     if (row->model.name)
@@ -141,8 +145,8 @@ void bench_table_line(FILE *out, const struct bench_row *row)
             " %11" PRIu64 " %7" PRIu64 " %12.1f %21s %12.1f %12.1f %12s %9.2f %9.2f %8s %12s %12s "
             "%12s %12s %6s %8s %7" PRIu64,
             row->bytes, row->iters, row->time_us.median,
-            cell(interval, isfinite(row->time_us_median_low), "%.1f-%.1f",
-                 row->time_us_median_low, row->time_us_median_high),
+            cell(interval, isfinite(row->time_us_median_low), "%.1f-%.1f", row->time_us_median_low,
+                 row->time_us_median_high),
             row->time_us.p95, row->time_us.p99,
             cell(theory, isfinite(row->theory_time_us), "%.1f", row->theory_time_us),
             bench_row_algbw(row) * 1e-6, bench_row_busbw(row) * 1e-6,

@@ -277,9 +277,10 @@ void answer_make(struct answer *answer, const struct run *run)
     if (run->state == STATE_WRONG || run->results.worker_count == 0)
         return;
     if (strncmp(run->results.network, "loopback", 8) == 0) {
-        snprintf(answer->lead, sizeof answer->lead,
-                 "network=loopback: no per-node limit, topology effects do not show. The tables "
-                 "compare how much work each implementation makes for this machine's processors.");
+        snprintf(
+            answer->lead, sizeof answer->lead,
+            "network=loopback: no per-node limit, topology effects do not show. The tables "
+            "compare\n  how much work each implementation makes for this machine's processors.");
         return;
     }
     add_lead(answer, &run->results);
@@ -290,7 +291,6 @@ void answer_make(struct answer *answer, const struct run *run)
     add_by_size(answer, &run->results);
     answer->note =
         "Theory: the ring is bandwidth-optimal among the workers alone. Servers on further "
-        "machines "
-        "can be faster, because they add links. In brackets: 95% intervals, which cover starts as "
-        "well as iterations. A verdict needs two starts of both.";
+        "machines can be faster,\n  because they add links. In brackets: 95% intervals, "
+        "which cover starts as well as iterations.\n  A verdict needs two starts of both.";
 }
