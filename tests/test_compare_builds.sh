@@ -10,9 +10,9 @@ rows()
 {
     local file=$1 network=$2 time
     shift 2
-    [[ -s $file ]] || echo "backend,network,transport,workers,servers,placement,bytes,time_us_median,compress,cpu_busy" >"$file"
+    [[ -s $file ]] || echo "backend,network,transport,workers,servers,placement,bytes,time_us_median,compress,cpu_busy,wrong" >"$file"
     for time; do
-        echo "ring,$network,zmq,4,0,none,65536,$time,none,${cpu_busy:-0.1}" >>"$file"
+        echo "ring,$network,zmq,4,0,none,65536,$time,none,${cpu_busy:-0.1},${wrong:-0}" >>"$file"
     done
 }
 
@@ -52,6 +52,10 @@ says 0 ' 1\.020 +1\.020$'
 rows "$folder/before.csv" vcluster:200mbit 100 100
 rows "$folder/after.csv" vcluster:200mbit 100 200
 says 0 ' 150\.0 +1\.500 +1\.000$'
+# Wrong sums have no ratio, however fast they were.
+rows "$folder/before.csv" vcluster:200mbit 100
+wrong=3 rows "$folder/after.csv" vcluster:200mbit 50
+says 1 ' WRONG sums$'
 # What only one of them could do is not equal.
 rows "$folder/before.csv" vcluster:200mbit 100
 rows "$folder/after.csv" loopback 100

@@ -1,5 +1,5 @@
 # compare_builds.awk BEFORE.csv AFTER.csv: rows of `psring bench --csv` of two builds, several of each kind.
-# Prints the table that compare_builds.sh describes; exits 1 if a line is slower. Needs
+# Prints the table that compare_builds.sh describes; exits 1 if a line is slower or has wrong sums. Needs
 # median.awk, and CPU_LIMITED.
 
 FNR == 1 {
@@ -18,6 +18,8 @@ FNR == 1 {
     }
     if ($column["network"] ~ /^loopback/ || $column["cpu_busy"] > CPU_LIMITED)
         limit[row] = 1.03
+    if ("wrong" in column && $column["wrong"] + 0 > 0)
+        wrong[row]
     time = $column["time_us_median"]
     times[file, row] = times[file, row] " " time
     if (!((file, row) in fastest) || time + 0 < fastest[file, row])
@@ -29,6 +31,11 @@ END {
         row = rows[i]
         if (!((1, row) in times) || !((2, row) in times)) {
             printf "%-63s measured with one of them only\n", row
+            bad = 1
+            continue
+        }
+        if (row in wrong) { # no time of these means anything
+            printf "%-63s WRONG sums\n", row
             bad = 1
             continue
         }
