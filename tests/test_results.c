@@ -206,6 +206,7 @@ Test(results, links_that_differ_have_a_rate_for_as_many_machines)
     add(ROW(.us = 80000, .network = lan, .backend = "ps", .placement = "dedicated", .workers = 2,
             .servers = 2, .rate = 6e7));
     read_results(&results);
+    cr_expect(isnan(results.rate) && results.last_rate == 5.5e7);
     cr_expect_float_eq(find(&results, PART_PLAIN, "ring", "", 2)->efficiency, 0.75, 1e-9);
     cr_expect_float_eq(find(&results, PART_PLAIN, "ring", "", 4)->efficiency, 0.75 / 1.1, 1e-9);
     cr_expect_float_eq(find(&results, PART_PLAIN, "ps dedicated 2", "", 2)->efficiency,

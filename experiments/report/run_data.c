@@ -277,7 +277,7 @@ enum status run_data_make(const struct run *run, cJSON **data)
     cJSON_AddStringToObject(*data, "state", judge_word(run->state));
     if (*network)
         cJSON_AddStringToObject(*data, "network", network);
-    add_number(*data, "link_bytes_per_s", run->has_results ? run->results.rate : (double)NAN);
+    add_number(*data, "link_bytes_per_s", run->has_results ? run->results.last_rate : (double)NAN);
     TRY(add_models(*data));
     if (run->has_consistency)
         cJSON_AddItemToObject(all, "consistency", consistency_json(&run->consistency));

@@ -93,6 +93,7 @@ enum status rates_settle(struct results *results)
             share = row->link / rate;
             row->efficiency *= share;
             row->theory_us *= share;
+            results->last_rate = rate;
             if (group_of(results, row) == 0)
                 results->rate = rate;
         }

@@ -399,7 +399,7 @@ enum status results_read(struct results *results, const char *path)
 {
     enum status status;
     struct start *starts = NULL;
-    *results = (struct results){.network = "", .rate = (double)NAN};
+    *results = (struct results){.network = "", .rate = (double)NAN, .last_rate = (double)NAN};
     TRY(csv_table_read(&results->table, path));
     const size_t room = results->table.rows + 1;
     results->rows = calloc(room, sizeof *results->rows);

@@ -70,6 +70,7 @@ struct results {
     size_t point_count;
     const char *network;          /* "": no row */
     double rate;                  /* of all links; NAN: not probed, or links differ */
+    double last_rate;             /* of the last row's group; NAN: no probe */
     double link_least, link_most; /* of all rows; NAN: none known */
     double nominal;               /* the last one given; NAN: none */
     size_t probed, unprobed;      /* rows by where their rate of the links comes from */
