@@ -1,4 +1,4 @@
-# What the figures share: how the points are read, what each series looks like, titles. Each figure loads this.
+# Parts of all figures: how the points are read, what each series looks like, titles. Each figure loads this.
 # gnuplot runs in draw.sh's folder, among the files that psring report --figures writes. MODEL_BYTES is set there.
 set datafile missing "NaN"
 set encoding utf8

@@ -122,7 +122,7 @@ draws_odd()
 }
 expect 'names with quotes, dollars and spaces' draws_odd
 
-# gnuplot reads and writes numbers with a point, whatever the user's language.
+# gnuplot reads and writes numbers with a point, in every language of a user.
 mkdir "$folder/bin"
 # shellcheck disable=SC2016  # expanded when it is called
 printf '#!/bin/sh\necho "language $LC_ALL"\n' >"$folder/bin/gnuplot"

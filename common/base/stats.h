@@ -25,8 +25,8 @@ double stats_median(double *values, size_t count);
 void stats_summarise(double *values, size_t count, struct stats_summary *summary);
 
 /*
- * A 95% interval of the median, for every distribution: the narrowest pair of values with equal
- * ranks from both ends that holds the median with a chance of 95% at least. Fewer than
+ * A 95% interval of the median, for every distribution. It is the narrowest pair of values with
+ * equal ranks from both ends that holds the median with a chance of 95% at least. Fewer than
  * STATS_INTERVAL_LEAST values have no such pair, and both results are NaN. O(count).
  * Source: Thompson 1936, "On confidence ranges for the median and other expectation distributions";
  * Hahn and Meeker 1991, section 5.2.

@@ -41,9 +41,9 @@ struct bench_measurement {
 };
 
 /*
- * How many operations to time where the first BENCH_ITERS_LEAST took `time_us` each: 20, or as many
- * more as 0.1 s has room for if they are short; no more than 2 s have room for. The result is 6 to
- * 1000: fewer values have no 95% interval.
+ * How many operations to time if the first BENCH_ITERS_LEAST took `time_us` each: 20, or as many
+ * more as take 0.1 s, but no more than take 2 s. The result is 6 to 1000. Fewer values have no 95%
+ * interval.
  */
 int64_t bench_auto_iters(double time_us);
 enum { BENCH_ITERS_LEAST = 6, BENCH_ITERS_MOST = 1000 };

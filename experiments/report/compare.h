@@ -27,8 +27,8 @@ struct compare {
  * Pairs rows of DIR_AFTER/bench.csv with those of DIR_BEFORE/bench.csv that have the same backend,
  * transport, device, workers, servers, placement, bytes, algorithm, compression, hosts and their
  * order, interface and model, as far as both have these columns. Rows alike are starts of one
- * configuration. The intervals cover starts and hold for all pairs together (starts.h). Where a
- * network is in both, each has its own; else one run's network stands against the other's. Rows
+ * configuration. The intervals cover starts and hold for all pairs together (starts.h). A network
+ * that is in both runs is compared with itself, else one run's network with the other's. Rows
  * that only one table distinguishes are in no pair. STATUS_INPUT (logged): a file is missing or
  * damaged, or no row is in both. Needs compare_free, also after an error. O(rows of one times rows
  * of the other).

@@ -140,7 +140,7 @@ out:
  */
 
 static const struct {
-    const char *insert, *file, *alt; /* in place of the picture, for who does not see it */
+    const char *insert, *file, *alt; /* words in place of the picture */
 } figures[] = {
     {"figure time_vs_workers", "time_vs_workers.svg",
      "Time of one all-reduce against the number of workers, by topology, with theory's lines. The "

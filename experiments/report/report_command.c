@@ -21,7 +21,7 @@ static const char help[] =
     "there if its file is: bench.csv, train.csv, consistency.csv, provenance.json, the figures of\n"
     "plots/draw.sh, trace-ring.json and trace-ps.json, model.json, predict.csv, simulate.csv.\n"
     "Rows of bench.csv that differ in nothing but what was measured are starts of one\n"
-    "configuration. Ends with 1 where sums are wrong; the page then opens with that and shows no\n"
+    "configuration. Ends with 1 if sums are wrong. The page then opens with that and shows no\n"
     "times.\n\n"
     "  --text          Print summary.txt instead: the same rows as sentences and tables.\n"
     "  --unsteady      Print instead which measurements something disturbed, a line each:\n"

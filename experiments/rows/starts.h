@@ -43,11 +43,11 @@ void starts_combine(struct start *starts, size_t count, struct measured *whole);
 void spread_add(struct spread *spread, const struct measured *whole);
 
 /*
- * Widens low_us and high_us so that they cover starts as well as operations: to t s / sqrt(starts)
- * on both sides of the median, on a logarithmic scale. s is the larger of the pooled deviation and
- * that of the measurement. `claims`: how many verdicts are drawn together, 1 at least;
- * the interval then holds for all of them with 95% (Bonferroni). Nothing changes without an
- * interval or without degrees of freedom.
+ * Widens low_us and high_us so that they cover starts as well as operations. They become at least
+ * t s / sqrt(starts) on both sides of the median, on a logarithmic scale. s is the larger of the
+ * pooled deviation and that of the measurement. `claims`: how many verdicts are drawn together, 1
+ * at least; the interval then holds for all of them with 95% (Bonferroni). Nothing changes without
+ * an interval or without degrees of freedom.
  */
 void starts_widen(struct measured *whole, const struct spread *spread, size_t claims);
 
