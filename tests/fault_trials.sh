@@ -5,7 +5,7 @@
 # that names the rank and its host, and no process, file or namespace left. (At launch no rank knows the others yet: the
 # line says what was waited for.)
 # --short: a choice of trials, with a minute in place of the 10 s, for machines that are busy. --only: the trials whose
-# row matches, such as '^ring .* launch'. Prints a table (in Markdown) of what was seen. 77: no namespaces here.
+# row matches, such as '^ring .* launch'. Prints a table, as in fault_trials.csv, of what was seen. 77: no namespaces here.
 set -euo pipefail
 # shellcheck source=tests/train_lib.sh
 . "$(dirname "$0")/train_lib.sh"
@@ -16,7 +16,7 @@ name=faults-$$
 TIMEOUT_S=${PSRING_TRIAL_TIMEOUT:-5} STARTUP_S=10 GRACE_S=10
 MOMENT_S=90 # until the moment has come: only guards against hanging
 HOSTS=5
-[[ $which != --short ]] || STARTUP_S=60 GRACE_S=60
+[[ $which != --short ]] || TIMEOUT_S=8 STARTUP_S=60 GRACE_S=60
 failed=0 trials=0 run_pid=''
 
 end_run()
@@ -189,7 +189,7 @@ trial() # CONFIGURATION FAULT MOMENT VICTIM
         problem='never came to that moment'
         end_run
     fi
-    printf '| %s | %s | %s | %d | %s | %s |\n' "$configuration" "$moment" "$fault" "$victim" "$seconds" "${problem:-yes}"
+    printf '%s,%s,%s,%d,%s,%s\n' "$configuration" "$moment" "$fault" "$victim" "$seconds" "$problem"
     if [[ $problem ]]; then
         failed=$((failed + 1))
         tail -n 20 "$folder/log" | cut -c1-400 | sed 's/^/    /' >&2
@@ -205,8 +205,7 @@ done
 all+=(mpi)
 
 "$vcluster" up --name "$name" --hosts $HOSTS --rate 200mbit --owner $$
-echo '| backend | moment | fault | rank | seconds | ended, named, nothing left |'
-echo '| --- | --- | --- | ---: | ---: | --- |'
+echo 'backend,moment,fault,rank,seconds,problem'
 if [[ $which == --short ]]; then
     trial 'ps --servers 1 --placement colocated --transport zmq' stopped step 2
     trial 'mpi' stopped step 0

@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # lib.sh: what test_*.sh share; they source it first. $here is tests/, $root the repository, $name the test,
-# $folder an empty folder that is gone at the end, together with what at_end() was given.
+# $folder an empty folder that is gone at the end, together with what at_end() was given. $short is 1 where the last
+# argument is --short, as in the suite, and else 0, as in long.sh.
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(dirname "$here")
 name=$(basename "$0" .sh)
@@ -9,8 +10,11 @@ folder=$(mktemp -d)
 GUARD_S=180 # until something must have happened: only guards against hanging, so a busy machine may take long
 session=0   # of launch(); 0: nothing runs
 ends=()
+short=0
+# shellcheck disable=SC2034 # for those that have a short form
+[[ ${*: -1} != --short ]] || short=1
 # What the tests set by themselves, and what would print on the terminal.
-unset PSRING_NETWORK PSRING_LINK_BITS PSRING_BIND_SUBNET
+unset PSRING_NETWORK PSRING_LINK_BITS PSRING_BIND_SUBNET RANK WORLD_SIZE MASTER_ADDR MASTER_PORT
 export PSRING_TOKEN=test # of elastic jobs: no test writes into the home folder
 export ASAN_OPTIONS=detect_leaks=0 # Open MPI keeps what it allocates
 

@@ -3,12 +3,16 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2154
 
-# free_port: one of 127.0.0.1 that nothing listens at, below those that the system gives out by itself.
+# free_port: one of 127.0.0.1 that nothing listens at, below those that the system gives out by itself. No other test
+# that is still running has got the same one: a link in a folder of all tests names the process that has it.
 free_port()
 {
-    local port
+    local port owner claims=/tmp/psring-test-ports-$EUID
+    mkdir -p "$claims"
     for _ in {1..50}; do
         port=$((20000 + RANDOM % 12000))
+        owner=$(readlink "$claims/$port") && [[ ! -d /proc/$owner ]] && rm -f "$claims/$port"
+        ln -s $$ "$claims/$port" 2>/dev/null || continue
         (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || { echo "$port" && return; }
     done
     return 1
@@ -21,6 +25,7 @@ ranks()
     local world=$1 port rank bad=0 pids=()
     shift
     port=$(free_port)
+    rm -f "$folder"/rank.*
     for ((rank = world - 1; rank >= 0; rank--)); do
         timeout --kill-after=5 240 "$psring" "$@" --rendezvous "tcp://127.0.0.1:$port" --rank "$rank" \
             --world "$world" >"$folder/rank.$rank" 2>&1 &

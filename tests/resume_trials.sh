@@ -2,21 +2,21 @@
 # resume_trials.sh PSRING MAKE_DATASET [--short | KILLS [SEED]]: a training that is killed KILLS times (10), at random instants
 # from its launch on, by SIGTERM to one worker or SIGKILL to one rank, servers among them, and goes on each time with
 # --resume, ends with the weights of the one that nobody disturbed, to the bit: ring and parameter server, dedicated and
-# colocated, uncompressed and in fp16 with error feedback. --short: the latter alone, killed twice. Prints a table (in
-# Markdown) of what was seen.
+# colocated, uncompressed and in fp16 with error feedback. --short: the latter alone, 120 steps without mpirun, killed twice. Prints a table,
+# as in resume_trials.csv, of what was seen.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=train_lib.sh
 . "$(dirname "$0")/train_lib.sh"
 kills=${3:-10}
+STEPS=400 starter=mpirun.sh
 compressed='--compress fp16 --error-feedback on'
 compressions=('' "$compressed")
 if [[ $kills == --short ]]; then
-    kills=2
+    kills=2 STEPS=120 starter=ranks.sh
     compressions=("$compressed")
 fi
 seed=${4:-$RANDOM}
 RANDOM=$seed
-STEPS=400
 ROUNDS_MOST=$((3 * kills + 10))
 EXIT_STOPPED=75
 
@@ -62,7 +62,7 @@ trial() # RANKS WORKERS OPTION...
 {
     local ranks=$1 workers=$2 options=("${@:3}") done=0 terms=0 whole saved=0 ended=0 round signal step steps=()
     local begun=$EPOCHREALTIME instants_ms
-    local command=("$here/mpirun.sh" "$ranks" "$psring" train --model lenet --batch 50 --steps "$STEPS" --bucket-mb 0.05
+    local command=("$here/$starter" "$ranks" "$psring" train --model lenet --batch 50 --steps "$STEPS" --bucket-mb 0.05
         --data "$data" "${options[@]}")
     "${command[@]}" >"$folder/log" 2>&1 || fail "${options[*]}, undisturbed:"
     instants_ms=$(awk -v from="$begun" -v to="$EPOCHREALTIME" 'BEGIN { print int(600 * (to - from)) }')
@@ -89,14 +89,12 @@ trial() # RANKS WORKERS OPTION...
     [[ ! $step ]] || steps+=("$step")
     ! grep -q 'not to the same bits' "$folder/log" || fail "${options[*]}: something differs:"
     check "${options[*]}, killed $kills times"
-    printf '| %s | %d | %d, %d saved | %d | %s | %s |\n' "${options[*]}" "$((done - terms))" "$terms" "$saved" "$ended" \
+    printf '%s,%d,%d,%d,%d,%s,%s\n' "${options[*]}" "$((done - terms))" "$terms" "$saved" "$ended" \
         "${steps[*]:-from the start}" "${whole:0:12}"
 }
 
 echo "seed $seed, $STEPS steps; signals within 60% of the time that the undisturbed run took, from the launch on"
-echo
-echo '| options | SIGKILL | SIGTERM | came to its end | went on after step | weights, as undisturbed |'
-echo '| --- | --- | --- | --- | --- | --- |'
+echo options,sigkill,sigterm,saved,ended,continued_after,weights
 for compress in "${compressions[@]}"; do
     # shellcheck disable=SC2086 # several words, or none
     {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# test_bench.sh PSRING: psring bench and psring info as a user meets them: files, messages, exit
-# codes, and that what is finished stays when a rank is killed.
+# test_bench.sh PSRING [--short]: psring bench and psring info as a user meets them: files, messages, exit
+# codes, and that what is finished stays when a rank is killed. --short: fewer algorithms of MPI's.
 set -euo pipefail
 
 # shellcheck source-path=SCRIPTDIR source=lib.sh
@@ -69,14 +69,14 @@ link() { awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }
         ($c["efficiency"] > 0) ":" $c["iters"] }' "$1"; }
 [[ $(link "$folder/a.csv" | tr '\n' ' ') == "nominal:10000000:1:1:3 ::0:0:3 " ]] ||
     fail "link of a.csv: $(link "$folder/a.csv")"
-PSRING_LINK_BITS=80e6 ends 0 "$here/mpirun.sh" 3 "$psring" bench --backend ring -b 1k -e 1k -n 3 --csv "$folder/p.csv"
+PSRING_LINK_BITS=80e6 ends 0 "$here/ranks.sh" 3 "$psring" bench --backend ring -b 1k -e 1k -n 3 --csv "$folder/p.csv"
 says out "measured by TCP streams in this run; nominal: 80"
-ends 0 "$here/mpirun.sh" 3 "$psring" bench --backend ps -b 1k -e 1k -n 3 --probe on --csv "$folder/p.csv"
+ends 0 "$here/ranks.sh" 3 "$psring" bench --backend ps -b 1k -e 1k -n 3 --probe on --csv "$folder/p.csv"
 [[ $(link "$folder/p.csv" | tr '\n' ' ') == "probe:10000000:0:1:3 probe::0:1:3 " ]] ||
     fail "link of p.csv: $(link "$folder/p.csv")"
 
 # The machine's limits, where asked for: above the table, and in every row.
-ends 0 "$here/mpirun.sh" 3 "$psring" bench --backend ps -b 4 -e 8 -f 2 -n 3 --limits --csv "$folder/l.csv"
+ends 0 "$here/ranks.sh" 3 "$psring" bench --backend ps -b 4 -e 8 -f 2 -n 3 --limits --csv "$folder/l.csv"
 says out "# memory, one core"
 says out "of c = a + b"
 says out "DEALER to ROUTER and back"
@@ -124,8 +124,10 @@ says err "--require-efficiency 0.9: found --probe only"
 
 # Processor seconds for a GB: more than none, whichever backend, transport and placement; printed and in every row.
 for arguments in "ring --transport tcp" "ring --transport mpi" "ps --transport zmq" "ps --placement colocated" mpi; do
+    starter=ranks.sh
+    [[ $arguments != *mpi ]] || starter=mpirun.sh
     # shellcheck disable=SC2086  # words
-    ends 0 "$here/mpirun.sh" 3 "$psring" bench --backend $arguments -b 4 -e 256k -f 65536 -n 3 --csv "$folder/cpu.csv"
+    ends 0 "$here/$starter" 3 "$psring" bench --backend $arguments -b 4 -e 256k -f 65536 -n 3 --csv "$folder/cpu.csv"
     says out "CPU s per GB: processor seconds of all ranks"
 done
 seconds=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }
@@ -133,9 +135,9 @@ seconds=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }
 [[ $seconds == 1111111111 ]] || fail "cpu_s_per_gb of cpu.csv: $seconds"
 
 # What a computation hides: the columns without --overlap (nothing is computed, all is exposed), and with it.
-ends 0 "$here/mpirun.sh" 3 "$psring" bench --backend ring -b 4k -e 64k -f 16 -n 5 --overlap --csv "$folder/o.csv"
+ends 0 "$here/ranks.sh" 3 "$psring" bench --backend ring -b 4k -e 64k -f 16 -n 5 --overlap --csv "$folder/o.csv"
 says out "exposed: what the same all-reduce adds to a computation"
-ends 0 "$here/mpirun.sh" 3 "$psring" bench --backend ps -b 4k -e 4k -n 5 --overlap --csv "$folder/o.csv"
+ends 0 "$here/ranks.sh" 3 "$psring" bench --backend ps -b 4k -e 4k -n 5 --overlap --csv "$folder/o.csv"
 ends 0 "$here/mpirun.sh" 2 "$psring" bench --backend mpi -b 4k -e 4k -n 5 --csv "$folder/o.csv"
 hidden=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }
     { time = $c["time_us_median"]; compute = $c["compute_us_median"]; exposed = $c["exposed_us_median"]
@@ -144,10 +146,10 @@ hidden=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }
 
 # libpsring beside the comm: two rows a size, whatever the all-reduce, with the same bytes.
 for backend in ring rhd hierarchical; do
-    ends 0 "$here/mpirun.sh" 3 "$psring" bench --backend $backend -b 4 -e 40k -f 100 -n 5 --library --csv "$folder/y.csv"
+    ends 0 "$here/ranks.sh" 3 "$psring" bench --backend $backend -b 4 -e 40k -f 100 -n 5 --library --csv "$folder/y.csv"
     says out "# 3 sizes; every element equals the exact sum; bytes are as in theory"
 done
-ends 0 "$here/mpirun.sh" 2 "$psring" bench --backend ring --transport zmq -b 4k -e 4k -n 5 --library --overlap --csv "$folder/y.csv"
+ends 0 "$here/ranks.sh" 2 "$psring" bench --backend ring --transport zmq -b 4k -e 4k -n 5 --library --overlap --csv "$folder/y.csv"
 apis=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }
     { row = $c["backend"] $c["transport"] $c["bytes"] "/" $c["worker_sent_bytes"]
       if ($c["api"] == "comm") was = row; else if ($c["api"] == "library" && row == was) pairs++; else bad++ }
@@ -160,15 +162,15 @@ says err "meet without MPI"
 
 # The gradients of a published model, in buckets: the bytes of theory over all of them, and a step's computation.
 run=("$psring" bench --model-gradients resnet50 -n 1 -w 1 --csv "$folder/m.csv")
-ends 0 "$here/mpirun.sh" 3 "${run[@]}" --backend ring --compute-ms 30 --json "$folder/m.json"
+ends 0 "$here/ranks.sh" 3 "${run[@]}" --backend ring --compute-ms 30 --json "$folder/m.json"
 says out "gradients of resnet50: 25557032 numbers in 161 tensors, 28 buckets; a step computes (waits) for 30 ms"
 says out "1 size; every element equals the exact sum; bytes are as in theory"
 says out "ms; scaling efficiency "
 grep -qF '"compute-ms":' "$folder/m.json" || fail "m.json has no compute-ms"
-ends 0 "$here/mpirun.sh" 3 "${run[@]}" --backend ps --compute-ms 30 --bucket-mb 0
-ends 0 "$here/mpirun.sh" 3 "${run[@]}" --backend ps --servers 2 --placement colocated --compute-ms 0 --bucket-mb 25
+ends 0 "$here/ranks.sh" 3 "${run[@]}" --backend ps --compute-ms 30 --bucket-mb 0
+ends 0 "$here/ranks.sh" 3 "${run[@]}" --backend ps --servers 2 --placement colocated --compute-ms 0 --bucket-mb 25
 ends 0 "$here/mpirun.sh" 2 "${run[@]}" --backend mpi --compute-ms 30
-ends 0 "$here/mpirun.sh" 2 "${run[@]}" --backend ring --compute-ms 30 --compress fp16
+ends 0 "$here/ranks.sh" 2 "${run[@]}" --backend ring --compute-ms 30 --compress fp16
 model=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }
     { compute = $c["compute_us_median"]; efficiency = compute / (compute + $c["exposed_us_median"])
       off = $c["scaling_efficiency"] - efficiency; backward = compute ? $c["backward_us"] / compute : 0
@@ -191,7 +193,7 @@ says err "--bucket-mb: bench uses it only with --model-gradients"
 # More ranks than the machine has memory for: said before any of it is taken.
 ranks=$(awk '/^MemAvailable/ { print int($2 / (336226108 * 4 * 1.25 / 1024)) + 2 }' /proc/meminfo)
 if ((ranks <= 32)); then
-    ends 1 "$here/mpirun.sh" "$ranks" "$psring" bench --model-gradients bert-large --timeout 120 --startup-timeout 200
+    ends 1 "$here/ranks.sh" "$ranks" "$psring" bench --model-gradients bert-large --timeout 120 --startup-timeout 200
     says err "--model-gradients bert-large: $ranks ranks on the machine of $(hostname) need about"
 fi
 
@@ -206,13 +208,15 @@ for text in '"compute":' '"images_per_s":' '"layers":' '"of_sgemm":' '"compiler"
 done
 
 # As many iterations as the time asks for, the same on all ranks.
-ends 0 "$here/mpirun.sh" 3 "$psring" bench --backend ps -b 4 -e 4 --csv "$folder/i.csv"
+ends 0 "$here/ranks.sh" 3 "$psring" bench --backend ps -b 4 -e 4 --csv "$folder/i.csv"
 iterations=$(link "$folder/i.csv")
 ((${iterations##*:} >= 20 && ${iterations##*:} <= 1000)) || fail "iterations: $iterations"
 
 # MPI_Allreduce by the algorithm that was asked for, by whom ever; a library that does not obey is found out.
-for algorithm in default ring segmented rabenseifner; do
-    ends 0 "$here/mpirun.sh" 3 "$psring" bench --backend mpi --mpi-algorithm $algorithm -b 1m -e 1m -n 2 \
+algorithms=(ring segmented default rabenseifner)
+algorithms=("${algorithms[@]:short * 2}")
+for algorithm in "${algorithms[@]}"; do
+    ends 0 "$here/mpirun.sh" 3 "$psring" bench --backend mpi --mpi-algorithm "$algorithm" -b 1m -e 1m -n 2 \
         --csv "$folder/mpi.csv"
     says out "# psring bench: mpi, algorithm $algorithm, transport none"
 done
@@ -221,7 +225,7 @@ OMPI_MCA_coll_tuned_use_dynamic_rules=1 OMPI_MCA_coll_tuned_allreduce_algorithm=
 ends 0 "$here/mpirun.sh" 2 "$psring" bench --backend ring -b 1k -e 1k -n 2 --csv "$folder/mpi.csv"
 found=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }
     { printf "%s %s,", $c["backend"], $c["mpi_algorithm"] }' "$folder/mpi.csv")
-[[ $found == "mpi default,mpi ring,mpi segmented,mpi rabenseifner,mpi recursive-doubling,ring ," ]] ||
+[[ $found == "$(printf 'mpi %s,' "${algorithms[@]}")mpi recursive-doubling,ring ," ]] ||
     fail "algorithms of mpi.csv: $found"
 OMPI_MCA_coll=^tuned ends 1 "$here/mpirun.sh" 2 "$psring" bench --backend mpi --mpi-algorithm ring -b 1k -e 1k -n 2
 says err "--mpi-algorithm ring: this MPI library uses default all the same"

@@ -1,27 +1,33 @@
 #!/usr/bin/env bash
-# test_bytes.sh PSRING: the bytes that bench counts are those of theory, to the byte, for every
-# backend, transport, placement and 1 to 5 workers; no element is wrong. Read from bench.csv, as a
-# user would. What is expected is computed here a second time, from the definitions.
+# test_bytes.sh PSRING [MOST | --short]: the bytes that bench counts are those of theory, to the byte, for every
+# backend, transport, placement and 1 to MOST workers (5); no element is wrong. --short: a choice of workers. Read from
+# bench.csv, as a user would. What is expected is computed here a second time, from the definitions.
 set -euo pipefail
 
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 psring=$1
+most=5
+((short)) || most=${2:-5}
 # 0, 4, 284, 20164 and 1431644 bytes: nothing, less than an element for everybody, and uneven parts.
 sizes=(-b 0 -e 1500000 -f 71 -n 1 -w 1)
 runs=0
 
 bench() # RANKS OPTION...
 {
-    local ranks=$1
+    local ranks=$1 starter=ranks.sh
     shift
-    "$here/mpirun.sh" "$ranks" "$psring" bench "$@" "${sizes[@]}" --csv "$folder/bench.csv" \
+    [[ "$*" != *'--transport mpi'* ]] || starter=mpirun.sh
+    "$here/$starter" "$ranks" "$psring" bench "$@" "${sizes[@]}" --csv "$folder/bench.csv" \
         >"$folder/log" 2>&1 || fail "psring bench $* on $ranks ranks failed:"
     runs=$((runs + 1))
 }
 
 for transport in zmq mpi tcp; do
-    for workers in 1 2 3 4 5; do
+    mapfile -t counts < <(seq "$most")
+    ((!short)) || counts=(3)
+    [[ $short$transport != 1tcp ]] || counts=(2 3 5)
+    for workers in "${counts[@]}"; do
         bench "$workers" --backend ring --transport $transport
         bench "$workers" --backend rhd --transport $transport
         bench "$workers" --backend hierarchical --transport $transport

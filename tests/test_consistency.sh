@@ -34,7 +34,7 @@ for sync in "${ways[@]:short}"; do
     rm -rf "$folder/checkpoint"
     train 2 "${common[@]}" "${sync[@]}" --steps $steps --optimizer adadelta
     [[ $weights == "$expected" ]] || fail "${sync[*]}: weights $weights, expected $expected"
-    launch "$here/mpirun.sh" 2 "$psring" train --data "$data" "${common[@]}" "${sync[@]}" --steps $steps --log-steps 1 \
+    launch "$here/ranks.sh" 2 "$psring" train --data "$data" "${common[@]}" "${sync[@]}" --steps $steps --log-steps 1 \
         --optimizer adadelta --checkpoint "$folder/checkpoint"
     wait_for "training" 'step 30 '
     kill -TERM "$(pgrep -s "$session" -x "$(basename "$psring")" | head -n 1)"
@@ -43,7 +43,7 @@ for sync in "${ways[@]:short}"; do
     session=0
     ((code == 75)) || fail "SIGTERM: ended with $code, expected 75:"
     code=0 # servers then hold sums of other gradients than workers do
-    timeout 60 "$here/mpirun.sh" 2 "$psring" train --data "$data" "${common[@]}" --steps $steps --optimizer adadelta \
+    timeout 200 "$here/mpirun.sh" 2 "$psring" train --data "$data" "${common[@]}" --steps $steps --optimizer adadelta \
         --checkpoint "$folder/checkpoint" --resume >"$folder/log" 2>&1 || code=$?
     if ((code != 2)) || ! grep -q -- '--sync' "$folder/log"; then
         fail "${sync[*]}, continued by bsp: exit $code, expected 2 and --sync:"
@@ -70,7 +70,7 @@ ways=('4 async 0 zmq --log-steps 7' '4 ssp:1 0 zmq' '4 ssp:3 0 mpi --compress fp
     '4 bsp 1 zmq --bucket-mb 0.05' '3 async 0 tcp --late-steps keep' '4 ssp:2 0 zmq --late-steps keep'
     '3 ssp:2 0 tcp --placement colocated --servers 3 --bucket-mb 0.05' '4 async 0 zmq --placement mixed --servers 1'
     '3 bsp 1 mpi --placement colocated --servers 2 --compress bf16')
-for trial in "${ways[@]:short * 6}"; do
+for trial in "${ways[@]:short * 7}"; do
     read -r ranks sync backups transport options <<<"$trial"
     read -ra options <<<"$options"
     rm -f "$folder/train.csv"
@@ -94,6 +94,6 @@ for trial in "${ways[@]:short * 6}"; do
 done
 
 # Paced: the same without training.
-train_paced=("$here/mpirun.sh" 3 "$psring" train --backend ps --compute paced:1 --steps 20 --sync async)
+train_paced=("$here/ranks.sh" 3 "$psring" train --backend ps --compute paced:1 --steps 20 --sync async)
 "${train_paced[@]}" >"$folder/log" 2>&1 || fail "${train_paced[*]} failed:"
 grep -q '^staleness' "$folder/log" || fail "no staleness in:"

@@ -45,19 +45,24 @@ weights=$(sed -n 's/^weights sha256 //p' "$folder/log")
 same "loaders on one rank"
 
 # Stopped amid an epoch, batches on their way, with a timeline; resumed with other loaders.
-options=("${common[@]}" --epochs 3 --backend ring "${moved[@]}" --checkpoint "$folder/checkpoint")
-train 2 "${options[@]}"
-expected=$weights
-rm -rf "$folder/checkpoint"
+options=("${common[@]}" --epochs $((3 - short)) --backend ring "${moved[@]}" --checkpoint "$folder/checkpoint")
+if ((!short)); then
+    train 2 "${options[@]}"
+    expected=$weights
+    rm -rf "$folder/checkpoint"
+fi
 train 2 "${options[@]}" --checkpoint-steps 7 --keep 100
+((short)) || same "saved every 7 steps"
+expected=$weights
 find "$folder/checkpoint" -type f ! -name '*-00000098.checkpoint' -delete # of 62 steps an epoch
 cp -r "$folder/checkpoint" "$folder/middle"
-for loaders in "--loaders 3" "--loaders 1 --prefetch 8"; do
+resumed=("--loaders 3" "--loaders 1 --prefetch 8")
+for loaders in "${resumed[@]:short}"; do
     read -ra threads <<<"$loaders"
     train 2 "${options[@]}" "${threads[@]}" --resume=must
     same "resumed with $loaders"
     rm -rf "$folder/checkpoint"
-    launch "$here/mpirun.sh" 2 "$psring" train --data "$data" "${options[@]}" "${threads[@]}" --checkpoint-steps 1 \
+    launch "$here/ranks.sh" 2 "$psring" train --data "$data" "${options[@]}" "${threads[@]}" --checkpoint-steps 1 \
         --timeline "$folder/timeline.json"
     within has_checkpoint
     kill -TERM "$(pgrep -s "$session" -x psring | head -n 1)" 2>/dev/null || true
@@ -76,11 +81,11 @@ refused() # WHAT CODE WORDS COMMAND...: CODE 0: any other
     ((code > 0 ? found == code : found > 0)) || fail "$what: exit code $found, expected $code:"
     (($(grep -c -e "$words" "$folder/log") == 1)) || fail "$what: not once '$words':"
 }
-refused "other images" 2 'augment is shift:2,rotate:12.5 there and shift:2 here' "$here/mpirun.sh" 2 "$psring" train \
-    --data "$data" "${common[@]}" --epochs 3 --backend ring --augment shift:2 --checkpoint "$folder/checkpoint" --resume
+refused "other images" 2 'augment is shift:2,rotate:12.5 there and shift:2 here' "$here/ranks.sh" 2 "$psring" train \
+    --data "$data" "${common[@]}" --epochs $((3 - short)) --backend ring --augment shift:2 --checkpoint "$folder/checkpoint" --resume
 
 # Paced: what is loaded is used for nothing, but loaded.
-"$here/mpirun.sh" 2 "$psring" train --compute paced:1 --batch 16 --data "$data" --loaders 1 "${moved[@]}" --steps 70 \
+"$here/ranks.sh" 2 "$psring" train --compute paced:1 --batch 16 --data "$data" --loaders 1 "${moved[@]}" --steps 70 \
     --metrics "$folder/paced.csv" >"$folder/log" 2>&1 || fail "paced, with data:"
 grep -q "waiting for data" "$folder/log" || fail "paced, with data:"
 awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }

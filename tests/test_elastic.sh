@@ -14,6 +14,7 @@ serve()
 {
     address=tcp://127.0.0.1:$(free_port)
     rm -f "$folder"/worker.* "$folder/metrics"
+    : >"$folder/serve" # now, not once the server has been started
     workers=()
     timeout --kill-after=5 300 "$psring" serve --listen "$address" --timeout 20 "$@" >"$folder/serve" 2>&1 &
     server=$!
@@ -215,8 +216,8 @@ grep -q 'generation 2: 2 workers' "$folder/serve" || fail "the others do not go 
 
 # With fewer than --min-workers the job waits, for so long as was said; the last one takes the weights along.
 serve --workers 2 --min-workers 2
-worker --steps 1000000 --log-steps 20 --startup-timeout 3
-worker --steps 1000000 --log-steps 20 --leave-after 30 --startup-timeout 3
+worker --steps 1000000 --log-steps 20 --startup-timeout 8
+worker --steps 1000000 --log-steps 20 --leave-after 30 --startup-timeout 8
 ends 0 1
 ends 1 0
 grep -q 'waits: 1 of 2 workers are there' "$folder/worker.0" || fail "does not wait: $(cat "$folder/worker.0")"

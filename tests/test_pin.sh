@@ -60,9 +60,7 @@ grep -qE "rank 1 on .* may run on the cores ${cores[0]}[-,]${cores[1]}\$" "$fold
 
 # What mpirun has bound stays.
 if command -v mpirun >/dev/null && ((${#cores[@]} == $(nproc --all))); then
-    root_too=()
-    ((EUID != 0)) || root_too=(--allow-run-as-root)
-    timeout 100 mpirun "${root_too[@]}" --bind-to core -n 2 --mca btl self,tcp "$psring" bench -e 4k -n 5 --pin -v \
+    "$here/mpirun.sh" --bind-to core 2 "$psring" bench -e 4k -n 5 --pin -v \
         >"$folder/log" 2>&1 || fail "mpirun --bind-to core:"
     (($(grep -oE 'may run on the cores [0-9,-]+$' "$folder/log" | sort -u | wc -l) == 2)) || fail "mpirun --bind-to core:"
 fi

@@ -8,6 +8,7 @@ set -euo pipefail
 . "$here/ranks_lib.sh"
 unset RANK WORLD_SIZE MASTER_ADDR MASTER_PORT
 common=(--model lenet --batch 8 --steps 20)
+launcher=mpirun # of train
 
 # same WHAT RANKS OPTION...: under mpirun and by rendezvous.
 same()
@@ -40,7 +41,7 @@ for pid in "${pids[@]}"; do
 done
 grep -q ', 2 workers,' "$folder/rank.0" || fail "torchrun's environment: $(cat "$folder/rank.0")"
 code=0
-RANK=2 WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT=$port timeout 20 "$psring" bench >"$folder/rank.2" 2>&1 || code=$?
+RANK=2 WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT=$port timeout 200 "$psring" bench >"$folder/rank.2" 2>&1 || code=$?
 if ((code != 2)) || ! grep -q "RANK: found '2', expected a whole number from 0 to 1" "$folder/rank.2"; then
     fail "torchrun's environment, rank 2 of 2: exit $code: $(cat "$folder/rank.2")"
 fi
@@ -97,7 +98,7 @@ grep -qF -- '--warmup is 3 on rank 1 and 2 on rank 0' "$folder/rank.1" ||
 port=$(free_port)
 pids=()
 for rank in 1 0; do
-    "$psring" bench --rendezvous "tcp://127.0.0.1:$port" --rank $rank --world 4 --startup-timeout 4 \
+    "$psring" bench --rendezvous "tcp://127.0.0.1:$port" --rank $rank --world 4 --startup-timeout 8 \
         >"$folder/rank.$rank" 2>&1 &
     pids+=($!)
 done

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# test_stop.sh PSRING MAKE_DATASET: a signal ends a training run early and whole.
+# test_stop.sh PSRING MAKE_DATASET [--short]: a signal ends a training run early and whole. --short: of signals and
+# backends, a choice.
 set -euo pipefail
 # shellcheck source=tests/train_lib.sh
 . "$(dirname "$0")/train_lib.sh"
@@ -12,7 +13,8 @@ stop()
 {
     local ranks=$1 victim=$2 signal=$3 try code processes first_us between_us
     shift 3
-    local command=("$here/mpirun.sh" "$ranks")
+    local command=("$here/ranks.sh" "$ranks")
+    [[ "$*" != *'--backend mpi'* ]] || command=("$here/mpirun.sh" "$ranks")
     ((ranks > 0)) || command=()
     for try in 1 2 3 4 5; do
         rm -rf "$folder/checkpoint"
@@ -37,9 +39,9 @@ stop()
 
 # The ranks end after the same step, whichever got the signal; the run that is continued is the run without
 # a break.
-for trial in '0 0 USR1 --optimizer sgd' '2 1 USR1 --backend ring' \
-    '2 0 TERM --backend ring --bucket-mb 0.05' '2 1 USR1 --backend mpi --bucket-mb 0.05' \
-    '3 0 INT --backend ps --servers 1'; do
+trials=('2 1 USR1 --backend ring' '2 1 USR1 --backend mpi --bucket-mb 0.05' '0 0 USR1 --optimizer sgd'
+    '2 0 TERM --backend ring --bucket-mb 0.05' '3 0 INT --backend ps --servers 1')
+for trial in "${trials[@]:short * 2}"; do
     read -ra trial <<<"$trial"
     options=("${common[@]}" "${trial[@]:3}" --steps 190)
     train "${trial[0]}" "${options[@]}"

@@ -1,16 +1,15 @@
 #!/usr/bin/env bash
 # test_strangers.sh PSRING MAKE_DATASET STRANGERS [--short]: while a training runs, strangers send 3,000
-# frames of all kinds to every port that its ranks listen on; --short: 2,000. It ends with the weights that
+# frames of all kinds to every port that its ranks listen on; --short: 500. It ends with the weights that
 # it has without.
 set -euo pipefail
 # shellcheck source=tests/train_lib.sh
 . "$(dirname "$0")/train_lib.sh"
-# shellcheck source=tests/ranks_lib.sh
-. "$(dirname "$0")/ranks_lib.sh"
 strangers=$3
 frames=3000
 steps=1200
-[[ ${4:-} != --short ]] || { frames=2000 && steps=400; }
+compute=real
+((!short)) || { frames=500 steps=300 compute=real:40; } # a step takes so many ms, and the processors are free for others
 
 # ranks_of PID: the processes below PID that are psring.
 ranks_of()
@@ -33,18 +32,10 @@ ports_of()
     done | while IFS=: read -r _ port; do echo $((16#$port)); done | sort -un
 }
 
-# rendezvous RANKS COMMAND...: the ranks meet without a launcher. Fails if one of them does.
-# shellcheck disable=SC2317  # called by attacked, as its first argument
-rendezvous()
+# shellcheck disable=SC2317 # called by within
+trains_or_ended()
 {
-    local ranks=$1 rank pids=() address
-    shift
-    address=tcp://127.0.0.1:$(free_port)
-    for ((rank = 0; rank < ranks; rank++)); do
-        "$@" --rendezvous "$address" --rank "$rank" --world "$ranks" &
-        pids+=($!)
-    done
-    for rank in "${pids[@]}"; do wait "$rank" || return 1; done
+    grep -q '^epoch' "$folder/log" || ! kill -0 "$launcher"
 }
 
 # attacked STARTER RANKS OPTION...: train, with strangers at the ports; false if it ended before they
@@ -56,11 +47,7 @@ attacked()
     "$starter" "$ranks" "$psring" train --data "$data" "$@" >"$folder/log" 2>&1 &
     launcher=$!
     # Once steps are done, every endpoint is open.
-    for ((i = 0; i < 600; i++)); do
-        ! grep -q '^epoch' "$folder/log" || break
-        kill -0 $launcher 2>/dev/null || break
-        sleep .1
-    done
+    within trains_or_ended || fail "$*: neither trains nor ends:"
     mapfile -t pids < <(ranks_of $launcher)
     mapfile -t ports < <(ports_of "${pids[@]}")
     local in_time=1
@@ -79,9 +66,9 @@ for tries in 1 2 3 4 5; do
     train 0 "${common[@]}" --steps $steps --backend none --virtual-workers 3
     expected=$weights
     in_time=1
-    for shape in "$here/mpirun.sh 3 ring zmq" "$here/mpirun.sh 4 ps zmq" "rendezvous 3 ring zmq" "$here/mpirun.sh 3 ring tcp"; do
+    for shape in "mpirun.sh 3 ring zmq" "ranks.sh 4 ps zmq" "ranks.sh 3 ring tcp"; do
         read -r starter ranks backend transport <<<"$shape"
-        attacked "$starter" "$ranks" "${common[@]}" --steps $steps --backend "$backend" --transport "$transport" || in_time=0
+        attacked "$here/$starter" "$ranks" "${common[@]}" --steps $steps --compute "$compute" --backend "$backend" --transport "$transport" || in_time=0
         [[ $weights == "$expected" ]] ||
             fail "$shape: weights $weights, expected $expected, as without strangers"
     done

@@ -35,7 +35,7 @@ start_and_kill() # RANKS OPTION...: kills all processes once there is a checkpoi
 {
     local ranks=$1 try
     shift
-    local command=("$here/mpirun.sh" "$ranks")
+    local command=("$here/ranks.sh" "$ranks")
     ((ranks > 0)) || command=()
     for try in 1 2 3 4 5; do # on a busy machine it may end before it is killed
         rm -rf "$folder/checkpoint"
@@ -82,33 +82,32 @@ grep -q 'backend is rhd there and ring here: the run continues, but not to the s
     fail "no word of another backend in:"
 
 # Another run's checkpoint is refused, with what differs.
-if "$here/mpirun.sh" 2 "$psring" train --data "$data" "${common[@]}" --batch 25 --steps 160 --checkpoint \
-    "$folder/checkpoint" --resume >"$folder/log" 2>&1; then
+if train_ranks 2 "${common[@]}" --batch 25 --steps 160 --checkpoint "$folder/checkpoint" --resume; then
     fail "two workers with another batch continued the run:"
 fi
 grep -q 'batch is 50 there and 25 here.*give --batch 50' "$folder/log" || fail "no word of the batch in:"
 
 # More steps: where the rate does not depend on them, to the bits of the longer run; else only if asked for.
-longer=(--model lenet --batch 50 --optimizer sgd --backend ring --checkpoint "$folder/longer")
+longer=(--model lenet --batch 50 --optimizer sgd --backend none --checkpoint "$folder/longer")
 constant=(--lr-schedule constant --warmup-epochs 0.25)
-train 2 "${longer[@]}" "${constant[@]}" --steps 30
+train 0 "${longer[@]}" "${constant[@]}" --steps 30
 expected=$weights
 rm -r "$folder/longer"
-train 2 "${longer[@]}" "${constant[@]}" --steps 20
-train 2 "${longer[@]}" "${constant[@]}" --steps 30 --resume
+train 0 "${longer[@]}" "${constant[@]}" --steps 20
+train 0 "${longer[@]}" "${constant[@]}" --steps 30 --resume
 grep -q 'steps is 20 there and 30 here: the run continues' "$folder/log" || fail "no word of more steps in:"
 [[ $weights == "$expected" ]] || fail "20 steps and 10 more: $weights, expected $expected:"
 rm -r "$folder/longer"
-train 2 "${longer[@]}" --steps 20
-if "$here/mpirun.sh" 2 "$psring" train --data "$data" "${longer[@]}" --steps 30 --resume >"$folder/log" 2>&1; then
+train 0 "${longer[@]}" --steps 20
+if train_ranks 0 "${longer[@]}" --steps 30 --resume; then
     fail "went on for more steps than its rate was for:"
 fi
 grep -q 'steps is 20 there and 30 here, .*--resume=extend' "$folder/log" || fail "no word of extend in:"
 ! grep -q 'warmup is' "$folder/log" || fail "advice about a warm-up that nobody gave:"
-train 2 "${longer[@]}" --steps 30 --resume=extend
+train 0 "${longer[@]}" --steps 30 --resume=extend
 grep -q '^continues after step 20$' "$folder/log" || fail "--resume=extend:"
 status=0
-"$here/mpirun.sh" 2 "$psring" train --data "$data" "${longer[@]}" --steps 10 --resume=extend >"$folder/log" 2>&1 || status=$?
+train_ranks 0 "${longer[@]}" --steps 10 --resume=extend || status=$?
 ((status == 2)) || fail "fewer steps than are done: exit $status:"
 grep -q 'steps is 30 there and 10 here, expected at least 30; so many are done' "$folder/log" || fail "fewer steps than are done:"
 
@@ -161,10 +160,10 @@ for options in "${ways[@]:short * 3}"; do
 done
 
 # The tests in between change nothing; a target that is not reached is said not to be.
-train 2 "${common[@]}" --steps 12
+train 0 "${common[@]}" --backend none --steps 12
 whole=$weights
 rm -f "$folder/train.csv"
-train 2 "${common[@]}" --steps 12 --log-steps 5 --target-accuracy 100 --metrics "$folder/train.csv"
+train 0 "${common[@]}" --backend none --steps 12 --log-steps 5 --target-accuracy 100 --metrics "$folder/train.csv"
 [[ $weights == "$whole" ]] || fail "with tests in between: $weights, expected $whole"
 expect on_target '0 0 0'
 grep -q '^target accuracy 100% not reached after step 12,' "$folder/log" || fail "no word of the target in:"
@@ -271,7 +270,7 @@ awk -v ms="$(column step_ms_median)" 'BEGIN { exit !(ms >= 120) }' ||
     fail "a step took $(column step_ms_median) ms, expected at least 3 x 40"
 
 # A run that has learned nothing says so.
-train 2 "${common[@]}" --steps 50 --lr 1e-9
+train 0 "${common[@]}" --backend none --steps 50 --lr 1e-9
 grep -q '^no better than guessing: the test loss is 2\.' "$folder/log" || fail "learned nothing, and does not say so:"
-train 2 "${common[@]}" --steps 60
+train 0 "${common[@]}" --backend none --steps 60
 ! grep -q 'no better than guessing' "$folder/log" || fail "has learned, and is said to guess:"

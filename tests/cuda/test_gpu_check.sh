@@ -103,12 +103,10 @@ for line in '^\*\*Passed\*\*, but not all of it: of 18 parts 17 passed; skipped:
     grep -qE "$line" "$folder/log" || fail "the page has no '$line':"
 done
 
-# A test that hangs, when all of the time but 15 s is over.
-printf 'add_test(cuda_hangs sleep 100)\nset_tests_properties(cuda_hangs PROPERTIES LABELS gpu)\n' >"$folder/built/CTestTestfile.cmake"
-started=$(date +%s)
-STRETCH=1 SECONDS=545 checked 1 'build +passed' 'tests +failed +[0-9]+ s  not done within [0-9]+ s; see tests.log' \
+# A test that hangs, when all of the time but 30 s is over.
+printf 'add_test(cuda_hangs sleep 100000)\nset_tests_properties(cuda_hangs PROPERTIES LABELS gpu)\n' >"$folder/built/CTestTestfile.cmake"
+STRETCH=1 SECONDS=530 checked 1 'build +passed' 'tests +failed +[0-9]+ s  not done within [0-9]+ s; see tests.log' \
     'repeatable +no time .*no time left of 560 s' 'roofline +no time'
-(($(date +%s) - started < 60)) || fail "took $(($(date +%s) - started)) s of 15:"
 cp "$folder/out/gpu_check.md" "$folder/log"
 grep -qE '^\*\*Failed\*\*: of 18 parts 3 passed; failed: 1 \(tests\); had no time: 14 \(repeatable, .*roofline\)' "$folder/log" ||
     fail "the page does not tell of it:"

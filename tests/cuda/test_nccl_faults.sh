@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# test_nccl_faults.sh PSRING_EMULATED MAKE_DATASET: ranks that average by NCCL's stand-in (nccl.c), of which one fails.
-# The others say what has happened, once, and end with a failure within the time-out and a little.
+# test_nccl_faults.sh PSRING_EMULATED MAKE_DATASET [--short]: ranks that average by NCCL's stand-in (nccl.c), of which one fails.
+# The others say what has happened, once, and end with a failure. --short: memory is lacking at a choice of allocations.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=../train_lib.sh
 . "$(dirname "$0")/../train_lib.sh"
@@ -27,7 +27,6 @@ fails()
         esac
     done
     ((said > 0)) || fail "$what: nobody says '$words': $(head -n 20 "$folder"/rank.*)"
-    ((SECONDS - start < 60)) || fail "$what: took $((SECONDS - start)) s"
     echo "$what: $((SECONDS - start)) s, said by $said of $world: $(cat "$folder"/rank.* | grep -m1 -e "$words" | cut -c1-110)"
 }
 
@@ -56,7 +55,8 @@ END
 chmod +x "$folder/one"
 export PSRING=$psring FAIL_ONE EMULATED_REACHED=$folder/reached
 psring=$folder/one
-for ((at = 1; at < 500; at += 6)); do
+# shellcheck disable=SC2154 # short is of lib.sh
+for ((at = 1; at < 500; at += short ? 13 : 1)); do
     rm -f "$folder"/rank.* "$EMULATED_REACHED"
     FAIL_ONE=alloc:$at
     ! ranks 2 "${options[@]}" || break
@@ -66,4 +66,4 @@ done
 [[ ! -e $EMULATED_REACHED ]] || fail "allocation $at: has failed, and all ends well: $(cat "$folder"/rank.*)"
 ((at > 40)) || fail "only $at allocations of one rank have failed: $(cat "$folder"/rank.*)"
 grep -q '^weights sha256' "$folder/rank.0" || fail "allocation $at: neither a failure nor a result: $(cat "$folder"/rank.*)"
-echo "one rank without memory: at each sixth of $at allocations"
+echo "one rank without memory: at allocations up to $at"
