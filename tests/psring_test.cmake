@@ -1,25 +1,26 @@
-# psring_test(name label COMMAND ... [TIMEOUT seconds] [WAITS] [THREADS]): what add_test does, with what every
-# test needs. A command NAME.sh is a script of the folder.
+# psring_test(name label COMMAND ... [TIMEOUT seconds] [WAITS] [SANITIZE sanitizers]): what add_test does, with
+# what every test needs. A command NAME.sh is a script of the folder.
 #
 # The label is what the test needs:
-#   quick    a core: one process, whose ranks are threads over loopback (spawn.h). A few seconds.
+#   quick    a few seconds: one process whose ranks are threads (spawn.h), or a few over loopback. mutants.sh seeks faults
+#            with these.
 #   network  several processes over loopback, or a virtual cluster.
 #   slow     longer than some ten seconds on a calm machine, whatever it takes
-# The presets give ten places (ctest -j 10), as many as two cores have work for. A test of one core takes two of
-# them, one with several processes four; WAITS: it mostly waits, so it takes one, and it begins first.
+# The presets give ten places (ctest -j 10), as many as two cores have work for. A quick test takes two of them, another
+# one three, because its processes also wait. WAITS: it mostly waits, so it takes one. Long ones begin first.
 #
-# THREADS: its program has threads, so that it runs under ThreadSanitizer too. It gets the label `threads` as well, and
-# the target tests_with_threads builds it.
+# SANITIZE names the sanitizers (address, thread) that the test is worth: it owns memory that no other sanitized
+# test owns, or its threads share memory. In a build with one of them the test also has the label `sanitized`, and
+# the target `sanitized` builds the programs that its command names. .ci/run builds and runs only those.
 #
 # The time-out only guards against hanging: a busy machine must not reach it. A test that lacks what it
 # needs ends with 77 and says why: tests/may_skip.txt names those that may.
-add_custom_target(tests_with_threads)
 set(psring_timeout_quick 240)
 set(psring_timeout_network 300)
 set(psring_timeout_slow 600)
 
 function(psring_test name label)
-  cmake_parse_arguments(PARSE_ARGV 2 test "WAITS;THREADS" "TIMEOUT" "COMMAND")
+  cmake_parse_arguments(PARSE_ARGV 2 test "WAITS" "TIMEOUT" "COMMAND;SANITIZE")
   if(NOT DEFINED psring_timeout_${label})
     message(FATAL_ERROR "psring_test(${name}): the label '${label}' is none of quick, network, slow.")
   endif()
@@ -30,29 +31,45 @@ function(psring_test name label)
     string(PREPEND test_COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/)
   endif()
   add_test(NAME ${name} COMMAND ${test_COMMAND})
+  set(labels ${label})
+  foreach(sanitizer IN LISTS test_SANITIZE)
+    if(NOT sanitizer MATCHES "^(address|thread)$")
+      message(FATAL_ERROR "psring_test(${name}): SANITIZE ${sanitizer}: expected address or thread.")
+    endif()
+    if(sanitizer IN_LIST PSRING_SANITIZE)
+      list(APPEND labels sanitized)
+      psring_programs_of(programs ${test_COMMAND})
+      set_property(GLOBAL APPEND PROPERTY PSRING_SANITIZED_PROGRAMS ${programs})
+    endif()
+  endforeach()
   set(environment LC_ALL=C) # scripts look for words of other programs, and awk for points in numbers
   if(NOT label STREQUAL "quick")
     list(APPEND environment ASAN_OPTIONS=detect_leaks=0) # Open MPI keeps what it allocates
   endif()
   if(test_WAITS)
-    set_tests_properties(${name} PROPERTIES COST 1000)
+    set_tests_properties(${name} PROPERTIES PROCESSORS 1 COST 1000)
   elseif(label STREQUAL "quick")
-    set_tests_properties(${name} PROPERTIES PROCESSORS 2)
+    set_tests_properties(${name} PROPERTIES PROCESSORS 2 COST 1)
   else()
-    set_tests_properties(${name} PROPERTIES PROCESSORS 4)
-  endif()
-  set(labels ${label})
-  if(test_THREADS)
-    list(APPEND labels threads)
-    list(GET test_COMMAND 0 program)
-    if(NOT TARGET ${program})
-      message(FATAL_ERROR "psring_test(${name}): with THREADS the command must be a target, found '${program}'.")
-    endif()
-    add_dependencies(tests_with_threads ${program})
+    set_tests_properties(${name} PROPERTIES PROCESSORS 3 COST ${psring_timeout_${label}})
   endif()
   set_tests_properties(${name} PROPERTIES LABELS "${labels}" TIMEOUT ${test_TIMEOUT} SKIP_RETURN_CODE 77
                        ENVIRONMENT "${environment}")
   set_property(GLOBAL APPEND PROPERTY PSRING_TESTS_WITH_LABEL ${name})
+endfunction()
+
+# psring_programs_of(variable words...): the targets that the words of a command name.
+function(psring_programs_of variable)
+  set(programs "")
+  foreach(word IN LISTS ARGN)
+    if(word MATCHES "^\\$<TARGET_FILE:(.*)>$")
+      set(word ${CMAKE_MATCH_1})
+    endif()
+    if(TARGET ${word})
+      list(APPEND programs ${word})
+    endif()
+  endforeach()
+  set(${variable} ${programs} PARENT_SCOPE)
 endfunction()
 
 # psring_test_program(name libraries...): of name.c, for tests.
@@ -65,13 +82,49 @@ function(psring_test_program name)
   endif()
 endfunction()
 
+# psring_link_without(target library pattern): links the library and what it links, but for what matches the pattern.
+function(psring_link_without target library pattern)
+  set(seen "")
+  set(libraries ${library})
+  while(libraries)
+    list(POP_FRONT libraries next)
+    if(next IN_LIST seen OR next MATCHES ${pattern})
+      continue()
+    endif()
+    list(APPEND seen ${next})
+    if(TARGET ${next} AND next MATCHES "^psring_")
+      get_target_property(inner ${next} INTERFACE_LINK_LIBRARIES)
+      if(inner)
+        list(APPEND libraries ${inner})
+      endif()
+    endif()
+  endwhile()
+  foreach(next IN LISTS seen)
+    set(type "")
+    if(TARGET ${next} AND next MATCHES "^psring_")
+      get_target_property(type ${next} TYPE)
+    endif()
+    if(type STREQUAL "STATIC_LIBRARY")
+      add_dependencies(${target} ${next})
+      list(APPEND archives $<TARGET_FILE:${next}>)
+    else()
+      list(APPEND others ${next})
+    endif()
+  endforeach()
+  target_link_libraries(${target} PRIVATE -Wl,--start-group ${archives} -Wl,--end-group ${others})
+endfunction()
+
 # A test that this build cannot have: reported as skipped, with the reason, instead of not at all.
 function(psring_absent_test name reason)
   psring_test(${name} quick COMMAND sh -c "echo \"$0\"; exit 77" "${name}: skipped: ${reason}")
 endfunction()
 
-# Every test of this folder and those in it has been made by psring_test().
+# Every test of this folder and those in it has been made by psring_test(). The target `sanitized` builds what the
+# sanitized ones among them run.
 function(psring_check_tests)
+  get_property(programs GLOBAL PROPERTY PSRING_SANITIZED_PROGRAMS)
+  list(REMOVE_DUPLICATES programs)
+  add_custom_target(sanitized DEPENDS ${programs})
   get_property(with_label GLOBAL PROPERTY PSRING_TESTS_WITH_LABEL)
   set(folders ${CMAKE_CURRENT_SOURCE_DIR})
   while(folders)

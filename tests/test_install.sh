@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# test_install.sh SOURCE BUILD [CMAKE-OPTION...]: libpsring as others have it: built by itself, without MPI and
-# with it (in folders of BUILD that are kept), installed, and used by a C and a C++ program that see nothing but
-# what was installed.
+# test_install.sh SOURCE PLAIN BUILD [CMAKE-OPTION...]: libpsring as others have it: without MPI from the build folder
+# PLAIN, and built by itself with MPI (in the folder BUILD, which is kept), installed, and used by a C and a C++ program
+# that see nothing but what was installed.
 set -euo pipefail
-source=$1 build=$2
-shift 2
+source=$1 plain=$2 build=$3
+shift 3
 here=$(cd "$(dirname "$0")" && pwd)
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -48,15 +48,12 @@ expected()
     awk -v size="$1" 'BEGIN { printf "%.3f", 7 + (size - 1) / 2 }'
 }
 
-# install_library NAME OPTION...: builds it, installs it in $folder/NAME, sets $prefix and $library.
+# install_library NAME BUILD: installs that build's in $folder/NAME, sets $prefix and $library.
 install_library()
 {
     local name=$1 found
-    shift
     prefix=$folder/$name
-    quietly "configuring" cmake -S "$source" -B "$build/$name" -DPSRING_PROGRAM=OFF "$@"
-    quietly "building" cmake --build "$build/$name"
-    quietly "installing" cmake --install "$build/$name" --prefix "$prefix"
+    quietly "installing" cmake --install "$2" --prefix "$prefix" --component libpsring
     library=$(find "$prefix" -name libpsring.so)
     found=$(cd "$prefix" && find . -name '*.h')
     [[ $found == ./include/psring.h ]] || fail "headers: $found"
@@ -90,7 +87,7 @@ build_examples()
 
 (($(wc -l <"$source/experiments/minimal.c") <= 45)) || fail "minimal.c is not minimal"
 
-install_library plain -DPSRING_LIBRARY_MPI=OFF "$@"
+install_library plain "$plain"
 ! needed | grep -vE 'libzmq\.|libc\.|libm\.|libpthread\.|ld-linux|san\.' || fail "it needs what it should not"
 build_examples "$@"
 for program in minimal minimal_cpp by_pkg_config; do
@@ -113,7 +110,9 @@ if [[ ${lacking[*]} != *valgrind* ]]; then
 fi
 cp "$library" "$folder/libpsring.plain.so"
 
-install_library mpi -DPSRING_LIBRARY_MPI=ON "$@"
+quietly "configuring" cmake -S "$source" -B "$build" -DPSRING_PROGRAM=OFF -DPSRING_LIBRARY_MPI=ON "$@"
+quietly "building" cmake --build "$build"
+install_library mpi "$build"
 needed | grep -q libmpi || fail "it has no MPI"
 build_examples "$@" -DWITH_MPI=ON
 by_rendezvous "$examples/minimal" 2

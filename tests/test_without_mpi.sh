@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# test_without_mpi.sh SOURCE BUILD MAKE_DATASET [CMAKE-OPTION...]: psring builds with no MPI, into the folder
-# BUILD (kept, so that the next time only changes are built), says what it lacks, and measures and trains.
+# test_without_mpi.sh PSRING MAKE_DATASET [BUILD [CMAKE-OPTION...]]: psring without MPI says what it lacks, and measures
+# and trains. PSRING is linked of what the other programs are made of, without MPI. With BUILD (a folder) CMake builds
+# it there without MPI instead, all of it.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-source=$1 build=$2 make_dataset=$3
-shift 3
+source=$(dirname "$here") psring=$1 make_dataset=$2
+shift 2
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 unset PSRING_NETWORK PSRING_LINK_BITS PSRING_BIND_SUBNET RANK WORLD_SIZE MASTER_ADDR MASTER_PORT
@@ -29,9 +30,11 @@ says()
     grep -qF -- "$words" "$folder/log" || fail "$*: no '$words'"
 }
 
-cmake -S "$source" -B "$build" -DPSRING_MPI=OFF -DPSRING_CUDA=OFF "$@" >"$folder/log" 2>&1 || fail "cmake failed"
-cmake --build "$build" --target psring >"$folder/log" 2>&1 || fail "the build failed"
-psring=$build/psring
+if (($# > 0)); then
+    cmake -S "$source" -B "$1" -DPSRING_MPI=OFF -DPSRING_CUDA=OFF "${@:2}" >"$folder/log" 2>&1 || fail "cmake failed"
+    cmake --build "$1" --target psring >"$folder/log" 2>&1 || fail "the build failed"
+    psring=$1/psring
+fi
 
 ! ldd "$psring" | grep -i 'libmpi' || fail "it links MPI all the same"
 "$psring" info >"$folder/log" || fail "info failed"

@@ -51,11 +51,14 @@ set(library_cmake_dir ${CMAKE_INSTALL_LIBDIR}/cmake/psring)
 file(RELATIVE_PATH library_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /) # wherever it is installed
 configure_file(common/cmake/psring.pc.in generated/psring.pc @ONLY)
 write_basic_package_version_file(generated/psring-config-version.cmake COMPATIBILITY SameMinorVersion)
-install(TARGETS psring_shared EXPORT psring LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME libpsring) # cmake --install BUILD --component libpsring
+install(TARGETS psring_shared EXPORT psring LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+        COMPONENT libpsring NAMELINK_COMPONENT libpsring)
 install(FILES common/psring.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(EXPORT psring NAMESPACE psring:: FILE psring-config.cmake DESTINATION ${library_cmake_dir})
 install(FILES ${CMAKE_BINARY_DIR}/generated/psring-config-version.cmake DESTINATION ${library_cmake_dir})
 install(FILES ${CMAKE_BINARY_DIR}/generated/psring.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+unset(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME)
 
 # The same as one object for `bench --library`: psring stays one file that can be copied. All but psring_* is local in it, so
 # that it has its own copy of what the program has, too.
