@@ -1,0 +1,143 @@
+#!/usr/bin/env bash
+# long.sh [--only PATTERN] [--build DIR] [--out DIR] [--list]: the trials that take too long for the suite. Run it before
+# a release.
+#
+# The suite (run.sh) has a short form of each trial; here they are complete: all fault trials and resume trials, all
+# lessons, every world size to 15, a failure injected at every call into emulated CUDA, and the full forms of the
+# scripts. They run in sequence, a failed one does not stop the others. Each adds a line to the table: its name,
+# seconds, result. The exit code is 1 if one of them failed. Takes about two hours on two cores.
+#
+#   --only PATTERN  run the trials whose name matches the extended regular expression
+#   --build DIR     test the programs of this build folder (default: build; without this option they are built)
+#   --out DIR       keep the table (long.csv) and the output of each trial there (default: a new folder in /tmp)
+#   --list          print the names of the trials
+set -uo pipefail
+export LC_ALL=C
+
+LIMIT_S=5400 # a trial that takes longer has failed
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(dirname "$here")
+
+# Name, then the command: PSRING, DATASET and so on stand for programs of the build folder, FOLDER for one of the trial.
+trials=(
+    'faults          fault_trials.sh PSRING DATASET'
+    'resume          resume_trials.sh PSRING DATASET 10'
+    'lessons         test_lessons.sh PSRING DATASET'
+    'worlds          test_bytes.sh PSRING 15'
+    'cuda_faults     cuda/test_faults.sh EMULATED DATASET'
+    'nccl_faults     cuda/test_nccl_faults.sh EMULATED DATASET'
+    'machines        test_machines.sh PSRING'
+    'hierarchical    test_hierarchical.sh PSRING DATASET'
+    'train           test_train.sh PSRING DATASET'
+    'data            test_data.sh PSRING DATASET'
+    'stop            test_stop.sh PSRING DATASET'
+    'equality        test_equality.sh PSRING DATASET'
+    'failures        test_failures.sh PSRING DATASET'
+    'stalls          test_stalls.sh PSRING DATASET'
+    'consistency     test_consistency.sh PSRING DATASET'
+    'timeline        test_timeline.sh PSRING DATASET TIMELINE'
+    'without_mpi     test_without_mpi.sh PSRING DATASET FOLDER -G Ninja -DCMAKE_BUILD_TYPE=Release'
+    'simulate        test_simulate.sh FOLDER -DCMAKE_BUILD_TYPE=Release'
+    'strangers       test_strangers.sh PSRING DATASET STRANGERS'
+    'wire_bytes      test_wire_bytes.sh PSRING'
+    'bench           test_bench.sh PSRING'
+)
+
+die()
+{
+    echo "long.sh: $*" >&2
+    exit 2
+}
+
+only=. build='' out='' list=0
+while (($#)); do
+    case $1 in
+    --only | --build | --out)
+        (($# >= 2)) || die "$1 needs a value; see long.sh --help"
+        printf -v "${1#--}" '%s' "$2"
+        shift
+        ;;
+    --list) list=1 ;;
+    -h | --help)
+        sed -n '2,/^set /{/^set /d; s/^# \{0,1\}//p}' "$0"
+        exit 0
+        ;;
+    *) die "unknown argument '$1'; see long.sh --help" ;;
+    esac
+    shift
+done
+
+[[ ! $build ]] || build=$(realpath "$build")
+chosen=()
+for trial in "${trials[@]}"; do
+    [[ ! ${trial%% *} =~ $only ]] || chosen+=("$trial")
+done
+((${#chosen[@]} > 0)) || die "--only $only: no trial has such a name; see long.sh --list"
+if ((list)); then
+    printf '%s\n' "${chosen[@]%% *}"
+    exit 0
+fi
+
+session=0 # of the trial that runs
+end_trial()
+{
+    local round
+    ((session)) || return 0
+    pkill -TERM -s "$session"
+    for ((round = 0; round < 300; round++)); do # a trial takes down what it raised
+        pgrep -s "$session" >/dev/null || break
+        sleep 0.1
+    done
+    pkill -KILL -s "$session"
+    session=0
+}
+trap end_trial EXIT
+trap 'echo "long.sh: interrupted: $out has what was done" >&2; exit 130' INT
+trap 'echo "long.sh: ended: $out has what was done" >&2; exit 143' TERM HUP
+
+cd "$root" || exit 1
+if [[ ! $build ]]; then
+    build=$root/build
+    experiments/setup.sh || echo "long.sh: going on with what is installed" >&2
+    cmake --preset release >/dev/null && cmake --build --preset release || exit 1
+fi
+[[ -x $build/psring ]] || die "$build: has no psring, expected a build folder; build it or leave --build out"
+[[ $out ]] || out=$(mktemp -d /tmp/psring-long-XXXXXX)
+mkdir -p "$out" || exit 1
+table=$out/long.csv
+echo trial,seconds,result >"$table"
+printf '%-16s %8s  %s\n' trial seconds result
+
+declare -A programs=([PSRING]=psring [DATASET]=tests/make_dataset [TIMELINE]=tests/check_timeline
+    [STRANGERS]=tests/strangers [EMULATED]=tests/cuda/psring_emulated)
+failed=0
+for trial in "${chosen[@]}"; do
+    read -ra command <<<"$trial"
+    name=${command[0]} started=$SECONDS status=0 result=passed lacking=''
+    for ((i = 1; i < ${#command[@]}; i++)); do
+        [[ ${command[i]} != FOLDER ]] || command[i]=$out/$name
+        program=${programs[${command[i]}]:-}
+        [[ $program ]] || continue
+        command[i]=$build/$program
+        [[ -x $build/$program ]] || lacking=$program
+    done
+    if [[ $lacking ]]; then
+        result="skipped: the build has no $lacking"
+    else
+        setsid timeout --kill-after=60 $LIMIT_S "$here/${command[1]}" "${command[@]:2}" >"$out/$name.log" 2>&1 </dev/null &
+        session=$!
+        wait $session || status=$?
+        end_trial
+        case $status in
+        0) ;;
+        77) result="skipped: $(tail -n 1 "$out/$name.log")" ;;
+        124 | 137) result="FAILED: not done within $LIMIT_S s" ;;
+        *) result="FAILED with $status: see $out/$name.log" ;;
+        esac
+    fi
+    [[ $result != FAILED* ]] || failed=$((failed + 1))
+    echo "$name,$((SECONDS - started)),\"${result//\"/\'}\"" >>"$table"
+    printf '%-16s %8d  %s\n' "$name" $((SECONDS - started)) "$result"
+done
+echo "long.sh: ${#chosen[@]} trials, $failed failed; the table is in $table"
+((failed == 0))
