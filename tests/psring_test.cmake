@@ -15,9 +15,9 @@
 #
 # The time-out only guards against hanging: a busy machine must not reach it. A test that lacks what it
 # needs ends with 77 and says why: tests/may_skip.txt names those that may.
-set(psring_timeout_quick 240)
-set(psring_timeout_network 300)
-set(psring_timeout_slow 600)
+set(psring_timeout_quick 600)
+set(psring_timeout_network 600)
+set(psring_timeout_slow 900)
 
 function(psring_test name label)
   cmake_parse_arguments(PARSE_ARGV 2 test "WAITS" "TIMEOUT" "COMMAND;SANITIZE")
