@@ -2,10 +2,9 @@
 # long.sh [--only PATTERN] [--build DIR] [--out DIR] [--list]: the trials that take too long for the suite. Run it before
 # a release.
 #
-# The suite (run.sh) has a short form of each trial; here they are complete: all fault trials and resume trials, all
-# lessons, every world size to 15, a failure injected at every call into emulated CUDA, and the full forms of the
-# scripts. They run in sequence, a failed one does not stop the others. Each adds a line to the table: its name,
-# seconds, result. The exit code is 1 if one of them failed. Takes about two hours on two cores.
+# The suite (run.sh) has a short form of each trial. Here they are complete: all fault trials, all resume trials, all
+# lessons, every world size to 15, and a failure at every call into emulated CUDA. The trials run in sequence, and a
+# failed one does not stop the others. Each prints a line: name, seconds, result. The exit code is 1 if a trial failed.
 #
 #   --only PATTERN  run the trials whose name matches the extended regular expression
 #   --build DIR     test the programs of this build folder (default: build; without this option they are built)
@@ -18,7 +17,7 @@ LIMIT_S=5400 # a trial that takes longer has failed
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(dirname "$here")
 
-# Name, then the command: PSRING, DATASET and so on stand for programs of the build folder, FOLDER for one of the trial.
+# Name, then the command: PSRING, DATASET and so on stand for programs of the build folder, FOLDER for a folder in --out.
 trials=(
     'faults          fault_trials.sh PSRING DATASET'
     'resume          resume_trials.sh PSRING DATASET 10'

@@ -9,9 +9,9 @@
 # The presets give ten places (ctest -j 10), as many as two cores have work for. A quick test takes two of them, another
 # one three, because its processes also wait. WAITS: it mostly waits, so it takes one. Long ones begin first.
 #
-# SANITIZE names the sanitizers (address, thread) that the test is worth: it owns memory that no other sanitized
-# test owns, or its threads share memory. In a build with one of them the test also has the label `sanitized`, and
-# the target `sanitized` builds the programs that its command names. .ci/run builds and runs only those.
+# SANITIZE names the sanitizers (address, thread) under which the test runs again: it owns memory that no other such
+# test owns, or its threads share memory. Scripts that only drive launchers and shell code have none. In a build with
+# the sanitizer the test has the label `sanitized`. The target `sanitized` builds the programs that its command names.
 #
 # The time-out only guards against hanging: a busy machine must not reach it. A test that lacks what it
 # needs ends with 77 and says why: tests/may_skip.txt names those that may.

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # ranks.sh N PSRING COMMAND OPTION...: N ranks on this machine that meet by rendezvous: as mpirun.sh does it, without a
-# launcher, and so at once. Their processes have ascending numbers. The exit code is that of the first rank that failed;
-# a rank that is stopped then, and so cannot end by itself, is killed.
+# launcher, and so at once. Their processes have ascending numbers. The exit code is that of the first rank that failed.
+# A stopped rank is killed then, because it cannot end.
 # Ended after PSRING_LIMIT_S seconds, 280 if that is not set.
 set -uo pipefail
 if [[ ! ${PSRING_RANKS_LIMITED:-} ]]; then

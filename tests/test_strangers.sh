@@ -9,7 +9,7 @@ strangers=$3
 frames=3000
 steps=1200
 compute=real
-((!short)) || { frames=500 steps=300 compute=real:40; } # a step takes so many ms, and the processors are free for others
+((!short)) || { frames=500 steps=200 compute=real:40; } # a step takes so many ms, and the processors are free for others
 
 # ranks_of PID: the processes below PID that are psring.
 ranks_of()
@@ -66,7 +66,7 @@ for tries in 1 2 3 4 5; do
     train 0 "${common[@]}" --steps $steps --backend none --virtual-workers 3
     expected=$weights
     in_time=1
-    for shape in "mpirun.sh 3 ring zmq" "ranks.sh 4 ps zmq" "ranks.sh 3 ring tcp"; do
+    for shape in "mpirun.sh 3 ring zmq" "mpirun.sh 4 ps zmq" "ranks.sh 3 ring zmq" "mpirun.sh 3 ring tcp"; do
         read -r starter ranks backend transport <<<"$shape"
         attacked "$here/$starter" "$ranks" "${common[@]}" --steps $steps --compute "$compute" --backend "$backend" --transport "$transport" || in_time=0
         [[ $weights == "$expected" ]] ||

@@ -11,9 +11,9 @@ data=$folder/data
 mkdir "$data"
 "$make_dataset" "$data" 2000 300
 
-# train_ranks RANKS OPTION...: psring train in one process (RANKS is 0), or on ranks that meet by rendezvous, which
-# start ten times as fast as under mpirun; under mpirun where the options ask for MPI or $launcher is mpirun. The exit
-# code is not 0 if one of them failed; the output of all is in $folder/log.
+# train_ranks RANKS OPTION...: psring train in one process if RANKS is 0, else on ranks that meet by rendezvous. mpirun
+# starts the ranks if the options ask for MPI or $launcher is mpirun: this takes a second longer. The exit code is not 0
+# if a rank failed. The output of all ranks is in $folder/log.
 launcher=ranks
 train_ranks()
 {
