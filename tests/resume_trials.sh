@@ -77,6 +77,7 @@ trial() # RANKS WORKERS OPTION...
         if [[ $signal == none ]]; then
             check "${options[*]}, resumed $round times"
             ended=$((ended + 1))
+            instants_ms=$((instants_ms / 2 + 1)) # the machine is less busy than it was at first
             rm -rf "$folder/checkpoint"
         else
             done=$((done + 1))
