@@ -66,7 +66,7 @@ enum psring_status {
     PSRING_ERROR_PROTOCOL = -5,    /* a rank sent what does not belong here */
     PSRING_ERROR_TRANSPORT = -6,   /* a connection is lost, or a library failed */
     PSRING_ERROR_UNSUPPORTED = -7, /* this build does not have it */
-    PSRING_ERROR_STATE = -8        /* not now: initialised twice, or forked */
+    PSRING_ERROR_STATE = -8        /* not now: initialised twice, forked, or not started */
 };
 
 enum psring_type {
@@ -243,11 +243,13 @@ PSRING_API enum psring_status psring_buckets_new(struct psring_buckets **buckets
                                                  const size_t *counts, size_t tensors,
                                                  size_t bucket_bytes, enum psring_type type,
                                                  enum psring_op op);
-/* Tensor `tensor` is complete. Once a step for each. Buckets are started as soon as they and those
- * before them (behind them in memory) are complete, in the same order on all ranks, whatever that
- * of these calls. */
+/* Tensor `tensor` is complete. Call it once a step for each tensor, from any thread, several at a
+ * time too. Buckets are started as soon as they and those before them (behind them in memory) are
+ * complete. All ranks start them in the same order, whatever the order of these calls. */
 PSRING_API enum psring_status psring_buckets_ready(struct psring_buckets *buckets, size_t tensor);
-/* All tensors must be ready. Returns once they are reduced; the next step may begin. */
+/* All tensors must be ready: psring_buckets_ready has returned for each. Returns once they are
+ * reduced; the next step may begin. A call of psring_buckets_ready meanwhile waits for it and
+ * counts for the next step. PSRING_ERROR_STATE: not every bucket was started. */
 PSRING_API enum psring_status psring_buckets_wait(struct psring_buckets *buckets);
 /* How many buckets there are. */
 PSRING_API size_t psring_buckets_count(const struct psring_buckets *buckets);

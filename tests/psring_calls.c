@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -418,6 +419,63 @@ static void do_buckets(const struct psring_options *options)
 Test(psring, buckets)
 {
     const struct job job = {.options = {.size = 3}, .run = do_buckets};
+    run_ranks(&job, 0);
+}
+
+/* Several threads complete tensors at the same time. */
+enum { THREADS = 4, SMALL_TENSORS = 64, SMALL_COUNT = 256, SMALL_STEPS = 50 };
+
+static struct completers {
+    struct psring_buckets *buckets;
+    pthread_barrier_t filled, completed, next;
+} completers;
+
+static void *complete_tensors(void *argument)
+{
+    size_t mine = (size_t)argument;
+    for (int step = 0; step < SMALL_STEPS; step++) {
+        pthread_barrier_wait(&completers.filled);
+        for (size_t t = mine; t < SMALL_TENSORS; t += THREADS)
+            MUST(psring_buckets_ready(completers.buckets, t) == PSRING_OK);
+        pthread_barrier_wait(&completers.completed);
+        pthread_barrier_wait(&completers.next);
+    }
+    return NULL;
+}
+
+static void do_buckets_of_threads(const struct psring_options *options)
+{
+    enum { TOTAL = SMALL_TENSORS * SMALL_COUNT };
+    struct psring *world = begin(options);
+    const struct wanted wanted = {.op = PSRING_SUM, .size = options->size};
+    size_t counts[SMALL_TENSORS];
+    pthread_t threads[THREADS];
+    for (size_t t = 0; t < SMALL_TENSORS; t++)
+        counts[t] = SMALL_COUNT;
+    MUST(psring_buckets_new(&completers.buckets, world, memory.bytes, counts, SMALL_TENSORS, 1024,
+                            PSRING_FLOAT32, PSRING_SUM) == PSRING_OK);
+    pthread_barrier_init(&completers.filled, NULL, THREADS + 1);
+    pthread_barrier_init(&completers.completed, NULL, THREADS + 1);
+    pthread_barrier_init(&completers.next, NULL, THREADS + 1);
+    for (size_t i = 0; i < THREADS; i++)
+        MUST(pthread_create(&threads[i], NULL, complete_tensors, (void *)i) == 0);
+    for (int step = 0; step < SMALL_STEPS; step++) {
+        fill(memory.bytes, PSRING_FLOAT32, TOTAL, options->rank, options->size);
+        pthread_barrier_wait(&completers.filled);
+        pthread_barrier_wait(&completers.completed);
+        MUST(psring_buckets_wait(completers.buckets) == PSRING_OK);
+        MUST(equal(memory.bytes, PSRING_FLOAT32, 0, TOTAL, wanted_reduced, &wanted));
+        pthread_barrier_wait(&completers.next);
+    }
+    for (size_t i = 0; i < THREADS; i++)
+        MUST(pthread_join(threads[i], NULL) == 0);
+    psring_buckets_free(&completers.buckets);
+    MUST(psring_finalize(&world) == PSRING_OK);
+}
+
+Test(psring, buckets_of_several_threads)
+{
+    const struct job job = {.options = {.size = 2}, .run = do_buckets_of_threads};
     run_ranks(&job, 0);
 }
 

@@ -2,6 +2,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "common/base/monitor.h"
 #include "common/comm/bucket.h"
 #include "common/library/check.h"
 #include "common/library/engine.h"
@@ -22,8 +23,11 @@ struct psring_buckets {
     enum psring_op op;
     size_t element_bytes;
     size_t tensors, *first; /* (tensors + 1): where each begins */
-    bool *ready;            /* (tensors) */
-    size_t count, started;
+    size_t count;
+    /* Any thread may call: what follows is read and written inside the monitor. */
+    struct monitor monitor;
+    bool *ready; /* (tensors) */
+    size_t started;
     struct part *parts; /* (count): the last elements first */
 };
 
@@ -34,6 +38,7 @@ static void free_memory(struct psring_buckets *buckets)
     free(buckets->first);
     free(buckets->ready);
     free(buckets->parts);
+    monitor_fini(&buckets->monitor);
     free(buckets);
 }
 
@@ -89,6 +94,7 @@ enum psring_status psring_buckets_new(struct psring_buckets **out, struct psring
                                        .op = op,
                                        .element_bytes = message_element_bytes(operation.dtype),
                                        .tensors = tensors};
+    monitor_init(&buckets->monitor);
     buckets->first = calloc(tensors + 1, sizeof *buckets->first);
     buckets->ready = calloc(tensors + 1, sizeof *buckets->ready);
     if (!buckets->first || !buckets->ready || !cut(buckets, counts, bucket_bytes)) {
@@ -117,6 +123,7 @@ static size_t overlap(struct bucket range, size_t first, size_t end)
     return from < to ? to - from : 0;
 }
 
+/* Inside the monitor, so that all ranks start buckets in the same order. */
 static enum psring_status start_complete(struct psring_buckets *buckets)
 {
     enum psring_status status = PSRING_OK;
@@ -133,14 +140,14 @@ static enum psring_status start_complete(struct psring_buckets *buckets)
     return status;
 }
 
-enum psring_status psring_buckets_ready(struct psring_buckets *buckets, size_t tensor)
+/* Inside the monitor. */
+static enum psring_status mark_ready(const char *call, struct psring_buckets *buckets,
+                                     size_t tensor)
 {
-    if (!buckets || tensor >= buckets->tensors)
-        return errors_set(PSRING_ERROR_USAGE, "%s: no tensor %zu", __func__, tensor);
     if (buckets->ready[tensor])
         return errors_set(PSRING_ERROR_USAGE,
-                          "%s: tensor %zu was ready before; psring_buckets_wait ends a step",
-                          __func__, tensor);
+                          "%s: tensor %zu was ready before; psring_buckets_wait ends a step", call,
+                          tensor);
     buckets->ready[tensor] = true;
     for (size_t b = 0; b < buckets->count; b++) {
         struct part *part = &buckets->parts[b];
@@ -149,7 +156,20 @@ enum psring_status psring_buckets_ready(struct psring_buckets *buckets, size_t t
     return start_complete(buckets);
 }
 
-/* Waits for what has been started; the first error of them. */
+enum psring_status psring_buckets_ready(struct psring_buckets *buckets, size_t tensor)
+{
+    if (!buckets || tensor >= buckets->tensors)
+        return errors_set(PSRING_ERROR_USAGE, "%s: no tensor %zu", __func__, tensor);
+    enum psring_status status = check_communicator(__func__, buckets->comm);
+    if (status != PSRING_OK) /* a child of fork() might wait for the monitor for ever */
+        return status;
+    monitor_enter(&buckets->monitor);
+    status = mark_ready(__func__, buckets, tensor);
+    monitor_leave(&buckets->monitor);
+    return status;
+}
+
+/* Waits for what has been started; the first error of them. Inside the monitor. */
 static enum psring_status wait_for_started(struct psring_buckets *buckets)
 {
     enum psring_status first = PSRING_OK;
@@ -160,23 +180,40 @@ static enum psring_status wait_for_started(struct psring_buckets *buckets)
     return first;
 }
 
-enum psring_status psring_buckets_wait(struct psring_buckets *buckets)
+/* Inside the monitor. */
+static enum psring_status end_step(const char *call, struct psring_buckets *buckets)
 {
-    if (!buckets)
-        return errors_set(PSRING_ERROR_USAGE, "%s: no buckets (NULL)", __func__);
     for (size_t t = 0; t < buckets->tensors; t++) {
         if (!buckets->ready[t] && buckets->first[t + 1] > buckets->first[t])
             return errors_set(PSRING_ERROR_USAGE,
-                              "%s: tensor %zu is not ready; psring_buckets_ready says that it is",
-                              __func__, t);
+                              "%s: tensor %zu is not ready; call psring_buckets_ready for it first",
+                              call, t);
     }
-    enum psring_status started = start_complete(buckets), status = wait_for_started(buckets);
+    enum psring_status started = start_complete(buckets);
+    size_t count = buckets->started;
+    enum psring_status status = wait_for_started(buckets);
     buckets->started = 0;
     for (size_t b = 0; b < buckets->count; b++)
         buckets->parts[b].missing = buckets->parts[b].range.count;
     for (size_t t = 0; t < buckets->tensors; t++)
         buckets->ready[t] = false;
+    if (started == PSRING_OK && status == PSRING_OK && count < buckets->count)
+        return errors_set(PSRING_ERROR_STATE, "%s: %zu of %zu buckets were started", call, count,
+                          buckets->count);
     return started != PSRING_OK ? started : status;
+}
+
+enum psring_status psring_buckets_wait(struct psring_buckets *buckets)
+{
+    if (!buckets)
+        return errors_set(PSRING_ERROR_USAGE, "%s: no buckets (NULL)", __func__);
+    enum psring_status status = check_communicator(__func__, buckets->comm);
+    if (status != PSRING_OK)
+        return status;
+    monitor_enter(&buckets->monitor);
+    status = end_step(__func__, buckets);
+    monitor_leave(&buckets->monitor);
+    return status;
 }
 
 void psring_buckets_free(struct psring_buckets **buckets)
