@@ -107,6 +107,7 @@ void stream_close(int *socket)
         return;
     for (int i = 0; i < 64 && recv(*socket, unread, sizeof unread, MSG_DONTWAIT) > 0; i++)
         ;
+    shutdown(*socket, SHUT_RDWR); /* a child of fork() may have it open, too */
     close(*socket);
     *socket = -1;
 }

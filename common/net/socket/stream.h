@@ -28,8 +28,9 @@ int stream_connect(const union address *address, int64_t timeout_ms, int *out);
 int stream_send(int socket, const void *data, size_t bytes, int64_t timeout_ms);
 int stream_receive(int socket, void *data, size_t bytes, int64_t timeout_ms);
 
-/* Closes *socket if it is open (>= 0) and sets it to -1. What has come and was not read is read
- * first: otherwise the system may take back what was sent last. */
+/* Closes *socket if it is open (>= 0) and sets it to -1. The other end gets the end of the stream
+ * even if a child of fork() has the socket open. What has come and was not read is read first:
+ * otherwise the system may take back what was sent last. */
 void stream_close(int *socket);
 
 /* Milliseconds for poll(2) until `deadline_ns` (clock_now_ns; 0: none). */
