@@ -468,13 +468,14 @@ static int another_call(struct world *world)
     return world_barrier(world, NULL) == STATUS_PROTOCOL ? 5 : 0;
 }
 
+/* The root, which sees it, tells the others. */
 Test(rendezvous, ranks_in_different_calls)
 {
-    struct rank ranks[] = {{.number = 0, .world_size = 2, .run = another_call},
-                           {.number = 1, .world_size = 2, .run = another_call}};
-    ranks_run(ranks, 2);
-    ranks_all_say(ranks, 1, 5, "is in another collective call: gather 3 of group 0, 8 bytes");
-    cr_assert(ranks[1].code == 5 && ranks[1].lines == 1, "%s", ranks[1].said);
+    struct rank ranks[3];
+    for (int r = 0; r < 3; r++)
+        ranks[r] = (struct rank){.number = r, .world_size = 3, .run = another_call};
+    ranks_run(ranks, 3);
+    ranks_all_say(ranks, 3, 5, "is in another collective call: gather 3 of group 0, 8 bytes");
 }
 
 /* -------- the pure parts ---------------------------------------------------------------------- */

@@ -168,6 +168,8 @@ static const struct world_ops rendezvous_ops = {
     .own_address = own_address,
     .group_open = rendezvous_group_open,
     .group_close = group_impl_free,
+    .fail = world_rendezvous_fail,
+    .close_in_child = world_rendezvous_close_in_child,
     .close = rendezvous_close,
 };
 

@@ -36,5 +36,7 @@ enum status world_rendezvous_collect(struct world *world, const struct group *gr
                                      const void *mine, size_t bytes, void *all);
 enum status world_rendezvous_scatter(struct world *world, const struct group *group,
                                      const void *all, size_t bytes, void *mine);
+void world_rendezvous_fail(struct world *world, enum status status, const char *why);
+void world_rendezvous_close_in_child(const struct world *world);
 
 #endif

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
@@ -93,8 +94,10 @@ static void tell_others(const struct exchange *e, enum status status, const char
     failed.frame.status = status;
     failed.frame.bytes = sizeof failed.text;
     snprintf(failed.text, sizeof failed.text, "%s", text);
-    for (int i = 1; i < e->group->size; i++)
-        stream_send(socket_of(e, i), &failed, sizeof failed, TELL_MS);
+    for (int i = 1; i < e->group->size; i++) {
+        if (socket_of(e, i) >= 0)
+            stream_send(socket_of(e, i), &failed, sizeof failed, TELL_MS);
+    }
 }
 
 /* Logs what `error`, of the connection to member `index`, means; returns its status. `collecting`:
@@ -125,22 +128,26 @@ static enum status failed(const struct exchange *e, int error, int index, bool c
     return status;
 }
 
-/* Is this the message that the call expects? */
+/* Is this the message that the call expects? `collecting`: as for failed. */
 static enum status check_frame(const struct exchange *e, const struct frame *found, int index,
-                               size_t bytes)
+                               size_t bytes, bool collecting)
 {
     const struct frame *mine = &e->frame;
-    char who[240];
+    char who[240], text[TEXT_BYTES];
     if (found->call == mine->call && found->group == mine->group && found->turn == mine->turn &&
         found->bytes == bytes)
         return STATUS_OK;
     name_rank(e, index, who, sizeof who);
-    log_error(
-        "%s is in another collective call: %s %llu of group %u, %llu bytes, where this rank is "
-        "in %s %llu of group %u, %zu bytes; start all ranks with the same options",
-        who, found->call <= CALL_FAILED ? call_names[found->call] : "unknown call",
-        (unsigned long long)found->turn, found->group, (unsigned long long)found->bytes,
-        call_names[mine->call], (unsigned long long)mine->turn, mine->group, bytes);
+    snprintf(text, sizeof text,
+             "%s is in another collective call: %s %llu of group %u, %llu bytes, where rank %d is "
+             "in %s %llu of group %u, %zu bytes; start all ranks with the same options",
+             who, found->call <= CALL_FAILED ? call_names[found->call] : "unknown call",
+             (unsigned long long)found->turn, found->group, (unsigned long long)found->bytes,
+             e->world->rank, call_names[mine->call], (unsigned long long)mine->turn, mine->group,
+             bytes);
+    log_error("%s", text);
+    if (collecting)
+        tell_others(e, STATUS_PROTOCOL, text);
     return STATUS_PROTOCOL;
 }
 
@@ -207,7 +214,7 @@ static enum status collect(const struct exchange *e, unsigned char *all, size_t 
         int64_t left_ms = patience_ms - (clock_now_ns() - begun_ns) / NS_PER_MS;
         int error = await_frame(e, i, &frame, patience_ms == 0 ? 0 : left_ms > 0 ? left_ms : 1);
         if (error == 0) {
-            enum status status = check_frame(e, &frame, i, bytes);
+            enum status status = check_frame(e, &frame, i, bytes, true);
             if (status != STATUS_OK)
                 return status;
             error = stream_receive(socket_of(e, i), all + (size_t)i * bytes, bytes, patience_ms);
@@ -261,7 +268,7 @@ static enum status receive_answer(const struct exchange *e, void *data, size_t b
         }
     }
     if (error == 0) {
-        enum status status = check_frame(e, &frame, 0, bytes);
+        enum status status = check_frame(e, &frame, 0, bytes, false);
         if (status != STATUS_OK)
             return status;
         error = stream_receive(socket, data, bytes, timeout_ms);
@@ -332,4 +339,22 @@ enum status world_rendezvous_scatter(struct world *world, const struct group *gr
     for (int i = 1; i < e.group->size && status == STATUS_OK; i++)
         status = send_to(&e, i, (const unsigned char *)all + (size_t)i * bytes, bytes);
     return status;
+}
+
+void world_rendezvous_fail(struct world *world, enum status status, const char *why)
+{
+    struct world_impl *impl = world->impl;
+    const struct exchange e = {.world = world, .group = impl->all};
+    if (is_root(&e))
+        tell_others(&e, status, why);
+    for (int rank = 0; rank < world->size; rank++)
+        stream_close(&impl->sockets[rank]);
+}
+
+void world_rendezvous_close_in_child(const struct world *world)
+{
+    for (int rank = 0; rank < world->size; rank++) {
+        if (world->impl->sockets[rank] >= 0)
+            close(world->impl->sockets[rank]);
+    }
 }

@@ -161,6 +161,19 @@ void world_close(struct world **world)
     *world = NULL;
 }
 
+void world_fail(struct world *world, enum status status, const char *why)
+{
+    world->failed = true;
+    if (world->ops->fail)
+        world->ops->fail(world, status, why);
+}
+
+void world_close_in_child(const struct world *world)
+{
+    if (world->ops->close_in_child)
+        world->ops->close_in_child(world);
+}
+
 void world_abort(struct world *world, int exit_code)
 {
     fflush(stdout);

@@ -40,6 +40,7 @@ struct world {
     int *host_numbers;      /* by rank: equal on one host, where it is the lowest rank */
     /* Collective calls fail after so long; 0: never. At first the start-up's. */
     int64_t timeout_ms;
+    bool failed;              /* world_fail was called */
     int64_t stall_warning_ms; /* where no lifeline watches, such a wait is warned of; 0: is not */
     bool (*give_up)(void *context); /* of world_options */
     void *give_up_context;
@@ -62,6 +63,7 @@ struct world_options {
                                      * from another rank, whether to wait no longer
                                      * (STATUS_TRANSPORT, not logged); NULL: no */
     void *give_up_context;
+    bool embedded;        /* in a program of another's: its environment stays as it is */
     bool alone;           /* neither: a world of one */
     const void *mpi_comm; /* by MPI: an MPI_Comm, whose ranks are the world; NULL: all */
 };
@@ -94,6 +96,15 @@ enum status world_open(struct world **world, int *argc, char ***argv,
 /* Finalises MPI if world_open has initialised it, or closes the connections. Collective. Frees
  * *world and sets it to NULL. */
 void world_close(struct world **world);
+
+/* For a process that lives on after an error: this rank takes part in no further collective call,
+ * and ranks that wait for it in one get an error that has `why` (not by MPI, where they wait for
+ * their time-out). Only world_close may follow, and waits for no rank. */
+void world_fail(struct world *world, enum status status, const char *why);
+
+/* In a child of fork(): closes the connections that it has inherited, without a word to the other
+ * ends. Those of MPI stay. */
+void world_close_in_child(const struct world *world);
 
 /* Ends this process with `exit_code`, at once, and by MPI every other one. For a rank that cannot
  * go on. */

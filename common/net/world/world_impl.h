@@ -30,6 +30,10 @@ struct world_ops {
     /* (optional) This process's end of the connection to `rank`, which rank 0 has to all ranks and
      * the others to rank 0. 0 or an errno value. */
     int (*own_address)(const struct world *world, int rank, union address *address);
+    /* (optional) world_fail. */
+    void (*fail)(struct world *world, enum status status, const char *why);
+    /* (optional) world_close_in_child. */
+    void (*close_in_child)(const struct world *world);
     /* (optional) Ends the other ranks; world.c ends this one. */
     void (*abort)(struct world *world, int exit_code);
     /* Frees world->impl. Also after an open that failed. */
