@@ -32,77 +32,144 @@ static MPI_Comm group_comm(const struct world *world, const struct group *group)
     return group ? group->impl->comm : world->impl->comm;
 }
 
+/* A collective call under way. MPI cannot take one back, so it works on memory of the call's own,
+ * which is never freed if the call fails: MPI may use it for as long as the process lives. */
+struct collective {
+    const char *name;
+    MPI_Request request;
+    unsigned char *mine, *all;
+};
+
+/* `bytes` of its own with what `mine` holds (NULL: nothing yet), and `all_bytes` for `all`. */
+static enum status collective_begin(struct collective *call, const char *name, const void *mine,
+                                    size_t bytes, size_t all_bytes)
+{
+    CHECK(bytes <= INT_MAX);
+    *call = (struct collective){.name = name, .mine = malloc(bytes + all_bytes + 1)};
+    if (!call->mine) {
+        log_error("%s: no memory for %zu bytes", name, bytes + all_bytes);
+        return STATUS_NO_MEMORY;
+    }
+    call->all = call->mine + bytes;
+    if (mine && bytes > 0)
+        memcpy(call->mine, mine, bytes);
+    return STATUS_OK;
+}
+
 /* Waits for what `code` says has begun, without burning the CPU that slower ranks need, and not for
  * ever. */
-static enum status wait_politely(const struct world *world, int code, MPI_Request *request,
-                                 const char *what)
+static enum status wait_politely(const struct world *world, int code, struct collective *call)
 {
     struct backoff backoff = {0};
-    int64_t deadline_ns = clock_now_ns() + world_patience_ms(world) * NS_PER_MS;
+    int64_t now_ns = clock_now_ns(), look_ns = now_ns;
+    int64_t deadline_ns = now_ns + world_patience_ms(world) * NS_PER_MS;
     for (;;) {
         int done = 0;
         if (code == MPI_SUCCESS)
-            code = MPI_Test(request, &done, MPI_STATUS_IGNORE);
+            code = MPI_Test(&call->request, &done, MPI_STATUS_IGNORE);
         if (code != MPI_SUCCESS)
-            return status_from_mpi(code, what);
+            return status_from_mpi(code, call->name);
         if (done)
             return STATUS_OK;
-        if (world_patience_ms(world) > 0 && clock_now_ns() >= deadline_ns) {
+        now_ns = clock_now_ns();
+        if (world->give_up && now_ns - look_ns >= WORLD_LOOK_MS * NS_PER_MS) {
+            look_ns = now_ns;
+            if (world_given_up(world))
+                return STATUS_TRANSPORT;
+        }
+        if (world_patience_ms(world) > 0 && now_ns >= deadline_ns) {
             log_error("%s: some rank has not come to it within %g s; are all processes alive and "
                       "all hosts reachable? Uneven ranks need a larger --timeout",
-                      what, (double)world->timeout_ms / 1000);
+                      call->name, (double)world->timeout_ms / 1000);
             return STATUS_TIMEOUT;
         }
         backoff_wait(&backoff, world_crowded(world, 1));
     }
 }
 
+/* The same, and what has come from `from` into `into` (NULL: nothing). */
+static enum status collective_end(const struct world *world, int code, struct collective *call,
+                                  void *into, const void *from, size_t bytes)
+{
+    enum status status = wait_politely(world, code, call);
+    if (status != STATUS_OK)
+        return status;
+    if (into && bytes > 0)
+        memcpy(into, from, bytes);
+    free(call->mine);
+    return STATUS_OK;
+}
+
 /* -------- collective calls -------------------------------------------------------------------- */
+
+static size_t members(const struct world *world, const struct group *group)
+{
+    return (size_t)(group ? group->size : world->size);
+}
+
+static bool is_root(const struct world *world, const struct group *group)
+{
+    return (group ? group->rank : world->rank) == 0;
+}
 
 static enum status mpi_barrier(struct world *world, const struct group *group)
 {
-    MPI_Request request;
-    int code = MPI_Ibarrier(group_comm(world, group), &request);
-    return wait_politely(world, code, &request, "MPI_Ibarrier");
+    struct collective call = {.name = "MPI_Ibarrier"};
+    int code = MPI_Ibarrier(group_comm(world, group), &call.request);
+    return wait_politely(world, code, &call);
 }
 
 static enum status mpi_broadcast(struct world *world, const struct group *group, void *data,
                                  size_t bytes)
 {
-    CHECK(bytes <= INT_MAX);
-    MPI_Request request;
-    int code = MPI_Ibcast(data, (int)bytes, MPI_BYTE, 0, group_comm(world, group), &request);
-    return wait_politely(world, code, &request, "MPI_Ibcast");
+    struct collective call;
+    enum status status = collective_begin(&call, "MPI_Ibcast", data, bytes, 0);
+    if (status != STATUS_OK)
+        return status;
+    int code =
+        MPI_Ibcast(call.mine, (int)bytes, MPI_BYTE, 0, group_comm(world, group), &call.request);
+    return collective_end(world, code, &call, data, call.mine, bytes);
 }
 
 static enum status mpi_gather(struct world *world, const struct group *group, const void *mine,
                               size_t bytes, void *all)
 {
-    CHECK(bytes <= INT_MAX);
-    MPI_Request request;
-    int code = MPI_Iallgather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE,
-                              group_comm(world, group), &request);
-    return wait_politely(world, code, &request, "MPI_Iallgather");
+    struct collective call;
+    size_t total = bytes * members(world, group);
+    enum status status = collective_begin(&call, "MPI_Iallgather", mine, bytes, total);
+    if (status != STATUS_OK)
+        return status;
+    int code = MPI_Iallgather(call.mine, (int)bytes, MPI_BYTE, call.all, (int)bytes, MPI_BYTE,
+                              group_comm(world, group), &call.request);
+    return collective_end(world, code, &call, all, call.all, total);
 }
 
 static enum status mpi_collect(struct world *world, const struct group *group, const void *mine,
                                size_t bytes, void *all)
 {
-    CHECK(bytes <= INT_MAX);
-    MPI_Request request;
-    int code = MPI_Igather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, 0,
-                           group_comm(world, group), &request);
-    return wait_politely(world, code, &request, "MPI_Igather");
+    struct collective call;
+    size_t total = is_root(world, group) ? bytes * members(world, group) : 0;
+    enum status status = collective_begin(&call, "MPI_Igather", mine, bytes, total);
+    if (status != STATUS_OK)
+        return status;
+    int code = MPI_Igather(call.mine, (int)bytes, MPI_BYTE, call.all, (int)bytes, MPI_BYTE, 0,
+                           group_comm(world, group), &call.request);
+    return collective_end(world, code, &call, all, call.all, total);
 }
 
 static enum status mpi_scatter(struct world *world, const struct group *group, const void *all,
                                size_t bytes, void *mine)
 {
-    CHECK(bytes <= INT_MAX);
-    MPI_Request request;
-    int code = MPI_Iscatter(all, (int)bytes, MPI_BYTE, mine, (int)bytes, MPI_BYTE, 0,
-                            group_comm(world, group), &request);
-    return wait_politely(world, code, &request, "MPI_Iscatter");
+    struct collective call;
+    size_t total = is_root(world, group) ? bytes * members(world, group) : 0;
+    enum status status = collective_begin(&call, "MPI_Iscatter", NULL, bytes, total);
+    if (status != STATUS_OK)
+        return status;
+    if (total > 0)
+        memcpy(call.all, all, total);
+    int code = MPI_Iscatter(call.all, (int)bytes, MPI_BYTE, call.mine, (int)bytes, MPI_BYTE, 0,
+                            group_comm(world, group), &call.request);
+    return collective_end(world, code, &call, mine, call.mine, bytes);
 }
 
 static enum status mpi_allreduce_float(struct world *world, const struct group *group, float *data,
@@ -172,7 +239,8 @@ static void mpi_group_close(struct group *group)
  * what is to go the other way first waits for leave to send, which waits behind that piece. Two
  * ranks that exchange messages then use one direction of their link at a time, and a ring of two
  * takes twice what its links allow. So: the default flags less "put", for our messages and for
- * MPI_Allreduce alike. What the user has set stays.
+ * MPI_Allreduce alike. What the user has set stays. Not in a program of another's, whose
+ * environment is not ours to change.
  *
  * And fragments of half a megabyte, not an eighth: each costs its sender and its receiver a system
  * call or more, and on loopback those are what limits (1.5 against 2.1 GB/s for 64 MB, two ranks).
@@ -185,12 +253,19 @@ static void set_mpi_defaults(const char *subnet)
         setenv("OMPI_MCA_btl_tcp_if_include", subnet, 0);
 }
 
+static void finalize_at_exit(void)
+{
+    MPI_Finalize();
+}
+
+/* After a failure MPI_Finalize may wait for ranks that come late, or never. A process that lives on
+ * does it when it ends, as MPI demands; a call under way keeps its communicator. */
 static void mpi_close(struct world *world)
 {
     struct world_impl *impl = world->impl;
-    if (impl && impl->comm != MPI_COMM_NULL)
+    if (impl && impl->comm != MPI_COMM_NULL && !world->failed)
         MPI_Comm_free(&impl->comm);
-    if (impl && impl->initialized)
+    if (impl && impl->initialized && !(world->failed && atexit(finalize_at_exit) == 0))
         MPI_Finalize();
     free(impl);
 }
@@ -232,7 +307,8 @@ static enum status initialize(struct world *world, int *argc, char ***argv,
     if (initialized) {
         MPI_Query_thread(&provided);
     } else {
-        set_mpi_defaults(options->subnet);
+        if (!options->embedded)
+            set_mpi_defaults(options->subnet);
         TRY(status_from_mpi(MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided),
                             "MPI_Init"));
         world->impl->initialized = true;
