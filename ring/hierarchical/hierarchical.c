@@ -116,7 +116,8 @@ static void show_content(const struct hierarchical *self, size_t bucket)
 {
     const struct reduction *reduction = self->elements.reduction;
     *content_of(self, self->host->rank) = (struct host_content){
-        self->site->layout->counts[bucket], reduction ? reduction->dtype : MESSAGE_FLOAT32};
+        self->site->layout->counts[bucket], reduction ? reduction->dtype : MESSAGE_FLOAT32,
+        reduction ? reduction->op : REDUCE_SUM};
 }
 
 /* The others show the same. */
@@ -125,12 +126,16 @@ static enum status check_contents(const struct hierarchical *self)
     const struct host_content *ours = content_of(self, self->host->rank);
     for (int local = 0; local < self->host->size; local++) {
         const struct host_content *theirs = content_of(self, local);
-        if (theirs->count == ours->count && theirs->dtype == ours->dtype)
+        bool types = theirs->dtype == ours->dtype, lengths = theirs->count == ours->count;
+        if (types && lengths && theirs->op == ours->op)
             continue;
-        log_error("hierarchical: ranks %d and %d on %s reduce vectors of different %s; do all "
-                  "ranks run with the same options?",
+        log_error("hierarchical: ranks %d and %d on %s reduce vectors %s; all ranks of a group "
+                  "must make the same calls",
                   self->host->ranks[self->host->rank], self->host->ranks[local],
-                  self->site->world->host, theirs->count == ours->count ? "types" : "lengths");
+                  self->site->world->host,
+                  !lengths ? "of different lengths"
+                  : types  ? "by different operations"
+                           : "of different types");
         return STATUS_PROTOCOL;
     }
     return STATUS_OK;

@@ -15,7 +15,8 @@
 /* What an all-reduce is of. No message says that between the workers of a host, so each says it
  * behind its vector. */
 struct host_content {
-    uint64_t count, dtype; /* enum message_dtype */
+    uint64_t count;
+    uint32_t dtype, op; /* enum message_dtype, enum reduce_op */
 };
 
 struct host_groups {

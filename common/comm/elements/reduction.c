@@ -177,10 +177,10 @@ static void fp16_average(void *restrict into, const void *restrict from, size_t 
 
 /* Whole numbers commute in all. The minimum of 0 and -0 is whichever comes first. */
 #define ROW(code, name, whole)                                                                     \
-    [code] = {[REDUCE_SUM] = {code, true, name##_add, name##_complete_add},                        \
-              [REDUCE_AVERAGE] = {code, true, name##_add, name##_average},                         \
-              [REDUCE_MIN] = {code, whole, name##_min, name##_complete_min},                       \
-              [REDUCE_MAX] = {code, whole, name##_max, name##_complete_max}}
+    [code] = {[REDUCE_SUM] = {code, REDUCE_SUM, true, name##_add, name##_complete_add},            \
+              [REDUCE_AVERAGE] = {code, REDUCE_AVERAGE, true, name##_add, name##_average},         \
+              [REDUCE_MIN] = {code, REDUCE_MIN, whole, name##_min, name##_complete_min},           \
+              [REDUCE_MAX] = {code, REDUCE_MAX, whole, name##_max, name##_complete_max}}
 
 static const struct reduction reductions[MESSAGE_DTYPES][REDUCE_OPS] = {
     ROW(MESSAGE_FLOAT32, float32, false), ROW(MESSAGE_FP16, fp16, false),

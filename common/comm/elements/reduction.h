@@ -22,6 +22,7 @@ enum reduce_op { REDUCE_SUM, REDUCE_AVERAGE, REDUCE_MIN, REDUCE_MAX, REDUCE_OPS 
 
 struct reduction {
     enum message_dtype dtype; /* of the elements, in memory as on the wire */
+    enum reduce_op op;
     bool commutes; /* with the two exchanged the bits are the same (of which of two NaNs apart) */
     /* into[i] = the operation on into[i] and from[i], but for the last of the contributions */
     void (*combine)(void *into, const void *from, size_t count);
