@@ -54,7 +54,7 @@ Test(message, bytes_are_as_documented)
     uint8_t bytes[MESSAGE_HEADER_BYTES];
     message_encode(&example, bytes);
     static const uint8_t expected[MESSAGE_HEADER_BYTES] = {
-        'P',  'S',  'R',  'G',  1,    0,    2,    0,    0xEF, 0xCD, 0xAB, 0x89, 0x67,
+        'P',  'S',  'R',  'G',  2,    0,    2,    0,    0xEF, 0xCD, 0xAB, 0x89, 0x67,
         0x45, 0x23, 0x01, 3,    0,    0,    0,    7,    0,    0,    0,    1,    0,
         0,    0,    0,    0,    0,    0,    0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22,
         0x11, 0x00, 0xDD, 0xCC, 0xBB, 0xAA, 0,    0,    0,    0x00, 0x10, 0,    0,
@@ -72,14 +72,15 @@ Test(message, every_wrong_field_is_refused)
     } faults[] = {
         {0, 'X', "magic", STATUS_INPUT},
         {3, 0, "magic", STATUS_INPUT},
-        {4, 2, "version", STATUS_INPUT},
+        {4, 1, "version", STATUS_INPUT},
         {5, 1, "version", STATUS_INPUT},
         {6, 0, "kind 0", STATUS_PROTOCOL},
         {6, 4, "goodbye with a payload", STATUS_PROTOCOL},
         {6, 5, "pause with a payload", STATUS_PROTOCOL},
         {6, 7, "fetch with a payload", STATUS_PROTOCOL},
         {6, 8, "clock with a payload", STATUS_PROTOCOL},
-        {6, 9, "kind 9", STATUS_PROTOCOL},
+        {6, 9, "call with a payload", STATUS_PROTOCOL},
+        {6, 11, "kind 11", STATUS_PROTOCOL},
         {7, 1, "kind 258", STATUS_PROTOCOL},
         {8, 0, "run id", STATUS_INPUT},
         {15, 9, "run id", STATUS_INPUT},
@@ -125,6 +126,37 @@ Test(message, answers_tell_how_fresh_they_are)
     cr_assert(decoded.late);
     bytes[60] = 2;
     expect_refused(STATUS_PROTOCOL, bytes, sizeof bytes, "late twice");
+}
+
+/* Every message of libpsring says which call it belongs to. */
+Test(message, calls)
+{
+    static const struct message_call calls[] = {
+        {0},
+        {.what = MESSAGE_BROADCAST,
+         .group = 0x1234,
+         .number = 0x89ABCDEF,
+         .dtype = MESSAGE_INT64,
+         .root = 0xFEDC,
+         .count = MESSAGE_COUNT_MOST},
+        {.what = MESSAGE_FINALIZE, .number = 1, .op = 3, .dtype = MESSAGE_FLOAT32, .count = 1},
+    };
+    enum { CALLS = sizeof calls / sizeof *calls };
+    for (int c = 0; c < CALLS; c++) {
+        uint8_t bytes[MESSAGE_HEADER_BYTES];
+        const char *reason = NULL;
+        struct message segment = example, decoded;
+        segment.kind = MESSAGE_SEGMENT;
+        segment.call = calls[c];
+        message_encode(&segment, bytes);
+        cr_assert_eq(message_decode(bytes, sizeof bytes, &limits, &decoded, &reason), STATUS_OK);
+        for (int other = 0; other < CALLS; other++)
+            cr_expect_eq(message_same_call(&decoded.call, &calls[other]), c == other);
+        bytes[56] = 7 << 5 | MESSAGE_BARRIER;
+        expect_refused(STATUS_PROTOCOL, bytes, sizeof bytes, "a call with elements of no type");
+        bytes[56] = 1 << 3;
+        expect_refused(STATUS_PROTOCOL, bytes, sizeof bytes, "an operation of no call");
+    }
 }
 
 Test(message, every_other_size_is_refused)

@@ -21,6 +21,7 @@
 #include "common/net/world/activity.h"
 
 #define SPIN_NS (50 * NS_PER_US)
+#define LISTEN_NS (100 * NS_PER_MS) /* between looks at other things, where no lifeline watches */
 
 enum { LINE_BYTES = 128 }; /* two cache lines: processors fetch pairs */
 
@@ -352,6 +353,15 @@ static enum status lost(const struct shared *shared, int index, const char *how)
     return STATUS_TRANSPORT;
 }
 
+/* It says why by the transport, if that is embedded. */
+static enum status has_failed(const struct shared *shared, int index)
+{
+    enum status status = transport_listen(shared->options.transport, -1);
+    if (status != STATUS_OK || shared->options.world->activity)
+        return status != STATUS_OK ? status : STATUS_TRANSPORT;
+    return lost(shared, index, "has failed");
+}
+
 /* Nothing has come for a while: why to wait no longer, where no lifeline watches. */
 static enum status give_up(const struct shared *shared, int index, enum shared_event event,
                            _Atomic uint32_t *told, uint32_t seen, int64_t deadline_ns)
@@ -361,6 +371,10 @@ static enum status give_up(const struct shared *shared, int index, enum shared_e
         return STATUS_OK;
     if (gone)
         return lost(shared, index, "has ended");
+    enum status status =
+        transport_listen(shared->options.transport, shared->options.group->ranks[index]);
+    if (status != STATUS_OK)
+        return status;
     return clock_now_ns() >= deadline_ns ? timed_out(shared, index, event) : STATUS_OK;
 }
 
@@ -377,7 +391,8 @@ enum status shared_wait(struct shared *shared, int index, enum shared_event even
         return STATUS_OK;
     activity_wait(activity, ACTIVITY_WORKER, rank, rank, ACTIVITY_NO_OFFSET);
     int64_t timeout_ns = options->timeout_ms * NS_PER_MS, deadline_ns = clock_now_ns() + timeout_ns;
-    int64_t round_ns = timeout_ns / 2 < NS_PER_S ? timeout_ns / 2 : NS_PER_S;
+    int64_t most_ns = activity ? NS_PER_S : LISTEN_NS;
+    int64_t round_ns = timeout_ns / 2 < most_ns ? timeout_ns / 2 : most_ns;
     uint32_t moves = moves_of(line);
     while (status == STATUS_OK) {
         uint32_t seen = atomic_load_explicit(told, memory_order_acquire);
@@ -389,7 +404,7 @@ enum status shared_wait(struct shared *shared, int index, enum shared_event even
             deadline_ns = clock_now_ns() + timeout_ns;
         }
         if (seen == FAILED)
-            status = activity ? STATUS_TRANSPORT : lost(shared, index, "has failed");
+            status = has_failed(shared, index);
         else if (transport_interrupted(options->transport))
             status = STATUS_TRANSPORT;
         else

@@ -35,11 +35,11 @@ enum shared_event { SHARED_FILLED, SHARED_DONE, SHARED_EVENTS };
 /* All pointers are borrowed, until shared_close. */
 struct shared_options {
     struct world *world;
-    const struct group *workers;       /* who open: those of all hosts; NULL: the whole world */
-    const struct group *group;         /* those of this host, as a mere list; NULL: none */
-    const struct transport *transport; /* a wait ends when this one's waits do */
-    size_t vector_bytes;               /* of each worker's, and of the sums */
-    int64_t timeout_ms;                /* of a wait, where no lifeline watches the world */
+    const struct group *workers; /* who open: those of all hosts; NULL: the whole world */
+    const struct group *group;   /* those of this host, as a mere list; NULL: none */
+    struct transport *transport; /* a wait ends when this one's waits do */
+    size_t vector_bytes;         /* of each worker's, and of the sums */
+    int64_t timeout_ms;          /* of a wait, where no lifeline watches the world */
 };
 
 /* Collective over those who open; one that is alone on its host, or in no group, gets NULL. All

@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static const struct message_limits limits = {
         .run_id = 1, .nodes = 8, .length_max = 1 << 20, .dtype = MESSAGE_BF16};
     /* Magic, version and run id of this run; between them, the kind. */
-    static const uint8_t version[] = {'P', 'S', 'R', 'G', 1, 0}, run[] = {1, 0, 0, 0, 0, 0, 0, 0};
+    static const uint8_t version[] = {'P', 'S', 'R', 'G', 2, 0}, run[] = {1, 0, 0, 0, 0, 0, 0, 0};
     struct message message = {.sender = limits.nodes};
     const char *reason = NULL;
     enum status status = message_decode(data, size, &limits, &message, &reason);

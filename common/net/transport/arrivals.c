@@ -44,6 +44,11 @@ enum status arrivals_push(struct arrivals *arrivals, const struct message *messa
     return STATUS_OK;
 }
 
+const struct message *arrivals_oldest(const struct arrivals *arrivals)
+{
+    return arrivals->length > 0 ? &entry(arrivals, 0)->message : NULL;
+}
+
 bool arrivals_pop(struct arrivals *arrivals, struct arrival *oldest)
 {
     if (arrivals->length == 0)

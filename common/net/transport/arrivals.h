@@ -28,6 +28,9 @@ struct arrivals {
 enum status arrivals_push(struct arrivals *arrivals, const struct message *message,
                           struct payload payload);
 
+/* The oldest, which stays; NULL: there is none. */
+const struct message *arrivals_oldest(const struct arrivals *arrivals);
+
 /* Takes the oldest out; false if there is none. Its payload is the caller's. */
 bool arrivals_pop(struct arrivals *arrivals, struct arrival *oldest);
 

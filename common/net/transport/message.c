@@ -26,6 +26,37 @@ size_t message_element_bytes(enum message_dtype dtype)
     return bytes[dtype];
 }
 
+bool message_same_call(const struct message_call *a, const struct message_call *b)
+{
+    return a->number == b->number && a->group == b->group && a->what == b->what &&
+           a->count == b->count && a->root == b->root && a->op == b->op && a->dtype == b->dtype;
+}
+
+static bool has_call(enum message_kind kind)
+{
+    return kind == MESSAGE_SEGMENT || kind == MESSAGE_CALL || kind == MESSAGE_FAILED;
+}
+
+static void encode_call(const struct message_call *call, uint8_t *bytes)
+{
+    put_le(bytes + 26, call->group, 2);
+    put_le(bytes + 28, call->number, 4);
+    put_le(bytes + 56, (uint64_t)(call->what | call->op << 3 | (int)call->dtype << 5), 1);
+    put_le(bytes + 57, call->root, 2);
+    put_le(bytes + 59, call->count, 5);
+}
+
+static struct message_call decode_call(const uint8_t *bytes)
+{
+    return (struct message_call){.what = (enum message_what)(bytes[56] & 7),
+                                 .group = (uint16_t)get_le(bytes + 26, 2),
+                                 .number = (uint32_t)get_le(bytes + 28, 4),
+                                 .op = bytes[56] >> 3 & 3,
+                                 .dtype = (enum message_dtype)(bytes[56] >> 5),
+                                 .root = (uint16_t)get_le(bytes + 57, 2),
+                                 .count = get_le(bytes + 59, 5)};
+}
+
 void message_encode(const struct message *message, uint8_t bytes[MESSAGE_HEADER_BYTES])
 {
     memset(bytes, 0, MESSAGE_HEADER_BYTES);
@@ -39,6 +70,10 @@ void message_encode(const struct message *message, uint8_t bytes[MESSAGE_HEADER_
     put_le(bytes + 32, message->step, 8);
     put_le(bytes + 40, message->offset, 8);
     put_le(bytes + 48, message->length, 8);
+    if (has_call(message->kind)) {
+        encode_call(&message->call, bytes);
+        return;
+    }
     put_le(bytes + 56, message->staleness, 2);
     put_le(bytes + 58, message->ahead, 2);
     put_le(bytes + 60, message->late, 2);
@@ -58,19 +93,32 @@ static const char *find_stranger(const uint8_t *bytes, size_t size, uint64_t run
     return NULL;
 }
 
+/* What no kind of message or no call has in the bytes that depend on them is zero. */
+static bool reserved_bytes_are_zero(const uint8_t *bytes, const struct message *message)
+{
+    static const struct message_call none;
+    if (has_call(message->kind)) {
+        const struct message_call *call = &message->call;
+        return call->what == MESSAGE_NO_CALL
+                   ? message_same_call(call, &none)
+                   : call->dtype > MESSAGE_ANY_DTYPE && call->dtype < MESSAGE_DTYPES;
+    }
+    bool answers = message->kind == MESSAGE_PULL;
+    return get_le(bytes + 26, 6) == 0 && get_le(bytes + 62, 2) == 0 &&
+           (answers || get_le(bytes + 56, 6) == 0) && get_le(bytes + 60, 2) <= 1;
+}
+
 /* NULL if every field is within `limits`, else which one is not. */
 static const char *find_fault(const uint8_t *bytes, const struct message *message,
                               const struct message_limits *limits)
 {
-    if (message->kind < MESSAGE_SEGMENT || message->kind > MESSAGE_CLOCK)
+    if (message->kind < MESSAGE_SEGMENT || message->kind > MESSAGE_FAILED)
         return "unknown kind";
     if (message->sender >= limits->nodes)
         return "sender out of range";
     if (message->dtype < MESSAGE_FLOAT32 || message->dtype >= MESSAGE_DTYPES)
         return "unknown element type";
-    bool answers = message->kind == MESSAGE_PULL;
-    if (get_le(bytes + 26, 6) || get_le(bytes + 62, 2) || (!answers && get_le(bytes + 56, 6)) ||
-        get_le(bytes + 60, 2) > 1)
+    if (!reserved_bytes_are_zero(bytes, message))
         return "reserved bytes are not zero";
     if (message->length > limits->length_max)
         return "payload longer than agreed";
@@ -82,7 +130,8 @@ static const char *find_fault(const uint8_t *bytes, const struct message *messag
         return "offset or length is not a whole number of elements";
     if (message->offset > UINT64_MAX - message->length)
         return "offset overflows";
-    bool empty = message->kind >= MESSAGE_BYE && message->kind != MESSAGE_STORE;
+    bool empty = message->kind >= MESSAGE_BYE && message->kind != MESSAGE_STORE &&
+                 message->kind != MESSAGE_FAILED;
     if (empty && message->length)
         return "payload where none belongs";
     return NULL;
@@ -103,10 +152,14 @@ enum status message_decode(const uint8_t *bytes, size_t size, const struct messa
         .step = get_le(bytes + 32, 8),
         .offset = get_le(bytes + 40, 8),
         .length = get_le(bytes + 48, 8),
-        .staleness = (uint16_t)get_le(bytes + 56, 2),
-        .ahead = (uint16_t)get_le(bytes + 58, 2),
-        .late = get_le(bytes + 60, 2) != 0,
     };
+    if (has_call(decoded.kind)) {
+        decoded.call = decode_call(bytes);
+    } else {
+        decoded.staleness = (uint16_t)get_le(bytes + 56, 2);
+        decoded.ahead = (uint16_t)get_le(bytes + 58, 2);
+        decoded.late = get_le(bytes + 60, 2) != 0;
+    }
     *reason = find_fault(bytes, &decoded, limits);
     if (*reason)
         return STATUS_PROTOCOL;

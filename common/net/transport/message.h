@@ -6,10 +6,14 @@
  *   at  0  u32 magic "PSRG"    at  8  u64 run id      at 32  u64 step
  *       4  u16 version             16  u32 sender         40  u64 offset (bytes into the bucket)
  *       6  u16 kind                20  u32 bucket         48  u64 length (payload bytes)
- *                                  24  u16 dtype          56  u16 staleness  } of a MESSAGE_PULL,
- *                                  26  6 bytes, zero      58  u16 ahead      } else zero
+ *                                  24  u16 dtype          56  u16 staleness  } of a MESSAGE_PULL
+ *                                                         58  u16 ahead      }
  *                                                         60  u16 late       }
- *                                                         62  2 bytes, zero
+ *
+ * In a message of libpsring, the call that it belongs to (struct message_call); else zero:
+ *
+ *       26  u16 group      28  u32 number      56  u8 what, op and dtype (3, 2 and 3 bits)
+ *                                              57  u16 root      59  u40 count
  */
 #ifndef PSRING_COMMON_NET_TRANSPORT_MESSAGE_H
 #define PSRING_COMMON_NET_TRANSPORT_MESSAGE_H
@@ -20,7 +24,7 @@
 
 #include "common/base/status.h"
 
-enum { MESSAGE_HEADER_BYTES = 64, MESSAGE_VERSION = 1 };
+enum { MESSAGE_HEADER_BYTES = 64, MESSAGE_VERSION = 2, MESSAGE_KIND_AT = 6 };
 
 enum message_kind {
     MESSAGE_SEGMENT = 1, /* ring, rhd, hierarchical: part of a chunk */
@@ -32,6 +36,9 @@ enum message_kind {
     MESSAGE_STORE = 6, /* worker to server: a chunk of an array; `step` is which one */
     MESSAGE_FETCH = 7, /* worker to server: asks for a chunk of one; no payload */
     MESSAGE_CLOCK = 8, /* worker to server: it goes on with `step`; no payload */
+    /* Of ranks that call libpsring; they come without a slot: */
+    MESSAGE_CALL = 9,    /* this rank waits in its call for the receiver; no payload */
+    MESSAGE_FAILED = 10, /* this rank has failed with the status `step`; the payload says why */
 };
 
 /* Elements of the payload. */
@@ -49,6 +56,35 @@ enum message_dtype {
 /* Bytes of an element; not of MESSAGE_ANY_DTYPE. */
 size_t message_element_bytes(enum message_dtype dtype);
 
+/* The calls of libpsring. */
+enum message_what {
+    MESSAGE_NO_CALL = 0,
+    MESSAGE_ALLREDUCE = 1,
+    MESSAGE_REDUCE_SCATTER = 2,
+    MESSAGE_ALL_GATHER = 3,
+    MESSAGE_BROADCAST = 4,
+    MESSAGE_BARRIER = 5,
+    MESSAGE_SPLIT = 6,
+    MESSAGE_FINALIZE = 7,
+};
+
+#define MESSAGE_COUNT_MOST ((UINT64_C(1) << 40) - 1)
+
+/* What a rank has called. The members of a communicator make the same calls in the same order, so
+ * all fields agree between the two ends of a message. */
+struct message_call {
+    enum message_what what;
+    uint16_t
+        group; /* number of the communicator: the splits of the world before it; 0: the world */
+    uint32_t number; /* of the call in the communicator, from 1 on */
+    uint8_t op;      /* 0 to 3: enum reduce_op; 0 where there is none */
+    enum message_dtype dtype;
+    uint16_t root;  /* 0 where there is none */
+    uint64_t count; /* of elements, at most MESSAGE_COUNT_MOST */
+};
+
+bool message_same_call(const struct message_call *a, const struct message_call *b);
+
 struct message {
     enum message_kind kind;
     uint64_t run_id;
@@ -63,6 +99,7 @@ struct message {
      * and not used. */
     uint16_t staleness, ahead;
     bool late;
+    struct message_call call; /* of segments, MESSAGE_CALL and MESSAGE_FAILED */
 };
 
 /* What a receiver knows before it reads: anything else is refused. */

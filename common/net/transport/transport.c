@@ -46,6 +46,7 @@ bool transport_base_init(struct transport *transport, const struct transport_ops
                                                 .dtype = options->dtype};
     transport->timeout_ns = options->timeout_ms * NS_PER_MS;
     transport->stall_ns = options->stall_warning_ms * NS_PER_MS;
+    transport->embedded = options->embedded;
     transport->peers = calloc((size_t)nodes, sizeof *transport->peers);
     if (!transport->peers) {
         log_error("transport: no memory for %d nodes", nodes);
@@ -83,7 +84,8 @@ const char *transport_describe_message(const struct message *message, char *text
     static const char *const kinds_of_message[] = {
         [MESSAGE_SEGMENT] = "segment", [MESSAGE_PUSH] = "push",   [MESSAGE_PULL] = "answer",
         [MESSAGE_BYE] = "goodbye",     [MESSAGE_PAUSE] = "pause", [MESSAGE_STORE] = "store",
-        [MESSAGE_FETCH] = "fetch",     [MESSAGE_CLOCK] = "clock"};
+        [MESSAGE_FETCH] = "fetch",     [MESSAGE_CLOCK] = "clock", [MESSAGE_CALL] = "call",
+        [MESSAGE_FAILED] = "failure"};
     static const char *const elements[MESSAGE_DTYPES] = {[MESSAGE_FP16] = " of fp16",
                                                          [MESSAGE_BF16] = " of bf16",
                                                          [MESSAGE_FLOAT64] = " of float64",
@@ -173,6 +175,7 @@ enum status transport_send(struct transport *transport, int peer, const struct m
     struct message filled = *message;
     filled.run_id = transport->limits.run_id;
     filled.sender = (uint32_t)transport->node;
+    filled.call = transport->call;
     CHECK(peer != transport->node && (uint32_t)peer < transport->limits.nodes);
     CHECK(filled.length <= transport->limits.length_max);
     uint8_t header[MESSAGE_HEADER_BYTES];
@@ -287,6 +290,12 @@ enum status transport_accept(struct transport *transport, const uint8_t *header,
         reason = "sender is not who it came from";
         status = STATUS_PROTOCOL;
     }
+    if (status == STATUS_OK && transport_comes_without_slot(message) &&
+        (!transport->embedded ||
+         message->length != (message->kind == MESSAGE_FAILED ? TRANSPORT_WORDS_BYTES : 0))) {
+        reason = "unknown kind";
+        status = STATUS_PROTOCOL;
+    }
     if (status == STATUS_INPUT && peer < 0) {
         transport->strangers.messages++;
         transport->strangers.reason = reason;
@@ -298,11 +307,166 @@ enum status transport_accept(struct transport *transport, const uint8_t *header,
     return status;
 }
 
+/* -------- calls (embedded) -------------------------------------------------------------------- */
+
+/* "call 3 of the world, psring_broadcast of 1000 float32 from rank 0" */
+static const char *describe_call(const struct message_call *call, char *text, size_t size)
+{
+    static const char *const names[] = {[MESSAGE_NO_CALL] = "none",
+                                        [MESSAGE_ALLREDUCE] = "allreduce",
+                                        [MESSAGE_REDUCE_SCATTER] = "reduce_scatter",
+                                        [MESSAGE_ALL_GATHER] = "all_gather",
+                                        [MESSAGE_BROADCAST] = "broadcast",
+                                        [MESSAGE_BARRIER] = "barrier",
+                                        [MESSAGE_SPLIT] = "split",
+                                        [MESSAGE_FINALIZE] = "finalize"};
+    static const char *const ops[] = {"sum", "average", "minimum", "maximum"};
+    static const char *const elements[MESSAGE_DTYPES] = {
+        [MESSAGE_FLOAT32] = "float32", [MESSAGE_FP16] = "float16", [MESSAGE_BF16] = "bfloat16",
+        [MESSAGE_FLOAT64] = "float64", [MESSAGE_INT32] = "int32",  [MESSAGE_INT64] = "int64"};
+    char group[32] = "the world", about[64] = "";
+    bool reduces = call->what == MESSAGE_ALLREDUCE || call->what == MESSAGE_REDUCE_SCATTER;
+    if (call->group > 0)
+        snprintf(group, sizeof group, "group %u", call->group);
+    if (reduces)
+        snprintf(about, sizeof about, " (%" PRIu64 " %s, %s)", call->count, elements[call->dtype],
+                 ops[call->op]);
+    else if (call->what == MESSAGE_BROADCAST)
+        snprintf(about, sizeof about, " (%" PRIu64 " %s, root %u)", call->count,
+                 elements[call->dtype], call->root);
+    else if (call->what == MESSAGE_ALL_GATHER)
+        snprintf(about, sizeof about, " (%" PRIu64 " %s)", call->count, elements[call->dtype]);
+    snprintf(text, size, "psring_%s%s, call %u of %s", names[call->what], about, call->number,
+             group);
+    return text;
+}
+
+static enum status other_call(const struct transport *transport, int peer,
+                              const struct message_call *theirs)
+{
+    char name[64], texts[2][160];
+    log_error("%s is in %s, and rank %d in %s; all ranks of a communicator must make the same "
+              "calls in the same order",
+              transport_describe(transport, peer, name, sizeof name),
+              describe_call(theirs, texts[0], sizeof texts[0]), transport->world->rank,
+              describe_call(&transport->call, texts[1], sizeof texts[1]));
+    return STATUS_PROTOCOL;
+}
+
+/* Of the communicator that this rank is in a call of. */
+static bool is_of_ours(const struct transport *transport, const struct message_call *theirs)
+{
+    return theirs->what != MESSAGE_NO_CALL && theirs->group == transport->call.group;
+}
+
+enum status transport_check_call(const struct transport *transport, int peer,
+                                 const struct message_call *theirs)
+{
+    const struct message_call *mine = &transport->call;
+    if (!is_of_ours(transport, theirs) || theirs->number != mine->number ||
+        message_same_call(theirs, mine))
+        return STATUS_OK;
+    return other_call(transport, peer, theirs);
+}
+
+enum status transport_check_unread(const struct transport *transport, int peer,
+                                   const struct message_call *theirs)
+{
+    if (is_of_ours(transport, theirs) && theirs->number < transport->call.number)
+        return other_call(transport, peer, theirs);
+    return transport_check_call(transport, peer, theirs);
+}
+
+enum status transport_check_ahead(const struct transport *transport, int peer)
+{
+    const struct message_call *theirs = &transport->peers[peer].announced;
+    if (is_of_ours(transport, theirs) && theirs->number > transport->call.number)
+        return other_call(transport, peer, theirs);
+    return STATUS_OK;
+}
+
+enum status transport_announce(struct transport *transport, int peer)
+{
+    static const struct message message = {.kind = MESSAGE_CALL};
+    struct transport_peer *to = &transport->peers[peer];
+    if (to->told == transport->calls)
+        return STATUS_OK;
+    to->told = transport->calls;
+    return transport_tell(transport, peer, &message, NULL);
+}
+
+void transport_set_call(struct transport *transport, const struct message_call *call)
+{
+    transport->call = *call;
+    transport->calls++;
+}
+
+enum status transport_hear(struct transport *transport, const struct message *message,
+                           const void *payload)
+{
+    int sender = (int)message->sender;
+    if (message->kind == MESSAGE_CALL) {
+        transport->peers[sender].announced = message->call;
+        if (is_of_ours(transport, &message->call) && message->call.number < transport->call.number)
+            return transport_announce(transport, sender); /* it may wait in vain */
+        return transport_check_call(transport, sender, &message->call);
+    }
+    transport->heard = true;
+    memcpy(transport->words, payload, sizeof transport->words - 1);
+    log_error("%s", transport->words);
+    return message->step == (uint64_t)STATUS_PROTOCOL ? STATUS_PROTOCOL : STATUS_TRANSPORT;
+}
+
+enum status transport_tell(struct transport *transport, int peer, const struct message *message,
+                           const void *payload)
+{
+    struct message filled = *message;
+    uint8_t header[MESSAGE_HEADER_BYTES];
+    filled.run_id = transport->limits.run_id;
+    filled.sender = (uint32_t)transport->node;
+    filled.dtype = MESSAGE_FLOAT32;
+    filled.call = transport->call;
+    message_encode(&filled, header);
+    if (transport->ops->tell)
+        return transport->ops->tell(transport, peer, header, payload, (size_t)filled.length);
+    transport->peers[peer].sends++;
+    return transport->ops->send(transport, peer, header, payload, (size_t)filled.length);
+}
+
+/* Those of a rank that has failed before count, because it may be why this one has. */
+void transport_fail(struct transport *transport, enum status status, const char *why)
+{
+    if (!transport)
+        return;
+    transport->failed = true;
+    if (!transport->heard)
+        snprintf(transport->words, sizeof transport->words, "rank %d has failed: %s",
+                 transport->world->rank, why);
+    const struct message message = {
+        .kind = MESSAGE_FAILED, .step = (uint64_t)status, .length = sizeof transport->words};
+    for (int node = 0; node < (int)transport->limits.nodes; node++) {
+        if (node != transport->node)
+            (void)transport_tell(transport, node, &message, transport->words);
+    }
+    if (!transport->heard && transport->ops->linger) /* else the others hear it as this rank has */
+        transport->ops->linger(transport, clock_now_ns() + FAREWELL_MS * NS_PER_MS);
+}
+
+void transport_close_in_child(const struct transport *transport)
+{
+    if (transport && transport->ops->close_in_child)
+        transport->ops->close_in_child(transport);
+}
+
+/* -------- what comes into slots --------------------------------------------------------------- */
+
 /* Is `found` what the schedule says must come into the slot? */
 static enum status check_expected(const struct transport *transport,
                                   const struct transport_slot *slot, const struct message *found)
 {
     const struct message *expected = &slot->expected;
+    if (!message_same_call(&found->call, &transport->call))
+        return other_call(transport, slot->peer, &found->call);
     if (!expected->kind ||
         (found->kind == expected->kind && found->step == expected->step &&
          found->bucket == expected->bucket && found->offset == expected->offset &&
@@ -391,6 +555,11 @@ enum status transport_deliver(struct transport *transport, const struct message 
                               struct payload payload)
 {
     struct transport_peer *peer = &transport->peers[message->sender];
+    if (transport_comes_without_slot(message)) {
+        enum status status = transport_hear(transport, message, payload.data);
+        payload_release(&payload);
+        return status;
+    }
     struct transport_slot *slot = take_slot(peer);
     return slot ? fill_slot(transport, slot, message, payload)
                 : arrivals_push(&peer->early, message, payload);

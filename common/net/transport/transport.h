@@ -20,6 +20,18 @@
  * Cost: a send is one message of MESSAGE_HEADER_BYTES + length bytes over ZeroMQ and plain TCP, and
  * two over MPI, header and payload apart. All send payloads from the caller's memory. ZeroMQ
  * allocates for each message, the others only while the number in flight still grows.
+ *
+ * Embedded in a program that lives on after an error (libpsring, transport_options.embedded):
+ *   - Every message says to which call it belongs (transport_set_call). A message of another call
+ *     than the receiver's is STATUS_PROTOCOL, and the log names both calls.
+ *   - A rank that fails tells all others (transport_fail), and their waits end with an error. A
+ *     closed connection ends every wait.
+ *   - A wait of LOOK_MS tells the ranks that it waits for in which call it is, by a message of its
+ *     own (MESSAGE_CALL), once a call. Counters do not have it.
+ *   - Over MPI payloads travel through memory of the transport's own, for a copy at either end. It
+ *     is abandoned, not freed, where MPI still uses it after an error. Elsewhere messages move from
+ *     and to the caller's memory, and MPI may use that until the process ends.
+ *
  * Errors: STATUS_TIMEOUT names the silent peer (not where a lifeline watches the world: that ends
  * the run itself), STATUS_PROTOCOL a peer that sends what does not belong here; all are logged.
  */
@@ -45,6 +57,7 @@ struct transport_options {
     enum message_dtype dtype; /* of all payloads; MESSAGE_ANY_DTYPE: as each slot expects */
     const char *subnet;       /* CIDR of the interface to bind to; NULL: chosen. Borrowed. */
     int64_t timeout_ms;
+    bool embedded; /* in a program that lives on after an error; not over a parameter server */
     int64_t stall_warning_ms; /* such a wait is warned of where no lifeline watches; 0: is not */
 };
 
@@ -90,11 +103,33 @@ void transport_interrupt(struct transport *transport);
 /* For whoever waits for something else on the endpoint's thread. */
 bool transport_interrupted(const struct transport *transport);
 
+/* Embedded: what follows belongs to this call. */
+void transport_set_call(struct transport *transport, const struct message_call *call);
+
+/*
+ * Embedded, for a rank that waits for something else than a message, on the endpoint's thread:
+ * hears what ranks say that have failed or are in another call, and returns an error then (logged).
+ * Tells `peer` in which call this rank waits for it; -1: nobody. Does not wait. Not embedded: OK.
+ */
+enum status transport_listen(struct transport *transport, int peer);
+
+/* Embedded, once all ranks have made their last call: STATUS_PROTOCOL (logged) if a message has
+ * come that no call has received. */
+enum status transport_check_end(struct transport *transport);
+
+/* Embedded: this rank has failed with `status`, and `why`. Tells all others, which takes at most
+ * FAREWELL_MS. transport_stop must follow. NULL: there is no transport. */
+void transport_fail(struct transport *transport, enum status status, const char *why);
+
+/* Embedded, in a child of fork(): closes the connections that it has inherited, without a word to
+ * the other ends. Those of ZeroMQ and MPI stay. NULL: there is no transport. */
+void transport_close_in_child(const struct transport *transport);
+
 /*
  * Both endpoints of a process (NULL where it has none), after an error: cuts their connections.
- * Nothing of the caller's memory is read or written any more once this returns, and only
- * transport_slot_fini and transport_close may follow. Where all sends were flushed it costs
- * nothing.
+ * Nothing of the caller's memory is read or written any more once this returns (over MPI only if
+ * embedded), and only transport_slot_fini and transport_close may follow. Where all sends were
+ * flushed it costs nothing.
  */
 void transport_stop(struct transport *endpoint[2]);
 

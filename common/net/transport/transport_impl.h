@@ -44,6 +44,20 @@ struct transport_ops {
     /* (optional, with transport_claim) `slot` goes away in the middle of its payload: what is still
      * to come of that is thrown away. */
     void (*abandon)(struct transport *transport, struct transport_slot *slot);
+    /* (optional) Sends a message that comes without a slot; `send` in its place, if there is none.
+     * The payload is the transport's own. */
+    enum status (*tell)(struct transport *transport, int peer,
+                        const uint8_t header[MESSAGE_HEADER_BYTES], const void *payload,
+                        size_t length);
+    /* (optional) Embedded: hears peers from which nothing is awaited, and finds out that they have
+     * closed their connections. Does not wait. */
+    enum status (*look)(struct transport *transport);
+    /* (optional) transport_check_end, where `look` does not see all messages that have come. */
+    enum status (*check_end)(struct transport *transport);
+    /* (optional) Returns once what was sent or told has left, or at `deadline_ns`. */
+    void (*linger)(struct transport *transport, int64_t deadline_ns);
+    /* (optional) transport_close_in_child. */
+    void (*close_in_child)(const struct transport *transport);
     /* (optional) transport_stop: first `cut` for both endpoints, then `settle`, which returns once
      * no payload of a send is read any more. */
     void (*cut)(struct transport *transport);
@@ -51,11 +65,19 @@ struct transport_ops {
     void (*close)(struct transport *transport);
 };
 
+enum {
+    LOOK_MS = 50,                 /* embedded: a wait of this long looks at what else has come */
+    FAREWELL_MS = 200,            /* a failed rank tells the others for at most this long */
+    TRANSPORT_WORDS_BYTES = 1024, /* payload of MESSAGE_FAILED: a text that ends with zeros */
+};
+
 struct transport_peer {
     uint64_t sends;   /* queued so far: the ticket of the next one */
     uint64_t posts;   /* so far, less those withdrawn: the number of the next slot's message */
     uint64_t arrived; /* messages that have come into slots */
-    bool local;       /* hosted by this very process: does not cross the network */
+    struct message_call announced; /* the last one that it has waited in; else zero */
+    uint64_t told;                 /* the call of ours that it was told of, by calls */
+    bool local;                    /* hosted by this very process: does not cross the network */
     struct transport_slot *first, **last; /* posted, oldest first */
     struct arrivals early;                /* messages that no slot has been posted for yet */
 };
@@ -75,6 +97,12 @@ struct transport {
         uint64_t messages;
         const char *reason; /* why the last one was not of this run */
     } strangers;
+    bool embedded;
+    struct message_call call; /* embedded: what is under way */
+    uint64_t calls;           /* so far */
+    bool heard;               /* another rank has failed: `words` are its own */
+    char words[TRANSPORT_WORDS_BYTES];
+    bool failed;     /* transport_fail was called */
     size_t next_any; /* where transport_wait_any looks first */
     _Atomic bool interrupted;
 };
@@ -109,6 +137,28 @@ enum status transport_claim(struct transport *transport, const struct message *m
 /* `slot` now holds `message`, its payload at `payload`. Counts it and marks the slot done. */
 enum status transport_complete(struct transport *transport, struct transport_slot *slot,
                                const struct message *message, const void *payload);
+
+/* `message`, which came without a slot and which transport_accept has accepted: MESSAGE_CALL or
+ * MESSAGE_FAILED, with its payload. Returns the error that it means for this rank (logged). */
+enum status transport_hear(struct transport *transport, const struct message *message,
+                           const void *payload);
+/* STATUS_PROTOCOL (logged) if `peer` and this rank are in unlike calls. `theirs` was announced, or
+ * is of a message that has come and that nothing is posted for. */
+enum status transport_check_call(const struct transport *transport, int peer,
+                                 const struct message_call *theirs);
+enum status transport_check_unread(const struct transport *transport, int peer,
+                                   const struct message_call *theirs);
+/* The same of a peer whose message this rank waits for: it must not be in a later call. */
+enum status transport_check_ahead(const struct transport *transport, int peer);
+/* Tells `peer` in which call this rank is, once a call. */
+enum status transport_announce(struct transport *transport, int peer);
+static inline bool transport_comes_without_slot(const struct message *message)
+{
+    return message->kind == MESSAGE_CALL || message->kind == MESSAGE_FAILED;
+}
+/* Tells `peer` by a message without a slot. */
+enum status transport_tell(struct transport *transport, int peer, const struct message *message,
+                           const void *payload);
 
 /* Logs that a message did not fit its slot; returns STATUS_PROTOCOL. */
 enum status transport_too_long(const struct transport *transport,

@@ -17,6 +17,7 @@ struct patience {
     bool begun;          /* the range of it */
     bool told;           /* the activity says for whom */
     int64_t deadline_ns; /* 0: not started */
+    int64_t look_ns;     /* embedded: when to look at what else has come; 0: not started */
     int64_t stalled_ns;  /* nothing has come since, which has been warned of; 0: it has not */
 };
 
@@ -119,6 +120,85 @@ static enum status timed_out(const struct transport *transport, const struct pat
     return STATUS_TIMEOUT;
 }
 
+/* -------- looking around (embedded) ----------------------------------------------------------- */
+
+/* A rank that is already in a later call of the communicator has sent all of this one, so what is
+ * missing never comes. */
+static enum status check_awaited(const struct transport *transport, const struct patience *patience)
+{
+    enum status status = STATUS_OK;
+    for (size_t i = 0; patience->slots && i < patience->slot_count; i++) {
+        const struct transport_slot *slot = patience->slots[i];
+        if (is_awaited(slot))
+            TRY(transport_check_ahead(transport, slot->peer));
+    }
+out:
+    return status;
+}
+
+static enum status look(struct transport *transport)
+{
+    enum status status = STATUS_OK;
+    for (int node = 0; node < (int)transport->limits.nodes; node++) {
+        const struct message *early = arrivals_oldest(&transport->peers[node].early);
+        TRY(transport_check_call(transport, node, &transport->peers[node].announced));
+        if (early && !transport->peers[node].first)
+            TRY(transport_check_unread(transport, node, &early->call));
+    }
+    if (transport->ops->look)
+        TRY(transport->ops->look(transport));
+out:
+    return status;
+}
+
+enum status transport_listen(struct transport *transport, int peer)
+{
+    enum status status = STATUS_OK;
+    bool moved = false;
+    if (!transport || !transport->embedded)
+        return STATUS_OK;
+    TRY(transport->ops->progress(transport, 0, false, &moved));
+    TRY(look(transport));
+    if (peer >= 0)
+        TRY(transport_announce(transport, peer));
+out:
+    return status;
+}
+
+enum status transport_check_end(struct transport *transport)
+{
+    enum status status = STATUS_OK;
+    if (!transport || !transport->embedded)
+        return STATUS_OK;
+    TRY(transport_listen(transport, -1));
+    if (transport->ops->check_end)
+        TRY(transport->ops->check_end(transport));
+out:
+    return status;
+}
+
+/* Nothing has come for LOOK_MS, or for that long again. */
+static enum status look_around(struct transport *transport, struct patience *patience, bool moved)
+{
+    enum status status = STATUS_OK;
+    int64_t now_ns = clock_now_ns();
+    bool due = patience->look_ns != 0 && !moved && now_ns >= patience->look_ns;
+    if (patience->look_ns == 0 || moved || due)
+        patience->look_ns = now_ns + LOOK_MS * NS_PER_MS;
+    if (!due)
+        return STATUS_OK;
+    TRY(check_awaited(transport, patience));
+    TRY(look(transport));
+    if (!patience->slots)
+        TRY(transport_announce(transport, patience->peer));
+    for (size_t i = 0; patience->slots && i < patience->slot_count; i++) {
+        if (is_awaited(patience->slots[i]))
+            TRY(transport_announce(transport, patience->slots[i]->peer));
+    }
+out:
+    return status;
+}
+
 /* One round of waiting: progress, and an error once nothing has moved for the time-out. Where the
  * world's activity is watched, whoever watches knows better when it is too long, and why. */
 static enum status wait_round(struct transport *transport, struct patience *patience)
@@ -131,8 +211,11 @@ static enum status wait_round(struct transport *transport, struct patience *pati
         range_detail_begin(patience->slots ? "wait for a message" : "wait for sends",
                            &(struct range_about){.kind = RANGE_WAIT});
     }
-    int64_t wait_ns = transport->timeout_ns < NS_PER_S ? transport->timeout_ns : NS_PER_S;
+    int64_t most_ns = transport->embedded ? LOOK_MS * NS_PER_MS : NS_PER_S;
+    int64_t wait_ns = transport->timeout_ns < most_ns ? transport->timeout_ns : most_ns;
     enum status status = transport->ops->progress(transport, wait_ns, !patience->slots, &moved);
+    if (status == STATUS_OK && transport->embedded)
+        status = look_around(transport, patience, moved);
     if (status != STATUS_OK || patience->endless)
         return status;
     struct activity *activity = transport->world->activity;

@@ -15,7 +15,16 @@
 struct send {
     struct transfer transfer;
     uint8_t header[MESSAGE_HEADER_BYTES];
+    void *copy; /* embedded: of the payload; `size` bytes */
+    size_t size;
     struct send *next; /* in flight to this peer, oldest first; or in the pool of free ones */
+};
+
+/* A message without a slot: header and payload in one. */
+struct mpi_told {
+    MPI_Request request;
+    struct mpi_told *next;
+    uint8_t bytes[MESSAGE_HEADER_BYTES + TRANSPORT_WORDS_BYTES];
 };
 
 struct mpi_peer {
@@ -27,6 +36,7 @@ struct mpi_peer {
 struct mpi_shared {
     MPI_Comm comm;
     int users;
+    bool abandoned; /* after an error messages are under way: the communicator stays */
 };
 
 struct mpi_endpoint {
@@ -34,6 +44,7 @@ struct mpi_endpoint {
     struct mpi_shared *shared;
     struct mpi_peer *peers; /* by node */
     struct send *pool;
+    struct mpi_told *told;    /* and not known to have left */
     struct requests requests; /* all that is in flight */
     struct backoff backoff;
     bool crowded; /* world_crowded: a worker and a server in one process are two threads */
@@ -46,6 +57,9 @@ static inline struct mpi_endpoint *endpoint_of(struct transport *transport)
 
 /* mpi.c: all but opening. */
 extern const struct transport_ops transport_mpi_ops;
+
+/* Frees what was told and has left. True if that was all. */
+bool transport_mpi_free_told(struct mpi_endpoint *endpoint);
 
 /* open.c: the operation close. */
 void transport_mpi_close(struct transport *transport);

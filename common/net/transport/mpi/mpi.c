@@ -4,7 +4,12 @@
  * and tag in order, so headers and payloads pair up by themselves. Payloads are sent from and
  * received into the caller's memory; a borrowed slot has a staging buffer of its capacity.
  *
+ * Embedded in a program that lives on after an error, payloads are copied: what is sent from a copy
+ * of the message's, what comes from the slot's staging buffer. MPI cannot take back a message that
+ * has begun, so after an error it may still read and write that memory, which is never freed then.
+ *
  * A process may host a worker and a server: the tag says which role sends and which receives.
+ * Messages that come without a slot have a tag of their own, and are looked for now and then.
  *
  * Waiting: MPI can only test or spin, so we test, and back off (yield, then sleep for a little)
  * while nothing moves. What is in flight: requests.c. Opening: open.c.
@@ -15,9 +20,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/clock.h"
 #include "common/net/world/mpi.h"
 
 enum mpi_part { PART_HEADER, PART_PAYLOAD };
+
+enum { TAG_TOLD = 8 /* beyond those of tag_of */ };
 
 struct transport_slot_impl {
     struct transfer transfer;
@@ -58,6 +66,20 @@ static enum status begun(struct mpi_endpoint *endpoint, int code, MPI_Request re
 
 /* -------- sending ----------------------------------------------------------------------------- */
 
+static enum status copy_payload(struct send *send, const void *payload, size_t length)
+{
+    if (length > send->size) {
+        free(send->copy);
+        send->copy = malloc(length);
+        send->size = send->copy ? length : 0;
+        if (!send->copy)
+            return out_of_memory();
+    }
+    if (length > 0)
+        memcpy(send->copy, payload, length);
+    return STATUS_OK;
+}
+
 static enum status mpi_send(struct transport *transport, int node,
                             const uint8_t header[MESSAGE_HEADER_BYTES], const void *payload,
                             size_t length)
@@ -72,9 +94,17 @@ static enum status mpi_send(struct transport *transport, int node,
     struct send *send = endpoint->pool;
     if (send)
         endpoint->pool = send->next;
-    else if (!(send = malloc(sizeof *send)))
+    else if (!(send = calloc(1, sizeof *send)))
         return out_of_memory();
     send->transfer = (struct transfer){.pending = 2};
+    if (transport->embedded) {
+        status = copy_payload(send, payload, length);
+        payload = send->copy;
+        if (status != STATUS_OK) {
+            free(send);
+            return status;
+        }
+    }
     memcpy(send->header, header, MESSAGE_HEADER_BYTES);
     send->next = NULL;
     *peer->last = send;
@@ -111,6 +141,100 @@ static uint64_t mpi_completed(struct transport *transport, int node)
     return peer->completed;
 }
 
+/* -------- without a slot ---------------------------------------------------------------------- */
+
+bool transport_mpi_free_told(struct mpi_endpoint *endpoint)
+{
+    struct mpi_told **link = &endpoint->told;
+    while (*link) {
+        struct mpi_told *told = *link;
+        int left = 0;
+        if (MPI_Test(&told->request, &left, MPI_STATUS_IGNORE) == MPI_SUCCESS && !left) {
+            link = &told->next;
+            continue;
+        }
+        *link = told->next;
+        free(told);
+    }
+    return endpoint->told == NULL;
+}
+
+static enum status mpi_tell(struct transport *transport, int node,
+                            const uint8_t header[MESSAGE_HEADER_BYTES], const void *payload,
+                            size_t length)
+{
+    struct mpi_endpoint *endpoint = endpoint_of(transport);
+    (void)transport_mpi_free_told(endpoint);
+    struct mpi_told *told = calloc(1, sizeof *told);
+    if (!told)
+        return out_of_memory();
+    memcpy(told->bytes, header, MESSAGE_HEADER_BYTES);
+    if (length > 0)
+        memcpy(told->bytes + MESSAGE_HEADER_BYTES, payload, length);
+    int code = MPI_Isend(told->bytes, (int)(MESSAGE_HEADER_BYTES + length), MPI_BYTE,
+                         topology_rank(&transport->topology, node), TAG_TOLD,
+                         endpoint->shared->comm, &told->request);
+    if (code != MPI_SUCCESS) {
+        free(told);
+        return status_from_mpi(code, "MPI_Isend");
+    }
+    told->next = endpoint->told;
+    endpoint->told = told;
+    return STATUS_OK;
+}
+
+static enum status mpi_look(struct transport *transport)
+{
+    enum status status = STATUS_OK;
+    MPI_Comm comm = endpoint_of(transport)->shared->comm;
+    for (;;) {
+        uint8_t bytes[MESSAGE_HEADER_BYTES + TRANSPORT_WORDS_BYTES];
+        struct message message;
+        MPI_Status about;
+        int here = 0;
+        TRY(status_from_mpi(MPI_Iprobe(MPI_ANY_SOURCE, TAG_TOLD, comm, &here, &about),
+                            "MPI_Iprobe"));
+        if (!here)
+            break;
+        TRY(status_from_mpi(MPI_Recv(bytes, (int)sizeof bytes, MPI_BYTE, about.MPI_SOURCE, TAG_TOLD,
+                                     comm, MPI_STATUS_IGNORE),
+                            "MPI_Recv"));
+        int node = topology_node(&transport->topology, about.MPI_SOURCE, transport->role);
+        TRY(transport_accept(transport, bytes, MESSAGE_HEADER_BYTES, node, &message));
+        TRY(transport_hear(transport, &message, bytes + MESSAGE_HEADER_BYTES));
+    }
+out:
+    return status;
+}
+
+/* A header that no receive was posted for. */
+static enum status mpi_check_end(struct transport *transport)
+{
+    enum status status = STATUS_OK;
+    MPI_Comm comm = endpoint_of(transport)->shared->comm;
+    int tag = tag_of(transport->role, transport->role, PART_HEADER), here = 0;
+    uint8_t header[MESSAGE_HEADER_BYTES];
+    struct message message;
+    MPI_Status about;
+    TRY(status_from_mpi(MPI_Iprobe(MPI_ANY_SOURCE, tag, comm, &here, &about), "MPI_Iprobe"));
+    if (!here)
+        goto out;
+    TRY(status_from_mpi(MPI_Recv(header, MESSAGE_HEADER_BYTES, MPI_BYTE, about.MPI_SOURCE, tag,
+                                 comm, MPI_STATUS_IGNORE),
+                        "MPI_Recv"));
+    int node = topology_node(&transport->topology, about.MPI_SOURCE, transport->role);
+    TRY(transport_accept(transport, header, sizeof header, node, &message));
+    status = transport_check_unread(transport, node, &message.call);
+out:
+    return status;
+}
+
+static void mpi_linger(struct transport *transport, int64_t deadline_ns)
+{
+    while (!transport_mpi_free_told(endpoint_of(transport)) && clock_now_ns() < deadline_ns)
+        clock_sleep_until_ns(clock_now_ns() + NS_PER_MS);
+}
+
 /* -------- receiving --------------------------------------------------------------------------- */
 
 static enum status mpi_slot_init(struct transport *transport, struct transport_slot *slot)
@@ -143,7 +267,7 @@ static enum status mpi_post(struct transport *transport, struct transport_slot *
     enum status status = requests_reserve(&endpoint->requests, 2);
     if (status != STATUS_OK)
         return status;
-    void *buffer = slot->into;
+    void *buffer = transport->embedded ? NULL : slot->into;
     if (!buffer) {
         if (!impl->staging && slot->capacity && !(impl->staging = malloc(slot->capacity)))
             return out_of_memory();
@@ -165,6 +289,16 @@ out:
     return status;
 }
 
+/* From the staging buffer to where the slot wants it, if it is what the slot expects. */
+static enum status take_copy(struct mpi_endpoint *endpoint, struct transport_slot *slot,
+                             const struct message *message)
+{
+    enum status status = transport_complete(&endpoint->base, slot, message, slot->into);
+    if (status == STATUS_OK && message->length > 0)
+        memcpy(slot->into, slot->impl->staging, (size_t)message->length);
+    return status;
+}
+
 /* Both parts of a slot's message are here. */
 static enum status receive_done(struct mpi_endpoint *endpoint, struct transfer *transfer)
 {
@@ -180,8 +314,10 @@ static enum status receive_done(struct mpi_endpoint *endpoint, struct transfer *
                   (long long)payload_bytes, (unsigned long long)message.length);
         return STATUS_INPUT;
     }
-    return transport_complete(&endpoint->base, slot, &message,
-                              slot->into ? slot->into : slot->impl->staging);
+    const void *payload = slot->into ? slot->into : slot->impl->staging;
+    if (endpoint->base.embedded && slot->into)
+        return take_copy(endpoint, slot, &message);
+    return transport_complete(&endpoint->base, slot, &message, payload);
 }
 
 /* A payload longer than its slot. Its header, if it is here, may say why. */
@@ -254,5 +390,9 @@ const struct transport_ops transport_mpi_ops = {
     .slot_fini = mpi_slot_fini,
     .post = mpi_post,
     .progress = mpi_progress,
+    .tell = mpi_tell,
+    .look = mpi_look,
+    .check_end = mpi_check_end,
+    .linger = mpi_linger,
     .close = transport_mpi_close,
 };

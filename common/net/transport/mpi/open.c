@@ -15,7 +15,7 @@ static void shared_release(struct mpi_shared *shared)
 {
     if (--shared->users > 0)
         return;
-    if (shared->comm != MPI_COMM_NULL)
+    if (shared->comm != MPI_COMM_NULL && !shared->abandoned)
         MPI_Comm_free(&shared->comm);
     free(shared);
 }
@@ -28,9 +28,12 @@ void transport_mpi_close(struct transport *transport)
         transport->ops->completed(transport, (int)node);
     while (endpoint->pool) {
         struct send *next = endpoint->pool->next;
+        free(endpoint->pool->copy);
         free(endpoint->pool);
         endpoint->pool = next;
     }
+    (void)transport_mpi_free_told(endpoint);
+    endpoint->shared->abandoned |= transport->failed;
     shared_release(endpoint->shared);
     free(endpoint->peers);
     requests_fini(&endpoint->requests);

@@ -39,6 +39,15 @@ void transport_tcp_cut(struct transport *transport)
         stream_close(&endpoint->peers[node].fd);
 }
 
+void transport_tcp_close_in_child(const struct transport *transport)
+{
+    const struct tcp_endpoint *endpoint = (const struct tcp_endpoint *)transport;
+    for (uint32_t node = 0; node < transport->limits.nodes; node++) {
+        if (endpoint->peers[node].fd >= 0)
+            close(endpoint->peers[node].fd);
+    }
+}
+
 void transport_tcp_close(struct transport *transport)
 {
     struct tcp_endpoint *endpoint = endpoint_of(transport);

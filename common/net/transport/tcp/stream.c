@@ -230,6 +230,17 @@ static void use_input(struct tcp_peer *peer)
     peer->left -= bytes;
 }
 
+/* All of what take_header takes is in the input: a header, and what a rank that has failed says. */
+static bool has_header(const struct tcp_peer *peer)
+{
+    size_t have = input_bytes(peer), needed = MESSAGE_HEADER_BYTES;
+    if (have < needed)
+        return false;
+    if (peer->input[peer->input_from + MESSAGE_KIND_AT] == MESSAGE_FAILED)
+        needed += TRANSPORT_WORDS_BYTES;
+    return have >= needed;
+}
+
 /* A header is in the input: finds out what it is. A bad one stays there: what comes after it cannot
  * be told apart any more. */
 static enum status take_header(struct tcp_endpoint *endpoint, struct tcp_peer *peer)
@@ -239,6 +250,11 @@ static enum status take_header(struct tcp_endpoint *endpoint, struct tcp_peer *p
     if (status != STATUS_OK)
         return status;
     peer->input_from += MESSAGE_HEADER_BYTES;
+    if (transport_comes_without_slot(&peer->message)) {
+        const uint8_t *payload = peer->input + peer->input_from;
+        peer->input_from += (size_t)peer->message.length;
+        return transport_hear(&endpoint->base, &peer->message, payload);
+    }
     peer->reading = TCP_PARKED;
     peer->said_bye = peer->message.kind == MESSAGE_BYE;
     return STATUS_OK;
@@ -283,7 +299,7 @@ enum status transport_tcp_read(struct tcp_endpoint *endpoint, struct tcp_peer *p
     enum status status = STATUS_OK;
     size_t taken = 0;
     for (bool all = false;;) {
-        if (peer->reading == TCP_HEADER && input_bytes(peer) >= MESSAGE_HEADER_BYTES)
+        while (peer->reading == TCP_HEADER && has_header(peer))
             TRY(take_header(endpoint, peer));
         if (peer->reading == TCP_PARKED) {
             TRY(find_slot(endpoint, peer));
@@ -307,6 +323,21 @@ enum status transport_tcp_read(struct tcp_endpoint *endpoint, struct tcp_peer *p
         receive(peer, moved, &all);
     }
 out:
+    return status;
+}
+
+enum status transport_tcp_hear_last_words(struct tcp_endpoint *endpoint, struct tcp_peer *peer)
+{
+    enum status status;
+    bool moved, ignored = false;
+    do {
+        moved = false;
+        if (peer->reading == TCP_PARKED) { /* of no slot: thrown away */
+            peer->reading = TCP_PAYLOAD;
+            peer->left = (size_t)peer->message.length;
+        }
+        status = transport_tcp_read(endpoint, peer, &moved, &ignored);
+    } while (status == STATUS_OK && (moved || peer->reading == TCP_PARKED));
     return status;
 }
 

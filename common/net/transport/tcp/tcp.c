@@ -118,21 +118,82 @@ static enum status move_all(struct tcp_endpoint *endpoint, const struct interest
     return status;
 }
 
-static enum status check_missed(const struct tcp_endpoint *endpoint)
+static enum status has_closed(const struct tcp_endpoint *endpoint, const struct tcp_peer *peer)
 {
+    char name[64];
+    log_error("%s has closed its connection%s%s",
+              transport_describe(&endpoint->base, peer->node, name, sizeof name),
+              peer->error ? ": " : "", peer->error ? strerror(peer->error) : "");
+    return STATUS_TRANSPORT;
+}
+
+static enum status check_missed(struct tcp_endpoint *endpoint)
+{
+    enum status status = STATUS_OK;
     int64_t grace_ns = endpoint->base.world->activity ? LOST_GRACE_NS : 0;
     int64_t now_ns = clock_now_ns();
     for (uint32_t node = 0; node < endpoint->base.limits.nodes; node++) {
-        const struct tcp_peer *peer = &endpoint->peers[node];
+        struct tcp_peer *peer = &endpoint->peers[node];
         if (!is_missed(endpoint, peer) || now_ns - peer->lost_ns < grace_ns)
             continue;
-        char name[64];
-        log_error("%s has closed its connection%s%s",
-                  transport_describe(&endpoint->base, (int)node, name, sizeof name),
-                  peer->error ? ": " : "", peer->error ? strerror(peer->error) : "");
-        return STATUS_TRANSPORT;
+        if (endpoint->base.embedded)
+            TRY(transport_tcp_hear_last_words(endpoint, peer));
+        status = has_closed(endpoint, peer);
+        goto out;
     }
-    return STATUS_OK;
+out:
+    return status;
+}
+
+/* -------- looking around (embedded) ----------------------------------------------------------- */
+
+static bool is_closed(const struct tcp_peer *peer)
+{
+    struct pollfd end = {.fd = peer->fd, .events = POLLRDHUP};
+    return peer->lost_ns != 0 || poll(&end, 1, 0) > 0;
+}
+
+static enum status tcp_look(struct transport *transport)
+{
+    enum status status = STATUS_OK;
+    struct tcp_endpoint *endpoint = endpoint_of(transport);
+    for (uint32_t node = 0; node < transport->limits.nodes; node++) {
+        struct tcp_peer *peer = &endpoint->peers[node];
+        bool ignored = false;
+        if (peer->fd < 0 || wants_read(endpoint, peer))
+            continue;
+        bool closed = is_closed(peer);
+        TRY(transport_tcp_read(endpoint, peer, &ignored, &ignored));
+        if (peer->reading == TCP_PARKED)
+            TRY(transport_check_unread(transport, (int)node, &peer->message.call));
+        if (!closed)
+            continue;
+        TRY(transport_tcp_hear_last_words(endpoint, peer));
+        status = has_closed(endpoint, peer);
+        goto out;
+    }
+out:
+    return status;
+}
+
+/* What is queued, as far as the peers take it. */
+static void tcp_linger(struct transport *transport, int64_t deadline_ns)
+{
+    struct tcp_endpoint *endpoint = endpoint_of(transport);
+    for (bool queued = true; queued;) {
+        queued = false;
+        for (uint32_t node = 0; node < transport->limits.nodes; node++) {
+            struct tcp_peer *peer = &endpoint->peers[node];
+            bool ignored = false;
+            if (peer->fd >= 0)
+                transport_tcp_flush(peer, &ignored, &ignored);
+            queued |= peer->queued > 0 && peer->lost_ns == 0;
+        }
+        if (clock_now_ns() >= deadline_ns)
+            return;
+        if (queued)
+            clock_sleep_until_ns(clock_now_ns() + NS_PER_MS);
+    }
 }
 
 /* -------- waiting ----------------------------------------------------------------------------- */
@@ -222,6 +283,9 @@ const struct transport_ops transport_tcp_ops = {
     .slot_init = transport_tcp_slot_init,
     .progress = tcp_progress,
     .abandon = transport_tcp_abandon,
+    .look = tcp_look,
+    .linger = tcp_linger,
+    .close_in_child = transport_tcp_close_in_child,
     .cut = transport_tcp_cut,
     .close = transport_tcp_close,
 };

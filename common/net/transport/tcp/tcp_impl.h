@@ -13,6 +13,8 @@
 
 /* What may be read beyond the end of a payload: the next header, and short payloads whole. */
 enum { TCP_INPUT_BYTES = 4096 };
+_Static_assert((int)TCP_INPUT_BYTES > (int)MESSAGE_HEADER_BYTES + (int)TRANSPORT_WORDS_BYTES,
+               "the words of a rank that has failed are read as a header is");
 
 /* A message that the kernel has not taken all of. */
 struct tcp_send {
@@ -85,6 +87,9 @@ void transport_tcp_flush(struct tcp_peer *peer, bool *moved, bool *completed);
 /* Reads until some messages are complete that slots are posted for, or there is no more. */
 enum status transport_tcp_read(struct tcp_endpoint *endpoint, struct tcp_peer *peer, bool *moved,
                                bool *completed);
+/* Embedded, of a peer that has closed its connection: throws away what nothing is posted for, and
+ * returns the error that its last words mean; OK: there are none. */
+enum status transport_tcp_hear_last_words(struct tcp_endpoint *endpoint, struct tcp_peer *peer);
 void transport_tcp_abandon(struct transport *transport, struct transport_slot *slot);
 /* The pool has a buffer of that size. */
 enum status transport_tcp_slot_init(struct transport *transport, struct transport_slot *slot);
@@ -92,8 +97,9 @@ enum status transport_tcp_slot_init(struct transport *transport, struct transpor
 /* tcp.c: all but opening. */
 extern const struct transport_ops transport_tcp_ops;
 
-/* open.c: the operations cut and close. */
+/* open.c: the operations cut, close_in_child and close. */
 void transport_tcp_cut(struct transport *transport);
+void transport_tcp_close_in_child(const struct transport *transport);
 void transport_tcp_close(struct transport *transport);
 
 #endif

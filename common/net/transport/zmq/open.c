@@ -88,18 +88,22 @@ void transport_zmq_cut(struct transport *transport)
     close_at_once(&endpoint->pull);
 }
 
-/* ZeroMQ's thread drops what was queued, and says so by on_sent. What a peer inside this process
- * was sent, it has by pointer: nobody reads that behind our back. */
-void transport_zmq_settle(struct transport *transport)
+void transport_zmq_linger(struct transport *transport, int64_t deadline_ns)
 {
     struct zmq_endpoint *endpoint = endpoint_of(transport);
-    int64_t deadline_ns = clock_now_ns() + LINGER_MS * NS_PER_MS;
     for (uint32_t node = 0; node < transport->limits.nodes; node++) {
         const struct transport_peer *peer = &transport->peers[node];
         while (!peer->local && atomic_load(&endpoint->peers[node].completed) < peer->sends &&
                clock_now_ns() < deadline_ns)
             clock_sleep_until_ns(clock_now_ns() + NS_PER_MS);
     }
+}
+
+/* ZeroMQ's thread drops what was queued, and says so by on_sent. What a peer inside this process
+ * was sent, it has by pointer: nobody reads that behind our back. */
+void transport_zmq_settle(struct transport *transport)
+{
+    transport_zmq_linger(transport, clock_now_ns() + LINGER_MS * NS_PER_MS);
 }
 
 void transport_zmq_close(struct transport *transport)
@@ -197,7 +201,9 @@ out:
     return status;
 }
 
-/* ZeroMQ allocates memory for each message that it receives. By default glibc maps new memory for
+/* Not in a program of another's, whose allocator is not ours to change.
+ *
+ * ZeroMQ allocates memory for each message that it receives. By default glibc maps new memory for
  * every long one, and each of its pages faults: on loopback that takes a quarter of the throughput.
  */
 static void keep_freed_memory(void)
@@ -212,7 +218,8 @@ enum status transport_zmq_open(struct transport *endpoint[2], struct world *worl
                                const struct transport_options *options)
 {
     enum status status = STATUS_OK;
-    keep_freed_memory();
+    if (!options->embedded)
+        keep_freed_memory();
     union address host;
     char addresses[2][ZMQ_ADDRESS_BYTES] = {{0}};
     struct zmq_shared *shared = calloc(1, sizeof *shared);

@@ -298,6 +298,7 @@ const struct transport_ops transport_zmq_ops = {
     .send = zmq_send_message,
     .completed = zmq_completed,
     .progress = zmq_progress,
+    .linger = transport_zmq_linger,
     .cut = transport_zmq_cut,
     .settle = transport_zmq_settle,
     .close = transport_zmq_close,

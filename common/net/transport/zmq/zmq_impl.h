@@ -96,8 +96,9 @@ void transport_zmq_auth_close(struct zmq_auth *auth);
 /* zmq.c: all but opening. */
 extern const struct transport_ops transport_zmq_ops;
 
-/* open.c: the operations cut, settle and close. */
+/* open.c: the operations linger, cut, settle and close. */
 void transport_zmq_cut(struct transport *transport);
+void transport_zmq_linger(struct transport *transport, int64_t deadline_ns);
 void transport_zmq_settle(struct transport *transport);
 void transport_zmq_close(struct transport *transport);
 
