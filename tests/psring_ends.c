@@ -217,8 +217,8 @@ static void do_fail_beside_another(const struct psring_options *options)
     if (differs)
         MUST(status == PSRING_ERROR_PROTOCOL);
     else
-        MUST(psring_allreduce(world, memory.bytes, 60000, PSRING_FLOAT64, PSRING_SUM) ==
-             PSRING_ERROR_TRANSPORT);
+        MUST(said(psring_allreduce(world, memory.bytes, 60000, PSRING_FLOAT64, PSRING_SUM),
+                  PSRING_ERROR_PROTOCOL, "rank 3 has failed"));
     ++*with_an_error;
     while (*with_an_error < options->size) /* until the alarm */
         usleep(1000);
@@ -295,6 +295,104 @@ Test(psring, a_silent_rank_is_an_error_after_the_timeout)
 {
     const struct job job = {.options = {.size = 2, .timeout_s = 0.5}, .run = do_silence};
     run_ranks(&job, 0);
+}
+
+/* -------- failures reach all that wait -------------------------------------------------------- */
+
+static _Atomic int *share_counter(void)
+{
+    void *shared =
+        mmap(NULL, sizeof(int), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    cr_assert(shared != MAP_FAILED);
+    return shared;
+}
+
+static void wait_for_errors(int ranks)
+{
+    while (*with_an_error < ranks) /* until the alarm */
+        usleep(1000);
+}
+
+/* Rank 1 has a child that holds what it inherits, and is killed. */
+static void do_leave_a_child(const struct psring_options *options)
+{
+    struct psring *world = begin(options);
+    MUST(psring_barrier(world) == PSRING_OK);
+    if (options->rank == 1) {
+        if (fork() == 0) {
+            wait_for_errors(1);
+            _exit(0);
+        }
+        raise(SIGKILL);
+    }
+    MUST(said(psring_barrier(world), PSRING_ERROR_TRANSPORT, "(rank 1) has closed"));
+    ++*with_an_error;
+    MUST(psring_finalize(&world) == PSRING_OK);
+}
+
+Test(psring, a_rank_that_leaves_a_child)
+{
+    const struct job job = {.options = {.size = 2, .timeout_s = 10}, .run = do_leave_a_child};
+    with_an_error = share_counter();
+    run_ranks(&job, 1 << 1);
+}
+
+/* Rank 2 dies, and rank 3 comes late: rank 0 waits for rank 3, and rank 1 for rank 0. */
+static void do_wait_for_others(const struct psring_options *options)
+{
+    struct psring *world = begin(options);
+    MUST(psring_barrier(world) == PSRING_OK);
+    if (options->rank == 2)
+        raise(SIGKILL);
+    if (options->rank == 3)
+        wait_for_errors(2);
+    MUST(said(psring_allreduce(world, memory.bytes, 1000, PSRING_FLOAT64, PSRING_SUM),
+              PSRING_ERROR_TRANSPORT, ""));
+    ++*with_an_error;
+    wait_for_errors(3); /* no other end is seen than that of rank 2 */
+    MUST(psring_finalize(&world) == PSRING_OK);
+}
+
+Test(psring, a_rank_that_dies_and_is_not_awaited)
+{
+    const struct job job = {.options = {.size = 4, .backend = "ring", .timeout_s = 10},
+                            .run = do_wait_for_others};
+    with_an_error = share_counter();
+    run_ranks(&job, 1 << 2);
+}
+
+/* Rank 1 waits for rank 2 in a group of theirs, in vain, while rank 0 waits for both in a split. */
+static void do_fail_apart(const struct psring_options *given)
+{
+    struct psring_options options = *given;
+    struct psring *group, *other;
+    if (options.rank == 1)
+        options.timeout_s = 0.3;
+    struct psring *world = begin(&options);
+    MUST(psring_split(world, options.rank > 0, &group) == PSRING_OK);
+    if (options.rank == 2)
+        wait_for_errors(2);
+    if (options.rank == 1)
+        MUST(said(psring_barrier(group), PSRING_ERROR_TIMEOUT, "worker 2 (rank 2)"));
+    else if (options.rank == 2) /* what rank 1 has sent for the group may come first */
+        MUST(psring_split(world, 0, &other) != PSRING_OK);
+    else
+        MUST(said(psring_split(world, 0, &other), PSRING_ERROR_TRANSPORT,
+                  "rank 1 has failed: nothing for 0.3 s"));
+    ++*with_an_error;
+    wait_for_errors(3);
+    MUST(psring_finalize(&world) == PSRING_OK);
+}
+
+Test(psring, a_failure_in_a_group_reaches_the_world)
+{
+    static const char *const transports[] = {"tcp", "zmq"};
+    for (int t = 0; t < 2; t++) {
+        const struct job job = {.options = {.size = 3, .transport = transports[t], .timeout_s = 10},
+                                .run = do_fail_apart};
+        with_an_error = share_counter();
+        run_ranks(&job, 0);
+    }
 }
 
 /* Ranks that do not do the same: an error on both, no hang. */

@@ -15,7 +15,7 @@
 
 #include <criterion/criterion.h>
 
-enum { RANKS_MOST = 8, LIMIT_S = 200 };
+enum { RANKS_MOST = 8, LIMIT_S = 60 };
 
 /* In a rank's process: says what does not hold, and ends it. */
 #define MUST(cond) ((cond) ? (void)0 : rank_failed(#cond, __LINE__))

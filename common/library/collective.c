@@ -3,18 +3,18 @@
 #include "common/library/engine.h"
 
 /* Blocking, or by handle where there is a place for one. */
-static enum psring_status perform(const char *call, struct psring *comm, enum operation_kind kind,
+static enum psring_status perform(const char *call, struct psring *comm, enum message_what what,
                                   const struct arguments *arguments)
 {
     struct operation operation;
     enum psring_status status = check_operation(call, comm, arguments, &operation);
     if (status != PSRING_OK)
         return status;
-    operation.kind = kind;
+    operation.what = what;
     return engine_run(comm->engine, comm, &operation);
 }
 
-static enum psring_status start(const char *call, struct psring *comm, enum operation_kind kind,
+static enum psring_status start(const char *call, struct psring *comm, enum message_what what,
                                 const struct arguments *arguments, struct psring_handle **handle)
 {
     struct operation operation;
@@ -24,7 +24,7 @@ static enum psring_status start(const char *call, struct psring *comm, enum oper
     enum psring_status status = check_operation(call, comm, arguments, &operation);
     if (status != PSRING_OK)
         return status;
-    operation.kind = kind;
+    operation.what = what;
     return engine_start(comm->engine, comm, &operation, handle);
 }
 
@@ -34,7 +34,7 @@ enum psring_status psring_allreduce(struct psring *comm, void *data, size_t coun
                                     enum psring_type type, enum psring_op op)
 {
     const struct arguments arguments = {.data = data, .count = count, .type = type, .op = op};
-    return perform(__func__, comm, OPERATION_ALLREDUCE, &arguments);
+    return perform(__func__, comm, MESSAGE_ALLREDUCE, &arguments);
 }
 
 enum psring_status psring_allreduce_start(struct psring *comm, void *data, size_t count,
@@ -42,7 +42,7 @@ enum psring_status psring_allreduce_start(struct psring *comm, void *data, size_
                                           struct psring_handle **handle)
 {
     const struct arguments arguments = {.data = data, .count = count, .type = type, .op = op};
-    return start(__func__, comm, OPERATION_ALLREDUCE, &arguments, handle);
+    return start(__func__, comm, MESSAGE_ALLREDUCE, &arguments, handle);
 }
 
 /* -------- its two phases ---------------------------------------------------------------------- */
@@ -52,7 +52,7 @@ enum psring_status psring_reduce_scatter(struct psring *comm, void *data, size_t
 {
     const struct arguments arguments = {
         .data = data, .count = count, .blocks = true, .type = type, .op = op};
-    return perform(__func__, comm, OPERATION_REDUCE_SCATTER, &arguments);
+    return perform(__func__, comm, MESSAGE_REDUCE_SCATTER, &arguments);
 }
 
 enum psring_status psring_reduce_scatter_start(struct psring *comm, void *data, size_t count,
@@ -61,21 +61,21 @@ enum psring_status psring_reduce_scatter_start(struct psring *comm, void *data, 
 {
     const struct arguments arguments = {
         .data = data, .count = count, .blocks = true, .type = type, .op = op};
-    return start(__func__, comm, OPERATION_REDUCE_SCATTER, &arguments, handle);
+    return start(__func__, comm, MESSAGE_REDUCE_SCATTER, &arguments, handle);
 }
 
 enum psring_status psring_all_gather(struct psring *comm, void *data, size_t count,
                                      enum psring_type type)
 {
     const struct arguments arguments = {.data = data, .count = count, .blocks = true, .type = type};
-    return perform(__func__, comm, OPERATION_ALL_GATHER, &arguments);
+    return perform(__func__, comm, MESSAGE_ALL_GATHER, &arguments);
 }
 
 enum psring_status psring_all_gather_start(struct psring *comm, void *data, size_t count,
                                            enum psring_type type, struct psring_handle **handle)
 {
     const struct arguments arguments = {.data = data, .count = count, .blocks = true, .type = type};
-    return start(__func__, comm, OPERATION_ALL_GATHER, &arguments, handle);
+    return start(__func__, comm, MESSAGE_ALL_GATHER, &arguments, handle);
 }
 
 /* -------- broadcast, barrier ------------------------------------------------------------------ */
@@ -84,7 +84,7 @@ enum psring_status psring_broadcast(struct psring *comm, void *data, size_t coun
                                     enum psring_type type, int root)
 {
     const struct arguments arguments = {.data = data, .count = count, .type = type, .root = root};
-    return perform(__func__, comm, OPERATION_BROADCAST, &arguments);
+    return perform(__func__, comm, MESSAGE_BROADCAST, &arguments);
 }
 
 enum psring_status psring_broadcast_start(struct psring *comm, void *data, size_t count,
@@ -92,15 +92,15 @@ enum psring_status psring_broadcast_start(struct psring *comm, void *data, size_
                                           struct psring_handle **handle)
 {
     const struct arguments arguments = {.data = data, .count = count, .type = type, .root = root};
-    return start(__func__, comm, OPERATION_BROADCAST, &arguments, handle);
+    return start(__func__, comm, MESSAGE_BROADCAST, &arguments, handle);
 }
 
-/* A sum that nobody has before everybody has given his part. */
+/* A sum that no rank has before every rank has given its part. */
 enum psring_status psring_barrier(struct psring *comm)
 {
     int32_t nothing = 0;
     const struct arguments arguments = {.data = &nothing, .count = 1, .type = PSRING_INT32};
-    return perform(__func__, comm, OPERATION_ALLREDUCE, &arguments);
+    return perform(__func__, comm, MESSAGE_BARRIER, &arguments);
 }
 
 /* -------- handles ----------------------------------------------------------------------------- */

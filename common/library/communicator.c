@@ -33,7 +33,8 @@ static int *hosts_of(const struct group *group, const struct world *world)
     return hosts;
 }
 
-enum status communicator_new(struct psring **out, struct engine *engine, struct group *group)
+enum status communicator_new(struct psring **out, struct engine *engine, struct group *group,
+                             uint16_t number)
 {
     struct psring *comm = calloc(1, sizeof *comm);
     struct group *shifted = shift(group);
@@ -50,6 +51,7 @@ enum status communicator_new(struct psring **out, struct engine *engine, struct 
     }
     *comm = (struct psring){
         .engine = engine,
+        .number = number,
         .group = group,
         .shifted = shifted,
         .hosts = hosts,
@@ -166,7 +168,7 @@ static enum status phase(struct psring *comm, const struct operation *operation)
 {
     enum status status;
     struct shape *shape;
-    bool gathers = operation->kind == OPERATION_ALL_GATHER;
+    bool gathers = operation->what != MESSAGE_REDUCE_SCATTER;
     TRY(shapes_get(&comm->shapes, &backend_ring, comm->shifted,
                    reduction_of(operation->dtype, gathers ? REDUCE_SUM : operation->op),
                    operation->count, &shape));
@@ -190,16 +192,29 @@ out:
 
 enum status operation_run(struct psring *comm, const struct operation *operation)
 {
+    uint32_t number = ++comm->calls; /* also where nothing is sent: others may call otherwise */
     if (comm->group->size == 1 || operation->count == 0)
         return STATUS_OK; /* the average of one is itself */
-    switch (operation->kind) {
-    case OPERATION_ALLREDUCE:
-        return allreduce(comm, operation);
-    case OPERATION_REDUCE_SCATTER:
-    case OPERATION_ALL_GATHER:
+    const struct message_call call = {.what = operation->what,
+                                      .group = comm->number,
+                                      .number = number,
+                                      .op = (uint8_t)operation->op,
+                                      .dtype = operation->dtype,
+                                      .root = (uint16_t)operation->root,
+                                      .count = operation->count & MESSAGE_COUNT_MOST};
+    transport_set_call(comm->engine->connection.endpoint[NODE_WORKER], &call);
+    switch (operation->what) {
+    case MESSAGE_REDUCE_SCATTER:
+    case MESSAGE_ALL_GATHER:
+    case MESSAGE_SPLIT:
         return phase(comm, operation);
-    case OPERATION_BROADCAST:
+    case MESSAGE_BROADCAST:
+        return broadcast(comm, operation);
+    case MESSAGE_ALLREDUCE:
+    case MESSAGE_BARRIER:
+    case MESSAGE_FINALIZE:
+    case MESSAGE_NO_CALL:
         break;
     }
-    return broadcast(comm, operation);
+    return allreduce(comm, operation);
 }

@@ -12,6 +12,8 @@ struct engine;
 
 struct psring {
     struct engine *engine; /* of the process; borrowed */
+    uint16_t number;       /* the splits of the world before it; 0: the world */
+    uint32_t calls;        /* so far; the same on all members between two of them */
     struct group *group;
     /* The same ranks, the first one last: in it the ring leaves block r of reduce-scatter with rank
      * r, where in the group it would be with rank r-1. */
@@ -25,8 +27,9 @@ struct psring {
     struct psring *next; /* of the engine's */
 };
 
-/* Takes `group`. STATUS_NO_MEMORY is logged. */
-enum status communicator_new(struct psring **comm, struct engine *engine, struct group *group);
+/* Takes `group`; `number`: struct psring. STATUS_NO_MEMORY is logged. */
+enum status communicator_new(struct psring **comm, struct engine *engine, struct group *group,
+                             uint16_t number);
 /* Collective over the world; NULL: of no communicator. Makes a communicator ready for hierarchical
  * all-reduces, where its hosts suit. Where memory cannot be shared that is an error (logged) if the
  * caller asked for them, on all ranks; else there are none. A rank unheard of is an error. */
@@ -38,15 +41,8 @@ void communicator_fail(struct psring *comm);
 /* On the transport's thread, and before that is closed. Sets *comm to NULL. */
 void communicator_free(struct psring **comm);
 
-enum operation_kind {
-    OPERATION_ALLREDUCE,
-    OPERATION_REDUCE_SCATTER,
-    OPERATION_ALL_GATHER,
-    OPERATION_BROADCAST
-};
-
 struct operation {
-    enum operation_kind kind;
+    enum message_what what; /* a barrier and the end are an all-reduce, a split is an all-gather */
     void *data;
     size_t count; /* of all elements of `data` */
     enum message_dtype dtype;
@@ -54,7 +50,8 @@ struct operation {
     int root;
 };
 
-/* Returns once it has ended. On the transport's thread. Errors: logged. */
+/* Returns once it has ended. On the transport's thread. Errors: logged; STATUS_PROTOCOL where a
+ * member is in another call. */
 enum status operation_run(struct psring *comm, const struct operation *operation);
 
 #endif

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "common/base/clock.h"
+#include "common/library/forks.h"
 
 /* -------- who has the transport --------------------------------------------------------------- */
 
@@ -48,31 +49,45 @@ static void count(struct engine *engine, int64_t ns)
     engine->statistics.seconds += (double)ns / (double)NS_PER_S;
 }
 
-/* The first failure: connections are cut, and who shares memory is told, so that the others get an
- * error, too, and the data is the caller's. By the thread that has the transport; inside the
- * monitor.
- */
-static void fail(struct engine *engine, enum status status)
+/* The first failure: all other ranks are told, so that they get an error too, and connections are
+ * cut, so that the data is the caller's. By the thread that has the transport, before it enters the
+ * monitor: only then do others see it. */
+static void cut(struct engine *engine, enum status status)
 {
+    errors_take(engine->why);
+    const char *why = engine->why[0] ? engine->why : status_name(status);
+    transport_fail(engine->connection.endpoint[NODE_WORKER], status, why);
     for (struct psring *comm = engine->communicators; comm; comm = comm->next)
         communicator_fail(comm);
+    forks_hold();
     transport_stop(engine->connection.endpoint);
-    errors_take(engine->why);
-    engine->failed = status;
+    if (engine->connection.world)
+        world_fail(engine->connection.world, status, why);
+    forks_release();
 }
 
-/* By the thread that has the transport; returns inside the monitor. */
+/* By the thread that has the transport; returns inside the monitor. Only that thread writes
+ * engine->failed. */
+static void end_and_lock(struct engine *engine, enum status status, int64_t begun_ns)
+{
+    int64_t ns = clock_now_ns() - begun_ns;
+    bool first = engine->failed == STATUS_OK && status != STATUS_OK;
+    if (first)
+        cut(engine, status);
+    monitor_enter(&engine->monitor);
+    if (first)
+        engine->failed = status;
+    count(engine, ns);
+}
+
 static void run_and_lock(struct engine *engine, struct psring *comm,
                          const struct operation *operation)
 {
     int64_t begun_ns = clock_now_ns();
-    bool first = engine->failed == STATUS_OK; /* only who has the transport writes it */
-    enum status status = first ? operation_run(comm, operation) : engine->failed;
-    int64_t ns = clock_now_ns() - begun_ns;
-    monitor_enter(&engine->monitor);
-    if (first && status != STATUS_OK)
-        fail(engine, status);
-    count(engine, ns);
+    enum status status = engine->failed;
+    if (status == STATUS_OK)
+        status = operation_run(comm, operation);
+    end_and_lock(engine, status, begun_ns);
 }
 
 /* Inside the monitor. */
@@ -217,7 +232,7 @@ static enum status add_communicator(struct engine *engine, const int *colors, st
     const struct world *world = engine->connection.world;
     TRY(group_from_colors(&group, colors, world->size, world->rank));
     if (group) {
-        TRY(communicator_new(&added, engine, group));
+        TRY(communicator_new(&added, engine, group, engine->splits));
         added->next = engine->communicators;
         engine->communicators = added;
     }
@@ -237,7 +252,13 @@ static enum status gather_and_add(struct engine *engine, int color, struct psrin
         log_error("no memory for %d ranks", world->size);
         return STATUS_NO_MEMORY;
     }
-    TRY(world_gather(world, NULL, &color, sizeof color, colors));
+    const struct operation gather = {.what = MESSAGE_SPLIT,
+                                     .data = colors,
+                                     .count = (size_t)world->size,
+                                     .dtype = MESSAGE_INT32};
+    engine->splits++;
+    colors[world->rank] = color;
+    TRY(operation_run(engine->all, &gather));
     TRY(add_communicator(engine, colors, comm));
 out:
     free(colors);
@@ -247,11 +268,11 @@ out:
 enum psring_status engine_split(struct engine *engine, int color, struct psring **group)
 {
     take(engine);
-    bool first = engine->failed == STATUS_OK;
-    enum status status = first ? gather_and_add(engine, color, group) : engine->failed;
-    monitor_enter(&engine->monitor);
-    if (first && status != STATUS_OK)
-        fail(engine, status);
+    int64_t begun_ns = clock_now_ns();
+    enum status status = engine->failed;
+    if (status == STATUS_OK)
+        status = gather_and_add(engine, color, group);
+    end_and_lock(engine, status, begun_ns);
     enum psring_status result = failure_locked(engine);
     leave_locked(engine);
     monitor_leave(&engine->monitor);
@@ -276,10 +297,19 @@ static enum status add_world(struct engine *engine)
     struct psring *comm = NULL;
     int *colors = calloc((size_t)engine->connection.world->size, sizeof *colors);
     enum status status = colors ? add_communicator(engine, colors, &comm) : STATUS_NO_MEMORY;
-    if (status == STATUS_OK)
+    if (status == STATUS_OK) {
         comm->is_world = true;
+        engine->all = comm;
+    }
     free(colors);
     return status;
+}
+
+/* Asked by the world while it waits for ranks, on the thread that has the transport. */
+static bool hears_a_failure(void *context)
+{
+    const struct engine *engine = context;
+    return transport_listen(engine->connection.endpoint[NODE_WORKER], -1) != STATUS_OK;
 }
 
 enum status engine_new(struct engine **out, const struct psring_options *options)
@@ -297,12 +327,34 @@ enum status engine_new(struct engine **out, const struct psring_options *options
     TRY(start_connect(options, &engine->connection));
     engine->threaded =
         engine->connection.kind != TRANSPORT_MPI || engine->connection.world->concurrent;
+    engine->connection.world->give_up = hears_a_failure;
+    engine->connection.world->give_up_context = engine;
     TRY(add_world(engine));
     *out = engine;
     return STATUS_OK;
 out:
-    engine->failed = status; /* waits for nobody */
+    cut(engine, status);
+    log_error("%s", engine->why[0] ? engine->why : status_name(status)); /* cut has taken it */
+    engine->failed = status;                                             /* waits for no rank */
     (void)engine_free(&engine);
+    return status;
+}
+
+/* All ranks have come to the end: by the transport, which sees it if one is in another call, and by
+ * the world, because a closed connection is an error for ranks that still wait by the transport. */
+static enum status meet_at_the_end(struct engine *engine)
+{
+    enum status status;
+    int32_t nothing = 0;
+    const struct operation end = {
+        .what = MESSAGE_FINALIZE, .data = &nothing, .count = 1, .dtype = MESSAGE_INT32};
+    TRY(operation_run(engine->all, &end));
+    TRY(transport_check_end(engine->connection.endpoint[NODE_WORKER]));
+    TRY(world_barrier(engine->connection.world, NULL));
+    return STATUS_OK;
+out:
+    cut(engine, status);
+    log_error("%s", engine->why[0] ? engine->why : status_name(status));
     return status;
 }
 
@@ -317,7 +369,7 @@ enum status engine_free(struct engine **out)
     monitor_leave(&engine->monitor);
     thread_join(&engine->thread);
     if (engine->failed == STATUS_OK)
-        status = world_barrier(engine->connection.world, NULL);
+        status = meet_at_the_end(engine);
     transport_stop(engine->connection.endpoint);
     while (engine->communicators) {
         struct psring *comm = engine->communicators;
@@ -335,4 +387,11 @@ enum status engine_free(struct engine **out)
     monitor_fini(&engine->monitor);
     free(engine);
     return status;
+}
+
+void engine_close_in_child(const struct engine *engine)
+{
+    transport_close_in_child(engine->connection.endpoint[NODE_WORKER]);
+    if (engine->connection.world)
+        world_close_in_child(engine->connection.world);
 }

@@ -4,8 +4,8 @@
  * caller's thread, as soon as all that were started before have ended; started ones on a thread of
  * the engine's, which the first of them starts.
  *
- * The first failure is the last operation: connections are cut, and whatever comes after it returns
- * the same status and text.
+ * The first failure is the last operation: the other ranks are told, connections are cut, and
+ * whatever comes after it returns the same status and text.
  */
 #ifndef PSRING_COMMON_LIBRARY_ENGINE_H
 #define PSRING_COMMON_LIBRARY_ENGINE_H
@@ -34,6 +34,8 @@ struct engine {
     bool threaded;                /* a thread of the engine's may use the transport */
     pid_t process;                /* whose it is */
     struct psring *communicators; /* all, the newest first; for who has the transport */
+    struct psring *all;           /* that of the world; NULL until there is one */
+    uint16_t splits;              /* of the world so far */
 
     struct monitor
         monitor;       /* of all that follows; wakes: busy, the queue, a handle's done, ending */
@@ -51,6 +53,9 @@ enum status engine_new(struct engine **engine, const struct psring_options *opti
 /* Ends what has been started; waits for all ranks unless an operation has failed. Frees everything
  * and sets *engine to NULL. Errors: logged. */
 enum status engine_free(struct engine **engine);
+
+/* In a child of fork(), whose parent has the engine: closes the inherited connections. */
+void engine_close_in_child(const struct engine *engine);
 
 /* Makes a communicator of the ranks of one color, as psring_split; and frees one. Both wait until
  * all that was started has ended. */

@@ -7,6 +7,7 @@
 
 #include "common/library/check.h"
 #include "common/library/engine.h"
+#include "common/library/forks.h"
 
 #define TEXT_OF(number) #number
 #define VERSION_TEXT(major, minor, patch) TEXT_OF(major) "." TEXT_OF(minor) "." TEXT_OF(patch)
@@ -54,6 +55,7 @@ enum psring_status psring_init(struct psring **world, const struct psring_option
         options = &defaults;
     errors_collect(options->log, options->log_context);
     TRY(engine_new(&engine, options));
+    forks_watch(engine);
     *world = engine->communicators;
     return PSRING_OK;
 out:
@@ -69,6 +71,7 @@ enum psring_status psring_finalize(struct psring **world)
         return status;
     struct engine *engine = (*world)->engine;
     *world = NULL;
+    forks_watch(NULL);
     status = errors_return(engine_free(&engine));
     atomic_store(&owner, 0);
     return status;

@@ -131,6 +131,7 @@ static enum status meet(const struct psring_options *options, int64_t timeout_ms
     struct launcher_place place;
     struct world_options found = {.subnet = options->network,
                                   .startup_timeout_ms = timeout_ms,
+                                  .embedded = true,
                                   .mpi_comm = options->mpi_comm,
                                   .rendezvous = options->rendezvous,
                                   .rank = options->rank,
@@ -194,6 +195,7 @@ enum status start_connect(const struct psring_options *options, struct connectio
                                .dtype = MESSAGE_ANY_DTYPE,
                                .subnet = options->network,
                                .timeout_ms = timeout_ms,
+                               .embedded = true,
                            }));
     connection->world->timeout_ms = timeout_ms;
 out:
