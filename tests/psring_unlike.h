@@ -125,7 +125,7 @@ static inline void unlike_meet(struct psring *world, int pair)
     if (status == PSRING_OK && world) /* a message that no call wants shows at the end */
         status = psring_finalize(&world);
     if (status != PSRING_ERROR_PROTOCOL)
-        unlike_failed("no error of the protocol", rank, size, mine, others);
+        unlike_failed(psring_status_name(status), rank, size, mine, others);
     const char *calls = strstr(psring_error(), " is in psring_");
     if (!calls || !strstr(calls, " in psring_"))
         unlike_failed("the text does not name two calls", rank, size, mine, others);

@@ -71,6 +71,8 @@ static void cut(struct engine *engine, enum status status)
 static void end_and_lock(struct engine *engine, enum status status, int64_t begun_ns)
 {
     int64_t ns = clock_now_ns() - begun_ns;
+    if (engine->heard != STATUS_OK)
+        status = engine->heard;
     bool first = engine->failed == STATUS_OK && status != STATUS_OK;
     if (first)
         cut(engine, status);
@@ -308,8 +310,9 @@ static enum status add_world(struct engine *engine)
 /* Asked by the world while it waits for ranks, on the thread that has the transport. */
 static bool hears_a_failure(void *context)
 {
-    const struct engine *engine = context;
-    return transport_listen(engine->connection.endpoint[NODE_WORKER], -1) != STATUS_OK;
+    struct engine *engine = context;
+    engine->heard = transport_listen(engine->connection.endpoint[NODE_WORKER], -1);
+    return engine->heard != STATUS_OK;
 }
 
 enum status engine_new(struct engine **out, const struct psring_options *options)
@@ -333,6 +336,8 @@ enum status engine_new(struct engine **out, const struct psring_options *options
     *out = engine;
     return STATUS_OK;
 out:
+    if (engine->heard != STATUS_OK)
+        status = engine->heard;
     cut(engine, status);
     log_error("%s", engine->why[0] ? engine->why : status_name(status)); /* cut has taken it */
     engine->failed = status;                                             /* waits for no rank */
@@ -353,6 +358,8 @@ static enum status meet_at_the_end(struct engine *engine)
     TRY(world_barrier(engine->connection.world, NULL));
     return STATUS_OK;
 out:
+    if (engine->heard != STATUS_OK)
+        status = engine->heard;
     cut(engine, status);
     log_error("%s", engine->why[0] ? engine->why : status_name(status));
     return status;

@@ -36,6 +36,8 @@ struct engine {
     struct psring *communicators; /* all, the newest first; for who has the transport */
     struct psring *all;           /* that of the world; NULL until there is one */
     uint16_t splits;              /* of the world so far */
+    enum status
+        heard; /* of another rank's failure, while the world waited; for who has the transport */
 
     struct monitor
         monitor;       /* of all that follows; wakes: busy, the queue, a handle's done, ending */

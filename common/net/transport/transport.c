@@ -490,8 +490,8 @@ enum status transport_too_long(const struct transport *transport, const struct t
     return STATUS_PROTOCOL;
 }
 
-static enum status check_fit(const struct transport *transport, const struct transport_slot *slot,
-                             const struct message *message)
+enum status transport_check_fit(const struct transport *transport,
+                                const struct transport_slot *slot, const struct message *message)
 {
     enum status status = check_expected(transport, slot, message);
     if (status == STATUS_OK && message->length > slot->capacity)
@@ -502,7 +502,7 @@ static enum status check_fit(const struct transport *transport, const struct tra
 enum status transport_complete(struct transport *transport, struct transport_slot *slot,
                                const struct message *message, const void *payload)
 {
-    enum status status = check_fit(transport, slot, message);
+    enum status status = transport_check_fit(transport, slot, message);
     if (status != STATUS_OK)
         return status;
     slot->message = *message;
@@ -525,7 +525,7 @@ static enum status fill_slot(struct transport *transport, struct transport_slot 
     slot->held = payload;
     if (!slot->into)
         return transport_complete(transport, slot, message, payload.data);
-    enum status status = check_fit(transport, slot, message);
+    enum status status = transport_check_fit(transport, slot, message);
     if (status == STATUS_OK && message->length > 0)
         memcpy(slot->into, payload.data, message->length);
     payload_release(&slot->held);
@@ -548,7 +548,7 @@ enum status transport_claim(struct transport *transport, const struct message *m
                             struct transport_slot **slot)
 {
     *slot = take_slot(&transport->peers[message->sender]);
-    return *slot ? check_fit(transport, *slot, message) : STATUS_OK;
+    return *slot ? transport_check_fit(transport, *slot, message) : STATUS_OK;
 }
 
 enum status transport_deliver(struct transport *transport, const struct message *message,

@@ -160,6 +160,10 @@ static inline bool transport_comes_without_slot(const struct message *message)
 enum status transport_tell(struct transport *transport, int peer, const struct message *message,
                            const void *payload);
 
+/* STATUS_PROTOCOL (logged) unless `message` is what the slot expects, and not longer. */
+enum status transport_check_fit(const struct transport *transport,
+                                const struct transport_slot *slot, const struct message *message);
+
 /* Logs that a message did not fit its slot; returns STATUS_PROTOCOL. */
 enum status transport_too_long(const struct transport *transport,
                                const struct transport_slot *slot);

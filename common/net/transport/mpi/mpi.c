@@ -7,6 +7,8 @@
  * Embedded in a program that lives on after an error, payloads are copied: what is sent from a copy
  * of the message's, what comes from the slot's staging buffer. MPI cannot take back a message that
  * has begun, so after an error it may still read and write that memory, which is never freed then.
+ * And a payload is received only once its header has shown that it is the one expected: some
+ * versions of Open MPI write beyond a buffer that is too short for what comes.
  *
  * A process may host a worker and a server: the tag says which role sends and which receives.
  * Messages that come without a slot have a tag of their own, and are looked for now and then.
@@ -30,7 +32,8 @@ enum { TAG_TOLD = 8 /* beyond those of tag_of */ };
 struct transport_slot_impl {
     struct transfer transfer;
     uint8_t header[MESSAGE_HEADER_BYTES];
-    void *staging; /* slot->capacity bytes, made at the first borrowed post */
+    bool awaits_header; /* embedded: and the payload's receive has not begun */
+    void *staging;      /* slot->capacity bytes, made at the first borrowed post */
 };
 
 static int tag_of(enum node_role from, enum node_role to, enum mpi_part part)
@@ -274,6 +277,7 @@ static enum status mpi_post(struct transport *transport, struct transport_slot *
         buffer = impl->staging;
     }
     impl->transfer = (struct transfer){.pending = 2, .slot = slot};
+    memset(impl->header, 0, sizeof impl->header); /* of the last message */
     const struct topology *topology = &transport->topology;
     enum node_role from = topology_role(topology, slot->peer);
     int rank = topology_rank(topology, slot->peer);
@@ -282,9 +286,38 @@ static enum status mpi_post(struct transport *transport, struct transport_slot *
     int code = MPI_Irecv(impl->header, MESSAGE_HEADER_BYTES, MPI_BYTE, rank,
                          tag_of(from, transport->role, PART_HEADER), comm, &request);
     TRY(begun(endpoint, code, request, &impl->transfer, "MPI_Irecv"));
+    if (transport->embedded) {
+        impl->transfer.pending = 1;
+        impl->awaits_header = true;
+        goto out;
+    }
     code = MPI_Irecv(buffer, (int)slot->capacity, MPI_BYTE, rank,
                      tag_of(from, transport->role, PART_PAYLOAD), comm, &request);
     TRY(begun(endpoint, code, request, &impl->transfer, "MPI_Irecv"));
+out:
+    return status;
+}
+
+/* Embedded: a slot's header is here. Headers come in the order of posts, and so do payloads. */
+static enum status receive_payload(struct mpi_endpoint *endpoint, struct transfer *transfer)
+{
+    enum status status;
+    struct transport *transport = &endpoint->base;
+    struct transport_slot *slot = transfer->slot;
+    struct message message;
+    MPI_Request request;
+    TRY(transport_accept(transport, slot->impl->header, MESSAGE_HEADER_BYTES, slot->peer,
+                         &message));
+    TRY(transport_check_fit(transport, slot, &message));
+    TRY(requests_reserve(&endpoint->requests, 1));
+    int code = MPI_Irecv(
+        slot->impl->staging, (int)message.length, MPI_BYTE,
+        topology_rank(&transport->topology, slot->peer),
+        tag_of(topology_role(&transport->topology, slot->peer), transport->role, PART_PAYLOAD),
+        endpoint->shared->comm, &request);
+    transfer->pending = 1;
+    slot->impl->awaits_header = false;
+    TRY(begun(endpoint, code, request, transfer, "MPI_Irecv"));
 out:
     return status;
 }
@@ -376,8 +409,10 @@ static enum status mpi_progress(struct transport *transport, int64_t wait_ns, bo
         if (transfer->slot)
             MPI_Get_count(&endpoint->requests.statuses[i], MPI_BYTE, &bytes);
         transfer->received_bytes += bytes;
-        if (--transfer->pending == 0 && transfer->slot)
-            status = receive_done(endpoint, transfer);
+        if (--transfer->pending > 0 || !transfer->slot)
+            continue;
+        status = transfer->slot->impl->awaits_header ? receive_payload(endpoint, transfer)
+                                                     : receive_done(endpoint, transfer);
     }
     requests_compact(&endpoint->requests);
     return status;
