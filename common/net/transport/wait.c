@@ -17,6 +17,7 @@ struct patience {
     bool begun;          /* the range of it */
     bool told;           /* the activity says for whom */
     int64_t deadline_ns; /* 0: not started */
+    int looks;           /* embedded: since something moved */
     int64_t look_ns;     /* embedded: when to look at what else has come; 0: not started */
     int64_t stalled_ns;  /* nothing has come since, which has been warned of; 0: it has not */
 };
@@ -122,11 +123,15 @@ static enum status timed_out(const struct transport *transport, const struct pat
 
 /* -------- looking around (embedded) ----------------------------------------------------------- */
 
-/* A rank that is already in a later call of the communicator has sent all of this one, so what is
- * missing never comes. */
-static enum status check_awaited(const struct transport *transport, const struct patience *patience)
+/* A rank that is already in a later call of the communicator has sent and received all of this one,
+ * so what is missing never comes. A send may have arrived and not be reported yet, by a thread that
+ * got no core: it has a while longer. */
+static enum status check_awaited(const struct transport *transport, struct patience *patience)
 {
+    enum { SEND_LOOKS = 20 };
     enum status status = STATUS_OK;
+    if (!patience->slots && ++patience->looks > SEND_LOOKS)
+        TRY(transport_check_ahead(transport, patience->peer));
     for (size_t i = 0; patience->slots && i < patience->slot_count; i++) {
         const struct transport_slot *slot = patience->slots[i];
         if (is_awaited(slot))
@@ -183,6 +188,8 @@ static enum status look_around(struct transport *transport, struct patience *pat
     enum status status = STATUS_OK;
     int64_t now_ns = clock_now_ns();
     bool due = patience->look_ns != 0 && !moved && now_ns >= patience->look_ns;
+    if (moved)
+        patience->looks = 0;
     if (patience->look_ns == 0 || moved || due)
         patience->look_ns = now_ns + LOOK_MS * NS_PER_MS;
     if (!due)
