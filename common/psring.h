@@ -12,16 +12,27 @@
  *     psring_finalize(&world);
  *
  * Collective: every member of a communicator makes the same calls in the same order with the same
- * counts, types, operations and roots, as with MPI. Ranks that differ in counts or types get
- * PSRING_ERROR_PROTOCOL where their messages show it, else PSRING_ERROR_TIMEOUT. Not noticed: that
- * operations (sum or maximum) differ.
+ * counts, types, operations and roots, as with MPI. Every message says to which call it belongs.
+ * The first one of an unlike call is PSRING_ERROR_PROTOCOL, and psring_error names both calls. The
+ * ranks that wait get that error, too. A rank whose part was done before, such as the root of a
+ * broadcast, has returned PSRING_OK and gets it in a later call, at the latest in psring_finalize.
+ * Two limits: a call on one communicator that meets a call on another one may end with
+ * PSRING_ERROR_TIMEOUT, and counts that differ by a multiple of 2^40 are not told apart.
  *
  * Errors. Every function that can fail returns a status; psring_error says why, in a sentence or
- * two. Nothing is printed, and no call ends the process. A failed collective operation is the end
- * of all communicators of this process: each later call returns the same error, until
- * psring_finalize. Its connections are cut, so that the other ranks get an error, too: at once over
- * TCP, else within options.timeout_s. Data of operations that have failed is undefined, and the
- * caller's again.
+ * two. Nothing is printed, and no call ends the process. A failed collective operation,
+ * psring_split included, is the end of all communicators of this process: each later call returns
+ * the same error, until psring_finalize. It tells all other ranks, whose operations then end with
+ * an error and its reason: those that wait hear it within a fraction of a second. A process that is
+ * killed tells no rank: over TCP its closed connections are an error of all others, over ZeroMQ and
+ * MPI they wait for options.timeout_s.
+ *
+ * After an error, data of operations that have failed is undefined, and the caller's again: the
+ * library neither reads nor writes it. Over MPI, which cannot take back a message, messages
+ * therefore travel through memory of the library's own, for one more copy at each end. After an
+ * error that memory, and the communicator, stay allocated as long as the process lives. Where
+ * psring_init has initialised MPI, MPI_Finalize is then called at the exit of the process, because
+ * it may wait for the other ranks.
  *
  * Memory. Data is host memory, aligned to its type, the caller's; an operation by handle has it
  * from start to wait. No call keeps a pointer to its arguments beyond that, psring_buckets_new
@@ -29,10 +40,20 @@
  *
  * Threads. Any thread may call; the order of operations is then the caller's to keep. Blocking
  * operations run on the calling thread; the first one that is started by handle starts a thread
- * (all of its signals are masked). ZeroMQ and MPI have threads of their own.
+ * (all of its signals are masked). ZeroMQ and MPI have threads of their own. Handles and buckets
+ * may be used by any thread; one thread at a time waits for, or frees, a handle, buckets or a
+ * communicator, and no call may be under way when psring_finalize begins.
  *
  * One process has one world at a time. A child of fork() cannot use its parent's: all calls return
  * PSRING_ERROR_STATE there, psring_init, too, as long as the parent had a world when it forked.
+ * Over TCP it closes the connections that it inherits (by pthread_atfork), so that other ranks see
+ * the end of its parent; over ZeroMQ and MPI it does not.
+ *
+ * The process. Environment, signal handlers, limits and allocator stay as they are. Two settings of
+ * the caller's make messages faster: over ZeroMQ mallopt(M_MMAP_THRESHOLD, 32 << 20) and
+ * mallopt(M_TRIM_THRESHOLD, 1 << 30) on links of 10 Gbit/s or more, and over Open MPI's TCP
+ * OMPI_MCA_btl_tcp_flags=send,inplace,need-ack,need-csum,hetero-rdma, without which two ranks use
+ * one direction of their link at a time. options.network does not choose MPI's own interface.
  */
 #ifndef PSRING_H
 #define PSRING_H
@@ -85,6 +106,11 @@ enum psring_type {
  * added as float32 and rounded after every addition, to nearest, ties to even, to infinity where
  * they are too large. Sums of whole numbers wrap around. The average is the sum divided by the
  * size, whole numbers towards zero. The minimum and maximum of a NaN and anything is a NaN.
+ *
+ * PSRING_AVERAGE adds first and divides last, so the sum must fit into the type: the average of
+ * 40,000 over four ranks is infinity in PSRING_FLOAT16, whose largest number is 65,504, and that of
+ * 2^30 is 0 in PSRING_INT32. Where sums may not fit, divide before the call and use PSRING_SUM, or
+ * use a wider type. Dividing first would lose the smallest numbers of 16 bits instead.
  */
 enum psring_op { PSRING_SUM = 0, PSRING_AVERAGE = 1, PSRING_MIN = 2, PSRING_MAX = 3 };
 
@@ -125,7 +151,7 @@ struct psring_options {
 };
 
 /* Payload that left and reached this process through collective operations, of all communicators,
- * since psring_init. */
+ * since psring_init. psring_split is one, of 4 bytes a rank. */
 struct psring_statistics {
     uint64_t operations; /* that have ended */
     uint64_t sent_bytes, received_bytes;
@@ -154,8 +180,8 @@ PSRING_API enum psring_status psring_init(struct psring **world,
 /*
  * Ends what has been started, waits for all ranks, frees all communicators and handles that are
  * left, sets *world to NULL; buckets are to be freed before. After a failed operation it waits for
- * nobody. An error means that ranks did not come; all is freed all the same, except in a child of
- * fork().
+ * no rank. An error means that ranks did not come, or were in other calls; all is freed all the
+ * same, except in a child of fork().
  */
 PSRING_API enum psring_status psring_finalize(struct psring **world);
 

@@ -298,6 +298,24 @@ Test(psring, zeros_of_both_signs)
     run_ranks(&job, 0);
 }
 
+/* As the header says: an average adds first. */
+static void do_sums_that_do_not_fit(const struct psring_options *options)
+{
+    struct psring *world = begin(options);
+    uint16_t large = 0x78E2; /* 40,000 */
+    int32_t whole = 1 << 30;
+    MUST(psring_allreduce(world, &large, 1, PSRING_FLOAT16, PSRING_AVERAGE) == PSRING_OK);
+    MUST(psring_allreduce(world, &whole, 1, PSRING_INT32, PSRING_AVERAGE) == PSRING_OK);
+    MUST(large == 0x7C00 && whole == 0);
+    MUST(psring_finalize(&world) == PSRING_OK);
+}
+
+Test(psring, averages_of_sums_that_do_not_fit)
+{
+    const struct job job = {.options = {.size = 4}, .run = do_sums_that_do_not_fit};
+    run_ranks(&job, 0);
+}
+
 /* -------- handles ----------------------------------------------------------------------------- */
 
 static void do_handles(const struct psring_options *options)
