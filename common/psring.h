@@ -14,10 +14,10 @@
  * Collective: every member of a communicator makes the same calls in the same order with the same
  * counts, types, operations and roots, as with MPI. Every message says to which call it belongs.
  * The first one of an unlike call is PSRING_ERROR_PROTOCOL, and psring_error names both calls. The
- * ranks that wait get that error, too. A rank whose part was done before, such as the root of a
- * broadcast, has returned PSRING_OK and gets it in a later call, at the latest in psring_finalize.
- * Two limits: a call on one communicator that meets a call on another one may end with
- * PSRING_ERROR_TIMEOUT, and counts that differ by a multiple of 2^40 are not told apart.
+ * ranks that wait get that error, too. The root of a broadcast may have returned PSRING_OK before;
+ * then its next call fails, at the latest psring_finalize. A call on one communicator that meets a
+ * call on another one may end with PSRING_ERROR_TIMEOUT. Counts that differ by a multiple of 2^40
+ * are equal here.
  *
  * Errors. Every function that can fail returns a status; psring_error says why, in a sentence or
  * two. Nothing is printed, and no call ends the process. A failed collective operation,
@@ -28,11 +28,10 @@
  * MPI they wait for options.timeout_s.
  *
  * After an error, data of operations that have failed is undefined, and the caller's again: the
- * library neither reads nor writes it. Over MPI, which cannot take back a message, messages
- * therefore travel through memory of the library's own, for one more copy at each end. After an
- * error that memory, and the communicator, stay allocated as long as the process lives. Where
- * psring_init has initialised MPI, MPI_Finalize is then called at the exit of the process, because
- * it may wait for the other ranks.
+ * library neither reads nor writes it. MPI cannot take back a message. Over MPI messages therefore
+ * travel through memory that the library owns, for one more copy at each end. After an error that
+ * memory and the communicator stay allocated until the process ends. If psring_init has initialised
+ * MPI, the process then calls MPI_Finalize at its exit, because MPI_Finalize may wait for ranks.
  *
  * Memory. Data is host memory, aligned to its type, the caller's; an operation by handle has it
  * from start to wait. No call keeps a pointer to its arguments beyond that, psring_buckets_new
@@ -40,20 +39,22 @@
  *
  * Threads. Any thread may call; the order of operations is then the caller's to keep. Blocking
  * operations run on the calling thread; the first one that is started by handle starts a thread
- * (all of its signals are masked). ZeroMQ and MPI have threads of their own. Handles and buckets
- * may be used by any thread; one thread at a time waits for, or frees, a handle, buckets or a
- * communicator, and no call may be under way when psring_finalize begins.
+ * (all of its signals are masked). ZeroMQ and MPI start threads, too. Any thread may use a handle
+ * or buckets. One thread at a time waits for a handle or for buckets, or frees them or a
+ * communicator. No other call may be under way when psring_finalize begins.
  *
  * One process has one world at a time. A child of fork() cannot use its parent's: all calls return
  * PSRING_ERROR_STATE there, psring_init, too, as long as the parent had a world when it forked.
  * Over TCP it closes the connections that it inherits (by pthread_atfork), so that other ranks see
  * the end of its parent; over ZeroMQ and MPI it does not.
  *
- * The process. Environment, signal handlers, limits and allocator stay as they are. Two settings of
- * the caller's make messages faster: over ZeroMQ mallopt(M_MMAP_THRESHOLD, 32 << 20) and
- * mallopt(M_TRIM_THRESHOLD, 1 << 30) on links of 10 Gbit/s or more, and over Open MPI's TCP
- * OMPI_MCA_btl_tcp_flags=send,inplace,need-ack,need-csum,hetero-rdma, without which two ranks use
- * one direction of their link at a time. options.network does not choose MPI's own interface.
+ * The process. The library changes no environment variable, signal handler, limit or setting of the
+ * allocator. The caller can make messages faster:
+ *   ZeroMQ, 10 Gbit/s or more   mallopt(M_MMAP_THRESHOLD, 32 << 20), mallopt(M_TRIM_THRESHOLD, 1 <<
+ * 30) MPI, Open MPI over TCP OMPI_MCA_btl_tcp_flags=send,inplace,need-ack,need-csum,hetero-rdma in
+ *                               the environment; without it two ranks that exchange messages use
+ *                               one direction of their link at a time
+ * options.network does not choose the interface of MPI.
  */
 #ifndef PSRING_H
 #define PSRING_H
@@ -107,10 +108,10 @@ enum psring_type {
  * they are too large. Sums of whole numbers wrap around. The average is the sum divided by the
  * size, whole numbers towards zero. The minimum and maximum of a NaN and anything is a NaN.
  *
- * PSRING_AVERAGE adds first and divides last, so the sum must fit into the type: the average of
- * 40,000 over four ranks is infinity in PSRING_FLOAT16, whose largest number is 65,504, and that of
- * 2^30 is 0 in PSRING_INT32. Where sums may not fit, divide before the call and use PSRING_SUM, or
- * use a wider type. Dividing first would lose the smallest numbers of 16 bits instead.
+ * PSRING_AVERAGE adds first and divides last, so the sum must fit into the type. Four ranks that
+ * average 40,000 get infinity in PSRING_FLOAT16 (largest number: 65,504). Four ranks that average
+ * 2^30 get 0 in PSRING_INT32. If sums may not fit, divide before the call and use PSRING_SUM, or
+ * use a wider type. Division first would lose the smallest numbers of 16 bits.
  */
 enum psring_op { PSRING_SUM = 0, PSRING_AVERAGE = 1, PSRING_MIN = 2, PSRING_MAX = 3 };
 
@@ -271,7 +272,8 @@ PSRING_API enum psring_status psring_buckets_new(struct psring_buckets **buckets
                                                  enum psring_op op);
 /* Tensor `tensor` is complete. Call it once a step for each tensor, from any thread, several at a
  * time too. Buckets are started as soon as they and those before them (behind them in memory) are
- * complete. All ranks start them in the same order, whatever the order of these calls. */
+ * complete. All ranks start them in one order, which does not depend on the order of these calls.
+ */
 PSRING_API enum psring_status psring_buckets_ready(struct psring_buckets *buckets, size_t tensor);
 /* All tensors must be ready: psring_buckets_ready has returned for each. Returns once they are
  * reduced; the next step may begin. A call of psring_buckets_ready meanwhile waits for it and

@@ -1,9 +1,9 @@
 /*
  * libpsring over MPI. Run with nine ranks: worlds of two, three and four at the same time.
  *
- * MPI cannot take back what has begun, so after a time-out it may still read what was to be sent
- * and write to where something was to come: not to the caller's memory. And every kind of call
- * meets every other kind; without the argument `all`, a third of them in each world.
+ * MPI cannot take back a message. After a time-out it must not use the caller's memory all the
+ * same. Then every kind of call meets every other kind. Without the argument `all` each world takes
+ * a third of the pairs.
  */
 #include "tests/psring_unlike.h"
 

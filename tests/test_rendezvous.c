@@ -468,7 +468,7 @@ static int another_call(struct world *world)
     return world_barrier(world, NULL) == STATUS_PROTOCOL ? 5 : 0;
 }
 
-/* The root, which sees it, tells the others. */
+/* The root finds it and informs all ranks. */
 Test(rendezvous, ranks_in_different_calls)
 {
     struct rank ranks[3];

@@ -49,9 +49,8 @@ static void count(struct engine *engine, int64_t ns)
     engine->statistics.seconds += (double)ns / (double)NS_PER_S;
 }
 
-/* The first failure: all other ranks are told, so that they get an error too, and connections are
- * cut, so that the data is the caller's. By the thread that has the transport, before it enters the
- * monitor: only then do others see it. */
+/* The first failure. Reports it to all other ranks, and cuts the connections, so that the data is
+ * the caller's. Called by the thread that has the transport, before it enters the monitor. */
 static void cut(struct engine *engine, enum status status)
 {
     errors_take(engine->why);
@@ -345,8 +344,8 @@ out:
     return status;
 }
 
-/* All ranks have come to the end: by the transport, which sees it if one is in another call, and by
- * the world, because a closed connection is an error for ranks that still wait by the transport. */
+/* Waits until all ranks have come to the end. The transport sees ranks in other calls. The barrier
+ * of the world comes after it, because a closed connection is an error of ranks that still wait. */
 static enum status meet_at_the_end(struct engine *engine)
 {
     enum status status;

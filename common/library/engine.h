@@ -4,8 +4,8 @@
  * caller's thread, as soon as all that were started before have ended; started ones on a thread of
  * the engine's, which the first of them starts.
  *
- * The first failure is the last operation: the other ranks are told, connections are cut, and
- * whatever comes after it returns the same status and text.
+ * The first failure is the last operation. The engine reports it to the other ranks and cuts the
+ * connections. Every later operation returns the same status and text.
  */
 #ifndef PSRING_COMMON_LIBRARY_ENGINE_H
 #define PSRING_COMMON_LIBRARY_ENGINE_H

@@ -1,5 +1,5 @@
-/* What a child of fork() inherits: it has the connections, too, and with them open no rank would
- * hear of the end of this process. So the child closes them. */
+/* A child of fork() inherits the connections. While it has them open, no rank sees the end of this
+ * process, so the child closes them. */
 #ifndef PSRING_COMMON_LIBRARY_FORKS_H
 #define PSRING_COMMON_LIBRARY_FORKS_H
 

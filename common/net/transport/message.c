@@ -93,7 +93,7 @@ static const char *find_stranger(const uint8_t *bytes, size_t size, uint64_t run
     return NULL;
 }
 
-/* What no kind of message or no call has in the bytes that depend on them is zero. */
+/* Bytes that this kind of message does not use are zero. */
 static bool reserved_bytes_are_zero(const uint8_t *bytes, const struct message *message)
 {
     static const struct message_call none;

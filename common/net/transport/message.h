@@ -36,7 +36,7 @@ enum message_kind {
     MESSAGE_STORE = 6, /* worker to server: a chunk of an array; `step` is which one */
     MESSAGE_FETCH = 7, /* worker to server: asks for a chunk of one; no payload */
     MESSAGE_CLOCK = 8, /* worker to server: it goes on with `step`; no payload */
-    /* Of ranks that call libpsring; they come without a slot: */
+    /* Between ranks that call libpsring, without a slot: */
     MESSAGE_CALL = 9,    /* this rank waits in its call for the receiver; no payload */
     MESSAGE_FAILED = 10, /* this rank has failed with the status `step`; the payload says why */
 };
@@ -70,12 +70,11 @@ enum message_what {
 
 #define MESSAGE_COUNT_MOST ((UINT64_C(1) << 40) - 1)
 
-/* What a rank has called. The members of a communicator make the same calls in the same order, so
+/* A call of a rank. The members of a communicator make the same calls in the same order, so
  * all fields agree between the two ends of a message. */
 struct message_call {
     enum message_what what;
-    uint16_t
-        group; /* number of the communicator: the splits of the world before it; 0: the world */
+    uint16_t group;  /* number of the communicator: 0 is the world, then by splits */
     uint32_t number; /* of the call in the communicator, from 1 on */
     uint8_t op;      /* 0 to 3: enum reduce_op; 0 where there is none */
     enum message_dtype dtype;

@@ -353,7 +353,7 @@ static enum status other_call(const struct transport *transport, int peer,
     return STATUS_PROTOCOL;
 }
 
-/* Of the communicator that this rank is in a call of. */
+/* The call is on the communicator on which this rank is in a call. */
 static bool is_of_ours(const struct transport *transport, const struct message_call *theirs)
 {
     return theirs->what != MESSAGE_NO_CALL && theirs->group == transport->call.group;

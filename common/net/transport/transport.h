@@ -24,13 +24,13 @@
  * Embedded in a program that lives on after an error (libpsring, transport_options.embedded):
  *   - Every message says to which call it belongs (transport_set_call). A message of another call
  *     than the receiver's is STATUS_PROTOCOL, and the log names both calls.
- *   - A rank that fails tells all others (transport_fail), and their waits end with an error. A
- *     closed connection ends every wait.
- *   - A wait of LOOK_MS tells the ranks that it waits for in which call it is, by a message of its
- *     own (MESSAGE_CALL), once a call. Counters do not have it.
- *   - Over MPI payloads travel through memory of the transport's own, for a copy at either end. It
- *     is abandoned, not freed, where MPI still uses it after an error. Elsewhere messages move from
- *     and to the caller's memory, and MPI may use that until the process ends.
+ *   - A rank that fails reports it to all others (transport_fail), and their waits end with an
+ *     error. A closed connection ends every wait.
+ *   - After LOOK_MS of waiting a rank sends its call to the ranks that it waits for (MESSAGE_CALL),
+ *     once a call. Counters do not include it.
+ *   - Over MPI payloads travel through memory that the transport owns, for a copy at each end. If
+ *     MPI still uses it after an error, it is abandoned, not freed. Not embedded, messages move
+ * from and to the caller's memory, and after an error MPI may use that until the process ends.
  *
  * Errors: STATUS_TIMEOUT names the silent peer (not where a lifeline watches the world: that ends
  * the run itself), STATUS_PROTOCOL a peer that sends what does not belong here; all are logged.
@@ -107,9 +107,9 @@ bool transport_interrupted(const struct transport *transport);
 void transport_set_call(struct transport *transport, const struct message_call *call);
 
 /*
- * Embedded, for a rank that waits for something else than a message, on the endpoint's thread:
- * hears what ranks say that have failed or are in another call, and returns an error then (logged).
- * Tells `peer` in which call this rank waits for it; -1: nobody. Does not wait. Not embedded: OK.
+ * Embedded, for a rank that waits for something else than a message, on the endpoint's thread.
+ * Returns an error (logged) if a rank has failed or is in an unlike call. Sends this rank's call to
+ * `peer`, the rank that it waits for; -1: to none. Does not wait. Not embedded: OK.
  */
 enum status transport_listen(struct transport *transport, int peer);
 
@@ -117,7 +117,7 @@ enum status transport_listen(struct transport *transport, int peer);
  * come that no call has received. */
 enum status transport_check_end(struct transport *transport);
 
-/* Embedded: this rank has failed with `status`, and `why`. Tells all others, which takes at most
+/* Embedded: reports to all ranks that this one has failed with `status`, and `why`. Takes at most
  * FAREWELL_MS. transport_stop must follow. NULL: there is no transport. */
 void transport_fail(struct transport *transport, enum status status, const char *why);
 

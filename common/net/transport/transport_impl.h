@@ -54,7 +54,7 @@ struct transport_ops {
     enum status (*look)(struct transport *transport);
     /* (optional) transport_check_end, where `look` does not see all messages that have come. */
     enum status (*check_end)(struct transport *transport);
-    /* (optional) Returns once what was sent or told has left, or at `deadline_ns`. */
+    /* (optional) Returns once all messages have left, or at `deadline_ns`. */
     void (*linger)(struct transport *transport, int64_t deadline_ns);
     /* (optional) transport_close_in_child. */
     void (*close_in_child)(const struct transport *transport);
@@ -76,7 +76,7 @@ struct transport_peer {
     uint64_t posts;   /* so far, less those withdrawn: the number of the next slot's message */
     uint64_t arrived; /* messages that have come into slots */
     struct message_call announced; /* the last one that it has waited in; else zero */
-    uint64_t told;                 /* the call of ours that it was told of, by calls */
+    uint64_t told;                 /* the last call of ours that was sent to it, by calls */
     bool local;                    /* hosted by this very process: does not cross the network */
     struct transport_slot *first, **last; /* posted, oldest first */
     struct arrivals early;                /* messages that no slot has been posted for yet */
@@ -150,13 +150,13 @@ enum status transport_check_unread(const struct transport *transport, int peer,
                                    const struct message_call *theirs);
 /* The same of a peer whose message this rank waits for: it must not be in a later call. */
 enum status transport_check_ahead(const struct transport *transport, int peer);
-/* Tells `peer` in which call this rank is, once a call. */
+/* Sends this rank's call to `peer`, once a call. */
 enum status transport_announce(struct transport *transport, int peer);
 static inline bool transport_comes_without_slot(const struct message *message)
 {
     return message->kind == MESSAGE_CALL || message->kind == MESSAGE_FAILED;
 }
-/* Tells `peer` by a message without a slot. */
+/* Sends a message without a slot. */
 enum status transport_tell(struct transport *transport, int peer, const struct message *message,
                            const void *payload);
 

@@ -18,7 +18,7 @@ struct patience {
     bool told;           /* the activity says for whom */
     int64_t deadline_ns; /* 0: not started */
     int looks;           /* embedded: since something moved */
-    int64_t look_ns;     /* embedded: when to look at what else has come; 0: not started */
+    int64_t look_ns;     /* embedded: when to look around, or 0 */
     int64_t stalled_ns;  /* nothing has come since, which has been warned of; 0: it has not */
 };
 

@@ -32,15 +32,16 @@ static MPI_Comm group_comm(const struct world *world, const struct group *group)
     return group ? group->impl->comm : world->impl->comm;
 }
 
-/* A collective call under way. MPI cannot take one back, so it works on memory of the call's own,
- * which is never freed if the call fails: MPI may use it for as long as the process lives. */
+/* A collective call under way. MPI cannot take one back, so each call has memory for MPI to use. If
+ * the call fails, that memory is never freed. */
 struct collective {
     const char *name;
     MPI_Request request;
     unsigned char *mine, *all;
 };
 
-/* `bytes` of its own with what `mine` holds (NULL: nothing yet), and `all_bytes` for `all`. */
+/* Makes room for `bytes` of this rank, filled from `mine` unless that is NULL, and for `all_bytes`
+ * of all ranks. */
 static enum status collective_begin(struct collective *call, const char *name, const void *mine,
                                     size_t bytes, size_t all_bytes)
 {

@@ -63,7 +63,7 @@ struct world_options {
                                      * from another rank, whether to wait no longer
                                      * (STATUS_TRANSPORT, not logged); NULL: no */
     void *give_up_context;
-    bool embedded;        /* in a program of another's: its environment stays as it is */
+    bool embedded;        /* libpsring: sets no environment variable of its host */
     bool alone;           /* neither: a world of one */
     const void *mpi_comm; /* by MPI: an MPI_Comm, whose ranks are the world; NULL: all */
 };
@@ -97,9 +97,9 @@ enum status world_open(struct world **world, int *argc, char ***argv,
  * *world and sets it to NULL. */
 void world_close(struct world **world);
 
-/* For a process that lives on after an error: this rank takes part in no further collective call,
- * and ranks that wait for it in one get an error that has `why` (not by MPI, where they wait for
- * their time-out). Only world_close may follow, and waits for no rank. */
+/* For a process that lives on after an error. This rank makes no further collective call. Ranks
+ * that wait for it in one get an error; by MPI they wait for their time-out. Only world_close may
+ * follow, and waits for no rank. */
 void world_fail(struct world *world, enum status status, const char *why);
 
 /* In a child of fork(): closes the connections that it has inherited, without a word to the other

@@ -58,7 +58,7 @@ static inline struct mpi_endpoint *endpoint_of(struct transport *transport)
 /* mpi.c: all but opening. */
 extern const struct transport_ops transport_mpi_ops;
 
-/* Frees what was told and has left. True if that was all. */
+/* Frees the messages without a slot that have left. True if that was all. */
 bool transport_mpi_free_told(struct mpi_endpoint *endpoint);
 
 /* open.c: the operation close. */

@@ -4,14 +4,13 @@
  * and tag in order, so headers and payloads pair up by themselves. Payloads are sent from and
  * received into the caller's memory; a borrowed slot has a staging buffer of its capacity.
  *
- * Embedded in a program that lives on after an error, payloads are copied: what is sent from a copy
- * of the message's, what comes from the slot's staging buffer. MPI cannot take back a message that
- * has begun, so after an error it may still read and write that memory, which is never freed then.
- * And a payload is received only once its header has shown that it is the one expected: some
- * versions of Open MPI write beyond a buffer that is too short for what comes.
+ * Embedded in a program that lives on after an error, the transport copies payloads at both ends.
+ * MPI cannot take back a message that has begun. After an error it may still use the copies, and
+ * they are never freed then. A payload's receive begins only when the header is the expected one,
+ * because Open MPI 4.1 wrote beyond a buffer that was too short for the message.
  *
  * A process may host a worker and a server: the tag says which role sends and which receives.
- * Messages that come without a slot have a tag of their own, and are looked for now and then.
+ * Messages without a slot have a separate tag, and a wait probes for them every LOOK_MS.
  *
  * Waiting: MPI can only test or spin, so we test, and back off (yield, then sleep for a little)
  * while nothing moves. What is in flight: requests.c. Opening: open.c.

@@ -176,7 +176,7 @@ out:
     return status;
 }
 
-/* What is queued, as far as the peers take it. */
+/* Sends the queues as far as the peers take them. */
 static void tcp_linger(struct transport *transport, int64_t deadline_ns)
 {
     struct tcp_endpoint *endpoint = endpoint_of(transport);

@@ -87,8 +87,8 @@ void transport_tcp_flush(struct tcp_peer *peer, bool *moved, bool *completed);
 /* Reads until some messages are complete that slots are posted for, or there is no more. */
 enum status transport_tcp_read(struct tcp_endpoint *endpoint, struct tcp_peer *peer, bool *moved,
                                bool *completed);
-/* Embedded, of a peer that has closed its connection: throws away what nothing is posted for, and
- * returns the error that its last words mean; OK: there are none. */
+/* Embedded: reads what a peer has sent before it closed its connection, and drops what nothing is
+ * posted for. Returns the error of MESSAGE_FAILED, or OK if the peer has sent none. */
 enum status transport_tcp_hear_last_words(struct tcp_endpoint *endpoint, struct tcp_peer *peer);
 void transport_tcp_abandon(struct transport *transport, struct transport_slot *slot);
 /* The pool has a buffer of that size. */

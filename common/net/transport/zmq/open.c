@@ -201,7 +201,7 @@ out:
     return status;
 }
 
-/* Not in a program of another's, whose allocator is not ours to change.
+/* Not for libpsring, which does not change its host's allocator.
  *
  * ZeroMQ allocates memory for each message that it receives. By default glibc maps new memory for
  * every long one, and each of its pages faults: on loopback that takes a quarter of the throughput.
