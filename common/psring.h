@@ -22,10 +22,10 @@
  * Errors. Every function that can fail returns a status; psring_error says why, in a sentence or
  * two. Nothing is printed, and no call ends the process. A failed collective operation,
  * psring_split included, is the end of all communicators of this process: each later call returns
- * the same error, until psring_finalize. It tells all other ranks, whose operations then end with
- * an error and its reason: those that wait hear it within a fraction of a second. A process that is
- * killed tells no rank: over TCP its closed connections are an error of all others, over ZeroMQ and
- * MPI they wait for options.timeout_s.
+ * the same error, until psring_finalize. The library reports the failure to all other ranks. Their
+ * waits end within a fraction of a second, and psring_error has the reason. A process that is
+ * killed reports nothing. Over TCP all other ranks see its closed connections. Over ZeroMQ and MPI
+ * they wait for options.timeout_s.
  *
  * After an error, data of operations that have failed is undefined, and the caller's again: the
  * library neither reads nor writes it. MPI cannot take back a message. Over MPI messages therefore
@@ -50,10 +50,11 @@
  *
  * The process. The library changes no environment variable, signal handler, limit or setting of the
  * allocator. The caller can make messages faster:
- *   ZeroMQ, 10 Gbit/s or more   mallopt(M_MMAP_THRESHOLD, 32 << 20), mallopt(M_TRIM_THRESHOLD, 1 <<
- * 30) MPI, Open MPI over TCP OMPI_MCA_btl_tcp_flags=send,inplace,need-ack,need-csum,hetero-rdma in
- *                               the environment; without it two ranks that exchange messages use
- *                               one direction of their link at a time
+ *   - over ZeroMQ on links of 10 Gbit/s or more: mallopt(M_MMAP_THRESHOLD, 32 << 20) and
+ *     mallopt(M_TRIM_THRESHOLD, 1 << 30)
+ *   - over Open MPI's TCP, in the environment:
+ *     OMPI_MCA_btl_tcp_flags=send,inplace,need-ack,need-csum,hetero-rdma. Without it two ranks that
+ *     exchange messages use one direction of their link at a time.
  * options.network does not choose the interface of MPI.
  */
 #ifndef PSRING_H

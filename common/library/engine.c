@@ -244,11 +244,12 @@ out:
     return status;
 }
 
-static enum status gather_and_add(struct engine *engine, int color, struct psring **comm)
+/* `colors`: (size). After an error the transport may read it until end_and_lock. */
+static enum status gather_and_add(struct engine *engine, int *colors, int color,
+                                  struct psring **comm)
 {
     enum status status;
     struct world *world = engine->connection.world;
-    int *colors = calloc((size_t)world->size, sizeof *colors);
     if (!colors) {
         log_error("no memory for %d ranks", world->size);
         return STATUS_NO_MEMORY;
@@ -262,7 +263,6 @@ static enum status gather_and_add(struct engine *engine, int color, struct psrin
     TRY(operation_run(engine->all, &gather));
     TRY(add_communicator(engine, colors, comm));
 out:
-    free(colors);
     return status;
 }
 
@@ -270,13 +270,15 @@ enum psring_status engine_split(struct engine *engine, int color, struct psring 
 {
     take(engine);
     int64_t begun_ns = clock_now_ns();
+    int *colors = calloc((size_t)engine->connection.world->size, sizeof *colors);
     enum status status = engine->failed;
     if (status == STATUS_OK)
-        status = gather_and_add(engine, color, group);
+        status = gather_and_add(engine, colors, color, group);
     end_and_lock(engine, status, begun_ns);
     enum psring_status result = failure_locked(engine);
     leave_locked(engine);
     monitor_leave(&engine->monitor);
+    free(colors);
     return result;
 }
 
