@@ -249,7 +249,7 @@ for name in gpu_check.{json,md} {build,sanitizer,memcheck}.log {accuracy,speed,c
     grep -qx "./$name" "$folder/log" || fail "no $name in the archive:"
 done
 
-[[ $(ls "$folder/out" | xargs) == 'gpu_check.json gpu_check.md gpu_check.tar.gz' ]] ||
+[[ $(cd "$folder/out" && echo *) == 'gpu_check.json gpu_check.md gpu_check.tar.gz' ]] ||
     fail "the results are $(ls "$folder/out"):"
 
 # A launcher that cannot start is named before anything is built.

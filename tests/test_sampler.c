@@ -87,7 +87,8 @@ Test(sampler, an_epoch_without_a_step_is_refused)
     cr_assert(sampler_steps(12, 3, 4, &steps) == STATUS_OK && steps == 1);
     assert_refused(sampler_steps(11, 3, 4, &steps), STATUS_USAGE,
                    "11 samples has no whole step of 3 workers x batch 4");
-    assert_refused(sampler_steps(11, SIZE_MAX, SIZE_MAX, &steps), STATUS_USAGE, "--last-batch join");
+    assert_refused(sampler_steps(11, SIZE_MAX, SIZE_MAX, &steps), STATUS_USAGE,
+                   "--last-batch join");
 }
 
 static struct sampler open_sampler(enum sampler_order order, size_t samples, size_t batch,
