@@ -23,14 +23,20 @@ for ((rank = 0; rank < world; rank++)); do
     pids+=($!)
 done
 failed=0
-for ((running = world; running > 0; running--)); do
-    code=0
-    wait -n || code=$?
-    ((failed)) || failed=$code
-    ((failed)) || continue
-    for pid in "${pids[@]}"; do
-        [[ $(ps -o stat= -p "$pid") != T* ]] || kill -KILL "$pid"
+running=("${pids[@]}")
+while ((${#running[@]} > 0)); do
+    left=()
+    for pid in "${running[@]}"; do
+        kill -0 "$pid" 2>/dev/null && left+=("$pid") && continue
+        code=0
+        wait "$pid" || code=$?
+        ((failed)) || failed=$code
     done
+    for pid in "${left[@]}"; do
+        ((!failed)) || [[ $(ps -o stat= -p "$pid") != T* ]] || kill -KILL "$pid"
+    done
+    running=("${left[@]}")
+    ((${#left[@]} == 0)) || sleep 0.03 # wait -n may miss a rank that ended while another one was waited for
 done
 trap - EXIT
 exit "$failed"
