@@ -37,8 +37,8 @@ enum status timeline_open(struct timeline **timeline, struct world *world,
                           const struct timeline_options *options);
 
 /* Collective over the world, once no other thread tells of ranges. Rank 0 writes the file, and
- * says of what there was no room for. `facts` are those of the run's bottleneck, on rank 0, or NULL. Errors:
- * logged. */
+ * says of what there was no room for. `facts` are those of the run's bottleneck, on rank 0, or
+ * NULL. Errors: logged. */
 enum status timeline_write(struct timeline *timeline, const struct bottleneck_facts *facts);
 
 /* Ends the recording. Sets *timeline to NULL. */
