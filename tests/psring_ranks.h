@@ -43,23 +43,24 @@ struct job {
     void (*run)(const struct psring_options *options);
 };
 
+/* A port that the kernel chose. The socket stays bound until the test ends, so that no other
+ * process gets the port; rank 0 can listen there all the same (SO_REUSEADDR). */
 static inline int free_port(void)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t bytes = sizeof address;
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    int on = 1, fd = socket(AF_INET, SOCK_STREAM, 0);
+    cr_assert(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0);
     cr_assert(bind(fd, (struct sockaddr *)&address, sizeof address) == 0);
     cr_assert(getsockname(fd, (struct sockaddr *)&address, &bytes) == 0);
-    close(fd);
     return ntohs(address.sin_port);
 }
 
-/* Runs the job on all ranks, each a process; all must end with 0, but those that `killed` names (by
- * bits), which must end by a signal. */
-static inline void run_ranks(const struct job *job, unsigned killed)
+/* Starts the job on all ranks, each a process. Criterion's checks work in the test's own process
+ * alone: a process that it forks must use MUST. */
+static inline void start_ranks(const struct job *job, pid_t processes[RANKS_MOST])
 {
     char rendezvous[64];
-    pid_t processes[RANKS_MOST];
     struct psring_options options = job->options;
     snprintf(rendezvous, sizeof rendezvous, "tcp://127.0.0.1:%d", free_port());
     options.rendezvous = rendezvous;
@@ -74,15 +75,28 @@ static inline void run_ranks(const struct job *job, unsigned killed)
         job->run(&options);
         _exit(0);
     }
-    for (int rank = 0; rank < options.size; rank++) {
+}
+
+/* All must end with 0, but those that `killed` names (by bits), which must end by a signal. */
+static inline void wait_for_ranks(const struct job *job, const pid_t processes[RANKS_MOST],
+                                  unsigned killed)
+{
+    for (int rank = 0; rank < job->options.size; rank++) {
         int how = 0;
         cr_assert_eq(waitpid(processes[rank], &how, 0), processes[rank]);
         if (killed >> rank & 1)
             cr_expect(WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL);
         else
             cr_expect(WIFEXITED(how) && WEXITSTATUS(how) == 0, "rank %d of %d ended with %x", rank,
-                      options.size, (unsigned)how);
+                      job->options.size, (unsigned)how);
     }
+}
+
+static inline void run_ranks(const struct job *job, unsigned killed)
+{
+    pid_t processes[RANKS_MOST];
+    start_ranks(job, processes);
+    wait_for_ranks(job, processes, killed);
 }
 
 static inline struct psring *begin(const struct psring_options *options)

@@ -17,23 +17,16 @@ static void do_unlike(const struct psring_options *options)
 /* The worlds run at the same time: they mostly wait. */
 static void run_worlds(const char *transport)
 {
-    pid_t worlds[SIZES * PARTS];
+    pid_t processes[SIZES * PARTS][RANKS_MOST];
+    struct job jobs[SIZES * PARTS];
     for (int w = 0; w < SIZES * PARTS; w++) {
-        const struct job job = {.options = {.size = 2 + w / PARTS, .transport = transport},
-                                .run = do_unlike};
         part = w % PARTS;
-        worlds[w] = fork();
-        if (worlds[w] == 0) {
-            run_ranks(&job, 0);
-            exit(0);
-        }
+        jobs[w] = (struct job){.options = {.size = 2 + w / PARTS, .transport = transport},
+                               .run = do_unlike};
+        start_ranks(&jobs[w], processes[w]);
     }
-    for (int w = 0; w < SIZES * PARTS; w++) {
-        int how = 0;
-        cr_assert_eq(waitpid(worlds[w], &how, 0), worlds[w]);
-        cr_expect(WIFEXITED(how) && WEXITSTATUS(how) == 0, "%d ranks over %s", 2 + w / PARTS,
-                  transport);
-    }
+    for (int w = 0; w < SIZES * PARTS; w++)
+        wait_for_ranks(&jobs[w], processes[w], 0);
 }
 
 Test(psring, unlike_calls_over_tcp)
