@@ -197,16 +197,22 @@ static enum status meet(struct config *config, enum status usage, struct world *
                         char ***argv)
 {
     enum status status = STATUS_OK;
+    uint64_t job;
     activity_set(lifeline_activity(lifeline), ACTIVITY_MAIN, ACTIVITY_MEET, 0, 0);
-    TRY(world_open(world, argc, argv,
-                   &(struct world_options){
-                       .subnet = config->subnet,
-                       .startup_timeout_ms = (int64_t)(config->startup_timeout * 1000),
-                       .rendezvous = config->rendezvous,
-                       .rank = (int)config->rank,
-                       .size = (int)config->world,
-                       .alone = launch_alone(config),
-                   }));
+    TRY(launch_job(config, &job));
+    status = world_open(world, argc, argv,
+                        &(struct world_options){
+                            .subnet = config->subnet,
+                            .startup_timeout_ms = (int64_t)(config->startup_timeout * 1000),
+                            .rendezvous = config->rendezvous,
+                            .token = job,
+                            .rank = (int)config->rank,
+                            .size = (int)config->world,
+                            .alone = launch_alone(config),
+                        });
+    if (status != STATUS_OK)
+        launch_warn_of_environment(config);
+    TRY(status);
     TRY(lifeline_join(lifeline, *world));
     log_release(usage != STATUS_OK);
     TRY(usage);

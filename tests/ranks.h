@@ -22,6 +22,7 @@ struct rank {
     int number, world_size;     /* as --rank and --world */
     int64_t startup_timeout_ms; /* 0: 30 s */
     const char *address;        /* NULL: that of the others */
+    uint64_t token;             /* of its job */
     int64_t start_after_ms;
     /* What it does once it has met the others; NULL: nothing. Returns the exit code. */
     int (*run)(struct world *world);
@@ -50,6 +51,7 @@ static inline _Noreturn void ranks_child(const struct rank *rank, const char *ad
     const struct world_options options = {
         .startup_timeout_ms = rank->startup_timeout_ms ? rank->startup_timeout_ms : 30000,
         .rendezvous = rank->address ? rank->address : address,
+        .token = rank->token,
         .rank = rank->number,
         .size = rank->world_size,
     };

@@ -188,6 +188,24 @@ Test(rendezvous, who_comes_after_an_error_is_told)
     ranks_all_say(ranks, 3, 2, "was started for 4 ranks, rank 0 on ");
 }
 
+/* What an earlier run has left ends, and rank 0 waits on for its own rank 1. */
+Test(rendezvous, a_rank_of_another_job_is_refused)
+{
+    struct rank ranks[] = {{.number = 0, .world_size = 2, .token = 5},
+                           {.number = 1, .world_size = 2, .token = 4},
+                           {.number = 1, .world_size = 2, .token = 5}};
+    char address[64];
+    ranks_address(address);
+    ranks_start(ranks, 2, address);
+    ranks_wait(&ranks[1], 1);
+    ranks_all_say(&ranks[1], 1, 2, "belongs to another job than rank 0 on ");
+    ranks_start(&ranks[2], 1, address);
+    ranks_wait(&ranks[2], 1);
+    ranks_wait(&ranks[0], 1);
+    ranks_all_well(&ranks[2], 1);
+    ranks_all_well(&ranks[0], 1);
+}
+
 Test(rendezvous, missing_ranks_are_named)
 {
     struct rank ranks[] = {{.number = 0, .world_size = 5, .startup_timeout_ms = 1000},

@@ -46,6 +46,14 @@ if ((code != 2)) || ! grep -q "RANK: found '2', expected a whole number from 0 t
     fail "torchrun's environment, rank 2 of 2: exit $code: $(cat "$folder/rank.2")"
 fi
 
+# Variables that another program has left: no other rank comes, and psring names them.
+code=0
+RANK=0 WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT=$port timeout 100 "$psring" bench --startup-timeout 1 \
+    >"$folder/rank.0" 2>&1 || code=$?
+if ((code != 1)) || ! grep -q 'RANK=0 and WORLD_SIZE=2 in the environment' "$folder/rank.0"; then
+    fail "a leaked RANK: exit $code: $(cat "$folder/rank.0")"
+fi
+
 # What rank 0 alone fails at, here writing its table, ends all, also with libpsring, which waits for all ranks.
 for library in '' --library; do
     port=$(free_port)

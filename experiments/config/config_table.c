@@ -63,10 +63,11 @@ static const struct config_row rows[] = {
     {RUNS(TRAIN),
      {"leave-after", 0, OPTION_INT, FIELD(leave_after), "0", 0, 1e12, .metavar = "N",
       .help = "With --server: this worker leaves when N steps are done; 0: it stays to the end."}},
-    {RUNS(TRAIN | SERVE),
+    {RUNS(AVERAGE | SERVE),
      {"token", 0, OPTION_STRING, FIELD(token), .metavar = "TEXT",
-      .help = "With --server and of psring serve: the secret that members of a job share (else "
-              "PSRING_TOKEN, else a random one in ~/.psring-token)."}},
+      .help = "Text that the ranks of one job share; ranks with another one are refused (else "
+              "PSRING_TOKEN; else, with --server and psring serve, a random text in "
+              "~/.psring-token)."}},
     {RUNS(AVERAGE),
      {"backend", 0, OPTION_CHOICE, FIELD(backend), "ring", /* .choices: see config_table_init */
       .help = "How gradients are averaged; auto: as the fitted model says is fastest."}},

@@ -1,8 +1,10 @@
 #include "experiments/config/launch.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "common/base/sha256.h"
 #include "common/comm/comm_options.h"
 #include "common/net/rendezvous/rendezvous.h"
 #include "common/net/world/launcher.h"
@@ -34,6 +36,45 @@ static enum status from_torchrun(struct config *config)
     config->world = place.size;
 out:
     return status;
+}
+
+enum status launch_token(const char *text, uint64_t *token)
+{
+    enum { DIGITS = 16 };
+    enum status status;
+    char hex[SHA256_HEX_SIZE];
+    TRY(sha256_hex(text, strlen(text), hex));
+    hex[DIGITS] = '\0';
+    *token = strtoull(hex, NULL, DIGITS);
+out:
+    return status;
+}
+
+static bool is_from_torchrun(const struct config *config)
+{
+    return config->rendezvous == config->rendezvous_text;
+}
+
+enum status launch_job(const struct config *config, uint64_t *token)
+{
+    char text[512];
+    const char *run = launcher_variable("TORCHELASTIC_RUN_ID");
+    const char *restart = launcher_variable("TORCHELASTIC_RESTART_COUNT");
+    *token = 0;
+    if (config->token)
+        return launch_token(config->token, token);
+    if (!is_from_torchrun(config) || !run)
+        return STATUS_OK;
+    snprintf(text, sizeof text, "%s:%s", run, restart ? restart : "0");
+    return launch_token(text, token);
+}
+
+void launch_warn_of_environment(const struct config *config)
+{
+    if (is_from_torchrun(config))
+        log_warn("RANK=%s and WORLD_SIZE=%s in the environment made this process one of several; "
+                 "unset both to run it alone",
+                 launcher_variable("RANK"), launcher_variable("WORLD_SIZE"));
 }
 
 /* -------- what goes together ------------------------------------------------------------------ */

@@ -18,6 +18,16 @@ int launch_rank(void);
  */
 enum status launch_check(struct config *config);
 
+/* A token's text as the number that hellos carry. STATUS_NO_MEMORY (logged). */
+enum status launch_token(const char *text, uint64_t *token);
+
+/* The number that keeps ranks of an earlier job out of a rendezvous: from --token (PSRING_TOKEN),
+ * else from torchrun's run and restart; 0: nothing distinguishes the jobs. Errors as above. */
+enum status launch_job(const struct config *config, uint64_t *token);
+
+/* Warns that the environment made this process one of several, after it has not met the others. */
+void launch_warn_of_environment(const struct config *config);
+
 /* Whether this process is a world of one that needs no MPI: no launcher and no rendezvous started
  * it, and no option asks for MPI. */
 bool launch_alone(const struct config *config);

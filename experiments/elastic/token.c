@@ -12,8 +12,8 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "common/base/sha256.h"
 #include "common/net/world/launcher.h"
+#include "experiments/config/launch.h"
 #include "experiments/elastic/elastic.h"
 
 enum { TEXT_BYTES = 33, PATH_BYTES = 4096 };
@@ -86,17 +86,11 @@ static enum status users_token(char text[TEXT_BYTES])
 
 enum status elastic_token(const struct config *config, uint64_t *token)
 {
-    enum { DIGITS = 16 };
     enum status status = STATUS_OK;
-    char own[TEXT_BYTES], hex[SHA256_HEX_SIZE];
-    const char *text = config->token;
-    if (!text) {
+    char own[TEXT_BYTES];
+    if (!config->token)
         TRY(users_token(own));
-        text = own;
-    }
-    TRY(sha256_hex(text, strlen(text), hex));
-    hex[DIGITS] = '\0';
-    *token = strtoull(hex, NULL, DIGITS);
+    TRY(launch_token(config->token ? config->token : own, token));
 out:
     return status;
 }

@@ -163,8 +163,13 @@ static enum status has_left(struct gathering *g, int rank)
 static enum status admit(struct gathering *g, const struct hello *hello, int socket)
 {
     char text[RENDEZVOUS_TEXT_BYTES];
-    if (hello->run_id != g->rendezvous->token) {
-        stream_close(&socket); /* a rank of another job */
+    if (hello->run_id != g->rendezvous->token) { /* the start goes on without it */
+        snprintf(text, sizeof text,
+                 "rendezvous: rank %d on %s belongs to another job than rank 0 on %s; end what an "
+                 "earlier run has left, or give all ranks one --token (PSRING_TOKEN)",
+                 hello->rank, hello->host, g->rendezvous->name);
+        struct answer answer = answer_of(STATUS_USAGE, text);
+        refuse(g, socket, &answer);
         return STATUS_OK;
     }
     if (rendezvous_objection(g->rendezvous, hello, g->hosts, text, sizeof text)) {
