@@ -7,7 +7,8 @@
  * Embedded in a program that lives on after an error, the transport copies payloads at both ends.
  * MPI cannot take back a message that has begun. After an error it may still use the copies, and
  * they are never freed then. A payload's receive begins only when the header is the expected one,
- * because Open MPI 4.1 wrote beyond a buffer that was too short for the message.
+ * because Open MPI 4.1 wrote beyond a buffer that was too short for the message. If another thread
+ * calls MPI too, headers may complete in any order here, so the tag of a payload has its number.
  *
  * A process may host a worker and a server: the tag says which role sends and which receives.
  * Messages without a slot have a separate tag, and a wait probes for them every LOOK_MS.
@@ -26,7 +27,11 @@
 
 enum mpi_part { PART_HEADER, PART_PAYLOAD };
 
-enum { TAG_TOLD = 8 /* beyond those of tag_of */ };
+enum {
+    TAG_TOLD = 8,        /* beyond those of tag_of */
+    TAG_PAYLOADS = 9,    /* embedded: the first tag of payloads, */
+    PAYLOAD_TAGS = 4096, /* of which there are so many; MPI has tags up to 32767 */
+};
 
 struct transport_slot_impl {
     struct transfer transfer;
@@ -38,6 +43,14 @@ struct transport_slot_impl {
 static int tag_of(enum node_role from, enum node_role to, enum mpi_part part)
 {
     return ((int)from * 2 + (int)to) * 2 + part;
+}
+
+/* Of a payload; `number`: of the message, among those from one rank to the other. */
+static int payload_tag(const struct transport *transport, enum node_role from, enum node_role to,
+                       uint64_t number)
+{
+    return transport->embedded ? TAG_PAYLOADS + (int)(number % PAYLOAD_TAGS)
+                               : tag_of(from, to, PART_PAYLOAD);
 }
 
 static enum status out_of_memory(void)
@@ -121,7 +134,8 @@ static enum status mpi_send(struct transport *transport, int node,
                          tag_of(transport->role, to, PART_HEADER), comm, &request);
     TRY(begun(endpoint, code, request, &send->transfer, "MPI_Isend"));
     code = MPI_Isend(payload, (int)length, MPI_BYTE, rank,
-                     tag_of(transport->role, to, PART_PAYLOAD), comm, &request);
+                     payload_tag(transport, transport->role, to, transport->peers[node].sends),
+                     comm, &request);
     TRY(begun(endpoint, code, request, &send->transfer, "MPI_Isend"));
 out:
     return status;
@@ -291,13 +305,13 @@ static enum status mpi_post(struct transport *transport, struct transport_slot *
         goto out;
     }
     code = MPI_Irecv(buffer, (int)slot->capacity, MPI_BYTE, rank,
-                     tag_of(from, transport->role, PART_PAYLOAD), comm, &request);
+                     payload_tag(transport, from, transport->role, slot->number), comm, &request);
     TRY(begun(endpoint, code, request, &impl->transfer, "MPI_Irecv"));
 out:
     return status;
 }
 
-/* Embedded: a slot's header is here. Headers come in the order of posts, and so do payloads. */
+/* Embedded: a slot's header is here. */
 static enum status receive_payload(struct mpi_endpoint *endpoint, struct transfer *transfer)
 {
     enum status status;
@@ -309,11 +323,11 @@ static enum status receive_payload(struct mpi_endpoint *endpoint, struct transfe
                          &message));
     TRY(transport_check_fit(transport, slot, &message));
     TRY(requests_reserve(&endpoint->requests, 1));
-    int code = MPI_Irecv(
-        slot->impl->staging, (int)message.length, MPI_BYTE,
-        topology_rank(&transport->topology, slot->peer),
-        tag_of(topology_role(&transport->topology, slot->peer), transport->role, PART_PAYLOAD),
-        endpoint->shared->comm, &request);
+    enum node_role from = topology_role(&transport->topology, slot->peer);
+    int code = MPI_Irecv(slot->impl->staging, (int)message.length, MPI_BYTE,
+                         topology_rank(&transport->topology, slot->peer),
+                         payload_tag(transport, from, transport->role, slot->number),
+                         endpoint->shared->comm, &request);
     transfer->pending = 1;
     slot->impl->awaits_header = false;
     TRY(begun(endpoint, code, request, transfer, "MPI_Irecv"));
