@@ -277,6 +277,30 @@ Test(psring, a_rank_that_dies_at_the_end, .init = clean_environment)
     run_ranks(&job, 1 << 1);
 }
 
+/* The ranks leave the last barrier one after the other: rank 0 answers slowly. Then a connection
+ * that another rank has closed is no error of one that still waits. */
+static bool answers_slowly;
+
+ssize_t send(int fd, const void *data, size_t bytes, int flags)
+{
+    if (answers_slowly)
+        usleep(500000); /* longer than between two looks at the connections */
+    return sendto(fd, data, bytes, flags, NULL, 0);
+}
+
+static void do_leave_one_by_one(const struct psring_options *options)
+{
+    struct psring *world = begin(options);
+    answers_slowly = options->rank == 0;
+    MUST(psring_finalize(&world) == PSRING_OK);
+}
+
+Test(psring, ranks_leave_one_by_one)
+{
+    const struct job job = {.options = {.size = 3}, .run = do_leave_one_by_one};
+    run_ranks(&job, 0);
+}
+
 /* Rank 1 does not come for so long that the other one gives up. */
 static void do_silence(const struct psring_options *options)
 {

@@ -312,7 +312,8 @@ static enum status add_world(struct engine *engine)
 static bool hears_a_failure(void *context)
 {
     struct engine *engine = context;
-    engine->heard = transport_listen(engine->connection.endpoint[NODE_WORKER], -1);
+    if (engine->heard == STATUS_OK)
+        engine->heard = transport_listen(engine->connection.endpoint[NODE_WORKER], -1);
     return engine->heard != STATUS_OK;
 }
 
@@ -347,7 +348,7 @@ out:
 }
 
 /* Waits until all ranks have come to the end. The transport sees ranks in other calls. The barrier
- * of the world comes after it, because a closed connection is an error of ranks that still wait. */
+ * of the world comes after it, because a closed connection is an error until transport_check_end. */
 static enum status meet_at_the_end(struct engine *engine)
 {
     enum status status;

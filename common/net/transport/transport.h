@@ -114,7 +114,8 @@ void transport_set_call(struct transport *transport, const struct message_call *
 enum status transport_listen(struct transport *transport, int peer);
 
 /* Embedded, once all ranks have made their last call: STATUS_PROTOCOL (logged) if a message has
- * come that no call has received. */
+ * come that no call has received. Afterwards a closed connection is no error, because a rank may
+ * leave the last barrier earlier than others; that a rank has failed still is one. */
 enum status transport_check_end(struct transport *transport);
 
 /* Embedded: reports to all ranks that this one has failed with `status`, and `why`. Takes at most

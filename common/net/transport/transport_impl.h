@@ -103,6 +103,7 @@ struct transport {
     bool heard;               /* another rank has failed: `words` are its own */
     char words[TRANSPORT_WORDS_BYTES];
     bool failed;     /* transport_fail was called */
+    bool ended;      /* transport_check_end has found nothing: ranks may close their connections */
     size_t next_any; /* where transport_wait_any looks first */
     _Atomic bool interrupted;
 };

@@ -178,6 +178,7 @@ enum status transport_check_end(struct transport *transport)
     TRY(transport_listen(transport, -1));
     if (transport->ops->check_end)
         TRY(transport->ops->check_end(transport));
+    transport->ended = true;
 out:
     return status;
 }

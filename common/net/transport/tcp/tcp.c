@@ -169,6 +169,8 @@ static enum status tcp_look(struct transport *transport)
         if (!closed)
             continue;
         TRY(transport_tcp_hear_last_words(endpoint, peer));
+        if (transport->ended)
+            continue;
         status = has_closed(endpoint, peer);
         goto out;
     }
