@@ -22,6 +22,7 @@
 
 #define SPIN_NS (50 * NS_PER_US)
 #define LISTEN_NS (100 * NS_PER_MS) /* between looks at other things, where no lifeline watches */
+#define REASON_NS (200 * NS_PER_MS) /* for the reason of a rank that has failed to come */
 
 enum { LINE_BYTES = 128 }; /* two cache lines: processors fetch pairs */
 
@@ -353,13 +354,20 @@ static enum status lost(const struct shared *shared, int index, const char *how)
     return STATUS_TRANSPORT;
 }
 
-/* It says why by the transport, if that is embedded. */
+/* It says why by the transport, if that is embedded, and a little later than here. */
 static enum status has_failed(const struct shared *shared, int index)
 {
-    enum status status = transport_listen(shared->options.transport, -1);
-    if (status != STATUS_OK || shared->options.world->activity)
-        return status != STATUS_OK ? status : STATUS_TRANSPORT;
-    return lost(shared, index, "has failed");
+    int64_t until_ns = clock_now_ns() + REASON_NS;
+    if (shared->options.world->activity)
+        return STATUS_TRANSPORT;
+    for (;;) {
+        enum status status = transport_listen(shared->options.transport, -1);
+        if (status != STATUS_OK)
+            return status;
+        if (clock_now_ns() >= until_ns)
+            return lost(shared, index, "has failed");
+        clock_sleep_until_ns(clock_now_ns() + NS_PER_MS);
+    }
 }
 
 /* Nothing has come for a while: why to wait no longer, where no lifeline watches. */
