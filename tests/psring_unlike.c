@@ -15,14 +15,15 @@ static void do_unlike(const struct psring_options *options)
 }
 
 /* The worlds run at the same time: they mostly wait. */
-static void run_worlds(const char *transport)
+static void run_worlds(const char *transport, const char *backend)
 {
     pid_t processes[SIZES * PARTS][RANKS_MOST];
     struct job jobs[SIZES * PARTS];
     for (int w = 0; w < SIZES * PARTS; w++) {
         part = w % PARTS;
-        jobs[w] = (struct job){.options = {.size = 2 + w / PARTS, .transport = transport},
-                               .run = do_unlike};
+        jobs[w] = (struct job){
+            .options = {.size = 2 + w / PARTS, .transport = transport, .backend = backend},
+            .run = do_unlike};
         start_ranks(&jobs[w], processes[w]);
     }
     for (int w = 0; w < SIZES * PARTS; w++)
@@ -31,10 +32,16 @@ static void run_worlds(const char *transport)
 
 Test(psring, unlike_calls_over_tcp)
 {
-    run_worlds("tcp");
+    run_worlds("tcp", NULL);
+}
+
+/* All-reduces of ranks on one host have no messages. */
+Test(psring, unlike_calls_over_shared_memory)
+{
+    run_worlds("tcp", "hierarchical");
 }
 
 Test(psring, unlike_calls_over_zmq)
 {
-    run_worlds("zmq");
+    run_worlds("zmq", NULL);
 }

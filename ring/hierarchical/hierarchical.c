@@ -117,15 +117,17 @@ static void show_content(const struct hierarchical *self, size_t bucket)
     const struct reduction *reduction = self->elements.reduction;
     *content_of(self, self->host->rank) = (struct host_content){
         self->site->layout->counts[bucket], reduction ? reduction->dtype : MESSAGE_FLOAT32,
-        reduction ? reduction->op : REDUCE_SUM};
+        reduction ? reduction->op : REDUCE_SUM, *transport_call(self->site->transport)};
 }
 
 /* The others show the same. */
 static enum status check_contents(const struct hierarchical *self)
 {
+    enum status status = STATUS_OK;
     const struct host_content *ours = content_of(self, self->host->rank);
     for (int local = 0; local < self->host->size; local++) {
         const struct host_content *theirs = content_of(self, local);
+        TRY(transport_compare_call(self->site->transport, self->host->ranks[local], &theirs->call));
         bool types = theirs->dtype == ours->dtype, lengths = theirs->count == ours->count;
         if (types && lengths && theirs->op == ours->op)
             continue;
@@ -138,7 +140,8 @@ static enum status check_contents(const struct hierarchical *self)
                            : "of different types");
         return STATUS_PROTOCOL;
     }
-    return STATUS_OK;
+out:
+    return status;
 }
 
 /* All parts but ours, which is in data. */

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "common/comm/backend.h"
+#include "common/net/transport/message.h"
 #include "ring/hierarchical/shared.h"
 
 /* What an all-reduce is of. No message says that between the workers of a host, so each says it
@@ -17,6 +18,7 @@
 struct host_content {
     uint64_t count;
     uint32_t dtype, op; /* enum message_dtype, enum reduce_op */
+    struct message_call call; /* of libpsring */
 };
 
 struct host_groups {

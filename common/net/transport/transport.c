@@ -401,6 +401,18 @@ void transport_set_call(struct transport *transport, const struct message_call *
     transport->calls++;
 }
 
+const struct message_call *transport_call(const struct transport *transport)
+{
+    return &transport->call;
+}
+
+enum status transport_compare_call(const struct transport *transport, int peer,
+                                   const struct message_call *theirs)
+{
+    return message_same_call(theirs, &transport->call) ? STATUS_OK
+                                                       : other_call(transport, peer, theirs);
+}
+
 enum status transport_hear(struct transport *transport, const struct message *message,
                            const void *payload)
 {
@@ -465,8 +477,9 @@ static enum status check_expected(const struct transport *transport,
                                   const struct transport_slot *slot, const struct message *found)
 {
     const struct message *expected = &slot->expected;
-    if (!message_same_call(&found->call, &transport->call))
-        return other_call(transport, slot->peer, &found->call);
+    enum status status = transport_compare_call(transport, slot->peer, &found->call);
+    if (status != STATUS_OK)
+        return status;
     if (!expected->kind ||
         (found->kind == expected->kind && found->step == expected->step &&
          found->bucket == expected->bucket && found->offset == expected->offset &&
