@@ -108,7 +108,8 @@ static void warn_of_silence(const struct coordinator *c, struct seat *seat, int6
 
 static bool does_not_join(const struct seat *seat, int64_t now_ns)
 {
-    return seat->state == SEAT_NEW && now_ns - seat->came_ns >= MEMBERSHIP_JOIN_MS * NS_PER_MS;
+    return seat->state == SEAT_NEW && now_ns - seat->came_ns >= MEMBERSHIP_JOIN_MS * NS_PER_MS &&
+           !has_spoken(seat);
 }
 
 static void look_at_all(struct coordinator *c, int64_t now_ns)
