@@ -254,9 +254,12 @@ static void set_mpi_defaults(const char *subnet)
         setenv("OMPI_MCA_btl_tcp_if_include", subnet, 0);
 }
 
+/* The program may have done it itself. */
 static void finalize_at_exit(void)
 {
-    MPI_Finalize();
+    int finalized = 0;
+    if (MPI_Finalized(&finalized) == MPI_SUCCESS && !finalized)
+        MPI_Finalize();
 }
 
 /* After a failure MPI_Finalize may wait for ranks that come late, or never. A process that lives on
