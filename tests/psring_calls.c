@@ -227,6 +227,32 @@ Test(psring, over_hierarchical_and_zmq)
     run_ranks(&job, 0);
 }
 
+static bool has_ipv6(void)
+{
+    struct sockaddr_in6 address = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+    int fd = socket(AF_INET6, SOCK_STREAM, 0);
+    bool has = fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof address) == 0;
+    close(fd);
+    return has;
+}
+
+static void do_mixed(const struct psring_options *options)
+{
+    struct psring_options own = *options;
+    own.network = options->rank % 2 && has_ipv6() ? "::1/128" : "127.0.0.0/8";
+    do_all_operations(&own);
+}
+
+/* Some ranks have IPv4 addresses and some IPv6 ones, where the kernel has those. */
+Test(psring, addresses_of_both_families)
+{
+    for (int zmq = 0; zmq < 2; zmq++) {
+        const struct job job = {.options = {.size = 3, .transport = zmq ? "zmq" : "tcp"},
+                                .run = do_mixed};
+        run_ranks(&job, 0);
+    }
+}
+
 /* Longer than the memory that a host shares, and odd. */
 static void do_long(const struct psring_options *options)
 {

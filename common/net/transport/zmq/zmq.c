@@ -58,6 +58,8 @@ static enum status connect_to(struct zmq_endpoint *endpoint, struct zmq_peer *pe
     peer->push = transport_zmq_socket(endpoint, ZMQ_PUSH);
     if (!peer->push)
         return transport_zmq_status("socket");
+    int ipv6 = strchr(peer->address, '[') != NULL; /* of the peer, not of this rank */
+    zmq_setsockopt(peer->push, ZMQ_IPV6, &ipv6, sizeof ipv6);
     enum status status = transport_zmq_auth_connector(&endpoint->shared->auth, peer->push);
     if (status == STATUS_OK && zmq_connect(peer->push, peer->address) != 0)
         status = transport_zmq_status(peer->address);

@@ -50,7 +50,7 @@ struct zmq_auth {
  */
 struct zmq_shared {
     void *context;
-    bool ipv6; /* the ranks reach each other so */
+    bool ipv6; /* this rank listens at such an address */
     struct zmq_auth auth;
     struct zmq_endpoint *endpoints[2]; /* by role; NULL where there is none */
     _Atomic int users;
