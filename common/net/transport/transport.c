@@ -353,6 +353,12 @@ static enum status other_call(const struct transport *transport, int peer,
     return STATUS_PROTOCOL;
 }
 
+/* Numbers of calls wrap around after 2^32. */
+static bool is_earlier(uint32_t number, uint32_t than)
+{
+    return number - than > UINT32_MAX / 2;
+}
+
 /* The call is on the communicator on which this rank is in a call. */
 static bool is_of_ours(const struct transport *transport, const struct message_call *theirs)
 {
@@ -372,7 +378,7 @@ enum status transport_check_call(const struct transport *transport, int peer,
 enum status transport_check_unread(const struct transport *transport, int peer,
                                    const struct message_call *theirs)
 {
-    if (is_of_ours(transport, theirs) && theirs->number < transport->call.number)
+    if (is_of_ours(transport, theirs) && is_earlier(theirs->number, transport->call.number))
         return other_call(transport, peer, theirs);
     return transport_check_call(transport, peer, theirs);
 }
@@ -380,7 +386,7 @@ enum status transport_check_unread(const struct transport *transport, int peer,
 enum status transport_check_ahead(const struct transport *transport, int peer)
 {
     const struct message_call *theirs = &transport->peers[peer].announced;
-    if (is_of_ours(transport, theirs) && theirs->number > transport->call.number)
+    if (is_of_ours(transport, theirs) && is_earlier(transport->call.number, theirs->number))
         return other_call(transport, peer, theirs);
     return STATUS_OK;
 }
@@ -397,6 +403,9 @@ enum status transport_announce(struct transport *transport, int peer)
 
 void transport_set_call(struct transport *transport, const struct message_call *call)
 {
+    const uint32_t period = UINT32_C(1) << 30; /* what is older would seem to be ahead */
+    for (uint32_t node = 0; call->number % period == 0 && node < transport->limits.nodes; node++)
+        transport->peers[node].announced = (struct message_call){0};
     transport->call = *call;
     transport->calls++;
 }
@@ -419,7 +428,8 @@ enum status transport_hear(struct transport *transport, const struct message *me
     int sender = (int)message->sender;
     if (message->kind == MESSAGE_CALL) {
         transport->peers[sender].announced = message->call;
-        if (is_of_ours(transport, &message->call) && message->call.number < transport->call.number)
+        if (is_of_ours(transport, &message->call) &&
+            is_earlier(message->call.number, transport->call.number))
             return transport_announce(transport, sender); /* it may wait in vain */
         return transport_check_call(transport, sender, &message->call);
     }
