@@ -131,7 +131,7 @@ struct psring_buckets; /* a gradient that is reduced in pieces, as they become r
  *   none of them  this process is alone, a world of one
  *
  * psring_init and psring_split raise the process's soft limit of file descriptors (RLIMIT_NOFILE)
- * as far as they need. If the hard limit is too low they fail on all ranks and print the need.
+ * as far as they need. If the hard limit is too low they fail, and psring_error has the need.
  */
 struct psring_options {
     const void *mpi_comm;   /* the address of an MPI_Comm */

@@ -141,6 +141,7 @@ enum status world_open(struct world **out, int *argc, char ***argv,
     *out = world;
     return STATUS_OK;
 out:
+    world->failed = options->embedded; /* MPI_Finalize may wait for ranks: not now */
     world_close(&world);
     return status;
 }
