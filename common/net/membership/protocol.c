@@ -97,6 +97,8 @@ enum status membership_connect(const char *text, uint64_t token, int64_t timeout
                       text, (double)timeout_ms / 1000, known ? strerror(error) : why, text);
             return STATUS_TIMEOUT;
         }
+        if (known && turn % addresses != 0)
+            continue; /* at once, so that all members come by the first address that works */
         clock_sleep_until_ns(clock_now_ns() + PAUSE_MS * NS_PER_MS);
     }
 }

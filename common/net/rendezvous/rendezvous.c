@@ -154,6 +154,8 @@ static enum status join(const struct rendezvous *rendezvous, int *socket)
             return STATUS_TRANSPORT;
         if (rendezvous->timeout_ms > 0 && clock_now_ns() + pause_ms * NS_PER_MS >= deadline_ns)
             return nobody_there(rendezvous, error, known ? NULL : unknown);
+        if (known && turn % addresses != 0)
+            continue; /* at once, so that all ranks come by the first address that works */
         clock_sleep_until_ns(clock_now_ns() + pause_ms * NS_PER_MS);
         pause_ms = pause_ms * 2 < LAST_PAUSE_MS ? pause_ms * 2 : LAST_PAUSE_MS;
     }

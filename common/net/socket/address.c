@@ -177,6 +177,16 @@ bool address_parse(const char *text, char *host, size_t size, int *port)
     return true;
 }
 
+/* A name's link-local addresses are left out: they serve on one host only. */
+static bool is_offered(const struct addrinfo *one, const char *host)
+{
+    union address address;
+    if (one->ai_family != AF_INET6)
+        return one->ai_family == AF_INET;
+    memcpy(&address, one->ai_addr, sizeof address.v6);
+    return !IN6_IS_ADDR_LINKLOCAL(&address.v6.sin6_addr) || address_is_ipv6(host);
+}
+
 bool address_resolve(const char *host, int port, int turn, union address *address, int *count,
                      const char **why)
 {
@@ -189,12 +199,12 @@ bool address_resolve(const char *host, int port, int turn, union address *addres
     }
     *count = 0;
     for (const struct addrinfo *one = found; one; one = one->ai_next)
-        *count += one->ai_family == AF_INET || one->ai_family == AF_INET6;
+        *count += is_offered(one, host);
     int left = *count > 0 ? turn % *count : 0;
     memset(address, 0, sizeof *address);
     for (int f = 0; f < 2 && address->any.sa_family == 0; f++) {
         for (const struct addrinfo *one = found; one; one = one->ai_next) {
-            if (one->ai_family != families[f] || left-- != 0)
+            if (one->ai_family != families[f] || !is_offered(one, host) || left-- != 0)
                 continue;
             memcpy(address, one->ai_addr, one->ai_addrlen);
             break;
