@@ -39,18 +39,21 @@ function optionsOf(state) {
   return options.filter((option, i) => !(i === 4 && spare === 0) && !(i === 1 && servers === 1));
 }
 
-// The first number from `low` to `high` at which `holds`; null: none.
-function first(low, high, holds) {
-  for (let i = low; i <= high; i++) if (holds(i)) return i;
-  return null;
+// The least number from which `holds` at all numbers to `high`; null: it does not at `high`.
+function leastFrom(low, high, holds) {
+  let least = null;
+  for (let i = high; i >= low && holds(i); i--) least = i;
+  return least;
 }
 
-// Below how many bytes one server, its message in one piece, takes less time than the ring; 0: nowhere, Infinity: everywhere.
+const SIZES = [1, 1e12]; // bytes between which one server and the ring are compared
+
+// The bytes below which one server, its message in one piece, takes less time than the ring. 0: at none of SIZES. Infinity: at all.
 function smallMessages({ workers: w, ...link }) {
   const slower = bytes => serverTime(w, 1, 1, bytes, 1, link) >= ringTime(w, bytes, link);
-  if (slower(1)) return 0;
-  if (!slower(1e12)) return Infinity;
-  let low = 1, high = 1e12;
+  let [low, high] = SIZES;
+  if (slower(low)) return 0;
+  if (!slower(high)) return Infinity;
   while (high / low > 1.0005) { const middle = Math.sqrt(low * high); if (slower(middle)) high = middle; else low = middle; }
   return low;
 }
@@ -64,10 +67,10 @@ function adviceOf(state) {
     (alike.length ? `; within 2% of it: ${alike.join(", ")}.` : "."));
   lines.push(`One server of its own takes ${short(options[0].seconds / ring)} times as long as the ring.`);
   const small = smallMessages(state);
-  lines.push(small === 0 ? "One server is faster than the ring at no size." : small === Infinity ? "One server is faster than the ring at every size." : `One server is faster than the ring below ${bytesText(small)}.`);
-  const own = first(1, w, s => serverTime(w, s, s, bytes, PIPELINE, state) < ring), mixed = first(1, w, k => serverTime(w, w + k, k, bytes, PIPELINE, state) < ring);
-  lines.push(own === null ? "Servers on spare machines alone are faster than the ring with no number of them up to W." : `Servers on spare machines alone are faster than the ring from ${own} on.`);
-  if (mixed !== null) lines.push(`Servers in all workers and on spare machines are faster than the ring from ${mixed} spare on.`);
+  lines.push(small === 0 || small === Infinity ? `One server is ${small === 0 ? "not " : ""}faster than the ring from ${SIZES.map(bytesText).join(" to ")}.` : `One server is faster than the ring below ${bytesText(small)}.`);
+  const own = leastFrom(1, w, s => serverTime(w, s, s, bytes, PIPELINE, state) < ring), mixed = leastFrom(1, w, k => serverTime(w, w + k, k, bytes, PIPELINE, state) < ring);
+  lines.push(own === null ? `${counted(w, "server")} on spare machines alone take no less time than the ring.` : `Servers on spare machines alone are faster than the ring from ${own} to ${w} of them.`);
+  if (mixed !== null) lines.push(`Servers in all workers and on spare machines are faster than the ring from ${mixed} to ${w} spare ones.`);
   return lines;
 }
 
