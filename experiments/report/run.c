@@ -66,7 +66,8 @@ static enum status read_provenance(struct run *run)
     }
     run->provenance = object;
     run->cores = number_in(object, "cores");
-    run->failed = number_in(object, "failed_measurements");
+    run->failed = number_in(object, "failed_measurements") + /* of run_consistency.sh: a list */
+                  cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(object, "failed"));
     run->machine_count = number_in(object, "machine_count");
     run->left_out = text_in(object, "left_out");
     run->too_long = text_in(object, "too_long");
