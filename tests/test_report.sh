@@ -227,6 +227,18 @@ leaves_out()
         grep -q '^1 all-reduce is in both: .* Left out: 2 of which one run has several kinds' "$folder/output"
 }
 expect 'what one run does not tell apart' leaves_out
+# A skew is part of the configuration. In a run of a version without the column all ranks started together.
+mkdir "$folder/together" "$folder/apart"
+runs "$folder/together" "$header" '' 'ring,tcp,4,0,none,1000,7,100,99,101'
+runs "$folder/apart" "$header,skew_ms" ',5' 'ring,tcp,4,0,none,1000,7,80,79,81'
+none_apart()
+{
+    ! "$psring" compare "$folder/together" "$folder/apart" >"$folder/output" 2>&1 && grep -q 'no all-reduce of one kind and size is in both' "$folder/output" &&
+        "$psring" compare "$folder/apart" "$folder/apart" >"$folder/output" 2>&1 && grep -q '^ring over tcp, skew 5 ms ' "$folder/output" &&
+        sed 's/,5$/,0/' "$folder/apart/bench.csv" >"$folder/alike" && mv "$folder/alike" "$folder/apart/bench.csv" &&
+        "$psring" compare "$folder/together" "$folder/apart" >"$folder/output" 2>&1 && grep -q '^1 all-reduce is in both' "$folder/output"
+}
+expect 'ranks that started apart' none_apart
 sed -i '3,$d; 2s/ring/mpi/' "$folder/after/bench.csv"
 nothing_in_common()
 {

@@ -33,12 +33,12 @@ static const char bench_header[] =
     "time_us_median,time_us_median_low,time_us_median_high,theory_time_us,efficiency,"
     "link_bytes_per_s,link_source,worker_sent_bytes,theory_worker_sent_bytes,server_sent_bytes,"
     "theory_server_sent_bytes,wrong,cpu_busy,cpu_other,mpi_algorithm,hosts,neighbours_apart,"
-    "compress,api,model_gradients,cpu_s_per_gb";
+    "compress,api,model_gradients,cpu_s_per_gb,skew_ms";
 
 struct made {
     const char *backend, *transport, *placement, *algorithm, *compress, *network, *api, *device;
     int workers, servers, iters, hosts, apart;
-    double bytes, us, half, theory_us, rate, wrong, busy, other;
+    double bytes, us, half, theory_us, rate, wrong, busy, other, skew;
 };
 
 enum { MODEL = 4799528 };
@@ -95,12 +95,13 @@ static void add(struct made *row)
     }
     add_text("bench.csv",
              "%s,%s,%s,%s,%d,%d,%s,%.0f,x,%d,%.1f,%.1f,%.1f,%.1f,%.3f,%.0f,probe,%.0f,%.0f,%.0f,"
-             "%.0f,%.0f,%.3f,%.3f,%s,%s,%s,%s,%s,,%g\n",
+             "%.0f,%.0f,%.3f,%.3f,%s,%s,%s,%s,%s,,%g,%g\n",
              row->network, row->backend, row->transport, row->device, row->workers, row->servers,
              row->placement, row->bytes, row->iters, row->us, row->us * (1 - row->half),
              row->us * (1 + row->half), row->theory_us, 0.75, row->rate, row->bytes, row->bytes,
              row->servers > 0 ? row->bytes : 0, row->servers > 0 ? row->bytes : 0, row->wrong,
-             row->busy, row->other, row->algorithm, hosts, apart, row->compress, row->api, 1.25);
+             row->busy, row->other, row->algorithm, hosts, apart, row->compress, row->api, 1.25,
+             row->skew);
 }
 
 /* Two starts that differ by 0.2%. */
@@ -177,6 +178,22 @@ Test(results, rows_alike_are_starts_of_one_configuration)
     cr_expect(results.worker_count == 2 && results.size_count == 1);
     cr_expect_str_eq(results.network, "vcluster:800mbit");
     results_free(&results);
+}
+
+/* Their times are those of another experiment, but their sums must be right. */
+Test(results, rows_whose_ranks_started_apart_are_not_shown)
+{
+    struct results results;
+    add(ROW(.us = 7, .skew = 5));
+    add(ROW(.us = 80000));
+    add(ROW(.us = 7, .skew = 5, .wrong = 3));
+    read_results(&results);
+    const struct point *ring = find(&results, PART_PLAIN, "ring", "", 4);
+    cr_expect(ring->time.starts == 1 && ring->time.median_us == 80000);
+    cr_expect(results.elements == MODEL / 4 * 7 && results.skewed == 2);
+    cr_expect(results.wrong == 3 && results.worst == STATE_WRONG);
+    results_free(&results);
+    says(summary(), "Not shown: 2 measurements whose ranks started apart");
 }
 
 /* One probe was disturbed: all rows are compared with the median of the probes. */

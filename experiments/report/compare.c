@@ -11,9 +11,10 @@
 #include "experiments/rows/results.h"
 
 static const char *const keys[] = {
-    "backend",   "transport",       "device",           "workers",        "servers",
-    "placement", "bytes",           "mpi_algorithm",    "compress",       "hosts",
-    "api",       "model_gradients", "neighbours_apart", "nccl_algorithm", "network"};
+    "backend",          "transport",      "device",  "workers",
+    "servers",          "placement",      "bytes",   "mpi_algorithm",
+    "compress",         "hosts",          "api",     "model_gradients",
+    "neighbours_apart", "nccl_algorithm", "skew_ms", "network"};
 enum { KEYS = sizeof keys / sizeof *keys, SHARED_KEYS = KEYS - 1 }; /* all but the network */
 
 /* -------- what rows are of -------------------------------------------------------------------- */
@@ -25,19 +26,26 @@ struct kinds {
     char **whole;  /* of all that this table has, the network too */
 };
 
+/* A row of an earlier version has no skew_ms: its ranks started together. */
+static const char *field_of(const struct csv_table *table, size_t row, const char *key)
+{
+    const char *field = csv_table_field(table, row, key);
+    return strcmp(key, "skew_ms") == 0 && !(atof(field) > 0) ? "0" : field;
+}
+
 /* The caller frees; NULL: no memory. */
 static char *kind_of(const struct csv_table *table, size_t row, const bool *counts)
 {
     size_t size = 1;
     for (int k = 0; k < KEYS; k++)
-        size += strlen(csv_table_field(table, row, keys[k])) + 1;
+        size += strlen(field_of(table, row, keys[k])) + 1;
     char *text = malloc(size);
     if (!text)
         return NULL;
     struct line line = line_in(text, size);
     for (int k = 0; k < KEYS; k++) {
         if (counts[k])
-            line_add(&line, "%s\n", csv_table_field(table, row, keys[k]));
+            line_add(&line, "%s\n", field_of(table, row, keys[k]));
     }
     return text;
 }
@@ -47,8 +55,9 @@ static enum status kinds_read(struct kinds *kinds, const struct csv_table *table
 {
     bool shared[KEYS], own[KEYS];
     for (int k = 0; k < KEYS; k++) {
-        own[k] = csv_table_has(table, keys[k]);
-        shared[k] = own[k] && k < SHARED_KEYS && csv_table_has(other, keys[k]);
+        const bool skew = strcmp(keys[k], "skew_ms") == 0; /* 0 without the column */
+        own[k] = skew || csv_table_has(table, keys[k]);
+        shared[k] = own[k] && k < SHARED_KEYS && (skew || csv_table_has(other, keys[k]));
     }
     kinds->shared = calloc(table->rows + 1, sizeof *kinds->shared);
     kinds->whole = calloc(table->rows + 1, sizeof *kinds->whole);
@@ -321,6 +330,8 @@ void compare_name(const struct compare *compare, const struct compare_pair *pair
         if (*field && strcmp(field, usual[f]) != 0)
             line_add(&line, ", %s", field);
     }
+    if (atof(csv_table_field(table, pair->after, "skew_ms")) > 0)
+        line_add(&line, ", skew %s ms", csv_table_field(table, pair->after, "skew_ms"));
     add_hosts(&line, table, pair->after);
     if (has_several_networks(table))
         line_add(&line, ", %s", csv_table_field(table, pair->after, "network"));

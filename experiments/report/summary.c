@@ -95,6 +95,9 @@ void summary_print_head(const struct run *run, FILE *out)
     if (run->state != STATE_WRONG && results->elements > 0)
         fprintf(out, "Checked: all %s elements of the timed all-reduces are the exact sums\n",
                 text_count(results->elements).text);
+    if (results->skewed > 0)
+        fprintf(out, "Not shown: %s whose ranks started apart (psring bench --skew)\n",
+                text_counted((double)results->skewed, "measurement").text);
     if (run->failed > 0)
         fprintf(out, "INCOMPLETE: %s failed; log.txt has the messages\n",
                 text_counted(run->failed, "measurement").text);

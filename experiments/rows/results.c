@@ -91,6 +91,7 @@ static struct result_row read_row(const struct csv_table *table, size_t row)
         .compute_us = number_of(table, row, "compute_us_median"),
         .exposed_us = number_of(table, row, "exposed_us_median"),
         .scaling = number_of(table, row, "scaling_efficiency"),
+        .skew_ms = number_of(table, row, "skew_ms"),
         .state = judge_row(&evidence),
     };
 }
@@ -104,6 +105,8 @@ static enum part part_of(const struct result_row *row, const char *network)
 {
     if (strcmp(row->network, "time-slicing") == 0)
         return PART_SHARED_GPU;
+    if (row->skew_ms > 0)
+        return PART_SKEWED;
     if (strcmp(row->api, "library") == 0)
         return PART_LEFT_OUT;
     if (strcmp(row->device, "cuda") == 0)
@@ -348,7 +351,8 @@ static void add_up(struct results *results)
     for (size_t r = 0; r < results->row_count; r++) {
         const struct result_row *row = &results->rows[r];
         results->wrong += row->wrong > 0 ? row->wrong : 0;
-        if (row->part != PART_LEFT_OUT && row->part != PART_SHARED_GPU && row->iters > 0)
+        results->skewed += row->part == PART_SKEWED;
+        if (row->part < PART_SHARED_GPU && row->wrong >= 0 && row->iters > 0)
             results->elements += (double)row->bytes / 4 * row->iters;
         if (row->state == STATE_WRONG)
             results->worst = STATE_WRONG;

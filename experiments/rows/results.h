@@ -24,6 +24,7 @@ enum part {
     PART_PUBLISHED,  /* the gradients of a published model, in buckets */
     PART_GPU,        /* between GPUs, a worker each */
     PART_SHARED_GPU, /* ranks that take turns on one GPU: sums count, times do not */
+    PART_SKEWED,     /* its ranks started apart: the same holds */
     PART_LEFT_OUT,   /* through libpsring, or of another network than the run's */
 };
 
@@ -36,7 +37,7 @@ struct result_row {
     double iters, median_us, low_us, high_us, theory_us, efficiency, link, nominal_link;
     double cpu_busy, cpu_other, cpu_s_per_gb, wrong;
     double worker_sent, worker_theory, server_sent, server_theory;
-    double buckets, compute_us, exposed_us, scaling;
+    double buckets, compute_us, exposed_us, scaling, skew_ms;
     enum state state;
     enum part part;
     size_t point;      /* of the results' points */
@@ -74,7 +75,9 @@ struct results {
     double link_least, link_most; /* of all rows; NAN: none known */
     double nominal;               /* the last one given; NAN: none */
     size_t probed, unprobed;      /* rows by where their rate of the links comes from */
-    double wrong, elements;       /* of all rows: elements that are wrong, and all */
+    size_t skewed;                /* rows whose ranks started apart */
+    double wrong, elements;       /* wrong elements of all rows; elements checked, of rows whose
+                                   * times are shown */
     enum state worst;             /* of all rows */
     int *workers;                 /* (worker_count) of PART_PLAIN, ascending */
     uint64_t *sizes;              /* (size_count) of PART_PLAIN, ascending */

@@ -41,6 +41,8 @@ FNR == 1 {
         next
     if (("model_gradients" in column) && $column["model_gradients"] != "")
         next
+    if (("skew_ms" in column) && $column["skew_ms"] > 0) # its ranks started apart
+        next
     key = backend " " $column["placement"] " " $column["workers"] " " $column["servers"] " " $column["bytes"]
     if (!(key in times))
         keys[++count] = key
