@@ -171,7 +171,7 @@ bool spawn_try(int ranks, spawn_function *function, void *context, int64_t limit
     struct spawned *all = start(ranks, function, context);
     pthread_mutex_lock(&all->lock);
     await(all, limit_ms);
-    bool passed = all->running == 0;
+    bool passed = all->running == 0 && all->failure[0] == '\0';
     if (!passed)
         describe(all, limit_ms, failure);
     pthread_mutex_unlock(&all->lock);
