@@ -64,19 +64,13 @@ sed -n '/^critical paths of all/,$p' "$folder/trace" | sed -n 2p >"$folder/first
 grep -qE "link from rank (2 to rank 3|1 to rank 2)" "$folder/first" ||
     fail "the slow link is not the first thing in the critical paths: $(cat "$folder/first")"
 
-# Four ranks a core average 4.8 MB without a limit on links. Real-time priority keeps other processes off the cores. Without
-# it, these may have so much of the cores that the run cannot know whether its own work would fill them.
+# Four ranks a core average 4.8 MB without a limit on links. If other processes have much of the cores, the run cannot know
+# whether its own work would fill them. test_bottleneck.c has both cases in numbers.
 cluster_up 4x"$(nproc)" none
 if (($(nproc) <= 8)); then
-    cause=processors words="the processors: averaging is exposed for .* and cores were .* busy meanwhile"
-    if chrt -f 1 true 2>/dev/null; then
-        launched=(chrt -f 1)
-    else
-        cause="(processors|averaging)" words="($words|averaging: .* with other processes)"
-    fi
-    stage "busy cores" "$cause" "$words" $((4 * $(nproc))) --backend ring --model keras-cnn --steps 120 --compute paced:1
+    words="the processors: averaging is exposed for .* and cores were .* busy meanwhile"
+    stage "busy cores" "(processors|averaging)" "($words|averaging: .* with other processes)" $((4 * $(nproc))) --backend ring --model keras-cnn --steps 120 --compute paced:1
     names_nothing
-    launched=()
 fi
 stage "a slow rank" rank "rank 2: the other ranks wait for it for .* of a step" 4 --backend ring --model lenet --steps 5 \
     --compute paced:20 --straggler 2:4
