@@ -74,9 +74,10 @@ train 2 --backend ring --model lenet --batch 8 --steps 9 --timeline "$timeline" 
 there "0 step 3" "1 step 3"
 grep -q '"args":{"step":2}' "$timeline" || fail "the third step is not in the timeline"
 
-# as_train_csv WHAT [parts]: psring trace says of the steps of all what the run's row says, up to 10%, for the one goes by
-# clocks, the other from a barrier on; and up to 2% where one rank is always the busiest, whose parts are compared, too. It
-# names the same limit; messages are in order.
+# as_train_csv WHAT [parts]: psring trace prints the time of a step that the run's row has, in the same unit. The two may
+# differ by a half. One goes by clocks, the other from a barrier on, and other processes may take the cores between them.
+# parts: one rank is always the busiest, and its parts are compared, too, within 10%. Both name the same limit, and the
+# messages are in order.
 as_train_csv()
 {
     local said
@@ -94,7 +95,7 @@ as_train_csv()
             }
         }
         END {
-            allowed = parts ? 0.02 : 0.1
+            allowed = parts ? 0.1 : 0.5
             near("step", step, row[column["step_ms_median"]])
             if (parts) {
                 near("compute", rest, row[column["compute_ms_median"]])
