@@ -9,6 +9,7 @@ take_folder()
     local status=0
     mkdir -p "$1" || die "cannot make the folder '$1'; name another one with --out"
     out=$(cd "$1" && pwd) || die "cannot enter the folder '$1'; name another one with --out"
+    [[ -w $out ]] || die "cannot write into the folder '$out'; name another one with --out"
     command -v flock >/dev/null || return 0
     exec 8<"$out" || die "cannot read the folder '$out'; name another one with --out"
     flock -n -E 75 8 || status=$? # another status: a file system without locks
