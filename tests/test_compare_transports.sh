@@ -51,6 +51,14 @@ expect_line '^ +4 +100\.0 +20\.0 +15\.0 +60\.0 +30\.0 +0\.50 +0\.33$'
 says 1 'ring+tcp mpi-segmented'
 expect_line '^ +4 +20\.0 +- *$'
 
+# Wrong sums are no success either, and no ratio has their time.
+sed '1s/$/,wrong/; 2,$s/$/,0/; /^rhd/s/0$/3/' "$folder/rows.csv" >"$folder/kept"
+cp "$folder/rows.csv" "$folder/right"
+mv "$folder/kept" "$folder/rows.csv"
+says 1 'ring+zmq ring+tcp rhd+tcp mpi-default mpi-ring'
+expect_line '^ +4 +100\.0 +20\.0 +WRONG +60\.0 +30\.0 +0\.67 +0\.33$'
+mv "$folder/right" "$folder/rows.csv"
+
 # Nor are rows without what they stand beside.
 : >"$folder/limits.csv"
 says 1 'ring+tcp'

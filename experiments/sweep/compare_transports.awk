@@ -1,6 +1,6 @@
 # compare_transports.awk LIMITS.csv ROWS.csv: rows of `psring bench --csv`, several of each kind. Prints the tables that
-# compare_transports.sh describes; exits 1 if a size was not measured with every column, or the machine's limits were
-# not. Needs median.awk, and columns: the plan's names.
+# compare_transports.sh describes; exits 1 if a size was not measured with every column, sums are wrong, or the machine's
+# limits were not measured. Needs median.awk, and columns: the plan's names.
 
 FNR == 1 {
     for (i = 1; i <= NF; i++)
@@ -24,6 +24,8 @@ FILENAME == ARGV[1] {
         seen[workers, bytes] = 1
         sizes_of_workers[workers] = sizes_of_workers[workers] " " bytes
     }
+    if (("wrong" in column) && $column["wrong"] + 0 > 0)
+        wrong[name, workers, bytes]
     time = $column["time_us_median"]
     times[name, workers, bytes] = times[name, workers, bytes] " " time
     if (!((name, workers, bytes) in least) || time + 0 < least[name, workers, bytes])
@@ -34,7 +36,7 @@ FILENAME == ARGV[1] {
 function best_of(pattern, workers, bytes, fastest, i, time, best) {
     best = ""
     for (i = 1; i <= name_count; i++) {
-        if (names[i] !~ pattern || !((names[i], workers, bytes) in times))
+        if (names[i] !~ pattern || !((names[i], workers, bytes) in times) || (names[i], workers, bytes) in wrong)
             continue
         time = fastest ? least[names[i], workers, bytes] : median_of(times[names[i], workers, bytes])
         if (best == "" || time < best)
@@ -68,7 +70,10 @@ END {
             bytes = sizes_here[s]
             printf "%20d", bytes
             for (i = 1; i <= name_count; i++) {
-                if ((names[i], workers, bytes) in times)
+                if ((names[i], workers, bytes) in wrong) { # no time of it means anything
+                    printf " %*s", width(names[i]), "WRONG"
+                    bad = 1
+                } else if ((names[i], workers, bytes) in times)
                     printf " %*.1f", width(names[i]), median_of(times[names[i], workers, bytes])
                 else {
                     printf " %*s", width(names[i]), "-"
