@@ -98,13 +98,13 @@ turns()
 expect 'figures leave out ranks that take turns on one GPU' data_same turns
 wrong=1
 expect 'a run with wrong sums' write_results
-rm "$dir/consistency.csv"
 no_figure()
 {
     # shellcheck disable=SC2119 # no figure is named
     draw && [[ -z $(find "$dir" -name '*.svg') ]]
 }
 expect 'has no figures' no_figure
+rm "$dir/consistency.csv"
 wrong=0 network=loopback link=''
 write_results
 expect 'on loopback' draws 'network=loopback: no per-node limit, topology effects do not show' throughput time_vs_workers

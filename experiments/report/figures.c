@@ -117,7 +117,7 @@ enum status figures_write(const struct run *run, const char *dir)
     }
     for (int f = 0; f < FILES; f++)
         good = (!files[f] || end(files[f])) && good;
-    if (good && run->has_consistency)
+    if (good && run->has_consistency && run->state != STATE_WRONG)
         return consistency_write_figure(&run->consistency, dir);
     return good ? STATUS_OK : STATUS_IO;
 }

@@ -279,10 +279,10 @@ enum status run_data_make(const struct run *run, cJSON **data)
         cJSON_AddStringToObject(*data, "network", network);
     add_number(*data, "link_bytes_per_s", run->has_results ? run->results.last_rate : (double)NAN);
     TRY(add_models(*data));
-    if (run->has_consistency)
-        cJSON_AddItemToObject(all, "consistency", consistency_json(&run->consistency));
     if (run->state == STATE_WRONG) /* no time of it is shown, nor what was computed from them */
         goto out;
+    if (run->has_consistency)
+        cJSON_AddItemToObject(all, "consistency", consistency_json(&run->consistency));
     if (run->has_results)
         add_points(all, &run->results);
     if (run->has_trainings)

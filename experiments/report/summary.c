@@ -469,7 +469,7 @@ void summary_print(const struct run *run, FILE *out)
         summary_print_tables(run, out);
         fprintf(out, "\nAll numbers: bench.csv and train.csv; figures: *.svg and *.png\n");
     }
-    if (run->has_consistency)
+    if (run->has_consistency && run->state != STATE_WRONG)
         consistency_print(&run->consistency, run->provenance, out);
 }
 
