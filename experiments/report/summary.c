@@ -418,7 +418,8 @@ static void print_accuracy(const struct run *run, int *section, FILE *out)
         fprintf(out, "\n  WRONG: both added the same gradients in the same order, and ended with "
                      "different weights.\n");
     else if (run->agreement == AGREEMENT_ROUNDING)
-        fprintf(out, "\n  Both averaged the same gradients; their weights differ by rounding.\n");
+        fprintf(out, "\n  Their weights differ, as sums in different orders do. Nothing here shows "
+                     "whether that is all.\n");
     else if (run->agreement == AGREEMENT_SETTINGS)
         fprintf(out, "\n  These trainings are not compared: they differ in %s (%s and %s).\n",
                 run->setting, csv_table_field(table, run->one->row, run->setting),
