@@ -196,6 +196,18 @@ Test(results, rows_whose_ranks_started_apart_are_not_shown)
     says(summary(), "Not shown: 2 measurements whose ranks started apart");
 }
 
+Test(results, compressed_rows_of_gpus_are_no_starts_of_plain_ones)
+{
+    struct results results;
+    add(ROW(.us = 80000, .device = "cuda"));
+    add(ROW(.us = 40000, .device = "cuda", .compress = "fp16"));
+    read_results(&results);
+    cr_expect(find(&results, PART_GPU, "ring", "", 4)->time.starts == 1);
+    cr_expect(find(&results, PART_GPU, "ring", "fp16", 4)->time.median_us == 40000);
+    results_free(&results);
+    says(summary(), "Not shown: 1 configuration over a further transport or compressed.");
+}
+
 /* One probe was disturbed: all rows are compared with the median of the probes. */
 Test(results, one_rate_for_all_rows)
 {

@@ -204,11 +204,12 @@ void summary_print_published(const struct run *run, int *section, FILE *out)
         const struct point *point = &results->points[p];
         if (point->part != PART_PUBLISHED)
             continue;
+        char name[128];
         fprintf(out, "  %-14s %-20s %4d %10s %7.0f %10s %11s %10s %10s %10s\n", point->row->model,
-                point->who, point->workers, text_size((double)point->bytes).text, point->buckets,
-                text_point(point).text, text_time(point->theory_us).text,
-                text_time(point->compute_us).text, text_time(point->exposed_us).text,
-                text_percent(point->scaling).text);
+                name_of(point, name, sizeof name), point->workers,
+                text_size((double)point->bytes).text, point->buckets, text_point(point).text,
+                text_time(point->theory_us).text, text_time(point->compute_us).text,
+                text_time(point->exposed_us).text, text_percent(point->scaling).text);
     }
     print_not_measured(run, false, "it would take too long", out);
     print_not_measured(run, true, "it needs more memory than there is", out);
@@ -306,8 +307,10 @@ void summary_print_gpus(const struct run *run, int *section, FILE *out)
 {
     const struct results *results = &run->results;
     const char *algorithm = "";
-    size_t unknown = 0, trained = 0;
+    size_t unknown = 0, variants = 0, trained = 0;
     const size_t count = count_of(results, PART_GPU);
+    for (size_t p = 0; p < results->point_count; p++)
+        variants += results->points[p].part == PART_GPU && *results->points[p].variant;
     for (size_t r = 0; r < results->row_count; r++) {
         const struct result_row *row = &results->rows[r];
         if (row->part != PART_GPU || strcmp(row->backend, "nccl") != 0)
@@ -325,6 +328,9 @@ void summary_print_gpus(const struct run *run, int *section, FILE *out)
                 "memory (MPI where\n  gradients are if it says that it can).\n",
                 *algorithm ? ", by " : "", algorithm, *algorithm ? " by its own log" : "");
     }
+    if (variants > 0)
+        fprintf(out, "  Not shown: %s over a further transport or compressed.\n",
+                text_counted((double)variants, "configuration").text);
     if (unknown > 0)
         fprintf(out,
                 "  Not shown: %zu of nccl whose algorithm is not known, because NCCL's log was not "

@@ -176,7 +176,7 @@ static void name_row(const struct result_row *row, struct point *point)
                           row->algorithm);
     const char *other = row->part == PART_GPU ? gpu_name(row) : NULL;
     line_add(&line, "%s", other ? other : name);
-    if (row->part != PART_SLOTS)
+    if (row->part != PART_SLOTS && (row->part != PART_PUBLISHED || !shares_hosts(row)))
         return;
     line_add(&line, ", %d on %d hosts", row->workers, row->hosts);
     /* In the order of hosts, as many neighbours are on two hosts as there are hosts. */
@@ -197,13 +197,25 @@ const char *results_transport(const struct results *results, const char *backend
     return NULL;
 }
 
+/* The transport that the row's backend has without being a variant. Models and GPUs have their own.
+ */
+static const char *own_transport(const struct results *results, const struct result_row *row)
+{
+    const struct result_row *first = results->rows;
+    if (row->part == PART_PLAIN || row->part == PART_SLOTS)
+        return results_transport(results, row->backend);
+    while (first->part != row->part || strcmp(first->backend, row->backend) != 0)
+        first++;
+    return first->transport;
+}
+
 static void name_variant(const struct results *results, const struct result_row *row,
                          struct point *point)
 {
     struct line line = line_in(point->variant, sizeof point->variant);
-    if (row->part != PART_PLAIN && row->part != PART_SLOTS)
+    if (row->part > PART_GPU)
         return;
-    if (strcmp(row->transport, results_transport(results, row->backend)) != 0)
+    if (strcmp(row->transport, own_transport(results, row)) != 0)
         line_add(&line, "over %s", row->transport);
     if (*row->compress && strcmp(row->compress, "none") != 0)
         line_add(&line, "%s%s", line.used > 0 ? ", " : "", row->compress);
