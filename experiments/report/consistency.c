@@ -216,13 +216,34 @@ static void add_compared(struct line *line, const struct mode *mode, const struc
     line_add(line, " s, %.2f times as long", median_of(mode) / median_of(best));
 }
 
-/* One run of either says nothing of other seeds; ranges that overlap say that seeds differ as much.
- */
-static const char *doubt_of(const struct mode *best, const struct mode *second)
+/* In one of how many cases equal modes have ranges that lie apart: of all orders of their runs, two
+ * have all runs of one mode first. */
+static double cases_apart(int runs, int others)
 {
-    if (best->runs < 2 || second->runs < 2)
-        return "rests on one run";
-    return second->seconds[0] <= most_of(best) ? "is no more than the seeds differ" : NULL;
+    double orders = 1;
+    for (int i = 1; i <= others; i++)
+        orders *= (double)(runs + i) / i;
+    return orders / 2;
+}
+
+/* One run of either says nothing of other seeds. Ranges that overlap say that seeds differ as much.
+ * Ranges of few runs often lie apart by chance. */
+static void add_doubt(struct line *line, const struct mode *best, const struct mode *second)
+{
+    const double most_cases = 20; /* 5% */
+    const double cases = cases_apart(best->runs, second->runs);
+    const bool single = best->runs < 2 || second->runs < 2;
+    const bool overlap = second->seconds[0] <= most_of(best);
+    if (!single && !overlap && cases >= most_cases)
+        return;
+    line_add(line, " That %s was before %s ", best->name, second->name);
+    if (single)
+        line_add(line, "rests on one run.");
+    else if (overlap)
+        line_add(line, "is no more than the seeds differ.");
+    else
+        line_add(line, "rests on %d and %d runs, which lie apart by chance in 1 of %.0f cases.",
+                 best->runs, second->runs, cases);
 }
 
 static void print_answer(const struct consistency *consistency, bool slow, double target, FILE *out)
@@ -249,9 +270,8 @@ static void print_answer(const struct consistency *consistency, bool slow, doubl
         add_compared(&line, bsp, best);
     }
     line_add(&line, ".");
-    const char *doubt = second ? doubt_of(best, second) : NULL;
-    if (doubt)
-        line_add(&line, " That %s was before %s %s.", best->name, second->name, doubt);
+    if (second)
+        add_doubt(&line, best, second);
     for (size_t m = 0; m < consistency->count; m++) {
         const struct mode *mode = &consistency->modes[m];
         if (is_slow(mode) == slow && mode->reached < mode->runs)
