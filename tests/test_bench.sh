@@ -108,8 +108,11 @@ for ranks in 2 $((2 * $(nproc) + 1)); do
     awk -v us="$(column "$folder/skew.csv" time_us_median)" 'BEGIN { exit !(us < 100e3) }' ||
         fail "$ranks ranks: the time holds the waits for late ranks: $(column "$folder/skew.csv" time_us_median) us"
 done
-ends 2 "$psring" bench --backend none --skew 5 --overlap
-says err "--skew 5: found --overlap"
+for option in --overlap "--require-efficiency 0.9" "--model-gradients resnet50"; do
+    # shellcheck disable=SC2086  # an option and its value
+    ends 2 "$psring" bench --backend none --skew 5 $option
+    says err "--skew 5: found ${option%% *}"
+done
 
 # An acceptance test: every row must reach the efficiency, or the program fails; also where it is not known.
 run=("$here/mpirun.sh" 3 "$psring" bench --backend ring -b 4 -e 8 -f 2 -n 3)

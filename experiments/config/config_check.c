@@ -217,10 +217,14 @@ static enum status check_bench(struct config *config)
                   (unsigned long long)config->max_bytes, (unsigned long long)config->min_bytes);
         return STATUS_USAGE;
     }
-    if (config->skew_ms > 0 && config->overlap) {
-        log_error("--skew %g: found --overlap, which measures ranks that start together; leave one "
-                  "of the two out",
-                  config->skew_ms);
+    const char *together = config->overlap                  ? "overlap"
+                           : config->model_gradients        ? "model-gradients"
+                           : config->require_efficiency > 0 ? "require-efficiency"
+                                                            : NULL;
+    if (config->skew_ms > 0 && together) {
+        log_error("--skew %g: found --%s, which measures ranks that start together; leave one of "
+                  "the two out",
+                  config->skew_ms, together);
         return STATUS_USAGE;
     }
     if (config->require_efficiency > 0 && config->probe == CONFIG_PROBE_ONLY) {
