@@ -58,6 +58,8 @@ done
 
 expect "a lesson keeps a file that it did not write" refused "has a file bench.csv, which lesson.sh did not write" \
     "$scripts/lessons/lesson.sh" 2 --psring "$folder/program"
+expect "run_scaling.sh keeps it" refused "has a file bench.csv, which run_scaling.sh did not write" \
+    "$scripts/run_scaling.sh" --quick --no-train --psring "$folder/program"
 if [[ ! $refusal ]]; then
     expect "sweep_model.sh keeps it" refused "has a file bench.csv, which sweep_model.sh did not write" \
         "$scripts/sweep_model.sh" --psring "$folder/program"
