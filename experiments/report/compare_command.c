@@ -44,6 +44,8 @@ static void say_ratio(const struct compare_pair *pair, char *text, size_t size)
     }
     if (found->verdict == VERDICT_SAME)
         line_add(&line, "no difference");
+    else if (isnan(found->ratio))
+        line_add(&line, "no verdict: %s", found->why);
     else if (found->verdict == VERDICT_NONE)
         line_add(&line, "(%.3f), no verdict: %s", found->ratio, found->why);
     else
@@ -66,6 +68,8 @@ static void say_all(const struct compare *compare, char *text, size_t size)
         if (is_wrong(pair))
             continue;
         counts[pair->found.verdict]++;
+        if (isnan(pair->found.ratio)) /* a start without a time */
+            continue;
         logs += log(pair->found.ratio);
         known++;
     }
