@@ -344,6 +344,7 @@ static void do_leave_a_child(const struct psring_options *options)
     MUST(psring_barrier(world) == PSRING_OK);
     if (options->rank == 1) {
         if (fork() == 0) {
+            alarm(LIMIT_S); /* fork keeps none, and no process waits for this child */
             wait_for_errors(1);
             _exit(0);
         }
