@@ -48,13 +48,22 @@ skip()
     exit 77
 }
 
-# within COMMAND...: it succeeds some time. Until then it is called again and again.
+# pause SECONDS: as sleep, without a process. Nothing is ever written to this pipe.
+exec {silent_pipe}<> <(:)
+pause()
+{
+    read -rt "$1" -u "$silent_pipe" || true
+}
+
+# within COMMAND...: it succeeds some time. Until then it is called again and again, after 1 s half as often, because most
+# commands start processes.
 within()
 {
-    local deadline=$((SECONDS + GUARD_S))
+    local deadline=$((SECONDS + GUARD_S)) called=0 pause_s=0.05
     until "$@" >/dev/null 2>&1; do
         ((SECONDS <= deadline)) || { echo "$name: not within $GUARD_S s: $*" && return 1; }
-        sleep 0.05
+        pause "$pause_s"
+        ((++called < 20)) || pause_s=0.1
     done
 }
 
@@ -67,14 +76,19 @@ launch()
     : >"$folder/log" # now, not once the command has been started
     setsid env --default-signal=INT "$@" >"$folder/log" 2>&1 &
     session=$!
-    until pgrep -s $session >/dev/null || ! kill -0 $session 2>/dev/null; do
-        sleep 0.01 # until setsid has made it
+    local of=''
+    # Until setsid has made it: the sixth word there.
+    while kill -0 $session 2>/dev/null; do
+        read -r _ _ _ _ _ of _ 2>/dev/null <"/proc/$session/stat" || true
+        [[ $of != "$session" ]] || break
+        pause 0.01
     done
 }
 
+# While the first process of the session runs, no other one need be looked for, which takes all of /proc.
 is_over()
 {
-    ! pgrep -s "$session" >/dev/null
+    ! kill -0 "$session" 2>/dev/null && ! pgrep -s "$session" >/dev/null
 }
 
 # expect_end WHAT EXIT-CODE WORDS: what was launched ends completely, with that exit code ("failure": any but

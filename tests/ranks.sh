@@ -18,8 +18,9 @@ trap 'kill "${pids[@]}" 2>/dev/null' EXIT
 trap 'exit 143' TERM
 trap 'exit 130' INT
 port=$(free_port) || exit 1
+exec {silent_pipe}<> <(:) # a wait for what never comes is a sleep without a process
 for ((rank = 0; rank < world; rank++)); do
-    env --default-signal=INT "$@" --rendezvous "tcp://127.0.0.1:$port" --rank "$rank" --world "$world" &
+    env --default-signal=INT "$@" --rendezvous "tcp://127.0.0.1:$port" --rank "$rank" --world "$world" {silent_pipe}<&- &
     pids+=($!)
 done
 failed=0
@@ -33,10 +34,12 @@ while ((${#running[@]} > 0)); do
         ((failed)) || failed=$code
     done
     for pid in "${left[@]}"; do
-        ((!failed)) || [[ $(ps -o stat= -p "$pid") != T* ]] || kill -KILL "$pid"
+        ((failed)) || break
+        read -r _ _ state _ 2>/dev/null <"/proc/$pid/stat" || continue
+        [[ $state != T ]] || kill -KILL "$pid"
     done
     running=("${left[@]}")
-    ((${#left[@]} == 0)) || sleep 0.03 # wait -n may miss a rank that ended while another one was waited for
+    ((${#left[@]} == 0)) || read -rt 0.03 -u "$silent_pipe" # wait -n may miss a rank that ended while another one was waited for
 done
 trap - EXIT
 exit "$failed"
