@@ -4,5 +4,8 @@
 # json_string TEXT: without the control characters that it may not hold.
 json_string()
 {
-    printf '"%s"' "$(tr -d '\000-\010\012-\037' <<<"$1" | sed 's/\\/\\\\/g; s/"/\\"/g; s/\t/\\t/g')"
+    local text=${1//\\/\\\\}
+    text=${text//\"/\\\"}
+    text=${text//$'\t'/\\t}
+    printf '"%s"' "${text//[$'\001'-$'\037']/}"
 }
