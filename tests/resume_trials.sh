@@ -2,17 +2,17 @@
 # resume_trials.sh PSRING MAKE_DATASET [--short | KILLS [SEED]]: a training that is killed KILLS times (10), at random instants
 # from its launch on, by SIGTERM to one worker or SIGKILL to one rank, servers among them, and goes on each time with
 # --resume, ends with the weights of the one that nobody disturbed, to the bit: ring and parameter server, dedicated and
-# colocated, uncompressed and in fp16 with error feedback. --short: the latter alone, 120 steps without mpirun, killed twice. Prints a table,
+# colocated, uncompressed and in fp16 with error feedback. --short: the latter alone, 120 small steps without mpirun, killed twice. Prints a table,
 # as in resume_trials.csv, of what was seen.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=train_lib.sh
 . "$(dirname "$0")/train_lib.sh"
 kills=${3:-10}
-STEPS=400 starter=mpirun.sh
+STEPS=400 starter=mpirun.sh work=(--batch 50)
 compressed='--compress fp16 --error-feedback on'
 compressions=('' "$compressed")
 if [[ $kills == --short ]]; then
-    kills=2 STEPS=120 starter=ranks.sh
+    kills=2 STEPS=120 starter=ranks.sh work=(--batch 10 --compute real:5) # a step takes so many ms
     compressions=("$compressed")
 fi
 seed=${4:-$RANDOM}
@@ -62,7 +62,7 @@ trial() # RANKS WORKERS OPTION...
 {
     local ranks=$1 workers=$2 options=("${@:3}") done=0 terms=0 whole saved=0 ended=0 round signal step steps=()
     local begun=$EPOCHREALTIME instants_ms
-    local command=("$here/$starter" "$ranks" "$psring" train --model lenet --batch 50 --steps "$STEPS" --bucket-mb 0.05
+    local command=("$here/$starter" "$ranks" "$psring" train --model lenet "${work[@]}" --steps "$STEPS" --bucket-mb 0.05
         --data "$data" "${options[@]}")
     "${command[@]}" >"$folder/log" 2>&1 || fail "${options[*]}, undisturbed:"
     instants_ms=$(awk -v from="$begun" -v to="$EPOCHREALTIME" 'BEGIN { print int(600 * (to - from)) }')
