@@ -56,7 +56,7 @@ expect "AppArmor restricts them" names_setting kernel/apparmor_restrict_unprivil
 
 sweep()
 {
-    as_user "$tree/experiments/run_scaling.sh" --quick --hosts 2 --sizes 65536 --no-train --out "$folder/out" \
+    as_user "$tree/experiments/run_scaling.sh" --quick --hosts 1 --sizes 65536 --no-train --out "$folder/out" \
         --psring "$folder/program" >"$folder/output" 2>&1
 }
 
