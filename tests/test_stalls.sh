@@ -41,7 +41,8 @@ warned_once() # WHAT RANK: of that rank; a busy machine may have starved another
     (($(grep -c "warning: rank $2 " "$folder/log") == 1)) || fail "$1: not one warning of rank $2:"
 }
 
-training=("$psring" train --data "$data" --model lenet --batch 16 --steps 300 --log-steps 5)
+# A step takes so many ms: it leaves time to stop a rank, and the processors to others.
+training=("$psring" train --data "$data" --model lenet --batch 4 --steps 250 --log-steps 5 --compute real:8)
 
 weights_in() # FILE
 {
@@ -62,12 +63,12 @@ goes_on()
     echo "$*: $(grep -o 'rank .* on .*last seen .*' "$folder/log" | head -n 1)"
 }
 
-train 3 --model lenet --batch 16 --steps 300 --backend ring
+train 3 --model lenet --batch 4 --steps 250 --backend ring
 cp "$folder/log" "$folder/undisturbed"
 ! grep "warning: rank" "$folder/log" || fail "warned of nothing:"
 ((short)) || goes_on 3 1 --backend ring
 goes_on 3 0 --backend ring # of which another rank warns
-train 4 --model lenet --batch 16 --steps 300 --backend ps
+train 4 --model lenet --batch 4 --steps 250 --backend ps
 cp "$folder/log" "$folder/undisturbed"
 ((short)) || goes_on 4 1 --backend ps
 goes_on 4 3 --backend ps # the server
@@ -89,8 +90,8 @@ stall 1
 expect_end "bench" 0 'every element equals the exact sum'
 
 # An elastic job: the first server warns of a silent worker, each worker of what it waits for.
-elastic=("$psring" train --data "$data" --backend ps --model lenet --batch 16 --lr 0.02 --steps 300 --log-steps 5)
-train 3 --model lenet --batch 16 --lr 0.02 --steps 300 --backend ps
+elastic=("${training[@]}" --backend ps --lr 0.02)
+train 3 --model lenet --batch 4 --lr 0.02 --steps 250 --backend ps
 port=$(free_port)
 address=tcp://127.0.0.1:$port
 launch "$psring" serve --listen "$address" --workers 2 --stall-warning 3 --timeout 120
