@@ -9,9 +9,9 @@ set -euo pipefail
 psring=$1 make_dataset=$2 model=${3:-keras-cnn} batch=${4:-128}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-"$make_dataset" "$folder" 1000 100 >/dev/null
+"$make_dataset" "$folder" 1000 10 >/dev/null
 if ! EMULATED_COUNTS=$folder/counts "$psring" train --backend none --device cuda --cuda-graph off \
-    --model "$model" --batch "$batch" --steps 3 --data "$folder" >"$folder/log" 2>&1; then
+    --model "$model" --batch "$batch" --steps 2 --data "$folder" >"$folder/log" 2>&1; then
     cat "$folder/log" >&2
     exit 1
 fi
