@@ -40,6 +40,7 @@ trials=(
     'strangers       test_strangers.sh PSRING DATASET STRANGERS'
     'wire_bytes      test_wire_bytes.sh PSRING'
     'bench           test_bench.sh PSRING'
+    'page            test_page.sh PSRING DATASET COSTS'
 )
 
 die()
@@ -108,7 +109,7 @@ echo trial,seconds,result >"$table"
 printf '%-16s %8s  %s\n' trial seconds result
 
 declare -A programs=([PSRING]=psring [DATASET]=tests/make_dataset [TIMELINE]=tests/check_timeline
-    [STRANGERS]=tests/strangers [EMULATED]=tests/cuda/psring_emulated)
+    [STRANGERS]=tests/strangers [COSTS]=tests/print_costs [EMULATED]=tests/cuda/psring_emulated)
 failed=0
 for trial in "${chosen[@]}"; do
     read -ra command <<<"$trial"

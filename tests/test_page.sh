@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# test_page.sh PSRING MAKE-DATASET PRINT-COSTS [FOLDER]: a small run's report in headless Chromium: every chart has its
+# test_page.sh PSRING MAKE-DATASET PRINT-COSTS [--short | FOLDER]: a small run's report in headless Chromium: every chart has its
 # data, the replay plays to its end, sliders change the numbers, the formulas are the program's, no error, no request.
-# Skipped without Chromium. With FOLDER, which then holds a run, it leaves screenshots there.
+# Skipped without Chromium. --short: a narrow and a wide window. With FOLDER, which then holds a run, it leaves screenshots there.
 set -uo pipefail
 
 # shellcheck source-path=SCRIPTDIR source=train_lib.sh
 . "$(dirname "$0")/train_lib.sh"
-print_costs=$3
+print_costs=$3 shots=''
+((short)) || shots=${4:-}
+widths=(390 1280 2560)
 browser=$(command -v chromium || command -v chromium-browser) || skip "no Chromium, which the page is used in; setup.sh --ci installs it"
 
 # browse PAGE OPTION...: its document when all is done. The browser's own complaints are not the page's.
@@ -28,12 +30,12 @@ small_run()
         "4 ps --servers 4 --placement colocated"; do
         read -ra shape <<<"$shape"
         ranks=${shape[0]}
-        "$here/mpirun.sh" "$ranks" "$psring" bench --backend "${shape[@]:1}" --sizes 65536,1048576 -n 3 -w 1 --csv "$run/bench.csv" \
+        "$here/ranks.sh" "$ranks" "$psring" bench --backend "${shape[@]:1}" --sizes 65536,1048576 -n 3 -w 1 --csv "$run/bench.csv" \
             --link-rate 25000000 >"$folder/log" 2>&1 || fail "psring bench --backend ${shape[*]:1}:"
     done
     for shape in "4 ring" "5 ps --servers 1 --placement dedicated"; do
         read -ra shape <<<"$shape"
-        "$here/mpirun.sh" "${shape[0]}" "$psring" train --backend "${shape[@]:1}" --model lenet --compute paced:5 --steps 3 --metrics "$run/train.csv" \
+        "$here/ranks.sh" "${shape[0]}" "$psring" train --backend "${shape[@]:1}" --model lenet --compute paced:5 --steps 3 --metrics "$run/train.csv" \
             --timeline "$run/trace-${shape[1]}.json" --timeline-steps 2:3 >"$folder/log" 2>&1 || fail "psring train --backend ${shape[*]:1}:"
     done
     # What other commands leave: two rows of each.
@@ -47,8 +49,8 @@ small_run()
     printf '{"command": "x </script><script>wrongs.push(1)</script>"}' >"$run/provenance.json"
 }
 
-if (($# > 3)); then
-    run=$(cd "$4" && pwd)
+if [[ $shots ]]; then
+    run=$(cd "$shots" && pwd)
 else
     small_run
 fi
@@ -59,13 +61,13 @@ fi
     sed "/<head>/q" "$run/report.html"
     echo "<script>" && cat "$here/page/watch.js" && echo "</script>"
     sed "1,/<head>/d; /<\/body>/,\$d" "$run/report.html"
-    (($# < 4)) || echo "<script>window.partial = true</script>"
+    [[ ! $shots ]] || echo "<script>window.partial = true</script>"
     echo "<script>const EXPECTED = ['time_vs_workers', 'time_vs_size', 'bytes_per_node', 'throughput', 'step_parts', 'consistency', 'predict', 'simulate', 'calculator'].filter(name => !window.partial || window.psring.charts[name]), COSTS = "
     "$print_costs"
     echo ";" && cat "$here/page/use.js" && echo "</script></body></html>"
 } >"$folder/page.html"
-for width in 390 1280 2560; do
-    browse "$folder/page.html" --window-size=$width,900 --dump-dom >"$folder/document"
+for width in "${widths[@]:0:3 - short}"; do
+    browse "$folder/page.html" --window-size="$width",900 --dump-dom >"$folder/document"
     sed -n '/<pre id="used">/,/<\/pre>/p' "$folder/document" | sed 's/<[^>]*>//g' >"$folder/used"
     grep -qx end "$folder/used" || { cp "$folder/browser" "$folder/log" && fail "at width $width the page was not used to its end:"; }
     result=ok
@@ -116,10 +118,10 @@ result=ok
 [[ $(cat "$folder/output") == "picture true; words 2; scripts none" ]] || result="another page"
 verdict "$result" "without scripts"
 
-if (($# > 3)); then
-    for width in 390 1280 2560; do
+if [[ $shots ]]; then
+    for width in "${widths[@]}"; do
         for theme in light dark; do
-            browse "$run/report.html#$theme" --window-size=$width,$((width == 390 ? 9000 : 6000)) --screenshot="$run/report-$width-$theme.png" >/dev/null
+            browse "$run/report.html#$theme" --window-size="$width",$((width == 390 ? 9000 : 6000)) --screenshot="$run/report-$width-$theme.png" >/dev/null
         done
     done
 fi
