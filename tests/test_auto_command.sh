@@ -25,9 +25,11 @@ cd "$folder"
 "$psring" predict --fit bench.csv --hold-out none --cost-model model.json >said || fail "no model: $(cat said)"
 
 auto=(--backend auto --cost-model model.json --network net)
-run()
+run() # RANKS COMMAND... [: -n RANKS COMMAND...]
 {
-    "$here/mpirun.sh" "$@" >out 2>err || fail "$*: $(cat out err)"
+    local starter=ranks.sh
+    [[ " $* " != *' : '* ]] || starter=mpirun.sh # which alone starts two commands
+    "$here/$starter" "$@" >out 2>err || fail "$*: $(cat out err)"
 }
 
 # Two sizes: a line each, and a row each of what was chosen.
