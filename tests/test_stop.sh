@@ -4,7 +4,7 @@
 set -euo pipefail
 # shellcheck source=tests/train_lib.sh
 . "$(dirname "$0")/train_lib.sh"
-common=(--model lenet --batch 50 --data "$data")
+common=(--model lenet --batch 10 --data "$data")
 
 # stop RANKS VICTIM SIGNAL OPTION...: trains until there is a checkpoint, sends the signal to that rank, and
 # expects that all ranks end, saved. Again if, on a busy machine, the run came to its end before it noticed, or the
@@ -46,7 +46,8 @@ for trial in "${trials[@]:short * 2}"; do
     options=("${common[@]}" "${trial[@]:3}" --steps 190)
     train "${trial[0]}" "${options[@]}"
     whole=$weights
-    stop "${trial[@]:0:3}" "${options[@]}"
+    # Steps that take so many ms leave time for the signal, and the processors to others.
+    stop "${trial[@]:0:3}" "${options[@]}" --checkpoint-steps 20 --compute real:4
     train "${trial[0]}" "${options[@]}" --checkpoint "$folder/checkpoint" --resume=must
     grep -q '^continues after step' "$folder/log" || fail "${trial[*]}: began anew:"
     [[ $weights == "$whole" ]] || fail "${trial[*]}, continued: $weights, expected $whole"
@@ -67,7 +68,7 @@ awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i } NR > 1 && $at["test_ac
     fail "an epoch was not tested: $(tail -n 1 "$folder/rows.csv")"
 
 # With nowhere to save, SIGUSR1 ends nothing.
-launch "$psring" train "${common[@]}" --backend none --steps 100 --log-steps 1
+launch "$psring" train "${common[@]}" --batch 50 --backend none --steps 100 --log-steps 1
 wait_for "training" '^epoch'
 kill -USR1 "$session"
 expect_end "SIGUSR1 with nowhere to save" 0 'SIGUSR1: nothing can be saved, training goes on'
