@@ -24,6 +24,7 @@ refused() # WHAT EXIT-CODE WORDS COMMAND...
 }
 
 mpi=("$here/mpirun.sh")
+met=("$here/ranks.sh") # without a launcher: for what psring finds once the ranks have met, however that was
 training=("$psring" train --data "$data" --model mlp)
 
 # --- what is wrong from the start -------------------------------------------------------------------
@@ -38,23 +39,23 @@ refused "a process that plays all, twice" 2 'without mpirun' "${mpi[@]}" 2 "${tr
     --backend none --virtual-workers 2
 refused "no such command" 2 'no such command (did you mean train?)' "${mpi[@]}" 2 "$psring" trian
 refused "no such option" 2 '--fast: no such option' "${mpi[@]}" 2 "${training[@]}" --fast
-refused "a straggler that is not there, -v" 2 '4:4: there are 2 workers' "${mpi[@]}" 2 "${training[@]}" \
+refused "a straggler that is not there, -v" 2 '4:4: there are 2 workers' "${met[@]}" 2 "${training[@]}" \
     --straggler 4:4 -v
-refused "a batch larger than the data" 2 'lower --batch' "${mpi[@]}" 2 "${training[@]}" --batch 60000
+refused "a batch larger than the data" 2 'lower --batch' "${met[@]}" 2 "${training[@]}" --batch 60000
 refused "no data named" 2 'give --data DIR' env -u PSRING_DATA "${mpi[@]}" 2 "$psring" train
 refused "no data named, before rank 1 has come" 2 'give --data DIR' env -u PSRING_DATA "${mpi[@]}" 1 "$psring" train : \
     -n 1 sleep 60
-refused "no such folder of data" 1 'run experiments/get_mnist.sh' "${mpi[@]}" 2 "$psring" train \
+refused "no such folder of data" 1 'run experiments/get_mnist.sh' "${met[@]}" 2 "$psring" train \
     --data "$folder/nowhere"
-refused "metrics that cannot be written" 1 'nowhere/train.csv' "${mpi[@]}" 2 "${training[@]}" \
+refused "metrics that cannot be written" 1 'nowhere/train.csv' "${met[@]}" 2 "${training[@]}" \
     --metrics "$folder/nowhere/train.csv"
-refused "no checkpoint to continue" 1 'no checkpoint of mlp in .*empty' "${mpi[@]}" 2 "${training[@]}" \
+refused "no checkpoint to continue" 1 'no checkpoint of mlp in .*empty' "${met[@]}" 2 "${training[@]}" \
     --checkpoint "$folder/empty" --resume=must
 for backend in ring ps; do # with ps a rank is a server, which reads no checkpoint
     options=(--backend "$backend" --checkpoint "$folder/kept-$backend" --steps 4)
-    "${mpi[@]}" 3 "${training[@]}" "${options[@]}" >"$folder/log" 2>&1 || fail "4 steps, $backend:"
+    "${met[@]}" 3 "${training[@]}" "${options[@]}" >"$folder/log" 2>&1 || fail "4 steps, $backend:"
     refused "another run's checkpoint, $backend" 2 'reduce-order is any there and ring here' \
-        "${mpi[@]}" 3 "${training[@]}" "${options[@]}" --reduce-order ring --resume
+        "${met[@]}" 3 "${training[@]}" "${options[@]}" --reduce-order ring --resume
 done
 launch "${mpi[@]}" 2 "${training[@]}" --transport zmq --interface 203.0.113.0/24
 expect_end "a network that is not here" 1 'no IPv4 address in 203.0.113.0/24'
@@ -64,7 +65,7 @@ expect_end "no such hostfile" failure "$folder/nohosts"
 mkdir "$folder/cut"
 cp "$data"/* "$folder/cut"
 truncate -s 100000 "$folder/cut/train-images-idx3-ubyte"
-refused "a truncated file" 1 'train-images-idx3-ubyte.*truncated' "${mpi[@]}" 2 "$psring" train \
+refused "a truncated file" 1 'train-images-idx3-ubyte.*truncated' "${met[@]}" 2 "$psring" train \
     --data "$folder/cut"
 
 # An error that one rank meets alone, be it of usage, ends all; the last line names it.
@@ -125,7 +126,7 @@ expect_end "the first rank does not come" failure 'rank 1 is still meeting the o
 
 # --- what goes wrong on the way ---------------------------------------------------------------------
 
-refused "divergence" 1 'smaller --lr' "${mpi[@]}" 2 "${training[@]}" --optimizer sgd --lr 1000
+refused "divergence" 1 'smaller --lr' "${met[@]}" 2 "${training[@]}" --optimizer sgd --lr 1000
 
 # Starts a run without end and waits until it trains; its ranks are ${ranks[@]}.
 start_training() # RANKS OPTION...
