@@ -2,8 +2,8 @@
 # test_hierarchical.sh PSRING MAKE_DATASET [--short]: the hierarchical all-reduce on hosts of a virtual cluster with several
 # ranks each. With --reduce-order ring it ends with the weights of one process that plays all workers, to the bit;
 # what it cannot do it refuses, in a line; a rank that is killed or stopped ends the run, named. --short: one size of
-# buckets, 6 steps, one killed rank (test_equality.sh has one host, fault_trials.sh a host that is cut off). Skipped
-# without root or namespaces.
+# buckets, one transport, 6 steps, one killed rank (test_equality.sh has one host, test_allreduce.c zmq, mpi_bits.c MPI's
+# transport, fault_trials.sh a host that is cut off). Skipped without root or namespaces.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=train_lib.sh
 . "$(dirname "$0")/train_lib.sh"
@@ -36,11 +36,12 @@ weights_on() # WHAT RANKS [RUN-OPTION...] -- TRAIN-OPTION...
 steps=$((short ? 6 : 20))
 training=(--model lenet --batch 8 --steps "$steps" --reduce-order ring)
 sizes=(4 0.05)
+transports=(zmq mpi tcp)
 for buckets in "${sizes[@]:short}"; do # several, and so an all-reduce beside the computation
     train 0 "${training[@]}" --bucket-mb "$buckets" --backend none --virtual-workers 6
     expected=$weights
-    for transport in zmq mpi tcp; do
-        weights_on "six workers over $transport" 6 -- "${training[@]}" --bucket-mb "$buckets" --transport $transport
+    for transport in "${transports[@]:short * 2}"; do
+        weights_on "six workers over $transport" 6 -- "${training[@]}" --bucket-mb "$buckets" --transport "$transport"
         [[ $weights == "$expected" ]] || fail "over $transport: weights $weights, expected $expected, as by one process"
     done
 done
