@@ -66,7 +66,11 @@ kill -TERM "$(pgrep -P $wait_for -f run_consistency.sh)"
 wait $wait_for
 printf '#!/bin/sh\necho "psring: error: broken on purpose" >&2\nexit 1\n' >"$folder/program"
 within nothing_left || fail "a run that was ended goes on:"
-compare
+# The program itself in place of mpirun: a run of it fails alike.
+mkdir "$folder/bin"
+printf '#!/bin/sh\nexec "%s"\n' "$folder/program" >"$folder/bin/mpirun"
+chmod +x "$folder/bin/mpirun"
+PATH=$folder/bin:$PATH compare
 (($? == 1)) || fail "a program that fails: exit $?:"
 grep -q 'failed: ring, straggler 1:4, seed 1: exit 1: .*broken on purpose' "$folder/log" || fail "no word of the failure in:"
 
