@@ -205,7 +205,7 @@ expect "which is in force, too" link_carries more-than 5250000 \
 
 expect "up takes the limit away" "$vcluster" up --name $a --hosts 3 --rate none
 expect "programs learn of that" prints "vcluster:none 0" \
-    "$vcluster" run --name $a -n 1 -- sh -c 'echo $PSRING_NETWORK $PSRING_LINK_BITS'
+    "$vcluster" exec --name $a host0 -- sh -c 'echo $PSRING_NETWORK $PSRING_LINK_BITS'
 expect "no token bucket is left" prints "" ip netns exec psring-$a-0 sh -c 'tc qdisc show dev eth0 | grep tbf; true'
 
 for signal in INT TERM KILL; do
@@ -228,7 +228,7 @@ expect "racks, and a slower host" "$vcluster" up --name $a --hosts 4 --rate 500m
 expect "status tells the shape" bash -c \
     '"$0" status --name "$1" | grep ", 500mbit each way, racks of 2 hosts joined by 5mbit, host3 1mbit$"' "$vcluster" $a
 expect "programs learn of the shape" prints "vcluster:500mbit/racks:2x5mbit+host3:1mbit 500000000" \
-    "$vcluster" run --name $a -n 1 -- sh -c 'echo $PSRING_NETWORK $PSRING_LINK_BITS'
+    "$vcluster" exec --name $a host0 -- sh -c 'echo $PSRING_NETWORK $PSRING_LINK_BITS'
 for host in 0 1 2 3; do
     expect "host$host in a rack sends to the switch as it is" knows_the_switch $host
 done
