@@ -12,5 +12,5 @@ shift
 root=()
 [ "$(id -u)" -ne 0 ] || root=(--allow-run-as-root)
 exec timeout --kill-after=5 "${PSRING_LIMIT_S:-280}" mpirun "${root[@]}" --oversubscribe --bind-to "$bind" \
-    --mca mpi_yield_when_idle 1 --mca btl self,tcp --mca btl_tcp_if_include lo \
+    --mca mpi_yield_when_idle 1 --mca pml ob1 --mca btl self,tcp --mca btl_tcp_if_include lo \
     --mca oob_tcp_if_include lo -n "$ranks" "$@"
