@@ -6,10 +6,11 @@
 psring=$1
 make_dataset=$2
 
-# Small, so that loading and testing take no time, and there on every machine.
+# Small, so that loading and testing take no time, and there on every machine. Tests of emulated devices, which take longer
+# for an image, set $test_images before.
 data=$folder/data
 mkdir "$data"
-"$make_dataset" "$data" 2000 300
+"$make_dataset" "$data" 2000 "${test_images:-300}"
 
 # train_ranks RANKS OPTION...: psring train in one process if RANKS is 0, else on ranks that meet by rendezvous. mpirun
 # starts the ranks if the options ask for MPI or $launcher is mpirun: this takes a second longer. The exit code is not 0

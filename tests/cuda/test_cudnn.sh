@@ -2,6 +2,7 @@
 # test_cudnn.sh PSRING_EMULATED MAKE_DATASET CUDNN_FOLDER: whose convolutions a run computes with, by a stand-in for
 # cuDNN (cudnn.cu) in CUDNN_FOLDER that is there or not, is right, is wrong, or fails.
 set -euo pipefail
+test_images=200
 # shellcheck source-path=SCRIPTDIR source=../train_lib.sh
 . "$(dirname "$0")/../train_lib.sh"
 cudnn=$3

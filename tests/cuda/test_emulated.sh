@@ -2,6 +2,7 @@
 # test_emulated.sh PSRING MAKE_DATASET PSRING-AWARE: psring with the emulated CUDA device, as users run it:
 # steps recorded or not, one process or two workers with staged buckets, to the same bits.
 set -euo pipefail
+test_images=100
 # shellcheck source-path=SCRIPTDIR source=../train_lib.sh
 . "$(dirname "$0")/../train_lib.sh"
 aware=$3

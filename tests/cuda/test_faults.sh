@@ -3,6 +3,7 @@
 # so once, with CUDA's name of the error, ends with a failure, and has freed what it had allocated. And CUDA that puts off
 # what it is asked for. --short: not at each call, but at one of several.
 set -euo pipefail
+test_images=100
 # shellcheck source-path=SCRIPTDIR source=../train_lib.sh
 . "$(dirname "$0")/../train_lib.sh"
 options=(--backend none --device cuda --model lenet --batch 8 --steps 4 --data "$data")

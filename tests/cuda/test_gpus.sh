@@ -2,6 +2,7 @@
 # test_gpus.sh PSRING_EMULATED MAKE_DATASET: which GPU each rank takes, and what is said where one has
 # none. The emulated run-time sees the GPUs that $EMULATED_GPUS names, and notes which one is taken.
 set -euo pipefail
+test_images=100
 # shellcheck source-path=SCRIPTDIR source=../train_lib.sh
 . "$(dirname "$0")/../train_lib.sh"
 export EMULATED_LOG=$folder/gpu psring

@@ -2,6 +2,7 @@
 # test_nccl.sh PSRING_EMULATED MAKE_DATASET: psring with --backend nccl on two and three ranks, by the emulated device and
 # a stand-in for NCCL whose ranks sum between processes: sums, groups, registered memory, and the proof of the algorithm.
 set -euo pipefail
+test_images=100
 # shellcheck source-path=SCRIPTDIR source=../train_lib.sh
 . "$(dirname "$0")/../train_lib.sh"
 unset NCCL_ALGO NCCL_PROTO NCCL_DEBUG NCCL_DEBUG_SUBSYS NCCL_DEBUG_FILE

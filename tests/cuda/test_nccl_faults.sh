@@ -2,6 +2,7 @@
 # test_nccl_faults.sh PSRING_EMULATED MAKE_DATASET [--short]: ranks that average by NCCL's stand-in (nccl.c), of which one fails.
 # The others say what has happened, once, and end with a failure. --short: memory is lacking at a choice of allocations.
 set -euo pipefail
+test_images=100
 # shellcheck source-path=SCRIPTDIR source=../train_lib.sh
 . "$(dirname "$0")/../train_lib.sh"
 # shellcheck source=tests/ranks_lib.sh

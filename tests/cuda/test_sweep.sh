@@ -2,6 +2,7 @@
 # test_sweep.sh PSRING_EMULATED MAKE_DATASET: run_scaling.sh finds GPUs, measures NCCL between them beside the other
 # backends, and tells of it in a table; by two emulated GPUs and a stand-in for NCCL.
 set -euo pipefail
+test_images=100
 # shellcheck source-path=SCRIPTDIR source=../train_lib.sh
 . "$(dirname "$0")/../train_lib.sh"
 
