@@ -56,7 +56,7 @@ ways=('0 --optimizer sgd --nesterov --weight-decay 1e-4' '0 --optimizer adadelta
 for options in "${ways[@]:short * 3}"; do
     read -ra options <<<"$options"
     ranks=${options[0]}
-    options=("${common[@]}" "${options[@]:1}" --steps 160)
+    options=("${common[@]}" "${options[@]:1}" --steps 80)
     train "$ranks" "${options[@]}"
     whole=$weights
     start_and_kill "$ranks" "${options[@]}" --checkpoint "$folder/checkpoint"
@@ -82,7 +82,7 @@ grep -q 'backend is rhd there and ring here: the run continues, but not to the s
     fail "no word of another backend in:"
 
 # Another run's checkpoint is refused, with what differs.
-if train_ranks 2 "${common[@]}" --batch 25 --steps 160 --checkpoint "$folder/checkpoint" --resume; then
+if train_ranks 2 "${common[@]}" --batch 25 --steps 80 --checkpoint "$folder/checkpoint" --resume; then
     fail "two workers with another batch continued the run:"
 fi
 grep -q 'batch is 50 there and 25 here.*give --batch 50' "$folder/log" || fail "no word of the batch in:"
@@ -126,7 +126,7 @@ for world in '0 50 30 --backend none' '4 20 18'; do
 done
 
 if "$psring" train --data "$data" "${common[@]}" --backend none --optimizer adam --lr-schedule step \
-    --steps 160 --checkpoint "$folder/checkpoint" --resume >"$folder/log" 2>&1; then
+    --steps 80 --checkpoint "$folder/checkpoint" --resume >"$folder/log" 2>&1; then
     fail "a run of lars was continued by adam:"
 fi
 for word in 'optimizer is lars there and adam here' 'lr-schedule is linear there and step here' \
