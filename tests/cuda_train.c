@@ -182,7 +182,7 @@ static void check_graph(const char *model, enum optimizer_kind optimizer)
     open_trainee(&plain, DEVICE_CUDA, DEVICE_GRAPH_OFF, model, optimizer);
     open_trainee(&graph, DEVICE_CUDA, DEVICE_GRAPH_ON, model, optimizer);
     bool same = true;
-    for (int i = 0; i < 6; i++)
+    for (int i = 0; i < 4; i++) /* the third one is the first that repeats what was recorded */
         same = train_step(&plain) == train_step(&graph) && same;
     size_t count = net_parameter_count(plain.net);
     float *a = download(&plain, net_parameters(plain.net));
