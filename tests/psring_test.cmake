@@ -7,7 +7,8 @@
 #   network  several processes over loopback, or a virtual cluster.
 #   slow     longer than some ten seconds on a calm machine, whatever it takes
 # The presets give ten places (ctest -j 10), as many as two cores have work for. A quick test takes two of them, another
-# one three, because its processes also wait. WAITS: it mostly waits, so it takes one. Long ones begin first.
+# one three, because its processes also wait. WAITS: it mostly waits, so it takes one. The longest begin first: psring_seconds
+# has what the longest take alone on two cores. A test that is not in it counts as long as its label says.
 #
 # SANITIZE names the sanitizers (address, thread) under which the test runs again: it owns memory that no other such
 # test owns, or its threads share memory. Scripts that only drive launchers and shell code have none. In a build with
@@ -15,6 +16,12 @@
 #
 # The time-out only guards against hanging: a busy machine must not reach it. A test that lacks what it
 # needs ends with 77 and says why: tests/may_skip.txt names those that may.
+set(psring_seconds
+    machines 150 failures 110 fault_trials 70 stalls 65 strangers 50 test_vcluster 45 bench 40 cuda_sweep 35 slurm 35
+    test_run_scaling 35 install 35 train 30 elastic 30 run_consistency 25 wire_bytes 25 bottleneck 25 cuda_nccl_faults 20
+    cuda_train_emulated 20 test_page 20 addresses 20 rendezvous 20 auto_command 15 test_allreduce 15 test_fit 15
+    bytes 12 simulate 12 test_membership 8 test_rendezvous 8 test_lifeline_close 8 test_server 8
+    quick 1 network 10 slow 20)
 set(psring_timeout_quick 600)
 set(psring_timeout_network 600)
 set(psring_timeout_slow 900)
@@ -46,13 +53,22 @@ function(psring_test name label)
   if(NOT label STREQUAL "quick")
     list(APPEND environment ASAN_OPTIONS=detect_leaks=0) # Open MPI keeps what it allocates
   endif()
-  if(test_WAITS)
-    set_tests_properties(${name} PROPERTIES PROCESSORS 1 COST 1000)
-  elseif(label STREQUAL "quick")
-    set_tests_properties(${name} PROPERTIES PROCESSORS 2 COST 1)
-  else()
-    set_tests_properties(${name} PROPERTIES PROCESSORS 3 COST ${psring_timeout_${label}})
+  if(name MATCHES "^cuda_")
+    list(APPEND environment OPENBLAS_NUM_THREADS=1) # cuBLAS's stand-in would have threads that spin while they wait
   endif()
+  set(processors 3)
+  if(test_WAITS)
+    set(processors 1)
+  elseif(label STREQUAL "quick")
+    set(processors 2)
+  endif()
+  list(FIND psring_seconds ${name} at)
+  if(at EQUAL -1)
+    list(FIND psring_seconds ${label} at)
+  endif()
+  math(EXPR at "${at} + 1")
+  list(GET psring_seconds ${at} seconds)
+  set_tests_properties(${name} PROPERTIES PROCESSORS ${processors} COST ${seconds})
   set_tests_properties(${name} PROPERTIES LABELS "${labels}" TIMEOUT ${test_TIMEOUT} SKIP_RETURN_CODE 77
                        ENVIRONMENT "${environment}")
   set_property(GLOBAL APPEND PROPERTY PSRING_TESTS_WITH_LABEL ${name})
