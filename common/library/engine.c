@@ -348,7 +348,8 @@ out:
 }
 
 /* Waits until all ranks have come to the end. The transport sees ranks in other calls. The barrier
- * of the world comes after it, because a closed connection is an error until transport_check_end. */
+ * of the world comes after it, because a closed connection is an error until transport_check_end.
+ */
 static enum status meet_at_the_end(struct engine *engine)
 {
     enum status status;

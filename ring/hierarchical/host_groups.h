@@ -17,7 +17,7 @@
  * behind its vector. */
 struct host_content {
     uint64_t count;
-    uint32_t dtype, op; /* enum message_dtype, enum reduce_op */
+    uint32_t dtype, op;       /* enum message_dtype, enum reduce_op */
     struct message_call call; /* of libpsring */
 };
 

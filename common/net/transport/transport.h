@@ -106,7 +106,8 @@ bool transport_interrupted(const struct transport *transport);
 /* Embedded: what follows belongs to this call. */
 void transport_set_call(struct transport *transport, const struct message_call *call);
 /* For ranks that show each other their calls in another way than by messages. The call that
- * messages belong to now; not embedded: none. / STATUS_PROTOCOL (logged) if `peer` is in another. */
+ * messages belong to now; not embedded: none. / STATUS_PROTOCOL (logged) if `peer` is in another.
+ */
 const struct message_call *transport_call(const struct transport *transport);
 enum status transport_compare_call(const struct transport *transport, int peer,
                                    const struct message_call *theirs);
