@@ -105,7 +105,8 @@ static void tell_others(const struct exchange *e, enum status status, const char
 static enum status failed(const struct exchange *e, int error, int index, bool collecting)
 {
     enum status status = error == ETIMEDOUT ? STATUS_TIMEOUT : STATUS_TRANSPORT;
-    if (error == ECANCELED)
+    /* A rank that fails says why before it closes its connections. */
+    if (error == ECANCELED || (error != ETIMEDOUT && world_given_up(e->world)))
         return status;
     const char *call = call_names[e->frame.call];
     char who[240], text[TEXT_BYTES];
