@@ -111,7 +111,7 @@ record() # NAME RESULT SECONDS LIMIT-S WHAT DETAIL
     printf '%s|%s|%s|%s|%s|%s\n' "$1" "$2" "$3" "$4" "$5" "${6//|//}" >>"$out/parts.txt"
     printf '%-12s %-8s %4s s  %s\n' "$1" "$2" "$3" "$6"
     [[ $2 == passed || $2 == skipped ]] || failed=1
-    [[ $2 == 'not run' || $2 == 'no time' ]] || write_page # all parts that follow are so, too, and then the check ends
+    [[ $2 == 'not run' || $2 == 'no time' ]] || write_page # as are all parts that follow, up to the last page
 }
 
 # After every part that ran, so that a check that is killed leaves a page of what it did.

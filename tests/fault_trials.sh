@@ -1,11 +1,16 @@
 #!/usr/bin/env bash
-# fault_trials.sh PSRING MAKE_DATASET [--short | --only REGEX]: in a virtual cluster, kills, stops or cuts off one rank of
-# a training, at launch, in a step and in a checkpoint, over every backend and transport; or cuts it off before mpirun
-# begins. Each trial must end, mpirun included, within the time-out + 10 s, with an exit code that is not 0, a last line
-# that names the rank and its host, and no process, file or namespace left. (At launch no rank knows the others yet: the
-# line says what was waited for.)
-# --short: a choice of trials (test_failures.sh and test_hierarchical.sh kill further ranks), with a minute in place of the 10 s, for machines that are busy. --only: the trials whose
-# row matches, such as '^ring .* launch'. Prints a table, as in fault_trials.csv, of what was seen. 77: no namespaces here.
+# fault_trials.sh PSRING MAKE_DATASET [--short | --only REGEX]: kills, stops or cuts off one rank of a training in a virtual
+# cluster: at launch, in a step and in a checkpoint, over every backend and transport. Or cuts it off before mpirun begins.
+#
+# Each trial must end, mpirun included, within the time-out + 10 s. The exit code must not be 0. The last line must name
+# the rank and its host. No process, file or namespace may be left. At launch no rank knows the others yet. The line then
+# reports what it waited for.
+#
+#   --short       a choice of trials, with a minute in place of the 10 s, for busy machines. test_failures.sh and
+#                 test_hierarchical.sh kill further ranks.
+#   --only REGEX  the trials whose row matches, such as '^ring .* launch'
+#
+# Prints a table, as in fault_trials.csv. Exits with 77 without namespaces.
 set -euo pipefail
 # shellcheck source=tests/train_lib.sh
 . "$(dirname "$0")/train_lib.sh"

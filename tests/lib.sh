@@ -48,15 +48,14 @@ skip()
     exit 77
 }
 
-# pause SECONDS: as sleep, without a process. Nothing is ever written to this pipe.
+# pause SECONDS: sleeps without starting a process. No process writes to this pipe.
 exec {silent_pipe}<> <(:)
 pause()
 {
     read -rt "$1" -u "$silent_pipe" || true
 }
 
-# within COMMAND...: it succeeds some time. Until then it is called again and again, after 1 s half as often, because most
-# commands start processes.
+# within COMMAND...: calls it until it succeeds. After 1 s it calls it half as often, because most commands start processes.
 within()
 {
     local deadline=$((SECONDS + GUARD_S)) called=0 pause_s=0.05
@@ -77,7 +76,7 @@ launch()
     setsid env --default-signal=INT "$@" >"$folder/log" 2>&1 &
     session=$!
     local of=''
-    # Until setsid has made it: the sixth word there.
+    # Until setsid has made the session, the sixth word of stat.
     while kill -0 $session 2>/dev/null; do
         read -r _ _ _ _ _ of _ 2>/dev/null <"/proc/$session/stat" || true
         [[ $of != "$session" ]] || break
@@ -85,7 +84,7 @@ launch()
     done
 }
 
-# While the first process of the session runs, no other one need be looked for, which takes all of /proc.
+# pgrep reads all of /proc, so it runs only once the first process of the session has ended.
 is_over()
 {
     ! kill -0 "$session" 2>/dev/null && ! pgrep -s "$session" >/dev/null

@@ -18,7 +18,7 @@ trap 'kill "${pids[@]}" 2>/dev/null' EXIT
 trap 'exit 143' TERM
 trap 'exit 130' INT
 port=$(free_port) || exit 1
-exec {silent_pipe}<> <(:) # a wait for what never comes is a sleep without a process
+exec {silent_pipe}<> <(:) # a read from it with a time-out sleeps without starting a process
 for ((rank = 0; rank < world; rank++)); do
     env --default-signal=INT "$@" --rendezvous "tcp://127.0.0.1:$port" --rank "$rank" --world "$world" {silent_pipe}<&- &
     pids+=($!)

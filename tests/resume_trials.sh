@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# resume_trials.sh PSRING MAKE_DATASET [--short | KILLS [SEED]]: a training that is killed KILLS times (10), at random instants
-# from its launch on, by SIGTERM to one worker or SIGKILL to one rank, servers among them, and goes on each time with
-# --resume, ends with the weights of the one that nobody disturbed, to the bit: ring and parameter server, dedicated and
-# colocated, uncompressed and in fp16 with error feedback. --short: the latter alone, 120 small steps without mpirun, killed twice. Prints a table,
-# as in resume_trials.csv, of what was seen.
+# resume_trials.sh PSRING MAKE_DATASET [--short | KILLS [SEED]]: a training is killed KILLS times (10) and continues each
+# time with --resume. At the end it has the weights of the undisturbed training, to the bit.
+#
+# The instants are random, from the launch on. A kill is SIGTERM to one worker, or SIGKILL to one rank (server or worker).
+# The trainings use the ring, a dedicated server and colocated servers, uncompressed and in fp16 with error feedback.
+#
+# --short: only in fp16, 120 small steps without mpirun, killed twice. Prints a table, as in resume_trials.csv.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=train_lib.sh
 . "$(dirname "$0")/train_lib.sh"
@@ -12,7 +14,7 @@ STEPS=400 starter=mpirun.sh work=(--batch 50)
 compressed='--compress fp16 --error-feedback on'
 compressions=('' "$compressed")
 if [[ $kills == --short ]]; then
-    kills=2 STEPS=120 starter=ranks.sh work=(--batch 10 --compute real:5) # a step takes so many ms
+    kills=2 STEPS=120 starter=ranks.sh work=(--batch 10 --compute real:5)
     compressions=("$compressed")
 fi
 seed=${4:-$RANDOM}

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# test_bench.sh PSRING [--short]: psring bench and psring info as a user meets them: files, messages, exit
-# codes, and that what is finished stays when a rank is killed. --short: fewer algorithms of MPI's,
-# and a published model by ring and by one server alone (test_node_bytes.c has the bytes of the others).
+# test_bench.sh PSRING [--short]: psring bench and psring info as a user meets them: files, messages and exit codes. Finished
+# rows stay when a rank is killed.
+#
+# --short: fewer algorithms of MPI's, and a published model only by ring and by one server.
+# test_node_bytes.c has the bytes of the other backends.
 set -euo pipefail
 
 # shellcheck source-path=SCRIPTDIR source=lib.sh

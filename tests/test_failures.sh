@@ -24,7 +24,7 @@ refused() # WHAT EXIT-CODE WORDS COMMAND...
 }
 
 mpi=("$here/mpirun.sh")
-met=("$here/ranks.sh") # without a launcher: for what psring finds once the ranks have met, however that was
+met=("$here/ranks.sh") # without a launcher: for what psring finds once the ranks have met
 training=("$psring" train --data "$data" --model mlp)
 
 # --- what is wrong from the start -------------------------------------------------------------------

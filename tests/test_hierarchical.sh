@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # test_hierarchical.sh PSRING MAKE_DATASET [--short]: the hierarchical all-reduce on hosts of a virtual cluster with several
-# ranks each. With --reduce-order ring it ends with the weights of one process that plays all workers, to the bit;
-# what it cannot do it refuses, in a line; a rank that is killed or stopped ends the run, named. --short: one size of
-# buckets, one transport, 6 steps, one killed rank (test_equality.sh has one host, test_allreduce.c zmq, mpi_bits.c MPI's
-# transport, fault_trials.sh a host that is cut off). Skipped without root or namespaces.
+# ranks each. With --reduce-order ring its weights equal those of one process that plays all workers, to the bit. It refuses
+# what it cannot do, in a line. A killed or stopped rank ends the run and is named.
+#
+# --short: one size of buckets, one transport, 6 steps, one killed rank. Other tests have the rest: test_equality.sh one
+# host, test_allreduce.c zmq, mpi_bits.c MPI's transport, fault_trials.sh a host that is cut off. Skipped without namespaces.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=train_lib.sh
 . "$(dirname "$0")/train_lib.sh"

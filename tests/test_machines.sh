@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # test_machines.sh PSRING [--short]: run_scaling.sh --hosts, and the commands of README.md, over real ssh. The machines are
-# hosts of a virtual cluster, each with an sshd of its own; keys and settings are made for this test, and the user's are
-# not read. --short: a sweep over two machines in place of three, and only of ring and ps. Exits 77 (skipped) without namespaces or sshd.
+# hosts of a virtual cluster, and each runs an sshd. The test makes its keys and settings, and does not read the user's.
+#
+# --short: a sweep over two machines in place of three, and only of ring and ps. Exits 77 (skipped) without namespaces or
+# sshd.
 set -uo pipefail
 
 # shellcheck source-path=SCRIPTDIR source=lib.sh

@@ -1,7 +1,10 @@
 #!/usr/bin/env bash
-# test_page.sh PSRING MAKE-DATASET PRINT-COSTS [--short | FOLDER]: a small run's report in headless Chromium: every chart has its
-# data, the replay plays to its end, sliders change the numbers, the formulas are the program's, no error, no request.
-# Skipped without Chromium. --short: a narrow and a wide window. With FOLDER, which then holds a run, it leaves screenshots there.
+# test_page.sh PSRING MAKE-DATASET PRINT-COSTS [--short | FOLDER]: a small run's report in headless Chromium. Every chart has
+# its data. The replay plays to its end. Sliders change the numbers. The formulas equal the program's. The page has no error
+# and makes no request.
+#
+# --short: a narrow and a wide window. With FOLDER, which then holds a run, it writes screenshots there. Skipped without
+# Chromium.
 set -uo pipefail
 
 # shellcheck source-path=SCRIPTDIR source=train_lib.sh

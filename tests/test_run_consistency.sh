@@ -66,7 +66,7 @@ kill -TERM "$(pgrep -P $wait_for -f run_consistency.sh)"
 wait $wait_for
 printf '#!/bin/sh\necho "psring: error: broken on purpose" >&2\nexit 1\n' >"$folder/program"
 within nothing_left || fail "a run that was ended goes on:"
-# The program itself in place of mpirun: a run of it fails alike.
+# The program in place of mpirun: it fails in the same way.
 mkdir "$folder/bin"
 printf '#!/bin/sh\nexec "%s"\n' "$folder/program" >"$folder/bin/mpirun"
 chmod +x "$folder/bin/mpirun"

@@ -124,7 +124,7 @@ result=ok
 [[ $(paste -s -d , "$folder/slots") == "hierarchical 8 host0,ring 8 host0,ring 8 host1" ]] || result=$(cat "$folder/slots")
 verdict "$result" "two ranks a host, as neighbours and apart"
 
-# The first rank alone, which writes the rows, in place of mpirun: what mpirun starts, and where, the sweep before has shown.
+# In place of mpirun, the first rank alone, which writes the rows. The sweep above has shown what mpirun starts, and where.
 mkdir "$folder/bin"
 cat >"$folder/bin/mpirun" <<LAUNCHER
 #!/bin/sh

@@ -105,7 +105,7 @@ awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }
     $c["workers"] != 4 || $c["wrong"] != 0 { bad = 1 }
     END { exit bad || NR < 3 }' "$folder/bench.csv" || fail "bench: $(cat "$folder/bench.csv")"
 
-# A step takes so many ms: it leaves time for signals, and the processors to others.
+# A paced step leaves time for signals, and the processors for other tests.
 common=(--backend ring --model lenet --batch 10 --data "$data" --steps 120 --compute real:20)
 train 4 "${common[@]}" # by mpirun, without a break
 whole=$weights

@@ -41,7 +41,7 @@ warned_once() # WHAT RANK: of that rank; a busy machine may have starved another
     (($(grep -c "warning: rank $2 " "$folder/log") == 1)) || fail "$1: not one warning of rank $2:"
 }
 
-# A step takes so many ms: it leaves time to stop a rank, and the processors to others.
+# A paced step leaves time to stop a rank, and the processors for other tests.
 training=("$psring" train --data "$data" --model lenet --batch 4 --steps 250 --log-steps 5 --compute real:8)
 
 weights_in() # FILE

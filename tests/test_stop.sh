@@ -46,7 +46,7 @@ for trial in "${trials[@]:short * 2}"; do
     options=("${common[@]}" "${trial[@]:3}" --steps 190)
     train "${trial[0]}" "${options[@]}"
     whole=$weights
-    # Steps that take so many ms leave time for the signal, and the processors to others.
+    # Paced steps leave time for the signal, and the processors for other tests.
     stop "${trial[@]:0:3}" "${options[@]}" --checkpoint-steps 20 --compute real:4
     train "${trial[0]}" "${options[@]}" --checkpoint "$folder/checkpoint" --resume=must
     grep -q '^continues after step' "$folder/log" || fail "${trial[*]}: began anew:"
