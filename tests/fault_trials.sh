@@ -7,7 +7,7 @@
 # reports what it waited for.
 #
 #   --short       a choice of trials, with a minute in place of the 10 s, for busy machines. test_failures.sh and
-#                 test_hierarchical.sh kill further ranks.
+#                 test_hierarchical.sh kill further ranks, and test_failures.sh stops one of the backend mpi.
 #   --only REGEX  the trials whose row matches, such as '^ring .* launch'
 #
 # Prints a table, as in fault_trials.csv. Exits with 77 without namespaces.
@@ -213,7 +213,6 @@ all+=(mpi)
 echo 'backend,moment,fault,rank,seconds,problem'
 if [[ $which == --short ]]; then
     trial 'ps --servers 1 --placement colocated --transport zmq' stopped step 2
-    trial 'mpi' stopped step 0
     trial 'mpi' killed checkpoint 2
     trial 'ps --servers 1 --placement dedicated --transport zmq' killed step 4
     trial 'ring --transport tcp' cut step 2

@@ -167,7 +167,7 @@ if ((short)); then # fault_trials.sh --short has others
     interrupted ring --transport tcp
     killed ring --transport zmq
     killed ps --transport tcp
-    hangs ring --transport mpi
+    hangs mpi
 else
     for backend in 'ring --transport mpi' 'ring --transport zmq' 'ring --transport tcp' 'ps --transport zmq' 'ps --transport tcp' mpi; do
         read -ra options <<<"$backend"
