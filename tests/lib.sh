@@ -84,10 +84,12 @@ launch()
     done
 }
 
-# pgrep reads all of /proc, so it runs only once the first process of the session has ended.
+# ps reads all of /proc, so it runs only once the first process of the session has ended. A zombie has ended. Some systems'
+# first process leaves it there for a second.
 is_over()
 {
-    ! kill -0 "$session" 2>/dev/null && ! pgrep -s "$session" >/dev/null
+    # shellcheck disable=SC2009 # not every pgrep selects by state
+    ! kill -0 "$session" 2>/dev/null && ! ps -s "$session" -o stat= | grep '^[^Z]' >/dev/null
 }
 
 # expect_end WHAT EXIT-CODE WORDS: what was launched ends completely, with that exit code ("failure": any but
