@@ -57,16 +57,11 @@ static bool is_from_torchrun(const struct config *config)
 
 enum status launch_job(const struct config *config, uint64_t *token)
 {
-    char text[512];
-    const char *run = launcher_variable("TORCHELASTIC_RUN_ID");
-    const char *restart = launcher_variable("TORCHELASTIC_RESTART_COUNT");
+    const char *text = config->token;
+    if (!text && is_from_torchrun(config))
+        text = launcher_variable("TORCHELASTIC_RUN_ID");
     *token = 0;
-    if (config->token)
-        return launch_token(config->token, token);
-    if (!is_from_torchrun(config) || !run)
-        return STATUS_OK;
-    snprintf(text, sizeof text, "%s:%s", run, restart ? restart : "0");
-    return launch_token(text, token);
+    return text ? launch_token(text, token) : STATUS_OK;
 }
 
 void launch_warn_of_environment(const struct config *config)

@@ -22,7 +22,7 @@ enum status launch_check(struct config *config);
 enum status launch_token(const char *text, uint64_t *token);
 
 /* The number that keeps ranks of an earlier job out of a rendezvous: from --token (PSRING_TOKEN),
- * else from torchrun's run and restart; 0: nothing distinguishes the jobs. Errors as above. */
+ * else from torchrun's run; 0: nothing distinguishes the jobs. Errors as above. */
 enum status launch_job(const struct config *config, uint64_t *token);
 
 /* Warns that the environment made this process one of several, after it has not met the others. */

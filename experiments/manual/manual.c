@@ -114,7 +114,7 @@ static const char tail[] =
     ".TP\nPSRING_TOKEN\n"
     "default of \\fB\\-\\-token\\fR; elastic jobs without both use \\fI~/.psring\\-token\\fR, "
     "ranks of\n"
-    "torchrun use TORCHELASTIC_RUN_ID and TORCHELASTIC_RESTART_COUNT\n"
+    "torchrun use TORCHELASTIC_RUN_ID\n"
     ".TP\nRANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT\n"
     "as torchrun sets them: stand for \\fB\\-\\-rank\\fR, \\fB\\-\\-world\\fR and\n"
     "\\fB\\-\\-rendezvous\\fR\n"
