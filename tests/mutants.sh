@@ -119,6 +119,9 @@ fi
 scratch=$(mktemp -d)
 [[ $folder ]] || folder=$scratch
 copy=$folder/tree
+mine=$folder/psring-mutants # marks a folder whose tree this script may replace
+[[ ! -e $copy || -e $mine ]] || usage "--folder: found another tree in '$copy', expected an empty folder or one of mutants.sh"
+mkdir -p "$folder" && touch "$mine" || exit 1
 build=$copy/build
 session=0 # of the command that runs now; 0: none does
 mutated=  # the file of the copy that has a fault now
