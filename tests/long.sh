@@ -18,6 +18,8 @@ here=$(cd "$(dirname "$0")" && pwd)
 root=$(dirname "$here")
 
 # Name, then the command: PSRING, DATASET and so on stand for programs of the build folder, FOLDER for a folder in --out.
+# Tests that have no --short read PSRING_TEST_LONG.
+export PSRING_TEST_LONG=1
 trials=(
     'faults          fault_trials.sh PSRING DATASET'
     'resume          resume_trials.sh PSRING DATASET 10'
@@ -41,6 +43,14 @@ trials=(
     'wire_bytes      test_wire_bytes.sh PSRING'
     'bench           test_bench.sh PSRING'
     'page            test_page.sh PSRING DATASET COSTS'
+    'process         test_process.sh PSRING DATASET'
+    'unlike          mpirun.sh 9 LIBRARY all'
+    'allreduce       ALLREDUCE'
+    'compressed      COMPRESSED'
+    'residual        RESIDUAL'
+    'updates         UPDATES'
+    'node_bytes      NODE_BYTES'
+    'compare_itself  compare_itself.sh PSRING'
 )
 
 die()
@@ -109,7 +119,9 @@ echo trial,seconds,result >"$table"
 printf '%-16s %8s  %s\n' trial seconds result
 
 declare -A programs=([PSRING]=psring [DATASET]=tests/make_dataset [TIMELINE]=tests/check_timeline
-    [STRANGERS]=tests/strangers [COSTS]=tests/print_costs [EMULATED]=tests/cuda/psring_emulated)
+    [STRANGERS]=tests/strangers [COSTS]=tests/print_costs [EMULATED]=tests/cuda/psring_emulated [LIBRARY]=tests/mpi_library
+    [ALLREDUCE]=tests/test_allreduce [COMPRESSED]=tests/test_compressed [RESIDUAL]=tests/test_residual
+    [UPDATES]=tests/test_updates [NODE_BYTES]=tests/test_node_bytes)
 failed=0
 for trial in "${chosen[@]}"; do
     read -ra command <<<"$trial"
@@ -124,7 +136,8 @@ for trial in "${chosen[@]}"; do
     if [[ $lacking ]]; then
         result="skipped: the build has no $lacking"
     else
-        setsid timeout --kill-after=60 $LIMIT_S "$here/${command[1]}" "${command[@]:2}" >"$out/$name.log" 2>&1 </dev/null &
+        [[ ${command[1]} == /* ]] || command[1]=$here/${command[1]}
+        setsid timeout --kill-after=60 $LIMIT_S "${command[@]:1}" >"$out/$name.log" 2>&1 </dev/null &
         session=$!
         wait $session || status=$?
         end_trial
