@@ -1,6 +1,7 @@
 #include "tests/spawn.h"
 
 #include <criterion/criterion.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -115,6 +116,10 @@ static struct spawned *start(int ranks, spawn_function *function, void *context)
     struct spawned *all = calloc(1, sizeof *all);
     pthread_condattr_t attributes;
     cr_assert(all && ranks >= 1 && ranks <= SPAWN_RANKS_MOST);
+    /* ThreadSanitizer has an allocator of its own, so glibc's is not initialized. Ranks whose
+     * ZeroMQ transports call mallopt at the same time would initialize it twice, and glibc aborts.
+     */
+    mallopt(M_PERTURB, 0);
     all->ranks = all->running = ranks;
     all->function = function;
     all->context = context;
