@@ -174,9 +174,9 @@ make_copy()
     while IFS= read -rd '' path; do
         [[ -f $path ]] || continue
         wanted[$path]=1
-        if ! cmp -s "$path" "$copy/$path"; then
+        if ! cmp -s "./$path" "$copy/$path"; then
             mkdir -p "$copy/$(dirname "$path")"
-            cp --preserve=mode "$path" "$copy/$path"
+            cp --preserve=mode "./$path" "$copy/$path"
         fi
     done < <(git ls-files -z --cached --others --exclude-standard)
     cd "$copy" || exit 1
