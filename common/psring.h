@@ -48,8 +48,9 @@
  * Over TCP it closes the connections that it inherits (by pthread_atfork), so that other ranks see
  * the end of its parent; over ZeroMQ and MPI it does not.
  *
- * The process. The library changes no environment variable, signal handler, limit or setting of the
- * allocator. The caller can make messages faster:
+ * The process. The library changes no environment variable, signal handler or setting of the
+ * allocator. It raises the soft limit of file descriptors where that is too low (psring_options).
+ * The caller can make messages faster:
  *   - over ZeroMQ on links of 10 Gbit/s or more: mallopt(M_MMAP_THRESHOLD, 32 << 20) and
  *     mallopt(M_TRIM_THRESHOLD, 1 << 30)
  *   - over Open MPI's TCP, in the environment:

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# test_probe.sh PSRING: in a virtual cluster, the probe finds what the links carry: ten times as much where
-# they are ten times as fast; as much with an idle server's host beside, and with two ranks of each host
-# behind one link. Skipped without namespaces.
+# test_probe.sh PSRING: the probe finds the throughput of the links of a virtual cluster. Links that are ten times as fast
+# give ten times the rate. An idle server's host does not change the rate, nor do two ranks behind one link.
+# Skipped without namespaces.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# test_simulate.sh BUILD [CMAKE-OPTION...] [--short]: experiments/simulate.sh builds psring-simulate, into the folder BUILD
-# (kept, so that the next time only changes are built), simulates, and says where it disagrees. --short: configures, and
-# compiles what stands in for clocks, threads and the network; the rest is what psring is built of, but takes minutes.
+# test_simulate.sh BUILD [CMAKE-OPTION...] [--short]: experiments/simulate.sh builds psring-simulate in the folder BUILD and
+# keeps it. It simulates, and reports rows that differ from the closed forms. --short: configures, and compiles the
+# stand-ins for clocks, threads and the network alone, because the whole build takes minutes.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"

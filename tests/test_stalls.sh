@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# test_stalls.sh PSRING MAKE_DATASET [--short]: a rank that keeps the others waiting is named before --timeout ends the run, with what
-# it was last seen doing; if it goes on, that is said, too, and the run ends as if nothing had been. --short: of the ring
-# rank 0 stops, of the parameter server the server.
+# test_stalls.sh PSRING MAKE_DATASET [--short]: a warning names the rank that blocks others, and what it did last. The
+# warning comes before --timeout. If the rank continues, a line reports that and the training completes. --short: stops
+# rank 0 of the ring and the parameter server alone.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=train_lib.sh
 . "$(dirname "$0")/train_lib.sh"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# test_timeline.sh PSRING MAKE_DATASET CHECK_TIMELINE [--short]: psring train --timeline with every backend, transport and
-# bootstrap: the file is what its format asks for, and has a row for whatever took part. psring trace agrees with
+# test_timeline.sh PSRING MAKE_DATASET CHECK_TIMELINE [--short]: psring train --timeline writes valid files with every
+# backend, transport and launcher. Each file has a row for each rank. psring trace agrees with
 # train.csv. --short: over zmq and mpi, ring and one server alone.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=train_lib.sh

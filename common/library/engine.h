@@ -1,6 +1,6 @@
 /*
- * What a process has once, whatever communicators it makes: the world, its connections, and who may
- * use them. Operations run one at a time, in the order in which they come: a blocking one on its
+ * All communicators of a process share one engine: the world, its connections, and the right to use
+ * them. Operations run one at a time, in the order in which they come: a blocking one on its
  * caller's thread, as soon as all that were started before have ended; started ones on a thread of
  * the engine's, which the first of them starts.
  *

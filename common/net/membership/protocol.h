@@ -60,10 +60,11 @@ enum membership_type {
  * OVER goes to all who are RUNNING; who does not come out then,
  * while others do, is lost. Lost: gone; if it was RUNNING, OVER; if it was a server, END to all.
  *
- * When nobody is RUNNING any more: END, where a worker is DONE or nobody has the weights; else
- * GENERATION to those who take part, and CHANGE to them for each newcomer that waits on; else NOTE,
- * for whom they wait. A member does as it is told: GENERATION, NOTE and END at any time, CHANGE and
- * OVER of the generation that it is in.
+ * When no member is RUNNING any more, the coordinator sends:
+ *   END         if a worker is DONE or no member has the weights
+ *   GENERATION  else, to the members that take part, and CHANGE for each newcomer that still waits
+ *   NOTE        else: which members are missing
+ * A member obeys GENERATION, NOTE and END at any time, CHANGE and OVER in their generation alone.
  */
 struct membership_frame {
     uint64_t magic;

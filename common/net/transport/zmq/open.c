@@ -99,8 +99,8 @@ void transport_zmq_linger(struct transport *transport, int64_t deadline_ns)
     }
 }
 
-/* ZeroMQ's thread drops what was queued, and says so by on_sent. What a peer inside this process
- * was sent, it has by pointer: nobody reads that behind our back. */
+/* ZeroMQ's thread drops queued messages and calls on_sent for each. A peer inside this process gets
+ * a pointer, and ZeroMQ's thread does not read such a payload. */
 void transport_zmq_settle(struct transport *transport)
 {
     transport_zmq_linger(transport, clock_now_ns() + LINGER_MS * NS_PER_MS);
