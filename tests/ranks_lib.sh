@@ -4,10 +4,13 @@
 # shellcheck disable=SC2154
 
 # free_port: one of 127.0.0.1 that nothing listens at, below those that the system gives out by itself. No other test
-# that is still running has got the same one: a link in a folder of all tests names the process that has it.
+# that is still running has got the same one: a link in a folder of the user's tests names the process that has it. In a
+# user namespace EUID is 0, and the map of its ids names the user.
 free_port()
 {
-    local port owner claims=/tmp/psring-test-ports-$EUID
+    local port owner first claims
+    read -r _ first _ </proc/self/uid_map
+    claims=/tmp/psring-test-ports-$((first + EUID))
     mkdir -p "$claims"
     for _ in {1..50}; do
         port=$((20000 + RANDOM % 12000))

@@ -117,7 +117,7 @@ done
 echo "\$last" >>$folder/transfers
 case \$last in
 *ossci*) [ -e $folder/damaged ] || exit 22; head -c 1000 "$mnist/\${last##*/}" >"\$to" ;;
-*) cp "$mnist/\${last##*/}" "\$to" ;;
+*) cat "$mnist/\${last##*/}" >"\$to" ;;
 esac
 E2
 get
