@@ -16,7 +16,7 @@
 #include "common/net/world/world.h"
 #include "experiments/auto/auto.h"
 #include "experiments/bench/bench.h"
-#include "experiments/compute/bench_compute.h"
+#include "experiments/bench/layers.h"
 #include "experiments/config/config.h"
 #include "experiments/config/launch.h"
 #include "experiments/elastic/elastic.h"

@@ -3,7 +3,7 @@
  * by one and the slowest worker's time is what is reported; all ranks agree how often to repeat,
  * and what all of them burn of the processors is added up.
  */
-#include "experiments/bench/bench_measure.h"
+#include "experiments/bench/measure.h"
 
 #include <criterion/criterion.h>
 #include <pthread.h>

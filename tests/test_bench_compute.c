@@ -5,8 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "experiments/compute/bench_compute.h"
-#include "experiments/compute/bench_compute_report.h"
+#include "experiments/bench/layers.h"
 #include "models/net.h"
 
 static struct compute_line lines[] = {

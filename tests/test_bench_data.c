@@ -1,5 +1,5 @@
 /* What bench sums and how it checks: exact, and blind to no mistake that a backend could make. */
-#include "experiments/bench/bench_data.h"
+#include "experiments/bench/measure.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

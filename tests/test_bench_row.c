@@ -1,5 +1,5 @@
 /* A row of bench's results: the formulas, the columns that others rely on, and what is unknown. */
-#include "experiments/bench/bench_row.h"
+#include "experiments/bench/row.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -8,9 +8,8 @@
 #include <unistd.h>
 
 #include "experiments/bench/bench.h"
-#include "experiments/bench/bench_measure.h"
-#include "experiments/bench/bench_start.h"
-#include "experiments/bench/bench_table.h"
+#include "experiments/bench/measure.h"
+#include "experiments/bench/connect.h"
 #include "tests/capture.h"
 
 /* 4 workers, 24 MB in a second over links of 50 MB/s. */

@@ -1,5 +1,5 @@
 /* Processor time: of the caller's thread what lies in operations, of all others everything. */
-#include "experiments/measure/cpu_time.h"
+#include "experiments/measure/cpu.h"
 
 #include <criterion/criterion.h>
 #include <pthread.h>

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/base/memory.h"
-#include "experiments/measure/limits_memory.h"
+#include "experiments/measure/baselines.h"
 
 Test(limits, memory_has_a_speed)
 {

@@ -7,7 +7,7 @@
 #include <criterion/criterion.h>
 #include <stdint.h>
 
-#include "experiments/bench/bench_measure.h"
+#include "experiments/bench/measure.h"
 #include "ps/ps.h"
 #include "ring/halving/halving.h"
 #include "ring/hierarchical/hierarchical.h"

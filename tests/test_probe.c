@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "common/base/clock.h"
-#include "experiments/measure/cpu_share.h"
+#include "experiments/measure/cpu.h"
 
 /* -------- the rate ---------------------------------------------------------------------------- */
 

@@ -1,13 +1,11 @@
 /* JSON results, and what psring info says of build and machine. */
-#include "experiments/measure/result.h"
+#include "experiments/measure/info.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "experiments/measure/info.h"
-#include "experiments/measure/machine.h"
 #include "tests/capture.h"
 
 static void read_all(const char *path, char text[4096])

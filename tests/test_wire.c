@@ -1,5 +1,5 @@
 /* The kernel's interface counters, from texts of /proc/net/dev. */
-#include "experiments/measure/wire.h"
+#include "experiments/bench/measure.h"
 
 #include <criterion/criterion.h>
 

@@ -5,16 +5,12 @@
 
 #include "common/base/size.h"
 #include "experiments/config/backends.h"
-#include "experiments/bench/bench_describe.h"
-#include "experiments/bench/bench_measure.h"
-#include "experiments/bench/bench_model.h"
-#include "experiments/bench/bench_row.h"
-#include "experiments/bench/bench_table.h"
+#include "experiments/bench/row.h"
+#include "experiments/bench/measure.h"
+#include "experiments/bench/model_gradients.h"
 #include "experiments/measure/info.h"
-#include "experiments/measure/limits.h"
+#include "experiments/measure/baselines.h"
 #include "experiments/measure/probe.h"
-#include "experiments/measure/probe_hosts.h"
-#include "experiments/measure/result.h"
 #include "ring/vendor/library.h"
 
 uint64_t bench_whole_bytes(uint64_t bytes)

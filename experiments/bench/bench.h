@@ -5,7 +5,7 @@
  * with a thread of its own, while the caller waits, as if it computed, for as long as the
  * all-reduce took alone; what the all-reduce adds to that is exposed, the rest hidden (as in OSU's
  * osu_iallreduce). With --library every size is measured once more through common/psring.h. With
- * --model-gradients a model's gradients are exchanged instead, as train does (bench_model.h).
+ * --model-gradients a model's gradients are exchanged instead, as train does (model_gradients.h).
  */
 #ifndef PSRING_EXPERIMENTS_BENCH_H
 #define PSRING_EXPERIMENTS_BENCH_H

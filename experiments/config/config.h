@@ -185,18 +185,18 @@ struct config {
     const char *sizes;                     /* NULL: from min_bytes to max_bytes */
     uint64_t size_list[CONFIG_SIZES_MOST]; /* what `sizes` says */
     size_t size_count;                     /* 0: `sizes` is NULL */
-    int64_t iters; /* 0: bench_auto_iters, experiments/bench/bench_measure.h */
+    int64_t iters;                         /* 0: bench_auto_iters, experiments/bench/measure.h */
     int64_t warmup;
-    double skew_ms;            /* the most that a rank is late, experiments/bench/bench_start.h */
+    double skew_ms;            /* the most that a rank is late, experiments/bench/connect.h */
     double require_efficiency; /* of every row; 0: nothing is required */
     int probe;                 /* enum config_probe */
     int model_gradients;       /* enum published, models/published.h */
     double compute_ms;         /* of a step with model_gradients: forward and backward together */
     bool no_defer;             /* such a step waits for its buckets, exchange.h */
-    bool bench_compute;        /* times layers, experiments/compute/bench_compute.h */
+    bool bench_compute;        /* times layers, experiments/bench/layers.h */
     bool overlap;      /* measures again while the caller computes, experiments/bench/bench.h */
-    bool library;      /* measures libpsring, too, experiments/bench/bench_connect.h */
-    bool limits;       /* measures those of the machine, experiments/measure/limits.h */
+    bool library;      /* measures libpsring, too, experiments/bench/connect.h */
+    bool limits;       /* measures those of the machine, experiments/measure/baselines.h */
     int mpi_algorithm; /* enum library_algorithm */
     const char *json, *csv;
 

@@ -7,7 +7,7 @@
 #include "experiments/config/backends.h"
 #include "experiments/config/config_table.h"
 #include "experiments/fit/runs.h"
-#include "experiments/measure/cpu_share.h"
+#include "experiments/measure/cpu.h"
 
 /* -------- rows -------------------------------------------------------------------------------- */
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "experiments/fit/model.h"
-#include "experiments/measure/result.h"
+#include "experiments/measure/info.h"
 
 static const char format[] = "psring-model-2";
 

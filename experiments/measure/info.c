@@ -1,11 +1,17 @@
 #include "experiments/measure/info.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <openssl/crypto.h>
+#include <sched.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -16,11 +22,9 @@
 #include "common/device/device.h"
 #include "common/net/world/pin.h"
 #include "experiments/config/backends.h"
-#include "experiments/measure/machine.h"
-#include "experiments/measure/result.h"
+#include "experiments/measure/commit.h"
 #include "ring/vendor/library.h"
 #include "ring/vendor/nccl.h"
-#include "experiments/measure/commit.h"
 
 enum item_kind { ITEM_HAVE, ITEM_LACK, ITEM_FACT };
 
@@ -361,4 +365,169 @@ enum status info_run(struct config *config, struct world *world)
 out:
     cJSON_Delete(document);
     return status;
+}
+
+static enum status refused(const char *path)
+{
+    log_error("%s: cannot be written: %s; choose another place or make room", path,
+              strerror(errno));
+    return STATUS_IO;
+}
+
+enum status result_flush_stdout(void)
+{
+    return fflush(stdout) == 0 && !ferror(stdout) ? STATUS_OK : refused("standard output");
+}
+
+/* Writes all of `text` and a line's end; closes the stream unless it is stdout. */
+static bool put(FILE *file, const char *text)
+{
+    bool good = fputs(text, file) >= 0 && fputc('\n', file) != EOF && fflush(file) == 0;
+    if (file != stdout && fclose(file) != 0)
+        good = false;
+    return good;
+}
+
+/* Something that is there and is no regular file (a pipe, /dev/stdout) is written to, not replaced.
+ */
+static bool is_special(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && !S_ISREG(info.st_mode);
+}
+
+static enum status write_text(const char *path, const char *text)
+{
+    if (strcmp(path, "-") == 0)
+        return put(stdout, text) ? STATUS_OK : refused("standard output");
+    if (is_special(path)) {
+        FILE *file = fopen(path, "w");
+        return file && put(file, text) ? STATUS_OK : refused(path);
+    }
+    size_t size = strlen(path) + sizeof ".part";
+    char *part = malloc(size);
+    if (!part) {
+        log_error("%s: no memory to write it", path);
+        return STATUS_NO_MEMORY;
+    }
+    snprintf(part, size, "%s.part", path);
+    FILE *file = fopen(part, "w");
+    enum status status =
+        file && put(file, text) && rename(part, path) == 0 ? STATUS_OK : refused(path);
+    if (status != STATUS_OK && file)
+        unlink(part);
+    free(part);
+    return status;
+}
+
+enum status result_write_json(const char *path, const cJSON *json)
+{
+    char *text = json ? cJSON_Print(json) : NULL;
+    if (!text) {
+        log_error("%s: no memory to write it", path);
+        return STATUS_NO_MEMORY;
+    }
+    enum status status = write_text(path, text);
+    cJSON_free(text);
+    return status;
+}
+
+static void add_option(void *context, const char *name, const char *value)
+{
+    cJSON_AddStringToObject(context, name, value);
+}
+
+cJSON *result_config_json(const struct config *config)
+{
+    cJSON *object = cJSON_CreateObject();
+    if (object)
+        config_visit(config, add_option, object);
+    return object;
+}
+
+/* The value on `line` if it is KEY's; NULL if not. Cuts the line's end off. */
+static char *field_value(char *line, const char *key, char separator)
+{
+    size_t length = strlen(key);
+    if (strncmp(line, key, length) != 0)
+        return NULL;
+    char *at = line + length + strspn(line + length, " \t");
+    if (*at != separator)
+        return NULL;
+    at++;
+    at += strspn(at, " \t\"");
+    at[strcspn(at, "\"\n")] = '\0';
+    return at;
+}
+
+void machine_read_field(const char *path, const char *key, char separator, char *text, size_t size)
+{
+    char line[1024];
+    FILE *file = fopen(path, "r");
+    if (!file)
+        return;
+    while (fgets(line, sizeof line, file)) {
+        const char *value = field_value(line, key, separator);
+        if (value) {
+            snprintf(text, size, "%s", value);
+            break;
+        }
+    }
+    fclose(file);
+}
+
+#if defined(__x86_64__) || defined(__i386__)
+static void append_if(bool have, const char *word, char *text, size_t size)
+{
+    size_t used = strlen(text);
+    if (have)
+        snprintf(text + used, size - used, "%s%s", used ? " " : "", word);
+}
+
+static void read_simd(char *text, size_t size)
+{
+    text[0] = '\0';
+    append_if(__builtin_cpu_supports("sse4.2"), "sse4.2", text, size);
+    append_if(__builtin_cpu_supports("avx"), "avx", text, size);
+    append_if(__builtin_cpu_supports("avx2"), "avx2", text, size);
+    append_if(__builtin_cpu_supports("fma"), "fma", text, size);
+    append_if(__builtin_cpu_supports("avx512f"), "avx512f", text, size);
+}
+#elif defined(__ARM_NEON)
+static void read_simd(char *text, size_t size)
+{
+    snprintf(text, size, "neon");
+}
+#else
+static void read_simd(char *text, size_t size)
+{
+    snprintf(text, size, "unknown");
+}
+#endif
+
+void machine_read(struct machine *machine)
+{
+    struct utsname names;
+    cpu_set_t usable;
+    long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    *machine = (struct machine){.host = "unknown",
+                                .cpu = "unknown",
+                                .kernel = "unknown",
+                                .system = "unknown",
+                                .cores = cores > 0 ? (int)cores : 1};
+    machine->cores_usable = machine->cores;
+    if (pages > 0 && page_bytes > 0)
+        machine->memory_bytes = (uint64_t)pages * (uint64_t)page_bytes;
+    if (sched_getaffinity(0, sizeof usable, &usable) == 0)
+        machine->cores_usable = CPU_COUNT(&usable);
+    if (uname(&names) == 0) {
+        snprintf(machine->host, sizeof machine->host, "%s", names.nodename);
+        snprintf(machine->kernel, sizeof machine->kernel, "%s %s %s", names.sysname, names.release,
+                 names.machine);
+    }
+    machine_read_field("/proc/cpuinfo", "model name", ':', machine->cpu, sizeof machine->cpu);
+    machine_read_field("/etc/os-release", "PRETTY_NAME", '=', machine->system,
+                       sizeof machine->system);
+    read_simd(machine->simd, sizeof machine->simd);
 }

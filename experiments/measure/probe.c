@@ -1,16 +1,275 @@
 #include "experiments/measure/probe.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
 
+#include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/net/socket/address.h"
-#include "experiments/measure/cpu_share.h"
-#include "experiments/measure/probe_sockets.h"
+#include "experiments/measure/commit.h"
+#include "experiments/measure/cpu.h"
+#include "experiments/measure/info.h"
+
+/* -------- the rate from what has arrived ------------------------------------------------------ */
+
+static void span_add(struct probe_span *span, int64_t at_ns, uint64_t bytes)
+{
+    span->last_ns = at_ns;
+    span->last_bytes = bytes;
+    if (span->first_ns == 0) {
+        span->first_ns = at_ns;
+        span->first_bytes = bytes;
+    }
+}
+
+static double span_rate(const struct probe_span *span)
+{
+    int64_t length_ns = span->last_ns - span->first_ns;
+    if (length_ns <= 0)
+        return 0;
+    return (double)(span->last_bytes - span->first_bytes) / ((double)length_ns * 1e-9);
+}
+
+void probe_meter_add(struct probe_meter *meter, int64_t since_start_ns, uint64_t bytes)
+{
+    int64_t counted_ns = since_start_ns - PROBE_SKIP_NS;
+    meter->bytes += bytes;
+    if (counted_ns < 0 || since_start_ns > PROBE_END_NS)
+        return;
+    span_add(&meter->whole, since_start_ns, meter->bytes);
+    int64_t part = counted_ns * PROBE_PARTS / (PROBE_END_NS - PROBE_SKIP_NS + 1);
+    span_add(&meter->part[part], since_start_ns, meter->bytes);
+}
+
+double probe_meter_rate(const struct probe_meter *meter)
+{
+    return span_rate(&meter->whole);
+}
+
+double probe_meter_spread(const struct probe_meter *meter)
+{
+    double slowest = span_rate(&meter->part[0]), fastest = slowest;
+    for (int i = 1; i < PROBE_PARTS; i++) {
+        double rate = span_rate(&meter->part[i]);
+        slowest = rate < slowest ? rate : slowest;
+        fastest = rate > fastest ? rate : fastest;
+    }
+    return fastest > 0 ? 1 - slowest / fastest : 1;
+}
+
+/* -------- sockets: one stream to the next host, one from the host before ---------------------- */
+
+/* What a rank tells the others. All bytes are set, padding too. */
+struct probe_peer {
+    union address at; /* where it listens */
+    uint32_t takes_part;
+};
+
+/* One rank's. Descriptors are -1 where nothing is open. */
+struct probe_sockets {
+    uint64_t run_id;                  /* tells this run's ranks from strangers */
+    int64_t timeout_ms;               /* of every wait */
+    union address own;                /* this rank's, without a port */
+    char address[ADDRESS_TEXT_BYTES]; /* the same as text */
+    int listener, out, in;
+};
+
+enum { UNSENT_BYTES = 256 << 10, WAKE_BYTES = 16 << 10, CALLERS_MOST = 64 };
+
+/* Log what went wrong, errno or a time-out, with what to do, and return the status of it. */
+static enum status probe_failed(const struct probe_sockets *sockets, const char *what)
+{
+    log_error("the probe of the link: %s at %s: %s; bench --probe off goes without it", what,
+              sockets->address, strerror(errno));
+    return status_from_errno(errno);
+}
+
+static enum status probe_silent(const struct probe_sockets *sockets, const char *what)
+{
+    log_error("the probe of the link: %s at %s: nothing for %g s; can the hosts reach each other? "
+              "--interface names the network, bench --probe off goes without the probe",
+              what, sockets->address, (double)sockets->timeout_ms / 1000);
+    return STATUS_TIMEOUT;
+}
+
+/* Waits until `fd` is ready for `events`. */
+static enum status wait_ready(const struct probe_sockets *sockets, int fd, short events,
+                              const char *what)
+{
+    struct pollfd ready = {.fd = fd, .events = events};
+    int64_t deadline_ns = clock_now_ns() + sockets->timeout_ms * NS_PER_MS;
+    for (;;) {
+        int64_t left_ms = (deadline_ns - clock_now_ns()) / NS_PER_MS;
+        int count = poll(&ready, 1, left_ms > 0 ? (int)left_ms : 0);
+        if (count > 0)
+            return STATUS_OK;
+        if (count < 0 && errno != EINTR)
+            return probe_failed(sockets, what);
+        if (left_ms <= 0)
+            return probe_silent(sockets, what);
+    }
+}
+
+/* Listens at sockets->own; `mine` says where. */
+static enum status probe_listen(struct probe_sockets *sockets, struct probe_peer *mine)
+{
+    const union address *own = &sockets->own;
+    sockets->listener = socket(own->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (sockets->listener < 0 || bind(sockets->listener, &own->any, address_bytes(own)) != 0 ||
+        listen(sockets->listener, CALLERS_MOST) != 0 ||
+        (errno = address_of_socket(sockets->listener, &mine->at)) != 0)
+        return probe_failed(sockets, "listening");
+    return STATUS_OK;
+}
+
+/* Connects `out` to a peer that listens, whether it has accepted or not. */
+static enum status probe_connect(struct probe_sockets *sockets, const struct probe_peer *peer)
+{
+    enum status status;
+    const union address *to = &peer->at;
+    int error = 0, unsent_bytes = UNSENT_BYTES;
+    socklen_t length = sizeof error;
+    sockets->out = socket(to->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (sockets->out < 0)
+        return probe_failed(sockets, "a socket");
+    if (connect(sockets->out, &to->any, address_bytes(to)) != 0 && errno != EINPROGRESS)
+        return probe_failed(sockets, "connecting");
+    TRY(wait_ready(sockets, sockets->out, POLLOUT, "connecting"));
+    if (getsockopt(sockets->out, SOL_SOCKET, SO_ERROR, &error, &length) != 0 ||
+        (errno = error) != 0)
+        return probe_failed(sockets, "connecting");
+    /* What waits in the sender's buffer at the end would only prolong the probe. */
+    setsockopt(sockets->out, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent_bytes, sizeof unsent_bytes);
+    /* Tells us from strangers. It fits any socket's buffer. */
+    uint64_t hello = sockets->run_id;
+    if (send(sockets->out, &hello, sizeof hello, MSG_NOSIGNAL) != sizeof hello)
+        return probe_failed(sockets, "sending");
+out:
+    return status;
+}
+
+/* -------- who calls --------------------------------------------------------------------------- */
+
+/* Connections that have not said yet who they are, the oldest first. */
+struct callers {
+    int fd[CALLERS_MOST];
+    int count;
+};
+
+static void callers_remove(struct callers *callers, int index)
+{
+    callers->count--;
+    memmove(&callers->fd[index], &callers->fd[index + 1],
+            (size_t)(callers->count - index) * sizeof callers->fd[0]);
+}
+
+/* One more; where there is no room, the one that has been silent for longest has to go. */
+static void callers_add(struct callers *callers, int fd)
+{
+    if (callers->count == CALLERS_MOST) {
+        close(callers->fd[0]);
+        callers_remove(callers, 0);
+    }
+    callers->fd[callers->count++] = fd;
+}
+
+/* Hears what one has to say: the rank before this one is taken, a stranger is left. */
+static void hear(struct probe_sockets *sockets, struct callers *callers, int index)
+{
+    int fd = callers->fd[index];
+    uint64_t hello = 0;
+    bool ours =
+        recv(fd, &hello, sizeof hello, MSG_DONTWAIT) == sizeof hello && hello == sockets->run_id;
+    callers_remove(callers, index);
+    if (ours && sockets->in < 0)
+        sockets->in = fd;
+    else
+        close(fd);
+}
+
+/* Waits for the listener and all callers at once, and serves those that are ready. */
+static enum status serve_callers(struct probe_sockets *sockets, struct callers *callers,
+                                 int64_t left_ms)
+{
+    struct pollfd fds[CALLERS_MOST + 1];
+    int count = callers->count;
+    for (int i = 0; i < count; i++)
+        fds[i] = (struct pollfd){.fd = callers->fd[i], .events = POLLIN};
+    fds[count] = (struct pollfd){.fd = sockets->listener, .events = POLLIN};
+    if (poll(fds, (nfds_t)count + 1, (int)left_ms) < 0)
+        return errno == EINTR ? STATUS_OK : probe_failed(sockets, "accepting");
+    for (int i = count; i-- > 0;)
+        if (fds[i].revents)
+            hear(sockets, callers, i);
+    if (fds[count].revents) {
+        int fd = accept(sockets->listener, NULL, NULL);
+        if (fd >= 0)
+            callers_add(callers, fd);
+        else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+            return probe_failed(sockets, "accepting");
+    }
+    return STATUS_OK;
+}
+
+/*
+ * Waits until `in` is the connection of this run's rank. Strangers do not delay it: all who call
+ * are heard at once, and who says nothing is dropped with the others when the rank has come.
+ */
+static enum status probe_accept(struct probe_sockets *sockets)
+{
+    enum status status = STATUS_OK;
+    struct callers callers = {.count = 0};
+    int64_t deadline_ns = clock_now_ns() + sockets->timeout_ms * NS_PER_MS;
+    while (sockets->in < 0) {
+        int64_t left_ms = (deadline_ns - clock_now_ns()) / NS_PER_MS;
+        if (left_ms <= 0) {
+            status = probe_silent(sockets, "accepting");
+            goto out;
+        }
+        TRY(serve_callers(sockets, &callers, left_ms));
+    }
+    fcntl(sockets->in, F_SETFD, FD_CLOEXEC);
+    fcntl(sockets->in, F_SETFL, O_NONBLOCK);
+    /* A wake-up for every packet would take CPU time that the kernel needs to move them. */
+    int enough_bytes = WAKE_BYTES;
+    setsockopt(sockets->in, SOL_SOCKET, SO_RCVLOWAT, &enough_bytes, sizeof enough_bytes);
+out:
+    for (int i = 0; i < callers.count; i++)
+        close(callers.fd[i]);
+    return status;
+}
+
+/* -------- the end ----------------------------------------------------------------------------- */
+
+static void close_descriptor(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+static void probe_close_streams(struct probe_sockets *sockets)
+{
+    close_descriptor(&sockets->out);
+    close_descriptor(&sockets->in);
+}
+
+static void probe_close(struct probe_sockets *sockets)
+{
+    probe_close_streams(sockets);
+    close_descriptor(&sockets->listener);
+}
 
 enum { PIECE_BYTES = 256 << 10, PROBE_ROUNDS = 3 };
 
@@ -255,4 +514,90 @@ enum status probe_pairs(struct world *world, const char *subnet, int64_t timeout
 {
     double least;
     return probe_run(world, subnet, timeout_ms, true, &least, received);
+}
+
+/* -------- hosts, for --probe=only ------------------------------------------------------------- */
+
+/* What a rank tells of its host. All bytes are set, padding too. */
+struct host {
+    char name[64];
+    char address[ADDRESS_TEXT_BYTES];
+    char interface[IF_NAMESIZE];
+    char commit[48];
+    double clock_s; /* since 1970, read as all left a barrier: to about a millisecond */
+    int cores;
+    int takes_part; /* the first rank of its host */
+};
+
+static enum status read_host(struct world *world, const char *subnet, struct host *host)
+{
+    enum status status;
+    struct timespec now;
+    union address address;
+    memset(host, 0, sizeof *host);
+    TRY(subnet || world->local_size < world->size ? world_choose_address(world, subnet, &address)
+                                                  : address_choose(NULL, false, &address));
+    address_text(&address, host->address);
+    if (address_interface(&address, host->interface, sizeof host->interface) != STATUS_OK)
+        snprintf(host->interface, sizeof host->interface, "?");
+    snprintf(host->name, sizeof host->name, "%s", world->host);
+    snprintf(host->commit, sizeof host->commit, "%s", PSRING_COMMIT);
+    host->cores = world->cores;
+    host->takes_part = world->local_rank == 0;
+    TRY(world_barrier(world, NULL));
+    clock_gettime(CLOCK_REALTIME, &now);
+    host->clock_s = (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+out:
+    return status;
+}
+
+static int host_after(const struct host *hosts, const struct world *world, int rank)
+{
+    do
+        rank = (rank + 1) % world->size;
+    while (!hosts[rank].takes_part);
+    return rank;
+}
+
+static void print(const struct host *hosts, const double *received, const struct world *world)
+{
+    printf("# %-20s %-15s %-10s %5s %9s %-18s %s\n", "host", "address", "interface", "cores",
+           "clock (s)", "commit", "to the next host");
+    for (int rank = 0; rank < world->size; rank++) {
+        const struct host *host = &hosts[rank];
+        if (!host->takes_part)
+            continue;
+        printf("  %-20s %-15s %-10s %5d %+9.3f %-18s ", host->name, host->address, host->interface,
+               host->cores, host->clock_s - hosts[0].clock_s, host->commit);
+        int next = host_after(hosts, world, rank);
+        if (next == rank)
+            printf("-\n");
+        else if (received[next] > 0)
+            printf("%.1f Mbit/s to %s\n", received[next] * 8e-6, hosts[next].name);
+        else
+            printf("too little to tell to %s\n", hosts[next].name);
+    }
+}
+
+enum status probe_hosts(struct world *world, const char *subnet, int64_t timeout_ms)
+{
+    enum status status;
+    struct host mine;
+    struct host *hosts = calloc((size_t)world->size, sizeof *hosts);
+    double *received = calloc((size_t)world->size, sizeof *received);
+    if (!hosts || !received) {
+        log_error("the probe of the hosts: no memory for %d ranks", world->size);
+        status = STATUS_NO_MEMORY;
+        goto out;
+    }
+    TRY(read_host(world, subnet, &mine));
+    TRY(world_gather(world, NULL, &mine, sizeof mine, hosts));
+    TRY(probe_pairs(world, subnet, timeout_ms, received));
+    if (world->rank == 0)
+        print(hosts, received, world);
+    TRY(result_flush_stdout());
+out:
+    free(received);
+    free(hosts);
+    return status;
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/base/fields.h"
-#include "experiments/measure/cpu_share.h"
+#include "experiments/measure/cpu.h"
 
 static const char *const use_names[] = {
     [PREDICT_FIT] = "fitted", [PREDICT_HOLD_OUT] = "held-out", [PREDICT_NOT_USED] = "not-used"};

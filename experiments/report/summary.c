@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "experiments/measure/cpu_share.h"
+#include "experiments/measure/cpu.h"
 #include "experiments/report/text.h"
 #include "experiments/rows/rates.h"
 

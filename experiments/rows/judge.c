@@ -1,6 +1,6 @@
 #include "experiments/rows/judge.h"
 
-#include "experiments/measure/cpu_share.h"
+#include "experiments/measure/cpu.h"
 
 enum state judge_row(const struct evidence *row)
 {

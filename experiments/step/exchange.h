@@ -31,7 +31,7 @@
 #include "common/base/status.h"
 #include "common/comm/bucket.h"
 #include "common/comm/backend.h"
-#include "experiments/measure/cpu_share.h"
+#include "experiments/measure/cpu.h"
 #include "experiments/step/updater.h"
 #include "models/net.h"
 #include "models/optim.h"

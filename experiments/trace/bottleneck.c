@@ -6,7 +6,7 @@
 
 #include "common/base/line.h"
 #include "common/base/stats.h"
-#include "experiments/measure/cpu_share.h"
+#include "experiments/measure/cpu.h"
 
 const char *const bottleneck_names[BOTTLENECK_CAUSES] = {
     [BOTTLENECK_NONE] = "unknown",  [BOTTLENECK_COMPUTATION] = "computation",

@@ -2,10 +2,11 @@
  * psring bench --compute: where the time of a training step goes, layer by layer, held against what
  * this machine multiplies matrices at. Nothing is exchanged; several ranks compute at once.
  */
-#ifndef PSRING_EXPERIMENTS_BENCH_COMPUTE_H
-#define PSRING_EXPERIMENTS_BENCH_COMPUTE_H
+#ifndef PSRING_EXPERIMENTS_BENCH_LAYERS_H
+#define PSRING_EXPERIMENTS_BENCH_LAYERS_H
 
 #include <stddef.h>
+#include <stdio.h>
 
 #include "common/base/status.h"
 #include "common/net/world/world.h"
@@ -46,5 +47,17 @@ double compute_of_sgemm(const struct compute_result *result, double flops, doubl
 /* Collective over the world. Rank 0 prints the table and writes --csv (appended) and --json.
  * Errors: logged. */
 enum status bench_compute_run(struct config *config, struct world *world);
+
+/* What bench --compute has measured, as a table, as CSV and as JSON. */
+
+/* To stdout, and to --csv and --json where they are given. Errors: logged. */
+enum status bench_compute_report(const struct config *config, const struct compute_result *result);
+
+/* Lines that start with '#', then one for each layer, for their sum and for the whole step. */
+void bench_compute_table(FILE *out, const struct compute_result *result);
+
+/* Appends a row for each layer, then "sum" and "step"; a time or rate that is not known is empty.
+ */
+enum status bench_compute_csv(const char *path, const struct compute_result *result);
 
 #endif

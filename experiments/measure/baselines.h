@@ -3,10 +3,11 @@
  * against it: how fast a core reads and writes memory, the time that a message through ZeroMQ and
  * on a plain socket takes there and back, and what plain TCP streams carry.
  */
-#ifndef PSRING_EXPERIMENTS_LIMITS_H
-#define PSRING_EXPERIMENTS_LIMITS_H
+#ifndef PSRING_EXPERIMENTS_MEASURE_BASELINES_H
+#define PSRING_EXPERIMENTS_MEASURE_BASELINES_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -24,13 +25,13 @@ struct limits {
     /* By enum message_dtype: the sum of such elements (reduction.h), two read and one written. */
     double type_bytes_per_s[MESSAGE_DTYPES];
     double round_trip_us;  /* 4 bytes, DEALER to ROUTER and back, rank 0 and rank 1; the median */
-    double socket_trip_us; /* the same on a plain TCP socket, and nobody sleeps (limits_trips.h) */
+    double socket_trip_us; /* the same on a plain TCP socket, and nobody sleeps */
     double stream_bytes_per_s; /* one way of plain TCP, both ways at once (probe.h) */
 };
 
 /*
  * Collective over the world: fills `limits` on every rank. Rank 0 measures memory while the others
- * wait; then messages go between rank 0 and rank 1 (limits_trips.h). `streams`: with a probe (about
+ * wait; then messages go between rank 0 and rank 1. `streams`: with a probe (about
  * 1 s), else stream_bytes_per_s stays as it is. A world of one measures memory alone. About 1 s
  * besides the probe. Errors: logged.
  */
@@ -39,5 +40,14 @@ enum status limits_measure(struct limits *limits, struct world *world, const cha
 
 /* As lines that start with '#', above the table. Nothing where nothing was measured. */
 void limits_print(FILE *out, const struct limits *limits);
+
+/*
+ * bytes/s, 12 an element: the best of some passes of c = a + b and of reduce_add (a += b), which
+ * take turns; and of the sum of each other type, three of its elements' bytes. `count` floats an
+ * array; 0: four times the last-level cache, as STREAM asks, within bounds. Errors:
+ * STATUS_NO_MEMORY, logged.
+ */
+enum status limits_memory(size_t count, double *add_bytes_per_s, double *reduce_bytes_per_s,
+                          double type_bytes_per_s[MESSAGE_DTYPES]);
 
 #endif

@@ -1,20 +1,216 @@
-#include "experiments/bench/bench_measure.h"
+#include "experiments/bench/measure.h"
 
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "common/base/stats.h"
 #include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/base/memory.h"
-#include "experiments/bench/bench_data.h"
-#include "experiments/bench/bench_report.h"
-#include "experiments/measure/cpu_share.h"
-#include "experiments/measure/cpu_time.h"
-#include "experiments/measure/wire.h"
+#include "common/base/stats.h"
+#include "common/net/socket/address.h"
+#include "experiments/measure/cpu.h"
+
+/* -------- values whose sums are known --------------------------------------------------------- */
+
+enum { BLOCK = 1024 }; /* elements checked at a time: the sums stay in the first-level cache */
+
+/* A hash of rank and round, the same for all elements. */
+static uint32_t salt_of(int rank, uint64_t round)
+{
+    return (uint32_t)rank * 0x85EBCA6Bu + (uint32_t)round * 0xC2B2AE35u;
+}
+
+struct bench_values bench_values(int workers, enum compress compress)
+{
+    int64_t exact = compress_exact_integer(compress);
+    int bits = 0;
+    while (bits < BENCH_VALUE_BITS_MAX && (int64_t)workers << bits <= exact)
+        bits++;
+    return (struct bench_values){workers, bits};
+}
+
+/* The top `bits` bits of a multiplicative hash, around 0. 32-bit arithmetic only, so that the loops
+ * below become vector instructions. */
+static inline int32_t value_at(uint32_t index, uint32_t salt, int bits)
+{
+    uint32_t hash = index * 0x9E3779B1u + salt;
+    hash = (hash ^ hash >> 15) * 0x2C1B3C6Du;
+    return (int32_t)(hash >> (32 - bits)) - (1 << (bits - 1));
+}
+
+void bench_fill(float *data, size_t count, struct bench_values values, int rank, uint64_t round)
+{
+    CHECK(values.bits > 0);
+    uint32_t salt = salt_of(rank, round);
+    for (size_t i = 0; i < count; i++)
+        data[i] = (float)value_at((uint32_t)i, salt, values.bits);
+}
+
+uint64_t bench_count_wrong(const float *data, size_t count, struct bench_values values,
+                           uint64_t round)
+{
+    uint64_t wrong = 0;
+    CHECK(values.bits > 0);
+    for (size_t start = 0; start < count; start += BLOCK) {
+        size_t length = count - start < BLOCK ? count - start : BLOCK;
+        int32_t sums[BLOCK] = {0};
+        for (int rank = 0; rank < values.workers; rank++) {
+            uint32_t salt = salt_of(rank, round);
+            for (size_t i = 0; i < length; i++)
+                sums[i] += value_at((uint32_t)(start + i), salt, values.bits);
+        }
+        for (size_t i = 0; i < length; i++)
+            wrong += !(data[start + i] == (float)sums[i]);
+    }
+    return wrong;
+}
+
+/* -------- bytes that the kernel has sent ------------------------------------------------------ */
+
+enum status wire_open(struct wire *wire, const struct world *world, const char *subnet)
+{
+    enum status status;
+    union address address;
+    wire->interface[0] = '\0';
+    TRY(world_choose_address(world, subnet, &address));
+    TRY(address_interface(&address, wire->interface, sizeof wire->interface));
+    if (strcmp(wire->interface, "lo") == 0)
+        wire->interface[0] = '\0';
+out:
+    return status;
+}
+
+/* A line is "  eth0: received bytes packets errs drop fifo frame compressed multicast sent..." */
+static bool parse_line(const char *line, const char *interface, uint64_t *bytes)
+{
+    size_t length = strlen(interface);
+    line += strspn(line, " ");
+    if (length == 0 || strncmp(line, interface, length) != 0 || line[length] != ':')
+        return false;
+    return sscanf(line + length + 1, "%*u %*u %*u %*u %*u %*u %*u %*u %" SCNu64, bytes) == 1;
+}
+
+bool wire_parse(const char *text, const char *interface, uint64_t *bytes)
+{
+    for (const char *line = text; *line;) {
+        if (parse_line(line, interface, bytes))
+            return true;
+        line += strcspn(line, "\n");
+        line += *line == '\n';
+    }
+    return false;
+}
+
+bool wire_sent_bytes(const struct wire *wire, uint64_t *bytes)
+{
+    char line[512];
+    bool found = false;
+    FILE *file = fopen("/proc/net/dev", "r");
+    if (!file)
+        return false;
+    while (!found && fgets(line, sizeof line, file))
+        found = wire_parse(line, wire->interface, bytes);
+    fclose(file);
+    return found;
+}
+
+/* -------- the reports of all ranks ------------------------------------------------------------ */
+
+/* Bytes per operation; every operation moves the same, or the count would say nothing about one. */
+static enum status per_operation(const struct world *world, int rank, const char *role,
+                                 const struct transport_counters *counters, uint64_t operations,
+                                 struct cost_traffic *traffic)
+{
+    if (counters->sent_bytes % operations || counters->received_bytes % operations) {
+        if (world->rank == 0)
+            log_error("bench: rank %d's %s sent %" PRIu64 " and received %" PRIu64
+                      " payload bytes in %" PRIu64 " operations; expected the same in each",
+                      rank, role, counters->sent_bytes, counters->received_bytes, operations);
+        return STATUS_PROTOCOL;
+    }
+    *traffic = (struct cost_traffic){counters->sent_bytes / operations,
+                                     counters->received_bytes / operations};
+    return STATUS_OK;
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* A server cannot tell which operations are timed: of its time, their share. */
+static double timed_share(const struct bench_report *report, int64_t iters, uint64_t operations)
+{
+    bool server = report->iters == 0;
+    return server ? (double)iters / (double)operations : 1;
+}
+
+/* Of the CPUs that rank `watch` watched, what was no rank's; -1: not known. */
+static double other_share(const struct bench_report *all, int size, int watch, uint64_t operations)
+{
+    const struct bench_report *seen = &all[watch];
+    double others_s = seen->loop_processes_s;
+    if (!seen->loop_known)
+        return -1;
+    for (int rank = 0; rank < size; rank++) {
+        if (all[rank].machine == seen->machine)
+            others_s -= all[rank].process_s * timed_share(&all[rank], all[0].iters, operations);
+    }
+    return fmin(fmax(others_s / seen->loop_total_s, 0), 1);
+}
+
+enum status bench_report_gather(struct bench_measurement *measurement, struct world *world,
+                                int64_t warmup, const struct bench_report *mine)
+{
+    enum status status;
+    struct bench_report *all = NULL;
+    size_t size = (size_t)world->size;
+    all = calloc(size, sizeof *all);
+    measurement->ranks = calloc(size, sizeof *measurement->ranks);
+    if (!all || !measurement->ranks) {
+        log_error("bench: no memory for the reports of %d ranks", world->size);
+        status = STATUS_NO_MEMORY;
+        goto out;
+    }
+    TRY(world_gather(world, NULL, mine, sizeof *mine, all));
+    measurement->iters = all[0].iters; /* rank 0 is always a worker */
+    measurement->cpu_busy = measurement->cpu_other = -1;
+    measurement->wire_known = true;
+    uint64_t operations = (uint64_t)(measurement->iters + warmup);
+    for (int rank = 0; rank < world->size; rank++) {
+        struct bench_rank_traffic *traffic = &measurement->ranks[rank];
+        const struct comm_counters *counters = &all[rank].counters;
+        TRY(per_operation(world, rank, "worker", &counters->worker, operations, &traffic->worker));
+        TRY(per_operation(world, rank, "server", &counters->server, operations, &traffic->server));
+        cost_keep_most(&measurement->worker_most, traffic->worker);
+        cost_keep_most(&measurement->server_most, traffic->server);
+        cost_keep_most(
+            &measurement->rank_most,
+            (struct cost_traffic){traffic->worker.sent_bytes + traffic->server.sent_bytes,
+                                  traffic->worker.received_bytes + traffic->server.received_bytes});
+        measurement->wrong += all[rank].wrong;
+        measurement->cpu_s +=
+            all[rank].cpu_s * timed_share(&all[rank], measurement->iters, operations);
+        if (all[rank].cpu_busy > measurement->cpu_busy) {
+            measurement->cpu_busy = all[rank].cpu_busy;
+            measurement->cpu_other = other_share(all, world->size, rank, operations);
+        }
+        measurement->wire_known = measurement->wire_known && all[rank].wire_known;
+        measurement->wire_sent_bytes_max =
+            larger(measurement->wire_sent_bytes_max, all[rank].wire_bytes / operations);
+    }
+out:
+    free(all);
+    return status;
+}
+
+/* -------- the operations ---------------------------------------------------------------------- */
 
 /* A worker's loop. */
-struct run {
+struct bench_run {
     struct comm *comm;
     struct world *world;
     struct device *device; /* NULL: the host */
@@ -59,7 +255,7 @@ static enum status allocated(const void *memory)
 
 /* -------- where the vector is ----------------------------------------------------------------- */
 
-static enum status allocate_vectors(struct run *run)
+static enum status allocate_vectors(struct bench_run *run)
 {
     enum status status = STATUS_OK;
     const struct bench_plan *plan = run->plan;
@@ -75,14 +271,14 @@ out:
     return status;
 }
 
-static void free_vectors(struct run *run)
+static void free_vectors(struct bench_run *run)
 {
     if (run->device)
         device_free(run->device, run->data);
     free(run->host);
 }
 
-static enum status upload(struct run *run)
+static enum status upload(struct bench_run *run)
 {
     if (!run->device)
         return STATUS_OK;
@@ -90,7 +286,7 @@ static enum status upload(struct run *run)
     return device_sync(run->device);
 }
 
-static enum status download(struct run *run)
+static enum status download(struct bench_run *run)
 {
     if (!run->device)
         return STATUS_OK;
@@ -111,7 +307,7 @@ static int64_t compute(const struct bench_plan *plan)
 
 /* One operation: `round` numbers it from 0, warm-up included. `at`: where its time is kept, or
  * below 0. */
-static enum status run_round(struct run *run, uint64_t round, int64_t at)
+static enum status run_round(struct bench_run *run, uint64_t round, int64_t at)
 {
     enum status status;
     struct comm *comm = run->comm;
@@ -173,7 +369,7 @@ int64_t bench_auto_iters(double time_us)
 }
 
 /* From what the first took, the slowest worker's mean, so that all workers come to the same. */
-static enum status choose_iters(struct run *run)
+static enum status choose_iters(struct bench_run *run)
 {
     enum status status;
     double time_us = 0;
@@ -185,7 +381,7 @@ out:
     return status;
 }
 
-static enum status run_worker(struct run *run)
+static enum status run_worker(struct bench_run *run)
 {
     enum status status = STATUS_OK;
     uint64_t round = 0;
@@ -209,7 +405,7 @@ out:
 }
 
 /* The times of operations, from the beginning of the last worker to the end of the slowest. */
-static enum status combine_times(struct run *run)
+static enum status combine_times(struct bench_run *run)
 {
     enum status status;
     size_t iters = (size_t)run->iters;
@@ -222,14 +418,14 @@ out:
     return status;
 }
 
-static double cpu_busy(const struct run *run)
+static double cpu_busy(const struct bench_run *run)
 {
     double share = cpu_watch_share(&run->operations);
     return share >= 0 ? share : cpu_watch_share(&run->loop);
 }
 
 /* A server's operations are all that it does. */
-static enum status run_server(struct run *run)
+static enum status run_server(struct bench_run *run)
 {
     cpu_time_start(&run->cpu);
     cpu_time_enter(&run->cpu);
@@ -240,7 +436,7 @@ static enum status run_server(struct run *run)
 }
 
 /* The bytes that the interface sends from before the first operation to after the last. */
-static enum status run_role(struct run *run, struct bench_report *report)
+static enum status run_role(struct bench_run *run, struct bench_report *report)
 {
     enum status status;
     struct comm *comm = run->comm;
@@ -290,12 +486,12 @@ enum status bench_measure(struct bench_measurement *measurement,
     struct comm *comm = connection->comm;
     struct world *world = connection->world;
     struct bench_report report = {0};
-    struct run run = {.comm = comm,
-                      .world = world,
-                      .device = connection->options.device,
-                      .subnet = connection->options.subnet,
-                      .plan = plan,
-                      .connection = connection};
+    struct bench_run run = {.comm = comm,
+                            .world = world,
+                            .device = connection->options.device,
+                            .subnet = connection->options.subnet,
+                            .plan = plan,
+                            .connection = connection};
     struct comm_layout layout = {
         .counts = plan->buckets ? plan->buckets->counts : &plan->count,
         .buckets = plan->buckets ? plan->buckets->number : 1,

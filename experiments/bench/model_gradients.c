@@ -1,4 +1,4 @@
-#include "experiments/bench/bench_model.h"
+#include "experiments/bench/model_gradients.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -8,8 +8,8 @@
 #include "common/base/clock.h"
 #include "common/base/memory.h"
 #include "common/base/stats.h"
-#include "experiments/bench/bench_data.h"
-#include "experiments/measure/machine.h"
+#include "experiments/bench/measure.h"
+#include "experiments/measure/info.h"
 #include "experiments/step/pace.h"
 #include "models/published.h"
 

@@ -9,14 +9,17 @@
 #include <cjson/cJSON.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "common/base/csv.h"
 #include "common/base/stats.h"
 #include "common/base/status.h"
 #include "common/comm/cost.h"
-#include "experiments/measure/limits.h"
+#include "experiments/bench/measure.h"
+#include "experiments/config/config.h"
+#include "experiments/measure/baselines.h"
 
-/* A step that exchanges a model's gradients (bench_model.h). compute_us_median and
+/* A step that exchanges a model's gradients (model_gradients.h). compute_us_median and
  * exposed_us_median of the row are such a step's. */
 struct bench_row_model {
     const char *name, *input; /* NULL: the row is of one vector */
@@ -53,7 +56,7 @@ struct bench_row {
     struct cost_traffic rank, theory_rank; /* worker and colocated server together */
 
     double rest_us_median; /* between operations: how long the links rested; 0: not known */
-    double skew_ms;        /* ranks started up to so much apart (bench_start.h); 0: together */
+    double skew_ms;        /* ranks started up to so much apart (connect.h); 0: together */
 
     bool wire_known;              /* not on loopback */
     uint64_t wire_sent_bytes_max; /* per operation and host, by the kernel's count */
@@ -109,5 +112,57 @@ enum status bench_csv_write(struct csv *csv, const struct bench_row *row);
 
 /* An object with the CSV's columns as members; the caller deletes it. NULL: out of memory. */
 cJSON *bench_row_json(const struct bench_row *row);
+
+/* From a measurement to a row of results: what was measured, beside theory. */
+
+/* What measurements are held against: bytes/s of a link, 0 where not known. */
+struct bench_link {
+    double nominal, probed;
+    struct limits machine;
+};
+
+/* The row of what was measured as `plan` says. Sorts the measurement's times. Errors: logged. */
+enum status bench_describe(struct bench_row *row, const struct config *config,
+                           const struct bench_link *link, const struct bench_connection *connection,
+                           const struct bench_plan *plan, struct bench_measurement *measured);
+
+/* The benchmark's results as a table for people, one line a size, like nccl-tests'. */
+
+/* What was run, from the first row, and the names of the columns; lines start with '#'. */
+void bench_table_head(FILE *out, const struct bench_row *row);
+
+/* The first line of it alone: from here on it is another backend or transport. */
+void bench_table_run(FILE *out, const struct bench_row *row);
+
+void bench_table_line(FILE *out, const struct bench_row *row);
+
+/* How a sweep went. */
+struct bench_verdict {
+    size_t rows;        /* sizes measured */
+    size_t rows_known;  /* of them, those at which bytes are known */
+    size_t rows_differ; /* of them, those at which bytes counted are not what theory says */
+    uint64_t wrong;     /* elements, over all sizes */
+
+    double required;      /* efficiency of every row; 0: nothing is required */
+    size_t rows_required; /* rows that this was required of */
+    size_t rows_unknown;  /* of them, those whose efficiency is not known */
+    size_t rows_below;    /* of them, those whose efficiency is lower */
+    double lowest;        /* efficiency of these, and at which size */
+    uint64_t lowest_bytes;
+};
+
+/* Counts the row against a required efficiency; nothing where that is 0. */
+void bench_verdict_require(struct bench_verdict *verdict, double efficiency,
+                           const struct bench_row *row);
+
+/* Logs why rows miss the required efficiency, if any do. */
+void bench_verdict_log_missed(const struct bench_verdict *verdict);
+
+/* STATUS_PROTOCOL where elements are wrong or bytes differ; else STATUS_MISSED where a row misses
+ * the required efficiency. */
+enum status bench_verdict_status(const struct bench_verdict *verdict);
+
+/* The last line of the table. */
+void bench_table_foot(FILE *out, const struct bench_verdict *verdict);
 
 #endif

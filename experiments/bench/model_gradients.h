@@ -8,17 +8,17 @@
  * How the wait is spread over the tensors follows from the model's operations alone: on real
  * devices a layer with few operations a byte takes longer than that.
  */
-#ifndef PSRING_EXPERIMENTS_BENCH_MODEL_H
-#define PSRING_EXPERIMENTS_BENCH_MODEL_H
+#ifndef PSRING_EXPERIMENTS_BENCH_MODEL_GRADIENTS_H
+#define PSRING_EXPERIMENTS_BENCH_MODEL_GRADIENTS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "common/base/status.h"
-#include "experiments/bench/bench_connect.h"
-#include "experiments/bench/bench_measure.h"
-#include "experiments/bench/bench_row.h"
+#include "experiments/bench/connect.h"
+#include "experiments/bench/measure.h"
+#include "experiments/bench/row.h"
 #include "experiments/config/config.h"
 #include "experiments/step/exchange.h"
 

@@ -1,19 +1,106 @@
-#include "experiments/measure/limits_trips.h"
+#include "experiments/measure/baselines.h"
 
 #include <errno.h>
+#include <math.h>
 #include <sched.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 #include <zmq.h>
 
 #include "common/base/clock.h"
+#include "common/base/memory.h"
 #include "common/base/stats.h"
+#include "common/comm/reduce.h"
+#include "common/device/kernel.h"
 #include "common/net/socket/address.h"
 #include "common/net/socket/listener.h"
 #include "common/net/socket/stream.h"
+#include "experiments/measure/probe.h"
 
+/* -------- memory: how fast one core adds arrays that no cache holds --------------------------- */
+
+enum { PASSES = 4 };
+
+KERNEL static void add(float *restrict c, const float *restrict a, const float *restrict b,
+                       size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        c[i] = a[i] + b[i];
+}
+
+static size_t default_count(void)
+{
+    const long least = 32L << 20, most = 128L << 20; /* bytes */
+    long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    long bytes = cache > 0 ? 4 * cache : least;
+    bytes = bytes < least ? least : bytes;
+    return (size_t)(bytes > most ? most : bytes) / sizeof(float);
+}
+
+/* Of three arrays of so many bytes. */
+static void keep_best(double *best, int64_t start_ns, size_t bytes)
+{
+    double seconds = (double)(clock_now_ns() - start_ns) * 1e-9;
+    double rate = 3 * (double)bytes / seconds;
+    *best = rate > *best ? rate : *best;
+}
+
+static void reduce_types(void *a, const void *b, size_t bytes,
+                         double type_bytes_per_s[MESSAGE_DTYPES])
+{
+    for (enum message_dtype dtype = MESSAGE_FLOAT32; dtype < MESSAGE_DTYPES; dtype++) {
+        size_t elements = bytes / message_element_bytes(dtype);
+        int64_t start_ns = clock_now_ns();
+        reduction_of(dtype, REDUCE_SUM)->combine(a, b, elements);
+        keep_best(&type_bytes_per_s[dtype], start_ns, elements * message_element_bytes(dtype));
+    }
+}
+
+enum status limits_memory(size_t count, double *add_bytes_per_s, double *reduce_bytes_per_s,
+                          double type_bytes_per_s[MESSAGE_DTYPES])
+{
+    count = count > 0 ? count : default_count();
+    float *a = memory_array(count * sizeof *a), *b = memory_array(count * sizeof *b);
+    float *c = memory_array(count * sizeof *c);
+    bool all = a && b && c;
+    size_t bytes = count * sizeof(float);
+    *add_bytes_per_s = *reduce_bytes_per_s = 0;
+    memset(type_bytes_per_s, 0, MESSAGE_DTYPES * sizeof *type_bytes_per_s);
+    for (int pass = 0; all && pass < PASSES; pass++) {
+        int64_t start_ns = clock_now_ns();
+        add(c, a, b, count);
+        keep_best(add_bytes_per_s, start_ns, bytes);
+        start_ns = clock_now_ns();
+        reduce_add(a, b, count);
+        keep_best(reduce_bytes_per_s, start_ns, bytes);
+        reduce_types(a, b, bytes, type_bytes_per_s);
+    }
+    if (!all)
+        log_error("the machine's limits: no memory for three arrays of %zu bytes; leave --limits "
+                  "out",
+                  bytes);
+    free(a);
+    free(b);
+    free(c);
+    return all ? STATUS_OK : STATUS_NO_MEMORY;
+}
+
+/* -------- 4 bytes there and back -------------------------------------------------------------- */
+
+/*
+ * The time that 4 bytes take there and back between rank 0 and rank 1: through ZeroMQ, and on a
+ * plain TCP socket. The median of LIMITS_TRIPS trips, or of as many as LIMITS_TRIPS_NS have room
+ * for. Nobody sleeps on the plain socket: both ranks try to receive, again and again, so its trip
+ * is what the network and the kernel take.
+ */
+
+enum { LIMITS_TRIPS = 2000, LIMITS_TRIPS_LEAST = 20 };
+#define LIMITS_TRIPS_NS INT64_C(500000000)
 enum { TRIP_BYTES = 4 };
 
 /* One trip of rank 1's; with `last` rank 0 stops answering afterwards. */
@@ -158,8 +245,10 @@ static void close_trip(struct trip *trip)
 }
 
 /* Rank 0 echoes, rank 1 times. */
-enum status limits_zmq_trip(struct world *world, const char *subnet, int64_t timeout_ms,
-                            double *median_us)
+/* Collective over a world of two or more: `median_us` on every rank. Errors: logged;
+ * STATUS_TIMEOUT where the other rank says nothing for `timeout_ms`. */
+static enum status limits_zmq_trip(struct world *world, const char *subnet, int64_t timeout_ms,
+                                   double *median_us)
 {
     enum status status = STATUS_OK;
     struct trip trip = {.name = "r"};
@@ -262,8 +351,8 @@ static enum status plain_accept(struct plain *plain, struct listener *listener, 
     return STATUS_OK;
 }
 
-enum status limits_socket_trip(struct world *world, const char *subnet, int64_t timeout_ms,
-                               double *median_us)
+static enum status limits_socket_trip(struct world *world, const char *subnet, int64_t timeout_ms,
+                                      double *median_us)
 {
     enum status status = STATUS_OK;
     struct plain plain = {.socket = -1, .timeout_ms = timeout_ms};
@@ -295,4 +384,65 @@ out:
     if (listens)
         listener_close(&listener);
     return status;
+}
+
+/* -------- all of them ------------------------------------------------------------------------- */
+
+enum status limits_measure(struct limits *limits, struct world *world, const char *subnet,
+                           int64_t timeout_ms, bool streams)
+{
+    enum status status;
+    if (world->rank == 0)
+        TRY(limits_memory(0, &limits->add_bytes_per_s, &limits->reduce_bytes_per_s,
+                          limits->type_bytes_per_s));
+    TRY(world_broadcast(world, NULL, &limits->add_bytes_per_s, sizeof limits->add_bytes_per_s));
+    TRY(world_broadcast(world, NULL, &limits->reduce_bytes_per_s,
+                        sizeof limits->reduce_bytes_per_s));
+    TRY(world_broadcast(world, NULL, limits->type_bytes_per_s, sizeof limits->type_bytes_per_s));
+    if (world->size == 1)
+        return STATUS_OK;
+    TRY(limits_zmq_trip(world, subnet, timeout_ms, &limits->round_trip_us));
+    TRY(limits_socket_trip(world, subnet, timeout_ms, &limits->socket_trip_us));
+    if (streams)
+        TRY(probe_link(world, subnet, timeout_ms, &limits->stream_bytes_per_s));
+out:
+    return status;
+}
+
+/* A bar is as long as 10 characters for the speed of c = a + b. */
+static void print_types(FILE *out, const struct limits *limits)
+{
+    static const char *const names[MESSAGE_DTYPES] = {
+        [MESSAGE_FLOAT32] = "float32", [MESSAGE_FLOAT64] = "float64", [MESSAGE_FP16] = "float16",
+        [MESSAGE_BF16] = "bfloat16",   [MESSAGE_INT32] = "int32",     [MESSAGE_INT64] = "int64",
+    };
+    static const char bar[] = "##############################";
+    fprintf(out, "# sums by type (libpsring), two elements read and one written\n");
+    for (enum message_dtype dtype = MESSAGE_FLOAT32; dtype < MESSAGE_DTYPES; dtype++) {
+        double share = limits->type_bytes_per_s[dtype] / limits->add_bytes_per_s;
+        int length = (int)fmin(10 * share + 0.5, sizeof bar - 1);
+        fprintf(out, "#   %-8s %7.2f GB/s %5.2f of c = a + b %.*s\n", names[dtype],
+                limits->type_bytes_per_s[dtype] * 1e-9, share, length, bar);
+    }
+}
+
+void limits_print(FILE *out, const struct limits *limits)
+{
+    if (limits->add_bytes_per_s > 0)
+        fprintf(out,
+                "# memory, one core, 12 bytes an element: c = a + b %.2f GB/s, the reduction's "
+                "a += b %.2f (%.2f of it)\n",
+                limits->add_bytes_per_s * 1e-9, limits->reduce_bytes_per_s * 1e-9,
+                limits->reduce_bytes_per_s / limits->add_bytes_per_s);
+    if (limits->add_bytes_per_s > 0 && limits->type_bytes_per_s[MESSAGE_FLOAT32] > 0)
+        print_types(out, limits);
+    if (limits->round_trip_us > 0)
+        fprintf(out, "# 4 bytes through ZeroMQ, DEALER to ROUTER and back: %.1f us\n",
+                limits->round_trip_us);
+    if (limits->socket_trip_us > 0)
+        fprintf(out, "# 4 bytes on a plain socket, there and back, without sleeping: %.1f us\n",
+                limits->socket_trip_us);
+    if (limits->stream_bytes_per_s > 0)
+        fprintf(out, "# plain TCP: %.1f MB/s each way, both ways at once\n",
+                limits->stream_bytes_per_s * 1e-6);
 }
