@@ -28,7 +28,7 @@
 #include "experiments/report/report_command.h"
 #include "experiments/trace/trace_command.h"
 #include "experiments/train/train.h"
-#include "ring/vendor/library.h"
+#include "ring/baselines/baselines.h"
 
 /* For signal handlers; else only run_on_world's. */
 static struct lifeline *lifeline;

@@ -14,10 +14,9 @@
 
 #include "common/comm/codec.h"
 #include "common/obs/range.h"
-#include "ps/exchange.h"
+#include "ps/async.h"
 #include "ps/ps.h"
-#include "ps/ps_cost.h"
-#include "ps/steps.h"
+#include "ps/shard.h"
 
 /* What one exchange of a bucket is about. */
 struct request {

@@ -1,4 +1,18 @@
-#include "ring/pair.h"
+/*
+ * Two workers. The ring would send one half of the vector and, once it has got the other, that: two
+ * steps, and each element is read and written twice, in two passes over a vector that no cache
+ * holds. The same bytes (2(N-1)/N M is M) can go otherwise:
+ *
+ * - A short vector is swapped whole: each worker sends all of it, in pieces, and adds what comes.
+ *   One step, and no message waits for another one.
+ * - A long one goes slice by slice: of each slice a worker adds up one half, and sends that back,
+ *   as in the ring; the slice is still in the cache then.
+ *
+ * Both end with the bits of the ring, because a + b is b + a. Compressed they would not: each would
+ * add a rounded contribution to one of its own that is not. Those, and reductions that do not
+ * commute to the bit, keep to the ring.
+ */
+#include "ring/ring.h"
 
 #include "common/base/size.h"
 #include "common/obs/range.h"

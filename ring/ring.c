@@ -46,25 +46,23 @@
  * columns, and all-gather in the rows make the sum of all. Of what a worker sends, only 1/3 of the
  * vector's length goes to another row.
  *
- * Two workers send the same bytes in another order (pair.h).
+ * Two workers send the same bytes in another order (pair.c).
  *
  * Shares. In such a ring of some workers each can stand for others, beside it on its host: what is
- * to be added here is then theirs, too (ring/hierarchical). The ring asks for it where a chunk sets
+ * to be added here is then theirs, too (hierarchical.c). The ring asks for it where a chunk sets
  * out and where it comes by.
  *
- * In the code below: `move` is the algorithm; the three functions above it are a send, a receive
- * posted ahead, and what is done with what has arrived.
+ * In the code below: `ring_run` is the algorithm; the three functions above it are a send, a
+ * receive posted ahead, and what is done with what has arrived.
  */
 #include "ring/ring.h"
 
 #include <stdlib.h>
 
 #include "common/base/check.h"
+#include "common/base/size.h"
 #include "common/comm/codec.h"
 #include "common/obs/range.h"
-#include "ring/pair.h"
-#include "ring/ring_cost.h"
-#include "ring/ring_plan.h"
 #include "ring/schedule.h"
 
 struct ring {
@@ -79,7 +77,7 @@ struct ring {
 
 /* Where one operation stands: items first .. end-1 of a schedule. Empty items are counted like
  * others, but nothing moves for them. */
-struct run {
+struct ring_run {
     struct ring *ring;
     const struct schedule *schedule;
     struct codec *codec;
@@ -91,7 +89,7 @@ struct run {
 };
 
 /* Sends the next item: our own chunk's segments first, then what has come from the left. */
-static enum status send_next(struct run *run)
+static enum status send_next(struct ring_run *run)
 {
     struct ring *ring = run->ring;
     size_t item = run->sent++;
@@ -109,7 +107,7 @@ static enum status send_next(struct run *run)
 }
 
 /* As which item we sent on, one round ago, the chunk that comes back as `item`. */
-static size_t sent_before(const struct run *run, size_t item)
+static size_t sent_before(const struct ring_run *run, size_t item)
 {
     return item - (size_t)(run->ring->workers - 1) * run->schedule->segments;
 }
@@ -120,7 +118,7 @@ static size_t sent_before(const struct run *run, size_t item)
  * then, but our transport must also have let go of that memory. Waits for it only if nothing else
  * can be done first; else says not yet.
  */
-static enum status may_overwrite(const struct run *run, size_t item, bool *may)
+static enum status may_overwrite(const struct ring_run *run, size_t item, bool *may)
 {
     struct ring *ring = run->ring;
     size_t sent_as = sent_before(run, item);
@@ -136,7 +134,7 @@ static enum status may_overwrite(const struct run *run, size_t item, bool *may)
 
 /* Posts receives as far ahead of what has been dealt with as there are slots. In reduce-scatter a
  * payload is borrowed, and added from where it is; in all-gather it lands in place. */
-static enum status post_ahead(struct run *run)
+static enum status post_ahead(struct ring_run *run)
 {
     enum status status = STATUS_OK;
     struct ring *ring = run->ring;
@@ -164,7 +162,7 @@ out:
 }
 
 /* Adds a partial sum to ours. */
-static void add(const struct run *run, size_t item, struct chunk segment, const void *payload)
+static void add(const struct ring_run *run, size_t item, struct chunk segment, const void *payload)
 {
     const struct ring_share *share = run->ring->share;
     bool completes = schedule_completes(run->schedule, item);
@@ -177,7 +175,7 @@ static void add(const struct run *run, size_t item, struct chunk segment, const 
 }
 
 /* Waits for the next item and adds it to ours, or keeps it (then it has landed in place). */
-static enum status receive_next(struct run *run)
+static enum status receive_next(struct ring_run *run)
 {
     enum status status = STATUS_OK;
     struct ring *ring = run->ring;
@@ -203,7 +201,7 @@ out:
 }
 
 /* For a timeline: the step that the next item is of begins, if it is the first one of it. */
-static void tell_of_step(const struct run *run)
+static void tell_of_step(const struct ring_run *run)
 {
     const struct schedule *schedule = run->schedule;
     if (!range_listens() || run->received % schedule->segments != 0)
@@ -216,21 +214,21 @@ static void tell_of_step(const struct run *run)
 }
 
 /* The steps from `first_step` to before `end_step`: N-1 are reduce-scatter, N-1 all-gather. */
-static enum status move(struct ring *ring, size_t bucket, void *data, size_t first_step,
-                        size_t end_step)
+static enum status ring_run(struct ring *ring, size_t bucket, void *data, size_t first_step,
+                            size_t end_step)
 {
     enum status status = STATUS_OK;
     const struct schedule *schedule = &ring->plan.schedules[bucket];
     size_t segments = schedule->segments, first = first_step * segments;
-    struct run run = {.ring = ring,
-                      .schedule = schedule,
-                      .codec = &ring->plan.codecs[bucket],
-                      .data = data,
-                      .first = first,
-                      .end = end_step * segments,
-                      .sent = first,
-                      .posted = first,
-                      .received = first};
+    struct ring_run run = {.ring = ring,
+                           .schedule = schedule,
+                           .codec = &ring->plan.codecs[bucket],
+                           .data = data,
+                           .first = first,
+                           .end = end_step * segments,
+                           .sent = first,
+                           .posted = first,
+                           .received = first};
     TRY(post_ahead(&run));
     while (run.sent < first + segments)
         TRY(send_next(&run));
@@ -256,7 +254,7 @@ static enum status ring_allreduce(void *self, size_t bucket, void *data)
     if (pair_suits(&ring->plan, bucket))
         return pair_allreduce(&ring->plan, bucket, data, ring->step++, ring->site->layout->scale);
     if (ring->workers > 1)
-        return move(ring, bucket, data, 0, schedule_steps(&ring->plan.schedules[bucket]));
+        return ring_run(ring, bucket, data, 0, schedule_steps(&ring->plan.schedules[bucket]));
     codec_alone(&ring->plan.codecs[bucket], data, ring->site->layout->scale);
     return STATUS_OK;
 }
@@ -265,7 +263,8 @@ static enum status ring_reduce_scatter(void *self, size_t bucket, void *data)
 {
     struct ring *ring = self;
     if (ring->workers > 1)
-        return move(ring, bucket, data, 0, schedule_reduce_steps(&ring->plan.schedules[bucket]));
+        return ring_run(ring, bucket, data, 0,
+                        schedule_reduce_steps(&ring->plan.schedules[bucket]));
     return ring_allreduce(self, bucket, data);
 }
 
@@ -275,7 +274,7 @@ static enum status ring_all_gather(void *self, size_t bucket, void *data)
     const struct schedule *schedule = &ring->plan.schedules[bucket];
     if (ring->workers == 1)
         return STATUS_OK;
-    return move(ring, bucket, data, schedule_reduce_steps(schedule), schedule_steps(schedule));
+    return ring_run(ring, bucket, data, schedule_reduce_steps(schedule), schedule_steps(schedule));
 }
 
 /* The chunk that is complete here after reduce-scatter. */
@@ -285,9 +284,70 @@ static struct chunk ring_part(const void *self, size_t bucket)
     return schedule_own(&ring->plan.schedules[bucket]);
 }
 
+/* -------- the memory of a plan ---------------------------------------------------------------- */
+
+/* A short vector has one segment a chunk: then receives of several steps are posted. More segments
+ * than SLOTS_MOST only the user can ask for, with tiny ones. */
+enum { SLOTS_LEAST = PAIR_WHOLE, SLOTS_MOST = 64 };
+
+static enum status open_slots(struct ring_plan *plan, const struct comm_site *site, int previous,
+                              size_t segment_count)
+{
+    enum status status = STATUS_OK;
+    size_t bytes = segment_count * codec_element_bytes(site->options);
+    for (size_t i = 0; i < plan->slot_count; i++)
+        TRY(transport_slot_init(&plan->slots[i], plan->transport, previous, bytes));
+out:
+    return status;
+}
+
+enum status ring_plan_init(struct ring_plan *plan, const struct comm_site *site, int previous,
+                           const struct schedule_part *part)
+{
+    enum status status = STATUS_OK;
+    const struct comm_options *options = site->options;
+    const struct comm_layout *layout = site->layout;
+    size_t items = 0, segments = SLOTS_LEAST, segment_count = 0;
+    *plan = (struct ring_plan){.transport = site->transport, .buckets = layout->buckets};
+    plan->schedules = calloc(layout->buckets + 1, sizeof *plan->schedules);
+    for (size_t b = 0; plan->schedules && b < layout->buckets; b++) {
+        struct schedule *schedule = &plan->schedules[b];
+        schedule_init(schedule, site->workers, site->index, layout->counts[b],
+                      compress_float_bytes(options->compress, options->segment_bytes), part);
+        segment_count = size_larger(segment_count, schedule_message_count_max(schedule));
+        segments = size_larger(segments, schedule->segments);
+        items = size_larger(items, size_larger(schedule_items(schedule), schedule->pieces + 1));
+    }
+    plan->slot_count = segments < SLOTS_MOST ? segments : SLOTS_MOST;
+    plan->slots = calloc(plan->slot_count, sizeof *plan->slots);
+    plan->tickets = calloc(items + 1, sizeof *plan->tickets);
+    if (!plan->schedules || !plan->slots || !plan->tickets) {
+        log_error("ring: no memory for %zu buckets", layout->buckets);
+        return STATUS_NO_MEMORY;
+    }
+    TRY(codecs_new(&plan->codecs, site));
+    for (size_t b = 0; b < layout->buckets; b++)
+        plan->codecs[b].workers *= part ? part->parts : 1; /* each stands for as many */
+    if (site->workers > 1)
+        TRY(open_slots(plan, site, previous, segment_count));
+out:
+    return status;
+}
+
+void ring_plan_fini(struct ring_plan *plan)
+{
+    for (size_t i = 0; plan->slots && i < plan->slot_count; i++)
+        transport_slot_fini(&plan->slots[i], plan->transport);
+    codecs_free(plan->codecs, plan->buckets);
+    free(plan->slots);
+    free(plan->schedules);
+    free(plan->tickets);
+    *plan = (struct ring_plan){0};
+}
+
 /* -------- opening, planning, closing ---------------------------------------------------------- */
 
-static enum status plan(void *self)
+static enum status ring_replan(void *self)
 {
     struct ring *ring = self;
     ring_plan_fini(&ring->plan);
@@ -345,7 +405,7 @@ const struct backend backend_ring = {
     .default_transport = TRANSPORT_TCP,
     .cost = &ring_cost,
     .open = ring_open,
-    .plan = plan,
+    .plan = ring_replan,
     .allreduce = ring_allreduce,
     .reduce_scatter = ring_reduce_scatter,
     .all_gather = ring_all_gather,

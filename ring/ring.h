@@ -9,13 +9,15 @@
 #define PSRING_RING_RING_H
 
 #include "common/comm/backend.h"
+#include "common/comm/codec.h"
+#include "common/comm/cost.h"
 #include "ring/schedule.h"
 
 extern const struct backend backend_ring;
 
 /*
  * For a ring whose workers each bring more than `data` to the sum: what others of their host have,
- * which is in memory of the caller's (ring/hierarchical). The ring moves a part of the vector's
+ * which is in memory of the caller's (hierarchical.c). The ring moves a part of the vector's
  * chunks, and calls these for their segments, on its own thread.
  */
 struct ring_share {
@@ -35,5 +37,55 @@ struct ring_share {
  */
 enum status ring_open_share(void **self, const struct comm_site *site,
                             const struct ring_share *share);
+
+/*
+ * What the ring keeps for a layout of buckets: schedules, memory to compress into, and the slots in
+ * which segments arrive. Allocated here, so that an all-reduce allocates nothing. ring.c uses it.
+ */
+
+struct ring_plan {
+    struct transport *transport; /* borrowed */
+    size_t buckets;
+    struct schedule *schedules; /* (buckets) */
+    struct codec *codecs;       /* (buckets): the floats as they are, or compressed */
+    uint64_t *tickets;          /* of the items (or pieces) sent, for the longest schedule */
+    /* As many as a worker sends segments before it receives any, or more, so that MPI has a buffer
+     * ready for each of them. Item i arrives in slots[i % slot_count]. */
+    struct transport_slot *slots;
+    size_t slot_count;
+};
+
+/* For site->layout, or a part of its chunks (schedule.h), with messages from node `previous`. Zero
+ * or ring_plan_fini it before. */
+enum status ring_plan_init(struct ring_plan *plan, const struct comm_site *site, int previous,
+                           const struct schedule_part *part);
+void ring_plan_fini(struct ring_plan *plan);
+
+/* With so many pieces, or fewer, a vector is short. */
+enum { PAIR_WHOLE = 8 };
+
+bool pair_suits(const struct ring_plan *plan, size_t bucket);
+
+/* The all-reduce of such a bucket, as number `step`. Each worker sends schedule.pieces messages; of
+ * a long one an even number, so perhaps one more, or fewer where halves are empty. */
+enum status pair_allreduce(struct ring_plan *plan, size_t bucket, void *data, uint64_t step,
+                           float scale);
+
+extern const struct backend backend_rhd;
+
+extern const struct cost_formula ring_cost;
+
+/* The two phases alone. */
+struct cost_traffic ring_cost_reduce_scatter(const struct cost_shape *shape, int rank);
+struct cost_traffic ring_cost_all_gather(const struct cost_shape *shape, int rank);
+
+/* The time of a ring, whoever runs it, in which every worker has a link of its own. Where workers
+ * share a host's, ring_cost's time is that of the link that most of them send over. */
+double ring_cost_time_s(const struct cost_shape *shape, const struct cost_link *link);
+
+extern const struct cost_formula halving_cost;
+
+/* Hosts with unequal numbers of workers have no such all-reduce: no bytes, and NAN seconds. */
+extern const struct cost_formula hierarchical_cost;
 
 #endif

@@ -16,7 +16,7 @@ enum {
     LONG_SEGMENTS_WANTED = 32,
 };
 
-/* What two workers send each other is to stay in a core's cache until it is added (pair.h). */
+/* What two workers send each other is to stay in a core's cache until it is added (pair.c). */
 enum { PIECE_BYTES = 384 << 10 };
 
 /* Of `parts` of a chunk. In whole elements: cut off within one, the last ones would make a further

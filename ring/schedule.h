@@ -24,7 +24,7 @@
  * Which chunks: all N of a vector, or one of several schedules' part of them. With `parts` P the
  * vector is cut into N P chunks, and chunk i of the schedule of part p is number i P + p. With
  * `returns`, a chunk goes all the way round, to where it started, before it is complete: one step
- * more of reduce-scatter, N (ring/hierarchical needs that).
+ * more of reduce-scatter, N (hierarchical.c needs that).
  */
 struct schedule_part {
     int parts, part;
@@ -35,7 +35,7 @@ struct schedule {
     int workers, rank;
     size_t count;    /* elements of the vector */
     size_t segments; /* K, of each chunk */
-    size_t pieces;   /* messages of two workers that go by pair.h; else 0 */
+    size_t pieces;   /* messages of two workers that go by pair.c; else 0 */
     struct schedule_part part;
 };
 
@@ -56,7 +56,7 @@ int schedule_previous(int workers, int rank); /* the worker that it receives fro
 size_t schedule_reduce_steps(const struct schedule *schedule); /* N-1, or N: see returns */
 size_t schedule_steps(const struct schedule *schedule);        /* those, and N-1 */
 size_t schedule_items(const struct schedule *schedule);        /* K of each step */
-/* Elements of the longest message, also of those of pair.h. */
+/* Elements of the longest message, also of those of pair.c. */
 size_t schedule_message_count_max(const struct schedule *schedule);
 
 /* The chunk that is sent in a step; the one received is the one that `previous` sends. */

@@ -5,9 +5,8 @@
 #include <string.h>
 
 #include "common/base/chunk.h"
-#include "ring/halving/doubling.h"
-#include "ring/halving/halving.h"
-#include "ring/hierarchical/hierarchical.h"
+#include "ring/halving_schedule.h"
+#include "ring/hierarchical.h"
 #include "ring/ring.h"
 #include "tests/send_memory.h"
 #include "tests/spawn.h"

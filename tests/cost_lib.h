@@ -6,10 +6,8 @@
 #include <math.h>
 
 #include "common/comm/cost.h"
-#include "ps/ps_cost.h"
-#include "ring/halving/halving_cost.h"
-#include "ring/hierarchical/hierarchical_cost.h"
-#include "ring/ring_cost.h"
+#include "ps/ps.h"
+#include "ring/ring.h"
 
 enum { WORKERS_MAX = 8 };
 

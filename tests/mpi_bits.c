@@ -11,10 +11,9 @@
 #include <stdlib.h>
 
 #include "ps/ps.h"
-#include "ring/halving/halving.h"
-#include "ring/hierarchical/hierarchical.h"
+#include "ring/baselines/baselines.h"
+#include "ring/hierarchical.h"
 #include "ring/ring.h"
-#include "ring/vendor/library.h"
 #include "tests/allreduce_lib.h"
 #include "tests/spawn.h"
 

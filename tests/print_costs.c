@@ -2,9 +2,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "ps/ps_cost.h"
-#include "ring/halving/halving_cost.h"
-#include "ring/ring_cost.h"
+#include "ps/ps.h"
+#include "ring/ring.h"
 
 static const struct cost_link links[] = {{100e-6, 23.8e6, 0}, {3e-6, 12.5e9, 0.2e-9}};
 static const size_t counts[] = {1199882, 138357544}; /* float32 */

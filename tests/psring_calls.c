@@ -277,7 +277,7 @@ Test(psring, hierarchical_of_long_vectors)
     run_ranks(&job, 0);
 }
 
-/* Two ranks, by halves (ring/pair.h). */
+/* Two ranks, by halves (ring/ring.h). */
 Test(psring, long_vectors_of_two_ranks)
 {
     const struct job job = {.options = {.size = 2, .backend = "ring"}, .run = do_long};

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "common/net/transport/transport_impl.h"
-#include "ps/updates.h"
+#include "ps/async.h"
 
 enum { WORKERS = 2, COUNT = 6, ANSWERS_MOST = 16 };
 

@@ -9,8 +9,7 @@
 #include "common/device/device.h"
 #include "experiments/config/backends.h"
 #include "experiments/config/learning.h"
-#include "ring/vendor/library.h"
-#include "ring/vendor/nccl.h"
+#include "ring/baselines/baselines.h"
 #include "tests/config_lib.h"
 
 TestSuite(config_check, .init = config_clean_environment);

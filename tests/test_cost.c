@@ -1,11 +1,9 @@
 /* The model of cost, of all backends, against cases worked out by hand. */
 #include "experiments/config/backends.h"
 #include "ps/shard.h"
-#include "ring/halving/doubling.h"
-#include "ring/halving/halving_schedule.h"
+#include "ring/baselines/baselines.h"
+#include "ring/halving_schedule.h"
 #include "ring/schedule.h"
-#include "ring/vendor/library.h"
-#include "ring/vendor/nccl.h"
 #include "tests/cost_lib.h"
 
 /* Bytes are known of what our transports count, and of nothing else; then they are in the formula.

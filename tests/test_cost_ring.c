@@ -1,6 +1,6 @@
 /* The model of cost of ring, rhd and hierarchical against cases worked out by hand, and against a
  * walk around the ring. */
-#include "ring/halving/doubling.h"
+#include "ring/halving_schedule.h"
 #include "tests/cost_lib.h"
 
 /* 10 elements in 4 chunks: 3 3 2 2. Rank 0 sends all but chunk 1, then all but chunk 2: 20 - 5. */

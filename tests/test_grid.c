@@ -9,10 +9,8 @@
 #include <string.h>
 
 #include "ps/ps.h"
-#include "ring/halving/halving.h"
-#include "ring/hierarchical/hierarchical.h"
+#include "ring/hierarchical.h"
 #include "ring/ring.h"
-#include "ring/ring_cost.h"
 #include "tests/allreduce_lib.h"
 #include "tests/spawn.h"
 

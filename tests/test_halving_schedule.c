@@ -1,11 +1,11 @@
 /* Halving-doubling's schedule, against its own claims: who sends what when, to whom, after what,
- * how many bytes, and the tables in ring/halving/halving.c, printed from the code. */
+ * how many bytes, and the tables in ring/halving.c, printed from the code. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "ring/halving/halving_schedule.h"
+#include "ring/halving_schedule.h"
 
 enum { WORKERS_MAX = 12, SLICES_MAX = 4096 };
 
@@ -312,7 +312,7 @@ static void table_cell(const struct player *player, int step, char *cell)
     }
 }
 
-/* One line of a table in ring/halving/halving.c; then the step is played. */
+/* One line of a table in ring/halving.c; then the step is played. */
 static void table_line(int step, int width, char *line, size_t size)
 {
     size_t used = (size_t)snprintf(line, size, " *   step %d       ", step);
@@ -342,7 +342,7 @@ static void table_line(int step, int width, char *line, size_t size)
 
 Test(halving_schedule, the_tables_in_halving_c_are_what_happens)
 {
-    FILE *file = fopen(PSRING_SOURCE_DIR "/ring/halving/halving.c", "r");
+    FILE *file = fopen(PSRING_SOURCE_DIR "/ring/halving.c", "r");
     cr_assert_not_null(file);
     static char text[64 << 10];
     text[fread(text, 1, sizeof text - 1, file)] = '\0';
@@ -354,7 +354,7 @@ Test(halving_schedule, the_tables_in_halving_c_are_what_happens)
             table_line(step, workers == 4 ? 16 : 24, line, sizeof line);
             strcat(line, "\n");
             cr_expect_not_null(strstr(text, line),
-                               "ring/halving/halving.c does not have this line:\n%s", line);
+                               "ring/halving.c does not have this line:\n%s", line);
         }
         for (int w = 0; w < workers; w++) {
             for (size_t i = 0; i < play.count; i++)

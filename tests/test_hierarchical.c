@@ -1,7 +1,7 @@
 /* Where workers stand among each other: host by host, dealt out, and in ways that do not go. */
 #include <criterion/criterion.h>
 
-#include "ring/hierarchical/hosts.h"
+#include "ring/hierarchical.h"
 
 enum { WORKERS = 6 };
 

@@ -1,6 +1,6 @@
 /* MPI_Allreduce counts in int, and is silent until it is done: what is longer goes in parts. MPI
  * itself is played here. */
-#include "ring/vendor/library.h"
+#include "ring/baselines/baselines.h"
 
 #include <criterion/criterion.h>
 #include <limits.h>

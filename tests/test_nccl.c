@@ -3,7 +3,7 @@
  * peers do not come, fail or stay silent. NCCL, CUDA and the device are played by nccl_played.c.
  * What real GPUs do is for experiments/gpu_check.sh.
  */
-#include "ring/vendor/nccl.h"
+#include "ring/baselines/baselines.h"
 
 #include <criterion/criterion.h>
 #include <nccl.h>

@@ -1,5 +1,5 @@
 /* What NCCL chose, read from lines as NCCL writes them, and the environment that makes it do so. */
-#include "ring/vendor/nccl_log.h"
+#include "ring/baselines/nccl_impl.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>
@@ -8,8 +8,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "ring/vendor/nccl_env.h"
 
 static struct nccl_choice read_text(const char *text)
 {

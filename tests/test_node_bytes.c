@@ -9,8 +9,7 @@
 
 #include "experiments/bench/measure.h"
 #include "ps/ps.h"
-#include "ring/halving/halving.h"
-#include "ring/hierarchical/hierarchical.h"
+#include "ring/hierarchical.h"
 #include "ring/ring.h"
 #include "tests/spawn.h"
 

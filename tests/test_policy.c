@@ -1,7 +1,7 @@
-/* When a push is applied and when it is answered: the table of ps/policy.h, row by row. */
+/* When a push is applied and when it is answered: the table of ps/async.h, row by row. */
 #include <criterion/criterion.h>
 
-#include "ps/policy.h"
+#include "ps/async.h"
 
 enum { WORKERS = 4 };
 

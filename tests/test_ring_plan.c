@@ -1,5 +1,5 @@
 /* What the ring allocates for a layout. The transport's slots are only counted here. */
-#include "ring/ring_plan.h"
+#include "ring/ring.h"
 
 #include <criterion/criterion.h>
 

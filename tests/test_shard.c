@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <stdint.h>
 
-#include "ps/exchange.h"
+#include "ps/shard.h"
 
 static struct topology servers_of(int workers, int servers, enum placement placement)
 {

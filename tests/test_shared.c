@@ -13,7 +13,7 @@
 
 #include "common/base/clock.h"
 #include "common/net/transport/transport_impl.h"
-#include "ring/hierarchical/shared.h"
+#include "ring/shared_memory.h"
 #include "tests/capture.h"
 
 enum { RANKS = 3, VECTOR_COUNT = 5000 };
@@ -142,7 +142,7 @@ static void close_all(void)
         shared_close(&ranks[r].shared);
 }
 
-/* Operations as shared.h has them: each fills, all add, and each shows what it has added. */
+/* Operations as shared_memory.h has them: each fills, all add, and each shows what it has added. */
 enum { OPERATIONS = 3000 };
 
 static void *operate(void *argument)

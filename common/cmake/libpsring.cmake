@@ -6,8 +6,8 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 file(GLOB_RECURSE library_sources CONFIGURE_DEPENDS
-     ${CMAKE_SOURCE_DIR}/common/net/*.c ${CMAKE_SOURCE_DIR}/common/library/*.c ${CMAKE_SOURCE_DIR}/ring/halving/*.c
-     ${CMAKE_SOURCE_DIR}/ring/hierarchical/*.c)
+     ${CMAKE_SOURCE_DIR}/common/net/*.c ${CMAKE_SOURCE_DIR}/common/library/*.c)
+file(GLOB ring_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/ring/*.c)
 list(FILTER library_sources EXCLUDE REGEX "/net/(lifeline|membership|simulated)/|/clock_offset\\.c$") # of processes that psring has started; only for timelines
 if(PSRING_LIBRARY_MPI)
   list(FILTER library_sources EXCLUDE REGEX "/mpi_missing\\.c$")
@@ -20,7 +20,7 @@ add_library(psring_shared SHARED
             common/comm/bucket.c common/comm/codec.c common/comm/elements/compress.c common/comm/cost.c
             common/comm/reduce.c common/comm/elements/fp16_vectors.c common/comm/elements/reduction.c
             common/obs/range.c
-            ring/ring.c ring/ring_cost.c ring/ring_plan.c ring/schedule.c ring/pair.c)
+            ${ring_sources})
 target_link_libraries(psring_shared PRIVATE psring_sys PkgConfig::ZMQ)
 if(PSRING_LIBRARY_MPI)
   target_link_libraries(psring_shared PRIVATE MPI::MPI_C)

@@ -1,5 +1,5 @@
 # NCCL, for --backend nccl in builds with CUDA: PSRING_NCCL and the target PSRING::NCCL. Only its header is needed here.
-# ring/vendor/nccl_open.c opens the library at run time: the one that is found here, else another one. Both lie with
+# ring/baselines/nccl_open.c opens the library at run time: the one that is found here, else another one. Both lie with
 # CUDA's toolkit, in the system, or in the folder of the Python package that PyTorch brings along (nvidia/nccl, whose
 # library has no name without a version).
 set(PSRING_NCCL OFF)

@@ -1,7 +1,7 @@
 /*
  * The model of cost: what one all-reduce of `count` elements moves and how long it takes, as pure
  * functions, so that measurements can be held against them. Every backend has its own formula,
- * beside its algorithm (ring/ring_cost.c, ring/halving/halving_cost.c, ps/ps_cost.c); here is what
+ * beside its algorithm (ring/cost.c, ring/cost.c, ps/cost.c); here is what
  * they have in common.
  *
  * Bytes are exact, uneven chunks included. Only payload counts, and only what leaves a process: a

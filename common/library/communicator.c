@@ -3,9 +3,7 @@
 #include <stdlib.h>
 
 #include "common/library/engine.h"
-#include "ring/halving/halving.h"
-#include "ring/hierarchical/hierarchical.h"
-#include "ring/hierarchical/hosts.h"
+#include "ring/hierarchical.h"
 #include "ring/ring.h"
 
 /* A list of the group's ranks that ends with its first one. */

@@ -1,6 +1,6 @@
 #include "common/library/shapes.h"
 
-#include "ring/hierarchical/hierarchical.h"
+#include "ring/hierarchical.h"
 
 static void shape_close(struct shape *shape)
 {

@@ -11,7 +11,7 @@
 #define PSRING_COMMON_LIBRARY_SHAPES_H
 
 #include "common/comm/backend.h"
-#include "ring/hierarchical/host_groups.h"
+#include "ring/hierarchical.h"
 
 enum { SHAPES_KEPT = 16 };
 

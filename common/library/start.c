@@ -5,9 +5,7 @@
 #include <string.h>
 
 #include "common/net/world/launcher.h"
-#include "ring/halving/halving.h"
-#include "ring/hierarchical/hierarchical.h"
-#include "ring/hierarchical/hosts.h"
+#include "ring/hierarchical.h"
 #include "ring/ring.h"
 
 /* Bounds what a peer may announce; no message of ours is longer. */

@@ -4,14 +4,14 @@
 #include <stdbool.h>
 
 #include "common/base/size.h"
-#include "experiments/config/backends.h"
-#include "experiments/bench/row.h"
 #include "experiments/bench/measure.h"
 #include "experiments/bench/model_gradients.h"
-#include "experiments/measure/info.h"
+#include "experiments/bench/row.h"
+#include "experiments/config/backends.h"
 #include "experiments/measure/baselines.h"
+#include "experiments/measure/info.h"
 #include "experiments/measure/probe.h"
-#include "ring/vendor/library.h"
+#include "ring/baselines/baselines.h"
 
 uint64_t bench_whole_bytes(uint64_t bytes)
 {

@@ -8,7 +8,7 @@
 
 #include "common/base/fields.h"
 #include "experiments/measure/cpu.h"
-#include "ring/vendor/library.h"
+#include "ring/baselines/baselines.h"
 
 /* -------- what follows from the measurement --------------------------------------------------- */
 

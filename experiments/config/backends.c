@@ -8,11 +8,9 @@
 #include "common/base/line.h"
 #include "common/comm/none.h"
 #include "ps/ps.h"
-#include "ring/halving/halving.h"
-#include "ring/hierarchical/hierarchical.h"
+#include "ring/baselines/baselines.h"
+#include "ring/hierarchical.h"
 #include "ring/ring.h"
-#include "ring/vendor/library.h"
-#include "ring/vendor/nccl.h"
 
 /* Not const: a program may have further ones. */
 static const struct backend *list[BACKENDS_MOST] = {

@@ -2,7 +2,7 @@
  * vendors' libraries are told. */
 #include "experiments/config/config_table.h"
 
-#include "ring/vendor/library.h"
+#include "ring/baselines/baselines.h"
 
 #define FIELD(name) .offset = offsetof(struct config, name)
 #define SERVE CONFIG_SERVE, 0, NULL

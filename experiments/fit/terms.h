@@ -28,7 +28,7 @@
  * The multipliers of latency, link and reduce are those of the backend's own formula
  * (common/comm/cost.h), which is linear in a, 1/B and g: each is the formula where that constant is
  * 1 and the others are 0. Of a server's bytes, those that come in before it answers, and those that
- * go out once all is in, fill its pipeline: 1/K of them (ps/ps_cost.h).
+ * go out once all is in, fill its pipeline: 1/K of them (ps/ps.h).
  */
 #ifndef PSRING_EXPERIMENTS_FIT_TERMS_H
 #define PSRING_EXPERIMENTS_FIT_TERMS_H

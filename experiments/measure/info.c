@@ -23,8 +23,7 @@
 #include "common/net/world/pin.h"
 #include "experiments/config/backends.h"
 #include "experiments/measure/commit.h"
-#include "ring/vendor/library.h"
-#include "ring/vendor/nccl.h"
+#include "ring/baselines/baselines.h"
 
 enum item_kind { ITEM_HAVE, ITEM_LACK, ITEM_FACT };
 

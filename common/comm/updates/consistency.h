@@ -1,6 +1,6 @@
 /*
  * Servers that own the parameters: which consistency they keep, what they do with a gradient, and
- * how far a worker is. Read ps/policy.h for when a server applies a push and answers a pull.
+ * how far a worker is. Read ps/async.h for when a server applies a push and answers a pull.
  *
  * A worker's *clock* is the step that it is at. Where workers do not wait for each other, their
  * clocks differ; a worker that is late leaves out the steps that it has missed, if late_steps says

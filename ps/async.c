@@ -1,0 +1,472 @@
+/*
+ * A push is applied or added to those of its step, then whoever may now be answered is: the pushes
+ * of a worker are answered in their order. `clocks`, one a chunk and worker, is all that the policy
+ * looks at.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/comm/codec.h"
+#include "common/comm/reduce.h"
+#include "common/obs/range.h"
+#include "ps/async.h"
+
+/* A push that is not answered yet. */
+struct pull {
+    struct store_bucket *bucket;
+    size_t index; /* of the chunk in it */
+    uint64_t step;
+    bool late;
+};
+
+/* A chunk as the policy sees it. */
+struct progress {
+    uint64_t *clocks;  /* (workers): the first step that each has not pushed or left out */
+    uint64_t applied;  /* with backup workers: the steps before it are over */
+    int contributions; /* to the step `applied` */
+};
+
+struct updates {
+    const struct comm_site *site;
+    const struct comm_updater *updater;
+    struct store *store;
+    struct policy policy;
+    size_t window;
+    struct progress **chunks; /* (buckets): the chunks of each */
+    uint64_t *clocks;         /* (all chunks, workers) */
+    size_t chunk_total;
+    struct pull *pulls; /* (workers, window): a worker's are a ring buffer, from its `head` */
+    size_t *heads, *waiting;
+    float *answers;    /* (workers, window, chunk_count) */
+    uint64_t *tickets; /* (workers, window): of the answers sent from there */
+    uint64_t *sent;    /* (workers): answers */
+    bool begun;
+    uint64_t first_step; /* of this run, whose steps a timeline counts */
+};
+
+/* -------- memory ------------------------------------------------------------------------------ */
+
+void updates_free(struct updates **out)
+{
+    struct updates *u = *out;
+    *out = NULL;
+    if (!u)
+        return;
+    for (size_t b = 0; u->chunks && b < u->store->bucket_count; b++)
+        free(u->chunks[b]);
+    free(u->chunks);
+    free(u->clocks);
+    free(u->pulls);
+    free(u->heads);
+    free(u->waiting);
+    free(u->answers);
+    free(u->tickets);
+    free(u->sent);
+    free(u);
+}
+
+static bool allocate_chunks(struct updates *u)
+{
+    size_t workers = (size_t)u->site->workers, at = 0;
+    for (size_t b = 0; b < u->store->bucket_count; b++)
+        u->chunk_total += u->store->buckets[b].chunks;
+    u->chunks = calloc(u->store->bucket_count + 1, sizeof *u->chunks);
+    u->clocks = calloc(u->chunk_total * workers + 1, sizeof *u->clocks);
+    for (size_t b = 0; u->chunks && u->clocks && b < u->store->bucket_count; b++) {
+        size_t chunks = u->store->buckets[b].chunks;
+        u->chunks[b] = calloc(chunks + 1, sizeof *u->chunks[b]);
+        for (size_t c = 0; u->chunks[b] && c < chunks; c++)
+            u->chunks[b][c].clocks = u->clocks + at++ * workers;
+        if (!u->chunks[b])
+            return false;
+    }
+    return u->chunks && u->clocks;
+}
+
+enum status updates_new(struct updates **out, const struct comm_site *site, struct store *store)
+{
+    size_t workers = (size_t)site->workers, window = (size_t)store->plan.window;
+    struct updates *u = *out = calloc(1, sizeof *u);
+    if (u) {
+        *u = (struct updates){.site = site,
+                              .updater = site->options->updater,
+                              .store = store,
+                              .policy = policy_of(&site->options->consistency, site->workers),
+                              .window = window};
+        u->pulls = calloc(workers * window, sizeof *u->pulls);
+        u->heads = calloc(workers, sizeof *u->heads);
+        u->waiting = calloc(workers, sizeof *u->waiting);
+        u->answers = calloc(workers * window * store->plan.chunk_count, sizeof *u->answers);
+        u->tickets = calloc(workers * window, sizeof *u->tickets);
+        u->sent = calloc(workers, sizeof *u->sent);
+    }
+    if (u && u->pulls && u->heads && u->waiting && u->answers && u->tickets && u->sent &&
+        allocate_chunks(u))
+        return STATUS_OK;
+    log_error("server %d: no memory for the answers to %d workers", site->index, site->workers);
+    updates_free(out);
+    return STATUS_NO_MEMORY;
+}
+
+/* -------- answering --------------------------------------------------------------------------- */
+
+static struct progress *progress_of(const struct updates *u, const struct store_bucket *bucket,
+                                    size_t index)
+{
+    return &u->chunks[bucket - u->store->buckets][index];
+}
+
+/* A message with (count) floats, from memory that is then in use until the worker has it. */
+static enum status send_answer(struct updates *u, int worker, struct message *answer,
+                               const float *values)
+{
+    enum status status = STATUS_OK;
+    struct transport *transport = u->site->transport;
+    size_t slot = (size_t)worker * u->window + u->sent[worker] % u->window;
+    float *copy = u->answers + slot * u->store->plan.chunk_count;
+    /* At once: the worker has had its answer from there, or would not have pushed again. */
+    if (u->sent[worker] >= u->window)
+        TRY(transport_wait_sent(transport, worker, u->tickets[slot]));
+    if (answer->length > 0)
+        memcpy(copy, values, answer->length);
+    answer->kind = MESSAGE_PULL;
+    answer->dtype = MESSAGE_FLOAT32;
+    TRY(transport_send(transport, worker, answer, copy, &u->tickets[slot]));
+    u->sent[worker]++;
+out:
+    return status;
+}
+
+static struct message message_for(const struct updates *u, const struct store_bucket *bucket,
+                                  size_t index, uint64_t step)
+{
+    struct chunk chunk = shard_chunk(bucket->shard, bucket->chunks, index);
+    return (struct message){.bucket = (uint32_t)(bucket - u->store->buckets),
+                            .step = step,
+                            .offset = chunk.offset * sizeof(float),
+                            .length = chunk.count * sizeof(float)};
+}
+
+static float *values_of(const struct updates *u, const struct store_bucket *bucket, size_t index,
+                        size_t array)
+{
+    struct chunk chunk = shard_chunk(bucket->shard, bucket->chunks, index);
+    size_t b = (size_t)(bucket - u->store->buckets);
+    return u->updater->array(u->updater->context, b, array) + chunk.offset;
+}
+
+static uint16_t to_u16(uint64_t value)
+{
+    return value < UINT16_MAX ? (uint16_t)value : UINT16_MAX;
+}
+
+/* How the clocks of the others stand to that of the worker that is answered. */
+static void compare_clocks(const struct updates *u, const struct progress *progress, int worker,
+                           const struct pull *pull, struct message *answer)
+{
+    uint64_t clock = pull->step + 1, least = clock, first = clock;
+    for (int other = 0; other < u->site->workers; other++) {
+        uint64_t its = progress->clocks[other];
+        if (other == worker || its == POLICY_LEFT)
+            continue;
+        least = its < least ? its : least;
+        first = its > first ? its : first;
+    }
+    if (!u->policy.alone) { /* no push of a step that is not over, and none that was late, counts */
+        least = clock;
+        first = progress->applied;
+    }
+    answer->staleness = to_u16(clock - least);
+    answer->ahead = to_u16(first - clock);
+    answer->late = pull->late;
+}
+
+/* What no answer may say, whatever the policy says. */
+static enum status check_bound(const struct updates *u, int worker, const struct message *answer)
+{
+    const struct consistency *consistency = &u->site->options->consistency;
+    if (consistency->kind != CONSISTENCY_SSP || answer->staleness <= consistency->staleness)
+        return STATUS_OK;
+    log_error("server %d: worker %d was about to get parameters that lack %u steps of another "
+              "one's, and --sync ssp:%" PRIu64 " allows that many; please report it",
+              u->site->index, worker, (unsigned)answer->staleness, consistency->staleness);
+    return STATUS_PROTOCOL;
+}
+
+static enum status answer_pull(struct updates *u, int worker, const struct pull *pull)
+{
+    enum status status = STATUS_OK;
+    struct message answer = message_for(u, pull->bucket, pull->index, pull->step);
+    compare_clocks(u, progress_of(u, pull->bucket, pull->index), worker, pull, &answer);
+    TRY(check_bound(u, worker, &answer));
+    TRY(send_answer(u, worker, &answer, values_of(u, pull->bucket, pull->index, COMM_PARAMETERS)));
+out:
+    return status;
+}
+
+/* Answers all that may now be answered. */
+static enum status answer_all(struct updates *u)
+{
+    enum status status = STATUS_OK;
+    for (int worker = 0; worker < u->site->workers; worker++) {
+        struct pull *pulls = u->pulls + (size_t)worker * u->window;
+        while (u->waiting[worker] > 0) {
+            const struct pull *pull = &pulls[u->heads[worker]];
+            struct progress *progress = progress_of(u, pull->bucket, pull->index);
+            if (!policy_may_answer(&u->policy, progress->clocks, u->site->workers, pull->step))
+                break;
+            TRY(answer_pull(u, worker, pull));
+            u->heads[worker] = (u->heads[worker] + 1) % u->window;
+            u->waiting[worker]--;
+        }
+    }
+out:
+    return status;
+}
+
+bool updates_awaited(const struct updates *u)
+{
+    for (int worker = 0; worker < u->site->workers; worker++) {
+        if (u->waiting[worker] > 0)
+            return true;
+    }
+    return false;
+}
+
+/* -------- taking ------------------------------------------------------------------------------ */
+
+static enum status refuse(const struct updates *u, int worker, const struct message *found,
+                          const char *why)
+{
+    log_error("server %d: worker %d sent kind %d, step %" PRIu64 " bucket %u offset %" PRIu64
+              " (%" PRIu64 " bytes): %s; do all ranks run with the same options?",
+              u->site->index, worker, (int)found->kind, found->step, found->bucket, found->offset,
+              found->length, why);
+    return STATUS_PROTOCOL;
+}
+
+/* gradients[i] = or += what the payload says. */
+static void add_gradients(struct updates *u, const struct pull *pull, const void *payload,
+                          size_t count, bool first)
+{
+    enum compress compress = u->site->options->compress;
+    float *gradients = values_of(u, pull->bucket, pull->index, COMM_GRADIENTS);
+    if (compress == COMPRESS_NONE && first)
+        memcpy(gradients, payload, count * sizeof *gradients);
+    else if (compress == COMPRESS_NONE)
+        reduce_add(gradients, payload, count);
+    else if (first)
+        compress_decode(compress, gradients, payload, count);
+    else
+        compress_add(compress, gradients, payload, count);
+}
+
+/* The layout's scale makes an average of the sum over all workers. So W pushes, each applied by
+ * itself, go as far as a step of bsp. */
+static void apply(struct updates *u, const struct pull *pull, struct progress *progress)
+{
+    struct chunk chunk = shard_chunk(pull->bucket->shard, pull->bucket->chunks, pull->index);
+    size_t bucket = (size_t)(pull->bucket - u->store->buckets);
+    int of = u->policy.alone ? u->site->workers : progress->contributions;
+    reduce_scale(values_of(u, pull->bucket, pull->index, COMM_GRADIENTS), chunk.count,
+                 u->site->layout->scale * (float)u->site->workers / (float)of);
+    u->updater->apply(u->updater->context, bucket, chunk, pull->step);
+    progress->contributions = 0;
+    progress->applied = pull->step + 1;
+}
+
+static enum status take_push(struct updates *u, int worker, const struct message *push,
+                             const void *payload)
+{
+    struct pull pull = {.step = push->step};
+    pull.bucket = store_find(u->store, push, &pull.index);
+    if (!pull.bucket || push->dtype != codec_dtype(u->site->options->compress))
+        return refuse(u, worker, push, "no chunk of this server's");
+    struct progress *progress = progress_of(u, pull.bucket, pull.index);
+    if (push->step < progress->clocks[worker] || u->waiting[worker] == u->window)
+        return refuse(u, worker, push, "its turn has been, or is not yet");
+    progress->clocks[worker] = push->step + 1;
+    pull.late = !u->policy.alone && push->step < progress->applied;
+    if (!u->policy.alone && push->step > progress->applied)
+        return refuse(u, worker, push, "the step before is not over");
+    if (!pull.late) {
+        size_t count = shard_chunk(pull.bucket->shard, pull.bucket->chunks, pull.index).count;
+        add_gradients(u, &pull, payload, count, progress->contributions++ == 0);
+        if (policy_may_apply(&u->policy, progress->clocks, u->site->workers, push->step))
+            apply(u, &pull, progress);
+    }
+    size_t last = (u->heads[worker] + u->waiting[worker]++) % u->window;
+    u->pulls[(size_t)worker * u->window + last] = pull;
+    return answer_all(u);
+}
+
+/* A chunk of an array, from or to a worker, whatever is waited for: `step` says which array. */
+static enum status take_array(struct updates *u, int worker, const struct message *message,
+                              const void *payload)
+{
+    size_t index, array = (size_t)message->step;
+    bool stores = message->kind == MESSAGE_STORE;
+    const struct store_bucket *bucket = store_find_array(u->store, message, &index);
+    if (!bucket || message->step >= u->updater->arrays)
+        return refuse(u, worker, message, "no array of this server's");
+    if (u->waiting[worker] > 0)
+        return refuse(u, worker, message, "in the middle of a step");
+    struct message answer = message_for(u, bucket, index, message->step);
+    float *values = values_of(u, bucket, index, array);
+    if (stores) {
+        memcpy(values, payload, answer.length);
+        answer.length = 0;
+    }
+    return send_answer(u, worker, &answer, values);
+}
+
+/* In all chunks: what is before the step is not waited for any more. */
+static enum status set_clock(struct updates *u, int worker, uint64_t clock)
+{
+    size_t workers = (size_t)u->site->workers;
+    if (!u->begun && clock != POLICY_LEFT) {
+        u->begun = true;
+        u->first_step = clock;
+    }
+    for (size_t c = 0; c < u->chunk_total; c++)
+        u->clocks[c * workers + (size_t)worker] = clock;
+    for (size_t b = 0; b < u->store->bucket_count && clock != POLICY_LEFT; b++) {
+        for (size_t c = 0; c < u->store->buckets[b].chunks; c++) {
+            struct progress *progress = &u->chunks[b][c];
+            if (progress->contributions == 0 && progress->applied < clock)
+                progress->applied = clock; /* the run begins with this step */
+        }
+    }
+    return answer_all(u);
+}
+
+/* A timeline goes by the steps of a process's worker, where it has one: others may be ahead of
+ * that. */
+static void tell_step(const struct updates *u, uint64_t step)
+{
+    const struct comm_site *site = u->site;
+    int rank = topology_rank(&site->topology, site->workers + site->index);
+    if (topology_node(&site->topology, rank, NODE_WORKER) < 0)
+        range_at_step(step > u->first_step ? step - u->first_step : 0);
+}
+
+enum status updates_take(struct updates *u, int worker, const struct message *message,
+                         const void *payload)
+{
+    switch (message->kind) {
+    case MESSAGE_PUSH:
+        tell_step(u, message->step);
+        return take_push(u, worker, message, payload);
+    case MESSAGE_STORE:
+    case MESSAGE_FETCH:
+        return take_array(u, worker, message, payload);
+    case MESSAGE_CLOCK:
+        return set_clock(u, worker, message->step);
+    default:
+        return refuse(u, worker, message, "expected a push");
+    }
+}
+
+enum status updates_leave(struct updates *u, int worker)
+{
+    return set_clock(u, worker, POLICY_LEFT);
+}
+
+struct policy policy_of(const struct consistency *consistency, int workers)
+{
+    int needed = workers - consistency->backup_workers;
+    switch (consistency->kind) {
+    case CONSISTENCY_SSP:
+        return (struct policy){1, workers, consistency->staleness, true};
+    case CONSISTENCY_ASYNC:
+        return (struct policy){1, 0, 0, true};
+    default:
+        return (struct policy){needed, needed, 0, false};
+    }
+}
+
+/* At least `needed` workers have done all steps before `clock`. */
+static bool have_reached(const uint64_t *clocks, int workers, uint64_t clock, int needed)
+{
+    for (int worker = 0; worker < workers && needed > 0; worker++)
+        needed -= clocks[worker] >= clock;
+    return needed <= 0;
+}
+
+bool policy_may_apply(const struct policy *policy, const uint64_t *clocks, int workers,
+                      uint64_t step)
+{
+    return have_reached(clocks, workers, step + 1, policy->to_apply);
+}
+
+bool policy_may_answer(const struct policy *policy, const uint64_t *clocks, int workers,
+                       uint64_t step)
+{
+    uint64_t clock = step + 1;
+    return clock <= policy->slack ||
+           have_reached(clocks, workers, clock - policy->slack, policy->to_answer);
+}
+
+uint64_t policy_next_step(const struct consistency *consistency, uint64_t next, uint64_t first,
+                          uint64_t end)
+{
+    bool backed_up = consistency->backup_workers > 0;
+    uint64_t behind = first > next ? first - next : 0;
+    if (behind == 0 || (consistency->late_steps == 0 && !backed_up))
+        return next;
+    return first >= end || backed_up || behind >= consistency->late_steps ? first : next;
+}
+
+static void start_step(struct steps *steps)
+{
+    *steps =
+        (struct steps){.progress = steps->progress, .end = steps->end, .ahead_least = UINT16_MAX};
+}
+
+void steps_begin(struct steps *steps, uint64_t step, uint64_t end)
+{
+    steps->progress.step = step;
+    steps->end = end;
+    start_step(steps);
+}
+
+void steps_answered(struct steps *steps, const struct message *answer)
+{
+    steps->answers++;
+    steps->elements += answer->length;
+    steps->late += answer->late ? answer->length : 0;
+    if (answer->staleness > steps->staleness)
+        steps->staleness = answer->staleness;
+    if (answer->ahead < steps->ahead_least)
+        steps->ahead_least = answer->ahead;
+    if (answer->ahead > steps->ahead_most)
+        steps->ahead_most = answer->ahead;
+}
+
+/*
+ * Chunks are at different steps. A step that waits for backed up workers is over only where all of
+ * its chunks are, and may need this worker till then: the least counts. Else the most: in ssp the
+ * first worker waits in its first chunks.
+ */
+static uint64_t ahead_of(const struct steps *steps, const struct consistency *consistency)
+{
+    if (steps->answers == 0)
+        return 0;
+    return consistency->backup_workers > 0 ? steps->ahead_least : steps->ahead_most;
+}
+
+uint64_t steps_next(struct steps *steps, const struct consistency *consistency)
+{
+    struct comm_progress *progress = &steps->progress;
+    uint64_t next = progress->step + 1, first = next + ahead_of(steps, consistency);
+    size_t bin = steps->staleness < COMM_STALENESS_MOST ? steps->staleness : COMM_STALENESS_MOST;
+    progress->step = policy_next_step(consistency, next, first, steps->end);
+    progress->left_out += progress->step - next;
+    progress->done++;
+    progress->staleness[bin]++;
+    if (steps->elements > 0)
+        progress->dropped += (double)steps->late / (double)steps->elements;
+    start_step(steps);
+    return progress->step;
+}

@@ -1,0 +1,136 @@
+#include <math.h>
+
+#include "ps/ps.h"
+#include "ps/shard.h"
+
+/* -------- bytes ------------------------------------------------------------------------------- */
+
+/* The process that hosts worker and server alike; -1 if the server has one of its own. */
+static int worker_beside(const struct topology *topology, int server)
+{
+    return server < topology->servers - topology_spare(topology) ? server : -1;
+}
+
+static uint64_t shard_bytes(const struct cost_shape *shape, int server)
+{
+    return cost_bytes(shape, shard_of(&shape->topology, shape->count, server).count);
+}
+
+static struct cost_traffic ps_traffic(const struct cost_shape *shape, int node)
+{
+    const struct topology *topology = &shape->topology;
+    uint64_t bytes;
+    if (topology_role(topology, node) == NODE_SERVER) {
+        int server = node - topology->workers;
+        int remote_workers = topology->workers - (worker_beside(topology, server) >= 0);
+        bytes = (uint64_t)remote_workers * shard_bytes(shape, server);
+    } else {
+        bool shares_process = node < topology->servers && worker_beside(topology, node) >= 0;
+        bytes = cost_bytes(shape, shape->count);
+        if (shares_process)
+            bytes -= shard_bytes(shape, node);
+    }
+    return (struct cost_traffic){bytes, bytes};
+}
+
+/* -------- time -------------------------------------------------------------------------------- */
+
+/* What the busiest host's link carries, in units of M: p and q of the header. Shares of the shards
+ * in real numbers, so that the prediction is smooth in `count`. */
+struct load {
+    double pushing; /* the busier direction, while nothing is answered yet */
+    double both;    /* each direction, pushes and answers together */
+    double share;   /* the largest shard */
+};
+
+/* Of M, what a server beside a worker has, and a spare one; 0: there is none. */
+struct shares {
+    double beside, spare;
+};
+
+static struct shares shares_of(const struct topology *topology)
+{
+    double n = topology->workers, servers = topology->servers, k = topology_spare(topology);
+    struct shares shares = {servers > k ? 1 / servers : 0, k > 0 ? 1 / k : 0};
+    if (topology->placement == PLACEMENT_MIXED) {
+        double all = n * n + k * n - 2 * k;
+        shares.beside = k < n ? (n - k) / all : 0;
+        shares.spare = k == 0 ? 0 : k < n ? 2 * (n - 1) / all : 1 / k;
+    }
+    return shares;
+}
+
+/* The host of rank `first`: each of its workers pushes what servers elsewhere have, and each worker
+ * elsewhere what its servers have. */
+static void add_host(struct load *load, const struct cost_shape *shape, struct shares shares,
+                     int first)
+{
+    const struct topology *topology = &shape->topology;
+    int spare = topology_spare(topology), inside = topology->servers - spare;
+    double workers = 0, share = 0;
+    int from =
+        shape->hosts ? 0 : first; /* else each rank has its own: no need to look for others */
+    int end = shape->hosts ? topology->workers + spare : first + 1;
+    for (int rank = from; rank < end; rank++) {
+        if (!cost_same_host(shape, first, rank))
+            continue;
+        workers += rank < topology->workers;
+        share += rank >= topology->workers ? shares.spare : rank < inside ? shares.beside : 0;
+    }
+    double out = workers * (1 - share), in = (topology->workers - workers) * share;
+    load->pushing = fmax(load->pushing, fmax(out, in));
+    load->both = fmax(load->both, out + in);
+}
+
+static struct load load_of(const struct cost_shape *shape)
+{
+    struct shares shares = shares_of(&shape->topology);
+    struct load load = {.share = fmax(shares.beside, shares.spare)};
+    for (int rank = 0; rank < shape->topology.workers + topology_spare(&shape->topology); rank++)
+        add_host(&load, shape, shares, rank);
+    return load;
+}
+
+static double ps_time_s(const struct cost_shape *shape, const struct cost_link *link)
+{
+    const struct topology *topology = &shape->topology;
+    const struct cost_shape with_links = cost_with_links(shape);
+    double bytes = (double)cost_bytes(shape, shape->count);
+    struct load load = load_of(&with_links);
+    if (load.both == 0) /* one worker and its own server */
+        return 0;
+    double links = load.both + (2 * load.pushing - load.both) / (double)shape->pipeline;
+    return 2 * link->latency_s + links * bytes / link->bytes_per_s +
+           (topology->workers - 1) * load.share * bytes * link->reduce_s_per_byte;
+}
+
+static size_t ps_pipeline(const struct topology *topology, size_t count,
+                          const struct comm_options *options)
+{
+    struct shard_plan plan = shard_plan(topology, count, options);
+    return shard_chunks_most(&plan, count);
+}
+
+/* A worker pushes every chunk of every shard, and a server answers each of its own to every worker;
+ * what stays in a process is a message, too. */
+static struct cost_messages ps_messages(const struct topology *topology, size_t count,
+                                        const struct comm_options *options)
+{
+    struct shard_plan plan = shard_plan(topology, count, options);
+    double all = 0, most = 0, workers = topology->workers;
+    for (int server = 0; server < topology->servers; server++)
+        all += (double)shard_chunks(&plan, count, server);
+    for (int server = 0; server < topology->servers; server++) {
+        bool beside = worker_beside(topology, server) >= 0;
+        most =
+            fmax(most, workers * (double)shard_chunks(&plan, count, server) + (beside ? all : 0));
+    }
+    return (struct cost_messages){fmax(most, all), 2 * workers * all};
+}
+
+const struct cost_formula ps_cost = {
+    .traffic = ps_traffic,
+    .time_s = ps_time_s,
+    .pipeline = ps_pipeline,
+    .messages = ps_messages,
+};

@@ -1,0 +1,371 @@
+/*
+ * What the all-reduces of this folder move and how long that takes: the ring, halving-doubling,
+ * hierarchical. Pure.
+ */
+#include <math.h>
+
+#include "common/comm/elements/compress.h"
+#include "ring/halving_schedule.h"
+#include "ring/hierarchical.h"
+#include "ring/ring.h"
+#include "ring/schedule.h"
+
+/* -------- the ring ---------------------------------------------------------------------------- */
+
+/*
+ *     rank r of W sends   2M - L[r+1] - L[r+2]     and receives   2M - L[r] - L[r+1]
+ *
+ * with L[i] the bytes of chunk i mod W and M their sum: about 2(W-1)/W M. Of these, reduce-scatter
+ * sends M - L[r+1] and receives M - L[r], all-gather the rest.
+ *
+ *     time = 2(W-1)a + 2(W-1)/W M/B + (W-1)/W M g
+ *          =       a +          M/B +          M g    of two workers that swap a short vector
+ * (pair.c)
+ *
+ * Source: Patarasuk and Yuan 2009, "Bandwidth optimal all-reduce algorithms for clusters of
+ * workstations", section 3.
+ */
+
+/* Chunk c starts at rank c and ends, complete, at rank c-1: rank r sends every chunk but the one
+ * that ends with it, r+1. What it receives is what rank r-1 sends. */
+struct cost_traffic ring_cost_reduce_scatter(const struct cost_shape *shape, int rank)
+{
+    int workers = shape->topology.workers;
+    uint64_t all = cost_bytes(shape, shape->count);
+    if (workers == 1)
+        return (struct cost_traffic){0};
+    return (struct cost_traffic){all - cost_part_bytes(shape, workers, rank + 1),
+                                 all - cost_part_bytes(shape, workers, rank)};
+}
+
+/* Chunk r+1 sets out from rank r and ends at rank r-1: rank r sends every chunk but r+2. */
+struct cost_traffic ring_cost_all_gather(const struct cost_shape *shape, int rank)
+{
+    return ring_cost_reduce_scatter(shape, rank + 1);
+}
+
+static struct cost_traffic ring_traffic(const struct cost_shape *shape, int rank)
+{
+    struct cost_traffic scatter = ring_cost_reduce_scatter(shape, rank);
+    struct cost_traffic gather = ring_cost_all_gather(shape, rank);
+    return (struct cost_traffic){scatter.sent_bytes + gather.sent_bytes,
+                                 scatter.received_bytes + gather.received_bytes};
+}
+
+double ring_cost_time_s(const struct cost_shape *shape, const struct cost_link *link)
+{
+    return cost_optimal_time_s(shape, 2.0 * (shape->topology.workers - 1), link);
+}
+
+/* Ranks of one host share its link: as many as there send to another host, at the host with the
+ * most. On one host alone there is none; then each rank counts as having one. */
+static int ranks_a_link(const struct cost_shape *shape)
+{
+    int workers = shape->topology.workers, most = 1;
+    for (int first = 0; shape->hosts && first < workers; first++) {
+        int sharing = 0;
+        for (int worker = 0; worker < workers; worker++)
+            sharing += cost_same_host(shape, first, worker) &&
+                       !cost_same_host(shape, worker, (worker + 1) % workers);
+        most = sharing > most ? sharing : most;
+    }
+    return most;
+}
+
+/* K: with few pieces, two workers swap whole vectors in one step (pair.c). */
+static size_t ring_pipeline(const struct topology *topology, size_t count,
+                            const struct comm_options *options)
+{
+    struct schedule schedule;
+    schedule_init(&schedule, topology->workers, 0, count,
+                  compress_float_bytes(options->compress, options->segment_bytes), NULL);
+    return schedule.pieces;
+}
+
+/* A segment each of 2(W-1) steps; the pieces where two workers go by pair.c. */
+static struct cost_messages ring_messages(const struct topology *topology, size_t count,
+                                          const struct comm_options *options)
+{
+    struct schedule schedule;
+    schedule_init(&schedule, topology->workers, 0, count,
+                  compress_float_bytes(options->compress, options->segment_bytes), NULL);
+    bool pair = schedule.pieces > 0 && options->compress == COMPRESS_NONE;
+    double each = (double)(pair ? schedule.pieces : schedule_items(&schedule));
+    return (struct cost_messages){each, each * topology->workers};
+}
+
+static double ring_time_s(const struct cost_shape *shape, const struct cost_link *link)
+{
+    struct cost_link share = *link;
+    share.bytes_per_s /= ranks_a_link(shape);
+    double bytes = (double)cost_bytes(shape, shape->count);
+    bool whole = shape->topology.workers == 2 && shape->pipeline <= PAIR_WHOLE &&
+                 shape->element_bytes == sizeof(float);
+    if (whole && shape->count > 0)
+        return share.latency_s + bytes / share.bytes_per_s + bytes * share.reduce_s_per_byte;
+    return ring_cost_time_s(shape, &share);
+}
+
+const struct cost_formula ring_cost = {
+    .traffic = ring_traffic,
+    .time_s = ring_time_s,
+    .pipeline = ring_pipeline,
+    .messages = ring_messages,
+};
+
+/* -------- halving-doubling -------------------------------------------------------------------- */
+
+/*
+ *     rank r sends   M - L[r] + R[r]   and receives as much
+ *
+ * with L[i] the bytes of chunk i of W, M their sum, and R[r] what rank r receives while halving
+ * (halving_schedule.h): from each partner the chunks of its own half (third, ...), over and over;
+ * (W-1)/W M if all chunks are equal. So about 2(W-1)/W M.
+ *
+ *     time = 2 F a + 2(W-1)/W M/B + (W-1)/W M g
+ *
+ * with F the number of W's prime factors: lg W for a power of two, less for other W. Where ranks
+ * share hosts, instead of 2(W-1)/W what the busiest host's link carries: of a step in which groups
+ * become groups of n, n/W for every two partners on different hosts; as much on the way back. Of a
+ * short vector among 2, 4, 8, ... workers (halving.c) every rank sends and receives lg W M, and
+ *
+ *     time = lg W (a + M/B + M g)
+ *
+ * Source:
+ * Thakur, Rabenseifner and Gropp 2005, "Optimization of collective communication operations in
+ * MPICH", section 4.
+ */
+
+/* Bytes of chunks first .. first+size-1. */
+static uint64_t chunks_bytes(const struct cost_shape *shape, int first, int size)
+{
+    uint64_t bytes = 0;
+    for (int i = first; i < first + size; i++)
+        bytes += cost_part_bytes(shape, shape->topology.workers, i);
+    return bytes;
+}
+
+static int least_factor(int n)
+{
+    for (int p = 2; p * p <= n; p++) {
+        if (n % p == 0)
+            return p;
+    }
+    return n;
+}
+
+/*
+ * What a rank is given while its group of `size` is cut into 2 parts, or as many as divide it,
+ * again and again, until it is alone: the chunks of its new group, by one rank of every other part.
+ */
+static uint64_t halving_received(const struct cost_shape *shape, int rank)
+{
+    uint64_t bytes = 0;
+    int first = 0, size = shape->topology.workers;
+    while (size > 1) {
+        int parts = least_factor(size);
+        size /= parts;
+        first += (rank - first) / size * size;
+        bytes += (uint64_t)(parts - 1) * chunks_bytes(shape, first, size);
+    }
+    return bytes;
+}
+
+/* K: a short vector in one slice is not halved (halving.c). */
+static size_t halving_pipeline(const struct topology *topology, size_t count,
+                               const struct comm_options *options)
+{
+    return halving_slices(topology->workers, count,
+                          compress_float_bytes(options->compress, options->segment_bytes));
+}
+
+static bool is_whole(const struct cost_shape *shape)
+{
+    return shape->element_bytes == sizeof(float) && shape->count > 0 &&
+           doubling_is_short(shape->topology.workers, shape->pipeline,
+                             cost_bytes(shape, shape->count));
+}
+
+/* While halving, a rank gives away every chunk but its own; while doubling, it gives back what it
+ * was given and gets back what it gave. */
+static struct cost_traffic halving_traffic(const struct cost_shape *shape, int rank)
+{
+    int workers = shape->topology.workers;
+    if (is_whole(shape)) {
+        uint64_t all = (uint64_t)doubling_steps(workers) * cost_bytes(shape, shape->count);
+        return (struct cost_traffic){all, all};
+    }
+    uint64_t given = cost_bytes(shape, shape->count) - cost_part_bytes(shape, workers, rank);
+    uint64_t bytes = given + halving_received(shape, rank);
+    return (struct cost_traffic){bytes, bytes};
+}
+
+/* With how many ranks on other hosts a rank exchanges in this step: one of every other part. */
+static int partners_apart(const struct cost_shape *shape, int rank, int size, int parts)
+{
+    int part = size / parts, place = rank % size, apart = 0;
+    for (int other = place % part; other < size; other += part)
+        apart += !cost_same_host(shape, rank, rank - place + other);
+    return apart;
+}
+
+/* What a rank sends to other hosts, of M; both ways there and back. */
+static double share_apart(const struct cost_shape *shape, int rank)
+{
+    double share = 0;
+    int workers = shape->topology.workers;
+    for (int size = workers; size > 1;) {
+        int parts = least_factor(size);
+        share += 2.0 * partners_apart(shape, rank, size, parts) * (size / parts) / workers;
+        size /= parts;
+    }
+    return share;
+}
+
+/* What the busiest host's link carries each way, of M. */
+static double busiest_link(const struct cost_shape *shape)
+{
+    struct cost_shape links = cost_with_links(shape);
+    double most = 0;
+    if (!links.hosts) /* each worker has a link, and all carry as much */
+        return share_apart(&links, 0);
+    for (int first = 0; first < shape->topology.workers; first++) {
+        double share = 0;
+        for (int rank = 0; rank < shape->topology.workers; rank++)
+            share += cost_same_host(&links, first, rank) ? share_apart(&links, rank) : 0;
+        most = share > most ? share : most;
+    }
+    return most;
+}
+
+/* Every step moves, and adds, all. */
+static double doubling_time_s(const struct cost_shape *shape, const struct cost_link *link)
+{
+    double bytes = (double)cost_bytes(shape, shape->count);
+    return doubling_steps(shape->topology.workers) *
+           (link->latency_s + bytes / link->bytes_per_s + bytes * link->reduce_s_per_byte);
+}
+
+/* One step for each prime factor, there and back. */
+static double halving_time_s(const struct cost_shape *shape, const struct cost_link *link)
+{
+    if (is_whole(shape))
+        return doubling_time_s(shape, link);
+    int steps = 0;
+    double workers = shape->topology.workers, bytes = (double)cost_bytes(shape, shape->count);
+    for (int size = shape->topology.workers; size > 1; size /= least_factor(size))
+        steps += 2;
+    return steps * link->latency_s + busiest_link(shape) * bytes / link->bytes_per_s +
+           (workers - 1) / workers * bytes * link->reduce_s_per_byte;
+}
+
+/* A slice, to one worker of every other part, at each step there and back. */
+static struct cost_messages halving_messages(const struct topology *topology, size_t count,
+                                             const struct comm_options *options)
+{
+    size_t slices = halving_pipeline(topology, count, options);
+    const struct cost_shape shape = {.topology = *topology,
+                                     .count = count,
+                                     .element_bytes = compress_element_bytes(options->compress),
+                                     .pipeline = slices};
+    double each = 0;
+    for (int size = topology->workers; size > 1; size /= least_factor(size))
+        each += 2.0 * (least_factor(size) - 1) * (double)slices;
+    if (is_whole(&shape))
+        each = doubling_steps(topology->workers);
+    return (struct cost_messages){each, each * topology->workers};
+}
+
+const struct cost_formula halving_cost = {
+    .traffic = halving_traffic,
+    .time_s = halving_time_s,
+    .pipeline = halving_pipeline,
+    .messages = halving_messages,
+};
+
+/* -------- hierarchical ------------------------------------------------------------------------ */
+
+/*
+ * What goes
+ * through shared memory is not counted, and takes no time here.
+ *
+ * With H hosts of L workers, the worker of local number l that is host h's runs a ring with those
+ * of its number on the other hosts: on chunks l, L + l, 2L + l, .. of H L. With C[i] the bytes of
+ * the i-th of these (i mod H), P their sum,
+ *
+ *     it sends   2P - C[h+1] - C[h+2]     and receives   2P - C[h] - C[h+1]
+ *
+ * about 2(H-1)/H M/L; L of them, a host, 2(H-1)/H M. In the ring's order (--reduce-order ring), l >
+ * 0 sends 2P - C[h+1] and receives 2P - C[h]; a host (2(H-1) + (L-1)/L)/H M.
+ *
+ * With one worker a host it is the ring, and takes its time; else
+ *
+ *     time = 2(H-1)a + 2(H-1)/H M/B + (W-1)/W M g,   in order  (2H-1)a + (2(H-1) + (L-1)/L)/H M/B
+ *
+ * Where workers share a link, no all-reduce among them is faster than 2(H-1)/H M/B: what the
+ * workers of a host have together is to a network what one worker has (Patarasuk and Yuan 2009,
+ * section 3).
+ */
+
+/* Workers on each host; 0: not as many on all. */
+static int locals_of(const struct cost_shape *shape)
+{
+    int workers = shape->topology.workers;
+    return hosts_uneven(shape->hosts, workers) < 0 ? hosts_locals(shape->hosts, workers, 0) : 0;
+}
+
+static struct cost_traffic hierarchical_traffic(const struct cost_shape *shape, int worker)
+{
+    int workers = shape->topology.workers, locals = locals_of(shape);
+    int hosts = locals > 0 ? workers / locals : 1;
+    if (hosts == 1)
+        return (struct cost_traffic){0};
+    struct hosts_place at = hosts_place_of(shape->hosts, worker);
+    uint64_t all = 0, chunk[3]; /* ours, and the next two */
+    for (int i = 0; i < hosts; i++)
+        all += cost_part_bytes(shape, workers, i * locals + at.local);
+    for (int i = 0; i < 3; i++)
+        chunk[i] = cost_part_bytes(shape, workers, (at.across + i) % hosts * locals + at.local);
+    struct cost_traffic traffic = {2 * all - chunk[1], 2 * all - chunk[0]};
+    if (shape->order == REDUCE_ORDER_ANY || at.local == 0) {
+        traffic.sent_bytes -= chunk[2];
+        traffic.received_bytes -= chunk[1];
+    }
+    return traffic;
+}
+
+static double hierarchical_time_s(const struct cost_shape *shape, const struct cost_link *link)
+{
+    int locals = locals_of(shape);
+    if (locals == 0)
+        return (double)NAN;
+    if (locals == 1)
+        return ring_cost.time_s(shape, link);
+    double workers = shape->topology.workers, hosts = workers / locals;
+    double bytes = (double)cost_bytes(shape, shape->count);
+    double hops = 2 * (hosts - 1), steps = hops;
+    if (shape->order == REDUCE_ORDER_RING && hosts > 1) {
+        hops += (locals - 1.0) / locals;
+        steps++;
+    }
+    return steps * link->latency_s + hops / hosts * bytes / link->bytes_per_s +
+           (workers - 1) / workers * bytes * link->reduce_s_per_byte;
+}
+
+/* Of the ring that it is with one worker a host. */
+static size_t hierarchical_pipeline(const struct topology *topology, size_t count,
+                                    const struct comm_options *options)
+{
+    return ring_cost.pipeline(topology, count, options);
+}
+
+static struct cost_messages hierarchical_messages(const struct topology *topology, size_t count,
+                                                  const struct comm_options *options)
+{
+    return ring_cost.messages(topology, count, options);
+}
+
+const struct cost_formula hierarchical_cost = {.traffic = hierarchical_traffic,
+                                               .time_s = hierarchical_time_s,
+                                               .pipeline = hierarchical_pipeline,
+                                               .messages = hierarchical_messages};

@@ -1,0 +1,502 @@
+/*
+ * Halving-doubling all-reduce (Rabenseifner)
+ * ==========================================
+ *
+ * The ring moves as few bytes as can be, but in 2(N-1) steps one after the other; a short vector
+ * pays for the steps, not for the bytes. This algorithm moves the same bytes in at most 2 lg N
+ * steps. (Rabenseifner 2004; Thakur, Rabenseifner and Gropp 2005, section 4.)
+ *
+ * How. Cut the vector into N chunks. In the first step the workers form two halves, and each worker
+ * exchanges with its partner in the other half: it gives away the chunks of the partner's half and
+ * adds what it gets to those of its own half. Of these it then gives away half to a partner in its
+ * own half, and so on (*recursive halving*): after lg N steps it holds one chunk, which is complete
+ * (*reduce-scatter*). Then all of it backwards (*recursive doubling*): each worker gives back,
+ * complete, what it was given, and gets back what it gave (*all-gather*).
+ *
+ * For four workers. A cell says which chunks the worker sends > to whom; what it holds of them at
+ * that time is in brackets, as the set of workers already added:
+ *
+ *                 worker 0         worker 1         worker 2         worker 3
+ *   step 0        23 > 2 [0]       23 > 3 [1]       01 > 0 [2]       01 > 1 [3]
+ *   step 1        1 > 1 [02]       0 > 0 [13]       3 > 3 [02]       2 > 2 [13]
+ *   step 2        0 > 1 [0123]     1 > 0 [0123]     2 > 3 [0123]     3 > 2 [0123]
+ *   step 3        01 > 2 [0123]    01 > 3 [0123]    23 > 0 [0123]    23 > 1 [0123]
+ *
+ * (tests/test_halving_schedule.c prints these tables from the code and compares.)
+ *
+ * Bytes: M/2, M/4, ... M/N and the same backwards: 2(N-1)/N M, sent and received. 1.5 M here, in
+ * four steps where the ring needs six; for 64 workers in 12 where it needs 126.
+ *
+ * Any number of workers. A group that cannot be halved is cut into as many equal parts as its size
+ * has least prime factor, and a worker exchanges with its counterpart in each of the other parts at
+ * once. So every step is balanced, and the bytes stay 2(N-1)/N M for every worker. The price is
+ * messages: a factor of p takes p - 1 each way, twice, as the ring's does, but all at the same
+ * time; a prime N is one step of direct exchange. For three:
+ *
+ *                 worker 0                 worker 1                 worker 2
+ *   step 0        1 > 1 [0], 2 > 2 [0]     2 > 2 [1], 0 > 0 [1]     0 > 0 [2], 1 > 1 [2]
+ *   step 1        0 > 1 [012], 0 > 2 [012] 1 > 2 [012], 1 > 0 [012] 2 > 0 [012], 2 > 1 [012]
+ *
+ * Order of addition: a tree, fixed by N, so all runs give the same bits; and every sum is made by
+ * one worker and copied, so all hold the same. --reduce-order ring, another order, is refused.
+ *
+ * Slices. A worker that waits for the one message of a step leaves its link idle. So a long vector
+ * is cut into slices that go through all this independently of each other, a few steps apart: while
+ * one slice's message is awaited or added, others' are on the wire. A short vector is one slice,
+ * and costs one message a step. Messages are taken from any peer as they come; what must wait for
+ * what is in `after`, and nothing else waits (halving_schedule.h). Among 2, 4, 8, ... workers, very
+ * short vectors go another way: recursive doubling, below.
+ *
+ * In the code below, top-down: halving_allreduce is the algorithm; above it are the sends that may
+ * go, receives posted ahead, the wait for whatever comes next, and what is done with it.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/check.h"
+#include "common/base/size.h"
+#include "common/comm/codec.h"
+#include "common/obs/range.h"
+#include "ring/halving_schedule.h"
+#include "ring/ring.h"
+
+/* Receives posted ahead in an exchange: MPI has a buffer ready when the next messages come. */
+enum { POSTED_AHEAD = HALVING_SLICES_UNDER_WAY };
+
+/* One peer. Where an exchange stands in the running all-reduce, and slots, used one after the
+ * other. */
+struct halving_peer {
+    const struct halving_exchange *plan;
+    int node;
+    size_t sent, posted, received; /* messages; those received have been dealt with */
+    bool borrowed[POSTED_AHEAD];   /* the slot's message will not land in place */
+    struct transport_slot slots[POSTED_AHEAD];
+};
+
+struct doubling {
+    const struct comm_site *site; /* borrowed */
+    int steps;
+    struct transport_slot slots[DOUBLING_STEPS_MAX]; /* (steps): of each step's partner */
+};
+
+struct halving {
+    const struct comm_site *site; /* borrowed */
+    struct transport *transport;  /* the site's */
+    int workers;
+    uint64_t step; /* all-reduces done, over all buckets and plans: in every header */
+
+    /* Of the present plan. */
+    size_t buckets;
+    struct halving_schedule *schedules; /* one a bucket; the same exchanges in each */
+    struct codec *codecs;               /* one a bucket: the floats as they are, or compressed */
+    struct halving_peer *exchanges;
+    size_t exchange_count;
+    struct transport_slot **oldest; /* by exchange: posted, and next of its slice; else NULL */
+    size_t *dealt;                  /* by slice: receives dealt with */
+    uint64_t *tickets;              /* by place in schedule->items: of what has been sent */
+    struct doubling doubling;
+};
+
+/* One all-reduce. */
+struct halving_run {
+    struct halving *halving;
+    const struct halving_schedule *schedule;
+    struct codec *codec;
+    void *data;
+};
+
+static uint64_t *ticket_of(const struct halving_run *run, const struct halving_item *sent)
+{
+    return &run->halving->tickets[sent - run->schedule->items];
+}
+
+/* Of the exchanges whose next message has waited for all that it must, the first; or NULL. */
+static struct halving_peer *find_ready(const struct halving *halving)
+{
+    struct halving_peer *found = NULL;
+    for (size_t l = 0; l < halving->exchange_count; l++) {
+        struct halving_peer *exchange = &halving->exchanges[l];
+        if (exchange->sent == exchange->plan->send_count)
+            continue;
+        const struct halving_item *item = &exchange->plan->sends[exchange->sent];
+        if (halving->dealt[item->slice] < item->after)
+            continue;
+        if (!found || item->order < found->plan->sends[found->sent].order)
+            found = exchange;
+    }
+    return found;
+}
+
+/* Sends all that what has been received so far allows. */
+static enum status send_ready(struct halving_run *run)
+{
+    struct halving *halving = run->halving;
+    for (struct halving_peer *exchange; (exchange = find_ready(halving));) {
+        const struct halving_item *item = &exchange->plan->sends[exchange->sent++];
+        struct message message =
+            codec_message(run->codec, MESSAGE_SEGMENT, halving->step, item->span);
+        const void *payload = item->reduces ? codec_encode(run->codec, run->data, item->span)
+                                            : codec_wire(run->codec, run->data, item->span);
+        enum status status = transport_send(halving->transport, exchange->node, &message, payload,
+                                            ticket_of(run, item));
+        if (status != STATUS_OK)
+            return status;
+    }
+    return STATUS_OK;
+}
+
+/* Has the transport let go of the memory of what we sent to this peer in reduce-scatter, on which
+ * `item` is to land? */
+static bool may_land(const struct halving_run *run, const struct halving_peer *exchange,
+                     const struct halving_item *item)
+{
+    return item->replaces < exchange->sent &&
+           transport_sent(run->halving->transport, exchange->node,
+                          *ticket_of(run, &exchange->plan->sends[item->replaces]));
+}
+
+/*
+ * Posts an exchange's receives up to POSTED_AHEAD beyond what has been dealt with. In
+ * reduce-scatter a payload is borrowed, and added from where it is. In all-gather it lands in place
+ * as soon as it may; until then the exchange does without further slots. One slot must be posted at
+ * any time, so it may have to be borrowed, and copied when it has come: the peer answers only to
+ * what it has got.
+ */
+static enum status post_ahead(struct halving_run *run, struct halving_peer *exchange)
+{
+    struct halving *halving = run->halving;
+    while (exchange->posted < exchange->plan->receive_count &&
+           exchange->posted < exchange->received + POSTED_AHEAD) {
+        const struct halving_item *item = &exchange->plan->receives[exchange->posted];
+        bool lands = !item->reduces && may_land(run, exchange, item);
+        if (!item->reduces && !lands && exchange->posted > exchange->received)
+            break;
+        size_t at = exchange->posted++ % POSTED_AHEAD;
+        exchange->borrowed[at] = !lands;
+        void *into = lands ? codec_wire(run->codec, run->data, item->span) : NULL;
+        struct message expected =
+            codec_message(run->codec, MESSAGE_SEGMENT, halving->step, item->span);
+        transport_slot_expect(&exchange->slots[at], &expected);
+        enum status status = transport_post(halving->transport, &exchange->slots[at], into);
+        if (status != STATUS_OK)
+            return status;
+    }
+    return STATUS_OK;
+}
+
+static enum status start_exchanges(struct halving_run *run)
+{
+    struct halving *halving = run->halving;
+    memset(halving->dealt, 0, run->schedule->slices * sizeof *halving->dealt);
+    for (size_t l = 0; l < halving->exchange_count; l++) {
+        struct halving_peer *exchange = &halving->exchanges[l];
+        exchange->plan = &run->schedule->exchanges[l];
+        exchange->sent = exchange->posted = exchange->received = 0;
+        enum status status = post_ahead(run, exchange); /* before peers begin to send */
+        if (status != STATUS_OK)
+            return status;
+    }
+    return STATUS_OK;
+}
+
+/* Waits for a message of any peer. One that has overtaken others of its slice stays where it is
+ * until those have been dealt with: the order of additions is fixed. */
+static enum status wait_for_next(struct halving *halving, struct halving_peer **next)
+{
+    for (size_t l = 0; l < halving->exchange_count; l++) {
+        struct halving_peer *exchange = &halving->exchanges[l];
+        halving->oldest[l] = NULL;
+        if (exchange->received == exchange->plan->receive_count)
+            continue;
+        const struct halving_item *item = &exchange->plan->receives[exchange->received];
+        if (halving->dealt[item->slice] == item->after)
+            halving->oldest[l] = &exchange->slots[exchange->received % POSTED_AHEAD];
+    }
+    size_t which = 0;
+    enum status status = transport_wait_any(halving->transport, halving->oldest,
+                                            halving->exchange_count, false, &which);
+    *next = &halving->exchanges[which];
+    return status;
+}
+
+/* Adds what has come to ours, or keeps it. */
+static enum status take(struct halving_run *run, struct halving_peer *exchange)
+{
+    enum status status = STATUS_OK;
+    struct halving *halving = run->halving;
+    const struct halving_item *item = &exchange->plan->receives[exchange->received];
+    size_t at = exchange->received++ % POSTED_AHEAD;
+    struct transport_slot *slot = &exchange->slots[at];
+    range_transfer_begin(item->reduces, run->codec->bucket, item->slice, slot->peer, item->step);
+    if (item->completes) {
+        codec_complete(run->codec, run->data, item->span, slot->payload,
+                       halving->site->layout->scale);
+    } else if (item->reduces) {
+        codec_add(run->codec, run->data, item->span, slot->payload);
+    } else {
+        if (exchange->borrowed[at])
+            TRY(transport_wait_sent(halving->transport, exchange->node,
+                                    *ticket_of(run, &exchange->plan->sends[item->replaces])));
+        codec_take(run->codec, run->data, item->span, slot->payload);
+    }
+    transport_release(halving->transport, slot);
+    halving->dealt[item->slice]++;
+out:
+    range_detail_end();
+    return status;
+}
+
+/* -------- short vectors: recursive doubling --------------------------------------------------- */
+
+/*
+ * A short vector among N = 2, 4, 8, ... workers: recursive doubling. Halving takes 2 lg N steps to
+ * keep the bytes low; where latency is all that counts, lg N steps that move more are faster. In
+ * each step a worker sends all that it has so far to a partner, and adds what it gets from it:
+ *
+ *                 worker 0     worker 1     worker 2     worker 3
+ *   step 0        > 2 [0]      > 3 [1]      > 0 [2]      > 1 [3]
+ *   step 1        > 1 [02]     > 0 [13]     > 3 [02]     > 2 [13]
+ *
+ * after which all have [0123]. Partners are those of halving, in the same order, so every sum is
+ * made by the same tree; and both partners make it, from the same two, so that all workers end with
+ * the bits that halving has, because a + b is b + a. Compressed they would not: each would add a
+ * rounded contribution to one of its own that is not. Those, and reductions that do not commute to
+ * the bit, keep to halving.
+ *
+ * Bytes: lg N M, sent and received, in lg N messages. With two workers that is M, as ever.
+ *
+ * Source: Thakur, Rabenseifner and Gropp 2005, "Optimization of collective communication operations
+ * in MPICH", section 4.5.
+ */
+static bool doubling_suits(const struct doubling *doubling, size_t slices,
+                           const struct codec *codec)
+{
+    return codec->compress == COMPRESS_NONE && (!codec->reduction || codec->reduction->commutes) &&
+           doubling_is_short(doubling->site->workers, slices,
+                             codec->count * codec_element_bytes(doubling->site->options));
+}
+
+/* Swaps `data` with a partner; in the last step the sum is complete. */
+static enum status doubling_swap(struct doubling *doubling, int step, struct codec *codec,
+                                 void *data, uint64_t number)
+{
+    enum status status = STATUS_OK;
+    struct transport *transport = doubling->site->transport;
+    struct transport_slot *slot = &doubling->slots[step];
+    const struct chunk all = {0, codec->count};
+    struct message message = codec_message(codec, MESSAGE_SEGMENT, number, all);
+    uint64_t ticket;
+    range_detail_begin("doubling", &(struct range_about){.kind = RANGE_TRANSFER,
+                                                         .bucket = codec->bucket,
+                                                         .peer = slot->peer,
+                                                         .number = (uint64_t)step});
+    transport_slot_expect(slot, &message);
+    TRY(transport_post(transport, slot, NULL));
+    TRY(transport_send(transport, slot->peer, &message, codec_encode(codec, data, all), &ticket));
+    TRY(transport_wait(transport, slot));
+    /* The sum takes the place of what we send. */
+    TRY(transport_wait_sent(transport, slot->peer, ticket));
+    if (step + 1 == doubling->steps)
+        codec_complete(codec, data, all, slot->payload, doubling->site->layout->scale);
+    else
+        codec_add(codec, data, all, slot->payload);
+    transport_release(transport, slot);
+out:
+    range_detail_end();
+    return status;
+}
+
+/* Number `number` of the all-reduces. Nothing of `data` still waits to be sent when it returns. */
+static enum status doubling_allreduce(struct doubling *doubling, struct codec *codec, void *data,
+                                      uint64_t number)
+{
+    enum status status = STATUS_OK;
+    for (int step = 0; step < doubling->steps && status == STATUS_OK; step++)
+        status = doubling_swap(doubling, step, codec, data, number);
+    return status;
+}
+
+/* For the buckets of site->layout that go this way, if any. */
+static enum status doubling_init(struct doubling *doubling, const struct comm_site *site)
+{
+    enum status status = STATUS_OK;
+    size_t longest = 0;
+    for (size_t b = 0; b < site->layout->buckets; b++) {
+        size_t bytes = site->layout->counts[b] * codec_element_bytes(site->options);
+        if (doubling_is_short(site->workers, 1, bytes))
+            longest = size_larger(longest, bytes);
+    }
+    *doubling = (struct doubling){.site = site};
+    if (longest == 0)
+        return STATUS_OK;
+    for (int half = site->workers / 2; half > 0; half /= 2) {
+        int partner = site->group->ranks[site->index ^ half]; /* a worker's rank is its node */
+        TRY(transport_slot_init(&doubling->slots[doubling->steps++], site->transport, partner,
+                                longest));
+    }
+out:
+    return status;
+}
+
+static void doubling_fini(struct doubling *doubling)
+{
+    for (int step = 0; step < doubling->steps; step++)
+        transport_slot_fini(&doubling->slots[step], doubling->site->transport);
+    *doubling = (struct doubling){0};
+}
+
+/* -------- the all-reduce ---------------------------------------------------------------------- */
+
+static enum status halving_allreduce(void *self, size_t bucket, void *data)
+{
+    enum status status = STATUS_OK;
+    struct halving *halving = self;
+    const struct halving_schedule *schedule = &halving->schedules[bucket];
+    if (halving->workers == 1) {
+        codec_alone(&halving->codecs[bucket], data, halving->site->layout->scale);
+        return STATUS_OK;
+    }
+    struct halving_run run = {halving, schedule, &halving->codecs[bucket], data};
+    if (doubling_suits(&halving->doubling, schedule->slices, run.codec))
+        return doubling_allreduce(&halving->doubling, run.codec, data, halving->step++);
+    TRY(start_exchanges(&run));
+    TRY(send_ready(&run));
+    for (size_t received = 0; received < schedule->receives; received++) {
+        struct halving_peer *exchange;
+        TRY(wait_for_next(halving, &exchange));
+        TRY(take(&run, exchange));
+        TRY(send_ready(&run));
+        TRY(post_ahead(&run, exchange));
+    }
+    /* The caller may change the data now, so none of it may still be waiting to be sent. */
+    TRY(transport_flush(halving->transport));
+    halving->step++;
+out:
+    return status;
+}
+
+/* -------- opening, planning, closing ---------------------------------------------------------- */
+
+static void free_plan(struct halving *halving)
+{
+    for (size_t l = 0; halving->exchanges && l < halving->exchange_count; l++) {
+        for (int i = 0; i < POSTED_AHEAD; i++)
+            transport_slot_fini(&halving->exchanges[l].slots[i], halving->transport);
+    }
+    for (size_t b = 0; halving->schedules && b < halving->buckets; b++)
+        halving_schedule_fini(&halving->schedules[b]);
+    codecs_free(halving->codecs, halving->buckets);
+    doubling_fini(&halving->doubling);
+    free(halving->schedules);
+    free(halving->exchanges);
+    free(halving->oldest);
+    free(halving->dealt);
+    free(halving->tickets);
+    *halving = (struct halving){.site = halving->site,
+                                .transport = halving->transport,
+                                .workers = halving->workers,
+                                .step = halving->step};
+}
+
+/* Slots long enough for the exchange's longest message in any bucket. */
+static enum status open_exchange(struct halving *halving, size_t at)
+{
+    enum status status = STATUS_OK;
+    struct halving_peer *exchange = &halving->exchanges[at];
+    size_t longest = 0;
+    for (size_t b = 0; b < halving->buckets; b++) {
+        const struct halving_exchange *plan = &halving->schedules[b].exchanges[at];
+        exchange->node = halving->site->group->ranks[plan->peer]; /* a worker's rank is its node */
+        for (size_t i = 0; i < plan->receive_count; i++)
+            longest = size_larger(longest, plan->receives[i].span.count);
+    }
+    for (int i = 0; i < POSTED_AHEAD; i++)
+        TRY(transport_slot_init(&exchange->slots[i], halving->transport, exchange->node,
+                                longest * codec_element_bytes(halving->site->options)));
+out:
+    return status;
+}
+
+static enum status halving_plan(void *self)
+{
+    enum status status = STATUS_OK;
+    struct halving *halving = self;
+    const struct comm_options *options = halving->site->options;
+    const size_t *counts = halving->site->layout->counts;
+    size_t segment_bytes = compress_float_bytes(options->compress, options->segment_bytes);
+    size_t slices = 0;
+    free_plan(halving);
+    halving->buckets = halving->site->layout->buckets;
+    TRY(codecs_new(&halving->codecs, halving->site));
+    halving->schedules = calloc(halving->buckets + 1, sizeof *halving->schedules);
+    for (size_t b = 0; halving->schedules && b < halving->buckets; b++) {
+        struct halving_schedule *schedule = &halving->schedules[b];
+        TRY(halving_schedule_init(schedule, halving->workers, halving->site->index, counts[b],
+                                  segment_bytes));
+        slices = size_larger(slices, schedule->slices);
+        halving->exchange_count = schedule->exchange_count;
+    }
+    size_t exchanges = halving->exchange_count;
+    halving->exchanges = calloc(exchanges + 1, sizeof *halving->exchanges);
+    halving->oldest = calloc(exchanges + 1, sizeof *halving->oldest);
+    halving->dealt = calloc(slices + 1, sizeof *halving->dealt);
+    halving->tickets = calloc(4 * slices * exchanges + 1, sizeof *halving->tickets);
+    if (!halving->schedules || !halving->exchanges || !halving->oldest || !halving->dealt ||
+        !halving->tickets) {
+        log_error("rhd: no memory for %zu buckets, %zu peers and %zu slices", halving->buckets,
+                  exchanges, slices);
+        return STATUS_NO_MEMORY;
+    }
+    for (size_t l = 0; l < exchanges; l++)
+        TRY(open_exchange(halving, l));
+    TRY(doubling_init(&halving->doubling, halving->site));
+out:
+    return status;
+}
+
+static float *halving_state(void *self, size_t index, size_t *count)
+{
+    const struct halving *halving = self;
+    return codecs_state(halving->codecs, halving->buckets, index, count);
+}
+
+static void halving_close(void *self)
+{
+    free_plan(self);
+    free(self);
+}
+
+static enum status halving_open(void **self, const struct comm_site *site)
+{
+    if (site->options->reduce_order == REDUCE_ORDER_RING) {
+        log_error("rhd: adds in the order of a tree and cannot in the ring's; leave --reduce-order "
+                  "ring out, or use --backend ring or ps");
+        return STATUS_UNSUPPORTED;
+    }
+    struct halving *halving = calloc(1, sizeof *halving);
+    if (!halving) {
+        log_error("rhd: out of memory");
+        return STATUS_NO_MEMORY;
+    }
+    *halving =
+        (struct halving){.site = site, .transport = site->transport, .workers = site->workers};
+    *self = halving;
+    return STATUS_OK;
+}
+
+const struct backend backend_rhd = {
+    .name = "rhd",
+    .summary = "halving-doubling all-reduce over --transport; the ring's bytes in 2 lg N steps",
+    .uses_transport = true,
+    .cuts_segments = true,
+    .reduces = true,
+    .compresses = true,
+    .counts_bytes = true,
+    .default_transport = TRANSPORT_TCP,
+    .cost = &halving_cost,
+    .open = halving_open,
+    .plan = halving_plan,
+    .allreduce = halving_allreduce,
+    .state = halving_state,
+    .close = halving_close,
+};

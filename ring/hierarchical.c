@@ -1,0 +1,494 @@
+/*
+ * Hierarchical all-reduce
+ * =======================
+ *
+ * Where a host runs several workers, they share its link. In a ring of all W workers, in the order
+ * of the hosts, each link carries 2(W-1)/W M; in another order, in which neighbours are on
+ * different hosts, as often as there are workers on a host. But a host has to send only
+ * 2(H-1)/H M, with H the number of hosts: what its workers have can be added up before it leaves.
+ *
+ * How. Each of H hosts has L workers. The vector is cut into L parts, one for each local number l:
+ *
+ *     1. reduce-scatter within the host    worker l adds up part l of all its host's workers
+ *     2. all-reduce across the hosts       a ring of the workers l of all hosts, on part l
+ *     3. all-gather within the host        all take the other parts from those who have them
+ *
+ * Steps 1 and 3 go through memory that the host's workers share (shared_memory.h): a worker writes
+ * its vector there, where those read who add; the sums come back the same way. The L rings of step
+ * 2 run at the same time, each with an L-th of the bytes.
+ *
+ * Step 1 is done as step 2 needs it: the ring (ring/ring.c) asks for a segment of the host's sum
+ * when that sets out or has something to be added to, so adding hides behind the network.
+ *
+ * Order. A vector of W = H L chunks, part l being chunks l, L+l, 2L+l, ..: with chunk h L + l the
+ * ring of l begins at host h. With --reduce-order ring the sum must begin at worker h L + l itself,
+ * go on to h L + l + 1, .. and end with the workers of host h that come before: so chunk h L + l
+ * sets out with what workers l .. L-1 of host h have, at every other host 0 .. L-1 are added, one
+ * after the other, and it comes back to host h for 0 .. l-1. For two hosts of two workers:
+ *
+ *                       sets out at host 0    at host 1      back at host 0
+ *     chunk 0 (l = 0)   01                    0123
+ *     chunk 1 (l = 1)   1                     123            1230
+ *
+ * That return is one hop more for L-1 of L chunks, so a host then sends (2(H-1) + (L-1)/L)/H M. The
+ * workers of a host must be neighbours for it; without it they may be anywhere.
+ */
+#include "ring/hierarchical.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/chunk.h"
+#include "common/base/size.h"
+#include "common/comm/codec.h"
+#include "common/obs/range.h"
+#include "ring/ring.h"
+#include "ring/shared_memory.h"
+
+struct hierarchical {
+    const struct comm_site *site;    /* borrowed */
+    struct host_groups own, *groups; /* `own`, or the caller's */
+    const struct group *host;        /* of them */
+    const struct group *across;
+    struct shared *shared;      /* NULL: alone on this host */
+    bool in_order;              /* sums are made in the ring's order, and others are here, too */
+    struct codec elements;      /* in memory: nothing compressed */
+    struct comm_site ring_site; /* the ring's: `across` in place of all workers */
+    struct ring_share share;
+    void *ring; /* NULL: one host */
+};
+
+/* Chunk `across` of the part of local number `local`. */
+static struct chunk chunk_at(const struct hierarchical *self, size_t bucket, int across, int local)
+{
+    return chunk_of(self->site->layout->counts[bucket], (size_t)self->site->workers,
+                    (size_t)(across * self->host->size + local));
+}
+
+/* Where the elements of `chunk` are. */
+static void *part_of(const struct hierarchical *self, void *vector, struct chunk chunk)
+{
+    return codec_wire(&self->elements, vector, chunk);
+}
+
+static void copy(const struct hierarchical *self, void *into, const void *from, struct chunk chunk)
+{
+    size_t bytes = codec_memory_bytes(self->site->options), offset = chunk.offset * bytes;
+    memcpy((char *)into + offset, (const char *)from + offset, chunk.count * bytes);
+}
+
+/* -------- what workers of a host show to each other ------------------------------------------- */
+
+static const void *local_part(const struct hierarchical *self, int local, struct chunk span)
+{
+    return part_of(self, shared_vector(self->shared, local), span);
+}
+
+/* data[span] += what the host's workers first .. end-1 have. */
+static void add_locals(const struct hierarchical *self, void *data, struct chunk span, int first,
+                       int end)
+{
+    for (int local = first; local < end; local++)
+        codec_add(&self->elements, data, span, local_part(self, local, span));
+}
+
+/* Of ours, all that others add; in order what we add, too, because what comes before it must be in
+ * its place. */
+static void show_vector(const struct hierarchical *self, size_t bucket, const void *data)
+{
+    void *shown = shared_vector(self->shared, self->host->rank);
+    for (int across = 0; across < self->across->size; across++) {
+        for (int local = 0; local < self->host->size; local++) {
+            if (self->in_order || local != self->host->rank)
+                copy(self, shown, data, chunk_at(self, bucket, across, local));
+        }
+    }
+}
+
+static struct host_content *content_of(const struct hierarchical *self, int local)
+{
+    void *at = (char *)shared_vector(self->shared, local) + self->groups->content_offset;
+    return at;
+}
+
+static void show_content(const struct hierarchical *self, size_t bucket)
+{
+    const struct reduction *reduction = self->elements.reduction;
+    *content_of(self, self->host->rank) = (struct host_content){
+        self->site->layout->counts[bucket], reduction ? reduction->dtype : MESSAGE_FLOAT32,
+        reduction ? reduction->op : REDUCE_SUM, *transport_call(self->site->transport)};
+}
+
+/* The others show the same. */
+static enum status check_contents(const struct hierarchical *self)
+{
+    enum status status = STATUS_OK;
+    const struct host_content *ours = content_of(self, self->host->rank);
+    for (int local = 0; local < self->host->size; local++) {
+        const struct host_content *theirs = content_of(self, local);
+        TRY(transport_compare_call(self->site->transport, self->host->ranks[local], &theirs->call));
+        bool types = theirs->dtype == ours->dtype, lengths = theirs->count == ours->count;
+        if (types && lengths && theirs->op == ours->op)
+            continue;
+        log_error("hierarchical: ranks %d and %d on %s reduce vectors %s; all ranks of a group "
+                  "must make the same calls",
+                  self->host->ranks[self->host->rank], self->host->ranks[local],
+                  self->site->world->host,
+                  !lengths ? "of different lengths"
+                  : types  ? "by different operations"
+                           : "of different types");
+        return STATUS_PROTOCOL;
+    }
+out:
+    return status;
+}
+
+/* All parts but ours, which is in data. */
+static void take_sums(const struct hierarchical *self, size_t bucket, void *data)
+{
+    for (int across = 0; across < self->across->size; across++) {
+        for (int local = 0; local < self->host->size; local++) {
+            if (local != self->host->rank)
+                copy(self, data, shared_sums(self->shared), chunk_at(self, bucket, across, local));
+        }
+    }
+}
+
+static enum status wait_for_others(const struct hierarchical *self, enum shared_event event)
+{
+    enum status status = STATUS_OK;
+    for (int local = 0; local < self->host->size && status == STATUS_OK; local++) {
+        if (local == self->host->rank)
+            continue;
+        range_detail_begin(
+            "wait for a rank of this host",
+            &(struct range_about){.kind = RANGE_WAIT_HOST, .peer = self->host->ranks[local]});
+        status = shared_wait(self->shared, local, event, self->groups->operation);
+        range_detail_end();
+    }
+    return status;
+}
+
+/* -------- what the ring asks for (struct ring_share) ------------------------------------------ */
+
+static void begin(void *context, void *data, struct chunk segment)
+{
+    const struct hierarchical *self = context;
+    int rank = self->host->rank;
+    if (!self->in_order)
+        add_locals(self, data, segment, 0, rank);
+    add_locals(self, data, segment, rank + 1, self->host->size);
+}
+
+/* In order, what has come is added to before ours is, which is in our shared vector, too. */
+static const void *add(void *context, void *data, struct chunk segment, const void *partial,
+                       bool completes)
+{
+    const struct hierarchical *self = context;
+    shared_moved(self->shared);
+    if (!self->in_order) {
+        begin(context, data, segment);
+        return partial;
+    }
+    int end = completes && self->share.part.returns ? self->host->rank : self->host->size;
+    memcpy(part_of(self, data, segment), partial,
+           segment.count * codec_memory_bytes(self->site->options));
+    add_locals(self, data, segment, 0, end - 1);
+    return local_part(self, end - 1, segment);
+}
+
+static void complete(void *context, const void *data, struct chunk segment)
+{
+    const struct hierarchical *self = context;
+    shared_moved(self->shared);
+    copy(self, shared_sums(self->shared), data, segment);
+}
+
+/* -------- the all-reduce ---------------------------------------------------------------------- */
+
+/* Of our part, where there is no other host: in the ring's order, whether asked for or not. */
+static void sum_alone(struct hierarchical *self, size_t bucket, void *data)
+{
+    struct chunk part = chunk_at(self, bucket, 0, self->host->rank);
+    int size = self->host->size, rank = self->host->rank, last = (rank + size - 1) % size;
+    for (int local = (rank + 1) % size; local != last; local = (local + 1) % size)
+        add_locals(self, data, part, local, local + 1);
+    codec_complete(&self->elements, data, part, local_part(self, last, part),
+                   self->site->layout->scale);
+    complete(self, data, part);
+}
+
+static enum status allreduce_with_others(struct hierarchical *self, size_t bucket, void *data)
+{
+    enum status status;
+    uint32_t operation = ++self->groups->operation;
+    show_vector(self, bucket, data);
+    show_content(self, bucket);
+    shared_tell(self->shared, SHARED_FILLED, operation);
+    TRY(wait_for_others(self, SHARED_FILLED));
+    TRY(check_contents(self));
+    if (self->ring)
+        TRY(backend_ring.allreduce(self->ring, bucket, data));
+    else
+        sum_alone(self, bucket, data);
+    shared_tell(self->shared, SHARED_DONE, operation);
+    TRY(wait_for_others(self, SHARED_DONE));
+    take_sums(self, bucket, data);
+    return STATUS_OK;
+out:
+    shared_fail(self->shared);
+    return status;
+}
+
+static enum status hierarchical_allreduce(void *context, size_t bucket, void *data)
+{
+    struct hierarchical *self = context;
+    if (self->shared)
+        return allreduce_with_others(self, bucket, data);
+    if (self->ring) /* one worker a host: the ring, and nothing else */
+        return backend_ring.allreduce(self->ring, bucket, data);
+    self->elements.count = self->site->layout->counts[bucket];
+    codec_alone(&self->elements, data, self->site->layout->scale);
+    return STATUS_OK;
+}
+
+/* -------- where workers are ------------------------------------------------------------------- */
+
+static bool together(const int *hosts, int one, int other)
+{
+    return hosts ? hosts[one] == hosts[other] : one == other;
+}
+
+static int local_of(const int *hosts, int worker)
+{
+    int local = 0;
+    for (int other = 0; other < worker; other++)
+        local += together(hosts, other, worker);
+    return local;
+}
+
+struct hosts_place hosts_place_of(const int *hosts, int worker)
+{
+    struct hosts_place place = {.local = local_of(hosts, worker)};
+    for (int other = 0; other < worker; other++)
+        place.across += local_of(hosts, other) == place.local;
+    return place;
+}
+
+int hosts_locals(const int *hosts, int workers, int worker)
+{
+    int locals = 0;
+    for (int other = 0; other < workers; other++)
+        locals += together(hosts, other, worker);
+    return locals;
+}
+
+int hosts_uneven(const int *hosts, int workers)
+{
+    int locals = hosts_locals(hosts, workers, 0);
+    for (int worker = 1; worker < workers; worker++) {
+        if (hosts_locals(hosts, workers, worker) != locals)
+            return worker;
+    }
+    return -1;
+}
+
+bool hosts_in_order(const int *hosts, int workers)
+{
+    int locals = hosts_locals(hosts, workers, 0);
+    for (int worker = 0; worker < workers; worker++) {
+        if (!together(hosts, worker, worker - worker % locals))
+            return false;
+    }
+    return true;
+}
+
+/* -------- the groups and the memory of hosts -------------------------------------------------- */
+
+/* As mere lists. */
+static enum status find_groups(struct host_groups *groups, const struct comm_site *site)
+{
+    enum status status;
+    int size = site->world->size, rank = site->world->rank;
+    int *colors = malloc((size_t)size * sizeof *colors);
+    if (!colors) {
+        log_error("hierarchical: no memory for %d ranks", size);
+        return STATUS_NO_MEMORY;
+    }
+    for (int other = 0; other < size; other++)
+        colors[other] = GROUP_NONE;
+    for (int worker = 0; worker < site->workers; worker++)
+        colors[site->group->ranks[worker]] = site->hosts[worker];
+    TRY(group_from_colors(&groups->host, colors, size, rank));
+    for (int worker = 0; worker < site->workers; worker++)
+        colors[site->group->ranks[worker]] = hosts_place_of(site->hosts, worker).local;
+    TRY(group_from_colors(&groups->across, colors, size, rank));
+out:
+    free(colors);
+    return status;
+}
+
+enum status host_groups_open(struct host_groups *groups, const struct comm_site *site,
+                             const struct group *callers, size_t vector_bytes)
+{
+    enum status status;
+    *groups = (struct host_groups){0};
+    if (site->group)
+        TRY(find_groups(groups, site));
+    groups->content_offset =
+        size_divide_up(vector_bytes, sizeof(struct host_content)) * sizeof(struct host_content);
+    const struct shared_options options = {
+        .world = site->world,
+        .workers = callers,
+        .group = groups->host,
+        .transport = site->transport,
+        .vector_bytes = groups->content_offset + sizeof(struct host_content),
+        .timeout_ms = site->options->timeout_ms,
+    };
+    TRY(shared_open(&groups->shared, &options));
+    return STATUS_OK;
+out:
+    host_groups_close(groups);
+    return status;
+}
+
+void host_groups_close(struct host_groups *groups)
+{
+    shared_close(&groups->shared);
+    group_free(&groups->host);
+    group_free(&groups->across);
+    *groups = (struct host_groups){0};
+}
+
+/* -------- opening, planning, closing ---------------------------------------------------------- */
+
+/* All workers meet these alike; one speaks. */
+static enum status check_site(const struct comm_site *site)
+{
+    const int *hosts = site->hosts;
+    char(*const names)[WORLD_HOST_BYTES] = site->world->hosts;
+    const int *ranks = site->group->ranks;
+    int locals = hosts_locals(hosts, site->workers, 0), uneven = hosts_uneven(hosts, site->workers);
+    if (uneven >= 0) {
+        if (site->index == 0)
+            log_error(
+                "hierarchical: %s has %d of the workers and %s %d: each worker averages with those "
+                "of its number on the other hosts, so all need as many; start as many on "
+                "each, or use --backend ring",
+                names[ranks[0]], locals, names[ranks[uneven]],
+                hosts_locals(hosts, site->workers, uneven));
+        return STATUS_USAGE;
+    }
+    if (site->options->reduce_order == REDUCE_ORDER_RING && !hosts_in_order(hosts, site->workers)) {
+        if (site->index == 0)
+            log_error("hierarchical: with --reduce-order ring the %d workers of a host must be "
+                      "neighbours in the order of the ranks, and those of %s are not; start them "
+                      "host by host (mpirun --map-by slot), leave it out, or use --backend ring",
+                      locals, names[ranks[0]]);
+        return STATUS_USAGE;
+    }
+    if (site->options->reduce_order == REDUCE_ORDER_RING &&
+        site->options->compress != COMPRESS_NONE) {
+        if (site->index == 0)
+            log_error("hierarchical: adds in the ring's order what has come uncompressed only");
+        return STATUS_UNSUPPORTED;
+    }
+    return STATUS_OK;
+}
+
+static enum status open_ring(struct hierarchical *self)
+{
+    const struct group *host = self->host;
+    self->ring_site = *self->site;
+    self->ring_site.group = self->across;
+    self->ring_site.workers = self->across->size;
+    self->ring_site.index = self->across->rank;
+    self->share = (struct ring_share){
+        .part = {host->size, host->rank, .returns = self->in_order && host->rank > 0},
+        .context = self,
+        .begin = begin,
+        .add = add,
+        .complete = complete,
+    };
+    return ring_open_share(&self->ring, &self->ring_site, self->shared ? &self->share : NULL);
+}
+
+static enum status hierarchical_plan(void *context)
+{
+    struct hierarchical *self = context;
+    return self->ring ? backend_ring.plan(self->ring) : STATUS_OK;
+}
+
+static float *hierarchical_state(void *context, size_t index, size_t *count)
+{
+    struct hierarchical *self = context;
+    return self->ring ? backend_ring.state(self->ring, index, count) : NULL;
+}
+
+static void hierarchical_close(void *context)
+{
+    struct hierarchical *self = context;
+    if (self->ring)
+        backend_ring.close(self->ring);
+    host_groups_close(&self->own);
+    free(self);
+}
+
+enum status hierarchical_open_in(void **out, const struct comm_site *site,
+                                 struct host_groups *groups)
+{
+    enum status status;
+    const struct comm_options *options = site->options;
+    struct hierarchical *self = calloc(1, sizeof *self);
+    if (!self) {
+        log_error("hierarchical: out of memory");
+        return STATUS_NO_MEMORY;
+    }
+    self->site = site;
+    self->elements = (struct codec){.reduction = options->reduction,
+                                    .workers = site->workers,
+                                    .count = options->bucket_counts_max};
+    self->groups = groups ? groups : &self->own;
+    if (!groups)
+        TRY(host_groups_open(&self->own, site, site->group,
+                             options->bucket_counts_max * codec_memory_bytes(options)));
+    self->host = self->groups->host;
+    self->across = self->groups->across;
+    self->shared = self->groups->shared;
+    self->in_order = self->shared && options->reduce_order == REDUCE_ORDER_RING;
+    if (self->across->size > 1)
+        TRY(open_ring(self));
+    *out = self;
+    return STATUS_OK;
+out:
+    hierarchical_close(self);
+    return status;
+}
+
+static enum status hierarchical_open(void **self, const struct comm_site *site)
+{
+    enum status status;
+    TRY(check_site(site));
+    TRY(hierarchical_open_in(self, site, NULL));
+out:
+    return status;
+}
+
+const struct backend backend_hierarchical = {
+    .name = "hierarchical",
+    .summary = "ring between hosts on what each host's ranks have added up in shared memory",
+    .uses_transport = true,
+    .cuts_segments = true,
+    .reduces = true,
+    .compresses = true,
+    .orders_sums = true,
+    .adds_by_hosts = true,
+    .counts_bytes = true,
+    .default_transport = TRANSPORT_TCP,
+    .cost = &hierarchical_cost,
+    .open = hierarchical_open,
+    .plan = hierarchical_plan,
+    .allreduce = hierarchical_allreduce,
+    .state = hierarchical_state,
+    .close = hierarchical_close,
+};
