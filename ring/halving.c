@@ -22,7 +22,7 @@
  *   step 2        0 > 1 [0123]     1 > 0 [0123]     2 > 3 [0123]     3 > 2 [0123]
  *   step 3        01 > 2 [0123]    01 > 3 [0123]    23 > 0 [0123]    23 > 1 [0123]
  *
- * (tests/test_halving_schedule.c prints these tables from the code and compares.)
+ * (tests/ring/test_halving_schedule.c prints these tables from the code and compares.)
  *
  * Bytes: M/2, M/4, ... M/N and the same backwards: 2(N-1)/N M, sent and received. 1.5 M here, in
  * four steps where the ring needs six; for 64 workers in 12 where it needs 126.

@@ -26,10 +26,10 @@
  *   step 4        0 [0123]     1 [1230]     2 [2301]     3 [3012]
  *   step 5        3 [3012]     0 [0123]     1 [1230]     2 [2301]
  *
- * (tests/test_ring_schedule.c prints this table from the code and compares.) Read the brackets:
- * chunk c is always added in the order c, c+1, c+2, ...; that order decides the last bits of a
- * floating-point sum, and the parameter server can be told to add in the same one (--reduce-order
- * ring).
+ * (tests/ring/test_ring_schedule.c prints this table from the code and compares.) Read the
+ * brackets: chunk c is always added in the order c, c+1, c+2, ...; that order decides the last bits
+ * of a floating-point sum, and the parameter server can be told to add in the same one
+ * (--reduce-order ring).
  *
  * Bytes: 2(N-1) steps of M/N each. Six steps of a quarter here: 1.5 M, sent and received.
  *

@@ -17,40 +17,40 @@ LIMIT_S=5400 # a trial that takes longer has failed
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(dirname "$here")
 
-# Name, then the command: PSRING, DATASET and so on stand for programs of the build folder, FOLDER for a folder in --out.
+# Name, then the command. EMULATED before a script: psring with CUDA emulated. TIMELINE and so on stand for programs of the build folder, FOLDER for a folder in --out.
 # Tests that have no --short read PSRING_TEST_LONG.
 export PSRING_TEST_LONG=1
 trials=(
-    'faults          fault_trials.sh PSRING DATASET'
-    'resume          resume_trials.sh PSRING DATASET 10'
-    'lessons         test_lessons.sh PSRING DATASET'
-    'worlds          test_bytes.sh PSRING 15'
-    'cuda_faults     cuda/test_faults.sh EMULATED DATASET'
-    'nccl_faults     cuda/test_nccl_faults.sh EMULATED DATASET'
-    'machines        test_machines.sh PSRING'
-    'hierarchical    test_hierarchical.sh PSRING DATASET'
-    'train           test_train.sh PSRING DATASET'
-    'data            test_data.sh PSRING DATASET'
-    'stop            test_stop.sh PSRING DATASET'
-    'equality        test_equality.sh PSRING DATASET'
-    'failures        test_failures.sh PSRING DATASET'
-    'stalls          test_stalls.sh PSRING DATASET'
-    'consistency     test_consistency.sh PSRING DATASET'
-    'timeline        test_timeline.sh PSRING DATASET TIMELINE'
-    'without_mpi     test_without_mpi.sh PSRING DATASET FOLDER -G Ninja -DCMAKE_BUILD_TYPE=Release'
-    'simulate        test_simulate.sh FOLDER -DCMAKE_BUILD_TYPE=Release'
-    'strangers       test_strangers.sh PSRING DATASET STRANGERS'
-    'wire_bytes      test_wire_bytes.sh PSRING'
-    'bench           test_bench.sh PSRING'
-    'page            test_page.sh PSRING DATASET COSTS'
-    'process         test_process.sh PSRING DATASET'
-    'unlike          mpirun.sh 9 LIBRARY all'
+    'faults          faults/fault_trials.sh'
+    'resume          faults/resume_trials.sh 10'
+    'lessons         lessons/test_lessons.sh'
+    'worlds          comm/test_bytes.sh 15'
+    'cuda_faults     EMULATED emulation/test_faults.sh'
+    'nccl_faults     EMULATED emulation/test_nccl_faults.sh'
+    'machines        sweep/test_machines.sh'
+    'hierarchical    ring/test_hierarchical.sh'
+    'train           train/test_train.sh'
+    'data            train/test_data.sh'
+    'stop            train/test_stop.sh'
+    'equality        train/test_equality.sh'
+    'failures        faults/test_failures.sh'
+    'stalls          faults/test_stalls.sh'
+    'consistency     ps/test_consistency.sh'
+    'timeline        trace/test_timeline.sh TIMELINE'
+    'without_mpi     net/test_without_mpi.sh FOLDER -G Ninja -DCMAKE_BUILD_TYPE=Release'
+    'simulate        simulate/test_simulate.sh FOLDER -DCMAKE_BUILD_TYPE=Release'
+    'strangers       faults/test_strangers.sh STRANGERS'
+    'wire_bytes      bench/test_wire_bytes.sh'
+    'bench           bench/test_bench.sh'
+    'page            report/test_page.sh COSTS'
+    'process         net/test_process.sh'
+    'unlike          lib/mpirun.sh 9 LIBRARY all'
     'allreduce       ALLREDUCE'
     'compressed      COMPRESSED'
     'residual        RESIDUAL'
     'updates         UPDATES'
     'node_bytes      NODE_BYTES'
-    'compare_itself  compare_itself.sh PSRING'
+    'compare_itself  report/compare_itself.sh'
 )
 
 die()
@@ -118,14 +118,20 @@ table=$out/long.csv
 echo trial,seconds,result >"$table"
 printf '%-16s %8s  %s\n' trial seconds result
 
-declare -A programs=([PSRING]=psring [DATASET]=tests/make_dataset [TIMELINE]=tests/check_timeline
-    [STRANGERS]=tests/strangers [COSTS]=tests/print_costs [EMULATED]=tests/cuda/psring_emulated [LIBRARY]=tests/mpi_library
+declare -A programs=([TIMELINE]=tests/check_timeline
+    [STRANGERS]=tests/strangers [COSTS]=tests/print_costs [LIBRARY]=tests/mpi_library
     [ALLREDUCE]=tests/test_allreduce [COMPRESSED]=tests/test_compressed [RESIDUAL]=tests/test_residual
     [UPDATES]=tests/test_updates [NODE_BYTES]=tests/test_node_bytes)
 failed=0
 for trial in "${chosen[@]}"; do
     read -ra command <<<"$trial"
     name=${command[0]} started=$SECONDS status=0 result=passed lacking=''
+    export PSRING=$build/psring MAKE_DATASET=$build/tests/make_dataset
+    if [[ ${command[1]} == EMULATED ]]; then
+        PSRING=$build/tests/emulation/psring_emulated
+        command=("$name" "${command[@]:2}")
+    fi
+    [[ -x $PSRING ]] || lacking=$PSRING
     for ((i = 1; i < ${#command[@]}; i++)); do
         [[ ${command[i]} != FOLDER ]] || command[i]=$out/$name
         program=${programs[${command[i]}]:-}

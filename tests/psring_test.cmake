@@ -1,5 +1,7 @@
-# psring_test(name label COMMAND ... [TIMEOUT seconds] [WAITS] [SANITIZE sanitizers]): what add_test does, with
-# what every test needs. A command NAME.sh is a script of the folder.
+# psring_test(name label COMMAND ... [PSRING target] [TIMEOUT seconds] [WAITS] [SANITIZE sanitizers]): what add_test does, with
+# what every test needs. A command NAME.sh is the script of that name, in whatever folder of tests/ it lies. PSRING and
+# MAKE_DATASET in the environment name the programs that scripts test: psring (or the target PSRING) and make_dataset. The
+# folder is a label of the test, too: `ctest -L '^ring$'` runs the tests of ring/.
 #
 # The label is what the test needs:
 #   quick    a few seconds: one process whose ranks are threads (spawn.h), or a few over loopback. mutants.sh seeks faults
@@ -26,31 +28,62 @@ set(psring_timeout_quick 600)
 set(psring_timeout_network 600)
 set(psring_timeout_slow 900)
 
+# psring_test_file(variable name): the path of the file of that name in a folder of tests/.
+file(GLOB psring_test_files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/*/*.c ${CMAKE_SOURCE_DIR}/tests/*/*.sh)
+function(psring_test_file variable name)
+  set(found ${psring_test_files})
+  list(FILTER found INCLUDE REGEX "/${name}$")
+  list(LENGTH found count)
+  if(NOT count EQUAL 1)
+    message(FATAL_ERROR "tests/*/${name}: found ${count} files of this name, expected one.")
+  endif()
+  set(${variable} ${found} PARENT_SCOPE)
+endfunction()
+
 function(psring_test name label)
-  cmake_parse_arguments(PARSE_ARGV 2 test "WAITS" "TIMEOUT" "COMMAND;SANITIZE")
+  cmake_parse_arguments(PARSE_ARGV 2 test "WAITS" "TIMEOUT;PSRING" "COMMAND;SANITIZE")
   if(NOT DEFINED psring_timeout_${label})
     message(FATAL_ERROR "psring_test(${name}): the label '${label}' is none of quick, network, slow.")
   endif()
   if(NOT test_TIMEOUT)
     set(test_TIMEOUT ${psring_timeout_${label}})
   endif()
+  set(environment LC_ALL=C) # scripts look for words of other programs, and awk for points in numbers
+  set(programs ${test_COMMAND})
+  set(folder "")
+  if(NOT test_PSRING)
+    set(test_PSRING psring)
+  endif()
   if(test_COMMAND MATCHES "^([a-z_]+\\.sh)(;|$)")
     set_property(GLOBAL APPEND PROPERTY PSRING_TEST_SCRIPTS ${CMAKE_MATCH_1})
-    string(PREPEND test_COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/)
+    psring_test_file(script ${CMAKE_MATCH_1})
+    list(POP_FRONT test_COMMAND)
+    list(PREPEND test_COMMAND ${script})
+    list(APPEND programs ${test_PSRING} make_dataset)
+    list(APPEND environment PSRING=$<TARGET_FILE:${test_PSRING}> MAKE_DATASET=$<TARGET_FILE:make_dataset>)
+    if(script MATCHES "/tests/([a-z_]+)/" AND NOT CMAKE_MATCH_1 STREQUAL "lib")
+      set(folder ${CMAKE_MATCH_1})
+    endif()
+  else()
+    list(GET test_COMMAND 0 program)
+    set(source ${psring_test_files})
+    list(FILTER source INCLUDE REGEX "/${program}\\.c$")
+    if(source MATCHES "/tests/([a-z_]+)/")
+      set(folder ${CMAKE_MATCH_1})
+    endif()
   endif()
   add_test(NAME ${name} COMMAND ${test_COMMAND})
-  set(labels ${label})
+  set(labels ${label} ${folder})
   foreach(sanitizer IN LISTS test_SANITIZE)
     if(NOT sanitizer MATCHES "^(address|thread)$")
       message(FATAL_ERROR "psring_test(${name}): SANITIZE ${sanitizer}: expected address or thread.")
     endif()
     if(sanitizer IN_LIST PSRING_SANITIZE)
       list(APPEND labels sanitized)
-      psring_programs_of(programs ${test_COMMAND})
+      psring_programs_of(programs ${programs})
       set_property(GLOBAL APPEND PROPERTY PSRING_SANITIZED_PROGRAMS ${programs})
     endif()
   endforeach()
-  set(environment LC_ALL=C) # scripts look for words of other programs, and awk for points in numbers
   if(NOT label STREQUAL "quick")
     list(APPEND environment ASAN_OPTIONS=detect_leaks=0) # Open MPI keeps what it allocates
   endif()
@@ -89,9 +122,10 @@ function(psring_programs_of variable)
   set(${variable} ${programs} PARENT_SCOPE)
 endfunction()
 
-# psring_test_program(name libraries...): of name.c, for tests.
+# psring_test_program(name libraries...): of name.c in a folder of tests/.
 function(psring_test_program name)
-  add_executable(${name} ${name}.c)
+  psring_test_file(source ${name}.c)
+  add_executable(${name} ${source})
   target_link_libraries(${name} PRIVATE ${ARGN})
   target_compile_options(${name} PRIVATE ${PSRING_WARNINGS})
   if("PkgConfig::CRITERION" IN_LIST ARGN)
@@ -143,10 +177,15 @@ function(psring_check_tests)
   list(REMOVE_DUPLICATES programs)
   add_custom_target(sanitized DEPENDS ${programs})
   get_property(scripts GLOBAL PROPERTY PSRING_TEST_SCRIPTS)
-  file(GLOB present RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/test_*.sh)
-  foreach(script IN LISTS present)
+  set(present ${psring_test_files})
+  list(FILTER present INCLUDE REGEX "/test_[a-z_]+\\.sh$")
+  if(NOT TARGET psring_emulated) # those of tests/emulation are reported as skipped
+    list(FILTER present EXCLUDE REGEX "/tests/emulation/")
+  endif()
+  foreach(path IN LISTS present)
+    get_filename_component(script ${path} NAME)
     if(NOT script IN_LIST scripts)
-      message(FATAL_ERROR "tests/${script} is no test, so it never runs. Make it one with psring_test() in "
+      message(FATAL_ERROR "${path} is no test, so it never runs. Make it one with psring_test() in "
                           "tests/CMakeLists.txt.")
     endif()
   endforeach()

@@ -2,7 +2,7 @@
 # constants.sh: numbers that several scripts need, and load.
 
 MODEL_BYTES=4799528 # the gradient of keras-cnn: 1,199,882 float32
-# Of what bench --model-gradients can exchange, what a sweep does, and the bytes of it: tests/test_published.c.
+# Of what bench --model-gradients can exchange, what a sweep does, and the bytes of it: tests/models/test_published.c.
 PUBLISHED_BYTES='resnet50 102228128 vgg16 553430176 gpt2 497759232 bert-large 1344904432'
 PAYLOAD_SHARE=0.9525 # of a virtual cluster's nominal rate, what TCP carries of payload: bench's probe, 190.5 of 200 Mbit/s
 BUCKET_BYTES=32768   # what a link of a virtual cluster lets through at once after a rest, up to 1 Gbit/s: cluster/hosts.sh

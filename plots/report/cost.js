@@ -1,5 +1,5 @@
-// The model of cost for hosts with one rank each: the formulas of ring/cost.c, ring/cost.c and
-// ps/cost.c, for messages of several pieces. tests/test_report.sh holds them against those.
+// The model of cost for hosts with one rank each: the formulas of ring/cost.c and
+// ps/cost.c, for messages of several pieces. tests/report/test_report.sh holds them against those.
 //
 // link: latency_s (a, seconds a message), bytes_per_s (B, each way), reduce_s_per_byte (g).
 // Each returns the seconds of one all-reduce of `bytes` among `workers`.

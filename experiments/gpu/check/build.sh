@@ -113,7 +113,7 @@ run_tests()
 # an allocation is refused is part of the test, and no error to report.
 sanitize_with() # TOOL
 {
-    local test=$build/tests/cuda/cuda_ops log=$out/$1.log rc=0 options=()
+    local test=$build/tests/emulation/cuda_ops log=$out/$1.log rc=0 options=()
     [[ $1 != memcheck ]] || options=(--report-api-errors no) # no other tool has it
     [[ -x $test ]] || { echo "$test is missing" && return 1; }
     # What cuDNN does within is not ours.

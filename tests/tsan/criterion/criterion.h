@@ -3,8 +3,8 @@
  * memory at addresses that the sanitizer keeps for itself. The part of its interface that our tests
  * use, each test in a process of its own, one after the other. Not for any other build.
  */
-#ifndef PSRING_TESTS_TSAN_CRITERION_H
-#define PSRING_TESTS_TSAN_CRITERION_H
+#ifndef PSRING_TESTS_TSAN_CRITERION_CRITERION_H
+#define PSRING_TESTS_TSAN_CRITERION_CRITERION_H
 #pragma GCC system_header /* its macros take no argument for their "..." */
 
 #include <math.h>

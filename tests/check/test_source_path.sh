@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# test_source_path.sh CMAKE GENERATOR: the sources build in a folder whose name has a space, an apostrophe and a
+# dollar. Builds what runs commands of ours, and one library.
+set -euo pipefail
+
+# shellcheck source-path=SCRIPTDIR source=../lib/lib.sh
+. "$(dirname "$0")/../lib/lib.sh"
+cmake=$1 generator=$2
+source="$folder/someone's \$HOME"
+mkdir "$source"
+cp -r "$root"/{CMakeLists.txt,common,experiments,models,plots,ps,ring,tests} "$source"
+if ! "$cmake" -S "$source" -B "$source/build" -G "$generator" -DCMAKE_BUILD_TYPE=Debug -DPSRING_TESTS=OFF >"$folder/log" 2>&1 ||
+    ! "$cmake" --build "$source/build" --target psring_commit psring_base >>"$folder/log" 2>&1; then
+    fail "it does not build in $source:"
+fi
+grep -q '^#define PSRING_COMMIT ' "$source/build/generated/experiments/measure/commit.h"
+
+# shellcheck disable=SC2016 # the other shell's
+bash -c '. "$1/tests/lib/lib.sh" && at_end touch "$1/ended"' bash "$source"
+[[ -e $source/ended ]] || fail "at_end does not run its command there"
+
+# What the preset tells ThreadSanitizer is one file's name.
+preset=$(sed -n 's/^ *"TSAN_OPTIONS": "\(.*\)"$/\1/p' "$root/CMakePresets.json" | sed 's/\\"/"/g')
+[[ $preset ]] || fail "CMakePresets.json sets no TSAN_OPTIONS"
+if echo 'int main(void) { return 0; }' | cc -fsanitize=thread -x c -o "$folder/program" - 2>"$folder/log"; then
+    # shellcheck disable=SC2016 # CMake's
+    TSAN_OPTIONS=${preset//'${sourceDir}'/$source} "$folder/program" >"$folder/log" 2>&1 || true
+    ! grep -qE 'in TSAN_OPTIONS|suppressions' "$folder/log" || fail "the suppressions are not found:"
+fi
+echo "test_source_path: passed"

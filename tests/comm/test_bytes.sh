@@ -1,0 +1,145 @@
+#!/usr/bin/env bash
+# test_bytes.sh [MOST | --short]: the bytes that bench counts are those of theory, to the byte, for every
+# backend, transport, placement and 1 to MOST workers (5); no element is wrong. --short: a choice of workers. Read from
+# bench.csv, as a user would. What is expected is computed here a second time, from the definitions.
+set -euo pipefail
+
+# shellcheck source-path=SCRIPTDIR source=../lib/lib.sh
+. "$(dirname "$0")/../lib/lib.sh"
+most=5
+((short)) || most=${1:-5}
+# 0, 4, 284, 20164 and 1431644 bytes: nothing, less than an element for everybody, and uneven parts.
+sizes=(-b 0 -e 1500000 -f 71 -n 1 -w 1)
+runs=0
+
+bench() # RANKS OPTION...
+{
+    local ranks=$1 starter=ranks.sh
+    shift
+    [[ "$*" != *'--transport mpi'* ]] || starter=mpirun.sh
+    "$lib/$starter" "$ranks" "$psring" bench "$@" "${sizes[@]}" --csv "$folder/bench.csv" \
+        >"$folder/log" 2>&1 || fail "psring bench $* on $ranks ranks failed:"
+    runs=$((runs + 1))
+}
+
+for transport in zmq mpi tcp; do
+    mapfile -t counts < <(seq "$most")
+    ((!short)) || counts=(3)
+    [[ $short$transport != 1tcp ]] || counts=(2 3 5)
+    for workers in "${counts[@]}"; do
+        bench "$workers" --backend ring --transport $transport
+        bench "$workers" --backend rhd --transport $transport
+        bench "$workers" --backend hierarchical --transport $transport
+        bench $((workers + 1)) --backend ps --transport $transport --servers 1
+        bench "$workers" --backend ps --transport $transport --servers 1 --placement colocated
+        bench "$workers" --backend ps --transport $transport --servers "$workers" \
+            --placement colocated
+    done
+    bench 5 --backend ps --transport $transport --servers 2
+    bench 5 --backend ps --transport $transport --servers 3 --placement colocated
+done
+
+awk -F, -v rows=$((runs * 5)) '
+    # Elements of part `index` of `parts`.
+    function part(count, parts, at) { return int(count / parts) + (at % parts < count % parts) }
+
+    # The most that a rank of the ring sends: everything twice, but for two neighbouring chunks.
+    function ring(count, workers, rank, sent, most) {
+        most = 0
+        for (rank = 0; workers > 1 && rank < workers; rank++) {
+            sent = 2 * count - part(count, workers, rank + 1) - part(count, workers, rank + 2)
+            most = sent > most ? sent : most
+        }
+        return 4 * most
+    }
+
+    # Chunks first .. first+size-1.
+    function parts(count, workers, first, size, i, sum) {
+        sum = 0
+        for (i = first; i < first + size; i++)
+            sum += part(count, workers, i)
+        return sum
+    }
+
+    # The most that a rank of halving-doubling sends. Up to 2 KB among 2 or 4 workers: all of it, to one partner, and
+    # among 4 to another. Else every chunk but its own while the workers are
+    # cut into 2 parts (or 3, 5, ...), then parts, and the same again as it was given: the chunks of
+    # its part, by every other part.
+    function rhd(count, workers, rank, first, size, ways, moved, most) {
+        most = 0
+        if ((workers == 2 || workers == 4) && 4 * count <= 2048)
+            return 4 * count * workers / 2
+        for (rank = 0; rank < workers; rank++) {
+            moved = count - part(count, workers, rank)
+            first = 0
+            size = workers
+            while (size > 1) {
+                for (ways = 2; size % ways; ways++)
+                    ;
+                size /= ways
+                while (first + size <= rank)
+                    first += size
+                moved += (ways - 1) * parts(count, workers, first, size)
+            }
+            most = moved > most ? moved : most
+        }
+        return 4 * most
+    }
+
+    # A worker sends everything, but for the shard of a server in its own process.
+    function ps_worker(count, workers, servers, colocated, least) {
+        least = 0
+        if (colocated && servers == workers)
+            least = part(count, servers, servers - 1)
+        return 4 * (count - least)
+    }
+
+    # A server answers every worker that is not in its own process.
+    function ps_server(count, workers, servers, colocated) {
+        return 4 * (workers - colocated) * part(count, servers, 0)
+    }
+
+    function expect(name, expected) {
+        if ($column[name] "" == expected "")
+            return
+        printf "test_bytes: %s over %s, %d workers, %d servers %s, %d bytes: %s is %s, expected %s\n",
+            $1, $2, $5, $6, $7, $8, name, $column[name], expected
+        bad++
+    }
+
+    NR == 1 { for (i = 1; i <= NF; i++) column[$i] = i; next }
+    {
+        count = $column["bytes"] / 4
+        workers = $column["workers"]
+        servers = $column["servers"]
+        colocated = $column["placement"] == "colocated"
+        server = 0
+        if ($column["backend"] == "ring") {
+            worker = ring(count, workers)
+        } else if ($column["backend"] == "rhd") {
+            worker = rhd(count, workers)
+        } else if ($column["backend"] == "hierarchical") {
+            worker = 0 # all are on one host
+        } else {
+            worker = ps_worker(count, workers, servers, colocated)
+            server = ps_server(count, workers, servers, colocated)
+        }
+        expect("worker_sent_bytes", worker)
+        expect("worker_recv_bytes", worker)
+        expect("server_sent_bytes", server)
+        expect("server_recv_bytes", server)
+        expect("theory_worker_sent_bytes", worker)
+        expect("theory_server_sent_bytes", server)
+        expect("theory_worker_recv_bytes", worker)
+        expect("theory_server_recv_bytes", server)
+        expect("wrong", 0)
+        found++
+    }
+    END {
+        if (found != rows) {
+            printf "test_bytes: %d rows, expected %d\n", found, rows
+            bad++
+        }
+        exit bad > 0
+    }' "$folder/bench.csv"
+echo "test_bytes: $runs runs, $((runs * 5)) sizes, bytes equal theory and no element is wrong"

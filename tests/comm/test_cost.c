@@ -1,0 +1,226 @@
+/* The model of cost, of all backends, against cases worked out by hand. */
+#include "experiments/config/backends.h"
+#include "ps/shard.h"
+#include "ring/baselines/baselines.h"
+#include "ring/halving_schedule.h"
+#include "ring/schedule.h"
+#include "tests/lib/cost_lib.h"
+
+/* Bytes are known of what our transports count, and of nothing else; then they are in the formula.
+ */
+Test(cost, known_where_bytes_are_counted)
+{
+    for (size_t i = 0; i < backend_count(); i++) {
+        const struct backend *backend = backend_get(i);
+        cr_expect_eq(cost_bytes_known(backend->cost), backend->counts_bytes, "%s", backend->name);
+        if (backend->uses_transport)
+            cr_expect(backend->counts_bytes, "%s", backend->name);
+    }
+    cr_expect_not(backend_nccl.counts_bytes);
+    cr_expect_not(backend_mpi.counts_bytes);
+}
+
+Test(cost, ranks)
+{
+    struct subject shape = ps(3, 2, PLACEMENT_COLOCATED, 9);
+    cr_expect_eq(rank_traffic(&shape).sent_bytes, 14 * sizeof(float)); /* 4+10 5+8 9 */
+    shape = ps(3, 2, PLACEMENT_DEDICATED, 9);
+    cr_expect_eq(rank_traffic(&shape).sent_bytes, 15 * sizeof(float));
+    shape = ring(3, 9);
+    cr_expect_eq(rank_traffic(&shape).sent_bytes, 12 * sizeof(float));
+}
+
+Test(cost, hosts_and_neighbours)
+{
+    static const struct {
+        const int *hosts;
+        int count, neighbours_apart;
+    } cases[] = {{two_by_two, 2, 2}, {apart, 2, 4}, {one_host, 1, 0}, {uneven, 2, 2}, {NULL, 4, 4}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct cost_shape shape = hierarchical(4, cases[i].hosts, REDUCE_ORDER_ANY, 0).shape;
+        cr_expect_eq(cost_hosts(&shape), cases[i].count);
+        cr_expect_eq(cost_neighbours_apart(&shape), cases[i].neighbours_apart);
+    }
+}
+
+/* What one node sends another receives. */
+Test(cost, sums_balance)
+{
+    struct subject shapes[] = {ring(7, 23),
+                               rhd(7, 23),
+                               rhd(8, 23),
+                               hierarchical(6, three_by_two, REDUCE_ORDER_ANY, 23),
+                               hierarchical(6, three_by_two, REDUCE_ORDER_RING, 23),
+                               ps(4, 3, PLACEMENT_DEDICATED, 23),
+                               ps(6, 4, PLACEMENT_COLOCATED, 23),
+                               ps(6, 9, PLACEMENT_MIXED, 23)};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        uint64_t sent = 0, received = 0;
+        for (int node = 0; node < topology_nodes(&shapes[i].shape.topology); node++) {
+            sent += node_traffic(&shapes[i], node).sent_bytes;
+            received += node_traffic(&shapes[i], node).received_bytes;
+        }
+        cr_expect_eq(sent, received);
+        cr_expect_gt(sent, 0);
+    }
+}
+
+/* Elements of 2 bytes: half of everything, to the byte, at every node; and half the time. */
+Test(cost, compressed)
+{
+    struct subject shapes[] = {ring(7, 23),
+                               rhd(7, 23),
+                               halved(8, 23),
+                               hierarchical(4, apart, REDUCE_ORDER_ANY, 23),
+                               ps(4, 3, PLACEMENT_DEDICATED, 23),
+                               ps(6, 4, PLACEMENT_COLOCATED, 23)};
+    struct cost_link link = {.bytes_per_s = 1e6};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        struct subject half = shapes[i];
+        half.shape.element_bytes = 2;
+        for (int node = 0; node < topology_nodes(&half.shape.topology); node++) {
+            struct cost_traffic whole = node_traffic(&shapes[i], node);
+            struct cost_traffic found = node_traffic(&half, node);
+            cr_expect_eq(2 * found.sent_bytes, whole.sent_bytes);
+            cr_expect_eq(2 * found.received_bytes, whole.received_bytes);
+            cr_expect_gt(found.sent_bytes, 0);
+        }
+        cr_expect_eq(2 * time_s(&half, &link), time_s(&shapes[i], &link));
+    }
+}
+
+Test(cost, unknown)
+{
+    static const struct cost_formula unknown = {0};
+    const struct cost_link link = {.bytes_per_s = 1e6};
+    struct subject shape = ring(4, 10);
+    cr_expect(cost_bytes_known(shape.formula));
+    shape.formula = &unknown;
+    cr_expect_not(cost_bytes_known(shape.formula));
+    expect_most(shape, NODE_WORKER, 0, 0);
+    cr_expect(isnan(time_s(&shape, &link)));
+    shape.formula = &cost_of_nothing;
+    cr_expect(cost_bytes_known(shape.formula));
+    expect_most(shape, NODE_WORKER, 0, 0);
+    cr_expect_eq(time_s(&shape, &link), 0);
+}
+
+/* 1 MB over 1 MB/s, a = 1 ms, g = 10 ns: the terms read off one by one. */
+Test(cost, times)
+{
+    struct cost_link link = {1e-3, 1e6, 1e-8};
+    const size_t count = 250000;
+    struct subject shape = ring(4, count);
+    expect_close(time_s(&shape, &link), 0.006 + 1.5 + 0.0075);
+    shape = ring(1, count);
+    expect_close(time_s(&shape, &link), 0);
+
+    shape = ring(2, count); /* in few pieces: in one step, unless compressed */
+    expect_close(time_s(&shape, &link), 0.001 + 1 + 0.01);
+    shape.shape.element_bytes = 2;
+    expect_close(time_s(&shape, &link), 0.002 + 0.5 + 0.0025);
+    shape = ring(2, count);
+    shape.shape.pipeline = 9;
+    expect_close(time_s(&shape, &link), 0.002 + 1 + 0.005);
+
+    /* Both hosts' links, each with what one of its workers sends, and with what both do. */
+    shape = ring(4, count);
+    shape.shape.hosts = two_by_two;
+    expect_close(time_s(&shape, &link), 0.006 + 1.5 + 0.0075);
+    shape.shape.hosts = apart;
+    expect_close(time_s(&shape, &link), 0.006 + 3 + 0.0075);
+    shape.shape.hosts = one_host;
+    expect_close(time_s(&shape, &link), 0.006 + 1.5 + 0.0075);
+
+    shape = hierarchical(4, two_by_two, REDUCE_ORDER_ANY, count); /* as two workers, but to add */
+    expect_close(time_s(&shape, &link), 0.002 + 1 + 0.0075);
+    shape = hierarchical(4, apart, REDUCE_ORDER_ANY, count);
+    expect_close(time_s(&shape, &link), 0.002 + 1 + 0.0075);
+    shape = hierarchical(4, two_by_two, REDUCE_ORDER_RING, count); /* half of it one hop more */
+    expect_close(time_s(&shape, &link), 0.003 + 1.25 + 0.0075);
+    shape = hierarchical(4, one_host, REDUCE_ORDER_RING, count);
+    expect_close(time_s(&shape, &link), 0.0075);
+    shape = hierarchical(4, NULL, REDUCE_ORDER_RING, count);
+    expect_close(time_s(&shape, &link), 0.006 + 1.5 + 0.0075);
+    shape = hierarchical(4, uneven, REDUCE_ORDER_ANY, count);
+    cr_expect(isnan(time_s(&shape, &link)));
+    shape = hierarchical(2, NULL, REDUCE_ORDER_ANY, count); /* the ring, so in one step if short */
+    expect_close(time_s(&shape, &link), 0.001 + 1 + 0.01);
+    shape.shape.pipeline = 9;
+    expect_close(time_s(&shape, &link), 0.002 + 1 + 0.005);
+
+    shape = rhd(4, count); /* the ring's but for the steps: 4, not 6 */
+    expect_close(time_s(&shape, &link), 0.004 + 1.5 + 0.0075);
+    shape = rhd(5, count); /* a prime: all at once */
+    expect_close(time_s(&shape, &link), 0.002 + 1.6 + 0.008);
+    shape = rhd(12, count); /* 2 2 3 */
+    expect_close(time_s(&shape, &link), 0.006 + 22.0 / 12 + 11e-2 / 12);
+    shape = rhd(1, count);
+    expect_close(time_s(&shape, &link), 0);
+    shape = rhd(8, 250); /* short: 3 steps of 1 KB */
+    expect_close(time_s(&shape, &link), 3 * (0.001 + 0.001 + 1e-5));
+
+    shape = ps(4, 1, PLACEMENT_DEDICATED, count);
+    expect_close(time_s(&shape, &link), 0.002 + 8 + 0.03);
+    shape.shape.pipeline = 4;
+    expect_close(time_s(&shape, &link), 0.002 + 5 + 0.03);
+    shape = ps(4, 8, PLACEMENT_DEDICATED, count); /* spare servers: the worker's link counts */
+    shape.shape.pipeline = 4;
+    expect_close(time_s(&shape, &link), 0.002 + 1.25 + 0.00375);
+
+    shape = ps(4, 4, PLACEMENT_COLOCATED, count); /* the ring's bytes, whatever K */
+    expect_close(time_s(&shape, &link), 0.002 + 1.5 + 0.0075);
+    shape = ps(4, 1, PLACEMENT_COLOCATED, count); /* p = 3, q = 3 */
+    shape.shape.pipeline = 4;
+    expect_close(time_s(&shape, &link), 0.002 + 3 * 1.25 + 0.03);
+    shape = ps(1, 1, PLACEMENT_COLOCATED, count);
+    expect_close(time_s(&shape, &link), 0);
+}
+
+Test(cost, bound)
+{
+    expect_close(cost_bound_s(1, 250000, 1e6), 0);
+    expect_close(cost_bound_s(2, 250000, 1e6), 1);
+    expect_close(cost_bound_s(4, 1199882, 23.875e6), 1.5 * 4799528 / 23.875e6);
+    expect_close(cost_bound_s(4, 0, 1e6), 0);
+}
+
+/* -------- messages ---------------------------------------------------------------------------- */
+
+/* What halving's own lists have, ring's items, and every worker's chunks to every server. */
+Test(cost, messages_are_those_of_the_schedules)
+{
+    static const size_t counts[] = {100, 16384, 262144, 1199882};
+    const struct comm_options options = {0};
+    for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+        for (int workers = 2; workers <= 9; workers++) {
+            const struct topology none = {.workers = workers};
+            struct halving_schedule halving;
+            struct schedule schedule;
+            size_t sends = 0;
+            cr_assert(halving_schedule_init(&halving, workers, 0, counts[c], 0) == STATUS_OK);
+            for (size_t e = 0; e < halving.exchange_count; e++)
+                sends += halving.exchanges[e].send_count;
+            struct cost_messages messages = halving_cost.messages(&none, counts[c], &options);
+            if (!doubling_is_short(workers, halving.slices, counts[c] * sizeof(float)))
+                cr_expect(messages.busiest == (double)sends, "%d workers, %zu: %g, %zu", workers,
+                          counts[c], messages.busiest, sends);
+            halving_schedule_fini(&halving);
+            schedule_init(&schedule, workers, 0, counts[c], 0, NULL);
+            messages = ring_cost.messages(&none, counts[c], &options);
+            cr_expect(messages.busiest ==
+                      (double)(workers == 2 ? schedule.pieces : schedule_items(&schedule)));
+            cr_expect(messages.all == workers * messages.busiest);
+            for (int servers = 1; servers <= workers; servers++) {
+                const struct topology ps = {workers, servers, PLACEMENT_DEDICATED};
+                struct shard_plan plan = shard_plan(&ps, counts[c], &options);
+                double chunks = 0;
+                for (int s = 0; s < servers; s++)
+                    chunks += (double)shard_chunks(&plan, counts[c], s);
+                messages = ps_cost.messages(&ps, counts[c], &options);
+                cr_expect(messages.all == 2 * workers * chunks);
+                cr_expect(messages.busiest >= messages.all / (2 * (workers + servers)));
+            }
+        }
+    }
+}

@@ -1,0 +1,649 @@
+/* Who is in the next generation of an elastic job, and with which rank. Members are threads of this
+ * process; nobody trains. What processes do: test_elastic.sh. */
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/base/clock.h"
+#include "common/net/membership/coordinator_impl.h"
+#include "common/net/membership/protocol.h"
+#include "common/net/socket/stream.h"
+#include "tests/lib/capture.h"
+
+enum { MEMBERS = 4, LONG_MS = 30000, TOKEN = 4711 };
+
+struct one {
+    struct member *member;
+    struct member_place place;
+    struct member_generation found;
+    enum status status;
+    pthread_t thread;
+};
+
+static struct coordinator *coordinator;
+static struct one server, workers[MEMBERS];
+static int64_t timeout_ms = LONG_MS, stall_warning_ms;
+static int workers_most;
+
+static void open_one(struct one *one, enum member_role role, uint64_t join_after)
+{
+    const struct member_options options = {.token = TOKEN,
+                                           .address = coordinator_address(coordinator),
+                                           .role = role,
+                                           .job = "--batch=8\n",
+                                           .join_after = join_after,
+                                           .timeout_ms = LONG_MS,
+                                           .startup_timeout_ms = LONG_MS};
+    *one = (struct one){.place = {.step = MEMBER_NO_STEP}};
+    cr_assert_eq(member_open(&one->member, &options), STATUS_OK);
+}
+
+static void *meet(void *argument)
+{
+    struct one *one = argument;
+    one->status = member_meet(one->member, &one->place, NULL, &one->found);
+    if (one->found.listening > 0)
+        close(one->found.listening);
+    return NULL;
+}
+
+static void start_meeting(struct one *one)
+{
+    cr_assert_eq(pthread_create(&one->thread, NULL, meet, one), 0);
+}
+
+/* The coordinator has heard of a newcomer for after `step`, and those who train of it. */
+static void wait_until_known(const struct one *trains, uint64_t step)
+{
+    while (member_until(trains->member) > step)
+        usleep(1000);
+}
+
+static void end_meeting(struct one *one, enum status expected)
+{
+    pthread_join(one->thread, NULL);
+    cr_assert_eq(one->status, expected, "found %s", status_name(one->status));
+}
+
+static void open_job(int workers_first)
+{
+    const struct coordinator_options options = {.token = TOKEN,
+                                                .address = "tcp://127.0.0.1:0",
+                                                .workers_first = workers_first,
+                                                .workers_min = 1,
+                                                .timeout_ms = timeout_ms,
+                                                .stall_warning_ms = stall_warning_ms,
+                                                .startup_timeout_ms = timeout_ms};
+    cr_assert_eq(coordinator_open(&coordinator, &options), STATUS_OK);
+    coordinator_set_servers(coordinator, 1);
+}
+
+static void begin(int workers_first)
+{
+    open_job(workers_first);
+    open_one(&server, MEMBER_SERVER, 0);
+    start_meeting(&server);
+}
+
+static void end(void)
+{
+    for (int i = 0; i < MEMBERS; i++)
+        member_close(&workers[i].member);
+    member_close(&server.member);
+    coordinator_close(&coordinator);
+}
+
+/* It comes out of its generation after `step`, and waits for the next. */
+static void comes_back(struct one *one, uint64_t step, enum status how)
+{
+    one->place = (struct member_place){.step = step, .workers_most = workers_most, .ended = how};
+    snprintf((char *)one->place.note, sizeof one->place.note, "after %llu",
+             (unsigned long long)step);
+    one->found = (struct member_generation){0};
+    start_meeting(one);
+}
+
+static void assert_rank(const struct one *one, int rank, int count, uint64_t step)
+{
+    cr_assert_eq(one->found.rank, rank, "found rank %d, expected %d", one->found.rank, rank);
+    cr_assert_eq(one->found.workers, count);
+    cr_assert_eq(one->found.servers, 1);
+    cr_assert_eq(one->found.step, step);
+}
+
+Test(membership, newest_weights_come_first_then_seniority_and_newcomers_last)
+{
+    begin(2);
+    for (int i = 0; i < 2; i++) {
+        open_one(&workers[i], MEMBER_WORKER, 0);
+        start_meeting(&workers[i]);
+        usleep(200000); /* in this order */
+    }
+    end_meeting(&server, STATUS_OK);
+    for (int i = 0; i < 2; i++) {
+        end_meeting(&workers[i], STATUS_OK);
+        assert_rank(&workers[i], i, 2, 0);
+    }
+    assert_rank(&server, 2, 2, 0);
+
+    open_one(&workers[2], MEMBER_WORKER, 0);
+    start_meeting(&workers[2]);
+    open_one(&workers[3], MEMBER_WORKER, 8); /* not yet */
+    start_meeting(&workers[3]);
+    wait_until_known(&workers[0], 0);
+    comes_back(&workers[0], 6, STATUS_TRANSPORT); /* an error: it lacks step 7 */
+    comes_back(&workers[1], 7, STATUS_TRANSPORT);
+    comes_back(&server, MEMBER_NO_STEP, STATUS_TRANSPORT);
+    end_meeting(&server, STATUS_OK);
+    for (int i = 0; i < 3; i++)
+        end_meeting(&workers[i], STATUS_OK);
+    assert_rank(&workers[1], 0, 3, 7);
+    assert_rank(&workers[0], 1, 3, 7);
+    assert_rank(&workers[2], 2, 3, 7);
+    cr_assert_str_eq((const char *)workers[2].found.note, "after 7");
+    cr_assert_str_eq(workers[0].found.address, workers[2].found.address);
+
+    wait_until_known(&workers[2], 8);
+    cr_assert_eq(member_until(workers[2].member), 8);
+    member_leave(workers[1].member, &(struct member_place){.step = 8});
+    comes_back(&workers[0], 8, STATUS_OK);
+    comes_back(&workers[2], 8, STATUS_OK);
+    comes_back(&server, MEMBER_NO_STEP, STATUS_OK);
+    end_meeting(&server, STATUS_OK);
+    end_meeting(&workers[0], STATUS_OK);
+    end_meeting(&workers[2], STATUS_OK);
+    end_meeting(&workers[3], STATUS_OK);
+    assert_rank(&workers[0], 0, 3, 8);
+    assert_rank(&workers[2], 1, 3, 8);
+    assert_rank(&workers[3], 2, 3, 8);
+    end();
+}
+
+/* The third worker is there before the server: how many the data are enough for, the first two find
+ * out. */
+Test(membership, who_is_one_too_many_at_the_beginning_joins_later)
+{
+    open_job(2);
+    for (int i = 0; i < 3; i++) {
+        open_one(&workers[i], MEMBER_WORKER, 0);
+        start_meeting(&workers[i]);
+        usleep(200000); /* in this order */
+    }
+    open_one(&server, MEMBER_SERVER, 0);
+    start_meeting(&server);
+    end_meeting(&server, STATUS_OK);
+    for (int i = 0; i < 2; i++) {
+        end_meeting(&workers[i], STATUS_OK);
+        assert_rank(&workers[i], i, 2, 0);
+    }
+    wait_until_known(&workers[0], 0);
+    workers_most = 3;
+    comes_back(&workers[0], 1, STATUS_OK);
+    comes_back(&workers[1], 1, STATUS_OK);
+    comes_back(&server, MEMBER_NO_STEP, STATUS_OK);
+    end_meeting(&server, STATUS_OK);
+    for (int i = 0; i < 3; i++) {
+        end_meeting(&workers[i], STATUS_OK);
+        assert_rank(&workers[i], i, 3, 1);
+    }
+    end();
+}
+
+static _Atomic int interrupts;
+
+static void interrupt(void *context)
+{
+    (void)context;
+    interrupts++;
+}
+
+static void two_train(void)
+{
+    begin(2);
+    for (int i = 0; i < 2; i++) {
+        open_one(&workers[i], MEMBER_WORKER, 0);
+        start_meeting(&workers[i]);
+    }
+    end_meeting(&server, STATUS_OK);
+    end_meeting(&workers[0], STATUS_OK);
+    end_meeting(&workers[1], STATUS_OK);
+}
+
+Test(membership, lost_worker_interrupts_the_others)
+{
+    two_train();
+    member_watch(workers[0].member, interrupt, NULL);
+    member_close(&workers[1].member);
+    while (interrupts == 0)
+        usleep(1000);
+    member_watch(workers[0].member, NULL, NULL);
+    comes_back(&workers[0], 3, STATUS_TRANSPORT);
+    comes_back(&server, MEMBER_NO_STEP, STATUS_TRANSPORT);
+    end_meeting(&workers[0], STATUS_OK);
+    end_meeting(&server, STATUS_OK);
+    assert_rank(&workers[0], 0, 1, 3);
+    end();
+}
+
+Test(membership, lost_server_ends_the_job)
+{
+    two_train();
+    member_close(&server.member);
+    for (int i = 0; i < 2; i++) {
+        comes_back(&workers[i], 3, STATUS_TRANSPORT);
+        end_meeting(&workers[i], STATUS_TRANSPORT);
+    }
+    end();
+}
+
+/* The one that has the weights is lost, and the newcomer never had them. */
+Test(membership, newcomer_does_not_begin_anew)
+{
+    two_train();
+    comes_back(&workers[0], 5, STATUS_OK);
+    comes_back(&workers[1], MEMBER_NO_STEP, STATUS_TRANSPORT);
+    comes_back(&server, MEMBER_NO_STEP, STATUS_TRANSPORT);
+    end_meeting(&workers[0], STATUS_OK);
+    end_meeting(&workers[1], STATUS_OK);
+    end_meeting(&server, STATUS_OK);
+    assert_rank(&workers[0], 0, 2, 5);
+    member_close(&workers[0].member);
+    comes_back(&workers[1], MEMBER_NO_STEP, STATUS_TRANSPORT);
+    comes_back(&server, MEMBER_NO_STEP, STATUS_TRANSPORT);
+    end_meeting(&workers[1], STATUS_TRANSPORT);
+    end_meeting(&server, STATUS_TRANSPORT);
+    end();
+}
+
+/* The first one is killed before it has said where it stands, and the newcomer never had weights.
+ */
+Test(membership, newcomer_does_not_begin_anew_where_the_first_was_killed)
+{
+    begin(1);
+    open_one(&workers[0], MEMBER_WORKER, 0);
+    start_meeting(&workers[0]);
+    end_meeting(&workers[0], STATUS_OK);
+    end_meeting(&server, STATUS_OK);
+    open_one(&workers[1], MEMBER_WORKER, 0);
+    start_meeting(&workers[1]);
+    wait_until_known(&workers[0], 0);
+    member_close(&workers[0].member);
+    comes_back(&server, MEMBER_NO_STEP, STATUS_TRANSPORT);
+    end_meeting(&workers[1], STATUS_TRANSPORT);
+    end_meeting(&server, STATUS_TRANSPORT);
+    end();
+}
+
+/* Sends one frame after the other as a member that has been let in might. */
+static void say(int socket, struct membership_frame frame, const char *text)
+{
+    cr_assert_eq(membership_send(socket, frame, text), 0);
+}
+
+Test(membership, frames_that_do_not_belong_here_change_nothing)
+{
+    int stranger, liar;
+    two_train();
+    cr_assert_eq(membership_connect(coordinator_address(coordinator), TOKEN, LONG_MS, &stranger),
+                 STATUS_OK);
+    say(stranger, (struct membership_frame){.type = MEMBERSHIP_ABORT}, "all is well");
+    cr_assert_eq(membership_connect(coordinator_address(coordinator), TOKEN, LONG_MS, &liar),
+                 STATUS_OK);
+    struct membership_frame frame = {.type = MEMBERSHIP_JOIN, .role = MEMBER_WORKER};
+    say(liar, frame, "--batch=8\n");
+    wait_until_known(&workers[0], 0);
+    for (int i = 0; i < 2; i++)
+        comes_back(&workers[i], 3, STATUS_OK);
+    comes_back(&server, MEMBER_NO_STEP, STATUS_OK);
+    for (int i = 0; i < 2; i++) {
+        end_meeting(&workers[i], STATUS_OK);
+        cr_assert(workers[i].found.rank < 2 && workers[i].found.workers == 3);
+    }
+    end_meeting(&server, STATUS_OK);
+
+    /* It was a worker, and says now that it is a server of a high number. */
+    frame = (struct membership_frame){.type = MEMBERSHIP_READY,
+                                      .generation = workers[0].found.number,
+                                      .role = MEMBER_SERVER,
+                                      .index = 1000000,
+                                      .step = 4};
+    say(liar, frame, NULL);
+    for (int i = 0; i < 2; i++)
+        comes_back(&workers[i], 4, STATUS_OK);
+    comes_back(&server, MEMBER_NO_STEP, STATUS_OK);
+    for (int i = 0; i < 2; i++) {
+        end_meeting(&workers[i], STATUS_OK);
+        cr_assert(workers[i].found.rank < 2 && workers[i].found.workers == 3);
+    }
+    end_meeting(&server, STATUS_OK);
+    stream_close(&stranger);
+    stream_close(&liar);
+    end();
+}
+
+/* A raw connection that has the token and says nothing. */
+static int join_nothing(void)
+{
+    int socket;
+    cr_assert_eq(membership_connect(coordinator_address(coordinator), TOKEN, LONG_MS, &socket),
+                 STATUS_OK);
+    return socket;
+}
+
+/* A raw connection, that says that it is a worker. */
+static int join_raw(uint64_t join_after, const char *job)
+{
+    int socket = join_nothing();
+    say(socket,
+        (struct membership_frame){
+            .type = MEMBERSHIP_JOIN, .role = MEMBER_WORKER, .step = join_after},
+        job);
+    return socket;
+}
+
+/* Reads what comes until a frame of that type does. */
+static void await_frame(int socket, enum membership_type type, enum status status)
+{
+    struct membership_reader reader = {0};
+    enum membership_read got;
+    do {
+        got = membership_read(&reader, socket);
+        cr_assert_neq(got, MEMBERSHIP_READ_CLOSED);
+        if (got == MEMBERSHIP_READ_NOTHING)
+            usleep(1000);
+    } while (got != MEMBERSHIP_READ_FRAME || reader.frame.type != type);
+    cr_assert_eq(reader.frame.status, status);
+}
+
+static void await_close(int socket)
+{
+    struct membership_reader reader = {0};
+    while (membership_read(&reader, socket) != MEMBERSHIP_READ_CLOSED)
+        usleep(1000);
+}
+
+/* What it says speaks of no generation, because it had not heard of this one. */
+Test(membership, who_leaves_as_the_generation_begins_is_not_waited_for)
+{
+    begin(2);
+    open_one(&workers[0], MEMBER_WORKER, 0);
+    start_meeting(&workers[0]);
+    int raw = join_raw(0, "--batch=8\n");
+    end_meeting(&workers[0], STATUS_OK);
+    end_meeting(&server, STATUS_OK);
+    member_watch(workers[0].member, interrupt, NULL);
+    await_frame(raw, MEMBERSHIP_GENERATION, STATUS_OK);
+    say(raw, (struct membership_frame){.type = MEMBERSHIP_LEAVE, .step = MEMBER_NO_STEP}, NULL);
+    while (interrupts == 0)
+        usleep(1000);
+    cr_assert(member_over(workers[0].member) && !member_ended(workers[0].member));
+    member_watch(workers[0].member, NULL, NULL);
+    comes_back(&workers[0], MEMBER_NO_STEP, STATUS_TRANSPORT);
+    comes_back(&server, MEMBER_NO_STEP, STATUS_TRANSPORT);
+    end_meeting(&workers[0], STATUS_OK);
+    end_meeting(&server, STATUS_OK);
+    assert_rank(&workers[0], 0, 1, 0);
+    stream_close(&raw);
+    end();
+}
+
+Test(membership, late_server_ends_the_job)
+{
+    timeout_ms = 3000;
+    two_train();
+    for (int i = 0; i < 2; i++)
+        comes_back(&workers[i], 3, STATUS_TRANSPORT);
+    for (int i = 0; i < 2; i++)
+        end_meeting(&workers[i], STATUS_TRANSPORT);
+    end();
+}
+
+/* Two workers and a server go on after step 3, and end. */
+static void all_go_on(void)
+{
+    for (int i = 0; i < 2; i++)
+        comes_back(&workers[i], 3, STATUS_OK);
+    comes_back(&server, MEMBER_NO_STEP, STATUS_OK);
+    for (int i = 0; i < 2; i++) {
+        end_meeting(&workers[i], STATUS_OK);
+        assert_rank(&workers[i], workers[i].found.rank, 2, 3);
+    }
+    end_meeting(&server, STATUS_OK);
+    end();
+}
+
+/* What its members have said meanwhile is still to be read. */
+Test(membership, coordinator_that_was_stopped_loses_nobody)
+{
+    struct capture capture;
+    timeout_ms = 3000;
+    stall_warning_ms = 2000;
+    two_train();
+    capture_start(&capture);
+    monitor_enter(&coordinator->monitor);
+    usleep(4000000);
+    monitor_leave(&coordinator->monitor);
+    all_go_on();
+    capture_stop(&capture);
+    cr_assert(!strstr(capture.text, "sign of life"), "%s", capture.text);
+}
+
+/* Only who has weights knows how many; the newcomer is told, and the others go on. */
+Test(membership, newcomer_beyond_what_the_data_allow_is_refused)
+{
+    two_train();
+    open_one(&workers[2], MEMBER_WORKER, 0);
+    start_meeting(&workers[2]);
+    wait_until_known(&workers[0], 0);
+    workers_most = 2;
+    for (int i = 0; i < 2; i++)
+        comes_back(&workers[i], 3, STATUS_OK);
+    comes_back(&server, MEMBER_NO_STEP, STATUS_OK);
+    end_meeting(&workers[2], STATUS_USAGE);
+    end_meeting(&server, STATUS_OK);
+    for (int i = 0; i < 2; i++) {
+        end_meeting(&workers[i], STATUS_OK);
+        assert_rank(&workers[i], workers[i].found.rank, 2, 3);
+    }
+    end();
+}
+
+/* Its options were wrong: it has left, and the next one's are the job's. */
+Test(membership, job_that_has_not_begun_is_forgotten_with_its_last_worker)
+{
+    struct coordinator_job job;
+    begin(1);
+    int first = join_raw(9, "--batch=8\n"); /* waits for others to begin */
+    await_frame(first, MEMBERSHIP_NOTE, STATUS_OK);
+    int other = join_raw(0, "--batch=16\n");
+    await_frame(other, MEMBERSHIP_END, STATUS_USAGE);
+    stream_close(&other);
+    say(first, (struct membership_frame){.type = MEMBERSHIP_LEAVE}, NULL);
+    await_close(first);
+    stream_close(&first);
+    other = join_raw(0, "--batch=16\n");
+    await_frame(other, MEMBERSHIP_GENERATION, STATUS_OK);
+    cr_assert_eq(coordinator_wait_job(coordinator, &job), STATUS_OK);
+    cr_assert_str_eq(job.options, "--batch=16\n");
+    end_meeting(&server, STATUS_OK);
+    stream_close(&other);
+    end();
+}
+
+/* One that serves already says so, to those that were to have it, too. */
+Test(membership, server_that_has_a_job_is_no_other_ones)
+{
+    struct coordinator *other, *idle;
+    struct coordinator_job job;
+    const struct coordinator_options options = {.token = TOKEN,
+                                                .address = "tcp://127.0.0.1:0",
+                                                .workers_first = 1,
+                                                .workers_min = 1,
+                                                .timeout_ms = LONG_MS,
+                                                .startup_timeout_ms = LONG_MS};
+    begin(2);
+    open_one(&workers[0], MEMBER_WORKER, 0);
+    start_meeting(&workers[0]);
+    cr_assert_eq(coordinator_open(&idle, &options), STATUS_OK);
+    cr_assert_eq(
+        coordinator_summon(coordinator, coordinator_address(idle), 1, "--batch=8\n", LONG_MS),
+        STATUS_OK);
+    cr_assert_eq(coordinator_wait_job(idle, &job), STATUS_OK);
+    cr_assert(job.summoned && job.index == 1);
+    cr_assert_str_eq(job.address, coordinator_address(coordinator));
+
+    struct coordinator *first = coordinator;
+    cr_assert_eq(coordinator_open(&other, &options), STATUS_OK);
+    coordinator = other;
+    int raw = join_raw(0, "--batch=8\n");
+    cr_assert_eq(coordinator_wait_job(other, &job), STATUS_OK);
+    coordinator = first;
+    cr_assert_eq(coordinator_summon(first, coordinator_address(other), 1, "--batch=8\n", LONG_MS),
+                 STATUS_USAGE);
+    end_meeting(&workers[0], STATUS_USAGE);
+    end_meeting(&server, STATUS_USAGE);
+    stream_close(&raw);
+    coordinator_close(&other);
+    coordinator_close(&idle);
+    end();
+}
+
+/* Part of a frame may have left: what would follow could not be told from the rest of it. */
+Test(membership, frame_that_cannot_leave_closes_the_connection)
+{
+    int pair[2];
+    char bytes[4096] = {0};
+    cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
+    while (send(pair[0], bytes, sizeof bytes, MSG_NOSIGNAL) > 0)
+        ;
+    cr_assert_neq(
+        membership_send(pair[0], (struct membership_frame){.type = MEMBERSHIP_BEAT}, NULL), 0);
+    while (recv(pair[1], bytes, sizeof bytes, 0) > 0)
+        ;
+    cr_assert_eq(recv(pair[1], bytes, sizeof bytes, 0), 0);
+    cr_assert_eq(recv(pair[0], bytes, sizeof bytes, 0), 0);
+    close(pair[0]);
+    close(pair[1]);
+}
+
+/* The table of protocol.h: what does not belong there costs the one who says it its place, and the
+ * others nothing. */
+Test(membership, what_does_not_belong_in_a_state_loses_who_says_it)
+{
+    static const enum membership_type types[] = {
+        MEMBERSHIP_JOIN,  MEMBERSHIP_SUMMON,     MEMBERSHIP_READY,  MEMBERSHIP_DONE,
+        MEMBERSHIP_ABORT, MEMBERSHIP_GENERATION, MEMBERSHIP_CHANGE, MEMBERSHIP_OVER,
+        MEMBERSHIP_NOTE,  MEMBERSHIP_END,        MEMBERSHIP_LEAVE};
+    two_train();
+    for (size_t i = 0; i < 2 * sizeof types / sizeof *types; i++) {
+        struct membership_frame frame = {
+            .type = types[i / 2], .role = i % 2 ? MEMBER_WORKER : 9, .status = STATUS_WRONG};
+        int socket; /* NEW, or WAITING for a step that does not come */
+        if (i % 2)
+            socket = join_raw(1000, "--batch=8\n");
+        else
+            socket = join_nothing();
+        say(socket, frame, "this");
+        if (i % 2 == 0 && frame.type == MEMBERSHIP_SUMMON)
+            await_frame(socket, MEMBERSHIP_END, STATUS_USAGE); /* it has a job */
+        await_close(socket);
+        stream_close(&socket);
+    }
+    cr_assert(!member_over(workers[0].member) && !member_over(server.member));
+    all_go_on();
+}
+
+/* Reads until the coordinator refuses the connection. */
+static void await_refusal(int socket, enum status status, const char *words)
+{
+    struct membership_reader reader = {0};
+    enum membership_read got;
+    do {
+        got = membership_read(&reader, socket);
+        if (got == MEMBERSHIP_READ_NOTHING)
+            usleep(1000);
+    } while (got == MEMBERSHIP_READ_NOTHING ||
+             (got == MEMBERSHIP_READ_FRAME && reader.frame.type != MEMBERSHIP_END));
+    cr_assert(got == MEMBERSHIP_READ_FRAME && (enum status)reader.frame.status == status &&
+                  strstr(reader.text, words),
+              "no END with '%s': %s", words, got == MEMBERSHIP_READ_FRAME ? reader.text : "closed");
+}
+
+/* An idle server, whose first word could be a stranger's. */
+Test(membership, without_the_token_no_frame_counts)
+{
+    static const struct membership_frame summon = {.type = MEMBERSHIP_SUMMON, .index = 1};
+    int stranger;
+    begin(1);
+    cr_assert_eq(
+        membership_connect(coordinator_address(coordinator), TOKEN + 1, LONG_MS, &stranger),
+        STATUS_OK);
+    membership_send(stranger, summon, "--batch=9\n"); /* may be refused before it is sent */
+    await_refusal(stranger, STATUS_USAGE, "gave another token than the server");
+    stream_close(&stranger);
+    open_one(&workers[0], MEMBER_WORKER, 0);
+    start_meeting(&workers[0]);
+    end_meeting(&workers[0], STATUS_OK);
+    end_meeting(&server, STATUS_OK);
+    assert_rank(&workers[0], 0, 1, 0);
+    end();
+}
+
+/* Connections that send beats and never join hold all seats. A further connection reads the reason,
+ * and later the seats are free again. */
+Test(membership, a_seat_is_held_for_a_bounded_time)
+{
+    enum { SEATS = 4 };
+    static const struct membership_frame beat = {.type = MEMBERSHIP_BEAT};
+    int idle[SEATS], late;
+    open_job(1);
+    monitor_enter(&coordinator->monitor);
+    coordinator->seats_most = SEATS;
+    monitor_leave(&coordinator->monitor);
+    for (int i = 0; i < SEATS; i++) {
+        idle[i] = join_nothing();
+        say(idle[i], beat, NULL);
+    }
+    for (bool seated = false; !seated;) {
+        monitor_enter(&coordinator->monitor);
+        seated = coordinator->count == SEATS;
+        monitor_leave(&coordinator->monitor);
+        usleep(1000);
+    }
+    late = join_nothing();
+    await_refusal(late, STATUS_UNSUPPORTED, "no seat left: 4 processes are connected, at most 4");
+    stream_close(&late);
+    monitor_enter(&coordinator->monitor);
+    for (int i = 0; i < coordinator->count; i++) /* as if so much time had passed */
+        coordinator->seats[i]->came_ns -= MEMBERSHIP_JOIN_MS * NS_PER_MS;
+    monitor_leave(&coordinator->monitor);
+    for (int i = 0; i < SEATS; i++) {
+        await_refusal(idle[i], STATUS_TIMEOUT, "did not ask to take part in time");
+        stream_close(&idle[i]);
+    }
+    open_one(&server, MEMBER_SERVER, 0);
+    start_meeting(&server);
+    open_one(&workers[0], MEMBER_WORKER, 0);
+    start_meeting(&workers[0]);
+    end_meeting(&workers[0], STATUS_OK);
+    end_meeting(&server, STATUS_OK);
+    end();
+}
+
+Test(membership, generations_without_a_step_end_the_job)
+{
+    two_train();
+    for (int turn = 1; turn <= 3; turn++) {
+        enum status expected = turn < 3 ? STATUS_OK : STATUS_TRANSPORT;
+        for (int i = 0; i < 2; i++)
+            comes_back(&workers[i], 0, STATUS_TIMEOUT);
+        comes_back(&server, MEMBER_NO_STEP, STATUS_TIMEOUT);
+        end_meeting(&workers[0], expected);
+        end_meeting(&workers[1], expected);
+        end_meeting(&server, expected);
+    }
+    end();
+}

@@ -1,0 +1,118 @@
+#include "tests/lib/send_memory.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/check.h"
+#include "common/comm/comm_impl.h"
+#include "common/net/transport/transport_impl.h"
+
+/* A send whose owner does not know yet that it is complete. */
+struct watched {
+    int peer;
+    uint64_t ticket;
+    const void *payload; /* borrowed, as the transport has it */
+    void *copy;
+    size_t length;
+    struct watched *next;
+};
+
+/* One watched endpoint. The thread that owns the endpoint owns this, too. */
+struct watch {
+    struct transport_ops ops; /* first: the endpoint's ops are these */
+    const struct transport_ops *real;
+    struct watched *first; /* in any order */
+};
+
+static struct watch *watch_of(const struct transport *transport)
+{
+    union {
+        const struct transport_ops *ops;
+        struct watch *watch;
+    } of = {transport->ops};
+    return of.watch;
+}
+
+static void compare(const struct transport *transport, const struct watched *send)
+{
+    if (memcmp(send->payload, send->copy, send->length) == 0)
+        return;
+    fprintf(stderr,
+            "node %d wrote to the payload of send %llu to node %d (%zu bytes) before it knew that "
+            "the send was complete\n",
+            transport->node, (unsigned long long)send->ticket, send->peer, send->length);
+    abort();
+}
+
+static enum status watched_send(struct transport *transport, int peer,
+                                const uint8_t header[MESSAGE_HEADER_BYTES], const void *payload,
+                                size_t length)
+{
+    struct watch *watch = watch_of(transport);
+    for (const struct watched *send = watch->first; send; send = send->next)
+        compare(transport, send);
+    enum status status = watch->real->send(transport, peer, header, payload, length);
+    uint64_t ticket = transport->peers[peer].sends; /* transport_send counts this one later */
+    if (status != STATUS_OK || length == 0)
+        return status;
+    struct watched *send = malloc(sizeof *send);
+    CHECK(send);
+    *send = (struct watched){peer, ticket, payload, malloc(length), length, watch->first};
+    CHECK(send->copy);
+    memcpy(send->copy, payload, length);
+    watch->first = send;
+    return status;
+}
+
+static uint64_t watched_completed(struct transport *transport, int peer)
+{
+    struct watch *watch = watch_of(transport);
+    uint64_t completed = watch->real->completed(transport, peer);
+    for (struct watched **link = &watch->first; *link;) {
+        struct watched *send = *link;
+        if (send->peer != peer || send->ticket >= completed) {
+            link = &send->next;
+            continue;
+        }
+        compare(transport, send);
+        *link = send->next;
+        free(send->copy);
+        free(send);
+    }
+    return completed;
+}
+
+static void watched_close(struct transport *transport)
+{
+    struct watch *watch = watch_of(transport);
+    while (watch->first) {
+        struct watched *send = watch->first;
+        watch->first = send->next;
+        free(send->copy);
+        free(send);
+    }
+    transport->ops = watch->real;
+    free(watch);
+    transport->ops->close(transport);
+}
+
+static void watch_endpoint(struct transport *transport)
+{
+    struct watch *watch = calloc(1, sizeof *watch);
+    CHECK(watch);
+    watch->real = transport->ops;
+    watch->ops = *transport->ops;
+    watch->ops.send = watched_send;
+    watch->ops.completed = watched_completed;
+    watch->ops.close = watched_close;
+    transport->ops = &watch->ops;
+}
+
+void send_memory_watch(struct comm *comm)
+{
+    for (int role = 0; role < 2; role++) {
+        if (comm->endpoints[role])
+            watch_endpoint(comm->endpoints[role]);
+    }
+}

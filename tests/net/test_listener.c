@@ -1,0 +1,271 @@
+/* Strangers at a port of ours: who says something else, or nothing, is dropped, and holds nobody
+ * up. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <sys/resource.h>
+
+#include "common/net/socket/listener.h"
+#include "common/net/rendezvous/rendezvous_impl.h"
+#include "tests/lib/capture.h"
+#include "tests/lib/ranks.h"
+
+enum { MANY = HELLO_PENDING + 40, LONG_MS = 30000 };
+
+static union address loopback(int port)
+{
+    union address address = address_loopback();
+    address_set_port(&address, port);
+    return address;
+}
+
+static void open_any(struct listener *listener)
+{
+    union address any = loopback(0);
+    cr_assert_eq(listener_open(listener, &any, 1), 0);
+}
+
+static int connect_to(const struct listener *listener)
+{
+    int socket;
+    cr_assert_eq(stream_connect(&listener->address, LONG_MS, &socket), 0);
+    return socket;
+}
+
+static int64_t deadline_ms(int64_t ms)
+{
+    return clock_now_ns() + ms * NS_PER_MS;
+}
+
+static struct hello hello_of(int rank)
+{
+    struct rendezvous rendezvous = {.rank = rank, .world_size = 9, .name = "a host\n"};
+    return rendezvous_hello(&rendezvous);
+}
+
+static bool is_dropped(int socket)
+{
+    char byte;
+    return stream_receive(socket, &byte, 1, LONG_MS) == ECONNRESET;
+}
+
+Test(listener, a_hello_in_pieces)
+{
+    struct listener listener;
+    struct hello hello = hello_of(4), found;
+    size_t which;
+    int socket;
+    open_any(&listener);
+    int ours = connect_to(&listener);
+    for (size_t at = 0; at < sizeof hello; at += 8) {
+        cr_assert_eq(listener_wait(&listener, deadline_ms(1), NULL, 0, &found, &socket, &which),
+                     LISTENER_TIMEOUT);
+        cr_assert_eq(stream_send(ours, (char *)&hello + at, 8, LONG_MS), 0);
+    }
+    cr_assert_eq(listener_wait(&listener, deadline_ms(LONG_MS), NULL, 0, &found, &socket, &which),
+                 LISTENER_HELLO);
+    cr_assert(found.rank == 4 && found.world_size == 9);
+    cr_assert_str_eq(found.host, "a?host?"); /* goes into a line of a message */
+    /* What else happens is told as well: here that the one who came is gone. */
+    stream_close(&ours);
+    cr_assert_eq(listener_wait(&listener, 0, &socket, 1, &found, &ours, &which), LISTENER_WATCHED);
+    cr_assert_eq(which, 0);
+    stream_close(&socket);
+    listener_close(&listener);
+}
+
+Test(listener, foreign_bytes_are_dropped_at_once_and_told_once)
+{
+    struct listener listener;
+    struct capture capture;
+    struct hello found;
+    int strangers[3], socket;
+    size_t which;
+    open_any(&listener);
+    capture_start(&capture);
+    for (int i = 0; i < 3; i++) {
+        strangers[i] = connect_to(&listener);
+        cr_assert_eq(stream_send(strangers[i], "GET / HTTP/1.1\r\n\r\n", 18, LONG_MS), 0);
+    }
+    enum listener_event event =
+        listener_wait(&listener, deadline_ms(500), NULL, 0, &found, &socket, &which);
+    size_t lines = capture_stop(&capture);
+    cr_assert_eq(event, LISTENER_TIMEOUT);
+    cr_assert(lines == 1 && strstr(capture.text, "is none of psring's"), "%s", capture.text);
+    for (int i = 0; i < 3; i++) {
+        cr_assert(is_dropped(strangers[i]));
+        stream_close(&strangers[i]);
+    }
+    listener_close(&listener);
+}
+
+Test(listener, silent_ones_are_dropped_in_time)
+{
+    struct listener listener;
+    struct capture capture;
+    struct hello found;
+    int socket;
+    size_t which;
+    open_any(&listener);
+    int silent = connect_to(&listener);
+    capture_start(&capture);
+    enum listener_event event = listener_wait(&listener, deadline_ms(HELLO_WAIT_MS + 500), NULL, 0,
+                                              &found, &socket, &which);
+    capture_stop(&capture);
+    cr_assert_eq(event, LISTENER_TIMEOUT);
+    cr_assert_eq(listener.pending_count, 0);
+    cr_assert(is_dropped(silent));
+    stream_close(&silent);
+    listener_close(&listener);
+}
+
+Test(listener, many_silent_ones_hold_nobody_up)
+{
+    struct listener listener;
+    struct capture capture;
+    struct hello hello = hello_of(1), found;
+    int strangers[MANY], socket;
+    size_t which;
+    open_any(&listener);
+    capture_start(&capture);
+    for (int i = 0; i < MANY; i++) {
+        strangers[i] = connect_to(&listener);
+        cr_assert_eq(listener_wait(&listener, deadline_ms(1), NULL, 0, &found, &socket, &which),
+                     LISTENER_TIMEOUT);
+    }
+    int ours = connect_to(&listener);
+    cr_assert_eq(stream_send(ours, &hello, sizeof hello, LONG_MS), 0);
+    enum listener_event event =
+        listener_wait(&listener, deadline_ms(LONG_MS), NULL, 0, &found, &socket, &which);
+    capture_stop(&capture);
+    cr_assert(event == LISTENER_HELLO && found.rank == 1);
+    cr_assert(listener.pending_count <= HELLO_PENDING);
+    for (int i = 0; i < MANY; i++)
+        stream_close(&strangers[i]);
+    stream_close(&ours);
+    stream_close(&socket);
+    listener_close(&listener);
+}
+
+/* It has not said hello yet when the others come: it is still young. */
+Test(listener, many_silent_ones_do_not_displace_a_young_one)
+{
+    struct listener listener;
+    struct capture capture;
+    struct hello hello = hello_of(1), found;
+    int strangers[MANY], socket;
+    size_t which;
+    open_any(&listener);
+    capture_start(&capture);
+    int ours = connect_to(&listener);
+    for (int i = 0; i < MANY; i++)
+        strangers[i] = connect_to(&listener);
+    cr_assert_eq(listener_wait(&listener, deadline_ms(1), NULL, 0, &found, &socket, &which),
+                 LISTENER_TIMEOUT);
+    cr_assert_eq(listener.pending_count, HELLO_PENDING);
+    cr_assert_eq(stream_send(ours, &hello, sizeof hello, LONG_MS), 0);
+    enum listener_event event =
+        listener_wait(&listener, deadline_ms(LONG_MS), NULL, 0, &found, &socket, &which);
+    capture_stop(&capture);
+    cr_assert(event == LISTENER_HELLO && found.rank == 1, "%s", capture.text);
+    for (int i = 0; i < MANY; i++)
+        stream_close(&strangers[i]);
+    stream_close(&ours);
+    stream_close(&socket);
+    listener_close(&listener);
+}
+
+/* Also one that cannot be let in yet, because this process has no descriptor left. It is told. */
+/* One that always has something to read keeps no other one waiting. */
+Test(listener, watched_connections_take_turns)
+{
+    enum { COUNT = 3 };
+    struct listener listener;
+    struct hello found;
+    union address any = loopback(0);
+    int ours[COUNT], theirs[COUNT], socket;
+    size_t which;
+    cr_assert_eq(listener_open(&listener, &any, COUNT), 0);
+    for (int i = 0; i < COUNT; i++) {
+        int pair[2];
+        cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+        ours[i] = pair[0];
+        theirs[i] = pair[1];
+        cr_assert_eq(write(theirs[i], "x", 1), 1);
+    }
+    for (size_t i = 0; i < 2 * COUNT; i++) {
+        cr_assert_eq(listener_wait(&listener, 0, ours, COUNT, &found, &socket, &which),
+                     LISTENER_WATCHED);
+        cr_assert_eq(which, i % COUNT);
+    }
+    for (int i = 0; i < COUNT; i++) {
+        stream_close(&ours[i]);
+        stream_close(&theirs[i]);
+    }
+    listener_close(&listener);
+}
+
+Test(listener, a_connection_that_cannot_be_accepted_waits)
+{
+    struct listener listener;
+    struct capture capture;
+    struct hello hello = hello_of(1), found;
+    struct rlimit before, few;
+    int socket;
+    size_t which;
+    open_any(&listener);
+    int ours = connect_to(&listener);
+    cr_assert_eq(stream_send(ours, &hello, sizeof hello, LONG_MS), 0);
+    capture_start(&capture);
+    int next = dup(ours); /* the lowest that is free */
+    cr_assert_eq(close(next), 0);
+    cr_assert_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few = (struct rlimit){(rlim_t)next, before.rlim_max};
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+    enum listener_event event =
+        listener_wait(&listener, deadline_ms(200), NULL, 0, &found, &socket, &which);
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+    size_t lines = capture_stop(&capture);
+    cr_assert_eq(event, LISTENER_TIMEOUT);
+    cr_assert(lines == 1 && strstr(capture.text, strerror(EMFILE)), "%s", capture.text);
+    event = listener_wait(&listener, deadline_ms(LONG_MS), NULL, 0, &found, &socket, &which);
+    cr_assert(event == LISTENER_HELLO && found.rank == 1);
+    stream_close(&ours);
+    stream_close(&socket);
+    listener_close(&listener);
+}
+
+/* A whole start with strangers at the port from its first moment on. */
+static int sum_ranks(struct world *world)
+{
+    double sum = world->rank;
+    return world_sum(world, NULL, &sum, 1) == STATUS_OK && sum == 3 ? 0 : 5;
+}
+
+Test(listener, ranks_meet_among_strangers)
+{
+    struct rank ranks[3] = {0};
+    int port = ranks_free_port(), strangers[40];
+    union address where = loopback(port);
+    char address[64];
+    for (int i = 0; i < 3; i++)
+        ranks[i] = (struct rank){.number = i, .world_size = 3, .run = sum_ranks};
+    snprintf(address, sizeof address, "tcp://127.0.0.1:%d", port);
+    ranks_start(ranks, 1, address);
+    for (int i = 0; i < 40; i++) {
+        for (int tries = 0; stream_connect(&where, LONG_MS, &strangers[i]) != 0; tries++) {
+            cr_assert(tries < 500);
+            clock_sleep_until_ns(deadline_ms(20));
+        }
+        if (i % 2) /* the others stay silent */
+            stream_send(strangers[i], "\x16\x03\x01 not for you, whoever you are", 20, LONG_MS);
+    }
+    ranks_start(ranks + 1, 2, address);
+    ranks_wait(ranks, 3);
+    for (int i = 0; i < 3; i++)
+        cr_assert(ranks[i].code == 0 && ranks[i].lines <= 1, "%s", ranks[i].said);
+    /* On a busy machine the ranks may have met before rank 0 has looked at a stranger. */
+    cr_assert(ranks[0].lines == 0 || strstr(ranks[0].said, "dropped a connection"), "%s",
+              ranks[0].said);
+    for (int i = 0; i < 40; i++)
+        stream_close(&strangers[i]);
+}

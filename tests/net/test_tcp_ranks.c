@@ -1,0 +1,168 @@
+/*
+ * The TCP transport between ranks, more of them than it polls one by one: how they connect while
+ * strangers call every port, that all get what all send, and that the end of one is noticed.
+ */
+#include <criterion/criterion.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "common/net/socket/listener.h"
+#include "common/net/transport/tcp/tcp_impl.h"
+#include "tests/lib/ranks.h"
+
+enum { STRANGERS_EACH = 5, RANKS = 6, ROUNDS = 6, ROUND_FLOATS = 1 << 20 };
+
+static bool strangers_come;
+static int times_called; /* by so many strangers of each kind */
+
+static int call(const struct sockaddr_in *at, const void *bytes, size_t count)
+{
+    int stranger = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (connect(stranger, (const struct sockaddr *)at, sizeof *at) == 0 && count > 0)
+        count = send(stranger, bytes, count, MSG_NOSIGNAL) > 0 ? count : 0;
+    return stranger;
+}
+
+/* The linker puts it in the place of listen (CMakeLists.txt). The connections stay open. */
+int __real_listen(int fd, int backlog);
+int __wrap_listen(int fd, int backlog);
+int __wrap_listen(int fd, int backlog)
+{
+    int result = __real_listen(fd, backlog);
+    struct sockaddr_in at;
+    socklen_t bytes = sizeof at;
+    struct hello hello = {.magic = HELLO_MAGIC, .protocol = HELLO_PROTOCOL, .rank = 1, .run_id = 1};
+    if (!strangers_come || getsockname(fd, (struct sockaddr *)&at, &bytes) != 0)
+        return result;
+    for (int i = 0; i < STRANGERS_EACH; i++, times_called++) {
+        call(&at, NULL, 0);                      /* says nothing, and stays */
+        call(&at, "GET / HTTP/1.1\r\n\r\n", 18); /* is none of psring's */
+        call(&at, &hello, sizeof hello);         /* of another run */
+        call(&at, &hello, 20);                   /* stops in the middle */
+        int gone = call(&at, &hello, 20);
+        close(gone);
+    }
+    return result;
+}
+
+static int count_listening(void)
+{
+    int count = 0;
+    for (int fd = 0; fd < 256; fd++) {
+        int listens = 0;
+        socklen_t bytes = sizeof listens;
+        count += getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &bytes) == 0 && listens;
+    }
+    return count;
+}
+
+/* What rank `from` sends rank `to`. */
+static void fill(float *values, size_t count, int from, int to)
+{
+    for (size_t i = 0; i < count; i++)
+        values[i] = (float)(i % 4099 + (size_t)(from * RANKS + to) * 5000);
+}
+
+/* Every rank sends to every other one, of a length that is another in every round: more than the
+ * kernel holds in some. All receives are posted first, so that all others are of interest. */
+static bool exchange_round(struct transport *own, struct transport_slot *slots, size_t count)
+{
+    static float sent[RANKS][ROUND_FLOATS], expected[ROUND_FLOATS];
+    struct message message = {
+        .kind = MESSAGE_SEGMENT, .length = count * sizeof(float), .dtype = MESSAGE_FLOAT32};
+    struct transport_slot *waiting[RANKS] = {NULL};
+    for (int peer = 0; peer < RANKS; peer++) {
+        if (peer != own->node && transport_post(own, &slots[peer], NULL) != STATUS_OK)
+            return false;
+        waiting[peer] = peer == own->node ? NULL : &slots[peer];
+    }
+    for (int peer = 0; peer < RANKS; peer++) {
+        fill(sent[peer], count, own->node, peer);
+        if (peer != own->node && transport_send(own, peer, &message, sent[peer], NULL) != STATUS_OK)
+            return false;
+    }
+    for (int left = RANKS - 1; left > 0; left--) {
+        size_t which;
+        if (transport_wait_any(own, waiting, RANKS, false, &which) != STATUS_OK)
+            return false;
+        fill(expected, count, (int)which, own->node);
+        if (slots[which].message.length != message.length ||
+            memcmp(slots[which].payload, expected, message.length) != 0)
+            return false;
+        transport_release(own, &slots[which]);
+        waiting[which] = NULL;
+    }
+    return transport_flush(own) == STATUS_OK;
+}
+
+/* The last rank leaves without a goodbye; the others, which wait for all, hear of it. */
+static bool lose_the_last(struct world *of, struct transport **own, struct transport_slot *slots)
+{
+    enum status status = STATUS_OK;
+    int last = RANKS - 1;
+    if (of->rank == last)
+        transport_close(own);
+    for (int peer = 0; peer < RANKS && of->rank != last; peer++) {
+        if (peer != of->rank && transport_post(*own, &slots[peer], NULL) != STATUS_OK)
+            return false;
+    }
+    if (of->rank != last)
+        status = transport_wait(*own, &slots[last]);
+    return status == (of->rank == last ? STATUS_OK : STATUS_TRANSPORT);
+}
+
+static int meet_all(struct world *of)
+{
+    static const size_t counts[ROUNDS] = {1, ROUND_FLOATS, 0, 5000, 40000, 2};
+    const struct transport_options options = {.kind = TRANSPORT_TCP,
+                                              .topology = {.workers = RANKS},
+                                              .payload_bytes_max = ROUND_FLOATS * sizeof(float),
+                                              .dtype = MESSAGE_FLOAT32,
+                                              .timeout_ms = 20000};
+    struct transport_slot slots[RANKS];
+    struct transport *ends[2];
+    int listening = count_listening();
+    strangers_come = true;
+    if (transport_open(ends, of, &options) != STATUS_OK)
+        return 4;
+    struct transport *own = ends[NODE_WORKER];
+    if (times_called != STRANGERS_EACH || count_listening() != listening)
+        return 5;
+    for (int peer = 0; peer < RANKS; peer++) {
+        if (peer != of->rank &&
+            transport_slot_init(&slots[peer], own, peer, ROUND_FLOATS * sizeof(float)) != STATUS_OK)
+            return 6;
+    }
+    for (int round = 0; round < ROUNDS; round++) {
+        if (!exchange_round(own, slots, counts[round]))
+            return 7;
+    }
+    if (world_barrier(of, NULL) != STATUS_OK)
+        return 8;
+    if (!lose_the_last(of, &ends[NODE_WORKER], slots))
+        return 9;
+    if (world_barrier(of, NULL) != STATUS_OK)
+        return 10;
+    for (int peer = 0; peer < RANKS && ends[NODE_WORKER]; peer++) {
+        if (peer != of->rank)
+            transport_slot_fini(&slots[peer], own);
+    }
+    transport_close(&ends[NODE_WORKER]);
+    return 0;
+}
+
+Test(tcp_ranks, many_ranks_in_spite_of_strangers)
+{
+    struct rank ranks[RANKS] = {{0}};
+    for (int i = 0; i < RANKS; i++)
+        ranks[i] = (struct rank){.number = i, .world_size = RANKS, .run = meet_all};
+    ranks_run(ranks, RANKS);
+    for (int i = 0; i < RANKS; i++) {
+        cr_expect_eq(ranks[i].code, 0, "rank %d: %d: %s", i, ranks[i].code, ranks[i].said);
+        bool stays = i < RANKS - 1;
+        cr_expect_eq(strstr(ranks[i].said, "worker 5 (rank 5) has closed") != NULL, stays, "%s",
+                     ranks[i].said);
+        /* Of strangers each tells once, unless the ranks have met before it has seen one. */
+        cr_expect(ranks[i].lines <= 1 + stays, "rank %d: %s", i, ranks[i].said);
+    }
+}

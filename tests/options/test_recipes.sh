@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# test_recipes.sh: each recipe of --recipe list trains, by the parameter server, the ring and, but
+# where each worker goes through all the data, one process that plays all workers, to the same bits; some steps of a
+# small model. What recipes reach on MNIST is for experiments/run_recipes.sh.
+set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=../lib/train_lib.sh
+. "$(dirname "$0")/../lib/train_lib.sh"
+
+"$psring" train --recipe list >"$folder/log" || fail "--recipe list failed:"
+mapfile -t recipes < <(grep -v '^ ' "$folder/log")
+[[ ${recipes[*]} == 'keras-horovod large-batch lars-8192' ]] || fail "the recipes are ${recipes[*]}:"
+names=$(IFS='|' && echo "${recipes[*]}")
+[[ $("$psring" train --help) == *"--recipe $names|list"* ]] || fail "--help does not name $names"
+grep -q -e '--optimizer lars .*--global-batch 8192' "$folder/log" || fail "no word of what lars-8192 sets in:"
+
+same() # WHAT: $weights must be $expected
+{
+    [[ $weights == "$expected" ]] || fail "$1: weights $weights, expected $expected"
+}
+
+for recipe in "${recipes[@]}"; do
+    batch=(--batch 16)
+    [[ $recipe != lars* ]] || batch=(--global-batch 64)
+    options=(--recipe "$recipe" --model lenet "${batch[@]}" --steps 12 --reduce-order ring)
+    rm -f "$folder/train.csv"
+    train 4 "${options[@]}" --backend ring --metrics "$folder/train.csv"
+    expected=$weights
+    grep -q ",$recipe," "$folder/train.csv" || fail "$recipe is not in its row: $(cat "$folder/train.csv")"
+    train 5 "${options[@]}" --backend ps
+    same "$recipe, ps"
+    [[ $recipe == keras-horovod ]] && continue
+    grep -q '^the run ends in its warm-up, at a rate of' "$folder/log" || fail "$recipe: 12 steps of warm-up:"
+    train 0 "${options[@]}" --backend none --virtual-workers 4
+    same "$recipe, one process"
+done
+
+# As Horovod's users run it: the rate of two workers, half the epochs, each worker all of the 2,000 images, and not in
+# the same order: two that saw the same would be one.
+rm -f "$folder/train.csv"
+train 2 --recipe keras-horovod --model lenet --batch 50 --epochs 3 --metrics "$folder/train.csv"
+grep -q 'adadelta with lr 2,' "$folder/log" || fail "the rate is not that of two workers in:"
+grep -q '^epoch 2/2  step 80 ' "$folder/log" || fail "not two epochs of 40 steps in:"
+train 2 --model lenet --batch 50 --steps 20 --lr 0.02 --unsharded
+two=$weights
+train 0 --model lenet --batch 50 --steps 20 --lr 0.02 --unsharded --backend none
+one=$weights
+[[ $two != "$one" ]] || fail "two workers saw the same images in the same order:"
+train 0 --model lenet --batch 50 --steps 20 --lr 0.02 --backend none
+expected=$one
+same "all the data, alone"

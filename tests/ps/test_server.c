@@ -1,0 +1,102 @@
+/*
+ * A server on a worker's rank that fails: the worker's call returns the server's status, not a
+ * time-out. A comm whose server is still at work can be closed. The time-out is longer than the
+ * test's limit: waiting for it would fail.
+ */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+#include "ps/ps.h"
+#include "tests/lib/allreduce_lib.h"
+#include "tests/lib/spawn.h"
+
+enum { COUNT = 5000 };
+
+static _Thread_local struct world *world;
+static _Thread_local float data[COUNT];
+
+static enum status fails_at_once(void *server, bool *paused)
+{
+    (void)server;
+    (void)paused;
+    return STATUS_NO_MEMORY;
+}
+
+static enum status fails_at_the_end(void *server, bool *paused)
+{
+    enum status status = ps_serve(server, paused);
+    return status == STATUS_OK ? STATUS_IO : status;
+}
+
+static struct comm *open_colocated(const struct backend *backend, enum transport_kind transport,
+                                   bool overlap)
+{
+    static const size_t count = COUNT;
+    struct comm *comm = NULL;
+    struct shape shape = {.backend = backend,
+                          .transport = transport,
+                          .servers = world->size,
+                          .placement = PLACEMENT_COLOCATED};
+    struct allreduce_setup setup = allreduce_setup(&shape, &count, 1, 1);
+    setup.options.timeout_ms = 3600 * 1000;
+    setup.layout.overlap = overlap;
+    allreduce_open(&comm, world, &shape, &setup);
+    return comm;
+}
+
+static void check_failures(enum transport_kind transport, bool overlap)
+{
+    struct backend failing = backend_ps;
+    failing.serve = fails_at_once;
+    struct comm *comm = open_colocated(&failing, transport, overlap);
+    enum status started = comm_start(comm, 0, data), waited = STATUS_OK;
+    if (started == STATUS_OK)
+        waited = comm_wait(comm, 0);
+    rank_assert_eq(started != STATUS_OK ? started : waited, STATUS_NO_MEMORY);
+    /* Who closes cuts the connections of its server: all must have met their own one's failure. */
+    rank_assert_ok(world_barrier(world, NULL));
+    comm_close(&comm);
+
+    failing.serve = fails_at_the_end;
+    comm = open_colocated(&failing, transport, overlap);
+    allreduce_average(comm, 0, data);
+    rank_assert_eq(comm_finish(comm), STATUS_IO);
+    comm_close(&comm);
+}
+
+/* After an error of the caller's, say. */
+static void check_close(enum transport_kind transport, bool overlap)
+{
+    struct comm *comm = open_colocated(&backend_ps, transport, overlap);
+    allreduce_average(comm, 0, data);
+    /* Who closes takes the answers of its server along: all must have theirs. */
+    rank_assert_ok(world_barrier(world, NULL));
+    comm_close(&comm);
+    rank_assert(!comm);
+}
+
+static void failures_reach_the_caller(struct world *of, void *context)
+{
+    const enum transport_kind *transport = context;
+    world = of;
+    for (int overlap = 0; overlap < 2; overlap++) {
+        check_failures(*transport, overlap);
+        check_close(*transport, overlap);
+    }
+}
+
+static void check_sizes(enum transport_kind transport)
+{
+    spawn(1, failures_reach_the_caller, &transport);
+    spawn(3, failures_reach_the_caller, &transport);
+}
+
+Test(server, failures_reach_the_caller_over_tcp)
+{
+    check_sizes(TRANSPORT_TCP);
+}
+
+Test(server, failures_reach_the_caller_over_zmq)
+{
+    check_sizes(TRANSPORT_ZMQ);
+}

@@ -1,0 +1,197 @@
+/* The model of cost of ring, rhd and hierarchical against cases worked out by hand, and against a
+ * walk around the ring. */
+#include "ring/halving_schedule.h"
+#include "tests/lib/cost_lib.h"
+
+/* 10 elements in 4 chunks: 3 3 2 2. Rank 0 sends all but chunk 1, then all but chunk 2: 20 - 5. */
+Test(cost, ring_uneven)
+{
+    struct subject shape = ring(4, 10);
+    expect_traffic(shape, 0, 20 - 3 - 2, 20 - 3 - 3);
+    expect_traffic(shape, 1, 20 - 2 - 2, 20 - 3 - 2);
+    expect_traffic(shape, 2, 20 - 2 - 3, 20 - 2 - 2);
+    expect_traffic(shape, 3, 20 - 3 - 3, 20 - 2 - 3);
+    expect_most(shape, NODE_WORKER, 16, 16);
+    expect_most(shape, NODE_SERVER, 0, 0);
+}
+
+/* 2 elements in 5 chunks: 1 1 0 0 0. */
+Test(cost, ring_shorter_than_the_world)
+{
+    struct subject shape = ring(5, 2);
+    expect_traffic(shape, 0, 4 - 1 - 0, 4 - 1 - 1);
+    expect_traffic(shape, 1, 4, 3);
+    expect_traffic(shape, 2, 4, 4);
+    expect_traffic(shape, 3, 4 - 0 - 1, 4);
+    expect_traffic(shape, 4, 4 - 1 - 1, 3);
+    expect_most(shape, NODE_WORKER, 4, 4);
+}
+
+Test(cost, ring_even_is_the_bound_for_every_world)
+{
+    for (int workers = 1; workers <= WORKERS_MAX; workers++) {
+        struct subject shape = ring(workers, 840); /* divisible by 1..8 */
+        uint64_t expected = 2u * (uint64_t)(workers - 1) * 840 / (uint64_t)workers;
+        for (int rank = 0; rank < workers; rank++)
+            expect_traffic(shape, rank, expected, expected);
+        expect_traffic(ring(workers, 0), 0, 0, 0);
+    }
+}
+
+/*
+ * Chunk c goes round from rank c, W-1 hops while it is summed, then W-1 hops on from the rank where
+ * it was complete. Adding up the hops gives every rank's bytes by another way.
+ */
+Test(cost, ring_agrees_with_a_walk)
+{
+    for (int workers = 1; workers <= WORKERS_MAX; workers++) {
+        for (size_t count = 0; count < 40; count++) {
+            size_t sent[WORKERS_MAX] = {0}, received[WORKERS_MAX] = {0};
+            for (int chunk = 0; chunk < workers; chunk++) {
+                size_t length = count / workers + ((size_t)chunk < count % workers);
+                int complete_at = (chunk + workers - 1) % workers;
+                for (int hop = 0; hop < workers - 1; hop++) {
+                    sent[(chunk + hop) % workers] += length;
+                    received[(chunk + hop + 1) % workers] += length;
+                    sent[(complete_at + hop) % workers] += length;
+                    received[(complete_at + hop + 1) % workers] += length;
+                }
+            }
+            for (int rank = 0; rank < workers; rank++)
+                expect_traffic(ring(workers, count), rank, sent[rank], received[rank]);
+        }
+    }
+}
+
+/* 10 elements in 4 chunks, 3 3 2 2. Rank 0 gives 2 2, then 3; is given 3 3, then 3; and back. */
+Test(cost, rhd_uneven)
+{
+    struct subject shape = halved(4, 10);
+    expect_traffic(shape, 0, 7 + 9, 7 + 9);
+    expect_traffic(shape, 1, 7 + 9, 7 + 9);
+    expect_traffic(shape, 2, 8 + 6, 8 + 6);
+    expect_traffic(shape, 3, 8 + 6, 8 + 6);
+    expect_most(shape, NODE_WORKER, 16, 16);
+    expect_most(shape, NODE_SERVER, 0, 0);
+}
+
+/* 8 elements in 6 chunks, 2 2 1 1 1 1: {0 1 2}, {3 4 5}, then three by three. 5 in 3 alone: 2 2 1.
+ */
+Test(cost, rhd_of_other_factors)
+{
+    struct subject shape = rhd(6, 8);
+    for (int rank = 0; rank < 3; rank++) {
+        uint64_t own = rank < 2 ? 2 : 1, all = (8 - own) + (5 + 2 * own);
+        expect_traffic(shape, rank, all, all);
+        expect_traffic(shape, rank + 3, 7 + (3 + 2), 7 + (3 + 2));
+    }
+    shape = rhd(3, 5);
+    expect_traffic(shape, 0, 3 + 2 * 2, 3 + 2 * 2);
+    expect_traffic(shape, 2, 4 + 2 * 1, 4 + 2 * 1);
+}
+
+Test(cost, rhd_even_is_the_bound_for_every_world)
+{
+    for (int workers = 1; workers <= WORKERS_MAX; workers++) {
+        uint64_t expected = 2u * (uint64_t)(workers - 1) * 840 / (uint64_t)workers;
+        for (int rank = 0; rank < workers; rank++) {
+            expect_traffic(halved(workers, 840), rank, expected, expected);
+            expect_traffic(rhd(workers, 0), rank, 0, 0);
+        }
+    }
+}
+
+/* 2, 4, 8 workers: all of a short vector in each of 1, 2, 3 steps; else as ever. */
+Test(cost, rhd_short)
+{
+    const size_t most = DOUBLING_BYTES_MAX / sizeof(float);
+    for (int steps = 1; steps <= 3; steps++) {
+        for (int rank = 0; rank < 1 << steps; rank++) {
+            expect_traffic(rhd(1 << steps, 10), rank, 10u * (uint64_t)steps, 10u * (uint64_t)steps);
+            expect_traffic(rhd(1 << steps, 0), rank, 0, 0);
+        }
+    }
+    expect_traffic(rhd(1, 10), 0, 0, 0);
+    expect_traffic(rhd(4, most), 0, 2 * most, 2 * most);
+    expect_traffic(rhd(4, most + 4), 0, 3 * (most / 2 + 2), 3 * (most / 2 + 2));
+}
+
+/* A segment that is too short for the vector, or compression, and it is halved. */
+Test(cost, rhd_short_but_halved)
+{
+    const struct topology four = {.workers = 4};
+    struct comm_options options = {0};
+    struct cost_shape shape = cost_shape_of(&halving_cost, &four, NULL, 16, &options);
+    cr_expect_eq(cost_node_traffic(&halving_cost, &shape, 0).sent_bytes, 2 * 16 * 4);
+    options.segment_bytes = 16;
+    shape = cost_shape_of(&halving_cost, &four, NULL, 16, &options);
+    cr_expect_eq(cost_node_traffic(&halving_cost, &shape, 0).sent_bytes, 24 * 4);
+    options = (struct comm_options){.compress = COMPRESS_BF16};
+    shape = cost_shape_of(&halving_cost, &four, NULL, 16, &options);
+    cr_expect_eq(cost_node_traffic(&halving_cost, &shape, 0).sent_bytes, 24 * 2);
+}
+
+/* 10 elements in 4 chunks, 3 3 2 2: local number 0 has 3 and 2 of them, 1 the others, as well. */
+Test(cost, hierarchical_uneven_chunks)
+{
+    struct subject shape = hierarchical(4, two_by_two, REDUCE_ORDER_ANY, 10);
+    for (int worker = 0; worker < 4; worker++) /* both chunks, once to the other host each */
+        expect_traffic(shape, worker, 3 + 2, 3 + 2);
+    shape = hierarchical(4, apart, REDUCE_ORDER_ANY, 10);
+    for (int worker = 0; worker < 4; worker++)
+        expect_traffic(shape, worker, 3 + 2, 3 + 2);
+    /* 20 in 6 chunks, 4 4 3 3 3 3: 4 3 3 and 4 3 3. The ring's, 2 P less two neighbouring ones. */
+    shape = hierarchical(6, three_by_two, REDUCE_ORDER_ANY, 20);
+    expect_traffic(shape, 0, 20 - 3 - 3, 20 - 4 - 3);
+    expect_traffic(shape, 3, 20 - 3 - 4, 20 - 3 - 3);
+    expect_traffic(shape, 4, 20 - 4 - 3, 20 - 3 - 4);
+    /* In order, the second local number's chunks go one hop on. */
+    shape = hierarchical(6, three_by_two, REDUCE_ORDER_RING, 20);
+    expect_traffic(shape, 0, 20 - 3 - 3, 20 - 4 - 3);
+    expect_traffic(shape, 1, 20 - 3, 20 - 4);
+    expect_traffic(shape, 5, 20 - 4, 20 - 3);
+}
+
+Test(cost, hierarchical_on_one_host_or_one_worker_a_host)
+{
+    struct subject shape = hierarchical(4, one_host, REDUCE_ORDER_RING, 10);
+    expect_traffic(shape, 2, 0, 0);
+    for (enum reduce_order order = REDUCE_ORDER_ANY; order <= REDUCE_ORDER_RING; order++) {
+        shape = hierarchical(4, NULL, order, 10);
+        struct subject around = ring(4, 10);
+        for (int worker = 0; worker < 4; worker++) {
+            struct cost_traffic expected = node_traffic(&around, worker);
+            expect_traffic(shape, worker, expected.sent_bytes / 4, expected.received_bytes / 4);
+        }
+    }
+    expect_traffic(hierarchical(4, uneven, REDUCE_ORDER_ANY, 10), 0, 0, 0);
+}
+
+/* Reduce-scatter and all-gather: together the ring; in rows and columns, 2(N-1)/N of each length.
+ */
+Test(cost, phases_of_the_ring)
+{
+    struct subject shape = ring(4, 10);
+    for (int rank = 0; rank < 4; rank++) {
+        struct cost_traffic all = node_traffic(&shape, rank);
+        struct cost_traffic scatter = ring_cost_reduce_scatter(&shape.shape, rank);
+        struct cost_traffic gather = ring_cost_all_gather(&shape.shape, rank);
+        cr_expect_eq(scatter.sent_bytes + gather.sent_bytes, all.sent_bytes);
+        cr_expect_eq(scatter.received_bytes + gather.received_bytes, all.received_bytes);
+    }
+    cr_expect_eq(ring_cost_reduce_scatter(&shape.shape, 0).sent_bytes, 4 * (10 - 3));
+    cr_expect_eq(ring_cost_all_gather(&shape.shape, 0).sent_bytes, 4 * (10 - 2));
+}
+
+/* What the busiest host's link carries, 1 MB over 1 MB/s and a = 1 ms; one host has no link. */
+Test(cost, times_of_rhd_on_shared_hosts)
+{
+    const size_t count = 250000;
+    expect_time_on(rhd(4, count), NULL, 0.004 + 1.5);
+    expect_time_on(rhd(4, count), one_host, 0.004 + 1.5);
+    expect_time_on(rhd(4, count), two_by_two, 0.004 + 2); /* both halve across, quarter within */
+    expect_time_on(rhd(4, count), apart, 0.004 + 1);      /* halve within, quarter across */
+    expect_time_on(rhd(4, count), uneven, 0.004 + 1.5);   /* the last one, all that it moves */
+    /* 2 3: two workers halve across and exchange thirds of halves with one and with two of three */
+    expect_time_on(rhd(6, count), three_by_two, 0.004 + 2 * (1 + 4.0 / 6));
+}

@@ -1,0 +1,238 @@
+#!/usr/bin/env bash
+# test_machines.sh [--short]: run_scaling.sh --hosts, and the commands of README.md, over real ssh. The machines are
+# hosts of a virtual cluster, and each runs an sshd. The test makes its keys and settings, and does not read the user's.
+#
+# --short: a sweep over two machines in place of three, and only of ring and ps. Exits 77 (skipped) without namespaces or
+# sshd.
+set -uo pipefail
+
+# shellcheck source-path=SCRIPTDIR source=../lib/lib.sh
+. "$(dirname "$0")/../lib/lib.sh"
+dir=$folder
+needs_namespaces
+PATH=$PATH:/usr/sbin:/sbin
+for tool in sshd ssh ssh-keygen; do
+    command -v $tool >/dev/null || skip "needs sshd, ssh and ssh-keygen"
+done
+sshd=$(command -v sshd)
+
+# --- four machines, of which the sweeps have three ------------------------------------------------------
+
+cluster_up 4 100mbit
+subnet=$("$vcluster" exec --name "$cluster" switch -- printenv PSRING_BIND_SUBNET)
+address_of_host2=${subnet%0/24}3
+sshd_of=()
+mkdir "$dir/out" "$dir/run" "$dir/tmp"
+cp "$psring" "$dir/run/psring"
+printf '#!/bin/sh\nexit 1\n' >"$dir/other"
+chmod +x "$dir/other"
+for key in host user; do
+    ssh-keygen -q -t ed25519 -N '' -f "$dir/$key"
+done
+# sshd as root changes to other users, which do not exist inside a user namespace: there it runs as the user who started
+# the test.
+login=root as_login=()
+read -r _ uid count </proc/self/uid_map
+if ((count == 1)); then
+    login=$(id -nu "$uid")
+    as_login=(unshare --user "--map-user=$uid" "--map-group=$(awk '{ print $2 }' /proc/self/gid_map)")
+fi
+cat >"$dir/ssh_config" <<CONFIG
+Host *
+    User $login
+    IdentityFile $dir/user
+    IdentitiesOnly yes
+    UserKnownHostsFile /dev/null
+    GlobalKnownHostsFile /dev/null
+    StrictHostKeyChecking no
+    LogLevel ERROR
+    BatchMode yes
+    ConnectTimeout 5
+    ServerAliveInterval 2
+    ServerAliveCountMax 2
+CONFIG
+cat >"$dir/sshd_config" <<CONFIG
+HostKey $dir/host
+AuthorizedKeysFile $dir/user.pub
+PermitRootLogin yes
+PidFile none
+StrictModes no
+UsePAM no
+UseDNS no
+SetEnv ASAN_OPTIONS=$ASAN_OPTIONS TMPDIR=$dir/tmp
+CONFIG
+# Each with mounts of its own: a machine does not see the folder of the results, has the folder that sshd wants in a
+# /run of its own, and its temporary files (Open MPI's would be in the way of another's); we look into the first one's.
+# shellcheck disable=SC2016  # expanded on the host
+for host in 0 1 2 3; do
+    "$vcluster" exec --name "$cluster" host$host -- sh -c 'mount -t tmpfs none "$1/out" &&
+        { [ "$2" = 0 ] || mount -t tmpfs none "$1/tmp"; } && mount -t tmpfs none /run && mkdir -m 755 /run/sshd &&
+        echo 22 >/proc/sys/net/ipv4/ip_unprivileged_port_start && config=$1/sshd_config && shift 2 &&
+        exec "$@" -D -e -f "$config"' \
+        sh "$dir" $host "${as_login[@]}" "$sshd" >"$dir/sshd$host.log" 2>&1 </dev/null &
+    sshd_of[host]=$! # vcluster.sh becomes it
+done
+
+# on_switch COMMAND...: where the sweep is launched: none of the four.
+on_switch()
+{
+    "$vcluster" exec --name "$cluster" switch -- env -u PSRING_BIND_SUBNET -u PSRING_NETWORK -u PSRING_LINK_BITS \
+        "OMPI_MCA_plm_rsh_agent=ssh -F $dir/ssh_config" "$@"
+}
+
+for host in 0 1 2 3; do
+    within on_switch ssh -F "$dir/ssh_config" host$host true || fail "no sshd on host$host: $(cat "$dir/sshd$host.log")"
+done
+
+# sweep [VARIABLE=VALUE...] HOSTS [ARGUMENT...]
+sweep()
+{
+    local settings=()
+    while [[ $1 == *=* ]]; do
+        settings+=("$1") && shift
+    done
+    local hosts=$1
+    shift
+    rm -rf "${dir:?}/out"/*
+    on_switch env "${settings[@]}" "$root/experiments/run_scaling.sh" --quick --no-train --sizes 4096 --hosts "$hosts" \
+        --psring "$dir/run/psring" --out "$dir/out" "$@" >"$dir/output" 2>&1
+}
+
+# refused WHAT PATTERN...: exit 1, nothing measured, every pattern in the output, none of Open MPI's boilerplate.
+refused()
+{
+    local what=$1 result=ok pattern
+    shift
+    ((status == 1)) || result="exit $status"
+    [[ ! -e $dir/out/bench.csv && ! -e $dir/out/train.csv ]] || result="something was measured"
+    for pattern; do
+        grep -qE -- "$pattern" "$dir/output" || result="no '$pattern'"
+    done
+    ! grep -qE -- '-----|ORTE|gnuplot|non-numeric' "$dir/output" || result="boilerplate"
+    verdict "$result" "$what"
+}
+
+# --- the commands of README.md, with a hostfile ---------------------------------------------------------
+
+printf 'host%d slots=1\n' 0 1 2 3 >"$dir/hosts"
+
+# of_readme BEGINNING: the command of README.md that begins so, on one line.
+of_readme()
+{
+    sed -n "/^    $1/,/[^\\\\]\$/p" "$root/README.md" | sed 's/\\$//' | tr -s '\n ' ' '
+}
+
+# on_four COMMAND: as a user types it in the folder of psring; four ranks have timed every size, with no sum wrong.
+on_four()
+{
+    local result=ok
+    rm -f "$dir/bench.csv"
+    mkdir -p "$dir/build"
+    cp "$psring" "$dir/build/psring"
+    (cd "$dir" && on_switch env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 timeout 120 bash -c "$1" \
+        >"$dir/output" 2>&1) || result="exit $?"
+    awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }
+        $c["workers"] != 4 || $c["network"] != "4-hosts" || $c["wrong"] != 0 { bad = 1 }
+        END { exit bad || NR < 3 }' "$dir/bench.csv" || result="bench.csv: $(cat "$dir/bench.csv")"
+    verdict "$result" "$1"
+}
+
+plain=$(of_readme 'mpirun --hostfile')
+plain="${plain/10.0.0.0\/24/$subnet} -e 16k -n 5"
+on_four "$plain"
+careful=$(of_readme 'mpirun --quiet')
+on_four "${careful/--hostfile hosts .../${plain/mpirun/}}"
+
+# --- what is wrong is said before anything is measured ----------------------------------------------------
+
+sweep host0,nohost,host1,host9
+status=$?
+refused "unknown machines" ' nohost: .*resolve' ' host9: .*resolve'
+
+nsenter -t "${sshd_of[1]}" -m mount --bind "$dir/other" "$dir/run/psring"
+nsenter -t "${sshd_of[2]}" -m mount --bind /dev/null "$dir/run/psring"
+sweep host0,host1,host2
+status=$?
+refused "another program, and none" ' host1: has another program at .*commit' ' host2: has no program '
+nsenter -t "${sshd_of[1]}" -m umount "$dir/run/psring"
+nsenter -t "${sshd_of[2]}" -m umount "$dir/run/psring"
+
+ip -n "psring-$cluster-0" address add 10.99.0.1/24 dev eth0
+ip -n "psring-$cluster-1" address add 10.99.0.2/24 dev eth0
+sweep PSRING_BIND_SUBNET=10.99.0.0/24 host0,host1,host2
+status=$?
+refused "a machine without the network" " host2: no IPv4 address in 10.99.0.0/24 .*$address_of_host2"
+ip -n "psring-$cluster-0" address delete 10.99.0.1/24 dev eth0
+ip -n "psring-$cluster-1" address delete 10.99.0.2/24 dev eth0
+
+# --- a sweep over the three, which Open MPI's daemon of the run before is in the way of at first -----------
+
+mkdir "$dir/bin"
+skipped='none' # of the sweep's measurements, by their command lines
+((!short)) || skipped='*"--backend rhd "*|*"--backend mpi "*'
+cat >"$dir/bin/mpirun" <<LAUNCHER
+#!/bin/sh
+case "\$*" in
+$skipped) touch "$dir/skipped" && exit ;;
+*" fetch "*) ! rm "$dir/skipped" 2>/dev/null || exit 0 ;; # its rows
+esac
+! mkdir "$dir/hindered" 2>/dev/null || { echo 'A call to mkdir was unable to create the desired directory:' >&2 && exit 1; }
+exec "$(command -v mpirun)" "\$@"
+LAUNCHER
+chmod +x "$dir/bin/mpirun"
+swept=3
+((!short)) || swept=2
+sweep "PATH=$dir/bin:$PATH" "$(seq -f host%g -s , 0 $((swept - 1)))"
+status=$?
+result=ok
+((status == 0)) || result="exit $status"
+[[ -d $dir/hindered ]] || result="nothing was in the way"
+for ((next = 0; next < swept; next++)); do
+    grep -qE " host$(((next + swept - 1) % swept)) .* [0-9.]+ Mbit/s to host$next$" "$dir/output" || result="no rate of the link to host$next"
+done
+verdict "$result" "a sweep over $swept machines"
+result=ok
+progress=$(grep -oE '\[[0-9]+/[0-9]+,' "$dir/output" | tail -n 1 | tr -d '[,')
+[[ $progress && ${progress%/*} == "${progress#*/}" ]] || result="progress ended at $progress"
+verdict "$result" "progress counts to its own total"
+shapes=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }
+    { print $c["backend"] ":" $c["transport"] ":" $c["placement"] ":" $c["servers"] ":" $c["workers"] }' "$dir/out/bench.csv")
+result=ok
+expected=(ring:tcp:none:0:2 "ring:zmq:none:0:$swept" "ring:mpi:none:0:$swept" "ps:zmq:colocated:$swept:$swept")
+((short)) || expected+=(ring:tcp:none:0:3 ps:zmq:dedicated:1:2 ps:zmq:mixed:1:2)
+for shape in "${expected[@]}"; do
+    grep -qxF "$shape" <<<"$shapes" || result="no row of $shape"
+done
+[[ $(grep -c '^backend' "$dir/out/bench.csv") == 1 && $(grep -c '^backend' "$dir/out/train.csv") == 1 ]] || result="headers"
+! compgen -G "$dir/tmp/psring-scaling.*" >/dev/null || result="rows are left on the first machine"
+verdict "$result" "the rows come to the machine that launched"
+result=ok
+if ((short)); then
+    grep -qE '^  2 workers: ps dedicated 1 takes 3 machines; ps dedicated 2 4; ps mixed 1 3' "$dir/out/summary.txt" || result="2 workers"
+else
+    grep -qE '^  2 workers: ps dedicated 2 takes 4 machines$' "$dir/out/summary.txt" || result="2 workers"
+    grep -qE '^  3 workers: ps dedicated 1 takes 4 machines; ps dedicated 2 5; ps dedicated 3 6; ps mixed 1 4;' "$dir/out/summary.txt" ||
+        result="3 workers"
+    grep -qE 'on a machine of its own: .*3 workers with it take 4 machines' "$dir/out/summary.txt" || result="the answer"
+fi
+verdict "$result" "the summary lists what was left out"
+
+# --- a machine that goes --------------------------------------------------------------------------------
+
+rm -f "$dir/output"
+sweep host0,host1,host2 --limit 20 &
+sweep=$!
+is_at_work() { grep -q '\[3/' "$dir/output" || ! kill -0 $sweep; }
+within is_at_work
+ip -n "psring-$cluster-1" link set eth0 down
+wait $sweep
+status=$?
+result=ok
+((status == 1)) || result="exit $status"
+grep -qE '^run_scaling.sh: host1: .' "$dir/output" || result="host1 is not named"
+! grep -qE '^run_scaling.sh: host[02]: ' "$dir/output" || result="another one is named"
+grep -qE 'the sweep ends here: [0-9]+ measurements? not made' "$dir/output" || result="the sweep went on"
+grep -q '^INCOMPLETE' "$dir/out/summary.txt" || result="no summary of what was measured"
+verdict "$result" "a machine that goes during the sweep"
+
+all_passed

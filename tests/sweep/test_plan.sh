@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+# test_plan.sh: what run_scaling.sh plans to measure, and numbers that scripts repeat.
+set -uo pipefail
+
+# shellcheck source-path=SCRIPTDIR source=../lib/lib.sh
+. "$(dirname "$0")/../lib/lib.sh"
+
+# Every configuration that the answer compares is started twice, at the most workers that it fits.
+# seconds_of MODE MACHINES WORKERS...
+seconds_of()
+{
+    (
+        # shellcheck disable=SC2034,SC2030  # plan.sh reads them
+        mode=$1 real_hosts=$2 machines=() workers_list=("${@:3}") max_workers=${*: -1} cluster='' train='' asked_sizes='' link_bits=200000000
+        # shellcheck disable=SC2034,SC2030
+        sizes=(65536 4799528) quick_size=4799528 published_s=0 train_workers=4
+        # shellcheck disable=SC2206  # a name each
+        machines=($2)
+        # shellcheck source-path=SCRIPTDIR source=../../experiments/sweep/constants.sh
+        . "$root/experiments/sweep/constants.sh"
+        # shellcheck source-path=SCRIPTDIR source=../../experiments/sweep/plan.sh
+        . "$root/experiments/sweep/plan.sh"
+        gpu_points() { :; }
+        choose_points
+        printf '%s\n' "${plan[@]}" | sed -n 's/^second //p'
+    )
+}
+for mode in quick default full; do
+    said=$(seconds_of $mode '' 1 2 4 | sort | paste -sd ';')
+    expected='mpi-default 4 4799528;mpi-rabenseifner 4 4799528;mpi-ring 4 4799528;mpi-segmented 4 4799528;ps-colocated-1 4 4799528;ps-colocated-4 4 4799528;ps-dedicated-1 4 65536,4799528;ps-dedicated-4 4 4799528;ps-mixed-2 4 4799528;rhd 4 4799528;ring 4 65536,4799528'
+    [[ $mode != quick ]] || expected=${expected/mpi-segmented 4 4799528;/}
+    expect "second starts of the $mode sweep are '$said'" test "$said" = "$expected"
+done
+# Five machines: dedicated servers fit with fewer workers, and there the ring has two starts as well.
+said=$(seconds_of default 'a b c d e' 1 2 4 5 | sort | paste -sd ';')
+expected='mpi-default 5 4799528;mpi-rabenseifner 5 4799528;mpi-ring 5 4799528;mpi-segmented 5 4799528;ps-colocated-1 5 4799528;ps-colocated-5 5 4799528;ps-dedicated-1 4 65536,4799528;ps-dedicated-2 2 4799528;ps-mixed-1 2 4799528;rhd 5 4799528;ring 2 4799528;ring 4 65536,4799528;ring 5 4799528'
+expect "second starts on five machines are '$said'" test "$said" = "$expected"
+
+# Which of them a sweep has time for follows from the links.
+plan_of()
+{
+    (
+        # shellcheck disable=SC2034  # plan.sh reads them
+        mode=default link_bits=$1 max_workers=8 published_s=120
+        # shellcheck source-path=SCRIPTDIR source=../../experiments/sweep/plan.sh
+        . "$root/experiments/sweep/plan.sh"
+        # shellcheck source-path=SCRIPTDIR source=../../experiments/sweep/constants.sh
+        . "$root/experiments/sweep/constants.sh"
+        published_points
+    )
+}
+expect "a plan at 200 Mbit/s" test "$(plan_of 200000000 | cut -d ' ' -f 1 | sort | uniq -c | xargs)" = '7 published 5 too-long'
+wanted() # TEXT
+{
+    echo "$1" >"$folder/said"
+    bash -c '. "$0" && memory_wanted "$1"' "$root/experiments/sweep/plan.sh" "$folder/said"
+}
+expect "what bench says of memory" test "$(wanted 'psring: error: --model-gradients vgg16: 8 ranks on the machine of a need about 5.5 GB, and 3.1 GB are free there; start fewer')" = 5.5
+expect "bench says so" grep -q 'need about %.1f GB, and "' "$root/experiments/bench/bench_model.c"
+expect "another error is none of memory" test -z "$(wanted 'psring: error: something else')"
+expect "a plan at 10 Gbit/s" test "$(plan_of 10000000000 | cut -d ' ' -f 1 | sort | uniq -c | xargs)" = '12 published'
+for model in resnet50:25557032 vgg16:138357544 gpt2:124439808 bert-large:336226108; do
+    expect "the bytes of $model" grep -q "${model%:*} $((4 * ${model#*:}))[ ']" "$root/experiments/sweep/constants.sh"
+    expect "the parameters of $model" grep -q "parameters, ${model#*:})" "$root/tests/models/test_published.c"
+done
+
+# A string of provenance.json is one, whatever a name of the user's has in it.
+# shellcheck source-path=SCRIPTDIR source=../../experiments/json.sh
+. "$root/experiments/json.sh"
+said=$(json_string $'a\nb\t\r"\\')
+expect "json_string says $said" test "$said" = '"ab\t\"\\"'
+
+# Numbers that scripts repeat are psring's own.
+expect 'HEADER_BYTES of constants.sh is MESSAGE_HEADER_BYTES of message.h' grep -q \
+    "MESSAGE_HEADER_BYTES = $(sed -n 's/^HEADER_BYTES=\([0-9]*\).*/\1/p' "$root/experiments/sweep/constants.sh")," \
+    "$root/common/net/transport/message.h"
+expect 'MODEL_BYTES of constants.sh is RESULTS_MODEL_BYTES of results.h' grep -q \
+    "RESULTS_MODEL_BYTES = $(sed -n 's/^MODEL_BYTES=\([0-9]*\).*/\1/p' "$root/experiments/sweep/constants.sh") " \
+    "$root/experiments/rows/results.h"
+expect 'CPU_LIMITED of constants.sh is CPU_SHARE_LIMITED of cpu_share.h' grep -q \
+    "CPU_SHARE_LIMITED $(sed -n 's/^CPU_LIMITED=\([0-9.]*\).*/\1/p' "$root/experiments/sweep/constants.sh")$" \
+    "$root/experiments/measure/cpu_share.h"
+
+all_passed

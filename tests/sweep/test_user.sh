@@ -1,0 +1,162 @@
+#!/usr/bin/env bash
+# test_user.sh: vcluster.sh and run_scaling.sh for an ordinary user. A cluster in a user namespace leaves nothing, whatever
+# ends it. Without namespaces the scripts name the reason and the sweep uses loopback. Root becomes such a user.
+set -uo pipefail
+# shellcheck source-path=SCRIPTDIR source=../lib/lib.sh
+. "$(dirname "$0")/../lib/lib.sh"
+
+# Root's folders may be closed to the user, so the user has the scripts in a folder of their own.
+user=()
+((EUID != 0)) || user=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+tree=$folder/psring
+mkdir "$tree"
+cp -R "$root/experiments" "$root/plots" "$tree"
+# The program notes its network, and that it runs; then it sleeps or fails.
+cat >"$folder/program" <<PROGRAM
+#!/bin/sh
+[ "\$1" = info ] || [ "\$2" = --help ] && exit 0
+echo "\$PSRING_NETWORK" >>"$folder/networks"
+[ ! -e "$folder/fails" ] || { echo "psring: error: broken on purpose" >&2 && exit 1; }
+exec sleep 4322.$$
+PROGRAM
+chmod +x "$folder/program"
+((EUID != 0)) || chown -R 65534:65534 "$folder"
+
+first='' # of PATH
+# as_user COMMAND...: becomes it.
+as_user()
+{
+    exec "${user[@]}" env "HOME=$folder" "TMPDIR=$folder" "PATH=$first$PATH" "$@"
+}
+
+# What name_refusal says where these settings hold: NAME=VALUE...
+refusal_with()
+{
+    local setting
+    rm -rf "$folder/sys"
+    for setting; do
+        mkdir -p "$folder/sys/$(dirname "${setting%=*}")"
+        echo "${setting#*=}" >"$folder/sys/${setting%=*}"
+    done
+    (SYSCTL=$folder/sys && name_refusal "Operation not permitted" && echo "$refusal; $remedy")
+}
+
+names_setting() # SETTING=VALUE WORDS
+{
+    local words
+    words=$(refusal_with "$1")
+    [[ $words == *"$2"* && $words == *"sudo sysctl -w ${2%% *}="* ]] || { echo "$words" && return 1; }
+}
+
+expect "the kernel allows no user namespaces" names_setting user/max_user_namespaces=0 "user.max_user_namespaces is 0"
+expect "the kernel allows them to root only" names_setting kernel/unprivileged_userns_clone=0 \
+    "kernel.unprivileged_userns_clone is 0"
+expect "AppArmor restricts them" names_setting kernel/apparmor_restrict_unprivileged_userns=1 \
+    "kernel.apparmor_restrict_unprivileged_userns is 1"
+
+sweep()
+{
+    as_user "$tree/experiments/run_scaling.sh" --quick --hosts 1 --sizes 65536 --no-train --out "$folder/out" \
+        --psring "$folder/program" >"$folder/output" 2>&1
+}
+
+# --- an unshare that refuses, as AppArmor makes it do ------------------------------------------------
+
+mkdir "$folder/bin"
+printf '#!/bin/sh\necho "unshare: write failed /proc/self/uid_map: Operation not permitted" >&2\nexit 1\n' >"$folder/bin/unshare"
+chmod 755 "$folder/bin" "$folder/bin/unshare"
+touch "$folder/fails"
+first=$folder/bin:
+(sweep)
+loopback_instead()
+{
+    cat "$folder/output"
+    grep 'no virtual cluster: .*Operation not permitted.*; run it as root' "$folder/output" &&
+        grep 'network=loopback' "$folder/output" && [[ $(sort -u "$folder/networks") == loopback ]]
+}
+expect "without namespaces the sweep names the reason, and measures on loopback" loopback_instead
+refused_in_words() # WORDS COMMAND...
+{
+    local words=$1 status=0
+    shift
+    (as_user "$@") >"$folder/output" 2>&1 || status=$?
+    cat "$folder/output"
+    ((status == 1)) && grep -e "$words.*Operation not permitted.*; run it as root" "$folder/output"
+}
+expect "vcluster.sh names it" refused_in_words "^vcluster.sh: " \
+    "$tree/experiments/vcluster.sh" up --name user-$$ --hosts 2 --rate 50mbit
+expect "sweep_model.sh names it" refused_in_words "^sweep_model.sh: needs the virtual cluster: " \
+    "$tree/experiments/sweep_model.sh" --psring "$folder/program" --out "$folder/model"
+rm "$folder/fails" "$folder/networks"
+first=''
+
+# --- with namespaces --------------------------------------------------------------------------------------
+
+# shellcheck disable=SC2016  # expanded by the shell that runs it
+refusal=$(as_user "$BASH" -c '. "$1" && ! namespaces_refused || echo "$refusal; $remedy"' refused "$tree/experiments/cluster/namespaces.sh")
+[[ ! $refusal ]] || skip "needs user namespaces: $refusal"
+
+vcluster=$tree/experiments/vcluster.sh
+at_end as_user "$vcluster" down --name user-$$
+on_cluster() # COMMAND ARGUMENT...
+{
+    local command=$1
+    shift
+    (as_user "$vcluster" "$command" --name user-$$ "$@")
+}
+
+prints() # TEXT COMMAND...
+{
+    local output wanted=$1
+    shift
+    output=$("$@") || return 1
+    [[ $output == "$wanted" ]] || { echo "printed '$output', expected '$wanted'" && return 1; }
+}
+
+expect "up" on_cluster up --hosts 2 --rate 50mbit
+expect "status" on_cluster status
+ranks_on_hosts()
+{
+    on_cluster run -n 2 -- sh -c "touch $folder/file.\$(hostname) && echo \$(hostname) \$PSRING_NETWORK" | sort | xargs
+}
+expect "ranks run on hosts, and their files belong to the user" prints "host0 vcluster:50mbit host1 vcluster:50mbit" ranks_on_hosts
+expect "owners" prints "$(stat -c %u "$folder/program")" stat -c %u "$folder/file.host0"
+exits_with()
+{
+    local wanted=$1 status=0
+    shift
+    "$@" || status=$?
+    ((status == wanted))
+}
+expect "an exit status passes through" exits_with 7 on_cluster exec host1 -- sh -c 'exit 7'
+expect "down" on_cluster down
+expect "nothing is left" exits_with 1 pgrep -f "^psring-vcluster-holder user-$$ "
+expect "no status of what is gone" exits_with 1 on_cluster status
+
+nothing_left()
+{
+    ! pgrep -f "^sleep 4322.$$|^psring-vcluster-holder scaling-$1 |$folder/program"
+}
+
+at_work()
+{
+    [[ -s $folder/networks ]]
+}
+
+for signal in INT TERM HUP KILL; do
+    rm -f "$folder/networks"
+    sweep &
+    pid=$! # which becomes the script
+    within at_work
+    kill -$signal $pid
+    wait $pid
+    status=$?
+    result=ok
+    within nothing_left $pid || result="something is left"
+    ((status > 128)) || result="exit $status"
+    [[ $(sort -u "$folder/networks") == vcluster:200mbit ]] || result="network $(sort -u "$folder/networks")"
+    [[ $signal == KILL ]] || grep -q 'interrupted: .* has what had been measured' "$folder/output" || result="it does not say so"
+    verdict "$result" "SIG$signal leaves nothing"
+done
+
+all_passed

@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# test_timeline_cost.sh: what it says of ratios that are known: in the place of mpirun something that
+# "trains" in 100 ms a step, with a timeline in as many as the test says.
+set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=../lib/lib.sh
+. "$(dirname "$0")/../lib/lib.sh"
+script=$root/experiments/timeline/cost.sh
+
+mkdir "$folder/bin"
+cat >"$folder/bin/mpirun" <<'END'
+#!/bin/sh
+step=100
+while [ $# -gt 0 ]; do
+    case $1 in
+    --metrics) rows=$2 ;;
+    --timeline) # the next of the steps; of a short list again from the first on
+        step=$(head -n 1 "$STEPS")
+        { tail -n +2 "$STEPS" && echo "$step"; } >"$STEPS.next"
+        mv "$STEPS.next" "$STEPS"
+        ;;
+    esac
+    shift
+done
+printf 'backend,step_ms_median,x\nring,%s,0\n' "$step" >"$rows"
+END
+chmod +x "$folder/bin/mpirun"
+export STEPS=$folder/steps
+
+# says PAIRS LINE STEP...: with these ms a step, by turns.
+says()
+{
+    local pairs=$1 line=$2
+    shift 2
+    printf '%s\n' "$@" >"$STEPS"
+    PATH=$folder/bin:$PATH "$script" --pairs "$pairs" --data x --program "$folder/bin/mpirun" >"$folder/log" 2>&1 ||
+        fail "$*:"
+    grep -qF "$line" "$folder/log" || fail "$*: expected '$line' in:"
+}
+says 20 "takes 1.0050 times as long (median of 20 pairs; 1.0050 to 1.0050)" 100.5
+says 20 "it costs 1% at most" 100.5
+says 20 "it costs more than 1%" 102
+says 20 "cannot tell; about 80 would" 99.5 101.5
+says 3 "have no 95% interval" 100
+refuse=0
+"$script" --pairs 0 --data x >"$folder/log" 2>&1 || refuse=$?
+((refuse == 2)) || fail "--pairs 0:"
+echo "test_timeline_cost: all right"
