@@ -1,8 +1,17 @@
 /*
- * A push is applied or added to those of its step, then whoever may now be answered is: the pushes
- * of a worker are answered in their order. `clocks`, one a chunk and worker, is all that the policy
- * looks at.
+ * Servers that own the parameters, and their workers. A server applies pushes and answers with
+ * fresh parameters, each when the rules say so (async.h). A push is applied or added to those of
+ * its step, then whoever may now be answered is: the pushes of a worker are answered in their
+ * order. `clocks`, one a chunk and worker, is all that the rules look at.
+ *
+ * Memory: the arrays are the updater's. An answer is a copy, since its chunk may change again
+ * before it has been sent: a window of them for each worker.
+ *
+ * Errors: STATUS_PROTOCOL for a message that does not belong here, and for parameters that are
+ * about to be given away although they lack more than ssp's bound allows.
  */
+#include "ps/async.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,33 +19,137 @@
 #include "common/comm/codec.h"
 #include "common/comm/reduce.h"
 #include "common/obs/range.h"
-#include "ps/async.h"
+
+/* -------- the two rules ----------------------------------------------------------------------- */
+
+struct async_rules async_rules_of(const struct consistency *consistency, int workers)
+{
+    int needed = workers - consistency->backup_workers;
+    switch (consistency->kind) {
+    case CONSISTENCY_SSP:
+        return (struct async_rules){1, workers, consistency->staleness, true};
+    case CONSISTENCY_ASYNC:
+        return (struct async_rules){1, 0, 0, true};
+    default:
+        return (struct async_rules){needed, needed, 0, false};
+    }
+}
+
+/* At least `needed` workers have done all steps before `clock`. */
+static bool have_reached(const uint64_t *clocks, int workers, uint64_t clock, int needed)
+{
+    for (int worker = 0; worker < workers && needed > 0; worker++)
+        needed -= clocks[worker] >= clock;
+    return needed <= 0;
+}
+
+bool async_may_apply(const struct async_rules *rules, const uint64_t *clocks, int workers,
+                     uint64_t step)
+{
+    return have_reached(clocks, workers, step + 1, rules->to_apply);
+}
+
+bool async_may_answer(const struct async_rules *rules, const uint64_t *clocks, int workers,
+                      uint64_t step)
+{
+    uint64_t clock = step + 1;
+    return clock <= rules->slack ||
+           have_reached(clocks, workers, clock - rules->slack, rules->to_answer);
+}
+
+uint64_t async_next_step(const struct consistency *consistency, uint64_t next, uint64_t first,
+                         uint64_t end)
+{
+    bool backed_up = consistency->backup_workers > 0;
+    uint64_t behind = first > next ? first - next : 0;
+    if (behind == 0 || (consistency->late_steps == 0 && !backed_up))
+        return next;
+    return first >= end || backed_up || behind >= consistency->late_steps ? first : next;
+}
+
+/* -------- a worker's steps -------------------------------------------------------------------- */
+
+static void start_step(struct async_steps *steps)
+{
+    *steps = (struct async_steps){
+        .progress = steps->progress, .end = steps->end, .ahead_least = UINT16_MAX};
+}
+
+void async_steps_begin(struct async_steps *steps, uint64_t step, uint64_t end)
+{
+    steps->progress.step = step;
+    steps->end = end;
+    start_step(steps);
+}
+
+void async_steps_answered(struct async_steps *steps, const struct message *answer)
+{
+    steps->answers++;
+    steps->elements += answer->length;
+    steps->late += answer->late ? answer->length : 0;
+    if (answer->staleness > steps->staleness)
+        steps->staleness = answer->staleness;
+    if (answer->ahead < steps->ahead_least)
+        steps->ahead_least = answer->ahead;
+    if (answer->ahead > steps->ahead_most)
+        steps->ahead_most = answer->ahead;
+}
+
+/*
+ * Chunks are at different steps. A step that waits for backed up workers is over only where all of
+ * its chunks are, and may need this worker till then: the least counts. Else the most: in ssp the
+ * first worker waits in its first chunks.
+ */
+static uint64_t ahead_of(const struct async_steps *steps, const struct consistency *consistency)
+{
+    if (steps->answers == 0)
+        return 0;
+    return consistency->backup_workers > 0 ? steps->ahead_least : steps->ahead_most;
+}
+
+uint64_t async_steps_next(struct async_steps *steps, const struct consistency *consistency)
+{
+    struct comm_progress *progress = &steps->progress;
+    uint64_t next = progress->step + 1, first = next + ahead_of(steps, consistency);
+    size_t bin = steps->staleness < COMM_STALENESS_MOST ? steps->staleness : COMM_STALENESS_MOST;
+    progress->step = async_next_step(consistency, next, first, steps->end);
+    progress->left_out += progress->step - next;
+    progress->done++;
+    progress->staleness[bin]++;
+    if (steps->elements > 0)
+        progress->dropped += (double)steps->late / (double)steps->elements;
+    start_step(steps);
+    return progress->step;
+}
+
+/* -------- a server ---------------------------------------------------------------------------- */
 
 /* A push that is not answered yet. */
-struct pull {
+struct async_push {
     struct store_bucket *bucket;
     size_t index; /* of the chunk in it */
     uint64_t step;
     bool late;
 };
 
-/* A chunk as the policy sees it. */
-struct progress {
+/* A chunk as the rules see it. */
+struct async_chunk {
     uint64_t *clocks;  /* (workers): the first step that each has not pushed or left out */
     uint64_t applied;  /* with backup workers: the steps before it are over */
     int contributions; /* to the step `applied` */
 };
 
-struct updates {
+struct async {
+    const struct server *server; /* it belongs to this one */
     const struct comm_site *site;
     const struct comm_updater *updater;
-    struct store *store;
-    struct policy policy;
+    struct store *store; /* the server's */
+    struct async_rules rules;
     size_t window;
-    struct progress **chunks; /* (buckets): the chunks of each */
-    uint64_t *clocks;         /* (all chunks, workers) */
+    struct async_chunk **chunks; /* (buckets): the chunks of each */
+    uint64_t *clocks;            /* (all chunks, workers) */
     size_t chunk_total;
-    struct pull *pulls; /* (workers, window): a worker's are a ring buffer, from its `head` */
+    struct async_push *pulls; /* (workers, window): a worker's are a ring buffer, from its `head` */
     size_t *heads, *waiting;
     float *answers;    /* (workers, window, chunk_count) */
     uint64_t *tickets; /* (workers, window): of the answers sent from there */
@@ -47,10 +160,9 @@ struct updates {
 
 /* -------- memory ------------------------------------------------------------------------------ */
 
-void updates_free(struct updates **out)
+static void async_end(struct server *server)
 {
-    struct updates *u = *out;
-    *out = NULL;
+    struct async *u = server->rounds;
     if (!u)
         return;
     for (size_t b = 0; u->chunks && b < u->store->bucket_count; b++)
@@ -66,7 +178,7 @@ void updates_free(struct updates **out)
     free(u);
 }
 
-static bool allocate_chunks(struct updates *u)
+static bool allocate_chunks(struct async *u)
 {
     size_t workers = (size_t)u->site->workers, at = 0;
     for (size_t b = 0; b < u->store->bucket_count; b++)
@@ -84,16 +196,19 @@ static bool allocate_chunks(struct updates *u)
     return u->chunks && u->clocks;
 }
 
-enum status updates_new(struct updates **out, const struct comm_site *site, struct store *store)
+static enum status async_begin(struct server *server)
 {
+    const struct comm_site *site = server->site;
+    struct store *store = &server->store;
     size_t workers = (size_t)site->workers, window = (size_t)store->plan.window;
-    struct updates *u = *out = calloc(1, sizeof *u);
+    struct async *u = server->rounds = calloc(1, sizeof *u);
     if (u) {
-        *u = (struct updates){.site = site,
-                              .updater = site->options->updater,
-                              .store = store,
-                              .policy = policy_of(&site->options->consistency, site->workers),
-                              .window = window};
+        *u = (struct async){.server = server,
+                            .site = site,
+                            .updater = site->options->updater,
+                            .store = store,
+                            .rules = async_rules_of(&site->options->consistency, site->workers),
+                            .window = window};
         u->pulls = calloc(workers * window, sizeof *u->pulls);
         u->heads = calloc(workers, sizeof *u->heads);
         u->waiting = calloc(workers, sizeof *u->waiting);
@@ -105,20 +220,19 @@ enum status updates_new(struct updates **out, const struct comm_site *site, stru
         allocate_chunks(u))
         return STATUS_OK;
     log_error("server %d: no memory for the answers to %d workers", site->index, site->workers);
-    updates_free(out);
     return STATUS_NO_MEMORY;
 }
 
 /* -------- answering --------------------------------------------------------------------------- */
 
-static struct progress *progress_of(const struct updates *u, const struct store_bucket *bucket,
-                                    size_t index)
+static struct async_chunk *progress_of(const struct async *u, const struct store_bucket *bucket,
+                                       size_t index)
 {
     return &u->chunks[bucket - u->store->buckets][index];
 }
 
 /* A message with (count) floats, from memory that is then in use until the worker has it. */
-static enum status send_answer(struct updates *u, int worker, struct message *answer,
+static enum status send_answer(struct async *u, int worker, struct message *answer,
                                const float *values)
 {
     enum status status = STATUS_OK;
@@ -138,7 +252,7 @@ out:
     return status;
 }
 
-static struct message message_for(const struct updates *u, const struct store_bucket *bucket,
+static struct message message_for(const struct async *u, const struct store_bucket *bucket,
                                   size_t index, uint64_t step)
 {
     struct chunk chunk = shard_chunk(bucket->shard, bucket->chunks, index);
@@ -148,7 +262,7 @@ static struct message message_for(const struct updates *u, const struct store_bu
                             .length = chunk.count * sizeof(float)};
 }
 
-static float *values_of(const struct updates *u, const struct store_bucket *bucket, size_t index,
+static float *values_of(const struct async *u, const struct store_bucket *bucket, size_t index,
                         size_t array)
 {
     struct chunk chunk = shard_chunk(bucket->shard, bucket->chunks, index);
@@ -162,18 +276,18 @@ static uint16_t to_u16(uint64_t value)
 }
 
 /* How the clocks of the others stand to that of the worker that is answered. */
-static void compare_clocks(const struct updates *u, const struct progress *progress, int worker,
-                           const struct pull *pull, struct message *answer)
+static void compare_clocks(const struct async *u, const struct async_chunk *progress, int worker,
+                           const struct async_push *pull, struct message *answer)
 {
     uint64_t clock = pull->step + 1, least = clock, first = clock;
     for (int other = 0; other < u->site->workers; other++) {
         uint64_t its = progress->clocks[other];
-        if (other == worker || its == POLICY_LEFT)
+        if (other == worker || its == ASYNC_LEFT)
             continue;
         least = its < least ? its : least;
         first = its > first ? its : first;
     }
-    if (!u->policy.alone) { /* no push of a step that is not over, and none that was late, counts */
+    if (!u->rules.alone) { /* no push of a step that is not over, and none that was late, counts */
         least = clock;
         first = progress->applied;
     }
@@ -182,8 +296,8 @@ static void compare_clocks(const struct updates *u, const struct progress *progr
     answer->late = pull->late;
 }
 
-/* What no answer may say, whatever the policy says. */
-static enum status check_bound(const struct updates *u, int worker, const struct message *answer)
+/* What no answer may say, whatever the rules say. */
+static enum status check_bound(const struct async *u, int worker, const struct message *answer)
 {
     const struct consistency *consistency = &u->site->options->consistency;
     if (consistency->kind != CONSISTENCY_SSP || answer->staleness <= consistency->staleness)
@@ -194,7 +308,7 @@ static enum status check_bound(const struct updates *u, int worker, const struct
     return STATUS_PROTOCOL;
 }
 
-static enum status answer_pull(struct updates *u, int worker, const struct pull *pull)
+static enum status answer_pull(struct async *u, int worker, const struct async_push *pull)
 {
     enum status status = STATUS_OK;
     struct message answer = message_for(u, pull->bucket, pull->index, pull->step);
@@ -206,15 +320,15 @@ out:
 }
 
 /* Answers all that may now be answered. */
-static enum status answer_all(struct updates *u)
+static enum status answer_all(struct async *u)
 {
     enum status status = STATUS_OK;
     for (int worker = 0; worker < u->site->workers; worker++) {
-        struct pull *pulls = u->pulls + (size_t)worker * u->window;
+        struct async_push *pulls = u->pulls + (size_t)worker * u->window;
         while (u->waiting[worker] > 0) {
-            const struct pull *pull = &pulls[u->heads[worker]];
-            struct progress *progress = progress_of(u, pull->bucket, pull->index);
-            if (!policy_may_answer(&u->policy, progress->clocks, u->site->workers, pull->step))
+            const struct async_push *pull = &pulls[u->heads[worker]];
+            struct async_chunk *progress = progress_of(u, pull->bucket, pull->index);
+            if (!async_may_answer(&u->rules, progress->clocks, u->site->workers, pull->step))
                 break;
             TRY(answer_pull(u, worker, pull));
             u->heads[worker] = (u->heads[worker] + 1) % u->window;
@@ -225,9 +339,10 @@ out:
     return status;
 }
 
-bool updates_awaited(const struct updates *u)
+static bool async_awaits(const struct server *server)
 {
-    for (int worker = 0; worker < u->site->workers; worker++) {
+    const struct async *u = server->rounds;
+    for (int worker = 0; worker < server->workers; worker++) {
         if (u->waiting[worker] > 0)
             return true;
     }
@@ -236,18 +351,8 @@ bool updates_awaited(const struct updates *u)
 
 /* -------- taking ------------------------------------------------------------------------------ */
 
-static enum status refuse(const struct updates *u, int worker, const struct message *found,
-                          const char *why)
-{
-    log_error("server %d: worker %d sent kind %d, step %" PRIu64 " bucket %u offset %" PRIu64
-              " (%" PRIu64 " bytes): %s; do all ranks run with the same options?",
-              u->site->index, worker, (int)found->kind, found->step, found->bucket, found->offset,
-              found->length, why);
-    return STATUS_PROTOCOL;
-}
-
 /* gradients[i] = or += what the payload says. */
-static void add_gradients(struct updates *u, const struct pull *pull, const void *payload,
+static void add_gradients(struct async *u, const struct async_push *pull, const void *payload,
                           size_t count, bool first)
 {
     enum compress compress = u->site->options->compress;
@@ -264,11 +369,11 @@ static void add_gradients(struct updates *u, const struct pull *pull, const void
 
 /* The layout's scale makes an average of the sum over all workers. So W pushes, each applied by
  * itself, go as far as a step of bsp. */
-static void apply(struct updates *u, const struct pull *pull, struct progress *progress)
+static void apply(struct async *u, const struct async_push *pull, struct async_chunk *progress)
 {
     struct chunk chunk = shard_chunk(pull->bucket->shard, pull->bucket->chunks, pull->index);
     size_t bucket = (size_t)(pull->bucket - u->store->buckets);
-    int of = u->policy.alone ? u->site->workers : progress->contributions;
+    int of = u->rules.alone ? u->site->workers : progress->contributions;
     reduce_scale(values_of(u, pull->bucket, pull->index, COMM_GRADIENTS), chunk.count,
                  u->site->layout->scale * (float)u->site->workers / (float)of);
     u->updater->apply(u->updater->context, bucket, chunk, pull->step);
@@ -276,24 +381,24 @@ static void apply(struct updates *u, const struct pull *pull, struct progress *p
     progress->applied = pull->step + 1;
 }
 
-static enum status take_push(struct updates *u, int worker, const struct message *push,
+static enum status take_push(struct async *u, int worker, const struct message *push,
                              const void *payload)
 {
-    struct pull pull = {.step = push->step};
+    struct async_push pull = {.step = push->step};
     pull.bucket = store_find(u->store, push, &pull.index);
     if (!pull.bucket || push->dtype != codec_dtype(u->site->options->compress))
-        return refuse(u, worker, push, "no chunk of this server's");
-    struct progress *progress = progress_of(u, pull.bucket, pull.index);
+        return server_refuse(u->server, worker, push, "no chunk of this server's");
+    struct async_chunk *progress = progress_of(u, pull.bucket, pull.index);
     if (push->step < progress->clocks[worker] || u->waiting[worker] == u->window)
-        return refuse(u, worker, push, "its turn has been, or is not yet");
+        return server_refuse(u->server, worker, push, "its turn has been, or is not yet");
     progress->clocks[worker] = push->step + 1;
-    pull.late = !u->policy.alone && push->step < progress->applied;
-    if (!u->policy.alone && push->step > progress->applied)
-        return refuse(u, worker, push, "the step before is not over");
+    pull.late = !u->rules.alone && push->step < progress->applied;
+    if (!u->rules.alone && push->step > progress->applied)
+        return server_refuse(u->server, worker, push, "the step before is not over");
     if (!pull.late) {
         size_t count = shard_chunk(pull.bucket->shard, pull.bucket->chunks, pull.index).count;
         add_gradients(u, &pull, payload, count, progress->contributions++ == 0);
-        if (policy_may_apply(&u->policy, progress->clocks, u->site->workers, push->step))
+        if (async_may_apply(&u->rules, progress->clocks, u->site->workers, push->step))
             apply(u, &pull, progress);
     }
     size_t last = (u->heads[worker] + u->waiting[worker]++) % u->window;
@@ -302,16 +407,16 @@ static enum status take_push(struct updates *u, int worker, const struct message
 }
 
 /* A chunk of an array, from or to a worker, whatever is waited for: `step` says which array. */
-static enum status take_array(struct updates *u, int worker, const struct message *message,
+static enum status take_array(struct async *u, int worker, const struct message *message,
                               const void *payload)
 {
     size_t index, array = (size_t)message->step;
     bool stores = message->kind == MESSAGE_STORE;
     const struct store_bucket *bucket = store_find_array(u->store, message, &index);
     if (!bucket || message->step >= u->updater->arrays)
-        return refuse(u, worker, message, "no array of this server's");
+        return server_refuse(u->server, worker, message, "no array of this server's");
     if (u->waiting[worker] > 0)
-        return refuse(u, worker, message, "in the middle of a step");
+        return server_refuse(u->server, worker, message, "in the middle of a step");
     struct message answer = message_for(u, bucket, index, message->step);
     float *values = values_of(u, bucket, index, array);
     if (stores) {
@@ -322,18 +427,18 @@ static enum status take_array(struct updates *u, int worker, const struct messag
 }
 
 /* In all chunks: what is before the step is not waited for any more. */
-static enum status set_clock(struct updates *u, int worker, uint64_t clock)
+static enum status set_clock(struct async *u, int worker, uint64_t clock)
 {
     size_t workers = (size_t)u->site->workers;
-    if (!u->begun && clock != POLICY_LEFT) {
+    if (!u->begun && clock != ASYNC_LEFT) {
         u->begun = true;
         u->first_step = clock;
     }
     for (size_t c = 0; c < u->chunk_total; c++)
         u->clocks[c * workers + (size_t)worker] = clock;
-    for (size_t b = 0; b < u->store->bucket_count && clock != POLICY_LEFT; b++) {
+    for (size_t b = 0; b < u->store->bucket_count && clock != ASYNC_LEFT; b++) {
         for (size_t c = 0; c < u->store->buckets[b].chunks; c++) {
-            struct progress *progress = &u->chunks[b][c];
+            struct async_chunk *progress = &u->chunks[b][c];
             if (progress->contributions == 0 && progress->applied < clock)
                 progress->applied = clock; /* the run begins with this step */
         }
@@ -343,7 +448,7 @@ static enum status set_clock(struct updates *u, int worker, uint64_t clock)
 
 /* A timeline goes by the steps of a process's worker, where it has one: others may be ahead of
  * that. */
-static void tell_step(const struct updates *u, uint64_t step)
+static void tell_step(const struct async *u, uint64_t step)
 {
     const struct comm_site *site = u->site;
     int rank = topology_rank(&site->topology, site->workers + site->index);
@@ -351,8 +456,8 @@ static void tell_step(const struct updates *u, uint64_t step)
         range_at_step(step > u->first_step ? step - u->first_step : 0);
 }
 
-enum status updates_take(struct updates *u, int worker, const struct message *message,
-                         const void *payload)
+static enum status take(struct async *u, int worker, const struct message *message,
+                        const void *payload)
 {
     switch (message->kind) {
     case MESSAGE_PUSH:
@@ -364,109 +469,33 @@ enum status updates_take(struct updates *u, int worker, const struct message *me
     case MESSAGE_CLOCK:
         return set_clock(u, worker, message->step);
     default:
-        return refuse(u, worker, message, "expected a push");
+        return server_refuse(u->server, worker, message, "expected a push");
     }
 }
 
-enum status updates_leave(struct updates *u, int worker)
+static enum status async_on_message(struct server *server, int worker,
+                                    const struct message *message, const void *payload)
 {
-    return set_clock(u, worker, POLICY_LEFT);
+    range_detail_begin("take and answer", &(struct range_about){.kind = RANGE_SERVER,
+                                                                .bucket = message->bucket,
+                                                                .number = message->step,
+                                                                .bytes = message->length});
+    enum status status = take(server->rounds, worker, message, payload);
+    range_detail_end();
+    return status;
 }
 
-struct policy policy_of(const struct consistency *consistency, int workers)
+/* A worker that has left holds no other back. */
+static enum status async_on_stop(struct server *server, int worker, const struct message *message)
 {
-    int needed = workers - consistency->backup_workers;
-    switch (consistency->kind) {
-    case CONSISTENCY_SSP:
-        return (struct policy){1, workers, consistency->staleness, true};
-    case CONSISTENCY_ASYNC:
-        return (struct policy){1, 0, 0, true};
-    default:
-        return (struct policy){needed, needed, 0, false};
-    }
+    return message->kind == MESSAGE_BYE ? set_clock(server->rounds, worker, ASYNC_LEFT) : STATUS_OK;
 }
 
-/* At least `needed` workers have done all steps before `clock`. */
-static bool have_reached(const uint64_t *clocks, int workers, uint64_t clock, int needed)
-{
-    for (int worker = 0; worker < workers && needed > 0; worker++)
-        needed -= clocks[worker] >= clock;
-    return needed <= 0;
-}
-
-bool policy_may_apply(const struct policy *policy, const uint64_t *clocks, int workers,
-                      uint64_t step)
-{
-    return have_reached(clocks, workers, step + 1, policy->to_apply);
-}
-
-bool policy_may_answer(const struct policy *policy, const uint64_t *clocks, int workers,
-                       uint64_t step)
-{
-    uint64_t clock = step + 1;
-    return clock <= policy->slack ||
-           have_reached(clocks, workers, clock - policy->slack, policy->to_answer);
-}
-
-uint64_t policy_next_step(const struct consistency *consistency, uint64_t next, uint64_t first,
-                          uint64_t end)
-{
-    bool backed_up = consistency->backup_workers > 0;
-    uint64_t behind = first > next ? first - next : 0;
-    if (behind == 0 || (consistency->late_steps == 0 && !backed_up))
-        return next;
-    return first >= end || backed_up || behind >= consistency->late_steps ? first : next;
-}
-
-static void start_step(struct steps *steps)
-{
-    *steps =
-        (struct steps){.progress = steps->progress, .end = steps->end, .ahead_least = UINT16_MAX};
-}
-
-void steps_begin(struct steps *steps, uint64_t step, uint64_t end)
-{
-    steps->progress.step = step;
-    steps->end = end;
-    start_step(steps);
-}
-
-void steps_answered(struct steps *steps, const struct message *answer)
-{
-    steps->answers++;
-    steps->elements += answer->length;
-    steps->late += answer->late ? answer->length : 0;
-    if (answer->staleness > steps->staleness)
-        steps->staleness = answer->staleness;
-    if (answer->ahead < steps->ahead_least)
-        steps->ahead_least = answer->ahead;
-    if (answer->ahead > steps->ahead_most)
-        steps->ahead_most = answer->ahead;
-}
-
-/*
- * Chunks are at different steps. A step that waits for backed up workers is over only where all of
- * its chunks are, and may need this worker till then: the least counts. Else the most: in ssp the
- * first worker waits in its first chunks.
- */
-static uint64_t ahead_of(const struct steps *steps, const struct consistency *consistency)
-{
-    if (steps->answers == 0)
-        return 0;
-    return consistency->backup_workers > 0 ? steps->ahead_least : steps->ahead_most;
-}
-
-uint64_t steps_next(struct steps *steps, const struct consistency *consistency)
-{
-    struct comm_progress *progress = &steps->progress;
-    uint64_t next = progress->step + 1, first = next + ahead_of(steps, consistency);
-    size_t bin = steps->staleness < COMM_STALENESS_MOST ? steps->staleness : COMM_STALENESS_MOST;
-    progress->step = policy_next_step(consistency, next, first, steps->end);
-    progress->left_out += progress->step - next;
-    progress->done++;
-    progress->staleness[bin]++;
-    if (steps->elements > 0)
-        progress->dropped += (double)steps->late / (double)steps->elements;
-    start_step(steps);
-    return progress->step;
-}
+const struct server_policy server_async = {
+    .begin = async_begin,
+    .end = async_end,
+    .on_message = async_on_message,
+    .floats = true,
+    .on_stop = async_on_stop,
+    .awaits = async_awaits,
+};

@@ -1,13 +1,6 @@
 /*
- * A server that owns the parameters of its shards: it applies pushes and answers with fresh
- * parameters, each when its rules say so. The neighbour of server.c, which takes
- * the messages; owned by its thread.
- *
- * Memory: the arrays are the updater's. An answer is a copy, since its chunk may change again
- * before it has been sent: a window of them for each worker.
- *
- * Errors: STATUS_PROTOCOL for a message that does not belong here, and for parameters that are
- * about to be given away although they lack more than ssp's bound allows.
+ * Servers that own the parameters: the policy of the server, which is server.c otherwise, the rules
+ * that it follows, and a worker's steps.
  */
 #ifndef PSRING_PS_ASYNC_H
 #define PSRING_PS_ASYNC_H
@@ -20,22 +13,8 @@
 #include "common/net/transport/message.h"
 #include "ps/server.h"
 
-struct updates;
-
-/* Borrows `store`, which is the plan's. */
-enum status updates_new(struct updates **updates, const struct comm_site *site,
-                        struct store *store);
-void updates_free(struct updates **updates);
-
-/* A message other than BYE; once this returns, its payload is not needed any more. */
-enum status updates_take(struct updates *updates, int worker, const struct message *message,
-                         const void *payload);
-
-/* The worker has said goodbye: it holds nobody back. */
-enum status updates_leave(struct updates *updates, int worker);
-
-/* Somebody waits for an answer. */
-bool updates_awaited(const struct updates *updates);
+/* The policy of a server that owns the parameters. */
+extern const struct server_policy server_async;
 
 /*
  * When a server applies a push, and when it answers it: two rules, for all kinds of consistency.
@@ -58,7 +37,7 @@ bool updates_awaited(const struct updates *updates);
  * (async).
  */
 
-struct policy {
+struct async_rules {
     int to_apply;   /* workers that must have pushed a step before it is applied */
     int to_answer;  /* workers that must have come as far before an answer, */
     uint64_t slack; /* less so many steps */
@@ -66,30 +45,30 @@ struct policy {
 };
 
 /* The clock of a worker that has left: it holds nobody back. */
-#define POLICY_LEFT UINT64_MAX
+#define ASYNC_LEFT UINT64_MAX
 
-struct policy policy_of(const struct consistency *consistency, int workers);
+struct async_rules async_rules_of(const struct consistency *consistency, int workers);
 
 /* clocks (workers): after a push of `step` has come. */
-bool policy_may_apply(const struct policy *policy, const uint64_t *clocks, int workers,
+bool async_may_apply(const struct async_rules *rules, const uint64_t *clocks, int workers,
+                     uint64_t step);
+bool async_may_answer(const struct async_rules *rules, const uint64_t *clocks, int workers,
                       uint64_t step);
-bool policy_may_answer(const struct policy *policy, const uint64_t *clocks, int workers,
-                       uint64_t step);
 
 /*
  * The step that a worker goes on with that would do `next`, where the first of them all is at
  * `first`. `end`: where all meet; who sees another one there goes there. Without late_steps it is
  * `next`, always, as in Ho et al. 2013: then nobody leaves anything out, and the first wait.
  */
-uint64_t policy_next_step(const struct consistency *consistency, uint64_t next, uint64_t first,
-                          uint64_t end);
+uint64_t async_next_step(const struct consistency *consistency, uint64_t next, uint64_t first,
+                         uint64_t end);
 
 /*
  * A worker's steps where servers own the parameters: from what their answers say follow its next
  * step and its progress. Pure.
  */
 
-struct steps {
+struct async_steps {
     struct comm_progress progress;
     uint64_t end; /* where all meet */
 
@@ -101,12 +80,12 @@ struct steps {
 };
 
 /* The worker goes on with `step`; all meet again at `end`. */
-void steps_begin(struct steps *steps, uint64_t step, uint64_t end);
+void async_steps_begin(struct async_steps *steps, uint64_t step, uint64_t end);
 
 /* An answer to a push has come. */
-void steps_answered(struct steps *steps, const struct message *answer);
+void async_steps_answered(struct async_steps *steps, const struct message *answer);
 
 /* All answers of the step have: returns the next one. */
-uint64_t steps_next(struct steps *steps, const struct consistency *consistency);
+uint64_t async_steps_next(struct async_steps *steps, const struct consistency *consistency);
 
 #endif

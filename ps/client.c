@@ -32,7 +32,7 @@ struct client {
     int servers;
     bool updates;  /* the servers do, and answer with parameters */
     uint64_t step; /* all-reduces done, over all buckets and plans; where servers update: steps */
-    struct steps steps;
+    struct async_steps steps;
 
     /* Of the present plan. */
     struct shard_plan plan;
@@ -167,7 +167,7 @@ static enum status take_answer(struct client *client, const struct request *requ
     else if (slot->message.length > 0)
         memcpy(request->data + chunk.offset, slot->payload, slot->message.length);
     if (client->updates && request->kind == MESSAGE_PUSH)
-        steps_answered(&client->steps, &slot->message);
+        async_steps_answered(&client->steps, &slot->message);
     transport_release(client->transport, slot);
     range_detail_close(&client->ranges[at(client, (int)which, exchange->answered)]);
     exchange->answered++;
@@ -218,7 +218,7 @@ static enum status client_allreduce(void *self, size_t bucket, void *data)
         client->step++;
     } else if (++client->steps.buckets == client->buckets) {
         uint64_t next = client->step + 1;
-        client->step = steps_next(&client->steps, &client->site->options->consistency);
+        client->step = async_steps_next(&client->steps, &client->site->options->consistency);
         if (client->step > next)
             TRY(tell_servers(client, MESSAGE_CLOCK));
     }
@@ -230,7 +230,7 @@ static enum status client_begin_steps(void *self, uint64_t step, uint64_t end)
 {
     struct client *client = self;
     client->step = step;
-    steps_begin(&client->steps, step, end);
+    async_steps_begin(&client->steps, step, end);
     return tell_servers(client, MESSAGE_CLOCK);
 }
 

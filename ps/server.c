@@ -12,7 +12,7 @@
  * This is *bulk-synchronous*: nobody gets an answer before everybody has pushed, so all workers see
  * the same sums, and the result is the same as the ring's. Where workers shall not wait for each
  * other, the server owns the parameters, applies what comes and answers with fresh ones: the same
- * loop, with another pair of rules (ps/async.h) and what belongs to them (ps/async.c).
+ * loop, with another policy (ps/async.c). A policy is a table of functions (ps/server.h).
  *
  * What it costs. A worker sends M and receives M: less than the ring's 2(W-1)/W M each way once W
  * > 2. But the server receives W M and sends W M. With one server and links of B bytes/s, that is W
@@ -41,9 +41,11 @@
  * order whatever the order of arrival, so a run can be repeated to the bit. At most `window` rounds
  * are open, so slot n % window of each worker is free again when its push n comes.
  *
- * In the code below, top-down from ps_serve at the end: serve_one takes a message, take_push files
- * it in its round, finish_round adds and answers.
+ * In the code below: the policy that sums comes first, take_push and finish_round. Then the loop,
+ * serve_one, which takes a message of any worker and hands it to the policy. ps_serve calls it.
  */
+#include "ps/server.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -52,30 +54,6 @@
 #include "common/obs/range.h"
 #include "ps/async.h"
 #include "ps/ps.h"
-#include "ps/server.h"
-
-struct round {
-    int arrived;         /* workers whose push is here */
-    struct message push; /* the first one's header: the others must be for the same chunk, */
-    struct store_bucket *bucket; /* which is this one */
-    size_t index;
-};
-
-struct server {
-    const struct comm_site *site;
-    struct transport *transport;
-    struct store store;
-    int workers, window;
-    struct transport_slot *slots;     /* (workers, window): push n of a worker is in n % window */
-    struct transport_slot **expected; /* (workers): where the next push of each will be */
-    uint64_t *pushes;                 /* (workers): how many have come from each */
-    struct round *rounds;             /* (window): round n is rounds[n % window] */
-    const void **sources;             /* (workers): scratch for finish_round */
-    int open_rounds;                  /* rounds with some, but not all, pushes */
-    int workers_paused;               /* who have said PAUSE, and not pushed since */
-    int workers_left;                 /* who have not said BYE */
-    struct updates *updates;          /* NULL: it only sums; then nothing is in `rounds` */
-};
 
 static struct transport_slot *slot_of(const struct server *server, int worker, uint64_t push)
 {
@@ -83,7 +61,13 @@ static struct transport_slot *slot_of(const struct server *server, int worker, u
     return &server->slots[(size_t)worker * window + push % window];
 }
 
-static enum status refuse(const struct server *server, int worker, const struct message *found,
+enum status server_reuse(struct server *server, struct transport_slot *slot)
+{
+    transport_release(server->transport, slot);
+    return transport_post(server->transport, slot, NULL);
+}
+
+enum status server_refuse(const struct server *server, int worker, const struct message *found,
                           const char *why)
 {
     log_error("server %d: worker %d sent kind %d, step %" PRIu64 " bucket %u offset %" PRIu64
@@ -93,31 +77,62 @@ static enum status refuse(const struct server *server, int worker, const struct 
     return STATUS_PROTOCOL;
 }
 
+/* -------- the policy that sums ---------------------------------------------------------------- */
+
+struct sum_round {
+    int arrived;         /* workers whose push is here */
+    struct message push; /* the first one's header: the others must be for the same chunk, */
+    struct store_bucket *bucket; /* which is this one */
+    size_t index;
+    const void **payloads; /* (workers): what they have pushed, in their slots */
+};
+
+struct sum_rounds {
+    int open;                 /* rounds with some, but not all, pushes */
+    const void **payloads;    /* (window, workers): all rounds' */
+    struct sum_round round[]; /* (window): round n is round[n % window] */
+};
+
+static struct sum_round *round_of(const struct server *server, uint64_t n)
+{
+    struct sum_rounds *rounds = server->rounds;
+    return &rounds->round[n % (uint64_t)server->window];
+}
+
+/* Returns once no answer sent from the chunk is still being read: it may then be overwritten. At
+ * once in practice, because the workers that push again have all had their answers. */
+static enum status wait_until_read(const struct server *server, const struct store_bucket *bucket,
+                                   size_t index)
+{
+    size_t workers = (size_t)server->workers;
+    for (size_t worker = 0; bucket->answered[index] && worker < workers; worker++) {
+        enum status status = transport_wait_sent(server->transport, (int)worker,
+                                                 bucket->tickets[index * workers + worker]);
+        if (status != STATUS_OK)
+            return status;
+    }
+    return STATUS_OK;
+}
+
 /* All W contributions are here: add them, make the slots free for the next pushes, answer. */
 static enum status finish_round(struct server *server, uint64_t n)
 {
     enum status status = STATUS_OK;
-    struct round *round = &server->rounds[n % (uint64_t)server->window];
+    struct sum_round *round = round_of(server, n);
     struct store_bucket *bucket = round->bucket;
     size_t index = round->index;
     const struct comm_options *options = server->site->options;
-    float scale = server->site->layout->scale;
     struct chunk chunk = shard_chunk(bucket->shard, bucket->chunks, index);
     struct chunk ours = {chunk.offset - bucket->shard.offset, chunk.count};
 
-    TRY(store_chunk_free(&server->store, bucket, index, server->transport));
-    for (int worker = 0; worker < server->workers; worker++)
-        server->sources[worker] = slot_of(server, worker, n)->payload;
+    TRY(wait_until_read(server, bucket, index));
     struct reduce_span span = {chunk.offset, chunk.count, bucket->total, options->compress};
-    reduce_in_order(bucket->values + ours.offset, server->sources, server->workers, span,
-                    options->reduce_order, scale);
+    reduce_in_order(bucket->values + ours.offset, round->payloads, server->workers, span,
+                    options->reduce_order, server->site->layout->scale);
     const void *sum = codec_encode(&bucket->codec, bucket->values, ours);
 
-    for (int worker = 0; worker < server->workers; worker++) {
-        struct transport_slot *slot = slot_of(server, worker, n);
-        transport_release(server->transport, slot);
-        TRY(transport_post(server->transport, slot, NULL));
-    }
+    for (int worker = 0; worker < server->workers; worker++)
+        TRY(server_reuse(server, slot_of(server, worker, n)));
     struct message answer = round->push;
     answer.kind = MESSAGE_PULL;
     uint64_t *tickets = bucket->tickets + index * (size_t)server->workers;
@@ -133,26 +148,30 @@ out:
 }
 
 /* Files a push in its round; it stays in its slot until the round is finished. */
-static enum status take_push(struct server *server, int worker, const struct message *push)
+static enum status take_push(struct server *server, int worker, const struct message *push,
+                             const void *payload)
 {
+    struct sum_rounds *rounds = server->rounds;
+    uint64_t n = server->pushes[worker] - 1;
+    struct sum_round *round = round_of(server, n);
+    if (push->kind != MESSAGE_PUSH)
+        return server_refuse(server, worker, push, "expected a push");
     if (server->workers_left < server->workers)
-        return refuse(server, worker, push, "another worker has left already");
-    uint64_t n = server->pushes[worker]++;
-    server->expected[worker] = slot_of(server, worker, n + 1);
-    struct round *round = &server->rounds[n % (uint64_t)server->window];
+        return server_refuse(server, worker, push, "another worker has left already");
     if (round->arrived == 0) {
         round->push = *push;
         round->bucket = store_find(&server->store, push, &round->index);
         if (!round->bucket)
-            return refuse(server, worker, push, "no chunk of this server's");
-        server->open_rounds++;
+            return server_refuse(server, worker, push, "no chunk of this server's");
+        rounds->open++;
     }
     if (push->step != round->push.step || push->bucket != round->push.bucket ||
         push->offset != round->push.offset || push->length != round->push.length)
-        return refuse(server, worker, push, "the others are at another chunk");
+        return server_refuse(server, worker, push, "the others are at another chunk");
+    round->payloads[worker] = payload;
     if (++round->arrived < server->workers)
         return STATUS_OK;
-    server->open_rounds--;
+    rounds->open--;
     range_at_step(push->step / server->site->layout->buckets);
     range_detail_begin("add and answer", &(struct range_about){.kind = RANGE_SERVER,
                                                                .bucket = push->bucket,
@@ -164,68 +183,90 @@ static enum status take_push(struct server *server, int worker, const struct mes
     return status;
 }
 
-/* A pause is a round in which nothing is added. */
-static enum status take_pause(struct server *server, int worker, const struct message *pause)
+static bool sums_await(const struct server *server)
 {
-    struct transport_slot *slot = server->expected[worker];
-    server->expected[worker] = slot_of(server, worker, ++server->pushes[worker]);
-    server->workers_paused++;
-    if (server->open_rounds > 0)
-        return refuse(server, worker, pause, "it pauses in the middle of a step");
-    transport_release(server->transport, slot);
-    return transport_post(server->transport, slot, NULL);
+    const struct sum_rounds *rounds = server->rounds;
+    return rounds->open > 0;
 }
 
-/* Where the server owns the parameters, nothing stays in its slot. */
-static enum status update(struct server *server, int worker, const struct message *message)
+static enum status stop_between_rounds(struct server *server, int worker,
+                                       const struct message *message)
 {
-    enum status status = STATUS_OK;
-    struct transport_slot *slot = server->expected[worker];
-    range_detail_begin("take and answer", &(struct range_about){.kind = RANGE_SERVER,
-                                                                .bucket = message->bucket,
-                                                                .number = message->step,
-                                                                .bytes = message->length});
-    TRY(updates_take(server->updates, worker, message, slot->payload));
-    transport_release(server->transport, slot);
-    TRY(transport_post(server->transport, slot, NULL));
-    server->expected[worker] = slot_of(server, worker, ++server->pushes[worker]);
-out:
-    range_detail_end();
-    return status;
+    if (!sums_await(server))
+        return STATUS_OK;
+    return server_refuse(server, worker, message,
+                         message->kind == MESSAGE_PAUSE ? "it pauses in the middle of a step"
+                                                        : "it left in the middle of a step");
 }
+
+static void end_rounds(struct server *server)
+{
+    struct sum_rounds *rounds = server->rounds;
+    if (rounds)
+        free(rounds->payloads);
+    free(rounds);
+}
+
+static enum status begin_rounds(struct server *server)
+{
+    size_t workers = (size_t)server->workers, window = (size_t)server->window;
+    struct sum_rounds *rounds = calloc(1, sizeof *rounds + window * sizeof *rounds->round);
+    server->rounds = rounds;
+    if (rounds)
+        rounds->payloads = calloc(window * workers, sizeof *rounds->payloads);
+    if (!rounds || !rounds->payloads) {
+        log_error("server %d: no memory for %d workers", server->site->index, server->workers);
+        return STATUS_NO_MEMORY;
+    }
+    for (size_t i = 0; i < window; i++)
+        rounds->round[i].payloads = rounds->payloads + i * workers;
+    return STATUS_OK;
+}
+
+static const struct server_policy server_sums = {
+    .begin = begin_rounds,
+    .end = end_rounds,
+    .on_message = take_push,
+    .keeps_payloads = true,
+    .on_stop = stop_between_rounds,
+    .awaits = sums_await,
+};
+
+/* -------- the loop ---------------------------------------------------------------------------- */
 
 /* Takes the next message from anyone. */
 static enum status serve_one(struct server *server)
 {
+    enum status status;
+    const struct server_policy *policy = server->policy;
     size_t which;
     /* Between steps the workers compute, for as long as they need. In the middle of one, a silent
      * worker is a lost one. */
-    bool patient = server->updates ? !updates_awaited(server->updates) : server->open_rounds == 0;
-    enum status status = transport_wait_any(server->transport, server->expected,
-                                            (size_t)server->workers, patient, &which);
-    if (status != STATUS_OK)
-        return status;
+    bool patient = !policy->awaits(server);
+    TRY(transport_wait_any(server->transport, server->expected, (size_t)server->workers, patient,
+                           &which));
     int worker = (int)which;
     struct transport_slot *slot = server->expected[worker];
-    struct message message = slot->message;
-    slot->done = false; /* taken; a push keeps its slot until its round is finished */
-    if (server->updates && message.kind != MESSAGE_BYE && message.kind != MESSAGE_PAUSE)
-        return update(server, worker, &message);
-    switch (message.kind) {
-    case MESSAGE_PUSH:
-        return take_push(server, worker, &message);
-    case MESSAGE_PAUSE:
-        return take_pause(server, worker, &message);
-    case MESSAGE_BYE:
+    const struct message message = slot->message;
+    slot->done = false; /* taken */
+    /* A pause is a push without anything to add. */
+    server->expected[worker] = slot_of(server, worker, ++server->pushes[worker]);
+    if (message.kind == MESSAGE_BYE) {
         transport_release(server->transport, slot); /* its sender may wait for that */
         server->expected[worker] = NULL;
         server->workers_left--;
-        if (server->open_rounds > 0)
-            return refuse(server, worker, &message, "it left in the middle of a step");
-        return server->updates ? updates_leave(server->updates, worker) : STATUS_OK;
-    default:
-        return refuse(server, worker, &message, "expected a push");
+        return policy->on_stop(server, worker, &message);
     }
+    if (message.kind == MESSAGE_PAUSE) {
+        server->workers_paused++;
+        TRY(policy->on_stop(server, worker, &message));
+        return server_reuse(server, slot);
+    }
+    TRY(policy->on_message(server, worker, &message, slot->payload));
+    if (!policy->keeps_payloads)
+        TRY(server_reuse(server, slot));
+out:
+    return status;
 }
 
 /* -------- a server's life --------------------------------------------------------------------- */
@@ -239,9 +280,8 @@ static void end_plan(struct server *server)
     free(server->slots);
     free(server->expected);
     free(server->pushes);
-    free(server->rounds);
-    free(server->sources);
-    updates_free(&server->updates);
+    if (server->policy)
+        server->policy->end(server);
     store_fini(&server->store);
     *server = (struct server){
         .site = server->site, .transport = server->transport, .workers = server->workers};
@@ -255,21 +295,18 @@ static enum status begin_plan(struct server *server)
     server->workers_left = server->workers;
     size_t workers = (size_t)server->workers, window = (size_t)server->window;
     const struct comm_options *options = server->site->options;
-    bool updates = consistency_updates(&options->consistency);
-    size_t bytes = server->store.plan.chunk_count *
-                   (updates ? sizeof(float) : compress_element_bytes(options->compress));
+    server->policy = consistency_updates(&options->consistency) ? &server_async : &server_sums;
+    size_t bytes =
+        server->store.plan.chunk_count *
+        (server->policy->floats ? sizeof(float) : compress_element_bytes(options->compress));
     server->slots = calloc(workers * window, sizeof *server->slots);
     server->expected = calloc(workers, sizeof *server->expected);
     server->pushes = calloc(workers, sizeof *server->pushes);
-    server->rounds = calloc(window, sizeof *server->rounds);
-    server->sources = calloc(workers, sizeof *server->sources);
-    if (!server->slots || !server->expected || !server->pushes || !server->rounds ||
-        !server->sources) {
+    if (!server->slots || !server->expected || !server->pushes) {
         log_error("server %d: no memory for %d workers", server->site->index, server->workers);
         return STATUS_NO_MEMORY;
     }
-    if (updates)
-        TRY(updates_new(&server->updates, server->site, &server->store));
+    TRY(server->policy->begin(server));
     for (size_t i = 0; i < workers * window; i++) {
         struct transport_slot *slot = &server->slots[i];
         TRY(transport_slot_init(slot, server->transport, (int)(i / window), bytes));
@@ -303,7 +340,9 @@ out:
 float *ps_server_state(void *self, size_t index, size_t *count)
 {
     const struct server *server = self;
-    return store_state(&server->store, index, count);
+    const struct store *store = &server->store;
+    return index < store->bucket_count ? codecs_state(&store->buckets[index].codec, 1, 0, count)
+                                       : NULL;
 }
 
 void ps_server_close(void *self)
@@ -325,6 +364,8 @@ enum status ps_server_open(void **self, const struct comm_site *site)
     *self = server;
     return STATUS_OK;
 }
+
+/* -------- the store --------------------------------------------------------------------------- */
 
 enum status store_init(struct store *store, const struct comm_site *site)
 {
@@ -367,12 +408,6 @@ void store_fini(struct store *store)
     *store = (struct store){0};
 }
 
-float *store_state(const struct store *store, size_t index, size_t *count)
-{
-    return index < store->bucket_count ? codecs_state(&store->buckets[index].codec, 1, 0, count)
-                                       : NULL;
-}
-
 /* The chunk that begins at element `offset` of the message's bucket. */
 static struct store_bucket *find(struct store *store, const struct message *message,
                                  uint64_t offset, size_t *index)
@@ -412,18 +447,4 @@ struct store_bucket *store_find_array(struct store *store, const struct message 
     size_t count = shard_chunk(bucket->shard, bucket->chunks, *index).count;
     bool whole = message->kind == MESSAGE_FETCH || message->length == count * sizeof(float);
     return whole ? bucket : NULL;
-}
-
-enum status store_chunk_free(const struct store *store, const struct store_bucket *bucket,
-                             size_t index, struct transport *transport)
-{
-    if (!bucket->answered[index])
-        return STATUS_OK;
-    for (int worker = 0; worker < store->workers; worker++) {
-        uint64_t ticket = bucket->tickets[index * (size_t)store->workers + (size_t)worker];
-        enum status status = transport_wait_sent(transport, worker, ticket);
-        if (status != STATUS_OK)
-            return status;
-    }
-    return STATUS_OK;
 }

@@ -5,21 +5,21 @@
 
 enum { WORKERS = 4 };
 
-static struct policy policy;
+static struct async_rules rules;
 
 static void choose(enum consistency_kind kind, uint64_t staleness, int backups)
 {
     const struct consistency consistency = {
         .kind = kind, .staleness = staleness, .backup_workers = backups};
-    policy = policy_of(&consistency, WORKERS);
+    rules = async_rules_of(&consistency, WORKERS);
 }
 
 /* Worker 0 has just pushed step clocks[0] - 1. */
 static void expect(bool applied, bool answered, const uint64_t clocks[WORKERS])
 {
     uint64_t step = clocks[0] - 1;
-    cr_assert_eq(policy_may_apply(&policy, clocks, WORKERS, step), applied);
-    cr_assert_eq(policy_may_answer(&policy, clocks, WORKERS, step), answered);
+    cr_assert_eq(async_may_apply(&rules, clocks, WORKERS, step), applied);
+    cr_assert_eq(async_may_answer(&rules, clocks, WORKERS, step), answered);
 }
 
 #define CLOCKS(...)                                                                                \
@@ -68,21 +68,21 @@ Test(policy, who_has_left_holds_nobody_back)
 {
     choose(CONSISTENCY_SSP, 1, 0);
     expect(true, false, CLOCKS(6, 0, 6, 6));
-    expect(true, true, CLOCKS(6, POLICY_LEFT, 6, 6));
+    expect(true, true, CLOCKS(6, ASYNC_LEFT, 6, 6));
 }
 
 Test(policy, who_is_late_leaves_steps_out)
 {
     struct consistency ssp = {.kind = CONSISTENCY_SSP, .staleness = 3, .late_steps = 3};
-    cr_assert_eq(policy_next_step(&ssp, 10, 10, 100), 10);
-    cr_assert_eq(policy_next_step(&ssp, 10, 12, 100), 10); /* not so late */
-    cr_assert_eq(policy_next_step(&ssp, 10, 13, 100), 13);
-    cr_assert_eq(policy_next_step(&ssp, 99, 100, 100), 100); /* another one has got to the end */
+    cr_assert_eq(async_next_step(&ssp, 10, 10, 100), 10);
+    cr_assert_eq(async_next_step(&ssp, 10, 12, 100), 10); /* not so late */
+    cr_assert_eq(async_next_step(&ssp, 10, 13, 100), 13);
+    cr_assert_eq(async_next_step(&ssp, 99, 100, 100), 100); /* another one has got to the end */
     ssp.late_steps = 0;
-    cr_assert_eq(policy_next_step(&ssp, 10, 50, 100), 10);
-    cr_assert_eq(policy_next_step(&ssp, 99, 100, 100), 99);
+    cr_assert_eq(async_next_step(&ssp, 10, 50, 100), 10);
+    cr_assert_eq(async_next_step(&ssp, 99, 100, 100), 99);
     /* Steps that are over are not done again. */
     const struct consistency backups = {.backup_workers = 1};
-    cr_assert_eq(policy_next_step(&backups, 10, 11, 100), 11);
-    cr_assert_eq(policy_next_step(&backups, 10, 10, 100), 10);
+    cr_assert_eq(async_next_step(&backups, 10, 11, 100), 11);
+    cr_assert_eq(async_next_step(&backups, 10, 10, 100), 10);
 }

@@ -73,8 +73,7 @@ static const struct comm_updater updater = {.array = array, .arrays = COMM_STATE
 static struct world world;
 static struct comm_options options;
 static struct comm_site site;
-static struct store store;
-static struct updates *updates;
+static struct server server;
 
 static void start(struct consistency consistency)
 {
@@ -95,17 +94,19 @@ static void start(struct consistency consistency)
                               .workers = WORKERS,
                               .options = &options,
                               .layout = &layout};
-    cr_assert_eq(store_init(&store, &site), STATUS_OK);
-    cr_assert_eq(updates_new(&updates, &site, &store), STATUS_OK);
+    server = (struct server){.site = &site, .transport = &transport, .workers = WORKERS};
+    cr_assert_eq(store_init(&server.store, &site), STATUS_OK);
+    cr_assert_eq(server_async.begin(&server), STATUS_OK);
     for (int worker = 0; worker < WORKERS; worker++)
-        cr_assert_eq(updates_take(updates, worker, &(struct message){.kind = MESSAGE_CLOCK}, NULL),
+        cr_assert_eq(server_async.on_message(&server, worker,
+                                             &(struct message){.kind = MESSAGE_CLOCK}, NULL),
                      STATUS_OK);
 }
 
 static void stop(void)
 {
-    updates_free(&updates);
-    store_fini(&store);
+    server_async.end(&server);
+    store_fini(&server.store);
     transport_base_fini(&transport);
 }
 
@@ -117,7 +118,7 @@ static void push(int worker, uint64_t step, float gradient)
         .kind = MESSAGE_PUSH, .dtype = MESSAGE_FLOAT32, .step = step, .length = sizeof gradients};
     for (size_t i = 0; i < COUNT; i++)
         gradients[i] = gradient;
-    cr_assert_eq(updates_take(updates, worker, &message, gradients), STATUS_OK);
+    cr_assert_eq(server_async.on_message(&server, worker, &message, gradients), STATUS_OK);
 }
 
 /* The worker has `count` answers. The last one has these parameters. */
@@ -157,7 +158,7 @@ Test(answers, ssp_waits_for_the_slowest_worker_within_its_bound)
     expect(1, 1, 3);
     expect(0, 2, 3);
     cr_expect_eq(answers[0][1].message.staleness, 1);
-    cr_expect_not(updates_awaited(updates));
+    cr_expect_not(server_async.awaits(&server));
     stop();
 }
 
@@ -166,8 +167,9 @@ Test(answers, ssp_does_not_wait_for_a_worker_that_has_left)
     start((struct consistency){.kind = CONSISTENCY_SSP});
     push(0, 0, 2);
     expect(0, 0, 0);
-    cr_expect(updates_awaited(updates));
-    cr_assert_eq(updates_leave(updates, 1), STATUS_OK);
+    cr_expect(server_async.awaits(&server));
+    const struct message bye = {.kind = MESSAGE_BYE};
+    cr_assert_eq(server_async.on_stop(&server, 1, &bye), STATUS_OK);
     expect(0, 1, 1);
     for (uint64_t step = 1; step < 10; step++)
         push(0, step, 2);
