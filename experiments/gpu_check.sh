@@ -10,7 +10,7 @@
 # part passed or had a reason to be skipped, 1 if one failed or had no time left, 77 without a GPU. Speeds that were
 # hoped for and not reached are told and are no failure.
 #
-# It uses what it finds and fetches nothing. PSRING_PREFIX may name what experiments/gpu/prefix.sh
+# It uses what it finds and fetches nothing. PSRING_PREFIX may name what experiments/gpu_check/prefix.sh
 # collected on another machine (the file or the unpacked folder): libraries, Open MPI, MNIST.
 set -uo pipefail
 export LC_ALL=C # a point in numbers, and messages as they are looked for, whatever the user's language
@@ -101,10 +101,10 @@ stop=   # why no further part can run
 group=  # the process of the part that runs
 beside= # the process of sanitize_beside
 work=   # the part's own folder, empty
-# shellcheck source=experiments/gpu/check/groups.sh
-. experiments/gpu/check/groups.sh
-# shellcheck source=experiments/gpu/check/data.sh
-. experiments/gpu/check/data.sh
+# shellcheck source=experiments/gpu_check/groups.sh
+. experiments/gpu_check/groups.sh
+# shellcheck source=experiments/gpu_check/data.sh
+. experiments/gpu_check/data.sh
 
 record() # NAME RESULT SECONDS LIMIT-S WHAT DETAIL
 {
@@ -119,7 +119,7 @@ write_page()
 {
     local passed=false
     printf '%s|%s|%s|%s|%s|%s\n' "$gpu" "$commit" "$time" "$SECONDS" "$LIMIT_S" "$finished" >"$out/run.txt"
-    experiments/gpu/check/page.sh "$out" >"$out/gpu_check.md" || failed=1
+    experiments/gpu_check/page.sh "$out" >"$out/gpu_check.md" || failed=1
     [[ ! $finished ]] || ((failed)) || passed=true
     if ! { data_of $passed >"$out/gpu_check.json" &&
         tar -C "$out" --exclude='./part.*' -czf "$build/gpu_check.tar.gz" . && mv "$build/gpu_check.tar.gz" "$results/"; }; then

@@ -26,7 +26,7 @@ refused 77 'no GPU on this machine' "$check" --out "$folder/out" --build "$folde
 [[ ! -e $folder/out && ! -e $folder/build ]] || fail "without a GPU something was made:"
 refused 2 "unknown argument '--fast'" "$check" --fast
 refused 2 '--data needs a folder' "$check" --data
-refused 2 "unknown option '--fast'" "$root/experiments/gpu/prefix.sh" --fast
+refused 2 "unknown option '--fast'" "$root/experiments/gpu_check/prefix.sh" --fast
 
 # Two orders of adding up differ in the last bits only; another seed, in all.
 relative() # NAME-A NAME-B

@@ -306,7 +306,7 @@ ends()
     rm -rf "$build" "$out" "$work"
     mkdir "$build" "$out" "$work"
     # shellcheck disable=SC2016  # the other shell's
-    STANDIN=$standin PATH=$folder/bin:$PATH timeout 60 bash -c '. experiments/gpu/parts.sh
+    STANDIN=$standin PATH=$folder/bin:$PATH timeout 60 bash -c '. experiments/gpu_check/parts.sh
         [[ $1 == versions || $1 == configure ]] || configure >/dev/null
         [[ $1 != speed && $1 != run_tests ]] || build >/dev/null
         PEER_LIMIT_S=${LIMIT:-$PEER_LIMIT_S}

@@ -27,7 +27,7 @@ fail()
 
 roofline() # OPTION...
 {
-    awk -v flops_per_s=1e12 -v bytes_per_s=1e12 "$@" -f "$root/experiments/gpu/roofline.awk" "$folder/compute.csv" \
+    awk -v flops_per_s=1e12 -v bytes_per_s=1e12 "$@" -f "$root/experiments/gpu_check/roofline.awk" "$folder/compute.csv" \
         >"$folder/out" 2>&1
 }
 

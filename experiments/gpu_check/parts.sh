@@ -5,8 +5,8 @@
 # shellcheck shell=bash disable=SC2154
 
 for file in build ranks train speed; do
-    # shellcheck disable=SC1090  # experiments/gpu/check/*.sh
-    . "experiments/gpu/check/$file.sh"
+    # shellcheck disable=SC1090  # experiments/gpu_check/*.sh
+    . "experiments/gpu_check/$file.sh"
 done
 unset file
 

@@ -59,7 +59,7 @@ speed()
     ! has_cudnn || contestants+=('psring own FP32' 'psring own TF32')
     mkfifo "$work/ask" "$work/answer" || return 1
     # It does not hold the other end of its questions, and so ends when this shell does, whatever the reason.
-    python3 -u experiments/gpu/pytorch.py --device cuda "${STEP[@]:2}" --steps 400 --turns \
+    python3 -u experiments/gpu_check/pytorch.py --device cuda "${STEP[@]:2}" --steps 400 --turns \
         <"$work/ask" >"$work/answer" 2>"$out/pytorch.log" &
     exec {ask}>"$work/ask" {answer}<"$work/answer"
     if read -r -t 30 torch <&"$answer" && [[ $torch == ready* ]]; then
@@ -126,7 +126,7 @@ estimate()
     [[ $count ]] || count=$(awk -F' *[|] *' '$2 == "step" { print $7 }' common/device/measured.md)
     awk -v flops_per_s="$2" -v bytes_per_s="$bandwidth" -v kernels="$count" -v gap_us=1 -v brief="${3:-0}" \
         -v step_us="$(awk -v r="${rate:-0}" 'BEGIN { print (r > 0 ? 128e6 / r : 0) }')" \
-        -f experiments/gpu/roofline.awk "$out/compute.csv"
+        -f experiments/gpu_check/roofline.awk "$out/compute.csv"
 }
 
 # beside_own: each layer's us as psring chose its convolutions, and by its own ones: where one is not the faster in all
@@ -182,7 +182,7 @@ kernels()
     fi
     ((rc == 0)) || return 1
     names=$(grep -rhoE --include='*.cu' '__global__ void [a-z_0-9]+' common/device/cuda | sed 's/.* //' | paste -sd' ')
-    awk -v own="$names" -v mark=gather_pixels -f experiments/gpu/check/kernels.awk "$log" >"$out/kernels.txt" || return 1
+    awk -v own="$names" -v mark=gather_pixels -f experiments/gpu_check/kernels.awk "$log" >"$out/kernels.txt" || return 1
     cat "$out/kernels.txt"
     echo "detail $(sed -n 's/^all: //p' "$out/kernels.txt")"
 }

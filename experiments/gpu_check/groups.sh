@@ -6,7 +6,7 @@
 # SIGINT is set back because the shell has its jobs ignore it, and with them all that they start.
 start_group()
 {
-    env --default-signal=INT,QUIT timeout --kill-after=5 "$1" bash -c ". experiments/gpu/parts.sh; $3" part "${@:4}" \
+    env --default-signal=INT,QUIT timeout --kill-after=5 "$1" bash -c ". experiments/gpu_check/parts.sh; $3" part "${@:4}" \
         >"$2" 2>&1 </dev/null &
     group=$!
 }

@@ -2,7 +2,7 @@
 # prefix.sh [--data DIR] [OUT]: collects what psring is built with into one file, for a machine
 # that has a GPU and a compiler but neither these packages nor a network.
 #
-#   experiments/gpu/prefix.sh gpu-prefix.tar.gz                         here (Debian, after setup.sh)
+#   experiments/gpu_check/prefix.sh gpu-prefix.tar.gz                         here (Debian, after setup.sh)
 #   PSRING_PREFIX=gpu-prefix.tar.gz experiments/gpu_check.sh            there
 #
 # Takes libraries with all that they need but the C and C++ run-time (which the other machine has,
