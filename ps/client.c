@@ -18,8 +18,8 @@
 #include "ps/ps.h"
 #include "ps/shard.h"
 
-/* What one exchange of a bucket is about. */
-struct request {
+/* What is exchanged with the servers, of one bucket. */
+struct push_request {
     enum message_kind kind; /* MESSAGE_PUSH, MESSAGE_STORE or MESSAGE_FETCH */
     size_t bucket;
     uint64_t step; /* in the messages' headers; of a store or fetch: which array */
@@ -38,7 +38,7 @@ struct client {
     struct shard_plan plan;
     size_t buckets;
     struct codec *codecs;         /* one a bucket: the floats as they are, or compressed */
-    struct exchange *exchanges;   /* (servers): of the bucket that is exchanged */
+    struct shard_pushes *pushes;  /* (servers): of the bucket that is exchanged */
     struct transport_slot *slots; /* (servers, window): the answer to chunk c is slot c % window */
     struct transport_slot **oldest; /* (servers): the next answer of each, NULL if none is due */
     uint64_t *tickets;              /* (servers, window): of the pushes */
@@ -65,11 +65,11 @@ static struct message plain_message(size_t bucket, enum message_kind kind, uint6
 }
 
 /* Pushes the next chunk of a server's shard, or asks for it, and expects an answer. */
-static enum status push_next(struct client *client, int server, const struct request *request)
+static enum status push_next(struct client *client, int server, const struct push_request *request)
 {
     enum status status = STATUS_OK;
-    struct exchange *exchange = &client->exchanges[server];
-    struct chunk chunk = shard_chunk(exchange->shard, exchange->chunks, exchange->pushed);
+    struct shard_pushes *pushes = &client->pushes[server];
+    struct chunk chunk = shard_chunk(pushes->shard, pushes->chunks, pushes->pushed);
     struct codec *codec = &client->codecs[request->bucket];
     bool gradients = request->kind == MESSAGE_PUSH;
     struct message push = gradients
@@ -83,13 +83,13 @@ static enum status push_next(struct client *client, int server, const struct req
         answer.length = 0;
     if (request->kind == MESSAGE_FETCH)
         push.length = 0;
-    size_t slot = at(client, server, exchange->pushed);
+    size_t slot = at(client, server, pushes->pushed);
     transport_slot_expect(&client->slots[slot], &answer);
     TRY(transport_post(client->transport, &client->slots[slot], NULL));
     range_detail_open(&client->ranges[slot], "push to pull",
                       &(struct range_about){.kind = RANGE_SHARD,
                                             .bucket = (uint32_t)request->bucket,
-                                            .chunk = (uint32_t)exchange->pushed,
+                                            .chunk = (uint32_t)pushes->pushed,
                                             .peer = node_of(client, server),
                                             .number = client->step,
                                             .bytes = push.length});
@@ -97,7 +97,7 @@ static enum status push_next(struct client *client, int server, const struct req
                        gradients ? codec_encode(codec, request->data, chunk)
                                  : request->data + chunk.offset,
                        &client->tickets[slot]));
-    exchange->pushed++;
+    pushes->pushed++;
 out:
     return status;
 }
@@ -114,23 +114,36 @@ static bool is_waited_for(const struct client *client, int server)
 /* Until the last push to a server has left. */
 static enum status wait_for_turn(struct client *client, int server)
 {
-    size_t slot = at(client, server, client->exchanges[server].pushed - 1);
+    size_t slot = at(client, server, client->pushes[server].pushed - 1);
     return transport_wait_sent(client->transport, node_of(client, server), client->tickets[slot]);
 }
 
-/* A chunk to each server in turn, as long as any are due. */
-static enum status push_more(struct client *client, const struct exchanges *exchanges,
-                             const struct request *request)
+/* The server that this worker pushes to first: another one for each worker, lest all go for one
+ * link. */
+static int first_server(const struct client *client)
+{
+    int parts = 0, seen = 0;
+    for (int server = 0; server < client->servers; server++)
+        parts += client->pushes[server].chunks > 0;
+    for (int server = 0; server < client->servers; server++) {
+        if (client->pushes[server].chunks > 0 && seen++ == client->site->index % parts)
+            return server;
+    }
+    return 0;
+}
+
+/* A chunk to each server in turn, as long as the window has any. */
+static enum status push_more(struct client *client, int first, const struct push_request *request)
 {
     enum status status = STATUS_OK;
-    size_t end = exchanges_end(exchanges);
+    const struct push_window window = push_window(client->pushes, &client->plan);
     int last = -1; /* that was pushed to and is waited for */
     bool pushed;
     do {
         pushed = false;
         for (int i = 0; i < client->servers; i++) {
-            int server = (exchanges->first + i) % client->servers;
-            if (!exchanges_due(exchanges, server, end))
+            int server = (first + i) % client->servers;
+            if (!push_window_has(window, &client->pushes[server]))
                 continue;
             if (!pushed && last >= 0)
                 TRY(wait_for_turn(client, last));
@@ -145,23 +158,23 @@ out:
 }
 
 /* Takes one answer, from whichever server has one, and puts it in place. */
-static enum status take_answer(struct client *client, const struct request *request)
+static enum status take_answer(struct client *client, const struct push_request *request)
 {
     enum status status = STATUS_OK;
     size_t which;
     for (int s = 0; s < client->servers; s++) {
-        const struct exchange *exchange = &client->exchanges[s];
-        bool due = exchange->answered < exchange->pushed;
-        client->oldest[s] = due ? &client->slots[at(client, s, exchange->answered)] : NULL;
+        const struct shard_pushes *pushes = &client->pushes[s];
+        bool due = pushes->answered < pushes->pushed;
+        client->oldest[s] = due ? &client->slots[at(client, s, pushes->answered)] : NULL;
     }
     TRY(transport_wait_any(client->transport, client->oldest, (size_t)client->servers, false,
                            &which));
     struct transport_slot *slot = client->oldest[which];
-    struct exchange *exchange = &client->exchanges[which];
-    struct chunk chunk = shard_chunk(exchange->shard, exchange->chunks, exchange->answered);
+    struct shard_pushes *pushes = &client->pushes[which];
+    struct chunk chunk = shard_chunk(pushes->shard, pushes->chunks, pushes->answered);
     /* The server has the push, so this is at most a look: but our side must have noticed, too. */
     TRY(transport_wait_sent(client->transport, slot->peer,
-                            client->tickets[at(client, (int)which, exchange->answered)]));
+                            client->tickets[at(client, (int)which, pushes->answered)]));
     if (!client->updates)
         codec_take(&client->codecs[request->bucket], request->data, chunk, slot->payload);
     else if (slot->message.length > 0)
@@ -169,22 +182,22 @@ static enum status take_answer(struct client *client, const struct request *requ
     if (client->updates && request->kind == MESSAGE_PUSH)
         async_steps_answered(&client->steps, &slot->message);
     transport_release(client->transport, slot);
-    range_detail_close(&client->ranges[at(client, (int)which, exchange->answered)]);
-    exchange->answered++;
+    range_detail_close(&client->ranges[at(client, (int)which, pushes->answered)]);
+    pushes->answered++;
 out:
     return status;
 }
 
-static enum status exchange_bucket(struct client *client, const struct request *request)
+static enum status exchange_bucket(struct client *client, const struct push_request *request)
 {
     enum status status = STATUS_OK;
-    const struct exchanges exchanges =
-        exchanges_begin(client->exchanges, &client->plan,
-                        client->site->layout->counts[request->bucket], client->site->index);
-    TRY(push_more(client, &exchanges, request));
-    for (size_t left = exchanges_chunks(&exchanges); left > 0; left--) {
+    size_t left = shard_pushes_begin(client->pushes, &client->plan,
+                                     client->site->layout->counts[request->bucket]);
+    int first = first_server(client);
+    TRY(push_more(client, first, request));
+    for (; left > 0; left--) {
         TRY(take_answer(client, request));
-        TRY(push_more(client, &exchanges, request));
+        TRY(push_more(client, first, request));
     }
 out:
     return status;
@@ -212,7 +225,7 @@ static enum status client_allreduce(void *self, size_t bucket, void *data)
     enum status status = STATUS_OK;
     struct client *client = self;
     TRY(exchange_bucket(
-        client, &(struct request){
+        client, &(struct push_request){
                     .kind = MESSAGE_PUSH, .bucket = bucket, .step = client->step, .data = data}));
     if (!client->updates) {
         client->step++;
@@ -242,12 +255,12 @@ static const struct comm_progress *client_progress(const void *self)
 
 static enum status client_store(void *self, size_t bucket, size_t array, float *data)
 {
-    return exchange_bucket(self, &(struct request){MESSAGE_STORE, bucket, array, data});
+    return exchange_bucket(self, &(struct push_request){MESSAGE_STORE, bucket, array, data});
 }
 
 static enum status client_fetch(void *self, size_t bucket, size_t array, float *data)
 {
-    return exchange_bucket(self, &(struct request){MESSAGE_FETCH, bucket, array, data});
+    return exchange_bucket(self, &(struct push_request){MESSAGE_FETCH, bucket, array, data});
 }
 
 static enum status client_pause(void *self)
@@ -274,7 +287,7 @@ static void free_plan(struct client *client)
     for (size_t i = 0; client->slots && i < slots; i++)
         transport_slot_fini(&client->slots[i], client->transport);
     codecs_free(client->codecs, client->buckets);
-    free(client->exchanges);
+    free(client->pushes);
     free(client->slots);
     free(client->oldest);
     free(client->tickets);
@@ -298,12 +311,12 @@ static enum status client_plan(void *self)
     client->buckets = layout->buckets;
     size_t servers = (size_t)client->servers, window = (size_t)client->plan.window;
     TRY(codecs_new(&client->codecs, client->site));
-    client->exchanges = calloc(servers, sizeof *client->exchanges);
+    client->pushes = calloc(servers, sizeof *client->pushes);
     client->slots = calloc(servers * window, sizeof *client->slots);
     client->oldest = calloc(servers, sizeof *client->oldest);
     client->tickets = calloc(servers * window, sizeof *client->tickets);
     client->ranges = calloc(servers * window, sizeof *client->ranges);
-    if (!client->exchanges || !client->slots || !client->oldest || !client->tickets ||
+    if (!client->pushes || !client->slots || !client->oldest || !client->tickets ||
         !client->ranges) {
         log_error("ps: no memory for %d servers", client->servers);
         return STATUS_NO_MEMORY;

@@ -205,55 +205,36 @@ struct chunk shard_chunk(struct chunk shard, size_t chunks, size_t index)
     return (struct chunk){shard.offset + chunk.offset, chunk.count};
 }
 
-static int first_with_a_part(const struct exchanges *exchanges, int worker)
-{
-    int parts = 0, seen = 0;
-    for (int server = 0; server < exchanges->servers; server++)
-        parts += exchanges->with[server].chunks > 0;
-    for (int server = 0; server < exchanges->servers; server++) {
-        if (exchanges->with[server].chunks > 0 && seen++ == worker % parts)
-            return server;
-    }
-    return 0;
-}
+/* -------- what may be pushed ------------------------------------------------------------------ */
 
-struct exchanges exchanges_begin(struct exchange *with, const struct shard_plan *plan, size_t count,
-                                 int worker)
-{
-    struct exchanges exchanges = {.with = with,
-                                  .servers = plan->topology.servers,
-                                  .most = shard_chunks_most(plan, count),
-                                  .window = (size_t)plan->window};
-    for (int server = 0; server < exchanges.servers; server++)
-        with[server] = (struct exchange){.shard = shard_of(&plan->topology, count, server),
-                                         .chunks = shard_chunks(plan, count, server)};
-    exchanges.first = first_with_a_part(&exchanges, worker);
-    return exchanges;
-}
-
-size_t exchanges_chunks(const struct exchanges *exchanges)
+size_t shard_pushes_begin(struct shard_pushes *pushes, const struct shard_plan *plan, size_t count)
 {
     size_t chunks = 0;
-    for (int server = 0; server < exchanges->servers; server++)
-        chunks += exchanges->with[server].chunks;
+    for (int server = 0; server < plan->topology.servers; server++) {
+        pushes[server] = (struct shard_pushes){.shard = shard_of(&plan->topology, count, server),
+                                               .chunks = shard_chunks(plan, count, server)};
+        chunks += pushes[server].chunks;
+    }
     return chunks;
 }
 
-size_t exchanges_end(const struct exchanges *exchanges)
+struct push_window push_window(const struct shard_pushes *pushes, const struct shard_plan *plan)
 {
-    size_t first = exchanges->most;
-    for (int server = 0; server < exchanges->servers; server++) {
-        const struct exchange *exchange = &exchanges->with[server];
-        if (exchange->answered < exchange->chunks)
-            first = size_smaller(first,
-                                 shard_due(exchange->answered, exchange->chunks, exchanges->most));
+    struct push_window window = {0, 0};
+    for (int server = 0; server < plan->topology.servers; server++)
+        window.most = size_larger(window.most, pushes[server].chunks);
+    size_t first = window.most;
+    for (int server = 0; server < plan->topology.servers; server++) {
+        const struct shard_pushes *with = &pushes[server];
+        if (with->answered < with->chunks)
+            first = size_smaller(first, shard_due(with->answered, with->chunks, window.most));
     }
-    return first + exchanges->window;
+    window.end = first + (size_t)plan->window;
+    return window;
 }
 
-bool exchanges_due(const struct exchanges *exchanges, int server, size_t end)
+bool push_window_has(struct push_window window, const struct shard_pushes *pushes)
 {
-    const struct exchange *exchange = &exchanges->with[server];
-    return exchange->pushed < exchange->chunks &&
-           shard_due(exchange->pushed, exchange->chunks, exchanges->most) < end;
+    return pushes->pushed < pushes->chunks &&
+           shard_due(pushes->pushed, pushes->chunks, window.most) < window.end;
 }

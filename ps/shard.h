@@ -70,46 +70,35 @@ size_t shard_due(size_t index, size_t chunks, size_t most);
 struct chunk shard_chunk(struct chunk shard, size_t chunks, size_t index);
 
 /*
- * How far a worker is in exchanging one bucket with every server, and what it may push next. Pure:
- * who sends and waits is client.c.
- *
- * A worker pushes the same part of all shards, a chunk to each server in turn, and is nowhere
- * further than a window from the first unanswered chunk of the slowest server. If every server had
- * a window of its own, a worker's link would go to those that answer soonest; their shards would
- * end early, and the others go on alone, with most links idle. If a server got its whole window at
- * once, no first sum would be complete before nearly all windows are, and the links back would
- * stand idle until then.
+ * What a worker may push next. It pushes the same part of all shards, a chunk to each server in
+ * turn, and is nowhere further than a window from the first unanswered chunk of the slowest server.
+ * If every server had a window of its own, a worker's link would go to those that answer soonest;
+ * their shards would end early, and the others go on alone, with most links idle. If a server got
+ * its whole window at once, no first sum would be complete before nearly all windows are, and the
+ * links back would stand idle until then.
  */
 
-/* With one server. Counted in chunks of its shard. */
-struct exchange {
+/* How far a worker is with one server: counted in chunks of its shard of a bucket. */
+struct shard_pushes {
     struct chunk shard;
     size_t chunks;
     size_t pushed, answered; /* the caller counts them: answered <= pushed <= chunks */
 };
 
-/* With all servers. */
-struct exchanges {
-    struct exchange *with; /* (servers), the caller's */
-    int servers;
-    int first;     /* to be pushed to: another one for each worker, lest all go for one link */
-    size_t most;   /* chunks of the longest shard */
-    size_t window; /* counted in these */
+/* Begins a bucket of `count` elements with all servers. Returns how many chunks all shards have. */
+size_t shard_pushes_begin(struct shard_pushes *pushes, const struct shard_plan *plan, size_t count);
+
+/* Chunks that are due before `end` may be pushed, counted in chunks of the longest shard. */
+struct push_window {
+    size_t most; /* chunks of the longest shard */
+    size_t end;  /* a window from the first unanswered chunk of the slowest server */
 };
 
-/* Begins one of a bucket of `count` elements, of worker `worker`, in `with`, which has room for all
- * servers. */
-struct exchanges exchanges_begin(struct exchange *with, const struct shard_plan *plan, size_t count,
-                                 int worker);
+/* pushes (servers). */
+struct push_window push_window(const struct shard_pushes *pushes, const struct shard_plan *plan);
 
-/* How many chunks all shards have. */
-size_t exchanges_chunks(const struct exchanges *exchanges);
-
-/* Up to where may be pushed now: a window from the first unanswered chunk of the slowest server. */
-size_t exchanges_end(const struct exchanges *exchanges);
-
-/* Whether the server's next chunk is due before `end`. Where nothing is on the way, and not all is
- * answered, at least one server's is; no server ever has more than a window on the way. */
-bool exchanges_due(const struct exchanges *exchanges, int server, size_t end);
+/* Whether a server's next chunk may be pushed. Where nothing is on the way, and not all is
+ * answered, at least one server's may; no server ever has more than a window on the way. */
+bool push_window_has(struct push_window window, const struct shard_pushes *pushes);
 
 #endif

@@ -260,13 +260,14 @@ Test(shard, an_exchange_ends)
             struct topology mixed = servers_of(n, n + k, PLACEMENT_MIXED);
             struct comm_options options = {.segment_bytes = 4000};
             struct shard_plan plan = shard_plan(&mixed, 30011, &options);
-            struct exchange with[SERVERS_MOST];
-            const struct exchanges exchanges = exchanges_begin(with, &plan, 30011, n - 1);
-            size_t left = exchanges_chunks(&exchanges);
+            struct shard_pushes with[SERVERS_MOST];
+            size_t left = shard_pushes_begin(with, &plan, 30011);
             while (left > 0) {
-                size_t end = exchanges_end(&exchanges), on_the_way = 0;
+                const struct push_window window = push_window(with, &plan);
+                size_t on_the_way = 0;
+                cr_assert_eq(window.most, shard_chunks_most(&plan, 30011));
                 for (int s = 0; s < n + k; s++) {
-                    for (; exchanges_due(&exchanges, s, end); with[s].pushed++)
+                    for (; push_window_has(window, &with[s]); with[s].pushed++)
                         ;
                     on_the_way += with[s].pushed - with[s].answered;
                     cr_assert_leq(with[s].pushed - with[s].answered, (size_t)plan.window);
