@@ -18,10 +18,9 @@
 #include "experiments/bench/bench.h"
 #include "experiments/bench/layers.h"
 #include "experiments/config/config.h"
+#include "experiments/config/config_table.h"
 #include "experiments/config/launch.h"
 #include "experiments/elastic/elastic.h"
-#include "experiments/interrupt/interrupt.h"
-#include "experiments/manual/manual.h"
 #include "experiments/measure/info.h"
 #include "experiments/predict/predict.h"
 #include "experiments/report/compare_command.h"
@@ -38,6 +37,37 @@ static void on_terminate(int number)
 {
     (void)number;
     lifeline_signalled(lifeline);
+}
+
+/* Ctrl-C (mpirun passes it on as another signal, and prints nothing any more): says what is left,
+ * then ends as without a handler. */
+static void say_and_end(int number, const char *text, size_t length)
+{
+    ssize_t written = write(STDERR_FILENO, text, length);
+    (void)written;
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+static void interrupt_train(int number)
+{
+    static const char text[] =
+        "\npsring: interrupted; rows written so far are whole, and a run that was started with "
+        "--checkpoint DIR goes on with --resume\n";
+    say_and_end(number, text, sizeof text - 1);
+}
+
+static void interrupt_bench(int number)
+{
+    static const char text[] = "\npsring: interrupted; rows written so far are whole\n";
+    say_and_end(number, text, sizeof text - 1);
+}
+
+static void interrupt_serve(int number)
+{
+    static const char text[] =
+        "\npsring: told to end: a job that this server has ends with it, and its workers say so\n";
+    say_and_end(number, text, sizeof text - 1);
 }
 
 struct command {

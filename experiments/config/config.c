@@ -5,20 +5,17 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/base/check.h"
 #include "common/base/options.h"
 #include "common/device/device.h"
 #include "common/net/world/launcher.h"
 #include "common/net/world/pin.h"
 #include "common/net/world/topology.h"
-#include "experiments/config/automatic.h"
 #include "experiments/config/backends.h"
-#include "experiments/config/config_check.h"
-#include "experiments/config/config_same.h"
 #include "experiments/config/config_table.h"
 #include "experiments/config/launch.h"
-#include "experiments/gpu/gpus.h"
 #include "experiments/config/learning.h"
-#include "experiments/recipes/recipes.h"
+#include "experiments/gpu/gpus.h"
 #include "models/cnn.h"
 #include "models/published.h"
 
@@ -191,6 +188,99 @@ void config_visit(const struct config *config,
     options_visit(&table.options, config, visit, context);
 }
 
+/* -------- resolving on the ranks -------------------------------------------------------------- */
+
+/* What a host has of its own, and what rank 0 alone uses. All other options decide which messages
+ * there are, or bits. */
+static const char *const free_options[] = {
+    "rendezvous",      "rank",        "interface",     "threads",    "data", "timeout", "network",
+    "startup-timeout", "loaders",     "prefetch",      "metrics",    "json", "csv",     "verbose",
+    "join-after",      "leave-after", "stall-warning", "cost-model", "token"};
+
+enum { VALUE_BYTES = 128 }; /* of longer values the beginning is compared */
+
+struct values {
+    int32_t command;
+    char of[CONFIG_OPTIONS_MAX][VALUE_BYTES]; /* in the order of the option table */
+};
+
+struct shared_options {
+    size_t count;
+    const char *names[CONFIG_OPTIONS_MAX];
+    struct values values;
+};
+
+bool config_is_free(const char *name)
+{
+    for (size_t i = 0; i < sizeof free_options / sizeof *free_options; i++) {
+        if (strcmp(name, free_options[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void add_option(void *context, const char *name, const char *value)
+{
+    struct shared_options *shared = context;
+    if (config_is_free(name))
+        return;
+    /* It matters whether there are such names: only rank 0 uses them. */
+    if (strcmp(name, "checkpoint") == 0 || strcmp(name, "timeline") == 0)
+        value = value[0] ? "given" : "";
+    CHECK(shared->count < CONFIG_OPTIONS_MAX);
+    snprintf(shared->values.of[shared->count], VALUE_BYTES, "%s", value);
+    shared->names[shared->count++] = name;
+}
+
+/* Collective. All ranks must have the same command and options. mpirun gives all of them one
+ * command line; by rendezvous each has its own. A difference in one option would be met as a
+ * message of the wrong length, in another one as a rank that waits for ever; of some, a seed say,
+ * nothing would ever tell. STATUS_USAGE, logged, on every rank whose options are not rank 0's. */
+static enum status check_same(const struct config *config, struct world *world)
+{
+    enum status status = STATUS_OK;
+    struct shared_options mine = {.values.command = config->command};
+    config_visit(config, add_option, &mine);
+    struct values first = mine.values;
+    TRY(world_broadcast(world, NULL, &first, sizeof first));
+    if (first.command != mine.values.command) {
+        log_error("rank %d was started with another command than rank 0; start all ranks with the "
+                  "same command and options",
+                  world->rank);
+        return STATUS_USAGE;
+    }
+    for (size_t i = 0; i < mine.count; i++) {
+        const char *here = mine.values.of[i], *there = first.of[i];
+        if (strcmp(here, there) == 0)
+            continue;
+        log_error("--%s is %s on rank %d and %s on rank 0; start all ranks with the same options%s",
+                  mine.names[i], here[0] ? here : "not given", world->rank,
+                  there[0] ? there : "not given",
+                  strcmp(mine.names[i], "link-rate") == 0 ? " and the same PSRING_LINK_BITS" : "");
+        return STATUS_USAGE;
+    }
+out:
+    return status;
+}
+
+/* Collective. Chooses, and puts the first pick in its place; nothing where a backend was named. */
+static enum status choose_backend(struct config *config, struct world *world)
+{
+    enum status status = STATUS_OK;
+    if (!config_is_auto(config))
+        return STATUS_OK;
+    if (!config->choose) {
+        if (world->rank == 0)
+            log_error("--backend auto: this program cannot choose one; name one, e.g. --backend "
+                      "ring");
+        return STATUS_USAGE;
+    }
+    TRY(config->choose(config, world));
+    config_apply(config, &config->picks[0]);
+out:
+    return status;
+}
+
 /* Servers sum what comes over the network, on the CPU. */
 static enum status choose_gpu(struct config *config, struct world *world)
 {
@@ -259,9 +349,9 @@ enum status config_settle(struct config *config, struct world *world)
 {
     enum status status;
     if (!config->server) /* else the server has compared them before it let this process in */
-        TRY(config_same(config, world));
+        TRY(check_same(config, world));
     TRY(name_network(config, world));
-    TRY(automatic_settle(config, world));
+    TRY(choose_backend(config, world));
     if (world->rank != 0)
         log_set_level(LOG_SILENT); /* all find the same: one of them says it */
     status = config_check_world(config, world->size);
@@ -278,6 +368,28 @@ enum status config_settle(struct config *config, struct world *world)
     TRY(choose_gpu(config, world));
 out:
     return status;
+}
+
+/* -------- what follows from the options ------------------------------------------------------- */
+
+bool config_is_auto(const struct config *config)
+{
+    return config->backend == (int)backend_count();
+}
+
+void config_apply(struct config *config, const struct config_pick *pick)
+{
+    config->backend = pick->backend;
+    config->transport = pick->transport;
+    config->servers = pick->servers;
+    config->placement = pick->placement;
+    config->bucket_mb = pick->bucket_mb;
+}
+
+void config_free(struct config *config)
+{
+    free(config->picks);
+    config->picks = NULL;
 }
 
 bool config_probes(const struct config *config, const struct world *world)

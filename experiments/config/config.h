@@ -149,7 +149,7 @@ struct config {
     int64_t loaders, prefetch; /* common/data/loader.h; prefetch 0: two for each */
     const char *augment;       /* as given */
     struct augmentation augmentation; /* from `augment` */
-    const char *recipe;               /* experiments/recipes/recipes.h; NULL: none */
+    const char *recipe;               /* experiments/config/config_table.h; NULL: none */
     int64_t epochs, steps, seed;
     bool epochs_divided;  /* `epochs` are those of all workers together */
     bool unsharded;       /* an epoch is all the data for each worker, not its share */

@@ -1,4 +1,6 @@
-#include "experiments/config/config_check.h"
+/* What one option's type and range cannot say: values with a form of their own, and combinations.
+ */
+#include "experiments/config/config_table.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -6,13 +8,267 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/status.h"
 #include "common/device/device.h"
 #include "common/net/socket/address.h"
+#include "common/net/world/launcher.h"
 #include "common/net/world/topology.h"
-#include "experiments/config/automatic.h"
 #include "experiments/config/backends.h"
-#include "experiments/job/job.h"
-#include "experiments/config/sync.h"
+#include "models/optim.h"
+
+/* -------- --sync, --backup-workers, --straggler: who waits for whom, and for how long --------- */
+
+static enum status parse_consistency(struct config *config)
+{
+    enum { STALENESS_MOST = 1000, ASYNC_LATE_STEPS = 8 };
+    const char *text = config->sync, *number = text + strlen("ssp:");
+    struct consistency *consistency = &config->consistency;
+    *consistency = (struct consistency){.backup_workers = (int)config->backup_workers};
+    if (strcmp(text, "async") == 0) {
+        consistency->kind = CONSISTENCY_ASYNC;
+        consistency->late_steps = ASYNC_LATE_STEPS;
+    } else if (strncmp(text, "ssp:", strlen("ssp:")) == 0 && isdigit((unsigned char)*number)) {
+        char *end = NULL;
+        unsigned long long staleness = strtoull(number, &end, 10);
+        if (*end || staleness > STALENESS_MOST) {
+            log_error("--sync %s: expected ssp:S with S from 0 to %d, the steps that workers may "
+                      "be apart",
+                      text, STALENESS_MOST);
+            return STATUS_USAGE;
+        }
+        consistency->kind = CONSISTENCY_SSP;
+        consistency->staleness = staleness;
+        /* Half of the bound: at all of it the others wait already. */
+        consistency->late_steps = (staleness + 1) / 2;
+    } else if (strcmp(text, "bsp") != 0) {
+        log_error("--sync: found '%s', expected bsp, ssp:S (e.g. ssp:3) or async", text);
+        return STATUS_USAGE;
+    }
+    if (config->late_steps == CONFIG_LATE_KEEP && consistency->kind == CONSISTENCY_BSP) {
+        log_error("--late-steps keep: with --sync bsp nobody may be late%s; leave it out, or add "
+                  "--sync ssp:S or async",
+                  config->backup_workers > 0 ? ", and --backup-workers drop who is" : "");
+        return STATUS_USAGE;
+    }
+    if (config->late_steps == CONFIG_LATE_KEEP)
+        consistency->late_steps = 0;
+    if (consistency->kind != CONSISTENCY_BSP && config->backup_workers > 0) {
+        log_error("--backup-workers %lld: with --sync %s nobody waits for the last workers; leave "
+                  "one of the two out",
+                  (long long)config->backup_workers, text);
+        return STATUS_USAGE;
+    }
+    return STATUS_OK;
+}
+
+/* What servers that own the parameters cannot do. */
+static enum status check_consistency(const struct config *config)
+{
+    if (!consistency_updates(&config->consistency))
+        return STATUS_OK;
+    if (!config->paced &&
+        (config->optimizer == OPTIMIZER_ADAM || config->optimizer == OPTIMIZER_LARS)) {
+        log_error("--optimizer %s: servers that update know parts of tensors, and updates rather "
+                  "than steps; with --sync %s%s use sgd, adagrad or adadelta",
+                  optimizer_kind_names[config->optimizer], config->sync,
+                  config->backup_workers > 0 ? " and --backup-workers" : "");
+        return STATUS_USAGE;
+    }
+    if (config->last_batch == CONFIG_LAST_BATCH_JOIN) {
+        log_error("--last-batch join: with --sync %s%s workers are not in one step, and not at its "
+                  "end together; leave it out",
+                  config->sync, config->backup_workers > 0 ? " and --backup-workers" : "");
+        return STATUS_USAGE;
+    }
+    if (config->reduce_order == REDUCE_ORDER_ANY)
+        return STATUS_OK;
+    log_error("--reduce-order %s: with --sync %s%s gradients are applied as they come, in no order "
+              "that could be repeated; leave it out",
+              config_reduce_order_name(config), config->sync,
+              config->backup_workers > 0 ? " and --backup-workers" : "");
+    return STATUS_USAGE;
+}
+
+static enum status parse_straggler(struct config *config)
+{
+    const char *text = config->straggler;
+    char *end = NULL;
+    config->straggler_rank = -1;
+    config->straggler_factor = 1;
+    if (!text)
+        return STATUS_OK;
+    if (config_backend(config)->alone) {
+        log_error("--straggler %s: --backend %s has no other workers that could wait; leave it out",
+                  text, config_backend(config)->name);
+        return STATUS_USAGE;
+    }
+    unsigned long rank = strtoul(text, &end, 10);
+    if (isdigit((unsigned char)*text) && *end == ':' && rank < CONFIG_RANKS_MOST) {
+        const char *number = end + 1;
+        double factor = strtod(number, &end);
+        if (end != number && !*end && factor >= 1 && factor <= 1000) {
+            config->straggler_rank = (int)rank;
+            config->straggler_factor = factor;
+            return STATUS_OK;
+        }
+    }
+    log_error("--straggler: found '%s', expected RANK:FACTOR with a worker's rank and a factor "
+              "from 1 to 1000, e.g. 3:4",
+              text);
+    return STATUS_USAGE;
+}
+
+static enum status check_sync(struct config *config)
+{
+    enum status status;
+    TRY(parse_consistency(config));
+    TRY(check_consistency(config));
+    TRY(parse_straggler(config));
+out:
+    return status;
+}
+
+static enum status check_sync_world(const struct config *config, const struct topology *topology)
+{
+    if (config->command != CONFIG_TRAIN)
+        return STATUS_OK;
+    if (config->consistency.backup_workers >= topology->workers) {
+        log_error("--backup-workers %d: of %d worker%s at least one must be waited for; start "
+                  "more, or give less",
+                  config->consistency.backup_workers, topology->workers,
+                  topology->workers == 1 ? "" : "s");
+        return STATUS_USAGE;
+    }
+    if (config->straggler_rank >= topology->workers) {
+        if (topology->workers == 1)
+            log_error("--straggler %s: there is one worker, 0", config->straggler);
+        else
+            log_error("--straggler %s: there are %d workers, 0 to %d", config->straggler,
+                      topology->workers, topology->workers - 1);
+        return STATUS_USAGE;
+    }
+    return STATUS_OK;
+}
+
+/* -------- an elastic job: psring serve and psring train --server ------------------------------ */
+
+bool config_server(const struct config *config, int number, char *text, size_t size)
+{
+    const char *at = config->server;
+    for (int i = 0; i < number && at; i++) {
+        at = strchr(at, ',');
+        at = at ? at + 1 : NULL;
+    }
+    if (!at)
+        return false;
+    snprintf(text, size, "%.*s", (int)strcspn(at, ","), at);
+    return true;
+}
+
+static enum status check_address(const char *option, const char *text)
+{
+    char host[ADDRESS_HOST_BYTES];
+    int port;
+    if (address_parse(text, host, sizeof host, &port) && port > 0)
+        return STATUS_OK;
+    log_error("--%s: found '%s', expected tcp://HOST:PORT, where HOST is a name or an address and "
+              "PORT is 1 to 65535, e.g. tcp://10.0.0.1:29600 or tcp://[fd00::1]:29600",
+              option, text);
+    return STATUS_USAGE;
+}
+
+static enum status check_elastic_servers(struct config *config)
+{
+    enum status status = STATUS_OK;
+    char address[ADDRESS_HOST_BYTES + 16];
+    int count = 0;
+    for (; config_server(config, count, address, sizeof address); count++)
+        TRY(check_address("server", address));
+    if (config->servers != CONFIG_SERVERS_NOT_GIVEN && config->servers != count) {
+        log_error("--servers %lld: --server names %d; leave --servers out",
+                  (long long)config->servers, count);
+        return STATUS_USAGE;
+    }
+    config->servers = count;
+out:
+    return status;
+}
+
+/* What does not go with --server, and why; NULL: nothing. */
+static const char *objection(const struct config *config)
+{
+    if (strcmp(config_backend(config)->name, "ps") != 0)
+        return "only --backend ps has servers; add that";
+    if (config->placement != PLACEMENT_DEDICATED)
+        return "its servers are processes of their own; leave --placement out";
+    if (strcmp(config->sync, "bsp") != 0 || config->backup_workers > 0)
+        return "workers come and go between steps, which only --sync bsp without --backup-workers "
+               "has";
+    if (config->transport == CONFIG_TRANSPORT_MPI)
+        return "workers come and go, which MPI's ranks cannot; use --transport zmq or tcp";
+    if (config->rendezvous || config->rank >= 0 || config->world >= 0)
+        return "the server numbers the workers; leave --rendezvous, --rank and --world out";
+    if (launcher_mpi_rank() >= 0)
+        return "start each worker by itself, without mpirun or srun";
+    if (config->global_batch > 0 || config->epochs_divided)
+        return "what is divided among the workers would change with them; leave --global-batch and "
+               "--epochs-divided out";
+    if (config->straggler)
+        return "a worker's number changes as others come and go; leave --straggler out";
+    if (config->last_batch == CONFIG_LAST_BATCH_JOIN)
+        return "what is left of an epoch would change with the workers; leave --last-batch out";
+    if (config->unsharded)
+        return "its position in the data is one for all workers; leave --unsharded out";
+    if (config->timeline)
+        return "a timeline is of ranks that stay; leave --timeline out";
+    if (config->target_accuracy > 0)
+        return "workers that join know no earlier test; leave --target-accuracy out";
+    if (config->checkpoint)
+        return "the workers keep the state of an elastic job; leave --checkpoint out";
+    return NULL;
+}
+
+static enum status check_elastic(struct config *config)
+{
+    enum status status = STATUS_OK;
+    if (config->command == CONFIG_SERVE)
+        return check_address("listen", config->listen);
+    const char *wrong = objection(config);
+    if (wrong) {
+        log_error("--server %s: %s", config->server, wrong);
+        return STATUS_USAGE;
+    }
+    TRY(check_elastic_servers(config));
+out:
+    return status;
+}
+
+/* -------- --backend auto ---------------------------------------------------------------------- */
+
+/* Whether it and --cost-model go together, and with the device. */
+static enum status check_automatic(const struct config *config)
+{
+    if (!config_is_auto(config) && config->cost_model) {
+        log_error("--cost-model %s: only --backend auto goes by it; add that, or leave it out",
+                  config->cost_model);
+        return STATUS_USAGE;
+    }
+    if (config_is_auto(config) && !config->cost_model) {
+        log_error("--backend auto: by which model? add --cost-model MODEL.JSON, which psring "
+                  "predict --fit BENCH.CSV --cost-model MODEL.JSON makes of measurements, or name "
+                  "a backend, e.g. --backend ring");
+        return STATUS_USAGE;
+    }
+    if (config_is_auto(config) && config->device != DEVICE_CPU) {
+        log_error("--backend auto: the model knows what averages in host memory only; with "
+                  "--device %s name a backend, e.g. --backend nccl",
+                  device_kind_names[config->device]);
+        return STATUS_USAGE;
+    }
+    return STATUS_OK;
+}
+
+/* -------- a command --------------------------------------------------------------------------- */
 
 static enum status parse_compute(struct config *config)
 {
@@ -129,7 +385,7 @@ static enum status check_training(struct config *config)
 {
     enum status status;
     TRY(parse_compute(config));
-    TRY(sync_parse(config));
+    TRY(check_sync(config));
     TRY(parse_timeline_steps(config));
     TRY(augment_parse(&config->augmentation, "augment", config->augment));
     if (config->prefetch > 0 && config->loaders == 0) {
@@ -359,12 +615,12 @@ enum status config_check(struct config *config)
     if (config->command == CONFIG_INFO)
         return STATUS_OK;
     if (config->command == CONFIG_SERVE || config->server)
-        TRY(job_check(config));
+        TRY(check_elastic(config));
     if (config->command == CONFIG_SERVE)
         return STATUS_OK;
     if (config->command == CONFIG_PREDICT)
         return check_predict(config);
-    TRY(automatic_check(config));
+    TRY(check_automatic(config));
     TRY(check_backend(config, backend));
     TRY(check_servers(config, backend));
     TRY(check_compress(config));
@@ -393,5 +649,5 @@ enum status config_check_world(const struct config *config, int world_size)
     }
     enum status status =
         topology_init(&topology, world_size, (int)config->servers, config->placement);
-    return status == STATUS_OK ? sync_check_world(config, &topology) : status;
+    return status == STATUS_OK ? check_sync_world(config, &topology) : status;
 }

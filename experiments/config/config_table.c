@@ -1,3 +1,4 @@
+/* The option table. */
 #include "experiments/config/config_table.h"
 
 #include <stddef.h>
@@ -12,9 +13,11 @@
 #include "models/lr.h"
 #include "models/optim.h"
 #include "models/published.h"
+#include "ring/baselines/baselines.h"
 
 const char *const config_placement_words[] = {"dedicated", "colocated", "mixed", NULL};
 const char *const config_reduce_order_words[] = {"any", "ring", NULL};
+const char *const config_nccl_algo_words[] = {"ring", "tree", "auto", NULL};
 
 static const char *const transport_words[] = {"auto", "zmq", "mpi", "tcp", NULL};
 static const char *const last_batch_words[] = {"drop", "join", NULL}; /* enum config_last_batch */
@@ -22,6 +25,8 @@ static const char *const late_words[] = {"skip", "keep", NULL};       /* enum co
 static const char *const auto_words[] = {"auto", "on", "off", NULL};
 /* enum config_resume */
 static const char *const resume_words[] = {"off", "auto", "must", "extend", NULL};
+/* enum config_nccl_register */
+static const char *const register_words[] = {"off", "on", NULL};
 static const char *const probe_words[] = {"auto", "on", "off", "only", NULL};
 
 #define FIELD(name) .offset = offsetof(struct config, name)
@@ -39,10 +44,88 @@ enum {
     BENCH = CONFIG_BENCH,
     INFO = CONFIG_INFO,
     SERVE = CONFIG_SERVE,
+    PREDICT = CONFIG_PREDICT,
     ALL = TRAIN | BENCH | INFO,
 };
 
 static const struct config_row rows[] = {
+    /* of commands that run apart from ranks, and of no other: serve and predict */
+    {RUNS(SERVE),
+     {"listen", 0, OPTION_STRING, FIELD(listen), "tcp://127.0.0.1:29600", .metavar = "ADDRESS",
+      .help = "tcp://HOST:PORT, where workers join: HOST is a name or an address of this host, "
+              "an IPv6 address in brackets."}},
+    {RUNS(SERVE),
+     {"workers", 0, OPTION_INT, FIELD(workers), "1", 1, 1000,
+      .help = "Training begins when N workers are there, and goes on with those who are."}},
+    {RUNS(SERVE),
+     {"min-workers", 0, OPTION_INT, FIELD(min_workers), "1", 1, 1000,
+      .help = "With fewer it stands still until others join."}},
+    {RUNS(SERVE),
+     {"timeout", 0, OPTION_DOUBLE, FIELD(timeout), "30", 0.1, 86400, .metavar = "SECONDS",
+      .help = "A worker that keeps others waiting, or is silent, for longer is lost: the others go "
+              "on without it."}},
+    {RUNS(PREDICT),
+     {"fit", 0, OPTION_STRING, FIELD(fit), .metavar = "FILE,...",
+      .help =
+          "Fits the model to these bench.csv, or to those in these folders, and prints predicted "
+          "beside measured times."}},
+    {RUNS(PREDICT),
+     {"hold-out", 0, OPTION_STRING, FIELD(hold_out), "auto", .metavar = "auto|none|CONDITION,...",
+      .help = "Rows to predict without fitting them: workers=N, servers=N, bytes=N, "
+              "placement=WORD; auto: every second number of workers and size between others."}},
+    {RUNS(PREDICT),
+     {"cost-model", 0, OPTION_STRING, FIELD(cost_model), .metavar = "FILE",
+      .help = "The fitted model, model.json: written with --fit, else read."}},
+    {RUNS(PREDICT),
+     {"workers", 0, OPTION_INT, FIELD(workers), "0", 0, 4096,
+      .help = "Predicts what averaging among N workers takes; 0: nothing is predicted."}},
+    {RUNS(PREDICT),
+     {"spare", 0, OPTION_INT, FIELD(spare), "0", 0, 4096, .metavar = "K",
+      .help = "Machines beside the workers', which servers could have."}},
+    {RUNS(PREDICT),
+     {"rate", 0, OPTION_RATE, FIELD(rate), "0", 0, 1e15, .metavar = "RATE",
+      .help = "Each way of a machine's link: 25gbit, or bits/s; each process then has a machine of "
+              "its own. 0: the network that was measured."}},
+    {RUNS(PREDICT),
+     {"latency", 0, OPTION_DOUBLE, FIELD(latency), "0", 0, 10, .metavar = "SECONDS",
+      .help = "What that network adds to a message, beyond the one that was measured."}},
+    {RUNS(PREDICT),
+     {"sizes", 0, OPTION_STRING, FIELD(sizes), "65536,1048576,4799528,25600000", .metavar = "LIST",
+      .help = "Bytes of the vectors that --workers average, with commas between."}},
+    {RUNS(PREDICT),
+     {"train", 0, OPTION_STRING, FIELD(trained), .metavar = "FILE,...",
+      .help = "Shows predicted beside the measured steps of --compute paced in these train.csv, or "
+              "in those of these folders."}},
+    {RUNS(PREDICT),
+     {"model", 0, OPTION_STRING, FIELD(trains), .metavar = "NAME",
+      .help = "Predicts training steps of --workers, too, for this model of psring train (--model) "
+              "or bench (--model-gradients)."}},
+    {RUNS(PREDICT),
+     {"compute-ms", 0, OPTION_DOUBLE, FIELD(compute_ms), "0", 0, 3.6e6, .metavar = "MS",
+      .help = "How long forward and backward of such a step take (psring bench --compute)."}},
+    {RUNS(PREDICT),
+     {"batch", 0, OPTION_INT, FIELD(batch), "32", 1, CONFIG_BATCH_MOST,
+      .help = "Images a step, per worker."}},
+    {RUNS(PREDICT),
+     {"images", 0, OPTION_DOUBLE, FIELD(images), "60000", 1, 1e15,
+      .help = "Images of an epoch; MNIST has 60000."}},
+    {RUNS(PREDICT),
+     {"epochs", 0, OPTION_INT, FIELD(epochs), "1", 1, 100000,
+      .help = "Epochs that the wanted accuracy takes."}},
+    {RUNS(PREDICT),
+     {"bucket-mb", 0, OPTION_DOUBLE, FIELD(bucket_mb), "4", 0, 65536, .metavar = "MB",
+      .help = "Gradients travel in buckets of this size, while others are computed; 0: in one."}},
+    {RUNS(PREDICT),
+     {"cost-per-hour", 0, OPTION_DOUBLE, FIELD(cost_per_hour), "0", 0, 1e9, .metavar = "COST",
+      .help = "Of a machine, for the advice that --model brings; 0: not known."}},
+    {RUNS(PREDICT),
+     {"csv", 0, OPTION_STRING, FIELD(csv), .metavar = "FILE",
+      .help = "Appends predicted beside measured times, a row each, as CSV."}},
+    {RUNS(PREDICT),
+     {"seed", 0, OPTION_INT, FIELD(seed), "1", 0, 9e15,
+      .help = "Of the intervals' resampling; the same seed gives the same intervals."}},
+
+    /* of all else */
     {RUNS(ALL),
      {"rendezvous", 0, OPTION_STRING, FIELD(rendezvous), .metavar = "ADDRESS",
       .help = "Start without mpirun: tcp://HOST:PORT, where rank 0 listens and all others connect. "
@@ -336,21 +419,22 @@ static const struct config_row rows[] = {
     {RUNS(BENCH),
      {"csv", 0, OPTION_STRING, FIELD(csv), .metavar = "FILE",
       .help = "Appends rows as CSV; the README has the columns."}},
-    {RUNS(ALL | SERVE | CONFIG_PREDICT),
+    {RUNS(ALL | SERVE | PREDICT),
      {"verbose", 'v', OPTION_FLAG, FIELD(verbose), .help = "Says more on stderr."}},
-};
 
-/* All rows: commands apart, then all else, then vendors' libraries; NULL behind the last. */
-static const struct config_row *row_at(size_t number)
-{
-    if (number < config_apart_row_count)
-        return &config_apart_rows[number];
-    number -= config_apart_row_count;
-    if (number < sizeof rows / sizeof *rows)
-        return &rows[number];
-    number -= sizeof rows / sizeof *rows;
-    return number < config_vendor_row_count ? &config_vendor_rows[number] : NULL;
-}
+    /* what vendors' libraries are told */
+    {RUNS_IF(SWEEP | MODEL, takes_mpi_algorithm, NULL),
+     {"mpi-algorithm", 0, OPTION_CHOICE, FIELD(mpi_algorithm), "default",
+      .choices = library_algorithm_names,
+      .help = "What MPI_Allreduce uses (only Open MPI obeys)."}},
+    {RUNS_IF(SWEEP | MODEL | TRAIN, takes_nccl_options, NULL),
+     {"nccl-algo", 0, OPTION_CHOICE, FIELD(nccl_algo), "ring", .choices = config_nccl_algo_words,
+      .help = "What NCCL uses; auto: its own choice. By its log, another one ends the run."}},
+    {RUNS_IF(SWEEP | MODEL | TRAIN, takes_nccl_options, NULL),
+     {"nccl-register", 0, OPTION_CHOICE, FIELD(nccl_register), "off", .choices = register_words,
+      .help =
+          "on: NCCL may use buckets in place. Its guide: unsafe, may hang or crash on failure."}},
+};
 
 /* What depends on the list of backends: their names, and in the help who obeys an option. */
 static void follow_backends(struct config_table *table, int at)
@@ -394,8 +478,8 @@ static const struct {
 void config_table_init(struct config_table *table, enum config_command command)
 {
     int count = 0;
-    const struct config_row *row;
-    for (size_t i = 0; (row = row_at(i)); i++) {
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct config_row *row = &rows[i];
         if (!(row->runs & (unsigned)command))
             continue;
         CHECK(count < CONFIG_OPTIONS_MAX);

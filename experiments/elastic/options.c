@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "experiments/config/config_same.h"
 #include "experiments/config/config_table.h"
 #include "experiments/elastic/elastic.h"
 

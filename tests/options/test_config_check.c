@@ -1,6 +1,6 @@
 /* What is refused, and in which words: values with a form of their own, and options that do not go
  * together, with the build, or with the number of processes. */
-#include "experiments/config/config_check.h"
+#include "experiments/config/config_table.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -1,11 +1,10 @@
-#include "experiments/recipes/recipes.h"
+#include "experiments/config/config_table.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/base/nearest.h"
-#include "experiments/config/config_table.h"
 #include "models/lr.h"
 #include "models/optim.h"
 

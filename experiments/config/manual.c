@@ -1,9 +1,7 @@
-#include "experiments/manual/manual.h"
+#include "experiments/config/config_table.h"
 
 #include <ctype.h>
 #include <string.h>
-
-#include "experiments/config/config_table.h"
 
 /* -------- the manual page --------------------------------------------------------------------- */
 
