@@ -26,7 +26,7 @@ struct push_request {
     float *data;
 };
 
-struct client {
+struct ps_client {
     const struct comm_site *site; /* borrowed: the comm's */
     struct transport *transport;
     int servers;
@@ -45,13 +45,13 @@ struct client {
     struct range *ranges;           /* (servers, window): from a push to its answer */
 };
 
-static size_t at(const struct client *client, int server, size_t chunk)
+static size_t at(const struct ps_client *client, int server, size_t chunk)
 {
     size_t window = (size_t)client->plan.window;
     return (size_t)server * window + chunk % window;
 }
 
-static int node_of(const struct client *client, int server)
+static int node_of(const struct ps_client *client, int server)
 {
     return client->site->topology.workers + server;
 }
@@ -65,7 +65,8 @@ static struct message plain_message(size_t bucket, enum message_kind kind, uint6
 }
 
 /* Pushes the next chunk of a server's shard, or asks for it, and expects an answer. */
-static enum status push_next(struct client *client, int server, const struct push_request *request)
+static enum status push_next(struct ps_client *client, int server,
+                             const struct push_request *request)
 {
     enum status status = STATUS_OK;
     struct shard_pushes *pushes = &client->pushes[server];
@@ -104,7 +105,7 @@ out:
 
 /* Whether the next chunks wait until this server's has left. Inside this process it leaves once it
  * has been used, which may be much later. */
-static bool is_waited_for(const struct client *client, int server)
+static bool is_waited_for(const struct ps_client *client, int server)
 {
     const struct topology *topology = &client->site->topology;
     return client->plan.by_turns && topology_rank(topology, node_of(client, server)) !=
@@ -112,7 +113,7 @@ static bool is_waited_for(const struct client *client, int server)
 }
 
 /* Until the last push to a server has left. */
-static enum status wait_for_turn(struct client *client, int server)
+static enum status wait_for_turn(struct ps_client *client, int server)
 {
     size_t slot = at(client, server, client->pushes[server].pushed - 1);
     return transport_wait_sent(client->transport, node_of(client, server), client->tickets[slot]);
@@ -120,7 +121,7 @@ static enum status wait_for_turn(struct client *client, int server)
 
 /* The server that this worker pushes to first: another one for each worker, lest all go for one
  * link. */
-static int first_server(const struct client *client)
+static int first_server(const struct ps_client *client)
 {
     int parts = 0, seen = 0;
     for (int server = 0; server < client->servers; server++)
@@ -133,7 +134,8 @@ static int first_server(const struct client *client)
 }
 
 /* A chunk to each server in turn, as long as the window has any. */
-static enum status push_more(struct client *client, int first, const struct push_request *request)
+static enum status push_more(struct ps_client *client, int first,
+                             const struct push_request *request)
 {
     enum status status = STATUS_OK;
     const struct push_window window = push_window(client->pushes, &client->plan);
@@ -158,7 +160,7 @@ out:
 }
 
 /* Takes one answer, from whichever server has one, and puts it in place. */
-static enum status take_answer(struct client *client, const struct push_request *request)
+static enum status take_answer(struct ps_client *client, const struct push_request *request)
 {
     enum status status = STATUS_OK;
     size_t which;
@@ -188,7 +190,7 @@ out:
     return status;
 }
 
-static enum status exchange_bucket(struct client *client, const struct push_request *request)
+static enum status exchange_bucket(struct ps_client *client, const struct push_request *request)
 {
     enum status status = STATUS_OK;
     size_t left = shard_pushes_begin(client->pushes, &client->plan,
@@ -206,7 +208,7 @@ out:
 /* -------- steps ------------------------------------------------------------------------------- */
 
 /* A message without payload to every server. */
-static enum status tell_servers(struct client *client, enum message_kind kind)
+static enum status tell_servers(struct ps_client *client, enum message_kind kind)
 {
     const struct message message = {.kind = kind,
                                     .dtype = codec_dtype(client->site->options->compress),
@@ -223,7 +225,7 @@ static enum status tell_servers(struct client *client, enum message_kind kind)
 static enum status client_allreduce(void *self, size_t bucket, void *data)
 {
     enum status status = STATUS_OK;
-    struct client *client = self;
+    struct ps_client *client = self;
     TRY(exchange_bucket(
         client, &(struct push_request){
                     .kind = MESSAGE_PUSH, .bucket = bucket, .step = client->step, .data = data}));
@@ -241,7 +243,7 @@ out:
 
 static enum status client_begin_steps(void *self, uint64_t step, uint64_t end)
 {
-    struct client *client = self;
+    struct ps_client *client = self;
     client->step = step;
     async_steps_begin(&client->steps, step, end);
     return tell_servers(client, MESSAGE_CLOCK);
@@ -249,7 +251,7 @@ static enum status client_begin_steps(void *self, uint64_t step, uint64_t end)
 
 static const struct comm_progress *client_progress(const void *self)
 {
-    const struct client *client = self;
+    const struct ps_client *client = self;
     return &client->steps.progress;
 }
 
@@ -275,13 +277,13 @@ static enum status client_finish(void *self)
 
 static float *client_state(void *self, size_t index, size_t *count)
 {
-    const struct client *client = self;
+    const struct ps_client *client = self;
     return codecs_state(client->codecs, client->buckets, index, count);
 }
 
 /* -------- opening, planning, closing ---------------------------------------------------------- */
 
-static void free_plan(struct client *client)
+static void free_plan(struct ps_client *client)
 {
     size_t slots = (size_t)client->servers * (size_t)client->plan.window;
     for (size_t i = 0; client->slots && i < slots; i++)
@@ -292,18 +294,18 @@ static void free_plan(struct client *client)
     free(client->oldest);
     free(client->tickets);
     free(client->ranges);
-    *client = (struct client){.site = client->site,
-                              .transport = client->transport,
-                              .servers = client->servers,
-                              .updates = client->updates,
-                              .step = client->step,
-                              .steps = client->steps};
+    *client = (struct ps_client){.site = client->site,
+                                 .transport = client->transport,
+                                 .servers = client->servers,
+                                 .updates = client->updates,
+                                 .step = client->step,
+                                 .steps = client->steps};
 }
 
 static enum status client_plan(void *self)
 {
     enum status status = STATUS_OK;
-    struct client *client = self;
+    struct ps_client *client = self;
     const struct comm_options *options = client->site->options;
     const struct comm_layout *layout = client->site->layout;
     free_plan(client);
@@ -342,7 +344,7 @@ static enum status client_open(void **self, const struct comm_site *site)
         log_error("--servers 0: a parameter server needs at least one; use --servers 1");
         return STATUS_USAGE;
     }
-    struct client *client = calloc(1, sizeof *client);
+    struct ps_client *client = calloc(1, sizeof *client);
     if (!client) {
         log_error("ps: out of memory");
         return STATUS_NO_MEMORY;

@@ -37,21 +37,21 @@ static struct cost_traffic ps_traffic(const struct cost_shape *shape, int node)
 
 /* What the busiest host's link carries, in units of M: p and q of the header. Shares of the shards
  * in real numbers, so that the prediction is smooth in `count`. */
-struct load {
+struct ps_load {
     double pushing; /* the busier direction, while nothing is answered yet */
     double both;    /* each direction, pushes and answers together */
     double share;   /* the largest shard */
 };
 
 /* Of M, what a server beside a worker has, and a spare one; 0: there is none. */
-struct shares {
+struct ps_shares {
     double beside, spare;
 };
 
-static struct shares shares_of(const struct topology *topology)
+static struct ps_shares shares_of(const struct topology *topology)
 {
     double n = topology->workers, servers = topology->servers, k = topology_spare(topology);
-    struct shares shares = {servers > k ? 1 / servers : 0, k > 0 ? 1 / k : 0};
+    struct ps_shares shares = {servers > k ? 1 / servers : 0, k > 0 ? 1 / k : 0};
     if (topology->placement == PLACEMENT_MIXED) {
         double all = n * n + k * n - 2 * k;
         shares.beside = k < n ? (n - k) / all : 0;
@@ -62,7 +62,7 @@ static struct shares shares_of(const struct topology *topology)
 
 /* The host of rank `first`: each of its workers pushes what servers elsewhere have, and each worker
  * elsewhere what its servers have. */
-static void add_host(struct load *load, const struct cost_shape *shape, struct shares shares,
+static void add_host(struct ps_load *load, const struct cost_shape *shape, struct ps_shares shares,
                      int first)
 {
     const struct topology *topology = &shape->topology;
@@ -82,10 +82,10 @@ static void add_host(struct load *load, const struct cost_shape *shape, struct s
     load->both = fmax(load->both, out + in);
 }
 
-static struct load load_of(const struct cost_shape *shape)
+static struct ps_load load_of(const struct cost_shape *shape)
 {
-    struct shares shares = shares_of(&shape->topology);
-    struct load load = {.share = fmax(shares.beside, shares.spare)};
+    struct ps_shares shares = shares_of(&shape->topology);
+    struct ps_load load = {.share = fmax(shares.beside, shares.spare)};
     for (int rank = 0; rank < shape->topology.workers + topology_spare(&shape->topology); rank++)
         add_host(&load, shape, shares, rank);
     return load;
@@ -96,7 +96,7 @@ static double ps_time_s(const struct cost_shape *shape, const struct cost_link *
     const struct topology *topology = &shape->topology;
     const struct cost_shape with_links = cost_with_links(shape);
     double bytes = (double)cost_bytes(shape, shape->count);
-    struct load load = load_of(&with_links);
+    struct ps_load load = load_of(&with_links);
     if (load.both == 0) /* one worker and its own server */
         return 0;
     double links = load.both + (2 * load.pushing - load.both) / (double)shape->pipeline;

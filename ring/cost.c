@@ -72,23 +72,27 @@ static int ranks_a_link(const struct cost_shape *shape)
     return most;
 }
 
-/* K: with few pieces, two workers swap whole vectors in one step (pair.c). */
-static size_t ring_pipeline(const struct topology *topology, size_t count,
-                            const struct comm_options *options)
+static struct schedule ring_schedule(const struct topology *topology, size_t count,
+                                     const struct comm_options *options)
 {
     struct schedule schedule;
     schedule_init(&schedule, topology->workers, 0, count,
                   compress_float_bytes(options->compress, options->segment_bytes), NULL);
-    return schedule.pieces;
+    return schedule;
+}
+
+/* K: with few pieces, two workers swap whole vectors in one step (pair.c). */
+static size_t ring_pipeline(const struct topology *topology, size_t count,
+                            const struct comm_options *options)
+{
+    return ring_schedule(topology, count, options).pieces;
 }
 
 /* A segment each of 2(W-1) steps; the pieces where two workers go by pair.c. */
 static struct cost_messages ring_messages(const struct topology *topology, size_t count,
                                           const struct comm_options *options)
 {
-    struct schedule schedule;
-    schedule_init(&schedule, topology->workers, 0, count,
-                  compress_float_bytes(options->compress, options->segment_bytes), NULL);
+    struct schedule schedule = ring_schedule(topology, count, options);
     bool pair = schedule.pieces > 0 && options->compress == COMPRESS_NONE;
     double each = (double)(pair ? schedule.pieces : schedule_items(&schedule));
     return (struct cost_messages){each, each * topology->workers};
@@ -145,15 +149,6 @@ static uint64_t chunks_bytes(const struct cost_shape *shape, int first, int size
     return bytes;
 }
 
-static int least_factor(int n)
-{
-    for (int p = 2; p * p <= n; p++) {
-        if (n % p == 0)
-            return p;
-    }
-    return n;
-}
-
 /*
  * What a rank is given while its group of `size` is cut into 2 parts, or as many as divide it,
  * again and again, until it is alone: the chunks of its new group, by one rank of every other part.
@@ -163,7 +158,7 @@ static uint64_t halving_received(const struct cost_shape *shape, int rank)
     uint64_t bytes = 0;
     int first = 0, size = shape->topology.workers;
     while (size > 1) {
-        int parts = least_factor(size);
+        int parts = halving_parts(size);
         size /= parts;
         first += (rank - first) / size * size;
         bytes += (uint64_t)(parts - 1) * chunks_bytes(shape, first, size);
@@ -215,7 +210,7 @@ static double share_apart(const struct cost_shape *shape, int rank)
     double share = 0;
     int workers = shape->topology.workers;
     for (int size = workers; size > 1;) {
-        int parts = least_factor(size);
+        int parts = halving_parts(size);
         share += 2.0 * partners_apart(shape, rank, size, parts) * (size / parts) / workers;
         size /= parts;
     }
@@ -251,11 +246,9 @@ static double halving_time_s(const struct cost_shape *shape, const struct cost_l
 {
     if (is_whole(shape))
         return doubling_time_s(shape, link);
-    int steps = 0;
     double workers = shape->topology.workers, bytes = (double)cost_bytes(shape, shape->count);
-    for (int size = shape->topology.workers; size > 1; size /= least_factor(size))
-        steps += 2;
-    return steps * link->latency_s + busiest_link(shape) * bytes / link->bytes_per_s +
+    return halving_steps(shape->topology.workers) * link->latency_s +
+           busiest_link(shape) * bytes / link->bytes_per_s +
            (workers - 1) / workers * bytes * link->reduce_s_per_byte;
 }
 
@@ -269,8 +262,8 @@ static struct cost_messages halving_messages(const struct topology *topology, si
                                      .element_bytes = compress_element_bytes(options->compress),
                                      .pipeline = slices};
     double each = 0;
-    for (int size = topology->workers; size > 1; size /= least_factor(size))
-        each += 2.0 * (least_factor(size) - 1) * (double)slices;
+    for (int size = topology->workers; size > 1; size /= halving_parts(size))
+        each += 2.0 * (halving_parts(size) - 1) * (double)slices;
     if (is_whole(&shape))
         each = doubling_steps(topology->workers);
     return (struct cost_messages){each, each * topology->workers};
@@ -340,7 +333,7 @@ static double hierarchical_time_s(const struct cost_shape *shape, const struct c
     if (locals == 0)
         return (double)NAN;
     if (locals == 1)
-        return ring_cost.time_s(shape, link);
+        return ring_time_s(shape, link);
     double workers = shape->topology.workers, hosts = workers / locals;
     double bytes = (double)cost_bytes(shape, shape->count);
     double hops = 2 * (hosts - 1), steps = hops;
@@ -352,20 +345,8 @@ static double hierarchical_time_s(const struct cost_shape *shape, const struct c
            (workers - 1) / workers * bytes * link->reduce_s_per_byte;
 }
 
-/* Of the ring that it is with one worker a host. */
-static size_t hierarchical_pipeline(const struct topology *topology, size_t count,
-                                    const struct comm_options *options)
-{
-    return ring_cost.pipeline(topology, count, options);
-}
-
-static struct cost_messages hierarchical_messages(const struct topology *topology, size_t count,
-                                                  const struct comm_options *options)
-{
-    return ring_cost.messages(topology, count, options);
-}
-
+/* With one worker a host it is the ring: its pipeline and messages. */
 const struct cost_formula hierarchical_cost = {.traffic = hierarchical_traffic,
                                                .time_s = hierarchical_time_s,
-                                               .pipeline = hierarchical_pipeline,
-                                               .messages = hierarchical_messages};
+                                               .pipeline = ring_pipeline,
+                                               .messages = ring_messages};

@@ -18,7 +18,7 @@ struct halving_group {
     int first, size;
 };
 
-static int least_factor(int n)
+int halving_parts(int n)
 {
     for (int p = 2; p * p <= n; p++) {
         if (n % p == 0)
@@ -30,7 +30,7 @@ static int least_factor(int n)
 int halving_steps(int workers)
 {
     int steps = 0;
-    for (int size = workers; size > 1; size /= least_factor(size))
+    for (int size = workers; size > 1; size /= halving_parts(size))
         steps += 2;
     return steps;
 }
@@ -56,8 +56,8 @@ static struct halving_group subgroup(const struct halving_cut *cut, int part)
 static size_t count_exchanges(int workers)
 {
     size_t exchanges = 0;
-    for (int size = workers; size > 1; size /= least_factor(size))
-        exchanges += (size_t)least_factor(size) - 1;
+    for (int size = workers; size > 1; size /= halving_parts(size))
+        exchanges += (size_t)halving_parts(size) - 1;
     return exchanges;
 }
 
@@ -66,7 +66,7 @@ static void cut_groups(struct halving_schedule *schedule, struct halving_cut cut
     struct halving_group group = {0, schedule->workers};
     struct halving_exchange *exchange = schedule->exchanges;
     for (struct halving_cut *cut = cuts; group.size > 1; cut++) {
-        int parts = least_factor(group.size), size = group.size / parts;
+        int parts = halving_parts(group.size), size = group.size / parts;
         int at = schedule->rank - group.first;
         *cut = (struct halving_cut){group, parts, at / size, exchange};
         for (int d = 1; d < parts; d++)
@@ -168,7 +168,7 @@ static void find_replaced(struct halving_exchange *exchange)
 /* Of a slice's messages the first is the longest, one of as many parts as there are subgroups. */
 static size_t slice_count(int workers, size_t count, size_t segment_bytes)
 {
-    size_t n = (size_t)workers, parts = (size_t)least_factor(workers);
+    size_t n = (size_t)workers, parts = (size_t)halving_parts(workers);
     if (segment_bytes == 0) {
         segment_bytes = size_divide_up(count * sizeof(float), parts * SLICES_WANTED);
         if (segment_bytes < SEGMENT_BYTES_MIN)

@@ -80,6 +80,7 @@ enum status halving_schedule_init(struct halving_schedule *schedule, int workers
 void halving_schedule_fini(struct halving_schedule *schedule);
 
 int halving_steps(int workers); /* 2 S */
+int halving_parts(int n);       /* p: into how many subgroups a group of n is cut */
 
 /* K, 0 of an empty vector. */
 size_t halving_slices(int workers, size_t count, size_t segment_bytes);

@@ -337,7 +337,7 @@ enum status host_groups_open(struct host_groups *groups, const struct comm_site 
         TRY(find_groups(groups, site));
     groups->content_offset =
         size_divide_up(vector_bytes, sizeof(struct host_content)) * sizeof(struct host_content);
-    const struct shared_options options = {
+    const struct shared_memory_options options = {
         .world = site->world,
         .workers = callers,
         .group = groups->host,

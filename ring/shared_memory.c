@@ -35,7 +35,7 @@ struct shared_line {
 };
 
 struct shared {
-    struct shared_options options;
+    struct shared_memory_options options;
     bool spins;
     size_t lines_bytes, vector_bytes, bytes; /* whole pages */
     void *memory;                            /* lines; vectors, by index; sums */
@@ -137,12 +137,12 @@ static enum status map(struct shared *shared, int descriptor)
 }
 
 /* Who opens: how many, where `rank` of the world is among them, and the rank of one. */
-static int callers(const struct shared_options *options)
+static int callers(const struct shared_memory_options *options)
 {
     return options->workers ? options->workers->size : options->world->size;
 }
 
-static int index_of(const struct shared_options *options, int rank)
+static int index_of(const struct shared_memory_options *options, int rank)
 {
     int index = 0;
     while (options->workers && options->workers->ranks[index] != rank)
@@ -150,7 +150,7 @@ static int index_of(const struct shared_options *options, int rank)
     return options->workers ? index : rank;
 }
 
-static int rank_of(const struct shared_options *options, int index)
+static int rank_of(const struct shared_memory_options *options, int index)
 {
     return options->workers ? options->workers->ranks[index] : index;
 }
@@ -160,7 +160,7 @@ static enum status join(struct shared *shared, const struct shared_location *loc
                         int *descriptor)
 {
     enum status status;
-    const struct shared_options *options = &shared->options;
+    const struct shared_memory_options *options = &shared->options;
     const struct group *group = options->group;
     const struct shared_location *first = &locations[index_of(options, group->ranks[0])];
     for (int index = 0; index < group->size; index++)
@@ -175,7 +175,7 @@ out:
 }
 
 /* OK if `mine` is of all who open. */
-static enum status agree(const struct shared_options *options, enum status mine)
+static enum status agree(const struct shared_memory_options *options, enum status mine)
 {
     enum status status, *all = calloc((size_t)callers(options), sizeof *all);
     struct world *world = options->world;
@@ -197,7 +197,7 @@ out:
     return status;
 }
 
-static enum status shared_new(struct shared **out, const struct shared_options *options)
+static enum status shared_new(struct shared **out, const struct shared_memory_options *options)
 {
     const struct group *group = options->group;
     struct shared *shared = calloc(1, sizeof *shared);
@@ -217,7 +217,7 @@ static enum status shared_new(struct shared **out, const struct shared_options *
     return STATUS_OK;
 }
 
-enum status shared_open(struct shared **out, const struct shared_options *options)
+enum status shared_open(struct shared **out, const struct shared_memory_options *options)
 {
     enum status status, mine_status = STATUS_OK;
     struct world *world = options->world;
@@ -391,7 +391,7 @@ static enum status give_up(const struct shared *shared, int index, enum shared_e
 enum status shared_wait(struct shared *shared, int index, enum shared_event event,
                         uint32_t operation)
 {
-    const struct shared_options *options = &shared->options;
+    const struct shared_memory_options *options = &shared->options;
     struct activity *activity = options->world->activity;
     struct shared_line *line = line_of(shared, index);
     _Atomic uint32_t *told = &line->told[event];

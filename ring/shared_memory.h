@@ -33,7 +33,7 @@ struct shared;
 enum shared_event { SHARED_FILLED, SHARED_DONE, SHARED_EVENTS };
 
 /* All pointers are borrowed, until shared_close. */
-struct shared_options {
+struct shared_memory_options {
     struct world *world;
     const struct group *workers; /* who open: those of all hosts; NULL: the whole world */
     const struct group *group;   /* those of this host, as a mere list; NULL: none */
@@ -44,7 +44,7 @@ struct shared_options {
 
 /* Collective over those who open; one that is alone on its host, or in no group, gets NULL. All
  * memory is there, or it fails on all of them. Errors: logged. */
-enum status shared_open(struct shared **shared, const struct shared_options *options);
+enum status shared_open(struct shared **shared, const struct shared_memory_options *options);
 
 /* Frees *shared and sets it to NULL; the memory is there until the last has. */
 void shared_close(struct shared **shared);

@@ -84,14 +84,6 @@ static bool is_ready(void)
     return ready;
 }
 
-/* A result for a library that is not there; ncclGetErrorString names the reason. */
-#define PASS(function, arguments) return is_ready() ? call.function arguments : ncclSystemError
-
-ncclResult_t ncclGetVersion(int *version)
-{
-    PASS(ncclGetVersion, (version));
-}
-
 const char *ncclGetErrorString(ncclResult_t result)
 {
     return is_ready() ? call.ncclGetErrorString(result) : reason;
@@ -102,70 +94,31 @@ const char *ncclGetLastError(ncclComm_t comm)
     return is_ready() ? call.ncclGetLastError(comm) : "";
 }
 
-ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
-{
-    PASS(ncclGetUniqueId, (id));
-}
+/* A function that passes its arguments on. For a library that is not there it returns an error,
+ * whose reason ncclGetErrorString names. */
+#define PASS(function, parameters, arguments)                                                      \
+    ncclResult_t function parameters                                                               \
+    {                                                                                              \
+        return is_ready() ? call.function arguments : ncclSystemError;                             \
+    }
 
-ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int ranks, ncclUniqueId id, int rank,
-                                    ncclConfig_t *config)
-{
-    PASS(ncclCommInitRankConfig, (comm, ranks, id, rank, config));
-}
-
-ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *state)
-{
-    PASS(ncclCommGetAsyncError, (comm, state));
-}
-
-ncclResult_t ncclCommFinalize(ncclComm_t comm)
-{
-    PASS(ncclCommFinalize, (comm));
-}
-
-ncclResult_t ncclCommDestroy(ncclComm_t comm)
-{
-    PASS(ncclCommDestroy, (comm));
-}
-
-ncclResult_t ncclCommAbort(ncclComm_t comm)
-{
-    PASS(ncclCommAbort, (comm));
-}
-
-ncclResult_t ncclCommRegister(const ncclComm_t comm, void *memory, size_t bytes, void **handle)
-{
-    PASS(ncclCommRegister, (comm, memory, bytes, handle));
-}
-
-ncclResult_t ncclCommDeregister(const ncclComm_t comm, void *handle)
-{
-    PASS(ncclCommDeregister, (comm, handle));
-}
-
-ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t *op, void *scalar, ncclDataType_t type,
-                                      ncclScalarResidence_t residence, ncclComm_t comm)
-{
-    PASS(ncclRedOpCreatePreMulSum, (op, scalar, type, residence, comm));
-}
-
-ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm)
-{
-    PASS(ncclRedOpDestroy, (op, comm));
-}
-
-ncclResult_t ncclGroupStart(void)
-{
-    PASS(ncclGroupStart, ());
-}
-
-ncclResult_t ncclGroupEnd(void)
-{
-    PASS(ncclGroupEnd, ());
-}
-
-ncclResult_t ncclAllReduce(const void *from, void *to, size_t count, ncclDataType_t type,
-                           ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
-{
-    PASS(ncclAllReduce, (from, to, count, type, op, comm, stream));
-}
+/* clang-format off */
+PASS(ncclGetVersion, (int *version), (version))
+PASS(ncclGetUniqueId, (ncclUniqueId *id), (id))
+PASS(ncclCommInitRankConfig, (ncclComm_t *comm, int ranks, ncclUniqueId id, int rank,
+     ncclConfig_t *config), (comm, ranks, id, rank, config))
+PASS(ncclCommGetAsyncError, (ncclComm_t comm, ncclResult_t *state), (comm, state))
+PASS(ncclCommFinalize, (ncclComm_t comm), (comm))
+PASS(ncclCommDestroy, (ncclComm_t comm), (comm))
+PASS(ncclCommAbort, (ncclComm_t comm), (comm))
+PASS(ncclCommRegister, (const ncclComm_t comm, void *memory, size_t bytes, void **handle),
+     (comm, memory, bytes, handle))
+PASS(ncclCommDeregister, (const ncclComm_t comm, void *handle), (comm, handle))
+PASS(ncclRedOpCreatePreMulSum, (ncclRedOp_t *op, void *scalar, ncclDataType_t type,
+     ncclScalarResidence_t residence, ncclComm_t comm), (op, scalar, type, residence, comm))
+PASS(ncclRedOpDestroy, (ncclRedOp_t op, ncclComm_t comm), (op, comm))
+PASS(ncclGroupStart, (void), ())
+PASS(ncclGroupEnd, (void), ())
+PASS(ncclAllReduce, (const void *from, void *to, size_t count, ncclDataType_t type, ncclRedOp_t op,
+     ncclComm_t comm, cudaStream_t stream), (from, to, count, type, op, comm, stream))
+/* clang-format on */

@@ -89,7 +89,7 @@ ssize_t __wrap_readlink(const char *path, char *text, size_t size)
 
 static enum status open_rank(struct rank *rank)
 {
-    const struct shared_options options = {
+    const struct shared_memory_options options = {
         .world = &rank->world,
         .workers = &rank->group,
         .group = &rank->group,
