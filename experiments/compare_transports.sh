@@ -74,7 +74,7 @@ program=("$psring")
 # shellcheck disable=SC2016  # expanded by the rank's shell
 [[ ! $pin ]] || program=(sh -c 'exec taskset -c $((OMPI_COMM_WORLD_RANK % $(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc))) "$@"' pin "$psring")
 for ((round = 1; round <= rounds; round++)); do
-    turn limits "$here/vcluster.sh" run --name "$cluster" -n 2 -- "${program[@]}" bench --limits --probe on \
+    turn limits "$here/vcluster.sh" run --name "$cluster" -n 2 -- "${program[@]}" bench --baselines --probe on \
         --sizes 4 -n 1 --csv "$out/limits.csv"
     for workers in ${hosts//,/ }; do
         echo "compare_transports.sh: [$SECONDS s] round $round of $rounds, $workers workers" >&2

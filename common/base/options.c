@@ -172,10 +172,47 @@ static enum status apply(const struct options *options, const struct option_spec
     struct nearest nearest = nearest_to(text);
     for (int i = 0; spec->type == OPTION_CHOICE && spec->choices[i]; i++)
         nearest_offer(&nearest, spec->choices[i]);
+    for (const struct option_renamed *renamed = options->renamed; renamed && renamed->old;
+         renamed++) {
+        size_t length = strlen(spec->name);
+        if (strncmp(renamed->old, spec->name, length) == 0 && renamed->old[length] == '=' &&
+            strcmp(renamed->old + length + 1, text) == 0)
+            nearest = (struct nearest){.text = text, .word = renamed->now};
+    }
     describe_expected(spec, expected, sizeof expected);
     log_error("--%s: found '%s', expected %s%s; see %s --help", spec->name, text, expected,
               nearest_hint(&nearest, "", hint, sizeof hint), options->command);
     return STATUS_USAGE;
+}
+
+static const struct option_spec *spec_named(const struct options *options, const char *name,
+                                            size_t length)
+{
+    const struct option_spec *spec = options->specs;
+    while (spec->name && (strlen(spec->name) != length || strncmp(spec->name, name, length) != 0))
+        spec++;
+    return spec->name ? spec : NULL;
+}
+
+/* Before getopt_long, which would take an old name for the beginning of a longer one. */
+static enum status check_renamed(const struct options *options, int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        const char *name = argv[i] + 2;
+        size_t length = strcspn(argv[i], "=") - 2;
+        if (strncmp(argv[i], "--", 2) != 0 || spec_named(options, name, length))
+            continue;
+        for (const struct option_renamed *renamed = options->renamed; renamed && renamed->old;
+             renamed++) {
+            if (strlen(renamed->old) != length || strncmp(renamed->old, name, length) != 0 ||
+                !spec_named(options, renamed->now, strlen(renamed->now)))
+                continue;
+            log_error("--%s: no such option (did you mean --%s?); see %s --help", renamed->old,
+                      renamed->now, options->command);
+            return STATUS_USAGE;
+        }
+    }
+    return STATUS_OK;
 }
 
 /* The tables that getopt_long wants; `val` is the index into options->specs. */
@@ -290,11 +327,7 @@ static bool is_option(const struct options *options, const char *text)
         return false;
     if (strcmp(text, "--help") == 0)
         return true;
-    for (const struct option_spec *spec = options->specs; spec->name; spec++) {
-        if (strlen(spec->name) == length - 2 && strncmp(spec->name, text + 2, length - 2) == 0)
-            return true;
-    }
-    return false;
+    return spec_named(options, text + 2, length - 2) != NULL;
 }
 
 enum status options_parse(const struct options *options, int argc, char **argv, void *config,
@@ -308,6 +341,8 @@ enum status options_parse(const struct options *options, int argc, char **argv, 
         if (spec->initial)
             CHECK(store(spec, spec->initial, field_of(spec, config)));
     }
+    if (check_renamed(options, argc, argv) != STATUS_OK)
+        return STATUS_USAGE;
     opterr = 0;
     optind = 0;
     for (;;) {
@@ -350,10 +385,8 @@ enum status options_parse(const struct options *options, int argc, char **argv, 
 enum status options_set(const struct options *options, const char *name, const char *text,
                         void *config)
 {
-    const struct option_spec *spec = options->specs;
-    while (spec->name && strcmp(spec->name, name) != 0)
-        spec++;
-    CHECK(spec->name);
+    const struct option_spec *spec = spec_named(options, name, strlen(name));
+    CHECK(spec);
     return apply(options, spec, text, config);
 }
 

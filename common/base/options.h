@@ -35,11 +35,19 @@ struct option_spec {
     const char *help;           /* one sentence; NULL = not listed */
 };
 
+/* A name that the table no longer has. Where the table has `now` and not `old`, argv's `old` is an
+ * error that names `now`. "OPTION=WORD" stands for a word of a choice, and `now` then for the new
+ * word. */
+struct option_renamed {
+    const char *old, *now;
+};
+
 struct options {
-    const char *command;             /* "psring train", for messages */
-    const char *summary;             /* printed under the usage line of --help */
-    const struct option_spec *specs; /* ended by name == NULL */
-    bool *given;                     /* (optional) by spec: set to true where argv has it */
+    const char *command;                  /* "psring train", for messages */
+    const char *summary;                  /* printed under the usage line of --help */
+    const struct option_spec *specs;      /* ended by name == NULL */
+    const struct option_renamed *renamed; /* (optional) ended by old == NULL */
+    bool *given;                          /* (optional) by spec: set to true where argv has it */
 };
 
 /*

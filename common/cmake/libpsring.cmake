@@ -60,7 +60,7 @@ install(FILES ${CMAKE_BINARY_DIR}/generated/psring-config-version.cmake DESTINAT
 install(FILES ${CMAKE_BINARY_DIR}/generated/psring.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 unset(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME)
 
-# The same as one object for `bench --library`: psring stays one file that can be copied. All but psring_* is local in it, so
+# The same as one object for `bench --via-library`: psring stays one file that can be copied. All but psring_* is local in it, so
 # that it has its own copy of what the program has, too.
 if(PSRING_PROGRAM)
   set(library_object ${CMAKE_BINARY_DIR}/libpsring.o)

@@ -1,7 +1,7 @@
 /*
  * Augmentation: a training image is turned about its centre and shifted, by other amounts in each
  * epoch. Which amounts is a function of (seed, epoch, number of the image), so they are the same on
- * whichever worker (unless --unsharded) and thread, in whichever batch, and after a resume. Pure
+ * whichever worker (unless --no-shard) and thread, in whichever batch, and after a resume. Pure
  * functions, any thread.
  */
 #ifndef PSRING_COMMON_DATA_AUGMENT_H

@@ -188,7 +188,7 @@ static enum status allocate(struct loader *loader)
     if (whole)
         return STATUS_OK;
     log_error("no memory for %zu batches of %zu images that are loaded ahead; use a smaller "
-              "--prefetch or --batch",
+              "--prefetch-batches or --batch",
               loader->room_count, options->batch);
     return STATUS_NO_MEMORY;
 }

@@ -14,7 +14,7 @@ enum status sampler_steps(size_t samples, size_t world, size_t batch, size_t *st
         return STATUS_OK;
     log_error("an epoch of %zu samples has no whole step of %zu workers x batch %zu, expected at "
               "least one; lower --batch or the number of workers, or train on what is left with "
-              "--last-batch join",
+              "--last-batch partial",
               samples, world, batch);
     return STATUS_USAGE;
 }

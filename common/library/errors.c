@@ -22,10 +22,10 @@ static const struct {
 } renamed[] = {
     {"--startup-timeout", "options.startup_timeout_s"},
     {"--timeout", "options.timeout_s"},
-    {"--interface", "options.network"},
+    {"--subnet", "options.network"},
     {"--rendezvous", "options.rendezvous"},
     {"--rank", "options.rank"},
-    {"--world", "options.size"},
+    {"--world-size", "options.size"},
     {"--backend", "options.backend"},
     {"--transport", "options.transport"},
 };

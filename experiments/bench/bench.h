@@ -4,7 +4,8 @@
  * time is exposed communication. With --overlap every size is measured a second time, on a comm
  * with a thread of its own, while the caller waits, as if it computed, for as long as the
  * all-reduce took alone; what the all-reduce adds to that is exposed, the rest hidden (as in OSU's
- * osu_iallreduce). With --library every size is measured once more through common/psring.h. With
+ * osu_iallreduce). With --via-library every size is measured once more through common/psring.h.
+ * With
  * --model-gradients a model's gradients are exchanged instead, as train does (model_gradients.h).
  */
 #ifndef PSRING_EXPERIMENTS_BENCH_H

@@ -1,4 +1,4 @@
-/* bench --compute: the time and the rate of every layer, forward and backward. */
+/* bench --layers: the time and the rate of every layer, forward and backward. */
 #include "experiments/bench/layers.h"
 
 #include <cblas.h>
@@ -134,7 +134,7 @@ void bench_compute_table(FILE *out, const struct compute_result *result)
 {
     struct compute_line step = whole_step(result);
     fprintf(out,
-            "# psring bench --compute: %s, batch %zu, device %s, convolutions %s, %d thread%s, %d "
+            "# psring bench --layers: %s, batch %zu, device %s, convolutions %s, %d thread%s, %d "
             "rank%s at once\n",
             result->model, result->batch, result->device, result->convolutions, result->threads,
             result->threads == 1 ? "" : "s", result->ranks, result->ranks == 1 ? "" : "s");
@@ -428,7 +428,7 @@ static enum status open_bench(struct bench *bench, const struct config *config)
     bench->steps_ms = calloc(bench->steps, sizeof *bench->steps_ms);
     bench->sgemm_rate = calloc(2 * bench->steps, sizeof *bench->sgemm_rate);
     if (!bench->times_ms || !bench->steps_ms || !bench->sgemm_rate) {
-        log_error("bench --compute: no memory for the times of %zu steps", bench->steps);
+        log_error("bench --layers: no memory for the times of %zu steps", bench->steps);
         status = STATUS_NO_MEMORY;
     }
 out:
@@ -524,7 +524,7 @@ enum status bench_compute_run(struct config *config, struct world *world)
     result.count = bench.lines;
     result.lines = calloc(bench.lines, sizeof *result.lines);
     if (!result.lines) {
-        log_error("bench --compute: no memory for %zu lines", bench.lines);
+        log_error("bench --layers: no memory for %zu lines", bench.lines);
         status = STATUS_NO_MEMORY;
         goto out;
     }

@@ -1,5 +1,5 @@
 /*
- * psring bench --compute: where the time of a training step goes, layer by layer, held against what
+ * psring bench --layers: where the time of a training step goes, layer by layer, held against what
  * this machine multiplies matrices at. Nothing is exchanged; several ranks compute at once.
  */
 #ifndef PSRING_EXPERIMENTS_BENCH_LAYERS_H
@@ -48,7 +48,7 @@ double compute_of_sgemm(const struct compute_result *result, double flops, doubl
  * Errors: logged. */
 enum status bench_compute_run(struct config *config, struct world *world);
 
-/* What bench --compute has measured, as a table, as CSV and as JSON. */
+/* What bench --layers has measured, as a table, as CSV and as JSON. */
 
 /* To stdout, and to --csv and --json where they are given. Errors: logged. */
 enum status bench_compute_report(const struct config *config, const struct compute_result *result);

@@ -43,7 +43,7 @@ static void say_unused(const struct config *config, const struct config_row *row
         log_error("--%s: --compute %s trains nothing and does not use it; leave it out", name,
                   config->compute);
     else if (config->bench_compute)
-        log_error("--%s: --compute exchanges nothing and does not use it; leave it out", name);
+        log_error("--%s: --layers exchanges nothing and does not use it; leave it out", name);
     else if (config->model_gradients)
         log_error(
             "--%s: --model-gradients %s exchanges all gradients of the model at once and does "
@@ -53,7 +53,7 @@ static void say_unused(const struct config *config, const struct config_row *row
         log_error("--%s: bench uses it only with --model-gradients; add that, or leave it out",
                   name);
     else
-        log_error("--%s: bench computes only with --compute; add that, or leave it out", name);
+        log_error("--%s: bench computes only with --layers; add that, or leave it out", name);
 }
 
 struct obeyed {
@@ -192,10 +192,16 @@ void config_visit(const struct config *config,
 
 /* What a host has of its own, and what rank 0 alone uses. All other options decide which messages
  * there are, or bits. */
-static const char *const free_options[] = {
-    "rendezvous",      "rank",        "interface",     "threads",    "data", "timeout", "network",
-    "startup-timeout", "loaders",     "prefetch",      "metrics",    "json", "csv",     "verbose",
-    "join-after",      "leave-after", "stall-warning", "cost-model", "token"};
+static const char *const free_options[] = {"rendezvous",    "rank",
+                                           "subnet",        "threads",
+                                           "data",          "timeout",
+                                           "network",       "startup-timeout",
+                                           "data-threads",  "prefetch-batches",
+                                           "metrics",       "json",
+                                           "csv",           "verbose",
+                                           "join-after",    "leave-after",
+                                           "stall-warning", "cost-model",
+                                           "token"};
 
 enum { VALUE_BYTES = 128 }; /* of longer values the beginning is compared */
 

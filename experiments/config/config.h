@@ -2,9 +2,9 @@
  * The configuration of a run: one struct, filled and validated once, from one option table that
  * also prints --help and goes, complete, into every result file. The only reader of the
  * environment: PSRING_DATA, PSRING_NETWORK, PSRING_LINK_BITS and PSRING_BIND_SUBNET are defaults of
- * --data, --network, --link-rate and --interface (experiments/vcluster.sh exports the last three).
+ * --data, --network, --link-rate and --subnet (experiments/vcluster.sh exports the last three).
  * MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE, as torchrun sets them, stand for --rendezvous,
- * --rank and --world.
+ * --rank and --world-size.
  */
 #ifndef PSRING_EXPERIMENTS_CONFIG_H
 #define PSRING_EXPERIMENTS_CONFIG_H
@@ -23,7 +23,7 @@ enum config_run {
     CONFIG_RUN_REAL = 1,   /* train */
     CONFIG_RUN_PACED = 2,  /* train --compute paced: trains nothing */
     CONFIG_RUN_SWEEP = 4,  /* bench: computes nothing */
-    CONFIG_RUN_LAYERS = 8, /* bench --compute: exchanges nothing */
+    CONFIG_RUN_LAYERS = 8, /* bench --layers: exchanges nothing */
     CONFIG_RUN_INFO = 16,
     CONFIG_RUN_MODEL = 32, /* bench --model-gradients: waits instead of computing */
     CONFIG_RUN_SERVE = 64,
@@ -54,7 +54,7 @@ enum config_feedback { CONFIG_FEEDBACK_AUTO, CONFIG_FEEDBACK_ON, CONFIG_FEEDBACK
 enum config_nccl_algo { CONFIG_NCCL_RING, CONFIG_NCCL_TREE, CONFIG_NCCL_AUTO };
 enum config_nccl_register { CONFIG_NCCL_REGISTER_OFF, CONFIG_NCCL_REGISTER_ON };
 
-enum { CONFIG_KEEP = 2 }; /* --keep, where it is not given */
+enum { CONFIG_KEEP = 2 }; /* --keep-checkpoints, where it is not given */
 
 /* --resume: where there is no checkpoint yet, auto starts anew, must refuses; extend is must, for
  * another number of steps. */
@@ -119,7 +119,7 @@ struct config {
     int64_t window;         /* chunks unanswered by a server; 0: chosen */
     int compress;           /* enum compress, common/comm/elements/compress.h */
     int error_feedback;     /* enum config_feedback; auto: on if something is compressed */
-    const char *subnet;     /* --interface: a name or a network; NULL: chosen */
+    const char *subnet;     /* --subnet: a name or a network; NULL: chosen */
     double timeout;         /* seconds */
     double startup_timeout; /* seconds; until ranks have met and connected */
     double stall_warning;   /* seconds; 0: none */

@@ -75,9 +75,10 @@ static enum status check_consistency(const struct config *config)
         return STATUS_USAGE;
     }
     if (config->last_batch == CONFIG_LAST_BATCH_JOIN) {
-        log_error("--last-batch join: with --sync %s%s workers are not in one step, and not at its "
-                  "end together; leave it out",
-                  config->sync, config->backup_workers > 0 ? " and --backup-workers" : "");
+        log_error(
+            "--last-batch partial: with --sync %s%s workers are not in one step, and not at its "
+            "end together; leave it out",
+            config->sync, config->backup_workers > 0 ? " and --backup-workers" : "");
         return STATUS_USAGE;
     }
     if (config->reduce_order == REDUCE_ORDER_ANY)
@@ -150,7 +151,7 @@ static enum status check_sync_world(const struct config *config, const struct to
     return STATUS_OK;
 }
 
-/* -------- an elastic job: psring serve and psring train --server ------------------------------ */
+/* -------- an elastic job: psring serve and psring train --join ------------------------------ */
 
 bool config_server(const struct config *config, int number, char *text, size_t size)
 {
@@ -183,9 +184,9 @@ static enum status check_elastic_servers(struct config *config)
     char address[ADDRESS_HOST_BYTES + 16];
     int count = 0;
     for (; config_server(config, count, address, sizeof address); count++)
-        TRY(check_address("server", address));
+        TRY(check_address("join", address));
     if (config->servers != CONFIG_SERVERS_NOT_GIVEN && config->servers != count) {
-        log_error("--servers %lld: --server names %d; leave --servers out",
+        log_error("--servers %lld: --join names %d; leave --servers out",
                   (long long)config->servers, count);
         return STATUS_USAGE;
     }
@@ -194,7 +195,7 @@ out:
     return status;
 }
 
-/* What does not go with --server, and why; NULL: nothing. */
+/* What does not go with --join, and why; NULL: nothing. */
 static const char *objection(const struct config *config)
 {
     if (strcmp(config_backend(config)->name, "ps") != 0)
@@ -207,7 +208,7 @@ static const char *objection(const struct config *config)
     if (config->transport == CONFIG_TRANSPORT_MPI)
         return "workers come and go, which MPI's ranks cannot; use --transport zmq or tcp";
     if (config->rendezvous || config->rank >= 0 || config->world >= 0)
-        return "the server numbers the workers; leave --rendezvous, --rank and --world out";
+        return "the server numbers the workers; leave --rendezvous, --rank and --world-size out";
     if (launcher_mpi_rank() >= 0)
         return "start each worker by itself, without mpirun or srun";
     if (config->global_batch > 0 || config->epochs_divided)
@@ -218,7 +219,7 @@ static const char *objection(const struct config *config)
     if (config->last_batch == CONFIG_LAST_BATCH_JOIN)
         return "what is left of an epoch would change with the workers; leave --last-batch out";
     if (config->unsharded)
-        return "its position in the data is one for all workers; leave --unsharded out";
+        return "its position in the data is one for all workers; leave --no-shard out";
     if (config->timeline)
         return "a timeline is of ranks that stay; leave --timeline out";
     if (config->target_accuracy > 0)
@@ -235,7 +236,7 @@ static enum status check_elastic(struct config *config)
         return check_address("listen", config->listen);
     const char *wrong = objection(config);
     if (wrong) {
-        log_error("--server %s: %s", config->server, wrong);
+        log_error("--join %s: %s", config->server, wrong);
         return STATUS_USAGE;
     }
     TRY(check_elastic_servers(config));
@@ -389,7 +390,8 @@ static enum status check_training(struct config *config)
     TRY(parse_timeline_steps(config));
     TRY(augment_parse(&config->augmentation, "augment", config->augment));
     if (config->prefetch > 0 && config->loaders == 0) {
-        log_error("--prefetch %lld: without threads nothing is made ahead; add --loaders 1 or "
+        log_error("--prefetch-batches %lld: without threads nothing is made ahead; add "
+                  "--data-threads 1 or "
                   "more, or leave it out",
                   (long long)config->prefetch);
         return STATUS_USAGE;
@@ -419,7 +421,7 @@ static enum status check_training(struct config *config)
         return STATUS_USAGE;
     }
     if (!config->server && (config->join_after > 0 || config->leave_after > 0)) {
-        log_error("--%s-after: says when a worker of an elastic job comes and goes; add --server "
+        log_error("--%s-after: says when a worker of an elastic job comes and goes; add --join "
                   "tcp://HOST:PORT, or leave it out",
                   config->join_after > 0 ? "join" : "leave");
         return STATUS_USAGE;
@@ -430,7 +432,7 @@ static enum status check_training(struct config *config)
     }
     if ((config->checkpoint_steps > 0 || config->keep != CONFIG_KEEP) && !config->checkpoint) {
         log_error("--%s: nothing is saved; add --checkpoint DIR, the folder for it",
-                  config->checkpoint_steps > 0 ? "checkpoint-steps" : "keep");
+                  config->checkpoint_steps > 0 ? "checkpoint-steps" : "keep-checkpoints");
         return STATUS_USAGE;
     }
     if (config->checkpoint && config->paced) {
@@ -515,7 +517,7 @@ static enum status check_predict(struct config *config)
     if (config->trains && (config->workers == 0 || config->compute_ms <= 0)) {
         log_error(
             "--model %s: of how many workers, and how long does each compute? add --workers N "
-            "and --compute-ms MS (psring bench --compute)",
+            "and --compute-ms MS (psring bench --layers)",
             config->trains);
         return STATUS_USAGE;
     }
@@ -534,15 +536,16 @@ static enum status check_library(const struct config *config, const struct backe
         return STATUS_OK;
     if (strcmp(config_transport_name(config, backend), "mpi") == 0) {
         log_error(
-            "--library: libpsring's ranks meet without MPI here, which --transport mpi needs; "
+            "--via-library: libpsring's ranks meet without MPI here, which --transport mpi needs; "
             "use tcp or zmq");
         return STATUS_USAGE;
     }
     if (config->device != DEVICE_CPU || config->compress != COMPRESS_NONE ||
         config->reduce_order != REDUCE_ORDER_ANY || config->segment > 0) {
-        log_error("--library: libpsring sums what is in host memory, uncompressed, in an order and "
-                  "with segments of its own; leave --device, --compress, --reduce-order and "
-                  "--segment out");
+        log_error(
+            "--via-library: libpsring sums what is in host memory, uncompressed, in an order and "
+            "with segments of its own; leave --device, --compress, --reduce-order and "
+            "--segment-bytes out");
         return STATUS_USAGE;
     }
     return STATUS_OK;

@@ -20,8 +20,9 @@ const char *const config_reduce_order_words[] = {"any", "ring", NULL};
 const char *const config_nccl_algo_words[] = {"ring", "tree", "auto", NULL};
 
 static const char *const transport_words[] = {"auto", "zmq", "mpi", "tcp", NULL};
-static const char *const last_batch_words[] = {"drop", "join", NULL}; /* enum config_last_batch */
-static const char *const late_words[] = {"skip", "keep", NULL};       /* enum config_late */
+static const char *const last_batch_words[] = {"drop", "partial",
+                                               NULL};           /* enum config_last_batch */
+static const char *const late_words[] = {"skip", "keep", NULL}; /* enum config_late */
 static const char *const auto_words[] = {"auto", "on", "off", NULL};
 /* enum config_resume */
 static const char *const resume_words[] = {"off", "auto", "must", "extend", NULL};
@@ -102,7 +103,7 @@ static const struct config_row rows[] = {
               "or bench (--model-gradients)."}},
     {RUNS(PREDICT),
      {"compute-ms", 0, OPTION_DOUBLE, FIELD(compute_ms), "0", 0, 3.6e6, .metavar = "MS",
-      .help = "How long forward and backward of such a step take (psring bench --compute)."}},
+      .help = "How long forward and backward of such a step take (psring bench --layers)."}},
     {RUNS(PREDICT),
      {"batch", 0, OPTION_INT, FIELD(batch), "32", 1, CONFIG_BATCH_MOST,
       .help = "Images a step, per worker."}},
@@ -135,21 +136,21 @@ static const struct config_row rows[] = {
      {"rank", 0, OPTION_INT, FIELD(rank), NULL, 0, CONFIG_RANKS_MOST, .metavar = "R",
       .help = "With --rendezvous: which rank this process is, 0 to W - 1."}},
     {RUNS(ALL),
-     {"world", 0, OPTION_INT, FIELD(world), NULL, 1, CONFIG_RANKS_MOST, .metavar = "W",
+     {"world-size", 0, OPTION_INT, FIELD(world), NULL, 1, CONFIG_RANKS_MOST, .metavar = "W",
       .help = "With --rendezvous: how many ranks there are."}},
     {RUNS(TRAIN),
-     {"server", 0, OPTION_STRING, FIELD(server), .metavar = "ADDRESS,...",
+     {"join", 0, OPTION_STRING, FIELD(server), .metavar = "ADDRESS,...",
       .help = "Joins the job of these servers (tcp://HOST:PORT, psring serve); for --backend ps."}},
     {RUNS(TRAIN),
      {"join-after", 0, OPTION_INT, FIELD(join_after), "0", 0, 1e12, .metavar = "N",
-      .help = "With --server: this worker waits until N steps are done."}},
+      .help = "With --join: this worker waits until N steps are done."}},
     {RUNS(TRAIN),
      {"leave-after", 0, OPTION_INT, FIELD(leave_after), "0", 0, 1e12, .metavar = "N",
-      .help = "With --server: this worker leaves when N steps are done; 0: it stays to the end."}},
+      .help = "With --join: this worker leaves when N steps are done; 0: it stays to the end."}},
     {RUNS(AVERAGE | SERVE),
      {"token", 0, OPTION_STRING, FIELD(token), .metavar = "TEXT",
       .help = "Text that the ranks of one job share; ranks with another one are refused (else "
-              "PSRING_TOKEN; else, with --server and psring serve, a random text in "
+              "PSRING_TOKEN; else, with --join and psring serve, a random text in "
               "~/.psring-token)."}},
     {RUNS(AVERAGE),
      {"backend", 0, OPTION_CHOICE, FIELD(backend), "ring", /* .choices: see config_table_init */
@@ -193,13 +194,13 @@ static const struct config_row rows[] = {
      {"error-feedback", 0, OPTION_CHOICE, FIELD(error_feedback), "auto", .choices = auto_words,
       .help = "What --compress rounds off is added at the next step; auto: on."}},
     {RUNS_IF(AVERAGE, cuts_segments, NULL),
-     {"segment", 0, OPTION_SIZE, FIELD(segment), "0", 0, 1 << 30, .metavar = "BYTES",
+     {"segment-bytes", 0, OPTION_SIZE, FIELD(segment), "0", 0, 1 << 30, .metavar = "BYTES",
       .help = "Bytes of one message; 0: chosen from the size of the bucket."}},
     {RUNS_IF(AVERAGE, keeps_window, NULL),
-     {"window", 0, OPTION_INT, FIELD(window), "0", 0, 1024,
+     {"push-window", 0, OPTION_INT, FIELD(window), "0", 0, 1024,
       .help = "Chunks that a worker may have unanswered with a server; 0: chosen."}},
     {RUNS(TRAIN | BENCH | SERVE),
-     {"interface", 0, OPTION_STRING, FIELD(subnet), .metavar = "NAME|NETWORK",
+     {"subnet", 0, OPTION_STRING, FIELD(subnet), .metavar = "NAME|NETWORK",
       .help = "Listen on this interface or in this network: eth0, 10.0.0.0/24, fd00::/64 (else "
               "PSRING_BIND_SUBNET, else where ranks reach rank 0)."}},
     {RUNS(TRAIN | BENCH),
@@ -250,11 +251,11 @@ static const struct config_row rows[] = {
      {"data", 0, OPTION_STRING, FIELD(data), .metavar = "DIR",
       .help = "Folder with the four IDX files (else PSRING_DATA; paced: loads none then)."}},
     {RUNS(TRAIN),
-     {"loaders", 0, OPTION_INT, FIELD(loaders), "0", 0, LOADER_THREADS_MOST,
+     {"data-threads", 0, OPTION_INT, FIELD(loaders), "0", 0, LOADER_THREADS_MOST,
       .help = "Threads per rank that make batches ahead; 0: each as its step begins."}},
     {RUNS(TRAIN),
-     {"prefetch", 0, OPTION_INT, FIELD(prefetch), "0", 0, LOADER_DEPTH_MOST, .metavar = "DEPTH",
-      .help = "Batches that --loaders make ahead; 0: two for each."}},
+     {"prefetch-batches", 0, OPTION_INT, FIELD(prefetch), "0", 0, LOADER_DEPTH_MOST,
+      .metavar = "DEPTH", .help = "Batches that --data-threads make ahead; 0: two for each."}},
     {RUNS(TRAIN),
      {"augment", 0, OPTION_STRING, FIELD(augment), "none", .metavar = "shift:PIXELS,rotate:DEGREES",
       .help = "Moves training images, up to so far, by other amounts each epoch."}},
@@ -269,9 +270,9 @@ static const struct config_row rows[] = {
       .help = "Divides --epochs among the workers, rounded up."}},
     {RUNS(REAL),
      {"last-batch", 0, OPTION_CHOICE, FIELD(last_batch), "drop", .choices = last_batch_words,
-      .help = "Images that make no whole step: drop: not used; join: a step of their own."}},
+      .help = "Images that make no whole step: drop: not used; partial: a step of their own."}},
     {RUNS(REAL),
-     {"unsharded", 0, OPTION_FLAG, FIELD(unsharded),
+     {"no-shard", 0, OPTION_FLAG, FIELD(unsharded),
       .help = "An epoch is all the data for each worker, in an order of its own, not its share."}},
     {RUNS(TRAIN),
      {"steps", 0, OPTION_INT, FIELD(steps), "0", 0, 1e12,
@@ -300,8 +301,8 @@ static const struct config_row rows[] = {
      {"epsilon", 0, OPTION_DOUBLE, FIELD(epsilon), "0", 0, 1, .metavar = "E",
       .help = "Of adagrad, adadelta and adam; 0: 1e-10, 1e-7, 1e-8."}},
     {RUNS(REAL),
-     {"trust", 0, OPTION_DOUBLE, FIELD(trust), "0.02", 1e-9, 1000, .metavar = "COEFFICIENT",
-      .help = "Of lars: a tensor's step is so many times its norm."}},
+     {"lars-coefficient", 0, OPTION_DOUBLE, FIELD(trust), "0.02", 1e-9, 1000,
+      .metavar = "COEFFICIENT", .help = "Of lars: a tensor's step is so many times its norm."}},
     {RUNS(REAL),
      {"weight-decay", 0, OPTION_DOUBLE, FIELD(weight_decay), "0", 0, 1, .metavar = "DECAY",
       .help = "So many times the weights are added to their gradients (lars: not to biases')."}},
@@ -332,7 +333,7 @@ static const struct config_row rows[] = {
       .help = "Saves the state of training there after every epoch, and when it is stopped by "
               "SIGTERM, SIGINT or SIGUSR1 (exit code 75)."}},
     {RUNS(TRAIN),
-     {"keep", 0, OPTION_INT, FIELD(keep), "2", 1, 1000000,
+     {"keep-checkpoints", 0, OPTION_INT, FIELD(keep), "2", 1, 1000000,
       .help = "Checkpoints to keep, the newest ones."}},
     {RUNS(TRAIN),
      {"checkpoint-steps", 0, OPTION_INT, FIELD(checkpoint_steps), "0", 0, 1e9,
@@ -360,7 +361,7 @@ static const struct config_row rows[] = {
      {"timeline-steps", 0, OPTION_STRING, FIELD(timeline_steps), .metavar = "FIRST:LAST",
       .help = "Which steps of this run --timeline records, counted from 1; 1:100 unless given."}},
     {RUNS(BENCH),
-     {"compute", 0, OPTION_FLAG, FIELD(bench_compute),
+     {"layers", 0, OPTION_FLAG, FIELD(bench_compute),
       .help = "Times a training step layer by layer instead, on all ranks at once."}},
     {RUNS(SWEEP | MODEL),
      {"model-gradients", 0, OPTION_CHOICE, FIELD(model_gradients), "none",
@@ -370,7 +371,7 @@ static const struct config_row rows[] = {
      {"compute-ms", 0, OPTION_DOUBLE, FIELD(compute_ms), "100", 0, 3.6e6, .metavar = "MS",
       .help = "How long such a step computes: forward and backward."}},
     {RUNS(MODEL),
-     {"no-defer", 0, OPTION_FLAG, FIELD(no_defer),
+     {"sync-step", 0, OPTION_FLAG, FIELD(no_defer),
       .help = "Such a step waits for its buckets, and not the next one for those it needs."}},
     {RUNS(SWEEP),
      {"min-bytes", 'b', OPTION_SIZE, FIELD(min_bytes), "1k", 0, 1e12, .metavar = "BYTES",
@@ -405,13 +406,13 @@ static const struct config_row rows[] = {
       .help = "Measures what a TCP stream reaches on the links, first; auto: not on loopback; "
               "only: shows hosts and links, and ends."}},
     {RUNS(SWEEP | MODEL),
-     {"limits", 0, OPTION_FLAG, FIELD(limits),
+     {"baselines", 0, OPTION_FLAG, FIELD(limits),
       .help = "Measures memory, 4 bytes there and back (ZeroMQ, a socket), TCP streams, too."}},
     {RUNS(SWEEP),
      {"overlap", 0, OPTION_FLAG, FIELD(overlap),
       .help = "Times each size also beside a computation (a wait) as long: what does it hide?"}},
     {RUNS_IF(SWEEP, reduces, NULL),
-     {"library", 0, OPTION_FLAG, FIELD(library),
+     {"via-library", 0, OPTION_FLAG, FIELD(library),
       .help = "Times each size also through libpsring (common/psring.h), as other programs do."}},
     {RUNS(BENCH | INFO),
      {"json", 0, OPTION_STRING, FIELD(json), .metavar = "FILE",
@@ -460,6 +461,26 @@ bool config_table_given(const struct config_table *table, const char *name)
     return false;
 }
 
+/* Options that had other names. `now` may have a value. */
+static const struct option_renamed renamed[] = {
+    {"server", "join"},
+    {"world", "world-size"},
+    {"interface", "subnet"},
+    {"segment", "segment-bytes"},
+    {"window", "push-window"},
+    {"trust", "lars-coefficient"},
+    {"loaders", "data-threads"},
+    {"prefetch", "prefetch-batches"},
+    {"unsharded", "no-shard"},
+    {"keep", "keep-checkpoints"},
+    {"compute", "layers"}, /* of bench */
+    {"limits", "baselines"},
+    {"no-defer", "sync-step"},
+    {"library", "via-library"},
+    {"last-batch=join", "partial"},
+    {NULL, NULL},
+};
+
 static const struct {
     enum config_command command;
     const char *name, *summary;
@@ -469,7 +490,7 @@ static const struct {
     {CONFIG_BENCH, "psring bench",
      "Times averaging over the ranks of mpirun or of --rendezvous by size; checks every element."},
     {CONFIG_SERVE, "psring serve",
-     "A parameter server that workers join and leave (psring train --server); without MPI."},
+     "A parameter server that workers join and leave (psring train --join); without MPI."},
     {CONFIG_INFO, "psring info", "Lists what this build and this machine have."},
     {CONFIG_PREDICT, "psring predict",
      "Fits the model of cost to measurements, and predicts what was not measured."},
@@ -489,7 +510,8 @@ void config_table_init(struct config_table *table, enum config_command command)
     }
     table->specs[count] = (struct option_spec){0};
     memset(table->given, 0, sizeof table->given);
-    table->options = (struct options){.specs = table->specs, .given = table->given};
+    table->options =
+        (struct options){.specs = table->specs, .renamed = renamed, .given = table->given};
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         if (commands[i].command == command) {
             table->options.command = commands[i].name;

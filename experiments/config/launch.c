@@ -82,13 +82,13 @@ static enum status check_options(struct config *config)
         log_error(
             "--%s: says nothing without a place to meet; add --rendezvous tcp://HOST:PORT, where "
             "rank 0 listens, or leave it to mpirun to number the ranks",
-            rank ? "rank" : "world");
+            rank ? "rank" : "world-size");
         return STATUS_USAGE;
     }
     if (config->rendezvous && (!rank || !world)) {
         log_error("--rendezvous %s: how many ranks come there, and which is this? add %s%s%s",
                   config->rendezvous, rank ? "" : "--rank R (0 to W - 1)",
-                  rank || world ? "" : " and ", world ? "" : "--world W");
+                  rank || world ? "" : " and ", world ? "" : "--world-size W");
         return STATUS_USAGE;
     }
     return STATUS_OK;
@@ -117,9 +117,10 @@ static enum status check_mpi(const struct config *config)
         return STATUS_USAGE;
     }
     if (!config->rendezvous && launcher_mpi_rank() >= 0 && !has_mpi()) {
-        log_error("an MPI launcher has started this process, and this build of psring has no MPI; "
-                  "start each rank with --rendezvous tcp://HOST:PORT --rank R --world W, or build "
-                  "without -DPSRING_MPI=OFF");
+        log_error(
+            "an MPI launcher has started this process, and this build of psring has no MPI; "
+            "start each rank with --rendezvous tcp://HOST:PORT --rank R --world-size W, or build "
+            "without -DPSRING_MPI=OFF");
         return STATUS_UNSUPPORTED;
     }
     if (config->transport == CONFIG_TRANSPORT_MPI && !has_mpi()) {

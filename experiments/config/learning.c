@@ -22,7 +22,7 @@ static const struct {
     {"beta1", KIND(ADAM), "adam"},
     {"beta2", KIND(ADAM), "adam"},
     {"epsilon", KIND(ADAGRAD) | KIND(ADADELTA) | KIND(ADAM), "adagrad, adadelta or adam"},
-    {"trust", KIND(LARS), "lars"},
+    {"lars-coefficient", KIND(LARS), "lars"},
 };
 
 static enum status check_optimizer(const struct config *config, const struct config_table *table)
@@ -72,7 +72,7 @@ enum status learning_check(const struct config *config, const struct config_tabl
     }
     if (config->unsharded && config->virtual_workers > 0) {
         log_error(
-            "--unsharded: the process that plays all workers (--virtual-workers %lld) goes "
+            "--no-shard: the process that plays all workers (--virtual-workers %lld) goes "
             "through the data once for them all; start as many processes, or leave it, or the "
             "--recipe that sets it, out",
             (long long)config->virtual_workers);

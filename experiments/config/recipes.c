@@ -33,7 +33,7 @@ static const struct recipe recipes[] = {
                  {"batch", "128"},
                  {"epochs", "12"},
                  {"epochs-divided", "true"},
-                 {"unsharded", "true"}}},
+                 {"no-shard", "true"}}},
     {.name = "large-batch",
      .text = "For about 8 workers: the rate of one worker times their number, after a warm-up\n"
              "    (Goyal et al. 2017).",
@@ -52,7 +52,7 @@ static const struct recipe recipes[] = {
      .options = {{"model", "keras-cnn"},
                  {"optimizer", "lars"},
                  {"momentum", "0.9"},
-                 {"trust", "0.02"},
+                 {"lars-coefficient", "0.02"},
                  {"weight-decay", "1e-4"},
                  {"lr", "0.8"},
                  {"lr-scale", "none"},

@@ -1,5 +1,5 @@
 /*
- * Elastic jobs: `psring serve` on the servers' hosts, `psring train --server` for each worker, no
+ * Elastic jobs: `psring serve` on the servers' hosts, `psring train --join` for each worker, no
  * MPI and no launcher. Workers join a running job and leave it. Read
  * common/net/membership/member.h first, then experiments/train/generation.h.
  */

@@ -18,7 +18,7 @@ static void add_line(void *context, const char *name, const char *value)
     struct lines *lines = context;
     const struct config_row *row = lines->table->rows[lines->visited++];
     bool flag = row->spec.type == OPTION_FLAG;
-    bool numbers = strcmp(name, "world") == 0; /* generations have such */
+    bool numbers = strcmp(name, "world-size") == 0; /* generations have such */
     if (config_is_free(name) || numbers || !(row->runs & lines->run) || !value[0] ||
         (flag && strcmp(value, "true") != 0))
         return;
@@ -43,10 +43,10 @@ bool elastic_options_write(const struct config *config, char *text, size_t size)
 /* What decides which messages a server gets. It adds on the CPU, and its host may have no GPU. */
 static bool concerns_servers(const char *line)
 {
-    static const char *const names[] = {"server",       "backend",        "transport", "sync",
-                                        "reduce-order", "compress",       "segment",   "window",
-                                        "link-rate",    "error-feedback", "compute",   "model",
-                                        "bucket-mb",    "optimizer"};
+    static const char *const names[] = {
+        "join",     "backend",       "transport",   "sync",      "reduce-order",
+        "compress", "segment-bytes", "push-window", "link-rate", "error-feedback",
+        "compute",  "model",         "bucket-mb",   "optimizer"};
     const char *name = line + strlen("--");
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         size_t length = strlen(names[i]);

@@ -62,8 +62,8 @@ enum status elastic_serve(struct config *serve)
                                                        .timeout_ms = timeout_ms,
                                                        .stall_warning_ms = stall_ms,
                                                        .startup_timeout_ms = startup_ms}));
-    printf("listens at %s; start workers: psring train --backend ps --server %s ...\n",
-           serve->listen, serve->listen);
+    printf("listens at %s; start workers: psring train --backend ps --join %s ...\n", serve->listen,
+           serve->listen);
     fflush(stdout);
     TRY(coordinator_wait_job(coordinator, &job));
     memcpy(options, job.options, sizeof options);

@@ -131,7 +131,7 @@ enum status elastic_train(struct config *config)
     stop_init(&generation.stop, true);
     config_server(config, 0, address, sizeof address);
     if (!elastic_options_write(config, job, sizeof job)) {
-        log_error("--server: the names of so many servers are too long for %d bytes", JOB_BYTES);
+        log_error("--join: the names of so many servers are too long for %d bytes", JOB_BYTES);
         status = STATUS_USAGE;
         goto out;
     }

@@ -79,7 +79,7 @@ job()
     for rank in 2 1 0; do
         "$build/psring" train --backend nccl --device cuda --share-gpu --model lenet --batch 8 --steps 1000000000 --log-steps 2 \
             --timeout $PEER_TIMEOUT_S --data "$data" --metrics "$out/$1.csv" --rendezvous "tcp://127.0.0.1:$port" --rank $rank \
-            --world 3 >"$out/$1.$rank.log" 2>&1 &
+            --world-size 3 >"$out/$1.$rank.log" 2>&1 &
         pids+=($!)
     done
 }

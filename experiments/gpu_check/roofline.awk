@@ -1,6 +1,6 @@
-# roofline.awk: the least that a training step can take on a GPU, from what psring bench --compute counts.
+# roofline.awk: the least that a training step can take on a GPU, from what psring bench --layers counts.
 #
-#   psring bench --compute --batch 128 --csv compute.csv       (any device: what is counted is the same)
+#   psring bench --layers --batch 128 --csv compute.csv       (any device: what is counted is the same)
 #   awk -v flops_per_s=67e12 -v bytes_per_s=4.8e12 -v kernels=27 -v gap_us=1 -f roofline.awk compute.csv
 #
 # A layer's pass takes at least FLOPs / flops_per_s and at least bytes / bytes_per_s: the larger counts, and is
@@ -16,7 +16,7 @@ NR == 1 {
     for (i = 1; i <= NF; i++)
         column[$i] = i
     if (!("forward_flops" in column) || flops_per_s <= 0 || bytes_per_s <= 0) {
-        print "roofline.awk: takes a file of bench --compute --csv, flops_per_s and bytes_per_s" > "/dev/stderr"
+        print "roofline.awk: takes a file of bench --layers --csv, flops_per_s and bytes_per_s" > "/dev/stderr"
         bad = 1
         exit 2
     }

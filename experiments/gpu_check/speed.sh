@@ -151,8 +151,8 @@ roofline()
     local fp32 tf32 bandwidth said
     peaks || { echo "detail the peaks of this GPU are not written down here" && return 77; }
     rm -f "$out"/compute{,-own}.csv
-    "$build/psring" bench --compute --device cuda --batch 128 --csv "$out/compute.csv" || return 1
-    ! has_cudnn || "$build/psring" bench --compute --device cuda --batch 128 --conv own --csv "$out/compute-own.csv" || return 1
+    "$build/psring" bench --layers --device cuda --batch 128 --csv "$out/compute.csv" || return 1
+    ! has_cudnn || "$build/psring" bench --layers --device cuda --batch 128 --conv own --csv "$out/compute-own.csv" || return 1
     {
         echo "FP32" && estimate FP32 "$fp32" && echo && echo "TF32 (the layers' measured times are those of FP32)" &&
             estimate TF32 "$tf32" && { ! has_cudnn || { echo && beside_own; }; }

@@ -58,7 +58,7 @@ wide-cnn 7'
 resume()
 {
     local whole rest folder=$work options=(--model keras-cnn --batch 31 --steps 6)
-    options+=(--checkpoint "$folder" --checkpoint-steps 3 --keep 2)
+    options+=(--checkpoint "$folder" --checkpoint-steps 3 --keep-checkpoints 2)
     whole=$(weights_of "${options[@]}") || { echo "detail the run failed" && return 1; }
     rm -f "$(newest "$folder")"
     echo "left: $(newest "$folder")"

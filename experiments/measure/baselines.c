@@ -81,9 +81,10 @@ enum status limits_memory(size_t count, double *add_bytes_per_s, double *reduce_
         reduce_types(a, b, bytes, type_bytes_per_s);
     }
     if (!all)
-        log_error("the machine's limits: no memory for three arrays of %zu bytes; leave --limits "
-                  "out",
-                  bytes);
+        log_error(
+            "the machine's limits: no memory for three arrays of %zu bytes; leave --baselines "
+            "out",
+            bytes);
     free(a);
     free(b);
     free(c);
@@ -141,7 +142,7 @@ struct trip {
 static enum status zmq_failed(const char *what)
 {
     log_error("the machine's limits: a ZeroMQ round trip: %s: %s; can the hosts reach each other? "
-              "--interface names the network, bench without --limits goes without it",
+              "--subnet names the network, bench without --baselines goes without it",
               what, zmq_strerror(zmq_errno()));
     return zmq_errno() == EAGAIN ? STATUS_TIMEOUT : STATUS_TRANSPORT;
 }
@@ -291,7 +292,7 @@ struct plain {
 static enum status plain_failed(const char *what, int error)
 {
     log_error("the machine's limits: a trip on a plain socket: %s: %s; can the hosts reach each "
-              "other? --interface names the network, bench without --limits goes without it",
+              "other? --subnet names the network, bench without --baselines goes without it",
               what, strerror(error));
     return error == ETIMEDOUT ? STATUS_TIMEOUT : STATUS_TRANSPORT;
 }

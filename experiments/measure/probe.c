@@ -98,7 +98,7 @@ static enum status probe_failed(const struct probe_sockets *sockets, const char 
 static enum status probe_silent(const struct probe_sockets *sockets, const char *what)
 {
     log_error("the probe of the link: %s at %s: nothing for %g s; can the hosts reach each other? "
-              "--interface names the network, bench --probe off goes without the probe",
+              "--subnet names the network, bench --probe off goes without the probe",
               what, sockets->address, (double)sockets->timeout_ms / 1000);
     return STATUS_TIMEOUT;
 }

@@ -45,8 +45,8 @@ simulate()
 
 # The closed forms are of one message a step. In segments a step's latency goes by while others are on their way: that
 # is simulated, too, but not checked.
-ring=(--backend ring --segment 1g)
-rhd=(--backend rhd --segment 1g)
+ring=(--backend ring --segment-bytes 1g)
+rhd=(--backend rhd --segment-bytes 1g)
 
 # served SERVERS: options of ps. 32 chunks a shard: where many workers share a link it would cut many more, hours of them. Four
 # of them on their way, so that none waits for an answer, as in the closed form.
@@ -54,7 +54,7 @@ served()
 {
     awk -v bytes="$bytes" -v servers="$1" 'BEGIN {
         chunk = int(bytes / servers / 32)
-        print "--servers", servers, "--window 4 --segment", chunk < 4 ? 4 : chunk
+        print "--servers", servers, "--push-window 4 --segment-bytes", chunk < 4 ? 4 : chunk
     }'
 }
 

@@ -14,7 +14,7 @@ enum {
     ROW_THREAD = 1,
     ROW_BUCKET = TRACE_ROW_BUCKET,
     ROW_SHARD = 1 << 20, /* no plan has so many buckets */
-    SHARD_LANES = 1024,  /* of --window the most */
+    SHARD_LANES = 1024,  /* of --push-window the most */
 };
 
 static const char *const categories[RANGE_KINDS] = {

@@ -268,7 +268,7 @@ const char *bottleneck_describe(const struct bottleneck_facts *facts,
         line_add(&line, "the loader: ranks wait for the next batch for %.0f%% of a step; ",
                  percent);
         if (bottleneck->loaders > 0)
-            line_add(&line, "with --loaders %d", bottleneck->loaders);
+            line_add(&line, "with --data-threads %d", bottleneck->loaders);
         else if (facts->cores > 0)
             line_add(&line,
                      "each of a rank's cores, %d, computes or loads already; with more of them",

@@ -122,10 +122,12 @@ static void describe(const struct trainer *t, const struct checkpoint *loaded,
     add_option(run, "backup-workers", "%" PRId64, config->backup_workers);
     add_option(run, "lr-schedule", "%s", lr_shape_names[t->lr.shape]);
     add_warmup(t, loaded, other_length, run);
+    /* This name and the word "join" stay as they are in older checkpoints. */
     add_option(run, "unsharded", "%s", config->unsharded ? "true" : "false")->advice =
-        "give --unsharded to both or to none";
+        "give --no-shard to both or to none";
     add_option(run, "augment", "%s", augment_text(&config->augmentation, augmentation));
-    add_option(run, "last-batch", "%s", trainer_joins(t) ? "join" : "drop");
+    add_option(run, "last-batch", "%s", trainer_joins(t) ? "join" : "drop")->advice =
+        "give --last-batch partial to both or to none";
     add_option(run, "optimizer-options", "%s", t->optimizer_text)->advice = "give the same";
     add_option(run, "dataset", "%s", t->dataset->name)->advice =
         "name that data set's folder with --data";

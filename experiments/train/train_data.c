@@ -81,7 +81,7 @@ enum status train_check_data(const struct config *config)
     if (config->paced)
         log_error("--%s: --compute %s loads images only from a --data DIR; add that, or leave it "
                   "out",
-                  config->loaders > 0 ? "loaders" : "augment", config->compute);
+                  config->loaders > 0 ? "data-threads" : "augment", config->compute);
     else
         log_error("no data set was named: give --data DIR (or set PSRING_DATA), a folder with the "
                   "four files of MNIST; experiments/get_mnist.sh fetches them and prints it");

@@ -103,7 +103,7 @@ size_t trainer_batch_max(const struct trainer *t); /* images that the net has ro
 enum status trainer_open_data(struct trainer *t);
 /* Images that this process, with all its virtual workers, sees in a step. */
 uint64_t trainer_step_images(const struct trainer *t);
-/* Whether an epoch may end with a step of fewer images (--last-batch join). */
+/* Whether an epoch may end with a step of fewer images (--last-batch partial). */
 bool trainer_joins(const struct trainer *t);
 /* Batches that loaders make ahead. */
 size_t trainer_prefetch(const struct trainer *t);

@@ -1,8 +1,8 @@
 /*
- * A backend that nothing in the repository knows (tests/bench/star) is added to the list: bench times it,
- * holds its bytes against its own formula, and refuses what it cannot do. Variants of it show that
- * bench sees a wrong formula, wrong elements, and that what nobody counts stays empty. Run under
- * mpirun.
+ * A backend that nothing in the repository knows (tests/bench/star) is added to the list: bench
+ * times it, holds its bytes against its own formula, and refuses what it cannot do. Variants of it
+ * show that bench sees a wrong formula, wrong elements, and that what nobody counts stays empty.
+ * Run under mpirun.
  */
 #include <criterion/criterion.h>
 #include <pthread.h>
@@ -118,9 +118,10 @@ static void check_refused(void)
     static const struct {
         const char *line, *words;
     } cases[] = {
-        {"--backend star --segment 4k", "--segment 4096: --backend star does not use it"},
+        {"--backend star --segment-bytes 4k",
+         "--segment-bytes 4096: --backend star does not use it"},
         {"--backend star --compress fp16", "--compress fp16: --backend star does not use it"},
-        {"--backend star --window 3", "--window 3: --backend star does not use it"},
+        {"--backend star --push-window 3", "--push-window 3: --backend star does not use it"},
         {"--backend star --servers 1", "--backend star does not use it"},
         {"--backend star --reduce-order ring", "--backend star does not use it"},
         {"--backend star --mpi-algorithm ring", "--mpi-algorithm ring: --backend star does not"},

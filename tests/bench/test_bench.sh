@@ -78,7 +78,7 @@ ends 0 "$lib/ranks.sh" 3 "$psring" bench --backend ps -b 1k -e 1k -n 3 --probe o
     fail "link of p.csv: $(link "$folder/p.csv")"
 
 # The machine's limits, where asked for: above the table, and in every row.
-ends 0 "$lib/ranks.sh" 3 "$psring" bench --backend ps -b 4 -e 8 -f 2 -n 3 --limits --csv "$folder/l.csv"
+ends 0 "$lib/ranks.sh" 3 "$psring" bench --backend ps -b 4 -e 8 -f 2 -n 3 --baselines --csv "$folder/l.csv"
 says out "# memory, one core"
 says out "of c = a + b"
 says out "DEALER to ROUTER and back"
@@ -151,18 +151,18 @@ hidden=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }
 
 # libpsring beside the comm: two rows a size, whatever the all-reduce, with the same bytes.
 for backend in ring rhd hierarchical; do
-    ends 0 "$lib/ranks.sh" 3 "$psring" bench --backend $backend -b 4 -e 40k -f 100 -n 5 --library --csv "$folder/y.csv"
+    ends 0 "$lib/ranks.sh" 3 "$psring" bench --backend $backend -b 4 -e 40k -f 100 -n 5 --via-library --csv "$folder/y.csv"
     says out "# 3 sizes; every element equals the exact sum; bytes are as in theory"
 done
-ends 0 "$lib/ranks.sh" 2 "$psring" bench --backend ring --transport zmq -b 4k -e 4k -n 5 --library --overlap --csv "$folder/y.csv"
+ends 0 "$lib/ranks.sh" 2 "$psring" bench --backend ring --transport zmq -b 4k -e 4k -n 5 --via-library --overlap --csv "$folder/y.csv"
 apis=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }
     { row = $c["backend"] $c["transport"] $c["bytes"] "/" $c["worker_sent_bytes"]
       if ($c["api"] == "comm") was = row; else if ($c["api"] == "library" && row == was) pairs++; else bad++ }
     END { print pairs, bad + 0 }' "$folder/y.csv")
 [[ $apis == "10 0" ]] || fail "rows of libpsring in y.csv: $apis"
-ends 2 "$psring" bench --backend ps --servers 1 --library
-says err "--library"
-ends 2 "$psring" bench --backend ring --transport mpi --library
+ends 2 "$psring" bench --backend ps --servers 1 --via-library
+says err "--via-library"
+ends 2 "$psring" bench --backend ring --transport mpi --via-library
 says err "meet without MPI"
 
 # The gradients of a published model, in buckets: the bytes of theory over all of them, and a step's computation.
@@ -206,7 +206,7 @@ if ((ranks <= 32)); then
 fi
 
 # Layer by layer: a row each, then their sum and the step; the whole of --json.
-ends 0 "$lib/ranks.sh" 2 "$psring" bench --compute --model lenet --batch 8 -n 2 -w 1 \
+ends 0 "$lib/ranks.sh" 2 "$psring" bench --layers --model lenet --batch 8 -n 2 -w 1 \
     --csv "$folder/c.csv" --json "$folder/c.json"
 says out "images/s, all ranks together"
 [[ $(cut -d, -f7 "$folder/c.csv" | tr '\n' ' ') == "layer conv1 conv2 dense1 dense2 dense3 loss optimizer sum step " ]] ||

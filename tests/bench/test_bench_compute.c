@@ -1,4 +1,4 @@
-/* What bench --compute reports, from numbers that are known, and that a net shows every layer. */
+/* What bench --layers reports, from numbers that are known, and that a net shows every layer. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>

@@ -166,7 +166,8 @@ Test(loader, rooms_without_memory_are_an_error)
     struct loader_options options = options_of(&sampler, 1, 2, false);
     struct loader *loader;
     no_memory = true;
-    assert_refused(loader_new(&loader, &options), STATUS_NO_MEMORY, "use a smaller --prefetch");
+    assert_refused(loader_new(&loader, &options), STATUS_NO_MEMORY,
+                   "use a smaller --prefetch-batches");
     cr_assert(!loader);
     no_memory = false;
     sampler_fini(&sampler);

@@ -88,7 +88,7 @@ Test(sampler, an_epoch_without_a_step_is_refused)
     assert_refused(sampler_steps(11, 3, 4, &steps), STATUS_USAGE,
                    "11 samples has no whole step of 3 workers x batch 4");
     assert_refused(sampler_steps(11, SIZE_MAX, SIZE_MAX, &steps), STATUS_USAGE,
-                   "--last-batch join");
+                   "--last-batch partial");
 }
 
 static struct sampler open_sampler(enum sampler_order order, size_t samples, size_t batch,

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# test_elastic.sh: workers of psring train --server that join a job of psring serve and leave it,
+# test_elastic.sh: workers of psring train --join that join a job of psring serve and leave it,
 # and are killed: the same weights as under mpirun, and no gradient lost or applied twice.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=../lib/train_lib.sh
@@ -25,7 +25,7 @@ serve()
 worker()
 {
     local number=${#workers[@]}
-    timeout --kill-after=5 300 "$psring" train --data "$data" "${common[@]}" --server "$address" --timeout 20 \
+    timeout --kill-after=5 300 "$psring" train --data "$data" "${common[@]}" --join "$address" --timeout 20 \
         --metrics "$folder/metrics" "$@" >"$folder/worker.$number" 2>&1 &
     workers+=($!)
     within grep -q . "$folder/worker.$number" || fail "worker $number says nothing: $(cat "$folder/serve")"
@@ -97,7 +97,7 @@ for servers in 1 2; do
         first=$address second=tcp://localhost:$(free_port)
         timeout --kill-after=5 300 "$psring" serve --listen "$second" >"$folder/second" 2>&1 &
         other=$!
-        list=(--server "$first,$second")
+        list=(--join "$first,$second")
     fi
     worker --steps 40 "${list[@]}"
     worker --steps 40 "${list[@]}"
@@ -115,7 +115,7 @@ done
 serve --workers 3
 worker --epochs 4
 worker --epochs 4 --leave-after 50
-worker --epochs 4 --loaders 2
+worker --epochs 4 --data-threads 2
 worker --epochs 4 --join-after 100
 for number in 0 1 2 3; do
     ends 0 $number
@@ -234,15 +234,15 @@ refused()
     grep -qF -- "$words" "$folder/log" || fail "psring $*: no '$words' in:"
 }
 
-elastic=(train --server tcp://127.0.0.1:1)
+elastic=(train --join tcp://127.0.0.1:1)
 refused 'only --backend ps has servers' "${elastic[@]}" --backend ring
 refused 'leave --placement out' "${elastic[@]}" --backend ps --placement colocated
 refused "which MPI's ranks cannot" "${elastic[@]}" --backend ps --transport mpi
 refused 'leave --straggler out' "${elastic[@]}" --backend ps --straggler 1:4
 refused 'leave --checkpoint out' "${elastic[@]}" --backend ps --checkpoint "$folder/checkpoint"
-refused 'the server numbers the workers' "${elastic[@]}" --backend ps --rendezvous tcp://a:1 --rank 0 --world 2
-refused '--servers 3: --server names 1' "${elastic[@]}" --backend ps --servers 3
-refused "--server: found 'tcp://a'" train --backend ps --server tcp://127.0.0.1:1,tcp://a
+refused 'the server numbers the workers' "${elastic[@]}" --backend ps --rendezvous tcp://a:1 --rank 0 --world-size 2
+refused '--servers 3: --join names 1' "${elastic[@]}" --backend ps --servers 3
+refused "--join: found 'tcp://a'" train --backend ps --join tcp://127.0.0.1:1,tcp://a
 refused '--leave-after: says when' train --leave-after 3
 refused "--listen: found 'here'" serve --listen here
 OMPI_COMM_WORLD_RANK=0 refused 'without mpirun or srun' "${elastic[@]}" --backend ps

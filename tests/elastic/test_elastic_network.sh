@@ -22,7 +22,7 @@ on()
 worker()
 {
     on "$1" "$2" train --backend ps --model lenet --batch 8 --data "$data" --steps 1000000 --log-steps 20 \
-        --server "$first,$second" "${@:3}"
+        --join "$first,$second" "${@:3}"
 }
 
 all()

@@ -125,10 +125,10 @@ awk -v own="$by_own" -v dnn="$by_dnn" 'BEGIN { exit !(own > 0.5 && dnn - own < 0
 echo "accuracy: $by_own by own convolutions, $by_dnn by cuDNN's"
 
 # A timing says whose convolutions it is of; a run that goes on with others is warned.
-"$psring" bench --compute --device cuda --model lenet --batch 4 --iters 1 --warmup 0 --conv cudnn \
-    --csv "$folder/compute.csv" >"$folder/log" 2>&1 || fail "bench --compute:"
-says "bench --compute" 'device cuda, convolutions cudnn 9.19.0,'
-[[ $(tail -1 "$folder/compute.csv") == *,'cudnn 9.19.0' ]] || fail "bench --compute: $(tail -1 "$folder/compute.csv")"
+"$psring" bench --layers --device cuda --model lenet --batch 4 --iters 1 --warmup 0 --conv cudnn \
+    --csv "$folder/compute.csv" >"$folder/log" 2>&1 || fail "bench --layers:"
+says "bench --layers" 'device cuda, convolutions cudnn 9.19.0,'
+[[ $(tail -1 "$folder/compute.csv") == *,'cudnn 9.19.0' ]] || fail "bench --layers: $(tail -1 "$folder/compute.csv")"
 train 0 --checkpoint "$folder/checkpoint" "${options[@]}"
 train 0 --checkpoint "$folder/checkpoint" --resume=extend --conv own "${options[@]/5/6}"
 says "resumed" 'device is cuda with cudnn 9.19.0 there and cuda here'

@@ -61,7 +61,7 @@ while (($#)); do
     '--batch 128' | '--batch 129') arguments+=(--batch $(($2 - 108))) && shift ;;
     '--epochs 12') arguments+=(--epochs 4) && shift ;;
     '--epochs 4') arguments+=(--epochs 2) && shift ;;
-    '--compute '*) arguments+=(--compute --model lenet) ;;
+    '--layers '*) arguments+=(--layers --model lenet) ;;
     *) arguments+=("$1") ;;
     esac
     shift

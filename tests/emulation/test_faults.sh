@@ -75,7 +75,7 @@ late() # WHAT RANKS OPTION...
 }
 late "recorded steps" 0 --backend none --cuda-graph on
 late "kernel by kernel" 0 --backend none --cuda-graph off --optimizer adam
-late "loaders" 0 --backend none --loaders 2 --augment shift:1
+late "loaders" 0 --backend none --data-threads 2 --augment shift:1
 late "ring" 2 --backend ring
 late "ring, fp16" 2 --backend ring --compress fp16
 late "a server" 3 --backend ps --reduce-order ring

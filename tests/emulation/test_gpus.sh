@@ -61,7 +61,7 @@ address=tcp://127.0.0.1:$(free_port)
 timeout 120 "$psring" serve --listen "$address" --workers 2 >"$folder/serve" 2>&1 &
 server=$! workers=()
 for number in 0 1; do
-    EMULATED_GPUS=$a timeout 120 "$psring" train --backend ps --server "$address" --device cuda --model lenet --batch 8 \
+    EMULATED_GPUS=$a timeout 120 "$psring" train --backend ps --join "$address" --device cuda --model lenet --batch 8 \
         --steps 5 --data "$data" >"$folder/worker.$number" 2>&1 &
     workers+=($!)
     within grep -q . "$folder/worker.$number" || fail "worker $number says nothing: $(cat "$folder/serve")"

@@ -57,7 +57,7 @@ for backend in ring ps; do # with ps a rank is a server, which reads no checkpoi
     refused "another run's checkpoint, $backend" 2 'reduce-order is any there and ring here' \
         "${met[@]}" 3 "${training[@]}" "${options[@]}" --reduce-order ring --resume
 done
-launch "${mpi[@]}" 2 "${training[@]}" --transport zmq --interface 203.0.113.0/24
+launch "${mpi[@]}" 2 "${training[@]}" --transport zmq --subnet 203.0.113.0/24
 expect_end "a network that is not here" 1 'no IPv4 address in 203.0.113.0/24'
 launch "${mpi[@]}" 2 --hostfile "$folder/nohosts" "${training[@]}"
 expect_end "no such hostfile" failure "$folder/nohosts"
@@ -103,12 +103,12 @@ other_option() # RANK-0's COMMAND... -- OPTION [VALUE]
         "${command[@]}" "$@"
 }
 
-unlike=('--segment 4000' '--iters 3' '--sizes 4,16' '--overlap' '--probe on' '--compress fp16' '--link-rate 1e8')
+unlike=('--segment-bytes 4000' '--iters 3' '--sizes 4,16' '--overlap' '--probe on' '--compress fp16' '--link-rate 1e8')
 for option in "${unlike[@]:short * 5}"; do
     read -ra words <<<"$option"
     other_option "$psring" bench -e 64k -- "${words[@]}"
 done
-other_option "$psring" bench --backend ps --servers 1 --placement colocated -e 64k -- --window 3
+other_option "$psring" bench --backend ps --servers 1 --placement colocated -e 64k -- --push-window 3
 other_option "${training[@]}" --steps 2 -- --seed 2
 other_option "${training[@]}" --steps 2 -- --checkpoint "$folder/one"
 refused "another rate in one rank's environment" 2 'the same PSRING_LINK_BITS' "${mpi[@]}" 1 \
@@ -118,7 +118,7 @@ refused "another command on one rank" 2 'another command than rank 0' "${mpi[@]}
 
 # A launcher numbers the ranks, but they meet without it.
 refused "no such option, by rendezvous" 2 '--fast: no such option' env PMIX_RANK=1 \
-    "${training[@]}" --rendezvous tcp://127.0.0.1:9 --rank 1 --world 2 --fast
+    "${training[@]}" --rendezvous tcp://127.0.0.1:9 --rank 1 --world-size 2 --fast
 
 # The first rank, which speaks for all, has not come: another one does.
 launch "${mpi[@]}" 1 sleep 60 : -n 1 "${training[@]}" --startup-timeout 2

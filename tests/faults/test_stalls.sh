@@ -103,7 +103,7 @@ end_workers()
 at_end end_workers
 wait_for "psring serve" '^listens'
 for worker in 0 1; do
-    "${elastic[@]}" --server "$address" --stall-warning 3 --timeout 120 >"$folder/worker.$worker" 2>&1 &
+    "${elastic[@]}" --join "$address" --stall-warning 3 --timeout 120 >"$folder/worker.$worker" 2>&1 &
     workers+=($!)
 done
 trained() { grep -q '^epoch' "$folder"/worker.?; }

@@ -149,7 +149,7 @@ info)
     ;;
 bench)
     file=$(value --csv "$@")
-    [[ "$*" != *--compute* ]] || exec cp "$FOLDER/compute.csv" "$file"
+    [[ "$*" != *--layers* ]] || exec cp "$FOLDER/compute.csv" "$file"
     echo "\"nccl_algorithm\": \"$([[ $STANDIN == tree ]] && echo tree/ll || echo ring/simple)\"" >"$(value --json "$@")"
     ;;
 train)

@@ -50,7 +50,7 @@ says '^estimate 300\.0 us a step \(300\.0 in kernels\), 53333 images/s; not meas
 (($(wc -l <"$folder/out") == 1)) || fail "brief is one line:"
 
 ! roofline -v flops_per_s=0 || fail "no peak was accepted:"
-says 'takes a file of bench --compute'
+says 'takes a file of bench --layers'
 sed -i '2,$d' "$folder/compute.csv"
 ! roofline || fail "a file without a run was accepted:"
 says 'no run in the file'

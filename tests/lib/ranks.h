@@ -19,7 +19,7 @@
 enum { RANKS_MOST = 16, RANKS_LIMIT_S = 60 };
 
 struct rank {
-    int number, world_size;     /* as --rank and --world */
+    int number, world_size;     /* as --rank and --world-size */
     int64_t startup_timeout_ms; /* 0: 30 s */
     const char *address;        /* NULL: that of the others */
     uint64_t token;             /* of its job */

@@ -20,7 +20,7 @@ trap 'exit 130' INT
 port=$(free_port) || exit 1
 exec {silent_pipe}<> <(:) # a read from it with a time-out sleeps without starting a process
 for ((rank = 0; rank < world; rank++)); do
-    env --default-signal=INT "$@" --rendezvous "tcp://127.0.0.1:$port" --rank "$rank" --world "$world" {silent_pipe}<&- &
+    env --default-signal=INT "$@" --rendezvous "tcp://127.0.0.1:$port" --rank "$rank" --world-size "$world" {silent_pipe}<&- &
     pids+=($!)
 done
 failed=0

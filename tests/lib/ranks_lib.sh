@@ -31,7 +31,7 @@ ranks()
     rm -f "$folder"/rank.*
     for ((rank = world - 1; rank >= 0; rank--)); do
         timeout --kill-after=5 240 "$psring" "$@" --rendezvous "tcp://127.0.0.1:$port" --rank "$rank" \
-            --world "$world" >"$folder/rank.$rank" 2>&1 &
+            --world-size "$world" >"$folder/rank.$rank" 2>&1 &
         pids+=($!)
     done
     for pid in "${pids[@]}"; do

@@ -54,7 +54,7 @@ three()
     for rank in 2 1 0; do
         host=a
         ((rank < 2)) || host=b
-        on $host "$psring" bench -e 64k -n 2 -w 1 --rendezvous "$at" --rank $rank --world 3 "${@:2}" \
+        on $host "$psring" bench -e 64k -n 2 -w 1 --rendezvous "$at" --rank $rank --world-size 3 "${@:2}" \
             >"$folder/rank.$rank" 2>&1 &
         pids+=($!)
     done
@@ -64,9 +64,9 @@ three()
 port=29500 # of namespaces of their own: nothing else is there
 three tcp://10.77.0.1:$((port++)) --transport tcp
 three "tcp://[fd77::1]:$((port++))" --transport zmq
-three tcp://10.77.0.1:$((port++)) --transport zmq --interface eth0
-three "tcp://[fd77::1]:$((port++))" --library
-three tcp://10.77.0.1:$((port++)) --interface fd77::/64 --backend ps --placement colocated
+three tcp://10.77.0.1:$((port++)) --transport zmq --subnet eth0
+three "tcp://[fd77::1]:$((port++))" --via-library
+three tcp://10.77.0.1:$((port++)) --subnet fd77::/64 --backend ps --placement colocated
 
 pids=()
 for rank in 1 0; do
@@ -85,7 +85,7 @@ on a "$psring" serve --listen "$at" --workers 2 >"$folder/serve" 2>&1 &
 serve=$!
 pids=()
 for host in a b; do
-    on $host "$psring" train --backend ps --server "$at" --data "$data" --model mlp --batch 8 --steps 3 \
+    on $host "$psring" train --backend ps --join "$at" --data "$data" --model mlp --batch 8 --steps 3 \
         >"$folder/rank.$host" 2>&1 &
     pids+=($!)
 done

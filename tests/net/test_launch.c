@@ -17,13 +17,13 @@ static void set_torchrun(const char *rank, const char *size, const char *address
 Test(launch, options)
 {
     struct config config;
-    accept(CONFIG_BENCH, &config, "--rendezvous tcp://node0:29500 --rank 2 --world 3");
+    accept(CONFIG_BENCH, &config, "--rendezvous tcp://node0:29500 --rank 2 --world-size 3");
     cr_assert_str_eq(config.rendezvous, "tcp://node0:29500");
     cr_assert(config.rank == 2 && config.world == 3);
     cr_assert(config.startup_timeout == 60);
     /* Out of range: it is rank 0 that says so, to all. */
-    accept(CONFIG_TRAIN, &config, "--rendezvous tcp://node0:29500 --rank 3 --world 3");
-    accept(CONFIG_INFO, &config, "--rendezvous tcp://node0:29500 --rank 0 --world 1");
+    accept(CONFIG_TRAIN, &config, "--rendezvous tcp://node0:29500 --rank 3 --world-size 3");
+    accept(CONFIG_INFO, &config, "--rendezvous tcp://node0:29500 --rank 0 --world-size 1");
     accept(CONFIG_TRAIN, &config, "");
     cr_assert_null(config.rendezvous);
 }
@@ -31,19 +31,20 @@ Test(launch, options)
 Test(launch, options_that_do_not_go_together)
 {
     refuse(CONFIG_TRAIN, "--rank 1", "--rank: says nothing without a place to meet");
-    refuse(CONFIG_TRAIN, "--world 2", "--world: says nothing without a place to meet");
-    refuse(CONFIG_TRAIN, "--rendezvous tcp://h:1 --rank 0", "add --world W");
-    refuse(CONFIG_TRAIN, "--rendezvous tcp://h:1 --world 2", "add --rank R (0 to W - 1)");
-    refuse(CONFIG_TRAIN, "--rendezvous tcp://h:1", "add --rank R (0 to W - 1) and --world W");
-    refuse(CONFIG_TRAIN, "--rendezvous h:1 --rank 0 --world 2", "expected tcp://HOST:PORT");
-    refuse(CONFIG_TRAIN, "--rendezvous tcp://h:0 --rank 0 --world 2", "name one from 1 to 65535");
+    refuse(CONFIG_TRAIN, "--world-size 2", "--world-size: says nothing without a place to meet");
+    refuse(CONFIG_TRAIN, "--rendezvous tcp://h:1 --rank 0", "add --world-size W");
+    refuse(CONFIG_TRAIN, "--rendezvous tcp://h:1 --world-size 2", "add --rank R (0 to W - 1)");
+    refuse(CONFIG_TRAIN, "--rendezvous tcp://h:1", "add --rank R (0 to W - 1) and --world-size W");
+    refuse(CONFIG_TRAIN, "--rendezvous h:1 --rank 0 --world-size 2", "expected tcp://HOST:PORT");
+    refuse(CONFIG_TRAIN, "--rendezvous tcp://h:0 --rank 0 --world-size 2",
+           "name one from 1 to 65535");
 }
 
 Test(launch, what_needs_mpi)
 {
-    refuse(CONFIG_BENCH, "--rendezvous tcp://h:1 --rank 0 --world 2 --backend mpi",
+    refuse(CONFIG_BENCH, "--rendezvous tcp://h:1 --rank 0 --world-size 2 --backend mpi",
            "--backend mpi: needs MPI, which a rendezvous (tcp://h:1) does not start");
-    refuse(CONFIG_TRAIN, "--rendezvous tcp://h:1 --rank 0 --world 2 --transport mpi",
+    refuse(CONFIG_TRAIN, "--rendezvous tcp://h:1 --rank 0 --world-size 2 --transport mpi",
            "--transport mpi: needs MPI");
     set_torchrun("0", "2", "h", "1");
     refuse(CONFIG_BENCH, "--backend mpi", "--backend mpi: needs MPI");
@@ -63,7 +64,7 @@ Test(launch, torchrun)
     accept(CONFIG_BENCH, &config, "");
     cr_assert_str_eq(config.rendezvous, "tcp://node0:29501");
     /* What is asked for explicitly goes first. */
-    accept(CONFIG_BENCH, &config, "--rendezvous tcp://other:7 --rank 0 --world 2");
+    accept(CONFIG_BENCH, &config, "--rendezvous tcp://other:7 --rank 0 --world-size 2");
     cr_assert_str_eq(config.rendezvous, "tcp://other:7");
     cr_assert(config.rank == 0 && config.world == 2);
 }

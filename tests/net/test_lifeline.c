@@ -155,7 +155,7 @@ Test(lifeline, in_a_circle)
     expect(ranks, LIFELINE_OVERDUE, 1,
            WORDS("the ranks wait for each other",
                  "rank 0 on host0, averaging bucket 2 of step 17, for rank 1 for 5 s",
-                 "rank 1 on host1", "--interface", "!rank 2 on"));
+                 "rank 1 on host1", "--subnet", "!rank 2 on"));
 }
 
 Test(lifeline, errors)

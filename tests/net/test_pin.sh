@@ -23,7 +23,7 @@ end_ranks()
 at_end end_ranks
 for rank in 1 0; do
     "${two[@]}" "$psring" train --data "$data" --model lenet --steps 1000000 --log-steps 1 --threads 2 --pin \
-        --metrics "$folder/metrics" --rendezvous "tcp://127.0.0.1:$port" --rank $rank --world 2 >"$folder/rank.$rank" 2>&1 &
+        --metrics "$folder/metrics" --rendezvous "tcp://127.0.0.1:$port" --rank $rank --world-size 2 >"$folder/rank.$rank" 2>&1 &
     pids[rank]=$!
 done
 within test -s "$folder/metrics" || fail "no step of two ranks: $(cat "$folder"/rank.*)"

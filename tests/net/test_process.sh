@@ -25,7 +25,7 @@ streams()
 
 for closed in '<&- >&- 2>&-' '>&-' '2>&-'; do
     port=$(free_port)
-    meet=("${training[@]}" --verbose --rendezvous "tcp://127.0.0.1:$port" --world 2)
+    meet=("${training[@]}" --verbose --rendezvous "tcp://127.0.0.1:$port" --world-size 2)
     timeout 60 "$psring" "${meet[@]}" --rank 0 >"$folder/rank.0" 2>&1 &
     streams timeout 60 "$psring" "${meet[@]}" --rank 1 || true
     wait $! || fail "rank 1 with $closed ended rank 0: $(show)"
@@ -48,7 +48,7 @@ if unshare --uts true 2>/dev/null; then
     named "$psring" "${training[@]}" --backend none >"$folder/log" 2>&1 || fail "alone, 64 letters:"
     named "$psring" bench -e 4k -n 2 -w 1 >"$folder/log" 2>&1 || fail "bench alone, 64 letters:"
     port=$(free_port)
-    meet=(bench -e 4k -n 2 -w 1 --rendezvous "tcp://127.0.0.1:$port" --world 2)
+    meet=(bench -e 4k -n 2 -w 1 --rendezvous "tcp://127.0.0.1:$port" --world-size 2)
     named timeout 60 "$psring" "${meet[@]}" --rank 1 >"$folder/rank.1" 2>&1 &
     named timeout 60 "$psring" "${meet[@]}" --rank 0 >"$folder/rank.0" 2>&1 || fail "rank 0, 64 letters: $(show)"
     wait $! || fail "rank 1, 64 letters: $(show)"
@@ -67,7 +67,7 @@ three()
     port=$(free_port)
     for rank in 2 1 0; do
         (ulimit -n "$limit" && exec timeout -k 2 60 "$psring" "$@" --transport "$transport" --timeout 10 \
-            --startup-timeout 10 --rendezvous "tcp://127.0.0.1:$port" --rank $rank --world 3) \
+            --startup-timeout 10 --rendezvous "tcp://127.0.0.1:$port" --rank $rank --world-size 3) \
             >"$folder/rank.$rank" 2>&1 &
         pids[rank]=$!
     done

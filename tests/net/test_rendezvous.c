@@ -166,7 +166,7 @@ Test(rendezvous, rank_out_of_range)
     ranks_all_say(ranks, 3, 2, "found rank 3 on ");
     struct rank alone = {.number = 1, .world_size = 1};
     ranks_run(&alone, 1);
-    ranks_all_say(&alone, 1, 2, "found rank 1, expected 0 with --world 1");
+    ranks_all_say(&alone, 1, 2, "found rank 1, expected 0 with --world-size 1");
 }
 
 Test(rendezvous, other_world_size)

@@ -55,10 +55,10 @@ if ((code != 1)) || ! grep -q 'RANK=0 and WORLD_SIZE=2 in the environment' "$fol
 fi
 
 # What rank 0 alone fails at, here writing its table, ends all, also with libpsring, which waits for all ranks.
-for library in '' --library; do
+for library in '' --via-library; do
     port=$(free_port)
     run=(timeout 100 "$psring" bench --backend ring -e 4k -n 5 ${library:+"$library"} --timeout 1000
-        --rendezvous "tcp://127.0.0.1:$port" --world 2)
+        --rendezvous "tcp://127.0.0.1:$port" --world-size 2)
     "${run[@]}" --rank 1 >"$folder/rank.1" 2>&1 &
     code=0
     "${run[@]}" --rank 0 >/dev/full 2>"$folder/rank.0" || code=$?
@@ -80,21 +80,21 @@ all_say()
 ! ranks 2 bench --backend mpi || fail "--backend mpi was not refused"
 all_say "--backend mpi: needs MPI, which a rendezvous"
 port=$(free_port)
-"$psring" bench --rendezvous "tcp://127.0.0.1:$port" --rank 1 --world 3 >"$folder/rank.1" 2>&1 &
+"$psring" bench --rendezvous "tcp://127.0.0.1:$port" --rank 1 --world-size 3 >"$folder/rank.1" 2>&1 &
 other=$!
 code=0
-"$psring" bench --rendezvous "tcp://127.0.0.1:$port" --rank 0 --world 2 >"$folder/rank.0" 2>&1 || code=$?
-((code == 2)) || fail "another --world: exit $code, expected 2"
+"$psring" bench --rendezvous "tcp://127.0.0.1:$port" --rank 0 --world-size 2 >"$folder/rank.0" 2>&1 || code=$?
+((code == 2)) || fail "another --world-size: exit $code, expected 2"
 code=0
 wait "$other" || code=$?
-((code == 2)) || fail "another --world: exit $code of the other rank, expected 2"
+((code == 2)) || fail "another --world-size: exit $code of the other rank, expected 2"
 all_say "was started for 3 ranks, rank 0 on"
 
 # Each rank has a command line of its own: bench's, too, must agree.
 port=$(free_port)
-"$psring" bench --rendezvous "tcp://127.0.0.1:$port" --rank 1 --world 2 -w 3 >"$folder/rank.1" 2>&1 &
+"$psring" bench --rendezvous "tcp://127.0.0.1:$port" --rank 1 --world-size 2 -w 3 >"$folder/rank.1" 2>&1 &
 other=$!
-! "$psring" bench --rendezvous "tcp://127.0.0.1:$port" --rank 0 --world 2 -w 2 >"$folder/rank.0" 2>&1 ||
+! "$psring" bench --rendezvous "tcp://127.0.0.1:$port" --rank 0 --world-size 2 -w 2 >"$folder/rank.0" 2>&1 ||
     fail "another --warmup was not refused"
 code=0
 wait "$other" || code=$?
@@ -106,7 +106,7 @@ grep -qF -- '--warmup is 3 on rank 1 and 2 on rank 0' "$folder/rank.1" ||
 port=$(free_port)
 pids=()
 for rank in 1 0; do
-    "$psring" bench --rendezvous "tcp://127.0.0.1:$port" --rank $rank --world 4 --startup-timeout 8 \
+    "$psring" bench --rendezvous "tcp://127.0.0.1:$port" --rank $rank --world-size 4 --startup-timeout 8 \
         >"$folder/rank.$rank" 2>&1 &
     pids+=($!)
 done
@@ -120,7 +120,7 @@ port=$(free_port)
 pids=()
 for rank in 2 1 0; do
     timeout --kill-after=5 120 "$psring" train --data "$data" "${common[@]}" --steps 1000000 --log-steps 1 \
-        --metrics "$folder/metrics" --rendezvous "tcp://127.0.0.1:$port" --rank $rank --world 3 \
+        --metrics "$folder/metrics" --rendezvous "tcp://127.0.0.1:$port" --rank $rank --world-size 3 \
         >"$folder/rank.$rank" 2>&1 &
     pids[rank]=$!
 done
@@ -139,7 +139,7 @@ dd if=/dev/zero of="$folder/unread" bs=4096 oflag=nonblock 2>/dev/null || true
 port=$(free_port)
 for rank in 1 0; do
     timeout --kill-after=5 120 "$psring" train --data "$data" "${common[@]}" --steps 1000000 --log-steps 1 \
-        --metrics "$folder/unread.metrics" --rendezvous "tcp://127.0.0.1:$port" --rank $rank --world 2 \
+        --metrics "$folder/unread.metrics" --rendezvous "tcp://127.0.0.1:$port" --rank $rank --world-size 2 \
         >"$folder/rank.$rank" 2>&9 &
     pids[rank]=$!
 done

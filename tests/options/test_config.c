@@ -36,7 +36,8 @@ Test(config, every_option_of_train_arrives)
     struct config config;
     accept(CONFIG_TRAIN, &config,
            "--backend ps --transport mpi --servers 3 --placement colocated --sync bsp "
-           "--reduce-order ring --segment 64k --window 4 --interface 10.1.2.0/24 --timeout 2.5 "
+           "--reduce-order ring --segment-bytes 64k --push-window 4 --subnet 10.1.2.0/24 --timeout "
+           "2.5 "
            "--network lab --link-rate 200e6 --threads 2 --model mlp --data /d --epochs 7 "
            "--batch 11 --optimizer sgd --lr 0.25 --momentum 0.5 --nesterov --weight-decay 1e-3 "
            "--lr-scale sqrt --lr-schedule cosine --warmup-epochs 1.5 --epochs-divided --seed 13 "
@@ -69,7 +70,8 @@ Test(config, options_of_the_optimizers_arrive)
     accept(CONFIG_TRAIN, &config, "--optimizer adam --beta1 0.8 --beta2 0.99 --epsilon 1e-6");
     struct optimizer_parameters p = learning_optimizer(&config);
     cr_assert(p.beta1 == 0.8f && p.beta2 == 0.99f && p.epsilon == 1e-6f && p.weight_decay == 0);
-    accept(CONFIG_TRAIN, &config, "--optimizer lars --trust 0.001 --momentum 0.8 --steps 9");
+    accept(CONFIG_TRAIN, &config,
+           "--optimizer lars --lars-coefficient 0.001 --momentum 0.8 --steps 9");
     p = learning_optimizer(&config);
     cr_assert(p.trust == 0.001f && p.momentum == 0.8f && !p.nesterov && config.steps == 9);
     accept(CONFIG_TRAIN, &config, "");
@@ -242,7 +244,7 @@ Test(config, probe)
     struct config limits;
     accept(CONFIG_BENCH, &limits, "");
     cr_expect_not(limits.limits);
-    accept(CONFIG_BENCH, &limits, "--limits");
+    accept(CONFIG_BENCH, &limits, "--baselines");
     cr_expect(limits.limits);
     cr_expect_not(limits.overlap);
     accept(CONFIG_BENCH, &limits, "--overlap");
@@ -262,7 +264,7 @@ Test(config, sizes_of_bench)
 Test(config, bench_compute)
 {
     struct config config;
-    accept(CONFIG_BENCH, &config, "--compute --model lenet --batch 64 --threads 2 -n 3");
+    accept(CONFIG_BENCH, &config, "--layers --model lenet --batch 64 --threads 2 -n 3");
     cr_expect(config.bench_compute);
     cr_expect_eq(config.batch, 64);
     cr_expect_eq(config.threads, 2);
@@ -346,7 +348,7 @@ Test(config, environment_gives_defaults_and_options_win)
     cr_assert_str_eq(config.subnet, "10.77.0.0/24");
     cr_assert(config.link_rate == 2e8);
     accept(CONFIG_TRAIN, &config,
-           "--data /given --network lab --link-rate 1e9 --interface 10.1.0.0/16");
+           "--data /given --network lab --link-rate 1e9 --subnet 10.1.0.0/16");
     cr_assert_str_eq(config.data, "/given");
     cr_assert_str_eq(config.network, "lab");
     cr_assert_str_eq(config.subnet, "10.1.0.0/16");
@@ -429,9 +431,10 @@ Test(config, comm_options)
 {
     struct config config;
     struct comm_options options;
-    accept(CONFIG_BENCH, &config,
-           "--backend ps --servers 2 --placement colocated --reduce-order ring --segment 128k "
-           "--window 3 --interface 10.0.0.0/8 --timeout 1.5 --link-rate 1e9");
+    accept(
+        CONFIG_BENCH, &config,
+        "--backend ps --servers 2 --placement colocated --reduce-order ring --segment-bytes 128k "
+        "--push-window 3 --subnet 10.0.0.0/8 --timeout 1.5 --link-rate 1e9");
     config_comm_options(&config, config_backend(&config), &options);
     cr_assert(options.servers == 2 && options.placement == PLACEMENT_COLOCATED);
     cr_assert(options.reduce_order == REDUCE_ORDER_RING);

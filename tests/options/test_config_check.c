@@ -39,6 +39,26 @@ Test(config_check, what_was_meant)
     refuse(CONFIG_TRAIN, "--checkpoint /c --resume=extent", "(did you mean extend?)");
 }
 
+Test(config_check, a_name_of_before_names_the_one_of_now)
+{
+    refuse(CONFIG_TRAIN, "--server tcp://a:1", "--server: no such option (did you mean --join?)");
+    refuse(CONFIG_BENCH, "--world 2", "(did you mean --world-size?)");
+    refuse(CONFIG_SERVE, "--interface eth0", "(did you mean --subnet?)");
+    refuse(CONFIG_BENCH, "--segment=4k", "(did you mean --segment-bytes?)");
+    refuse(CONFIG_BENCH, "--window 4", "(did you mean --push-window?)");
+    refuse(CONFIG_TRAIN, "--trust 0.1", "(did you mean --lars-coefficient?)");
+    refuse(CONFIG_TRAIN, "--loaders 2", "(did you mean --data-threads?)");
+    refuse(CONFIG_TRAIN, "--prefetch 2", "(did you mean --prefetch-batches?)");
+    refuse(CONFIG_TRAIN, "--unsharded", "(did you mean --no-shard?)");
+    refuse(CONFIG_TRAIN, "--keep 3", "(did you mean --keep-checkpoints?)");
+    refuse(CONFIG_BENCH, "--compute", "(did you mean --layers?)");
+    refuse(CONFIG_BENCH, "--limits", "(did you mean --baselines?)");
+    refuse(CONFIG_BENCH, "--no-defer", "(did you mean --sync-step?)");
+    refuse(CONFIG_BENCH, "--library", "(did you mean --via-library?)");
+    refuse(CONFIG_TRAIN, "--last-batch join", "drop | partial (did you mean partial?)");
+    refuse(CONFIG_INFO, "--segment 4k", "--segment: no such option;");
+}
+
 Test(config_check, words_of_choices)
 {
     refuse(CONFIG_TRAIN, "--placement both", "expected dedicated | colocated | mixed");
@@ -115,7 +135,7 @@ Test(config_check, sync)
     }
     refuse(CONFIG_TRAIN, "--backend ps --sync async --optimizer lars", "parts of tensors");
     refuse(CONFIG_TRAIN, "--backend ps --backup-workers 1 --optimizer adam", "parts of tensors");
-    refuse(CONFIG_TRAIN, "--backend ps --sync ssp:2 --last-batch join", "not in one step");
+    refuse(CONFIG_TRAIN, "--backend ps --sync ssp:2 --last-batch partial", "not in one step");
     refuse(CONFIG_TRAIN, "--backend ps --sync ssp:1001", "S from 0 to 1000");
     refuse(CONFIG_TRAIN, "--backend ps --sync ssp:3x", "S from 0 to 1000");
     refuse(CONFIG_TRAIN, "--backend ps --sync async --reduce-order ring", "as they come");
@@ -181,37 +201,41 @@ Test(config_check, transport_only_where_there_is_a_choice)
 Test(config_check, an_option_that_the_run_would_not_obey)
 {
     struct config config;
-    refuse(CONFIG_BENCH, "--backend ring --window 4", "--window 4: --backend ring does not use it");
+    refuse(CONFIG_BENCH, "--backend ring --push-window 4",
+           "--push-window 4: --backend ring does not use it");
     refuse(CONFIG_BENCH, "--backend ring --mpi-algorithm ring",
            "--mpi-algorithm ring: --backend ring does not use it");
     refuse(CONFIG_BENCH, "--backend mpi --mpi-algorithm tree", "--mpi-algorithm: found 'tree'");
     accept(CONFIG_BENCH, &config, "--backend mpi --mpi-algorithm rabenseifner");
     cr_assert(config.mpi_algorithm == LIBRARY_RABENSEIFNER);
-    refuse(CONFIG_BENCH, "--backend mpi --segment 64k", "--segment 65536: --backend mpi does not");
+    refuse(CONFIG_BENCH, "--backend mpi --segment-bytes 64k",
+           "--segment-bytes 65536: --backend mpi does not");
     refuse(CONFIG_TRAIN, "--backend ring --placement dedicated",
            "--placement dedicated: --backend ring");
     refuse(CONFIG_TRAIN, "--compute paced:1 --lr 0.1", "--lr: --compute paced:1 trains nothing");
-    refuse(CONFIG_TRAIN, "--compute paced:1 --last-batch join", "--last-batch: --compute paced:1");
+    refuse(CONFIG_TRAIN, "--compute paced:1 --last-batch partial",
+           "--last-batch: --compute paced:1");
     refuse(CONFIG_TRAIN, "--compute paced:1 --optimizer sgd", "--optimizer: --compute paced:1");
 }
 
 Test(config_check, data)
 {
     struct config config;
-    accept(CONFIG_TRAIN, &config, "--loaders 2 --augment rotate:7.5,shift:3");
+    accept(CONFIG_TRAIN, &config, "--data-threads 2 --augment rotate:7.5,shift:3");
     cr_assert(config.loaders == 2 && config.prefetch == 0);
     cr_assert(config.augmentation.shift == 3 && config.augmentation.rotate == 7.5);
-    accept(CONFIG_TRAIN, &config, "--loaders 1 --prefetch 4");
+    accept(CONFIG_TRAIN, &config, "--data-threads 1 --prefetch-batches 4");
     cr_assert(config.prefetch == 4 && !augments(&config.augmentation));
-    refuse(CONFIG_TRAIN, "--prefetch 4", "add --loaders 1");
-    refuse(CONFIG_TRAIN, "--loaders 65", "--loaders: found '65'");
-    refuse(CONFIG_TRAIN, "--loaders 1 --prefetch 1025", "--prefetch: found '1025'");
+    refuse(CONFIG_TRAIN, "--prefetch-batches 4", "add --data-threads 1");
+    refuse(CONFIG_TRAIN, "--data-threads 65", "--data-threads: found '65'");
+    refuse(CONFIG_TRAIN, "--data-threads 1 --prefetch-batches 1025",
+           "--prefetch-batches: found '1025'");
     refuse(CONFIG_TRAIN, "--augment shift:2,", "--augment: found 'shift:2,', expected none, or");
-    refuse(CONFIG_BENCH, "--loaders 1", "no such option");
+    refuse(CONFIG_BENCH, "--data-threads 1", "no such option");
     setenv("PSRING_DATA", "/d", 1); /* not given, only there: paced, nothing is loaded then */
-    accept(CONFIG_TRAIN, &config, "--compute paced:1 --backend ring --segment 64k");
+    accept(CONFIG_TRAIN, &config, "--compute paced:1 --backend ring --segment-bytes 64k");
     cr_assert(!config.data);
-    accept(CONFIG_TRAIN, &config, "--compute paced:1 --data /e --loaders 1");
+    accept(CONFIG_TRAIN, &config, "--compute paced:1 --data /e --data-threads 1");
     cr_assert_str_eq(config.data, "/e");
     accept(CONFIG_TRAIN, &config, "--backend ring");
     cr_assert_str_eq(config.data, "/d");
@@ -220,12 +244,13 @@ Test(config_check, data)
 /* bench exchanges vectors, or computes: what only the other one uses is a mistake. */
 Test(config_check, bench_compute)
 {
-    refuse(CONFIG_BENCH, "--compute --backend ps", "--backend: --compute exchanges nothing");
-    refuse(CONFIG_BENCH, "--compute --overlap", "--overlap: --compute exchanges nothing");
-    refuse(CONFIG_BENCH, "--compute -b 4", "--min-bytes: --compute exchanges nothing");
-    refuse(CONFIG_BENCH, "--compute --segment 4k", "--segment: --compute exchanges nothing");
-    refuse(CONFIG_BENCH, "--compute --reduce-order ring", "--reduce-order: --compute exchanges");
-    refuse(CONFIG_BENCH, "--model lenet", "--model: bench computes only with --compute");
+    refuse(CONFIG_BENCH, "--layers --backend ps", "--backend: --layers exchanges nothing");
+    refuse(CONFIG_BENCH, "--layers --overlap", "--overlap: --layers exchanges nothing");
+    refuse(CONFIG_BENCH, "--layers -b 4", "--min-bytes: --layers exchanges nothing");
+    refuse(CONFIG_BENCH, "--layers --segment-bytes 4k",
+           "--segment-bytes: --layers exchanges nothing");
+    refuse(CONFIG_BENCH, "--layers --reduce-order ring", "--reduce-order: --layers exchanges");
+    refuse(CONFIG_BENCH, "--model lenet", "--model: bench computes only with --layers");
 }
 
 Test(config_check, compress)
@@ -250,7 +275,7 @@ Test(config_check, learning)
     refuse(CONFIG_TRAIN, "--beta1 0.5", "--beta1: --optimizer sgd does not use it");
     refuse(CONFIG_TRAIN, "--beta2 0.5", "leave it out, or use adam");
     refuse(CONFIG_TRAIN, "--epsilon 0.5", "or use adagrad, adadelta or adam");
-    refuse(CONFIG_TRAIN, "--trust 0.5", "leave it out, or use lars");
+    refuse(CONFIG_TRAIN, "--lars-coefficient 0.5", "leave it out, or use lars");
     refuse(CONFIG_TRAIN, "--nesterov --momentum 0", "--momentum is 0; leave it out");
     refuse(CONFIG_TRAIN, "--momentum 1", "--momentum: found '1'");
     refuse(CONFIG_TRAIN, "--compute paced:1 --weight-decay 0.1", "--weight-decay: --compute paced");
@@ -266,7 +291,7 @@ Test(config_check, learning)
     refuse(CONFIG_TRAIN, "--recipe large-batch --lr-scale sqrt --global-batch 64",
            "--lr-scale sqrt");
     refuse(CONFIG_TRAIN, "--recipe lars-8192 --compute paced:1", "--recipe: --compute paced:1");
-    refuse(CONFIG_TRAIN, "--backend none --virtual-workers 2 --unsharded",
+    refuse(CONFIG_TRAIN, "--backend none --virtual-workers 2 --no-shard",
            "start as many processes");
     refuse(CONFIG_TRAIN, "--epochs-divided --steps 8", "--steps ends the run");
     accept(CONFIG_TRAIN, &config, "--global-batch 100");
@@ -323,7 +348,7 @@ Test(config_check, target_accuracy)
     refuse(CONFIG_TRAIN, "--target-accuracy high", "found 'high', expected a number from 0 to 100");
     refuse(CONFIG_TRAIN, "--target-accuracy 0.985", "per cent of the test images, from 1 to 100");
     refuse(CONFIG_TRAIN, "--target-accuracy 98 --compute paced:1", "--target-accuracy: --compute");
-    refuse(CONFIG_TRAIN, "--target-accuracy 98 --backend ps --server tcp://127.0.0.1:9",
+    refuse(CONFIG_TRAIN, "--target-accuracy 98 --backend ps --join tcp://127.0.0.1:9",
            "leave --target-accuracy out");
 }
 
@@ -399,7 +424,7 @@ Test(config_check, sharing_a_gpu_takes_one)
     refuse(CONFIG_TRAIN, "--tf32", "add --device cuda");
     refuse(CONFIG_TRAIN, "--conv cudnn", "--conv cudnn: --device cpu");
     refuse(CONFIG_TRAIN, "--conv fast", "cudnn");
-    refuse(CONFIG_BENCH, "--conv own", "--compute");
+    refuse(CONFIG_BENCH, "--conv own", "--layers");
     refuse(CONFIG_TRAIN, "--backend none --cuda-graph on", "use --device cuda --backend none");
     refuse(CONFIG_TRAIN, "--cuda-graph yes", "auto");
     refuse(CONFIG_BENCH, "--share-gpu --device cpu", "--device cpu uses no GPU");

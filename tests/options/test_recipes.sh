@@ -40,9 +40,9 @@ rm -f "$folder/train.csv"
 train 2 --recipe keras-horovod --model lenet --batch 50 --epochs 3 --metrics "$folder/train.csv"
 grep -q 'adadelta with lr 2,' "$folder/log" || fail "the rate is not that of two workers in:"
 grep -q '^epoch 2/2  step 80 ' "$folder/log" || fail "not two epochs of 40 steps in:"
-train 2 --model lenet --batch 50 --steps 20 --lr 0.02 --unsharded
+train 2 --model lenet --batch 50 --steps 20 --lr 0.02 --no-shard
 two=$weights
-train 0 --model lenet --batch 50 --steps 20 --lr 0.02 --unsharded --backend none
+train 0 --model lenet --batch 50 --steps 20 --lr 0.02 --no-shard --backend none
 one=$weights
 [[ $two != "$one" ]] || fail "two workers saw the same images in the same order:"
 train 0 --model lenet --batch 50 --steps 20 --lr 0.02 --backend none

@@ -231,8 +231,9 @@ Test(auto, options_that_do_not_go_together, .init = config_clean_environment)
     cr_expect(config.placement_given && config.bucket_given);
     refuse(CONFIG_TRAIN, "--backend auto", "by which model?");
     refuse(CONFIG_BENCH, "--backend ring --cost-model m", "only --backend auto goes by it");
-    refuse(CONFIG_BENCH, "--backend auto --cost-model m --segment 4k", "auto does not use it");
+    refuse(CONFIG_BENCH, "--backend auto --cost-model m --segment-bytes 4k",
+           "auto does not use it");
     refuse(CONFIG_TRAIN, "--backend auto --cost-model m --sync async", "auto does not use it");
     refuse(CONFIG_TRAIN, "--backend auto --cost-model m --virtual-workers 4", "--backend none");
-    refuse(CONFIG_BENCH, "--backend auto --cost-model m --library", "auto does not use it");
+    refuse(CONFIG_BENCH, "--backend auto --cost-model m --via-library", "auto does not use it");
 }

@@ -121,7 +121,7 @@ on_two()
     rm -f "$folder/step.csv"
     timeout 300 smpirun -np 2 -platform "$folder/platform.xml" -hostfile "$folder/hosts" --cfg=smpi/simulate-computation:no \
         --cfg=smpi/wtime:0 --cfg=smpi/privatization:no --log=root.thresh:critical "$build/psring-simulate" --backend ring \
-        --segment 1g --network simulated:step --link-rate $((8 * rate)) --csv "$folder/step.csv" "$@" >"$folder/log" 2>&1 ||
+        --segment-bytes 1g --network simulated:step --link-rate $((8 * rate)) --csv "$folder/step.csv" "$@" >"$folder/log" 2>&1 ||
         fail "psring-simulate $*:"
     read -r exposed alone < <(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
         { printf "%.1f %.1f\n", $at["exposed_us_median"] / 1e3, $at["time_us_median"] / 1e3 }' "$folder/step.csv")
@@ -142,11 +142,11 @@ step()
 {
     on_two 1000000000 1e-4 0 0 --model-gradients "$@"
 }
-step resnet101 --bucket-mb 0 --compute-ms 500 --no-defer
+step resnet101 --bucket-mb 0 --compute-ms 500 --sync-step
 [[ "$exposed $alone" == "178.3 178.3" ]] || fail "a step in one bucket exposes $exposed of $alone ms, expected all of 178.3:"
-step resnet101 --bucket-mb 64 --compute-ms 5000 --no-defer
+step resnet101 --bucket-mb 64 --compute-ms 5000 --sync-step
 awk -v exposed="$exposed" 'BEGIN { exit !(exposed > 1 && exposed < 68) }' || fail "a step exposes $exposed of $alone ms, expected its last bucket, of at most 64 MB:"
-step vgg16 --bucket-mb 64 --compute-ms 500 --no-defer
+step vgg16 --bucket-mb 64 --compute-ms 500 --sync-step
 waits=$exposed
 step vgg16 --bucket-mb 64 --compute-ms 500
 awk -v exposed="$exposed" -v alone="$alone" -v waits="$waits" 'BEGIN { exit !(exposed >= alone - 500 && exposed < waits - 50) }' ||

@@ -71,19 +71,19 @@ Test(bottleneck, slow_loader)
     facts.cores = 2;
     facts.threads = 1; /* one core is left, for a thread that needs 40 ms of the other 60 */
     expect(&facts, BOTTLENECK_LOADER, 40,
-           "with --loaders 1 a step would take 60.0 ms instead of 100.0");
+           "with --data-threads 1 a step would take 60.0 ms instead of 100.0");
     facts.loaders = 1; /* it makes a batch in 100 ms */
     expect(&facts, BOTTLENECK_LOADER, 40, "each of a rank's cores, 2, computes or loads already");
     facts.cores = 8; /* two make one in 50 */
     expect(&facts, BOTTLENECK_LOADER, 40,
-           "with --loaders 2 a step would take 60.0 ms instead of 100.0");
+           "with --data-threads 2 a step would take 60.0 ms instead of 100.0");
     for (int r = 0; r < WORKERS; r++)
         ranks[r].data = 80; /* five would be needed for 20 */
     expect(&facts, BOTTLENECK_LOADER, 80,
-           "with --loaders 5 a step would take 20.0 ms instead of 100.0");
+           "with --data-threads 5 a step would take 20.0 ms instead of 100.0");
     facts.cores = 4;
     expect(&facts, BOTTLENECK_LOADER, 80,
-           "with --loaders 3 a step would take 33.3 ms instead of 100.0");
+           "with --data-threads 3 a step would take 33.3 ms instead of 100.0");
 }
 
 Test(bottleneck, slow_rank)

@@ -78,7 +78,7 @@ in_row limit_rank 2
 stage "computation" computation "computation: " 4 --backend ring --model lenet --steps 5 --compute paced:200
 "$make_dataset" "$folder" 8000 300 # as for a fast GPU: one thread makes its batches
 stage "a slow loader" loader "the loader: ranks wait for the next batch for .* of a step" 1 --backend ring --model lenet \
-    --steps 5 --compute paced:1 --batch 2000 --data "$folder" --loaders 1 --augment rotate:15,shift:2
+    --steps 5 --compute paced:1 --batch 2000 --data "$folder" --data-threads 1 --augment rotate:15,shift:2
 
 # Four ranks a core, all of which compute.
 train $((4 * $(nproc) < 32 ? 4 * $(nproc) : 32)) --backend ring --model lenet --batch 32 --steps 6 --threads $(($(nproc) / 8 + 1))

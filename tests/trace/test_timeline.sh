@@ -63,7 +63,7 @@ there "0 transfer +"
 record "doubling" 2 --backend rhd --bucket-mb 0.0001
 record "no other process" 0 --backend none
 there "all flows 0"
-record "loaders" 2 --backend ring --loaders 3 --augment shift:1
+record "loaders" 2 --backend ring --data-threads 3 --augment shift:1
 for rank in 0 1; do # not each thread need have come to make one
     grep -q "\"pid\":$rank,\"tid\":[0-9]*,\"name\":\"thread_name\",\"args\":{\"name\":\"loader[0-2]\"}" "$timeline" ||
         fail "no row of a loader of rank $rank"
@@ -122,7 +122,7 @@ as_train_csv "a server"
 grep -q "server of rank 2" "$folder/log" || fail "no server in the path of a step:"
 train 3 --backend rhd --bucket-mb 0 --batch 8 --steps 20 --timeline "$timeline" --metrics "$folder/rows.csv"
 as_train_csv "one bucket, no overlap"
-train 2 --backend ring --batch 32 --steps 20 --loaders 1 --prefetch 1 --augment rotate:30 --timeline "$timeline" \
+train 2 --backend ring --batch 32 --steps 20 --data-threads 1 --prefetch-batches 1 --augment rotate:30 --timeline "$timeline" \
     --metrics "$folder/rows.csv"
 as_train_csv "loaders"
 pace "a slow rank" --model lenet --compute paced:20 --straggler 1:3 --metrics "$folder/rows.csv"
@@ -149,9 +149,9 @@ train 2 --backend ring --model lenet --batch 8 --steps $steps --timeline "$timel
 . "$lib/ranks_lib.sh"
 port=$(free_port)
 mkdir "$folder/first" "$folder/second"
-(cd "$folder/second" && exec "$psring" train --rendezvous "tcp://127.0.0.1:$port" --rank 1 --world 2 \
+(cd "$folder/second" && exec "$psring" train --rendezvous "tcp://127.0.0.1:$port" --rank 1 --world-size 2 \
     --data "$data" --model lenet --batch 8 --steps $steps --timeline t.json) >"$folder/log1" 2>&1 &
-(cd "$folder/first" && "$psring" train --rendezvous "tcp://127.0.0.1:$port" --rank 0 --world 2 \
+(cd "$folder/first" && "$psring" train --rendezvous "tcp://127.0.0.1:$port" --rank 0 --world-size 2 \
     --data "$data" --model lenet --batch 8 --steps $steps --timeline t.json) >"$folder/log" 2>&1 ||
     fail "by rendezvous:"
 wait $! || fail "rank 1 by rendezvous: $(cat "$folder/log1")"

@@ -13,14 +13,14 @@ same() # WHAT: $weights must be $expected
 
 common=(--model lenet --batch 16 --reduce-order ring --bucket-mb 0.05)
 moved=(--augment "shift:2,rotate:12.5")
-by=("--loaders 1 --prefetch 1" "--loaders 1 --prefetch 4" "--loaders 3 --prefetch 1" "--loaders 3 --prefetch 4" "--loaders 3")
+by=("--data-threads 1 --prefetch-batches 1" "--data-threads 1 --prefetch-batches 4" "--data-threads 3 --prefetch-batches 1" "--data-threads 3 --prefetch-batches 4" "--data-threads 3")
 
 # All images of two epochs; by one process that plays two workers, by ring and by server.
-train 0 "${common[@]}" --epochs 2 --last-batch join --backend none --virtual-workers 2
+train 0 "${common[@]}" --epochs 2 --last-batch partial --backend none --virtual-workers 2
 unmoved=$weights
 ways=("" "${moved[*]}")
 for augment in "${ways[@]:short}"; do
-    read -ra options <<<"$augment --epochs 2 --last-batch join"
+    read -ra options <<<"$augment --epochs 2 --last-batch partial"
     train 0 "${common[@]}" "${options[@]}" --backend none --virtual-workers 2
     expected=$weights
     train 2 "${common[@]}" "${options[@]}" --backend ring
@@ -30,16 +30,16 @@ for augment in "${ways[@]:short}"; do
         train 2 "${common[@]}" "${options[@]}" "${threads[@]}" --backend ring --metrics "$folder/rows.csv"
         same "ring, $loaders${augment:+, $augment}"
     done
-    train 0 "${common[@]}" "${options[@]}" --loaders 2 --backend none --virtual-workers 2
+    train 0 "${common[@]}" "${options[@]}" --data-threads 2 --backend none --virtual-workers 2
     same "no other process, 2 loaders${augment:+, $augment}"
-    train 3 "${common[@]}" "${options[@]}" --backend ps --loaders 2
+    train 3 "${common[@]}" "${options[@]}" --backend ps --data-threads 2
     same "a server, 2 loaders${augment:+, $augment}"
 done
 [[ $expected != "$unmoved" ]] || fail "${moved[*]} makes no difference"
 tail -n 1 "$folder/rows.csv" | grep -q ',"\?shift:2,rotate:12.5"\?,3,6' || fail "rows: $(tail -n 1 "$folder/rows.csv")"
 
 # Ranks of their own minds: how many loaders there are is a host's affair.
-"$lib/mpirun.sh" 1 "$psring" train --data "$data" "${common[@]}" "${options[@]}" --backend ring --loaders 2 : -n 1 \
+"$lib/mpirun.sh" 1 "$psring" train --data "$data" "${common[@]}" "${options[@]}" --backend ring --data-threads 2 : -n 1 \
     "$psring" train --data "$data" "${common[@]}" "${options[@]}" --backend ring >"$folder/log" 2>&1 || fail "loaders on one rank:"
 weights=$(sed -n 's/^weights sha256 //p' "$folder/log")
 same "loaders on one rank"
@@ -51,12 +51,12 @@ if ((!short)); then
     expected=$weights
     rm -rf "$folder/checkpoint"
 fi
-train 2 "${options[@]}" --checkpoint-steps 7 --keep 100
+train 2 "${options[@]}" --checkpoint-steps 7 --keep-checkpoints 100
 ((short)) || same "saved every 7 steps"
 expected=$weights
 find "$folder/checkpoint" -type f ! -name '*-00000098.checkpoint' -delete # of 62 steps an epoch
 cp -r "$folder/checkpoint" "$folder/middle"
-resumed=("--loaders 3" "--loaders 1 --prefetch 8")
+resumed=("--data-threads 3" "--data-threads 1 --prefetch-batches 8")
 for loaders in "${resumed[@]:short}"; do
     read -ra threads <<<"$loaders"
     train 2 "${options[@]}" "${threads[@]}" --resume=must
@@ -85,13 +85,13 @@ refused "other images" 2 'augment is shift:2,rotate:12.5 there and shift:2 here'
     --data "$data" "${common[@]}" --epochs $((3 - short)) --backend ring --augment shift:2 --checkpoint "$folder/checkpoint" --resume
 
 # Paced: what is loaded is used for nothing, but loaded.
-"$lib/ranks.sh" 2 "$psring" train --compute paced:1 --batch 16 --data "$data" --loaders 1 "${moved[@]}" --steps 70 \
+"$lib/ranks.sh" 2 "$psring" train --compute paced:1 --batch 16 --data "$data" --data-threads 1 "${moved[@]}" --steps 70 \
     --metrics "$folder/paced.csv" >"$folder/log" 2>&1 || fail "paced, with data:"
 grep -q "waiting for data" "$folder/log" || fail "paced, with data:"
 awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
          NR > 1 && ($at["data_ms_median"] == "" || $at["dataset"] == "none" || $at["step"] > 62 && $at["epoch"] != 2) { exit 1 }' \
     "$folder/paced.csv" || fail "paced, with data: $(cat "$folder/paced.csv")"
-refused "paced, no data" 2 '--loaders: --compute paced:1 loads images only from' env PSRING_DATA="$data" "$lib/mpirun.sh" 2 \
-    "$psring" train --compute paced:1 --loaders 1 --steps 2
+refused "paced, no data" 2 '--data-threads: --compute paced:1 loads images only from' env PSRING_DATA="$data" "$lib/mpirun.sh" 2 \
+    "$psring" train --compute paced:1 --data-threads 1 --steps 2
 refused "data for one rank" 0 '--data is given to rank 1 and not to rank 0' "$lib/mpirun.sh" 1 "$psring" train \
     --compute paced:1 --steps 2 : -n 1 "$psring" train --compute paced:1 --steps 2 --data "$data"

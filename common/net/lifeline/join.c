@@ -21,7 +21,7 @@ static enum status socket_failed(const char *what, const union address *address,
     log_error("%s %s port %d: %s; %s", what, address_text(address, host), address_port(address),
               strerror(error),
               descriptors_advice(error,
-                                 "is it the right network (see --interface), and does a firewall "
+                                 "is it the right network (see --subnet), and does a firewall "
                                  "let connections between the hosts through?"));
     return STATUS_TRANSPORT;
 }
@@ -57,7 +57,7 @@ static enum status let_in_all(struct lifeline *lifeline, const struct world *wor
     if (missing < 0)
         return STATUS_OK;
     log_error("rank %d on %s has not connected to rank 0 within %g s; is its host reachable "
-              "over the network in use (see --interface)? A slow start needs a larger "
+              "over the network in use (see --subnet)? A slow start needs a larger "
               "--startup-timeout",
               missing, world->hosts[missing], (double)timeout_ms / 1000);
     return STATUS_TIMEOUT;

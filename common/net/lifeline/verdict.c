@@ -235,7 +235,7 @@ static int add_circle(struct line *line, const struct lifeline_rank *ranks, int 
             last = rank;
         }
     }
-    line_add(line, "; can each host reach the others over the network in use (see --interface)?");
+    line_add(line, "; can each host reach the others over the network in use (see --subnet)?");
     return last;
 }
 

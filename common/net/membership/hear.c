@@ -125,9 +125,8 @@ static void hear_join(struct coordinator *c, struct seat *seat)
     char text[600];
     bool worker = seat_is_worker(seat);
     if (c->has_job && c->job.summoned) {
-        seat_refuse(
-            c, seat, STATUS_USAGE,
-            "this server serves another server's job; give the workers that job's --server");
+        seat_refuse(c, seat, STATUS_USAGE,
+                    "this server serves another server's job; give the workers that job's --join");
         return;
     }
     if (!worker && !server_is_missing(c, seat)) {

@@ -92,7 +92,7 @@ enum status membership_connect(const char *text, uint64_t token, int64_t timeout
         if (known && error == 0)
             return STATUS_OK;
         if (clock_now_ns() + PAUSE_MS * NS_PER_MS >= deadline_ns) {
-            log_error("--server %s: found no server there within %g s: %s; start it on that host: "
+            log_error("--join %s: found no server there within %g s: %s; start it on that host: "
                       "psring serve --listen %s",
                       text, (double)timeout_ms / 1000, known ? strerror(error) : why, text);
             return STATUS_TIMEOUT;

@@ -48,13 +48,14 @@ bool rendezvous_objection(const struct rendezvous *rendezvous, const struct hell
     else if (hello->world_size != size_here)
         snprintf(text, size,
                  "rendezvous: rank %d on %s was started for %d ranks, rank 0 on %s for %d; give "
-                 "all the same --world (WORLD_SIZE)",
+                 "all the same --world-size (WORLD_SIZE)",
                  rank, hello->host, hello->world_size, rendezvous->name, size_here);
     else if (rank < 0 || rank >= size_here)
-        snprintf(text, size,
-                 "rendezvous: found rank %d on %s, expected 0 to %d with --world %d; correct its "
-                 "--rank (RANK), or start all with a larger --world",
-                 rank, hello->host, size_here - 1, size_here);
+        snprintf(
+            text, size,
+            "rendezvous: found rank %d on %s, expected 0 to %d with --world-size %d; correct its "
+            "--rank (RANK), or start all with a larger --world-size",
+            rank, hello->host, size_here - 1, size_here);
     else if (hosts[rank][0])
         snprintf(text, size,
                  "rendezvous: two processes say that they are rank %d, on %s and on %s; give each "

@@ -166,9 +166,10 @@ enum status rendezvous_meet(const struct rendezvous *rendezvous, int *sockets)
     for (int rank = 0; rank < rendezvous->world_size; rank++)
         sockets[rank] = -1;
     if (rendezvous->world_size == 1 && rendezvous->rank != 0) {
-        log_error("rendezvous: found rank %d, expected 0 with --world 1; correct --rank (RANK) or "
-                  "--world (WORLD_SIZE)",
-                  rendezvous->rank);
+        log_error(
+            "rendezvous: found rank %d, expected 0 with --world-size 1; correct --rank (RANK) or "
+            "--world-size (WORLD_SIZE)",
+            rendezvous->rank);
         return STATUS_USAGE;
     }
     return rendezvous->rank == 0 ? rendezvous_gather(rendezvous, sockets)

@@ -264,7 +264,7 @@ enum status subnet_parse(const char *text, struct subnet *subnet)
     *subnet = (struct subnet){0};
     if (slash ? parse_network(text, slash, subnet) : parse_interface(text, subnet))
         return STATUS_OK;
-    log_error("--interface (or PSRING_BIND_SUBNET): found '%s', expected the name of an interface "
+    log_error("--subnet (or PSRING_BIND_SUBNET): found '%s', expected the name of an interface "
               "or a network as ADDRESS/BITS, e.g. eth0, 10.0.0.0/24 or fd00::/64",
               text);
     return STATUS_USAGE;
@@ -335,7 +335,7 @@ static void log_no_address(const struct ifaddrs *list, const char *text,
     else
         snprintf(what, sizeof what, "no %s address in %s", wanted->ipv6 ? "IPv6" : "IPv4", text);
     log_error("%s on this host (it has:%s); name an interface or a network that every host has an "
-              "address in with --interface",
+              "address in with --subnet",
               what, seen);
 }
 

@@ -82,7 +82,7 @@ bool address_to_listen_at(const char *host, int port, union address *address, co
 
 /* -------- of this host ------------------------------------------------------------------------ */
 
-/* The value of --interface: an interface, or a network. */
+/* The value of --subnet: an interface, or a network. */
 struct subnet {
     char interface[IF_NAMESIZE]; /* ""; it is a network */
     bool ipv6;
@@ -91,7 +91,7 @@ struct subnet {
 };
 
 /* From "eth0", "10.0.0.0/24" or "fd00::/64"; any address in the network can be written.
- * STATUS_USAGE is logged, as of --interface, where all come from. */
+ * STATUS_USAGE is logged, as of --subnet, where all come from. */
 enum status subnet_parse(const char *text, struct subnet *subnet);
 
 /* Whether the address lies in the network. */

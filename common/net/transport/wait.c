@@ -110,7 +110,7 @@ static enum status timed_out(const struct transport *transport, const struct pat
 {
     char awaited[512];
     log_error("nothing for %g s while %s; is its process alive, and its host reachable by the "
-              "network in use (see --interface)? A slower network or longer steps need a larger "
+              "network in use (see --subnet)? A slower network or longer steps need a larger "
               "--timeout",
               (double)transport->timeout_ns / (double)NS_PER_S,
               describe_wait(transport, patience, awaited, sizeof awaited));

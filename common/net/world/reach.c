@@ -97,7 +97,7 @@ static enum status answer_all(struct world *world, struct listener *listener)
     if (left == 0)
         return STATUS_OK;
     log_error("rank %d on %s has not reached rank 0 on %s within %g s; name a network that "
-              "connects all hosts with --interface",
+              "connects all hosts with --subnet",
               missing, world->hosts[missing], world->host, (double)world->timeout_ms / 1000);
     return STATUS_TIMEOUT;
 }
@@ -136,7 +136,7 @@ static enum status try_all(struct world *world, const struct offer *offer)
         snprintf(tried + used, sizeof tried - used, " %s", address_text(&offer->at[i], text));
     }
     log_error("rank %d on %s reached rank 0 on %s at none of its addresses (it has:%s) within "
-              "%g s; name a network that connects all hosts with --interface",
+              "%g s; name a network that connects all hosts with --subnet",
               world->rank, world->host, world->hosts[0], tried, (double)world->timeout_ms / 1000);
     return STATUS_TIMEOUT;
 }

@@ -81,7 +81,7 @@ int world_let_in(const struct world *world, struct listener *listener, int *sock
 enum status world_check_descriptors(struct world *world, int more);
 
 /*
- * The address at which this rank listens for other ranks. `subnet` (--interface): see
+ * The address at which this rank listens for other ranks. `subnet` (--subnet): see
  * address_choose. Without it, 127.0.0.1 if all ranks are on one host. Else rank 0 takes the address
  * by which it was reached, and another rank the one by which it reached rank 0. Errors: logged.
  */

@@ -46,7 +46,7 @@ steps()
     say "$name: $model on $hosts hosts"
     platform
     ranks "$hosts"
-    simulate "$name" "$out/papers.csv" --model-gradients "$model" --compute-ms "$compute_ms" --no-defer --bucket-mb "${bucket_mb:-64}" "$@"
+    simulate "$name" "$out/papers.csv" --model-gradients "$model" --compute-ms "$compute_ms" --sync-step --bucket-mb "${bucket_mb:-64}" "$@"
 }
 
 # -------- Horovod -------------------------------------------------------------------------------
@@ -93,7 +93,7 @@ simulate_what_moves()
 # -------- BytePS --------------------------------------------------------------------------------
 
 # The longest chunks that psring chooses by itself: shorter ones are as many more messages to simulate.
-chunks=(--window 4 --segment 64k)
+chunks=(--push-window 4 --segment-bytes 64k)
 
 # n machines of eight GPUs: the ring, servers on k spare machines (PS), and these with servers on all others, too (BytePS).
 simulate_byteps()

@@ -65,7 +65,7 @@ static enum status check_length(size_t length)
     if (length <= INT_MAX)
         return STATUS_OK;
     log_error("--transport mpi: a message of up to %zu bytes, but MPI takes at most %d; use a "
-              "smaller --segment or more --servers, or --transport zmq",
+              "smaller --segment-bytes or more --servers, or --transport zmq",
               length, INT_MAX);
     return STATUS_UNSUPPORTED;
 }

@@ -145,11 +145,11 @@ static enum status connect_to(const struct opening *opening, struct transport *t
     if (error == 0)
         return STATUS_OK;
     char text[ADDRESS_URI_BYTES], name[64];
-    log_error("tcp: cannot connect to %s at %s: %s; %s",
-              transport_describe(transport, node, name, sizeof name), address_uri(address, text),
-              strerror(error),
-              descriptors_advice(error,
-                                 "is its host reachable by the network in use (see --interface)?"));
+    log_error(
+        "tcp: cannot connect to %s at %s: %s; %s",
+        transport_describe(transport, node, name, sizeof name), address_uri(address, text),
+        strerror(error),
+        descriptors_advice(error, "is its host reachable by the network in use (see --subnet)?"));
     return error == ETIMEDOUT ? STATUS_TIMEOUT : STATUS_TRANSPORT;
 }
 
@@ -171,7 +171,7 @@ static enum status let_in(struct opening *opening, struct transport *transport, 
         return STATUS_TRANSPORT;
     char name[64];
     log_error("tcp: %s has not connected within %g s; is its host reachable by the network in use "
-              "(see --interface)? A slow start needs a larger --startup-timeout",
+              "(see --subnet)? A slow start needs a larger --startup-timeout",
               transport_describe(transport, missing, name, sizeof name),
               (double)opening->world->timeout_ms / 1000);
     return STATUS_TIMEOUT;
