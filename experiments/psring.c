@@ -247,7 +247,7 @@ static enum status meet(struct config *config, enum status usage, struct world *
     log_release(usage != STATUS_OK);
     TRY(usage);
     activity_set((*world)->activity, ACTIVITY_MAIN, ACTIVITY_SET_UP, 0, 0);
-    TRY(config_settle(config, *world));
+    TRY(config_resolve(config, *world));
 out:
     log_release(true);
     return status;

@@ -351,7 +351,7 @@ static struct comm_library library_of(const struct config *config)
     };
 }
 
-enum status config_settle(struct config *config, struct world *world)
+enum status config_resolve(struct config *config, struct world *world)
 {
     enum status status;
     if (!config->server) /* else the server has compared them before it let this process in */

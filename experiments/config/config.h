@@ -123,7 +123,7 @@ struct config {
     double timeout;         /* seconds */
     double startup_timeout; /* seconds; until ranks have met and connected */
     double stall_warning;   /* seconds; 0: none */
-    const char *network;    /* label of the result rows; NULL until config_settle */
+    const char *network;    /* label of the result rows; NULL until config_resolve */
     double link_rate;       /* bits per second of one direction of a host's link; 0: unknown */
 
     /* What computes. */
@@ -132,10 +132,10 @@ struct config {
     int graph;         /* enum device_graph */
     int conv;          /* enum device_conv */
     bool share_gpu;    /* several processes may have one GPU; results are labelled time-slicing */
-    int gpu;           /* not an option: of this rank, -1: it uses none; config_settle */
+    int gpu;           /* not an option: of this rank, -1: it uses none; config_resolve */
     int nccl_algo;     /* enum config_nccl_algo */
     int nccl_register; /* enum config_nccl_register */
-    int library_log;   /* not an option: comm_library.log; 0 until config_settle */
+    int library_log;   /* not an option: comm_library.log; 0 until config_resolve */
     int64_t threads;
     bool pin;            /* binds each rank to cores of its own, common/net/world/pin.h */
     const char *compute; /* as given: "real", "real:MS" or "paced:MS" */
@@ -153,7 +153,7 @@ struct config {
     int64_t epochs, steps, seed;
     bool epochs_divided;  /* `epochs` are those of all workers together */
     bool unsharded;       /* an epoch is all the data for each worker, not its share */
-    int64_t batch;        /* per worker; with global_batch only after config_settle */
+    int64_t batch;        /* per worker; with global_batch only after config_resolve */
     int64_t global_batch; /* of all workers; 0: `batch` for each */
     double bucket_mb;
     bool placement_given, bucket_given; /* not options: whether argv has them */
@@ -212,7 +212,7 @@ struct config {
     double cost_per_hour;   /* of a machine; 0: not known */
     double rate, latency;   /* bits/s, 0: as fitted; seconds that are added to a message */
 
-    /* Of --backend auto: asked in config_settle, of all ranks, and there fills in `picks`. NULL:
+    /* Of --backend auto: asked in config_resolve, of all ranks, and there fills in `picks`. NULL:
      * this program cannot choose. */
     enum status (*choose)(struct config *config, struct world *world);
     struct config_pick *picks; /* (pick_count): of bench by size, else one; owned, NULL: not auto */
@@ -245,7 +245,7 @@ void config_visit(const struct config *config,
  * it is. STATUS_USAGE: on all ranks alike, logged by rank 0; or on those whose options are not rank
  * 0's, logged by each.
  */
-enum status config_settle(struct config *config, struct world *world);
+enum status config_resolve(struct config *config, struct world *world);
 
 bool config_is_auto(const struct config *config);
 /* The pick in the place of what was given. */

@@ -29,7 +29,7 @@ enum status elastic_generation(const struct config *job, struct generation *gene
                                const struct member_generation *place)
 {
     enum status status = STATUS_OK;
-    struct config config = *job; /* config_settle fills in what this world is like */
+    struct config config = *job; /* config_resolve fills in what this world is like */
     struct world *world = NULL;
     config.timeout += LONGER_S;
     memcpy(&generation->start, place->note, sizeof generation->start);
@@ -45,7 +45,7 @@ enum status elastic_generation(const struct config *job, struct generation *gene
                        .give_up = is_over,
                        .give_up_context = generation->member,
                    }));
-    TRY(config_settle(&config, world));
+    TRY(config_resolve(&config, world));
     status = train_generation(&config, world, generation);
 out:
     world_close(&world);

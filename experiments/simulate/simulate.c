@@ -291,7 +291,7 @@ static enum status parse(int argc, char **argv, struct config *config, struct wo
     if (world->rank == 0)
         TRY(world_barrier(world, NULL));
     if (!*helped)
-        TRY(config_settle(config, world));
+        TRY(config_resolve(config, world));
 out:
     return status;
 }

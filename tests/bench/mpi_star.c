@@ -72,7 +72,7 @@ static enum status bench(const char *options)
     if (world->rank == 0)
         unlink(csv_path);
     accept(CONFIG_BENCH, &config, line);
-    cr_assert_eq(config_settle(&config, world), STATUS_OK);
+    cr_assert_eq(config_resolve(&config, world), STATUS_OK);
     return bench_run(&config, world);
 }
 
