@@ -89,8 +89,8 @@ struct halving {
     size_t buckets;
     struct halving_schedule *schedules; /* one a bucket; the same exchanges in each */
     struct codec *codecs;               /* one a bucket: the floats as they are, or compressed */
-    struct halving_peer *exchanges;
-    size_t exchange_count;
+    struct halving_peer *peers;
+    size_t peer_count;
     struct transport_slot **oldest; /* by exchange: posted, and next of its slice; else NULL */
     size_t *dealt;                  /* by slice: receives dealt with */
     uint64_t *tickets;              /* by place in schedule->items: of what has been sent */
@@ -114,15 +114,15 @@ static uint64_t *ticket_of(const struct halving_run *run, const struct halving_i
 static struct halving_peer *find_ready(const struct halving *halving)
 {
     struct halving_peer *found = NULL;
-    for (size_t l = 0; l < halving->exchange_count; l++) {
-        struct halving_peer *exchange = &halving->exchanges[l];
-        if (exchange->sent == exchange->plan->send_count)
+    for (size_t l = 0; l < halving->peer_count; l++) {
+        struct halving_peer *peer = &halving->peers[l];
+        if (peer->sent == peer->plan->send_count)
             continue;
-        const struct halving_item *item = &exchange->plan->sends[exchange->sent];
+        const struct halving_item *item = &peer->plan->sends[peer->sent];
         if (halving->dealt[item->slice] < item->after)
             continue;
         if (!found || item->order < found->plan->sends[found->sent].order)
-            found = exchange;
+            found = peer;
     }
     return found;
 }
@@ -131,14 +131,14 @@ static struct halving_peer *find_ready(const struct halving *halving)
 static enum status send_ready(struct halving_run *run)
 {
     struct halving *halving = run->halving;
-    for (struct halving_peer *exchange; (exchange = find_ready(halving));) {
-        const struct halving_item *item = &exchange->plan->sends[exchange->sent++];
+    for (struct halving_peer *peer; (peer = find_ready(halving));) {
+        const struct halving_item *item = &peer->plan->sends[peer->sent++];
         struct message message =
             codec_message(run->codec, MESSAGE_SEGMENT, halving->step, item->span);
         const void *payload = item->reduces ? codec_encode(run->codec, run->data, item->span)
                                             : codec_wire(run->codec, run->data, item->span);
-        enum status status = transport_send(halving->transport, exchange->node, &message, payload,
-                                            ticket_of(run, item));
+        enum status status =
+            transport_send(halving->transport, peer->node, &message, payload, ticket_of(run, item));
         if (status != STATUS_OK)
             return status;
     }
@@ -147,12 +147,12 @@ static enum status send_ready(struct halving_run *run)
 
 /* Has the transport let go of the memory of what we sent to this peer in reduce-scatter, on which
  * `item` is to land? */
-static bool may_land(const struct halving_run *run, const struct halving_peer *exchange,
+static bool may_land(const struct halving_run *run, const struct halving_peer *peer,
                      const struct halving_item *item)
 {
-    return item->replaces < exchange->sent &&
-           transport_sent(run->halving->transport, exchange->node,
-                          *ticket_of(run, &exchange->plan->sends[item->replaces]));
+    return item->replaces < peer->sent &&
+           transport_sent(run->halving->transport, peer->node,
+                          *ticket_of(run, &peer->plan->sends[item->replaces]));
 }
 
 /*
@@ -162,37 +162,37 @@ static bool may_land(const struct halving_run *run, const struct halving_peer *e
  * any time, so it may have to be borrowed, and copied when it has come: the peer answers only to
  * what it has got.
  */
-static enum status post_ahead(struct halving_run *run, struct halving_peer *exchange)
+static enum status post_ahead(struct halving_run *run, struct halving_peer *peer)
 {
     struct halving *halving = run->halving;
-    while (exchange->posted < exchange->plan->receive_count &&
-           exchange->posted < exchange->received + POSTED_AHEAD) {
-        const struct halving_item *item = &exchange->plan->receives[exchange->posted];
-        bool lands = !item->reduces && may_land(run, exchange, item);
-        if (!item->reduces && !lands && exchange->posted > exchange->received)
+    while (peer->posted < peer->plan->receive_count &&
+           peer->posted < peer->received + POSTED_AHEAD) {
+        const struct halving_item *item = &peer->plan->receives[peer->posted];
+        bool lands = !item->reduces && may_land(run, peer, item);
+        if (!item->reduces && !lands && peer->posted > peer->received)
             break;
-        size_t at = exchange->posted++ % POSTED_AHEAD;
-        exchange->borrowed[at] = !lands;
+        size_t at = peer->posted++ % POSTED_AHEAD;
+        peer->borrowed[at] = !lands;
         void *into = lands ? codec_wire(run->codec, run->data, item->span) : NULL;
         struct message expected =
             codec_message(run->codec, MESSAGE_SEGMENT, halving->step, item->span);
-        transport_slot_expect(&exchange->slots[at], &expected);
-        enum status status = transport_post(halving->transport, &exchange->slots[at], into);
+        transport_slot_expect(&peer->slots[at], &expected);
+        enum status status = transport_post(halving->transport, &peer->slots[at], into);
         if (status != STATUS_OK)
             return status;
     }
     return STATUS_OK;
 }
 
-static enum status start_exchanges(struct halving_run *run)
+static enum status start_peers(struct halving_run *run)
 {
     struct halving *halving = run->halving;
     memset(halving->dealt, 0, run->schedule->slices * sizeof *halving->dealt);
-    for (size_t l = 0; l < halving->exchange_count; l++) {
-        struct halving_peer *exchange = &halving->exchanges[l];
-        exchange->plan = &run->schedule->exchanges[l];
-        exchange->sent = exchange->posted = exchange->received = 0;
-        enum status status = post_ahead(run, exchange); /* before peers begin to send */
+    for (size_t l = 0; l < halving->peer_count; l++) {
+        struct halving_peer *peer = &halving->peers[l];
+        peer->plan = &run->schedule->exchanges[l];
+        peer->sent = peer->posted = peer->received = 0;
+        enum status status = post_ahead(run, peer); /* before peers begin to send */
         if (status != STATUS_OK)
             return status;
     }
@@ -203,30 +203,30 @@ static enum status start_exchanges(struct halving_run *run)
  * until those have been dealt with: the order of additions is fixed. */
 static enum status wait_for_next(struct halving *halving, struct halving_peer **next)
 {
-    for (size_t l = 0; l < halving->exchange_count; l++) {
-        struct halving_peer *exchange = &halving->exchanges[l];
+    for (size_t l = 0; l < halving->peer_count; l++) {
+        struct halving_peer *peer = &halving->peers[l];
         halving->oldest[l] = NULL;
-        if (exchange->received == exchange->plan->receive_count)
+        if (peer->received == peer->plan->receive_count)
             continue;
-        const struct halving_item *item = &exchange->plan->receives[exchange->received];
+        const struct halving_item *item = &peer->plan->receives[peer->received];
         if (halving->dealt[item->slice] == item->after)
-            halving->oldest[l] = &exchange->slots[exchange->received % POSTED_AHEAD];
+            halving->oldest[l] = &peer->slots[peer->received % POSTED_AHEAD];
     }
     size_t which = 0;
-    enum status status = transport_wait_any(halving->transport, halving->oldest,
-                                            halving->exchange_count, false, &which);
-    *next = &halving->exchanges[which];
+    enum status status =
+        transport_wait_any(halving->transport, halving->oldest, halving->peer_count, false, &which);
+    *next = &halving->peers[which];
     return status;
 }
 
 /* Adds what has come to ours, or keeps it. */
-static enum status take(struct halving_run *run, struct halving_peer *exchange)
+static enum status take(struct halving_run *run, struct halving_peer *peer)
 {
     enum status status = STATUS_OK;
     struct halving *halving = run->halving;
-    const struct halving_item *item = &exchange->plan->receives[exchange->received];
-    size_t at = exchange->received++ % POSTED_AHEAD;
-    struct transport_slot *slot = &exchange->slots[at];
+    const struct halving_item *item = &peer->plan->receives[peer->received];
+    size_t at = peer->received++ % POSTED_AHEAD;
+    struct transport_slot *slot = &peer->slots[at];
     range_transfer_begin(item->reduces, run->codec->bucket, item->slice, slot->peer, item->step);
     if (item->completes) {
         codec_complete(run->codec, run->data, item->span, slot->payload,
@@ -234,9 +234,9 @@ static enum status take(struct halving_run *run, struct halving_peer *exchange)
     } else if (item->reduces) {
         codec_add(run->codec, run->data, item->span, slot->payload);
     } else {
-        if (exchange->borrowed[at])
-            TRY(transport_wait_sent(halving->transport, exchange->node,
-                                    *ticket_of(run, &exchange->plan->sends[item->replaces])));
+        if (peer->borrowed[at])
+            TRY(transport_wait_sent(halving->transport, peer->node,
+                                    *ticket_of(run, &peer->plan->sends[item->replaces])));
         codec_take(run->codec, run->data, item->span, slot->payload);
     }
     transport_release(halving->transport, slot);
@@ -359,14 +359,14 @@ static enum status halving_allreduce(void *self, size_t bucket, void *data)
     struct halving_run run = {halving, schedule, &halving->codecs[bucket], data};
     if (doubling_suits(&halving->doubling, schedule->slices, run.codec))
         return doubling_allreduce(&halving->doubling, run.codec, data, halving->step++);
-    TRY(start_exchanges(&run));
+    TRY(start_peers(&run));
     TRY(send_ready(&run));
     for (size_t received = 0; received < schedule->receives; received++) {
-        struct halving_peer *exchange;
-        TRY(wait_for_next(halving, &exchange));
-        TRY(take(&run, exchange));
+        struct halving_peer *peer;
+        TRY(wait_for_next(halving, &peer));
+        TRY(take(&run, peer));
         TRY(send_ready(&run));
-        TRY(post_ahead(&run, exchange));
+        TRY(post_ahead(&run, peer));
     }
     /* The caller may change the data now, so none of it may still be waiting to be sent. */
     TRY(transport_flush(halving->transport));
@@ -379,16 +379,16 @@ out:
 
 static void free_plan(struct halving *halving)
 {
-    for (size_t l = 0; halving->exchanges && l < halving->exchange_count; l++) {
+    for (size_t l = 0; halving->peers && l < halving->peer_count; l++) {
         for (int i = 0; i < POSTED_AHEAD; i++)
-            transport_slot_fini(&halving->exchanges[l].slots[i], halving->transport);
+            transport_slot_fini(&halving->peers[l].slots[i], halving->transport);
     }
     for (size_t b = 0; halving->schedules && b < halving->buckets; b++)
         halving_schedule_fini(&halving->schedules[b]);
     codecs_free(halving->codecs, halving->buckets);
     doubling_fini(&halving->doubling);
     free(halving->schedules);
-    free(halving->exchanges);
+    free(halving->peers);
     free(halving->oldest);
     free(halving->dealt);
     free(halving->tickets);
@@ -399,19 +399,19 @@ static void free_plan(struct halving *halving)
 }
 
 /* Slots long enough for the exchange's longest message in any bucket. */
-static enum status open_exchange(struct halving *halving, size_t at)
+static enum status open_peer(struct halving *halving, size_t at)
 {
     enum status status = STATUS_OK;
-    struct halving_peer *exchange = &halving->exchanges[at];
+    struct halving_peer *peer = &halving->peers[at];
     size_t longest = 0;
     for (size_t b = 0; b < halving->buckets; b++) {
         const struct halving_exchange *plan = &halving->schedules[b].exchanges[at];
-        exchange->node = halving->site->group->ranks[plan->peer]; /* a worker's rank is its node */
+        peer->node = halving->site->group->ranks[plan->peer]; /* a worker's rank is its node */
         for (size_t i = 0; i < plan->receive_count; i++)
             longest = size_larger(longest, plan->receives[i].span.count);
     }
     for (int i = 0; i < POSTED_AHEAD; i++)
-        TRY(transport_slot_init(&exchange->slots[i], halving->transport, exchange->node,
+        TRY(transport_slot_init(&peer->slots[i], halving->transport, peer->node,
                                 longest * codec_element_bytes(halving->site->options)));
 out:
     return status;
@@ -434,21 +434,21 @@ static enum status halving_plan(void *self)
         TRY(halving_schedule_init(schedule, halving->workers, halving->site->index, counts[b],
                                   segment_bytes));
         slices = size_larger(slices, schedule->slices);
-        halving->exchange_count = schedule->exchange_count;
+        halving->peer_count = schedule->exchange_count;
     }
-    size_t exchanges = halving->exchange_count;
-    halving->exchanges = calloc(exchanges + 1, sizeof *halving->exchanges);
-    halving->oldest = calloc(exchanges + 1, sizeof *halving->oldest);
+    size_t peers = halving->peer_count;
+    halving->peers = calloc(peers + 1, sizeof *halving->peers);
+    halving->oldest = calloc(peers + 1, sizeof *halving->oldest);
     halving->dealt = calloc(slices + 1, sizeof *halving->dealt);
-    halving->tickets = calloc(4 * slices * exchanges + 1, sizeof *halving->tickets);
-    if (!halving->schedules || !halving->exchanges || !halving->oldest || !halving->dealt ||
+    halving->tickets = calloc(4 * slices * peers + 1, sizeof *halving->tickets);
+    if (!halving->schedules || !halving->peers || !halving->oldest || !halving->dealt ||
         !halving->tickets) {
         log_error("rhd: no memory for %zu buckets, %zu peers and %zu slices", halving->buckets,
-                  exchanges, slices);
+                  peers, slices);
         return STATUS_NO_MEMORY;
     }
-    for (size_t l = 0; l < exchanges; l++)
-        TRY(open_exchange(halving, l));
+    for (size_t l = 0; l < peers; l++)
+        TRY(open_peer(halving, l));
     TRY(doubling_init(&halving->doubling, halving->site));
 out:
     return status;

@@ -1,9 +1,10 @@
 /*
- * The ring all-reduce over common/net/transport. Read ring.c.
+ * The ring all-reduce and halving-doubling over common/net/transport, and what they and the
+ * hierarchical all-reduce cost. Read ring.c, then halving.c.
  *
- * Cost: a worker sends 2(N-1)/N of the vector (to the byte: all chunks but one, twice), in 2(N-1)K
- * messages, to one neighbour. It allocates and copies nothing after open; what the transport does
- * is in common/net/transport/transport.h.
+ * Cost of the ring: a worker sends 2(N-1)/N of the vector (to the byte: all chunks but one, twice),
+ * in 2(N-1)K messages, to one neighbour. It allocates and copies nothing after open; what the
+ * transport does is in common/net/transport/transport.h.
  */
 #ifndef PSRING_RING_RING_H
 #define PSRING_RING_RING_H
@@ -14,6 +15,18 @@
 #include "ring/schedule.h"
 
 extern const struct backend backend_ring;
+
+/*
+ * Cost of halving-doubling: a worker sends as many bytes as it receives, and for any number N of
+ * workers they are 2(N-1)/N of the vector (uneven lengths: halving_schedule.h), in at most 2 lg N
+ * steps; for a short vector of N = 2, 4, 8, ... workers lg N vectors in lg N steps. Nothing is
+ * allocated after open; the only copies are those of the transport. The sum has the same bits on
+ * all workers and in every run, but its order is a tree, so REDUCE_ORDER_RING is refused:
+ * STATUS_UNSUPPORTED.
+ */
+extern const struct backend backend_rhd;
+
+/* -------- a ring of hosts (hierarchical.c) ---------------------------------------------------- */
 
 /*
  * For a ring whose workers each bring more than `data` to the sum: what others of their host have,
@@ -38,11 +51,12 @@ struct ring_share {
 enum status ring_open_share(void **self, const struct comm_site *site,
                             const struct ring_share *share);
 
+/* -------- for ring.c and pair.c --------------------------------------------------------------- */
+
 /*
  * What the ring keeps for a layout of buckets: schedules, memory to compress into, and the slots in
- * which segments arrive. Allocated here, so that an all-reduce allocates nothing. ring.c uses it.
+ * which segments arrive. Allocated here, so that an all-reduce allocates nothing.
  */
-
 struct ring_plan {
     struct transport *transport; /* borrowed */
     size_t buckets;
@@ -71,7 +85,7 @@ bool pair_suits(const struct ring_plan *plan, size_t bucket);
 enum status pair_allreduce(struct ring_plan *plan, size_t bucket, void *data, uint64_t step,
                            float scale);
 
-extern const struct backend backend_rhd;
+/* -------- costs (cost.c) ---------------------------------------------------------------------- */
 
 extern const struct cost_formula ring_cost;
 
