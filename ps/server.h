@@ -85,7 +85,7 @@ struct server_policy {
                               const void *payload);
     bool keeps_payloads;
 
-    /* Array elements come uncompressed, whatever gradients are: so long are the slots. */
+    /* MESSAGE_STORE brings float32 even if gradients are compressed: slots have memory for it. */
     bool floats;
 
     /* A worker pauses or leaves: message->kind. STATUS_PROTOCOL if it must not, now. */

@@ -28,13 +28,6 @@ struct pair {
     int index; /* this worker: 0 or 1 */
 };
 
-bool pair_suits(const struct ring_plan *plan, size_t bucket)
-{
-    const struct codec *codec = &plan->codecs[bucket];
-    return plan->schedules[bucket].pieces > 0 && codec->compress == COMPRESS_NONE &&
-           (!codec->reduction || codec->reduction->commutes);
-}
-
 /* -------- messages ---------------------------------------------------------------------------- */
 
 /* A message each way has a number: its ticket is that of the one sent, its slot for the one that

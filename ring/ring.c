@@ -248,6 +248,14 @@ out:
     return status;
 }
 
+/* Two workers swap, where both end with the same bits (pair.c). */
+static bool pair_suits(const struct ring_plan *plan, size_t bucket)
+{
+    const struct codec *codec = &plan->codecs[bucket];
+    return plan->schedules[bucket].pieces > 0 && codec->compress == COMPRESS_NONE &&
+           (!codec->reduction || codec->reduction->commutes);
+}
+
 static enum status ring_allreduce(void *self, size_t bucket, void *data)
 {
     struct ring *ring = self;

@@ -78,8 +78,6 @@ void ring_plan_fini(struct ring_plan *plan);
 /* With so many pieces, or fewer, a vector is short. */
 enum { PAIR_WHOLE = 8 };
 
-bool pair_suits(const struct ring_plan *plan, size_t bucket);
-
 /* The all-reduce of such a bucket, as number `step`. Each worker sends schedule.pieces messages; of
  * a long one an even number, so perhaps one more, or fewer where halves are empty. */
 enum status pair_allreduce(struct ring_plan *plan, size_t bucket, void *data, uint64_t step,
