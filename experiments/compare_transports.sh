@@ -23,10 +23,8 @@ export LC_ALL=C # a point in numbers, whatever the user's language
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=experiments/sweep/plan.sh
 . "$here/sweep/plan.sh"
-# shellcheck source=experiments/sweep/options.sh
-. "$here/sweep/options.sh"
-# shellcheck source=experiments/sweep/interrupts.sh
-. "$here/sweep/interrupts.sh"
+# shellcheck source-path=SCRIPTDIR source=sweep/script.sh
+. "$here/sweep/script.sh"
 # shellcheck source=experiments/sweep/turns.sh
 . "$here/sweep/turns.sh"
 

@@ -14,10 +14,8 @@
 # collected on another machine (the file or the unpacked folder): libraries, Open MPI, MNIST.
 set -uo pipefail
 export LC_ALL=C # a point in numbers, and messages as they are looked for, whatever the user's language
-# shellcheck source-path=SCRIPTDIR source=sweep/interrupts.sh
-. "$(dirname "$0")/sweep/interrupts.sh"
-# shellcheck source-path=SCRIPTDIR source=sweep/folder.sh
-. "$(dirname "$0")/sweep/folder.sh"
+# shellcheck source-path=SCRIPTDIR source=sweep/script.sh
+. "$(dirname "$0")/sweep/script.sh"
 heed_interrupts "$@"
 
 die()

@@ -5,12 +5,8 @@ set -euo pipefail
 export LC_ALL=C # a point in numbers, whatever the user's language
 
 here=$(cd "$(dirname "$0")" && pwd)
-# shellcheck source-path=SCRIPTDIR source=sweep/interrupts.sh
-. "$here/sweep/interrupts.sh"
-# shellcheck source-path=SCRIPTDIR source=sweep/child.sh
-. "$here/sweep/child.sh"
-# shellcheck source-path=SCRIPTDIR source=sweep/folder.sh
-. "$here/sweep/folder.sh"
+# shellcheck source-path=SCRIPTDIR source=sweep/script.sh
+. "$here/sweep/script.sh"
 heed_interrupts "$@"
 
 usage()

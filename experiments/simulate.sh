@@ -33,14 +33,8 @@ export LC_ALL=C # a point in numbers, whatever the user's language
 
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(dirname "$here")
-# shellcheck source-path=SCRIPTDIR source=sweep/options.sh
-. "$here/sweep/options.sh"
-# shellcheck source-path=SCRIPTDIR source=sweep/folder.sh
-. "$here/sweep/folder.sh"
-# shellcheck source-path=SCRIPTDIR source=sweep/interrupts.sh
-. "$here/sweep/interrupts.sh"
-# shellcheck source-path=SCRIPTDIR source=sweep/child.sh
-. "$here/sweep/child.sh"
+# shellcheck source-path=SCRIPTDIR source=sweep/script.sh
+. "$here/sweep/script.sh"
 # shellcheck source-path=SCRIPTDIR source=sweep/constants.sh
 . "$here/sweep/constants.sh"
 # shellcheck source-path=SCRIPTDIR source=simulate/build.sh

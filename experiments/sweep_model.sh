@@ -30,10 +30,8 @@ here=$(cd "$(dirname "$0")" && pwd)
 . "$here/sweep/plan.sh"
 # shellcheck source=experiments/sweep/model_points.sh
 . "$here/sweep/model_points.sh"
-# shellcheck source=experiments/sweep/options.sh
-. "$here/sweep/options.sh"
-# shellcheck source=experiments/sweep/interrupts.sh
-. "$here/sweep/interrupts.sh"
+# shellcheck source-path=SCRIPTDIR source=sweep/script.sh
+. "$here/sweep/script.sh"
 # shellcheck source=experiments/sweep/turns.sh
 . "$here/sweep/turns.sh"
 

@@ -31,6 +31,9 @@ MAX_HOSTS=200              # host h is SUBNET.(h + 1), the switch is SUBNET.254
 GRACE_S=5                  # between asking a process to end and ending it
 NO_CLUSTER="no cluster is up; raise one with: vcluster.sh up --hosts N --rate RATE"
 
+# shellcheck source-path=SCRIPTDIR source=sweep/script.sh
+. "$(dirname "$0")/sweep/script.sh"
+
 usage()
 {
     sed -n '2,27s/^# \{0,1\}//p' "$0"
@@ -48,8 +51,6 @@ bad_usage()
     exit 2
 }
 
-# shellcheck source=experiments/sweep/interrupts.sh
-. "$(dirname "$0")/sweep/interrupts.sh"
 heed_interrupts "$@"
 
 require_namespaces()

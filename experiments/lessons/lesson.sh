@@ -24,14 +24,8 @@ export LC_ALL=C
 
 lessons=$(cd "$(dirname "$0")" && pwd)
 here=$(dirname "$lessons")
-# shellcheck source-path=SCRIPTDIR source=../sweep/options.sh
-. "$here/sweep/options.sh"
-# shellcheck source-path=SCRIPTDIR source=../sweep/interrupts.sh
-. "$here/sweep/interrupts.sh"
-# shellcheck source-path=SCRIPTDIR source=../sweep/folder.sh
-. "$here/sweep/folder.sh"
-# shellcheck source-path=SCRIPTDIR source=../sweep/child.sh
-. "$here/sweep/child.sh"
+# shellcheck source-path=SCRIPTDIR source=../sweep/script.sh
+. "$here/sweep/script.sh"
 # shellcheck source-path=SCRIPTDIR source=../sweep/launch.sh
 . "$here/sweep/launch.sh"
 

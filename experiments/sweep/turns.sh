@@ -1,10 +1,8 @@
 # shellcheck shell=bash disable=SC2154,SC2034
-# turns.sh: measurements by turns in one virtual cluster. For the compare_*.sh, which load options.sh before it and set
+# turns.sh: measurements by turns in one virtual cluster. For the compare_*.sh, which load script.sh before it and set
 # `here`, `rate`, and `out` (a folder, or '' for a temporary one). Only a ratio within one run means something on a
 # machine that others use.
 
-# shellcheck source-path=SCRIPTDIR source=folder.sh
-. "$here/sweep/folder.sh"
 # shellcheck source-path=SCRIPTDIR source=../cluster/namespaces.sh
 . "$here/cluster/namespaces.sh"
 

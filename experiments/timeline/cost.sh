@@ -15,11 +15,8 @@ set -euo pipefail
 export LC_ALL=C
 
 here=$(dirname "$(cd "$(dirname "$0")" && pwd)")
-die()
-{
-    echo "cost.sh: $1" >&2
-    exit "${2:-1}"
-}
+# shellcheck source-path=SCRIPTDIR source=../sweep/script.sh
+. "$here/sweep/script.sh"
 
 pairs=60 workers=2 data=${PSRING_DATA:-} program=$(dirname "$here")/build/psring
 options=(--backend ring --steps 40 --batch 32)
@@ -40,9 +37,6 @@ done
     die "--pairs '$pairs' --workers '$workers': expected numbers from 1" 2
 [[ -x $program && ! -d $program ]] || die "--program '$program' is no program; build psring first" 2
 [[ $data ]] || die "no data set: give --data DIR, or set PSRING_DATA" 2
-
-# shellcheck source-path=SCRIPTDIR source=../sweep/child.sh
-. "$here/sweep/child.sh"
 
 # shellcheck disable=SC2317  # called by a trap
 clean_up()

@@ -65,8 +65,8 @@ if [[ ! $refusal ]]; then
         "$scripts/sweep_model.sh" --psring "$folder/program"
 fi
 
-# shellcheck source-path=SCRIPTDIR source=../../experiments/sweep/folder.sh
-. "$scripts/sweep/folder.sh"
+# shellcheck source-path=SCRIPTDIR source=../../experiments/sweep/script.sh
+. "$scripts/sweep/script.sh"
 die() { echo "$1" && exit 1; }
 replaces_its_own()
 {

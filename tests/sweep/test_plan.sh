@@ -56,7 +56,7 @@ wanted() # TEXT
     bash -c '. "$0" && memory_wanted "$1"' "$root/experiments/sweep/plan.sh" "$folder/said"
 }
 expect "what bench says of memory" test "$(wanted 'psring: error: --model-gradients vgg16: 8 ranks on the machine of a need about 5.5 GB, and 3.1 GB are free there; start fewer')" = 5.5
-expect "bench says so" grep -q 'need about %.1f GB, and "' "$root/experiments/bench/bench_model.c"
+expect "bench says so" grep -q 'need about %.1f GB, and "' "$root/experiments/bench/model_gradients.c"
 expect "another error is none of memory" test -z "$(wanted 'psring: error: something else')"
 expect "a plan at 10 Gbit/s" test "$(plan_of 10000000000 | cut -d ' ' -f 1 | sort | uniq -c | xargs)" = '12 published'
 for model in resnet50:25557032 vgg16:138357544 gpt2:124439808 bert-large:336226108; do
@@ -77,8 +77,8 @@ expect 'HEADER_BYTES of constants.sh is MESSAGE_HEADER_BYTES of message.h' grep 
 expect 'MODEL_BYTES of constants.sh is RESULTS_MODEL_BYTES of results.h' grep -q \
     "RESULTS_MODEL_BYTES = $(sed -n 's/^MODEL_BYTES=\([0-9]*\).*/\1/p' "$root/experiments/sweep/constants.sh") " \
     "$root/experiments/rows/results.h"
-expect 'CPU_LIMITED of constants.sh is CPU_SHARE_LIMITED of cpu_share.h' grep -q \
+expect 'CPU_LIMITED of constants.sh is CPU_SHARE_LIMITED of cpu.h' grep -q \
     "CPU_SHARE_LIMITED $(sed -n 's/^CPU_LIMITED=\([0-9.]*\).*/\1/p' "$root/experiments/sweep/constants.sh")$" \
-    "$root/experiments/measure/cpu_share.h"
+    "$root/experiments/measure/cpu.h"
 
 all_passed
