@@ -9,9 +9,8 @@
 #include <unistd.h>
 
 #include "common/base/descriptors.h"
-#include "common/base/log.h"
-#include "common/base/nearest.h"
 #include "common/base/status.h"
+#include "common/base/text.h"
 #include "common/net/lifeline/lifeline.h"
 #include "common/net/world/world.h"
 #include "experiments/auto/auto.h"

@@ -1,5 +1,5 @@
 /* Convolution, with relu and pooling where they are fused into it. */
-#include "common/base/check.h"
+#include "common/base/status.h"
 #include "models/layer.h"
 
 static void conv_describe(struct layer *layer, const struct layer_spec *spec,

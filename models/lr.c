@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "common/base/check.h"
+#include "common/base/status.h"
 
 const char *const lr_scale_names[] = {"auto", "linear", "sqrt", "none", NULL};
 const char *const lr_shape_names[] = {"linear", "constant", "step", "cosine", NULL};

@@ -1,7 +1,7 @@
 /* A net's steps: forward, backward, and what others read of it. */
 #include "models/net.h"
 
-#include "common/base/check.h"
+#include "common/base/status.h"
 #include "common/device/inputs.h"
 #include "common/obs/range.h"
 #include "models/net_parts.h"

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "common/base/check.h"
+#include "common/base/status.h"
 #include "common/device/inputs.h"
 #include "models/cnn.h"
 #include "models/net_parts.h"

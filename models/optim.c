@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/check.h"
+#include "common/base/status.h"
 #include "common/device/inputs.h"
 
 const struct optimizer_parameters optimizer_parameters_default = {

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "common/base/check.h"
+#include "common/base/status.h"
 
 const char *const published_names[] = {"none", "resnet50",  "vgg16",        "bert-large",
                                        "gpt2", "resnet101", "inception-v3", NULL};

@@ -1,7 +1,7 @@
 #include "ps/shard.h"
 
-#include "common/base/check.h"
-#include "common/base/size.h"
+#include "common/base/status.h"
+#include "common/base/util.h"
 
 enum {
     /* The least bytes of a chunk, however many workers there are. */

@@ -32,7 +32,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "common/base/chunk.h"
+#include "common/base/util.h"
 #include "common/comm/comm_options.h"
 #include "common/net/world/topology.h"
 

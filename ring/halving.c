@@ -53,8 +53,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/check.h"
-#include "common/base/size.h"
+#include "common/base/status.h"
+#include "common/base/util.h"
 #include "common/comm/codec.h"
 #include "common/obs/range.h"
 #include "ring/halving_schedule.h"

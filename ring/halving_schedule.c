@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
-#include "common/base/check.h"
-#include "common/base/size.h"
+#include "common/base/status.h"
+#include "common/base/util.h"
 
 /*
  * The longest message of a slice. Short ones keep the links busy from the first step to the last:

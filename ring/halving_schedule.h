@@ -36,7 +36,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "common/base/chunk.h"
+#include "common/base/util.h"
 #include "common/base/status.h"
 
 enum { HALVING_SLICES_UNDER_WAY = 4 };

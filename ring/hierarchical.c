@@ -38,8 +38,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/chunk.h"
-#include "common/base/size.h"
+#include "common/base/util.h"
 #include "common/comm/codec.h"
 #include "common/obs/range.h"
 #include "ring/ring.h"

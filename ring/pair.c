@@ -14,7 +14,7 @@
  */
 #include "ring/ring.h"
 
-#include "common/base/size.h"
+#include "common/base/util.h"
 #include "common/obs/range.h"
 
 /* One operation under way. */

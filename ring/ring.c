@@ -59,8 +59,8 @@
 
 #include <stdlib.h>
 
-#include "common/base/check.h"
-#include "common/base/size.h"
+#include "common/base/status.h"
+#include "common/base/util.h"
 #include "common/comm/codec.h"
 #include "common/obs/range.h"
 #include "ring/schedule.h"

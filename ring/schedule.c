@@ -1,7 +1,7 @@
 #include "ring/schedule.h"
 
-#include "common/base/check.h"
-#include "common/base/size.h"
+#include "common/base/status.h"
+#include "common/base/util.h"
 
 /*
  * Eight segments a chunk are enough to keep a link busy, and 256 KB are enough to make a message's

@@ -18,7 +18,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "common/base/chunk.h"
+#include "common/base/util.h"
 
 /*
  * Which chunks: all N of a vector, or one of several schedules' part of them. With `parts` P the

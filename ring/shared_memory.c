@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "common/base/clock.h"
-#include "common/base/size.h"
+#include "common/base/util.h"
 #include "common/net/world/activity.h"
 
 #define SPIN_NS (50 * NS_PER_US)

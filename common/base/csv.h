@@ -1,6 +1,7 @@
 /*
- * Writes CSV files (RFC 4180 quoting, lines ended by \n): a header, then rows, each handed to the
- * operating system whole and at once, so that an interrupted run loses no finished row.
+ * CSV files, written and read. A writer (RFC 4180 quoting, lines ended by \n) makes a header, then
+ * rows. It hands each row to the operating system whole and at once, so that an interrupted run
+ * loses no finished row.
  *
  *     csv_text(csv, "ring"); csv_uint(csv, 4); csv_double(csv, 1.5);
  *     TRY(csv_end_row(csv));
@@ -8,6 +9,7 @@
 #ifndef PSRING_COMMON_BASE_CSV_H
 #define PSRING_COMMON_BASE_CSV_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -33,5 +35,67 @@ enum status csv_end_row(struct csv *csv);
 
 /* Closes; STATUS_IO (logged) if the operating system reports only now that a write failed. */
 enum status csv_close(struct csv **csv);
+
+/*
+ * A row of results as a list of named fields, in the order of its columns: one list for the header,
+ * the CSV row and whatever else shows it, so that none of them can disagree.
+ *
+ *     static void list(const struct row *row, struct fields *fields)
+ *     {
+ *         fields_start(fields);
+ *         fields_text(fields, "backend", row->backend);
+ *         fields_uint(fields, "workers", row->workers);
+ *     }
+ */
+
+enum field_kind { FIELD_TEXT, FIELD_UINT, FIELD_DOUBLE, FIELD_UNKNOWN };
+
+struct field {
+    const char *name; /* borrowed, as text */
+    enum field_kind kind;
+    const char *text; /* may be NULL: empty */
+    uint64_t whole;
+    double real;
+};
+
+enum { FIELDS_MAX = 64 };
+
+struct fields {
+    struct field list[FIELDS_MAX];
+    size_t count;
+};
+
+/* Each adds one. What is not known stays empty: a double that is not finite, and a number that is
+ * not `known`. */
+void fields_start(struct fields *fields);
+void fields_text(struct fields *fields, const char *name, const char *text);
+void fields_uint(struct fields *fields, const char *name, uint64_t whole);
+void fields_uint_if(struct fields *fields, const char *name, bool known, uint64_t whole);
+void fields_double(struct fields *fields, const char *name, double real);
+
+/* csv_open() with the names, which must outlive the file, as string literals do. */
+enum status fields_csv_open(const struct fields *fields, struct csv **csv, const char *path);
+/* A row. */
+enum status fields_csv_write(const struct fields *fields, struct csv *csv);
+
+/* A CSV file read whole: a header, then rows of as many fields (RFC 4180 quoting); empty lines are
+ * left out. */
+
+struct csv_table {
+    size_t columns, rows;
+    char **names;  /* columns */
+    char **fields; /* rows * columns, row-major; "" where nothing is known */
+    char *text;    /* what these point into */
+};
+
+/* STATUS_INPUT (logged with the line): not to be read, empty, or a row of another number of fields.
+ * STATUS_NO_MEMORY is logged. Needs csv_table_free whatever it returns. O(bytes of the file). */
+enum status csv_table_read(struct csv_table *table, const char *path);
+void csv_table_free(struct csv_table *table);
+
+bool csv_table_has(const struct csv_table *table, const char *name);
+
+/* The field of the column `name` in row `row`; "" if there is no such column. */
+const char *csv_table_field(const struct csv_table *table, size_t row, const char *name);
 
 #endif

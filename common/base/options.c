@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/check.h"
-#include "common/base/nearest.h"
+#include "common/base/status.h"
+#include "common/base/text.h"
 
 enum { OPTIONS_MAX = 96, LETTER_BASE = 256, HELP_INDEX = OPTIONS_MAX, HINT_BYTES = 64 };
 

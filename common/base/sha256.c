@@ -2,7 +2,7 @@
 
 #include <openssl/evp.h>
 
-#include "common/base/check.h"
+#include "common/base/status.h"
 
 enum { DIGEST_BYTES = 32 };
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/check.h"
+#include "common/base/status.h"
 
 static int compare(const void *a, const void *b)
 {

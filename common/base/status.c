@@ -1,6 +1,14 @@
 #include "common/base/status.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 const char *status_name(enum status status)
 {
@@ -49,4 +57,136 @@ enum status status_from_errno(int error)
     default:
         return STATUS_IO;
     }
+}
+
+void check_failed(const char *condition, const char *file, int line)
+{
+    fprintf(stderr, "psring: %s:%d: this should always hold and does not: %s (a bug in psring)\n",
+            file, line, condition);
+    abort();
+}
+
+static _Atomic int log_level = LOG_INFO;
+static _Atomic unsigned errors;
+static log_sink *_Atomic sink; /* NULL: stderr */
+
+/* Whole lines of one thread, until log_release. */
+static struct {
+    pthread_mutex_t lock;
+    bool holds;
+    pthread_t thread;
+    size_t used;
+    unsigned errors;
+    char lines[4096];
+} held = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* After log_take_over, under held.lock: whose lines come out, and where. */
+static struct {
+    FILE *out; /* NULL: everybody's, on stderr */
+    pthread_t thread;
+} taken;
+
+static char log_name[32]; /* set once, before threads start */
+
+void log_set_level(enum log_level level)
+{
+    atomic_store(&log_level, level);
+}
+
+void log_set_sink(log_sink *wanted)
+{
+    atomic_store(&sink, wanted);
+}
+
+void log_set_name(const char *name)
+{
+    snprintf(log_name, sizeof log_name, "%s", name);
+}
+
+unsigned log_errors(void)
+{
+    return atomic_load(&errors);
+}
+
+static void put(const char *lines, size_t length, unsigned number_of_errors)
+{
+    if (taken.out && !pthread_equal(taken.thread, pthread_self()))
+        return;
+    atomic_fetch_add(&errors, number_of_errors);
+    fwrite(lines, 1, length, taken.out ? taken.out : stderr);
+}
+
+static void keep(enum log_level level, const char *line, size_t length)
+{
+    if (length > sizeof held.lines - held.used)
+        return;
+    memcpy(held.lines + held.used, line, length);
+    held.used += length;
+    held.errors += level == LOG_ERROR;
+}
+
+void log_hold(void)
+{
+    pthread_mutex_lock(&held.lock);
+    held.holds = true;
+    held.thread = pthread_self();
+    pthread_mutex_unlock(&held.lock);
+}
+
+void log_release(bool wanted)
+{
+    pthread_mutex_lock(&held.lock);
+    if (wanted && held.used > 0)
+        put(held.lines, held.used, held.errors);
+    held.holds = false;
+    held.used = 0;
+    held.errors = 0;
+    pthread_mutex_unlock(&held.lock);
+}
+
+void log_take_over(void)
+{
+    pthread_mutex_lock(&held.lock);
+    int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    int own = taken.out ? -1 : fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+    FILE *out = own >= 0 ? fdopen(own, "w") : NULL;
+    if (out && nowhere >= 0) {
+        setvbuf(out, NULL, _IONBF, 0);
+        dup2(nowhere, STDERR_FILENO);
+        dup2(nowhere, STDOUT_FILENO);
+        taken.out = out;
+        taken.thread = pthread_self();
+    }
+    pthread_mutex_unlock(&held.lock);
+}
+
+void log_message(enum log_level level, const char *format, ...)
+{
+    static const char *const labels[] = {"error: ", "warning: ", "", "debug: "};
+    if ((int)level > atomic_load(&log_level))
+        return;
+    /* Built first and written at once: lines of several ranks on one terminal do not mix. */
+    char line[1024];
+    int used = snprintf(line, sizeof line, "psring%s%s: %s", log_name[0] ? " " : "", log_name,
+                        labels[level]);
+    va_list arguments;
+    va_start(arguments, format);
+    int wanted = vsnprintf(line + used, sizeof line - (size_t)used - 1, format, arguments);
+    va_end(arguments);
+    if (wanted < 0)
+        return;
+    log_sink *to = atomic_load(&sink);
+    if (to) {
+        atomic_fetch_add(&errors, level == LOG_ERROR);
+        to(level, line + used);
+        return;
+    }
+    size_t length = strlen(line);
+    line[length] = '\n';
+    pthread_mutex_lock(&held.lock);
+    if (held.holds && pthread_equal(held.thread, pthread_self()))
+        keep(level, line, length + 1);
+    else
+        put(line, length + 1, level == LOG_ERROR);
+    pthread_mutex_unlock(&held.lock);
 }

@@ -3,8 +3,7 @@
 #include <signal.h>
 #include <string.h>
 
-#include "common/base/check.h"
-#include "common/base/log.h"
+#include "common/base/status.h"
 
 /* A thread names itself: what it does first may ask for its name. */
 static void *begin(void *argument)
@@ -42,4 +41,37 @@ void thread_join(struct thread *thread)
         return;
     pthread_join(thread->handle, NULL);
     thread->running = false;
+}
+
+void monitor_init(struct monitor *monitor)
+{
+    *monitor = (struct monitor){0};
+    pthread_mutex_init(&monitor->lock, NULL);
+    pthread_cond_init(&monitor->changed, NULL);
+}
+
+void monitor_fini(struct monitor *monitor)
+{
+    pthread_cond_destroy(&monitor->changed);
+    pthread_mutex_destroy(&monitor->lock);
+}
+
+void monitor_enter(struct monitor *monitor)
+{
+    pthread_mutex_lock(&monitor->lock);
+}
+
+void monitor_leave(struct monitor *monitor)
+{
+    pthread_mutex_unlock(&monitor->lock);
+}
+
+void monitor_wait(struct monitor *monitor)
+{
+    pthread_cond_wait(&monitor->changed, &monitor->lock);
+}
+
+void monitor_wake(struct monitor *monitor)
+{
+    pthread_cond_broadcast(&monitor->changed);
 }

@@ -16,7 +16,7 @@ else()
 endif()
 add_library(psring_shared SHARED
             ${library_sources}
-            common/base/check.c common/base/clock.c common/base/descriptors.c common/base/log.c common/base/monitor.c common/base/status.c common/base/thread.c
+            common/base/clock.c common/base/descriptors.c common/base/status.c common/base/thread.c
             common/comm/bucket.c common/comm/codec.c common/comm/elements/compress.c common/comm/cost.c
             common/comm/reduce.c common/comm/elements/fp16_vectors.c common/comm/elements/reduction.c
             common/obs/range.c

@@ -1,6 +1,6 @@
 /* From comm_plan to comm_finish: the buckets of one plan are averaged, on a thread of their own
  * where that is possible, beside a server where this process hosts one. */
-#include "common/base/check.h"
+#include "common/base/status.h"
 #include "common/base/clock.h"
 #include "common/comm/comm.h"
 #include "common/comm/comm_impl.h"

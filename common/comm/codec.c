@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/check.h"
+#include "common/base/status.h"
 #include "common/comm/backend.h"
 #include "common/comm/reduce.h"
 

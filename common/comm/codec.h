@@ -29,7 +29,7 @@
 #include <stdint.h>
 
 #include "common/base/status.h"
-#include "common/base/chunk.h"
+#include "common/base/util.h"
 #include "common/comm/comm_options.h"
 #include "common/comm/elements/compress.h"
 #include "common/comm/elements/reduction.h"

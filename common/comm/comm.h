@@ -28,7 +28,7 @@
 #include <stdint.h>
 
 #include "common/base/status.h"
-#include "common/base/chunk.h"
+#include "common/base/util.h"
 #include "common/comm/comm_options.h"
 #include "common/net/world/group.h"
 #include "common/net/transport/transport.h"

@@ -2,8 +2,8 @@
 
 #include <math.h>
 
-#include "common/base/check.h"
-#include "common/base/chunk.h"
+#include "common/base/status.h"
+#include "common/base/util.h"
 #include "common/comm/elements/compress.h"
 
 struct cost_shape cost_shape_of(const struct cost_formula *formula, const struct topology *topology,

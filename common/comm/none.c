@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "common/base/check.h"
+#include "common/base/status.h"
 
 static enum status none_open(void **self, const struct comm_site *site)
 {

@@ -4,9 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/check.h"
+#include "common/base/status.h"
 #include "common/base/clock.h"
-#include "common/base/monitor.h"
 #include "common/base/thread.h"
 
 /* A bucket between start and wait. */

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "common/base/check.h"
+#include "common/base/status.h"
 
 enum status plan_init(struct plan *plan, const struct comm_layout *layout, size_t counts_max)
 {

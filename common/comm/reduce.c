@@ -1,7 +1,7 @@
 #include "common/comm/reduce.h"
 
-#include "common/base/check.h"
-#include "common/base/chunk.h"
+#include "common/base/status.h"
+#include "common/base/util.h"
 #include "common/device/kernel.h"
 
 /* A float anywhere in memory: compiles to the same vector loads, without assuming alignment. */

@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "common/base/check.h"
+#include "common/base/status.h"
 
 #define FETCH_AGAIN "fetch it again: run experiments/get_mnist.sh"
 

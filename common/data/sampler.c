@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "common/base/check.h"
+#include "common/base/status.h"
 #include "common/base/rng.h"
 
 enum status sampler_steps(size_t samples, size_t world, size_t batch, size_t *steps)

@@ -26,7 +26,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/base/chunk.h"
+#include "common/base/util.h"
 #include "common/base/status.h"
 
 /*

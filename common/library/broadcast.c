@@ -1,6 +1,6 @@
 #include "common/library/broadcast.h"
 
-#include "common/base/size.h"
+#include "common/base/util.h"
 
 enum { SEGMENT_BYTES = 256 << 10 };
 

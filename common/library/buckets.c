@@ -2,7 +2,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "common/base/monitor.h"
+#include "common/base/thread.h"
 #include "common/comm/bucket.h"
 #include "common/library/check.h"
 #include "common/library/engine.h"

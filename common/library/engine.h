@@ -13,7 +13,6 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "common/base/monitor.h"
 #include "common/base/thread.h"
 #include "common/comm/backend.h"
 #include "common/library/communicator.h"

@@ -4,9 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/check.h"
+#include "common/base/status.h"
 #include "common/base/clock.h"
-#include "common/base/log.h"
 
 enum {
     PAGE_BYTES = 4096,

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/line.h"
+#include "common/base/text.h"
 #include "common/net/transport/transport.h"
 #include "experiments/bench/bench.h"
 #include "experiments/config/backends.h"

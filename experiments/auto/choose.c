@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/check.h"
-#include "common/base/line.h"
+#include "common/base/status.h"
+#include "common/base/text.h"
 #include "experiments/config/backends.h"
 #include "experiments/predict/training.h"
 

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdbool.h>
 
-#include "common/base/size.h"
+#include "common/base/util.h"
 #include "experiments/bench/measure.h"
 #include "experiments/bench/model_gradients.h"
 #include "experiments/bench/row.h"

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/check.h"
+#include "common/base/status.h"
 #include "common/base/clock.h"
-#include "common/base/fields.h"
-#include "common/base/memory.h"
+#include "common/base/csv.h"
+#include "common/base/util.h"
 #include "common/base/rng.h"
 #include "common/base/stats.h"
 #include "common/data/dataset.h"

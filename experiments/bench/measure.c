@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/check.h"
+#include "common/base/status.h"
 #include "common/base/clock.h"
-#include "common/base/memory.h"
+#include "common/base/util.h"
 #include "common/base/stats.h"
 #include "common/net/socket/address.h"
 #include "experiments/measure/cpu.h"

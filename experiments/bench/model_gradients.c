@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/check.h"
+#include "common/base/status.h"
 #include "common/base/clock.h"
-#include "common/base/memory.h"
+#include "common/base/util.h"
 #include "common/base/stats.h"
 #include "experiments/bench/measure.h"
 #include "experiments/measure/info.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/fields.h"
+#include "common/base/csv.h"
 #include "experiments/measure/cpu.h"
 #include "ring/baselines/baselines.h"
 

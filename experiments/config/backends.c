@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/base/check.h"
-#include "common/base/line.h"
+#include "common/base/status.h"
+#include "common/base/text.h"
 #include "common/comm/none.h"
 #include "ps/ps.h"
 #include "ring/baselines/baselines.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/base/check.h"
+#include "common/base/status.h"
 #include "common/base/options.h"
 #include "common/device/device.h"
 #include "common/net/world/launcher.h"

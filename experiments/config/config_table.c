@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/base/check.h"
+#include "common/base/status.h"
 #include "common/data/loader.h"
 #include "common/device/device.h"
 #include "experiments/config/backends.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/nearest.h"
+#include "common/base/text.h"
 #include "models/lr.h"
 #include "models/optim.h"
 

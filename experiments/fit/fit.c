@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/check.h"
+#include "common/base/status.h"
 #include "common/base/rng.h"
-#include "common/base/size.h"
+#include "common/base/util.h"
 #include "common/base/stats.h"
 #include "experiments/fit/least_squares.h"
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/log.h"
+#include "common/base/status.h"
 #include "experiments/fit/table.h"
 
 /* -------- a row ------------------------------------------------------------------------------- */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/log.h"
+#include "common/base/status.h"
 #include "common/base/stats.h"
 
 static bool is_same_point(const struct predict_row *a, const struct predict_row *b)

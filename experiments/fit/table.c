@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "common/base/log.h"
+#include "common/base/status.h"
 
 const char *table_field(const struct table_reader *table, const char *name)
 {

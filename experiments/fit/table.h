@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "common/base/csv_table.h"
+#include "common/base/csv.h"
 #include "common/base/status.h"
 
 /* At a row of its file. */

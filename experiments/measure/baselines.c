@@ -13,7 +13,7 @@
 #include <zmq.h>
 
 #include "common/base/clock.h"
-#include "common/base/memory.h"
+#include "common/base/util.h"
 #include "common/base/stats.h"
 #include "common/comm/reduce.h"
 #include "common/device/kernel.h"

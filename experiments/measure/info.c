@@ -17,7 +17,7 @@
 #include <zlib.h>
 #include <zmq.h>
 
-#include "common/base/check.h"
+#include "common/base/status.h"
 #include "common/data/dataset.h"
 #include "common/device/device.h"
 #include "common/net/world/pin.h"

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "common/base/fields.h"
+#include "common/base/csv.h"
 #include "experiments/measure/cpu.h"
 
 static const char *const use_names[] = {

@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "common/base/line.h"
+#include "common/base/text.h"
 #include "experiments/config/backends.h"
 #include "experiments/config/config_table.h"
 #include "experiments/predict/crossover.h"

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/log.h"
+#include "common/base/status.h"
 #include "experiments/predict/beside.h"
 #include "experiments/fit/model.h"
 #include "experiments/predict/regret.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/size.h"
+#include "common/base/util.h"
 #include "common/comm/bucket_order.h"
 #include "common/device/device.h"
 #include "models/cnn.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/log.h"
+#include "common/base/status.h"
 #include "common/base/stats.h"
 #include "experiments/config/config_table.h"
 #include "experiments/fit/table.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/log.h"
+#include "common/base/status.h"
 
 /* -------- a step ------------------------------------------------------------------------------ */
 

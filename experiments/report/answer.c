@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/line.h"
+#include "common/base/text.h"
 #include "experiments/report/text.h"
 
 /* How many machines a configuration would have taken with this number of workers. 0: it was not

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/line.h"
-#include "common/base/log.h"
+#include "common/base/text.h"
+#include "common/base/status.h"
 #include "experiments/report/run_data.h"
 #include "experiments/rows/results.h"
 

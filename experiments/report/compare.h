@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "common/base/csv_table.h"
+#include "common/base/csv.h"
 #include "experiments/rows/starts.h"
 
 /* One all-reduce of the same kind and size in both, with all its starts. */

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/line.h"
-#include "common/base/log.h"
+#include "common/base/text.h"
+#include "common/base/status.h"
 #include "common/base/stats.h"
 
 /* -------- reading ----------------------------------------------------------------------------- */

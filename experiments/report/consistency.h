@@ -5,7 +5,7 @@
 #include <cjson/cJSON.h>
 #include <stdio.h>
 
-#include "common/base/csv_table.h"
+#include "common/base/csv.h"
 #include "common/base/status.h"
 
 /* All runs of one mode, one a seed. A run that did not reach its target took INFINITY. */

@@ -6,8 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/base/check.h"
-#include "common/base/log.h"
+#include "common/base/status.h"
 #include "experiments/report/assets.h"
 
 /* In the order in which a page has them: each may use what stands before it. */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/log.h"
+#include "common/base/status.h"
 #include "experiments/report/answer.h"
 #include "experiments/report/run_data.h"
 #include "experiments/report/summary.h"

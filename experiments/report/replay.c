@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "common/base/clock.h"
-#include "common/base/log.h"
+#include "common/base/status.h"
 #include "experiments/trace/trace_file.h"
 
 /* Of all workers' steps of one number, from the first's begin to the last's end. */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/log.h"
+#include "common/base/status.h"
 #include "experiments/report/figures.h"
 #include "experiments/report/page.h"
 #include "experiments/report/parts.h"

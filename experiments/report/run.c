@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/base/log.h"
+#include "common/base/status.h"
 #include "experiments/report/run_data.h"
 
 /* Whether DIR/NAME is there; its path goes to *path, for the caller to free. */

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/base/csv_table.h"
-#include "common/base/log.h"
+#include "common/base/csv.h"
+#include "common/base/status.h"
 #include "experiments/report/replay.h"
 #include "models/published.h"
 

@@ -12,7 +12,7 @@
 
 #include <stdint.h>
 
-#include "common/base/csv_table.h"
+#include "common/base/csv.h"
 #include "common/base/status.h"
 #include "experiments/rows/starts.h"
 

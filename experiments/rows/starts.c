@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "common/base/check.h"
+#include "common/base/status.h"
 #include "common/base/stats.h"
 
 static int by_median(const void *a, const void *b)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/log.h"
+#include "common/base/status.h"
 
 static double number_of(const struct csv_table *table, size_t row, const char *name)
 {

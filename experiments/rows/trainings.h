@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "common/base/csv_table.h"
+#include "common/base/csv.h"
 #include "common/base/status.h"
 #include "experiments/rows/results.h"
 

@@ -17,7 +17,7 @@
 #include <sys/resource.h>
 
 #include "common/base/clock.h"
-#include "common/base/memory.h"
+#include "common/base/util.h"
 #include "common/net/simulated/world.h"
 #include "experiments/bench/bench.h"
 #include "experiments/bench/measure.h"

@@ -1,6 +1,6 @@
 #include "experiments/step/loss_queue.h"
 
-#include "common/base/check.h"
+#include "common/base/status.h"
 
 enum status loss_queue_open(struct loss_queue *queue, struct device *device)
 {

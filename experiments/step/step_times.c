@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/check.h"
+#include "common/base/status.h"
 #include "common/base/clock.h"
 #include "common/base/stats.h"
 

@@ -7,7 +7,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/thread.h"
-#include "common/base/log.h"
+#include "common/base/status.h"
 #include "common/obs/range.h"
 
 struct usage_watch {

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "common/base/log.h"
+#include "common/base/status.h"
 #include "common/obs/trace.h"
 #include "experiments/timeline/timeline_events.h"
 #include "experiments/trace/trace_facts.h"

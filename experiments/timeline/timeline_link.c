@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "common/base/clock.h"
-#include "common/base/log.h"
+#include "common/base/status.h"
 
 enum { BINS = 10000 };
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "common/base/line.h"
+#include "common/base/text.h"
 #include "common/base/stats.h"
 #include "experiments/measure/cpu.h"
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "common/base/log.h"
+#include "common/base/status.h"
 
 /* What the run itself knew, or the least that is sure: nothing of links and processors. */
 static struct bottleneck_facts facts_of(const struct trace_file *file)

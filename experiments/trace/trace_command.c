@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/base/clock.h"
-#include "common/base/log.h"
+#include "common/base/status.h"
 #include "experiments/trace/trace_file.h"
 #include "experiments/trace/trace_parts.h"
 #include "experiments/trace/trace_print_path.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "common/base/clock.h"
-#include "common/base/log.h"
+#include "common/base/status.h"
 #include "experiments/trace/trace_facts.h"
 
 enum { RANKS_MOST = 65536 };

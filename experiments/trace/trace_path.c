@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/log.h"
+#include "common/base/status.h"
 
 /* Goes backwards in time: at which thread it is, and when. */
 struct walk {

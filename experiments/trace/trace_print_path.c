@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/base/clock.h"
-#include "common/base/log.h"
+#include "common/base/status.h"
 #include "experiments/trace/trace_path.h"
 
 static double ms(int64_t ns)

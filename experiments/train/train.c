@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "common/base/check.h"
+#include "common/base/status.h"
 #include "common/base/clock.h"
 #include "common/obs/range.h"
 #include "experiments/train/trainer.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "common/base/clock.h"
-#include "common/base/fields.h"
+#include "common/base/csv.h"
 #include "experiments/config/backends.h"
 #include "experiments/step/staleness.h"
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "common/base/check.h"
+#include "common/base/status.h"
 #include "experiments/config/backends.h"
 #include "experiments/step/pace.h"
 

@@ -24,7 +24,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "common/base/check.h"
+#include "common/base/status.h"
 #include "common/device/cuda/cuda.h"
 #include "ring/baselines/nccl_impl.h"
 #include "ring/ring.h"

@@ -9,8 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/base/symbol.h"
-#include "common/base/wheels.h"
+#include "common/base/dynamic.h"
 
 #define NCCL_NAME "libnccl.so.2"
 

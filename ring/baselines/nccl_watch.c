@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "common/base/check.h"
+#include "common/base/status.h"
 #include "common/base/clock.h"
 #include "common/base/thread.h"
 #include "common/device/cuda/cuda.h"

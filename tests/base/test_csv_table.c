@@ -1,6 +1,6 @@
 #include <stdio.h>
 
-#include "common/base/csv_table.h"
+#include "common/base/csv.h"
 #include "tests/lib/capture.h"
 
 static enum status read_text(struct csv_table *table, const char *text)

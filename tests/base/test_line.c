@@ -1,7 +1,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "common/base/line.h"
+#include "common/base/text.h"
 
 Test(line, grows)
 {

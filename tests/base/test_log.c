@@ -1,5 +1,5 @@
 /* The last words of a process: one thread's lines, and nothing else. */
-#include "common/base/log.h"
+#include "common/base/status.h"
 
 #include <criterion/criterion.h>
 #include <pthread.h>

@@ -1,6 +1,6 @@
 #include <criterion/criterion.h>
 
-#include "common/base/nearest.h"
+#include "common/base/text.h"
 
 /* Of these words. */
 static const char *hint_for(const char *text)

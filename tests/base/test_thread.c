@@ -4,7 +4,7 @@
 #include <semaphore.h>
 #include <signal.h>
 
-#include "common/base/log.h"
+#include "common/base/status.h"
 #include "common/base/thread.h"
 
 struct probe {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/memory.h"
+#include "common/base/util.h"
 #include "experiments/measure/baselines.h"
 
 Test(limits, memory_has_a_speed)

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/chunk.h"
+#include "common/base/util.h"
 #include "common/comm/reduce.h"
 
 enum { COUNT = 5003 };

@@ -18,7 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "common/base/check.h"
+#include "common/base/status.h"
 #include "common/obs/range.h"
 #include "tests/emulation/watch.h"
 

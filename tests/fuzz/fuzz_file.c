@@ -4,7 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "common/base/check.h"
+#include "common/base/status.h"
 
 int fuzz_file(const void *data, size_t size, char *path, size_t path_size)
 {

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "common/base/check.h"
+#include "common/base/status.h"
 #include "common/data/idx.h"
 
 static const struct idx_shape shapes[] = {

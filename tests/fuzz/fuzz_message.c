@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "common/base/check.h"
+#include "common/base/status.h"
 #include "common/net/transport/message.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/chunk.h"
+#include "common/base/util.h"
 #include "ring/halving_schedule.h"
 #include "ring/hierarchical.h"
 #include "ring/ring.h"

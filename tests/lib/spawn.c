@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "common/base/clock.h"
-#include "common/base/line.h"
+#include "common/base/text.h"
 #include "common/net/socket/address.h"
 #include "common/net/socket/stream.h"
 

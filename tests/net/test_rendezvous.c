@@ -5,7 +5,7 @@
 #include <signal.h>
 #include <time.h>
 
-#include "common/base/check.h"
+#include "common/base/status.h"
 #include "common/net/rendezvous/rendezvous_impl.h"
 #include "common/net/socket/address.h"
 #include "tests/lib/capture.h"

@@ -353,8 +353,8 @@ Test(halving_schedule, the_tables_in_halving_c_are_what_happens)
             char line[160];
             table_line(step, workers == 4 ? 16 : 24, line, sizeof line);
             strcat(line, "\n");
-            cr_expect_not_null(strstr(text, line),
-                               "ring/halving.c does not have this line:\n%s", line);
+            cr_expect_not_null(strstr(text, line), "ring/halving.c does not have this line:\n%s",
+                               line);
         }
         for (int w = 0; w < workers; w++) {
             for (size_t i = 0; i < play.count; i++)

@@ -1,13 +1,13 @@
 /*
  * vcluster_link_rate BYTES [A B]: ranks A and B (default: 0 and 1) send each other BYTES at the
- * same time, and A prints the bits per second that each direction carried. tests/sweep/test_vcluster.sh
- * holds it against the limits of the links between them.
+ * same time, and A prints the bits per second that each direction carried.
+ * tests/sweep/test_vcluster.sh holds it against the limits of the links between them.
  */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "common/base/check.h"
+#include "common/base/status.h"
 
 int main(int argc, char **argv)
 {

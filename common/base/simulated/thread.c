@@ -1,13 +1,14 @@
 /* In place of ../thread.c in builds for simulation: a thread is an actor of SimGrid, on the host of
  * the one that starts it. Actors take turns, each until it waits for something of SimGrid's. */
-#include "common/base/thread.h"
-
 #include <simgrid/actor.h>
+#include <simgrid/cond.h>
 #include <simgrid/host.h>
+#include <simgrid/mutex.h>
 #include <stdint.h>
 #include <string.h>
 
-#include "common/base/check.h"
+#include "common/base/status.h"
+#include "common/base/thread.h"
 
 static void begin(int argc, char **argv)
 {
@@ -41,4 +42,38 @@ void thread_join(struct thread *thread)
     sg_actor_join(actor, -1);
     sg_actor_unref(actor);
     thread->running = false;
+}
+
+/* In place of ../monitor.c in builds for simulation: what stops a thread of the kernel there would
+ * stop all actors. */
+
+void monitor_init(struct monitor *monitor)
+{
+    *monitor = (struct monitor){.actors_lock = sg_mutex_init(), .actors_changed = sg_cond_init()};
+}
+
+void monitor_fini(struct monitor *monitor)
+{
+    sg_cond_destroy(monitor->actors_changed);
+    sg_mutex_destroy(monitor->actors_lock);
+}
+
+void monitor_enter(struct monitor *monitor)
+{
+    sg_mutex_lock(monitor->actors_lock);
+}
+
+void monitor_leave(struct monitor *monitor)
+{
+    sg_mutex_unlock(monitor->actors_lock);
+}
+
+void monitor_wait(struct monitor *monitor)
+{
+    sg_cond_wait(monitor->actors_changed, monitor->actors_lock);
+}
+
+void monitor_wake(struct monitor *monitor)
+{
+    sg_cond_notify_all(monitor->actors_changed);
 }

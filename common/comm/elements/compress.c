@@ -1,7 +1,7 @@
 #include "common/comm/elements/compress.h"
 
 #include <float.h>
-#include "common/base/check.h"
+#include "common/base/status.h"
 #include "common/comm/elements/float16.h"
 
 const char *const compress_names[] = {"none", "fp16", "bf16", NULL};

@@ -2,7 +2,7 @@
 
 #include <stdint.h>
 
-#include "common/base/check.h"
+#include "common/base/status.h"
 #include "common/comm/elements/float16.h"
 #include "common/comm/elements/fp16_vectors.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/check.h"
+#include "common/base/status.h"
 #include "common/comm/comm_impl.h"
 
 enum { PIECE_FLOATS = 1 << 16 };

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/base/chunk.h"
+#include "common/base/util.h"
 #include "common/base/status.h"
 
 enum consistency_kind { CONSISTENCY_BSP, CONSISTENCY_SSP, CONSISTENCY_ASYNC };

@@ -1,6 +1,6 @@
 #include "common/comm/updates/updates.h"
 
-#include "common/base/check.h"
+#include "common/base/status.h"
 #include "common/comm/comm_impl.h"
 
 bool comm_updates_on_server(const struct comm *comm)

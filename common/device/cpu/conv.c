@@ -21,7 +21,7 @@
  */
 #include <string.h>
 
-#include "common/base/check.h"
+#include "common/base/status.h"
 #include "common/device/cpu/cpu.h"
 #include "common/device/cpu/lines.h"
 #include "common/device/kernel.h"

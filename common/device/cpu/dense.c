@@ -5,7 +5,7 @@
  * would make every item read (and BLAS repack) all of the weights. A call computes whole blocks; a
  * caller that asks for a few at a time gets one for each thread.
  */
-#include "common/base/check.h"
+#include "common/base/status.h"
 #include "common/device/cpu/cpu.h"
 #include "common/device/kernel.h"
 

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "common/base/check.h"
+#include "common/base/status.h"
 #include "common/base/thread.h"
 
 struct member {

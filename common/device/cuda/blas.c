@@ -7,9 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/check.h"
-#include "common/base/symbol.h"
-#include "common/base/wheels.h"
+#include "common/base/status.h"
+#include "common/base/dynamic.h"
 
 /* The functions that we call, by their names in the library (cublas_v2.h renames them). */
 struct entries {

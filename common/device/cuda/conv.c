@@ -12,7 +12,7 @@
  *
  * Images of one channel need no columns (kernels/direct.cu), unless a gradient by them is wanted.
  */
-#include "common/base/check.h"
+#include "common/base/status.h"
 #include "common/device/cuda/conv_choice.h"
 #include "common/device/cuda/kernels/kernels.h"
 

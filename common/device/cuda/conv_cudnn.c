@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "common/base/check.h"
+#include "common/base/status.h"
 #include "common/device/cuda/conv_choice.h"
 #include "common/device/cuda/kernels/kernels.h"
 

@@ -3,7 +3,7 @@
  * 9,216 in the large layer of keras-cnn), so it is cut along the inputs; bias and relu are part of
  * the pass that adds the slices. The two products of the backward pass have large results.
  */
-#include "common/base/check.h"
+#include "common/base/status.h"
 #include "common/device/cuda/cuda_device.h"
 #include "common/device/cuda/kernels/kernels.h"
 

@@ -1,5 +1,5 @@
 /* Matrix products on CUDA, in an order of additions that depends on the shapes alone. */
-#include "common/base/check.h"
+#include "common/base/status.h"
 #include "common/device/cuda/cuda_device.h"
 
 enum {

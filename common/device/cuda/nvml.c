@@ -3,7 +3,7 @@
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
 
-#include "common/base/symbol.h"
+#include "common/base/dynamic.h"
 
 /*
  * The part of NVML's binary interface that we use: a toolkit need not have its header. Functions

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/base/clock.h"
-#include "common/base/line.h"
+#include "common/base/text.h"
 
 /* -------- what is the matter ------------------------------------------------------------------ */
 

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/base/line.h"
+#include "common/base/text.h"
 #include "common/net/world/activity.h"
 #include "common/net/world/world.h"
 

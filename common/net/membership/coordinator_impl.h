@@ -5,7 +5,6 @@
 
 #include <stdbool.h>
 
-#include "common/base/monitor.h"
 #include "common/base/thread.h"
 #include "common/net/membership/coordinator.h"
 #include "common/net/membership/protocol.h"

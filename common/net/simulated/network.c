@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <xbt/dynar.h>
 
-#include "common/base/check.h"
-#include "common/base/log.h"
+#include "common/base/status.h"
 
 /* What is due so soon is due now: SimGrid tells times no finer (surf/precision, as smpirun sets
  * it). */

@@ -7,9 +7,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/base/check.h"
+#include "common/base/status.h"
 #include "common/base/clock.h"
-#include "common/base/log.h"
 #include "common/net/socket/stream.h"
 
 enum { ACCEPT_AGAIN_MS = 10 };

@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "common/base/check.h"
+#include "common/base/status.h"
 #include "common/base/clock.h"
 #include "common/net/world/activity.h"
 #include "common/net/transport/transport_impl.h"

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "common/base/clock.h"
-#include "common/base/log.h"
+#include "common/base/status.h"
 
 enum { ROUNDS_EACH = 12, ROUNDS_MOST = 1024 };
 

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "common/base/check.h"
+#include "common/base/status.h"
 
 enum status group_from_colors(struct group **out, const int *colors, int world_size, int rank)
 {

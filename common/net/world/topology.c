@@ -1,6 +1,6 @@
 #include "common/net/world/topology.h"
 
-#include "common/base/check.h"
+#include "common/base/status.h"
 
 enum status topology_init(struct topology *topology, int world_size, int servers,
                           enum placement placement)

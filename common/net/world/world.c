@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/base/check.h"
+#include "common/base/status.h"
 #include "common/base/clock.h"
 #include "common/base/descriptors.h"
 #include "common/net/socket/listener.h"

@@ -6,8 +6,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "common/base/symbol.h"
-#include "common/base/wheels.h"
+#include "common/base/dynamic.h"
 
 /* The newest first. */
 static const char *const names[] = {PSRING_CUDNN_NAME ".9", PSRING_CUDNN_NAME ".8"};

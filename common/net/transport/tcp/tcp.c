@@ -23,7 +23,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-#include "common/base/check.h"
+#include "common/base/status.h"
 #include "common/base/clock.h"
 
 enum { FEW = 4, EVENTS_AT_ONCE = 64, MISSED_MS = 50 /* between looks at the clock */ };

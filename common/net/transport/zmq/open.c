@@ -15,7 +15,7 @@
 #include <unistd.h>
 #include <zmq.h>
 
-#include "common/base/check.h"
+#include "common/base/status.h"
 #include "common/base/clock.h"
 #include "common/net/socket/address.h"
 

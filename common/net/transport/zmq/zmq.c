@@ -22,7 +22,7 @@
 #include <unistd.h>
 #include <zmq.h>
 
-#include "common/base/check.h"
+#include "common/base/status.h"
 #include "common/base/clock.h"
 
 enum { RECEIVED_AT_ONCE = 256 }; /* messages, before whoever waits looks at what it waits for */

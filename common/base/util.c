@@ -1,4 +1,4 @@
-#include "common/base/memory.h"
+#include "common/base/util.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,3 +1,20 @@
+/* A text that is put together piece by piece in a buffer of fixed size, cut where that is full. */
+#ifndef PSRING_COMMON_BASE_TEXT_H
+#define PSRING_COMMON_BASE_TEXT_H
+
+#include <stddef.h>
+
+struct line {
+    char *text; /* borrowed; always ends with a 0 */
+    size_t size, used;
+};
+
+/* Empty, in `text` of `size` > 0 bytes. */
+struct line line_in(char *text, size_t size);
+
+/* Adds to its end what still fits. */
+__attribute__((format(printf, 2, 3))) void line_add(struct line *line, const char *format, ...);
+
 /*
  * "did you mean": of some words the one that is most like what a user has typed.
  *
@@ -5,10 +22,6 @@
  *     for each word: nearest_offer(&nearest, word)
  *     log_error("%s: no such word%s", text, nearest_hint(&nearest, "", hint, sizeof hint))
  */
-#ifndef PSRING_COMMON_BASE_NEAREST_H
-#define PSRING_COMMON_BASE_NEAREST_H
-
-#include <stddef.h>
 
 struct nearest {
     const char *text;

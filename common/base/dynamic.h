@@ -1,11 +1,24 @@
-/* Libraries of NVIDIA in a Python wheel's folders, for those that are opened at run time. */
-#ifndef PSRING_COMMON_BASE_WHEELS_H
-#define PSRING_COMMON_BASE_WHEELS_H
+/* Libraries that are opened at run time, and functions in them. */
+#ifndef PSRING_COMMON_BASE_DYNAMIC_H
+#define PSRING_COMMON_BASE_DYNAMIC_H
 
 #include <dlfcn.h>
 #include <glob.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
+
+/* Sets *function, a pointer to a function; false and NULL if the library has none of that name.
+ * ISO C has no cast from void * to a function. */
+static inline bool symbol_find(void *library, const char *name, void *function)
+{
+    void *symbol = dlsym(library, name);
+    memcpy(function, &symbol, sizeof symbol);
+    return symbol != NULL;
+}
+
+/* Libraries of NVIDIA in a Python wheel's folders, for those that are opened at run time. */
 
 /* Folders of Python's packages, also of virtual environments. */
 #define WHEELS_PYTHON                                                                              \

@@ -1,0 +1,60 @@
+/* Arithmetic of sizes, parts of a vector, and memory for large arrays. */
+#ifndef PSRING_COMMON_BASE_UTIL_H
+#define PSRING_COMMON_BASE_UTIL_H
+
+#include <stddef.h>
+
+static inline size_t size_smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline size_t size_larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+/* How many parts of `b` hold `a`, the last one perhaps shorter; b > 0. */
+static inline size_t size_divide_up(size_t a, size_t b)
+{
+    return (a + b - 1) / b;
+}
+
+/* Cutting a vector into nearly equal, contiguous parts. Pure. */
+
+/* A run of elements. */
+struct chunk {
+    size_t offset;
+    size_t count;
+};
+
+/*
+ * Part `index` of `parts`: sizes differ by at most one element, the longer ones first. Any count,
+ * also 0 and less than `parts` (the last parts are then empty).
+ */
+static inline struct chunk chunk_of(size_t count, size_t parts, size_t index)
+{
+    size_t whole = count / parts, longer = count % parts;
+    struct chunk chunk = {index * whole + (index < longer ? index : longer),
+                          whole + (index < longer)};
+    return chunk;
+}
+
+/* The index of the part that holds element `offset`; offset < count. */
+static inline size_t chunk_holding(size_t count, size_t parts, size_t offset)
+{
+    size_t whole = count / parts, longer = count % parts, in_longer = longer * (whole + 1);
+    return offset < in_longer ? offset / (whole + 1) : longer + (offset - in_longer) / whole;
+}
+
+/*
+ * `bytes` bytes (at least one), zeroed and aligned to 64; free() frees them. Long arrays are
+ * aligned to MEMORY_HUGE_BYTES, and the system is asked to hold them in pages of that size: whoever
+ * streams through 64 MB in pages of 4 KB misses the TLB 16,000 times. NULL: out of memory, not
+ * logged.
+ */
+void *memory_array(size_t bytes);
+
+enum { MEMORY_HUGE_BYTES = 2 << 20 };
+
+#endif
