@@ -264,9 +264,13 @@ const char *options_value_name(const struct option_spec *spec, char *text, size_
 static void print_help(const struct options *options)
 {
     printf("usage: %s [OPTION...]\n%s\n\n", options->command, options->summary);
+    const char *group = NULL;
     for (const struct option_spec *spec = options->specs; spec->name; spec++) {
         if (!spec->help)
             continue;
+        if (spec->group && (!group || strcmp(spec->group, group) != 0))
+            printf("%s%s:\n", group ? "\n" : "", spec->group);
+        group = spec->group;
         char left[512], choices[256];
         const char *metavar = options_value_name(spec, choices, sizeof choices);
         char letter[8] = "    ";
@@ -282,7 +286,7 @@ static void print_help(const struct options *options)
             printf(" [%s]", spec->initial);
         putchar('\n');
     }
-    printf("  %-34s %s\n", "-h, --help", "Print this and exit.");
+    printf("%s  %-34s %s\n", group ? "\n" : "", "-h, --help", "Print this and exit.");
 }
 
 /* getopt has just gone past a long option that there is not, or that takes no value and was given

@@ -33,6 +33,7 @@ struct option_spec {
                                  * is given as --NAME=WORD. NULL: a word must follow */
     const char *metavar;        /* what --help shows for the value; NULL = derived */
     const char *help;           /* one sentence; NULL = not listed */
+    const char *group;          /* the heading above it in --help and the manual; NULL: none */
 };
 
 /* A name that the table no longer has. Where the table has `now` and not `old`, argv's `old` is an

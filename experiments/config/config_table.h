@@ -26,8 +26,8 @@ struct config_row {
     /* What the run's backend must be able to do for the option to be obeyed: offsetof a bool of
      * struct backend, common/comm/backend.h; 0: nothing. */
     size_t ability;
-    const char *neutral; /* the value that asks such a backend for nothing; NULL: each does */
-    struct option_spec spec;
+    const char *neutral;     /* the value that asks such a backend for nothing; NULL: each does */
+    struct option_spec spec; /* with a group alone: the heading of the rows that follow */
 };
 
 /* The options of one command, as options.h wants them. */

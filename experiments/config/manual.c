@@ -59,9 +59,17 @@ static void print_command(FILE *out, const struct manual_command *command)
     fprintf(out, ".SS psring %s [\\fIOPTION\\fR...]\n", command->name);
     print_text(out, table.options.summary);
     putc('\n', out);
+    const char *group = NULL;
     for (const struct option_spec *spec = table.options.specs; spec->name; spec++) {
-        if (spec->help)
-            print_option(out, spec);
+        if (!spec->help)
+            continue;
+        if (spec->group && (!group || strcmp(spec->group, group) != 0)) {
+            fputs(".PP\n\\fI", out);
+            print_text(out, spec->group);
+            fputs("\\fR\n", out);
+        }
+        group = spec->group;
+        print_option(out, spec);
     }
 }
 
