@@ -16,6 +16,141 @@
 #include "experiments/config/backends.h"
 #include "models/optim.h"
 
+/* -------- what does not go together ------------------------------------------------------------
+ */
+
+/* An option that is asked for: has another value than its default, or `value` where that is given.
+ */
+struct config_conflict {
+    const char *option, *value;
+    enum { NEEDS, EXCLUDES } rule;
+    const char *with, *with_value;
+    const char *why; /* and what to do */
+};
+
+/* A rule holds for the commands that have both options. */
+static const struct config_conflict conflicts[] = {
+    {"join", NULL, NEEDS, "backend", "ps", "only --backend ps has servers; add that"},
+    {"join", NULL, EXCLUDES, "placement", NULL,
+     "its servers are processes of their own; leave --placement out"},
+    {"join", NULL, NEEDS, "sync", "bsp",
+     "workers come and go between steps, which only --sync bsp without --backup-workers has"},
+    {"join", NULL, EXCLUDES, "backup-workers", NULL,
+     "workers come and go between steps, which only --sync bsp without --backup-workers has"},
+    {"join", NULL, EXCLUDES, "transport", "mpi",
+     "workers come and go, which MPI's ranks cannot; use --transport zmq or tcp"},
+#define NUMBERED "the server numbers the workers; leave --rendezvous, --rank and --world-size out"
+    {"join", NULL, EXCLUDES, "rendezvous", NULL, NUMBERED},
+    {"join", NULL, EXCLUDES, "rank", NULL, NUMBERED},
+    {"join", NULL, EXCLUDES, "world-size", NULL, NUMBERED},
+#define DIVIDED                                                                                    \
+    "what is divided among the workers would change with them; leave --global-batch and "          \
+    "--epochs-divided out"
+    {"join", NULL, EXCLUDES, "global-batch", NULL, DIVIDED},
+    {"join", NULL, EXCLUDES, "epochs-divided", NULL, DIVIDED},
+    {"join", NULL, EXCLUDES, "straggler", NULL,
+     "a worker's number changes as others come and go; leave --straggler out"},
+    {"join", NULL, EXCLUDES, "last-batch", NULL,
+     "what is left of an epoch would change with the workers; leave --last-batch out"},
+    {"join", NULL, EXCLUDES, "no-shard", NULL,
+     "its position in the data is one for all workers; leave --no-shard out"},
+    {"join", NULL, EXCLUDES, "timeline", NULL,
+     "a timeline is of ranks that stay; leave --timeline out"},
+    {"join", NULL, EXCLUDES, "target-accuracy", NULL,
+     "workers that join know no earlier test; leave --target-accuracy out"},
+    {"join", NULL, EXCLUDES, "checkpoint", NULL,
+     "the workers keep the state of an elastic job; leave --checkpoint out"},
+#define ELASTIC                                                                                    \
+    "says when a worker of an elastic job comes and goes; add --join tcp://HOST:PORT, or leave "   \
+    "it out"
+    {"join-after", NULL, NEEDS, "join", NULL, ELASTIC},
+    {"leave-after", NULL, NEEDS, "join", NULL, ELASTIC},
+    {"cost-model", NULL, NEEDS, "backend", "auto",
+     "only --backend auto goes by it; add that, or leave it out"},
+#define PRODUCTS "--device cpu has no such products; leave it out, or add --device cuda"
+    {"tf32", NULL, NEEDS, "device", "cuda", PRODUCTS},
+    {"conv", "cudnn", NEEDS, "device", "cuda", PRODUCTS},
+    {"share-gpu", NULL, NEEDS, "device", "cuda",
+     "--device cpu uses no GPU; leave it out, or add --device cuda"},
+    {"error-feedback", NULL, NEEDS, "compress", NULL,
+     "without --compress nothing is rounded; leave it out, or add --compress fp16 or bf16"},
+    /* A result of one backend to the bits of another needs sums that are not rounded on their way.
+     */
+    {"reduce-order", "ring", EXCLUDES, "compress", NULL,
+     "backends round at different places with --compress, so their bits differ in any order; leave "
+     "one of the two out"},
+    {"backup-workers", NULL, NEEDS, "sync", "bsp",
+     "without --sync bsp nobody waits for the last workers; leave one of the two out"},
+    {"prefetch-batches", NULL, NEEDS, "data-threads", NULL,
+     "without threads nothing is made ahead; add --data-threads 1 or more, or leave it out"},
+    {"resume", NULL, NEEDS, "checkpoint", NULL,
+     "from where? add --checkpoint DIR, the folder of the run to continue"},
+#define SAVED "nothing is saved; add --checkpoint DIR, the folder for it"
+    {"checkpoint-steps", NULL, NEEDS, "checkpoint", NULL, SAVED},
+    {"keep-checkpoints", NULL, NEEDS, "checkpoint", NULL, SAVED},
+#define TOGETHER ", which measures ranks that start together; leave one of the two out"
+    {"skew", NULL, EXCLUDES, "overlap", NULL, "found --overlap" TOGETHER},
+    {"skew", NULL, EXCLUDES, "model-gradients", NULL, "found --model-gradients" TOGETHER},
+    {"skew", NULL, EXCLUDES, "require-efficiency", NULL, "found --require-efficiency" TOGETHER},
+    {"require-efficiency", NULL, EXCLUDES, "probe", "only",
+     "found --probe only, which measures no row; use --probe on"},
+    {"csv", NULL, NEEDS, "fit", NULL,
+     "its rows are measured ones beside predicted ones; add --fit BENCH.CSV"},
+};
+
+struct config_values {
+    const struct config_table *table;
+    int count;
+    char of[CONFIG_OPTIONS_MAX][64]; /* of longer ones the beginning */
+};
+
+static void add_value(void *context, const char *name, const char *value)
+{
+    struct config_values *values = context;
+    (void)name;
+    snprintf(values->of[values->count++], sizeof values->of[0], "%s", value);
+}
+
+/* The value of an option that is asked for; NULL: it is not. *has: the command has it. */
+static const char *asked(const struct config_values *values, const char *option, const char *value,
+                         bool *has)
+{
+    *has = false;
+    for (int i = 0; i < values->count; i++) {
+        const struct option_spec *spec = &values->table->specs[i];
+        const char *text = values->of[i], *initial = spec->initial ? spec->initial : "";
+        if (strcmp(spec->name, option) != 0)
+            continue;
+        *has = true;
+        if (spec->type == OPTION_FLAG)
+            initial = "false";
+        else if (spec->type == OPTION_INT && !spec->initial)
+            initial = "-1"; /* not given */
+        return (value ? strcmp(text, value) == 0 : strcmp(text, initial) != 0) ? text : NULL;
+    }
+    return NULL;
+}
+
+static enum status check_conflicts(const struct config *config)
+{
+    struct config_table table;
+    struct config_values values = {.table = &table};
+    config_table_init(&table, config->command);
+    options_visit(&table.options, config, add_value, &values);
+    for (size_t i = 0; i < sizeof conflicts / sizeof *conflicts; i++) {
+        const struct config_conflict *rule = &conflicts[i];
+        bool has, has_with;
+        const char *found = asked(&values, rule->option, rule->value, &has);
+        bool with = asked(&values, rule->with, rule->with_value, &has_with) != NULL;
+        if (!found || !has_with || with == (rule->rule == NEEDS))
+            continue;
+        bool flag = strcmp(found, "true") == 0;
+        log_error("--%s%s%s: %s", rule->option, flag ? "" : " ", flag ? "" : found, rule->why);
+        return STATUS_USAGE;
+    }
+    return STATUS_OK;
+}
+
 /* -------- --sync, --backup-workers, --straggler: who waits for whom, and for how long --------- */
 
 static enum status parse_consistency(struct config *config)
@@ -52,12 +187,6 @@ static enum status parse_consistency(struct config *config)
     }
     if (config->late_steps == CONFIG_LATE_KEEP)
         consistency->late_steps = 0;
-    if (consistency->kind != CONSISTENCY_BSP && config->backup_workers > 0) {
-        log_error("--backup-workers %lld: with --sync %s nobody waits for the last workers; leave "
-                  "one of the two out",
-                  (long long)config->backup_workers, text);
-        return STATUS_USAGE;
-    }
     return STATUS_OK;
 }
 
@@ -195,48 +324,14 @@ out:
     return status;
 }
 
-/* What does not go with --join, and why; NULL: nothing. */
-static const char *objection(const struct config *config)
-{
-    if (strcmp(config_backend(config)->name, "ps") != 0)
-        return "only --backend ps has servers; add that";
-    if (config->placement != PLACEMENT_DEDICATED)
-        return "its servers are processes of their own; leave --placement out";
-    if (strcmp(config->sync, "bsp") != 0 || config->backup_workers > 0)
-        return "workers come and go between steps, which only --sync bsp without --backup-workers "
-               "has";
-    if (config->transport == CONFIG_TRANSPORT_MPI)
-        return "workers come and go, which MPI's ranks cannot; use --transport zmq or tcp";
-    if (config->rendezvous || config->rank >= 0 || config->world >= 0)
-        return "the server numbers the workers; leave --rendezvous, --rank and --world-size out";
-    if (launcher_mpi_rank() >= 0)
-        return "start each worker by itself, without mpirun or srun";
-    if (config->global_batch > 0 || config->epochs_divided)
-        return "what is divided among the workers would change with them; leave --global-batch and "
-               "--epochs-divided out";
-    if (config->straggler)
-        return "a worker's number changes as others come and go; leave --straggler out";
-    if (config->last_batch == CONFIG_LAST_BATCH_JOIN)
-        return "what is left of an epoch would change with the workers; leave --last-batch out";
-    if (config->unsharded)
-        return "its position in the data is one for all workers; leave --no-shard out";
-    if (config->timeline)
-        return "a timeline is of ranks that stay; leave --timeline out";
-    if (config->target_accuracy > 0)
-        return "workers that join know no earlier test; leave --target-accuracy out";
-    if (config->checkpoint)
-        return "the workers keep the state of an elastic job; leave --checkpoint out";
-    return NULL;
-}
-
+/* Checks the addresses. Sets config->servers to how many servers --join names. */
 static enum status check_elastic(struct config *config)
 {
     enum status status = STATUS_OK;
     if (config->command == CONFIG_SERVE)
         return check_address("listen", config->listen);
-    const char *wrong = objection(config);
-    if (wrong) {
-        log_error("--join %s: %s", config->server, wrong);
+    if (launcher_mpi_rank() >= 0) {
+        log_error("--join %s: start each worker by itself, without mpirun or srun", config->server);
         return STATUS_USAGE;
     }
     TRY(check_elastic_servers(config));
@@ -249,11 +344,6 @@ out:
 /* Whether it and --cost-model go together, and with the device. */
 static enum status check_automatic(const struct config *config)
 {
-    if (!config_is_auto(config) && config->cost_model) {
-        log_error("--cost-model %s: only --backend auto goes by it; add that, or leave it out",
-                  config->cost_model);
-        return STATUS_USAGE;
-    }
     if (config_is_auto(config) && !config->cost_model) {
         log_error("--backend auto: by which model? add --cost-model MODEL.JSON, which psring "
                   "predict --fit BENCH.CSV --cost-model MODEL.JSON makes of measurements, or name "
@@ -389,13 +479,6 @@ static enum status check_training(struct config *config)
     TRY(check_sync(config));
     TRY(parse_timeline_steps(config));
     TRY(augment_parse(&config->augmentation, "augment", config->augment));
-    if (config->prefetch > 0 && config->loaders == 0) {
-        log_error("--prefetch-batches %lld: without threads nothing is made ahead; add "
-                  "--data-threads 1 or "
-                  "more, or leave it out",
-                  (long long)config->prefetch);
-        return STATUS_USAGE;
-    }
     const struct backend *backend = config_backend(config);
     if (config->virtual_workers > 0 && !backend->alone) {
         log_error("--virtual-workers %lld: one process plays all workers, so there is nothing for "
@@ -418,21 +501,6 @@ static enum status check_training(struct config *config)
         log_error("--target-accuracy %g: expected per cent of the test images, from 1 to 100, e.g. "
                   "98.5",
                   config->target_accuracy);
-        return STATUS_USAGE;
-    }
-    if (!config->server && (config->join_after > 0 || config->leave_after > 0)) {
-        log_error("--%s-after: says when a worker of an elastic job comes and goes; add --join "
-                  "tcp://HOST:PORT, or leave it out",
-                  config->join_after > 0 ? "join" : "leave");
-        return STATUS_USAGE;
-    }
-    if (config->resume && !config->checkpoint) {
-        log_error("--resume: from where? add --checkpoint DIR, the folder of the run to continue");
-        return STATUS_USAGE;
-    }
-    if ((config->checkpoint_steps > 0 || config->keep != CONFIG_KEEP) && !config->checkpoint) {
-        log_error("--%s: nothing is saved; add --checkpoint DIR, the folder for it",
-                  config->checkpoint_steps > 0 ? "checkpoint-steps" : "keep-checkpoints");
         return STATUS_USAGE;
     }
     if (config->checkpoint && config->paced) {
@@ -475,22 +543,6 @@ static enum status check_bench(struct config *config)
                   (unsigned long long)config->max_bytes, (unsigned long long)config->min_bytes);
         return STATUS_USAGE;
     }
-    const char *together = config->overlap                  ? "overlap"
-                           : config->model_gradients        ? "model-gradients"
-                           : config->require_efficiency > 0 ? "require-efficiency"
-                                                            : NULL;
-    if (config->skew_ms > 0 && together) {
-        log_error("--skew %g: found --%s, which measures ranks that start together; leave one of "
-                  "the two out",
-                  config->skew_ms, together);
-        return STATUS_USAGE;
-    }
-    if (config->require_efficiency > 0 && config->probe == CONFIG_PROBE_ONLY) {
-        log_error("--require-efficiency %g: found --probe only, which measures no row; use --probe "
-                  "on",
-                  config->require_efficiency);
-        return STATUS_USAGE;
-    }
     return parse_sizes(config);
 }
 
@@ -500,11 +552,6 @@ static enum status check_predict(struct config *config)
         log_error(
             "predict: from what? give --fit DIR, whose bench.csv is to be fitted, or --cost-model "
             "MODEL.JSON, what --fit has written");
-        return STATUS_USAGE;
-    }
-    if (!config->fit && config->csv) {
-        log_error("--csv %s: its rows are measured ones beside predicted ones; add --fit BENCH.CSV",
-                  config->csv);
         return STATUS_USAGE;
     }
     if (config->workers == 1 ||
@@ -551,23 +598,6 @@ static enum status check_library(const struct config *config, const struct backe
     return STATUS_OK;
 }
 
-/* A result of one backend to the bits of another needs sums that are not rounded on their way. */
-static enum status check_compress(const struct config *config)
-{
-    if (config->compress == COMPRESS_NONE && config->error_feedback != CONFIG_FEEDBACK_AUTO) {
-        log_error("--error-feedback: without --compress nothing is rounded; leave it out, or add "
-                  "--compress fp16 or bf16");
-        return STATUS_USAGE;
-    }
-    if (config->compress != COMPRESS_NONE && config->reduce_order == REDUCE_ORDER_RING) {
-        log_error("--reduce-order ring: backends round at different places with --compress %s, so "
-                  "their bits differ in any order; leave one of the two out",
-                  compress_names[config->compress]);
-        return STATUS_USAGE;
-    }
-    return STATUS_OK;
-}
-
 /* What this build and the backend can do. */
 static enum status check_backend(const struct config *config, const struct backend *backend)
 {
@@ -587,20 +617,10 @@ static enum status check_backend(const struct config *config, const struct backe
                   backend->name);
         return STATUS_USAGE;
     }
-    if ((config->tf32 || config->conv == DEVICE_CONV_CUDNN) && config->device != DEVICE_CUDA) {
-        log_error("%s: --device %s has no such products; leave it out, or add --device cuda",
-                  config->tf32 ? "--tf32" : "--conv cudnn", device_kind_names[config->device]);
-        return STATUS_USAGE;
-    }
     if (config->graph == DEVICE_GRAPH_ON &&
         (config->device != DEVICE_CUDA || !backend->recordable)) {
         log_error("--cuda-graph on: only a step that meets no other process can be recorded; use "
                   "--device cuda --backend none, or leave it out");
-        return STATUS_USAGE;
-    }
-    if (config->share_gpu && config->device != DEVICE_CUDA) {
-        log_error("--share-gpu: --device %s uses no GPU; leave it out, or add --device cuda",
-                  device_kind_names[config->device]);
         return STATUS_USAGE;
     }
     return STATUS_OK;
@@ -617,6 +637,7 @@ enum status config_check(struct config *config)
     TRY(check_names(config));
     if (config->command == CONFIG_INFO)
         return STATUS_OK;
+    TRY(check_conflicts(config));
     if (config->command == CONFIG_SERVE || config->server)
         TRY(check_elastic(config));
     if (config->command == CONFIG_SERVE)
@@ -626,7 +647,6 @@ enum status config_check(struct config *config)
     TRY(check_automatic(config));
     TRY(check_backend(config, backend));
     TRY(check_servers(config, backend));
-    TRY(check_compress(config));
     TRY(check_library(config, backend));
     TRY(config->command == CONFIG_BENCH ? check_bench(config) : check_training(config));
 out:
