@@ -263,7 +263,8 @@ const char *options_value_name(const struct option_spec *spec, char *text, size_
 
 static void print_help(const struct options *options)
 {
-    printf("usage: %s [OPTION...]\n%s\n\n", options->command, options->summary);
+    printf("usage: %s%s%s [OPTION...]\n%s\n\n", options->command, options->operands ? " " : "",
+           options->operands ? options->operands : "", options->summary);
     const char *group = NULL;
     for (const struct option_spec *spec = options->specs; spec->name; spec++) {
         if (!spec->help)
@@ -378,6 +379,15 @@ enum status options_parse(const struct options *options, int argc, char **argv, 
             return status;
         if (options->given)
             options->given[spec - options->specs] = true;
+    }
+    if (options->operands) {
+        for (int i = 0; i < options->operand_count && optind + i < argc; i++)
+            options->found[i] = argv[optind + i];
+        if (argc - optind == options->operand_count)
+            return STATUS_OK;
+        log_error("%s: %s; see %s --help", options->command, options->operands_error,
+                  options->command);
+        return STATUS_USAGE;
     }
     if (optind < argc) {
         say_not_an_option(options, argv[optind]);

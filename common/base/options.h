@@ -44,17 +44,21 @@ struct option_renamed {
 };
 
 struct options {
-    const char *command;                  /* "psring train", for messages */
-    const char *summary;                  /* printed under the usage line of --help */
-    const struct option_spec *specs;      /* ended by name == NULL */
+    const char *command;             /* "psring train", for messages */
+    const char *summary;             /* printed under the usage line of --help */
+    const struct option_spec *specs; /* ended by name == NULL */
+    const char *operands;            /* (optional) "FILE": the usage line's words beside options */
+    const char *operands_error;      /* logged where argv has another number of them */
+    const char **found;              /* (operand_count): the operands of argv, borrowed */
+    int operand_count;               /* that argv must have */
     const struct option_renamed *renamed; /* (optional) ended by old == NULL */
     bool *given;                          /* (optional) by spec: set to true where argv has it */
 };
 
 /*
- * Fills `config` with the defaults, then from argv[1..], in which nothing but options may stand.
- * Prints help to stdout and sets *helped on --help. Errors (STATUS_USAGE) have been logged, naming
- * option, value and what is expected. argv may be permuted.
+ * Fills `config` with the defaults, then from argv[1..], in which nothing but options and operands
+ * may stand. Prints help to stdout and sets *helped on --help. Errors (STATUS_USAGE) have been
+ * logged, naming option, value and what is expected. argv may be permuted.
  */
 enum status options_parse(const struct options *options, int argc, char **argv, void *config,
                           bool *helped);

@@ -5,8 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/text.h"
+#include "common/base/options.h"
 #include "common/base/status.h"
+#include "common/base/text.h"
 #include "experiments/report/compare.h"
 #include "experiments/report/page.h"
 #include "experiments/report/run_data.h"
@@ -14,16 +15,14 @@
 
 enum { NAME_BYTES = 192, RATIO_BYTES = 160, TEXT_BYTES = 512 };
 
-static const char help[] =
-    "usage: psring compare BEFORE AFTER\n"
+static const char summary[] =
     "Compares the all-reduces of two runs (folders with a bench.csv): before and after a change,\n"
     "or two clusters. Prints a table and writes AFTER/compare.html.\n"
     "A ratio is the time in AFTER over that in BEFORE. Rows alike within one bench.csv are starts\n"
     "of one configuration. A verdict needs two starts of six iterations at least in both runs. In\n"
     "brackets: what the 95% intervals of both allow, which cover starts and hold for all verdicts\n"
     "together. There is no difference if they overlap, or if the difference is below the spread\n"
-    "between starts. Ends with 1 if sums are wrong. Warns if the networks differ.\n\n"
-    "  -h, --help      Print this and exit.\n";
+    "between starts. Ends with 1 if sums are wrong. Warns if the networks differ.";
 
 /* -------- in words ------------------------------------------------------------------------------
  */
@@ -216,22 +215,27 @@ enum status compare_command(int argc, char **argv)
     enum status status;
     char text[TEXT_BYTES];
     struct compare compare = {0};
-    if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
-        fputs(help, stdout);
+    const char *dirs[2];
+    bool helped;
+    const struct options options = {
+        .command = "psring compare",
+        .summary = summary,
+        .specs = &(const struct option_spec){0},
+        .operands = "BEFORE AFTER",
+        .operands_error = "expected two folders that runs have left",
+        .found = dirs,
+        .operand_count = 2,
+    };
+    TRY(options_parse(&options, argc, argv, NULL, &helped));
+    if (helped)
         return STATUS_OK;
-    }
-    if (argc != 3 || argv[1][0] == '-' || argv[2][0] == '-') {
-        log_error("psring compare: expected two folders that runs have left; see psring compare "
-                  "--help");
-        return STATUS_USAGE;
-    }
-    TRY(compare_read(&compare, argv[1], argv[2]));
+    TRY(compare_read(&compare, dirs[0], dirs[1]));
     if (compare_networks(&compare, text, sizeof text))
         printf("%s\n\n", text);
     print_table(&compare, stdout);
     say_all(&compare, text, sizeof text);
     printf("\n%s\n", text);
-    TRY(write_page(&compare, argv[1], argv[2]));
+    TRY(write_page(&compare, dirs[0], dirs[1]));
     if (compare.wrong > 0) {
         log_error("psring compare: %zu of %zu all-reduces have WRONG sums; do not use these times",
                   compare.wrong, compare.count);

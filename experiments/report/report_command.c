@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/options.h"
 #include "common/base/status.h"
 #include "experiments/report/figures.h"
 #include "experiments/report/page.h"
@@ -13,8 +14,12 @@
 #include "experiments/report/run_data.h"
 #include "experiments/report/summary.h"
 
-static const char help[] =
-    "usage: psring report [OPTION] DIR\n"
+struct report_request {
+    const char *dir, *figures; /* NULL: no figures are asked for */
+    bool text, unsteady;
+};
+
+static const char summary[] =
     "Writes DIR/report.html, one page that needs no other file and no network, from what\n"
     "experiments/run_scaling.sh or run_consistency.sh has left in DIR: measurements next to\n"
     "theory, an animation of the recorded steps, a calculator, what was run on what. Each part is\n"
@@ -22,12 +27,19 @@ static const char help[] =
     "plots/draw.sh, trace-ring.json and trace-ps.json, model.json, predict.csv, simulate.csv.\n"
     "Rows of bench.csv that differ in nothing but what was measured are starts of one\n"
     "configuration. Ends with 1 if sums are wrong. The page then opens with that and shows no\n"
-    "times.\n\n"
-    "  --text          Print summary.txt instead: the same rows as sentences and tables.\n"
-    "  --unsteady      Print instead which measurements something disturbed, a line each:\n"
-    "                  CONFIGURATION WORKERS START REASON.\n"
-    "  --figures TO    Write instead the files that plots/draw.sh draws from, into the folder TO.\n"
-    "  -h, --help      Print this and exit.\n";
+    "times.";
+
+#define FIELD(name) .offset = offsetof(struct report_request, name)
+static const struct option_spec specs[] = {
+    {"text", 0, OPTION_FLAG, FIELD(text),
+     .help = "Print summary.txt instead: the same rows as sentences and tables."},
+    {"unsteady", 0, OPTION_FLAG, FIELD(unsteady),
+     .help = "Print instead which measurements something disturbed, a line each: CONFIGURATION "
+             "WORKERS START REASON."},
+    {"figures", 0, OPTION_STRING, FIELD(figures), .metavar = "TO",
+     .help = "Write instead the files that plots/draw.sh draws from, into the folder TO."},
+    {.name = NULL},
+};
 
 /* Sections that scripts fill are in the page if the data for them are; the calculator's times would
  * pass for the run's where that is WRONG. */
@@ -71,21 +83,22 @@ out:
     return status;
 }
 
-static enum status report(const char *dir, const char *option, const char *to)
+static enum status report(const struct report_request *request)
 {
     enum status status;
     struct run run;
-    TRY(run_read(&run, dir));
-    if (!option)
-        TRY(write_page(&run));
-    else if (strcmp(option, "--figures") == 0)
-        TRY(figures_write(&run, to));
-    else if (strcmp(option, "--text") == 0)
+    TRY(run_read(&run, request->dir));
+    if (request->figures)
+        TRY(figures_write(&run, request->figures));
+    else if (request->text)
         summary_print(&run, stdout);
-    else
+    else if (request->unsteady)
         summary_print_unsteady(&run, stdout);
-    if (run.state == STATE_WRONG && (!option || strcmp(option, "--text") == 0)) {
-        log_error("%s: the results are WRONG; the first lines of the summary say what", dir);
+    else
+        TRY(write_page(&run));
+    if (run.state == STATE_WRONG && !request->figures && !request->unsteady) {
+        log_error("%s: the results are WRONG; the first lines of the summary say what",
+                  request->dir);
         status = STATUS_WRONG;
     }
 out:
@@ -95,23 +108,26 @@ out:
 
 enum status report_command(int argc, char **argv)
 {
-    const char *option = NULL, *to = NULL;
-    int at = 1;
-    if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
-        fputs(help, stdout);
+    enum status status;
+    bool helped;
+    struct report_request request = {0};
+    const struct options options = {
+        .command = "psring report",
+        .summary = summary,
+        .specs = specs,
+        .operands = "DIR",
+        .operands_error = "expected one folder, which a run has left",
+        .found = &request.dir,
+        .operand_count = 1,
+    };
+    TRY(options_parse(&options, argc, argv, &request, &helped));
+    if (helped)
         return STATUS_OK;
-    }
-    if (at < argc && (strcmp(argv[at], "--text") == 0 || strcmp(argv[at], "--unsteady") == 0)) {
-        option = argv[at++];
-    } else if (at + 1 < argc && strcmp(argv[at], "--figures") == 0) {
-        option = argv[at];
-        to = argv[at + 1];
-        at += 2;
-    }
-    if (argc != at + 1 || argv[at][0] == '-') {
-        log_error(
-            "psring report: expected one folder, which a run has left; see psring report --help");
+    if (request.text + request.unsteady + (request.figures != NULL) > 1) {
+        log_error("psring report: found several of --text, --unsteady and --figures; give one");
         return STATUS_USAGE;
     }
-    return report(argv[at], option, to);
+    TRY(report(&request));
+out:
+    return status;
 }

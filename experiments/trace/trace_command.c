@@ -1,10 +1,12 @@
 #include "experiments/trace/trace_command.h"
 
 #include <stdio.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/base/clock.h"
+#include "common/base/options.h"
 #include "common/base/status.h"
 #include "experiments/trace/trace_file.h"
 #include "experiments/trace/trace_parts.h"
@@ -13,9 +15,9 @@
 
 enum { SHOWN = TRACE_PART_REST + 1 }; /* of trace_part */
 
-struct request {
+struct trace_request {
     const char *path;
-    long long step; /* whose critical path is shown, from 1; 0: the median one's */
+    int64_t step; /* whose critical path is shown, from 1; 0: the median one's */
 };
 
 /* -------- where the time went ----------------------------------------------------------------- */
@@ -76,52 +78,34 @@ static void print_messages(const struct trace_file *file)
 
 /* -------- the command ------------------------------------------------------------------------- */
 
-static const char usage[] =
-    "usage: psring trace FILE [--step N]\n"
-    "Where the time of a run went, from what psring train --timeline FILE has written.\n\n"
-    "      --step N    The step whose critical path is shown; else the one of median length.\n"
-    "  -h, --help      Print this and exit.\n";
-
-static enum status parse(int argc, char **argv, struct request *request)
-{
-    for (int i = 1; i < argc; i++) {
-        const char *value = NULL;
-        if (strncmp(argv[i], "--step=", 7) == 0)
-            value = argv[i] + 7;
-        else if (strcmp(argv[i], "--step") == 0 && i + 1 < argc)
-            value = argv[++i];
-        if (value) {
-            char *end = NULL;
-            request->step = strtoll(value, &end, 10);
-            if (request->step < 1 || *end) {
-                log_error("--step: found '%s', expected the number of a step, from 1", value);
-                return STATUS_USAGE;
-            }
-        } else if (argv[i][0] == '-' || request->path) {
-            log_error("%s: not expected here; see psring trace --help", argv[i]);
-            return STATUS_USAGE;
-        } else {
-            request->path = argv[i];
-        }
-    }
-    if (request->path)
-        return STATUS_OK;
-    log_error("psring trace: of which run? name the file that psring train --timeline has written");
-    return STATUS_USAGE;
-}
+static const struct option_spec specs[] = {
+    {"step", 0, OPTION_INT, .offset = offsetof(struct trace_request, step), NULL, 1, 1e15,
+     .help = "The step whose critical path is shown; else the one of median length."},
+    {.name = NULL},
+};
 
 enum status trace_command(int argc, char **argv)
 {
     enum status status = STATUS_OK;
-    struct request request = {0};
+    struct trace_request request = {0};
     struct trace_file file = {0};
     struct trace_step *steps = NULL;
     size_t count = 0;
-    if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
-        fputs(usage, stdout);
+    bool helped;
+    const struct options options = {
+        .command = "psring trace",
+        .summary =
+            "Where the time of a run went, from what psring train --timeline FILE has written.",
+        .specs = specs,
+        .operands = "FILE",
+        .operands_error =
+            "of which run? name the one file that psring train --timeline has written",
+        .found = &request.path,
+        .operand_count = 1,
+    };
+    TRY(options_parse(&options, argc, argv, &request, &helped));
+    if (helped)
         return STATUS_OK;
-    }
-    TRY(parse(argc, argv, &request));
     TRY(trace_file_read(&file, request.path));
     TRY(trace_steps(&file, &steps, &count));
     if (count == 0) {
