@@ -6,8 +6,8 @@
 
 #include "common/base/clock.h"
 #include "common/base/rng.h"
-#include "common/net/socket/address.h"
-#include "common/net/socket/stream.h"
+#include "common/net/address.h"
+#include "common/net/stream.h"
 
 /* -------- libpsring --------------------------------------------------------------------------- */
 

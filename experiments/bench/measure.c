@@ -10,7 +10,7 @@
 #include "common/base/clock.h"
 #include "common/base/util.h"
 #include "common/base/stats.h"
-#include "common/net/socket/address.h"
+#include "common/net/address.h"
 #include "experiments/measure/cpu.h"
 
 /* -------- values whose sums are known --------------------------------------------------------- */

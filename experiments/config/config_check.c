@@ -10,7 +10,7 @@
 
 #include "common/base/status.h"
 #include "common/device/device.h"
-#include "common/net/socket/address.h"
+#include "common/net/address.h"
 #include "common/net/world/launcher.h"
 #include "common/net/world/topology.h"
 #include "experiments/config/backends.h"

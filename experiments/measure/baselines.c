@@ -17,9 +17,9 @@
 #include "common/base/stats.h"
 #include "common/comm/reduce.h"
 #include "common/device/kernel.h"
-#include "common/net/socket/address.h"
-#include "common/net/socket/listener.h"
-#include "common/net/socket/stream.h"
+#include "common/net/address.h"
+#include "common/net/listener.h"
+#include "common/net/stream.h"
 #include "experiments/measure/probe.h"
 
 /* -------- memory: how fast one core adds arrays that no cache holds --------------------------- */

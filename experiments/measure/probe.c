@@ -16,7 +16,7 @@
 
 #include "common/base/status.h"
 #include "common/base/clock.h"
-#include "common/net/socket/address.h"
+#include "common/net/address.h"
 #include "experiments/measure/commit.h"
 #include "experiments/measure/cpu.h"
 #include "experiments/measure/info.h"

@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #include "common/base/status.h"
-#include "common/net/socket/address.h"
+#include "common/net/address.h"
 #include "common/net/world/world.h"
 
 /* Of a stream's life, the part that counts: the first is the token bucket's savings and TCP's slow

@@ -10,7 +10,7 @@
 #include "common/base/clock.h"
 #include "common/net/membership/coordinator_impl.h"
 #include "common/net/membership/protocol.h"
-#include "common/net/socket/stream.h"
+#include "common/net/stream.h"
 #include "tests/lib/capture.h"
 
 enum { MEMBERS = 4, LONG_MS = 30000, TOKEN = 4711 };

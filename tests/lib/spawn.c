@@ -11,8 +11,8 @@
 
 #include "common/base/clock.h"
 #include "common/base/text.h"
-#include "common/net/socket/address.h"
-#include "common/net/socket/stream.h"
+#include "common/net/address.h"
+#include "common/net/stream.h"
 
 enum { LIMIT_MS = 120000, LONG_LIMIT_MS = 3600000, STARTUP_TIMEOUT_MS = 60000 };
 

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <sys/resource.h>
 
-#include "common/net/socket/listener.h"
+#include "common/net/listener.h"
 #include "common/net/rendezvous/rendezvous_impl.h"
 #include "tests/lib/capture.h"
 #include "tests/lib/ranks.h"

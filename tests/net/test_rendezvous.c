@@ -7,7 +7,7 @@
 
 #include "common/base/status.h"
 #include "common/net/rendezvous/rendezvous_impl.h"
-#include "common/net/socket/address.h"
+#include "common/net/address.h"
 #include "tests/lib/capture.h"
 #include "tests/lib/ranks.h"
 

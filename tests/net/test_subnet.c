@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <netdb.h>
 
-#include "common/net/socket/address.h"
+#include "common/net/address.h"
 #include "tests/lib/capture.h"
 
 static union address numeric(const char *text)

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "common/net/socket/listener.h"
+#include "common/net/listener.h"
 #include "common/net/transport/tcp/tcp_impl.h"
 #include "tests/lib/ranks.h"
 

@@ -4,8 +4,8 @@
 
 #include "common/base/descriptors.h"
 #include "common/net/lifeline/lifeline_impl.h"
-#include "common/net/socket/address.h"
-#include "common/net/socket/listener.h"
+#include "common/net/address.h"
+#include "common/net/listener.h"
 
 static enum status out_of_memory(void)
 {

@@ -10,8 +10,8 @@
 #include "common/base/clock.h"
 #include "common/base/descriptors.h"
 #include "common/net/membership/coordinator_impl.h"
-#include "common/net/socket/address.h"
-#include "common/net/socket/stream.h"
+#include "common/net/address.h"
+#include "common/net/stream.h"
 
 /* -------- the thread -------------------------------------------------------------------------- */
 

@@ -6,7 +6,7 @@
 
 #include "common/base/clock.h"
 #include "common/net/membership/coordinator_impl.h"
-#include "common/net/socket/address.h"
+#include "common/net/address.h"
 
 enum { FAILURES_MOST = 3, TEXT_BYTES = 300 };
 

@@ -6,7 +6,7 @@
 
 #include "common/base/clock.h"
 #include "common/net/membership/coordinator_impl.h"
-#include "common/net/socket/stream.h"
+#include "common/net/stream.h"
 
 /* -------- members ------------------------------------------------------------------------------
  */

@@ -15,8 +15,8 @@
 #include "common/base/rng.h"
 #include "common/base/thread.h"
 #include "common/net/membership/protocol.h"
-#include "common/net/socket/address.h"
-#include "common/net/socket/stream.h"
+#include "common/net/address.h"
+#include "common/net/stream.h"
 
 struct member {
     struct member_options options;

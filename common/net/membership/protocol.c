@@ -7,8 +7,8 @@
 
 #include "common/base/status.h"
 #include "common/base/clock.h"
-#include "common/net/socket/address.h"
-#include "common/net/socket/stream.h"
+#include "common/net/address.h"
+#include "common/net/stream.h"
 
 _Static_assert(sizeof(struct membership_frame) == 80 + MEMBER_NOTE_BYTES,
                "it travels as it lies in memory");

@@ -1,6 +1,6 @@
 /*
  * Internal to the membership: what members and coordinator say to each other, as it travels. Every
- * connection begins with a hello (socket/listener.h); then come frames, each with a text after it.
+ * connection begins with a hello (listener.h); then come frames, each with a text after it.
  */
 #ifndef PSRING_COMMON_NET_MEMBERSHIP_PROTOCOL_H
 #define PSRING_COMMON_NET_MEMBERSHIP_PROTOCOL_H
@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "common/net/membership/member.h"
-#include "common/net/socket/listener.h"
+#include "common/net/listener.h"
 
 /* "PSRember". In a hello, run_id is this number XOR the job's token. */
 #define MEMBERSHIP_MAGIC UINT64_C(0x7265626d65525350)

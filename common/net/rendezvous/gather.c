@@ -9,8 +9,8 @@
 
 #include "common/base/clock.h"
 #include "common/net/rendezvous/rendezvous_impl.h"
-#include "common/net/socket/address.h"
-#include "common/net/socket/stream.h"
+#include "common/net/address.h"
+#include "common/net/stream.h"
 
 enum {
     STAY_MS = 3000, /* after an error: for ranks that are just being started */

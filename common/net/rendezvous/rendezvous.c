@@ -11,8 +11,8 @@
 #include "common/base/clock.h"
 #include "common/base/descriptors.h"
 #include "common/net/rendezvous/rendezvous_impl.h"
-#include "common/net/socket/address.h"
-#include "common/net/socket/stream.h"
+#include "common/net/address.h"
+#include "common/net/stream.h"
 
 _Static_assert(sizeof(struct answer) == 512, "it travels as it lies in memory");
 

@@ -2,7 +2,7 @@
 #ifndef PSRING_COMMON_NET_RENDEZVOUS_RENDEZVOUS_IMPL_H
 #define PSRING_COMMON_NET_RENDEZVOUS_RENDEZVOUS_IMPL_H
 
-#include "common/net/socket/listener.h"
+#include "common/net/listener.h"
 #include "common/net/rendezvous/rendezvous.h"
 
 /* What rank 0 says to each of the others, as it travels: begin (STATUS_OK), or why not. */

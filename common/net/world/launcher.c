@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/net/socket/address.h"
+#include "common/net/address.h"
 
 const char *launcher_variable(const char *name)
 {

@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "common/base/clock.h"
-#include "common/net/socket/address.h"
-#include "common/net/socket/listener.h"
-#include "common/net/socket/stream.h"
+#include "common/net/address.h"
+#include "common/net/listener.h"
+#include "common/net/stream.h"
 #include "common/net/world/world_impl.h"
 
 /* -------- by the connections of a rendezvous -------------------------------------------------- */

@@ -16,7 +16,7 @@
 #include <sys/socket.h>
 
 #include "common/base/descriptors.h"
-#include "common/net/socket/listener.h"
+#include "common/net/listener.h"
 
 _Static_assert((int)WORLD_HOST_BYTES == (int)RENDEZVOUS_NAME_BYTES, "names of hosts");
 

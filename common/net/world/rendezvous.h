@@ -3,7 +3,7 @@
 #define PSRING_COMMON_NET_WORLD_RENDEZVOUS_H
 
 #include "common/net/rendezvous/rendezvous.h"
-#include "common/net/socket/stream.h"
+#include "common/net/stream.h"
 #include "common/net/world/world_impl.h"
 
 /* In front of every message; numbers in the machine's order (listener.h). */

@@ -11,7 +11,7 @@
 #include "common/base/status.h"
 #include "common/base/clock.h"
 #include "common/base/descriptors.h"
-#include "common/net/socket/listener.h"
+#include "common/net/listener.h"
 #include "common/net/world/host.h"
 #include "common/net/world/world_impl.h"
 

@@ -21,7 +21,7 @@
 
 enum { WORLD_HOST_BYTES = 64 };
 
-union address; /* common/net/socket/address.h */
+union address; /* common/net/address.h */
 
 struct world {
     int rank;

@@ -17,7 +17,7 @@
 
 #include "common/base/status.h"
 #include "common/base/clock.h"
-#include "common/net/socket/address.h"
+#include "common/net/address.h"
 
 enum {
     LINGER_MS = 2000,        /* how long a close may spend on delivering what was sent */

@@ -1,4 +1,4 @@
-#include "common/net/socket/listener.h"
+#include "common/net/listener.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 #include "common/base/status.h"
 #include "common/base/clock.h"
-#include "common/net/socket/stream.h"
+#include "common/net/stream.h"
 
 enum { ACCEPT_AGAIN_MS = 10 };
 

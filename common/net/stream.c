@@ -1,4 +1,4 @@
-#include "common/net/socket/stream.h"
+#include "common/net/stream.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -1,4 +1,4 @@
-#include "common/net/socket/address.h"
+#include "common/net/address.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

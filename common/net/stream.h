@@ -3,14 +3,14 @@
  * told to. Functions return 0 or an errno value and log nothing: the caller knows who is at the
  * other end. ETIMEDOUT: nothing moved for the time-out. ECONNRESET: the other end has closed.
  */
-#ifndef PSRING_COMMON_NET_SOCKET_STREAM_H
-#define PSRING_COMMON_NET_SOCKET_STREAM_H
+#ifndef PSRING_COMMON_NET_STREAM_H
+#define PSRING_COMMON_NET_STREAM_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/net/socket/address.h"
+#include "common/net/address.h"
 
 /* Opens a socket that listens at `address`; port 0: one of the system's choice. */
 int stream_listen(const union address *address, int *out);

@@ -1,7 +1,7 @@
 /* IPv4 and IPv6 addresses: as users write them, as sockets take them, and which of this host's
  * addresses other hosts can use. */
-#ifndef PSRING_COMMON_NET_SOCKET_ADDRESS_H
-#define PSRING_COMMON_NET_SOCKET_ADDRESS_H
+#ifndef PSRING_COMMON_NET_ADDRESS_H
+#define PSRING_COMMON_NET_ADDRESS_H
 
 #include <net/if.h>
 #include <netinet/in.h>

@@ -2,15 +2,15 @@
  * Internal to common/net: a port at which ranks of this project introduce themselves. Anyone can
  * connect to a port: who says something else, or nothing, is dropped, and holds nobody up.
  */
-#ifndef PSRING_COMMON_NET_SOCKET_LISTENER_H
-#define PSRING_COMMON_NET_SOCKET_LISTENER_H
+#ifndef PSRING_COMMON_NET_LISTENER_H
+#define PSRING_COMMON_NET_LISTENER_H
 
 #include <poll.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/net/socket/address.h"
+#include "common/net/address.h"
 
 /* In the byte order of the machine: one of another order finds a foreign magic. */
 #define HELLO_MAGIC UINT64_C(0x6f6c6c6548525350) /* "PSRHello" */
