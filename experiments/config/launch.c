@@ -6,7 +6,7 @@
 
 #include "common/base/sha256.h"
 #include "common/comm/comm_options.h"
-#include "common/net/rendezvous/rendezvous.h"
+#include "common/net/rendezvous.h"
 #include "common/net/world/launcher.h"
 #include "experiments/config/backends.h"
 

@@ -5,7 +5,7 @@
 #include <sys/resource.h>
 
 #include "common/net/listener.h"
-#include "common/net/rendezvous/rendezvous_impl.h"
+#include "common/net/rendezvous.h"
 #include "tests/lib/capture.h"
 #include "tests/lib/ranks.h"
 

@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "common/base/status.h"
-#include "common/net/rendezvous/rendezvous_impl.h"
+#include "common/net/rendezvous.h"
 #include "common/net/address.h"
 #include "tests/lib/capture.h"
 #include "tests/lib/ranks.h"
@@ -350,7 +350,7 @@ static struct hello hello_of(int rank, int world_size)
 static void check_refused_by_hand(const struct hello *hello, const char *words)
 {
     struct rank ranks[] = {{.number = 0, .world_size = 3}, {.number = 1, .world_size = 3}};
-    struct answer answer;
+    struct rendezvous_answer answer;
     char address[64];
     ranks_address(address);
     ranks_start(ranks, 2, address);

@@ -2,7 +2,7 @@
 #ifndef PSRING_COMMON_NET_WORLD_RENDEZVOUS_H
 #define PSRING_COMMON_NET_WORLD_RENDEZVOUS_H
 
-#include "common/net/rendezvous/rendezvous.h"
+#include "common/net/rendezvous.h"
 #include "common/net/stream.h"
 #include "common/net/world/world_impl.h"
 

@@ -1,16 +1,173 @@
-/*
- * Rank 0's part of the rendezvous: it listens until every other rank has introduced itself, checks
- * that they go together, and tells all to begin, or why not.
- */
+/* How ranks meet: first the part of all ranks but 0, which find rank 0 and are told to begin; then
+ * rank 0's. */
+#include "common/net/rendezvous.h"
+
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/base/clock.h"
-#include "common/net/rendezvous/rendezvous_impl.h"
+#include "common/base/descriptors.h"
 #include "common/net/address.h"
 #include "common/net/stream.h"
+
+enum { RENDEZVOUS_LOOK_MS = 200 }; /* between two questions whether to give up */
+
+_Static_assert(sizeof(struct rendezvous_answer) == 512, "it travels as it lies in memory");
+
+enum status rendezvous_parse(const char *text, struct rendezvous *rendezvous)
+{
+    if (!address_parse(text, rendezvous->host, sizeof rendezvous->host, &rendezvous->port)) {
+        log_error(
+            "--rendezvous: found '%s', expected tcp://HOST:PORT, where HOST is rank 0's name or "
+            "address, e.g. tcp://10.0.0.1:29500 or tcp://[fd00::1]:29500",
+            text);
+        return STATUS_USAGE;
+    }
+    if (rendezvous->port == 0) {
+        log_error("--rendezvous %s: the other ranks could not know which port the system would "
+                  "choose for 0; name one from 1 to 65535 that is free on HOST",
+                  text);
+        return STATUS_USAGE;
+    }
+    return STATUS_OK;
+}
+
+static bool given_up(const struct rendezvous *rendezvous)
+{
+    return rendezvous->give_up && rendezvous->give_up(rendezvous->give_up_context);
+}
+
+struct hello rendezvous_hello(const struct rendezvous *rendezvous)
+{
+    struct hello hello = {
+        .magic = HELLO_MAGIC,
+        .protocol = HELLO_PROTOCOL,
+        .rank = rendezvous->rank,
+        .world_size = rendezvous->world_size,
+        .run_id = rendezvous->token,
+        .version = PSRING_VERSION,
+    };
+    snprintf(hello.host, sizeof hello.host, "%s", rendezvous->name);
+    return hello;
+}
+
+/* 0: something has come. */
+static int await_answer(const struct rendezvous *rendezvous, int socket, int64_t timeout_ms)
+{
+    struct pollfd coming = {.fd = socket, .events = POLLIN};
+    int64_t begun_ns = clock_now_ns();
+    while (rendezvous->give_up) {
+        int ready = poll(&coming, 1, RENDEZVOUS_LOOK_MS);
+        if (ready > 0 || (ready < 0 && errno != EINTR))
+            break;
+        if (given_up(rendezvous))
+            return ECANCELED;
+        if (timeout_ms > 0 && clock_now_ns() - begun_ns >= timeout_ms * NS_PER_MS)
+            return ETIMEDOUT;
+    }
+    return 0;
+}
+
+/* Connects to whoever listens, says hello and waits for the answer: 0 (then *socket and *answer are
+ * there) or an errno value; EPROTO: what listens is not psring; ENOMSG: it does not answer. */
+static int ask(const struct rendezvous *rendezvous, const union address *address,
+               int64_t connect_ms, int64_t answer_ms, int *socket, struct rendezvous_answer *answer)
+{
+    struct hello hello = rendezvous_hello(rendezvous);
+    int error = stream_connect(address, connect_ms, socket);
+    bool connected = error == 0;
+    if (error == 0)
+        error = stream_send(*socket, &hello, sizeof hello, answer_ms);
+    if (error == 0)
+        error = await_answer(rendezvous, *socket, answer_ms);
+    if (error == 0)
+        error = stream_receive(*socket, answer, sizeof answer->magic, answer_ms);
+    if (error == 0 && answer->magic != HELLO_MAGIC)
+        error = EPROTO;
+    if (error == 0)
+        error = stream_receive(*socket, (unsigned char *)answer + sizeof answer->magic,
+                               sizeof *answer - sizeof answer->magic, answer_ms);
+    if (error != 0)
+        stream_close(socket);
+    answer->text[sizeof answer->text - 1] = '\0';
+    return connected && error == ETIMEDOUT ? ENOMSG : error;
+}
+
+/* Nobody has answered: says what the last attempt met. */
+static enum status nobody_there(const struct rendezvous *rendezvous, int error, const char *unknown)
+{
+    char met[160], place[RENDEZVOUS_HOST_BYTES + 16];
+    address_format(rendezvous->host, rendezvous->port, place, sizeof place);
+    if (unknown)
+        snprintf(met, sizeof met, "the host's name is unknown here (%s)", unknown);
+    else if (error == ECONNRESET)
+        snprintf(met, sizeof met, "what listens there closes the connection");
+    else if (error == EPROTO)
+        snprintf(met, sizeof met, "what listens there is not psring");
+    else if (error == ENOMSG)
+        snprintf(met, sizeof met, "what listens there does not answer");
+    else if (error == EMFILE || error == ENFILE)
+        snprintf(met, sizeof met, "%s: %s", strerror(error), descriptors_advice(error, ""));
+    else
+        snprintf(met, sizeof met, "nothing listens there that this host can reach (%s)",
+                 strerror(error));
+    log_error("rendezvous: rank %d found no rank 0 at %s within %g s: %s; start rank 0 on "
+              "that host, with the same --rendezvous and at about the same time",
+              rendezvous->rank, place, (double)rendezvous->timeout_ms / 1000, met);
+    return STATUS_TIMEOUT;
+}
+
+/* Ranks are started in any order: tries until rank 0 listens. */
+static enum status join(const struct rendezvous *rendezvous, int *socket)
+{
+    enum {
+        FIRST_PAUSE_MS = 10,
+        LAST_PAUSE_MS = RENDEZVOUS_LOOK_MS,
+        GRACE_MS = 5000,
+        TURN_MS = 3000 /* of several addresses, for one */
+    };
+    int turn = 0;
+    int64_t deadline_ns = clock_now_ns() + rendezvous->timeout_ms * NS_PER_MS;
+    int64_t pause_ms = FIRST_PAUSE_MS;
+    /* Rank 0's time-out has begun before this rank could connect, so its answer comes first. */
+    int64_t answer_ms = rendezvous->timeout_ms > 0 ? rendezvous->timeout_ms + GRACE_MS : 0;
+    for (;;) {
+        union address address;
+        struct rendezvous_answer answer;
+        const char *unknown = NULL;
+        int error = 0, addresses = 1;
+        int64_t left_ms = (deadline_ns - clock_now_ns()) / NS_PER_MS;
+        int64_t connect_ms = rendezvous->timeout_ms == 0 ? 0 : left_ms > 1 ? left_ms : 1;
+        bool known = address_resolve(rendezvous->host, rendezvous->port, turn++, &address,
+                                     &addresses, &unknown);
+        if (addresses > 1 && (connect_ms == 0 || connect_ms > TURN_MS))
+            connect_ms = TURN_MS;
+        if (known)
+            error = ask(rendezvous, &address, connect_ms, answer_ms, socket, &answer);
+        if (known && error == 0) {
+            if (answer.status == STATUS_OK)
+                return STATUS_OK;
+            log_error("%s", answer.text);
+            return (enum status)answer.status;
+        }
+        if (given_up(rendezvous))
+            return STATUS_TRANSPORT;
+        if (rendezvous->timeout_ms > 0 && clock_now_ns() + pause_ms * NS_PER_MS >= deadline_ns)
+            return nobody_there(rendezvous, error, known ? NULL : unknown);
+        if (known && turn % addresses != 0)
+            continue; /* at once, so that all ranks come by the first address that works */
+        clock_sleep_until_ns(clock_now_ns() + pause_ms * NS_PER_MS);
+        pause_ms = pause_ms * 2 < LAST_PAUSE_MS ? pause_ms * 2 : LAST_PAUSE_MS;
+    }
+}
+
+/*
+ * Rank 0's part of the rendezvous: it listens until every other rank has introduced itself, checks
+ * that they go together, and tells all to begin, or why not.
+ */
 
 enum {
     STAY_MS = 3000, /* after an error: for ranks that are just being started */
@@ -30,8 +187,12 @@ struct gathering {
 
 /* -------- what can be wrong ------------------------------------------------------------------- */
 
-bool rendezvous_objection(const struct rendezvous *rendezvous, const struct hello *hello,
-                          char (*hosts)[RENDEZVOUS_NAME_BYTES], char *text, size_t size)
+/*
+ * What is wrong with a rank that introduces itself, as text; false: nothing. `hosts`: by rank, the
+ * names of those that are there already, "" for those that are not.
+ */
+static bool objection(const struct rendezvous *rendezvous, const struct hello *hello,
+                      char (*hosts)[RENDEZVOUS_NAME_BYTES], char *text, size_t size)
 {
     int size_here = rendezvous->world_size, rank = hello->rank;
     if (hello->protocol != HELLO_PROTOCOL)
@@ -92,14 +253,14 @@ void rendezvous_missing(char (*hosts)[RENDEZVOUS_NAME_BYTES], int world_size, ch
 
 /* -------- telling the others ------------------------------------------------------------------ */
 
-static struct answer answer_of(enum status status, const char *text)
+static struct rendezvous_answer answer_of(enum status status, const char *text)
 {
-    struct answer answer = {.magic = HELLO_MAGIC, .status = status};
+    struct rendezvous_answer answer = {.magic = HELLO_MAGIC, .status = status};
     snprintf(answer.text, sizeof answer.text, "%s", text);
     return answer;
 }
 
-static void refuse(struct gathering *g, int socket, const struct answer *answer)
+static void refuse(struct gathering *g, int socket, const struct rendezvous_answer *answer)
 {
     /* One that cannot be told finds out by the closed connection. */
     stream_send(socket, answer, sizeof *answer, TELL_MS);
@@ -111,7 +272,7 @@ static void refuse(struct gathering *g, int socket, const struct answer *answer)
 /* The start has failed: says so here and to everybody who is there or comes in the next seconds. */
 static enum status end_start(struct gathering *g, enum status status, const char *text, bool stay)
 {
-    struct answer answer = answer_of(status, text);
+    struct rendezvous_answer answer = answer_of(status, text);
     int64_t deadline_ns = clock_now_ns() + STAY_MS * NS_PER_MS;
     struct hello hello;
     int socket;
@@ -169,12 +330,12 @@ static enum status admit(struct gathering *g, const struct hello *hello, int soc
                  "rendezvous: rank %d on %s belongs to another job than rank 0 on %s; end what an "
                  "earlier run has left, or give all ranks one --token (PSRING_TOKEN)",
                  hello->rank, hello->host, g->rendezvous->name);
-        struct answer answer = answer_of(STATUS_USAGE, text);
+        struct rendezvous_answer answer = answer_of(STATUS_USAGE, text);
         refuse(g, socket, &answer);
         return STATUS_OK;
     }
-    if (rendezvous_objection(g->rendezvous, hello, g->hosts, text, sizeof text)) {
-        struct answer answer = answer_of(STATUS_USAGE, text);
+    if (objection(g->rendezvous, hello, g->hosts, text, sizeof text)) {
+        struct rendezvous_answer answer = answer_of(STATUS_USAGE, text);
         refuse(g, socket, &answer);
         return end_start(g, STATUS_USAGE, text, true);
     }
@@ -187,7 +348,7 @@ static enum status admit(struct gathering *g, const struct hello *hello, int soc
 
 static enum status begin(struct gathering *g)
 {
-    struct answer answer = answer_of(STATUS_OK, "");
+    struct rendezvous_answer answer = answer_of(STATUS_OK, "");
     for (int rank = 1; rank < g->rendezvous->world_size; rank++) {
         if (stream_send(g->sockets[rank], &answer, sizeof answer, TELL_MS) != 0)
             return has_left(g, rank);
@@ -204,7 +365,7 @@ static enum status wait_for_all(struct gathering *g)
         struct hello hello;
         int socket;
         size_t rank;
-        if (rendezvous_given_up(r))
+        if (given_up(r))
             return STATUS_TRANSPORT;
         int64_t look_ns = clock_now_ns() + RENDEZVOUS_LOOK_MS * NS_PER_MS;
         bool looks = r->give_up && (deadline_ns == 0 || look_ns < deadline_ns);
@@ -230,14 +391,14 @@ out:
 
 /* The port is taken: asks who has it. 0: another process that says it is rank 0, with what it says
  * to this one; ECONNREFUSED: nobody listens there. */
-static int ask_holder(const struct rendezvous *r, struct answer *answer)
+static int ask_holder(const struct rendezvous *r, struct rendezvous_answer *answer)
 {
     union address address;
     const char *why;
     int socket = -1, addresses;
     if (!address_resolve(r->host, r->port, 0, &address, &addresses, &why))
         return EADDRNOTAVAIL;
-    int error = rendezvous_ask(r, &address, TELL_MS, HELLO_WAIT_MS, &socket, answer);
+    int error = ask(r, &address, TELL_MS, HELLO_WAIT_MS, &socket, answer);
     stream_close(&socket);
     return error == 0 && answer->status == STATUS_OK ? EPROTO : error;
 }
@@ -247,7 +408,7 @@ static enum status open_port(struct gathering *g)
     enum { TRIES = 10, PAUSE_MS = 100 };
     const struct rendezvous *r = g->rendezvous;
     union address address;
-    struct answer answer;
+    struct rendezvous_answer answer;
     const char *why = NULL;
     int error = EADDRINUSE, holder = ECONNREFUSED;
     if (r->listening > 0)
@@ -285,7 +446,7 @@ static enum status open_port(struct gathering *g)
     return status_from_errno(error);
 }
 
-enum status rendezvous_gather(const struct rendezvous *rendezvous, int *sockets)
+static enum status gather(const struct rendezvous *rendezvous, int *sockets)
 {
     enum status status;
     struct gathering *g = calloc(1, sizeof *g);
@@ -312,4 +473,18 @@ out:
     free(g->hosts);
     free(g);
     return status;
+}
+
+enum status rendezvous_meet(const struct rendezvous *rendezvous, int *sockets)
+{
+    for (int rank = 0; rank < rendezvous->world_size; rank++)
+        sockets[rank] = -1;
+    if (rendezvous->world_size == 1 && rendezvous->rank != 0) {
+        log_error(
+            "rendezvous: found rank %d, expected 0 with --world-size 1; correct --rank (RANK) or "
+            "--world-size (WORLD_SIZE)",
+            rendezvous->rank);
+        return STATUS_USAGE;
+    }
+    return rendezvous->rank == 0 ? gather(rendezvous, sockets) : join(rendezvous, &sockets[0]);
 }

@@ -2,13 +2,14 @@
  * How ranks meet without a launcher: rank 0 listens at an address that all were given, the others
  * connect to it. Afterwards rank 0 has a connection to every other one.
  */
-#ifndef PSRING_COMMON_NET_RENDEZVOUS_RENDEZVOUS_H
-#define PSRING_COMMON_NET_RENDEZVOUS_RENDEZVOUS_H
+#ifndef PSRING_COMMON_NET_RENDEZVOUS_H
+#define PSRING_COMMON_NET_RENDEZVOUS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "common/base/status.h"
+#include "common/net/listener.h"
 
 enum { RENDEZVOUS_HOST_BYTES = 256, RENDEZVOUS_NAME_BYTES = 64, RENDEZVOUS_TEXT_BYTES = 496 };
 
@@ -39,5 +40,20 @@ enum status rendezvous_parse(const char *text, struct rendezvous *rendezvous);
  * STATUS_TIMEOUT: somebody did not come.
  */
 enum status rendezvous_meet(const struct rendezvous *rendezvous, int *sockets);
+
+/* What rank 0 says to each of the others, as it travels: begin (STATUS_OK), or why not. */
+struct rendezvous_answer {
+    uint64_t magic; /* HELLO_MAGIC */
+    int32_t status;
+    uint32_t unused;
+    char text[RENDEZVOUS_TEXT_BYTES];
+};
+
+/* How a rank introduces itself. */
+struct hello rendezvous_hello(const struct rendezvous *rendezvous);
+
+/* "ranks 2, 3 and 7" of those whose host is "". */
+void rendezvous_missing(char (*hosts)[RENDEZVOUS_NAME_BYTES], int world_size, char *text,
+                        size_t size);
 
 #endif
