@@ -1,5 +1,5 @@
 # cmake -P: writes the C file OUT, in which the files FOLDER/*.{html,css,js} are arrays of bytes, each ended by a 0:
-# report_assets of experiments/report/assets.h.
+# report_assets of experiments/report/report.h.
 file(GLOB files "${FOLDER}/*.html" "${FOLDER}/*.css" "${FOLDER}/*.js")
 set(arrays "")
 set(list "")
@@ -12,5 +12,5 @@ foreach(file IN LISTS files)
   string(APPEND list "    {\"${name}\", asset_${number}},\n")
   math(EXPR number "${number} + 1")
 endforeach()
-file(WRITE "${OUT}" "#include \"experiments/report/assets.h\"\n\n${arrays}\n"
+file(WRITE "${OUT}" "#include \"experiments/report/report.h\"\n\n${arrays}\n"
   "const struct report_asset report_assets[] = {\n${list}    {0}};\n")

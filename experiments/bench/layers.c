@@ -271,7 +271,9 @@ static enum status write_json(const struct config *config, const struct compute_
     return status;
 }
 
-enum status bench_compute_report(const struct config *config, const struct compute_result *result)
+/* To stdout, and to --csv and --json where they are given. Errors: logged. */
+static enum status bench_compute_report(const struct config *config,
+                                        const struct compute_result *result)
 {
     enum status status;
     bench_compute_table(stdout, result);

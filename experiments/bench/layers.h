@@ -50,9 +50,6 @@ enum status bench_compute_run(struct config *config, struct world *world);
 
 /* What bench --layers has measured, as a table, as CSV and as JSON. */
 
-/* To stdout, and to --csv and --json where they are given. Errors: logged. */
-enum status bench_compute_report(const struct config *config, const struct compute_result *result);
-
 /* Lines that start with '#', then one for each layer, for their sum and for the whole step. */
 void bench_compute_table(FILE *out, const struct compute_result *result);
 

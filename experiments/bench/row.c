@@ -44,7 +44,9 @@ double bench_row_hidden(const struct bench_row *row)
     return fmin(fmax(1 - row->exposed_us_median / row->time_us.median, 0), 1);
 }
 
-double bench_row_scaling(const struct bench_row *row)
+/* A model's step, computing over all of it: what so many workers make of the throughput that each
+ * would have alone. NAN for a row of one vector. */
+static double bench_row_scaling(const struct bench_row *row)
 {
     double step_us = row->compute_us_median + row->exposed_us_median;
     return row->model.name && step_us > 0 ? row->compute_us_median / step_us : (double)NAN;

@@ -95,10 +95,6 @@ double bench_row_cpu_s_per_gb(const struct bench_row *row);
 /* The share of the all-reduce's time that computing hid, 0 to 1; 0 without overlap. */
 double bench_row_hidden(const struct bench_row *row);
 
-/* A model's step, computing over all of it: what so many workers make of the throughput that each
- * would have alone. NAN for a row of one vector. */
-double bench_row_scaling(const struct bench_row *row);
-
 /* Whether the CPUs were too busy for the time to say something about the network, and why: "" (they
  * were not), "CPU-limited", or "busy with other work", which other processes did. */
 const char *bench_row_cpu_verdict(const struct bench_row *row);

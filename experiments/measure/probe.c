@@ -509,8 +509,13 @@ enum status probe_link(struct world *world, const char *subnet, int64_t timeout_
     return probe_run(world, subnet, timeout_ms, false, bytes_per_s, NULL);
 }
 
-enum status probe_pairs(struct world *world, const char *subnet, int64_t timeout_ms,
-                        double *received)
+/*
+ * The same, but all hosts take part, also where they share CPUs. `received` (world size): bytes/s
+ * that rank r received from the rank before it; 0 for ranks that share a host with a lower one, and
+ * in a world of one.
+ */
+static enum status probe_pairs(struct world *world, const char *subnet, int64_t timeout_ms,
+                               double *received)
 {
     double least;
     return probe_run(world, subnet, timeout_ms, true, &least, received);

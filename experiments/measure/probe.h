@@ -65,14 +65,6 @@ enum status probe_link(struct world *world, const char *subnet, int64_t timeout_
                        double *bytes_per_s);
 
 /*
- * The same, but all hosts take part, also where they share CPUs. `received` (world size): bytes/s
- * that rank r received from the rank before it; 0 for ranks that share a host with a lower one, and
- * in a world of one.
- */
-enum status probe_pairs(struct world *world, const char *subnet, int64_t timeout_ms,
-                        double *received);
-
-/*
  * Collective over the world. Rank 0 prints a line for every host: its name, address and interface,
  * its cores, by how much its clock is ahead of the first host's, the commit of its program, and
  * what a stream to the next host carries while all hosts send. `subnet` and `timeout_ms` as in

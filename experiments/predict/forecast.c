@@ -5,10 +5,252 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "common/base/rng.h"
+#include "common/base/stats.h"
 #include "common/base/text.h"
 #include "experiments/config/backends.h"
 #include "experiments/config/config_table.h"
-#include "experiments/predict/crossover.h"
+
+/* -------- crossovers -------------------------------------------------------------------------- */
+
+enum { DRAWS = 400 };
+
+/* -------- draws ------------------------------------------------------------------------------- */
+
+/* A number of a standard normal distribution (Box and Muller 1958). */
+static double draw_normal(uint64_t seed, uint64_t draw, uint64_t at)
+{
+    struct rng_block block = rng_block(rng_key(seed, RNG_RESAMPLE, draw), at, 1);
+    double radius = sqrt(-2 * log(1 - (double)rng_uniform(block.word[0])));
+    double angle = 2 * 3.14159265358979323846 * (double)rng_uniform(block.word[1]);
+    return radius * cos(angle);
+}
+
+/* Of the covariance, which may be singular: a constant that is 0 in all resamples has none. */
+static void decompose(const struct predict_fit *fit, double factor[PREDICT_TERMS][PREDICT_TERMS])
+{
+    for (int i = 0; i < PREDICT_TERMS; i++) {
+        for (int j = 0; j <= i; j++) {
+            double sum = fit->covariance[i][j];
+            for (int k = 0; k < j; k++)
+                sum -= factor[i][k] * factor[j][k];
+            if (i == j)
+                factor[i][j] = sqrt(fmax(sum, 0));
+            else
+                factor[i][j] =
+                    factor[j][j] > 1e-12 * sqrt(fit->covariance[j][j]) ? sum / factor[j][j] : 0;
+        }
+    }
+}
+
+static struct predict_terms draw_constants(const struct predict_fit *fit,
+                                           double factor[PREDICT_TERMS][PREDICT_TERMS],
+                                           uint64_t seed, uint64_t draw)
+{
+    struct predict_terms constants = fit->constants;
+    for (int j = 0; j < PREDICT_TERMS; j++) {
+        double normal = draw_normal(seed, draw, (uint64_t)j);
+        for (int i = j; i < PREDICT_TERMS; i++)
+            constants.of[i] += factor[i][j] * normal;
+    }
+    for (int t = 0; t < PREDICT_TERMS; t++)
+        constants.of[t] = fmax(constants.of[t], 0);
+    return constants;
+}
+
+/* -------- which is faster --------------------------------------------------------------------- */
+
+bool predict_compare(const struct predict_fit *fit, const struct predict_curves *curves,
+                     enum predict_faster faster[PREDICT_POINTS_MOST])
+{
+    bool told = curves->count > 0;
+    for (size_t i = 0; i < curves->count; i++) {
+        struct predict_interval one = predict_time(fit, &curves->one[i]);
+        struct predict_interval other = predict_time(fit, &curves->other[i]);
+        told = told && predict_has_interval(one) && predict_has_interval(other);
+        faster[i] = one.high < other.low   ? PREDICT_ONE_FASTER
+                    : other.high < one.low ? PREDICT_OTHER_FASTER
+                                           : PREDICT_NOT_TOLD;
+    }
+    return told;
+}
+
+static const struct predict_way ring = {.backend = "ring"};
+static const struct predict_way one_server = {"ps", PLACEMENT_DEDICATED, 1};
+
+/* "1.07 GB" */
+static void print_bytes(FILE *out, double bytes)
+{
+    static const char *const units[] = {"bytes", "kB", "MB", "GB"};
+    size_t unit = 0;
+    while (unit + 1 < sizeof units / sizeof *units && bytes >= 999.5) {
+        bytes /= 1000;
+        unit++;
+    }
+    fprintf(out, "%.3g %s", bytes, units[unit]);
+}
+
+static void print_number(FILE *out, double number)
+{
+    fprintf(out, "%.0f", number);
+}
+
+typedef void print_place(FILE *out, double place);
+
+/* The places from `first` to before `end`, as a range. */
+static void print_range(FILE *out, const struct predict_curves *curves, size_t first, size_t end,
+                        print_place *print)
+{
+    print(out, curves->x[first]);
+    if (end > first + 1) {
+        fprintf(out, " to ");
+        print(out, curves->x[end - 1]);
+    }
+}
+
+/* Every range of neighbouring places of that kind, with commas between; false: there is none. */
+static bool print_ranges(FILE *out, const struct predict_curves *curves,
+                         const enum predict_faster *faster, enum predict_faster kind,
+                         const char *before, print_place *print)
+{
+    bool found = false;
+    for (size_t i = 0, end; i < curves->count; i = end) {
+        for (end = i; end < curves->count && faster[end] == faster[i];)
+            end++;
+        if (faster[i] != kind)
+            continue;
+        fprintf(out, "%s", found ? ", " : before);
+        print_range(out, curves, i, end, print);
+        found = true;
+    }
+    return found;
+}
+
+/* "compared at 1 to 8: ps faster at 5 to 8; the ring faster at 1 to 3; not told apart at 4" */
+static void print_comparison(FILE *out, const struct predict_fit *fit,
+                             const struct predict_curves *curves, const char *one,
+                             const char *other, print_place *print)
+{
+    enum predict_faster faster[PREDICT_POINTS_MOST];
+    char before[80];
+    bool told = predict_compare(fit, curves, faster);
+    if (!told) {
+        fprintf(out, "not compared: too few errors are known\n");
+        return;
+    }
+    fprintf(out, "compared at ");
+    print_range(out, curves, 0, curves->count, print);
+    snprintf(before, sizeof before, ": %s faster at ", one);
+    bool any = print_ranges(out, curves, faster, PREDICT_ONE_FASTER, before, print);
+    snprintf(before, sizeof before, "%s %s faster at ", any ? ";" : ":", other);
+    any = print_ranges(out, curves, faster, PREDICT_OTHER_FASTER, before, print) || any;
+    print_ranges(out, curves, faster, PREDICT_NOT_TOLD,
+                 any ? "; not told apart at " : ": not told apart at ", print);
+    fprintf(out, "\n");
+}
+
+/* From 64 bytes to 1 GB, 8 an octave. */
+static void cross_by_size(FILE *out, const struct predict_model *model, int workers)
+{
+    const double least = 64, step = 1.0 / 8;
+    struct predict_curves curves = {0};
+    for (double octave = 0; octave <= 24 && curves.count < PREDICT_POINTS_MOST; octave += step) {
+        size_t count = (size_t)(least * exp2(octave)) / sizeof(float), at = curves.count;
+        curves.x[at] = (double)(count * sizeof(float));
+        if (predict_way_terms(model, &one_server, workers, count, COMPRESS_NONE, &curves.one[at]) &&
+            predict_way_terms(model, &ring, workers, count, COMPRESS_NONE, &curves.other[at]))
+            curves.count++;
+    }
+    fprintf(out, "one server on a spare machine and the ring, sizes ");
+    print_comparison(out, &model->fit, &curves, "the server", "the ring", print_bytes);
+}
+
+static void cross_by_servers(FILE *out, const struct predict_model *model, int workers,
+                             enum placement placement, uint64_t bytes)
+{
+    struct predict_curves curves = {0};
+    int stride = 1 + (workers - 1) / PREDICT_POINTS_MOST;
+    for (int servers = 1; servers <= workers; servers += stride) {
+        const struct predict_way way = {"ps", placement, servers};
+        size_t at = curves.count;
+        curves.x[at] = servers;
+        if (predict_way_terms(model, &way, workers, bytes / sizeof(float), COMPRESS_NONE,
+                              &curves.one[at]) &&
+            predict_way_terms(model, &ring, workers, bytes / sizeof(float), COMPRESS_NONE,
+                              &curves.other[at]))
+            curves.count++;
+    }
+    fprintf(out, "%10" PRIu64 " bytes: ps %s and the ring, numbers of servers", bytes,
+            placement == PLACEMENT_MIXED ? "mixed" : "dedicated");
+    if (stride > 1)
+        fprintf(out, " (every %d)", stride);
+    fprintf(out, " ");
+    print_comparison(out, &model->fit, &curves, "ps", "the ring", print_number);
+}
+
+/* The rate at which all takes twice as long as with a link that takes no time, so that a faster one
+ * saves less than half. */
+static double rate_of(const struct predict_terms *terms, const struct predict_terms *constants)
+{
+    struct predict_terms seconds = predict_seconds(terms, constants);
+    seconds.of[TERM_LINK] = seconds.of[TERM_BURST] = seconds.of[TERM_FILL_BURST] = 0;
+    struct predict_parts rest = predict_parts_of(&seconds);
+    double link = predict_other_part(2 * rest.together, rest.processors) - rest.network;
+    return link > 0 ? terms->of[TERM_LINK] / link : (double)INFINITY;
+}
+
+/* INFINITY: the model has processors take no time, so a faster link always saves half. */
+static void print_rate_value(FILE *out, double bytes_per_s)
+{
+    if (isfinite(bytes_per_s))
+        fprintf(out, "%.3g Gbit/s on", bytes_per_s * 8e-9);
+    else
+        fprintf(out, "no rate on");
+}
+
+static void print_rate(FILE *out, const struct predict_model *model, int workers, uint64_t bytes,
+                       uint64_t seed)
+{
+    double factor[PREDICT_TERMS][PREDICT_TERMS] = {{0}}, values[DRAWS];
+    struct predict_terms terms;
+    if (!predict_way_terms(model, &ring, workers, bytes / sizeof(float), COMPRESS_NONE, &terms))
+        return;
+    decompose(&model->fit, factor);
+    for (uint64_t draw = 0; draw < DRAWS; draw++) {
+        struct predict_terms constants = draw_constants(&model->fit, factor, seed, draw);
+        values[draw] = rate_of(&terms, &constants);
+    }
+    stats_sort(values, DRAWS);
+    double at = rate_of(&terms, &model->fit.constants);
+    fprintf(out, "%10" PRIu64 " bytes: faster links save less than half of the ring's time from ",
+            bytes);
+    print_rate_value(out, at);
+    fprintf(out, "   [");
+    print_rate_value(out, fmin(values[DRAWS / 40], at));
+    fprintf(out, "; ");
+    print_rate_value(out, fmax(values[DRAWS - 1 - DRAWS / 40], at));
+    fprintf(out, "]\n");
+}
+
+/* The ring compared with one server, by size, and with servers on spare machines, by their number,
+ * at each size: ranges. The rate from which a faster link shortens the ring by less than half. */
+static void predict_print_crossovers(FILE *out, const struct predict_model *model,
+                                     const struct predict_cluster *cluster, const uint64_t *sizes,
+                                     size_t size_count, uint64_t seed)
+{
+    fprintf(out, "\nCrossovers, %d workers; faster: 95%% intervals do not overlap:\n",
+            cluster->workers);
+    cross_by_size(out, model, cluster->workers);
+    for (size_t s = 0; s < size_count; s++) {
+        if (sizes[s] < sizeof(float))
+            continue;
+        cross_by_servers(out, model, cluster->workers, PLACEMENT_DEDICATED, sizes[s]);
+        cross_by_servers(out, model, cluster->workers, PLACEMENT_MIXED, sizes[s]);
+        print_rate(out, model, cluster->workers, sizes[s], seed);
+    }
+}
+
+/* -------- forecasts --------------------------------------------------------------------------- */
 
 /* -------- ways to average --------------------------------------------------------------------- */
 

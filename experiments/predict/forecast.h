@@ -3,9 +3,10 @@
 #ifndef PSRING_EXPERIMENTS_PREDICT_FORECAST_H
 #define PSRING_EXPERIMENTS_PREDICT_FORECAST_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
-#include "experiments/fit/model.h"
+#include "experiments/predict/model.h"
 
 /* A cluster that is described. */
 struct predict_cluster {
@@ -59,5 +60,23 @@ void predict_outside_between(const struct predict_model *model,
 void predict_print_forecast(FILE *out, const struct predict_model *model,
                             const struct predict_cluster *cluster, const uint64_t *sizes,
                             size_t size_count, uint64_t seed);
+
+/* Compares two ways to average, place by place. A way is faster if its 95% interval lies below the
+ * other's. No claim covers a place that was not compared. */
+
+enum { PREDICT_POINTS_MOST = 256 };
+
+/* Two ways at places `x`, ascending: the terms of each. */
+struct predict_curves {
+    double x[PREDICT_POINTS_MOST];
+    struct predict_terms one[PREDICT_POINTS_MOST], other[PREDICT_POINTS_MOST];
+    size_t count;
+};
+
+enum predict_faster { PREDICT_NOT_TOLD, PREDICT_ONE_FASTER, PREDICT_OTHER_FASTER };
+
+/* faster: (count). False: too few errors are known to tell. */
+bool predict_compare(const struct predict_fit *fit, const struct predict_curves *curves,
+                     enum predict_faster faster[PREDICT_POINTS_MOST]);
 
 #endif

@@ -1,16 +1,234 @@
 #include "experiments/predict/predict.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/base/status.h"
-#include "experiments/predict/beside.h"
-#include "experiments/fit/model.h"
-#include "experiments/predict/regret.h"
-#include "experiments/predict/advice.h"
 #include "experiments/predict/forecast.h"
-#include "experiments/predict/trained.h"
+#include "experiments/predict/model.h"
 #include "experiments/predict/training.h"
+
+static const double bucket_mb[] = {1, 2, 4, 8, 16, 25, 0};
+static const double worth = 0.02; /* fp16 rounds gradients: less than that of a step is not */
+
+enum { TOPOLOGIES = 3 };
+
+/* What has been tried so far. */
+struct search {
+    const struct predict_cluster *cluster;
+    struct predict_training training;
+    struct predict_advice advice;
+    struct predict_choice plain[TOPOLOGIES]; /* the fastest uncompressed one of ring, rhd and ps */
+};
+
+static int topology_number(const struct predict_way *way)
+{
+    return strcmp(way->backend, "ring") == 0 ? 0 : strcmp(way->backend, "rhd") == 0 ? 1 : 2;
+}
+
+static void keep(struct predict_choice *kept, const struct predict_choice *choice, bool better)
+{
+    if (!kept->model || better)
+        *kept = *choice;
+}
+
+static void compare(struct search *search, const struct predict_choice *choice)
+{
+    struct predict_advice *best = &search->advice;
+    if (choice->compress != COMPRESS_NONE) {
+        keep(&best->compressed, choice, choice->epoch_s < best->compressed.epoch_s);
+        return;
+    }
+    struct predict_choice *plain = &search->plain[topology_number(&choice->way)];
+    keep(plain, choice, choice->epoch_s < plain->epoch_s);
+    keep(&best->fastest, choice, choice->epoch_s < best->fastest.epoch_s);
+    keep(&best->cheapest, choice, choice->epoch_machine_s < best->cheapest.epoch_machine_s);
+    best->found = true;
+}
+
+static void find_other(struct search *search)
+{
+    struct predict_advice *best = &search->advice;
+    for (int t = 0; best->found && t < TOPOLOGIES; t++) {
+        if (search->plain[t].model && t != topology_number(&best->fastest.way))
+            keep(&best->other, &search->plain[t], search->plain[t].epoch_s < best->other.epoch_s);
+    }
+}
+
+static void try_way(struct search *search, const struct predict_model *model,
+                    const struct predict_model *there, const struct predict_way *way,
+                    const struct predict_step *step)
+{
+    const struct predict_training *training = &search->training;
+    int workers = search->cluster->workers;
+    bool beside = strcmp(way->backend, "ps") == 0 && way->placement != PLACEMENT_COLOCATED;
+    struct predict_choice choice = {.model = model,
+                                    .way = *way,
+                                    .bucket_bytes = training->bucket_bytes,
+                                    .least_bytes = predict_step_least(step),
+                                    .most_bytes = predict_step_most(step),
+                                    .compress = training->compress,
+                                    .machines = workers + (beside ? way->servers : 0)};
+    if (!predict_training_step(there, way, workers, step, training, &choice.step))
+        return;
+    choice.epoch_s = training->images / (training->batch * workers) * choice.step.seconds;
+    choice.epoch_machine_s = choice.epoch_s * choice.machines;
+    compare(search, &choice);
+}
+
+static void try_model(struct search *search, const struct predict_model *model,
+                      const struct predict_step *step)
+{
+    struct predict_model there = predict_model_on(model, search->cluster);
+    struct predict_way ways[PREDICT_WAYS_MOST];
+    size_t count;
+    predict_ways(search->cluster, ways, &count);
+    for (size_t w = 0; w < count; w++)
+        try_way(search, model, &there, &ways[w], step);
+}
+
+enum status predict_advise(const struct predict_models *models, const char *network,
+                           const struct predict_cluster *cluster,
+                           const struct predict_training *training, struct predict_advice *advice)
+{
+    enum status status = STATUS_OK;
+    struct search search = {.cluster = cluster, .training = *training};
+    for (size_t b = 0; b < sizeof bucket_mb / sizeof *bucket_mb; b++) {
+        struct predict_step step;
+        search.training.bucket_bytes = (size_t)(bucket_mb[b] * 1048576);
+        status = predict_step_open(&step, training->model, search.training.bucket_bytes);
+        for (size_t m = 0; status == STATUS_OK && m < models->count; m++) {
+            const struct predict_model *model = &models->models[m];
+            if (strcmp(model->network, network) != 0 || !predict_is_transport(model))
+                continue;
+            search.training.compress = COMPRESS_NONE;
+            try_model(&search, model, &step);
+            search.training.compress = COMPRESS_FP16;
+            try_model(&search, model, &step);
+        }
+        predict_step_free(&step);
+        TRY(status);
+    }
+    find_other(&search);
+    *advice = search.advice;
+out:
+    return status;
+}
+
+/* -------- in words ---------------------------------------------------------------------------- */
+
+static void print_choice(FILE *out, const char *name, const struct predict_choice *choice,
+                         const struct predict_training *training, double cost_per_hour)
+{
+    char words[32], buckets[32] = "one bucket", between[PREDICT_INTERVAL_BYTES];
+    double scale = choice->epoch_s / choice->step.seconds;
+    int decimals = choice->epoch_s < 1 ? 4 : choice->epoch_s < 100 ? 2 : 0;
+    predict_way_words(&choice->way, words, sizeof words);
+    if (choice->bucket_bytes > 0)
+        snprintf(buckets, sizeof buckets, "buckets of %g MB",
+                 (double)choice->bucket_bytes / 1048576);
+    fprintf(out, "  %-10s %s over %s, %s%s: an epoch in %.4g s %s, all in %.4g s", name, words,
+            choice->model->transport, buckets, choice->compress == COMPRESS_FP16 ? ", fp16" : "",
+            choice->epoch_s, predict_interval_text(choice->step, scale, decimals, between),
+            choice->epoch_s * training->epochs);
+    if (cost_per_hour > 0)
+        fprintf(out, "; %d machines, %.4g an epoch, %.4g in all", choice->machines,
+                choice->epoch_machine_s / 3600 * cost_per_hour,
+                choice->epoch_machine_s / 3600 * cost_per_hour * training->epochs);
+    fprintf(out, "\n");
+}
+
+/* How far the other topology is off, and whether the model can tell. */
+static void print_other(FILE *out, const struct predict_choice *fastest,
+                        const struct predict_choice *other, const struct predict_training *training,
+                        double cost_per_hour)
+{
+    if (!other->model)
+        return;
+    print_choice(out, "else", other, training, cost_per_hour);
+    bool apart = fastest->step.high < other->step.low;
+    fprintf(out, "             %.1f%% longer; %s\n",
+            100 * (other->step.seconds / fastest->step.seconds - 1),
+            apart ? "their intervals do not touch"
+                  : "their intervals overlap: the model cannot tell which is faster");
+}
+
+static void print_basis(FILE *out, const struct predict_choice *choice,
+                        const struct predict_cluster *cluster)
+{
+    char outside[256];
+    const struct predict_model *model = choice->model;
+    predict_outside_between(model, cluster, choice->way.servers, choice->least_bytes,
+                            choice->most_bytes, outside, sizeof outside);
+    fprintf(out, "  rests on   %zu rows over %s and %s%s%s\n", model->fitted, model->network,
+            model->transport, *outside ? "; outside what was fitted: " : "", outside);
+}
+
+static void print_fp16(FILE *out, const struct predict_advice *advice,
+                       const struct predict_training *training, double cost_per_hour)
+{
+    double saved = 1 - advice->compressed.step.seconds / advice->fastest.step.seconds;
+    if (saved <= worth) {
+        fprintf(out, "  fp16       not worth it: it would save %.1f%% of a step\n",
+                100 * fmax(saved, 0));
+        return;
+    }
+    print_choice(out, "fp16", &advice->compressed, training, cost_per_hour);
+    fprintf(out,
+            "             saves %.1f%% of a step, if the accuracy bears it; the time to round "
+            "numbers is not in it\n",
+            100 * saved);
+}
+
+static void print_advice(FILE *out, const struct predict_advice *advice, const char *network,
+                         const struct predict_cluster *cluster,
+                         const struct predict_training *training, double cost_per_hour)
+{
+    const struct predict_choice *fastest = &advice->fastest;
+    double exposed = 1 - training->compute_s / fastest->step.seconds;
+    fprintf(out, "\nAdvice for %s on %d workers and %d spare machine%s, from %s:\n",
+            training->model, cluster->workers, cluster->spare, cluster->spare == 1 ? "" : "s",
+            network);
+    bool apart = !advice->other.model || fastest->step.high < advice->other.step.low;
+    print_choice(out, apart ? "fastest" : "chosen", fastest, training, cost_per_hour);
+    print_other(out, fastest, &advice->other, training, cost_per_hour);
+    if (advice->cheapest.machines < fastest->machines)
+        print_choice(out, "cheapest", &advice->cheapest, training, cost_per_hour);
+    print_fp16(out, advice, training, cost_per_hour);
+    fprintf(out, "  network    %.1f%% of a step is exposed communication%s\n",
+            100 * fmax(exposed, 0), exposed < worth ? ": a faster one would change nothing" : "");
+    fprintf(out, "  buckets    of ");
+    for (size_t b = 0; bucket_mb[b] > 0; b++)
+        fprintf(out, "%s%g", b > 0 ? ", " : "", bucket_mb[b]);
+    fprintf(out, " MB and one for all were tried; the table of training has --bucket-mb %g alone\n",
+            (double)training->bucket_bytes / 1048576);
+    print_basis(out, fastest, cluster);
+}
+
+/* For each network that was fitted. `cost_per_hour` of a machine; 0: not known. What is said of the
+ * table beside it has training->bucket_bytes. */
+static enum status predict_print_advice(FILE *out, const struct predict_models *models,
+                                        const struct predict_cluster *cluster,
+                                        const struct predict_training *training,
+                                        double cost_per_hour)
+{
+    enum status status = STATUS_OK;
+    for (size_t m = 0; m < models->count; m++) {
+        const char *network = models->models[m].network;
+        size_t first = 0;
+        while (strcmp(models->models[first].network, network) != 0)
+            first++;
+        if (first < m)
+            continue;
+        struct predict_advice advice;
+        TRY(predict_advise(models, network, cluster, training, &advice));
+        if (advice.found)
+            print_advice(out, &advice, network, cluster, training, cost_per_hour);
+    }
+out:
+    return status;
+}
 
 static enum status read_files(struct predict_rows *rows, const char *files)
 {

@@ -5,6 +5,189 @@
 #include <string.h>
 
 #include "common/base/status.h"
+#include "common/base/util.h"
+#include "common/comm/bucket_order.h"
+#include "common/device/device.h"
+#include "models/cnn.h"
+#include "models/published.h"
+
+enum { STEPS_TO_SETTLE = 8 };
+
+/* -------- the model --------------------------------------------------------------------------- */
+
+static enum status unknown_model(const char *model)
+{
+    log_error("--model %s: no such model; expected one of the published models of psring bench "
+              "--help (--model-gradients) or of psring train --help (--model)",
+              model);
+    return STATUS_USAGE;
+}
+
+/* A net of the zoo is built to ask for its layers. */
+static enum status zoo_layers(struct predict_step *step, const char *model)
+{
+    enum status status;
+    struct device *device = NULL;
+    struct net *net = NULL;
+    TRY(device_open(&device, &(struct device_options){.kind = DEVICE_CPU, .threads = 1}));
+    TRY(net_new(&net, device, model, 1, 1));
+    const struct net_layer *layers = net_layers(net, &step->layer_count);
+    step->layers = malloc(step->layer_count * sizeof *layers);
+    TRY(step->layers ? STATUS_OK : STATUS_NO_MEMORY);
+    memcpy(step->layers, layers, step->layer_count * sizeof *layers);
+    for (size_t l = 0; l < step->layer_count; l++)
+        step->layers[l].name = ""; /* the net's */
+out:
+    net_free(&net);
+    device_close(&device);
+    return status;
+}
+
+static enum status find_layers(struct predict_step *step, const char *model)
+{
+    for (int p = PUBLISHED_NONE + 1; published_names[p]; p++) {
+        if (strcmp(published_names[p], model) == 0)
+            return published_layers((enum published)p, &step->layers, &step->layer_count);
+    }
+    return cnn_find(model) ? zoo_layers(step, model) : unknown_model(model);
+}
+
+enum status predict_step_open(struct predict_step *step, const char *model, size_t bucket_bytes)
+{
+    enum status status;
+    size_t *counts = NULL;
+    struct bucket_layer *costs = NULL;
+    const struct bucket_limits limits = {.bytes = bucket_bytes, .cut = true};
+    *step = (struct predict_step){0};
+    TRY(find_layers(step, model));
+    counts = calloc(step->layer_count + 1, sizeof *counts);
+    costs = calloc(step->layer_count + 1, sizeof *costs);
+    TRY(counts && costs ? STATUS_OK : STATUS_NO_MEMORY);
+    for (size_t l = 0; l < step->layer_count; l++) {
+        const struct net_layer *layer = &step->layers[l];
+        counts[l] = layer->count;
+        costs[l] = (struct bucket_layer){layer->count, layer->gradient_parts, layer->forward_flops,
+                                         layer->backward_flops};
+        step->bytes += layer->count * sizeof(float);
+    }
+    step->bucket_count = bucket_plan(counts, step->layer_count, &limits, NULL);
+    step->buckets = calloc(step->bucket_count, sizeof *step->buckets);
+    step->order = calloc(step->bucket_count, sizeof *step->order);
+    TRY(step->buckets && step->order ? STATUS_OK : STATUS_NO_MEMORY);
+    bucket_plan(counts, step->layer_count, &limits, step->buckets);
+    bucket_order(step->buckets, step->bucket_count, costs, step->layer_count, step->order);
+out:
+    free(counts);
+    free(costs);
+    return status;
+}
+
+void predict_step_free(struct predict_step *step)
+{
+    free(step->layers);
+    free(step->buckets);
+    free(step->order);
+    *step = (struct predict_step){0};
+}
+
+size_t predict_step_least(const struct predict_step *step)
+{
+    size_t least = step->bytes;
+    for (size_t b = 0; b < step->bucket_count; b++)
+        least = size_smaller(least, step->buckets[b].count * sizeof(float));
+    return least;
+}
+
+size_t predict_step_most(const struct predict_step *step)
+{
+    size_t most = 0;
+    for (size_t b = 0; b < step->bucket_count; b++)
+        most = size_larger(most, step->buckets[b].count * sizeof(float));
+    return most;
+}
+
+/* -------- a step ------------------------------------------------------------------------------ */
+
+/* Where simulated time stands. */
+struct clock {
+    const struct predict_step *step;
+    double now, free;     /* of computing; of the network, from when on it is idle */
+    double *ready, *done; /* (bucket_count) */
+};
+
+/* Before elements [first, end) are read. */
+static void need(struct clock *clock, size_t first, size_t end)
+{
+    for (size_t b = 0; b < clock->step->bucket_count; b++) {
+        const struct bucket *bucket = &clock->step->buckets[b];
+        if (bucket->first < end && first < bucket->first + bucket->count)
+            clock->now = fmax(clock->now, clock->done[b]);
+    }
+}
+
+/* Gradients from `first` on are final. */
+static void complete(struct clock *clock, size_t first, size_t *started)
+{
+    while (*started < clock->step->bucket_count && first <= clock->step->buckets[*started].first)
+        clock->ready[(*started)++] = clock->now;
+}
+
+static void pass(struct clock *clock, const struct net_layer *layer, double seconds,
+                 size_t *started)
+{
+    size_t parts = layer->gradient_parts, end = layer->count;
+    for (size_t part = parts; part-- > 0;) {
+        size_t first = layer->count / parts * part;
+        if (!started && layer->count > 0)
+            need(clock, layer->first + first, layer->first + end);
+        clock->now += seconds / (double)parts;
+        if (started && layer->count > 0)
+            complete(clock, layer->first + first, started);
+        end = first;
+    }
+}
+
+/* After the network has been idle for so long. */
+static double travel_s(const struct predict_travel *travel, double idle_s)
+{
+    double share = travel->rest_s > 0 ? fmin(idle_s / travel->rest_s, 1) : 1;
+    return travel->seconds - share * travel->saved_s;
+}
+
+static void run_step(struct clock *clock, double s_per_flop, const struct predict_travel *travels,
+                     bool defers)
+{
+    const struct predict_step *step = clock->step;
+    size_t started = 0;
+    for (size_t l = 0; l < step->layer_count; l++)
+        pass(clock, &step->layers[l], step->layers[l].forward_flops * s_per_flop, NULL);
+    for (size_t l = step->layer_count; l-- > 0;)
+        pass(clock, &step->layers[l], step->layers[l].backward_flops * s_per_flop, &started);
+    for (size_t i = 0; i < step->bucket_count; i++) {
+        size_t b = defers ? step->order[i] : i;
+        double begin = fmax(clock->free, clock->ready[b]);
+        clock->free = begin + travel_s(&travels[b], begin - clock->free);
+        clock->done[b] = clock->free;
+    }
+    if (!defers)
+        clock->now = fmax(clock->now, clock->free);
+}
+
+double predict_step_time(const struct predict_step *step, double compute_s,
+                         const struct predict_travel *travels, bool defers, double *scratch)
+{
+    double flops = 0, before = 0;
+    struct clock clock = {.step = step, .ready = scratch, .done = scratch + step->bucket_count};
+    for (size_t b = 0; b < 2 * step->bucket_count; b++)
+        scratch[b] = 0;
+    for (size_t l = 0; l < step->layer_count; l++)
+        flops += step->layers[l].forward_flops + step->layers[l].backward_flops;
+    for (int s = 0; s < STEPS_TO_SETTLE; s++) {
+        before = clock.now;
+        run_step(&clock, compute_s / flops, travels, defers && step->bucket_count > 1);
+    }
+    return clock.now - before;
+}
 
 /* -------- a step ------------------------------------------------------------------------------ */
 

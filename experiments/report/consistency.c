@@ -1,4 +1,4 @@
-#include "experiments/report/consistency.h"
+#include "experiments/report/run.h"
 
 #include <errno.h>
 #include <math.h>
@@ -20,7 +20,7 @@ static double number_of(const struct csv_table *table, size_t row, const char *n
     return *field && *end == 0 && isfinite(number) ? number : (double)NAN;
 }
 
-static const char *field_of(const struct consistency *consistency, const char *name)
+static const char *field_of(const struct consistency_run *consistency, const char *name)
 {
     return consistency->table.rows > 0 ? csv_table_field(&consistency->table, 0, name) : "";
 }
@@ -84,11 +84,11 @@ static enum status fill_mode(struct mode *mode, const struct csv_table *table, d
     return STATUS_OK;
 }
 
-enum status consistency_read(struct consistency *consistency, const char *path)
+enum status consistency_read(struct consistency_run *consistency, const char *path)
 {
     enum status status;
     double *values = NULL;
-    *consistency = (struct consistency){.compute_ms = (double)NAN};
+    *consistency = (struct consistency_run){.compute_ms = (double)NAN};
     TRY(csv_table_read(&consistency->table, path));
     const struct csv_table *table = &consistency->table;
     consistency->modes = calloc(table->rows + 1, sizeof *consistency->modes);
@@ -115,13 +115,13 @@ out:
     return status;
 }
 
-void consistency_free(struct consistency *consistency)
+void consistency_free(struct consistency_run *consistency)
 {
     for (size_t m = 0; m < consistency->count; m++)
         free(consistency->modes[m].seconds);
     free(consistency->modes);
     csv_table_free(&consistency->table);
-    *consistency = (struct consistency){0};
+    *consistency = (struct consistency_run){0};
 }
 
 /* -------- in words ---------------------------------------------------------------------------- */
@@ -152,7 +152,7 @@ static void add_seconds(struct line *line, double seconds)
         line_add(line, seconds < 1 ? "%.3f" : seconds < 10 ? "%.2f" : "%.1f", seconds);
 }
 
-static const struct mode *find_mode(const struct consistency *consistency, const char *name,
+static const struct mode *find_mode(const struct consistency_run *consistency, const char *name,
                                     bool slow)
 {
     for (size_t m = 0; m < consistency->count; m++) {
@@ -163,7 +163,8 @@ static const struct mode *find_mode(const struct consistency *consistency, const
     return NULL;
 }
 
-static void print_table(const struct consistency *consistency, bool slow, double target, FILE *out)
+static void print_table(const struct consistency_run *consistency, bool slow, double target,
+                        FILE *out)
 {
     const struct mode *bsp = find_mode(consistency, "bsp", slow);
     char heading[32];
@@ -196,7 +197,7 @@ static void print_table(const struct consistency *consistency, bool slow, double
 }
 
 /* The fastest but `other`; NULL: none reached the target with more than half of its runs. */
-static const struct mode *best_of(const struct consistency *consistency, bool slow,
+static const struct mode *best_of(const struct consistency_run *consistency, bool slow,
                                   const struct mode *other)
 {
     const struct mode *best = NULL;
@@ -246,7 +247,8 @@ static void add_doubt(struct line *line, const struct mode *best, const struct m
                  best->runs, second->runs, cases);
 }
 
-static void print_answer(const struct consistency *consistency, bool slow, double target, FILE *out)
+static void print_answer(const struct consistency_run *consistency, bool slow, double target,
+                         FILE *out)
 {
     char text[2048];
     struct line line = line_in(text, sizeof text);
@@ -282,7 +284,7 @@ static void print_answer(const struct consistency *consistency, bool slow, doubl
 }
 
 /* "2 to 3 runs of each mode", as they have ended. */
-static void print_runs(const struct consistency *consistency, FILE *out)
+static void print_runs(const struct consistency_run *consistency, FILE *out)
 {
     int least = consistency->modes[0].runs, most = least;
     for (size_t m = 1; m < consistency->count; m++) {
@@ -297,7 +299,8 @@ static void print_runs(const struct consistency *consistency, FILE *out)
         fprintf(out, "Medians of %d runs each, ranges in brackets.\n", most);
 }
 
-void consistency_print(const struct consistency *consistency, const cJSON *provenance, FILE *out)
+void consistency_print(const struct consistency_run *consistency, const cJSON *provenance,
+                       FILE *out)
 {
     const cJSON *failed = cJSON_GetObjectItemCaseSensitive(provenance, "failed"), *what;
     const cJSON *quick = cJSON_GetObjectItemCaseSensitive(provenance, "quick");
@@ -369,7 +372,7 @@ static void put_case(FILE *out, const struct mode *mode)
         fprintf(out, " %g", isinf(seconds[i]) ? -1 : seconds[i]);
 }
 
-static bool is_first(const struct consistency *consistency, size_t index)
+static bool is_first(const struct consistency_run *consistency, size_t index)
 {
     for (size_t m = 0; m < index; m++) {
         if (strcmp(consistency->modes[m].name, consistency->modes[index].name) == 0)
@@ -405,7 +408,7 @@ static struct quoted quoted(const char *text)
     return result;
 }
 
-enum status consistency_write_figure(const struct consistency *consistency, const char *dir)
+enum status consistency_write_figure(const struct consistency_run *consistency, const char *dir)
 {
     FILE *modes = open_in(dir, "modes.txt"), *facts = open_in(dir, "consistency_facts.gp");
     bool failed = !modes || !facts;
@@ -446,7 +449,7 @@ static void add_number(cJSON *object, const char *name, double value)
                           isfinite(value) ? cJSON_CreateNumber(value) : cJSON_CreateNull());
 }
 
-cJSON *consistency_json(const struct consistency *consistency)
+cJSON *consistency_json(const struct consistency_run *consistency)
 {
     cJSON *modes = cJSON_CreateArray();
     for (size_t m = 0; m < consistency->count; m++) {

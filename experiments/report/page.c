@@ -1,5 +1,3 @@
-#include "experiments/report/page.h"
-
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -7,7 +5,7 @@
 #include <unistd.h>
 
 #include "common/base/status.h"
-#include "experiments/report/assets.h"
+#include "experiments/report/report.h"
 
 /* In the order in which a page has them: each may use what stands before it. */
 static const char *const styles[] = {"palette.css", "style.css", NULL};

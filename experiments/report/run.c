@@ -1,11 +1,308 @@
 #include "experiments/report/run.h"
 
+#include <errno.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "common/base/csv.h"
 #include "common/base/status.h"
-#include "experiments/report/run_data.h"
+#include "models/published.h"
+
+/* -------- files of the folder ----------------------------------------------------------------- */
+
+/* -------- files ---------------------------------------------------------------------------------
+ */
+
+char *run_data_path(const char *dir, const char *name)
+{
+    char *path = NULL;
+    if (asprintf(&path, "%s/%s", dir, name) < 0) {
+        log_error("psring report: out of memory");
+        return NULL;
+    }
+    return path;
+}
+
+static bool there(const char *path)
+{
+    return path && access(path, F_OK) == 0;
+}
+
+char *run_data_text(const char *dir, const char *name, size_t *length)
+{
+    char *path = run_data_path(dir, name), *text = NULL;
+    size_t room = 0;
+    FILE *file = path ? fopen(path, "r") : NULL;
+    ssize_t read = file ? getdelim(&text, &room, '\0', file) : -1;
+    if (file)
+        fclose(file);
+    free(path);
+    if (read <= 0) {
+        free(text);
+        return NULL;
+    }
+    if (length)
+        *length = (size_t)read;
+    return text;
+}
+
+/* -------- tables --------------------------------------------------------------------------------
+ */
+
+static cJSON *value_of(const char *field)
+{
+    char *end;
+    double number = strtod(field, &end);
+    if (*field == 0)
+        return cJSON_CreateNull();
+    return *end == 0 && isfinite(number) ? cJSON_CreateNumber(number) : cJSON_CreateString(field);
+}
+
+static cJSON *row_of(const struct csv_table *table, size_t row, const cJSON *columns)
+{
+    cJSON *values = cJSON_CreateArray();
+    const cJSON *column;
+    cJSON_ArrayForEach(column, columns)
+    {
+        cJSON_AddItemToArray(values, value_of(csv_table_field(table, row, column->valuestring)));
+    }
+    return values;
+}
+
+/* All columns and rows of a file. */
+static void add_table(cJSON *json, const char *name, const struct csv_table *table)
+{
+    cJSON *object = cJSON_AddObjectToObject(json, name);
+    cJSON *columns = cJSON_AddArrayToObject(object, "columns");
+    cJSON *rows = cJSON_AddArrayToObject(object, "rows");
+    for (size_t c = 0; c < table->columns; c++)
+        cJSON_AddItemToArray(columns, cJSON_CreateString(table->names[c]));
+    for (size_t row = 0; row < table->rows; row++)
+        cJSON_AddItemToArray(rows, row_of(table, row, columns));
+}
+
+static void add_number(cJSON *object, const char *name, double value)
+{
+    cJSON_AddItemToObject(object, name,
+                          isfinite(value) ? cJSON_CreateNumber(value) : cJSON_CreateNull());
+}
+
+static void add_series(cJSON *object, const int *series)
+{
+    cJSON *array = cJSON_AddArrayToObject(object, "series");
+    for (int s = 0; s < SERIES_MOST && series[s] > 0; s++)
+        cJSON_AddItemToArray(array, cJSON_CreateNumber(series[s]));
+}
+
+/* The points that the page draws: plain all-reduces of several workers. MPI_Allreduce is drawn by
+ * its fastest algorithm. */
+static void add_points(cJSON *all, const struct results *results)
+{
+    cJSON *points = cJSON_AddArrayToObject(all, "bench");
+    for (size_t p = 0; p < results->point_count; p++) {
+        const struct point *point = &results->points[p];
+        if (!results_is_drawn(results, point))
+            continue;
+        cJSON *object = cJSON_CreateObject();
+        cJSON_AddItemToArray(points, object);
+        cJSON_AddStringToObject(object, "who", point->who);
+        cJSON_AddStringToObject(object, "backend", point->row->backend);
+        cJSON_AddStringToObject(object, "transport", point->row->transport);
+        cJSON_AddStringToObject(object, "state", judge_word(point->time.state));
+        add_series(object, point->series);
+        add_number(object, "workers", point->workers);
+        add_number(object, "bytes", (double)point->bytes);
+        add_number(object, "starts", point->time.starts);
+        add_number(object, "time_us_median", point->time.median_us);
+        add_number(object, "time_us_median_low", point->time.low_us);
+        add_number(object, "time_us_median_high", point->time.high_us);
+        add_number(object, "theory_time_us", point->theory_us);
+        add_number(object, "efficiency", point->efficiency);
+        add_number(object, "worker_sent_bytes", point->worker_sent);
+        add_number(object, "theory_worker_sent_bytes", point->worker_theory);
+        add_number(object, "server_sent_bytes", point->server_sent);
+        add_number(object, "theory_server_sent_bytes", point->server_theory);
+    }
+}
+
+/* simulate.csv has the columns of bench.csv, and one network for each platform. */
+static void add_simulated(cJSON *all, const struct csv_table *table)
+{
+    static const char *const columns[] = {"network",        "workers",        "bytes",
+                                          "time_us_median", "theory_time_us", NULL};
+    cJSON *list = cJSON_AddArrayToObject(all, "simulate");
+    for (size_t row = 0; row < table->rows; row++) {
+        cJSON *object = cJSON_CreateObject();
+        int series[SERIES_MOST];
+        results_series(series, csv_table_field(table, row, "backend"),
+                       csv_table_field(table, row, "placement"),
+                       atoi(csv_table_field(table, row, "servers")),
+                       atoi(csv_table_field(table, row, "workers")));
+        cJSON_AddItemToArray(list, object);
+        add_series(object, series);
+        for (int c = 0; columns[c]; c++)
+            cJSON_AddItemToObject(object, columns[c],
+                                  value_of(csv_table_field(table, row, columns[c])));
+    }
+}
+
+static void add_trainings(cJSON *all, const struct trainings *trainings)
+{
+    static const char *const columns[] = {"step_ms_median", "compute_ms_median",
+                                          "exposed_comm_ms_median", NULL};
+    cJSON *list = cJSON_AddArrayToObject(all, "train");
+    for (size_t t = 0; t < trainings->count; t++) {
+        const struct training *training = &trainings->list[t];
+        cJSON *object;
+        if (training->kind != TRAINING_PACED)
+            continue;
+        cJSON_AddItemToArray(list, object = cJSON_CreateObject());
+        add_series(object, training->series);
+        add_number(object, "workers", training->workers);
+        add_number(object, "paced_ms", training->paced_ms);
+        add_number(object, "batch", training->batch);
+        add_number(object, "images_per_s", training->images_per_s);
+        for (int c = 0; columns[c]; c++)
+            cJSON_AddItemToObject(
+                object, columns[c],
+                value_of(csv_table_field(&trainings->table, training->row, columns[c])));
+    }
+}
+
+/* -------- the rest ------------------------------------------------------------------------------
+ */
+
+static void add_model(cJSON *models, const char *name, double bytes)
+{
+    cJSON *pair = cJSON_CreateArray();
+    cJSON_AddItemToArray(pair, cJSON_CreateString(name));
+    cJSON_AddItemToArray(pair, cJSON_CreateNumber(bytes));
+    cJSON_AddItemToArray(models, pair);
+}
+
+static enum status add_models(cJSON *data)
+{
+    const double keras_cnn_bytes = 1199882 * sizeof(float); /* its parameters: models/README.md */
+    cJSON *models = cJSON_AddArrayToObject(data, "models");
+    add_model(models, "keras-cnn", keras_cnn_bytes);
+    for (int m = PUBLISHED_NONE + 1; published_names[m]; m++) {
+        struct net_layer *layers = NULL;
+        size_t count = 0;
+        double bytes = 0;
+        enum status status = published_layers((enum published)m, &layers, &count);
+        if (status != STATUS_OK)
+            return status;
+        for (size_t l = 0; l < count; l++) /* shared parameters are counted once */
+            bytes = fmax(bytes, (double)(layers[l].first + layers[l].count) * sizeof(float));
+        free(layers);
+        add_model(models, published_names[m], bytes);
+    }
+    return STATUS_OK;
+}
+
+/* What a further file's reading has come to: STATUS_INPUT becomes a warning and STATUS_OK, as one
+ * that a failed run has cut off costs its part of the report, not the page. */
+static enum status run_data_without(const char *dir, const char *name, enum status status)
+{
+    if (status != STATUS_INPUT)
+        return status;
+    log_warn("%s/%s: damaged or cut off; the report is without what it would show", dir, name);
+    return STATUS_OK;
+}
+
+static enum status add_fit(cJSON *data, const char *dir)
+{
+    char *text = run_data_text(dir, "model.json", NULL);
+    cJSON *model = text ? cJSON_Parse(text) : NULL;
+    bool damaged = text && !cJSON_IsObject(model);
+    free(text);
+    if (model && !damaged)
+        cJSON_AddItemToObject(data, "model", model);
+    else
+        cJSON_Delete(model);
+    return run_data_without(dir, "model.json", damaged ? STATUS_INPUT : STATUS_OK);
+}
+
+static enum status add_replay(cJSON *replays, const char *dir, const char *name, const char *file)
+{
+    char *path = run_data_path(dir, file);
+    enum status status = !path         ? STATUS_NO_MEMORY
+                         : there(path) ? replay_add(replays, name, path)
+                                       : STATUS_OK;
+    free(path);
+    return run_data_without(dir, file, status);
+}
+
+static enum status add_replays(cJSON *data, const char *dir)
+{
+    enum status status;
+    cJSON *replays = cJSON_CreateArray();
+    TRY(add_replay(replays, dir, "ring", "trace-ring.json"));
+    TRY(add_replay(replays, dir, "one server", "trace-ps.json"));
+out:
+    if (status == STATUS_OK && cJSON_GetArraySize(replays) > 0)
+        cJSON_AddItemToObject(data, "replays", replays);
+    else
+        cJSON_Delete(replays);
+    return status;
+}
+
+/* Computed from what was measured: a page may do without. */
+static enum status add_further(cJSON *all, const char *dir, const char *name, const char *file)
+{
+    enum status status = STATUS_OK;
+    struct csv_table table = {0};
+    char *path = run_data_path(dir, file);
+    if (!path)
+        return STATUS_NO_MEMORY;
+    if (there(path) && (status = csv_table_read(&table, path)) == STATUS_OK) {
+        if (strcmp(name, "simulate") == 0)
+            add_simulated(all, &table);
+        else
+            add_table(all, name, &table);
+    }
+    csv_table_free(&table);
+    free(path);
+    return run_data_without(dir, file, status);
+}
+
+enum status run_data_make(const struct run *run, cJSON **data)
+{
+    enum status status;
+    const char *network = run_network(run);
+    *data = cJSON_CreateObject();
+    TRY(*data ? STATUS_OK : STATUS_NO_MEMORY);
+    cJSON *all = cJSON_AddObjectToObject(*data, "tables");
+    cJSON_AddStringToObject(*data, "state", judge_word(run->state));
+    if (*network)
+        cJSON_AddStringToObject(*data, "network", network);
+    add_number(*data, "link_bytes_per_s", run->has_results ? run->results.last_rate : (double)NAN);
+    TRY(add_models(*data));
+    if (run->state == STATE_WRONG) /* no time of it is shown, nor what was computed from them */
+        goto out;
+    if (run->has_consistency)
+        cJSON_AddItemToObject(all, "consistency", consistency_json(&run->consistency));
+    if (run->has_results)
+        add_points(all, &run->results);
+    if (run->has_trainings)
+        add_trainings(all, &run->trainings);
+    TRY(add_further(all, run->dir, "predict", "predict.csv"));
+    TRY(add_further(all, run->dir, "simulate", "simulate.csv"));
+    TRY(add_fit(*data, run->dir));
+    TRY(add_replays(*data, run->dir));
+out:
+    if (status != STATUS_OK) {
+        cJSON_Delete(*data);
+        *data = NULL;
+    }
+    return status;
+}
+
+/* -------- the run ----------------------------------------------------------------------------- */
 
 /* Whether DIR/NAME is there; its path goes to *path, for the caller to free. */
 static enum status find(const char *dir, const char *name, char **path, bool *found)

@@ -1,12 +1,11 @@
-#include "experiments/report/summary.h"
+#include "experiments/report/report.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "experiments/measure/cpu.h"
-#include "experiments/report/text.h"
-#include "experiments/rows/rates.h"
+#include "experiments/rows/results.h"
 
 /* -------- the head ---------------------------------------------------------------------------- */
 
@@ -107,7 +106,7 @@ void summary_print_head(const struct run *run, FILE *out)
 
 /* -------- the answer -------------------------------------------------------------------------- */
 
-void summary_print_answer(const struct answer *answer, FILE *out)
+static void summary_print_answer(const struct answer *answer, FILE *out)
 {
     fprintf(out, "  %s\n", answer->lead);
     for (size_t c = 0; c < answer->count; c++)

@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "experiments/report/summary.h"
-#include "experiments/report/text.h"
+#include "experiments/report/report.h"
 
 void summary_heading(int *section, FILE *out, const char *format, ...)
 {

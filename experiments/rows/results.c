@@ -5,12 +5,117 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/text.h"
-#include "common/base/status.h"
 #include "common/base/stats.h"
-#include "experiments/rows/rates.h"
+#include "common/base/status.h"
+#include "common/base/text.h"
 
-/* -------- a row ------------------------------------------------------------------------------- */
+/* -------- what the links carry ---------------------------------------------------------------- */
+
+#define SAME_LINK 1.02         /* a probe that is further off the others was disturbed */
+#define POSSIBLE 1.05          /* a time that is below theory's by more cannot be */
+#define SCATTER 1.15           /* iterations scatter where their interval's ends differ by more */
+enum { LONG_BYTES = 1000000 }; /* shorter messages depend on what the links' buffers let through */
+
+bool rates_has_shape(const char *network)
+{
+    return strncmp(network, "vcluster:", 9) == 0 && strchr(network, '/');
+}
+
+static bool is_counted(const struct result_row *row)
+{
+    return row->part <= PART_SLOTS;
+}
+
+/* Rows of one group have one rate: 0, or the number of machines where links differ. */
+static int group_of(const struct results *results, const struct result_row *row)
+{
+    bool alike = strncmp(results->network, "hosts", 5) != 0 && !rates_has_shape(results->network);
+    return alike ? 0 : results->points[row->point].machines;
+}
+
+/* NAN: no probe in the row's group. `rates`: room for all rows. */
+static double rate_of(const struct results *results, const struct result_row *of, double *rates)
+{
+    size_t count = 0;
+    for (size_t r = 0; r < results->row_count; r++) {
+        const struct result_row *row = &results->rows[r];
+        if (is_counted(row) && row->link > 0 && strcmp(row->link_source, "probe") == 0 &&
+            group_of(results, row) == group_of(results, of))
+            rates[count++] = row->link;
+    }
+    return count > 0 ? stats_median(rates, count) : (double)NAN;
+}
+
+/* Adds the row to the rates and sources of all links. */
+static void note_link(struct results *results, const struct result_row *row)
+{
+    if (!isnan(row->nominal_link))
+        results->nominal = row->nominal_link;
+    if (!(row->link > 0))
+        return;
+    if (strcmp(row->link_source, "probe") == 0)
+        results->probed++;
+    else
+        results->unprobed++;
+    results->link_least = fmin(results->link_least, row->link);
+    results->link_most = fmax(results->link_most, row->link);
+}
+
+static void note_steadiness(const struct results *results, struct result_row *row, double share)
+{
+    const bool probed = strcmp(row->link_source, "probe") == 0;
+    if (probed && (share > SAME_LINK || share * SAME_LINK < 1)) {
+        snprintf(row->unsteady, sizeof row->unsteady, "its probe found %.1f Mbit/s",
+                 row->link * 8 / 1e6);
+        return;
+    }
+    /* Times are judged at the size that the tables show. */
+    if (row->bytes < LONG_BYTES || row->bytes != results_focus(results, row->workers))
+        return;
+    if (probed && !rates_has_shape(results->network) && row->median_us * POSSIBLE < row->theory_us)
+        snprintf(row->unsteady, sizeof row->unsteady, "less time than its bytes take");
+    else if (row->low_us > 0 && row->high_us > row->low_us * SCATTER)
+        snprintf(row->unsteady, sizeof row->unsteady, "its iterations scatter");
+}
+
+/*
+ * Each psring bench probes the links for itself. A disturbance of a second during one probe would
+ * compare its rows with another theory than the rest. Therefore efficiency and theory of
+ * all rows are scaled to the median of all probes. On real machines and in clusters with a shape
+ * links differ, and the median is that of the runs on as many machines. Fills in `unsteady` of the
+ * rows, and what the results say of the links. STATUS_NO_MEMORY is logged. O(rows^2).
+ */
+static enum status rates_settle(struct results *results)
+{
+    double *rates = malloc((results->row_count + 1) * sizeof *rates);
+    const bool loopback = strncmp(results->network, "loopback", 8) == 0;
+    if (!rates) {
+        log_error("out of memory for the rates of %zu rows", results->row_count);
+        return STATUS_NO_MEMORY;
+    }
+    results->link_least = results->link_most = results->nominal = (double)NAN;
+    for (size_t r = 0; r < results->row_count; r++) {
+        struct result_row *row = &results->rows[r];
+        if (!is_counted(row))
+            continue;
+        note_link(results, row);
+        double share = 1, rate = rate_of(results, row, rates);
+        if (row->link > 0 && rate > 0) {
+            share = row->link / rate;
+            row->efficiency *= share;
+            row->theory_us *= share;
+            results->last_rate = rate;
+            if (group_of(results, row) == 0)
+                results->rate = rate;
+        }
+        if (!loopback)
+            note_steadiness(results, row, share);
+    }
+    free(rates);
+    return STATUS_OK;
+}
+
+/* -------- rows of bench.csv ------------------------------------------------------------------- */
 
 static double number_of(const struct csv_table *table, size_t row, const char *name)
 {
@@ -118,8 +223,8 @@ static enum part part_of(const struct result_row *row, const char *network)
 
 /* -------- its configuration ------------------------------------------------------------------- */
 
-void results_configuration(char *text, size_t size, const char *backend, const char *placement,
-                           int servers, const char *algorithm)
+static void results_configuration(char *text, size_t size, const char *backend,
+                                  const char *placement, int servers, const char *algorithm)
 {
     if (strcmp(backend, "mpi") == 0)
         snprintf(text, size, "mpi %s", *algorithm ? algorithm : "default");
@@ -549,4 +654,126 @@ int results_compared_workers(const struct results *results)
     return most > 0                    ? most
            : results->worker_count > 0 ? results->workers[results->worker_count - 1]
                                        : 0;
+}
+
+/* -------- rows of train.csv ------------------------------------------------------------------- */
+
+static const char paced[] = "paced:";
+
+static enum training_kind kind_of(const struct csv_table *table, size_t row)
+{
+    if (strcmp(csv_table_field(table, row, "network"), "time-slicing") == 0)
+        return TRAINING_LEFT_OUT;
+    if (strcmp(csv_table_field(table, row, "device"), "cuda") == 0)
+        return TRAINING_GPU;
+    if (strncmp(csv_table_field(table, row, "compute"), paced, sizeof paced - 1) == 0)
+        return TRAINING_PACED;
+    return *csv_table_field(table, row, "test_accuracy") ? TRAINING_REAL : TRAINING_LEFT_OUT;
+}
+
+static struct training read_training(const struct csv_table *table, size_t row)
+{
+    const double workers = number_of(table, row, "workers");
+    const double servers = number_of(table, row, "servers"), most = 1e6;
+    const char *compute = csv_table_field(table, row, "compute");
+    struct training training = {
+        .kind = kind_of(table, row),
+        .row = row,
+        .workers = workers > 0 && workers <= most ? (int)workers : 0,
+        .images = number_of(table, row, "images"),
+        .seconds = number_of(table, row, "seconds"),
+        .images_per_s = number_of(table, row, "images_per_s"),
+        .accuracy = number_of(table, row, "test_accuracy"),
+        .loss = number_of(table, row, "test_loss"),
+        .batch = number_of(table, row, "batch"),
+    };
+    const char *backend = csv_table_field(table, row, "backend");
+    const char *placement = csv_table_field(table, row, "placement");
+    const int server_count = servers > 0 && servers <= most ? (int)servers : 0;
+    results_configuration(training.who, sizeof training.who, backend, placement, server_count, "");
+    results_series(training.series, backend, placement, server_count, training.workers);
+    training.paced_ms =
+        training.kind == TRAINING_PACED ? strtod(compute + sizeof paced - 1, NULL) : (double)NAN;
+    if (isnan(training.batch)) /* earlier versions had no such column */
+        training.batch = training.images / number_of(table, row, "step") / training.workers;
+    const char *rank = csv_table_field(table, row, "limit_rank");
+    snprintf(training.limit, sizeof training.limit, "%s%s%s", csv_table_field(table, row, "limit"),
+             *rank ? " " : "", rank);
+    return training;
+}
+
+const struct training *trainings_find(const struct trainings *trainings, enum training_kind kind,
+                                      const char *who, int workers)
+{
+    for (size_t t = 0; t < trainings->count; t++) {
+        const struct training *training = &trainings->list[t];
+        if (training->kind == kind && training->workers == workers &&
+            strcmp(training->who, who) == 0)
+            return training;
+    }
+    return NULL;
+}
+
+enum status trainings_read(struct trainings *trainings, const char *path)
+{
+    enum status status;
+    *trainings = (struct trainings){0};
+    TRY(csv_table_read(&trainings->table, path));
+    trainings->list = calloc(trainings->table.rows + 1, sizeof *trainings->list);
+    if (!trainings->list) {
+        log_error("%s: out of memory for %zu rows", path, trainings->table.rows);
+        status = STATUS_NO_MEMORY;
+        goto out;
+    }
+    for (size_t row = 0; row < trainings->table.rows; row++) {
+        struct training training = read_training(&trainings->table, row);
+        const struct training *same =
+            trainings_find(trainings, training.kind, training.who, training.workers);
+        size_t at = same ? (size_t)(same - trainings->list) : trainings->count++;
+        trainings->list[at] = training;
+    }
+out:
+    return status;
+}
+
+void trainings_free(struct trainings *trainings)
+{
+    csv_table_free(&trainings->table);
+    free(trainings->list);
+    *trainings = (struct trainings){0};
+}
+
+enum agreement trainings_agree(const struct trainings *trainings, const struct training **one,
+                               const struct training **two, const char **setting)
+{
+    static const char *const settings[] = {
+        "images",    "model", "dataset",     "device",  "workers", "batch",    "seed",
+        "optimizer", "lr",    "lr_schedule", "augment", "sync",    "compress", "optimizer_options",
+        "bucket_mb"};
+    const struct csv_table *table = &trainings->table;
+    *one = *two = NULL;
+    *setting = NULL;
+    for (size_t t = 0; t < trainings->count && !*two; t++) {
+        if (trainings->list[t].kind == TRAINING_REAL)
+            *(*one ? two : one) = &trainings->list[t];
+    }
+    if (!*two)
+        return AGREEMENT_NONE;
+    const size_t first = (*one)->row, second = (*two)->row;
+    for (size_t s = 0; s < sizeof settings / sizeof *settings; s++) {
+        if (strcmp(csv_table_field(table, first, settings[s]),
+                   csv_table_field(table, second, settings[s])) != 0) {
+            *setting = settings[s];
+            return AGREEMENT_SETTINGS;
+        }
+    }
+    const char *weights = csv_table_field(table, first, "weights_sha256");
+    const char *others = csv_table_field(table, second, "weights_sha256");
+    if (!*weights || !*others)
+        return AGREEMENT_NONE;
+    if (strcmp(weights, others) == 0)
+        return AGREEMENT_BITS;
+    const bool ordered = strcmp(csv_table_field(table, first, "reduce_order"), "ring") == 0 &&
+                         strcmp(csv_table_field(table, second, "reduce_order"), "ring") == 0;
+    return ordered ? AGREEMENT_WRONG : AGREEMENT_ROUNDING;
 }

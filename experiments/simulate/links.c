@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "common/net/transport/transport.h"
-#include "experiments/fit/model.h"
+#include "experiments/predict/model.h"
 
 /* MPI_Allreduce's messages ("mpi-ring") are not. */
 static bool is_ours(const char *transport)

@@ -9,17 +9,22 @@
  *     counter   bytes a second handed over and come in; messages that wait
  *
  * Times are rank 0's: the clocks' offsets are measured at the start and at the end, in between they
- * are interpolated (common/net/world/clock_offset.h); they and their errors stand in the file.
+ * are interpolated (experiments/timeline/timeline.h); they and their errors stand in the file.
  */
-#ifndef PSRING_EXPERIMENTS_TIMELINE_H
-#define PSRING_EXPERIMENTS_TIMELINE_H
+#ifndef PSRING_EXPERIMENTS_TIMELINE_TIMELINE_H
+#define PSRING_EXPERIMENTS_TIMELINE_TIMELINE_H
 
+#include <cjson/cJSON.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "common/base/status.h"
 #include "common/net/world/topology.h"
 #include "common/net/world/world.h"
+#include "common/obs/range.h"
+#include "experiments/timeline/bottleneck.h"
 
 struct timeline;
 struct bottleneck_facts;
@@ -43,5 +48,127 @@ enum status timeline_write(struct timeline *timeline, const struct bottleneck_fa
 
 /* Ends the recording. Sets *timeline to NULL. */
 void timeline_close(struct timeline **timeline);
+
+/*
+ * How far the clocks of the ranks are apart (clock_now_ns: each host's has its own zero and rate).
+ *
+ * Nobody leaves a barrier before everybody has entered it. So with e and l for the times at which
+ * ranks enter and leave, by their own clocks, and offset o of rank r's (to be added to r's times to
+ * get rank 0's):
+ *
+ *     e_0 <= l_r + o      hence o >= e_0 - l_r      tight when rank 0 enters last
+ *     e_r + o <= l_0      hence o <= l_0 - e_r      tight when rank r does
+ *
+ * In every round another rank is late on purpose; over all rounds the largest lower and the least
+ * upper bound are kept. The offset is halfway between them, and cannot be further off than half of
+ * what lies between (messages' latency, and how long a process sleeps between two looks) and of
+ * what the clocks may have drifted since the first round, which is at most 100 in a million. That
+ * is ping-pong's estimate (Cristian 1989, "Probabilistic clock synchronization"), for all ranks at
+ * once.
+ *
+ * Ranks on one running kernel (world->machine) have one clock, unless what was measured rules that
+ * out: with rank 0's the offset is 0, and elsewhere the bounds of all of them are one's.
+ */
+
+/* When one rank entered and left a barrier, by its own clock. */
+struct clock_passage {
+    int64_t entered_ns, left_ns;
+};
+
+struct clock_offset {
+    int64_t at_ns;     /* this rank's time to which it belongs */
+    int64_t offset_ns; /* added to this rank's times gives rank 0's */
+    int64_t error_ns;  /* it is at most so far off */
+};
+
+/*
+ * Of rank `own`, from the passages of all ranks (size, rounds). machines: (size) equal numbers, one
+ * clock, they say.
+ */
+struct clock_offset clock_offset_of(const struct clock_passage *all, const int *machines, int size,
+                                    size_t rounds, int own);
+
+/* Collective over the world: this rank's. Some ten rounds a rank, half a millisecond each at least.
+ * Errors: logged. */
+enum status clock_offset_measure(struct world *world, struct clock_offset *offset);
+
+/* A time of this rank's on rank 0's clock, from what was measured before and after: clocks that run
+ * at steady rates are apart linearly in time. */
+int64_t clock_offset_apply(const struct clock_offset *before, const struct clock_offset *after,
+                           int64_t ns);
+
+/*
+ * A timeline as psring has written it (timeline.h), read back: ranges by thread, messages with both
+ * ends. It is read line by line, so that memory follows what is kept and not the text.
+ */
+
+/* The counter of how long steps have computed on a processor. */
+#define TRACE_CPU_NAME "computed on a processor"
+
+enum { TRACE_TEXT_BYTES = 80 };
+
+struct trace_rank {
+    char name[TRACE_TEXT_BYTES]; /* "rank 1 (worker) on a" */
+    bool worker;
+    int64_t clock_error_ns; /* its times may be so far off rank 0's */
+    uint64_t dropped;
+};
+
+/* One of a thread's; those of a thread nest. */
+struct trace_range {
+    int rank, row;
+    int64_t begin_ns, end_ns;
+    enum range_kind kind;
+    char name[32];
+    int64_t
+        step; /* STEP; BUCKET, ALLREDUCE: of training; TRANSFER: of the algorithm; CPU: its ns */
+    int bucket, peer_rank; /* TRANSFER: from; WAIT_HOST: for */
+    int64_t parent;        /* which of the ranges it is in, the innermost; -1: none */
+};
+
+/* A message: one end is missing (rank -1) where that was not recorded. */
+struct trace_message {
+    uint64_t id;
+    int from, from_row, to, to_row;
+    int64_t sent_ns, received_ns;
+    uint64_t bytes;
+};
+
+struct trace_file {
+    struct trace_rank *ranks;
+    int rank_count;
+    bool in_step;                  /* all workers are in one step, or wait for it */
+    bool has_facts;                /* the file has the facts of the run's bottleneck */
+    struct bottleneck_facts facts; /* without ranks */
+    char backend[32];              /* facts.backend */
+    struct trace_range *ranges;    /* by rank, row, begin; what encloses comes first */
+    size_t range_count;
+    struct trace_message *messages; /* by receiver: rank, row, time */
+    size_t message_count;
+};
+
+/* STATUS_INPUT (logged) if it is none of psring's, or not whole. */
+enum status trace_file_read(struct trace_file *file, const char *path);
+void trace_file_free(struct trace_file *file);
+
+/* The rows of buckets; those of threads come before. */
+enum { TRACE_ROW_BUCKET = 100 };
+
+/* The ranges of a row: ranges [*first, *end). */
+void trace_file_row(const struct trace_file *file, int rank, int row, size_t *first, size_t *end);
+
+/* Messages that were received before they were sent, by this clock; *beyond: by more than the
+ * errors of both ranks' clocks. *pairs: of how many. */
+size_t trace_file_disordered(const struct trace_file *file, size_t *beyond, size_t *pairs);
+
+/*
+ * The facts of a run's bottleneck that only the run knows: cores, their busy share, and the times
+ * of averaging by the model of cost. The timeline holds them, and `psring trace` judges by them.
+ */
+
+#define TRACE_FACTS_NAME "psring_run"
+
+/* An event of the file, a line; without facts->ranks. */
+void trace_facts_write(FILE *out, const struct bottleneck_facts *facts);
 
 #endif

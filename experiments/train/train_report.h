@@ -13,7 +13,7 @@
 #include "experiments/measure/cpu.h"
 #include "experiments/step/usage_watch.h"
 #include "common/obs/progress.h"
-#include "experiments/trace/bottleneck.h"
+#include "experiments/timeline/bottleneck.h"
 #include "experiments/step/step_times.h"
 
 struct trainer;

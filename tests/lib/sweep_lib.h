@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "common/base/rng.h"
-#include "experiments/fit/model.h"
+#include "experiments/predict/model.h"
 
 static const struct predict_terms truth = {.of = {[TERM_LATENCY] = 80e-6,
                                                   [TERM_LINK] = 1 / 24e6,

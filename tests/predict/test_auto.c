@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "experiments/auto/auto.h"
+#include "experiments/predict/predict.h"
 #include "tests/lib/capture.h"
 #include "tests/lib/config_lib.h"
 

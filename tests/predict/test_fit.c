@@ -7,9 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "experiments/predict/beside.h"
-#include "experiments/fit/model.h"
-#include "experiments/predict/regret.h"
+#include "experiments/predict/predict.h"
+#include "experiments/predict/model.h"
 #include "tests/lib/capture.h"
 #include "tests/lib/sweep_lib.h"
 

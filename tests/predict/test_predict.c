@@ -5,10 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "experiments/predict/advice.h"
-#include "experiments/predict/crossover.h"
+#include "experiments/predict/predict.h"
 #include "experiments/predict/forecast.h"
-#include "experiments/predict/step.h"
+#include "experiments/predict/training.h"
 #include "tests/lib/capture.h"
 #include "tests/lib/sweep_lib.h"
 

@@ -5,7 +5,7 @@
 
 #include <criterion/criterion.h>
 
-#include "experiments/report/consistency.h"
+#include "experiments/report/run.h"
 #include "tests/lib/capture.h"
 
 static char dir[64];
@@ -23,7 +23,7 @@ static void remove_folder(void)
 TestSuite(consistency, .init = make_folder, .fini = remove_folder);
 
 /* Rows "MODE,STRAGGLER,SEED,ON_TARGET,SECONDS,ACCURACY"; NULL ends them. */
-static void read_rows(struct consistency *consistency, const char *const *rows)
+static void read_rows(struct consistency_run *consistency, const char *const *rows)
 {
     char path[128];
     snprintf(path, sizeof path, "%s/consistency.csv", dir);
@@ -41,7 +41,7 @@ static void read_rows(struct consistency *consistency, const char *const *rows)
 static const char *said(const char *const *rows, const char *provenance)
 {
     static char text[8192];
-    struct consistency consistency;
+    struct consistency_run consistency;
     cJSON *facts = provenance ? cJSON_Parse(provenance) : NULL;
     read_rows(&consistency, rows);
     FILE *out = fmemopen(text, sizeof text, "w");
@@ -122,7 +122,7 @@ Test(consistency, nobody_reached_the_target)
 
 Test(consistency, page_and_figure_have_the_medians)
 {
-    struct consistency consistency;
+    struct consistency_run consistency;
     read_rows(&consistency, alike);
     cJSON *modes = consistency_json(&consistency);
     cJSON *ssp = cJSON_GetArrayItem(modes, 3);

@@ -8,7 +8,7 @@
 
 #include <criterion/criterion.h>
 
-#include "experiments/report/summary.h"
+#include "experiments/report/report.h"
 #include "tests/lib/capture.h"
 
 /* -------- files ------------------------------------------------------------------------------- */

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "experiments/trace/bottleneck.h"
+#include "experiments/timeline/bottleneck.h"
 
 enum { WORKERS = 4 };
 

@@ -5,7 +5,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/rng.h"
-#include "common/net/world/clock_offset.h"
+#include "experiments/timeline/timeline.h"
 #include "tests/lib/spawn.h"
 
 enum { RANKS = 4, ROUNDS = 40 };

@@ -5,10 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "experiments/trace/trace_command.h"
-#include "experiments/trace/trace_file.h"
-#include "experiments/trace/trace_parts.h"
-#include "experiments/trace/trace_path.h"
+#include "experiments/trace/trace.h"
+#include "experiments/timeline/timeline.h"
 #include "tests/lib/capture.h"
 
 #define HEAD "{\"displayTimeUnit\":\"ms\",\"otherData\":{},\"traceEvents\":[\n"

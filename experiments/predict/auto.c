@@ -1,0 +1,571 @@
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/status.h"
+#include "common/base/text.h"
+#include "common/net/transport/transport.h"
+#include "experiments/bench/bench.h"
+#include "experiments/config/backends.h"
+#include "experiments/predict/predict.h"
+#include "experiments/predict/training.h"
+#include "models/published.h"
+
+static const double bucket_sizes_mb[] = {1, 2, 4, 8, 16, 25, 0};
+
+/* Ways to average that differ in more than numbers. */
+enum kind { RING, RHD, HIERARCHICAL, DEDICATED, COLOCATED, MIXED, KINDS };
+
+struct search {
+    const struct auto_job *job;
+    struct auto_way best[KINDS];
+    struct auto_way alone;
+    /* What is tried now: */
+    const struct predict_model *model, *there; /* as fitted, and as it would be on these links */
+    enum transport_kind transport;
+    double bucket_mb;
+    const struct predict_step *step; /* NULL: one vector */
+};
+
+/* -------- models ------------------------------------------------------------------------------ */
+
+static bool is_of(const struct predict_model *model, const char *network)
+{
+    return strcmp(model->network, network) == 0 && model->fit.error_count > 0;
+}
+
+/* NULL: there is none. */
+static const struct predict_model *model_over(const struct predict_models *models,
+                                              const char *network, enum transport_kind kind)
+{
+    for (size_t m = 0; m < models->count; m++) {
+        if (is_of(&models->models[m], network) &&
+            strcmp(models->models[m].transport, transport_kind_name(kind)) == 0)
+            return &models->models[m];
+    }
+    return NULL;
+}
+
+/* Of that network, what was fitted to the most rows. */
+static const struct predict_model *nearest_model(const struct predict_models *models,
+                                                 const char *network)
+{
+    const struct predict_model *nearest = NULL;
+    for (int kind = 0; kind < TRANSPORT_KINDS; kind++) {
+        const struct predict_model *model = model_over(models, network, kind);
+        if (model && (!nearest || model->fitted > nearest->fitted))
+            nearest = model;
+    }
+    return nearest;
+}
+
+static enum status no_model(const struct predict_models *models, const char *network)
+{
+    char known[256] = "";
+    struct line line = line_in(known, sizeof known);
+    for (size_t m = 0; m < models->count; m++) {
+        size_t first = 0;
+        while (strcmp(models->models[first].network, models->models[m].network) != 0)
+            first++;
+        if (first == m)
+            line_add(&line, "%s%s", m > 0 ? ", " : "", models->models[m].network);
+    }
+    log_error("--backend auto: the fitted model knows no transport over the network %s, only over "
+              "%s; fit rows of this network, say with --network which of those it is, or name a "
+              "backend",
+              network, known);
+    return STATUS_USAGE;
+}
+
+/* As it would be with the job's links. */
+static struct predict_model model_there(const struct predict_model *model,
+                                        const struct auto_job *job)
+{
+    const struct predict_cluster cluster = {.workers = job->workers,
+                                            .bytes_per_s = job->bytes_per_s,
+                                            .shares_cores = true}; /* as on that network */
+    bool other = job->bytes_per_s > 0 && model->nominal_bytes_per_s > 0 &&
+                 fabs(job->bytes_per_s / model->nominal_bytes_per_s - 1) > 1e-6;
+    return other ? predict_model_on(model, &cluster) : *model;
+}
+
+/* -------- ways -------------------------------------------------------------------------------- */
+
+static bool several_slots(const struct auto_job *job)
+{
+    bool shared = false, apart = false;
+    for (int worker = 1; job->hosts && worker < job->workers; worker++) {
+        apart = apart || job->hosts[worker] != job->hosts[0];
+        for (int other = 0; other < worker && !shared; other++)
+            shared = job->hosts[other] == job->hosts[worker];
+    }
+    return shared && apart;
+}
+
+static bool terms_of(const struct search *search, const struct predict_way *way, size_t count,
+                     struct predict_terms *terms)
+{
+    const struct auto_job *job = search->job;
+    struct predict_shape shape = {.backend = backend_get((size_t)backend_find(way->backend)),
+                                  .topology = {job->workers, way->servers, way->placement},
+                                  .count = count,
+                                  .hosts = job->hosts,
+                                  .nominal_bytes_per_s = search->there->nominal_bytes_per_s,
+                                  .compress = job->compress,
+                                  .one_machine = search->there->one_machine};
+    if (way->placement == PLACEMENT_MIXED)
+        shape.topology.servers += job->workers;
+    return predict_terms_of(&shape, terms);
+}
+
+/* *known: there is a formula. */
+static enum status time_step(const struct search *search, const struct predict_way *way,
+                             struct predict_interval *seconds, bool *known)
+{
+    enum status status = STATUS_OK;
+    const struct predict_step *step = search->step;
+    struct predict_terms *terms = malloc(step->bucket_count * sizeof *terms);
+    TRY(terms ? STATUS_OK : STATUS_NO_MEMORY);
+    *known = true;
+    for (size_t b = 0; *known && b < step->bucket_count; b++) {
+        if (b > 0 && step->buckets[b].count == step->buckets[b - 1].count)
+            terms[b] = terms[b - 1];
+        else
+            *known = terms_of(search, way, step->buckets[b].count, &terms[b]);
+    }
+    if (*known)
+        TRY(predict_buckets_step(&search->there->fit, step, terms, search->job->compute_s,
+                                 seconds));
+out:
+    free(terms);
+    return status;
+}
+
+static void keep(struct auto_way *kept, const struct auto_way *way)
+{
+    if (!kept->model || way->seconds.seconds < kept->seconds.seconds)
+        *kept = *way;
+}
+
+static uint64_t longest_bytes(const struct search *search)
+{
+    size_t most = search->job->count;
+    for (size_t b = 0; search->step && b < search->step->bucket_count; b++)
+        most = search->step->buckets[b].count > most ? search->step->buckets[b].count : most;
+    return most * sizeof(float);
+}
+
+static enum status try_way(struct search *search, struct auto_way *kept, struct predict_way way)
+{
+    enum status status = STATUS_OK;
+    const struct backend *backend = backend_get((size_t)backend_find(way.backend));
+    struct auto_way tried = {.way = way,
+                             .transport = search->transport,
+                             .bucket_mb = search->bucket_mb,
+                             .buckets = search->step ? search->step->bucket_count : 1,
+                             .bytes = longest_bytes(search),
+                             .model = search->model};
+    struct predict_terms terms;
+    bool known = false;
+    if ((search->job->ordered && !backend->orders_sums) ||
+        (search->job->compress != COMPRESS_NONE && !backend->compresses))
+        return STATUS_OK;
+    if (search->step)
+        TRY(time_step(search, &way, &tried.seconds, &known));
+    else if ((known = terms_of(search, &way, search->job->count, &terms)))
+        tried.seconds = predict_time(&search->there->fit, &terms);
+    if (known)
+        keep(kept, &tried);
+out:
+    return status;
+}
+
+/* One, two, four and so on, half as many as workers, and as many. */
+static enum status try_colocated(struct search *search)
+{
+    enum status status = STATUS_OK;
+    const struct auto_job *job = search->job;
+    int most = job->colocated > 0 ? job->colocated : job->workers;
+    for (int servers = job->colocated > 0 ? most : 1; servers <= most; servers++) {
+        bool power = (servers & (servers - 1)) == 0;
+        if (power || servers == most || servers == job->workers / 2)
+            TRY(try_way(search, &search->best[COLOCATED],
+                        (struct predict_way){"ps", PLACEMENT_COLOCATED, servers}));
+    }
+out:
+    return status;
+}
+
+/* Without servers: `kept` by kind, or one for all. */
+static enum status try_without(struct search *search, struct auto_way *kept, int stride)
+{
+    static const char *const names[] = {
+        [RING] = "ring", [RHD] = "rhd", [HIERARCHICAL] = "hierarchical"};
+    enum status status = STATUS_OK;
+    for (int kind = RING; search->job->workers > 1 && kind <= HIERARCHICAL; kind++) {
+        if (kind != HIERARCHICAL || several_slots(search->job))
+            TRY(try_way(search, kept + kind * stride,
+                        (struct predict_way){.backend = names[kind]}));
+    }
+out:
+    return status;
+}
+
+static enum status try_all(struct search *search)
+{
+    enum status status = STATUS_OK;
+    const struct auto_job *job = search->job;
+    if (job->spare == 0)
+        TRY(try_without(search, search->best, 1));
+    else
+        TRY(try_without(search, &search->alone, 0));
+    if (job->spare > 0 && job->placements >> PLACEMENT_DEDICATED & 1)
+        TRY(try_way(search, &search->best[DEDICATED],
+                    (struct predict_way){"ps", PLACEMENT_DEDICATED, job->spare}));
+    if (job->workers > 1 && job->placements >> PLACEMENT_MIXED & 1)
+        TRY(try_way(search, &search->best[MIXED],
+                    (struct predict_way){"ps", PLACEMENT_MIXED, job->spare}));
+    if (job->spare == 0 && job->placements >> PLACEMENT_COLOCATED & 1)
+        TRY(try_colocated(search));
+out:
+    return status;
+}
+
+static enum status try_over(struct search *search, enum transport_kind kind,
+                            const struct predict_model *model)
+{
+    const struct predict_model there = model_there(model, search->job);
+    search->transport = kind;
+    search->model = model;
+    search->there = &there;
+    return try_all(search);
+}
+
+/* Over each transport that it may use and that was fitted, or, if none was, one as the nearest. */
+static enum status try_transports(struct search *search, const struct predict_models *models,
+                                  bool *stands_in)
+{
+    enum status status = STATUS_OK;
+    const struct auto_job *job = search->job;
+    *stands_in = true;
+    for (int kind = 0; kind < TRANSPORT_KINDS; kind++) {
+        const struct predict_model *model = model_over(models, job->network, kind);
+        if (!model || !(job->transports >> kind & 1))
+            continue;
+        TRY(try_over(search, kind, model));
+        *stands_in = false;
+    }
+    for (int kind = TRANSPORT_KINDS; *stands_in && kind-- > 0;) {
+        if (job->transports >> kind & 1)
+            return try_over(search, kind, nearest_model(models, job->network));
+    }
+out:
+    return status;
+}
+
+static enum status try_buckets(struct search *search, const struct predict_models *models,
+                               double bucket_mb, bool *stands_in)
+{
+    enum status status;
+    struct predict_step step;
+    TRY(predict_step_open(&step, search->job->model, (size_t)(bucket_mb * 1048576)));
+    search->step = &step;
+    search->bucket_mb = bucket_mb;
+    TRY(try_transports(search, models, stands_in));
+out:
+    predict_step_free(&step);
+    search->step = NULL;
+    return status;
+}
+
+/* -------- the choice -------------------------------------------------------------------------- */
+
+static void find_best(const struct search *search, struct auto_choice *choice)
+{
+    int best = -1;
+    for (int kind = 0; kind < KINDS; kind++) {
+        const struct auto_way *way = &search->best[kind];
+        if (way->model && (best < 0 || way->seconds.seconds < search->best[best].seconds.seconds))
+            best = kind;
+    }
+    CHECK(best >= 0); /* whoever makes jobs leaves a way */
+    choice->best = search->best[best];
+    for (int kind = 0; kind < KINDS; kind++) {
+        if (kind != best && search->best[kind].model)
+            keep(&choice->next, &search->best[kind]);
+    }
+    choice->alone = search->alone;
+}
+
+enum status auto_choose_way(const struct predict_models *models, const struct auto_job *job,
+                            struct auto_choice *choice)
+{
+    enum status status = STATUS_OK;
+    struct search search = {.job = job, .bucket_mb = fmax(job->bucket_mb, 0)};
+    *choice = (struct auto_choice){0};
+    if (!nearest_model(models, job->network))
+        return no_model(models, job->network);
+    if (!job->model)
+        TRY(try_transports(&search, models, &choice->stands_in));
+    else if (job->bucket_mb >= 0)
+        TRY(try_buckets(&search, models, job->bucket_mb, &choice->stands_in));
+    for (size_t b = 0;
+         job->model && job->bucket_mb < 0 && b < sizeof bucket_sizes_mb / sizeof *bucket_sizes_mb;
+         b++)
+        TRY(try_buckets(&search, models, bucket_sizes_mb[b], &choice->stands_in));
+    find_best(&search, choice);
+out:
+    return status;
+}
+
+enum { TEXT_BYTES = 1024 };
+
+/* By enum config_transport, but for auto. */
+static const enum transport_kind kinds[] = {[CONFIG_TRANSPORT_ZMQ] = TRANSPORT_ZMQ,
+                                            [CONFIG_TRANSPORT_MPI] = TRANSPORT_MPI,
+                                            [CONFIG_TRANSPORT_TCP] = TRANSPORT_TCP};
+
+/* -------- in words ---------------------------------------------------------------------------- */
+
+static void add_way(struct line *line, const struct auto_job *job, const struct auto_way *way)
+{
+    char words[32];
+    predict_way_words(&way->way, words, sizeof words);
+    line_add(line, "%s over %s", words, transport_kind_name(way->transport));
+    if (job->model && way->buckets > 1)
+        line_add(line, " in %zu buckets of %g MB", way->buckets, way->bucket_mb);
+    else if (job->model)
+        line_add(line, " in one bucket");
+}
+
+static void add_basis(struct line *line, const struct auto_job *job,
+                      const struct auto_choice *choice)
+{
+    char outside[256];
+    const struct auto_way *best = &choice->best;
+    const struct predict_cluster cluster = {.workers = job->workers,
+                                            .bytes_per_s = job->bytes_per_s};
+    predict_outside(best->model, &cluster, best->way.servers, best->bytes, outside, sizeof outside);
+    line_add(line, "; rests on %zu rows over %s and %s", best->model->fitted, best->model->network,
+             best->model->transport);
+    if (choice->stands_in)
+        line_add(line, ", the nearest to %s, of which none were fitted",
+                 transport_kind_name(best->transport));
+    if (*outside)
+        line_add(line, "; outside of what was fitted: %s", outside);
+}
+
+void auto_describe(const struct auto_job *job, const struct auto_choice *choice, char *text,
+                   size_t size)
+{
+    char between[PREDICT_INTERVAL_BYTES];
+    struct line line = line_in(text, size);
+    const struct auto_way *best = &choice->best, *next = &choice->next, *alone = &choice->alone;
+    if (!job->model)
+        line_add(&line, "%zu bytes: ", job->count * sizeof(float));
+    add_way(&line, job, best);
+    line_add(&line, ", predicted to take %.4g ms%s %s", best->seconds.seconds * 1e3,
+             !job->model          ? ""
+             : job->compute_s > 0 ? " a step"
+                                  : " a step beside computing",
+             predict_interval_text(best->seconds, 1e3, 3, between));
+    if (next->model) {
+        line_add(&line, "; next is ");
+        add_way(&line, job, next);
+        line_add(&line, ", %.4g ms%s", next->seconds.seconds * 1e3,
+                 next->seconds.low <= best->seconds.high ? " (their intervals touch)" : "");
+    }
+    if (alone->model && alone->seconds.seconds < best->seconds.seconds) {
+        line_add(&line, "; without ranks for servers ");
+        add_way(&line, job, alone);
+        line_add(&line, " would take %.4g ms: start %d ranks without --servers",
+                 alone->seconds.seconds * 1e3, job->workers);
+    }
+    add_basis(&line, job, choice);
+}
+
+/* -------- the job ----------------------------------------------------------------------------- */
+
+/* Ranks for servers alone, and where servers may be, from --servers and --placement. */
+static enum status place_servers(struct auto_job *job, const struct config *config, int ranks)
+{
+    bool given = config->placement_given;
+    bool inside = given && config->placement == PLACEMENT_COLOCATED;
+    int64_t servers = config->servers > 0 ? config->servers : 0;
+    if (given && config->placement == PLACEMENT_DEDICATED && servers == 0)
+        servers = 1;
+    if (servers >= ranks + inside) {
+        log_error("--servers %lld: there are %d ranks, which leaves no worker; start more ranks, "
+                  "or ask for fewer servers",
+                  (long long)servers, ranks);
+        return STATUS_USAGE;
+    }
+    job->spare = inside ? 0 : (int)servers;
+    job->workers = ranks - job->spare;
+    job->colocated = inside ? (int)servers : 0;
+    if (given)
+        job->placements = 1u << config->placement;
+    else if (job->spare > 0)
+        job->placements = 1u << PLACEMENT_DEDICATED | 1u << PLACEMENT_MIXED;
+    else
+        job->placements = 1u << PLACEMENT_COLOCATED;
+    if (job->workers == 1 && job->spare > 0)
+        job->placements = 1u << PLACEMENT_DEDICATED;
+    return STATUS_OK;
+}
+
+static unsigned transports_of(const struct config *config, const struct world *world)
+{
+    unsigned allowed = 0;
+    if (config->transport != CONFIG_TRANSPORT_AUTO)
+        return 1u << kinds[config->transport];
+    for (int kind = 0; kind < TRANSPORT_KINDS; kind++) {
+        if (!transport_kind_unavailable(kind) && (kind != TRANSPORT_MPI || world_is_mpi(world)))
+            allowed |= 1u << kind;
+    }
+    return allowed;
+}
+
+/* Whether some ranks, and not all, share a host: else each counts as having one. */
+static bool share_hosts(const struct world *world)
+{
+    bool shared = false, apart = false;
+    for (int rank = 0; rank < world->size; rank++) {
+        shared = shared || world->host_numbers[rank] != rank;
+        apart = apart || world->host_numbers[rank] != world->host_numbers[0];
+    }
+    return shared && apart;
+}
+
+static enum status job_of(struct auto_job *job, const struct config *config,
+                          const struct world *world)
+{
+    *job = (struct auto_job){.hosts = share_hosts(world) ? world->host_numbers : NULL,
+                             .network = config->network,
+                             .bytes_per_s = config->link_rate / 8,
+                             .transports = transports_of(config, world),
+                             .compress = config->compress,
+                             .ordered = config->reduce_order == REDUCE_ORDER_RING,
+                             .bucket_mb = config->bucket_mb};
+    if (config->command == CONFIG_TRAIN) {
+        job->model = config_model_name(config);
+        job->compute_s = (config->paced ? config->paced_ms : config->real_ms) * 1e-3;
+    } else if (config->model_gradients) {
+        job->model = published_names[config->model_gradients];
+        job->compute_s = config->compute_ms * 1e-3;
+    }
+    /* How far a bucket hides behind computing is not known where that is not. */
+    if (job->model && !config->bucket_given && job->compute_s > 0)
+        job->bucket_mb = -1;
+    return place_servers(job, config, world->size);
+}
+
+/* -------- the choice -------------------------------------------------------------------------- */
+
+static struct config_pick pick_of(const struct auto_way *way)
+{
+    struct config_pick pick = {.backend = backend_find(way->way.backend),
+                               .servers = way->way.servers,
+                               .placement = way->way.placement,
+                               .bucket_mb = way->bucket_mb};
+    for (int t = CONFIG_TRANSPORT_ZMQ; t <= CONFIG_TRANSPORT_TCP; t++) {
+        if (kinds[t] == way->transport)
+            pick.transport = t;
+    }
+    return pick;
+}
+
+static enum status choose_one(struct config_pick *pick, const struct predict_models *models,
+                              const struct auto_job *job)
+{
+    enum status status;
+    struct auto_choice choice;
+    char text[TEXT_BYTES];
+    TRY(auto_choose_way(models, job, &choice));
+    *pick = pick_of(&choice.best);
+    if (!job->model)
+        pick->bucket_mb = job->bucket_mb;
+    auto_describe(job, &choice, text, sizeof text);
+    printf("%sauto: %s\n", job->model ? "" : "# ", text);
+out:
+    return status;
+}
+
+/* How right such choices were where it is known: of rows that the model was not fitted to. */
+static void say_held_out(const struct predict_held_out *choice, const char *start)
+{
+    if (choice->cases > 0)
+        printf("%sauto: in %zu cases held out of the fit its choices were %.1f%% slower than the "
+               "fastest measured (geometric mean), at worst %.1f%%\n",
+               start, choice->cases, 100 * choice->mean, 100 * choice->worst);
+    else
+        printf("%sauto: the model's file has no held-out cases that say how right such choices "
+               "are\n",
+               start);
+}
+
+/* On rank 0. */
+static enum status choose_all(struct config *config, const struct world *world)
+{
+    enum status status;
+    struct auto_job job;
+    struct predict_models models = {0};
+    uint64_t bytes = 0;
+    TRY(job_of(&job, config, world));
+    status = predict_models_read(&models, config->cost_model);
+    if (status != STATUS_OK) {
+        status = STATUS_USAGE; /* a file that was named, and is none */
+        goto out;
+    }
+    for (size_t i = 0; i < config->pick_count; i++) {
+        struct config_pick *pick = &config->picks[i];
+        if (job.workers == 1 && job.spare == 0) {
+            *pick = (struct config_pick){.backend = backend_find("none"),
+                                         .bucket_mb = config->bucket_mb};
+            continue;
+        }
+        if (!job.model)
+            bench_size(config, i, &bytes);
+        job.count = bytes / sizeof(float);
+        TRY(choose_one(pick, &models, &job));
+    }
+    if (job.workers == 1 && job.spare == 0)
+        printf("%sauto: one worker, which has nothing to average\n", job.model ? "" : "# ");
+    else
+        say_held_out(&models.choice, job.model ? "" : "# ");
+    fflush(stdout);
+out:
+    predict_models_free(&models);
+    return status;
+}
+
+static size_t count_picks(const struct config *config)
+{
+    size_t count = 0;
+    uint64_t bytes = 0;
+    if (config->command != CONFIG_BENCH || config->model_gradients)
+        return 1;
+    while (bench_size(config, count, &bytes))
+        count++;
+    return count;
+}
+
+enum status auto_choose(struct config *config, struct world *world)
+{
+    enum status status;
+    config->pick_count = count_picks(config);
+    config->picks = calloc(config->pick_count, sizeof *config->picks);
+    int32_t found = config->picks ? STATUS_OK : STATUS_NO_MEMORY;
+    if (!config->picks)
+        log_error("--backend auto: no memory for %zu sizes", config->pick_count);
+    else if (world->rank == 0)
+        found = choose_all(config, world);
+    TRY(world_broadcast(world, NULL, &found, sizeof found));
+    TRY((enum status)found);
+    TRY(config->picks ? STATUS_OK : STATUS_NO_MEMORY);
+    TRY(world_broadcast(world, NULL, config->picks, config->pick_count * sizeof *config->picks));
+out:
+    return status;
+}

@@ -1,0 +1,466 @@
+#include "experiments/predict/rows.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/base/stats.h"
+#include "common/base/status.h"
+
+const char *table_field(const struct table_reader *table, const char *name)
+{
+    return csv_table_field(table->file, table->row, name);
+}
+
+enum status table_number(const struct table_reader *table, const char *name, double least,
+                         double absent, double *value)
+{
+    const char *text = table_field(table, name);
+    char *end;
+    *value = absent;
+    if (!*text)
+        return STATUS_OK;
+    *value = strtod(text, &end);
+    if (*end == 0 && isfinite(*value) && *value >= least && *value < 1e18)
+        return STATUS_OK;
+    log_error("%s: line %zu: %s: found '%s', expected a number of %g at least; the row is broken: "
+              "take it out, or measure again",
+              table->path, table->line, name, text, least);
+    return STATUS_INPUT;
+}
+
+enum status table_count(const struct table_reader *table, const char *name, int least, int most,
+                        int absent, int *value)
+{
+    double number;
+    enum status status = table_number(table, name, least, absent, &number);
+    if (status != STATUS_OK)
+        return status;
+    *value = number <= most ? (int)number : most;
+    if (number <= most && number == *value)
+        return STATUS_OK;
+    log_error("%s: line %zu: %s: found '%s', out of range: expected a whole number from %d to %d; "
+              "the row is broken: take it out, or measure again",
+              table->path, table->line, name, table_field(table, name), least, most);
+    return STATUS_INPUT;
+}
+
+enum status table_word(const struct table_reader *table, const char *name, char *into, size_t size)
+{
+    const char *text = table_field(table, name);
+    if ((size_t)snprintf(into, size, "%s", text) < size)
+        return STATUS_OK;
+    log_error("%s: line %zu: %s: found '%s', expected at most %zu letters; take the row out",
+              table->path, table->line, name, text, size - 1);
+    return STATUS_INPUT;
+}
+
+/* The caller frees. */
+static char *path_of_table(const char *path, const char *name)
+{
+    struct stat found;
+    bool folder = stat(path, &found) == 0 && S_ISDIR(found.st_mode);
+    size_t size = strlen(path) + strlen(name) + 2;
+    char *whole = malloc(size);
+    if (whole)
+        snprintf(whole, size, "%s%s%s", path, folder ? "/" : "", folder ? name : "");
+    return whole;
+}
+
+enum status table_read(const char *path, const char *name, const char *expected,
+                       const char *const *needed, table_take *take, void *context)
+{
+    enum status status;
+    struct csv_table file = {0};
+    char *whole = path_of_table(path, name);
+    struct table_reader table = {.path = whole, .file = &file};
+    TRY(whole ? STATUS_OK : STATUS_NO_MEMORY);
+    TRY(csv_table_read(&file, whole));
+    for (; *needed; needed++) {
+        if (!csv_table_has(&file, *needed)) {
+            log_error("%s: no column %s; expected %s", whole, *needed, expected);
+            status = STATUS_INPUT;
+            goto out;
+        }
+    }
+    for (; table.row < file.rows; table.row++) {
+        table.line = table.row + 2;
+        TRY(take(context, &table));
+    }
+out:
+    csv_table_free(&file);
+    free(whole);
+    return status;
+}
+
+/* -------- a row ------------------------------------------------------------------------------- */
+
+/* The standard error of a median: from its own 95% interval where there is one, else from the
+ * iterations between the fastest and the 95th percentile. */
+static enum status read_times(const struct table_reader *table, struct predict_row *row)
+{
+    enum status status;
+    double median, least, p95, iters, low, high, rest;
+    TRY(table_number(table, "time_us_median", 1e-3, 0, &median));
+    TRY(table_number(table, "time_us_min", 0, median, &least));
+    TRY(table_number(table, "time_us_p95", 0, median, &p95));
+    TRY(table_number(table, "iters", 1, 1, &iters));
+    TRY(table_number(table, "time_us_median_low", 0, 0, &low));
+    TRY(table_number(table, "time_us_median_high", 0, 0, &high));
+    double spread = fmax(p95 - least, 0) / (4 * sqrt(iters));
+    TRY(table_number(table, "rest_us_median", 0, 0, &rest));
+    row->median_s = median * 1e-6;
+    row->rest_s = rest * 1e-6;
+    row->noise_s = (high > low ? (high - low) / (2 * 1.96) : spread) * 1e-6;
+out:
+    return status;
+}
+
+static enum status read_words(const struct table_reader *table, struct predict_row *row)
+{
+    enum status status;
+    TRY(table_word(table, "backend", row->backend, sizeof row->backend));
+    TRY(table_word(table, "transport", row->transport, sizeof row->transport));
+    TRY(table_word(table, "network", row->network, sizeof row->network));
+    TRY(table_word(table, "device", row->device, sizeof row->device));
+    TRY(table_word(table, "error_feedback", row->error_feedback, sizeof row->error_feedback));
+    TRY(table_word(table, "placement", row->placement, sizeof row->placement));
+    TRY(table_word(table, "mpi_algorithm", row->algorithm, sizeof row->algorithm));
+    TRY(table_word(table, "nccl_algorithm", row->nccl, sizeof row->nccl));
+    TRY(table_word(table, "compress", row->compress, sizeof row->compress));
+    TRY(table_word(table, "api", row->api, sizeof row->api));
+    TRY(table_word(table, "model_gradients", row->model, sizeof row->model));
+out:
+    return status;
+}
+
+static enum status read_row(const struct table_reader *table, struct predict_row *row)
+{
+    enum status status;
+    double bytes, wrong;
+    const int most = PREDICT_WORKERS_MOST;
+    *row = (struct predict_row){.runs = 1, .model_index = -1};
+    TRY(read_words(table, row));
+    TRY(table_count(table, "workers", 1, most, 0, &row->workers));
+    TRY(table_count(table, "servers", 0, most, 0, &row->servers));
+    TRY(table_count(table, "hosts", 1, most, 0, &row->hosts));
+    TRY(table_count(table, "neighbours_apart", 0, most, 0, &row->neighbours_apart));
+    TRY(table_number(table, "bytes", 0, 0, &bytes));
+    TRY(table_number(table, "wrong", 0, 0, &wrong));
+    TRY(table_number(table, "skew_ms", 0, 0, &row->skew_ms));
+    TRY(table_number(table, "nominal_link_bytes_per_s", 0, 0, &row->nominal_bytes_per_s));
+    TRY(table_number(table, "cpu_busy", 0, 0, &row->cpu_busy));
+    TRY(table_number(table, "cpu_other", 0, 0, &row->cpu_other));
+    TRY(read_times(table, row));
+    if (row->workers < 1 || row->median_s <= 0) {
+        log_error("%s: line %zu: workers or time_us_median is missing; the row is broken: take it "
+                  "out, or measure again",
+                  table->path, table->line);
+        return STATUS_INPUT;
+    }
+    row->bytes = (uint64_t)bytes;
+    row->wrong = (uint64_t)wrong;
+out:
+    return status;
+}
+
+static enum status add(struct predict_rows *rows, const struct predict_row *row)
+{
+    if (rows->count == rows->room) {
+        size_t room = rows->room ? 2 * rows->room : 256;
+        struct predict_row *more = realloc(rows->rows, room * sizeof *more);
+        if (!more) {
+            log_error("predict: no memory for %zu rows", room);
+            return STATUS_NO_MEMORY;
+        }
+        rows->rows = more;
+        rows->room = room;
+    }
+    rows->rows[rows->count++] = *row;
+    return STATUS_OK;
+}
+
+/* -------- a file ------------------------------------------------------------------------------ */
+
+static enum status take_row(void *context, const struct table_reader *table)
+{
+    struct predict_row row;
+    enum status status = read_row(table, &row);
+    return status == STATUS_OK ? add(context, &row) : status;
+}
+
+enum status predict_rows_read(struct predict_rows *rows, const char *path)
+{
+    static const char *const needed[] = {"backend", "transport",      "network",
+                                         "workers", "servers",        "placement",
+                                         "bytes",   "time_us_median", NULL};
+    return table_read(path, "bench.csv",
+                      "a bench.csv, as psring bench --csv and run_scaling.sh write it", needed,
+                      take_row, rows);
+}
+
+void predict_rows_free(struct predict_rows *rows)
+{
+    free(rows->rows);
+    *rows = (struct predict_rows){0};
+}
+
+/* -------- what is held out -------------------------------------------------------------------- */
+
+static uint64_t workers_of(const struct predict_row *row)
+{
+    return (uint64_t)row->workers;
+}
+
+static uint64_t servers_of(const struct predict_row *row)
+{
+    return (uint64_t)row->servers;
+}
+
+static uint64_t bytes_of(const struct predict_row *row)
+{
+    return row->bytes;
+}
+
+typedef uint64_t number_of(const struct predict_row *row);
+
+/* How many different numbers below the row's own the rows that could be fitted have; *last: none is
+ * above. */
+static size_t place_of(const struct predict_rows *rows, const struct predict_row *row,
+                       number_of *of, bool *last)
+{
+    size_t place = 0;
+    uint64_t below = 0;
+    *last = true;
+    for (;;) { /* the next larger number than `below`, until the row's own */
+        uint64_t next = UINT64_MAX;
+        for (size_t i = 0; i < rows->count; i++) {
+            uint64_t n = of(&rows->rows[i]);
+            if (rows->rows[i].use == PREDICT_NOT_USED)
+                continue;
+            *last = *last && n <= of(row);
+            if (n < next && (place == 0 || n > below))
+                next = n;
+        }
+        if (next >= of(row))
+            return place;
+        below = next;
+        place++;
+    }
+}
+
+static bool is_between(const struct predict_rows *rows, const struct predict_row *row,
+                       number_of *of)
+{
+    bool last;
+    size_t place = place_of(rows, row, of, &last);
+    return place % 2 == 1 && !last;
+}
+
+static enum status bad_condition(const char *spec, const char *condition)
+{
+    log_error("--hold-out %s: found '%s', expected auto, none, or workers=N, servers=N, bytes=N, "
+              "placement=WORD with commas between",
+              spec, condition);
+    return STATUS_USAGE;
+}
+
+/* Of a condition: whether `row` meets it. *found: whether any did. */
+static void hold_out_if(struct predict_row *row, bool meets, bool *found)
+{
+    *found = *found || meets;
+    if (meets && row->use == PREDICT_FIT)
+        row->use = PREDICT_HOLD_OUT;
+}
+
+static enum status found_any(const char *spec, const char *condition, bool found)
+{
+    if (found)
+        return STATUS_OK;
+    log_error("--hold-out %s: found '%s', which no row has; expected what some rows have, auto or "
+              "none",
+              spec, condition);
+    return STATUS_USAGE;
+}
+
+static enum status mark(struct predict_rows *rows, const char *spec, const char *condition)
+{
+    bool found = false;
+    static const struct {
+        const char *key;
+        number_of *of;
+    } keys[] = {{"workers=", workers_of}, {"servers=", servers_of}, {"bytes=", bytes_of}};
+    static const char placement[] = "placement=";
+    if (strncmp(condition, placement, sizeof placement - 1) == 0) {
+        for (size_t i = 0; i < rows->count; i++) {
+            struct predict_row *row = &rows->rows[i];
+            bool meets = strcmp(row->placement, condition + sizeof placement - 1) == 0;
+            hold_out_if(row, meets, &found);
+        }
+        return found_any(spec, condition, found);
+    }
+    for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
+        size_t length = strlen(keys[k].key);
+        if (strncmp(condition, keys[k].key, length) != 0)
+            continue;
+        char *end;
+        errno = 0;
+        uint64_t wanted = strtoull(condition + length, &end, 10);
+        if (end == condition + length || *end || errno || condition[length] == '-')
+            return bad_condition(spec, condition);
+        for (size_t i = 0; i < rows->count; i++) {
+            struct predict_row *row = &rows->rows[i];
+            hold_out_if(row, keys[k].of(row) == wanted, &found);
+        }
+        return found_any(spec, condition, found);
+    }
+    return bad_condition(spec, condition);
+}
+
+/* Every second number of workers and size that lie between others; of workers only where that
+ * leaves half of the rows: a sweep may have most of its sizes with one number of them. */
+static void hold_out_between(struct predict_rows *rows)
+{
+    size_t usable = 0, of_workers = 0;
+    for (size_t i = 0; i < rows->count; i++) {
+        const struct predict_row *row = &rows->rows[i];
+        usable += row->use == PREDICT_FIT;
+        of_workers += row->use == PREDICT_FIT && is_between(rows, row, workers_of);
+    }
+    bool workers = 2 * of_workers <= usable;
+    for (size_t i = 0; i < rows->count; i++) {
+        struct predict_row *row = &rows->rows[i];
+        if (row->use == PREDICT_FIT &&
+            ((workers && is_between(rows, row, workers_of)) || is_between(rows, row, bytes_of)))
+            row->use = PREDICT_HOLD_OUT;
+    }
+}
+
+enum status predict_hold_out(struct predict_rows *rows, const char *spec)
+{
+    enum status status = STATUS_OK;
+    char *save = NULL, *conditions = NULL;
+    if (strcmp(spec, "none") == 0)
+        return STATUS_OK;
+    if (strcmp(spec, "auto") == 0) {
+        hold_out_between(rows);
+        return STATUS_OK;
+    }
+    conditions = strdup(spec);
+    TRY(conditions ? STATUS_OK : STATUS_NO_MEMORY);
+    if (!strtok_r(conditions, ",", &save))
+        status = bad_condition(spec, spec);
+    for (char *next = conditions; status == STATUS_OK && next; next = strtok_r(NULL, ",", &save))
+        status = mark(rows, spec, next);
+out:
+    free(conditions);
+    return status;
+}
+
+static bool is_same_point(const struct predict_row *a, const struct predict_row *b)
+{
+    const struct {
+        const char *one, *other;
+    } words[] = {{a->backend, b->backend},
+                 {a->transport, b->transport},
+                 {a->network, b->network},
+                 {a->placement, b->placement},
+                 {a->algorithm, b->algorithm},
+                 {a->compress, b->compress},
+                 {a->api, b->api},
+                 {a->model, b->model},
+                 {a->nccl, b->nccl},
+                 {a->device, b->device},
+                 {a->error_feedback, b->error_feedback}};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (strcmp(words[i].one, words[i].other) != 0)
+            return false;
+    }
+    return a->workers == b->workers && a->servers == b->servers && a->hosts == b->hosts &&
+           a->neighbours_apart == b->neighbours_apart && a->bytes == b->bytes &&
+           a->nominal_bytes_per_s == b->nominal_bytes_per_s;
+}
+
+/* The median of one field of `runs` rows, of those in which it is known (not 0); else 0. */
+static double median_of(const struct predict_row *const *points, size_t runs, size_t field,
+                        double *scratch)
+{
+    size_t known = 0;
+    for (size_t i = 0; i < runs; i++) {
+        double value;
+        memcpy(&value, (const char *)points[i] + field, sizeof value);
+        if (value > 0)
+            scratch[known++] = value;
+    }
+    return known > 0 ? stats_median(scratch, known) : 0;
+}
+
+/* Of their times. */
+static double deviation_of(const struct predict_row *const *points, size_t runs)
+{
+    double mean = 0, squares = 0;
+    for (size_t i = 0; i < runs; i++)
+        mean += points[i]->median_s / (double)runs;
+    for (size_t i = 0; i < runs; i++)
+        squares += (points[i]->median_s - mean) * (points[i]->median_s - mean);
+    return sqrt(squares / (double)(runs - 1));
+}
+
+static struct predict_row joined(const struct predict_row *const *points, size_t runs,
+                                 double *scratch)
+{
+    struct predict_row row = *points[0];
+    double deviation = deviation_of(points, runs);
+    row.runs = (int)runs;
+    row.median_s = median_of(points, runs, offsetof(struct predict_row, median_s), scratch);
+    row.rest_s = median_of(points, runs, offsetof(struct predict_row, rest_s), scratch);
+    row.cpu_busy = median_of(points, runs, offsetof(struct predict_row, cpu_busy), scratch);
+    row.cpu_other = median_of(points, runs, offsetof(struct predict_row, cpu_other), scratch);
+    double own = median_of(points, runs, offsetof(struct predict_row, noise_s), scratch);
+    /* Of two it is their mean; of more the median's error is sqrt(pi/2) of the mean's. */
+    row.noise_s = (runs > 2 ? 1.2533 : 1) * fmax(own, deviation) / sqrt((double)runs);
+    row.run_spread = deviation / row.median_s;
+    row.terms.rest_s = row.rest_s;
+    return row;
+}
+
+enum status predict_rows_join(struct predict_rows *rows)
+{
+    enum status status = STATUS_OK;
+    size_t kept = 0;
+    const struct predict_row **points = malloc((rows->count + 1) * sizeof *points);
+    double *scratch = malloc((rows->count + 1) * sizeof *scratch);
+    bool *taken = calloc(rows->count + 1, sizeof *taken);
+    if (!points || !scratch || !taken) {
+        log_error("predict: no memory to join %zu rows", rows->count);
+        status = STATUS_NO_MEMORY;
+        goto out;
+    }
+    for (size_t i = 0; i < rows->count;
+         i++) { /* what is kept lies below i, and no run of a later one */
+        size_t runs = 0;
+        if (taken[i])
+            continue;
+        for (size_t j = i; rows->rows[i].use == PREDICT_FIT && j < rows->count; j++) {
+            if (taken[j] || rows->rows[j].use != PREDICT_FIT ||
+                !is_same_point(&rows->rows[i], &rows->rows[j]))
+                continue;
+            taken[j] = true;
+            points[runs++] = &rows->rows[j];
+        }
+        struct predict_row row = rows->rows[i];
+        if (runs > 1)
+            row = joined(points, runs, scratch);
+        rows->rows[kept++] = row;
+    }
+    rows->count = kept;
+out:
+    free(points);
+    free(scratch);
+    free(taken);
+    return status;
+}

@@ -1,0 +1,461 @@
+#include "experiments/report/report.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/options.h"
+#include "common/base/status.h"
+#include "experiments/report/run.h"
+
+static FILE *open_in(const char *dir, const char *name)
+{
+    char *path = NULL;
+    if (asprintf(&path, "%s/%s", dir, name) < 0)
+        return NULL;
+    FILE *file = fopen(path, "w");
+    if (!file)
+        log_error("%s: cannot be written: %s", path, strerror(errno));
+    free(path);
+    return file;
+}
+
+static void put(FILE *out, double value)
+{
+    if (isfinite(value))
+        fprintf(out, " %.10g", value);
+    else
+        fprintf(out, " NaN");
+}
+
+static void put_point(FILE *out, const struct point *point)
+{
+    const struct measured *time = &point->time;
+    const double efficiency_a_machine = point->efficiency * point->workers / point->machines;
+    for (int s = 0; s < SERIES_MOST && point->series[s] > 0; s++) {
+        fprintf(out, "%d %d %d %" PRIu64, point->series[s], s == 0, point->workers, point->bytes);
+        const double values[] = {
+            time->median_us / 1e3, point->theory_us / 1e3, point->efficiency,  efficiency_a_machine,
+            point->worker_sent,    point->worker_theory,   point->server_sent, point->server_theory,
+            time->low_us / 1e3,    time->high_us / 1e3};
+        for (size_t v = 0; v < sizeof values / sizeof *values; v++)
+            put(out, values[v]);
+        fprintf(out, "\n");
+    }
+}
+
+static void put_seconds(FILE *out, int topology, int transport, const struct point *point)
+{
+    if (point && judge_has_time(point->time.state) && isfinite(point->cpu_s_per_gb))
+        fprintf(out, "%d %d %d %" PRIu64 " %.10g\n", topology, transport, point->workers,
+                point->bytes, point->cpu_s_per_gb);
+}
+
+static void put_processors(FILE *out, const struct results *results)
+{
+    static const char *const transports[] = {"zmq", "mpi", "tcp"};
+    const int workers = results_compared_workers(results);
+    for (size_t s = 0; s < results->size_count; s++) {
+        const uint64_t bytes = results->sizes[s];
+        for (int t = 0; t < 3; t++) {
+            put_seconds(out, 1, t + 1,
+                        results_over(results, COLUMN_PS1, transports[t], workers, bytes));
+            put_seconds(out, 2, t + 1,
+                        results_over(results, COLUMN_RING, transports[t], workers, bytes));
+        }
+        put_seconds(out, 3, 2, results_column(results, COLUMN_MPI, workers, bytes));
+    }
+}
+
+/* Returns the last of them, for its constants; NULL: there is none. */
+static const struct training *put_trainings(FILE *out, const struct trainings *trainings)
+{
+    const struct training *last = NULL;
+    for (size_t t = 0; t < trainings->count; t++) {
+        const struct training *training = &trainings->list[t];
+        if (training->kind != TRAINING_PACED || !(training->images_per_s > 0))
+            continue;
+        last = training;
+        for (int s = 0; s < SERIES_MOST && training->series[s] > 0; s++)
+            fprintf(out, "%d %d %d %.10g\n", training->series[s], s == 0, training->workers,
+                    training->images_per_s);
+    }
+    return last;
+}
+
+static bool end(FILE *file)
+{
+    const bool failed = ferror(file) != 0;
+    return fclose(file) == 0 && !failed;
+}
+
+/*
+ * Writes into the folder `dir`:
+ *
+ *     points.txt      one all-reduce a line, in the order of COLUMNS in style.gp:
+ *                     series own workers bytes time_ms theory_ms efficiency efficiency_a_machine
+ *                     worker_sent worker_theory server_sent server_theory low_ms high_ms
+ *     training.txt    one paced training a line: series own workers images_per_s
+ *     processors.txt  one all-reduce a line: topology (1 one server on a machine of its own, 2
+ * ring, 3 MPI_Allreduce) transport (1 zmq, 2 mpi, 3 tcp) workers bytes cpu_s_per_gb facts.gp the
+ * trainings' constants; network.txt: the network's name modes.txt, consistency_facts.gp: where
+ * there is a consistency.csv
+ *
+ * Series are those of results_series. A configuration has a line for each of its series, and `own`
+ * is 1 in the first of them. NaN: not known. A run whose state is WRONG has no line, and neither
+ * has a row without a time that may be shown. STATUS_IO is logged.
+ */
+static enum status figures_write(const struct run *run, const char *dir)
+{
+    enum { POINTS, TRAINING, PROCESSORS, FACTS, NETWORK, FILES };
+    static const char *const names[FILES] = {"points.txt", "training.txt", "processors.txt",
+                                             "facts.gp", "network.txt"};
+    FILE *files[FILES] = {NULL};
+    const struct training *last = NULL;
+    bool good = true;
+    for (int f = 0; f < FILES; f++) {
+        files[f] = open_in(dir, names[f]);
+        good = good && files[f];
+    }
+    if (good && run->state != STATE_WRONG) {
+        for (size_t p = 0; p < run->results.point_count; p++) {
+            if (results_is_drawn(&run->results, &run->results.points[p]))
+                put_point(files[POINTS], &run->results.points[p]);
+        }
+        put_processors(files[PROCESSORS], &run->results);
+        last = put_trainings(files[TRAINING], &run->trainings);
+    }
+    if (good) {
+        fprintf(files[FACTS], "PACED_MS = %g; BATCH = %g\n", last ? last->paced_ms : 0,
+                last && isfinite(last->batch) ? last->batch : 0);
+        fprintf(files[NETWORK], "%s\n", run_network(run));
+    }
+    for (int f = 0; f < FILES; f++)
+        good = (!files[f] || end(files[f])) && good;
+    if (good && run->has_consistency && run->state != STATE_WRONG)
+        return consistency_write_figure(&run->consistency, dir);
+    return good ? STATUS_OK : STATUS_IO;
+}
+
+/* -------- the summary --------------------------------------------------------------------------
+ */
+
+static void put_paragraph(FILE *out, const char *text)
+{
+    fputs("<p>", out);
+    page_put_text(out, text);
+    fputs("</p>\n", out);
+}
+
+/* Inserts the text that `print` writes about the run. */
+static enum status put_printed(struct page *page, const char *name, const struct run *run,
+                               void (*print)(const struct run *run, FILE *out))
+{
+    char *text = NULL;
+    size_t size;
+    FILE *memory = open_memstream(&text, &size), *out = NULL;
+    if (memory) {
+        print(run, memory);
+        fclose(memory);
+    }
+    if (text && *text && (out = page_begin(page, name)))
+        page_put_text(out, text);
+    const bool empty = text && !*text;
+    free(text);
+    return empty ? STATUS_OK : out ? page_end(page) : STATUS_NO_MEMORY;
+}
+
+/* The ring, one server, and the first configuration that was faster than the ring. */
+static enum status put_claim(struct page *page, const struct answer *answer)
+{
+    FILE *out = page_begin(page, "claim");
+    if (!out)
+        return STATUS_NO_MEMORY;
+    put_paragraph(out, answer->lead);
+    if (answer->has_one_server)
+        put_paragraph(out, answer->claims[0].text);
+    for (size_t c = answer->has_one_server; c < answer->count; c++) {
+        if (answer->claims[c].verdict == VERDICT_FASTER) {
+            put_paragraph(out, answer->claims[c].text);
+            break;
+        }
+    }
+    return page_end(page);
+}
+
+static enum status put_answer(struct page *page, const struct answer *answer)
+{
+    FILE *out = page_begin(page, "answer");
+    if (!out)
+        return STATUS_NO_MEMORY;
+    put_paragraph(out, answer->lead);
+    fputs("<ul>\n", out);
+    for (size_t c = 0; c < answer->count; c++) {
+        fputs("<li>", out);
+        page_put_text(out, answer->claims[c].text);
+        fputs("</li>\n", out);
+    }
+    fputs("</ul>\n", out);
+    if (answer->note)
+        put_paragraph(out, answer->note);
+    return page_end(page);
+}
+
+static void print_consistency(const struct run *run, FILE *out)
+{
+    consistency_print(&run->consistency, run->provenance, out);
+}
+
+/*
+ * Inserts the summary's parts into the page. The head is "wrong" if the run's state is WRONG, else
+ * "head". "claim" is what the answer states about the ring, one server, and the first configuration
+ * that was faster than the ring. "answer" is all of it, and "tables" the rest. An empty part is not
+ * inserted.
+ */
+static enum status parts_put_summary(struct page *page, const struct run *run)
+{
+    enum status status = STATUS_OK;
+    struct answer answer;
+    if (run->has_results || run->has_trainings) {
+        answer_make(&answer, run);
+        TRY(put_printed(page, run->state == STATE_WRONG ? "wrong" : "head", run,
+                        summary_print_head));
+        if (*answer.lead) {
+            TRY(put_claim(page, &answer));
+            TRY(put_answer(page, &answer));
+        }
+        TRY(put_printed(page, "tables", run, summary_print_tables));
+    } else {
+        TRY(put_printed(page, "tables", run, print_consistency));
+    }
+out:
+    return status;
+}
+
+/* -------- provenance.json -----------------------------------------------------------------------
+ */
+
+static void put_fact(FILE *out, const cJSON *fact)
+{
+    char *value = cJSON_IsString(fact) ? strdup(fact->valuestring) : cJSON_Print(fact);
+    fputs("<dt>", out);
+    page_put_text(out, fact->string);
+    fputs("</dt><dd>", out);
+    page_put_text(out, value ? value : "");
+    fputs("</dd>\n", out);
+    free(value);
+}
+
+/* From provenance.json: "facts", its texts and numbers, and "provenance", all of it. */
+static enum status parts_put_provenance(struct page *page, const struct run *run)
+{
+    enum status status = STATUS_OK;
+    FILE *out;
+    const cJSON *fact;
+    char *text = run->provenance ? run_data_text(run->dir, "provenance.json", NULL) : NULL;
+    if (!text)
+        return STATUS_OK;
+    TRY((out = page_begin(page, "facts")) ? STATUS_OK : STATUS_NO_MEMORY);
+    cJSON_ArrayForEach(fact, run->provenance)
+    {
+        if (cJSON_IsNumber(fact) || (cJSON_IsString(fact) && *fact->valuestring))
+            put_fact(out, fact);
+    }
+    TRY(page_end(page));
+    TRY((out = page_begin(page, "provenance")) ? STATUS_OK : STATUS_NO_MEMORY);
+    page_put_text(out, text);
+    TRY(page_end(page));
+out:
+    free(text);
+    return status;
+}
+
+/* -------- figures -------------------------------------------------------------------------------
+ */
+
+static const struct {
+    const char *insert, *file, *alt; /* words in place of the picture */
+} figures[] = {
+    {"figure time_vs_workers", "time_vs_workers.svg",
+     "Time of one all-reduce against the number of workers, by topology, with theory's lines. The "
+     "numbers are in table 1 below."},
+    {"figure time_vs_size", "time_vs_size.svg",
+     "Time of one all-reduce against the size of the message. The numbers are in table 4 below."},
+    {"figure efficiency_vs_workers", "efficiency_vs_workers.svg",
+     "Efficiency against the number of workers, of the workers' links and of all machines'. The "
+     "numbers are in table 2 below."},
+    {"figure efficiency_vs_size", "efficiency_vs_size.svg",
+     "Efficiency against the size of the message."},
+    {"figure bytes_per_node", "bytes_per_node.svg",
+     "Payload that one node sends in one all-reduce, counted, and theory's lines. The numbers are "
+     "in table 3 below."},
+    {"figure cpu_vs_size", "cpu_vs_size.svg",
+     "Processor time of all ranks for a GB of messages, over each transport."},
+    {"figure throughput", "throughput.svg",
+     "Images a second of paced training against the number of workers. The numbers are in the "
+     "table "
+     "of training below."},
+    {"figure consistency", "consistency.svg",
+     "Images a second, and seconds to the target accuracy, of each kind of consistency, with and "
+     "without a slow worker."},
+};
+
+static void put_base64(FILE *out, const unsigned char *bytes, size_t length)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (size_t i = 0; i < length; i += 3) {
+        size_t left = length - i;
+        uint32_t three = (uint32_t)bytes[i] << 16 | (left > 1 ? (uint32_t)bytes[i + 1] << 8 : 0) |
+                         (left > 2 ? bytes[i + 2] : 0);
+        fputc(digits[three >> 18], out);
+        fputc(digits[three >> 12 & 63], out);
+        fputc(left > 1 ? digits[three >> 6 & 63] : '=', out);
+        fputc(left > 2 ? digits[three & 63] : '=', out);
+    }
+}
+
+/* The figures that gnuplot has left in DIR: "figure NAME", as images within the page. */
+static enum status parts_put_figures(struct page *page, const char *dir)
+{
+    enum status status = STATUS_OK;
+    for (size_t f = 0; status == STATUS_OK && f < sizeof figures / sizeof *figures; f++) {
+        size_t length;
+        char *text = run_data_text(dir, figures[f].file, &length);
+        FILE *out = text ? page_begin(page, figures[f].insert) : NULL;
+        if (out) {
+            fputs("<img src=\"data:image/svg+xml;base64,", out);
+            put_base64(out, (const unsigned char *)text, length);
+            fputs("\" alt=\"", out);
+            page_put_text(out, figures[f].alt);
+            fputs("\">", out);
+            status = page_end(page);
+        } else if (text) {
+            status = STATUS_NO_MEMORY;
+        }
+        free(text);
+    }
+    return status;
+}
+
+struct report_request {
+    const char *dir, *figures; /* NULL: no figures are asked for */
+    bool text, unsteady;
+};
+
+static const char summary[] =
+    "Writes DIR/report.html, one page that needs no other file and no network, from what\n"
+    "experiments/run_scaling.sh or run_consistency.sh has left in DIR: measurements next to\n"
+    "theory, an animation of the recorded steps, a calculator, what was run on what. Each part is\n"
+    "there if its file is: bench.csv, train.csv, consistency.csv, provenance.json, the figures of\n"
+    "plots/draw.sh, trace-ring.json and trace-ps.json, model.json, predict.csv, simulate.csv.\n"
+    "Rows of bench.csv that differ in nothing but what was measured are starts of one\n"
+    "configuration. Ends with 1 if sums are wrong. The page then opens with that and shows no\n"
+    "times.";
+
+#define FIELD(name) .offset = offsetof(struct report_request, name)
+static const struct option_spec specs[] = {
+    {"text", 0, OPTION_FLAG, FIELD(text),
+     .help = "Print summary.txt instead: the same rows as sentences and tables."},
+    {"unsteady", 0, OPTION_FLAG, FIELD(unsteady),
+     .help = "Print instead which measurements something disturbed, a line each: CONFIGURATION "
+             "WORKERS START REASON."},
+    {"figures", 0, OPTION_STRING, FIELD(figures), .metavar = "TO",
+     .help = "Write instead the files that plots/draw.sh draws from, into the folder TO."},
+    {.name = NULL},
+};
+
+/* Sections that scripts fill are in the page if the data for them are; the calculator's times would
+ * pass for the run's where that is WRONG. */
+static enum status put_sections(struct page *page, const struct run *run, const cJSON *data)
+{
+    static const char *const sections[] = {"bench", "train", "consistency", "predict", "simulate"};
+    const cJSON *tables = cJSON_GetObjectItemCaseSensitive(data, "tables");
+    enum status status = STATUS_OK;
+    for (size_t s = 0; status == STATUS_OK && s < sizeof sections / sizeof *sections; s++) {
+        if (cJSON_HasObjectItem(tables, sections[s]))
+            status = page_begin(page, sections[s]) ? page_end(page) : STATUS_NO_MEMORY;
+    }
+    if (status == STATUS_OK && cJSON_HasObjectItem(data, "replays"))
+        status = page_begin(page, "replays") ? page_end(page) : STATUS_NO_MEMORY;
+    if (status == STATUS_OK && run->state != STATE_WRONG)
+        status = page_begin(page, "times") ? page_end(page) : STATUS_NO_MEMORY;
+    return status;
+}
+
+static enum status write_page(const struct run *run)
+{
+    enum status status;
+    cJSON *data = NULL;
+    struct page page = {0};
+    char *path = run_data_path(run->dir, "report.html");
+    TRY(path ? STATUS_OK : STATUS_NO_MEMORY);
+    TRY(run_data_make(run, &data));
+    TRY(page_put_assets(&page));
+    TRY(page_put_json(&page, data));
+    TRY(put_sections(&page, run, data));
+    TRY(parts_put_summary(&page, run));
+    if (run->state != STATE_WRONG) /* figures of an earlier program may lie there */
+        TRY(parts_put_figures(&page, run->dir));
+    TRY(parts_put_provenance(&page, run));
+    TRY(page_write(&page, "Parameter server against ring all-reduce", "report.html", path));
+    printf("%s\n", path);
+out:
+    page_free(&page);
+    cJSON_Delete(data);
+    free(path);
+    return status;
+}
+
+static enum status report(const struct report_request *request)
+{
+    enum status status;
+    struct run run;
+    TRY(run_read(&run, request->dir));
+    if (request->figures)
+        TRY(figures_write(&run, request->figures));
+    else if (request->text)
+        summary_print(&run, stdout);
+    else if (request->unsteady)
+        summary_print_unsteady(&run, stdout);
+    else
+        TRY(write_page(&run));
+    if (run.state == STATE_WRONG && !request->figures && !request->unsteady) {
+        log_error("%s: the results are WRONG; the first lines of the summary say what",
+                  request->dir);
+        status = STATUS_WRONG;
+    }
+out:
+    run_free(&run);
+    return status;
+}
+
+enum status report_command(int argc, char **argv)
+{
+    enum status status;
+    bool helped;
+    struct report_request request = {0};
+    const struct options options = {
+        .command = "psring report",
+        .summary = summary,
+        .specs = specs,
+        .operands = "DIR",
+        .operands_error = "expected one folder, which a run has left",
+        .found = &request.dir,
+        .operand_count = 1,
+    };
+    TRY(options_parse(&options, argc, argv, &request, &helped));
+    if (helped)
+        return STATUS_OK;
+    if (request.text + request.unsteady + (request.figures != NULL) > 1) {
+        log_error("psring report: found several of --text, --unsteady and --figures; give one");
+        return STATUS_USAGE;
+    }
+    TRY(report(&request));
+out:
+    return status;
+}

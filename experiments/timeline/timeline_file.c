@@ -1,0 +1,465 @@
+#include "experiments/timeline/timeline.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/clock.h"
+#include "common/base/status.h"
+
+/* Its place, as `type`. */
+#define FACT(type, name, member)                                                                   \
+    {                                                                                              \
+        name, offsetof(struct bottleneck_facts, member), type                                      \
+    }
+
+enum fact_type { FACT_INT, FACT_BOOL, FACT_DOUBLE };
+
+static const struct fact {
+    const char *name;
+    size_t offset;
+    enum fact_type type;
+} list[] = {
+    FACT(FACT_INT, "loaders", loaders),
+    FACT(FACT_INT, "cores", cores),
+    FACT(FACT_INT, "threads", threads),
+    FACT(FACT_BOOL, "waits", waits),
+    FACT(FACT_BOOL, "dedicated_servers", dedicated_servers),
+    FACT(FACT_BOOL, "compressed", compressed),
+    FACT(FACT_DOUBLE, "link_bits_per_s", link_bits_per_s),
+    FACT(FACT_DOUBLE, "faster_bits_per_s", faster_bits_per_s),
+    FACT(FACT_DOUBLE, "model_ms", model),
+    FACT(FACT_DOUBLE, "model_faster_ms", model_faster),
+    FACT(FACT_DOUBLE, "model_spread_ms", model_spread),
+    FACT(FACT_DOUBLE, "cpu_busy", cpu_busy),
+    FACT(FACT_DOUBLE, "cpu_other", cpu_other),
+};
+
+enum { FACTS = sizeof list / sizeof *list };
+
+static double value_of(const struct fact *fact, const struct bottleneck_facts *facts)
+{
+    const char *at = (const char *)facts + fact->offset;
+    if (fact->type == FACT_INT)
+        return *(const int *)at;
+    return fact->type == FACT_BOOL ? (double)*(const bool *)at : *(const double *)at;
+}
+
+void trace_facts_write(FILE *out, const struct bottleneck_facts *facts)
+{
+    fprintf(out,
+            "{\"ph\":\"M\",\"pid\":0,\"tid\":0,\"name\":\"" TRACE_FACTS_NAME
+            "\",\"args\":{\"backend\":\"%s\"",
+            facts->backend);
+    for (size_t f = 0; f < FACTS; f++)
+        fprintf(out, ",\"%s\":%.17g", list[f].name, value_of(&list[f], facts));
+    fprintf(out, "}},\n");
+}
+
+/* From that event's arguments into file->facts. What is absent is 0, as what is not known. */
+static void trace_facts_read(struct trace_file *file, const cJSON *arguments)
+{
+    struct bottleneck_facts *facts = &file->facts;
+    *facts = (struct bottleneck_facts){0};
+    const cJSON *backend = cJSON_GetObjectItemCaseSensitive(arguments, "backend");
+    snprintf(file->backend, sizeof file->backend, "%s",
+             cJSON_IsString(backend) ? backend->valuestring : "averaging");
+    for (size_t f = 0; f < FACTS; f++) {
+        char *at = (char *)facts + list[f].offset;
+        const cJSON *item = cJSON_GetObjectItemCaseSensitive(arguments, list[f].name);
+        double value = cJSON_IsNumber(item) ? item->valuedouble : 0;
+        if (list[f].type == FACT_INT)
+            *(int *)at = value >= 0 && value < 1e9 ? (int)value : 0;
+        else if (list[f].type == FACT_BOOL)
+            *(bool *)at = value != 0;
+        else
+            *(double *)at = value;
+    }
+    file->has_facts = true;
+}
+
+enum { RANKS_MOST = 65536 };
+
+struct reader {
+    const char *path;
+    struct trace_file *file;
+    size_t line, range_room, message_room;
+    bool ended; /* its last line was there */
+};
+
+/* -------- pieces of a line -------------------------------------------------------------------- */
+
+static int64_t integer(const cJSON *object, const char *key, int64_t absent)
+{
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
+    bool fits = cJSON_IsNumber(item) && fabs(item->valuedouble) < 9e15;
+    return fits ? (int64_t)item->valuedouble : absent;
+}
+
+static int64_t nanoseconds(const cJSON *object, const char *key)
+{
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
+    bool fits = cJSON_IsNumber(item) && fabs(item->valuedouble) < 9e12;
+    return fits ? llround(item->valuedouble * 1000) : 0;
+}
+
+static const char *text(const cJSON *object, const char *key)
+{
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
+    return cJSON_IsString(item) ? item->valuestring : "";
+}
+
+static int kind_of(const char *category, const char *name)
+{
+    static const struct {
+        const char *category;
+        enum range_kind kind;
+    } kinds[] = {
+        {"step", RANGE_STEP},           {"compute", RANGE_COMPUTE},   {"data", RANGE_DATA},
+        {"optimizer", RANGE_OPTIMIZER}, {"exposed", RANGE_EXPOSED},   {"bucket", RANGE_BUCKET},
+        {"allreduce", RANGE_ALLREDUCE}, {"transfer", RANGE_TRANSFER}, {"shard", RANGE_SHARD},
+        {"server", RANGE_SERVER},       {"message", RANGE_SEND}};
+    if (strcmp(category, "wait") == 0)
+        return strstr(name, "host") ? RANGE_WAIT_HOST : RANGE_WAIT;
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        if (strcmp(category, kinds[k].category) == 0)
+            return kinds[k].kind;
+    }
+    return -1;
+}
+
+/* Makes room for one more. */
+static enum status grow(void **array, size_t *room, size_t count, size_t each)
+{
+    if (count < *room)
+        return STATUS_OK;
+    size_t wanted = *room ? *room * 2 : 4096;
+    void *grown = realloc(*array, wanted * each);
+    if (!grown) {
+        log_error("psring trace: no memory for %zu events", wanted);
+        return STATUS_NO_MEMORY;
+    }
+    *array = grown;
+    *room = wanted;
+    return STATUS_OK;
+}
+
+static enum status find_rank(struct reader *reader, int64_t number, struct trace_rank **rank)
+{
+    struct trace_file *file = reader->file;
+    if (number < 0 || number >= RANKS_MOST) {
+        log_error("%s: line %zu names process %lld, expected a rank; is it a file of psring train "
+                  "--timeline?",
+                  reader->path, reader->line, (long long)number);
+        return STATUS_INPUT;
+    }
+    if (number >= file->rank_count) {
+        size_t count = (size_t)number + 1;
+        struct trace_rank *ranks = realloc(file->ranks, count * sizeof *ranks);
+        if (!ranks) {
+            log_error("psring trace: no memory for %zu ranks", count);
+            return STATUS_NO_MEMORY;
+        }
+        memset(ranks + file->rank_count, 0, (count - (size_t)file->rank_count) * sizeof *ranks);
+        file->ranks = ranks;
+        file->rank_count = (int)count;
+    }
+    *rank = &file->ranks[number];
+    return STATUS_OK;
+}
+
+/* -------- lines ------------------------------------------------------------------------------- */
+
+static void take_facts(struct reader *reader, struct trace_rank *rank, const cJSON *event)
+{
+    const cJSON *facts = cJSON_GetObjectItemCaseSensitive(event, "args");
+    const char *name = text(event, "name");
+    if (strcmp(name, "process_name") == 0)
+        snprintf(rank->name, sizeof rank->name, "%s", text(facts, "name"));
+    if (strcmp(name, "psring_end") == 0)
+        reader->ended = true;
+    if (strcmp(name, TRACE_FACTS_NAME) == 0)
+        trace_facts_read(reader->file, facts);
+    if (strcmp(name, "psring_rank") != 0)
+        return;
+    int64_t before = integer(facts, "clock_start_error_ns", 0);
+    int64_t after = integer(facts, "clock_end_error_ns", 0);
+    rank->worker = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(facts, "worker"));
+    reader->file->in_step = !cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(facts, "in_step"));
+    rank->clock_error_ns = before > after ? before : after;
+    rank->dropped = (uint64_t)integer(facts, "dropped_events", 0);
+}
+
+static enum status take_range(struct reader *reader, int rank, const cJSON *event, int kind)
+{
+    enum status status;
+    struct trace_file *file = reader->file;
+    const cJSON *facts = cJSON_GetObjectItemCaseSensitive(event, "args");
+    const char *name = text(event, "name");
+    if (kind < 0)
+        return STATUS_OK;
+    void *ranges = file->ranges;
+    TRY(grow(&ranges, &reader->range_room, file->range_count, sizeof *file->ranges));
+    file->ranges = ranges;
+    struct trace_range *range = &file->ranges[file->range_count++];
+    int64_t begin_ns = nanoseconds(event, "ts");
+    int64_t peer = integer(facts, kind == RANGE_WAIT_HOST ? "for" : "from", -1);
+    *range = (struct trace_range){.rank = rank,
+                                  .row = (int)integer(event, "tid", 0),
+                                  .begin_ns = begin_ns,
+                                  .end_ns = begin_ns + nanoseconds(event, "dur"),
+                                  .kind = (enum range_kind)kind,
+                                  .step = integer(facts, "step", -1),
+                                  .bucket = (int)integer(facts, "bucket", -1),
+                                  .peer_rank = (int)peer};
+    if (kind == RANGE_CPU)
+        range->step = 1000 * nanoseconds(facts, "ms");
+    snprintf(range->name, sizeof range->name, "%s", name);
+out:
+    return status;
+}
+
+static enum status take_flow(struct reader *reader, int rank, const cJSON *event, bool sends)
+{
+    enum status status;
+    struct trace_file *file = reader->file;
+    void *messages = file->messages;
+    TRY(grow(&messages, &reader->message_room, file->message_count, sizeof *file->messages));
+    file->messages = messages;
+    struct trace_message *message = &file->messages[file->message_count++];
+    const cJSON *facts = cJSON_GetObjectItemCaseSensitive(event, "args");
+    int row = (int)integer(event, "tid", 0);
+    int64_t ns = nanoseconds(event, "ts");
+    *message = (struct trace_message){.id = strtoull(text(event, "id"), NULL, 16),
+                                      .from = sends ? rank : -1,
+                                      .from_row = row,
+                                      .to = sends ? -1 : rank,
+                                      .to_row = row,
+                                      .sent_ns = ns,
+                                      .received_ns = ns,
+                                      .bytes = (uint64_t)integer(facts, "bytes", 0)};
+out:
+    return status;
+}
+
+static enum status take_event(struct reader *reader, const cJSON *event)
+{
+    enum status status = STATUS_OK;
+    struct trace_rank *rank;
+    int64_t number = integer(event, "pid", -1);
+    TRY(find_rank(reader, number, &rank));
+    switch (text(event, "ph")[0]) {
+    case 'M':
+        take_facts(reader, rank, event);
+        break;
+    case 'X':
+        status = take_range(reader, (int)number, event,
+                            kind_of(text(event, "cat"), text(event, "name")));
+        break;
+    case 'C':
+        if (strcmp(text(event, "name"), TRACE_CPU_NAME) == 0)
+            status = take_range(reader, (int)number, event, RANGE_CPU);
+        break;
+    case 's':
+    case 'f':
+        status = take_flow(reader, (int)number, event, text(event, "ph")[0] == 's');
+        break;
+    default:
+        break;
+    }
+out:
+    return status;
+}
+
+static enum status take_line(struct reader *reader, const char *line)
+{
+    if (reader->line == 1 && strncmp(line, "{\"displayTimeUnit\"", 18) != 0) {
+        log_error("%s: is no timeline of psring train --timeline, or another program has written "
+                  "it anew; give the file as psring wrote it",
+                  reader->path);
+        return STATUS_INPUT;
+    }
+    if (reader->line == 1 || line[0] != '{')
+        return STATUS_OK;
+    cJSON *event = cJSON_Parse(line); /* a comma may follow */
+    if (!event) {
+        log_error("%s: line %zu is no event: the file is damaged or cut off", reader->path,
+                  reader->line);
+        return STATUS_INPUT;
+    }
+    enum status status = take_event(reader, event);
+    cJSON_Delete(event);
+    return status;
+}
+
+/* -------- order ------------------------------------------------------------------------------- */
+
+static int compare_ranges(const void *a, const void *b)
+{
+    const struct trace_range *one = a, *two = b;
+    if (one->rank != two->rank)
+        return one->rank - two->rank;
+    if (one->row != two->row)
+        return one->row - two->row;
+    if (one->begin_ns != two->begin_ns)
+        return one->begin_ns < two->begin_ns ? -1 : 1;
+    if (one->end_ns != two->end_ns)
+        return one->end_ns > two->end_ns ? -1 : 1;
+    return (int)one->kind - (int)two->kind;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+    const struct trace_message *one = a, *two = b;
+    if (one->id != two->id)
+        return one->id < two->id ? -1 : 1;
+    return (one->from < 0) - (two->from < 0); /* the send first */
+}
+
+static int compare_arrivals(const void *a, const void *b)
+{
+    const struct trace_message *one = a, *two = b;
+    if (one->to != two->to)
+        return one->to - two->to;
+    if (one->to_row != two->to_row)
+        return one->to_row - two->to_row;
+    return (one->received_ns > two->received_ns) - (one->received_ns < two->received_ns);
+}
+
+static void find_parents(struct trace_file *file)
+{
+    int64_t open = -1;
+    for (size_t i = 0; i < file->range_count; i++) {
+        struct trace_range *range = &file->ranges[i];
+        if (i > 0 && (range->rank != range[-1].rank || range->row != range[-1].row))
+            open = -1;
+        while (open >= 0 && file->ranges[open].end_ns < range->end_ns)
+            open = file->ranges[open].parent;
+        while (open >= 0 && file->ranges[open].end_ns <= range->begin_ns &&
+               file->ranges[open].begin_ns < range->begin_ns)
+            open = file->ranges[open].parent;
+        range->parent = open;
+        open = (int64_t)i;
+    }
+}
+
+/* Of a send and a receive of one number one message is made. */
+static void join_messages(struct trace_file *file)
+{
+    struct trace_message *messages = file->messages;
+    size_t kept = 0;
+    if (file->message_count == 0)
+        return;
+    qsort(messages, file->message_count, sizeof *messages, compare_ids);
+    for (size_t i = 0; i < file->message_count; i++) {
+        struct trace_message *last = &messages[kept > 0 ? kept - 1 : 0];
+        if (kept > 0 && last->id == messages[i].id && last->to < 0 && messages[i].from < 0) {
+            last->to = messages[i].to;
+            last->to_row = messages[i].to_row;
+            last->received_ns = messages[i].received_ns;
+        } else {
+            messages[kept++] = messages[i];
+        }
+    }
+    file->message_count = kept;
+    qsort(messages, kept, sizeof *messages, compare_arrivals);
+}
+
+/* -------- the file ---------------------------------------------------------------------------- */
+
+static enum status read_lines(struct reader *reader, FILE *stream)
+{
+    enum status status = STATUS_OK;
+    char *line = NULL;
+    size_t room = 0;
+    while (status == STATUS_OK && getline(&line, &room, stream) > 0) {
+        reader->line++;
+        status = take_line(reader, line);
+    }
+    free(line);
+    return status;
+}
+
+enum status trace_file_read(struct trace_file *file, const char *path)
+{
+    enum status status = STATUS_OK;
+    struct reader reader = {.path = path, .file = file};
+    *file = (struct trace_file){0};
+    FILE *stream = fopen(path, "r");
+    if (!stream) {
+        log_error("%s: cannot be opened: %s", path, strerror(errno));
+        return STATUS_INPUT;
+    }
+    TRY(read_lines(&reader, stream));
+    if (!reader.ended) {
+        log_error("%s: %s", path,
+                  reader.line == 0 ? "is empty: the run that was to write it has failed, or is "
+                                     "still under way"
+                                   : "has no end: it is cut off");
+        status = STATUS_INPUT;
+        goto out;
+    }
+    if (file->range_count > 0)
+        qsort(file->ranges, file->range_count, sizeof *file->ranges, compare_ranges);
+    find_parents(file);
+    join_messages(file);
+out:
+    fclose(stream);
+    if (status != STATUS_OK)
+        trace_file_free(file);
+    return status;
+}
+
+void trace_file_free(struct trace_file *file)
+{
+    free(file->ranks);
+    free(file->ranges);
+    free(file->messages);
+    *file = (struct trace_file){0};
+}
+
+/* -------- looking things up ------------------------------------------------------------------- */
+
+/* The first range that is not before rank and row. */
+static size_t lower_bound(const struct trace_file *file, int rank, int row)
+{
+    size_t low = 0, high = file->range_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const struct trace_range *range = &file->ranges[middle];
+        if (range->rank < rank || (range->rank == rank && range->row < row))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+void trace_file_row(const struct trace_file *file, int rank, int row, size_t *first, size_t *end)
+{
+    *first = lower_bound(file, rank, row);
+    *end = lower_bound(file, rank, row + 1);
+}
+
+size_t trace_file_disordered(const struct trace_file *file, size_t *beyond, size_t *pairs)
+{
+    size_t disordered = 0;
+    *beyond = *pairs = 0;
+    for (size_t i = 0; i < file->message_count; i++) {
+        const struct trace_message *message = &file->messages[i];
+        if (message->from < 0 || message->to < 0 || message->from >= file->rank_count ||
+            message->to >= file->rank_count)
+            continue;
+        int64_t error_ns =
+            file->ranks[message->from].clock_error_ns + file->ranks[message->to].clock_error_ns;
+        int64_t early_ns = message->sent_ns - message->received_ns;
+        (*pairs)++;
+        disordered += early_ns > 0;
+        *beyond += early_ns > error_ns;
+    }
+    return disordered;
+}

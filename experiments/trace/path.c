@@ -1,0 +1,621 @@
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/clock.h"
+#include "common/base/status.h"
+#include "experiments/trace/trace.h"
+
+/* Goes backwards in time: at which thread it is, and when. */
+struct walk {
+    const struct trace_file *file;
+    struct trace_path *path;
+    size_t room;
+    int64_t begin_ns, now_ns;
+    int rank, row;
+    enum status status;
+};
+
+/* What a thread was in just before a moment. */
+struct moment {
+    const struct trace_range *in; /* the innermost range; NULL: none */
+    int64_t since_ns;             /* since when it has been in nothing that is nested in it */
+};
+
+/* -------- looking things up ------------------------------------------------------------------- */
+
+/* How many of the ranges of a row, from *first on, begin before `ns`. */
+static size_t begun_before(const struct trace_file *file, int rank, int row, int64_t ns,
+                           size_t *first)
+{
+    size_t low, high;
+    trace_file_row(file, rank, row, first, &high);
+    low = *first;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (file->ranges[middle].begin_ns < ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low - *first;
+}
+
+static struct moment look(const struct trace_file *file, int rank, int row, int64_t ns)
+{
+    size_t first, count = begun_before(file, rank, row, ns, &first);
+    struct moment moment = {NULL, INT64_MIN};
+    int64_t at = count > 0 ? (int64_t)(first + count) - 1 : -1;
+    for (; at >= 0 && file->ranges[at].end_ns < ns; at = file->ranges[at].parent)
+        moment.since_ns = file->ranges[at].end_ns;
+    if (at < 0)
+        return moment;
+    moment.in = &file->ranges[at];
+    if (moment.since_ns < moment.in->begin_ns)
+        moment.since_ns = moment.in->begin_ns;
+    return moment;
+}
+
+/* The last averaging of a bucket (-1: of any) that a thread of this rank had begun before, or
+ * (`ended`) ended at `ns`. */
+static const struct trace_range *last_allreduce(const struct trace_file *file, int rank, int bucket,
+                                                bool ended, int64_t ns)
+{
+    const struct trace_range *found = NULL;
+    for (int row = 1; row < TRACE_ROW_BUCKET; row++) {
+        size_t first, count = begun_before(file, rank, row, ns, &first);
+        for (size_t i = first + count; i-- > first;) {
+            const struct trace_range *range = &file->ranges[i];
+            if (range->kind != RANGE_ALLREDUCE || (bucket >= 0 && range->bucket != bucket) ||
+                (ended && range->end_ns > ns))
+                continue;
+            if (!found || range->end_ns > found->end_ns)
+                found = range;
+            break;
+        }
+    }
+    return found;
+}
+
+/* When the averaging of a bucket was last asked for before `ns`. */
+static int64_t asked_for(const struct trace_file *file, int rank, int bucket, int64_t ns)
+{
+    size_t first, count = begun_before(file, rank, TRACE_ROW_BUCKET + bucket, ns + 1, &first);
+    return count > 0 ? file->ranges[first + count - 1].begin_ns : INT64_MIN;
+}
+
+/* The thread that trains: that of its last step. */
+static int training_row(const struct trace_file *file, int rank, int64_t ns)
+{
+    for (int row = 1; row < TRACE_ROW_BUCKET; row++) {
+        size_t first, count = begun_before(file, rank, row, ns, &first);
+        for (size_t i = first; i < first + count; i++) {
+            if (file->ranges[i].kind == RANGE_STEP)
+                return row;
+        }
+    }
+    return -1;
+}
+
+/* The last message that came to the thread between the two times; NULL: none. */
+static const struct trace_message *last_message(const struct walk *walk, int64_t from_ns)
+{
+    const struct trace_file *file = walk->file;
+    size_t low = 0, high = file->message_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const struct trace_message *message = &file->messages[middle];
+        bool before = message->to != walk->rank      ? message->to < walk->rank
+                      : message->to_row != walk->row ? message->to_row < walk->row
+                                                     : message->received_ns <= walk->now_ns;
+        if (before)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    const struct trace_message *message = low > 0 ? &file->messages[low - 1] : NULL;
+    bool fits = message && message->to == walk->rank && message->to_row == walk->row &&
+                message->received_ns >= from_ns && message->from >= 0;
+    return fits ? message : NULL;
+}
+
+/* -------- the path ---------------------------------------------------------------------------- */
+
+static void add_stretch(struct walk *walk, struct trace_stretch stretch)
+{
+    struct trace_path *path = walk->path;
+    struct trace_stretch *last = path->count > 0 ? &path->stretches[path->count - 1] : NULL;
+    stretch.begin_ns = stretch.begin_ns > walk->begin_ns ? stretch.begin_ns : walk->begin_ns;
+    if (stretch.end_ns <= stretch.begin_ns)
+        return;
+    if (last && last->place == stretch.place && last->rank == stretch.rank &&
+        last->peer == stretch.peer && last->bucket == stretch.bucket &&
+        last->step == stretch.step) {
+        last->begin_ns = stretch.begin_ns;
+        memcpy(last->first, stretch.first, sizeof last->first);
+        return;
+    }
+    if (path->count == walk->room) {
+        size_t room = walk->room ? 2 * walk->room : 64;
+        struct trace_stretch *grown = realloc(path->stretches, room * sizeof *grown);
+        if (!grown) {
+            log_error("psring trace: no memory for a path of %zu stretches", room);
+            walk->status = STATUS_NO_MEMORY;
+            return;
+        }
+        path->stretches = grown;
+        walk->room = room;
+    }
+    path->stretches[path->count++] = stretch;
+}
+
+/* The thread's own time since `from_ns`. */
+static void stay(struct walk *walk, enum trace_place place, const struct trace_range *in,
+                 int64_t from_ns)
+{
+    struct trace_stretch stretch = {.place = place,
+                                    .rank = walk->rank,
+                                    .peer = -1,
+                                    .bucket = -1,
+                                    .step = -1,
+                                    .begin_ns = from_ns,
+                                    .end_ns = walk->now_ns};
+    if (place == TRACE_PLACE_COMPUTE) {
+        snprintf(stretch.first, sizeof stretch.first, "%s", in->name);
+        snprintf(stretch.last, sizeof stretch.last, "%s", in->name);
+    }
+    add_stretch(walk, stretch);
+    walk->now_ns = from_ns;
+}
+
+static void go_to(struct walk *walk, int rank, int row, int64_t ns)
+{
+    walk->rank = rank;
+    walk->row = row;
+    walk->now_ns = ns;
+}
+
+/* The step waits for a bucket: for its averaging, if that ended meanwhile. */
+static void leave_exposed(struct walk *walk, const struct trace_range *in, int64_t since_ns)
+{
+    const struct trace_range *averaged =
+        last_allreduce(walk->file, walk->rank, in->bucket, true, walk->now_ns);
+    if (!averaged || averaged->end_ns <= in->begin_ns || averaged->row == walk->row) {
+        stay(walk, TRACE_PLACE_WAKE, in, since_ns);
+        return;
+    }
+    int row = averaged->row;
+    stay(walk, TRACE_PLACE_WAKE, in, averaged->end_ns);
+    walk->row = row;
+}
+
+/* The begin of a bucket's averaging: it was asked for, or what was averaged before had to end. */
+static void leave_allreduce(struct walk *walk, const struct trace_range *in)
+{
+    int row = training_row(walk->file, walk->rank, in->end_ns);
+    int64_t asked_ns = asked_for(walk->file, walk->rank, in->bucket, in->begin_ns);
+    stay(walk, TRACE_PLACE_ADD, in, in->begin_ns);
+    struct moment before = look(walk->file, walk->rank, walk->row, walk->now_ns);
+    if (before.in || row < 0 || row == walk->row)
+        return;
+    if (before.since_ns > asked_ns || asked_ns == INT64_MIN) {
+        stay(walk, TRACE_PLACE_WAKE, in, before.since_ns);
+        return;
+    }
+    stay(walk, TRACE_PLACE_WAKE, in, asked_ns);
+    walk->row = row;
+}
+
+/* Of the step of the algorithm and the bucket that a range is in. */
+static void find_purpose(const struct trace_file *file, const struct trace_range *in,
+                         struct trace_stretch *stretch)
+{
+    stretch->bucket = -1;
+    stretch->step = -1;
+    for (; in; in = in->parent >= 0 ? &file->ranges[in->parent] : NULL) {
+        if (in->kind == RANGE_TRANSFER && stretch->step < 0)
+            stretch->step = in->step;
+        if ((in->kind == RANGE_TRANSFER || in->kind == RANGE_ALLREDUCE) && stretch->bucket < 0)
+            stretch->bucket = in->bucket;
+    }
+}
+
+/* What came was on its link for as long as it was waited for. If it had been sent before that, the
+ * path goes on with what kept this rank from waiting; else with who sent it. */
+static void leave_wait(struct walk *walk, const struct trace_range *in, int64_t since_ns)
+{
+    const struct trace_message *message = last_message(walk, in->begin_ns);
+    if (!message || message->sent_ns >= walk->now_ns) {
+        stay(walk, TRACE_PLACE_SENDS, in, since_ns);
+        return;
+    }
+    struct trace_stretch stretch = {.place = TRACE_PLACE_LINK,
+                                    .rank = message->from,
+                                    .peer = walk->rank,
+                                    .begin_ns = message->sent_ns,
+                                    .end_ns = walk->now_ns};
+    bool waits = message->sent_ns >= in->begin_ns;
+    if (!waits)
+        stretch.begin_ns = in->begin_ns;
+    find_purpose(walk->file, in, &stretch);
+    add_stretch(walk, stretch);
+    if (waits)
+        go_to(walk, message->from, message->from_row, message->sent_ns);
+    else
+        walk->now_ns = in->begin_ns;
+}
+
+/* Another rank of the host had to come so far, unless it waits, too. */
+static void leave_wait_host(struct walk *walk, const struct trace_range *in, int64_t since_ns)
+{
+    const struct trace_range *there =
+        last_allreduce(walk->file, in->peer_rank, -1, false, walk->now_ns);
+    struct moment moment = {0};
+    if (there)
+        moment = look(walk->file, in->peer_rank, there->row, walk->now_ns);
+    if (moment.in && moment.in->kind != RANGE_WAIT_HOST)
+        go_to(walk, in->peer_rank, there->row, walk->now_ns);
+    else
+        stay(walk, TRACE_PLACE_WAKE, in, since_ns);
+}
+
+static void step_back(struct walk *walk)
+{
+    struct moment moment = look(walk->file, walk->rank, walk->row, walk->now_ns);
+    const struct trace_range *in = moment.in;
+    if (!in) {
+        stay(walk, TRACE_PLACE_OTHER, NULL, moment.since_ns);
+        return;
+    }
+    switch (in->kind) {
+    case RANGE_COMPUTE:
+        stay(walk, TRACE_PLACE_COMPUTE, in, moment.since_ns);
+        break;
+    case RANGE_DATA:
+        stay(walk, TRACE_PLACE_DATA, in, moment.since_ns);
+        break;
+    case RANGE_OPTIMIZER:
+        stay(walk, TRACE_PLACE_OPTIMIZER, in, moment.since_ns);
+        break;
+    case RANGE_EXPOSED:
+        leave_exposed(walk, in, moment.since_ns);
+        break;
+    case RANGE_ALLREDUCE:
+        if (moment.since_ns > in->begin_ns)
+            stay(walk, TRACE_PLACE_ADD, in, moment.since_ns);
+        else
+            leave_allreduce(walk, in);
+        break;
+    case RANGE_WAIT:
+        leave_wait(walk, in, moment.since_ns);
+        break;
+    case RANGE_WAIT_HOST:
+        leave_wait_host(walk, in, moment.since_ns);
+        break;
+    case RANGE_TRANSFER:
+        stay(walk, TRACE_PLACE_ADD, in, moment.since_ns);
+        break;
+    case RANGE_SEND: {
+        bool serves = in->parent >= 0 && walk->file->ranges[in->parent].kind == RANGE_SERVER;
+        stay(walk, serves ? TRACE_PLACE_SERVER : TRACE_PLACE_ADD, in, moment.since_ns);
+        break;
+    }
+    case RANGE_SERVER:
+        stay(walk, TRACE_PLACE_SERVER, in, moment.since_ns);
+        break;
+    default:
+        stay(walk, TRACE_PLACE_OTHER, in, moment.since_ns);
+        break;
+    }
+}
+
+enum status trace_path_find(const struct trace_file *file, size_t at, struct trace_path *path)
+{
+    enum { STEPS_MOST = 10000000 }; /* each goes back in time, or to another thread */
+    const struct trace_range *whole = &file->ranges[at];
+    struct walk walk = {.file = file,
+                        .path = path,
+                        .begin_ns = whole->begin_ns,
+                        .now_ns = whole->end_ns,
+                        .rank = whole->rank,
+                        .row = whole->row};
+    *path = (struct trace_path){0};
+    for (int i = 0; i < STEPS_MOST && walk.now_ns > walk.begin_ns && walk.status == STATUS_OK; i++)
+        step_back(&walk);
+    for (size_t i = 0; i < path->count / 2; i++) {
+        struct trace_stretch other = path->stretches[i];
+        path->stretches[i] = path->stretches[path->count - 1 - i];
+        path->stretches[path->count - 1 - i] = other;
+    }
+    if (walk.status != STATUS_OK)
+        trace_path_free(path);
+    return walk.status;
+}
+
+void trace_path_free(struct trace_path *path)
+{
+    free(path->stretches);
+    *path = (struct trace_path){0};
+}
+
+static double ms(int64_t ns)
+{
+    return (double)ns / (double)NS_PER_MS;
+}
+
+static void describe(const struct trace_stretch *stretch, char *text, size_t size)
+{
+    char purpose[64] = "";
+    switch (stretch->place) {
+    case TRACE_PLACE_COMPUTE:
+        if (strcmp(stretch->first, stretch->last) == 0)
+            snprintf(text, size, "rank %d computes: %s", stretch->rank, stretch->first);
+        else
+            snprintf(text, size, "rank %d computes: %s to %s", stretch->rank, stretch->first,
+                     stretch->last);
+        break;
+    case TRACE_PLACE_DATA:
+        snprintf(text, size, "rank %d gets its batch", stretch->rank);
+        break;
+    case TRACE_PLACE_OPTIMIZER:
+        snprintf(text, size, "rank %d updates its parameters", stretch->rank);
+        break;
+    case TRACE_PLACE_WAKE:
+        snprintf(text, size, "rank %d goes on to another thread", stretch->rank);
+        break;
+    case TRACE_PLACE_ADD:
+        snprintf(text, size, "rank %d adds up, sends, copies", stretch->rank);
+        break;
+    case TRACE_PLACE_SERVER:
+        snprintf(text, size, "the server of rank %d adds up and answers", stretch->rank);
+        break;
+    case TRACE_PLACE_LINK:
+        if (stretch->step >= 0)
+            snprintf(purpose, sizeof purpose, ", step %lld of bucket %d", (long long)stretch->step,
+                     stretch->bucket);
+        else if (stretch->bucket >= 0)
+            snprintf(purpose, sizeof purpose, ", bucket %d", stretch->bucket);
+        if (stretch->rank == stretch->peer)
+            snprintf(text, size, "within rank %d, to its own server or back%s", stretch->rank,
+                     purpose);
+        else
+            snprintf(text, size, "link from rank %d to rank %d%s", stretch->rank, stretch->peer,
+                     purpose);
+        break;
+    case TRACE_PLACE_SENDS:
+        snprintf(text, size, "rank %d waits until its sends are gone", stretch->rank);
+        break;
+    default:
+        snprintf(text, size, "rank %d does something else", stretch->rank);
+        break;
+    }
+}
+
+static void print_line(const struct trace_step *step, const struct trace_stretch *stretch,
+                       int64_t ns, const char *more)
+{
+    char text[160];
+    describe(stretch, text, sizeof text);
+    printf("%10.3f %+10.3f ms  %s%s\n", ms(stretch->begin_ns - step->begin_ns), ms(ns), text, more);
+}
+
+static bool is_averaging(const struct trace_stretch *stretch)
+{
+    return stretch->place == TRACE_PLACE_ADD || stretch->place == TRACE_PLACE_SERVER ||
+           stretch->place == TRACE_PLACE_LINK || stretch->place == TRACE_PLACE_SENDS;
+}
+
+static bool same_line(const struct trace_stretch *one, const struct trace_stretch *two)
+{
+    return one->place == two->place && one->rank == two->rank && one->peer == two->peer &&
+           one->bucket == two->bucket && one->step == two->step;
+}
+
+/* What a path is in without a break: one computation, or an averaging, whose pieces go to and fro
+ * between ranks: each way is a line. */
+struct passage {
+    struct {
+        struct trace_stretch whole; /* from the first one's begin to the last one's end */
+        int64_t ns;
+        size_t times;
+    } lines[64];
+    size_t count;
+    int64_t short_ns, left_out_ns; /* what takes less is left out, and counted */
+    size_t left_out;
+};
+
+enum { LINES_MOST = sizeof((struct passage *)0)->lines / sizeof((struct passage *)0)->lines[0] };
+
+static void print_passage(const struct trace_step *step, struct passage *passage)
+{
+    char more[64];
+    for (size_t i = 0; i < passage->count; i++) {
+        const struct trace_stretch *whole = &passage->lines[i].whole;
+        if (passage->lines[i].ns < passage->short_ns) {
+            passage->left_out_ns += passage->lines[i].ns;
+            passage->left_out += passage->lines[i].times;
+            continue;
+        }
+        bool repeats = passage->lines[i].times > 1 && is_averaging(whole);
+        snprintf(more, sizeof more, ", %zu times until %.3f", passage->lines[i].times,
+                 ms(whole->end_ns - step->begin_ns));
+        print_line(step, whole, passage->lines[i].ns, repeats ? more : "");
+    }
+    passage->count = 0;
+}
+
+/* As one more of a line that is there; false: there is none. */
+static bool joins(struct passage *passage, const struct trace_stretch *stretch)
+{
+    size_t i = 0;
+    while (i < passage->count && !same_line(&passage->lines[i].whole, stretch))
+        i++;
+    if (i == passage->count)
+        return false;
+    struct trace_stretch *whole = &passage->lines[i].whole;
+    int64_t ns = stretch->end_ns - stretch->begin_ns;
+    bool goes_on = stretch->place == TRACE_PLACE_COMPUTE; /* but for a moment */
+    passage->lines[i].ns = goes_on ? stretch->end_ns - whole->begin_ns : passage->lines[i].ns + ns;
+    passage->lines[i].times++;
+    whole->end_ns = stretch->end_ns;
+    memcpy(whole->last, stretch->last, sizeof whole->last);
+    return true;
+}
+
+static void print_path(const struct trace_step *step, const struct trace_path *path)
+{
+    struct passage passage = {.short_ns = step->ns[TRACE_PART_STEP] / 500};
+    printf("\ncritical path of step %lld (%.3f ms on rank %d, which ends last)\n",
+           (long long)step->number + 1, ms(step->ns[TRACE_PART_STEP]), step->rank);
+    for (size_t i = 0; i < path->count; i++) {
+        const struct trace_stretch *stretch = &path->stretches[i];
+        int64_t ns = stretch->end_ns - stretch->begin_ns;
+        if (joins(&passage, stretch))
+            continue;
+        bool goes_on = passage.count > 0 && passage.count < LINES_MOST && is_averaging(stretch) &&
+                       is_averaging(&passage.lines[0].whole);
+        if (!goes_on && ns < passage.short_ns) {
+            passage.left_out_ns += ns;
+            passage.left_out++;
+            continue;
+        }
+        if (!goes_on)
+            print_passage(step, &passage);
+        passage.lines[passage.count].whole = *stretch;
+        passage.lines[passage.count].ns = ns;
+        passage.lines[passage.count++].times = 1;
+    }
+    print_passage(step, &passage);
+    if (passage.left_out > 0)
+        printf("%10s %+10.3f ms  in %zu shorter stretches\n", "", ms(passage.left_out_ns),
+               passage.left_out);
+}
+
+/* One thing that paths go through: a rank's computation, a link, ... */
+struct share {
+    enum trace_place place;
+    int rank, peer;
+    int64_t ns;
+};
+
+static int compare_shares(const void *a, const void *b)
+{
+    const struct share *one = a, *two = b;
+    return (one->ns < two->ns) - (one->ns > two->ns);
+}
+
+/* `shares` has room for all kinds; returns how many there are now. */
+static size_t add_path(struct share *shares, size_t count, size_t most,
+                       const struct trace_path *path)
+{
+    for (size_t i = 0; i < path->count; i++) {
+        const struct trace_stretch *stretch = &path->stretches[i];
+        size_t at = 0;
+        while (at < count && (shares[at].place != stretch->place ||
+                              shares[at].rank != stretch->rank || shares[at].peer != stretch->peer))
+            at++;
+        if (at == most)
+            continue;
+        if (at == count)
+            shares[count++] = (struct share){stretch->place, stretch->rank, stretch->peer, 0};
+        shares[at].ns += stretch->end_ns - stretch->begin_ns;
+    }
+    return count;
+}
+
+/* `warms`: the first of them is the run's first, and not among the shares. */
+static void print_shares(struct share *shares, size_t count, size_t steps, bool warms)
+{
+    enum { SHOWN = 16 };
+    char text[160];
+    int64_t all_ns = 0;
+    for (size_t i = 0; i < count; i++)
+        all_ns += shares[i].ns;
+    qsort(shares, count, sizeof *shares, compare_shares);
+    if (steps > 1)
+        printf("\ncritical paths of all %zu steps%s\n", steps,
+               warms ? " but the first, which warms up" : "");
+    else
+        printf("\ncritical path of the one step\n");
+    for (size_t i = 0; i < count && i < SHOWN && all_ns > 0; i++) {
+        struct trace_stretch stretch = {.place = shares[i].place,
+                                        .rank = shares[i].rank,
+                                        .peer = shares[i].peer,
+                                        .bucket = -1,
+                                        .step = -1};
+        describe(&stretch, text, sizeof text);
+        if (stretch.place == TRACE_PLACE_COMPUTE)
+            snprintf(text, sizeof text, "rank %d computes", stretch.rank);
+        printf("%9.1f%%  %s\n", 100 * (double)shares[i].ns / (double)all_ns, text);
+    }
+}
+
+static int compare_steps(const void *a, const void *b)
+{
+    const struct trace_step *one = a, *two = b;
+    return (one->ns[TRACE_PART_STEP] > two->ns[TRACE_PART_STEP]) -
+           (one->ns[TRACE_PART_STEP] < two->ns[TRACE_PART_STEP]);
+}
+
+/* Of each step the rank that ended last; in place, returns how many. */
+static size_t keep_last_ranks(struct trace_step *steps, size_t count)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        size_t at = 0;
+        while (at < kept && steps[at].number != steps[i].number)
+            at++;
+        if (at == kept)
+            steps[kept++] = steps[i];
+        else if (steps[i].end_ns > steps[at].end_ns)
+            steps[at] = steps[i];
+    }
+    qsort(steps, kept, sizeof *steps, compare_steps);
+    return kept;
+}
+
+/* Whether the run's own first step is among several. */
+static bool has_first(const struct trace_step *steps, size_t count)
+{
+    bool has = false;
+    for (size_t i = 0; i < count; i++)
+        has = has || steps[i].number == 0;
+    return has && count > 1;
+}
+
+enum status trace_print_paths(const struct trace_file *file, struct trace_step *steps, size_t count,
+                              long long wanted)
+{
+    enum { SHARES_MOST = 4096 };
+    enum status status = STATUS_OK;
+    bool shown = false;
+    size_t found = 0;
+    struct share *shares = calloc(SHARES_MOST, sizeof *shares);
+    if (!shares) {
+        log_error("psring trace: out of memory");
+        return STATUS_NO_MEMORY;
+    }
+    count = keep_last_ranks(steps, count);
+    bool warms = has_first(steps, count);
+    for (size_t i = 0; i < count; i++) {
+        struct trace_path path;
+        TRY(trace_path_find(file, steps[i].range, &path));
+        if (wanted ? steps[i].number + 1 == wanted : i == count / 2) {
+            print_path(&steps[i], &path);
+            shown = true;
+        }
+        if (!warms || steps[i].number != 0)
+            found = add_path(shares, found, SHARES_MOST, &path);
+        trace_path_free(&path);
+    }
+    print_shares(shares, found, count, warms);
+    if (!shown) {
+        log_error("--step %lld: that step is not in the timeline, which has %zu step%s", wanted,
+                  count, count == 1 ? "" : "s");
+        status = STATUS_USAGE;
+    }
+out:
+    free(shares);
+    return status;
+}
