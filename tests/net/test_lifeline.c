@@ -1,5 +1,5 @@
 /* Whom rank 0 blames, from what it knows of the ranks. The connections: test_failures.sh. */
-#include "common/net/lifeline/stall.h"
+#include "common/net/lifeline/lifeline_impl.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -30,7 +30,7 @@ struct lifeline_options {
     int64_t startup_timeout_ms; /* for a wait before activity.started */
     int64_t meet_timeout_ms;    /* from lifeline_new to lifeline_join */
     int64_t timeout_ms;         /* for a wait after it; and for silence, at least a second */
-    int64_t stall_warning_ms;   /* for either: from then on there is a warning (stall.h); 0: none */
+    int64_t stall_warning_ms;   /* for either: from then on there is a warning; 0: none */
     const char *subnet;         /* as world_choose_address has it. Borrowed. */
     /* Ends the process, at once and without waiting for any other thread. Called on the lifeline's
      * thread once the reason has been logged, on this rank or on another one. */
