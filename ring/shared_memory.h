@@ -25,7 +25,7 @@
 
 #include "common/base/status.h"
 #include "common/net/transport/transport.h"
-#include "common/net/world/group.h"
+#include "common/net/world/topology.h"
 #include "common/net/world/world.h"
 
 struct shared;

@@ -30,7 +30,7 @@
 #include "common/base/status.h"
 #include "common/base/util.h"
 #include "common/comm/comm_options.h"
-#include "common/net/world/group.h"
+#include "common/net/world/topology.h"
 #include "common/net/transport/transport.h"
 #include "common/net/world/world.h"
 

@@ -14,7 +14,6 @@
 #include "common/comm/reduce_order.h"
 #include "common/comm/elements/reduction.h"
 #include "common/device/device.h"
-#include "common/net/world/group.h"
 #include "common/net/world/topology.h"
 #include "common/net/transport/transport.h"
 

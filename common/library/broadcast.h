@@ -14,7 +14,7 @@
 #define PSRING_COMMON_LIBRARY_BROADCAST_H
 
 #include "common/net/transport/transport.h"
-#include "common/net/world/group.h"
+#include "common/net/world/topology.h"
 
 enum { BROADCAST_SLOTS = 8 };
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/net/world/launcher.h"
+#include "common/net/world/host.h"
 #include "ring/hierarchical.h"
 #include "ring/ring.h"
 

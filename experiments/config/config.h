@@ -137,7 +137,7 @@ struct config {
     int nccl_register; /* enum config_nccl_register */
     int library_log;   /* not an option: comm_library.log; 0 until config_resolve */
     int64_t threads;
-    bool pin;            /* binds each rank to cores of its own, common/net/world/pin.h */
+    bool pin;            /* binds each rank to cores of its own, common/net/world/host.h */
     const char *compute; /* as given: "real", "real:MS" or "paced:MS" */
     bool paced;          /* from `compute` */
     double paced_ms;     /* forward and backward together, per step */

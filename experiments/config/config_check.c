@@ -11,7 +11,7 @@
 #include "common/base/status.h"
 #include "common/device/device.h"
 #include "common/net/address.h"
-#include "common/net/world/launcher.h"
+#include "common/net/world/host.h"
 #include "common/net/world/topology.h"
 #include "experiments/config/backends.h"
 #include "models/optim.h"

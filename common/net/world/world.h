@@ -17,7 +17,7 @@
 
 #include "common/base/status.h"
 #include "common/net/world/activity.h"
-#include "common/net/world/group.h"
+#include "common/net/world/topology.h"
 
 enum { WORLD_HOST_BYTES = 64 };
 
@@ -122,8 +122,8 @@ bool world_is_mpi(const struct world *world);
 bool world_crowded(const struct world *world, int threads);
 
 /*
- * Makes groups (group.h). Collective over the world: ranks of one color >= 0 form a group; a rank
- * with a color below 0 (GROUP_NONE) joins none and gets NULL. Ranks keep their order.
+ * Makes groups (topology.h). Collective over the world: ranks of one color >= 0 form a group; a
+ * rank with a color below 0 (GROUP_NONE) joins none and gets NULL. Ranks keep their order.
  */
 enum status world_group_new(struct group **group, struct world *world, int color);
 /* Frees *group and sets it to NULL. Collective over the group: all of its ranks call it. */
