@@ -142,7 +142,7 @@ struct async_chunk {
 
 struct async {
     const struct server *server; /* it belongs to this one */
-    const struct comm_site *site;
+    const struct backend_env *site;
     const struct comm_updater *updater;
     struct store *store; /* the server's */
     struct async_rules rules;
@@ -199,7 +199,7 @@ static bool allocate_chunks(struct async *u)
 
 static enum status async_begin(struct server *server)
 {
-    const struct comm_site *site = server->site;
+    const struct backend_env *site = server->site;
     struct store *store = &server->store;
     size_t workers = (size_t)site->workers, window = (size_t)store->plan.window;
     struct async *u = server->rounds = calloc(1, sizeof *u);
@@ -451,7 +451,7 @@ static enum status set_clock(struct async *u, int worker, uint64_t clock)
  * that. */
 static void tell_step(const struct async *u, uint64_t step)
 {
-    const struct comm_site *site = u->site;
+    const struct backend_env *site = u->site;
     int rank = topology_rank(&site->topology, site->workers + site->index);
     if (topology_node(&site->topology, rank, NODE_WORKER) < 0)
         range_at_step(step > u->first_step ? step - u->first_step : 0);

@@ -27,7 +27,7 @@ struct push_request {
 };
 
 struct ps_client {
-    const struct comm_site *site; /* borrowed: the comm's */
+    const struct backend_env *site; /* borrowed: the comm's */
     struct transport *transport;
     int servers;
     bool updates;  /* the servers do, and answer with parameters */
@@ -338,7 +338,7 @@ static void client_close(void *self)
     free(self);
 }
 
-static enum status client_open(void **self, const struct comm_site *site)
+static enum status client_open(void **self, const struct backend_env *site)
 {
     if (site->topology.servers < 1) {
         log_error("--servers 0: a parameter server needs at least one; use --servers 1");
@@ -362,10 +362,10 @@ const struct backend backend_ps = {
     .summary = "parameter server over --transport; --sync bsp, ssp:S or async",
     .uses_transport = true,
     .uses_servers = true,
-    .cuts_segments = true,
-    .keeps_window = true,
+    .obeys_segment_bytes = true,
+    .obeys_window = true,
     .compresses = true,
-    .orders_sums = true,
+    .obeys_reduce_order = true,
     .counts_bytes = true,
     .updates_on_server = true,
     .default_transport = TRANSPORT_ZMQ,

@@ -45,7 +45,7 @@ extern const struct backend backend_ps;
 
 /* A server's life (server.c). ps_serve serves one plan, until every worker has said BYE, or PAUSE;
  * see backend.serve. The caller's thread owns the site's transport meanwhile. */
-enum status ps_server_open(void **server, const struct comm_site *site);
+enum status ps_server_open(void **server, const struct backend_env *site);
 enum status ps_serve(void *server, bool *paused);
 float *ps_server_state(void *server, size_t index, size_t *count);
 void ps_server_close(void *server);

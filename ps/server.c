@@ -351,7 +351,7 @@ void ps_server_close(void *self)
     free(self);
 }
 
-enum status ps_server_open(void **self, const struct comm_site *site)
+enum status ps_server_open(void **self, const struct backend_env *site)
 {
     struct server *server = calloc(1, sizeof *server);
     if (!server) {
@@ -367,7 +367,7 @@ enum status ps_server_open(void **self, const struct comm_site *site)
 
 /* -------- the store --------------------------------------------------------------------------- */
 
-enum status store_init(struct store *store, const struct comm_site *site)
+enum status store_init(struct store *store, const struct backend_env *site)
 {
     const struct comm_layout *layout = site->layout;
     *store = (struct store){

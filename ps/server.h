@@ -35,7 +35,7 @@ struct store {
 };
 
 /* For server `site->index`. */
-enum status store_init(struct store *store, const struct comm_site *site);
+enum status store_init(struct store *store, const struct backend_env *site);
 void store_fini(struct store *store);
 
 /* The chunk that a push is for: {bucket, offset, length} must be one of ours exactly. NULL if it is
@@ -49,7 +49,7 @@ struct store_bucket *store_find_array(struct store *store, const struct message 
 /* -------- a server ---------------------------------------------------------------------------- */
 
 struct server {
-    const struct comm_site *site; /* borrowed */
+    const struct backend_env *site; /* borrowed */
     struct transport *transport;  /* the site's */
     int workers;
 

@@ -74,13 +74,13 @@ struct halving_peer {
 };
 
 struct doubling {
-    const struct comm_site *site; /* borrowed */
+    const struct backend_env *site; /* borrowed */
     int steps;
     struct transport_slot slots[DOUBLING_STEPS_MAX]; /* (steps): of each step's partner */
 };
 
 struct halving {
-    const struct comm_site *site; /* borrowed */
+    const struct backend_env *site; /* borrowed */
     struct transport *transport;  /* the site's */
     int workers;
     uint64_t step; /* all-reduces done, over all buckets and plans: in every header */
@@ -317,7 +317,7 @@ static enum status doubling_allreduce(struct doubling *doubling, struct codec *c
 }
 
 /* For the buckets of site->layout that go this way, if any. */
-static enum status doubling_init(struct doubling *doubling, const struct comm_site *site)
+static enum status doubling_init(struct doubling *doubling, const struct backend_env *site)
 {
     enum status status = STATUS_OK;
     size_t longest = 0;
@@ -466,7 +466,7 @@ static void halving_close(void *self)
     free(self);
 }
 
-static enum status halving_open(void **self, const struct comm_site *site)
+static enum status halving_open(void **self, const struct backend_env *site)
 {
     if (site->options->reduce_order == REDUCE_ORDER_RING) {
         log_error("rhd: adds in the order of a tree and cannot in the ring's; leave --reduce-order "
@@ -488,7 +488,7 @@ const struct backend backend_rhd = {
     .name = "rhd",
     .summary = "halving-doubling all-reduce over --transport; the ring's bytes in 2 lg N steps",
     .uses_transport = true,
-    .cuts_segments = true,
+    .obeys_segment_bytes = true,
     .reduces = true,
     .compresses = true,
     .counts_bytes = true,

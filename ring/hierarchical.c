@@ -45,14 +45,14 @@
 #include "ring/shared_memory.h"
 
 struct hierarchical {
-    const struct comm_site *site;    /* borrowed */
+    const struct backend_env *site;    /* borrowed */
     struct host_groups own, *groups; /* `own`, or the caller's */
     const struct group *host;        /* of them */
     const struct group *across;
     struct shared *shared;      /* NULL: alone on this host */
     bool in_order;              /* sums are made in the ring's order, and others are here, too */
     struct codec elements;      /* in memory: nothing compressed */
-    struct comm_site ring_site; /* the ring's: `across` in place of all workers */
+    struct backend_env ring_site; /* the ring's: `across` in place of all workers */
     struct ring_share share;
     void *ring; /* NULL: one host */
 };
@@ -305,7 +305,7 @@ bool hosts_in_order(const int *hosts, int workers)
 /* -------- the groups and the memory of hosts -------------------------------------------------- */
 
 /* As mere lists. */
-static enum status find_groups(struct host_groups *groups, const struct comm_site *site)
+static enum status find_groups(struct host_groups *groups, const struct backend_env *site)
 {
     enum status status;
     int size = site->world->size, rank = site->world->rank;
@@ -327,7 +327,7 @@ out:
     return status;
 }
 
-enum status host_groups_open(struct host_groups *groups, const struct comm_site *site,
+enum status host_groups_open(struct host_groups *groups, const struct backend_env *site,
                              const struct group *callers, size_t vector_bytes)
 {
     enum status status;
@@ -362,7 +362,7 @@ void host_groups_close(struct host_groups *groups)
 /* -------- opening, planning, closing ---------------------------------------------------------- */
 
 /* All workers meet these alike; one speaks. */
-static enum status check_site(const struct comm_site *site)
+static enum status check_site(const struct backend_env *site)
 {
     const int *hosts = site->hosts;
     char(*const names)[WORLD_HOST_BYTES] = site->world->hosts;
@@ -433,7 +433,7 @@ static void hierarchical_close(void *context)
     free(self);
 }
 
-enum status hierarchical_open_in(void **out, const struct comm_site *site,
+enum status hierarchical_open_in(void **out, const struct backend_env *site,
                                  struct host_groups *groups)
 {
     enum status status;
@@ -464,7 +464,7 @@ out:
     return status;
 }
 
-static enum status hierarchical_open(void **self, const struct comm_site *site)
+static enum status hierarchical_open(void **self, const struct backend_env *site)
 {
     enum status status;
     TRY(check_site(site));
@@ -477,11 +477,11 @@ const struct backend backend_hierarchical = {
     .name = "hierarchical",
     .summary = "ring between hosts on what each host's ranks have added up in shared memory",
     .uses_transport = true,
-    .cuts_segments = true,
+    .obeys_segment_bytes = true,
     .reduces = true,
     .compresses = true,
-    .orders_sums = true,
-    .adds_by_hosts = true,
+    .obeys_reduce_order = true,
+    .sums_within_host_first = true,
     .counts_bytes = true,
     .default_transport = TRANSPORT_TCP,
     .cost = &hierarchical_cost,

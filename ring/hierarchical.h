@@ -46,14 +46,14 @@ struct host_groups {
  * rank in no group (site->group NULL) gets nothing.
  * Every host has as many workers (hosts_uneven). `vector_bytes`: no all-reduce is longer. Of the
  * site it reads who there is, the transport and the time-out. Errors: logged; nothing is left. */
-enum status host_groups_open(struct host_groups *groups, const struct comm_site *site,
+enum status host_groups_open(struct host_groups *groups, const struct backend_env *site,
                              const struct group *callers, size_t vector_bytes);
 void host_groups_close(struct host_groups *groups);
 
 /* backend_hierarchical.open, but collective over the group only: in `groups`, opened for vectors as
  * long as the site's; borrowed, and at most one all-reduce at a time goes on in them. The table's
  * other functions then take *self. */
-enum status hierarchical_open_in(void **self, const struct comm_site *site,
+enum status hierarchical_open_in(void **self, const struct backend_env *site,
                                  struct host_groups *groups);
 
 /*

@@ -66,7 +66,7 @@
 #include "ring/schedule.h"
 
 struct ring {
-    const struct comm_site *site; /* borrowed */
+    const struct backend_env *site; /* borrowed */
     struct transport *transport;  /* the site's */
     int workers;
     int next, previous;             /* neighbours' nodes */
@@ -298,7 +298,7 @@ static struct chunk ring_part(const void *self, size_t bucket)
  * than SLOTS_MOST only the user can ask for, with tiny ones. */
 enum { SLOTS_LEAST = PAIR_WHOLE, SLOTS_MOST = 64 };
 
-static enum status open_slots(struct ring_plan *plan, const struct comm_site *site, int previous,
+static enum status open_slots(struct ring_plan *plan, const struct backend_env *site, int previous,
                               size_t segment_count)
 {
     enum status status = STATUS_OK;
@@ -309,7 +309,7 @@ out:
     return status;
 }
 
-enum status ring_plan_init(struct ring_plan *plan, const struct comm_site *site, int previous,
+enum status ring_plan_init(struct ring_plan *plan, const struct backend_env *site, int previous,
                            const struct schedule_part *part)
 {
     enum status status = STATUS_OK;
@@ -376,7 +376,7 @@ static void ring_close(void *self)
     free(ring);
 }
 
-enum status ring_open_share(void **self, const struct comm_site *site,
+enum status ring_open_share(void **self, const struct backend_env *site,
                             const struct ring_share *share)
 {
     const struct group *group = site->group;
@@ -396,7 +396,7 @@ enum status ring_open_share(void **self, const struct comm_site *site,
     return STATUS_OK;
 }
 
-static enum status ring_open(void **self, const struct comm_site *site)
+static enum status ring_open(void **self, const struct backend_env *site)
 {
     return ring_open_share(self, site, NULL);
 }
@@ -405,10 +405,10 @@ const struct backend backend_ring = {
     .name = "ring",
     .summary = "ring all-reduce over --transport; bandwidth-optimal",
     .uses_transport = true,
-    .cuts_segments = true,
+    .obeys_segment_bytes = true,
     .reduces = true,
     .compresses = true,
-    .orders_sums = true,
+    .obeys_reduce_order = true,
     .counts_bytes = true,
     .default_transport = TRANSPORT_TCP,
     .cost = &ring_cost,

@@ -48,7 +48,7 @@ struct ring_share {
 
 /* backend_ring.open with a share; both are borrowed. The table's other functions then take *self.
  */
-enum status ring_open_share(void **self, const struct comm_site *site,
+enum status ring_open_share(void **self, const struct backend_env *site,
                             const struct ring_share *share);
 
 /* -------- for ring.c and pair.c --------------------------------------------------------------- */
@@ -71,7 +71,7 @@ struct ring_plan {
 
 /* For site->layout, or a part of its chunks (schedule.h), with messages from node `previous`. Zero
  * or ring_plan_fini it before. */
-enum status ring_plan_init(struct ring_plan *plan, const struct comm_site *site, int previous,
+enum status ring_plan_init(struct ring_plan *plan, const struct backend_env *site, int previous,
                            const struct schedule_part *part);
 void ring_plan_fini(struct ring_plan *plan);
 

@@ -22,7 +22,7 @@
 
 /* Where a backend's worker or server stands, and how it talks. What it says stays valid and
  * unchanged until close; `layout` is replaced before every plan. */
-struct comm_site {
+struct backend_env {
     struct world *world;
     const struct group *group;   /* of the workers that average; NULL on a dedicated server */
     struct transport *transport; /* NULL if the backend has none */
@@ -40,15 +40,15 @@ struct backend {
     const char *unavailable; /* why this build does not have it; NULL where it has */
 
     /* What it can do. An option that asks for something else is refused (experiments/config). */
-    bool alone;               /* for one worker, which has nothing to average with */
+    bool single_process;      /* for one worker, which has nothing to average with */
     bool uses_transport;      /* else it brings its own communication */
     bool uses_servers;        /* runs `serve` on servers */
-    bool cuts_segments;       /* obeys comm_options.segment_bytes */
-    bool keeps_window;        /* obeys comm_options.window */
+    bool obeys_segment_bytes;       /* obeys comm_options.segment_bytes */
+    bool obeys_window;        /* obeys comm_options.window */
     bool reduces;             /* obeys comm_options.reduction: libpsring offers these */
     bool compresses;          /* obeys comm_options.compress and error_feedback */
-    bool orders_sums;         /* obeys comm_options.reduce_order */
-    bool adds_by_hosts;       /* what it adds up first are ranks of one host */
+    bool obeys_reduce_order;         /* obeys comm_options.reduce_order */
+    bool sums_within_host_first;       /* what it adds up first are ranks of one host */
     bool counts_bytes;        /* all that it moves is counted, or it moves nothing */
     bool takes_mpi_algorithm; /* MPI_Allreduce: can be told its algorithm */
     bool takes_nccl_options;  /* NCCL: obeys comm_options.library, but for share_gpu and log */
@@ -57,7 +57,7 @@ struct backend {
                                  of a device with memory of its own come through host memory */
     bool gpu_only;            /* (only with device_memory) takes a GPU's memory and no other */
     bool needs_mpi;           /* runs only in a world that MPI has opened (world_is_mpi) */
-    bool recordable;          /* a step that uses it can be recorded as one CUDA graph */
+    bool graph_capturable;          /* a step that uses it can be recorded as one CUDA graph */
     enum transport_kind default_transport;
 
     const struct cost_formula *cost; /* what an all-reduce moves, and how long it takes */
@@ -67,7 +67,7 @@ struct backend {
     void (*prepare)(const struct world *world, struct comm_library *library);
 
     /* A worker's life. `site` stays valid until close. */
-    enum status (*open)(void **self, const struct comm_site *site);
+    enum status (*open)(void **self, const struct backend_env *site);
     enum status (*plan)(void *self); /* (optional) for site->layout; frees what the last one had */
     /* `data`: floats, or the elements of comm_options.reduction */
     enum status (*allreduce)(void *self, size_t bucket, void *data);
@@ -99,7 +99,7 @@ struct backend {
      * worker has finished that, or *paused: until every worker has paused; then it is called again
      * to go on. On a thread of its own where colocated. What a failed one leaves behind,
      * server_close frees: by then the connections are cut. */
-    enum status (*server_open)(void **server, const struct comm_site *site);
+    enum status (*server_open)(void **server, const struct backend_env *site);
     enum status (*serve)(void *server, bool *paused);
     float *(*server_state)(void *server, size_t index, size_t *count); /* as `state` */
     void (*server_close)(void *server);
@@ -112,10 +112,10 @@ struct backend {
 };
 
 /* For a backend that keeps nothing but its site: `self`, which it takes back as a const one. */
-static inline void *backend_self(const struct comm_site *site)
+static inline void *backend_self(const struct backend_env *site)
 {
     union {
-        const struct comm_site *in;
+        const struct backend_env *in;
         void *out;
     } unconst = {site};
     return unconst.out;

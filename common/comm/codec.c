@@ -7,7 +7,7 @@
 #include "common/comm/backend.h"
 #include "common/comm/reduce.h"
 
-enum status codec_init(struct codec *codec, const struct comm_site *site, size_t bucket,
+enum status codec_init(struct codec *codec, const struct backend_env *site, size_t bucket,
                        size_t count)
 {
     const struct comm_options *options = site->options;
@@ -36,7 +36,7 @@ void codec_fini(struct codec *codec)
     *codec = (struct codec){0};
 }
 
-enum status codecs_new(struct codec **codecs, const struct comm_site *site)
+enum status codecs_new(struct codec **codecs, const struct backend_env *site)
 {
     enum status status = STATUS_OK;
     const struct comm_layout *layout = site->layout;

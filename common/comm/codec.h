@@ -35,7 +35,7 @@
 #include "common/comm/elements/reduction.h"
 #include "common/net/transport/message.h"
 
-struct comm_site;
+struct backend_env;
 
 struct codec {
     enum compress compress;
@@ -50,13 +50,13 @@ struct codec {
 
 /* For bucket number `bucket`, or a shard of it, of `count` elements: allocates what the site's
  * options ask for. Errors: logged. */
-enum status codec_init(struct codec *codec, const struct comm_site *site, size_t bucket,
+enum status codec_init(struct codec *codec, const struct backend_env *site, size_t bucket,
                        size_t count);
 void codec_fini(struct codec *codec);
 
 /* One for each bucket of the site's layout. `codecs_free` also after a failure, with what came out.
  */
-enum status codecs_new(struct codec **codecs, const struct comm_site *site);
+enum status codecs_new(struct codec **codecs, const struct backend_env *site);
 void codecs_free(struct codec *codecs, size_t buckets);
 /* As backend.state has it: the residual of bucket `index`. */
 float *codecs_state(const struct codec *codecs, size_t buckets, size_t index, size_t *count);

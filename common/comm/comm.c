@@ -7,12 +7,12 @@
 
 /* -------- opening ----------------------------------------------------------------------------- */
 
-static struct comm_site site_of(const struct comm *comm, enum node_role role,
+static struct backend_env site_of(const struct comm *comm, enum node_role role,
                                 const struct topology *topology)
 {
     int node = topology_node(topology, comm->world->rank, role);
     const struct group *group = comm->options.group;
-    return (struct comm_site){
+    return (struct backend_env){
         .world = comm->world,
         .group = group,
         .transport = comm->endpoints[role],

@@ -16,7 +16,7 @@ struct comm {
     const struct group *everyone;   /* who plans together: NULL is the world */
     int *hosts;                     /* see comm_hosts */
     struct transport *endpoints[2]; /* by enum node_role; NULL where this process hosts none */
-    struct comm_site worker_site, server_site;
+    struct backend_env worker_site, server_site;
     void *self, *server;         /* the backend's two sides, */
     bool self_open, server_open; /* where this process has them */
     struct plan plan;

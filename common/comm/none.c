@@ -4,7 +4,7 @@
 
 #include "common/base/status.h"
 
-static enum status none_open(void **self, const struct comm_site *site)
+static enum status none_open(void **self, const struct backend_env *site)
 {
     if (site->workers > 1) {
         log_error("--backend none is for one process, and %d were started; choose another backend "
@@ -19,7 +19,7 @@ static enum status none_open(void **self, const struct comm_site *site)
 /* One worker's sum is its own, and the scale of one is 1: nothing to do, on no device. */
 static enum status none_start(void *self, size_t bucket, float *data)
 {
-    const struct comm_site *site = self;
+    const struct backend_env *site = self;
     (void)bucket;
     (void)data;
     CHECK(site->layout->scale == 1.0f);
@@ -36,11 +36,11 @@ static enum status none_wait(void *self, size_t bucket)
 const struct backend backend_none = {
     .name = "none",
     .summary = "one process, nothing to average with",
-    .alone = true,
-    .orders_sums = true, /* of one summand */
+    .single_process = true,
+    .obeys_reduce_order = true, /* of one summand */
     .counts_bytes = true,
     .device_memory = true,
-    .recordable = true,
+    .graph_capturable = true,
     .cost = &cost_of_nothing,
     .open = none_open,
     .start = none_start,

@@ -79,7 +79,7 @@ enum status communicator_share(struct psring *comm, const struct connection *con
     struct host_groups none, *groups = comm ? &comm->host_groups : &none;
     bool takes_part = comm && suits(comm, connection);
     const struct comm_options options = {.timeout_ms = connection->world->timeout_ms};
-    const struct comm_site site = {
+    const struct backend_env site = {
         .world = connection->world,
         .group = takes_part ? comm->group : NULL,
         .transport = connection->endpoint[NODE_WORKER],

@@ -19,7 +19,7 @@ static enum status shape_open(struct shape *shape, const struct shapes *shapes,
     shape->options =
         (struct comm_options){.group = group, .reduction = reduction, .bucket_counts_max = count};
     shape->layout = (struct comm_layout){.counts = &shape->count, .buckets = 1, .scale = 1.0f};
-    shape->site = (struct comm_site){.world = shapes->world,
+    shape->site = (struct backend_env){.world = shapes->world,
                                      .group = group,
                                      .transport = shapes->transport,
                                      .topology = {.workers = shapes->world->size},

@@ -24,14 +24,14 @@ struct shape {
     /* What the backend sees until close. */
     struct comm_options options;
     struct comm_layout layout;
-    struct comm_site site;
+    struct backend_env site;
     void *self;
 };
 
 struct shapes {
     struct world *world;         /* borrowed */
     struct transport *transport; /* borrowed */
-    const int *hosts;            /* of the group, as comm_site.hosts; borrowed */
+    const int *hosts;            /* of the group, as backend_env.hosts; borrowed */
     struct host_groups *groups;  /* for the hierarchical all-reduce, if there is one; borrowed */
     uint64_t uses;
     struct shape list[SHAPES_KEPT];

@@ -24,7 +24,7 @@ const struct backend backend_auto = {
     .uses_transport = true,
     .uses_servers = true,
     .compresses = true,
-    .orders_sums = true,
+    .obeys_reduce_order = true,
     .counts_bytes = true,
     .cost = &cost_not_known,
 };
@@ -110,7 +110,7 @@ void backend_describe(const struct backend *backend, const struct world *world,
     struct line line = line_in(text, size);
     uint32_t hash = 2166136261; /* FNV-1a: of more workers than there is room for */
     line_add(&line, "%s", backend->name);
-    if (!backend->adds_by_hosts)
+    if (!backend->sums_within_host_first)
         return;
     line_add(&line, " on hosts");
     for (int worker = 0; worker < topology->workers; worker++) {

@@ -227,7 +227,7 @@ static enum status parse_straggler(struct config *config)
     config->straggler_factor = 1;
     if (!text)
         return STATUS_OK;
-    if (config_backend(config)->alone) {
+    if (config_backend(config)->single_process) {
         log_error("--straggler %s: --backend %s has no other workers that could wait; leave it out",
                   text, config_backend(config)->name);
         return STATUS_USAGE;
@@ -480,7 +480,7 @@ static enum status check_training(struct config *config)
     TRY(parse_timeline_steps(config));
     TRY(augment_parse(&config->augmentation, "augment", config->augment));
     const struct backend *backend = config_backend(config);
-    if (config->virtual_workers > 0 && !backend->alone) {
+    if (config->virtual_workers > 0 && !backend->single_process) {
         log_error("--virtual-workers %lld: one process plays all workers, so there is nothing for "
                   "--backend %s to do; add --backend none",
                   (long long)config->virtual_workers, backend->name);
@@ -491,7 +491,7 @@ static enum status check_training(struct config *config)
                   (long long)config->virtual_workers, config->compute);
         return STATUS_USAGE;
     }
-    if (config->real_ms > 0 && backend->alone) {
+    if (config->real_ms > 0 && backend->single_process) {
         log_error("--compute %s: --backend %s has no other workers whose time would compare; use "
                   "--compute real",
                   config->compute, backend->name);
@@ -618,7 +618,7 @@ static enum status check_backend(const struct config *config, const struct backe
         return STATUS_USAGE;
     }
     if (config->graph == DEVICE_GRAPH_ON &&
-        (config->device != DEVICE_CUDA || !backend->recordable)) {
+        (config->device != DEVICE_CUDA || !backend->graph_capturable)) {
         log_error("--cuda-graph on: only a step that meets no other process can be recorded; use "
                   "--device cuda --backend none, or leave it out");
         return STATUS_USAGE;
@@ -664,7 +664,7 @@ enum status config_check_world(const struct config *config, int world_size)
                   (long long)config->virtual_workers, world_size);
         return STATUS_USAGE;
     }
-    if (config_backend(config)->alone && world_size > 1) {
+    if (config_backend(config)->single_process && world_size > 1) {
         log_error("--backend %s: averages nothing, and %d processes were started; choose --backend "
                   "ring, or another one",
                   config_backend(config)->name, world_size);

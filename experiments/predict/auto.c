@@ -169,7 +169,7 @@ static enum status try_way(struct search *search, struct auto_way *kept, struct 
                              .model = search->model};
     struct predict_terms terms;
     bool known = false;
-    if ((search->job->ordered && !backend->orders_sums) ||
+    if ((search->job->ordered && !backend->obeys_reduce_order) ||
         (search->job->compress != COMPRESS_NONE && !backend->compresses))
         return STATUS_OK;
     if (search->step)

@@ -106,7 +106,7 @@ bool library_is_cuda_aware(void)
 
 /* -------- the backend ------------------------------------------------------------------------- */
 
-static enum status library_open(void **self, const struct comm_site *site)
+static enum status library_open(void **self, const struct backend_env *site)
 {
     if (!world_is_mpi(site->world)) {
         log_error("--backend mpi: MPI was not started; start the ranks by mpirun or srun, or use "
@@ -119,7 +119,7 @@ static enum status library_open(void **self, const struct comm_site *site)
 
 static enum status library_allreduce(void *self, size_t bucket, void *values)
 {
-    const struct comm_site *site = self;
+    const struct backend_env *site = self;
     float *data = values;
     size_t count = site->layout->counts[bucket];
     for (size_t done = 0; done < count; done += LIBRARY_PART_COUNT) {

@@ -42,7 +42,7 @@ struct nccl_piece {
 };
 
 struct nccl {
-    const struct comm_site *site;
+    const struct backend_env *site;
     struct device *device;
     struct device_stream *stream; /* communication */
     struct device_event *ready;   /* the compute stream has come so far */
@@ -62,7 +62,7 @@ struct nccl {
 /* -------- the communicator -------------------------------------------------------------------- */
 
 /* Worker 0 makes the id, the others get it over the world's own channel. */
-static enum status share_id(const struct comm_site *site, ncclUniqueId *id)
+static enum status share_id(const struct backend_env *site, ncclUniqueId *id)
 {
     enum status status = STATUS_OK;
     if (site->index == 0)
@@ -76,7 +76,7 @@ out:
 static enum status open_communicator(struct nccl *nccl)
 {
     enum status status = STATUS_OK;
-    const struct comm_site *site = nccl->site;
+    const struct backend_env *site = nccl->site;
     ncclUniqueId id;
     ncclComm_t comm = NULL;
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
@@ -267,7 +267,7 @@ static enum status try_to_register(void **handle, struct nccl_watch *watch,
  * not registered: the layout names none, or the options do not want it. That a rank cannot is a
  * failure of all. */
 static enum status register_memory(void **handle, struct nccl_watch *watch,
-                                   const struct comm_site *site)
+                                   const struct backend_env *site)
 {
     enum status status = STATUS_OK;
     const struct comm_layout *layout = site->layout;
@@ -342,7 +342,7 @@ static enum status begin_log(struct nccl *nccl)
 /* By which algorithm it went. NCCL's rank 0 writes the log, and one GPU needs no algorithm. */
 static enum status read_choice(struct nccl *nccl)
 {
-    const struct comm_site *site = nccl->site;
+    const struct backend_env *site = nccl->site;
     if (site->index != 0 || site->workers == 1)
         return STATUS_OK;
     enum status status = nccl_watch_lock(nccl->watch);
@@ -353,7 +353,7 @@ static enum status read_choice(struct nccl *nccl)
     return nccl_watch_unlock(nccl->watch, status);
 }
 
-static enum status nccl_open(void **self, const struct comm_site *site)
+static enum status nccl_open(void **self, const struct backend_env *site)
 {
     enum status status = STATUS_OK;
     *self = NULL;

@@ -23,7 +23,7 @@ static struct world *world;
 
 /* -------- backends that sum right, but then ... ----------------------------------------------- */
 
-static enum status plain_open(void **self, const struct comm_site *site)
+static enum status plain_open(void **self, const struct backend_env *site)
 {
     *self = backend_self(site);
     return STATUS_OK;
@@ -34,12 +34,12 @@ static void plain_close(void *self)
     (void)self;
 }
 
-static enum status add_up(const struct comm_site *site, float *data)
+static enum status add_up(const struct backend_env *site, float *data)
 {
     return world_allreduce_float(site->world, site->group, data, site->layout->counts[0]);
 }
 
-static bool is_last(const struct comm_site *site)
+static bool is_last(const struct backend_env *site)
 {
     return site->index == site->workers - 1;
 }
@@ -47,7 +47,7 @@ static bool is_last(const struct comm_site *site)
 /* ... the last worker gets its last element wrong, every time. */
 static enum status off_by_one(void *self, size_t bucket, void *data)
 {
-    const struct comm_site *site = self;
+    const struct backend_env *site = self;
     enum status status = add_up(site, data);
     if (is_last(site))
         ((float *)data)[site->layout->counts[bucket] - 1] += 1;
@@ -57,7 +57,7 @@ static enum status off_by_one(void *self, size_t bucket, void *data)
 /* ... the last worker is late, the others are not. */
 static enum status one_late(void *self, size_t bucket, void *data)
 {
-    const struct comm_site *site = self;
+    const struct backend_env *site = self;
     (void)bucket;
     enum status status = add_up(site, data);
     if (is_last(site))
@@ -95,7 +95,7 @@ static void burn(double times)
 
 static enum status burn_in_worker(void *self, size_t bucket, void *data)
 {
-    const struct comm_site *site = self;
+    const struct backend_env *site = self;
     (void)bucket;
     burn(1 + site->index);
     return add_up(site, data);

@@ -335,7 +335,7 @@ struct slow {
     bool begun, finished;
 };
 
-static enum status slow_open(void **self, const struct comm_site *site)
+static enum status slow_open(void **self, const struct backend_env *site)
 {
     (void)site;
     *self = calloc(1, sizeof(struct slow));

@@ -33,7 +33,7 @@ Test(library, a_long_vector_goes_in_parts)
     static const size_t layout_counts[] = {5, (size_t)LIBRARY_PART_COUNT / 2 * 5, 0};
     static float vector[1]; /* its elements are only counted */
     struct comm_layout layout = {.counts = layout_counts, .buckets = 3, .scale = 1};
-    struct comm_site site = {.layout = &layout};
+    struct backend_env site = {.layout = &layout};
     void *self = NULL;
     /* Of a part every rank sends less than twice the bytes: at 200 Mbit/s in less than the default
      * time-out of 30 s. */

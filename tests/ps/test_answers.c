@@ -72,7 +72,7 @@ static const struct comm_updater updater = {.array = array, .arrays = COMM_STATE
 
 static struct world world;
 static struct comm_options options;
-static struct comm_site site;
+static struct backend_env site;
 static struct server server;
 
 static void start(struct consistency consistency)
@@ -88,7 +88,7 @@ static void start(struct consistency consistency)
                                     .consistency = consistency,
                                     .updater = &updater,
                                     .bucket_counts_max = COUNT};
-    site = (struct comm_site){.world = &world,
+    site = (struct backend_env){.world = &world,
                               .transport = &transport,
                               .topology = topology,
                               .workers = WORKERS,

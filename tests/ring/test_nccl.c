@@ -22,7 +22,7 @@ static float data[8];
 static struct capture captured;
 static struct comm_options options = {.timeout_ms = 60000, .device = &played_device};
 static struct comm_layout layout = {.scale = 1, .counts = counts, .buckets = 2};
-static struct comm_site site = {
+static struct backend_env site = {
     .topology = {.workers = 2}, .workers = 2, .options = &options, .layout = &layout};
 
 static void *opened(void)

@@ -34,7 +34,7 @@ Test(ring_plan, as_many_receives_as_segments)
         struct comm_options chosen = options;
         chosen.segment_bytes = segment_bytes;
         struct comm_layout layout = {.counts = counts, .buckets = segment_bytes ? 1 : 3};
-        const struct comm_site site = {
+        const struct backend_env site = {
             .workers = 4, .index = 0, .options = &chosen, .layout = &layout};
         struct ring_plan plan;
         cr_assert_eq(ring_plan_init(&plan, &site, 3, NULL), STATUS_OK);

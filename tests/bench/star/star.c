@@ -25,7 +25,7 @@ static const struct cost_formula star_cost = {.traffic = star_traffic, .time_s =
 /* -------- what it does ------------------------------------------------------------------------ */
 
 struct star {
-    const struct comm_site *site;
+    const struct backend_env *site;
     uint64_t step;
     struct transport_slot *slots; /* worker 0: one a worker; else the first is worker 0's */
     int slot_count;
@@ -69,7 +69,7 @@ static enum status star_allreduce(void *self, size_t bucket, void *data)
 {
     enum status status = STATUS_OK;
     struct star *star = self;
-    const struct comm_site *site = star->site;
+    const struct backend_env *site = star->site;
     if (site->index > 0) {
         TRY(send(star, 0, bucket, data));
         TRY(transport_flush(site->transport)); /* the sum lands where it is sent from */
@@ -98,7 +98,7 @@ static void star_close(void *self)
     free(star);
 }
 
-static enum status star_open(void **self, const struct comm_site *site)
+static enum status star_open(void **self, const struct backend_env *site)
 {
     enum status status = STATUS_OK;
     struct star *star = calloc(1, sizeof *star);
