@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "common/comm/backend.h"
-#include "common/comm/updates/consistency.h"
+#include "common/comm/comm_options.h"
 #include "common/net/transport/message.h"
 #include "ps/server.h"
 

@@ -4,7 +4,7 @@
  */
 #include <math.h>
 
-#include "common/comm/elements/compress.h"
+#include "common/comm/compress.h"
 #include "ring/halving_schedule.h"
 #include "ring/hierarchical.h"
 #include "ring/ring.h"

@@ -35,7 +35,7 @@ if(NOT PSRING_SANITIZE)
   endif()
 endif()
 
-# fp16 by the CPU's own conversions (common/comm/elements/fp16_vectors.c), where it turns out to have them.
+# fp16 by the CPU's own conversions (common/comm/reduce.c), where it turns out to have them.
 check_c_source_compiles("
   #include <immintrin.h>
   __attribute__((target(\"avx2,f16c\"))) static float f(short x)

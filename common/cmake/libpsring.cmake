@@ -17,8 +17,8 @@ endif()
 add_library(psring_shared SHARED
             ${library_sources}
             common/base/clock.c common/base/descriptors.c common/base/status.c common/base/thread.c
-            common/comm/bucket.c common/comm/codec.c common/comm/elements/compress.c common/comm/cost.c
-            common/comm/reduce.c common/comm/elements/fp16_vectors.c common/comm/elements/reduction.c
+            common/comm/bucket.c common/comm/codec.c common/comm/compress.c common/comm/cost.c
+            common/comm/reduce.c
             common/obs/range.c
             ${ring_sources})
 target_link_libraries(psring_shared PRIVATE psring_sys PkgConfig::ZMQ)

@@ -16,9 +16,14 @@
 #ifndef PSRING_COMMON_COMM_BACKEND_H
 #define PSRING_COMMON_COMM_BACKEND_H
 
+#include "common/comm/backend.h"
 #include "common/comm/comm.h"
 #include "common/comm/comm_options.h"
 #include "common/comm/cost.h"
+
+/* The backend of a single process: nothing to average with. */
+
+extern const struct backend backend_none;
 
 /* Where a backend's worker or server stands, and how it talks. What it says stays valid and
  * unchanged until close; `layout` is replaced before every plan. */
@@ -40,24 +45,24 @@ struct backend {
     const char *unavailable; /* why this build does not have it; NULL where it has */
 
     /* What it can do. An option that asks for something else is refused (experiments/config). */
-    bool single_process;      /* for one worker, which has nothing to average with */
-    bool uses_transport;      /* else it brings its own communication */
-    bool uses_servers;        /* runs `serve` on servers */
-    bool obeys_segment_bytes;       /* obeys comm_options.segment_bytes */
-    bool obeys_window;        /* obeys comm_options.window */
-    bool reduces;             /* obeys comm_options.reduction: libpsring offers these */
-    bool compresses;          /* obeys comm_options.compress and error_feedback */
-    bool obeys_reduce_order;         /* obeys comm_options.reduce_order */
-    bool sums_within_host_first;       /* what it adds up first are ranks of one host */
-    bool counts_bytes;        /* all that it moves is counted, or it moves nothing */
-    bool takes_mpi_algorithm; /* MPI_Allreduce: can be told its algorithm */
-    bool takes_nccl_options;  /* NCCL: obeys comm_options.library, but for share_gpu and log */
-    bool updates_on_server;   /* obeys comm_options.consistency */
-    bool device_memory;       /* averages buckets where they are, by `start` and `wait`; else those
-                                 of a device with memory of its own come through host memory */
-    bool gpu_only;            /* (only with device_memory) takes a GPU's memory and no other */
-    bool needs_mpi;           /* runs only in a world that MPI has opened (world_is_mpi) */
-    bool graph_capturable;          /* a step that uses it can be recorded as one CUDA graph */
+    bool single_process;         /* for one worker, which has nothing to average with */
+    bool uses_transport;         /* else it brings its own communication */
+    bool uses_servers;           /* runs `serve` on servers */
+    bool obeys_segment_bytes;    /* obeys comm_options.segment_bytes */
+    bool obeys_window;           /* obeys comm_options.window */
+    bool reduces;                /* obeys comm_options.reduction: libpsring offers these */
+    bool compresses;             /* obeys comm_options.compress and error_feedback */
+    bool obeys_reduce_order;     /* obeys comm_options.reduce_order */
+    bool sums_within_host_first; /* what it adds up first are ranks of one host */
+    bool counts_bytes;           /* all that it moves is counted, or it moves nothing */
+    bool takes_mpi_algorithm;    /* MPI_Allreduce: can be told its algorithm */
+    bool takes_nccl_options;     /* NCCL: obeys comm_options.library, but for share_gpu and log */
+    bool updates_on_server;      /* obeys comm_options.consistency */
+    bool device_memory;    /* averages buckets where they are, by `start` and `wait`; else those
+                              of a device with memory of its own come through host memory */
+    bool gpu_only;         /* (only with device_memory) takes a GPU's memory and no other */
+    bool needs_mpi;        /* runs only in a world that MPI has opened (world_is_mpi) */
+    bool graph_capturable; /* a step that uses it can be recorded as one CUDA graph */
     enum transport_kind default_transport;
 
     const struct cost_formula *cost; /* what an all-reduce moves, and how long it takes */

@@ -1,6 +1,6 @@
 /*
  * What a bucket looks like on the wire: its elements as they are, in the caller's memory, or floats
- * as numbers of 16 bits (common/comm/elements/compress.h) in memory of the codec's. A schedule that
+ * as numbers of 16 bits (common/comm/compress.h) in memory of the codec's. A schedule that
  * sends and receives through a codec is the same for both. One codec a bucket and node:
  *
  *     a partial sum sets out         payload = codec_encode(codec, data, span)
@@ -18,7 +18,7 @@
  * node's next operation on the bucket: see compress.h.
  *
  * `span` counts elements of the bucket; `data` is the bucket's first element: a
- * float, unless there is a reduction (common/comm/elements/reduction.h). codec_wire's memory
+ * float, unless there is a reduction (common/comm/reduce.h). codec_wire's memory
  * belongs to the transport between send, or post, and completion. Uncompressed, encode, wire and
  * take of what landed in place cost nothing. Threads: those of the node that owns it.
  */
@@ -31,8 +31,8 @@
 #include "common/base/status.h"
 #include "common/base/util.h"
 #include "common/comm/comm_options.h"
-#include "common/comm/elements/compress.h"
-#include "common/comm/elements/reduction.h"
+#include "common/comm/compress.h"
+#include "common/comm/reduce.h"
 #include "common/net/transport/message.h"
 
 struct backend_env;

@@ -32,6 +32,7 @@
 #include "common/comm/comm_options.h"
 #include "common/net/world/topology.h"
 #include "common/net/transport/transport.h"
+#include "common/net/world/group.h"
 #include "common/net/world/world.h"
 
 struct comm;
@@ -111,5 +112,55 @@ void comm_interrupt(struct comm *comm);
 /* Frees everything, sets *comm to NULL. Without a comm_finish before: returns once no bucket is in
  * use any more, at the latest after the time-out, and connections are cut. */
 void comm_close(struct comm **comm);
+
+/* What a worker asks of servers that own the parameters, besides averaging. */
+
+/*
+ * Only where servers update (consistency.h), which is the one thing that callers notice of
+ * it. A step then is: each bucket started once, and waited for. Call these while no bucket is on
+ * its way.
+ *
+ *     worker 0: comm_store(comm, b, array, data) for each bucket and array; all: comm_barrier
+ *     all, per stretch of steps:
+ *         comm_begin_steps(comm, step, end)      goes on with `step`; all meet again at `end`
+ *         while (comm_progress(comm)->step < end)
+ *             a step                             which may leave out others that come next
+ *         comm_barrier, comm_fetch               now the servers' arrays are the same to all
+ *
+ * comm_store and comm_fetch move a bucket's elements of an array to and from its servers. Host
+ * memory. Cost: a message each way for every chunk.
+ */
+bool comm_updates_on_server(const struct comm *comm);
+enum status comm_begin_steps(struct comm *comm, uint64_t step, uint64_t end);
+enum status comm_store(struct comm *comm, size_t bucket, size_t array, float *data);
+enum status comm_fetch(struct comm *comm, size_t bucket, size_t array, float *data);
+const struct comm_progress *comm_progress(const struct comm *comm);
+
+/*
+ * What averaging carries from one all-reduce to the next: the residuals of error feedback
+ * (common/comm/compress.h), of workers and of servers. A checkpoint that lacks them is
+ * another run's. It is one array of floats on worker 0: rank by rank, of each the worker's part,
+ * then its server's. It fits a comm of the same backend, ranks, roles and layout.
+ *
+ * It travels by the world's calls, in pieces, between two all-reduces: no byte of it is among those
+ * that the transport counts. Colocated or not, servers stand still meanwhile: the workers tell them
+ * to (one message without payload from each to each), and a dedicated one takes part inside
+ * comm_serve. Cost: every rank's part once through worker 0's link; one piece more of memory a
+ * rank on worker 0. Nothing, and no message, without error feedback.
+ *
+ * Collective over the workers, on the thread of comm_start, with no bucket between start and wait.
+ */
+
+/* On worker 0 the (*count) floats, which the caller frees; NULL and 0 elsewhere, and where nothing
+ * is carried. */
+enum status comm_state_read(struct comm *comm, float **state, size_t *count);
+
+/* From worker 0's `state` of `count` floats; elsewhere both are not looked at. *fits, on all: it
+ * is as long as what is carried here. If not, nothing is changed: what is carried begins at zero.
+ */
+enum status comm_state_write(struct comm *comm, const float *state, size_t count, bool *fits);
+
+/* A dedicated server's part in either, once its `serve` has paused. */
+enum status comm_state_join(struct comm *comm);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "common/base/status.h"
 #include "common/base/util.h"
-#include "common/comm/elements/compress.h"
+#include "common/comm/compress.h"
 
 struct cost_shape cost_shape_of(const struct cost_formula *formula, const struct topology *topology,
                                 const int *hosts, size_t count, const struct comm_options *options)

@@ -1,4 +1,4 @@
-#include "common/comm/none.h"
+#include "common/comm/backend.h"
 
 #include <stdlib.h>
 

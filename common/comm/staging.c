@@ -1,4 +1,4 @@
-#include "common/comm/staging.h"
+#include "common/comm/comm_impl.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #ifndef PSRING_COMMON_LIBRARY_COMMUNICATOR_H
 #define PSRING_COMMON_LIBRARY_COMMUNICATOR_H
 
-#include "common/comm/elements/reduction.h"
+#include "common/comm/reduce.h"
 #include "common/library/broadcast.h"
 #include "common/library/shapes.h"
 #include "common/psring.h"

@@ -10,7 +10,7 @@
 #include "common/base/status.h"
 #include "common/comm/backend.h"
 #include "common/comm/comm.h"
-#include "common/comm/elements/compress.h"
+#include "common/comm/compress.h"
 #include "common/net/world/topology.h"
 #include "common/net/world/world.h"
 #include "experiments/bench/connect.h"
@@ -72,7 +72,7 @@ void bench_measurement_free(struct bench_measurement *measurement);
  * What a benchmark sums: numbers that depend on rank, index and round, so that a chunk in the wrong
  * place, a contribution missing or counted twice, and a result left over from the round before all
  * show. They are integers so small that every sum of them is exact, in any order, also where sums
- * are rounded to 16 bits on the wire (common/comm/elements/compress.h): a backend that loses or
+ * are rounded to 16 bits on the wire (common/comm/compress.h): a backend that loses or
  * doubles something cannot hide behind rounding.
  */
 

@@ -222,7 +222,7 @@ static enum status open_exchange(struct bench_model *model, const struct config 
             .comm = options,
             .scale = 1.0f / (float)workers,
             .bucket_bytes = (size_t)(config->bucket_mb * 1048576),
-            .may_defer = !connection->backend->alone && !options->device && !config->no_defer,
+            .may_defer = !connection->backend->single_process && !options->device && !config->no_defer,
         }));
     connection->comm = exchange->comm;
     model->buckets = (struct bench_buckets){exchange->buckets, exchange->counts, exchange->order,

@@ -6,7 +6,7 @@
 
 #include "common/base/status.h"
 #include "common/base/text.h"
-#include "common/comm/none.h"
+#include "common/comm/backend.h"
 #include "ps/ps.h"
 #include "ring/baselines/baselines.h"
 #include "ring/hierarchical.h"

@@ -117,7 +117,7 @@ struct config {
     int reduce_order;       /* enum reduce_order */
     uint64_t segment;       /* bytes; 0: chosen from the message */
     int64_t window;         /* chunks unanswered by a server; 0: chosen */
-    int compress;           /* enum compress, common/comm/elements/compress.h */
+    int compress;           /* enum compress, common/comm/compress.h */
     int error_feedback;     /* enum config_feedback; auto: on if something is compressed */
     const char *subnet;     /* --subnet: a name or a network; NULL: chosen */
     double timeout;         /* seconds */

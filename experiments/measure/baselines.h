@@ -12,7 +12,7 @@
 #include <stdio.h>
 
 #include "common/base/status.h"
-#include "common/comm/elements/reduction.h"
+#include "common/comm/reduce.h"
 #include "common/net/world/world.h"
 
 /* 0: not measured. */
@@ -22,7 +22,7 @@ struct limits {
      * arrays. Source: McCalpin 1995, "Memory bandwidth and machine balance in current high
      * performance computers". */
     double add_bytes_per_s, reduce_bytes_per_s;
-    /* By enum message_dtype: the sum of such elements (reduction.h), two read and one written. */
+    /* By enum message_dtype: the sum of such elements (reduce.h), two read and one written. */
     double type_bytes_per_s[MESSAGE_DTYPES];
     double round_trip_us;  /* 4 bytes, DEALER to ROUTER and back, rank 0 and rank 1; the median */
     double socket_trip_us; /* the same on a plain TCP socket, and nobody sleeps */

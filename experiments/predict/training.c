@@ -6,7 +6,7 @@
 
 #include "common/base/status.h"
 #include "common/base/util.h"
-#include "common/comm/bucket_order.h"
+#include "common/comm/bucket.h"
 #include "common/device/device.h"
 #include "models/cnn.h"
 #include "models/published.h"

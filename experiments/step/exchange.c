@@ -5,7 +5,7 @@
 
 #include "common/base/status.h"
 #include "common/base/clock.h"
-#include "common/comm/bucket_order.h"
+#include "common/comm/bucket.h"
 #include "common/obs/range.h"
 
 /* -------- set-up ----------------------------------------------------------------------------- */

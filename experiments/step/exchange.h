@@ -16,7 +16,7 @@
  *     net_backward(net, exchange_start, exchange);
  *     exchange_end(exchange, lr);
  *
- * Where servers own the parameters (common/comm/updates/consistency.h), a bucket comes back as
+ * Where servers own the parameters (common/comm/comm_options.h), a bucket comes back as
  * fresh parameters, which exchange_end puts in place.
  *
  * Threads: all calls from one, which drives the device.

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "common/comm/updates/consistency.h"
+#include "common/comm/comm_options.h"
 
 struct staleness {
     double mean; /* steps of the slowest other worker that were missing */

@@ -11,7 +11,7 @@
 
 #include "common/base/status.h"
 #include "common/comm/bucket.h"
-#include "common/comm/updates/consistency.h"
+#include "common/comm/comm_options.h"
 #include "common/device/device.h"
 #include "models/lr.h"
 #include "models/optim.h"

@@ -10,7 +10,7 @@
 #include "common/base/status.h"
 #include "common/base/clock.h"
 #include "common/checkpoint/folder.h"
-#include "common/comm/state/state.h"
+#include "common/comm/comm.h"
 #include "experiments/config/backends.h"
 
 /* What decides the bits of a run. Holds the texts that the checkpoint's options point to. */

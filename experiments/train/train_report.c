@@ -18,7 +18,7 @@ static bool reports(const struct trainer *t)
  * host's clocks do not see. */
 static bool sees_communication(const struct trainer *t)
 {
-    return !t->backend->alone && !t->backend->device_memory;
+    return !t->backend->single_process && !t->backend->device_memory;
 }
 
 /* How many epochs are done, the running one included. */

@@ -8,7 +8,7 @@
 #include "common/base/csv.h"
 #include "common/base/sha256.h"
 #include "common/base/status.h"
-#include "common/comm/updates/consistency.h"
+#include "common/comm/comm_options.h"
 #include "common/device/device.h"
 #include "experiments/measure/cpu.h"
 #include "experiments/step/usage_watch.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/comm/state/state.h"
+#include "common/comm/comm.h"
 
 /* -------- parameters ------------------------------------------------------------------------- */
 

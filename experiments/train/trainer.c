@@ -174,7 +174,7 @@ static enum status open_exchange(struct trainer *t)
                           .bucket_bytes = (size_t)(t->config->bucket_mb * 1048576),
                           .whole_tensors = optimizer_needs_whole_tensors(t->config->optimizer),
                           /* A step that fails must not be done in part: see generation.h. */
-                          .may_defer = !t->backend->alone && !t->generation &&
+                          .may_defer = !t->backend->single_process && !t->generation &&
                                        device_memory_is_host(t->device)}));
     if (t->exchange.defers)
         net_before_forward(t->net, exchange_need, &t->exchange);

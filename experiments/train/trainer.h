@@ -14,7 +14,7 @@
 
 #include "common/base/status.h"
 #include "common/checkpoint/checkpoint.h"
-#include "common/comm/updates/updates.h"
+#include "common/comm/comm.h"
 #include "common/data/dataset.h"
 #include "common/device/device.h"
 #include "common/net/world/topology.h"

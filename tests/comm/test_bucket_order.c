@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/comm/bucket_order.h"
+#include "common/comm/bucket.h"
 
 enum { BUCKETS_MAX = 256 };
 

@@ -1,5 +1,5 @@
 /* Numbers of 16 bits: every code, every rounding, and that error feedback loses nothing. */
-#include "common/comm/elements/compress.h"
+#include "common/comm/compress.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -4,7 +4,7 @@
 #include <stdatomic.h>
 
 #include "common/base/clock.h"
-#include "common/comm/overlap.h"
+#include "common/comm/comm_impl.h"
 
 enum { BUCKETS = 5, ROUNDS = 200 };
 

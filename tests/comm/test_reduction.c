@@ -1,6 +1,6 @@
 /* The table of reductions against one number at a time: every type and operation, lengths about the
  * width of vectors, any alignment. */
-#include "common/comm/elements/reduction.h"
+#include "common/comm/reduce.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "common/comm/comm.h"
-#include "common/comm/state/state.h"
 #include "common/net/world/world.h"
 #include "ps/ps.h"
 #include "ring/hierarchical.h"

@@ -1,7 +1,7 @@
 /* Buckets on their way between a device's memory and the host's: on a stand-in for a GPU, whose
  * memory the host cannot read (every value lies there with its sign turned) and whose streams do
  * nothing until somebody waits, in no other order than events ask for. */
-#include "common/comm/staging.h"
+#include "common/comm/comm_impl.h"
 
 #include <criterion/criterion.h>
 #include <stdbool.h>

@@ -12,7 +12,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/rng.h"
-#include "common/comm/updates/updates.h"
+#include "common/comm/comm.h"
 #include "ps/ps.h"
 #include "tests/lib/allreduce_lib.h"
 #include "tests/lib/spawn.h"

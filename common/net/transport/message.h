@@ -32,7 +32,7 @@ enum message_kind {
     MESSAGE_PULL = 3,    /* server to worker: the reduced chunk, or fresh parameters */
     MESSAGE_BYE = 4,     /* worker to server: nothing more will come; no payload */
     MESSAGE_PAUSE = 5,   /* worker to server: nothing more, until they have met; no payload */
-    /* Of servers that own the parameters (common/comm/updates/consistency.h): */
+    /* Of servers that own the parameters (common/comm/comm_options.h): */
     MESSAGE_STORE = 6, /* worker to server: a chunk of an array; `step` is which one */
     MESSAGE_FETCH = 7, /* worker to server: asks for a chunk of one; no payload */
     MESSAGE_CLOCK = 8, /* worker to server: it goes on with `step`; no payload */

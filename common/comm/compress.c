@@ -1,8 +1,8 @@
-#include "common/comm/elements/compress.h"
+#include "common/comm/compress.h"
 
 #include <float.h>
 #include "common/base/status.h"
-#include "common/comm/elements/float16.h"
+#include "common/comm/float16.h"
 
 const char *const compress_names[] = {"none", "fp16", "bf16", NULL};
 

@@ -6,8 +6,8 @@
  * compiler makes vectors of it, and every CPU gets the same bits. `magnitude` is a float32 without
  * its sign, as bits; they order like the numbers.
  */
-#ifndef PSRING_COMMON_COMM_ELEMENTS_FLOAT16_H
-#define PSRING_COMMON_COMM_ELEMENTS_FLOAT16_H
+#ifndef PSRING_COMMON_COMM_FLOAT16_H
+#define PSRING_COMMON_COMM_FLOAT16_H
 
 #include <stdint.h>
 #include <string.h>

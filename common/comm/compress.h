@@ -21,8 +21,8 @@
  *
  * Pointers to numbers of 16 bits may have any alignment. Cost: memory traffic. Pure.
  */
-#ifndef PSRING_COMMON_COMM_ELEMENTS_COMPRESS_H
-#define PSRING_COMMON_COMM_ELEMENTS_COMPRESS_H
+#ifndef PSRING_COMMON_COMM_COMPRESS_H
+#define PSRING_COMMON_COMM_COMPRESS_H
 
 #include <stddef.h>
 

@@ -1,4 +1,4 @@
-#include "common/comm/overlap.h"
+#include "common/comm/comm_impl.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "common/comm/state/state.h"
+#include "common/comm/comm.h"
 
 #include <stdint.h>
 #include <stdlib.h>
