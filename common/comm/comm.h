@@ -32,7 +32,6 @@
 #include "common/comm/comm_options.h"
 #include "common/net/world/topology.h"
 #include "common/net/transport/transport.h"
-#include "common/net/world/group.h"
 #include "common/net/world/world.h"
 
 struct comm;

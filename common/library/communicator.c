@@ -1,10 +1,172 @@
-#include "common/library/communicator.h"
-
 #include <stdlib.h>
 
-#include "common/library/engine.h"
+#include "common/base/util.h"
+#include "common/library/library.h"
 #include "ring/hierarchical.h"
 #include "ring/ring.h"
+
+static void shape_close(struct library_shape *shape)
+{
+    if (shape->self && shape->backend->close)
+        shape->backend->close(shape->self);
+    *shape = (struct library_shape){0};
+}
+
+static enum status shape_open(struct library_shape *shape, const struct library_shapes *shapes,
+                              const struct backend *backend, const struct group *group,
+                              const struct reduction *reduction, size_t count)
+{
+    enum status status = STATUS_OK;
+    *shape = (struct library_shape){
+        .backend = backend, .group = group, .reduction = reduction, .count = count};
+    shape->options =
+        (struct comm_options){.group = group, .reduction = reduction, .bucket_counts_max = count};
+    shape->layout = (struct comm_layout){.counts = &shape->count, .buckets = 1, .scale = 1.0f};
+    shape->site = (struct backend_env){.world = shapes->world,
+                                       .group = group,
+                                       .transport = shapes->transport,
+                                       .topology = {.workers = shapes->world->size},
+                                       .workers = group->size,
+                                       .index = group->rank,
+                                       .hosts = shapes->hosts,
+                                       .options = &shape->options,
+                                       .layout = &shape->layout};
+    if (backend == &backend_hierarchical) /* its memory is the communicator's */
+        TRY(hierarchical_open_in(&shape->self, &shape->site, shapes->groups));
+    else
+        TRY(backend->open(&shape->self, &shape->site));
+    TRY(backend->plan(shape->self));
+    return STATUS_OK;
+out:
+    shape_close(shape);
+    return status;
+}
+
+/* The shape of `count` elements in `group` (borrowed), prepared if it is not yet. On the
+ * transport's thread. Errors: logged. */
+static enum status shapes_get(struct library_shapes *shapes, const struct backend *backend,
+                              const struct group *group, const struct reduction *reduction,
+                              size_t count, struct library_shape **found)
+{
+    struct library_shape *oldest = &shapes->list[0];
+    for (int i = 0; i < SHAPES_KEPT; i++) {
+        struct library_shape *shape = &shapes->list[i];
+        if (shape->backend == backend && shape->group == group && shape->count == count &&
+            shape->reduction == reduction) {
+            shape->used = ++shapes->uses;
+            *found = shape;
+            return STATUS_OK;
+        }
+        if (shape->used < oldest->used)
+            oldest = shape;
+    }
+    shape_close(oldest);
+    enum status status = shape_open(oldest, shapes, backend, group, reduction, count);
+    if (status == STATUS_OK)
+        oldest->used = ++shapes->uses;
+    *found = oldest;
+    return status;
+}
+
+/* Frees all; before the transport is closed. */
+static void shapes_fini(struct library_shapes *shapes)
+{
+    for (int i = 0; i < SHAPES_KEPT; i++)
+        shape_close(&shapes->list[i]);
+}
+
+enum { SEGMENT_BYTES = 256 << 10 };
+
+/* Borrows `transport` until broadcast_close, which may be called without. Errors: logged. */
+static enum status broadcast_open(struct broadcast *broadcast, struct transport *transport,
+                                  const struct group *group)
+{
+    enum status status = STATUS_OK;
+    int size = group->size;
+    *broadcast = (struct broadcast){.transport = transport,
+                                    .size = size,
+                                    .rank = group->rank,
+                                    .next = group->ranks[(group->rank + 1) % size],
+                                    .previous = group->ranks[(group->rank + size - 1) % size]};
+    for (int i = 0; i < BROADCAST_SLOTS; i++)
+        TRY(transport_slot_init(&broadcast->slots[i], transport, broadcast->previous,
+                                SEGMENT_BYTES));
+out:
+    return status;
+}
+
+static void broadcast_close(struct broadcast *broadcast)
+{
+    for (int i = 0; broadcast->transport && i < BROADCAST_SLOTS; i++)
+        transport_slot_fini(&broadcast->slots[i], broadcast->transport);
+    *broadcast = (struct broadcast){0};
+}
+
+/* One operation, in segments. */
+struct run {
+    struct broadcast *broadcast;
+    char *data;
+    size_t bytes, segments;
+    enum message_dtype dtype;
+};
+
+static struct message segment_of(const struct run *run, size_t segment)
+{
+    size_t offset = segment * SEGMENT_BYTES;
+    return (struct message){.kind = MESSAGE_SEGMENT,
+                            .step = run->broadcast->step,
+                            .offset = offset,
+                            .length = size_smaller(run->bytes - offset, SEGMENT_BYTES),
+                            .dtype = run->dtype};
+}
+
+static enum status post(const struct run *run, size_t segment)
+{
+    struct transport_slot *slot = &run->broadcast->slots[segment % BROADCAST_SLOTS];
+    struct message expected = segment_of(run, segment);
+    transport_slot_expect(slot, &expected);
+    return transport_post(run->broadcast->transport, slot, run->data + expected.offset);
+}
+
+static enum status receive(const struct run *run, size_t segment)
+{
+    enum status status = STATUS_OK;
+    struct transport *transport = run->broadcast->transport;
+    struct transport_slot *slot = &run->broadcast->slots[segment % BROADCAST_SLOTS];
+    TRY(transport_wait(transport, slot));
+    transport_release(transport, slot);
+    if (segment + BROADCAST_SLOTS < run->segments)
+        TRY(post(run, segment + BROADCAST_SLOTS));
+out:
+    return status;
+}
+
+/* `count` elements at `data`, root's to all. On the transport's thread. Errors: logged. */
+static enum status broadcast_run(struct broadcast *broadcast, void *data, size_t count,
+                                 enum message_dtype dtype, int root)
+{
+    enum status status = STATUS_OK;
+    int position = (broadcast->rank - root + broadcast->size) % broadcast->size;
+    struct run run = {.broadcast = broadcast,
+                      .data = data,
+                      .bytes = count * message_element_bytes(dtype),
+                      .dtype = dtype};
+    run.segments = size_divide_up(run.bytes, SEGMENT_BYTES);
+    for (size_t i = 0; position > 0 && i < run.segments && i < BROADCAST_SLOTS; i++)
+        TRY(post(&run, i));
+    for (size_t i = 0; i < run.segments; i++) {
+        struct message message = segment_of(&run, i);
+        if (position > 0)
+            TRY(receive(&run, i));
+        if (position < broadcast->size - 1)
+            TRY(transport_send(broadcast->transport, broadcast->next, &message,
+                               run.data + message.offset, NULL));
+    }
+    TRY(transport_flush(broadcast->transport));
+    broadcast->step++;
+out:
+    return status;
+}
 
 /* A list of the group's ranks that ends with its first one. */
 static struct group *shift(const struct group *group)
@@ -148,7 +310,7 @@ static enum status allreduce(struct psring *comm, const struct operation *operat
         piece -= piece % (size_t)comm->group->size; /* the bytes are those of one all-reduce */
     }
     for (size_t done = 0; done < operation->count; done += piece) {
-        struct shape *shape;
+        struct library_shape *shape;
         if (piece > operation->count - done)
             piece = operation->count - done;
         TRY(shapes_get(&comm->shapes, backend, comm->group,
@@ -165,7 +327,7 @@ out:
 static enum status phase(struct psring *comm, const struct operation *operation)
 {
     enum status status;
-    struct shape *shape;
+    struct library_shape *shape;
     bool gathers = operation->what != MESSAGE_REDUCE_SCATTER;
     TRY(shapes_get(&comm->shapes, &backend_ring, comm->shifted,
                    reduction_of(operation->dtype, gathers ? REDUCE_SUM : operation->op),

@@ -1,11 +1,10 @@
-#include "common/library/engine.h"
+#include "common/library/library.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "common/base/clock.h"
-#include "common/library/forks.h"
 
 /* -------- who has the transport --------------------------------------------------------------- */
 

@@ -1,4 +1,4 @@
-#include "common/library/errors.h"
+#include "common/library/library.h"
 
 #include <pthread.h>
 #include <stdarg.h>
