@@ -11,8 +11,8 @@
 #include "common/base/descriptors.h"
 #include "common/base/status.h"
 #include "common/base/text.h"
-#include "common/net/lifeline/lifeline.h"
-#include "common/net/world/world.h"
+#include "common/net/watchdog.h"
+#include "common/net/world.h"
 #include "experiments/predict/predict.h"
 #include "experiments/bench/bench.h"
 #include "experiments/bench/layers.h"
@@ -27,13 +27,13 @@
 #include "ring/baselines/baselines.h"
 
 /* For signal handlers; else only run_on_world's. */
-static struct lifeline *lifeline;
+static struct watchdog *watchdog;
 
-/* mpirun sends it to all when one rank has ended: the lifeline finds out which. */
+/* mpirun sends it to all when one rank has ended: the watchdog finds out which. */
 static void on_terminate(int number)
 {
     (void)number;
-    lifeline_signalled(lifeline);
+    watchdog_signalled(watchdog);
 }
 
 /* Ctrl-C (mpirun passes it on as another signal, and prints nothing any more): says what is left,
@@ -189,7 +189,7 @@ static int exit_code(enum status status)
 
 /* -------- the run ----------------------------------------------------------------------------- */
 
-/* The lifeline has said why. What has been printed is to come out, but only if it can at once. */
+/* The watchdog has said why. What has been printed is to come out, but only if it can at once. */
 static void end_process(int code)
 {
     enum { FLUSH_S = 2 };
@@ -199,7 +199,7 @@ static void end_process(int code)
     _exit(code);
 }
 
-static enum status open_lifeline(const struct config *config)
+static enum status open_watchdog(const struct config *config)
 {
     const double default_s = 60; /* where bad usage has left nothing better */
     double startup_s = config->startup_timeout > 0 ? config->startup_timeout : default_s;
@@ -208,7 +208,7 @@ static enum status open_lifeline(const struct config *config)
     /* A rendezvous has its own bound, and more to say; but for one that comes just before rank 0
      * gives up, and a name server that does not answer. */
     double meet_s = config->rendezvous ? 2 * startup_s + 30 : startup_s;
-    return lifeline_new(&lifeline, &(struct lifeline_options){
+    return watchdog_new(&watchdog, &(struct watchdog_options){
                                        .rank = rank,
                                        .startup_timeout_ms = (int64_t)(startup_s * 1000),
                                        .meet_timeout_ms = (int64_t)(meet_s * 1000),
@@ -225,7 +225,7 @@ static enum status meet(struct config *config, enum status usage, struct world *
 {
     enum status status = STATUS_OK;
     uint64_t job;
-    activity_set(lifeline_activity(lifeline), ACTIVITY_MAIN, ACTIVITY_MEET, 0, 0);
+    activity_set(watchdog_activity(watchdog), ACTIVITY_MAIN, ACTIVITY_MEET, 0, 0);
     TRY(launch_job(config, &job));
     status = world_open(world, argc, argv,
                         &(struct world_options){
@@ -240,7 +240,7 @@ static enum status meet(struct config *config, enum status usage, struct world *
     if (status != STATUS_OK)
         launch_warn_of_environment(config);
     TRY(status);
-    TRY(lifeline_join(lifeline, *world));
+    TRY(watchdog_join(watchdog, *world));
     log_release(usage != STATUS_OK);
     TRY(usage);
     activity_set((*world)->activity, ACTIVITY_MAIN, ACTIVITY_SET_UP, 0, 0);
@@ -257,7 +257,7 @@ static int run_on_world(const struct command *command, struct config *config, en
     struct world *world = NULL;
     config->choose = auto_choose;
     library_request(config->mpi_algorithm);
-    enum status status = open_lifeline(config);
+    enum status status = open_watchdog(config);
     if (status != STATUS_OK)
         return exit_code(status);
     signal(SIGTERM, on_terminate);
@@ -267,7 +267,7 @@ static int run_on_world(const struct command *command, struct config *config, en
     if (status == STATUS_OK)
         status = command->run(config, world);
     if (status != STATUS_OK && status != STATUS_STOPPED) {
-        lifeline_fail(lifeline, exit_code(status));
+        watchdog_fail(watchdog, exit_code(status));
         if (world && world->size > 1) /* it could not be connected */
             world_abort(world, exit_code(status));
     } else {
@@ -276,7 +276,7 @@ static int run_on_world(const struct command *command, struct config *config, en
     world_close(&world);
     config_free(config);
     signal(SIGTERM, SIG_DFL);
-    lifeline_close(&lifeline);
+    watchdog_close(&watchdog);
     return exit_code(status);
 }
 

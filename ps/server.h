@@ -50,7 +50,7 @@ struct store_bucket *store_find_array(struct store *store, const struct message 
 
 struct server {
     const struct backend_env *site; /* borrowed */
-    struct transport *transport;  /* the site's */
+    struct transport *transport;    /* the site's */
     int workers;
 
     /* Of the present plan. */

@@ -34,7 +34,7 @@
 
 #include "common/base/util.h"
 #include "common/comm/comm_options.h"
-#include "common/net/world/topology.h"
+#include "common/net/topology.h"
 
 struct shard_plan {
     struct topology topology;

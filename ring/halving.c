@@ -81,7 +81,7 @@ struct doubling {
 
 struct halving {
     const struct backend_env *site; /* borrowed */
-    struct transport *transport;  /* the site's */
+    struct transport *transport;    /* the site's */
     int workers;
     uint64_t step; /* all-reduces done, over all buckets and plans: in every header */
 

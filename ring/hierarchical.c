@@ -45,13 +45,13 @@
 #include "ring/shared_memory.h"
 
 struct hierarchical {
-    const struct backend_env *site;    /* borrowed */
+    const struct backend_env *site;  /* borrowed */
     struct host_groups own, *groups; /* `own`, or the caller's */
     const struct group *host;        /* of them */
     const struct group *across;
-    struct shared *shared;      /* NULL: alone on this host */
-    bool in_order;              /* sums are made in the ring's order, and others are here, too */
-    struct codec elements;      /* in memory: nothing compressed */
+    struct shared *shared;        /* NULL: alone on this host */
+    bool in_order;                /* sums are made in the ring's order, and others are here, too */
+    struct codec elements;        /* in memory: nothing compressed */
     struct backend_env ring_site; /* the ring's: `across` in place of all workers */
     struct ring_share share;
     void *ring; /* NULL: one host */

@@ -67,7 +67,7 @@
 
 struct ring {
     const struct backend_env *site; /* borrowed */
-    struct transport *transport;  /* the site's */
+    struct transport *transport;    /* the site's */
     int workers;
     int next, previous;             /* neighbours' nodes */
     const struct ring_share *share; /* borrowed; NULL: what is to be added is `data` alone */

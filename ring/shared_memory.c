@@ -18,10 +18,10 @@
 
 #include "common/base/clock.h"
 #include "common/base/util.h"
-#include "common/net/world/activity.h"
+#include "common/net/activity.h"
 
 #define SPIN_NS (50 * NS_PER_US)
-#define LISTEN_NS (100 * NS_PER_MS) /* between looks at other things, where no lifeline watches */
+#define LISTEN_NS (100 * NS_PER_MS) /* between looks at other things, where no watchdog watches */
 #define REASON_NS (200 * NS_PER_MS) /* for the reason of a rank that has failed to come */
 
 enum { LINE_BYTES = 128 }; /* two cache lines: processors fetch pairs */
@@ -372,7 +372,7 @@ static enum status has_failed(const struct shared *shared, int index)
     }
 }
 
-/* Nothing has come for a while: why to wait no longer, where no lifeline watches. */
+/* Nothing has come for a while: why to wait no longer, where no watchdog watches. */
 static enum status give_up(const struct shared *shared, int index, enum shared_event event,
                            _Atomic uint32_t *told, uint32_t seen, int64_t deadline_ns)
 {

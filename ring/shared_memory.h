@@ -25,8 +25,8 @@
 
 #include "common/base/status.h"
 #include "common/net/transport/transport.h"
-#include "common/net/world/topology.h"
-#include "common/net/world/world.h"
+#include "common/net/topology.h"
+#include "common/net/world.h"
 
 struct shared;
 
@@ -39,7 +39,7 @@ struct shared_memory_options {
     const struct group *group;   /* those of this host, as a mere list; NULL: none */
     struct transport *transport; /* a wait ends when this one's waits do */
     size_t vector_bytes;         /* of each worker's, and of the sums */
-    int64_t timeout_ms;          /* of a wait, where no lifeline watches the world */
+    int64_t timeout_ms;          /* of a wait, where no watchdog watches the world */
 };
 
 /* Collective over those who open; one that is alone on its host, or in no group, gets NULL. All
@@ -63,7 +63,7 @@ void shared_moved(struct shared *shared);
 void shared_fail(struct shared *shared);
 
 /* STATUS_TIMEOUT: the other has not told so, nor come on. STATUS_TRANSPORT: its operation has
- * failed, or its process is gone (noticed within a second). Logged, naming it, where no lifeline
+ * failed, or its process is gone (noticed within a second). Logged, naming it, where no watchdog
  * watches the world, which would. STATUS_TRANSPORT, too, where the transport has been interrupted.
  */
 enum status shared_wait(struct shared *shared, int index, enum shared_event event,

@@ -40,7 +40,8 @@ struct checkpoint {
     size_t weight_count;
     const float *state; /* (state_count); NULL if the optimizer keeps none */
     size_t state_count;
-    const float *carried; /* (carried_count): what averaging carries (common/comm/comm.h); or NULL */
+    const float
+        *carried; /* (carried_count): what averaging carries (common/comm/comm.h); or NULL */
     size_t carried_count;
     const struct checkpoint_option *options; /* (option_count) */
     size_t option_count;

@@ -8,11 +8,11 @@ include(CMakePackageConfigHelpers)
 file(GLOB_RECURSE library_sources CONFIGURE_DEPENDS
      ${CMAKE_SOURCE_DIR}/common/net/*.c ${CMAKE_SOURCE_DIR}/common/library/*.c)
 file(GLOB ring_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/ring/*.c)
-list(FILTER library_sources EXCLUDE REGEX "/net/(lifeline|membership|simulated)/") # of processes that psring has started
+list(FILTER library_sources EXCLUDE REGEX "/net/(watchdog[a-z_]*\\.c$|membership/)") # of processes that psring has started
 if(PSRING_LIBRARY_MPI)
   list(FILTER library_sources EXCLUDE REGEX "/mpi_missing\\.c$")
 else()
-  list(FILTER library_sources EXCLUDE REGEX "/transport/mpi/(mpi|open|requests)\\.c$|/world/mpi\\.c$")
+  list(FILTER library_sources EXCLUDE REGEX "/transport/mpi/(mpi|open|requests)\\.c$")
 endif()
 add_library(psring_shared SHARED
             ${library_sources}
@@ -24,6 +24,7 @@ add_library(psring_shared SHARED
 target_link_libraries(psring_shared PRIVATE psring_sys PkgConfig::ZMQ)
 if(PSRING_LIBRARY_MPI)
   target_link_libraries(psring_shared PRIVATE MPI::MPI_C)
+  target_compile_definitions(psring_shared PRIVATE PSRING_HAVE_MPI)
 endif()
 target_compile_options(psring_shared PRIVATE ${PSRING_WARNINGS})
 target_link_options(psring_shared PRIVATE LINKER:--version-script=${CMAKE_SOURCE_DIR}/common/cmake/psring.map)

@@ -1,5 +1,5 @@
 # psring-simulate: the collectives, as they are, in SimGrid. Its files stand in place of those that
-# measure time, start threads and move messages (common/base/simulated, common/net/simulated).
+# measure time, start threads and move messages (experiments/simulate/simulated_*.c).
 find_path(SIMGRID_INCLUDE_DIR simgrid/actor.h)
 find_library(SIMGRID_LIBRARY simgrid)
 find_program(SIMGRID_SMPIRUN smpirun)
@@ -7,8 +7,9 @@ if(NOT SIMGRID_INCLUDE_DIR OR NOT SIMGRID_LIBRARY OR NOT SIMGRID_SMPIRUN)
   message(FATAL_ERROR "SimGrid (Debian: libsimgrid-dev) is missing: run experiments/setup.sh --simulate, which installs it.")
 endif()
 
-file(GLOB simulated_base CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/common/base/simulated/*.c)
-target_sources(psring_base PRIVATE ${simulated_base})
+set(simulated ${CMAKE_SOURCE_DIR}/experiments/simulate/simulated)
+target_sources(psring_base PRIVATE ${simulated}_clock.c ${simulated}_thread.c)
+target_sources(psring_net PRIVATE ${simulated}_network.c ${simulated}_transport.c ${simulated}_world.c)
 foreach(library IN ITEMS psring_base psring_net psring_experiments)
   target_include_directories(${library} SYSTEM PUBLIC ${SIMGRID_INCLUDE_DIR} ${SIMGRID_INCLUDE_DIR}/smpi)
   target_link_libraries(${library} PUBLIC ${SIMGRID_LIBRARY})

@@ -30,9 +30,9 @@
 #include "common/base/status.h"
 #include "common/base/util.h"
 #include "common/comm/comm_options.h"
-#include "common/net/world/topology.h"
+#include "common/net/topology.h"
 #include "common/net/transport/transport.h"
-#include "common/net/world/world.h"
+#include "common/net/world.h"
 
 struct comm;
 struct backend;

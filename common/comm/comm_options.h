@@ -19,7 +19,7 @@
 #include "common/comm/reduce.h"
 #include "common/device/device.h"
 #include "common/net/transport/transport.h"
-#include "common/net/world/topology.h"
+#include "common/net/topology.h"
 
 enum consistency_kind { CONSISTENCY_BSP, CONSISTENCY_SSP, CONSISTENCY_ASYNC };
 
@@ -105,7 +105,7 @@ struct comm_options {
     size_t bucket_counts_max; /* no bucket of any plan has more elements */
     const char *subnet;       /* "10.0.0.0/24": interface to use; NULL: chosen. Borrowed. */
     int64_t timeout_ms;       /* a peer silent for longer is an error */
-    int64_t stall_warning_ms; /* and for so long is warned of where no lifeline watches; 0: no */
+    int64_t stall_warning_ms; /* and for so long is warned of where no watchdog watches; 0: no */
     struct device *device; /* in whose memory buckets are; NULL: the host's. Borrowed until close */
     struct comm_library library;
     /* What a host's link is said to carry each way; 0: not known. Bounds what is on the

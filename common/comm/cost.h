@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #include "common/comm/comm_options.h"
-#include "common/net/world/topology.h"
+#include "common/net/topology.h"
 
 struct cost_shape {
     struct topology topology; /* servers == 0 for a backend without them */

@@ -10,7 +10,7 @@
 #include "common/comm/backend.h"
 #include "common/comm/reduce.h"
 #include "common/net/transport/transport.h"
-#include "common/net/world/topology.h"
+#include "common/net/topology.h"
 #include "common/psring.h"
 #include "ring/hierarchical.h"
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "common/library/library.h"
-#include "common/net/world/host.h"
+#include "common/net/host.h"
 #include "common/psring.h"
 #include "ring/hierarchical.h"
 #include "ring/ring.h"

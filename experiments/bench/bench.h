@@ -8,15 +8,15 @@
  * With
  * --model-gradients a model's gradients are exchanged instead, as train does (model_gradients.h).
  */
-#ifndef PSRING_EXPERIMENTS_BENCH_H
-#define PSRING_EXPERIMENTS_BENCH_H
+#ifndef PSRING_EXPERIMENTS_BENCH_BENCH_H
+#define PSRING_EXPERIMENTS_BENCH_BENCH_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "common/base/status.h"
-#include "common/net/world/world.h"
+#include "common/net/world.h"
 #include "experiments/config/config.h"
 
 /*

@@ -33,7 +33,7 @@
 #include "common/base/status.h"
 #include "common/comm/backend.h"
 #include "common/comm/bucket.h"
-#include "common/net/world/world.h"
+#include "common/net/world.h"
 #include "common/psring.h"
 
 struct bench_start {

@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #include "common/base/status.h"
-#include "common/net/world/world.h"
+#include "common/net/world.h"
 #include "experiments/config/config.h"
 
 /* One pass through a layer for a whole batch. */

@@ -11,8 +11,8 @@
 #include "common/comm/backend.h"
 #include "common/comm/comm.h"
 #include "common/comm/compress.h"
-#include "common/net/world/topology.h"
-#include "common/net/world/world.h"
+#include "common/net/topology.h"
+#include "common/net/world.h"
 #include "experiments/bench/connect.h"
 
 /* What one rank moved per operation: payload, counted by its transport. */

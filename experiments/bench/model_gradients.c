@@ -214,16 +214,16 @@ static enum status open_exchange(struct bench_model *model, const struct config 
         .layer_count = layer_count,
         .gradients = model->device ? model->device : model->host,
     };
-    TRY(exchange_open(
-        exchange, &gradients, NULL,
-        &(struct exchange_options){
-            .world = connection->world,
-            .backend = connection->backend,
-            .comm = options,
-            .scale = 1.0f / (float)workers,
-            .bucket_bytes = (size_t)(config->bucket_mb * 1048576),
-            .may_defer = !connection->backend->single_process && !options->device && !config->no_defer,
-        }));
+    TRY(exchange_open(exchange, &gradients, NULL,
+                      &(struct exchange_options){
+                          .world = connection->world,
+                          .backend = connection->backend,
+                          .comm = options,
+                          .scale = 1.0f / (float)workers,
+                          .bucket_bytes = (size_t)(config->bucket_mb * 1048576),
+                          .may_defer = !connection->backend->single_process && !options->device &&
+                                       !config->no_defer,
+                      }));
     connection->comm = exchange->comm;
     model->buckets = (struct bench_buckets){exchange->buckets, exchange->counts, exchange->order,
                                             exchange->count};

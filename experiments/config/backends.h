@@ -3,8 +3,8 @@
  * else knows it by name: what it can do, and what it costs, is in its table
  * (common/comm/backend.h).
  */
-#ifndef PSRING_EXPERIMENTS_BACKENDS_H
-#define PSRING_EXPERIMENTS_BACKENDS_H
+#ifndef PSRING_EXPERIMENTS_CONFIG_BACKENDS_H
+#define PSRING_EXPERIMENTS_CONFIG_BACKENDS_H
 
 #include <stddef.h>
 

@@ -6,8 +6,8 @@
  * MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE, as torchrun sets them, stand for --rendezvous,
  * --rank and --world-size.
  */
-#ifndef PSRING_EXPERIMENTS_CONFIG_H
-#define PSRING_EXPERIMENTS_CONFIG_H
+#ifndef PSRING_EXPERIMENTS_CONFIG_CONFIG_H
+#define PSRING_EXPERIMENTS_CONFIG_CONFIG_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,7 +16,7 @@
 #include "common/comm/backend.h"
 #include "common/data/augment.h"
 #include "common/device/device.h"
-#include "common/net/world/world.h"
+#include "common/net/world.h"
 
 /* Bits: a row of the option table carries the runs that obey it. */
 enum config_run {
@@ -92,7 +92,7 @@ enum { CONFIG_SIZES_MOST = 32 };
 struct config {
     enum config_command command;
 
-    /* Who takes part: common/net/world/world.h. */
+    /* Who takes part: common/net/world.h. */
     const char *rendezvous; /* "tcp://HOST:PORT", where rank 0 listens; NULL: MPI's launcher */
     int64_t rank, world;    /* of this process, of all; with `rendezvous` only */
 
@@ -137,7 +137,7 @@ struct config {
     int nccl_register; /* enum config_nccl_register */
     int library_log;   /* not an option: comm_library.log; 0 until config_resolve */
     int64_t threads;
-    bool pin;            /* binds each rank to cores of its own, common/net/world/host.h */
+    bool pin;            /* binds each rank to cores of its own, common/net/host.h */
     const char *compute; /* as given: "real", "real:MS" or "paced:MS" */
     bool paced;          /* from `compute` */
     double paced_ms;     /* forward and backward together, per step */

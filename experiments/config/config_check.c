@@ -11,8 +11,8 @@
 #include "common/base/status.h"
 #include "common/device/device.h"
 #include "common/net/address.h"
-#include "common/net/world/host.h"
-#include "common/net/world/topology.h"
+#include "common/net/host.h"
+#include "common/net/topology.h"
 #include "experiments/config/backends.h"
 #include "models/optim.h"
 

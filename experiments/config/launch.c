@@ -7,7 +7,7 @@
 #include "common/base/sha256.h"
 #include "common/comm/comm_options.h"
 #include "common/net/rendezvous.h"
-#include "common/net/world/host.h"
+#include "common/net/host.h"
 #include "experiments/config/backends.h"
 
 int launch_rank(void)

@@ -2,8 +2,8 @@
  * How this process was started, by its options and the launcher's environment: alone, by mpirun or
  * srun, or as one of several that meet at an address (common/net/rendezvous.h).
  */
-#ifndef PSRING_EXPERIMENTS_LAUNCH_H
-#define PSRING_EXPERIMENTS_LAUNCH_H
+#ifndef PSRING_EXPERIMENTS_CONFIG_LAUNCH_H
+#define PSRING_EXPERIMENTS_CONFIG_LAUNCH_H
 
 #include "experiments/config/config.h"
 

@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "common/net/world/topology.h"
+#include "common/net/topology.h"
 #include "experiments/config/config_table.h"
 
 /* -------- options that do not go together ---------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* How a run learns, from its options: the optimizer, the learning rate, how many images a step and
  * how many steps. */
-#ifndef PSRING_EXPERIMENTS_LEARNING_H
-#define PSRING_EXPERIMENTS_LEARNING_H
+#ifndef PSRING_EXPERIMENTS_CONFIG_LEARNING_H
+#define PSRING_EXPERIMENTS_CONFIG_LEARNING_H
 
 #include <stddef.h>
 #include <stdint.h>

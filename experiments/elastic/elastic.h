@@ -3,8 +3,8 @@
  * MPI and no launcher. Workers join a running job and leave it. Read
  * common/net/membership/member.h first, then experiments/train/generation.h.
  */
-#ifndef PSRING_EXPERIMENTS_ELASTIC_H
-#define PSRING_EXPERIMENTS_ELASTIC_H
+#ifndef PSRING_EXPERIMENTS_ELASTIC_ELASTIC_H
+#define PSRING_EXPERIMENTS_ELASTIC_ELASTIC_H
 
 #include "common/base/status.h"
 #include "common/net/membership/member.h"

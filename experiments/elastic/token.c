@@ -12,7 +12,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "common/net/world/host.h"
+#include "common/net/host.h"
 #include "experiments/config/launch.h"
 #include "experiments/elastic/elastic.h"
 

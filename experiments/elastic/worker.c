@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/net/world/world.h"
+#include "common/net/world.h"
 #include "experiments/elastic/elastic.h"
 #include "experiments/train/train.h"
 

@@ -4,13 +4,13 @@
  * by its PCI bus id, because its number differs between processes: a launcher that binds one GPU to
  * each task (srun --gpus-per-task=1) lets every rank see another GPU as number 0.
  */
-#ifndef PSRING_EXPERIMENTS_GPUS_H
-#define PSRING_EXPERIMENTS_GPUS_H
+#ifndef PSRING_EXPERIMENTS_GPU_GPUS_H
+#define PSRING_EXPERIMENTS_GPU_GPUS_H
 
 #include <stdbool.h>
 
 #include "common/device/device.h"
-#include "common/net/world/world.h"
+#include "common/net/world.h"
 
 /* What one rank says of itself. Plain data: ranks exchange it. */
 struct gpu_view {

@@ -13,7 +13,7 @@
 
 #include "common/base/status.h"
 #include "common/comm/reduce.h"
-#include "common/net/world/world.h"
+#include "common/net/world.h"
 
 /* 0: not measured. */
 struct limits {

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/net/world/world.h"
+#include "common/net/world.h"
 
 /* Above this share a measurement counts as limited by the CPUs. */
 #define CPU_SHARE_LIMITED 0.85

@@ -20,7 +20,7 @@
 #include "common/base/status.h"
 #include "common/data/dataset.h"
 #include "common/device/device.h"
-#include "common/net/world/host.h"
+#include "common/net/host.h"
 #include "experiments/config/backends.h"
 #include "experiments/measure/commit.h"
 #include "ring/baselines/baselines.h"

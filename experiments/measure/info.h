@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "common/base/status.h"
-#include "common/net/world/world.h"
+#include "common/net/world.h"
 #include "experiments/config/config.h"
 
 /*

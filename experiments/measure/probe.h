@@ -19,7 +19,7 @@
 
 #include "common/base/status.h"
 #include "common/net/address.h"
-#include "common/net/world/world.h"
+#include "common/net/world.h"
 
 /* Of a stream's life, the part that counts: the first is the token bucket's savings and TCP's slow
  * start, which overshoots and has to recover. */

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "common/base/status.h"
-#include "common/net/world/world.h"
+#include "common/net/world.h"
 #include "experiments/config/config.h"
 #include "experiments/predict/forecast.h"
 #include "experiments/predict/model.h"

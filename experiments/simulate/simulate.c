@@ -18,7 +18,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/util.h"
-#include "common/net/simulated/world.h"
+#include "experiments/simulate/simulated_world.h"
 #include "experiments/bench/bench.h"
 #include "experiments/bench/measure.h"
 #include "experiments/bench/row.h"

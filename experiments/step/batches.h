@@ -16,8 +16,8 @@
  * A loader's batch is used where it was made if device memory is the host's; to a GPU go its 3,137
  * bytes a sample.
  */
-#ifndef PSRING_EXPERIMENTS_BATCHES_H
-#define PSRING_EXPERIMENTS_BATCHES_H
+#ifndef PSRING_EXPERIMENTS_STEP_BATCHES_H
+#define PSRING_EXPERIMENTS_STEP_BATCHES_H
 
 #include <stdbool.h>
 #include <stddef.h>

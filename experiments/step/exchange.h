@@ -21,8 +21,8 @@
  *
  * Threads: all calls from one, which drives the device.
  */
-#ifndef PSRING_EXPERIMENTS_EXCHANGE_H
-#define PSRING_EXPERIMENTS_EXCHANGE_H
+#ifndef PSRING_EXPERIMENTS_STEP_EXCHANGE_H
+#define PSRING_EXPERIMENTS_STEP_EXCHANGE_H
 
 #include <stdbool.h>
 #include <stddef.h>

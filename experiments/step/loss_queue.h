@@ -3,8 +3,8 @@
  * (device_steps_ahead), so that the device never waits for work; the loss of a step is read when
  * the device has done the step. A CPU has when the call returns.
  */
-#ifndef PSRING_EXPERIMENTS_LOSS_QUEUE_H
-#define PSRING_EXPERIMENTS_LOSS_QUEUE_H
+#ifndef PSRING_EXPERIMENTS_STEP_LOSS_QUEUE_H
+#define PSRING_EXPERIMENTS_STEP_LOSS_QUEUE_H
 
 #include <stdint.h>
 

@@ -4,8 +4,8 @@
  * The gradients are those that the caller has set once: from the first average on they are the
  * same on all ranks and stay what they are, but for rounding.
  */
-#ifndef PSRING_EXPERIMENTS_PACE_H
-#define PSRING_EXPERIMENTS_PACE_H
+#ifndef PSRING_EXPERIMENTS_STEP_PACE_H
+#define PSRING_EXPERIMENTS_STEP_PACE_H
 
 #include "common/base/status.h"
 #include "experiments/step/exchange.h"

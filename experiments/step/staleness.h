@@ -1,6 +1,6 @@
 /* How fresh the parameters were that workers got, where servers own them: from comm_progress. */
-#ifndef PSRING_EXPERIMENTS_STALENESS_H
-#define PSRING_EXPERIMENTS_STALENESS_H
+#ifndef PSRING_EXPERIMENTS_STEP_STALENESS_H
+#define PSRING_EXPERIMENTS_STEP_STALENESS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,12 +1,12 @@
 /* The times of training steps, by part, and their medians over the steps of an interval. */
-#ifndef PSRING_EXPERIMENTS_STEP_TIMES_H
-#define PSRING_EXPERIMENTS_STEP_TIMES_H
+#ifndef PSRING_EXPERIMENTS_STEP_STEP_TIMES_H
+#define PSRING_EXPERIMENTS_STEP_STEP_TIMES_H
 
 #include <stddef.h>
 #include <stdint.h>
 
 #include "common/base/status.h"
-#include "common/net/world/world.h"
+#include "common/net/world.h"
 
 enum step_time {
     STEP_TIME_ALL,     /* the whole step; a rank's own: the sum of COMPUTE, EXPOSED and DATA */

@@ -14,15 +14,15 @@
  * follows from what all ranks measured: no message in the other steps, none at all in a run that
  * cannot save, and none in a run of one process.
  */
-#ifndef PSRING_EXPERIMENTS_STOP_H
-#define PSRING_EXPERIMENTS_STOP_H
+#ifndef PSRING_EXPERIMENTS_STEP_STOP_H
+#define PSRING_EXPERIMENTS_STEP_STOP_H
 
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "common/base/status.h"
-#include "common/net/world/world.h"
+#include "common/net/world.h"
 
 enum { STOP_INTERVAL_MS = 250, STOP_TWICE_MS = 500, STOP_SIGNALS = 3 };
 

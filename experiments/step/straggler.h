@@ -4,8 +4,8 @@
  * that workers that share too few cores compute for equally long. It computes, and then sleeps for
  * the rest before its gradients go out, bucket by bucket.
  */
-#ifndef PSRING_EXPERIMENTS_STRAGGLER_H
-#define PSRING_EXPERIMENTS_STRAGGLER_H
+#ifndef PSRING_EXPERIMENTS_STEP_STRAGGLER_H
+#define PSRING_EXPERIMENTS_STEP_STRAGGLER_H
 
 #include <stdbool.h>
 #include <stdint.h>

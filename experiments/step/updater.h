@@ -4,8 +4,8 @@
  * as the model, of which it uses its shards, and a CPU device of its own, because it may run on a
  * thread beside a worker's.
  */
-#ifndef PSRING_EXPERIMENTS_UPDATER_H
-#define PSRING_EXPERIMENTS_UPDATER_H
+#ifndef PSRING_EXPERIMENTS_STEP_UPDATER_H
+#define PSRING_EXPERIMENTS_STEP_UPDATER_H
 
 #include <stddef.h>
 

@@ -9,8 +9,8 @@
 
 #include "common/base/clock.h"
 #include "common/base/status.h"
-#include "common/net/world/topology.h"
-#include "common/net/world/world.h"
+#include "common/net/topology.h"
+#include "common/net/world.h"
 #include "common/obs/trace.h"
 
 /* The events of one rank as lines of the file. */

@@ -21,8 +21,8 @@
 #include <stdio.h>
 
 #include "common/base/status.h"
-#include "common/net/world/topology.h"
-#include "common/net/world/world.h"
+#include "common/net/topology.h"
+#include "common/net/world.h"
 #include "common/obs/range.h"
 #include "experiments/timeline/bottleneck.h"
 

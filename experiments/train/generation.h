@@ -9,8 +9,8 @@
  * from the weights of one that has done most; the position counts in images, of which an epoch
  * deals each once, to however many workers there are.
  */
-#ifndef PSRING_EXPERIMENTS_GENERATION_H
-#define PSRING_EXPERIMENTS_GENERATION_H
+#ifndef PSRING_EXPERIMENTS_TRAIN_GENERATION_H
+#define PSRING_EXPERIMENTS_TRAIN_GENERATION_H
 
 #include <stdbool.h>
 #include <stdint.h>

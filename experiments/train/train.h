@@ -1,9 +1,9 @@
 /* psring train: data-parallel training, the same program on every rank. */
-#ifndef PSRING_EXPERIMENTS_TRAIN_H
-#define PSRING_EXPERIMENTS_TRAIN_H
+#ifndef PSRING_EXPERIMENTS_TRAIN_TRAIN_H
+#define PSRING_EXPERIMENTS_TRAIN_TRAIN_H
 
 #include "common/base/status.h"
-#include "common/net/world/world.h"
+#include "common/net/world.h"
 #include "experiments/config/config.h"
 
 /*

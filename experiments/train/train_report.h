@@ -1,6 +1,6 @@
 /* What a run tells: rows of --metrics, lines on stdout, and what is counted for them. */
-#ifndef PSRING_EXPERIMENTS_TRAIN_REPORT_H
-#define PSRING_EXPERIMENTS_TRAIN_REPORT_H
+#ifndef PSRING_EXPERIMENTS_TRAIN_TRAIN_REPORT_H
+#define PSRING_EXPERIMENTS_TRAIN_TRAIN_REPORT_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -71,7 +71,7 @@ enum status train_step_real(struct trainer *t, struct net_loss *loss)
     net_set_step(t->net, t->step);
     optimizer_set_lr(t->optimizer, trainer_lr(t));
     TRY(t->backend->graph_capturable && whole ? device_repeat(t->device, ask_for_step, t)
-                                        : ask_for_step(t));
+                                              : ask_for_step(t));
     loss_queue_put(&t->losses, t->net);
     TRY(loss_queue_take(&t->losses, device_steps_ahead(t->device), loss));
 out:

@@ -5,8 +5,8 @@
  * parameters), trainer.c (set-up), train_state.c (test, weights' sum), train_checkpoint.c,
  * train_report.c (rows, lines), train_position.c (where it stands), generation.c (elastic jobs).
  */
-#ifndef PSRING_EXPERIMENTS_TRAINER_H
-#define PSRING_EXPERIMENTS_TRAINER_H
+#ifndef PSRING_EXPERIMENTS_TRAIN_TRAINER_H
+#define PSRING_EXPERIMENTS_TRAIN_TRAINER_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,8 +17,8 @@
 #include "common/comm/comm.h"
 #include "common/data/dataset.h"
 #include "common/device/device.h"
-#include "common/net/world/topology.h"
-#include "common/net/world/world.h"
+#include "common/net/topology.h"
+#include "common/net/world.h"
 #include "experiments/config/config.h"
 #include "experiments/timeline/timeline.h"
 #include "experiments/step/batches.h"

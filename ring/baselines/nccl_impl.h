@@ -15,7 +15,7 @@
 
 #include "common/base/status.h"
 #include "common/device/device.h"
-#include "common/net/world/world.h"
+#include "common/net/world.h"
 
 /* -------- the environment (nccl_env.c) -------------------------------------------------------- */
 

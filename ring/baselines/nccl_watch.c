@@ -10,7 +10,7 @@
 #include "common/base/clock.h"
 #include "common/base/thread.h"
 #include "common/device/cuda/cuda.h"
-#include "common/net/world/world.h"
+#include "common/net/world.h"
 
 enum { TICK_MS = 50 }; /* how often the thread looks */
 

@@ -10,7 +10,7 @@
 #include "common/base/clock.h"
 #include "common/comm/comm.h"
 #include "common/comm/reduce.h"
-#include "common/net/world/world.h"
+#include "common/net/world.h"
 #include "ps/ps.h"
 #include "ring/halving_schedule.h"
 #include "ring/hierarchical.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "common/comm/comm.h"
-#include "common/net/world/world.h"
+#include "common/net/world.h"
 #include "ps/ps.h"
 #include "ring/hierarchical.h"
 #include "ring/ring.h"

@@ -14,7 +14,7 @@
 
 #include "common/base/clock.h"
 #include "common/net/stream.h"
-#include "common/net/world/world.h"
+#include "common/net/world.h"
 
 enum { RANKS_MOST = 16, RANKS_LIMIT_S = 60 };
 

@@ -21,7 +21,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "common/net/world/world.h"
+#include "common/net/world.h"
 
 enum { SPAWN_RANKS_MOST = 16, SPAWN_TEXT_BYTES = 1200 };
 

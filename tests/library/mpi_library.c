@@ -10,7 +10,7 @@
 #include <mpi.h>
 
 #include "common/base/clock.h"
-#include "common/net/world/world.h"
+#include "common/net/world.h"
 
 enum { RANKS = 9, LONG = 250000, BLOCK = 1000, TOKEN = 7 };
 

@@ -1,7 +1,7 @@
 /* Groups from the colors of all ranks: every assignment of three colors or none to up to five. */
 #include <criterion/criterion.h>
 
-#include "common/net/world/topology.h"
+#include "common/net/topology.h"
 
 enum { RANKS_MOST = 5, CHOICES = 4 }; /* no group, or one of three */
 

@@ -1,7 +1,7 @@
 /* Which ranks share a host, a machine, a core: identities in, places out. */
 #include <criterion/criterion.h>
 
-#include "common/net/world/host.h"
+#include "common/net/host.h"
 
 struct expected {
     const char *name, *boot_id;

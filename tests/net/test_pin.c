@@ -1,7 +1,7 @@
 /* Which rank is bound to which cores: identities and processors in, parts out. */
 #include <criterion/criterion.h>
 
-#include "common/net/world/host.h"
+#include "common/net/host.h"
 
 static void set_cpus(struct host_identity *identity, int first, int last)
 {

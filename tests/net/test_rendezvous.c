@@ -455,7 +455,7 @@ Test(rendezvous, a_call_can_be_given_up)
     cr_expect(ranks[1].code == 5 && ranks[1].lines == 0, "%d: %s", ranks[1].code, ranks[1].said);
 }
 
-/* Where no lifeline watches, each warns of what it waits for: the root of rank 1, and rank 2 of the
+/* Where no watchdog watches, each warns of what it waits for: the root of rank 1, and rank 2 of the
  * root. */
 static int one_comes_later(struct world *world)
 {

@@ -1,7 +1,7 @@
 /* Nodes, ranks and roles, for every world size and placement. */
 #include <criterion/criterion.h>
 
-#include "common/net/world/topology.h"
+#include "common/net/topology.h"
 
 Test(topology, nodes_and_ranks_agree)
 {

@@ -89,11 +89,11 @@ static void start(struct consistency consistency)
                                     .updater = &updater,
                                     .bucket_counts_max = COUNT};
     site = (struct backend_env){.world = &world,
-                              .transport = &transport,
-                              .topology = topology,
-                              .workers = WORKERS,
-                              .options = &options,
-                              .layout = &layout};
+                                .transport = &transport,
+                                .topology = topology,
+                                .workers = WORKERS,
+                                .options = &options,
+                                .layout = &layout};
     server = (struct server){.site = &site, .transport = &transport, .workers = WORKERS};
     cr_assert_eq(store_init(&server.store, &site), STATUS_OK);
     cr_assert_eq(server_async.begin(&server), STATUS_OK);

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "common/device/cuda/cuda.h"
-#include "common/net/world/world.h"
+#include "common/net/world.h"
 
 struct nccl_play play;
 

@@ -266,7 +266,7 @@ Test(shared, a_process_of_another_user_has_not_ended)
     close_all();
 }
 
-/* A wait that a lifeline watches has no end of its own; who is waited for is told. */
+/* A wait that a watchdog watches has no end of its own; who is waited for is told. */
 static struct activity activity;
 
 static void *wait_for_rank_1(void *argument)

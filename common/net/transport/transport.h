@@ -32,7 +32,7 @@
  *     MPI still uses it after an error, it is abandoned, not freed. Not embedded, messages move
  * from and to the caller's memory, and after an error MPI may use that until the process ends.
  *
- * Errors: STATUS_TIMEOUT names the silent peer (not where a lifeline watches the world: that ends
+ * Errors: STATUS_TIMEOUT names the silent peer (not where a watchdog watches the world: that ends
  * the run itself), STATUS_PROTOCOL a peer that sends what does not belong here; all are logged.
  */
 #ifndef PSRING_COMMON_NET_TRANSPORT_TRANSPORT_H
@@ -45,8 +45,8 @@
 #include "common/base/status.h"
 #include "common/net/transport/message.h"
 #include "common/net/transport/payload.h"
-#include "common/net/world/topology.h"
-#include "common/net/world/world.h"
+#include "common/net/topology.h"
+#include "common/net/world.h"
 
 enum transport_kind { TRANSPORT_ZMQ, TRANSPORT_MPI, TRANSPORT_TCP, TRANSPORT_KINDS };
 
@@ -58,7 +58,7 @@ struct transport_options {
     const char *subnet;       /* CIDR of the interface to bind to; NULL: chosen. Borrowed. */
     int64_t timeout_ms;
     bool embedded; /* in a program that lives on after an error; not over a parameter server */
-    int64_t stall_warning_ms; /* such a wait is warned of where no lifeline watches; 0: is not */
+    int64_t stall_warning_ms; /* such a wait is warned of where no watchdog watches; 0: is not */
 };
 
 struct transport_counters {

@@ -4,7 +4,7 @@
 
 #include "common/base/status.h"
 #include "common/base/clock.h"
-#include "common/net/world/activity.h"
+#include "common/net/activity.h"
 #include "common/net/transport/transport_impl.h"
 #include "common/obs/range.h"
 

@@ -5,8 +5,8 @@
  * that elementwise operations give the CPU's bits; all of them wait for memory, not for arithmetic.
  * All sums are taken in an order that depends on the shapes alone: a step repeats to the bit.
  */
-#ifndef PSRING_COMMON_DEVICE_CUDA_KERNELS_H
-#define PSRING_COMMON_DEVICE_CUDA_KERNELS_H
+#ifndef PSRING_COMMON_DEVICE_CUDA_KERNELS_KERNELS_H
+#define PSRING_COMMON_DEVICE_CUDA_KERNELS_KERNELS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,8 +3,8 @@
  * in steps of the whole grid, so that any grid gives the right result and the geometry is a matter
  * of speed alone. Shared by the .cu files and by the host.
  */
-#ifndef PSRING_COMMON_DEVICE_CUDA_LAUNCH_H
-#define PSRING_COMMON_DEVICE_CUDA_LAUNCH_H
+#ifndef PSRING_COMMON_DEVICE_CUDA_KERNELS_LAUNCH_H
+#define PSRING_COMMON_DEVICE_CUDA_KERNELS_LAUNCH_H
 
 #include <stddef.h>
 

@@ -10,7 +10,7 @@
 
 #include "common/net/transport/mpi/requests.h"
 #include "common/net/transport/transport_impl.h"
-#include "common/net/world/world_impl.h"
+#include "common/net/world_impl.h"
 
 struct send {
     struct transfer transfer;

@@ -23,7 +23,7 @@
 #include <string.h>
 
 #include "common/base/clock.h"
-#include "common/net/world/mpi.h"
+#include "common/net/world_mpi.h"
 
 enum mpi_part { PART_HEADER, PART_PAYLOAD };
 

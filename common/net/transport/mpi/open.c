@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "common/net/world/mpi.h"
+#include "common/net/world_mpi.h"
 
 static enum status out_of_memory(void)
 {

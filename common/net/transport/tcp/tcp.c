@@ -33,7 +33,7 @@ enum { FEW = 4, EVENTS_AT_ONCE = 64, MISSED_MS = 50 /* between looks at the cloc
 #define SPIN_NS (50 * NS_PER_MS / 1000)
 #define SPIN_ALONE_NS (10 * NS_PER_MS / 1000)
 
-/* How long after a connection has closed its peer's end may have another name: where a lifeline
+/* How long after a connection has closed its peer's end may have another name: where a watchdog
  * watches the world, it knows better what has happened. */
 #define LOST_GRACE_NS (2 * NS_PER_S)
 

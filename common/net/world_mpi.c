@@ -1,4 +1,12 @@
-/* The bootstrap by MPI: mpirun or srun has started the ranks, or one process is alone. */
+/*
+ * The bootstrap by MPI: mpirun or srun has started the ranks, or one process is alone. Where the
+ * build has no MPI and does not define PSRING_HAVE_MPI, the same names say so: they are after
+ * #else.
+ */
+#include "common/net/world_impl.h"
+
+#ifdef PSRING_HAVE_MPI
+
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,8 +14,7 @@
 
 #include "common/base/status.h"
 #include "common/base/clock.h"
-#include "common/net/world/mpi.h"
-#include "common/net/world/world_impl.h"
+#include "common/net/world_mpi.h"
 
 /* MPI does not let two threads be in collective calls of one communicator at a time: the
  * gradients' thread has its own. */
@@ -344,3 +351,25 @@ enum status world_mpi_open(struct world *world, int *argc, char ***argv,
 out:
     return status;
 }
+
+#else
+
+bool world_mpi_version(char *text, size_t size)
+{
+    (void)text;
+    (void)size;
+    return false;
+}
+
+/* A process that is told of no others is alone. */
+enum status world_mpi_open(struct world *world, int *argc, char ***argv,
+                           const struct world_options *options)
+{
+    (void)argc;
+    (void)argv;
+    return world_rendezvous_open(
+        world,
+        &(struct world_options){.startup_timeout_ms = options->startup_timeout_ms, .size = 1});
+}
+
+#endif

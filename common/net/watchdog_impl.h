@@ -1,7 +1,7 @@
-/* Internal to the lifeline. lifeline.c: the interface and the thread; join.c: connections; lead.c:
+/* Internal to the watchdog. watchdog.c: the interface and the thread; join.c: connections; lead.c:
  * what only rank 0 does; verdict.c: whom it blames, and stalls. */
-#ifndef PSRING_COMMON_NET_LIFELINE_LIFELINE_IMPL_H
-#define PSRING_COMMON_NET_LIFELINE_LIFELINE_IMPL_H
+#ifndef PSRING_COMMON_NET_WATCHDOG_IMPL_H
+#define PSRING_COMMON_NET_WATCHDOG_IMPL_H
 
 #include <poll.h>
 #include <stdatomic.h>
@@ -13,9 +13,9 @@
 #include "common/base/status.h"
 #include "common/base/text.h"
 #include "common/base/thread.h"
-#include "common/net/lifeline/lifeline.h"
-#include "common/net/world/activity.h"
-#include "common/net/world/world.h"
+#include "common/net/watchdog.h"
+#include "common/net/activity.h"
+#include "common/net/world.h"
 
 /*
  * What rank 0 knows of every rank, and whom it blames when the run does not go on. Pure functions
@@ -23,7 +23,7 @@
  */
 
 /* What a rank tells of itself, about once a second. */
-struct lifeline_beat {
+struct watchdog_beat {
     struct {
         struct activity_view view;
         uint32_t still_ms; /* it has not come on for so long */
@@ -32,105 +32,105 @@ struct lifeline_beat {
     bool starting; /* and may wait for longer than later */
 };
 
-enum lifeline_rank_state {
-    LIFELINE_ALIVE,     /* connected */
-    LIFELINE_DONE,      /* has ended as it should */
-    LIFELINE_FAILED,    /* has met an error of its own */
-    LIFELINE_SIGNALLED, /* was told to end by a signal */
-    LIFELINE_GONE,      /* its connection closed and it had said nothing */
+enum watchdog_rank_state {
+    WATCHDOG_ALIVE,     /* connected */
+    WATCHDOG_DONE,      /* has ended as it should */
+    WATCHDOG_FAILED,    /* has met an error of its own */
+    WATCHDOG_SIGNALLED, /* was told to end by a signal */
+    WATCHDOG_GONE,      /* its connection closed and it had said nothing */
 };
 
-struct lifeline_rank {
-    enum lifeline_rank_state state;
+struct watchdog_rank {
+    enum watchdog_rank_state state;
     char host[WORLD_HOST_BYTES];
     bool told;        /* FAILED: it has logged its error */
     int exit_code;    /* FAILED, SIGNALLED */
     int64_t heard_ns; /* when its last beat came */
-    struct lifeline_beat beat;
+    struct watchdog_beat beat;
 };
 
 /* What keeps the run from going on, the surest cause last. */
-enum lifeline_trouble {
-    LIFELINE_NONE,
-    LIFELINE_OVERDUE,     /* someone waits for longer than the time-out */
-    LIFELINE_QUIET_ERROR, /* a rank failed, and left it to rank 0 to say why */
-    LIFELINE_ERROR,       /* a rank failed and has said why */
-    LIFELINE_SIGNAL,      /* a rank was told to end */
-    LIFELINE_SILENT,      /* a rank sends nothing */
-    LIFELINE_ENDED,       /* a rank's process has ended */
+enum watchdog_trouble {
+    WATCHDOG_NONE,
+    WATCHDOG_OVERDUE,     /* someone waits for longer than the time-out */
+    WATCHDOG_QUIET_ERROR, /* a rank failed, and left it to rank 0 to say why */
+    WATCHDOG_ERROR,       /* a rank failed and has said why */
+    WATCHDOG_SIGNAL,      /* a rank was told to end */
+    WATCHDOG_SILENT,      /* a rank sends nothing */
+    WATCHDOG_ENDED,       /* a rank's process has ended */
 };
 
-enum lifeline_trouble lifeline_find(const struct lifeline_rank *ranks, int count, int64_t now_ns,
+enum watchdog_trouble watchdog_find(const struct watchdog_rank *ranks, int count, int64_t now_ns,
                                     int64_t timeout_ns);
 
 /*
- * Writes who is to blame for `trouble`, as lifeline_find has found it, to `text`: one line that
+ * Writes who is to blame for `trouble`, as watchdog_find has found it, to `text`: one line that
  * names ranks and hosts. Empty where rank 0's own message says all. Returns the exit code for all
  * ranks.
  */
-int lifeline_blame(const struct lifeline_rank *ranks, int count, enum lifeline_trouble trouble,
+int watchdog_blame(const struct watchdog_rank *ranks, int count, enum watchdog_trouble trouble,
                    int64_t now_ns, int64_t timeout_ns, char *text, size_t size);
 
 /* Marks in `blamed` (count) who is to blame; returns the first one, or -1: all wait for each other.
  */
-int lifeline_find_blamed(const struct lifeline_rank *ranks, int count,
-                         enum lifeline_trouble trouble, int64_t now_ns, int64_t timeout_ns,
+int watchdog_find_blamed(const struct watchdog_rank *ranks, int count,
+                         enum watchdog_trouble trouble, int64_t now_ns, int64_t timeout_ns,
                          bool *blamed);
 
 /*
- * The same as lifeline_blame of what is not an error yet: adds to `line` who keeps the others
- * waiting, LIFELINE_OVERDUE or LIFELINE_SILENT, and what that rank was last seen doing. Marks in
+ * The same as watchdog_blame of what is not an error yet: adds to `line` who keeps the others
+ * waiting, WATCHDOG_OVERDUE or WATCHDOG_SILENT, and what that rank was last seen doing. Marks in
  * `late` (count) who does; none: all wait for each other.
  */
-void lifeline_describe_stall(const struct lifeline_rank *ranks, int count,
-                             enum lifeline_trouble trouble, int64_t now_ns, int64_t limit_ns,
+void watchdog_describe_stall(const struct watchdog_rank *ranks, int count,
+                             enum watchdog_trouble trouble, int64_t now_ns, int64_t limit_ns,
                              bool *late, struct line *line);
 
 /* "rank 1 on a, rank 2 on b and 3 more have": those of `which` (count). */
-void lifeline_add_names(struct line *line, const struct lifeline_rank *ranks, int count,
+void watchdog_add_names(struct line *line, const struct watchdog_rank *ranks, int count,
                         const bool *which, const char *one, const char *many);
 
 /*
- * The connections of the lifeline, a star with rank 0 in the middle. Frames of one size go both
+ * The connections of the watchdog, a star with rank 0 in the middle. Frames of one size go both
  * ways, as they lie in memory: all ranks run one program.
  */
 
-enum lifeline_frame_type {
-    LIFELINE_BEAT = 1, /* to rank 0, and from it: this rank lives, and does this */
-    LIFELINE_BYE,      /* to rank 0: this rank's state is no longer ALIVE, it closes */
-    LIFELINE_END,      /* from rank 0: end with exit_code */
+enum watchdog_frame_type {
+    WATCHDOG_BEAT = 1, /* to rank 0, and from it: this rank lives, and does this */
+    WATCHDOG_BYE,      /* to rank 0: this rank's state is no longer ALIVE, it closes */
+    WATCHDOG_END,      /* from rank 0: end with exit_code */
 };
 
-struct lifeline_frame {
+struct watchdog_frame {
     uint32_t magic, type;
     int32_t exit_code;
-    uint32_t state; /* BYE: an enum lifeline_rank_state */
+    uint32_t state; /* BYE: an enum watchdog_rank_state */
     uint32_t told;
-    struct lifeline_beat beat;
+    struct watchdog_beat beat;
 };
 
-struct lifeline_link {
+struct watchdog_link {
     int fd; /* -1: none */
     size_t have;
-    struct lifeline_frame frame; /* its first `have` bytes have come */
+    struct watchdog_frame frame; /* its first `have` bytes have come */
 };
 
 /* Never waits; what does not fit in the socket's buffer, or has nobody to read it, is lost. */
-void lifeline_send(struct lifeline_link *link, const struct lifeline_frame *frame);
+void watchdog_send(struct watchdog_link *link, const struct watchdog_frame *frame);
 /* Sends the last frame: its reader wakes at once. */
-void lifeline_send_last(struct lifeline_link *link, const struct lifeline_frame *frame);
+void watchdog_send_last(struct watchdog_link *link, const struct watchdog_frame *frame);
 
-enum lifeline_read { LIFELINE_READ_NOTHING, LIFELINE_READ_FRAME, LIFELINE_READ_CLOSED };
+enum watchdog_read { WATCHDOG_READ_NOTHING, WATCHDOG_READ_FRAME, WATCHDOG_READ_CLOSED };
 
 /* The next whole frame into link->frame; anything else closes the link. */
-enum lifeline_read lifeline_read(struct lifeline_link *link);
+enum watchdog_read watchdog_read(struct watchdog_link *link);
 
-void lifeline_link_close(struct lifeline_link *link);
+void watchdog_link_close(struct watchdog_link *link);
 
 /*
  * Stalls: waits and silences that are longer than usual, but not yet an error. For whoever hears
  * all ranks: it says once who keeps the others waiting, for what, and what that rank was last seen
- * doing; and once that it goes on. What would end the run, at a lower limit (lifeline_blame).
+ * doing; and once that it goes on. What would end the run, at a lower limit (watchdog_blame).
  *
  * A rank tells of itself once a tick, about a second. So three ticks are the least after which
  * there is a warning, and it comes up to two ticks after the limit: at every look of the last one
@@ -146,7 +146,7 @@ struct stall_watch {
     int64_t timeout_ns; /* that ends the run */
     bool silence_only;  /* what the ranks wait for is another one's to tell */
     int count;
-    struct lifeline_rank *ranks; /* (count) as they would be if --timeout were that limit */
+    struct watchdog_rank *ranks; /* (count) as they would be if --timeout were that limit */
     bool *late;                  /* (count) who was told of */
     bool *suspects;              /* (count) who have kept the others waiting since trouble_ns;
                                     none: all wait for each other, if there is `trouble` */
@@ -163,19 +163,19 @@ enum status stall_watch_init(struct stall_watch *watch, int count);
 void stall_watch_fini(struct stall_watch *watch);
 
 /* One look at all ranks (count). True: `text` is to be told, one line. */
-bool stall_watch_look(struct stall_watch *watch, const struct lifeline_rank *ranks, int64_t now_ns,
+bool stall_watch_look(struct stall_watch *watch, const struct watchdog_rank *ranks, int64_t now_ns,
                       char *text, size_t size);
 
-/* What the lifeline's thread keeps. */
+/* What the watchdog's thread keeps. */
 
-enum lifeline_phase {
-    LIFELINE_STARTING, /* no other rank is known */
-    LIFELINE_ALONE,    /* there is none */
-    LIFELINE_JOINED,
+enum watchdog_phase {
+    WATCHDOG_STARTING, /* no other rank is known */
+    WATCHDOG_ALONE,    /* there is none */
+    WATCHDOG_JOINED,
 };
 
-struct lifeline {
-    struct lifeline_options options;
+struct watchdog {
+    struct watchdog_options options;
     struct activity activity;
     struct thread thread;
     int wake_fd; /* an eventfd: the thread is to look at what follows */
@@ -184,8 +184,8 @@ struct lifeline {
 
     /* Set before the phase is JOINED. */
     int rank, size;
-    struct lifeline_rank *ranks; /* (size): on rank 0 what is known of each, else only the hosts */
-    struct lifeline_link *links; /* (size): on rank 0 to each other rank, else links[0] alone */
+    struct watchdog_rank *ranks; /* (size): on rank 0 what is known of each, else only the hosts */
+    struct watchdog_link *links; /* (size): on rank 0 to each other rank, else links[0] alone */
     struct pollfd *polled;       /* (size): links, then wake_fd in place of the own */
 
     /* The thread's own. */
@@ -196,7 +196,7 @@ struct lifeline {
         int64_t since_ns;
     } seen[ACTIVITY_THREADS];
     bool gave_up; /* has told rank 0 of its own end */
-    enum lifeline_trouble trouble;
+    enum watchdog_trouble trouble;
     int64_t trouble_ns;        /* since then */
     struct stall_watch stalls; /* on rank 0 of all; on rank 1 of rank 0's silence */
 };
@@ -204,37 +204,37 @@ struct lifeline {
 enum { EXIT_FAILED = 1, EXIT_SIGNALLED = 143 };
 
 /* A line needs no longer than this from here to the user, and a frame to the other ranks. */
-#define LIFELINE_LINGER_NS (200 * NS_PER_MS)
+#define WATCHDOG_LINGER_NS (200 * NS_PER_MS)
 
-enum { LIFELINE_LAST_WORD_S = 5 };
+enum { WATCHDOG_LAST_WORD_S = 5 };
 
 /*
  * For the last words: from now on nobody else of this process writes to stderr or stdout. MPI
  * complains of every connection that closes, from when one rank has ended until the last one has;
  * and a step's line may be about to be printed. Sleeps until what had been written is with the
- * user. LIFELINE_LAST_WORD_S later the process ends by SIGALRM, if it has not yet: nobody may be
+ * user. WATCHDOG_LAST_WORD_S later the process ends by SIGALRM, if it has not yet: nobody may be
  * reading what it says.
  */
-void lifeline_take_the_word(void);
+void watchdog_silence_output(void);
 
 /* The thread is to look now. */
-void lifeline_wake(struct lifeline *lifeline);
+void watchdog_wake(struct watchdog *watchdog);
 
 /* What this rank would tell now. */
-void lifeline_sample(struct lifeline *lifeline, int64_t now_ns, struct lifeline_beat *beat);
+void watchdog_sample(struct watchdog *watchdog, int64_t now_ns, struct watchdog_beat *beat);
 
 /* Warns of a stall that has begun or ended, as far as this rank is to. */
-void lifeline_watch_stalls(struct lifeline *lifeline, int64_t now_ns);
+void watchdog_watch_stalls(struct watchdog *watchdog, int64_t now_ns);
 
 /* A rank that is silent for so long is at fault. Sooner where this process is asked to end: the
  * launcher may have missed the same rank before we did. */
-int64_t lifeline_silence_ns(const struct lifeline *lifeline);
+int64_t watchdog_silence_ns(const struct watchdog *watchdog);
 
 /* One look of rank 0's thread at all ranks; ends them, and this process, if it has come to that.
  * False once all ranks are done. `late_ns`: for so long nobody has looked, and everybody seemed
  * silent. */
-bool lifeline_lead(struct lifeline *lifeline, int64_t now_ns, int64_t late_ns);
+bool watchdog_lead(struct watchdog *watchdog, int64_t now_ns, int64_t late_ns);
 /* When it should look again at the latest. */
-int64_t lifeline_lead_next_ns(const struct lifeline *lifeline);
+int64_t watchdog_lead_next_ns(const struct watchdog *watchdog);
 
 #endif

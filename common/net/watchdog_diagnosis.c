@@ -6,49 +6,49 @@
 
 #include "common/base/clock.h"
 #include "common/base/text.h"
-#include "common/net/lifeline/lifeline_impl.h"
+#include "common/net/watchdog_impl.h"
 
 /* -------- what is the matter ------------------------------------------------------------------ */
 
-static bool silent(const struct lifeline_rank *rank, int64_t now_ns, int64_t timeout_ns)
+static bool silent(const struct watchdog_rank *rank, int64_t now_ns, int64_t timeout_ns)
 {
-    return rank->state == LIFELINE_ALIVE && now_ns - rank->heard_ns >= timeout_ns;
+    return rank->state == WATCHDOG_ALIVE && now_ns - rank->heard_ns >= timeout_ns;
 }
 
-static bool overdue(const struct lifeline_rank *rank)
+static bool overdue(const struct watchdog_rank *rank)
 {
     bool any = false;
     for (int thread = 0; thread < ACTIVITY_THREADS; thread++)
         any = any || rank->beat.threads[thread].overdue;
-    return any && rank->state == LIFELINE_ALIVE;
+    return any && rank->state == WATCHDOG_ALIVE;
 }
 
-static enum lifeline_trouble trouble_of(const struct lifeline_rank *rank, int64_t now_ns,
+static enum watchdog_trouble trouble_of(const struct watchdog_rank *rank, int64_t now_ns,
                                         int64_t timeout_ns)
 {
     switch (rank->state) {
-    case LIFELINE_GONE:
-        return LIFELINE_ENDED;
-    case LIFELINE_SIGNALLED:
-        return LIFELINE_SIGNAL;
-    case LIFELINE_FAILED:
-        return rank->told ? LIFELINE_ERROR : LIFELINE_QUIET_ERROR;
-    case LIFELINE_DONE:
-        return LIFELINE_NONE;
-    case LIFELINE_ALIVE:
+    case WATCHDOG_GONE:
+        return WATCHDOG_ENDED;
+    case WATCHDOG_SIGNALLED:
+        return WATCHDOG_SIGNAL;
+    case WATCHDOG_FAILED:
+        return rank->told ? WATCHDOG_ERROR : WATCHDOG_QUIET_ERROR;
+    case WATCHDOG_DONE:
+        return WATCHDOG_NONE;
+    case WATCHDOG_ALIVE:
         break;
     }
-    return silent(rank, now_ns, timeout_ns) ? LIFELINE_SILENT
-           : overdue(rank)                  ? LIFELINE_OVERDUE
-                                            : LIFELINE_NONE;
+    return silent(rank, now_ns, timeout_ns) ? WATCHDOG_SILENT
+           : overdue(rank)                  ? WATCHDOG_OVERDUE
+                                            : WATCHDOG_NONE;
 }
 
-enum lifeline_trouble lifeline_find(const struct lifeline_rank *ranks, int count, int64_t now_ns,
+enum watchdog_trouble watchdog_find(const struct watchdog_rank *ranks, int count, int64_t now_ns,
                                     int64_t timeout_ns)
 {
-    enum lifeline_trouble worst = LIFELINE_NONE;
+    enum watchdog_trouble worst = WATCHDOG_NONE;
     for (int rank = 0; rank < count; rank++) {
-        enum lifeline_trouble trouble = trouble_of(&ranks[rank], now_ns, timeout_ns);
+        enum watchdog_trouble trouble = trouble_of(&ranks[rank], now_ns, timeout_ns);
         worst = trouble > worst ? trouble : worst;
     }
     return worst;
@@ -56,30 +56,30 @@ enum lifeline_trouble lifeline_find(const struct lifeline_rank *ranks, int count
 
 /* -------- who is to blame --------------------------------------------------------------------- */
 
-static bool waits(const struct lifeline_rank *rank, enum activity_thread thread)
+static bool waits(const struct watchdog_rank *rank, enum activity_thread thread)
 {
     return rank->beat.threads[thread].view.first != ACTIVITY_NOBODY;
 }
 
 /* A colocated server's thread waits for its own process's worker as for any other. */
-static bool waits_for(const struct lifeline_rank *ranks, int rank, enum activity_thread thread,
+static bool waits_for(const struct watchdog_rank *ranks, int rank, enum activity_thread thread,
                       int other)
 {
     const struct activity_view *view = &ranks[rank].beat.threads[thread].view;
-    return ranks[rank].state == LIFELINE_ALIVE && waits(&ranks[rank], thread) &&
+    return ranks[rank].state == WATCHDOG_ALIVE && waits(&ranks[rank], thread) &&
            view->first <= other && other <= view->last &&
            (rank != other || thread == ACTIVITY_SERVER);
 }
 
 /* It has something to do itself: nobody keeps it from going on. */
-static bool has_the_turn(const struct lifeline_rank *rank)
+static bool has_the_turn(const struct watchdog_rank *rank)
 {
     bool serves = rank->beat.threads[ACTIVITY_MAIN].view.kind == ACTIVITY_SERVE;
     return !waits(rank, ACTIVITY_MAIN) && !waits(rank, ACTIVITY_WORKER) && !serves;
 }
 
 /* Marks in `reached` whom the overdue ranks wait for, directly or through others. */
-static void follow_waits(const struct lifeline_rank *ranks, int count, bool *reached)
+static void follow_waits(const struct watchdog_rank *ranks, int count, bool *reached)
 {
     bool more = true;
     for (int rank = 0; rank < count; rank++)
@@ -91,7 +91,7 @@ static void follow_waits(const struct lifeline_rank *ranks, int count, bool *rea
                 if (!ranks[rank].beat.threads[thread].overdue && !reached[rank])
                     continue;
                 for (int other = 0; other < count; other++) {
-                    if (reached[other] || ranks[other].state != LIFELINE_ALIVE ||
+                    if (reached[other] || ranks[other].state != WATCHDOG_ALIVE ||
                         !waits_for(ranks, rank, thread, other))
                         continue;
                     more = reached[other] = true;
@@ -103,7 +103,7 @@ static void follow_waits(const struct lifeline_rank *ranks, int count, bool *rea
 
 /* Of those who are at different steps, as with --sync ssp, the last ones keep the others waiting.
  */
-static void keep_the_last(const struct lifeline_rank *ranks, int count, bool *blamed)
+static void keep_the_last(const struct watchdog_rank *ranks, int count, bool *blamed)
 {
     uint64_t last = UINT64_MAX;
     for (int rank = 0; rank < count; rank++) {
@@ -114,17 +114,17 @@ static void keep_the_last(const struct lifeline_rank *ranks, int count, bool *bl
         blamed[rank] = blamed[rank] && ranks[rank].beat.threads[ACTIVITY_MAIN].view.step == last;
 }
 
-static bool to_blame(const struct lifeline_rank *rank, enum lifeline_trouble trouble, bool reached,
+static bool to_blame(const struct watchdog_rank *rank, enum watchdog_trouble trouble, bool reached,
                      int64_t now_ns, int64_t timeout_ns)
 {
-    if (trouble == LIFELINE_OVERDUE)
+    if (trouble == WATCHDOG_OVERDUE)
         return reached && has_the_turn(rank);
     return trouble_of(rank, now_ns, timeout_ns) == trouble;
 }
 
 /* -------- saying it --------------------------------------------------------------------------- */
 
-void lifeline_add_names(struct line *line, const struct lifeline_rank *ranks, int count,
+void watchdog_add_names(struct line *line, const struct watchdog_rank *ranks, int count,
                         const bool *blamed, const char *one, const char *many)
 {
     enum { NAMES_MOST = 8 };
@@ -145,7 +145,7 @@ void lifeline_add_names(struct line *line, const struct lifeline_rank *ranks, in
 }
 
 /* Somebody who waits for one of the blamed; best, one who waits for nobody else. */
-static int find_waiter(const struct lifeline_rank *ranks, int count, const bool *blamed,
+static int find_waiter(const struct watchdog_rank *ranks, int count, const bool *blamed,
                        enum activity_thread *thread)
 {
     int found = -1, found_width = 0;
@@ -169,7 +169,7 @@ static int find_waiter(const struct lifeline_rank *ranks, int count, const bool 
 }
 
 /* A worker that waits for server `rank`: which bucket its server's wait is about. */
-static const struct activity_view *find_client(const struct lifeline_rank *ranks, int count,
+static const struct activity_view *find_client(const struct watchdog_rank *ranks, int count,
                                                int rank)
 {
     for (int r = 0; r < count; r++) {
@@ -180,7 +180,7 @@ static const struct activity_view *find_client(const struct lifeline_rank *ranks
 }
 
 /* "sent bucket 0 of step 17 (from byte 4096 on)": what thread `thread` of `waiter` is to get. */
-static void add_awaited(struct line *line, const struct lifeline_rank *ranks, int count, int waiter,
+static void add_awaited(struct line *line, const struct watchdog_rank *ranks, int count, int waiter,
                         enum activity_thread thread)
 {
     const struct activity_view *view = &ranks[waiter].beat.threads[thread].view;
@@ -208,7 +208,7 @@ static void add_awaited(struct line *line, const struct lifeline_rank *ranks, in
 }
 
 /* What to do where `waiter` waits too long. */
-static void add_larger(struct line *line, const struct lifeline_rank *waiter)
+static void add_larger(struct line *line, const struct watchdog_rank *waiter)
 {
     line_add(line, waiter->beat.starting
                        ? "; a slow start needs a larger --startup-timeout"
@@ -216,7 +216,7 @@ static void add_larger(struct line *line, const struct lifeline_rank *waiter)
 }
 
 /* All wait, each for another: who for whom. Returns one of them. */
-static int add_circle(struct line *line, const struct lifeline_rank *ranks, int count)
+static int add_circle(struct line *line, const struct watchdog_rank *ranks, int count)
 {
     enum { SHOWN_MOST = 4 };
     int shown = 0, last = 0;
@@ -240,7 +240,7 @@ static int add_circle(struct line *line, const struct lifeline_rank *ranks, int 
 }
 
 /* Returns who waits. */
-static int add_overdue(struct line *line, const struct lifeline_rank *ranks, int count,
+static int add_overdue(struct line *line, const struct watchdog_rank *ranks, int count,
                        const bool *blamed, int first)
 {
     enum activity_thread thread = ACTIVITY_MAIN;
@@ -248,7 +248,7 @@ static int add_overdue(struct line *line, const struct lifeline_rank *ranks, int
     int waiter = find_waiter(ranks, count, blamed, &thread);
     if (first < 0 || waiter < 0)
         return add_circle(line, ranks, count);
-    lifeline_add_names(line, ranks, count, blamed, "has not", "have not");
+    watchdog_add_names(line, ranks, count, blamed, "has not", "have not");
     add_awaited(line, ranks, count, waiter, thread);
     line_add(line, " for %u s: rank %d waits for it",
              ranks[waiter].beat.threads[thread].still_ms / 1000, waiter);
@@ -259,14 +259,14 @@ static int add_overdue(struct line *line, const struct lifeline_rank *ranks, int
     return waiter;
 }
 
-static void add_silent(struct line *line, const struct lifeline_rank *ranks, int count,
+static void add_silent(struct line *line, const struct watchdog_rank *ranks, int count,
                        const bool *blamed, int first, int64_t now_ns)
 {
     enum activity_thread thread = ACTIVITY_MAIN;
     char doing[96];
     long long silent_s = (now_ns - ranks[first].heard_ns) / NS_PER_S;
     int waiter = find_waiter(ranks, count, blamed, &thread);
-    lifeline_add_names(line, ranks, count, blamed, "has not", "have not");
+    watchdog_add_names(line, ranks, count, blamed, "has not", "have not");
     if (waiter >= 0) {
         add_awaited(line, ranks, count, waiter, thread);
         line_add(line, ", nor");
@@ -282,34 +282,34 @@ static void add_silent(struct line *line, const struct lifeline_rank *ranks, int
         line_add(line, ", and a rank tells that about once a second only: it has come further");
 }
 
-int lifeline_find_blamed(const struct lifeline_rank *ranks, int count,
-                         enum lifeline_trouble trouble, int64_t now_ns, int64_t timeout_ns,
+int watchdog_find_blamed(const struct watchdog_rank *ranks, int count,
+                         enum watchdog_trouble trouble, int64_t now_ns, int64_t timeout_ns,
                          bool *blamed)
 {
     int first = -1;
-    if (trouble == LIFELINE_OVERDUE)
+    if (trouble == WATCHDOG_OVERDUE)
         follow_waits(ranks, count, blamed);
     for (int rank = 0; rank < count; rank++)
         blamed[rank] = to_blame(&ranks[rank], trouble, blamed[rank], now_ns, timeout_ns);
-    if (trouble == LIFELINE_OVERDUE)
+    if (trouble == WATCHDOG_OVERDUE)
         keep_the_last(ranks, count, blamed);
     for (int rank = count - 1; rank >= 0; rank--)
         first = blamed[rank] ? rank : first;
     return first;
 }
 
-void lifeline_describe_stall(const struct lifeline_rank *ranks, int count,
-                             enum lifeline_trouble trouble, int64_t now_ns, int64_t limit_ns,
+void watchdog_describe_stall(const struct watchdog_rank *ranks, int count,
+                             enum watchdog_trouble trouble, int64_t now_ns, int64_t limit_ns,
                              bool *late, struct line *line)
 {
-    int first = lifeline_find_blamed(ranks, count, trouble, now_ns, limit_ns, late);
-    if (trouble == LIFELINE_OVERDUE)
+    int first = watchdog_find_blamed(ranks, count, trouble, now_ns, limit_ns, late);
+    if (trouble == WATCHDOG_OVERDUE)
         add_overdue(line, ranks, count, late, first);
     else
         add_silent(line, ranks, count, late, first, now_ns);
 }
 
-int lifeline_blame(const struct lifeline_rank *ranks, int count, enum lifeline_trouble trouble,
+int watchdog_blame(const struct watchdog_rank *ranks, int count, enum watchdog_trouble trouble,
                    int64_t now_ns, int64_t timeout_ns, char *text, size_t size)
 {
     struct line line = line_in(text, size);
@@ -319,32 +319,32 @@ int lifeline_blame(const struct lifeline_rank *ranks, int count, enum lifeline_t
         line_add(&line, "a rank does not go on, and there is no memory to find out which");
         return 1;
     }
-    int first = lifeline_find_blamed(ranks, count, trouble, now_ns, timeout_ns, blamed);
+    int first = watchdog_find_blamed(ranks, count, trouble, now_ns, timeout_ns, blamed);
     switch (trouble) {
-    case LIFELINE_NONE:
+    case WATCHDOG_NONE:
         break;
-    case LIFELINE_OVERDUE:
+    case WATCHDOG_OVERDUE:
         add_larger(&line, &ranks[add_overdue(&line, ranks, count, blamed, first)]);
         break;
-    case LIFELINE_QUIET_ERROR:
-    case LIFELINE_ERROR:
+    case WATCHDOG_QUIET_ERROR:
+    case WATCHDOG_ERROR:
         if (first > 0) {
-            lifeline_add_names(&line, ranks, count, blamed, "has", "have");
+            watchdog_add_names(&line, ranks, count, blamed, "has", "have");
             line_add(&line, " ended with an error%s: all ranks end",
-                     trouble == LIFELINE_ERROR ? ", see its message" : "");
+                     trouble == WATCHDOG_ERROR ? ", see its message" : "");
         }
         break;
-    case LIFELINE_SIGNAL:
+    case WATCHDOG_SIGNAL:
         if (first > 0) {
-            lifeline_add_names(&line, ranks, count, blamed, "was", "were");
+            watchdog_add_names(&line, ranks, count, blamed, "was", "were");
             line_add(&line, " told to end (SIGTERM): all ranks end");
         }
         break;
-    case LIFELINE_SILENT:
+    case WATCHDOG_SILENT:
         add_silent(&line, ranks, count, blamed, first, now_ns);
         break;
-    case LIFELINE_ENDED:
-        lifeline_add_names(&line, ranks, count, blamed, "has", "have");
+    case WATCHDOG_ENDED:
+        watchdog_add_names(&line, ranks, count, blamed, "has", "have");
         line_add(
             &line, " ended in the middle of the run: killed, or crashed; last seen %s",
             activity_describe(&ranks[first].beat.threads[ACTIVITY_MAIN].view, doing, sizeof doing));
@@ -376,31 +376,31 @@ void stall_watch_fini(struct stall_watch *watch)
 
 /* What the ranks would be blamed for with this limit. Waits of the start-up, which may be long, are
  * none. */
-static enum lifeline_trouble find(struct stall_watch *watch, const struct lifeline_rank *ranks,
+static enum watchdog_trouble find(struct stall_watch *watch, const struct watchdog_rank *ranks,
                                   int64_t now_ns, int64_t limit_ns)
 {
     memcpy(watch->ranks, ranks, (size_t)watch->count * sizeof *ranks);
     for (int rank = 0; rank < watch->count; rank++) {
-        struct lifeline_beat *beat = &watch->ranks[rank].beat;
+        struct watchdog_beat *beat = &watch->ranks[rank].beat;
         for (int thread = 0; thread < ACTIVITY_THREADS; thread++)
             beat->threads[thread].overdue = !watch->silence_only && !beat->starting &&
                                             beat->threads[thread].view.first != ACTIVITY_NOBODY &&
                                             beat->threads[thread].still_ms * NS_PER_MS >= limit_ns;
     }
-    return lifeline_find(watch->ranks, watch->count, now_ns, limit_ns);
+    return watchdog_find(watch->ranks, watch->count, now_ns, limit_ns);
 }
 
 /* Notes who keeps the others waiting, and since when it has been the same ones. Their kind of
  * trouble may change: who is waited for is silent some time later. */
-static void suspect(struct stall_watch *watch, const struct lifeline_rank *ranks, int64_t now_ns,
+static void suspect(struct stall_watch *watch, const struct watchdog_rank *ranks, int64_t now_ns,
                     int64_t limit_ns)
 {
-    enum lifeline_trouble trouble = find(watch, ranks, now_ns, limit_ns);
+    enum watchdog_trouble trouble = find(watch, ranks, now_ns, limit_ns);
     bool had = watch->trouble, any = false, had_any = false;
-    watch->trouble = trouble == LIFELINE_OVERDUE || trouble == LIFELINE_SILENT;
+    watch->trouble = trouble == WATCHDOG_OVERDUE || trouble == WATCHDOG_SILENT;
     if (!watch->trouble)
         return;
-    lifeline_find_blamed(watch->ranks, watch->count, trouble, now_ns, limit_ns, watch->found);
+    watchdog_find_blamed(watch->ranks, watch->count, trouble, now_ns, limit_ns, watch->found);
     bool same = false;
     for (int rank = 0; rank < watch->count; rank++) {
         any = any || watch->found[rank];
@@ -414,15 +414,15 @@ static void suspect(struct stall_watch *watch, const struct lifeline_rank *ranks
 }
 
 /* When the longest of these waits or silences has begun. */
-static int64_t began_ns(const struct stall_watch *watch, enum lifeline_trouble trouble,
+static int64_t began_ns(const struct stall_watch *watch, enum watchdog_trouble trouble,
                         int64_t now_ns)
 {
     int64_t began = now_ns;
     for (int rank = 0; rank < watch->count; rank++) {
-        const struct lifeline_rank *r = &watch->ranks[rank];
-        if (trouble == LIFELINE_SILENT && watch->late[rank] && r->heard_ns < began)
+        const struct watchdog_rank *r = &watch->ranks[rank];
+        if (trouble == WATCHDOG_SILENT && watch->late[rank] && r->heard_ns < began)
             began = r->heard_ns;
-        for (int t = 0; trouble == LIFELINE_OVERDUE && t < ACTIVITY_THREADS; t++) {
+        for (int t = 0; trouble == WATCHDOG_OVERDUE && t < ACTIVITY_THREADS; t++) {
             int64_t since_ns = r->heard_ns - r->beat.threads[t].still_ms * NS_PER_MS;
             if (r->beat.threads[t].overdue && since_ns < began)
                 began = since_ns;
@@ -431,10 +431,10 @@ static int64_t began_ns(const struct stall_watch *watch, enum lifeline_trouble t
     return began;
 }
 
-static void tell(struct stall_watch *watch, enum lifeline_trouble trouble, int64_t now_ns,
+static void tell(struct stall_watch *watch, enum watchdog_trouble trouble, int64_t now_ns,
                  int64_t limit_ns, struct line *line)
 {
-    lifeline_describe_stall(watch->ranks, watch->count, trouble, now_ns, limit_ns, watch->late,
+    watchdog_describe_stall(watch->ranks, watch->count, trouble, now_ns, limit_ns, watch->late,
                             line);
     watch->since_ns = began_ns(watch, trouble, now_ns);
     watch->told = true;
@@ -448,14 +448,14 @@ static void tell_end(struct stall_watch *watch, int64_t now_ns, struct line *lin
     for (int rank = 0; rank < watch->count; rank++)
         anybody = anybody || watch->late[rank];
     if (anybody)
-        lifeline_add_names(line, watch->ranks, watch->count, watch->late, "went on", "went on");
+        watchdog_add_names(line, watch->ranks, watch->count, watch->late, "went on", "went on");
     else
         line_add(line, "the ranks went on");
     line_add(line, " after %lld s", (long long)((now_ns - watch->since_ns) / NS_PER_S));
     watch->told = false;
 }
 
-bool stall_watch_look(struct stall_watch *watch, const struct lifeline_rank *ranks, int64_t now_ns,
+bool stall_watch_look(struct stall_watch *watch, const struct watchdog_rank *ranks, int64_t now_ns,
                       char *text, size_t size)
 {
     struct line line = line_in(text, size);
@@ -465,10 +465,10 @@ bool stall_watch_look(struct stall_watch *watch, const struct lifeline_rank *ran
         return false;
     suspect(watch, ranks, now_ns, limit_ns - patience_ns);
     if (!watch->told && watch->trouble && now_ns - watch->trouble_ns >= patience_ns) {
-        enum lifeline_trouble trouble = find(watch, ranks, now_ns, limit_ns);
-        if (trouble == LIFELINE_OVERDUE || trouble == LIFELINE_SILENT)
+        enum watchdog_trouble trouble = find(watch, ranks, now_ns, limit_ns);
+        if (trouble == WATCHDOG_OVERDUE || trouble == WATCHDOG_SILENT)
             tell(watch, trouble, now_ns, limit_ns, &line);
-    } else if (watch->told && find(watch, ranks, now_ns, limit_ns) == LIFELINE_NONE) {
+    } else if (watch->told && find(watch, ranks, now_ns, limit_ns) == WATCHDOG_NONE) {
         tell_end(watch, now_ns, &line);
     }
     return line.used > 0;

@@ -1,4 +1,4 @@
-#include "common/net/world/activity.h"
+#include "common/net/activity.h"
 
 #include <inttypes.h>
 #include <stdio.h>

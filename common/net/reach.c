@@ -12,7 +12,7 @@
 #include "common/net/address.h"
 #include "common/net/listener.h"
 #include "common/net/stream.h"
-#include "common/net/world/world_impl.h"
+#include "common/net/world_impl.h"
 
 /* -------- by the connections of a rendezvous -------------------------------------------------- */
 

@@ -5,8 +5,8 @@
  * Mixed: first a colocated server in every worker, then spare ones on ranks of their own. Pure
  * arithmetic.
  */
-#ifndef PSRING_COMMON_NET_WORLD_TOPOLOGY_H
-#define PSRING_COMMON_NET_WORLD_TOPOLOGY_H
+#ifndef PSRING_COMMON_NET_TOPOLOGY_H
+#define PSRING_COMMON_NET_TOPOLOGY_H
 
 #include <stdbool.h>
 

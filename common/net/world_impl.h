@@ -2,10 +2,10 @@
  * Internal to common/net: what a bootstrap gives a world. world.c holds what all worlds share; a
  * bootstrap brings the ranks together and carries their collective calls.
  */
-#ifndef PSRING_COMMON_NET_WORLD_WORLD_IMPL_H
-#define PSRING_COMMON_NET_WORLD_WORLD_IMPL_H
+#ifndef PSRING_COMMON_NET_WORLD_IMPL_H
+#define PSRING_COMMON_NET_WORLD_IMPL_H
 
-#include "common/net/world/world.h"
+#include "common/net/world.h"
 
 /* All but close and abort are collective over `group` (NULL: the world) and bounded by
  * world_patience_ms. Errors are logged, with the rank that is missing where that is known. */

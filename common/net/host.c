@@ -1,4 +1,4 @@
-#include "common/net/world/host.h"
+#include "common/net/host.h"
 
 #include <dirent.h>
 #include <errno.h>

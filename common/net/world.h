@@ -8,16 +8,16 @@
  * others, because the ranks of an experiment often outnumber the cores: MPI's test, yield, then
  * sleep; those of a rendezvous wait in poll(2).
  */
-#ifndef PSRING_COMMON_NET_WORLD_WORLD_H
-#define PSRING_COMMON_NET_WORLD_WORLD_H
+#ifndef PSRING_COMMON_NET_WORLD_H
+#define PSRING_COMMON_NET_WORLD_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "common/base/status.h"
-#include "common/net/world/activity.h"
-#include "common/net/world/topology.h"
+#include "common/net/activity.h"
+#include "common/net/topology.h"
 
 enum { WORLD_HOST_BYTES = 64 };
 
@@ -41,10 +41,10 @@ struct world {
     /* Collective calls fail after so long; 0: never. At first the start-up's. */
     int64_t timeout_ms;
     bool failed;              /* world_fail was called */
-    int64_t stall_warning_ms; /* where no lifeline watches, such a wait is warned of; 0: is not */
+    int64_t stall_warning_ms; /* where no watchdog watches, such a wait is warned of; 0: is not */
     bool (*give_up)(void *context); /* of world_options */
     void *give_up_context;
-    struct activity *activity; /* what this process is doing; NULL: nobody asks (../lifeline), and
+    struct activity *activity; /* what this process is doing; NULL: nobody asks (../watchdog), and
                                 * calls time out by themselves */
     const struct world_ops *ops;
     struct world_impl *impl;

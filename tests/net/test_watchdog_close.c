@@ -1,7 +1,7 @@
 /* The end of a run: rank 0 waits for all, and not for ever. */
 #include <criterion/criterion.h>
 
-#include "common/net/lifeline/lifeline.h"
+#include "common/net/watchdog.h"
 #include "tests/lib/ranks.h"
 
 static void end(int code)
@@ -12,24 +12,24 @@ static void end(int code)
 /* Rank 1 lives, waits for nobody, and does not come to the end. */
 static int one_stays(struct world *world)
 {
-    struct lifeline *lifeline;
-    const struct lifeline_options options = {.rank = world->rank,
+    struct watchdog *watchdog;
+    const struct watchdog_options options = {.rank = world->rank,
                                              .startup_timeout_ms = 30000,
                                              .meet_timeout_ms = 30000,
                                              .timeout_ms = 5000,
                                              .end = end};
-    if (lifeline_new(&lifeline, &options) != STATUS_OK ||
-        lifeline_join(lifeline, world) != STATUS_OK)
+    if (watchdog_new(&watchdog, &options) != STATUS_OK ||
+        watchdog_join(watchdog, world) != STATUS_OK)
         return 5;
     activity_start_up_done(world->activity);
     if (world->rank == 1)
         clock_sleep_until_ns(clock_now_ns() + 600 * NS_PER_S);
     world->activity = NULL;
-    lifeline_close(&lifeline);
+    watchdog_close(&watchdog);
     return 0;
 }
 
-Test(lifeline_close, rank_0_names_who_does_not_come)
+Test(watchdog_close, rank_0_names_who_does_not_come)
 {
     struct rank ranks[3] = {0};
     char address[64];

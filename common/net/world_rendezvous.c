@@ -5,6 +5,7 @@
  * tree. All wait in poll(2), so that nobody sleeps longer than he must.
  */
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,9 +13,35 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/base/status.h"
 #include "common/base/clock.h"
-#include "common/net/world/rendezvous.h"
+#include "common/base/descriptors.h"
+#include "common/base/status.h"
+#include "common/net/listener.h"
+#include "common/net/rendezvous.h"
+#include "common/net/stream.h"
+#include "common/net/world_impl.h"
+
+/* Internal to common/net: a world that has met by rendezvous, and its collective calls. */
+
+/* In front of every message; numbers in the machine's order (listener.h). */
+struct frame {
+    uint32_t call;  /* enum call; CALL_FAILED: the root has given up, and why follows as text */
+    uint32_t group; /* number of the group in this world */
+    uint64_t turn;  /* number of the call in the group */
+    uint64_t bytes; /* that follow */
+    int64_t status; /* of CALL_FAILED */
+};
+
+struct world_impl {
+    int *sockets; /* by rank; below 0: no connection to that one */
+    struct group *all;
+    uint32_t groups; /* made so far */
+};
+
+struct group_impl {
+    uint32_t number; /* of the group in this world */
+    uint64_t turn;   /* of its next call */
+};
 
 enum call { CALL_BARRIER, CALL_BROADCAST, CALL_GATHER, CALL_COLLECT, CALL_SCATTER, CALL_FAILED };
 
@@ -298,27 +325,27 @@ out:
     return status;
 }
 
-enum status world_rendezvous_gather(struct world *world, const struct group *group,
-                                    const void *mine, size_t bytes, void *all)
+static enum status world_rendezvous_gather(struct world *world, const struct group *group,
+                                           const void *mine, size_t bytes, void *all)
 {
     return gather_as(world, group, CALL_GATHER, mine, bytes, all);
 }
 
-enum status world_rendezvous_barrier(struct world *world, const struct group *group)
+static enum status world_rendezvous_barrier(struct world *world, const struct group *group)
 {
     unsigned char nothing = 0;
     return gather_as(world, group, CALL_BARRIER, &nothing, 0, &nothing);
 }
 
-enum status world_rendezvous_broadcast(struct world *world, const struct group *group, void *data,
-                                       size_t bytes)
+static enum status world_rendezvous_broadcast(struct world *world, const struct group *group,
+                                              void *data, size_t bytes)
 {
     struct exchange e = exchange_begin(world, group, CALL_BROADCAST, bytes);
     return is_root(&e) ? deliver(&e, data, bytes) : receive_answer(&e, data, bytes);
 }
 
-enum status world_rendezvous_collect(struct world *world, const struct group *group,
-                                     const void *mine, size_t bytes, void *all)
+static enum status world_rendezvous_collect(struct world *world, const struct group *group,
+                                            const void *mine, size_t bytes, void *all)
 {
     struct exchange e = exchange_begin(world, group, CALL_COLLECT, bytes);
     if (!is_root(&e))
@@ -328,8 +355,8 @@ enum status world_rendezvous_collect(struct world *world, const struct group *gr
     return collect(&e, all, bytes);
 }
 
-enum status world_rendezvous_scatter(struct world *world, const struct group *group,
-                                     const void *all, size_t bytes, void *mine)
+static enum status world_rendezvous_scatter(struct world *world, const struct group *group,
+                                            const void *all, size_t bytes, void *mine)
 {
     enum status status = STATUS_OK;
     struct exchange e = exchange_begin(world, group, CALL_SCATTER, bytes);
@@ -342,7 +369,7 @@ enum status world_rendezvous_scatter(struct world *world, const struct group *gr
     return status;
 }
 
-void world_rendezvous_fail(struct world *world, enum status status, const char *why)
+static void world_rendezvous_fail(struct world *world, enum status status, const char *why)
 {
     struct world_impl *impl = world->impl;
     const struct exchange e = {.world = world, .group = impl->all};
@@ -352,10 +379,231 @@ void world_rendezvous_fail(struct world *world, enum status status, const char *
         stream_close(&impl->sockets[rank]);
 }
 
-void world_rendezvous_close_in_child(const struct world *world)
+static void world_rendezvous_close_in_child(const struct world *world)
 {
     for (int rank = 0; rank < world->size; rank++) {
         if (world->impl->sockets[rank] >= 0)
             close(world->impl->sockets[rank]);
     }
+}
+
+/*
+ * The bootstrap without MPI: the ranks meet at an address (../rendezvous), and collective calls go
+ * over TCP (rendezvous_calls.c).
+ *
+ * Rank 0 has a connection to every rank. A group with another root makes those that it lacks;
+ * connections last as long as the world and serve all groups. That is right because calls block:
+ * what two ranks send each other comes in the order of their calls.
+ */
+
+_Static_assert((int)WORLD_HOST_BYTES == (int)RENDEZVOUS_NAME_BYTES, "names of hosts");
+
+static enum status out_of_memory(void)
+{
+    log_error("world: out of memory");
+    return STATUS_NO_MEMORY;
+}
+
+/* -------- groups ------------------------------------------------------------------------------ */
+
+static enum status group_impl_new(struct group *group, uint32_t number)
+{
+    group->impl = calloc(1, sizeof *group->impl);
+    if (!group->impl)
+        return out_of_memory();
+    group->impl->number = number;
+    return STATUS_OK;
+}
+
+static void group_impl_free(struct group *group)
+{
+    if (!group)
+        return;
+    free(group->impl);
+    group->impl = NULL;
+}
+
+/* Root: marks the members that it has no connection to; true if there are any. */
+static bool await_members(const struct world *world, const struct group *group)
+{
+    bool any = false;
+    for (int i = 1; i < group->size; i++) {
+        int *socket = &world->impl->sockets[group->ranks[i]];
+        if (*socket >= 0)
+            continue;
+        *socket = LISTENER_AWAITED;
+        any = true;
+    }
+    return any;
+}
+
+/* Root: takes their connections. */
+static enum status accept_members(struct world *world, struct listener *listener)
+{
+    int missing = world_let_in(world, listener, world->impl->sockets, world->size);
+    if (missing < 0)
+        return STATUS_OK;
+    if (world_given_up(world))
+        return STATUS_TRANSPORT;
+    log_error("world: rank %d on %s did not connect to rank %d on %s, the first of its group, "
+              "within %g s; are all hosts reachable from each other?",
+              missing, world->hosts[missing], world->rank, world->host,
+              (double)world->timeout_ms / 1000);
+    return STATUS_TIMEOUT;
+}
+
+/* Another member: connects to the root. */
+static enum status connect_to_root(struct world *world, const struct group *group,
+                                   const union address *address)
+{
+    int root = group->ranks[0];
+    int error = listener_join(address, world->run_id, world->rank, world->timeout_ms,
+                              &world->impl->sockets[root]);
+    if (error == 0)
+        return STATUS_OK;
+    log_error(
+        "world: rank %d on %s cannot connect to rank %d on %s, the first of its group: %s; %s",
+        world->rank, world->host, root, world->hosts[root], strerror(error),
+        descriptors_advice(error, "are all hosts reachable from each other?"));
+    return error == ETIMEDOUT ? STATUS_TIMEOUT : STATUS_TRANSPORT;
+}
+
+/* Root: listens where others can reach it: at the address that it reached rank 0 from. */
+static enum status listen_for_members(struct world *world, struct listener *listener)
+{
+    union address address;
+    int error = address_of_socket(world->impl->sockets[0], &address);
+    address_set_port(&address, 0);
+    if (error == 0)
+        error = listener_open(listener, &address, 0);
+    if (error == 0)
+        return STATUS_OK;
+    log_error("world: rank %d on %s cannot listen for its group: %s", world->rank, world->host,
+              strerror(error));
+    return STATUS_TRANSPORT;
+}
+
+static enum status rendezvous_group_open(struct world *world, struct group *group, int color)
+{
+    enum status status;
+    struct world_impl *impl = world->impl;
+    struct listener *listener = calloc(1, sizeof *listener);
+    union address *addresses = calloc((size_t)world->size, sizeof *addresses);
+    bool is_root = group && group->rank == 0, listening = false;
+    (void)color;
+    if (!listener || !addresses) {
+        status = out_of_memory();
+        goto out;
+    }
+    /* A listener, a member's connection each, and some for strangers and files. */
+    TRY(world_check_descriptors(world, (group ? group->size : 0) + 4));
+    if (is_root && await_members(world, group)) {
+        TRY(listen_for_members(world, listener));
+        listening = true;
+    }
+    TRY(world_gather(world, NULL, &listener->address, sizeof listener->address, addresses));
+    if (listening)
+        TRY(accept_members(world, listener));
+    else if (group && !is_root && impl->sockets[group->ranks[0]] < 0)
+        TRY(connect_to_root(world, group, &addresses[group->ranks[0]]));
+    impl->groups++;
+    if (group)
+        TRY(group_impl_new(group, impl->groups));
+out:
+    if (listening)
+        listener_close(listener);
+    free(listener);
+    free(addresses);
+    return status;
+}
+
+/* -------- opening and closing ----------------------------------------------------------------- */
+
+static void rendezvous_close(struct world *world)
+{
+    struct world_impl *impl = world->impl;
+    if (!impl)
+        return;
+    for (int rank = 0; impl->sockets && rank < world->size; rank++)
+        stream_close(&impl->sockets[rank]);
+    free(impl->sockets);
+    group_impl_free(impl->all);
+    group_free(&impl->all);
+    free(impl);
+}
+
+static int own_address(const struct world *world, int rank, union address *address)
+{
+    return address_of_socket(world->impl->sockets[rank], address);
+}
+
+static const struct world_ops rendezvous_ops = {
+    .barrier = world_rendezvous_barrier,
+    .broadcast = world_rendezvous_broadcast,
+    .gather = world_rendezvous_gather,
+    .collect = world_rendezvous_collect,
+    .scatter = world_rendezvous_scatter,
+    .own_address = own_address,
+    .group_open = rendezvous_group_open,
+    .group_close = group_impl_free,
+    .fail = world_rendezvous_fail,
+    .close_in_child = world_rendezvous_close_in_child,
+    .close = rendezvous_close,
+};
+
+/* The world as a group. */
+static enum status group_of_all(struct world *world)
+{
+    enum status status;
+    int *colors = calloc((size_t)world->size, sizeof *colors);
+    if (!colors)
+        return out_of_memory();
+    TRY(group_from_colors(&world->impl->all, colors, world->size, world->rank));
+    TRY(group_impl_new(world->impl->all, 0));
+out:
+    free(colors);
+    return status;
+}
+
+/* Before the first connection. All ranks count the need of rank 0, so that ranks with equal limits
+ * fail alike. Rank 0 has one connection to every rank here and one in a watchdog. */
+static enum status check_descriptors(int size)
+{
+    enum { FILES = 8 };
+    struct descriptors found = descriptors_for(size < INT_MAX / 4 ? 2 * size + FILES : INT_MAX);
+    return descriptors_suffice(&found) ? STATUS_OK : descriptors_lack(&found, "this run");
+}
+
+enum status world_rendezvous_open(struct world *world, const struct world_options *options)
+{
+    enum status status;
+    struct rendezvous rendezvous = {.token = options->token,
+                                    .rank = options->rank,
+                                    .world_size = options->size,
+                                    .name = world->host,
+                                    .timeout_ms = options->startup_timeout_ms,
+                                    .listening = options->listening,
+                                    .give_up = options->give_up,
+                                    .give_up_context = options->give_up_context};
+    if (options->rendezvous)
+        TRY(rendezvous_parse(options->rendezvous, &rendezvous));
+    if (options->size > 1)
+        TRY(check_descriptors(options->size));
+    world->ops = &rendezvous_ops;
+    world->give_up = options->give_up;
+    world->give_up_context = options->give_up_context;
+    world->rank = options->rank;
+    world->size = options->size;
+    struct world_impl *impl = world->impl = calloc(1, sizeof *impl);
+    if (!impl)
+        return out_of_memory();
+    impl->sockets = malloc((size_t)world->size * sizeof *impl->sockets);
+    if (!impl->sockets) {
+        world->size = 0; /* no connections to close */
+        return out_of_memory();
+    }
+    TRY(rendezvous_meet(&rendezvous, impl->sockets));
+    TRY(group_of_all(world));
+out:
+    return status;
 }

@@ -1,4 +1,4 @@
-#include "common/net/world/topology.h"
+#include "common/net/topology.h"
 
 #include <stdlib.h>
 

@@ -7,15 +7,15 @@
  * that have a name or a network of their own. A *machine* is one running kernel, however many hosts
  * it plays: its cores and its GPUs are what they share.
  */
-#ifndef PSRING_COMMON_NET_WORLD_HOST_H
-#define PSRING_COMMON_NET_WORLD_HOST_H
+#ifndef PSRING_COMMON_NET_HOST_H
+#define PSRING_COMMON_NET_HOST_H
 
 #include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "common/base/status.h"
-#include "common/net/world/world.h"
+#include "common/net/world.h"
 
 /* Of one rank. Plain data: ranks exchange it. */
 struct host_identity {

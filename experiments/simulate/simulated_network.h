@@ -22,8 +22,8 @@
  *
  * One actor moves all, event by event: two a message, the last byte leaves and it has arrived.
  */
-#ifndef PSRING_COMMON_NET_SIMULATED_NETWORK_H
-#define PSRING_COMMON_NET_SIMULATED_NETWORK_H
+#ifndef PSRING_EXPERIMENTS_SIMULATE_SIMULATED_NETWORK_H
+#define PSRING_EXPERIMENTS_SIMULATE_SIMULATED_NETWORK_H
 
 #include <simgrid/host.h>
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-#include "common/net/world/world.h"
+#include "common/net/world.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -12,8 +12,8 @@
 #include "common/base/clock.h"
 #include "common/base/descriptors.h"
 #include "common/net/listener.h"
-#include "common/net/world/host.h"
-#include "common/net/world/world_impl.h"
+#include "common/net/host.h"
+#include "common/net/world_impl.h"
 
 void backoff_wait(struct backoff *backoff, bool crowded)
 {

@@ -3,10 +3,10 @@
  * world_mpi_open and transport_mpi_open. All ranks are in one process and take turns, so that they
  * reach each other's memory.
  */
-#ifndef PSRING_COMMON_NET_SIMULATED_WORLD_H
-#define PSRING_COMMON_NET_SIMULATED_WORLD_H
+#ifndef PSRING_EXPERIMENTS_SIMULATE_SIMULATED_WORLD_H
+#define PSRING_EXPERIMENTS_SIMULATE_SIMULATED_WORLD_H
 
-#include "common/net/world/world.h"
+#include "common/net/world.h"
 
 /*
  * From now on no payload is copied: whatever is received is `bytes` bytes at `memory`, the same for

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/net/simulated/network.h"
-#include "common/net/simulated/world.h"
+#include "experiments/simulate/simulated_network.h"
+#include "experiments/simulate/simulated_world.h"
 #include "common/net/transport/transport_impl.h"
 
 struct simulated_endpoint;

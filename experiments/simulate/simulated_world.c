@@ -1,6 +1,6 @@
 /* The world of a simulation: smpirun has started the ranks; their collective calls go through
  * memory and a barrier, and take no simulated time. */
-#include "common/net/simulated/world.h"
+#include "experiments/simulate/simulated_world.h"
 
 #include <mpi.h>
 #include <simgrid/barrier.h>
@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/net/simulated/network.h"
-#include "common/net/world/world_impl.h"
+#include "experiments/simulate/simulated_network.h"
+#include "common/net/world_impl.h"
 
 /* Where the ranks of a group meet: one for all of them. */
 struct meeting {

@@ -1,13 +1,13 @@
 /*
  * What this process is doing, and which ranks it waits for: written by its threads as they go on,
- * read by the lifeline (common/net/lifeline/lifeline.h), which tells it to rank 0. Each thread that
+ * read by the watchdog (common/net/watchdog.h), which tells it to rank 0. Each thread that
  * can wait has a state of its own, which it alone writes.
  *
- * Cost: relaxed stores, no clock and no text. A pointer of NULL (a program without a lifeline) is
+ * Cost: relaxed stores, no clock and no text. A pointer of NULL (a program without a watchdog) is
  * allowed everywhere, and does nothing.
  */
-#ifndef PSRING_COMMON_NET_WORLD_ACTIVITY_H
-#define PSRING_COMMON_NET_WORLD_ACTIVITY_H
+#ifndef PSRING_COMMON_NET_ACTIVITY_H
+#define PSRING_COMMON_NET_ACTIVITY_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

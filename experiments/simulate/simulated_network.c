@@ -1,4 +1,4 @@
-#include "common/net/simulated/network.h"
+#include "experiments/simulate/simulated_network.h"
 
 #include <math.h>
 #include <simgrid/actor.h>

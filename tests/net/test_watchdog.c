@@ -1,5 +1,5 @@
 /* Whom rank 0 blames, from what it knows of the ranks. The connections: test_failures.sh. */
-#include "common/net/lifeline/lifeline_impl.h"
+#include "common/net/watchdog_impl.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@ enum { RANKS = 4 };
 static const int64_t now_ns = 100 * NS_PER_S, timeout_ns = 5 * NS_PER_S;
 
 /* All live, compute step 17, and wait for nobody. */
-static void at_work(struct lifeline_rank ranks[RANKS])
+static void at_work(struct watchdog_rank ranks[RANKS])
 {
     memset(ranks, 0, RANKS * sizeof *ranks);
     for (int rank = 0; rank < RANKS; rank++) {
@@ -26,7 +26,7 @@ static void at_work(struct lifeline_rank ranks[RANKS])
     }
 }
 
-static void waits(struct lifeline_rank *rank, enum activity_thread thread, int first, int last,
+static void waits(struct watchdog_rank *rank, enum activity_thread thread, int first, int last,
                   bool overdue)
 {
     rank->beat.threads[thread].view.kind =
@@ -39,12 +39,12 @@ static void waits(struct lifeline_rank *rank, enum activity_thread thread, int f
 }
 
 /* The words are in the line; those after a ! are not. */
-static void expect(const struct lifeline_rank *ranks, enum lifeline_trouble trouble, int code,
+static void expect(const struct watchdog_rank *ranks, enum watchdog_trouble trouble, int code,
                    const char *const *words)
 {
     char text[700];
-    cr_assert_eq(lifeline_find(ranks, RANKS, now_ns, timeout_ns), trouble);
-    int found = lifeline_blame(ranks, RANKS, trouble, now_ns, timeout_ns, text, sizeof text);
+    cr_assert_eq(watchdog_find(ranks, RANKS, now_ns, timeout_ns), trouble);
+    int found = watchdog_blame(ranks, RANKS, trouble, now_ns, timeout_ns, text, sizeof text);
     cr_assert_eq(found, code, "%d: %s", found, text);
     for (; *words; words++) {
         bool wanted = **words != '!';
@@ -54,132 +54,132 @@ static void expect(const struct lifeline_rank *ranks, enum lifeline_trouble trou
 
 #define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-Test(lifeline, all_at_work)
+Test(watchdog, all_at_work)
 {
-    struct lifeline_rank ranks[RANKS];
+    struct watchdog_rank ranks[RANKS];
     at_work(ranks);
     waits(&ranks[1], ACTIVITY_WORKER, 0, 0, false);
-    ranks[3].state = LIFELINE_DONE;
+    ranks[3].state = WATCHDOG_DONE;
     ranks[3].heard_ns = 0;
-    cr_assert_eq(lifeline_find(ranks, RANKS, now_ns, timeout_ns), LIFELINE_NONE);
+    cr_assert_eq(watchdog_find(ranks, RANKS, now_ns, timeout_ns), WATCHDOG_NONE);
 }
 
-Test(lifeline, ended)
+Test(watchdog, ended)
 {
-    struct lifeline_rank ranks[RANKS];
+    struct watchdog_rank ranks[RANKS];
     at_work(ranks);
     waits(&ranks[3], ACTIVITY_WORKER, 2, 2, true);
-    ranks[2].state = LIFELINE_GONE;
-    expect(ranks, LIFELINE_ENDED, 1,
+    ranks[2].state = WATCHDOG_GONE;
+    expect(ranks, WATCHDOG_ENDED, 1,
            WORDS("rank 2 on host2 has ended", "computing step 17", "!rank 3"));
 }
 
-Test(lifeline, silent)
+Test(watchdog, silent)
 {
-    struct lifeline_rank ranks[RANKS];
+    struct watchdog_rank ranks[RANKS];
     at_work(ranks);
     waits(&ranks[3], ACTIVITY_WORKER, 2, 2, true);
     ranks[3].beat.threads[ACTIVITY_WORKER].view.offset = 4096;
     waits(&ranks[0], ACTIVITY_WORKER, 3, 3, true);
     ranks[2].heard_ns = now_ns - 6 * NS_PER_S;
     expect(
-        ranks, LIFELINE_SILENT, 1,
+        ranks, WATCHDOG_SILENT, 1,
         WORDS("rank 2 on host2 has not sent bucket 2 of step 17 (from byte 4096 on), nor given a "
               "sign of life for 6 s",
               "!rank 3", "!rank 0"));
     ranks[1].heard_ns = now_ns - 7 * NS_PER_S;
-    expect(ranks, LIFELINE_SILENT, 1, WORDS("rank 1 on host1 and rank 2 on host2 have not"));
+    expect(ranks, WATCHDOG_SILENT, 1, WORDS("rank 1 on host1 and rank 2 on host2 have not"));
 }
 
 /* 0 waits for 3, 3 for 2, and 2 computes. */
-Test(lifeline, follows_the_waits)
+Test(watchdog, follows_the_waits)
 {
-    struct lifeline_rank ranks[RANKS];
+    struct watchdog_rank ranks[RANKS];
     at_work(ranks);
     waits(&ranks[0], ACTIVITY_WORKER, 3, 3, true);
     waits(&ranks[3], ACTIVITY_WORKER, 2, 2, false);
     ranks[2].beat.threads[ACTIVITY_MAIN].still_ms = 7000;
-    expect(ranks, LIFELINE_OVERDUE, 1,
+    expect(ranks, WATCHDOG_OVERDUE, 1,
            WORDS("rank 2 on host2 has not sent bucket 2 of step 17",
                  "rank 2 has been computing step 17 for 7 s", "--timeout", "!rank 1"));
 }
 
 /* Ranks 0 to 2 are workers of a server; 1 has not pushed. */
-Test(lifeline, a_server_names_its_workers)
+Test(watchdog, a_server_names_its_workers)
 {
-    struct lifeline_rank ranks[RANKS];
+    struct watchdog_rank ranks[RANKS];
     at_work(ranks);
     ranks[3].beat.threads[ACTIVITY_MAIN].view.kind = ACTIVITY_SERVE;
     waits(&ranks[3], ACTIVITY_SERVER, 0, 2, true);
     waits(&ranks[0], ACTIVITY_WORKER, 3, 3, true);
     waits(&ranks[2], ACTIVITY_WORKER, 3, 3, true);
-    expect(ranks, LIFELINE_OVERDUE, 1,
+    expect(ranks, WATCHDOG_OVERDUE, 1,
            WORDS("rank 1 on host1 has not sent what a server waits for", "!rank 0 on", "!rank 2"));
 }
 
-Test(lifeline, a_colocated_server_waits_for_its_own_worker)
+Test(watchdog, a_colocated_server_waits_for_its_own_worker)
 {
-    struct lifeline_rank ranks[RANKS];
+    struct watchdog_rank ranks[RANKS];
     at_work(ranks);
     for (int rank = 0; rank < RANKS; rank++) {
         waits(&ranks[rank], ACTIVITY_SERVER, 0, 3, true);
         if (rank != 1)
             waits(&ranks[rank], ACTIVITY_WORKER, 0, 3, true);
     }
-    expect(ranks, LIFELINE_OVERDUE, 1, WORDS("rank 1 on host1 has not sent", "!rank 2 on"));
+    expect(ranks, WATCHDOG_OVERDUE, 1, WORDS("rank 1 on host1 has not sent", "!rank 2 on"));
 }
 
-Test(lifeline, one_does_not_come_to_a_collective)
+Test(watchdog, one_does_not_come_to_a_collective)
 {
-    struct lifeline_rank ranks[RANKS];
+    struct watchdog_rank ranks[RANKS];
     at_work(ranks);
     for (int rank = 0; rank < RANKS; rank++) {
         if (rank != 3)
             waits(&ranks[rank], ACTIVITY_MAIN, 0, 3, rank == 1);
     }
     ranks[3].beat.threads[ACTIVITY_MAIN].view.kind = ACTIVITY_CHECKPOINT;
-    expect(ranks, LIFELINE_OVERDUE, 1,
+    expect(ranks, WATCHDOG_OVERDUE, 1,
            WORDS("rank 3 on host3 has not joined the others",
                  "rank 3 has been writing a checkpoint after step 17", "a larger --timeout"));
     ranks[1].beat.starting = true;
     ranks[0].beat.starting = true;
-    expect(ranks, LIFELINE_OVERDUE, 1, WORDS("a larger --startup-timeout", "!a larger --timeout"));
+    expect(ranks, WATCHDOG_OVERDUE, 1, WORDS("a larger --startup-timeout", "!a larger --timeout"));
 }
 
-Test(lifeline, in_a_circle)
+Test(watchdog, in_a_circle)
 {
-    struct lifeline_rank ranks[RANKS];
+    struct watchdog_rank ranks[RANKS];
     at_work(ranks);
     for (int rank = 0; rank < RANKS; rank++)
         waits(&ranks[rank], ACTIVITY_WORKER, (rank + 1) % RANKS, (rank + 1) % RANKS, rank < 2);
-    expect(ranks, LIFELINE_OVERDUE, 1,
+    expect(ranks, WATCHDOG_OVERDUE, 1,
            WORDS("the ranks wait for each other",
                  "rank 0 on host0, averaging bucket 2 of step 17, for rank 1 for 5 s",
                  "rank 1 on host1", "--subnet", "!rank 2 on"));
 }
 
-Test(lifeline, errors)
+Test(watchdog, errors)
 {
-    struct lifeline_rank ranks[RANKS];
+    struct watchdog_rank ranks[RANKS];
     at_work(ranks);
-    ranks[2].state = LIFELINE_FAILED;
+    ranks[2].state = WATCHDOG_FAILED;
     ranks[2].exit_code = 2;
     ranks[2].told = true;
-    expect(ranks, LIFELINE_ERROR, 2, WORDS("rank 2 on host2 has ended with an error, see"));
+    expect(ranks, WATCHDOG_ERROR, 2, WORDS("rank 2 on host2 has ended with an error, see"));
     /* Rank 0 has told its own error: no line of ours may come after it. */
     ranks[0] = ranks[2];
     char text[100];
-    cr_assert_eq(lifeline_blame(ranks, RANKS, LIFELINE_ERROR, now_ns, timeout_ns, text, 100), 2);
+    cr_assert_eq(watchdog_blame(ranks, RANKS, WATCHDOG_ERROR, now_ns, timeout_ns, text, 100), 2);
     cr_assert_str_eq(text, "");
     /* A rank whose process is gone may be why others fail. */
-    ranks[3].state = LIFELINE_GONE;
-    expect(ranks, LIFELINE_ENDED, 1, WORDS("rank 3 on host3 has ended", "!rank 2"));
+    ranks[3].state = WATCHDOG_GONE;
+    expect(ranks, WATCHDOG_ENDED, 1, WORDS("rank 3 on host3 has ended", "!rank 2"));
 }
 
 /* Ranks 0 to 2 are workers, at steps of their own; 2 computes ahead, and 1 is behind. */
-Test(lifeline, of_several_the_last_one_keeps_the_others_waiting)
+Test(watchdog, of_several_the_last_one_keeps_the_others_waiting)
 {
-    struct lifeline_rank ranks[RANKS];
+    struct watchdog_rank ranks[RANKS];
     at_work(ranks);
     ranks[3].beat.threads[ACTIVITY_MAIN].view.kind = ACTIVITY_SERVE;
     waits(&ranks[3], ACTIVITY_SERVER, 0, 2, true);
@@ -187,15 +187,15 @@ Test(lifeline, of_several_the_last_one_keeps_the_others_waiting)
     ranks[0].beat.threads[ACTIVITY_WORKER].view.step = 19;
     ranks[2].beat.threads[ACTIVITY_MAIN].view.step = 18;
     ranks[1].beat.threads[ACTIVITY_MAIN].view.step = 16;
-    expect(ranks, LIFELINE_OVERDUE, 1,
+    expect(ranks, WATCHDOG_OVERDUE, 1,
            WORDS("rank 1 on host1 has not sent what a server waits for (bucket 2 of step 19)",
                  "rank 1 has been computing step 16", "!rank 2"));
 }
 
 /* What it says of a state that no program of ours sends. */
-Test(lifeline, a_line_is_bounded)
+Test(watchdog, a_line_is_bounded)
 {
-    struct lifeline_rank ranks[RANKS];
+    struct watchdog_rank ranks[RANKS];
     at_work(ranks);
     for (int rank = 0; rank < RANKS; rank++) {
         memset(ranks[rank].host, 'h', sizeof ranks[rank].host - 1);
@@ -203,14 +203,14 @@ Test(lifeline, a_line_is_bounded)
         ranks[rank].beat.threads[ACTIVITY_WORKER].view.kind = 77;
     }
     char text[100];
-    lifeline_blame(ranks, RANKS, LIFELINE_OVERDUE, now_ns, timeout_ns, text, sizeof text);
+    watchdog_blame(ranks, RANKS, WATCHDOG_OVERDUE, now_ns, timeout_ns, text, sizeof text);
     cr_assert(strlen(text) == sizeof text - 1);
 }
 
 /* -------- stalls ------------------------------------------------------------------------------ */
 
 /* At step 17 for `seconds`, with a beat just come. */
-static void still(struct lifeline_rank *rank, int seconds, int64_t at_ns)
+static void still(struct watchdog_rank *rank, int seconds, int64_t at_ns)
 {
     rank->heard_ns = at_ns;
     for (int thread = 0; thread < ACTIVITY_THREADS; thread++)
@@ -218,7 +218,7 @@ static void still(struct lifeline_rank *rank, int seconds, int64_t at_ns)
 }
 
 /* What is told `seconds` after all were at work; "": nothing. */
-static const char *look(struct stall_watch *watch, struct lifeline_rank ranks[RANKS], int seconds,
+static const char *look(struct stall_watch *watch, struct watchdog_rank ranks[RANKS], int seconds,
                         char text[700])
 {
     int64_t at_ns = now_ns + seconds * NS_PER_S;
@@ -236,9 +236,9 @@ static struct stall_watch watch_for(int limit_s)
 }
 
 /* 0 waits for 3, 3 for 2, and 2 computes: told once, and once that it goes on. */
-Test(lifeline, a_stall_is_told_once)
+Test(watchdog, a_stall_is_told_once)
 {
-    struct lifeline_rank ranks[RANKS];
+    struct watchdog_rank ranks[RANKS];
     struct stall_watch watch = watch_for(10);
     char text[700];
     int told = 0;
@@ -263,9 +263,9 @@ Test(lifeline, a_stall_is_told_once)
 }
 
 /* With --sync ssp or async a worker may be late; when starting, all may. */
-Test(lifeline, who_keeps_nobody_waiting_does_not_stall)
+Test(watchdog, who_keeps_nobody_waiting_does_not_stall)
 {
-    struct lifeline_rank ranks[RANKS];
+    struct watchdog_rank ranks[RANKS];
     struct stall_watch watch = watch_for(10);
     char text[700];
     at_work(ranks);
@@ -278,9 +278,9 @@ Test(lifeline, who_keeps_nobody_waiting_does_not_stall)
     stall_watch_fini(&watch);
 }
 
-Test(lifeline, a_silent_rank_stalls)
+Test(watchdog, a_silent_rank_stalls)
 {
-    struct lifeline_rank ranks[RANKS];
+    struct watchdog_rank ranks[RANKS];
     struct stall_watch watch = watch_for(10);
     char text[700];
     int told = 0;
@@ -310,9 +310,9 @@ Test(lifeline, a_silent_rank_stalls)
 }
 
 /* It is stopped at step 17, and tells nothing more; the others, at step 30, wait from then on. */
-Test(lifeline, a_silent_rank_has_come_further_than_it_told)
+Test(watchdog, a_silent_rank_has_come_further_than_it_told)
 {
-    struct lifeline_rank ranks[RANKS];
+    struct watchdog_rank ranks[RANKS];
     struct stall_watch watch = watch_for(10);
     char text[700] = "";
     int s = 0;
@@ -338,9 +338,9 @@ Test(lifeline, a_silent_rank_has_come_further_than_it_told)
 }
 
 /* Beats come once a second: between two of them everybody is silent, one after the other. */
-Test(lifeline, a_limit_shorter_than_the_beats_warns_of_nobody_at_work)
+Test(watchdog, a_limit_shorter_than_the_beats_warns_of_nobody_at_work)
 {
-    struct lifeline_rank ranks[RANKS];
+    struct watchdog_rank ranks[RANKS];
     struct stall_watch watch = watch_for(1);
     char text[700] = "";
     at_work(ranks);
@@ -358,9 +358,9 @@ Test(lifeline, a_limit_shorter_than_the_beats_warns_of_nobody_at_work)
 }
 
 /* Now one, now another is late, and neither for long. */
-Test(lifeline, who_takes_turns_does_not_stall)
+Test(watchdog, who_takes_turns_does_not_stall)
 {
-    struct lifeline_rank ranks[RANKS];
+    struct watchdog_rank ranks[RANKS];
     struct stall_watch watch = watch_for(4);
     char text[700] = "";
     for (int s = 0; s < 40; s++) {
@@ -374,9 +374,9 @@ Test(lifeline, who_takes_turns_does_not_stall)
     stall_watch_fini(&watch);
 }
 
-Test(lifeline, no_stalls_wanted)
+Test(watchdog, no_stalls_wanted)
 {
-    struct lifeline_rank ranks[RANKS];
+    struct watchdog_rank ranks[RANKS];
     struct stall_watch watch = watch_for(0);
     char text[700];
     at_work(ranks);

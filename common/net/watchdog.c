@@ -1,0 +1,360 @@
+#include "common/net/watchdog.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "common/base/status.h"
+#include "common/base/clock.h"
+#include "common/net/watchdog_impl.h"
+
+void watchdog_wake(struct watchdog *watchdog)
+{
+    uint64_t one = 1;
+    ssize_t written = write(watchdog->wake_fd, &one, sizeof one);
+    (void)written;
+}
+
+void watchdog_silence_output(void)
+{
+    alarm(WATCHDOG_LAST_WORD_S);
+    log_take_over();
+    clock_sleep_until_ns(clock_now_ns() + WATCHDOG_LINGER_NS);
+}
+
+/* -------- what this rank is doing ------------------------------------------------------------- */
+
+void watchdog_sample(struct watchdog *watchdog, int64_t now_ns, struct watchdog_beat *beat)
+{
+    bool started = atomic_load_explicit(&watchdog->activity.started, memory_order_relaxed);
+    int64_t limit_ms =
+        started ? watchdog->options.timeout_ms : watchdog->options.startup_timeout_ms;
+    beat->starting = !started;
+    for (int thread = 0; thread < ACTIVITY_THREADS; thread++) {
+        struct activity_view *view = &beat->threads[thread].view;
+        activity_view(&watchdog->activity, thread, view);
+        if (view->moves != watchdog->seen[thread].moves || watchdog->seen[thread].since_ns == 0) {
+            watchdog->seen[thread].moves = view->moves;
+            watchdog->seen[thread].since_ns = now_ns;
+        }
+        int64_t still_ms = (now_ns - watchdog->seen[thread].since_ns) / NS_PER_MS;
+        beat->threads[thread].still_ms = (uint32_t)(still_ms < UINT32_MAX ? still_ms : UINT32_MAX);
+        beat->threads[thread].overdue = view->first != ACTIVITY_NOBODY && still_ms >= limit_ms;
+    }
+}
+
+/* Nobody may be reading what is printed: for a warning the watchdog does not wait. */
+static bool may_print(void)
+{
+    struct pollfd errors = {.fd = STDERR_FILENO, .events = POLLOUT};
+    return poll(&errors, 1, 0) > 0;
+}
+
+void watchdog_watch_stalls(struct watchdog *watchdog, int64_t now_ns)
+{
+    char text[700];
+    if (watchdog->asked_ns == 0 &&
+        stall_watch_look(&watchdog->stalls, watchdog->ranks, now_ns, text, sizeof text) &&
+        may_print())
+        log_message(watchdog->stalls.told ? LOG_WARN : LOG_INFO, "%s", text);
+}
+
+/* -------- the thread before it knows the others ----------------------------------------------- */
+
+/* The lower ranks speak first. Where mpirun ends all after the first, one line is all there is. */
+static int64_t turn_ns(int rank)
+{
+    enum { RANKS_APART = 8 };
+    return (rank < RANKS_APART ? rank : RANKS_APART) * NS_PER_S / 4;
+}
+
+static void watch_start(struct watchdog *watchdog, int64_t now_ns)
+{
+    const struct watchdog_options *options = &watchdog->options;
+    struct activity_view view;
+    char doing[96];
+    activity_view(&watchdog->activity, ACTIVITY_MAIN, &view);
+    activity_describe(&view, doing, sizeof doing);
+    if (watchdog->asked_ns && now_ns - watchdog->asked_ns >= NS_PER_S / 2) {
+        /* The rank that ended first has said why, or its launcher does: this one is not to blame.
+         */
+        log_message(options->rank == 0 ? LOG_INFO : LOG_DEBUG,
+                    "told to end (SIGTERM) while %s: where nobody asked for that, another rank "
+                    "ended first",
+                    doing);
+        options->end(EXIT_SIGNALLED);
+    }
+    int64_t limit_ns = options->meet_timeout_ms * NS_PER_MS + turn_ns(options->rank);
+    if (now_ns - watchdog->started_ns < limit_ns)
+        return;
+    log_error("rank %d is still %s after %g s: some rank was not started, is stopped, or its host "
+              "cannot be reached; a slow start needs a larger --startup-timeout",
+              options->rank, doing, (double)options->meet_timeout_ms / 1000);
+    options->end(EXIT_FAILED);
+}
+
+/* -------- the thread of all ranks but 0 ------------------------------------------------------- */
+
+/*
+ * Rank 0 cannot tell of its own end: rank 1 does, and the first rank on another host. Not before
+ * all have noticed and are silent, which by a silence takes a tick; but where the launcher ends
+ * this process, it grants a second.
+ */
+static int64_t follower_turn_ns(const struct watchdog *watchdog)
+{
+    bool soon = watchdog->trouble == WATCHDOG_ENDED || watchdog->asked_ns;
+    int64_t noticed_ns = WATCHDOG_LINGER_NS + (soon ? 0 : watchdog->tick_ns);
+    int other = 1;
+    while (other < watchdog->size &&
+           strcmp(watchdog->ranks[other].host, watchdog->ranks[0].host) == 0)
+        other++;
+    if (watchdog->rank == 1)
+        return noticed_ns;
+    return noticed_ns + (watchdog->rank == other ? 3 * NS_PER_S / 10 : 3 * NS_PER_S / 2);
+}
+
+static void rank0_lost(struct watchdog *watchdog, bool closed, int64_t now_ns)
+{
+    if (watchdog->trouble == WATCHDOG_NONE) {
+        watchdog->trouble = closed ? WATCHDOG_ENDED : WATCHDOG_SILENT;
+        watchdog->trouble_ns = now_ns;
+        log_take_over();
+    }
+    if (now_ns - watchdog->trouble_ns < follower_turn_ns(watchdog))
+        return;
+    if (closed)
+        log_error("rank 0 on %s has ended in the middle of the run: killed, or crashed",
+                  watchdog->ranks[0].host);
+    else
+        log_error("rank 0 on %s has not given a sign of life for %lld s to rank %d on %s: its "
+                  "process is stopped, or its host cannot be reached",
+                  watchdog->ranks[0].host,
+                  (long long)((now_ns - watchdog->ranks[0].heard_ns) / NS_PER_S), watchdog->rank,
+                  watchdog->ranks[watchdog->rank].host);
+    watchdog->options.end(EXIT_FAILED);
+}
+
+int64_t watchdog_silence_ns(const struct watchdog *watchdog)
+{
+    return watchdog->asked_ns ? watchdog->tick_ns * 5 / 2 : watchdog->timeout_ns;
+}
+
+static void hear_rank0(struct watchdog *watchdog, int64_t now_ns, int64_t late_ns)
+{
+    struct watchdog_link *link = &watchdog->links[0];
+    struct watchdog_rank *rank0 = &watchdog->ranks[0];
+    enum watchdog_read got;
+    rank0->heard_ns += late_ns;
+    while ((got = watchdog_read(link)) == WATCHDOG_READ_FRAME) {
+        rank0->heard_ns = now_ns;
+        rank0->beat = link->frame.beat;
+        if (link->frame.type == WATCHDOG_END) {
+            watchdog_silence_output();
+            /* mpirun ends everything once the first process has ended: rank 0 speaks before. */
+            clock_sleep_until_ns(clock_now_ns() + 2 * WATCHDOG_LINGER_NS);
+            watchdog->options.end(link->frame.exit_code);
+        }
+    }
+    bool closed = got == WATCHDOG_READ_CLOSED;
+    if (closed)
+        watchdog->polled[0].fd = -1;
+    /* Rank 0, which knows more, is the first to speak of a silence between the two. */
+    int64_t later_ns = watchdog->asked_ns ? 0 : 2 * watchdog->tick_ns;
+    if (watchdog->trouble || closed ||
+        now_ns - rank0->heard_ns >= watchdog_silence_ns(watchdog) + later_ns)
+        rank0_lost(watchdog, closed, now_ns);
+}
+
+static void say_bye(struct watchdog *watchdog, enum watchdog_rank_state state, int exit_code)
+{
+    watchdog_send_last(&watchdog->links[0], &(struct watchdog_frame){.type = WATCHDOG_BYE,
+                                                                     .state = state,
+                                                                     .told = log_errors() > 0,
+                                                                     .exit_code = exit_code});
+}
+
+/* An error or a signal is rank 0's to tell; it answers with an END, or does not live. */
+static void give_up(struct watchdog *watchdog, int failed, int64_t now_ns)
+{
+    enum { ANSWER_S = 4 };
+    bool signalled = !failed;
+    int code = failed ? failed : EXIT_SIGNALLED;
+    int64_t patience_ns = signalled ? NS_PER_S / 2 : 0;
+    if (watchdog->asked_ns == 0)
+        watchdog->asked_ns = now_ns;
+    if (!watchdog->gave_up && now_ns - watchdog->asked_ns >= patience_ns) {
+        say_bye(watchdog, failed ? WATCHDOG_FAILED : WATCHDOG_SIGNALLED, code);
+        watchdog->gave_up = true;
+    }
+    if (now_ns - watchdog->asked_ns >= ANSWER_S * NS_PER_S)
+        watchdog->options.end(code);
+}
+
+/* False once this rank is done. */
+static bool follow(struct watchdog *watchdog, int64_t now_ns, int64_t late_ns)
+{
+    int failed = atomic_load(&watchdog->activity.failed);
+    hear_rank0(watchdog, now_ns, late_ns);
+    if (failed || watchdog->asked_ns) {
+        give_up(watchdog, failed, now_ns);
+        return true;
+    }
+    if (atomic_load(&watchdog->closing)) {
+        say_bye(watchdog, WATCHDOG_DONE, 0);
+        return false;
+    }
+    if (now_ns >= watchdog->next_beat_ns) {
+        struct watchdog_frame frame = {.type = WATCHDOG_BEAT};
+        watchdog_sample(watchdog, now_ns, &frame.beat);
+        watchdog_send(&watchdog->links[0], &frame);
+        watchdog->next_beat_ns = now_ns + watchdog->tick_ns;
+        watchdog->ranks[watchdog->rank].beat = frame.beat;
+        watchdog->ranks[watchdog->rank].heard_ns = now_ns;
+        watchdog_watch_stalls(watchdog, now_ns);
+    }
+    return true;
+}
+
+/* -------- the thread -------------------------------------------------------------------------- */
+
+/* Beats are read when the next one is due. What cannot wait closes its connection, which wakes. */
+static void sleep_until(struct watchdog *watchdog, int64_t deadline_ns)
+{
+    bool joined = atomic_load(&watchdog->phase) == WATCHDOG_JOINED;
+    struct pollfd own = {.fd = watchdog->wake_fd, .events = POLLIN};
+    struct pollfd *polled = joined ? watchdog->polled : &own;
+    nfds_t count = joined ? (nfds_t)watchdog->size : 1;
+    int64_t wait_ns = deadline_ns - clock_now_ns();
+    /* Rounded up: a millisecond early would be a round for nothing. */
+    poll(polled, count, wait_ns > 0 ? (int)(wait_ns / NS_PER_MS) + 1 : 0);
+    uint64_t wakes;
+    ssize_t got = read(watchdog->wake_fd, &wakes, sizeof wakes);
+    (void)got;
+}
+
+static int64_t next_look_ns(const struct watchdog *watchdog, int64_t now_ns)
+{
+    bool joined = atomic_load(&watchdog->phase) == WATCHDOG_JOINED;
+    if (watchdog->asked_ns || (watchdog->trouble && watchdog->rank != 0))
+        return now_ns + NS_PER_S / 10;
+    if (!joined)
+        return now_ns + NS_PER_S;
+    return watchdog->rank == 0 ? watchdog_lead_next_ns(watchdog) : watchdog->next_beat_ns;
+}
+
+static void *run(void *argument)
+{
+    struct watchdog *watchdog = argument;
+    bool goes_on = true;
+    int64_t now_ns = watchdog->started_ns = clock_now_ns();
+    while (goes_on) {
+        int64_t due_ns = next_look_ns(watchdog, now_ns);
+        due_ns = due_ns > now_ns ? due_ns : now_ns;
+        sleep_until(watchdog, due_ns);
+        now_ns = clock_now_ns();
+        /* This process was stopped, or its host suspended: the others' frames wait to be read. */
+        int64_t late_ns = now_ns - due_ns > 2 * watchdog->tick_ns ? now_ns - due_ns : 0;
+        /* Nobody's waits went on meanwhile, as far as this process can know. */
+        for (int thread = 0; thread < ACTIVITY_THREADS; thread++)
+            watchdog->seen[thread].since_ns += watchdog->seen[thread].since_ns ? late_ns : 0;
+        if (atomic_load(&watchdog->signalled) && watchdog->asked_ns == 0)
+            watchdog->asked_ns = now_ns;
+        switch (atomic_load(&watchdog->phase)) {
+        case WATCHDOG_STARTING:
+            watchdog->started_ns += late_ns;
+            watch_start(watchdog, now_ns);
+            goes_on = !atomic_load(&watchdog->closing);
+            break;
+        case WATCHDOG_JOINED:
+            goes_on = watchdog->rank == 0 ? watchdog_lead(watchdog, now_ns, late_ns)
+                                          : follow(watchdog, now_ns, late_ns);
+            break;
+        default:
+            if (watchdog->asked_ns || atomic_load(&watchdog->activity.failed))
+                watchdog->options.end(watchdog->asked_ns ? EXIT_SIGNALLED : EXIT_FAILED);
+            goes_on = !atomic_load(&watchdog->closing);
+            break;
+        }
+    }
+    return NULL;
+}
+
+/* -------- the interface ----------------------------------------------------------------------- */
+
+enum status watchdog_new(struct watchdog **out, const struct watchdog_options *options)
+{
+    enum status status = STATUS_OK;
+    *out = NULL;
+    struct watchdog *watchdog = calloc(1, sizeof *watchdog);
+    if (!watchdog) {
+        log_error("watchdog: out of memory");
+        return STATUS_NO_MEMORY;
+    }
+    watchdog->options = *options;
+    int64_t timeout_ns = options->timeout_ms * NS_PER_MS;
+    watchdog->timeout_ns = timeout_ns > NS_PER_S ? timeout_ns : NS_PER_S;
+    watchdog->tick_ns = watchdog->timeout_ns < 5 * NS_PER_S ? watchdog->timeout_ns / 5 : NS_PER_S;
+    activity_init(&watchdog->activity);
+    watchdog->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (watchdog->wake_fd < 0) {
+        log_error("watchdog: no eventfd: %s", strerror(errno));
+        status = status_from_errno(errno);
+        goto out;
+    }
+    TRY(thread_start(&watchdog->thread, "psring-watchdog", run, watchdog));
+    *out = watchdog;
+    return STATUS_OK;
+out:
+    if (watchdog->wake_fd >= 0)
+        close(watchdog->wake_fd);
+    free(watchdog);
+    return status;
+}
+
+struct activity *watchdog_activity(struct watchdog *watchdog)
+{
+    return &watchdog->activity;
+}
+
+void watchdog_fail(struct watchdog *watchdog, int exit_code)
+{
+    CHECK(exit_code != 0);
+    if (atomic_load(&watchdog->phase) != WATCHDOG_JOINED)
+        return;
+    atomic_store(&watchdog->activity.failed, exit_code);
+    watchdog_wake(watchdog);
+    thread_join(&watchdog->thread); /* it ends the process */
+}
+
+void watchdog_signalled(struct watchdog *watchdog)
+{
+    atomic_store(&watchdog->signalled, true);
+    watchdog_wake(watchdog);
+}
+
+void watchdog_close(struct watchdog **out)
+{
+    struct watchdog *watchdog = *out;
+    if (!watchdog)
+        return;
+    *out = NULL;
+    if (atomic_load(&watchdog->phase) == WATCHDOG_JOINED)
+        activity_wait(&watchdog->activity, ACTIVITY_MAIN, 0, watchdog->size - 1,
+                      ACTIVITY_NO_OFFSET);
+    atomic_store(&watchdog->closing, true);
+    watchdog_wake(watchdog);
+    thread_join(&watchdog->thread);
+    for (int rank = 0; watchdog->links && rank < watchdog->size; rank++)
+        watchdog_link_close(&watchdog->links[rank]);
+    close(watchdog->wake_fd);
+    stall_watch_fini(&watchdog->stalls);
+    free(watchdog->ranks);
+    free(watchdog->links);
+    free(watchdog->polled);
+    free(watchdog);
+}
