@@ -8,7 +8,7 @@ include(CMakePackageConfigHelpers)
 file(GLOB_RECURSE library_sources CONFIGURE_DEPENDS
      ${CMAKE_SOURCE_DIR}/common/net/*.c ${CMAKE_SOURCE_DIR}/common/library/*.c)
 file(GLOB ring_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/ring/*.c)
-list(FILTER library_sources EXCLUDE REGEX "/net/(watchdog[a-z_]*\\.c$|membership/)") # of processes that psring has started
+list(FILTER library_sources EXCLUDE REGEX "/net/watchdog[a-z_]*\\.c$") # of processes that psring has started
 if(PSRING_LIBRARY_MPI)
   list(FILTER library_sources EXCLUDE REGEX "/mpi_missing\\.c$")
 else()

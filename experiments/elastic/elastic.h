@@ -1,13 +1,13 @@
 /*
  * Elastic jobs: `psring serve` on the servers' hosts, `psring train --join` for each worker, no
  * MPI and no launcher. Workers join a running job and leave it. Read
- * common/net/membership/member.h first, then experiments/train/generation.h.
+ * experiments/elastic/member.h first, then experiments/train/generation.h.
  */
 #ifndef PSRING_EXPERIMENTS_ELASTIC_ELASTIC_H
 #define PSRING_EXPERIMENTS_ELASTIC_ELASTIC_H
 
 #include "common/base/status.h"
-#include "common/net/membership/member.h"
+#include "experiments/elastic/member.h"
 #include "experiments/config/config.h"
 #include "experiments/train/generation.h"
 

@@ -1,7 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/net/membership/coordinator.h"
+#include "experiments/elastic/coordinator.h"
 #include "experiments/elastic/elastic.h"
 
 /* Another server's job: this one is one of its members, and nobody else is to come here. */
@@ -46,7 +46,7 @@ enum status elastic_serve(struct config *serve)
     struct coordinator *coordinator = NULL;
     struct coordinator_job job;
     struct config config;
-    struct generation generation = {0};
+    struct generation generation = {.watch = member_watch, .asked_until = member_until};
     int64_t timeout_ms = (int64_t)(serve->timeout * 1000);
     int64_t stall_ms = (int64_t)(serve->stall_warning * 1000);
     int64_t startup_ms = (int64_t)(serve->startup_timeout * 1000);

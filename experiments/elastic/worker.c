@@ -127,6 +127,8 @@ enum status elastic_train(struct config *config)
     enum status status = STATUS_OK;
     char job[JOB_BYTES], address[300];
     struct generation generation = {
+        .watch = member_watch,
+        .asked_until = member_until,
         .leave_after = config->leave_after > 0 ? (uint64_t)config->leave_after : UINT64_MAX};
     stop_init(&generation.stop, true);
     config_server(config, 0, address, sizeof address);

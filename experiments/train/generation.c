@@ -48,7 +48,7 @@ static void interrupt(void *comm)
 
 void generation_watch(struct trainer *t)
 {
-    member_watch(t->generation->member, interrupt, t->exchange.comm);
+    t->generation->watch(t->generation->member, interrupt, t->exchange.comm);
 }
 
 void generation_shared(struct trainer *t)
@@ -107,7 +107,7 @@ out:
 void generation_end(struct trainer *t)
 {
     struct generation *g = t->generation;
-    member_watch(g->member, NULL, NULL);
+    g->watch(g->member, NULL, NULL);
     /* Without memory it has no weights to go on with, as a newcomer. */
     if (g->shared && keep(t) != STATUS_OK) {
         free(g->weights);
@@ -136,7 +136,7 @@ bool generation_owes(const struct trainer *t)
 /* The step after which this worker knows that the generation should end. */
 static uint64_t wanted(const struct generation *g)
 {
-    uint64_t joins = member_until(g->member), leaves = stop_requested() ? 0 : g->leave_after;
+    uint64_t joins = g->asked_until(g->member), leaves = stop_requested() ? 0 : g->leave_after;
     return joins < leaves ? joins : leaves;
 }
 

@@ -1,5 +1,5 @@
 /*
- * One generation of an elastic job (common/net/membership/member.h) as training sees it: it begins
+ * One generation of an elastic job (experiments/elastic/member.h) as training sees it: it begins
  * at the position where the last one has ended, with worker 0's weights and optimizer, and ends
  * after the same step for all when somebody wants to join or to leave.
  *
@@ -17,7 +17,6 @@
 
 #include "common/base/status.h"
 #include "common/data/dataset.h"
-#include "common/net/membership/member.h"
 #include "experiments/step/stop.h"
 
 struct trainer;
@@ -31,11 +30,18 @@ struct position {
     uint64_t epoch_images; /* of it, that have been dealt */
 };
 
+struct member;
+
 /* What a process keeps from one generation to the next. */
 struct generation {
-    struct member *member; /* borrowed */
-    uint64_t leave_after;  /* takes part in no further step; UINT64_MAX: in all */
-    struct stop stop;      /* its owner's: stop_init and stop_fini */
+    /* What experiments/elastic knows of the job's other members, and lends: `watch` calls
+     * interrupt(context) when a member is lost, until interrupt is NULL; `asked_until`: the step
+     * after which the generation ends, because workers join; UINT64_MAX: none wants to. */
+    struct member *member;
+    void (*watch)(struct member *member, void (*interrupt)(void *context), void *context);
+    uint64_t (*asked_until)(const struct member *member);
+    uint64_t leave_after; /* takes part in no further step; UINT64_MAX: in all */
+    struct stop stop;     /* its owner's: stop_init and stop_fini */
 
     struct position start; /* of this generation: worker 0's */
     struct position own;   /* what `weights` are after */

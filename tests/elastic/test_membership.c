@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "common/base/clock.h"
-#include "common/net/membership/coordinator_impl.h"
-#include "common/net/membership/protocol.h"
+#include "experiments/elastic/coordinator.h"
+#include "experiments/elastic/member.h"
 #include "common/net/stream.h"
 #include "tests/lib/capture.h"
 

@@ -1,4 +1,4 @@
-#include "common/net/membership/coordinator.h"
+#include "experiments/elastic/coordinator.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -9,7 +9,6 @@
 
 #include "common/base/clock.h"
 #include "common/base/descriptors.h"
-#include "common/net/membership/coordinator_impl.h"
 #include "common/net/address.h"
 #include "common/net/stream.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/base/clock.h"
-#include "common/net/membership/coordinator_impl.h"
+#include "experiments/elastic/coordinator.h"
 #include "common/net/address.h"
 
 enum { FAILURES_MOST = 3, TEXT_BYTES = 300 };
