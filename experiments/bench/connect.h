@@ -98,7 +98,8 @@ void bench_disconnect(struct bench_connection *connection);
 void bench_abandon(struct bench_connection *connection);
 
 /* The buckets that a vector is averaged in, all of them started before the first one is waited for,
- * on a thread of the comm's own: those of an exchange (experiments/step/exchange.h), borrowed. */
+ * on a thread of the comm's own: those of an exchange (experiments/train/gradient_sync.h),
+ * borrowed. */
 struct bench_buckets {
     const struct bucket *list; /* (number) */
     const size_t *counts;      /* (number): elements of each */

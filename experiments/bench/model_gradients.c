@@ -10,7 +10,7 @@
 #include "common/base/stats.h"
 #include "experiments/bench/measure.h"
 #include "experiments/measure/info.h"
-#include "experiments/step/pace.h"
+#include "experiments/train/pace.h"
 #include "models/published.h"
 
 /* -------- memory ------------------------------------------------------------------------------ */
@@ -80,7 +80,7 @@ static enum status fill_gradients(struct bench_model *model)
     enum status status = STATUS_OK;
     struct device *device = model->connection.options.device;
     size_t count = model->plan.count;
-    struct comm *comm = model->exchange.comm;
+    struct comm *comm = model->sync.comm;
     bench_fill(model->host, count,
                bench_values(comm_workers(comm), model->connection.options.compress),
                comm_rank(comm), 0);
@@ -102,7 +102,7 @@ static enum status time_steps(struct bench_model *model, const struct config *co
     struct world *world = model->connection.world;
     for (int64_t step = first; step < end; step++) {
         activity_set(world->activity, ACTIVITY_MAIN, ACTIVITY_MEASURE, (uint64_t)step, 0);
-        TRY(pace_step(&model->exchange, config->compute_ms));
+        TRY(pace_step(&model->sync, config->compute_ms));
         if (device)
             TRY(device_sync(device));
         int64_t now_ns = clock_now_ns();
@@ -110,7 +110,7 @@ static enum status time_steps(struct bench_model *model, const struct config *co
         *last_ns = now_ns;
     }
     if (end > first)
-        TRY(world_max(world, comm_group(model->exchange.comm), times_us + first,
+        TRY(world_max(world, comm_group(model->sync.comm), times_us + first,
                       (size_t)(end - first)));
 out:
     return status;
@@ -127,7 +127,7 @@ static double mean_of(const double *values, int64_t count)
 static enum status run_steps(struct bench_model *model, const struct config *config)
 {
     enum status status;
-    struct comm *comm = model->exchange.comm;
+    struct comm *comm = model->sync.comm;
     int64_t least = config->iters > 0 ? config->iters : BENCH_ITERS_LEAST, iters = least;
     int64_t warmup = config->warmup > 0 ? config->warmup : 1; /* the first one waits for nothing */
     int64_t room = warmup + (config->iters > 0 ? config->iters : BENCH_ITERS_MOST), last_ns;
@@ -145,7 +145,7 @@ static enum status run_steps(struct bench_model *model, const struct config *con
         iters = bench_auto_iters(mean_of(times_us + warmup, least));
     TRY(time_steps(model, config, times_us, warmup + least, warmup + iters, &last_ns));
     model->step_us = stats_median(times_us + warmup, (size_t)iters);
-    TRY(exchange_finish(&model->exchange));
+    TRY(gradient_sync_finish(&model->sync));
     TRY(comm_finish(comm));
 out:
     free(times_us);
@@ -208,26 +208,25 @@ static enum status open_exchange(struct bench_model *model, const struct config 
     enum status status;
     struct bench_connection *connection = &model->connection;
     struct comm_options *options = &connection->options;
-    struct exchange *exchange = &model->exchange;
-    const struct exchange_model gradients = {
+    struct gradient_sync *sync = &model->sync;
+    const struct gradient_sync_model gradients = {
         .layers = model->layers,
         .layer_count = layer_count,
         .gradients = model->device ? model->device : model->host,
     };
-    TRY(exchange_open(exchange, &gradients, NULL,
-                      &(struct exchange_options){
-                          .world = connection->world,
-                          .backend = connection->backend,
-                          .comm = options,
-                          .scale = 1.0f / (float)workers,
-                          .bucket_bytes = (size_t)(config->bucket_mb * 1048576),
-                          .may_defer = !connection->backend->single_process && !options->device &&
-                                       !config->no_defer,
-                      }));
-    connection->comm = exchange->comm;
-    model->buckets = (struct bench_buckets){exchange->buckets, exchange->counts, exchange->order,
-                                            exchange->count};
-    model->row.buckets = exchange->count;
+    TRY(gradient_sync_open(sync, &gradients, NULL,
+                           &(struct gradient_sync_options){
+                               .world = connection->world,
+                               .backend = connection->backend,
+                               .comm = options,
+                               .scale = 1.0f / (float)workers,
+                               .bucket_bytes = (size_t)(config->bucket_mb * 1048576),
+                               .may_defer = !connection->backend->single_process &&
+                                            !options->device && !config->no_defer,
+                           }));
+    connection->comm = sync->comm;
+    model->buckets = (struct bench_buckets){sync->buckets, sync->counts, sync->order, sync->count};
+    model->row.buckets = sync->count;
     model->plan.buckets = &model->buckets;
 out:
     return status;
@@ -253,8 +252,8 @@ enum status bench_model_steps(struct bench_model *model, const struct config *co
     if (world->rank < topology.workers)
         TRY(open_gradients(model, options->device));
     TRY(open_exchange(model, config, layer_count, topology.workers));
-    if (comm_is_server(model->exchange.comm))
-        TRY(comm_serve(model->exchange.comm));
+    if (comm_is_server(model->sync.comm))
+        TRY(comm_serve(model->sync.comm));
     else
         TRY(run_steps(model, config));
 out:
@@ -271,7 +270,7 @@ enum status bench_model_measure(struct bench_model *model, const struct config *
     if (!comm_is_server(connection->comm))
         TRY(bench_start_init(&connection->start, world, comm_group(connection->comm)));
     status = bench_measure(&model->averaging, &model->connection, &model->plan);
-    model->exchange.comm = model->connection.comm; /* closed after an error */
+    model->sync.comm = model->connection.comm; /* closed after an error */
 out:
     return status;
 }
@@ -288,7 +287,7 @@ void bench_model_describe(const struct bench_model *model, const struct config *
 void bench_model_close(struct bench_model *model)
 {
     bench_measurement_free(&model->averaging);
-    exchange_close(&model->exchange);
+    gradient_sync_close(&model->sync);
     close_gradients(model);
     free(model->layers);
     *model = (struct bench_model){0};

@@ -2,8 +2,8 @@
  * psring bench --model-gradients: steps that exchange the gradients of a published model
  * (models/published.h), in the order in which its backward pass would complete them, beside a wait
  * as long as computing them would take; by the exchange and the buckets of psring train
- * (experiments/step). What a step takes beyond --compute-ms is exposed communication, --compute-ms
- * over the step the scaling efficiency.
+ * (experiments/train/gradient_sync.h). What a step takes beyond --compute-ms is exposed
+ * communication, --compute-ms over the step the scaling efficiency.
  *
  * How the wait is spread over the tensors follows from the model's operations alone: on real
  * devices a layer with few operations a byte takes longer than that.
@@ -20,7 +20,7 @@
 #include "experiments/bench/measure.h"
 #include "experiments/bench/row.h"
 #include "experiments/config/config.h"
-#include "experiments/step/exchange.h"
+#include "experiments/train/gradient_sync.h"
 
 /* The exchange, and what was measured. */
 struct bench_model {
@@ -28,7 +28,7 @@ struct bench_model {
     float *host;   /* the gradients; NULL once they have been measured */
     bool shared;   /* `host` is the caller's, the same for all ranks */
     float *device; /* the same in device memory; NULL: there is none */
-    struct exchange exchange;
+    struct gradient_sync sync;
     struct bench_connection connection; /* its comm is the exchange's */
     struct bench_buckets buckets;       /* the exchange's */
     struct bench_plan plan;

@@ -192,7 +192,7 @@ struct config {
     int probe;                 /* enum config_probe */
     int model_gradients;       /* enum published, models/published.h */
     double compute_ms;         /* of a step with model_gradients: forward and backward together */
-    bool no_defer;             /* such a step waits for its buckets, exchange.h */
+    bool no_defer;             /* such a step waits for its buckets, gradient_sync.h */
     bool bench_compute;        /* times layers, experiments/bench/layers.h */
     bool overlap;      /* measures again while the caller computes, experiments/bench/bench.h */
     bool library;      /* measures libpsring, too, experiments/bench/connect.h */

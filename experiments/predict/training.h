@@ -1,6 +1,6 @@
 /*
  * A training step: forward and backward pass of known length, beside buckets of gradients that
- * travel one after the other, as experiments/step/exchange.h has it:
+ * travel one after the other, as experiments/train/gradient_sync.h has it:
  *
  *     compute   |forward 1|backward 1       |forward 2|backward 2       |
  *     network             [2 ][1a ][0][1b  ]          [2 ][1a ][0][1b  ]

@@ -125,7 +125,7 @@ static int64_t own_ns(const struct trace_step *step)
     return step->ns[TRACE_PART_REST] + step->ns[TRACE_PART_DATA];
 }
 
-/* The steps of all ranks as step_times.h has them, by the clocks of the recording: the busiest
+/* The steps of all ranks as train.csv has them, by the clocks of the recording: the busiest
  * rank's parts, until the last rank's end. */
 static size_t of_all(const struct trace_step *steps, size_t count, struct trace_step *found)
 {

@@ -38,7 +38,7 @@ enum status trace_steps(const struct trace_file *file, struct trace_step **steps
 /* In ms: the medians over a rank's steps, part by part. rank -1: of all ranks that are in
  * one step (trace_file.in_step): STEP is from when the last rank has ended a step to when the last
  * has ended the next, EXPOSED what that is beyond the busiest rank's REST and DATA; other parts are
- * that rank's. As train.csv has them (step_times.h), but what lies between steps where an interval
+ * that rank's. As train.csv has them, but what lies between steps where an interval
  * ends (a test, a checkpoint) counts here. Returns the number of steps. */
 size_t trace_medians(const struct trace_step *steps, size_t count, int rank,
                      double median_ms[TRACE_PARTS]);

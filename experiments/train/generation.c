@@ -48,7 +48,7 @@ static void interrupt(void *comm)
 
 void generation_watch(struct trainer *t)
 {
-    t->generation->watch(t->generation->member, interrupt, t->exchange.comm);
+    t->generation->watch(t->generation->member, interrupt, t->sync.comm);
 }
 
 void generation_shared(struct trainer *t)
@@ -145,7 +145,7 @@ enum status generation_agree(struct trainer *t)
     enum status status = STATUS_OK;
     struct generation *g = t->generation;
     double largest = -(double)wanted(g);
-    TRY(stop_ask(&g->stop, t->world, comm_group(t->exchange.comm), t->step, &largest));
+    TRY(stop_ask(&g->stop, t->world, comm_group(t->sync.comm), t->step, &largest));
     if (-largest < (double)g->until)
         g->until = (uint64_t)-largest;
 out:

@@ -17,7 +17,7 @@
 
 #include "common/base/status.h"
 #include "common/data/dataset.h"
-#include "experiments/step/stop.h"
+#include "experiments/train/stop.h"
 
 struct trainer;
 
@@ -59,7 +59,7 @@ struct generation {
 /* Frees what it keeps. */
 void generation_fini(struct generation *generation);
 
-/* For trainer.c, in this order. The trainer begins at generation->start. */
+/* For setup.c, in this order. The trainer begins at generation->start. */
 void generation_start(struct trainer *t);
 enum status generation_restore(struct trainer *t); /* the weights, if there are any */
 void generation_watch(struct trainer *t);          /* a lost worker interrupts the exchange */

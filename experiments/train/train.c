@@ -29,10 +29,10 @@ static enum status step(struct trainer *t, bool finishes)
 {
     enum status status = STATUS_OK;
     struct interval *interval = &t->report.interval;
-    struct comm *comm = t->exchange.comm;
+    struct comm *comm = t->sync.comm;
     struct net_loss loss = {0};
     if (interval->started_ns == 0 && !comm_updates_on_server(comm))
-        TRY(world_barrier(t->world, comm_group(comm))); /* step_times.h */
+        TRY(world_barrier(t->world, comm_group(comm))); /* struct step_times */
     range_at_step(t->step - t->first_step);
     t->data_ns = t->loaded_ns = 0;
     int64_t busy_ns = comm_busy_ns(comm), ran_ns = clock_thread_ns(), start_ns = clock_now_ns();
@@ -51,14 +51,14 @@ static enum status step(struct trainer *t, bool finishes)
     t->step_images = trainer_step_images(t); /* as a rule */
     status = t->step_once(t, &loss);
     if (status == STATUS_OK && finishes)
-        status = exchange_finish(&t->exchange);
-    ran_ns = clock_thread_ns() - ran_ns - t->exchange.averaged_ns - t->loaded_ns;
+        status = gradient_sync_finish(&t->sync);
+    ran_ns = clock_thread_ns() - ran_ns - t->sync.averaged_ns - t->loaded_ns;
     range_moment("computed", &(struct range_about){.kind = RANGE_CPU, .number = (uint64_t)ran_ns});
     int64_t end_ns = clock_now_ns();
     range_end_at(end_ns); /* what follows is not the step's */
     TRY(status);
 
-    int64_t all_ns = end_ns - start_ns, exposed_ns = t->exchange.blocked_ns;
+    int64_t all_ns = end_ns - start_ns, exposed_ns = t->sync.blocked_ns;
     step_times_add(&t->report.times, end_ns - interval->started_ns,
                    (int64_t[STEP_TIME_KINDS]){
                        [STEP_TIME_ALL] = all_ns,
@@ -80,7 +80,7 @@ static enum status step(struct trainer *t, bool finishes)
     if (trainer_rank(t) == 0 && !isfinite(loss.loss_sum)) {
         progress_clear(&t->report.progress);
         log_diverged(t, "", t->step - loss_queue_length(&t->losses));
-        TRY(exchange_finish(&t->exchange)); /* the others' buckets need this rank's */
+        TRY(gradient_sync_finish(&t->sync)); /* the others' buckets need this rank's */
         status = STATUS_DIVERGED;
         goto out;
     }
@@ -137,8 +137,8 @@ static enum status stop_saved(struct trainer *t, int number)
 {
     enum status status = STATUS_OK;
     /* Nobody ends before it is saved: at an exit code other than 0 launchers kill all the rest. */
-    TRY(comm_barrier(t->exchange.comm));
-    TRY(comm_finish(t->exchange.comm));
+    TRY(comm_barrier(t->sync.comm));
+    TRY(comm_finish(t->sync.comm));
     if (trainer_rank(t) == 0) {
         printf("stopped by %s after step %llu of %llu; to go on, start it again with --resume\n",
                stop_signal_name(number), (unsigned long long)t->step,
@@ -153,7 +153,7 @@ out:
 static enum status save_and_stop(struct trainer *t, int number)
 {
     enum status status = STATUS_OK;
-    TRY(exchange_finish(&t->exchange));
+    TRY(gradient_sync_finish(&t->sync));
     TRY(settle_and_report(t));
     TRY(save(t));
     status = stop_saved(t, number);
@@ -172,10 +172,10 @@ static uint64_t permutation_of(const struct trainer *t, uint64_t epoch)
 static enum status change_workers(struct trainer *t)
 {
     enum status status = STATUS_OK;
-    TRY(exchange_finish(&t->exchange));
+    TRY(gradient_sync_finish(&t->sync));
     if (t->report.interval.steps > 0)
         TRY(settle_and_report(t));
-    TRY(comm_finish(t->exchange.comm));
+    TRY(comm_finish(t->sync.comm));
     status = STATUS_STOPPED;
 out:
     return status;
@@ -233,9 +233,9 @@ static enum status steps(struct trainer *t, uint64_t end, int *number)
             start_batches(t, index);
         say_when_it_stops(t, end);
         if (t->step < t->total_steps && train_all_at_step(t, end))
-            TRY(t->generation ? generation_agree(t)
-                              : stop_agree(&t->stop, t->world, comm_group(t->exchange.comm),
-                                           t->step, number));
+            TRY(t->generation
+                    ? generation_agree(t)
+                    : stop_agree(&t->stop, t->world, comm_group(t->sync.comm), t->step, number));
     }
 out:
     return status;
@@ -253,7 +253,7 @@ static enum status test_and_report(struct trainer *t, struct test_result *test)
         if (trainer_rank(t) == 0)
             log_diverged(t, "the test after ", t->step);
         /* The first rank that returns a failure ends all: rank 0 must have said why. */
-        TRY(comm_barrier(t->exchange.comm));
+        TRY(comm_barrier(t->sync.comm));
         return STATUS_DIVERGED;
     }
     t->on_target = train_on_target(t, test);
@@ -335,7 +335,7 @@ static enum status work(struct trainer *t)
         TRY(test_and_report(t, &test));
     while (t->step < t->total_steps && !t->on_target)
         TRY(epoch(t, &test));
-    TRY(comm_finish(t->exchange.comm));
+    TRY(comm_finish(t->sync.comm));
     train_report_end(t, &test);
 out:
     return status;
@@ -347,7 +347,7 @@ enum status train_generation(struct config *config, struct world *world,
     enum status status = STATUS_OK;
     struct trainer trainer;
     TRY(trainer_open(&trainer, config, world, generation));
-    status = trainer.is_server ? comm_serve(trainer.exchange.comm) : work(&trainer);
+    status = trainer.is_server ? comm_serve(trainer.sync.comm) : work(&trainer);
     batches_pause(&trainer.batches); /* these two tell a timeline nothing more */
     usage_watch_free(&trainer.report.usage_watch);
     if (trainer.timeline && (status == STATUS_OK || status == STATUS_STOPPED)) {

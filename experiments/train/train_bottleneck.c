@@ -18,9 +18,9 @@ static double model_ms(const struct trainer *t, const struct topology *topology,
     struct comm_options options;
     double ms = 0;
     config_comm_options(t->config, t->backend, &options);
-    for (size_t b = 0; b < t->exchange.count; b++) {
+    for (size_t b = 0; b < t->sync.count; b++) {
         struct cost_shape shape =
-            cost_shape_of(formula, topology, hosts, t->exchange.counts[b], &options);
+            cost_shape_of(formula, topology, hosts, t->sync.counts[b], &options);
         ms += 1000 * cost_time_s(formula, &shape, &link);
     }
     return isfinite(ms) ? ms : 0;
@@ -40,7 +40,7 @@ static double faster(double bits_per_s)
 static void ask_model(const struct trainer *t, struct bottleneck_facts *facts)
 {
     double link = t->config->link_rate;
-    const int *hosts = comm_hosts(t->exchange.comm);
+    const int *hosts = comm_hosts(t->sync.comm);
     int workers = t->topology.workers;
     struct topology spread;
     if (link <= 0 || facts->workers < 2)
@@ -133,8 +133,8 @@ void train_cpus_start(struct trainer *t)
 
 void train_cpus_wait(struct trainer *t)
 {
-    bool is_long = t->exchange.blocked_ns >= CPU_WATCH_LONG_US * NS_PER_US;
-    t->exchange.watch = is_long && cpu_share_watches(t->world) ? &t->report.cpus.waits : NULL;
+    bool is_long = t->sync.blocked_ns >= CPU_WATCH_LONG_US * NS_PER_US;
+    t->sync.watch = is_long && cpu_share_watches(t->world) ? &t->report.cpus.waits : NULL;
 }
 
 static void stop_cpus(struct report *report)
@@ -177,8 +177,8 @@ enum status train_bottleneck(struct trainer *t)
 {
     enum status status = STATUS_OK;
     struct report *report = &t->report;
-    const struct group *group = comm_group(t->exchange.comm);
-    size_t workers = (size_t)comm_workers(t->exchange.comm);
+    const struct group *group = comm_group(t->sync.comm);
+    size_t workers = (size_t)comm_workers(t->sync.comm);
     struct worker_report own, *all = calloc(workers, sizeof *all);
     struct bottleneck_rank *ranks = calloc(workers, sizeof *ranks);
     struct cpu_use *cpus = calloc(workers, sizeof *cpus);

@@ -1,13 +1,311 @@
-#include "experiments/train/trainer.h"
-
 #include <math.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <time.h>
 
 #include "common/base/clock.h"
 #include "common/base/csv.h"
+#include "common/base/stats.h"
+#include "common/base/status.h"
+#include "common/base/thread.h"
+#include "common/comm/comm_options.h"
+#include "common/obs/range.h"
 #include "experiments/config/backends.h"
-#include "experiments/step/staleness.h"
+#include "experiments/train/trainer.h"
+
+/* -------- staleness --------------------------------------------------------------------------- */
+
+struct staleness {
+    double mean; /* steps of the slowest other worker that were missing */
+    size_t most;
+};
+
+static void staleness_sum(const struct comm_progress *workers, size_t count,
+                          struct comm_progress *sum)
+{
+    *sum = (struct comm_progress){0};
+    for (size_t w = 0; workers && w < count; w++) {
+        sum->done += workers[w].done;
+        sum->left_out += workers[w].left_out;
+        sum->dropped += workers[w].dropped;
+        for (size_t s = 0; s <= COMM_STALENESS_MOST; s++)
+            sum->staleness[s] += workers[w].staleness[s];
+    }
+}
+
+static struct staleness staleness_of(const struct comm_progress *progress)
+{
+    struct staleness staleness = {0};
+    for (size_t s = 0; s <= COMM_STALENESS_MOST; s++) {
+        if (progress->staleness[s] == 0)
+            continue;
+        staleness.most = s;
+        staleness.mean += (double)(s * progress->staleness[s]) / (double)progress->done;
+    }
+    return staleness;
+}
+
+static void print_worker(const struct comm_progress *worker, size_t number)
+{
+    printf("worker %zu: %llu steps, mean %.2f:", number, (unsigned long long)worker->done,
+           staleness_of(worker).mean);
+    for (size_t s = 0; s <= COMM_STALENESS_MOST; s++) {
+        if (worker->staleness[s] > 0)
+            printf(" %zu%s %.1f%%", s, s == COMM_STALENESS_MOST ? "+" : "",
+                   100 * (double)worker->staleness[s] / (double)worker->done);
+    }
+    if (worker->left_out > 0)
+        printf("; left out %llu", (unsigned long long)worker->left_out);
+    if (worker->dropped > 0)
+        printf("; dropped %.1f", worker->dropped);
+    printf("\n");
+}
+
+static void staleness_print(const struct comm_progress *workers, size_t count, bool skips)
+{
+    struct comm_progress sum;
+    printf("staleness: steps of the slowest other worker that parameters lacked, in %% of steps\n");
+    for (size_t w = 0; w < count; w++)
+        print_worker(&workers[w], w);
+    staleness_sum(workers, count, &sum);
+    if (sum.left_out > 0)
+        printf("left out: steps that a late worker skipped, to catch up%s\n",
+               skips ? "; with --late-steps keep it does them all" : "");
+    if (sum.dropped > 0)
+        printf("dropped: steps whose gradients came when the step was over; of one that was so in "
+               "part, that part\n");
+}
+
+enum status step_times_init(struct step_times *times, size_t capacity)
+{
+    *times = (struct step_times){.capacity = capacity};
+    bool whole = (times->scratch = calloc(capacity + 1, sizeof(double))) != NULL;
+    whole = (times->ended_ms = calloc(capacity + 1, sizeof(double))) && whole;
+    for (int kind = 0; kind < STEP_TIME_KINDS; kind++)
+        whole = (times->ms[kind] = calloc(capacity + 1, sizeof(double))) && whole;
+    if (whole)
+        return STATUS_OK;
+    log_error("no memory for the times of %zu steps; use a smaller --log-steps", capacity);
+    step_times_fini(times);
+    return STATUS_NO_MEMORY;
+}
+
+void step_times_fini(struct step_times *times)
+{
+    for (int kind = 0; kind < STEP_TIME_KINDS; kind++)
+        free(times->ms[kind]);
+    free(times->scratch);
+    free(times->ended_ms);
+    *times = (struct step_times){0};
+}
+
+void step_times_add(struct step_times *times, int64_t ended_ns, const int64_t ns[STEP_TIME_KINDS])
+{
+    CHECK(times->count < times->capacity);
+    for (int kind = 0; kind < STEP_TIME_KINDS; kind++)
+        times->ms[kind][times->count] = (double)ns[kind] / (double)NS_PER_MS;
+    times->ended_ms[times->count++] = (double)ended_ns / (double)NS_PER_MS;
+}
+
+/* Of ms that are differences of such. */
+static double whole_ns(double ms)
+{
+    return round(ms * (double)NS_PER_MS) / (double)NS_PER_MS;
+}
+
+/* Of every step leaves, on all ranks, when the last one ended it, and the times of the busiest; of
+ * several the highest. */
+static enum status keep_busiest(struct step_times *times, struct world *world,
+                                const struct group *group, double rank)
+{
+    enum status status;
+    double *all = times->ms[STEP_TIME_ALL], *compute = times->ms[STEP_TIME_COMPUTE],
+           *exposed = times->ms[STEP_TIME_EXPOSED], *data = times->ms[STEP_TIME_DATA],
+           *busiest = times->scratch; /* first the highest own time, then whose it is */
+    for (size_t i = 0; i < times->count; i++)
+        busiest[i] = compute[i] + data[i];
+    TRY(world_max(world, group, busiest, times->count));
+    for (size_t i = 0; i < times->count; i++)
+        busiest[i] = compute[i] + data[i] >= busiest[i] ? rank : -1;
+    TRY(world_max(world, group, busiest, times->count));
+    for (int kind = STEP_TIME_ALL + 1; kind < STEP_TIME_KINDS; kind++) {
+        if (kind == STEP_TIME_EXPOSED) /* is what is left, below */
+            continue;
+        for (size_t i = 0; i < times->count; i++) {
+            if (busiest[i] != rank)
+                times->ms[kind][i] = 0;
+        }
+        TRY(world_sum(world, group, times->ms[kind], times->count));
+    }
+    memcpy(all, times->ended_ms, times->count * sizeof *all);
+    TRY(world_max(world, group, all, times->count));
+    for (size_t i = times->count; i-- > 0;) {
+        all[i] = whole_ns(all[i] - (i > 0 ? all[i - 1] : 0));
+        exposed[i] = fmax(whole_ns(all[i] - compute[i] - data[i]), 0);
+    }
+out:
+    return status;
+}
+
+void step_times_own(struct step_times *times, double median_ms[STEP_TIME_KINDS])
+{
+    for (int kind = 0; kind < STEP_TIME_KINDS; kind++) {
+        memcpy(times->scratch, times->ms[kind], times->count * sizeof *times->scratch);
+        median_ms[kind] =
+            times->count > 0 ? stats_median(times->scratch, times->count) : (double)NAN;
+    }
+}
+
+enum status step_times_medians(struct step_times *times, struct world *world,
+                               const struct group *group, size_t rank,
+                               double median_ms[STEP_TIME_KINDS])
+{
+    enum status status = STATUS_OK;
+    if (times->count > 0)
+        TRY(keep_busiest(times, world, group, (double)rank));
+    for (int kind = 0; kind < STEP_TIME_KINDS; kind++)
+        median_ms[kind] =
+            times->count > 0 ? stats_median(times->ms[kind], times->count) : (double)NAN;
+    times->count = 0;
+out:
+    return status;
+}
+
+/* The same of ranks that step apart, as often as each can: the mean of what the median step took
+ * each of them. */
+static enum status step_times_medians_apart(struct step_times *times, struct world *world,
+                                            const struct group *group,
+                                            double median_ms[STEP_TIME_KINDS])
+{
+    enum status status = STATUS_OK;
+    double sums[STEP_TIME_KINDS + 1] = {0}; /* then the ranks that have taken a step */
+    for (int kind = 0; kind < STEP_TIME_KINDS && times->count > 0; kind++)
+        sums[kind] = stats_median(times->ms[kind], times->count);
+    sums[STEP_TIME_KINDS] = times->count > 0;
+    TRY(world_sum(world, group, sums, STEP_TIME_KINDS + 1));
+    for (int kind = 0; kind < STEP_TIME_KINDS; kind++)
+        median_ms[kind] = sums[kind] / sums[STEP_TIME_KINDS]; /* of nobody: NAN */
+    times->count = 0;
+out:
+    return status;
+}
+
+struct usage_watch {
+    const struct device *device;
+    struct thread thread;
+    pthread_mutex_t lock; /* of what follows */
+    pthread_cond_t ends_changed;
+    bool ends;
+    struct usage_samples samples;
+};
+
+static void add_sample(struct usage_watch *watch)
+{
+    struct device_usage usage;
+    struct range range;
+    range_detail_open(&range, "gpu", &(struct range_about){.kind = RANGE_GPU});
+    device_usage(watch->device, &usage);
+    if (!isfinite(usage.utilization))
+        return;
+    range.about.number = (uint64_t)lround(usage.utilization * 1000);
+    range.about.bytes = usage.memory_bytes;
+    range_detail_close(&range);
+    pthread_mutex_lock(&watch->lock);
+    watch->samples.count++;
+    watch->samples.idle += usage.utilization < USAGE_WATCH_IDLE;
+    watch->samples.utilization += usage.utilization;
+    pthread_mutex_unlock(&watch->lock);
+}
+
+/* Until `at_ns`, or until the watch is to end, which it returns. */
+static bool wait_until(struct usage_watch *watch, int64_t at_ns)
+{
+    struct timespec at = {.tv_sec = (time_t)(at_ns / NS_PER_S),
+                          .tv_nsec = (long)(at_ns % NS_PER_S)};
+    int woken = 0;
+    pthread_mutex_lock(&watch->lock);
+    while (!watch->ends && woken == 0)
+        woken = pthread_cond_timedwait(&watch->ends_changed, &watch->lock, &at);
+    bool ends = watch->ends;
+    pthread_mutex_unlock(&watch->lock);
+    return ends;
+}
+
+/* At even distances; what a late sample has missed is not made up for. */
+static void *sample(void *argument)
+{
+    struct usage_watch *watch = argument;
+    const int64_t interval_ns = USAGE_WATCH_INTERVAL_MS * NS_PER_MS;
+    int64_t next_ns = clock_now_ns() + interval_ns;
+    while (!wait_until(watch, next_ns)) {
+        add_sample(watch);
+        int64_t now_ns = clock_now_ns();
+        while (next_ns <= now_ns)
+            next_ns += interval_ns;
+    }
+    return NULL;
+}
+
+/* Borrows `device`. *watch is NULL where a device of its kind tells nothing. */
+static enum status usage_watch_new(struct usage_watch **out, const struct device *device)
+{
+    enum status status = STATUS_OK;
+    pthread_condattr_t attributes;
+    *out = NULL;
+    if (!device->ops->usage)
+        return STATUS_OK;
+    struct usage_watch *watch = calloc(1, sizeof *watch);
+    if (!watch) {
+        log_error("no memory to watch how busy a device is");
+        return STATUS_NO_MEMORY;
+    }
+    watch->device = device;
+    pthread_mutex_init(&watch->lock, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC); /* clock_now_ns */
+    pthread_cond_init(&watch->ends_changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    *out = watch;
+    TRY(thread_start(&watch->thread, "psring-usage", sample, watch));
+out:
+    if (status != STATUS_OK)
+        usage_watch_free(out);
+    return status;
+}
+
+struct usage_samples usage_watch_take(struct usage_watch *watch)
+{
+    struct usage_samples samples = {0};
+    if (!watch)
+        return samples;
+    pthread_mutex_lock(&watch->lock);
+    samples = watch->samples;
+    watch->samples = (struct usage_samples){0};
+    pthread_mutex_unlock(&watch->lock);
+    return samples;
+}
+
+void usage_watch_free(struct usage_watch **out)
+{
+    struct usage_watch *watch = *out;
+    if (!watch)
+        return;
+    *out = NULL;
+    pthread_mutex_lock(&watch->lock);
+    watch->ends = true;
+    pthread_cond_signal(&watch->ends_changed);
+    pthread_mutex_unlock(&watch->lock);
+    thread_join(&watch->thread);
+    pthread_cond_destroy(&watch->ends_changed);
+    pthread_mutex_destroy(&watch->lock);
+    free(watch);
+}
+
+/* How fresh the parameters were that workers got, where servers own them: from comm_progress. */
 
 static bool reports(const struct trainer *t)
 {
@@ -177,8 +475,8 @@ out:
 static enum status find_medians(struct trainer *t)
 {
     struct report *report = &t->report;
-    const struct group *group = comm_group(t->exchange.comm);
-    if (comm_updates_on_server(t->exchange.comm))
+    const struct group *group = comm_group(t->sync.comm);
+    if (comm_updates_on_server(t->sync.comm))
         return step_times_medians_apart(&report->times, t->world, group, report->times_median);
     return step_times_medians(&report->times, t->world, group, trainer_rank(t),
                               report->times_median);
@@ -201,8 +499,8 @@ static enum status count_images(struct trainer *t, double images, double *second
     enum status status = STATUS_OK;
     struct report *report = &t->report;
     TRY(train_gather_progress(t));
-    if (comm_updates_on_server(t->exchange.comm)) {
-        TRY(world_max(t->world, comm_group(t->exchange.comm), seconds, 1));
+    if (comm_updates_on_server(t->sync.comm)) {
+        TRY(world_max(t->world, comm_group(t->sync.comm), seconds, 1));
         images = (double)(train_images(t) - report->images);
     }
     report->images = train_images(t);
@@ -220,9 +518,9 @@ enum status train_report(struct trainer *t, const struct test_result *test)
     struct usage_samples *samples = &t->report.usage_samples;
     double sums[5] = {interval->loss_sum, (double)interval->images, samples->count, samples->idle,
                       samples->utilization};
-    TRY(world_sum(t->world, comm_group(t->exchange.comm), sums, 5));
+    TRY(world_sum(t->world, comm_group(t->sync.comm), sums, 5));
     *samples = (struct usage_samples){sums[2], sums[3], sums[4]};
-    if (!comm_updates_on_server(t->exchange.comm)) /* it compares ranks that are in one step */
+    if (!comm_updates_on_server(t->sync.comm)) /* it compares ranks that are in one step */
         TRY(train_bottleneck(t));
     TRY(find_medians(t));
     TRY(train_check_weights(t));
@@ -317,7 +615,7 @@ void train_report_end(const struct trainer *t, const struct test_result *test)
     }
     if (t->report.run_bottleneck.cause != BOTTLENECK_NONE)
         printf("limited by %s\n", t->report.bottleneck_text);
-    else if (comm_updates_on_server(t->exchange.comm))
+    else if (comm_updates_on_server(t->sync.comm))
         printf(
             "no word of what limited it: workers that do not wait for each other have no step in "
             "common that one could have kept long\n");

@@ -6,7 +6,7 @@
 
 static bool updates_on_server(const struct trainer *t)
 {
-    return comm_updates_on_server(t->exchange.comm);
+    return comm_updates_on_server(t->sync.comm);
 }
 
 typedef enum status move_function(struct comm *comm, size_t bucket, size_t array, float *data);
@@ -16,8 +16,8 @@ static enum status move_array(const struct trainer *t, move_function *move, size
                               float *host)
 {
     enum status status = STATUS_OK;
-    for (size_t b = 0; b < t->exchange.count; b++)
-        TRY(move(t->exchange.comm, b, array, host + t->exchange.buckets[b].first));
+    for (size_t b = 0; b < t->sync.count; b++)
+        TRY(move(t->sync.comm, b, array, host + t->sync.buckets[b].first));
 out:
     return status;
 }
@@ -55,7 +55,7 @@ enum status train_store(struct trainer *t)
             TRY(move_states(t, comm_store, t->host));
         }
     }
-    TRY(comm_barrier(t->exchange.comm));
+    TRY(comm_barrier(t->sync.comm));
 out:
     return status;
 }
@@ -65,7 +65,7 @@ enum status train_meet(struct trainer *t)
     enum status status = STATUS_OK;
     if (!updates_on_server(t))
         return STATUS_OK;
-    TRY(comm_barrier(t->exchange.comm));
+    TRY(comm_barrier(t->sync.comm));
     TRY(move_array(t, comm_fetch, COMM_PARAMETERS, t->host));
     device_upload(t->device, trained(t), t->host, net_parameter_count(t->net) * sizeof *t->host);
     TRY(device_sync(t->device));
@@ -85,19 +85,19 @@ enum status train_fetch_state(struct trainer *t)
         device_upload(t->device, state, t->host, states * sizeof *t->host);
         TRY(device_sync(t->device));
     }
-    TRY(comm_barrier(t->exchange.comm)); /* nobody pushes before it has all */
+    TRY(comm_barrier(t->sync.comm)); /* nobody pushes before it has all */
 out:
     return status;
 }
 
 enum status train_begin_steps(struct trainer *t, uint64_t end)
 {
-    return updates_on_server(t) ? comm_begin_steps(t->exchange.comm, t->step, end) : STATUS_OK;
+    return updates_on_server(t) ? comm_begin_steps(t->sync.comm, t->step, end) : STATUS_OK;
 }
 
 void train_go_on(struct trainer *t)
 {
-    t->step = updates_on_server(t) ? comm_progress(t->exchange.comm)->step : t->step + 1;
+    t->step = updates_on_server(t) ? comm_progress(t->sync.comm)->step : t->step + 1;
 }
 
 bool train_all_at_step(const struct trainer *t, uint64_t end)
@@ -110,7 +110,7 @@ bool train_all_at_step(const struct trainer *t, uint64_t end)
 enum status train_gather_progress(struct trainer *t)
 {
     struct report *report = &t->report;
-    const struct group *group = comm_group(t->exchange.comm);
+    const struct group *group = comm_group(t->sync.comm);
     if (!updates_on_server(t))
         return STATUS_OK;
     if (!report->reached)
@@ -119,6 +119,6 @@ enum status train_gather_progress(struct trainer *t)
         log_error("no memory for the progress of %zu workers", t->workers);
         return STATUS_NO_MEMORY;
     }
-    return world_gather(t->world, group, comm_progress(t->exchange.comm), sizeof *report->reached,
+    return world_gather(t->world, group, comm_progress(t->sync.comm), sizeof *report->reached,
                         report->reached);
 }

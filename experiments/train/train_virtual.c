@@ -57,8 +57,8 @@ static void average(struct trainer *t)
 {
     size_t parameters = net_parameter_count(t->net);
     float scale = 1.0f / (float)t->workers;
-    for (size_t b = 0; b < t->exchange.count; b++) {
-        const struct bucket *bucket = &t->exchange.buckets[b];
+    for (size_t b = 0; b < t->sync.count; b++) {
+        const struct bucket *bucket = &t->sync.buckets[b];
         for (size_t w = 0; w < t->workers; w++)
             t->virtual.sources[w] = t->virtual.gradients + w * parameters + bucket->first;
         reduce_in_order(t->host + bucket->first, t->virtual.sources, (int)t->workers,

@@ -1,7 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "experiments/step/batches.h"
+#include "common/data/batches.h"
 #include "tests/lib/capture.h"
 
 enum { SAMPLES = 101, TESTS = 23, BATCH = 4, WORLD = 4 };

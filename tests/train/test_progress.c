@@ -8,7 +8,7 @@
 #include <criterion/criterion.h>
 
 #include "common/base/clock.h"
-#include "common/obs/progress.h"
+#include "experiments/train/trainer.h"
 
 /* A pseudo-terminal: `shown` is what a person would see arrive. */
 struct terminal {

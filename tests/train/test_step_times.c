@@ -5,7 +5,7 @@
 #include <criterion/criterion.h>
 
 #include "common/base/clock.h"
-#include "experiments/step/step_times.h"
+#include "experiments/train/trainer.h"
 #include "tests/lib/spawn.h"
 
 enum { STEPS = 7 };

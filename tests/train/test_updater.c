@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
-#include "experiments/step/updater.h"
+#include "experiments/train/gradient_sync.h"
 
 enum { WORKERS = 4 };
 

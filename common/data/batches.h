@@ -16,8 +16,8 @@
  * A loader's batch is used where it was made if device memory is the host's; to a GPU go its 3,137
  * bytes a sample.
  */
-#ifndef PSRING_EXPERIMENTS_STEP_BATCHES_H
-#define PSRING_EXPERIMENTS_STEP_BATCHES_H
+#ifndef PSRING_COMMON_DATA_BATCHES_H
+#define PSRING_COMMON_DATA_BATCHES_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,7 +29,6 @@
 #include "common/data/loader.h"
 #include "common/data/sampler.h"
 #include "common/device/device.h"
-#include "models/net.h"
 
 enum batches_split { BATCHES_TRAIN, BATCHES_TEST, BATCHES_SPLITS };
 
@@ -74,10 +73,6 @@ void batches_close(struct batches *batches);
 
 /* Steps of an epoch of this split. */
 size_t batches_steps(const struct batches *batches, enum batches_split split);
-
-/* net_expect for every size, up to the net's `batch_max`, that batches of an epoch have, of both
- * splits: what a device has to say against one, it says now, on all ranks at the same point. */
-enum status batches_expect(const struct batches *batches, struct net *net, size_t batch_max);
 
 /* Begins `epoch` at `first_step`: loaders do, too. */
 void batches_start_epoch(struct batches *batches, enum batches_split split, uint64_t epoch,

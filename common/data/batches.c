@@ -1,4 +1,4 @@
-#include "experiments/step/batches.h"
+#include "common/data/batches.h"
 
 #include <stdlib.h>
 
@@ -158,22 +158,6 @@ void batches_close(struct batches *batches)
 size_t batches_steps(const struct batches *batches, enum batches_split split)
 {
     return batches->samplers[split].steps;
-}
-
-enum status batches_expect(const struct batches *batches, struct net *net, size_t batch_max)
-{
-    enum status status = STATUS_OK;
-    for (int split = 0; split < BATCHES_SPLITS; split++) {
-        const struct sampler *sampler = &batches->samplers[split];
-        size_t ends[] = {0, sampler->steps - 1}; /* those between are as the first */
-        for (size_t i = 0; sampler->steps > 0 && i < sizeof ends / sizeof *ends; i++) {
-            size_t count = sampler_count(sampler, ends[i]);
-            if (count > 0 && count <= batch_max)
-                TRY(net_expect(net, count));
-        }
-    }
-out:
-    return status;
 }
 
 void batches_pause(struct batches *batches)

@@ -1,15 +1,171 @@
-/* Set-up of a training run: everything that a step needs is opened and allocated here. */
-#include "experiments/train/trainer.h"
-
+/* The data of a run: its set, and the batch of each step. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/clock.h"
 #include "common/base/sha256.h"
 #include "common/checkpoint/folder.h"
 #include "common/data/idx.h"
+#include "common/obs/range.h"
 #include "experiments/config/backends.h"
 #include "experiments/config/learning.h"
+#include "experiments/train/train.h"
+#include "experiments/train/trainer.h"
+
+/* net_expect for every size, up to the net's `batch_max`, that batches of an epoch have, of both
+ * splits: what a device has to say against one, it says now, on all ranks at the same point. */
+static enum status expect_batches(const struct batches *batches, struct net *net, size_t batch_max)
+{
+    enum status status = STATUS_OK;
+    for (int split = 0; split < BATCHES_SPLITS; split++) {
+        const struct sampler *sampler = &batches->samplers[split];
+        size_t ends[] = {0, sampler->steps - 1}; /* those between are as the first */
+        for (size_t i = 0; sampler->steps > 0 && i < sizeof ends / sizeof *ends; i++) {
+            size_t count = sampler_count(sampler, ends[i]);
+            if (count > 0 && count <= batch_max)
+                TRY(net_expect(net, count));
+        }
+    }
+out:
+    return status;
+}
+
+enum {
+    TEST_BATCH = 100,
+};
+
+/* -------- set-up ------------------------------------------------------------------------------ */
+
+static bool trainer_computes(const struct trainer *t)
+{
+    return !t->is_server && !t->config->paced;
+}
+
+size_t trainer_batch_max(const struct trainer *t)
+{
+    size_t batch = (size_t)t->config->batch;
+    if (!trainer_computes(t))
+        return 1;
+    return batch > TEST_BATCH ? batch : TEST_BATCH;
+}
+
+uint64_t trainer_step_images(const struct trainer *t)
+{
+    uint64_t batch = (uint64_t)t->config->batch;
+    return t->config->virtual_workers > 0 ? batch * t->workers : batch;
+}
+
+bool trainer_joins(const struct trainer *t)
+{
+    return t->config->last_batch == CONFIG_LAST_BATCH_JOIN;
+}
+
+size_t trainer_prefetch(const struct trainer *t)
+{
+    const struct config *config = t->config;
+    return (size_t)(config->prefetch > 0 ? config->prefetch : 2 * config->loaders);
+}
+
+static enum status open_batches(struct trainer *t)
+{
+    enum status status = STATUS_OK;
+    bool virtual = t->config->virtual_workers > 0;
+    size_t world = virtual ? 1 : t->workers; /* one process draws for all virtual workers */
+    bool shares = !t->config->unsharded;
+    size_t batch = (size_t)t->config->batch;
+    t->dataset = t->generation ? t->generation->dataset : NULL;
+    if (!t->dataset)
+        TRY(dataset_open(&t->dataset, t->config->data));
+    TRY(batches_open(
+        &t->batches, t->device, t->dataset,
+        &(struct batches_options){.train_batch = trainer_step_images(t),
+                                  .train_world = shares ? world : 1,
+                                  .train_rank = shares ? trainer_rank(t) : 0,
+                                  .test_batch = TEST_BATCH,
+                                  .test_world = world,
+                                  .test_rank = trainer_rank(t),
+                                  .gather_max = batch > TEST_BATCH ? batch : TEST_BATCH,
+                                  .seed = (uint64_t)t->config->seed,
+                                  .joins = trainer_joins(t),
+                                  .loaders = (int)t->config->loaders,
+                                  .prefetch = trainer_prefetch(t),
+                                  .augmentation = t->config->augmentation}));
+    t->steps_per_epoch = batches_steps(&t->batches, BATCHES_TRAIN);
+    TRY(loss_queue_open(&t->losses, t->device));
+out:
+    return status;
+}
+
+/* Paced, data are loaded only where they are named. */
+enum status train_check_data(const struct config *config)
+{
+    bool makes = config->loaders > 0 || augments(&config->augmentation);
+    if (config->data || (config->paced && !makes))
+        return STATUS_OK;
+    if (config->paced)
+        log_error("--%s: --compute %s loads images only from a --data DIR; add that, or leave it "
+                  "out",
+                  config->loaders > 0 ? "data-threads" : "augment", config->compute);
+    else
+        log_error("no data set was named: give --data DIR (or set PSRING_DATA), a folder with the "
+                  "four files of MNIST; experiments/get_mnist.sh fetches them and prints it");
+    return STATUS_USAGE;
+}
+
+/* Needs no other rank. Sets the steps of an epoch and of the run, and how the rate changes. */
+static enum status trainer_open_data(struct trainer *t)
+{
+    enum status status = STATUS_OK;
+    uint64_t step_images = (uint64_t)t->config->batch * t->workers;
+    TRY(train_check_data(t->config));
+    if (t->config->data)
+        TRY(open_batches(t));
+    else
+        t->steps_per_epoch =
+            step_images < TRAINER_PACED_IMAGES ? TRAINER_PACED_IMAGES / step_images : 1;
+    t->total_steps = t->config->steps > 0
+                         ? (uint64_t)t->config->steps
+                         : trainer_epoch_begin(t, learning_epochs(t->config, t->workers));
+    if (!t->config->paced)
+        TRY(learning_schedule(t->config, t->workers, t->steps_per_epoch, trainer_schedule_steps(t),
+                              &t->lr));
+out:
+    return status;
+}
+
+/* -------- a step ------------------------------------------------------------------------------ */
+
+static void end_data(struct trainer *t, int64_t start_ns)
+{
+    int64_t now_ns = clock_now_ns();
+    t->data_ns += now_ns - start_ns;
+    range_end_at(now_ns);
+}
+
+size_t trainer_next_batch(struct trainer *t)
+{
+    /* A look-up by the device costs less than to ask. */
+    bool loads = t->config->loaders == 0 && augments(&t->config->augmentation);
+    int64_t start_ns = clock_now_ns(), ran_ns = loads ? clock_thread_ns() : 0;
+    range_begin_at("next batch", &(struct range_about){.kind = RANGE_DATA}, start_ns);
+    size_t count = batches_next(&t->batches, BATCHES_TRAIN);
+    t->loaded_ns += loads ? clock_thread_ns() - ran_ns : 0;
+    end_data(t, start_ns);
+    batches_upload(
+        &t->batches); /* a device that is still at earlier ones is not waited for as data */
+    return count;
+}
+
+void trainer_gather(struct trainer *t, size_t first, size_t count)
+{
+    int64_t start_ns = clock_now_ns();
+    range_begin_at("data", &(struct range_about){.kind = RANGE_DATA}, start_ns);
+    batches_gather(&t->batches, BATCHES_TRAIN, first, count);
+    end_data(t, start_ns);
+}
+
+/* Set-up of a training run: everything that a step needs is opened and allocated here. */
 
 /* -------- roles ------------------------------------------------------------------------------ */
 
@@ -61,7 +217,7 @@ static enum status open_model(struct trainer *t)
     size_t parameters = net_parameter_count(t->net), states = 0;
     if (trainer_computes(t)) {
         TRY(net_expect(t->net, (size_t)config->batch));
-        TRY(batches_expect(&t->batches, t->net, trainer_batch_max(t)));
+        TRY(expect_batches(&t->batches, t->net, trainer_batch_max(t)));
         struct optimizer_parameters optimizer = learning_optimizer(config);
         optimizer_describe(config->optimizer, &optimizer, t->optimizer_text);
         TRY(net_optimizer_new(&t->optimizer, t->net, config->optimizer, &optimizer));
@@ -155,8 +311,8 @@ static enum status open_exchange(struct trainer *t)
 {
     enum status status = STATUS_OK;
     struct comm_options options;
-    struct exchange_model model = {.gradients = net_gradients(t->net),
-                                   .parameters = net_parameters(t->net)};
+    struct gradient_sync_model model = {.gradients = net_gradients(t->net),
+                                        .parameters = net_parameters(t->net)};
     model.layers = net_layers(t->net, &model.layer_count);
     config_comm_options(t->config, t->backend, &options);
     options.device = t->device;
@@ -164,20 +320,20 @@ static enum status open_exchange(struct trainer *t)
                    topology_node(&t->topology, t->world->rank, NODE_SERVER) >= 0;
     if (updates)
         TRY(open_updater(t));
-    TRY(exchange_open(&t->exchange, &model, t->optimizer,
-                      &(struct exchange_options){
-                          .world = t->world,
-                          .backend = t->backend,
-                          .comm = &options,
-                          .updater = updates ? &t->updater : NULL,
-                          .scale = 1.0f / (float)t->workers,
-                          .bucket_bytes = (size_t)(t->config->bucket_mb * 1048576),
-                          .whole_tensors = optimizer_needs_whole_tensors(t->config->optimizer),
-                          /* A step that fails must not be done in part: see generation.h. */
-                          .may_defer = !t->backend->single_process && !t->generation &&
-                                       device_memory_is_host(t->device)}));
-    if (t->exchange.defers)
-        net_before_forward(t->net, exchange_need, &t->exchange);
+    TRY(gradient_sync_open(&t->sync, &model, t->optimizer,
+                           &(struct gradient_sync_options){
+                               .world = t->world,
+                               .backend = t->backend,
+                               .comm = &options,
+                               .updater = updates ? &t->updater : NULL,
+                               .scale = 1.0f / (float)t->workers,
+                               .bucket_bytes = (size_t)(t->config->bucket_mb * 1048576),
+                               .whole_tensors = optimizer_needs_whole_tensors(t->config->optimizer),
+                               /* A step that fails must not be done in part: see generation.h. */
+                               .may_defer = !t->backend->single_process && !t->generation &&
+                                            device_memory_is_host(t->device)}));
+    if (t->sync.defers)
+        net_before_forward(t->net, gradient_sync_need, &t->sync);
 out:
     return status;
 }
@@ -282,7 +438,7 @@ void trainer_close(struct trainer *t)
 {
     if (t->generation)
         generation_end(t);
-    exchange_close(&t->exchange);
+    gradient_sync_close(&t->sync);
     updater_close(&t->updater);
     train_report_close(t); /* its thread tells the timeline */
     timeline_close(&t->timeline);

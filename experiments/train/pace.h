@@ -4,14 +4,14 @@
  * The gradients are those that the caller has set once: from the first average on they are the
  * same on all ranks and stay what they are, but for rounding.
  */
-#ifndef PSRING_EXPERIMENTS_STEP_PACE_H
-#define PSRING_EXPERIMENTS_STEP_PACE_H
+#ifndef PSRING_EXPERIMENTS_TRAIN_PACE_H
+#define PSRING_EXPERIMENTS_TRAIN_PACE_H
 
 #include "common/base/status.h"
-#include "experiments/step/exchange.h"
+#include "experiments/train/gradient_sync.h"
 
-/* One step, from exchange_begin to exchange_end; forward and backward together take `step_ms`, and
- * whatever the exchange adds. */
-enum status pace_step(struct exchange *exchange, double step_ms);
+/* One step, from gradient_sync_begin to gradient_sync_end; forward and backward together take
+ * `step_ms`, and whatever the exchange adds. */
+enum status pace_step(struct gradient_sync *sync, double step_ms);
 
 #endif

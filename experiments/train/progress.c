@@ -1,4 +1,4 @@
-#include "common/obs/progress.h"
+#include "experiments/train/trainer.h"
 
 #include <inttypes.h>
 #include <math.h>

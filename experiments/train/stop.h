@@ -14,8 +14,8 @@
  * follows from what all ranks measured: no message in the other steps, none at all in a run that
  * cannot save, and none in a run of one process.
  */
-#ifndef PSRING_EXPERIMENTS_STEP_STOP_H
-#define PSRING_EXPERIMENTS_STEP_STOP_H
+#ifndef PSRING_EXPERIMENTS_TRAIN_STOP_H
+#define PSRING_EXPERIMENTS_TRAIN_STOP_H
 
 #include <signal.h>
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-#include "experiments/step/stop.h"
+#include "experiments/train/stop.h"
 
 #include <math.h>
 #include <unistd.h>

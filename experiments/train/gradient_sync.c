@@ -1,0 +1,332 @@
+#include "experiments/train/gradient_sync.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/clock.h"
+#include "common/base/status.h"
+#include "common/comm/bucket.h"
+#include "common/obs/range.h"
+
+static float *array_of(void *context, size_t bucket, size_t array)
+{
+    struct updater *updater = context;
+    size_t states, first = updater->buckets[bucket].first;
+    if (array == COMM_GRADIENTS)
+        return updater->gradients + first;
+    if (array == COMM_PARAMETERS)
+        return updater->parameters + first;
+    float *state = optimizer_state(updater->optimizer, &states);
+    return state + (array - COMM_STATES) * updater->count + first;
+}
+
+/* In the step of the worker that pushed. */
+static void apply(void *context, size_t bucket, struct chunk span, uint64_t step)
+{
+    struct updater *updater = context;
+    if (updater->optimizer)
+        optimizer_step_range(updater->optimizer, updater->buckets[bucket].first + span.offset,
+                             span.count, updater->parameters, updater->gradients,
+                             (float)lr_at(&updater->lr, step) * updater->lr_factor);
+}
+
+/*
+ * Of the rate, where so many updates with a part of the gradient each stand for one with all of
+ * it. SGD's step is in proportion to the gradient. Adadelta's is not: it is as long for each part.
+ * Adagrad divides by the root of the sum of squares, which is 1/updates of what it would be.
+ */
+static float factor_of(enum optimizer_kind kind, size_t updates)
+{
+    switch (kind) {
+    case OPTIMIZER_ADADELTA:
+        return 1 / (float)updates;
+    case OPTIMIZER_ADAGRAD:
+        return 1 / sqrtf((float)updates);
+    default:
+        return 1;
+    }
+}
+
+enum status updater_open(struct updater *updater, const struct updater_options *options)
+{
+    enum status status = STATUS_OK;
+    struct optimizer_parameters parameters = options->optimizer;
+    parameters.weight_decay /= (float)options->updates; /* it comes with every update */
+    const struct device_options device = {.kind = DEVICE_CPU, .threads = 1, .gpu = -1};
+    size_t count = options->count, states = 0;
+    *updater = (struct updater){
+        .interface = {.context = updater, .array = array_of, .apply = apply},
+        .count = count,
+        .lr = options->lr,
+        .lr_factor = factor_of(options->kind, options->updates),
+        .gradients = calloc(count, sizeof *updater->gradients),
+        .parameters = calloc(count, sizeof *updater->parameters),
+    };
+    if (!updater->gradients || !updater->parameters) {
+        log_error("no memory for a server's parameters");
+        return STATUS_NO_MEMORY;
+    }
+    TRY(device_open(&updater->device, &device));
+    if (options->trains) {
+        TRY(optimizer_new(&updater->optimizer, updater->device, options->kind, count, &parameters));
+        optimizer_state(updater->optimizer, &states);
+    }
+    updater->interface.arrays = COMM_STATES + states / count;
+out:
+    return status;
+}
+
+void updater_close(struct updater *updater)
+{
+    optimizer_free(&updater->optimizer);
+    device_close(&updater->device);
+    free(updater->gradients);
+    free(updater->parameters);
+    *updater = (struct updater){0};
+}
+
+/* -------- set-up ----------------------------------------------------------------------------- */
+
+static enum status plan_buckets(struct gradient_sync *sync, const struct bucket_limits *limits)
+{
+    enum status status = STATUS_OK;
+    size_t layer_count = sync->model.layer_count;
+    const struct net_layer *layers = sync->model.layers;
+    size_t *counts = calloc(layer_count + 1, sizeof *counts);
+    for (size_t l = 0; counts && l < layer_count; l++)
+        counts[l] = layers[l].count;
+    if (counts)
+        sync->count = bucket_plan(counts, layer_count, limits, NULL);
+    sync->buckets = calloc(sync->count + 1, sizeof *sync->buckets);
+    sync->counts = calloc(sync->count + 1, sizeof *sync->counts);
+    sync->pending = calloc(sync->count + 1, sizeof *sync->pending);
+    if (!counts || !sync->buckets || !sync->counts || !sync->pending) {
+        log_error("no memory for the layout of buckets");
+        status = STATUS_NO_MEMORY;
+        goto out;
+    }
+    bucket_plan(counts, layer_count, limits, sync->buckets);
+    for (size_t b = 0; b < sync->count; b++)
+        sync->counts[b] = sync->buckets[b].count;
+out:
+    free(counts);
+    return status;
+}
+
+static enum status order_buckets(struct gradient_sync *sync)
+{
+    size_t layer_count = sync->model.layer_count;
+    const struct net_layer *layers = sync->model.layers;
+    struct bucket_layer *costs = calloc(layer_count + 1, sizeof *costs);
+    sync->order = calloc(sync->count, sizeof *sync->order);
+    if (!costs || !sync->order) {
+        free(costs);
+        log_error("no memory for the order of buckets");
+        return STATUS_NO_MEMORY;
+    }
+    for (size_t l = 0; l < layer_count; l++)
+        costs[l] = (struct bucket_layer){.count = layers[l].count,
+                                         .parts = layers[l].gradient_parts,
+                                         .forward = layers[l].forward_flops,
+                                         .backward = layers[l].backward_flops};
+    bucket_order(sync->buckets, sync->count, costs, layer_count, sync->order);
+    free(costs);
+    return STATUS_OK;
+}
+
+enum status gradient_sync_open(struct gradient_sync *sync, const struct gradient_sync_model *model,
+                               struct optimizer *optimizer,
+                               const struct gradient_sync_options *options)
+{
+    enum status status = STATUS_OK;
+    struct comm_options *comm = options->comm;
+    bool updates_here = !consistency_updates(&comm->consistency);
+    *sync = (struct gradient_sync){.model = *model,
+                                   .device = comm->device,
+                                   .optimizer = optimizer,
+                                   .updates_on_server = !updates_here};
+    TRY(plan_buckets(sync, &(struct bucket_limits){.bytes = options->bucket_bytes,
+                                                   .cut = !options->whole_tensors}));
+    if (options->updater) {
+        options->updater->buckets = sync->buckets;
+        comm->updater = &options->updater->interface;
+    }
+    if (options->may_defer && updates_here && sync->count > 1)
+        TRY(order_buckets(sync));
+    for (size_t b = 0; b < sync->count; b++) {
+        if (sync->counts[b] > comm->bucket_counts_max)
+            comm->bucket_counts_max = sync->counts[b];
+    }
+    TRY(comm_open(&sync->comm, options->world, options->backend, comm));
+    /* Until here ranks may be far apart: the first one reads the data for all, say. */
+    options->world->timeout_ms = comm->timeout_ms;
+    options->world->stall_warning_ms = comm->stall_warning_ms;
+    const struct bucket *last = &sync->buckets[0]; /* complete first, it ends the arena */
+    const struct comm_layout layout = {
+        .memory = sync->model.gradients,
+        .memory_count = last->first + last->count,
+        .counts = sync->counts,
+        .buckets = sync->count,
+        .scale = options->scale,
+        .overlap = sync->count > 1, /* with one, nothing is left to compute meanwhile */
+        .order = sync->order,
+    };
+    TRY(comm_plan(sync->comm, &layout));
+    sync->defers = sync->order && comm_overlaps(sync->comm);
+out:
+    return status;
+}
+
+void gradient_sync_close(struct gradient_sync *sync)
+{
+    comm_close(&sync->comm);
+    free(sync->buckets);
+    free(sync->counts);
+    free(sync->order);
+    free(sync->pending);
+    *sync = (struct gradient_sync){0};
+}
+
+/* -------- a step ----------------------------------------------------------------------------- */
+
+void gradient_sync_begin(struct gradient_sync *sync)
+{
+    sync->started = 0;
+    sync->status = STATUS_OK;
+    sync->blocked_ns = sync->averaged_ns = 0;
+}
+
+static void begin_exposed(struct gradient_sync *sync, const char *name, size_t bucket)
+{
+    if (sync->watch)
+        cpu_watch_start(sync->watch);
+    sync->entered_ns = clock_now_ns();
+    sync->ran_ns = comm_overlaps(sync->comm) ? 0 : clock_thread_ns();
+    range_begin_at(name, &(struct range_about){.kind = RANGE_EXPOSED, .bucket = (uint32_t)bucket},
+                   sync->entered_ns);
+}
+
+static void end_exposed(struct gradient_sync *sync)
+{
+    if (sync->ran_ns > 0)
+        sync->averaged_ns += clock_thread_ns() - sync->ran_ns;
+    int64_t now_ns = clock_now_ns();
+    sync->blocked_ns += now_ns - sync->entered_ns;
+    range_end_at(now_ns);
+    if (sync->watch)
+        cpu_watch_stop(sync->watch);
+}
+
+static void begin_optimizer(void)
+{
+    range_begin("optimizer", &(struct range_about){.kind = RANGE_OPTIMIZER});
+}
+
+/* Buckets are complete that begin at `first` or beyond. */
+static bool next_is_complete(const struct gradient_sync *sync, size_t first)
+{
+    return sync->started < sync->count && first <= sync->buckets[sync->started].first;
+}
+
+/* Those that are complete together go on their way together. */
+void gradient_sync_start(void *context, size_t first, size_t count)
+{
+    struct gradient_sync *sync = context;
+    (void)count;
+    while (sync->status == STATUS_OK && next_is_complete(sync, first)) {
+        size_t bucket = sync->started++;
+        CHECK(!sync->pending[bucket]);
+        sync->pending[bucket] = true;
+        begin_exposed(sync, "start of a bucket", bucket);
+        sync->status =
+            comm_start(sync->comm, bucket, sync->model.gradients + sync->buckets[bucket].first);
+        if (sync->status == STATUS_OK && !next_is_complete(sync, first))
+            sync->status = comm_flush(sync->comm);
+        end_exposed(sync);
+    }
+}
+
+void gradient_sync_start_layers(struct gradient_sync *sync)
+{
+    const struct net_layer *layers = sync->model.layers;
+    for (size_t l = sync->model.layer_count; l-- > 0;) {
+        if (layers[l].count > 0)
+            gradient_sync_start(sync, layers[l].first, layers[l].count);
+    }
+}
+
+static enum status wait_for_bucket(struct gradient_sync *sync, size_t bucket)
+{
+    begin_exposed(sync, "wait for a bucket", bucket);
+    enum status status = comm_wait(sync->comm, bucket);
+    sync->pending[bucket] = false;
+    end_exposed(sync);
+    return status;
+}
+
+static enum status finish_bucket(struct gradient_sync *sync, size_t b)
+{
+    enum status status = STATUS_OK;
+    const struct bucket *bucket = &sync->buckets[b];
+    TRY(wait_for_bucket(sync, b));
+    if (!sync->optimizer)
+        return STATUS_OK;
+    begin_optimizer();
+    optimizer_step_range(sync->optimizer, bucket->first, bucket->count, sync->model.parameters,
+                         sync->model.gradients, sync->pending_lr);
+    range_end();
+out:
+    return status;
+}
+
+void gradient_sync_need(void *context, size_t first, size_t count)
+{
+    struct gradient_sync *sync = context;
+    for (size_t b = 0; b < sync->count; b++) {
+        const struct bucket *bucket = &sync->buckets[b];
+        if (sync->status == STATUS_OK && sync->pending[b] && bucket->first < first + count &&
+            first < bucket->first + bucket->count)
+            sync->status = finish_bucket(sync, b);
+    }
+}
+
+/* They have come in the place of the gradients. */
+static void take_parameters(struct gradient_sync *sync, const struct bucket *bucket)
+{
+    sync->device->ops->copy(sync->device, sync->model.parameters + bucket->first,
+                            sync->model.gradients + bucket->first, bucket->count);
+}
+
+enum status gradient_sync_end(struct gradient_sync *sync, float lr)
+{
+    enum status status = STATUS_OK;
+    TRY(sync->status);
+    CHECK(sync->started == sync->count);
+    sync->pending_lr = lr;
+    if (sync->defers)
+        return STATUS_OK;
+    for (size_t b = 0; b < sync->count; b++) {
+        TRY(wait_for_bucket(sync, b));
+        if (sync->optimizer && sync->updates_on_server)
+            take_parameters(sync, &sync->buckets[b]);
+    }
+    if (!sync->optimizer || sync->updates_on_server)
+        return STATUS_OK;
+    begin_optimizer();
+    optimizer_step(sync->optimizer, sync->model.parameters, sync->model.gradients, lr);
+    range_end();
+out:
+    return status;
+}
+
+enum status gradient_sync_finish(struct gradient_sync *sync)
+{
+    enum status status = STATUS_OK;
+    for (size_t b = 0; b < sync->count; b++) {
+        if (sync->pending[b])
+            TRY(finish_bucket(sync, b));
+    }
+out:
+    return status;
+}
