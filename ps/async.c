@@ -18,7 +18,7 @@
 
 #include "common/comm/codec.h"
 #include "common/comm/reduce.h"
-#include "common/obs/range.h"
+#include "common/base/range.h"
 #include "ps/server.h"
 
 /* -------- the two rules ----------------------------------------------------------------------- */

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "common/comm/codec.h"
-#include "common/obs/range.h"
+#include "common/base/range.h"
 #include "ps/async.h"
 #include "ps/ps.h"
 #include "ps/shard.h"

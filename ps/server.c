@@ -51,7 +51,7 @@
 
 #include "common/comm/codec.h"
 #include "common/comm/reduce.h"
-#include "common/obs/range.h"
+#include "common/base/range.h"
 #include "ps/async.h"
 #include "ps/ps.h"
 

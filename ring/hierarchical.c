@@ -40,7 +40,7 @@
 
 #include "common/base/util.h"
 #include "common/comm/codec.h"
-#include "common/obs/range.h"
+#include "common/base/range.h"
 #include "ring/ring.h"
 #include "ring/shared_memory.h"
 

@@ -15,7 +15,7 @@
 #include "ring/ring.h"
 
 #include "common/base/util.h"
-#include "common/obs/range.h"
+#include "common/base/range.h"
 
 /* One operation under way. */
 struct pair {

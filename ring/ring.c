@@ -62,7 +62,7 @@
 #include "common/base/status.h"
 #include "common/base/util.h"
 #include "common/comm/codec.h"
-#include "common/obs/range.h"
+#include "common/base/range.h"
 #include "ring/schedule.h"
 
 struct ring {

@@ -75,4 +75,71 @@ const char *checkpoint_option(const struct checkpoint *checkpoint, const char *n
 enum status checkpoint_check(const struct checkpoint *loaded, const struct checkpoint *run,
                              const char *path);
 
+/* The checkpoint file's fixed part; see checkpoint.h for the whole. Private to this folder. */
+
+#define CHECKPOINT_MAGIC "PSRINGCK"
+
+enum {
+    CHECKPOINT_VERSION = 4,
+    CHECKPOINT_VERSION_SHORT = 2, /* the header without its last two fields; 3: without the last */
+    CHECKPOINT_SHORT_BYTES = 72,
+    CHECKPOINT_BYTE_ORDER = 0x01020304, /* reads as 0x04030201 on a machine of the other order */
+    CHECKPOINT_STRING_BYTES_MAX = 64 * 1024,
+    CHECKPOINT_OPTIONS_MAX = 256,
+    CHECKPOINT_SUM_BYTES = 64, /* hexadecimal digits, no terminator */
+};
+
+/* Change the version with any change here. */
+struct checkpoint_header {
+    char magic[8];
+    uint32_t version;
+    uint32_t byte_order;
+    uint64_t weight_count, state_count;
+    uint64_t seed, epoch, step, trained_ns;
+    uint32_t string_bytes; /* of model, optimizer and options, their 0 bytes included */
+    uint32_t option_count;
+    uint64_t carried_count;
+    uint64_t images;
+};
+
+/* Flushes the folder that holds `path` to the disk: a new or renamed entry survives a power failure
+ * only then. 0 or an errno value, not logged. */
+int checkpoint_flush_parent(const char *path);
+
+_Static_assert(sizeof(struct checkpoint_header) == 88, "no padding: the struct is the file format");
+
+/*
+ * The checkpoints of a run in one folder: DIR/NAME.step-00000040.checkpoint, one for each step that
+ * was saved. The step orders them, not the time of the file: folders are copied. An earlier version
+ * wrote one file, DIR/NAME.checkpoint, which counts as older than all others.
+ *
+ * One process at a time reads and writes there.
+ */
+
+/*
+ * Makes sure that `dir` exists (creates its last component) and can be written to, before hours of
+ * training rely on it. STATUS_IO (logged).
+ */
+enum status checkpoint_prepare(const char *dir);
+
+/*
+ * Saves `checkpoint` as that of `step`, then leaves the `keep` >= 1 newest up to it. Those of later
+ * steps are removed, too: they are damaged, or of another run, and would be taken for newer. What a
+ * killed process left half written is removed first. Errors: as checkpoint_save.
+ */
+enum status checkpoint_save_step(const char *dir, const char *name, uint64_t step, size_t keep,
+                                 const struct checkpoint *checkpoint);
+
+/*
+ * Loads the newest one that is whole, and says so if a newer one is damaged. *path is its name.
+ * Caller frees both. They are NULL if there is none in the folder, which is no error. STATUS_INPUT
+ * (logged): all are damaged. Others (logged): the folder, or a newer one, cannot be read now, or
+ * not by this version; an older one is not taken then, as a save would remove the newer one.
+ */
+enum status checkpoint_load_newest(struct checkpoint **checkpoint, char **path, const char *dir,
+                                   const char *name);
+
+/* How many there are, damaged or not. STATUS_IO (logged): that cannot be known. */
+enum status checkpoint_count(const char *dir, const char *name, size_t *count);
+
 #endif

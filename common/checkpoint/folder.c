@@ -1,4 +1,4 @@
-#include "common/checkpoint/folder.h"
+#include "common/checkpoint/checkpoint.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "common/base/status.h"
-#include "common/checkpoint/format.h"
 
 #define SUFFIX ".checkpoint"
 #define HALF_WRITTEN SUFFIX ".tmp" /* see checkpoint_save */

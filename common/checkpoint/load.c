@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "common/base/sha256.h"
-#include "common/checkpoint/format.h"
 
 #define START_ANEW "choose another one or start anew without --resume"
 

@@ -89,7 +89,7 @@ function(psring_cuda_facts target)
   if(NOT PSRING_CUBLAS_LIBRARY) # this machine has none; the one that it runs on, where its loader looks
     set(PSRING_CUBLAS_LIBRARY ${cublas})
   endif()
-  # cuDNN, if it is here; else where common/device/cuda/cudnn/find.c looks when it is wanted.
+  # cuDNN, if it is here; else where common/device/cuda/cudnn_find.c looks when it is wanted.
   find_library(PSRING_CUDNN_LIBRARY NAMES libcudnn.so.9 libcudnn.so.8 HINTS ${PSRING_CUDA_LIBRARY_HINTS})
   set(cudnn "")
   if(PSRING_CUDNN_LIBRARY)

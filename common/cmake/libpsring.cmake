@@ -16,10 +16,9 @@ else()
 endif()
 add_library(psring_shared SHARED
             ${library_sources}
-            common/base/clock.c common/base/descriptors.c common/base/status.c common/base/thread.c
+            common/base/clock.c common/base/descriptors.c common/base/range.c common/base/status.c common/base/thread.c
             common/comm/bucket.c common/comm/codec.c common/comm/compress.c common/comm/cost.c
             common/comm/reduce.c
-            common/obs/range.c
             ${ring_sources})
 target_link_libraries(psring_shared PRIVATE psring_sys PkgConfig::ZMQ)
 if(PSRING_LIBRARY_MPI)

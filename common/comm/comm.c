@@ -12,7 +12,7 @@
 #include "common/base/status.h"
 #include "common/comm/codec.h"
 #include "common/comm/comm_impl.h"
-#include "common/obs/range.h"
+#include "common/base/range.h"
 
 /* -------- a layout of buckets ------------------------------------------------------------------
  */

@@ -22,7 +22,7 @@
 #include "common/comm/backend.h"
 #include "common/comm/comm.h"
 #include "common/device/device.h"
-#include "common/obs/range.h"
+#include "common/base/range.h"
 
 struct staging;
 

@@ -9,7 +9,7 @@
 
 #include "common/base/status.h"
 #include "common/base/thread.h"
-#include "common/obs/range.h"
+#include "common/base/range.h"
 
 enum { ALIGNMENT = 64, TOLD = 6 }; /* a timeline has rows for so many loaders */
 

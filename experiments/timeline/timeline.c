@@ -11,7 +11,6 @@
 #include "common/base/status.h"
 #include "common/net/topology.h"
 #include "common/net/world.h"
-#include "common/obs/trace.h"
 
 /* The events of one rank as lines of the file. */
 

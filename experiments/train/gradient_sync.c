@@ -7,7 +7,7 @@
 #include "common/base/clock.h"
 #include "common/base/status.h"
 #include "common/comm/bucket.h"
-#include "common/obs/range.h"
+#include "common/base/range.h"
 
 static float *array_of(void *context, size_t bucket, size_t array)
 {

@@ -1,7 +1,7 @@
 #include "experiments/train/pace.h"
 
 #include "common/base/clock.h"
-#include "common/obs/range.h"
+#include "common/base/range.h"
 
 enum pass { FORWARD, BACKWARD };
 

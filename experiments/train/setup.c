@@ -5,9 +5,9 @@
 
 #include "common/base/clock.h"
 #include "common/base/sha256.h"
-#include "common/checkpoint/folder.h"
+#include "common/checkpoint/checkpoint.h"
 #include "common/data/idx.h"
-#include "common/obs/range.h"
+#include "common/base/range.h"
 #include "experiments/config/backends.h"
 #include "experiments/config/learning.h"
 #include "experiments/train/train.h"

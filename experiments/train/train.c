@@ -5,7 +5,7 @@
 
 #include "common/base/status.h"
 #include "common/base/clock.h"
-#include "common/obs/range.h"
+#include "common/base/range.h"
 #include "experiments/train/trainer.h"
 
 static void log_diverged(const struct trainer *t, const char *of, uint64_t step)

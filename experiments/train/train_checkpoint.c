@@ -9,7 +9,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/status.h"
-#include "common/checkpoint/folder.h"
+#include "common/checkpoint/checkpoint.h"
 #include "common/comm/comm.h"
 #include "experiments/config/backends.h"
 #include "experiments/config/learning.h"

@@ -13,7 +13,7 @@
 #include "common/base/status.h"
 #include "common/base/thread.h"
 #include "common/comm/comm_options.h"
-#include "common/obs/range.h"
+#include "common/base/range.h"
 #include "experiments/config/backends.h"
 #include "experiments/train/trainer.h"
 

@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 
 #include "common/base/sha256.h"
-#include "common/checkpoint/folder.h"
+#include "common/checkpoint/checkpoint.h"
 #include "tests/lib/capture.h"
 
 enum { WEIGHTS = 37, STATE = 11, CARRIED = 5, FILE_BYTES_MAX = 4096, SUM_BYTES = 64 };

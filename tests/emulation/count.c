@@ -11,7 +11,7 @@
  * optimizers, which wait for memory on a GPU.
  *
  * To the file that EMULATED_COUNTS names go lines "step,part,what,name,read,written,flops", the
- * part being the range (common/obs/range.h) that was begun last. What is done outside of steps is
+ * part being the range (common/base/range.h) that was begun last. What is done outside of steps is
  * left out.
  */
 #include <stdint.h>
@@ -19,7 +19,7 @@
 #include <stdlib.h>
 
 #include "common/base/status.h"
-#include "common/obs/range.h"
+#include "common/base/range.h"
 #include "tests/emulation/watch.h"
 
 enum { SECTOR = 32, REGIONS_MAX = 256, DEPTH_MAX = 16 };

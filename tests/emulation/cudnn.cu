@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-#include "common/device/cuda/cudnn/api.h"
+#include "common/device/cuda/cudnn.h"
 #include "tests/emulation/emulation.h"
 
 static const unsigned NOT_INITIALIZED = 1001, BAD_PARAM = 2000, NOT_SUPPORTED = 3000,

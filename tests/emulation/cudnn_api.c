@@ -1,10 +1,10 @@
 /*
- * Compares common/device/cuda/cudnn/api.h with cuDNN's own headers, where they are: it is compiled,
+ * Compares common/device/cuda/cudnn.h with cuDNN's own headers, where they are: it is compiled,
  * with all warnings as errors, and never run. In C an enumeration of cuDNN's is an unsigned int.
  */
 #include <cudnn.h>
 
-#include "common/device/cuda/cudnn/api.h"
+#include "common/device/cuda/cudnn.h"
 
 #define SAME(ours, theirs) _Static_assert((int)(ours) == (int)(theirs), #ours)
 SAME(DNN_SUCCESS, CUDNN_STATUS_SUCCESS);

@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <pthread.h>
 
-#include "common/obs/trace.h"
+#include "experiments/timeline/timeline.h"
 
 static struct trace *trace;
 

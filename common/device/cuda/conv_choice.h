@@ -1,13 +1,53 @@
 /*
+ * A convolution's shape as cuDNN computes it: the products by its algorithms; bias, relu and
+ * pooling by psring's own kernels, as one pass over the window outputs; the bias' gradient as own,
+ * too.
+ */
+#ifndef PSRING_COMMON_DEVICE_CUDA_CONV_CHOICE_H
+#define PSRING_COMMON_DEVICE_CUDA_CONV_CHOICE_H
+
+#include "common/device/cuda/cuda_device.h"
+#include "common/device/cuda/cudnn.h"
+
+struct cuda_dnn_conv;
+
+enum { CUDA_DNN_CONV_BATCHES = 16 }; /* sizes of batches that a shape has plans for at most */
+
+/* Plans the shape for batches of up to batch_max images and reserves scratch memory for it.
+ * STATUS_UNSUPPORTED: `reason` says why, nothing is logged. Borrows `dnn`. */
+enum status cuda_dnn_conv_new(struct cuda_dnn_conv **conv, struct cuda *cuda, struct cuda_dnn *dnn,
+                              const struct conv2d *shape, size_t batch_max,
+                              char reason[CUDA_DNN_TEXT_BYTES]);
+void cuda_dnn_conv_free(struct cuda_dnn_conv **conv);
+
+/* NULL, or why such a batch cannot be done, in words that the next call overwrites: one of another
+ * size than batch_max takes the same algorithms, which may need more workspace than is reserved.
+ * Asks the host alone. What cannot be done must not be asked for. */
+const char *cuda_dnn_conv_cannot(struct cuda_dnn_conv *conv, size_t batch);
+
+/* The smallest batch that is done by the same plans as this one, and as it does: of several blocks
+ * the gradients are added up. */
+size_t cuda_dnn_conv_sample(const struct cuda_dnn_conv *conv, size_t batch);
+
+/* Algorithms and workspace, for people. */
+void cuda_dnn_conv_describe(const struct cuda_dnn_conv *conv, char text[CUDA_DNN_TEXT_BYTES]);
+
+/*
+ * As the operations of ops.h, of the shape but for relu and pooling, which are `c`'s. NULL, or the
+ * words of the first failure, after which nothing more is asked for.
+ */
+const char *cuda_dnn_conv_forward(struct cuda_dnn_conv *conv, const struct conv2d *c, size_t batch,
+                                  const float *x, const float *w, const float *bias, float *y,
+                                  uint8_t *index);
+const char *cuda_dnn_conv_backward(struct cuda_dnn_conv *conv, const struct conv2d *c, size_t batch,
+                                   const struct backward *b);
+
+/*
  * Whose convolutions a device computes with: cuDNN's or psring's own (conv.c), which are there
  * always and are what cuDNN's are compared with. Decided for each shape when it is prepared, and
  * for each size of its batches when it is expected or first computed, by what does not change from
  * run to run: never by time.
  */
-#ifndef PSRING_COMMON_DEVICE_CUDA_CONV_CHOICE_H
-#define PSRING_COMMON_DEVICE_CUDA_CONV_CHOICE_H
-
-#include "common/device/cuda/conv_cudnn.h"
 
 struct cuda_conv_choice;
 
@@ -40,14 +80,5 @@ struct cuda_conv_difference {
     double worst; /* the largest difference, of the root mean square of psring's own numbers */
     const char *part;
 };
-
-/*
- * The shape by both, for a batch of random numbers in [-1, 1); waits for the device.
- * *error: cuDNN failed, in words that are gone with `dnn`, and *difference is not set. Errors of
- * the device, or no memory: logged.
- */
-enum status cuda_conv_compare(struct cuda *cuda, struct cuda_dnn_conv *dnn,
-                              const struct conv2d *shape, size_t batch,
-                              struct cuda_conv_difference *difference, const char **error);
 
 #endif

@@ -3,13 +3,12 @@
  * beside the activations, which it takes as they lie. Batches whose window outputs would not fit
  * are done a block of images at a time.
  */
-#include "common/device/cuda/conv_cudnn.h"
+#include "common/device/cuda/conv_choice.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "common/base/status.h"
-#include "common/device/cuda/conv_choice.h"
 #include "common/device/cuda/kernels/kernels.h"
 
 enum {

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "common/device/cuda/blas.h"
-#include "common/device/cuda/cudnn/cudnn.h"
+#include "common/device/cuda/cudnn.h"
 #include "common/device/cuda/nvml.h"
 #include "common/device/open.h"
 

@@ -1,6 +1,6 @@
 /* What a timeline is told of messages. */
 #include "common/net/transport/transport_impl.h"
-#include "common/obs/range.h"
+#include "common/base/range.h"
 
 /* Between two nodes messages arrive in order, so a number tells which is which on both sides. */
 static struct range_about about_message(const struct transport *transport, enum range_kind kind,

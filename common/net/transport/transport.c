@@ -8,7 +8,7 @@
 #include "common/base/status.h"
 #include "common/base/clock.h"
 #include "common/net/transport/transport_impl.h"
-#include "common/obs/range.h"
+#include "common/base/range.h"
 
 static const struct {
     const char *name;

@@ -6,7 +6,7 @@
 #include "common/base/clock.h"
 #include "common/net/activity.h"
 #include "common/net/transport/transport_impl.h"
-#include "common/obs/range.h"
+#include "common/base/range.h"
 
 /* One wait: for a message in any of `slots`, or for a send to `peer` to complete. */
 struct patience {

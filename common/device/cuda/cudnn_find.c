@@ -1,4 +1,4 @@
-#include "common/device/cuda/cudnn/find.h"
+#include "common/device/cuda/cudnn.h"
 
 #include <cuda_runtime_api.h>
 #include <glob.h>

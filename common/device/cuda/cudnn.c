@@ -1,11 +1,10 @@
-#include "common/device/cuda/cudnn/cudnn.h"
+#include "common/device/cuda/cudnn.h"
 
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "common/base/status.h"
-#include "common/device/cuda/cudnn/find.h"
 
 struct cuda_dnn {
     struct dnn_library library;

@@ -1,4 +1,4 @@
-#include "common/obs/trace.h"
+#include "experiments/timeline/timeline.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -11,8 +11,8 @@
  * own listener alone: they are too many for a profiler. A name is a constant, or lives as long as
  * the run.
  */
-#ifndef PSRING_COMMON_OBS_RANGE_H
-#define PSRING_COMMON_OBS_RANGE_H
+#ifndef PSRING_COMMON_BASE_RANGE_H
+#define PSRING_COMMON_BASE_RANGE_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-#include "common/obs/range.h"
+#include "common/base/range.h"
 
 #ifdef PSRING_NVTX
 #include <nvtx3/nvToolsExt.h>
