@@ -70,7 +70,7 @@ enum status launcher_torchrun(struct launcher_place *place);
  * the scheduler does not move them, and none waits for another rank's. A launcher that has given
  * ranks cores of their own (mpirun --bind-to core, srun --cpu-bind) is left as it is; those that
  * have all cores in common (--rendezvous, torchrun, mpirun --bind-to none) get a part each, by
- * their order on the machine. GPUs are chosen in the same order (experiments/gpu/gpus.h).
+ * their order on the machine. GPUs are chosen in the same order (experiments/config/gpus.c).
  */
 
 enum { PIN_LIST_BYTES = 160 };

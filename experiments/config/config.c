@@ -14,7 +14,6 @@
 #include "experiments/config/config_table.h"
 #include "experiments/config/launch.h"
 #include "experiments/config/learning.h"
-#include "experiments/gpu/gpus.h"
 #include "models/cnn.h"
 #include "models/published.h"
 

@@ -140,28 +140,28 @@ enum status gradient_sync_open(struct gradient_sync *sync, const struct gradient
                                const struct gradient_sync_options *options)
 {
     enum status status = STATUS_OK;
-    struct comm_options *comm = options->comm;
-    bool updates_here = !consistency_updates(&comm->consistency);
+    struct comm_options comm = *options->comm;
+    bool updates_here = !consistency_updates(&comm.consistency);
     *sync = (struct gradient_sync){.model = *model,
-                                   .device = comm->device,
+                                   .device = comm.device,
                                    .optimizer = optimizer,
                                    .updates_on_server = !updates_here};
     TRY(plan_buckets(sync, &(struct bucket_limits){.bytes = options->bucket_bytes,
                                                    .cut = !options->whole_tensors}));
     if (options->updater) {
         options->updater->buckets = sync->buckets;
-        comm->updater = &options->updater->interface;
+        comm.updater = &options->updater->interface;
     }
     if (options->may_defer && updates_here && sync->count > 1)
         TRY(order_buckets(sync));
     for (size_t b = 0; b < sync->count; b++) {
-        if (sync->counts[b] > comm->bucket_counts_max)
-            comm->bucket_counts_max = sync->counts[b];
+        if (sync->counts[b] > comm.bucket_counts_max)
+            comm.bucket_counts_max = sync->counts[b];
     }
-    TRY(comm_open(&sync->comm, options->world, options->backend, comm));
+    TRY(comm_open(&sync->comm, options->world, options->backend, &comm));
     /* Until here ranks may be far apart: the first one reads the data for all, say. */
-    options->world->timeout_ms = comm->timeout_ms;
-    options->world->stall_warning_ms = comm->stall_warning_ms;
+    options->world->timeout_ms = comm.timeout_ms;
+    options->world->stall_warning_ms = comm.stall_warning_ms;
     const struct bucket *last = &sync->buckets[0]; /* complete first, it ends the arena */
     const struct comm_layout layout = {
         .memory = sync->model.gradients,

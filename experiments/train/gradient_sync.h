@@ -83,12 +83,12 @@ struct gradient_sync_model {
 struct gradient_sync_options {
     struct world *world;
     const struct backend *backend;
-    struct comm_options *comm; /* all but the longest bucket, which gradient_sync_open fills in */
-    struct updater *updater;   /* of a rank with a server that updates; NULL elsewhere. Borrowed */
-    float scale;               /* of the sum of gradients */
-    size_t bucket_bytes;       /* wanted; 0: one bucket */
-    bool whole_tensors;        /* no bucket may end within one: optimizer_needs_whole_tensors */
-    bool may_defer;            /* to the next step's forward pass, if the comm overlaps */
+    const struct comm_options *comm; /* without the longest bucket and the updater */
+    struct updater *updater; /* of a rank with a server that updates; NULL elsewhere. Borrowed */
+    float scale;             /* of the sum of gradients */
+    size_t bucket_bytes;     /* wanted; 0: one bucket */
+    bool whole_tensors;      /* no bucket may end within one: optimizer_needs_whole_tensors */
+    bool may_defer;          /* to the next step's forward pass, if the comm overlaps */
 };
 
 struct gradient_sync {
@@ -116,7 +116,8 @@ struct gradient_sync {
 };
 
 /*
- * Collective over the world: plans the buckets and opens the comm. Borrows `optimizer`, NULL on a
+ * Collective over the world: plans the buckets and opens the comm. From then on the world waits as
+ * long as the comm (timeout_ms, stall_warning_ms). Borrows `optimizer`, NULL on a
  * server and where nothing is trained. If the exchange then defers, the caller makes
  * gradient_sync_need a hook of the forward pass (net_before_forward). A dedicated server calls
  * comm_serve(exchange->comm). Errors: logged. Needs gradient_sync_close whatever it returns.

@@ -113,7 +113,7 @@ static void start_buckets(void *context, size_t first, size_t count)
  * also call it once more for the same step, after a recording that failed: so what a step leaves
  * on the host is reset here.
  */
-static enum status ask_for_step(void *context)
+static enum status enqueue_step(void *context)
 {
     enum status status = STATUS_OK;
     struct trainer *t = context;
@@ -136,7 +136,7 @@ out:
 }
 
 /* A step in which this worker has no image: its part of the sum is zero. */
-static enum status take_part(struct trainer *t)
+static enum status contribute_zero_gradient(struct trainer *t)
 {
     enum status status = STATUS_OK;
     size_t count = net_parameter_count(t->net);
@@ -159,11 +159,11 @@ enum status train_step_real(struct trainer *t, struct net_loss *loss)
     CHECK(whole || trainer_joins(t));
     t->step_images = count;
     if (count == 0)
-        return take_part(t);
+        return contribute_zero_gradient(t);
     net_set_step(t->net, t->step);
     optimizer_set_lr(t->optimizer, trainer_lr(t));
-    TRY(t->backend->graph_capturable && whole ? device_repeat(t->device, ask_for_step, t)
-                                              : ask_for_step(t));
+    TRY(t->backend->graph_capturable && whole ? device_repeat(t->device, enqueue_step, t)
+                                              : enqueue_step(t));
     loss_queue_put(&t->losses, t->net);
     TRY(loss_queue_take(&t->losses, device_steps_ahead(t->device), loss));
 out:

@@ -93,7 +93,7 @@ out:
 
 /* Waits for the steps that the device has not done; the interval then holds all their losses. The
  * device's usage is read here, before a test adds to it. */
-static enum status settle(struct trainer *t)
+static enum status drain_losses(struct trainer *t)
 {
     enum status status = STATUS_OK;
     struct interval *interval = &t->report.interval;
@@ -112,10 +112,10 @@ out:
     return status;
 }
 
-static enum status settle_and_report(struct trainer *t)
+static enum status drain_and_report(struct trainer *t)
 {
     enum status status = STATUS_OK;
-    TRY(settle(t));
+    TRY(drain_losses(t));
     TRY(train_meet(t));
     TRY(train_report(t, NULL));
 out:
@@ -154,7 +154,7 @@ static enum status save_and_stop(struct trainer *t, int number)
 {
     enum status status = STATUS_OK;
     TRY(gradient_sync_finish(&t->sync));
-    TRY(settle_and_report(t));
+    TRY(drain_and_report(t));
     TRY(save(t));
     status = stop_saved(t, number);
 out:
@@ -174,7 +174,7 @@ static enum status change_workers(struct trainer *t)
     enum status status = STATUS_OK;
     TRY(gradient_sync_finish(&t->sync));
     if (t->report.interval.steps > 0)
-        TRY(settle_and_report(t));
+        TRY(drain_and_report(t));
     TRY(comm_finish(t->sync.comm));
     status = STATUS_STOPPED;
 out:
@@ -245,7 +245,7 @@ out:
 static enum status test_and_report(struct trainer *t, struct test_result *test)
 {
     enum status status = STATUS_OK;
-    TRY(settle(t));
+    TRY(drain_losses(t));
     TRY(train_meet(t));
     activity_set(t->world->activity, ACTIVITY_MAIN, ACTIVITY_TEST, t->step, 0);
     TRY(train_test(t, test));
@@ -293,7 +293,7 @@ static enum status epoch(struct trainer *t, struct test_result *test)
         if (t->step < end && generation_ends(t))
             return change_workers(t);
         if (t->step < end && t->step == report)
-            TRY(t->config->target_accuracy > 0 ? test_and_report(t, test) : settle_and_report(t));
+            TRY(t->config->target_accuracy > 0 ? test_and_report(t, test) : drain_and_report(t));
         else if (t->step < end)
             TRY(train_meet(t));
         if (t->on_target)
@@ -312,7 +312,7 @@ out:
     return status;
 }
 
-static enum status work(struct trainer *t)
+static enum status train_loop(struct trainer *t)
 {
     enum status status = STATUS_OK;
     struct test_result test;
@@ -347,7 +347,7 @@ enum status train_generation(struct config *config, struct world *world,
     enum status status = STATUS_OK;
     struct trainer trainer;
     TRY(trainer_open(&trainer, config, world, generation));
-    status = trainer.is_server ? comm_serve(trainer.sync.comm) : work(&trainer);
+    status = trainer.is_server ? comm_serve(trainer.sync.comm) : train_loop(&trainer);
     batches_pause(&trainer.batches); /* these two tell a timeline nothing more */
     usage_watch_free(&trainer.report.usage_watch);
     if (trainer.timeline && (status == STATUS_OK || status == STATUS_STOPPED)) {

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "experiments/gpu/gpus.h"
+#include "experiments/config/config.h"
 
 enum { RANKS_MAX = 16 };
 

@@ -1,4 +1,4 @@
-#include "experiments/gpu/gpus.h"
+#include "experiments/config/config.h"
 
 #include <stdio.h>
 #include <stdlib.h>
