@@ -9,10 +9,8 @@ file(GLOB_RECURSE library_sources CONFIGURE_DEPENDS
      ${CMAKE_SOURCE_DIR}/common/net/*.c ${CMAKE_SOURCE_DIR}/common/library/*.c)
 file(GLOB ring_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/ring/*.c)
 list(FILTER library_sources EXCLUDE REGEX "/net/watchdog[a-z_]*\\.c$") # of processes that psring has started
-if(PSRING_LIBRARY_MPI)
-  list(FILTER library_sources EXCLUDE REGEX "/mpi_missing\\.c$")
-else()
-  list(FILTER library_sources EXCLUDE REGEX "/transport/mpi/(mpi|open|requests)\\.c$")
+if(NOT PSRING_LIBRARY_MPI)
+  list(FILTER library_sources EXCLUDE REGEX "/mpi_requests\\.c$")
 endif()
 add_library(psring_shared SHARED
             ${library_sources}

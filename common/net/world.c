@@ -105,7 +105,7 @@ out:
 
 static enum status agree_on_run_id(struct world *world)
 {
-    /* Random, because it is what keeps strangers out: see common/net/transport/zmq/auth.c. */
+    /* Random, because it is what keeps strangers out: see common/net/transport/zmq_auth.c. */
     if (getrandom(&world->run_id, sizeof world->run_id, 0) != (ssize_t)sizeof world->run_id) {
         log_error("world: getrandom: %s", strerror(errno));
         return STATUS_IO;

@@ -8,7 +8,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-#include "common/net/transport/tcp/tcp_impl.h"
+#include "common/net/transport/tcp_impl.h"
 #include "tests/lib/capture.h"
 #include "tests/lib/ranks.h"
 

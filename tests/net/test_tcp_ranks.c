@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 
 #include "common/net/listener.h"
-#include "common/net/transport/tcp/tcp_impl.h"
+#include "common/net/transport/tcp_impl.h"
 #include "tests/lib/ranks.h"
 
 enum { STRANGERS_EACH = 5, RANKS = 6, ROUNDS = 6, ROUND_FLOATS = 1 << 20 };

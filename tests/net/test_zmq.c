@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "common/net/transport/zmq/zmq_impl.h"
+#include "common/net/transport/zmq_impl.h"
 
 enum { WORKER = 0, SERVER = 1, FLOATS = 1000, MESSAGES = 50 };
 

@@ -5,10 +5,119 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/status.h"
 #include "common/base/clock.h"
-#include "common/net/transport/transport_impl.h"
 #include "common/base/range.h"
+#include "common/base/status.h"
+#include "common/net/transport/transport_impl.h"
+
+enum { SIZE_FIRST = 16, SIZE_MAX_ENTRIES = 1 << 16 };
+
+static struct unexpected_message *entry(const struct unexpected_queue *queue, size_t index)
+{
+    return &queue->ring[(queue->head + index) % queue->size];
+}
+
+static enum status grow(struct unexpected_queue *queue, unsigned sender)
+{
+    size_t size = queue->size ? 2 * queue->size : SIZE_FIRST;
+    if (size > SIZE_MAX_ENTRIES) {
+        log_error("node %u sends faster than it may: %zu messages wait; do all ranks run with the "
+                  "same options?",
+                  sender, queue->length);
+        return STATUS_PROTOCOL;
+    }
+    struct unexpected_message *ring = malloc(size * sizeof *ring);
+    if (!ring) {
+        log_error("no memory for %zu messages that wait", size);
+        return STATUS_NO_MEMORY;
+    }
+    for (size_t i = 0; i < queue->length; i++)
+        ring[i] = *entry(queue, i);
+    free(queue->ring);
+    *queue = (struct unexpected_queue){.ring = ring, .length = queue->length, .size = size};
+    return STATUS_OK;
+}
+
+/* Takes the payload, also on an error (logged): no memory, or far more messages than a peer may
+ * have sent. */
+static enum status unexpected_push(struct unexpected_queue *queue, const struct message *message,
+                                   struct payload payload)
+{
+    if (queue->length == queue->size) {
+        enum status status = grow(queue, (unsigned)message->sender);
+        if (status != STATUS_OK) {
+            payload_release(&payload);
+            return status;
+        }
+    }
+    *entry(queue, queue->length++) = (struct unexpected_message){*message, payload};
+    return STATUS_OK;
+}
+
+/* The oldest, which stays; NULL: there is none. */
+const struct message *unexpected_oldest(const struct unexpected_queue *queue)
+{
+    return queue->length > 0 ? &entry(queue, 0)->message : NULL;
+}
+
+/* Takes the oldest out; false if there is none. Its payload is the caller's. */
+static bool unexpected_pop(struct unexpected_queue *queue, struct unexpected_message *oldest)
+{
+    if (queue->length == 0)
+        return false;
+    *oldest = *entry(queue, 0);
+    queue->head = (queue->head + 1) % queue->size;
+    queue->length--;
+    return true;
+}
+
+/* Releases every payload and frees the buffer. */
+static void unexpected_fini(struct unexpected_queue *queue)
+{
+    for (struct unexpected_message left; unexpected_pop(queue, &left);)
+        payload_release(&left.payload);
+    free(queue->ring);
+    *queue = (struct unexpected_queue){0};
+}
+
+/* What a timeline is told of messages. */
+
+/* Between two nodes messages arrive in order, so a number tells which is which on both sides. */
+static struct range_about about_message(const struct transport *transport, enum range_kind kind,
+                                        int peer, uint64_t number, const struct message *message)
+{
+    return (struct range_about){.kind = kind,
+                                .bucket = message->bucket,
+                                .peer = peer,
+                                .node = transport->node,
+                                .number = number,
+                                .bytes = message->length};
+}
+
+/* For a timeline : begins the range of a send, the caller ends it; a message has come
+ * into its slot. */
+static void transport_tell_send(struct transport *transport, int peer,
+                                const struct message *message)
+{
+    if (!range_listens())
+        return;
+    uint64_t number = transport->peers[peer].sends;
+    struct range_about about = about_message(transport, RANGE_SEND, peer, number, message);
+    about.queue = (uint32_t)(number + 1 - transport->ops->completed(transport, peer));
+    range_detail_begin("send", &about);
+}
+
+static void transport_tell_arrival(const struct transport *transport,
+                                   const struct transport_slot *slot)
+{
+    if (!range_listens())
+        return;
+    const struct transport_peer *peer = &transport->peers[slot->peer];
+    struct range_about about =
+        about_message(transport, RANGE_RECEIVE, slot->peer, slot->number, &slot->message);
+    about.queue = (uint32_t)(peer->posts - peer->arrived);
+    range_moment("receive", &about);
+}
 
 static const struct {
     const char *name;
@@ -66,7 +175,7 @@ void transport_base_fini(struct transport *transport)
         log_debug("%" PRIu64 " messages of strangers were dropped, the last one: %s",
                   transport->strangers.messages, transport->strangers.reason);
     for (uint32_t node = 0; node < transport->limits.nodes; node++)
-        arrivals_fini(&transport->peers[node].early);
+        unexpected_fini(&transport->peers[node].unexpected);
     free(transport->peers);
 }
 
@@ -260,8 +369,8 @@ enum status transport_post(struct transport *transport, struct transport_slot *s
     slot->number = peer->posts++;
     if (transport->ops->post)
         return transport->ops->post(transport, slot);
-    struct arrival early;
-    if (arrivals_pop(&peer->early, &early))
+    struct unexpected_message early;
+    if (unexpected_pop(&peer->unexpected, &early))
         return fill_slot(transport, slot, &early.message, early.payload);
     slot->next_posted = NULL;
     *peer->last = slot;
@@ -391,6 +500,23 @@ enum status transport_check_ahead(const struct transport *transport, int peer)
     return STATUS_OK;
 }
 
+/* Sends a message without a slot. */
+static enum status transport_tell(struct transport *transport, int peer,
+                                  const struct message *message, const void *payload)
+{
+    struct message filled = *message;
+    uint8_t header[MESSAGE_HEADER_BYTES];
+    filled.run_id = transport->limits.run_id;
+    filled.sender = (uint32_t)transport->node;
+    filled.dtype = MESSAGE_FLOAT32;
+    filled.call = transport->call;
+    message_encode(&filled, header);
+    if (transport->ops->tell)
+        return transport->ops->tell(transport, peer, header, payload, (size_t)filled.length);
+    transport->peers[peer].sends++;
+    return transport->ops->send(transport, peer, header, payload, (size_t)filled.length);
+}
+
 enum status transport_announce(struct transport *transport, int peer)
 {
     static const struct message message = {.kind = MESSAGE_CALL};
@@ -437,22 +563,6 @@ enum status transport_hear(struct transport *transport, const struct message *me
     memcpy(transport->words, payload, sizeof transport->words - 1);
     log_error("%s", transport->words);
     return message->step == (uint64_t)STATUS_PROTOCOL ? STATUS_PROTOCOL : STATUS_TRANSPORT;
-}
-
-enum status transport_tell(struct transport *transport, int peer, const struct message *message,
-                           const void *payload)
-{
-    struct message filled = *message;
-    uint8_t header[MESSAGE_HEADER_BYTES];
-    filled.run_id = transport->limits.run_id;
-    filled.sender = (uint32_t)transport->node;
-    filled.dtype = MESSAGE_FLOAT32;
-    filled.call = transport->call;
-    message_encode(&filled, header);
-    if (transport->ops->tell)
-        return transport->ops->tell(transport, peer, header, payload, (size_t)filled.length);
-    transport->peers[peer].sends++;
-    return transport->ops->send(transport, peer, header, payload, (size_t)filled.length);
 }
 
 /* Those of a rank that has failed before count, because it may be why this one has. */
@@ -585,5 +695,5 @@ enum status transport_deliver(struct transport *transport, const struct message 
     }
     struct transport_slot *slot = take_slot(peer);
     return slot ? fill_slot(transport, slot, message, payload)
-                : arrivals_push(&peer->early, message, payload);
+                : unexpected_push(&peer->unexpected, message, payload);
 }

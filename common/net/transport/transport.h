@@ -43,10 +43,25 @@
 #include <stdint.h>
 
 #include "common/base/status.h"
-#include "common/net/transport/message.h"
-#include "common/net/transport/payload.h"
 #include "common/net/topology.h"
+#include "common/net/transport/message.h"
 #include "common/net/world.h"
+
+/* A payload that has come: where its bytes are, and how to let go of them. Copied by value; one of
+ * the copies is released. */
+
+struct payload {
+    const void *data;
+    void (*release)(void *holder); /* NULL: nothing is held */
+    void *holder;                  /* the transport's own: whatever owns `data` */
+};
+
+static inline void payload_release(struct payload *payload)
+{
+    if (payload->release)
+        payload->release(payload->holder);
+    *payload = (struct payload){0};
+}
 
 enum transport_kind { TRANSPORT_ZMQ, TRANSPORT_MPI, TRANSPORT_TCP, TRANSPORT_KINDS };
 

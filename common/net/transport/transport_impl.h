@@ -19,8 +19,11 @@
 #define PSRING_COMMON_NET_TRANSPORT_TRANSPORT_IMPL_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
 
-#include "common/net/transport/arrivals.h"
+#include "common/base/status.h"
+#include "common/net/transport/message.h"
 #include "common/net/transport/transport.h"
 
 struct transport_ops {
@@ -71,6 +74,25 @@ enum {
     TRANSPORT_WORDS_BYTES = 1024, /* payload of MESSAGE_FAILED: a text that ends with zeros */
 };
 
+/*
+ * The unexpected queue, as MPI calls it: messages that have come before a slot was posted for them,
+ * oldest first. A ring buffer that grows to what windows and dependencies allow, and no
+ * further.
+ */
+
+struct unexpected_message {
+    struct message message;
+    struct payload payload;
+};
+
+struct unexpected_queue {
+    struct unexpected_message *ring; /* of `size` */
+    size_t head, length, size;
+};
+
+/* The oldest, which stays; NULL: there is none. */
+const struct message *unexpected_oldest(const struct unexpected_queue *queue);
+
 struct transport_peer {
     uint64_t sends;   /* queued so far: the ticket of the next one */
     uint64_t posts;   /* so far, less those withdrawn: the number of the next slot's message */
@@ -79,7 +101,7 @@ struct transport_peer {
     uint64_t told;                 /* the last call of ours that was sent to it, by calls */
     bool local;                    /* hosted by this very process: does not cross the network */
     struct transport_slot *first, **last; /* posted, oldest first */
-    struct arrivals early;                /* messages that no slot has been posted for yet */
+    struct unexpected_queue unexpected;   /* messages that no slot has been posted for yet */
 };
 
 /* The first member of every implementation's struct. */
@@ -157,9 +179,6 @@ static inline bool transport_comes_without_slot(const struct message *message)
 {
     return message->kind == MESSAGE_CALL || message->kind == MESSAGE_FAILED;
 }
-/* Sends a message without a slot. */
-enum status transport_tell(struct transport *transport, int peer, const struct message *message,
-                           const void *payload);
 
 /* STATUS_PROTOCOL (logged) unless `message` is what the slot expects, and not longer. */
 enum status transport_check_fit(const struct transport *transport,
@@ -175,11 +194,6 @@ const char *transport_describe(const struct transport *transport, int node, char
 
 /* "segment of step 17, bucket 0, offset 65536 (4096 bytes)" into `text`. Returns text. */
 const char *transport_describe_message(const struct message *message, char *text, size_t size);
-
-/* For a timeline (ranges.c): begins the range of a send, the caller ends it; a message has come
- * into its slot. */
-void transport_tell_send(struct transport *transport, int peer, const struct message *message);
-void transport_tell_arrival(const struct transport *transport, const struct transport_slot *slot);
 
 enum status transport_zmq_open(struct transport *endpoint[2], struct world *world,
                                const struct transport_options *options);

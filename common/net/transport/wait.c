@@ -145,7 +145,7 @@ static enum status look(struct transport *transport)
 {
     enum status status = STATUS_OK;
     for (int node = 0; node < (int)transport->limits.nodes; node++) {
-        const struct message *early = arrivals_oldest(&transport->peers[node].early);
+        const struct message *early = unexpected_oldest(&transport->peers[node].unexpected);
         TRY(transport_check_call(transport, node, &transport->peers[node].announced));
         if (early && !transport->peers[node].first)
             TRY(transport_check_unread(transport, node, &early->call));

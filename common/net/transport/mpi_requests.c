@@ -1,4 +1,4 @@
-#include "common/net/transport/mpi/requests.h"
+#include "common/net/transport/mpi_impl.h"
 
 #include <stdlib.h>
 

@@ -2,8 +2,8 @@
  * What the files of the ZeroMQ transport share: zmq.c moves messages, open.c opens and closes
  * the sockets, auth.c keeps strangers out.
  */
-#ifndef PSRING_COMMON_NET_TRANSPORT_ZMQ_ZMQ_IMPL_H
-#define PSRING_COMMON_NET_TRANSPORT_ZMQ_ZMQ_IMPL_H
+#ifndef PSRING_COMMON_NET_TRANSPORT_ZMQ_IMPL_H
+#define PSRING_COMMON_NET_TRANSPORT_ZMQ_IMPL_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -81,10 +81,6 @@ static inline struct zmq_endpoint *endpoint_of(struct transport *transport)
 /* Logs ZeroMQ's own message for its last error. */
 enum status transport_zmq_status(const char *what);
 
-/* A socket of the endpoint's context with the options that all of ours have; NULL where ZeroMQ has
- * none. */
-void *transport_zmq_socket(struct zmq_endpoint *endpoint, int type);
-
 /* auth.c. Open it before any socket, start it once all listen, close it before the context. A
  * listener is told before it is bound, a connector before it connects. Errors are logged. */
 enum status transport_zmq_auth_open(struct zmq_auth *auth, void *context, uint64_t run_id);
@@ -95,11 +91,5 @@ void transport_zmq_auth_close(struct zmq_auth *auth);
 
 /* zmq.c: all but opening. */
 extern const struct transport_ops transport_zmq_ops;
-
-/* open.c: the operations linger, cut, settle and close. */
-void transport_zmq_cut(struct transport *transport);
-void transport_zmq_linger(struct transport *transport, int64_t deadline_ns);
-void transport_zmq_settle(struct transport *transport);
-void transport_zmq_close(struct transport *transport);
 
 #endif

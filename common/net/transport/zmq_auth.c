@@ -12,7 +12,7 @@
  *
  * The thread sleeps but for connections; it ends with the context.
  */
-#include "common/net/transport/zmq/zmq_impl.h"
+#include "common/net/transport/zmq_impl.h"
 
 #include <inttypes.h>
 #include <stdio.h>

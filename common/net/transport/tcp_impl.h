@@ -2,8 +2,8 @@
  * What the files of the TCP transport share: tcp.c waits, stream.c moves the bytes of one
  * connection, open.c connects and closes.
  */
-#ifndef PSRING_COMMON_NET_TRANSPORT_TCP_TCP_IMPL_H
-#define PSRING_COMMON_NET_TRANSPORT_TCP_TCP_IMPL_H
+#ifndef PSRING_COMMON_NET_TRANSPORT_TCP_IMPL_H
+#define PSRING_COMMON_NET_TRANSPORT_TCP_IMPL_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -77,22 +77,6 @@ static inline struct tcp_endpoint *endpoint_of(struct transport *transport)
 }
 
 /* stream.c. All return at once. */
-
-/* Sends a message, what the kernel takes of it, or nothing yet; the rest is queued. */
-enum status transport_tcp_send(struct transport *transport, int node,
-                               const uint8_t header[MESSAGE_HEADER_BYTES], const void *payload,
-                               size_t length);
-/* Sends what is queued. *completed: a message's last byte has gone. */
-void transport_tcp_flush(struct tcp_peer *peer, bool *moved, bool *completed);
-/* Reads until some messages are complete that slots are posted for, or there is no more. */
-enum status transport_tcp_read(struct tcp_endpoint *endpoint, struct tcp_peer *peer, bool *moved,
-                               bool *completed);
-/* Embedded: reads what a peer has sent before it closed its connection, and drops what nothing is
- * posted for. Returns the error of MESSAGE_FAILED, or OK if the peer has sent none. */
-enum status transport_tcp_hear_last_words(struct tcp_endpoint *endpoint, struct tcp_peer *peer);
-void transport_tcp_abandon(struct transport *transport, struct transport_slot *slot);
-/* The pool has a buffer of that size. */
-enum status transport_tcp_slot_init(struct transport *transport, struct transport_slot *slot);
 
 /* tcp.c: all but opening. */
 extern const struct transport_ops transport_tcp_ops;

@@ -18,7 +18,7 @@
 #include "common/net/address.h"
 #include "common/net/listener.h"
 #include "common/net/stream.h"
-#include "common/net/transport/tcp/tcp_impl.h"
+#include "common/net/transport/tcp_impl.h"
 
 /* What is needed until all are connected. */
 struct opening {

@@ -1,0 +1,645 @@
+/* The bytes of one connection: messages out, and messages in. */
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include "common/base/clock.h"
+#include "common/base/status.h"
+#include "common/net/transport/tcp_impl.h"
+
+/* Long messages are held until the next wait, or until there are HELD_BYTES of them, and then
+ * handed to the kernel together: it makes fewer and longer packets of them. Shorter ones go at
+ * once. */
+enum { HELD_BYTES = 128 << 10, HELD_LENGTH_LEAST = 16 << 10 };
+
+/* What one look at a peer reads, unless a message is longer: as much as stays in the cache. */
+enum { READ_BYTES = 128 << 10 };
+
+enum { SENT_AT_ONCE = 8, QUEUE_FIRST = 16, BUFFER_ALIGNMENT = 64 };
+
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Nothing more goes, and nothing comes but what is here already. Whoever waits for this peer finds
+ * out. */
+static void lose(struct tcp_peer *peer, int error)
+{
+    peer->readable = peer->hung_up = true;
+    if (peer->lost_ns != 0)
+        return;
+    peer->error = error;
+    peer->lost_ns = clock_now_ns();
+}
+
+/* -------- sending ----------------------------------------------------------------------------- */
+
+/* What is left of a message of which `sent` bytes have gone. Returns the number of pieces. */
+static int pieces_of(const struct tcp_send *send, size_t sent, struct iovec *pieces)
+{
+    union {
+        const uint8_t *in;
+        uint8_t *out;
+    } header = {send->header}, payload = {send->payload};
+    size_t of_payload = sent > MESSAGE_HEADER_BYTES ? sent - MESSAGE_HEADER_BYTES : 0;
+    int count = 0;
+    if (sent < MESSAGE_HEADER_BYTES)
+        pieces[count++] = (struct iovec){header.out + sent, MESSAGE_HEADER_BYTES - sent};
+    if (send->length > of_payload)
+        pieces[count++] = (struct iovec){payload.out + of_payload, send->length - of_payload};
+    return count;
+}
+
+/* Bytes that the kernel has taken; 0: none now, or the connection is lost. */
+static size_t send_pieces(struct tcp_peer *peer, struct iovec *pieces, int count)
+{
+    const struct msghdr message = {.msg_iov = pieces, .msg_iovlen = (size_t)count};
+    ssize_t sent;
+    do
+        sent = sendmsg(peer->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    while (sent < 0 && errno == EINTR);
+    if (sent >= 0)
+        return (size_t)sent;
+    peer->writable = false;
+    if (errno != EAGAIN && errno != EWOULDBLOCK)
+        lose(peer, errno);
+    return 0;
+}
+
+static enum status enqueue(struct tcp_peer *peer, const struct tcp_send *send)
+{
+    if (peer->queued == peer->queue_size) {
+        size_t size = peer->queue_size ? 2 * peer->queue_size : QUEUE_FIRST;
+        struct tcp_send *queue = malloc(size * sizeof *queue);
+        if (!queue) {
+            log_error("tcp: no memory for %zu messages to be sent", size);
+            return STATUS_NO_MEMORY;
+        }
+        for (size_t i = 0; i < peer->queued; i++)
+            queue[i] = peer->queue[(peer->queue_first + i) % peer->queue_size];
+        free(peer->queue);
+        peer->queue = queue;
+        peer->queue_size = size;
+        peer->queue_first = 0;
+    }
+    peer->queue[(peer->queue_first + peer->queued++) % peer->queue_size] = *send;
+    peer->held_bytes += MESSAGE_HEADER_BYTES + send->length;
+    return STATUS_OK;
+}
+
+static void transport_tcp_flush(struct tcp_peer *peer, bool *moved, bool *completed);
+
+/* Sends a message, what the kernel takes of it, or nothing yet; the rest is queued. */
+static enum status transport_tcp_send(struct transport *transport, int node,
+                                      const uint8_t header[MESSAGE_HEADER_BYTES],
+                                      const void *payload, size_t length)
+{
+    struct tcp_peer *peer = &endpoint_of(transport)->peers[node];
+    struct tcp_send send = {.payload = payload, .length = length};
+    bool ignored = false;
+    CHECK(peer->fd >= 0);
+    memcpy(send.header, header, MESSAGE_HEADER_BYTES);
+    enum status status = enqueue(peer, &send);
+    if (status == STATUS_OK && (length < HELD_LENGTH_LEAST || peer->held_bytes >= HELD_BYTES))
+        transport_tcp_flush(peer, &ignored, &ignored);
+    return status;
+}
+
+/* Sends what is queued. *completed: a message's last byte has gone. */
+static void transport_tcp_flush(struct tcp_peer *peer, bool *moved, bool *completed)
+{
+    peer->held_bytes = 0;
+    while (peer->queued > 0 && peer->lost_ns == 0) {
+        struct iovec pieces[2 * SENT_AT_ONCE];
+        size_t wanted = 0, messages = smaller(peer->queued, SENT_AT_ONCE);
+        int count = 0;
+        for (size_t i = 0; i < messages; i++) {
+            const struct tcp_send *send = &peer->queue[(peer->queue_first + i) % peer->queue_size];
+            size_t before = i == 0 ? peer->first_sent : 0;
+            count += pieces_of(send, before, &pieces[count]);
+            wanted += MESSAGE_HEADER_BYTES + send->length - before;
+        }
+        size_t sent = send_pieces(peer, pieces, count);
+        bool all = sent == wanted;
+        *moved |= sent > 0;
+        for (sent += peer->first_sent; peer->queued > 0; peer->queued--) {
+            size_t whole = MESSAGE_HEADER_BYTES + peer->queue[peer->queue_first].length;
+            if (sent < whole)
+                break;
+            sent -= whole;
+            peer->queue_first = (peer->queue_first + 1) % peer->queue_size;
+            peer->completed++;
+            *completed = true;
+        }
+        peer->first_sent = sent;
+        if (!all)
+            return;
+    }
+}
+
+/* -------- memory for borrowed payloads -------------------------------------------------------- */
+
+static void give_back(void *holder)
+{
+    struct tcp_buffer *buffer = holder;
+    buffer->next = buffer->owner->free;
+    buffer->owner->free = buffer;
+}
+
+/* The free one last given back that is long enough, or a new one. */
+static struct tcp_buffer *take_buffer(struct tcp_endpoint *endpoint, size_t size)
+{
+    struct tcp_buffer **link = &endpoint->free, *buffer;
+    while (*link && (*link)->size < size)
+        link = &(*link)->next;
+    buffer = *link;
+    if (buffer) {
+        *link = buffer->next;
+        return buffer;
+    }
+    size = (size / BUFFER_ALIGNMENT + 1) * BUFFER_ALIGNMENT;
+    buffer = malloc(sizeof *buffer);
+    uint8_t *data = aligned_alloc(BUFFER_ALIGNMENT, size);
+    if (!buffer || !data) {
+        log_error("tcp: no memory for a message of %zu bytes", size);
+        free(buffer);
+        free(data);
+        return NULL;
+    }
+    *buffer = (struct tcp_buffer){.owner = endpoint, .size = size, .data = data};
+    return buffer;
+}
+
+/* The pool has a buffer of that size. */
+static enum status transport_tcp_slot_init(struct transport *transport, struct transport_slot *slot)
+{
+    struct tcp_buffer *buffer = take_buffer(endpoint_of(transport), slot->capacity);
+    if (!buffer)
+        return STATUS_NO_MEMORY;
+    give_back(buffer);
+    return STATUS_OK;
+}
+
+/* -------- receiving --------------------------------------------------------------------------- */
+
+static size_t input_bytes(const struct tcp_peer *peer)
+{
+    return peer->input_to - peer->input_from;
+}
+
+/* Reads to peer->into what is left of a payload, and what comes after it into the input, of which
+ * all that comes before has been used. *all: that was all there is now. */
+static void receive(struct tcp_peer *peer, bool *moved, bool *all)
+{
+    bool payload = peer->reading == TCP_PAYLOAD && peer->slot;
+    size_t have = input_bytes(peer);
+    memmove(peer->input, peer->input + peer->input_from, have);
+    peer->input_from = 0;
+    peer->input_to = have;
+    size_t left = payload ? peer->left : 0;
+    struct iovec pieces[2] = {{peer->into, left}, {peer->input + have, sizeof peer->input - have}};
+    struct msghdr message = {.msg_iov = payload ? pieces : pieces + 1,
+                             .msg_iovlen = payload ? 2 : 1};
+    ssize_t got;
+    do
+        got = recvmsg(peer->fd, &message, MSG_DONTWAIT);
+    while (got < 0 && errno == EINTR);
+    *all = got < (ssize_t)(left + sizeof peer->input - have);
+    peer->readable = !*all || peer->hung_up;
+    if (got <= 0) {
+        if (got == 0 || (errno != EAGAIN && errno != EWOULDBLOCK))
+            lose(peer, got == 0 ? 0 : errno);
+        return;
+    }
+    *moved = true;
+    size_t of_payload = smaller((size_t)got, left);
+    if (payload) {
+        peer->into += of_payload;
+        peer->left -= of_payload;
+    }
+    peer->input_to += (size_t)got - of_payload;
+}
+
+/* What the input has of the payload. */
+static void use_input(struct tcp_peer *peer)
+{
+    size_t bytes = smaller(input_bytes(peer), peer->left);
+    if (peer->slot && bytes > 0) {
+        memcpy(peer->into, peer->input + peer->input_from, bytes);
+        peer->into += bytes;
+    }
+    peer->input_from += bytes;
+    peer->left -= bytes;
+}
+
+/* All of what take_header takes is in the input: a header, and what a rank that has failed says. */
+static bool has_header(const struct tcp_peer *peer)
+{
+    size_t have = input_bytes(peer), needed = MESSAGE_HEADER_BYTES;
+    if (have < needed)
+        return false;
+    if (peer->input[peer->input_from + MESSAGE_KIND_AT] == MESSAGE_FAILED)
+        needed += TRANSPORT_WORDS_BYTES;
+    return have >= needed;
+}
+
+/* A header is in the input: finds out what it is. A bad one stays there: what comes after it cannot
+ * be told apart any more. */
+static enum status take_header(struct tcp_endpoint *endpoint, struct tcp_peer *peer)
+{
+    enum status status = transport_accept(&endpoint->base, peer->input + peer->input_from,
+                                          MESSAGE_HEADER_BYTES, peer->node, &peer->message);
+    if (status != STATUS_OK)
+        return status;
+    peer->input_from += MESSAGE_HEADER_BYTES;
+    if (transport_comes_without_slot(&peer->message)) {
+        const uint8_t *payload = peer->input + peer->input_from;
+        peer->input_from += (size_t)peer->message.length;
+        return transport_hear(&endpoint->base, &peer->message, payload);
+    }
+    peer->reading = TCP_PARKED;
+    peer->said_bye = peer->message.kind == MESSAGE_BYE;
+    return STATUS_OK;
+}
+
+/* Where the payload goes, if there is a slot for it. */
+static enum status find_slot(struct tcp_endpoint *endpoint, struct tcp_peer *peer)
+{
+    struct transport_slot *slot;
+    enum status status = transport_claim(&endpoint->base, &peer->message, &slot);
+    if (status != STATUS_OK || !slot)
+        return status;
+    peer->into = slot->into;
+    if (!slot->into) {
+        struct tcp_buffer *buffer = take_buffer(endpoint, slot->capacity);
+        if (!buffer)
+            return STATUS_NO_MEMORY;
+        slot->held = (struct payload){buffer->data, give_back, buffer};
+        peer->into = buffer->data;
+    }
+    peer->reading = TCP_PAYLOAD;
+    peer->slot = slot;
+    peer->left = (size_t)peer->message.length;
+    return STATUS_OK;
+}
+
+static enum status finish(struct tcp_endpoint *endpoint, struct tcp_peer *peer, bool *completed)
+{
+    struct transport_slot *slot = peer->slot;
+    peer->reading = TCP_HEADER;
+    peer->slot = NULL;
+    if (!slot)
+        return STATUS_OK;
+    *completed = true;
+    return transport_complete(&endpoint->base, slot, &peer->message,
+                              slot->into ? slot->into : slot->held.data);
+}
+
+/* Reads until some messages are complete that slots are posted for, or there is no more. */
+static enum status transport_tcp_read(struct tcp_endpoint *endpoint, struct tcp_peer *peer,
+                                      bool *moved, bool *completed)
+{
+    enum status status = STATUS_OK;
+    size_t taken = 0;
+    for (bool all = false;;) {
+        while (peer->reading == TCP_HEADER && has_header(peer))
+            TRY(take_header(endpoint, peer));
+        if (peer->reading == TCP_PARKED) {
+            TRY(find_slot(endpoint, peer));
+            if (peer->reading == TCP_PARKED)
+                break;
+        }
+        if (peer->reading == TCP_PAYLOAD) {
+            use_input(peer);
+            if (peer->left == 0) {
+                *moved = true;
+                TRY(finish(endpoint, peer, completed));
+                taken += (size_t)peer->message.length;
+                /* Only a message that completes ends the look of whoever waits. */
+                if ((*completed && taken >= READ_BYTES) || !endpoint->base.peers[peer->node].first)
+                    break;
+                continue;
+            }
+        }
+        if (all)
+            break;
+        receive(peer, moved, &all);
+    }
+out:
+    return status;
+}
+
+/* Embedded: reads what a peer has sent before it closed its connection, and drops what nothing is
+ * posted for. Returns the error of MESSAGE_FAILED, or OK if the peer has sent none. */
+static enum status transport_tcp_hear_last_words(struct tcp_endpoint *endpoint,
+                                                 struct tcp_peer *peer)
+{
+    enum status status;
+    bool moved, ignored = false;
+    do {
+        moved = false;
+        if (peer->reading == TCP_PARKED) { /* of no slot: thrown away */
+            peer->reading = TCP_PAYLOAD;
+            peer->left = (size_t)peer->message.length;
+        }
+        status = transport_tcp_read(endpoint, peer, &moved, &ignored);
+    } while (status == STATUS_OK && (moved || peer->reading == TCP_PARKED));
+    return status;
+}
+
+static void transport_tcp_abandon(struct transport *transport, struct transport_slot *slot)
+{
+    struct tcp_peer *peer = &endpoint_of(transport)->peers[slot->peer];
+    if (peer->slot == slot)
+        peer->slot = NULL;
+}
+
+/*
+ * The TCP transport: plain sockets, and no thread but the caller's. One connection joins two nodes
+ * and carries messages both ways: header, payload, header, payload. Two nodes of one process have a
+ * socketpair(2) in its place.
+ *
+ * There is no thread between the algorithm and the kernel. A send hands header and payload to the
+ * kernel, several messages in one call where there are several, and remembers what it did not take
+ * (by pointer: the payload is the caller's). A receive reads no further than what slots are posted
+ * for: the payload goes from the kernel to where the slot wants it, or into one of a few buffers
+ * that stay in the processor's cache; what has come early stays with the kernel, whose window then
+ * stops the sender. So a peer that sends what nobody here expects costs no memory.
+ *
+ * Waiting: at first for SPIN_NS by trying again and again, where every thread that waits so can
+ * have a core, and soon offering it to others; a message that comes meanwhile costs no sleep and no
+ * wake-up. Then in poll(2), or in epoll(7) where more than a FEW peers are of interest. What moves:
+ * stream.c. Connections: open.c.
+ */
+
+enum { FEW = 4, EVENTS_AT_ONCE = 64, MISSED_MS = 50 /* between looks at the clock */ };
+
+/* How long a wait tries, and how much of that without offering its core: the rank that it waits for
+ * may have been put on the same one, because something else runs on the others. */
+#define SPIN_NS (50 * NS_PER_MS / 1000)
+#define SPIN_ALONE_NS (10 * NS_PER_MS / 1000)
+
+/* How long after a connection has closed its peer's end may have another name: where a watchdog
+ * watches the world, it knows better what has happened. */
+#define LOST_GRACE_NS (2 * NS_PER_S)
+
+static uint64_t tcp_completed(struct transport *transport, int node)
+{
+    return endpoint_of(transport)->peers[node].completed;
+}
+
+/* -------- who is of interest ------------------------------------------------------------------ */
+
+static bool wants_read(const struct tcp_endpoint *endpoint, const struct tcp_peer *peer)
+{
+    return peer->reading == TCP_PAYLOAD || endpoint->base.peers[peer->node].first;
+}
+
+/* It has closed its connection, and something is still to go or come. */
+static bool is_missed(const struct tcp_endpoint *endpoint, const struct tcp_peer *peer)
+{
+    return peer->lost_ns != 0 &&
+           (peer->queued > 0 || (wants_read(endpoint, peer) && !peer->said_bye));
+}
+
+/* The peers that something is to be sent to or read from. */
+struct interest {
+    struct tcp_peer *few[FEW];
+    struct pollfd polls[FEW];
+    int count;
+    bool many;   /* more than a few: any of the endpoint's */
+    bool missed; /* one of them is */
+};
+
+static void find_interest(struct tcp_endpoint *endpoint, struct interest *interest)
+{
+    interest->count = 0;
+    interest->many = interest->missed = false;
+    for (uint32_t node = 0; node < endpoint->base.limits.nodes; node++) {
+        struct tcp_peer *peer = &endpoint->peers[node];
+        short events =
+            (short)((wants_read(endpoint, peer) ? POLLIN : 0) | (peer->queued > 0 ? POLLOUT : 0));
+        if (events == 0 || peer->fd < 0)
+            continue;
+        interest->missed |= is_missed(endpoint, peer);
+        if (interest->count == FEW) {
+            interest->many = true;
+            continue;
+        }
+        interest->few[interest->count] = peer;
+        interest->polls[interest->count++] =
+            (struct pollfd){.fd = peer->lost_ns ? -1 : peer->fd, .events = events};
+    }
+}
+
+/* -------- moving ------------------------------------------------------------------------------ */
+
+/* With few peers we try; with many only where epoll has said that it makes sense. */
+static enum status move_peer(struct tcp_endpoint *endpoint, struct tcp_peer *peer, bool try,
+                             bool for_sends, bool *moved, bool *done)
+{
+    bool sent = false;
+    if (peer->queued > 0 && (try || peer->writable))
+        transport_tcp_flush(peer, moved, &sent);
+    *done |= sent && for_sends;
+    bool buffered = peer->input_to > peer->input_from || peer->reading != TCP_HEADER;
+    if (!wants_read(endpoint, peer) || !(try || peer->readable || buffered))
+        return STATUS_OK;
+    return transport_tcp_read(endpoint, peer, moved, done);
+}
+
+static enum status move_all(struct tcp_endpoint *endpoint, const struct interest *interest,
+                            bool for_sends, bool *moved, bool *done)
+{
+    enum status status = STATUS_OK;
+    if (!interest->many) {
+        for (int i = 0; i < interest->count && status == STATUS_OK; i++)
+            status = move_peer(endpoint, interest->few[i], true, for_sends, moved, done);
+        return status;
+    }
+    for (uint32_t node = 0; node < endpoint->base.limits.nodes && status == STATUS_OK; node++) {
+        if (endpoint->peers[node].fd >= 0)
+            status = move_peer(endpoint, &endpoint->peers[node], false, for_sends, moved, done);
+    }
+    return status;
+}
+
+static enum status has_closed(const struct tcp_endpoint *endpoint, const struct tcp_peer *peer)
+{
+    char name[64];
+    log_error("%s has closed its connection%s%s",
+              transport_describe(&endpoint->base, peer->node, name, sizeof name),
+              peer->error ? ": " : "", peer->error ? strerror(peer->error) : "");
+    return STATUS_TRANSPORT;
+}
+
+static enum status check_missed(struct tcp_endpoint *endpoint)
+{
+    enum status status = STATUS_OK;
+    int64_t grace_ns = endpoint->base.world->activity ? LOST_GRACE_NS : 0;
+    int64_t now_ns = clock_now_ns();
+    for (uint32_t node = 0; node < endpoint->base.limits.nodes; node++) {
+        struct tcp_peer *peer = &endpoint->peers[node];
+        if (!is_missed(endpoint, peer) || now_ns - peer->lost_ns < grace_ns)
+            continue;
+        if (endpoint->base.embedded)
+            TRY(transport_tcp_hear_last_words(endpoint, peer));
+        status = has_closed(endpoint, peer);
+        goto out;
+    }
+out:
+    return status;
+}
+
+/* -------- looking around (embedded) ----------------------------------------------------------- */
+
+static bool is_closed(const struct tcp_peer *peer)
+{
+    struct pollfd end = {.fd = peer->fd, .events = POLLRDHUP};
+    return peer->lost_ns != 0 || poll(&end, 1, 0) > 0;
+}
+
+static enum status tcp_look(struct transport *transport)
+{
+    enum status status = STATUS_OK;
+    struct tcp_endpoint *endpoint = endpoint_of(transport);
+    for (uint32_t node = 0; node < transport->limits.nodes; node++) {
+        struct tcp_peer *peer = &endpoint->peers[node];
+        bool ignored = false;
+        if (peer->fd < 0 || wants_read(endpoint, peer))
+            continue;
+        bool closed = is_closed(peer);
+        TRY(transport_tcp_read(endpoint, peer, &ignored, &ignored));
+        if (peer->reading == TCP_PARKED)
+            TRY(transport_check_unread(transport, (int)node, &peer->message.call));
+        if (!closed)
+            continue;
+        TRY(transport_tcp_hear_last_words(endpoint, peer));
+        if (transport->ended)
+            continue;
+        status = has_closed(endpoint, peer);
+        goto out;
+    }
+out:
+    return status;
+}
+
+/* Sends the queues as far as the peers take them. */
+static void tcp_linger(struct transport *transport, int64_t deadline_ns)
+{
+    struct tcp_endpoint *endpoint = endpoint_of(transport);
+    for (bool queued = true; queued;) {
+        queued = false;
+        for (uint32_t node = 0; node < transport->limits.nodes; node++) {
+            struct tcp_peer *peer = &endpoint->peers[node];
+            bool ignored = false;
+            if (peer->fd >= 0)
+                transport_tcp_flush(peer, &ignored, &ignored);
+            queued |= peer->queued > 0 && peer->lost_ns == 0;
+        }
+        if (clock_now_ns() >= deadline_ns)
+            return;
+        if (queued)
+            clock_sleep_until_ns(clock_now_ns() + NS_PER_MS);
+    }
+}
+
+/* -------- waiting ----------------------------------------------------------------------------- */
+
+/* 0 or an errno value. */
+static int watch_all(struct tcp_endpoint *endpoint)
+{
+    if (endpoint->epoll < 0)
+        endpoint->epoll = epoll_create1(EPOLL_CLOEXEC);
+    for (uint32_t node = 0; node < endpoint->base.limits.nodes && endpoint->epoll >= 0; node++) {
+        struct tcp_peer *peer = &endpoint->peers[node];
+        struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
+                                    .data.ptr = peer};
+        if (peer->fd < 0 || peer->watched)
+            continue;
+        if (epoll_ctl(endpoint->epoll, EPOLL_CTL_ADD, peer->fd, &event) != 0)
+            return errno;
+        peer->watched = true;
+    }
+    return endpoint->epoll < 0 ? errno : 0;
+}
+
+/* Sleeps until something can be moved, in whole milliseconds; with 0 only looks. */
+static enum status sleep_many(struct tcp_endpoint *endpoint, int wait_ms)
+{
+    struct epoll_event events[EVENTS_AT_ONCE];
+    int error = watch_all(endpoint);
+    int count = error ? -1 : epoll_wait(endpoint->epoll, events, EVENTS_AT_ONCE, wait_ms);
+    if (count < 0 && (error || errno != EINTR)) {
+        log_error("tcp: waiting: %s", strerror(error ? error : errno));
+        return STATUS_TRANSPORT;
+    }
+    for (int i = 0; i < count; i++) {
+        struct tcp_peer *peer = events[i].data.ptr;
+        uint32_t happened = events[i].events;
+        peer->hung_up |= (happened & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
+        peer->readable |= peer->hung_up || (happened & EPOLLIN);
+        peer->writable |= peer->hung_up || (happened & EPOLLOUT);
+    }
+    return STATUS_OK;
+}
+
+static enum status sleep_few(struct interest *interest, int wait_ms)
+{
+    if (poll(interest->polls, (nfds_t)interest->count, wait_ms) >= 0 || errno == EINTR)
+        return STATUS_OK;
+    log_error("tcp: waiting: %s", strerror(errno));
+    return STATUS_TRANSPORT;
+}
+
+static enum status tcp_progress(struct transport *transport, int64_t wait_ns, bool for_sends,
+                                bool *moved)
+{
+    enum status status = STATUS_OK;
+    struct tcp_endpoint *endpoint = endpoint_of(transport);
+    struct interest interest;
+    bool done = false, slept = wait_ns <= 0;
+    int64_t spin_until_ns = 0;
+    *moved = false;
+    find_interest(endpoint, &interest);
+    for (;;) {
+        TRY(move_all(endpoint, &interest, for_sends, moved, &done));
+        if (done || slept)
+            break;
+        int64_t now_ns = endpoint->spins ? clock_now_ns() : 0;
+        if (spin_until_ns == 0)
+            spin_until_ns = now_ns + SPIN_NS;
+        slept = !endpoint->spins || now_ns >= spin_until_ns;
+        if (!slept && now_ns >= spin_until_ns - SPIN_NS + SPIN_ALONE_NS)
+            sched_yield();
+        int64_t wait_ms =
+            slept ? (interest.missed ? MISSED_MS : (wait_ns + NS_PER_MS - 1) / NS_PER_MS) : 0;
+        if (interest.many)
+            TRY(sleep_many(endpoint, (int)wait_ms));
+        else if (slept)
+            TRY(sleep_few(&interest, (int)wait_ms));
+    }
+    if (interest.missed && !done)
+        status = check_missed(endpoint);
+out:
+    return status;
+}
+
+const struct transport_ops transport_tcp_ops = {
+    .send = transport_tcp_send,
+    .completed = tcp_completed,
+    .slot_init = transport_tcp_slot_init,
+    .progress = tcp_progress,
+    .abandon = transport_tcp_abandon,
+    .look = tcp_look,
+    .linger = tcp_linger,
+    .close_in_child = transport_tcp_close_in_child,
+    .cut = transport_tcp_cut,
+    .close = transport_tcp_close,
+};
