@@ -1,17 +1,17 @@
-/* The data of a run: its set, and the batch of each step. */
+/* Set-up of a training run: everything that a step needs is opened and allocated here. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/clock.h"
 #include "common/base/sha256.h"
 #include "common/checkpoint/checkpoint.h"
 #include "common/data/idx.h"
-#include "common/base/range.h"
 #include "experiments/config/backends.h"
 #include "experiments/config/learning.h"
 #include "experiments/train/train.h"
 #include "experiments/train/trainer.h"
+
+/* -------- the data ---------------------------------------------------------------------------- */
 
 /* net_expect for every size, up to the net's `batch_max`, that batches of an epoch have, of both
  * splits: what a device has to say against one, it says now, on all ranks at the same point. */
@@ -133,39 +133,6 @@ static enum status trainer_open_data(struct trainer *t)
 out:
     return status;
 }
-
-/* -------- a step ------------------------------------------------------------------------------ */
-
-static void end_data(struct trainer *t, int64_t start_ns)
-{
-    int64_t now_ns = clock_now_ns();
-    t->data_ns += now_ns - start_ns;
-    range_end_at(now_ns);
-}
-
-size_t trainer_next_batch(struct trainer *t)
-{
-    /* A look-up by the device costs less than to ask. */
-    bool loads = t->config->loaders == 0 && augments(&t->config->augmentation);
-    int64_t start_ns = clock_now_ns(), ran_ns = loads ? clock_thread_ns() : 0;
-    range_begin_at("next batch", &(struct range_about){.kind = RANGE_DATA}, start_ns);
-    size_t count = batches_next(&t->batches, BATCHES_TRAIN);
-    t->loaded_ns += loads ? clock_thread_ns() - ran_ns : 0;
-    end_data(t, start_ns);
-    batches_upload(
-        &t->batches); /* a device that is still at earlier ones is not waited for as data */
-    return count;
-}
-
-void trainer_gather(struct trainer *t, size_t first, size_t count)
-{
-    int64_t start_ns = clock_now_ns();
-    range_begin_at("data", &(struct range_about){.kind = RANGE_DATA}, start_ns);
-    batches_gather(&t->batches, BATCHES_TRAIN, first, count);
-    end_data(t, start_ns);
-}
-
-/* Set-up of a training run: everything that a step needs is opened and allocated here. */
 
 /* -------- roles ------------------------------------------------------------------------------ */
 

@@ -1,10 +1,14 @@
+/* One training step of one process, from top to bottom: a real one, and one of --compute paced. */
 #include <string.h>
 
 #include "common/base/clock.h"
+#include "common/base/range.h"
 #include "common/base/status.h"
 #include "experiments/config/backends.h"
 #include "experiments/train/pace.h"
 #include "experiments/train/trainer.h"
+
+/* -------- losses on their way from the device ------------------------------------------------- */
 
 enum status loss_queue_open(struct loss_queue *queue, struct device *device)
 {
@@ -58,6 +62,8 @@ uint64_t loss_queue_length(const struct loss_queue *queue)
     return queue->put - queue->taken;
 }
 
+/* -------- a worker that computes longer ------------------------------------------------------- */
+
 void straggler_init(struct straggler *straggler, double factor, double least_ms)
 {
     *straggler =
@@ -97,7 +103,44 @@ static void straggler_delay(struct straggler *straggler, struct device *device, 
     straggler->blocked_ns = blocked_ns;
 }
 
-/* One training step of one process, from top to bottom: a real one, and one of --compute paced. */
+/* -------- the batch --------------------------------------------------------------------------- */
+
+/* What is between these two counts as waiting for data. */
+static int64_t begin_data(const char *name)
+{
+    int64_t start_ns = clock_now_ns();
+    range_begin_at(name, &(struct range_about){.kind = RANGE_DATA}, start_ns);
+    return start_ns;
+}
+
+static void end_data(struct trainer *t, int64_t start_ns)
+{
+    int64_t now_ns = clock_now_ns();
+    t->data_ns += now_ns - start_ns;
+    range_end_at(now_ns);
+}
+
+size_t train_next_batch(struct trainer *t)
+{
+    /* A look-up by the device costs less than to ask. */
+    bool loads = t->config->loaders == 0 && augments(&t->config->augmentation);
+    int64_t start_ns = begin_data("next batch"), ran_ns = loads ? clock_thread_ns() : 0;
+    size_t count = batches_next(&t->batches, BATCHES_TRAIN);
+    t->loaded_ns += loads ? clock_thread_ns() - ran_ns : 0;
+    end_data(t, start_ns);
+    /* A device that is still at earlier ones is not waited for as data. */
+    batches_upload(&t->batches);
+    return count;
+}
+
+void train_gather(struct trainer *t, size_t first, size_t count)
+{
+    int64_t start_ns = begin_data("data");
+    batches_gather(&t->batches, BATCHES_TRAIN, first, count);
+    end_data(t, start_ns);
+}
+
+/* -------- the step ---------------------------------------------------------------------------- */
 
 /* Gradients are complete in the range: of a straggler, later. The first layer's are the last. */
 static void start_buckets(void *context, size_t first, size_t count)
@@ -127,7 +170,7 @@ static enum status enqueue_step(void *context)
                             .divisor = (double)batches_of_all(&t->batches) / world};
     gradient_sync_begin(&t->sync);
     straggler_begin(&t->straggler);
-    trainer_gather(t, 0, batch);
+    train_gather(t, 0, batch);
     TRY(net_forward(t->net, t->batches.images, t->batches.labels, batch, &step, NULL));
     TRY(net_backward(t->net, start_buckets, t));
     TRY(gradient_sync_end(&t->sync, trainer_lr(t)));
@@ -154,12 +197,13 @@ out:
 enum status train_step_real(struct trainer *t, struct net_loss *loss)
 {
     enum status status = STATUS_OK;
-    size_t count = trainer_next_batch(t);
+    size_t count = train_next_batch(t);
     bool whole = count == (size_t)t->config->batch;
     CHECK(whole || trainer_joins(t));
     t->step_images = count;
     if (count == 0)
         return contribute_zero_gradient(t);
+    /* The device gets these together with the batch, in one upload, and not in a recording. */
     net_set_step(t->net, t->step);
     optimizer_set_lr(t->optimizer, trainer_lr(t));
     TRY(t->backend->graph_capturable && whole ? device_repeat(t->device, enqueue_step, t)
@@ -176,6 +220,6 @@ enum status train_step_paced(struct trainer *t, struct net_loss *loss)
 {
     (void)loss;
     if (t->dataset)
-        trainer_gather(t, 0, trainer_next_batch(t));
+        train_gather(t, 0, train_next_batch(t));
     return pace_step(&t->sync, t->config->paced_ms * t->straggler.factor);
 }

@@ -23,22 +23,29 @@ static double mean_loss(const struct trainer *t)
     return i->losses > 0 ? i->loss_sum / (images_each * (double)i->losses) : (double)NAN;
 }
 
-/* One step on this rank's share of the data, with the times of its parts. With `finishes` the
- * weights are complete after it; else what the next step waits for counts as that step's. */
-static enum status step(struct trainer *t, bool finishes)
+/* When a step began, by the clocks that tell what it took. */
+struct step_clock {
+    int64_t start_ns;
+    int64_t ran_ns;  /* of this thread, on a processor */
+    int64_t busy_ns; /* of the comm */
+};
+
+static enum status begin_step(struct trainer *t, struct step_clock *clock)
 {
     enum status status = STATUS_OK;
     struct interval *interval = &t->report.interval;
     struct comm *comm = t->sync.comm;
-    struct net_loss loss = {0};
     if (interval->started_ns == 0 && !comm_updates_on_server(comm))
         TRY(world_barrier(t->world, comm_group(comm))); /* struct step_times */
     range_at_step(t->step - t->first_step);
     t->data_ns = t->loaded_ns = 0;
-    int64_t busy_ns = comm_busy_ns(comm), ran_ns = clock_thread_ns(), start_ns = clock_now_ns();
-    range_begin_at("step", &(struct range_about){.kind = RANGE_STEP, .number = t->step}, start_ns);
+    clock->busy_ns = comm_busy_ns(comm);
+    clock->ran_ns = clock_thread_ns();
+    clock->start_ns = clock_now_ns();
+    range_begin_at("step", &(struct range_about){.kind = RANGE_STEP, .number = t->step},
+                   clock->start_ns);
     if (interval->started_ns == 0) {
-        interval->started_ns = start_ns;
+        interval->started_ns = clock->start_ns;
         train_cpus_start(t);
         usage_watch_take(t->report.usage_watch); /* what was before is no one's interval */
     }
@@ -49,31 +56,58 @@ static enum status step(struct trainer *t, bool finishes)
           batches_next_step(&t->batches) ==
               t->step - trainer_epoch_begin(t, trainer_epoch(t, t->step)));
     t->step_images = trainer_step_images(t); /* as a rule */
-    status = t->step_once(t, &loss);
-    if (status == STATUS_OK && finishes)
-        status = gradient_sync_finish(&t->sync);
-    ran_ns = clock_thread_ns() - ran_ns - t->sync.averaged_ns - t->loaded_ns;
+out:
+    return status;
+}
+
+/* Of a step that has failed, too. clock->ran_ns becomes what the step ran; returns its end. */
+static int64_t end_step(struct trainer *t, struct step_clock *clock)
+{
+    int64_t ran_ns = clock_thread_ns() - clock->ran_ns - t->sync.averaged_ns - t->loaded_ns;
     range_moment("computed", &(struct range_about){.kind = RANGE_CPU, .number = (uint64_t)ran_ns});
     int64_t end_ns = clock_now_ns();
     range_end_at(end_ns); /* what follows is not the step's */
-    TRY(status);
+    clock->ran_ns = ran_ns;
+    return end_ns;
+}
 
-    int64_t all_ns = end_ns - start_ns, exposed_ns = t->sync.blocked_ns;
+/* Adds a step that has ended, and the losses that became known in it, to the interval. */
+static void note_step(struct trainer *t, const struct step_clock *clock, int64_t end_ns,
+                      const struct net_loss *loss)
+{
+    struct interval *interval = &t->report.interval;
+    int64_t all_ns = end_ns - clock->start_ns, exposed_ns = t->sync.blocked_ns;
     step_times_add(&t->report.times, end_ns - interval->started_ns,
                    (int64_t[STEP_TIME_KINDS]){
                        [STEP_TIME_ALL] = all_ns,
                        [STEP_TIME_COMPUTE] = all_ns - exposed_ns - t->data_ns,
-                       [STEP_TIME_COMM] = comm_busy_ns(comm) - busy_ns,
+                       [STEP_TIME_COMM] = comm_busy_ns(t->sync.comm) - clock->busy_ns,
                        [STEP_TIME_EXPOSED] = exposed_ns,
                        [STEP_TIME_DATA] = t->data_ns,
-                       [STEP_TIME_CPU] = ran_ns,
+                       [STEP_TIME_CPU] = clock->ran_ns,
                    });
     train_cpus_wait(t);
     interval->ended_ns = end_ns;
     interval->steps++;
     interval->images += t->step_images;
-    interval->loss_sum += loss.loss_sum;
+    interval->loss_sum += loss->loss_sum;
     interval->losses = interval->steps - loss_queue_length(&t->losses);
+}
+
+/* One step on this rank's share of the data, with the times of its parts. With `finishes` the
+ * weights are complete after it; else what the next step waits for counts as that step's. */
+static enum status step(struct trainer *t, bool finishes)
+{
+    enum status status = STATUS_OK;
+    struct net_loss loss = {0};
+    struct step_clock clock;
+    TRY(begin_step(t, &clock));
+    status = t->step_once(t, &loss);
+    if (status == STATUS_OK && finishes)
+        status = gradient_sync_finish(&t->sync);
+    int64_t end_ns = end_step(t, &clock);
+    TRY(status);
+    note_step(t, &clock, end_ns, &loss);
     train_go_on(t);
 
     /* Averaging spreads a NaN to all ranks within a step: it is enough that one looks. */

@@ -42,7 +42,7 @@ static enum status play_worker(struct trainer *t, size_t worker, struct net_loss
         memset(t->virtual.gradients + worker * parameters, 0, parameters * sizeof(float));
         return STATUS_OK;
     }
-    trainer_gather(t, part.offset, part.count);
+    train_gather(t, part.offset, part.count);
     TRY(net_forward(t->net, t->batches.images, t->batches.labels, part.count, &step, &mine));
     TRY(net_backward(t->net, NULL, NULL));
     TRY(device_download(t->device, t->virtual.gradients + worker * parameters,
@@ -71,7 +71,7 @@ static void average(struct trainer *t)
 enum status train_step_virtual(struct trainer *t, struct net_loss *loss)
 {
     enum status status = STATUS_OK;
-    t->step_images = trainer_next_batch(t);
+    t->step_images = train_next_batch(t);
     for (size_t worker = 0; worker < t->workers; worker++)
         TRY(play_worker(t, worker, loss));
     average(t);

@@ -343,9 +343,6 @@ uint64_t trainer_step_images(const struct trainer *t);
 bool trainer_joins(const struct trainer *t);
 /* Batches that loaders make ahead. */
 size_t trainer_prefetch(const struct trainer *t);
-/* As batches_next and batches_gather of training, their time added to data_ns. */
-size_t trainer_next_batch(struct trainer *t);
-void trainer_gather(struct trainer *t, size_t first, size_t count);
 
 /* train_checkpoint.c. The epoch that step number `step` (from 0) belongs to, and how many steps are
  * done before it. */
@@ -362,6 +359,9 @@ float trainer_lr(const struct trainer *t);
 
 /* step.c, train_virtual.c */
 train_step_function train_step_real, train_step_paced, train_step_virtual;
+/* As batches_next and batches_gather of training, their time added to data_ns. */
+size_t train_next_batch(struct trainer *t);
+void train_gather(struct trainer *t, size_t first, size_t count);
 enum status train_virtual_open(struct trainer *t);
 void train_virtual_close(struct trainer *t);
 
