@@ -10,7 +10,7 @@
 #include "common/base/stats.h"
 #include "experiments/bench/measure.h"
 #include "experiments/measure/info.h"
-#include "experiments/train/pace.h"
+#include "experiments/train/gradient_sync.h"
 #include "models/published.h"
 
 /* -------- memory ------------------------------------------------------------------------------ */

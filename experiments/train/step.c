@@ -5,7 +5,7 @@
 #include "common/base/range.h"
 #include "common/base/status.h"
 #include "experiments/config/backends.h"
-#include "experiments/train/pace.h"
+#include "experiments/train/gradient_sync.h"
 #include "experiments/train/trainer.h"
 
 /* -------- losses on their way from the device ------------------------------------------------- */
