@@ -29,7 +29,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 root=$(dirname "$here")
 # shellcheck source-path=SCRIPTDIR source=sweep/script.sh
 . "$here/sweep/script.sh"
-# shellcheck source-path=SCRIPTDIR source=simulate/papers/papers.sh
-. "$here/simulate/papers/papers.sh"
+# shellcheck source-path=SCRIPTDIR source=simulate/papers.sh
+. "$here/simulate/papers.sh"
 heed_interrupts "$@"
 papers_main "$@"

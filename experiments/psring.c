@@ -15,7 +15,6 @@
 #include "common/net/world.h"
 #include "experiments/predict/predict.h"
 #include "experiments/bench/bench.h"
-#include "experiments/bench/layers.h"
 #include "experiments/config/config.h"
 #include "experiments/config/config_table.h"
 #include "experiments/config/launch.h"

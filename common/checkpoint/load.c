@@ -22,24 +22,24 @@ struct loaded {
     float *weights, *state, *carried;
 };
 
-struct reader {
+struct checkpoint_reader {
     const char *path;
     int fd;
     uint64_t file_bytes;
     struct sha256 sum;
 };
 
-static enum status no_memory(const struct reader *reader)
+static enum status no_memory(const struct checkpoint_reader *reader)
 {
     log_error("%s: no memory for a checkpoint of %llu bytes", reader->path,
               (unsigned long long)reader->file_bytes);
     return STATUS_NO_MEMORY;
 }
 
-static enum status reader_open(struct reader *reader, const char *path)
+static enum status reader_open(struct checkpoint_reader *reader, const char *path)
 {
     struct stat info;
-    *reader = (struct reader){.path = path};
+    *reader = (struct checkpoint_reader){.path = path};
     /* O_NONBLOCK: opening a FIFO must not wait for a writer. */
     reader->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (reader->fd < 0 || fstat(reader->fd, &info) != 0) {
@@ -55,7 +55,7 @@ static enum status reader_open(struct reader *reader, const char *path)
     return sha256_init(&reader->sum);
 }
 
-static void reader_close(struct reader *reader)
+static void reader_close(struct checkpoint_reader *reader)
 {
     if (reader->fd >= 0)
         close(reader->fd);
@@ -63,7 +63,7 @@ static void reader_close(struct reader *reader)
 }
 
 /* Reads exactly `count` bytes. */
-static enum status read_bytes(struct reader *reader, void *into, size_t count)
+static enum status read_bytes(struct checkpoint_reader *reader, void *into, size_t count)
 {
     size_t done = 0;
     while (done < count) {
@@ -85,7 +85,7 @@ static enum status read_bytes(struct reader *reader, void *into, size_t count)
     return STATUS_OK;
 }
 
-static enum status read_summed(struct reader *reader, void *into, size_t count)
+static enum status read_summed(struct checkpoint_reader *reader, void *into, size_t count)
 {
     if (count == 0)
         return STATUS_OK;
@@ -118,7 +118,7 @@ static uint64_t whole_bytes(const struct checkpoint_header *header)
 
 /* Everything that must hold before memory is allocated by what the header says. */
 /* Reads on to the end: is the sum right, whatever the file says? */
-static bool is_whole(struct reader *reader)
+static bool is_whole(struct checkpoint_reader *reader)
 {
     char block[4096], found[CHECKPOINT_SUM_BYTES], expected[SHA256_HEX_SIZE];
     uint64_t left =
@@ -135,7 +135,7 @@ static bool is_whole(struct reader *reader)
     return memcmp(found, expected, sizeof found) == 0;
 }
 
-static enum status of_another(struct reader *reader, const char *what, uint32_t found,
+static enum status of_another(struct checkpoint_reader *reader, const char *what, uint32_t found,
                               uint32_t expected, const char *who)
 {
     log_error("%s: %s 0x%x, expected 0x%x; %s wrote it, " START_ANEW, reader->path, what, found,
@@ -143,7 +143,7 @@ static enum status of_another(struct reader *reader, const char *what, uint32_t 
     return is_whole(reader) ? STATUS_UNSUPPORTED : STATUS_INPUT;
 }
 
-static enum status read_header(struct reader *reader, struct checkpoint_header *header)
+static enum status read_header(struct checkpoint_reader *reader, struct checkpoint_header *header)
 {
     enum status status = STATUS_OK;
     const char *path = reader->path;
@@ -185,7 +185,7 @@ out:
     return status;
 }
 
-static enum status read_floats(struct reader *reader, float **values, uint64_t count)
+static enum status read_floats(struct checkpoint_reader *reader, float **values, uint64_t count)
 {
     if (count == 0)
         return STATUS_OK;
@@ -195,8 +195,8 @@ static enum status read_floats(struct reader *reader, float **values, uint64_t c
     return read_summed(reader, *values, count * sizeof **values);
 }
 
-static enum status read_body(struct reader *reader, const struct checkpoint_header *header,
-                             struct loaded *loaded)
+static enum status read_body(struct checkpoint_reader *reader,
+                             const struct checkpoint_header *header, struct loaded *loaded)
 {
     enum status status = STATUS_OK;
     char found[CHECKPOINT_SUM_BYTES], expected[SHA256_HEX_SIZE];
@@ -323,7 +323,7 @@ enum status checkpoint_load(struct checkpoint **checkpoint, const char *path)
 {
     enum status status = STATUS_OK;
     struct checkpoint_header header;
-    struct reader reader;
+    struct checkpoint_reader reader;
     struct loaded *loaded = NULL;
     *checkpoint = NULL;
     TRY(reader_open(&reader, path));

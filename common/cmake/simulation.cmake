@@ -22,6 +22,6 @@ target_link_libraries(psring-simulate PRIVATE psring_experiments)
 target_compile_options(psring-simulate PRIVATE ${PSRING_WARNINGS})
 
 # What simulate.sh --cost-model reads a model.json by.
-add_executable(psring-links experiments/simulate/links.c)
+add_executable(psring-links experiments/predict/links.c)
 target_link_libraries(psring-links PRIVATE psring_experiments)
 target_compile_options(psring-links PRIVATE ${PSRING_WARNINGS})

@@ -2,19 +2,19 @@
 
 #include <math.h>
 
-struct comm_plan {
+struct bucket_cut {
     struct bucket *buckets; /* NULL: only count */
     size_t used;
     struct bucket open;
     size_t limit, first_limit; /* elements; 0: none */
 };
 
-static size_t wanted(const struct comm_plan *plan)
+static size_t wanted(const struct bucket_cut *plan)
 {
     return plan->used == 0 ? plan->first_limit : plan->limit;
 }
 
-static void close_bucket(struct comm_plan *plan)
+static void close_bucket(struct bucket_cut *plan)
 {
     if (plan->buckets)
         plan->buckets[plan->used] = plan->open;
@@ -23,7 +23,7 @@ static void close_bucket(struct comm_plan *plan)
 }
 
 /* Takes `count` more elements, downwards. */
-static void extend(struct comm_plan *plan, size_t count, bool closes)
+static void extend(struct bucket_cut *plan, size_t count, bool closes)
 {
     plan->open.first -= count;
     plan->open.count += count;
@@ -31,14 +31,14 @@ static void extend(struct comm_plan *plan, size_t count, bool closes)
         close_bucket(plan);
 }
 
-static void add_whole(struct comm_plan *plan, size_t count)
+static void add_whole(struct bucket_cut *plan, size_t count)
 {
     bool full = plan->limit > 0 && plan->open.count + count >= wanted(plan);
     extend(plan, count, full);
 }
 
 /* The first bucket takes what it lacks; the rest is cut evenly. */
-static void add_pieces(struct comm_plan *plan, size_t count)
+static void add_pieces(struct bucket_cut *plan, size_t count)
 {
     if (plan->used == 0 && plan->open.count < plan->first_limit) {
         size_t lacks = plan->first_limit - plan->open.count;
@@ -57,7 +57,7 @@ size_t bucket_plan(const size_t *counts, size_t layers, const struct bucket_limi
 {
     size_t bytes = limits->bytes, first = BUCKET_FIRST_BYTES < bytes ? BUCKET_FIRST_BYTES : bytes;
     size_t unit = sizeof(float);
-    struct comm_plan plan = {
+    struct bucket_cut plan = {
         .buckets = buckets, .limit = (bytes + unit - 1) / unit, .first_limit = first / unit};
     for (size_t l = 0; l < layers; l++)
         plan.open.first += counts[l];

@@ -16,7 +16,7 @@ struct request {
 };
 
 /* How many floats each rank carries, and room for a piece. */
-struct parts {
+struct state_parts {
     size_t ranks;
     uint64_t *counts; /* (ranks) */
     uint64_t most, sum;
@@ -72,18 +72,18 @@ static bool is_first(const struct comm *comm)
     return comm->worker_site.index == 0;
 }
 
-static void parts_fini(struct parts *parts)
+static void parts_fini(struct state_parts *parts)
 {
     free(parts->counts);
     free(parts->mine);
     free(parts->all);
 }
 
-static enum status parts_init(struct parts *parts, const struct comm *comm)
+static enum status parts_init(struct state_parts *parts, const struct comm *comm)
 {
     size_t ranks = (size_t)(comm->everyone ? comm->everyone->size : comm->world->size);
     uint64_t own = own_count(comm);
-    *parts = (struct parts){
+    *parts = (struct state_parts){
         .ranks = ranks,
         .counts = calloc(ranks, sizeof *parts->counts),
         .mine = calloc(PIECE_FLOATS, sizeof *parts->mine),
@@ -102,7 +102,7 @@ static enum status parts_init(struct parts *parts, const struct comm *comm)
 }
 
 /* Worker 0: of rank `rank` the piece at `offset`, as floats of the whole state. */
-static struct chunk piece_of(const struct parts *parts, size_t rank, uint64_t offset)
+static struct chunk piece_of(const struct state_parts *parts, size_t rank, uint64_t offset)
 {
     uint64_t first = 0, count = parts->counts[rank];
     for (size_t r = 0; r < rank; r++)
@@ -111,7 +111,7 @@ static struct chunk piece_of(const struct parts *parts, size_t rank, uint64_t of
     return (struct chunk){first + offset, left < PIECE_FLOATS ? left : PIECE_FLOATS};
 }
 
-static enum status collect_all(struct comm *comm, const struct parts *parts, float *state)
+static enum status collect_all(struct comm *comm, const struct state_parts *parts, float *state)
 {
     enum status status = STATUS_OK;
     for (uint64_t offset = 0; offset < parts->most; offset += PIECE_FLOATS) {
@@ -129,7 +129,8 @@ out:
     return status;
 }
 
-static enum status scatter_all(struct comm *comm, const struct parts *parts, const float *state)
+static enum status scatter_all(struct comm *comm, const struct state_parts *parts,
+                               const float *state)
 {
     enum status status = STATUS_OK;
     for (uint64_t offset = 0; offset < parts->most; offset += PIECE_FLOATS) {
@@ -156,7 +157,7 @@ static bool carries(const struct comm *comm)
 }
 
 /* Worker 0 says what it wants; then all know who carries how much. */
-static enum status agree(struct comm *comm, struct request *request, struct parts *parts)
+static enum status agree(struct comm *comm, struct request *request, struct state_parts *parts)
 {
     enum status status = STATUS_OK;
     TRY(world_broadcast(comm->world, comm->everyone, request, sizeof *request));
@@ -169,7 +170,7 @@ enum status comm_state_read(struct comm *comm, float **state, size_t *count)
 {
     enum status status = STATUS_OK;
     struct request request = {.writes = false};
-    struct parts parts = {0};
+    struct state_parts parts = {0};
     float *own = NULL;
     *state = NULL;
     *count = 0;
@@ -200,7 +201,7 @@ enum status comm_state_write(struct comm *comm, const float *state, size_t count
 {
     enum status status = STATUS_OK;
     struct request request = {.writes = true, .count = count};
-    struct parts parts = {0};
+    struct state_parts parts = {0};
     *fits = false;
     if (!carries(comm))
         return STATUS_OK;
@@ -219,7 +220,7 @@ enum status comm_state_join(struct comm *comm)
 {
     enum status status = STATUS_OK;
     struct request request;
-    struct parts parts = {0};
+    struct state_parts parts = {0};
     TRY(agree(comm, &request, &parts));
     if (!request.writes)
         status = collect_all(comm, &parts, NULL);

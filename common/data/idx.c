@@ -24,7 +24,7 @@ enum {
 };
 
 /* An open file on its way through the reader. */
-struct reader {
+struct idx_reader {
     const char *path; /* for messages */
     gzFile file;      /* reads plain files too */
     struct sha256 sum;
@@ -41,11 +41,11 @@ static enum status io_error(const char *path, const char *what, int error)
     return STATUS_IO;
 }
 
-static enum status reader_open(struct reader *reader, const char *path)
+static enum status reader_open(struct idx_reader *reader, const char *path)
 {
     enum status status = STATUS_OK;
     struct stat info;
-    *reader = (struct reader){.path = path};
+    *reader = (struct idx_reader){.path = path};
     /* O_NONBLOCK: opening a FIFO must not wait for a writer; regular files do not mind it. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
@@ -79,7 +79,7 @@ out:
     return status;
 }
 
-static void reader_close(struct reader *reader)
+static void reader_close(struct idx_reader *reader)
 {
     if (reader->file)
         gzclose_r(reader->file);
@@ -91,7 +91,7 @@ static void reader_close(struct reader *reader)
  * Reads up to `count` bytes. Fewer mean the end of the file. A gzip file that breaks off or whose
  * check sum is wrong is an error here.
  */
-static enum status reader_read(struct reader *reader, void *into, size_t count, size_t *got)
+static enum status reader_read(struct idx_reader *reader, void *into, size_t count, size_t *got)
 {
     *got = 0;
     while (*got < count) {
@@ -180,7 +180,7 @@ static enum status check_dimensions(const char *path, const unsigned char *heade
     return STATUS_OK;
 }
 
-static enum status read_header(struct reader *reader, const struct idx_shape *shape,
+static enum status read_header(struct idx_reader *reader, const struct idx_shape *shape,
                                struct idx *idx)
 {
     enum status status = STATUS_OK;
@@ -211,7 +211,7 @@ static enum status truncated(const char *path, size_t found, size_t expected)
     return STATUS_INPUT;
 }
 
-static enum status read_values(struct reader *reader, struct idx *idx)
+static enum status read_values(struct idx_reader *reader, struct idx *idx)
 {
     enum status status = STATUS_OK;
     size_t want = idx->items * idx->item_bytes, got;
@@ -261,7 +261,7 @@ static enum status check_values(const char *path, const struct idx *idx,
 enum status idx_read(struct idx **out_idx, const char *path, const struct idx_shape *shape)
 {
     enum status status = STATUS_OK;
-    struct reader reader;
+    struct idx_reader reader;
     struct idx *idx = NULL;
     CHECK(shape->dimensions >= 1 && shape->dimensions <= IDX_DIMENSIONS_MAX);
     *out_idx = NULL;

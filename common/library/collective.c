@@ -141,7 +141,7 @@ enum psring_status psring_wait(struct psring_handle **handle)
 enum { BUCKET_BYTES = 25 << 20 };
 
 /* One of them, which begins as part of a tensor and ends as part of another. */
-struct part {
+struct psring_part {
     struct bucket range;          /* of elements */
     size_t missing;               /* elements that are not ready */
     struct psring_handle *handle; /* started and not waited for */
@@ -159,7 +159,7 @@ struct psring_buckets {
     struct monitor monitor;
     bool *ready; /* (tensors) */
     size_t started;
-    struct part *parts; /* (count): the last elements first */
+    struct psring_part *parts; /* (count): the last elements first */
 };
 
 /* -------- making ------------------------------------------------------------------------------ */
@@ -190,7 +190,8 @@ static bool cut(struct psring_buckets *buckets, const size_t *counts, size_t buc
     if (ranges && buckets->parts) {
         bucket_plan(counts, buckets->tensors, &limits, ranges);
         for (size_t b = 0; b < buckets->count; b++)
-            buckets->parts[b] = (struct part){.range = ranges[b], .missing = ranges[b].count};
+            buckets->parts[b] =
+                (struct psring_part){.range = ranges[b], .missing = ranges[b].count};
     }
     bool complete = ranges && buckets->parts;
     free(ranges);
@@ -260,7 +261,7 @@ static enum psring_status start_complete(struct psring_buckets *buckets)
     enum psring_status status = PSRING_OK;
     while (status == PSRING_OK && buckets->started < buckets->count &&
            buckets->parts[buckets->started].missing == 0) {
-        struct part *part = &buckets->parts[buckets->started];
+        struct psring_part *part = &buckets->parts[buckets->started];
         void *data =
             buckets->data ? buckets->data + part->range.first * buckets->element_bytes : NULL;
         status = psring_allreduce_start(buckets->comm, data, part->range.count, buckets->type,
@@ -281,7 +282,7 @@ static enum psring_status mark_ready(const char *call, struct psring_buckets *bu
                           tensor);
     buckets->ready[tensor] = true;
     for (size_t b = 0; b < buckets->count; b++) {
-        struct part *part = &buckets->parts[b];
+        struct psring_part *part = &buckets->parts[b];
         part->missing -= overlap(part->range, buckets->first[tensor], buckets->first[tensor + 1]);
     }
     return start_complete(buckets);

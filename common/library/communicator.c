@@ -103,14 +103,14 @@ static void broadcast_close(struct broadcast *broadcast)
 }
 
 /* One operation, in segments. */
-struct run {
+struct operation_state {
     struct broadcast *broadcast;
     char *data;
     size_t bytes, segments;
     enum message_dtype dtype;
 };
 
-static struct message segment_of(const struct run *run, size_t segment)
+static struct message segment_of(const struct operation_state *run, size_t segment)
 {
     size_t offset = segment * SEGMENT_BYTES;
     return (struct message){.kind = MESSAGE_SEGMENT,
@@ -120,7 +120,7 @@ static struct message segment_of(const struct run *run, size_t segment)
                             .dtype = run->dtype};
 }
 
-static enum status post(const struct run *run, size_t segment)
+static enum status post(const struct operation_state *run, size_t segment)
 {
     struct transport_slot *slot = &run->broadcast->slots[segment % BROADCAST_SLOTS];
     struct message expected = segment_of(run, segment);
@@ -128,7 +128,7 @@ static enum status post(const struct run *run, size_t segment)
     return transport_post(run->broadcast->transport, slot, run->data + expected.offset);
 }
 
-static enum status receive(const struct run *run, size_t segment)
+static enum status receive(const struct operation_state *run, size_t segment)
 {
     enum status status = STATUS_OK;
     struct transport *transport = run->broadcast->transport;
@@ -147,10 +147,10 @@ static enum status broadcast_run(struct broadcast *broadcast, void *data, size_t
 {
     enum status status = STATUS_OK;
     int position = (broadcast->rank - root + broadcast->size) % broadcast->size;
-    struct run run = {.broadcast = broadcast,
-                      .data = data,
-                      .bytes = count * message_element_bytes(dtype),
-                      .dtype = dtype};
+    struct operation_state run = {.broadcast = broadcast,
+                                  .data = data,
+                                  .bytes = count * message_element_bytes(dtype),
+                                  .dtype = dtype};
     run.segments = size_divide_up(run.bytes, SEGMENT_BYTES);
     for (size_t i = 0; position > 0 && i < run.segments && i < BROADCAST_SLOTS; i++)
         TRY(post(&run, i));

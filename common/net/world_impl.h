@@ -61,4 +61,19 @@ enum status world_mpi_open(struct world *world, int *argc, char ***argv,
 /* options->rendezvous NULL: a world of one. */
 enum status world_rendezvous_open(struct world *world, const struct world_options *options);
 
+#ifdef PSRING_HAVE_MPI
+
+/* What the MPI transport needs of a world that MPI has brought together. */
+
+#include <mpi.h>
+
+/* The communicator of a world that MPI has brought together (world_is_mpi): a duplicate of
+ * MPI_COMM_WORLD, or what was given, that returns errors. */
+MPI_Comm world_mpi_comm(const struct world *world);
+
+/* Logs MPI's own text for `code` unless it is MPI_SUCCESS. `what` names the call. */
+enum status status_from_mpi(int code, const char *what);
+
+#endif
+
 #endif

@@ -14,7 +14,12 @@
 
 #include "common/base/status.h"
 #include "common/base/clock.h"
-#include "common/net/world_mpi.h"
+
+/* Of a world that MPI has brought together (world_is_mpi). */
+struct world_impl {
+    MPI_Comm comm;    /* a duplicate of MPI_COMM_WORLD, or what was given, that returns errors */
+    bool initialized; /* by world_open, which is then undone */
+};
 
 /* MPI does not let two threads be in collective calls of one communicator at a time: the
  * gradients' thread has its own. */
@@ -22,6 +27,11 @@ struct group_impl {
     MPI_Comm comm;
     MPI_Comm gradients; /* of mpi_allreduce_float */
 };
+
+MPI_Comm world_mpi_comm(const struct world *world)
+{
+    return world->impl->comm;
+}
 
 enum status status_from_mpi(int code, const char *what)
 {

@@ -1,5 +1,5 @@
 /* bench --layers: the time and the rate of every layer, forward and backward. */
-#include "experiments/bench/layers.h"
+#include "experiments/bench/bench.h"
 
 #include <cblas.h>
 #include <math.h>

@@ -225,7 +225,7 @@ struct config {
     int model_gradients;       /* enum published, models/published.h */
     double compute_ms;         /* of a step with model_gradients: forward and backward together */
     bool no_defer;             /* such a step waits for its buckets, gradient_sync.h */
-    bool bench_compute;        /* times layers, experiments/bench/layers.h */
+    bool bench_compute;        /* times layers, experiments/bench/bench.h */
     bool overlap;      /* measures again while the caller computes, experiments/bench/bench.h */
     bool library;      /* measures libpsring, too, experiments/bench/connect.h */
     bool limits;       /* measures those of the machine, experiments/measure/baselines.h */

@@ -18,7 +18,7 @@ static const double bucket_sizes_mb[] = {1, 2, 4, 8, 16, 25, 0};
 /* Ways to average that differ in more than numbers. */
 enum kind { RING, RHD, HIERARCHICAL, DEDICATED, COLOCATED, MIXED, KINDS };
 
-struct search {
+struct auto_search {
     const struct auto_job *job;
     struct auto_way best[KINDS];
     struct auto_way alone;
@@ -104,7 +104,7 @@ static bool several_slots(const struct auto_job *job)
     return shared && apart;
 }
 
-static bool terms_of(const struct search *search, const struct predict_way *way, size_t count,
+static bool terms_of(const struct auto_search *search, const struct predict_way *way, size_t count,
                      struct predict_terms *terms)
 {
     const struct auto_job *job = search->job;
@@ -121,7 +121,7 @@ static bool terms_of(const struct search *search, const struct predict_way *way,
 }
 
 /* *known: there is a formula. */
-static enum status time_step(const struct search *search, const struct predict_way *way,
+static enum status time_step(const struct auto_search *search, const struct predict_way *way,
                              struct predict_interval *seconds, bool *known)
 {
     enum status status = STATUS_OK;
@@ -149,7 +149,7 @@ static void keep(struct auto_way *kept, const struct auto_way *way)
         *kept = *way;
 }
 
-static uint64_t longest_bytes(const struct search *search)
+static uint64_t longest_bytes(const struct auto_search *search)
 {
     size_t most = search->job->count;
     for (size_t b = 0; search->step && b < search->step->bucket_count; b++)
@@ -157,7 +157,8 @@ static uint64_t longest_bytes(const struct search *search)
     return most * sizeof(float);
 }
 
-static enum status try_way(struct search *search, struct auto_way *kept, struct predict_way way)
+static enum status try_way(struct auto_search *search, struct auto_way *kept,
+                           struct predict_way way)
 {
     enum status status = STATUS_OK;
     const struct backend *backend = backend_get((size_t)backend_find(way.backend));
@@ -183,7 +184,7 @@ out:
 }
 
 /* One, two, four and so on, half as many as workers, and as many. */
-static enum status try_colocated(struct search *search)
+static enum status try_colocated(struct auto_search *search)
 {
     enum status status = STATUS_OK;
     const struct auto_job *job = search->job;
@@ -199,7 +200,7 @@ out:
 }
 
 /* Without servers: `kept` by kind, or one for all. */
-static enum status try_without(struct search *search, struct auto_way *kept, int stride)
+static enum status try_without(struct auto_search *search, struct auto_way *kept, int stride)
 {
     static const char *const names[] = {
         [RING] = "ring", [RHD] = "rhd", [HIERARCHICAL] = "hierarchical"};
@@ -213,7 +214,7 @@ out:
     return status;
 }
 
-static enum status try_all(struct search *search)
+static enum status try_all(struct auto_search *search)
 {
     enum status status = STATUS_OK;
     const struct auto_job *job = search->job;
@@ -233,7 +234,7 @@ out:
     return status;
 }
 
-static enum status try_over(struct search *search, enum transport_kind kind,
+static enum status try_over(struct auto_search *search, enum transport_kind kind,
                             const struct predict_model *model)
 {
     const struct predict_model there = model_there(model, search->job);
@@ -244,7 +245,7 @@ static enum status try_over(struct search *search, enum transport_kind kind,
 }
 
 /* Over each transport that it may use and that was fitted, or, if none was, one as the nearest. */
-static enum status try_transports(struct search *search, const struct predict_models *models,
+static enum status try_transports(struct auto_search *search, const struct predict_models *models,
                                   bool *stands_in)
 {
     enum status status = STATUS_OK;
@@ -265,7 +266,7 @@ out:
     return status;
 }
 
-static enum status try_buckets(struct search *search, const struct predict_models *models,
+static enum status try_buckets(struct auto_search *search, const struct predict_models *models,
                                double bucket_mb, bool *stands_in)
 {
     enum status status;
@@ -282,7 +283,7 @@ out:
 
 /* -------- the choice -------------------------------------------------------------------------- */
 
-static void find_best(const struct search *search, struct auto_choice *choice)
+static void find_best(const struct auto_search *search, struct auto_choice *choice)
 {
     int best = -1;
     for (int kind = 0; kind < KINDS; kind++) {
@@ -303,7 +304,7 @@ enum status auto_choose_way(const struct predict_models *models, const struct au
                             struct auto_choice *choice)
 {
     enum status status = STATUS_OK;
-    struct search search = {.job = job, .bucket_mb = fmax(job->bucket_mb, 0)};
+    struct auto_search search = {.job = job, .bucket_mb = fmax(job->bucket_mb, 0)};
     *choice = (struct auto_choice){0};
     if (!nearest_model(models, job->network))
         return no_model(models, job->network);

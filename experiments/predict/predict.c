@@ -15,7 +15,7 @@ static const double worth = 0.02; /* fp16 rounds gradients: less than that of a 
 enum { TOPOLOGIES = 3 };
 
 /* What has been tried so far. */
-struct search {
+struct advice_search {
     const struct predict_cluster *cluster;
     struct predict_training training;
     struct predict_advice advice;
@@ -33,7 +33,7 @@ static void keep(struct predict_choice *kept, const struct predict_choice *choic
         *kept = *choice;
 }
 
-static void compare(struct search *search, const struct predict_choice *choice)
+static void compare(struct advice_search *search, const struct predict_choice *choice)
 {
     struct predict_advice *best = &search->advice;
     if (choice->compress != COMPRESS_NONE) {
@@ -47,7 +47,7 @@ static void compare(struct search *search, const struct predict_choice *choice)
     best->found = true;
 }
 
-static void find_other(struct search *search)
+static void find_other(struct advice_search *search)
 {
     struct predict_advice *best = &search->advice;
     for (int t = 0; best->found && t < TOPOLOGIES; t++) {
@@ -56,7 +56,7 @@ static void find_other(struct search *search)
     }
 }
 
-static void try_way(struct search *search, const struct predict_model *model,
+static void try_way(struct advice_search *search, const struct predict_model *model,
                     const struct predict_model *there, const struct predict_way *way,
                     const struct predict_step *step)
 {
@@ -77,7 +77,7 @@ static void try_way(struct search *search, const struct predict_model *model,
     compare(search, &choice);
 }
 
-static void try_model(struct search *search, const struct predict_model *model,
+static void try_model(struct advice_search *search, const struct predict_model *model,
                       const struct predict_step *step)
 {
     struct predict_model there = predict_model_on(model, search->cluster);
@@ -93,7 +93,7 @@ enum status predict_advise(const struct predict_models *models, const char *netw
                            const struct predict_training *training, struct predict_advice *advice)
 {
     enum status status = STATUS_OK;
-    struct search search = {.cluster = cluster, .training = *training};
+    struct advice_search search = {.cluster = cluster, .training = *training};
     for (size_t b = 0; b < sizeof bucket_mb / sizeof *bucket_mb; b++) {
         struct predict_step step;
         search.training.bucket_bytes = (size_t)(bucket_mb[b] * 1048576);

@@ -9,7 +9,7 @@
 #include "common/base/csv.h"
 #include "common/base/status.h"
 #include "experiments/predict/terms.h"
-#include "experiments/rows/judge.h"
+#include "experiments/measure/judge.h"
 
 /* At a row of its file. */
 struct table_reader {

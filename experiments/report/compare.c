@@ -8,7 +8,7 @@
 #include "common/base/text.h"
 #include "experiments/report/report.h"
 #include "experiments/report/run.h"
-#include "experiments/rows/results.h"
+#include "experiments/measure/results.h"
 
 static const char *const keys[] = {
     "backend",          "transport",      "device",  "workers",
@@ -104,19 +104,19 @@ static bool networks_match(const struct compare *compare, size_t before, size_t 
 
 /* -------- pairs ------------------------------------------------------------------------------- */
 
-struct search {
+struct compare_search {
     struct compare *compare;
     struct kinds before, after;
 };
 
-static bool match(const struct search *search, size_t before, size_t after)
+static bool match(const struct compare_search *search, size_t before, size_t after)
 {
     return strcmp(search->before.shared[before], search->after.shared[after]) == 0 &&
            networks_match(search->compare, before, after);
 }
 
 /* Whether one of the tables tells apart what the other does not. */
-static bool is_ambiguous(const struct search *search, size_t before, size_t after)
+static bool is_ambiguous(const struct compare_search *search, size_t before, size_t after)
 {
     const struct compare *compare = search->compare;
     bool apart = false;
@@ -130,7 +130,7 @@ static bool is_ambiguous(const struct search *search, size_t before, size_t afte
 }
 
 /* Was measured before, further up: that row's group has it. */
-static bool is_repeated(const struct search *search, size_t after)
+static bool is_repeated(const struct compare_search *search, size_t after)
 {
     size_t first = 0;
     while (strcmp(search->after.whole[first], search->after.whole[after]) != 0)
@@ -185,7 +185,7 @@ static void draw_verdicts(struct compare *compare)
 static enum status find_pairs(struct compare *compare)
 {
     enum status status;
-    struct search search = {.compare = compare};
+    struct compare_search search = {.compare = compare};
     struct start *starts = calloc(compare->before.rows + compare->after.rows + 1, sizeof *starts);
     compare->pairs = calloc(compare->after.rows + 1, sizeof *compare->pairs);
     TRY(compare->pairs && starts ? STATUS_OK : STATUS_NO_MEMORY);

@@ -11,8 +11,8 @@
 #include "common/base/csv.h"
 #include "common/base/status.h"
 #include "experiments/report/run.h"
-#include "experiments/rows/judge.h"
-#include "experiments/rows/results.h"
+#include "experiments/measure/judge.h"
+#include "experiments/measure/results.h"
 
 /* -------- numbers and ratios as words --------------------------------------------------------- */
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "experiments/measure/cpu.h"
-#include "experiments/rows/results.h"
+#include "experiments/measure/results.h"
 
 /* -------- the head ---------------------------------------------------------------------------- */
 

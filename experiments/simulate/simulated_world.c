@@ -58,16 +58,16 @@ static bool meeting_leave(struct meeting *meeting)
 }
 
 /* A group as its members see it. */
-struct place {
+struct simulated_place {
     struct meeting *meeting;
     int index, size;
 };
 
-static struct place place_in(const struct world *world, const struct group *group)
+static struct simulated_place place_in(const struct world *world, const struct group *group)
 {
     if (group)
-        return (struct place){group->impl->meeting, group->rank, group->size};
-    return (struct place){world->impl->common.meeting, world->rank, world->size};
+        return (struct simulated_place){group->impl->meeting, group->rank, group->size};
+    return (struct simulated_place){world->impl->common.meeting, world->rank, world->size};
 }
 
 /* -------- collective calls -------------------------------------------------------------------- */
@@ -79,7 +79,8 @@ static enum status simulated_barrier(struct world *world, const struct group *gr
 }
 
 /* All give; whoever `takes` then gets `bytes` of each of the first `count` members into `all`. */
-static void exchange(struct place place, const void *mine, size_t bytes, void *all, int count)
+static void exchange(struct simulated_place place, const void *mine, size_t bytes, void *all,
+                     int count)
 {
     place.meeting->given[place.index] = mine;
     sg_barrier_wait(place.meeting->barrier);
@@ -101,7 +102,7 @@ static enum status simulated_broadcast(struct world *world, const struct group *
 static enum status simulated_gather(struct world *world, const struct group *group,
                                     const void *mine, size_t bytes, void *all)
 {
-    struct place place = place_in(world, group);
+    struct simulated_place place = place_in(world, group);
     exchange(place, mine, bytes, all, place.size);
     return STATUS_OK;
 }
@@ -109,7 +110,7 @@ static enum status simulated_gather(struct world *world, const struct group *gro
 static enum status simulated_collect(struct world *world, const struct group *group,
                                      const void *mine, size_t bytes, void *all)
 {
-    struct place place = place_in(world, group);
+    struct simulated_place place = place_in(world, group);
     exchange(place, mine, bytes, all, place.index == 0 ? place.size : 0);
     return STATUS_OK;
 }
@@ -117,7 +118,7 @@ static enum status simulated_collect(struct world *world, const struct group *gr
 static enum status simulated_scatter(struct world *world, const struct group *group,
                                      const void *all, size_t bytes, void *mine)
 {
-    struct place place = place_in(world, group);
+    struct simulated_place place = place_in(world, group);
     place.meeting->given[place.index] = all;
     sg_barrier_wait(place.meeting->barrier);
     memcpy(mine, (const char *)place.meeting->given[0] + (size_t)place.index * bytes, bytes);

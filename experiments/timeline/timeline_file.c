@@ -84,7 +84,7 @@ static void trace_facts_read(struct trace_file *file, const cJSON *arguments)
 
 enum { RANKS_MOST = 65536 };
 
-struct reader {
+struct timeline_reader {
     const char *path;
     struct trace_file *file;
     size_t line, range_room, message_room;
@@ -148,7 +148,8 @@ static enum status grow(void **array, size_t *room, size_t count, size_t each)
     return STATUS_OK;
 }
 
-static enum status find_rank(struct reader *reader, int64_t number, struct trace_rank **rank)
+static enum status find_rank(struct timeline_reader *reader, int64_t number,
+                             struct trace_rank **rank)
 {
     struct trace_file *file = reader->file;
     if (number < 0 || number >= RANKS_MOST) {
@@ -174,7 +175,7 @@ static enum status find_rank(struct reader *reader, int64_t number, struct trace
 
 /* -------- lines ------------------------------------------------------------------------------- */
 
-static void take_facts(struct reader *reader, struct trace_rank *rank, const cJSON *event)
+static void take_facts(struct timeline_reader *reader, struct trace_rank *rank, const cJSON *event)
 {
     const cJSON *facts = cJSON_GetObjectItemCaseSensitive(event, "args");
     const char *name = text(event, "name");
@@ -194,7 +195,8 @@ static void take_facts(struct reader *reader, struct trace_rank *rank, const cJS
     rank->dropped = (uint64_t)integer(facts, "dropped_events", 0);
 }
 
-static enum status take_range(struct reader *reader, int rank, const cJSON *event, int kind)
+static enum status take_range(struct timeline_reader *reader, int rank, const cJSON *event,
+                              int kind)
 {
     enum status status;
     struct trace_file *file = reader->file;
@@ -223,7 +225,8 @@ out:
     return status;
 }
 
-static enum status take_flow(struct reader *reader, int rank, const cJSON *event, bool sends)
+static enum status take_flow(struct timeline_reader *reader, int rank, const cJSON *event,
+                             bool sends)
 {
     enum status status;
     struct trace_file *file = reader->file;
@@ -246,7 +249,7 @@ out:
     return status;
 }
 
-static enum status take_event(struct reader *reader, const cJSON *event)
+static enum status take_event(struct timeline_reader *reader, const cJSON *event)
 {
     enum status status = STATUS_OK;
     struct trace_rank *rank;
@@ -275,7 +278,7 @@ out:
     return status;
 }
 
-static enum status take_line(struct reader *reader, const char *line)
+static enum status take_line(struct timeline_reader *reader, const char *line)
 {
     if (reader->line == 1 && strncmp(line, "{\"displayTimeUnit\"", 18) != 0) {
         log_error("%s: is no timeline of psring train --timeline, or another program has written "
@@ -371,7 +374,7 @@ static void join_messages(struct trace_file *file)
 
 /* -------- the file ---------------------------------------------------------------------------- */
 
-static enum status read_lines(struct reader *reader, FILE *stream)
+static enum status read_lines(struct timeline_reader *reader, FILE *stream)
 {
     enum status status = STATUS_OK;
     char *line = NULL;
@@ -387,7 +390,7 @@ static enum status read_lines(struct reader *reader, FILE *stream)
 enum status trace_file_read(struct trace_file *file, const char *path)
 {
     enum status status = STATUS_OK;
-    struct reader reader = {.path = path, .file = file};
+    struct timeline_reader reader = {.path = path, .file = file};
     *file = (struct trace_file){0};
     FILE *stream = fopen(path, "r");
     if (!stream) {

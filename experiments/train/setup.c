@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/data/batches.h"
 #include "common/base/sha256.h"
 #include "common/checkpoint/checkpoint.h"
 #include "common/data/idx.h"

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "common/base/status.h"
+#include "common/data/batches.h"
 #include "common/base/clock.h"
 #include "common/base/range.h"
 #include "experiments/train/trainer.h"

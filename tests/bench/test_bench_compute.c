@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "experiments/bench/layers.h"
+#include "experiments/bench/bench.h"
 #include "models/net.h"
 
 static struct compute_line lines[] = {

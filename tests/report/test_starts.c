@@ -6,7 +6,7 @@
 
 #include "common/base/rng.h"
 #include "common/base/stats.h"
-#include "experiments/rows/judge.h"
+#include "experiments/measure/judge.h"
 
 /* -------- the judge --------------------------------------------------------------------------- */
 

@@ -178,7 +178,7 @@ grep -qE '^ +16  tcp +vgg16 +62\.5 ' "$folder/log" || fail "published is not bes
 awk -F, 'BEGIN { OFS = "," } NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
     $at["network"] == "simulated:horovod/rdma/4" && $at["model_gradients"] == "vgg16" { $at["scaling_efficiency"] = 0.5 } { print }' \
     "$folder/papers/papers.csv" >"$folder/slow.csv"
-! awk -v what=all -f "$root/experiments/simulate/papers/papers.awk" "$folder/slow.csv" >"$folder/log" || fail "RDMA that loses is no fault:"
+! awk -v what=all -f "$root/experiments/simulate/papers.awk" "$folder/slow.csv" >"$folder/log" || fail "RDMA that loses is no fault:"
 grep -q '^  WRONG  16 GPUs: RDMA gains VGG-16 most' "$folder/log" || fail "the sign that is wrong is not named:"
 
 echo "simulate: closed forms, measured rows and platforms as expected"

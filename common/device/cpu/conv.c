@@ -269,20 +269,20 @@ struct tile {
 };
 
 /* The part of a tile whose k-th line is inside the image, not in the padding above or below. */
-struct part {
+struct conv_part {
     size_t rows;
     size_t skip; /* rows of the tile before it */
     size_t from; /* row of the image */
 };
 
-static struct part part_inside(const struct conv2d *c, struct tile tile, size_t k)
+static struct conv_part part_inside(const struct conv2d *c, struct tile tile, size_t k)
 {
     size_t begin = tile.first + k, end = begin + tile.rows; /* as if padding were part of it */
     size_t low = begin > c->padding ? begin : c->padding;
     size_t high = end < c->height + c->padding ? end : c->height + c->padding;
     if (low >= high)
-        return (struct part){0};
-    return (struct part){high - low, low - begin, low - c->padding};
+        return (struct conv_part){0};
+    return (struct conv_part){high - low, low - begin, low - c->padding};
 }
 
 static struct tile tile_at(const struct geometry *g, size_t first)
@@ -315,7 +315,7 @@ static void forward_tile(const struct conv_work *work, const float *lines, struc
     const struct geometry *g = &work->g;
     set_bias(tile.rows * g->window_width, c->filters, work->bias, y);
     for (size_t k = 0; k < c->kernel; k++) {
-        struct part part = part_inside(c, tile, k);
+        struct conv_part part = part_inside(c, tile, k);
         cpu_lines_multiply(part.rows * g->window_width, c->filters, g->run,
                            lines + part.from * g->window_width * g->run,
                            work->w + k * g->run * c->filters,
@@ -403,7 +403,7 @@ static void backward_tile(const struct conv_work *work, const float *lines, stru
     const struct conv2d *c = work->conv;
     const struct geometry *g = &work->g;
     for (size_t k = 0; k < c->kernel; k++) {
-        struct part part = part_inside(c, tile, k);
+        struct conv_part part = part_inside(c, tile, k);
         size_t pixels = part.rows * g->window_width;
         size_t at = part.from * g->window_width * g->run;
         const float *dy_part = dy + part.skip * g->window_width * c->filters;

@@ -8,7 +8,7 @@
 #include "common/base/status.h"
 #include "common/base/thread.h"
 
-struct member {
+struct team_member {
     struct team *team;
     int index;
     struct thread thread;
@@ -16,7 +16,7 @@ struct member {
 
 struct team {
     int threads;
-    struct member *members; /* (threads - 1) */
+    struct team_member *members; /* (threads - 1) */
 
     /* The run in progress. Written by team_run under `lock` before `generation` moves on. */
     team_work *work;
@@ -43,7 +43,7 @@ static void take_items(struct team *team, int thread)
 
 static void *member_main(void *argument)
 {
-    struct member *member = argument;
+    struct team_member *member = argument;
     struct team *team = member->team;
     unsigned long seen = 0;
     pthread_mutex_lock(&team->lock);
@@ -68,7 +68,7 @@ enum status team_new(struct team **out_team, int threads)
     enum status status = STATUS_OK;
     CHECK(threads >= 1);
     struct team *team = calloc(1, sizeof *team);
-    struct member *members = calloc((size_t)threads, sizeof *members);
+    struct team_member *members = calloc((size_t)threads, sizeof *members);
     if (!team || !members) {
         log_error("a team of %d threads: out of memory", threads);
         free(team);
@@ -81,7 +81,7 @@ enum status team_new(struct team **out_team, int threads)
     pthread_cond_init(&team->begin, NULL);
     pthread_cond_init(&team->end, NULL);
     for (int i = 0; i < threads - 1; i++) {
-        members[i] = (struct member){.team = team, .index = i + 1};
+        members[i] = (struct team_member){.team = team, .index = i + 1};
         TRY(thread_start(&members[i].thread, "psring-compute", member_main, &members[i]));
     }
 out:

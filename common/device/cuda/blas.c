@@ -11,7 +11,7 @@
 #include "common/base/dynamic.h"
 
 /* The functions that we call, by their names in the library (cublas_v2.h renames them). */
-struct entries {
+struct blas_entries {
     __typeof__(&cublasCreate_v2) create;
     __typeof__(&cublasDestroy_v2) destroy;
     __typeof__(&cublasSetStream_v2) set_stream;
@@ -25,7 +25,7 @@ struct entries {
 
 struct cuda_blas {
     void *library;
-    struct entries call;
+    struct blas_entries call;
     cublasHandle_t handle;
 };
 
@@ -43,7 +43,7 @@ static void *open_library(void)
     return wheels_open("cublas", PSRING_CUBLAS_NAME);
 }
 
-static bool find_all(void *library, struct entries *call)
+static bool find_all(void *library, struct blas_entries *call)
 {
     return symbol_find(library, "cublasCreate_v2", &call->create) &&
            symbol_find(library, "cublasDestroy_v2", &call->destroy) &&
@@ -75,7 +75,7 @@ static enum status load(struct cuda_blas *blas)
 
 const char *cuda_blas_version(char *text, size_t bytes)
 {
-    struct entries call = {0};
+    struct blas_entries call = {0};
     int major, minor, patch;
     const char *version = NULL;
     void *library = open_library();

@@ -22,7 +22,7 @@ enum {
 };
 
 /* Counts, and where what is in scratch memory (in floats). */
-struct layout {
+struct conv_layout {
     size_t windows, columns;           /* an image's M, and K */
     size_t image, window_image;        /* floats of an image of x, and of its window outputs */
     size_t out_image;                  /* of y */
@@ -32,14 +32,14 @@ struct layout {
     size_t window_at, partial_at, end; /* columns that are not kept are at 0 */
 };
 
-static size_t columns_bytes(const struct layout *l, size_t images)
+static size_t columns_bytes(const struct conv_layout *l, size_t images)
 {
     return images * l->windows * l->columns * sizeof(float);
 }
 
-static struct layout measure(const struct conv2d *c, size_t batch, bool kept)
+static struct conv_layout measure(const struct conv2d *c, size_t batch, bool kept)
 {
-    struct layout l;
+    struct conv_layout l;
     l.windows = conv2d_window_size(c, c->height) * conv2d_window_size(c, c->width);
     l.columns = c->kernel * c->kernel * c->channels;
     l.image = c->height * c->width * c->channels;
@@ -63,12 +63,12 @@ enum status cuda_own_conv2d_prepare(struct device *device, struct conv2d *c, siz
 {
     CHECK(c->kernel > 0 && c->channels > 0 && c->filters > 0 && c->padding < c->kernel);
     CHECK(c->height + 2 * c->padding >= c->kernel && c->width + 2 * c->padding >= c->kernel);
-    struct layout largest = measure(c, batch_max, true);
+    struct conv_layout largest = measure(c, batch_max, true);
     size_t most = 0, bytes = columns_bytes(&largest, batch_max);
     bool keeps = may_keep && !kernel_direct_can(c, batch_max) && bytes <= KEPT_BYTES_MAX;
     c->kept = NULL;
     for (size_t batch = 1; batch <= batch_max; batch++) {
-        struct layout l = measure(c, batch, keeps);
+        struct conv_layout l = measure(c, batch, keeps);
         /* Kernels number the elements of a block with 32 bits. */
         CHECK(l.block * (l.image > l.window_image ? l.image : l.window_image) <= INT32_MAX);
         most = l.end > most ? l.end : most;
@@ -110,7 +110,7 @@ void cuda_conv_finish(struct cuda *cuda, const struct conv2d *c, size_t images, 
     cuda_keep(cuda, kernel_sum_slices(cuda->compute, &sum, window, y), "convolution: bias");
 }
 
-static void forward_block(struct cuda *cuda, const struct conv2d *c, const struct layout *l,
+static void forward_block(struct cuda *cuda, const struct conv2d *c, const struct conv_layout *l,
                           size_t first, size_t images, const float *x, const float *w,
                           const float *bias, float *y, uint8_t *index)
 {
@@ -140,7 +140,7 @@ void cuda_own_conv2d_forward(struct device *device, const struct conv2d *conv, s
                   "convolution");
         return;
     }
-    struct layout l = measure(conv, batch, conv->kept != NULL);
+    struct conv_layout l = measure(conv, batch, conv->kept != NULL);
     CHECK(l.end <= cuda->scratch_count);
     for (size_t first = 0; first < batch; first += l.block) {
         size_t images = batch - first < l.block ? batch - first : l.block;
@@ -173,7 +173,7 @@ const float *cuda_conv_window_gradient(struct cuda *cuda, const struct conv2d *c
 }
 
 /* dw gets, or with `add` is added, what a block of images gives. */
-static void weight_gradient(struct cuda *cuda, const struct conv2d *c, const struct layout *l,
+static void weight_gradient(struct cuda *cuda, const struct conv2d *c, const struct conv_layout *l,
                             size_t images, const float *columns, const float *dwindow, float *dw,
                             bool add)
 {
@@ -196,7 +196,7 @@ static void weight_gradient(struct cuda *cuda, const struct conv2d *c, const str
 }
 
 /* The columns themselves are not needed any more: their gradient takes their place. */
-static void input_gradient(struct cuda *cuda, const struct conv2d *c, const struct layout *l,
+static void input_gradient(struct cuda *cuda, const struct conv2d *c, const struct conv_layout *l,
                            size_t images, float *columns, const float *dwindow, const float *w,
                            float *dx)
 {
@@ -223,7 +223,7 @@ void cuda_own_conv2d_backward(struct device *device, const struct conv2d *conv, 
                   "convolution, backward");
         return;
     }
-    struct layout l = measure(conv, batch, conv->kept != NULL);
+    struct conv_layout l = measure(conv, batch, conv->kept != NULL);
     float *columns = columns_of(cuda, conv);
     CHECK(l.end <= cuda->scratch_count);
     for (size_t first = 0; first < batch; first += l.block) {

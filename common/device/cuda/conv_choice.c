@@ -21,7 +21,7 @@ static const char *const part_names[PARTS] = {
     [PART_DBIAS] = "gradient by the bias",
 };
 
-struct comparison {
+struct conv_comparison {
     struct cuda *cuda;
     struct conv2d conv;
     size_t batch, counts[PARTS];
@@ -41,7 +41,7 @@ static void fill(float *values, size_t count, uint64_t part)
 }
 
 /* No memory is no error of the run's: the caller says what comes of it. */
-static enum status open_comparison(struct comparison *c)
+static enum status open_comparison(struct conv_comparison *c)
 {
     struct device *device = &c->cuda->device;
     for (int part = 0; part < PARTS; part++) {
@@ -59,7 +59,7 @@ static enum status open_comparison(struct comparison *c)
     return STATUS_OK;
 }
 
-static void close_comparison(struct comparison *c)
+static void close_comparison(struct conv_comparison *c)
 {
     for (int part = 0; part < PARTS; part++) {
         device_free(&c->cuda->device, c->dev[part]);
@@ -69,8 +69,8 @@ static void close_comparison(struct comparison *c)
 }
 
 /* Computes by cuDNN, or by psring's own kernels where `dnn` is NULL, into what was no number. */
-static enum status compute(struct comparison *c, struct cuda_dnn_conv *dnn, float *const to[PARTS],
-                           const char **error)
+static enum status compute(struct conv_comparison *c, struct cuda_dnn_conv *dnn,
+                           float *const to[PARTS], const char **error)
 {
     enum status status = STATUS_OK;
     struct device *device = &c->cuda->device;
@@ -104,7 +104,7 @@ out:
     return status;
 }
 
-static void look(const struct comparison *c, struct cuda_conv_difference *difference)
+static void look(const struct conv_comparison *c, struct cuda_conv_difference *difference)
 {
     *difference = (struct cuda_conv_difference){0, part_names[COMPARED]};
     for (int part = COMPARED; part < PARTS; part++) {
@@ -133,7 +133,7 @@ static enum status cuda_conv_compare(struct cuda *cuda, struct cuda_dnn_conv *dn
                                      struct cuda_conv_difference *difference, const char **error)
 {
     enum status status = STATUS_OK;
-    struct comparison c = {.cuda = cuda, .conv = *shape, .batch = batch};
+    struct conv_comparison c = {.cuda = cuda, .conv = *shape, .batch = batch};
     c.conv.relu = c.conv.pool = false;
     c.conv.kept = NULL;
     size_t image = shape->height * shape->width * shape->channels;

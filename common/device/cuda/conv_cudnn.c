@@ -18,7 +18,7 @@ enum {
 };
 
 /* Counts, and where what is in scratch memory (in floats). */
-struct layout {
+struct cudnn_layout {
     size_t windows, columns;    /* an image's M, and K, as in conv.c */
     size_t image, window_image; /* floats of an image of x, and of its window outputs */
     size_t weights;
@@ -35,7 +35,7 @@ struct cuda_dnn_conv {
     struct cuda *cuda;
     struct cuda_dnn *dnn;
     struct conv2d shape;
-    struct layout layout;
+    struct cudnn_layout layout;
     struct sized sizes[SIZES]; /* (size_count); the algorithms are chosen for the first one */
     size_t size_count, workspace_bytes;
     char reason[CUDA_DNN_TEXT_BYTES];
@@ -47,9 +47,9 @@ static size_t aligned(size_t floats)
     return (floats + 63) / 64 * 64;
 }
 
-static struct layout measure(const struct conv2d *c, size_t batch_max)
+static struct cudnn_layout measure(const struct conv2d *c, size_t batch_max)
 {
-    struct layout l;
+    struct cudnn_layout l;
     l.windows = conv2d_window_size(c, c->height) * conv2d_window_size(c, c->width);
     l.columns = c->kernel * c->kernel * c->channels;
     l.image = c->height * c->width * c->channels;
@@ -156,7 +156,7 @@ size_t cuda_dnn_conv_sample(const struct cuda_dnn_conv *conv, size_t batch)
 static const float *turn_weights(struct cuda_dnn_conv *conv, const float *w)
 {
     struct cuda *cuda = conv->cuda;
-    const struct layout *l = &conv->layout;
+    const struct cudnn_layout *l = &conv->layout;
     float *turned = cuda->scratch + l->w_at;
     cuda_keep(cuda, kernel_transpose(cuda->compute, l->columns, conv->shape.filters, w, turned),
               "convolution: weights for cuDNN");
@@ -168,7 +168,7 @@ const char *cuda_dnn_conv_forward(struct cuda_dnn_conv *conv, const struct conv2
                                   uint8_t *index)
 {
     struct cuda *cuda = conv->cuda;
-    const struct layout *l = &conv->layout;
+    const struct cudnn_layout *l = &conv->layout;
     size_t out_image = conv2d_out_size(c, c->height) * conv2d_out_size(c, c->width) * c->filters;
     const float *turned = turn_weights(conv, w);
     for (size_t first = 0; first < batch; first += l->block) {
@@ -191,7 +191,7 @@ const char *cuda_dnn_conv_backward(struct cuda_dnn_conv *conv, const struct conv
                                    const struct backward *b)
 {
     struct cuda *cuda = conv->cuda;
-    const struct layout *l = &conv->layout;
+    const struct cudnn_layout *l = &conv->layout;
     float *workspace = cuda->scratch + l->workspace_at, *dw = cuda->scratch + l->dw_at;
     const float *turned = b->dx ? turn_weights(conv, b->w) : NULL;
     const char *error = NULL;

@@ -19,7 +19,7 @@ static const char *const parts_of_9[] = {
     "graph", "ops", "cnn", "heuristic", "engines_precompiled", "engines_runtime_compiled", NULL};
 enum { PARTS_MAX = sizeof parts_of_9 / sizeof *parts_of_9 };
 
-struct parts {
+struct cudnn_parts {
     void *handles[PARTS_MAX]; /* up to the first NULL */
 };
 
@@ -89,7 +89,7 @@ static bool is_of_this_cuda(const struct dnn_library *library, char *reason)
 
 /* Opens "libcudnn_PART.so.9" beside "libcudnn.so.9", where it lies: then it is loaded already when
  * cuDNN asks for it by its name. False: it is missing, and `reason` says so. */
-static bool open_part(const char *path, const char *part, struct parts *parts, char *reason)
+static bool open_part(const char *path, const char *part, struct cudnn_parts *parts, char *reason)
 {
     char name[PATH_MAX];
     size_t count = 0;
@@ -107,7 +107,7 @@ static bool open_part(const char *path, const char *part, struct parts *parts, c
     return false;
 }
 
-static void close_parts(struct parts *parts)
+static void close_parts(struct cudnn_parts *parts)
 {
     for (size_t i = 0; i < PARTS_MAX && parts->handles[i]; i++)
         dlclose(parts->handles[i]);
@@ -119,7 +119,8 @@ static void close_parts(struct parts *parts)
  * So nothing of it is called before the parts beside it are open, and the first of them is asked
  * what it is: another library's, opened by its bare name, would speak for all that come after.
  */
-static bool suits(const char *name, struct dnn_library *library, struct parts *parts, char *reason)
+static bool suits(const char *name, struct dnn_library *library, struct cudnn_parts *parts,
+                  char *reason)
 {
     const char *const *names_of_parts = strstr(name, ".so.8") ? parts_of_8 : parts_of_9;
     size_t major;
@@ -153,7 +154,7 @@ static bool suits(const char *name, struct dnn_library *library, struct parts *p
  * there is no such file. */
 static bool try_one(const char *name, struct dnn_library *library, char *reason)
 {
-    struct parts parts = {{0}};
+    struct cudnn_parts parts = {{0}};
     struct link_map *map = NULL;
     void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (!handle) {

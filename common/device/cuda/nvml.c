@@ -21,7 +21,7 @@ struct nvml_utilization {
     unsigned gpu, memory; /* percent of the time in which a kernel ran; memory was accessed */
 };
 
-struct entries {
+struct nvml_entries {
     int (*init)(void);
     int (*shutdown)(void);
     int (*device_by_pci_bus_id)(const char *id, struct nvml_device **device);
@@ -32,12 +32,12 @@ struct entries {
 
 struct cuda_nvml {
     void *library;
-    struct entries call;
+    struct nvml_entries call;
     bool ready; /* init was called and shutdown is due */
     struct nvml_device *gpu;
 };
 
-static bool find_all(void *library, struct entries *call)
+static bool find_all(void *library, struct nvml_entries *call)
 {
     return symbol_find(library, "nvmlInit_v2", &call->init) &&
            symbol_find(library, "nvmlShutdown", &call->shutdown) &&

@@ -29,7 +29,7 @@
 
 #include "common/base/clock.h"
 #include "common/net/transport/mpi_impl.h"
-#include "common/net/world_mpi.h"
+#include "common/net/world_impl.h"
 
 enum mpi_part { PART_HEADER, PART_PAYLOAD };
 
@@ -510,7 +510,7 @@ enum status transport_mpi_open(struct transport *endpoint[2], struct world *worl
     if (!shared)
         return out_of_memory();
     *shared = (struct mpi_shared){.comm = MPI_COMM_NULL, .users = 1 /* this function */};
-    TRY(status_from_mpi(MPI_Comm_dup(world->impl->comm, &shared->comm), "MPI_Comm_dup"));
+    TRY(status_from_mpi(MPI_Comm_dup(world_mpi_comm(world), &shared->comm), "MPI_Comm_dup"));
     MPI_Comm_set_errhandler(shared->comm, MPI_ERRORS_RETURN);
     for (int role = 0; role < 2; role++) {
         if (topology_node(&options->topology, world->rank, role) >= 0)

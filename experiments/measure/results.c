@@ -1,4 +1,4 @@
-#include "experiments/rows/results.h"
+#include "experiments/measure/results.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "experiments/rows/judge.h"
+#include "experiments/measure/judge.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 # shellcheck shell=bash disable=SC2034,SC2154
 # papers.sh: what experiments/papers.sh, which loads it, does.
 
-# shellcheck source-path=SCRIPTDIR source=../build.sh
+# shellcheck source-path=SCRIPTDIR source=build.sh
 . "$here/simulate/build.sh"
-# shellcheck source-path=SCRIPTDIR source=../simulations.sh
+# shellcheck source-path=SCRIPTDIR source=simulations.sh
 . "$here/simulate/simulations.sh"
 
 papers_arguments()
@@ -118,7 +118,7 @@ simulate_byteps()
 papers_table()
 {
     awk -v what="$1" -v tcp_rate="$tcp_rate" -v rdma_rate="$rdma_rate" -v slow_rate="$slow_rate" -v tcp_latency="$tcp_latency" \
-        -v rdma_latency="$rdma_latency" -v v100="$v100" -f "$here/simulate/papers/papers.awk" "$out/papers.csv"
+        -v rdma_latency="$rdma_latency" -v v100="$v100" -f "$here/simulate/papers.awk" "$out/papers.csv"
 }
 
 papers_main()
