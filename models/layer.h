@@ -33,7 +33,7 @@ struct layer {
     const struct layer_ops *ops;
     struct device *device;
     char name[LAYER_NAME_BYTES];
-    char forward_range[LAYER_RANGE_BYTES], backward_range[LAYER_RANGE_BYTES]; /* see obs/range.h */
+    char forward_range[LAYER_RANGE_BYTES], backward_range[LAYER_RANGE_BYTES]; /* see base/range.h */
     uint16_t position; /* in the description: names the layer's dropout numbers, fused or not */
     struct shape in, out;
 

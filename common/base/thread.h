@@ -37,7 +37,7 @@ void thread_join(struct thread *thread);
  *     ...
  *     monitor_leave(monitor);
  *
- * In builds for simulation (simulated/monitor.c) actors of SimGrid wait so.
+ * In builds for simulation (experiments/simulate/simulated_thread.c) actors of SimGrid wait so.
  */
 
 struct monitor {

@@ -115,7 +115,7 @@ void comm_close(struct comm **comm);
 /* What a worker asks of servers that own the parameters, besides averaging. */
 
 /*
- * Only where servers update (consistency.h), which is the one thing that callers notice of
+ * Only where servers update (comm_options.h), which is the one thing that callers notice of
  * it. A step then is: each bucket started once, and waited for. Call these while no bucket is on
  * its way.
  *

@@ -228,7 +228,7 @@ enum status communicator_new(struct psring **out, struct engine *engine, struct 
 /* Of each rank's vector there: longer ones go through it in pieces. */
 enum { SHARED_BYTES = 4 << 20 };
 
-/* As for the world (start.c); a group on one host needs it only if asked for. */
+/* As for the world (psring.c); a group on one host needs it only if asked for. */
 static bool suits(const struct psring *comm, const struct connection *connection)
 {
     int locals = hosts_locals(comm->hosts, comm->group->size, 0);

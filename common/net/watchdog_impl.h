@@ -1,5 +1,6 @@
-/* Internal to the watchdog. watchdog.c: the interface and the thread; join.c: connections; lead.c:
- * what only rank 0 does; verdict.c: whom it blames, and stalls. */
+/* Internal to the watchdog. watchdog.c: the interface and the thread; watchdog_join.c:
+ * connections; watchdog_root.c: what only rank 0 does; watchdog_diagnosis.c: whom it blames, and
+ * stalls. */
 #ifndef PSRING_COMMON_NET_WATCHDOG_IMPL_H
 #define PSRING_COMMON_NET_WATCHDOG_IMPL_H
 

@@ -389,7 +389,7 @@ static void world_rendezvous_close_in_child(const struct world *world)
 
 /*
  * The bootstrap without MPI: the ranks meet at an address (../rendezvous), and collective calls go
- * over TCP (rendezvous_calls.c).
+ * over TCP.
  *
  * Rank 0 has a connection to every rank. A group with another root makes those that it lacks;
  * connections last as long as the world and serve all groups. That is right because calls block:

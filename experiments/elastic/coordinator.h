@@ -66,8 +66,9 @@ void coordinator_end(struct coordinator *coordinator, enum status why, const cha
 /* Waits until all members have gone or been told, frees *coordinator and sets it to NULL. */
 void coordinator_close(struct coordinator **coordinator);
 
-/* What the coordinator's thread keeps. coordinator.c: the interface and the thread; hear.c: what
- * members say; generation.c: who is in the next generation, and when one is over. */
+/* What the coordinator's thread keeps. coordinator.c: the interface and the thread;
+ * coordinator_messages.c: what members say; generation.c: who is in the next generation, and when
+ * one is over. */
 
 enum seat_state {
     SEAT_NEW,     /* has said hello */

@@ -104,7 +104,7 @@ struct predict_model {
     struct predict_fit fit;
 };
 
-/* What choosing by the models has cost in the rows that were held out: regret.h. */
+/* What choosing by the models has cost in the rows that were held out: predict.h. */
 struct predict_held_out {
     size_t cases;       /* 0: none, and the rest is 0 */
     double mean, worst; /* chosen over the fastest measured, less 1 */
@@ -131,7 +131,7 @@ bool predict_networks_alike(const char *network, const char *other);
 /*
  * Fits a model to each group of rows that are PREDICT_FIT: of at least PREDICT_FIT_LEAST, or, with
  * the help of the network's other transports, of PREDICT_POOLED_LEAST. Marks what no formula is
- * known for PREDICT_NOT_USED, then joins runs of one point, which leaves fewer rows (fit/runs.h),
+ * known for PREDICT_NOT_USED, then joins runs of one point, which leaves fewer rows (rows.h),
  * then applies `hold_out`. STATUS_USAGE, STATUS_INPUT (no group has enough rows): logged. Needs
  * predict_models_free whatever it returns.
  */

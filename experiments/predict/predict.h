@@ -114,7 +114,7 @@ enum status predict_print_regret(FILE *out, struct predict_models *models,
 
 /* The paced steps of these train.csv, or folders with one (commas between), beside what the models
  * say of them; those of one point, of several runs or parts of one, are one, their median
- * (fit/runs.h). Errors: logged. */
+ * (rows.h). Errors: logged. */
 enum status predict_print_trained(FILE *out, const struct predict_models *models,
                                   const char *files);
 

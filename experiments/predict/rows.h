@@ -70,7 +70,7 @@ struct predict_row {
     uint64_t bytes;              /* of the message, as float32 */
     double median_s, noise_s;    /* the median, and its standard error */
     double rest_s;               /* between operations (median); 0: not known */
-    int runs;                    /* of which it is the median (runs.h); 1: it is one run's */
+    int runs;                    /* of which it is the median (below); 1: it is one run's */
     double run_spread;           /* their standard deviation, as a share of it; 0: one run */
     double nominal_bytes_per_s;  /* that the run was told; 0: not known */
     uint64_t wrong;

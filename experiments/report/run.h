@@ -80,10 +80,10 @@ const char *run_network(const struct run *run);
  *     {"state": "exact", "network": "vcluster:200mbit", "link_bytes_per_s": 23.8e6 or null,
  *      "tables": {"bench": [{"who", "series", "state", "starts", "workers", "bytes", ...}, ...],
  *                 "train": [{"series", "workers", "images_per_s", ...}, ...],
- *                 "consistency": consistency.h's,
+ *                 "consistency": consistency.c's,
  *                 "predict", "simulate": {"columns": ["backend", ...], "rows": [["ring", 4,
  * ...]]}}, "models": [["vgg16", 553430176], ...], gradients in bytes, "model": model.json,
- * "replays": replay.h's}
+ * "replays": replay.c's}
  *
  * "bench" has one entry for all starts of a configuration, as struct point. A part is there where
  * its file is. A run whose state is WRONG has only "consistency" and "models", so no time of an

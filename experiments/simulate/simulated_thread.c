@@ -44,7 +44,7 @@ void thread_join(struct thread *thread)
     thread->running = false;
 }
 
-/* In place of ../monitor.c in builds for simulation: what stops a thread of the kernel there would
+/* The monitor in builds for simulation: what stops a thread of the kernel there would
  * stop all actors. */
 
 void monitor_init(struct monitor *monitor)

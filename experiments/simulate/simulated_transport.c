@@ -1,7 +1,7 @@
 /*
- * The transport of a simulation: messages that take time (network.h says how long) and move nothing
- * but memory. Those between ranks of one host take none. What a link carries is payload, and for
- * each message's header as much as the platform says.
+ * The transport of a simulation: messages that take time (simulated_network.h says how long) and
+ * move nothing but memory. Those between ranks of one host take none. What a link carries is
+ * payload, and for each message's header as much as the platform says.
  *
  * Nothing polls. Who waits sleeps on the bell of its inbox, and what the network brings goes there.
  * All is in one process, whose actors take turns; none is interrupted between two calls of SimGrid.

@@ -529,7 +529,7 @@ Test(membership, frame_that_cannot_leave_closes_the_connection)
     close(pair[1]);
 }
 
-/* The table of protocol.h: what does not belong there costs the one who says it its place, and the
+/* The table of member.h: what does not belong there costs the one who says it its place, and the
  * others nothing. */
 Test(membership, what_does_not_belong_in_a_state_loses_who_says_it)
 {

@@ -154,7 +154,7 @@ struct dnn_calls {
                                 dnn_filter, void *dw);
 };
 
-/* Finding cuDNN on this machine, and in it the functions of api.h. */
+/* Finding cuDNN on this machine, and in it the functions above. */
 
 struct dnn_library {
     void *handle; /* the library stays loaded */

@@ -449,7 +449,7 @@ static void shared_release(struct mpi_shared *shared)
     free(shared);
 }
 
-/* open.c: the operation close. */
+/* The operation close. */
 static void transport_mpi_close(struct transport *transport)
 {
     struct mpi_endpoint *endpoint = endpoint_of(transport);

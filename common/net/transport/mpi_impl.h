@@ -46,8 +46,8 @@ bool requests_cancel(struct requests *requests, const struct transfer *transfer)
 void requests_fini(struct requests *requests);
 
 /*
- * What the files of the MPI transport share: mpi.c moves messages, mpi_requests.c keeps what is in
- * flight, open.c opens and closes.
+ * What the files of the MPI transport share: mpi.c moves messages, opens and closes, and
+ * mpi_requests.c keeps what is in flight.
  */
 
 struct send {

@@ -1,4 +1,20 @@
-/* The bytes of one connection: messages out, and messages in. */
+/*
+ * The TCP transport: plain sockets, and no thread but the caller's. One connection joins two nodes
+ * and carries messages both ways: header, payload, header, payload. Two nodes of one process have a
+ * socketpair(2) in its place.
+ *
+ * There is no thread between the algorithm and the kernel. A send hands header and payload to the
+ * kernel, several messages in one call where there are several, and remembers what it did not take
+ * (by pointer: the payload is the caller's). A receive reads no further than what slots are posted
+ * for: the payload goes from the kernel to where the slot wants it, or into one of a few buffers
+ * that stay in the processor's cache; what has come early stays with the kernel, whose window then
+ * stops the sender. So a peer that sends what nobody here expects costs no memory.
+ *
+ * Waiting: at first for SPIN_NS by trying again and again, where every thread that waits so can
+ * have a core, and soon offering it to others; a message that comes meanwhile costs no sleep and no
+ * wake-up. Then in poll(2), or in epoll(7) where more than a FEW peers are of interest.
+ * Connections: tcp_connect.c.
+ */
 #include <errno.h>
 #include <poll.h>
 #include <sched.h>
@@ -359,24 +375,6 @@ static void transport_tcp_abandon(struct transport *transport, struct transport_
     if (peer->slot == slot)
         peer->slot = NULL;
 }
-
-/*
- * The TCP transport: plain sockets, and no thread but the caller's. One connection joins two nodes
- * and carries messages both ways: header, payload, header, payload. Two nodes of one process have a
- * socketpair(2) in its place.
- *
- * There is no thread between the algorithm and the kernel. A send hands header and payload to the
- * kernel, several messages in one call where there are several, and remembers what it did not take
- * (by pointer: the payload is the caller's). A receive reads no further than what slots are posted
- * for: the payload goes from the kernel to where the slot wants it, or into one of a few buffers
- * that stay in the processor's cache; what has come early stays with the kernel, whose window then
- * stops the sender. So a peer that sends what nobody here expects costs no memory.
- *
- * Waiting: at first for SPIN_NS by trying again and again, where every thread that waits so can
- * have a core, and soon offering it to others; a message that comes meanwhile costs no sleep and no
- * wake-up. Then in poll(2), or in epoll(7) where more than a FEW peers are of interest. What moves:
- * stream.c. Connections: open.c.
- */
 
 enum { FEW = 4, EVENTS_AT_ONCE = 64, MISSED_MS = 50 /* between looks at the clock */ };
 

@@ -1,6 +1,6 @@
 /*
- * What the files of the TCP transport share: tcp.c waits, stream.c moves the bytes of one
- * connection, open.c connects and closes.
+ * What the files of the TCP transport share: tcp.c moves messages and waits, and
+ * tcp_connect.c connects and closes.
  */
 #ifndef PSRING_COMMON_NET_TRANSPORT_TCP_IMPL_H
 #define PSRING_COMMON_NET_TRANSPORT_TCP_IMPL_H
@@ -81,7 +81,7 @@ static inline struct tcp_endpoint *endpoint_of(struct transport *transport)
 /* tcp.c: all but opening. */
 extern const struct transport_ops transport_tcp_ops;
 
-/* open.c: the operations cut, close_in_child and close. */
+/* tcp_connect.c: the operations cut, close_in_child and close. */
 void transport_tcp_cut(struct transport *transport);
 void transport_tcp_close_in_child(const struct transport *transport);
 void transport_tcp_close(struct transport *transport);

@@ -12,7 +12,7 @@
  * atomic counters, and an eventfd if the owner is asleep waiting for it.
  *
  * Receives: a frame's memory is the transport's; a borrowed slot keeps the frame until release, a
- * slot with a buffer costs one memcpy. Sockets and addresses: open.c. Who may connect: auth.c.
+ * slot with a buffer costs one memcpy. Who may connect: zmq_auth.c.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -329,7 +329,7 @@ static void *transport_zmq_socket(struct zmq_endpoint *endpoint, int type)
     if (!socket)
         return NULL;
     /* No high-water mark: it counts messages, not bytes; what is in flight is bounded above us, and
-     * only ranks of this run can send (auth.c). */
+     * only ranks of this run can send (zmq_auth.c). */
     int none = 0, linger_ms = LINGER_MS;
     int64_t frame_bytes_max = (int64_t)endpoint->base.limits.length_max;
     if (frame_bytes_max < FRAME_BYTES_LEAST)
@@ -379,7 +379,7 @@ static void close_at_once(void **socket)
     *socket = NULL;
 }
 
-/* open.c: the operations linger, cut, settle and close. */
+/* The operations linger, cut, settle and close. */
 static void transport_zmq_cut(struct transport *transport)
 {
     struct zmq_endpoint *endpoint = endpoint_of(transport);

@@ -1,6 +1,6 @@
 /*
- * What the files of the ZeroMQ transport share: zmq.c moves messages, open.c opens and closes
- * the sockets, auth.c keeps strangers out.
+ * What the files of the ZeroMQ transport share: zmq.c moves messages, opens and closes the
+ * sockets, and zmq_auth.c keeps strangers out.
  */
 #ifndef PSRING_COMMON_NET_TRANSPORT_ZMQ_IMPL_H
 #define PSRING_COMMON_NET_TRANSPORT_ZMQ_IMPL_H
@@ -81,7 +81,7 @@ static inline struct zmq_endpoint *endpoint_of(struct transport *transport)
 /* Logs ZeroMQ's own message for its last error. */
 enum status transport_zmq_status(const char *what);
 
-/* auth.c. Open it before any socket, start it once all listen, close it before the context. A
+/* zmq_auth.c. Open it before any socket, start it once all listen, close it before the context. A
  * listener is told before it is bound, a connector before it connects. Errors are logged. */
 enum status transport_zmq_auth_open(struct zmq_auth *auth, void *context, uint64_t run_id);
 enum status transport_zmq_auth_listener(struct zmq_auth *auth, void *socket, enum node_role role);
