@@ -94,7 +94,7 @@ static struct range_about about_message(const struct transport *transport, enum 
                                 .bytes = message->length};
 }
 
-/* For a timeline : begins the range of a send, the caller ends it; a message has come
+/* For a timeline: begins the range of a send, the caller ends it; a message has come
  * into its slot. */
 static void transport_tell_send(struct transport *transport, int peer,
                                 const struct message *message)
