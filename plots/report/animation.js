@@ -16,7 +16,11 @@ function prepare(replay, end) {
   const nodes = [...around(workers, PLACE.radius, -Math.PI * 0.75), ...around(servers, servers.length > 1 ? 35 : 0, 0)];
   const name = rank => replay.workers[rank] ? `worker ${workers.indexOf(rank)}` : servers.length > 1 ? `server ${servers.indexOf(rank)}` : "server";
   const nodeOf = Object.fromEntries(nodes.map(node => [node.rank, Object.assign(node, { name: name(node.rank), server: !replay.workers[node.rank] })]));
-  const messages = replay.messages.map(([from, to, begin, stop, bytes]) => ({ from: nodeOf[from], to: nodeOf[to], begin, end: Math.max(stop, begin + 1), bytes }));
+  // A message shorter than a microsecond is drawn in the one before its arrival, so that none ends after the replay.
+  const messages = replay.messages.map(([from, to, begin, stop, bytes]) => {
+    const arrival = Math.max(stop, 1);
+    return { from: nodeOf[from], to: nodeOf[to], begin: Math.min(begin, arrival - 1), end: arrival, bytes };
+  });
   for (const node of nodes) node.use = { out: new Array(BINS).fill(0), into: new Array(BINS).fill(0) };
   for (const m of messages) spread(m, end);
   return { ...replay, nodes, messages, links: linksOf(messages) };

@@ -42,6 +42,14 @@ END
 standin bin/timeout <<'END'
 exec "$(type -ap timeout | sed -n 2p)" "$1" $(($2 * STRETCH)) "${@:3}"
 END
+standin bin/ctest <<'END'
+arguments=()
+while (($#)); do
+    [[ $1 == --timeout ]] && arguments+=("$1" $(($2 * STRETCH))) && shift || arguments+=("$1")
+    shift
+done
+exec "$(type -ap ctest | sed -n 2p)" "${arguments[@]}"
+END
 standin bin/cmake <<'END'
 case "$*" in
 --version) echo 'cmake version 3.25.1' ;;
