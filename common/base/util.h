@@ -4,6 +4,16 @@
 
 #include <stddef.h>
 
+/* For a function that only reads what `data` points to, and takes a pointer without const. */
+static inline void *without_const(const void *data)
+{
+    union {
+        const void *in;
+        void *out;
+    } pointer = {data};
+    return pointer.out;
+}
+
 static inline size_t size_smaller(size_t a, size_t b)
 {
     return a < b ? a : b;

@@ -116,14 +116,4 @@ struct backend {
     const struct comm_progress *(*progress)(const void *self);
 };
 
-/* For a backend that keeps nothing but its site: `self`, which it takes back as a const one. */
-static inline void *backend_self(const struct backend_env *site)
-{
-    union {
-        const struct backend_env *in;
-        void *out;
-    } unconst = {site};
-    return unconst.out;
-}
-
 #endif

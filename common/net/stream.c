@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "common/base/clock.h"
+#include "common/base/util.h"
 
 int stream_poll_ms(int64_t deadline_ns)
 {
@@ -143,11 +144,7 @@ static int move_all(int socket, unsigned char *data, size_t bytes, bool sending,
 
 int stream_send(int socket, const void *data, size_t bytes, int64_t timeout_ms)
 {
-    union {
-        const void *in;
-        void *out;
-    } unconst = {data}; /* send(2) only reads */
-    return move_all(socket, unconst.out, bytes, true, timeout_ms);
+    return move_all(socket, without_const(data), bytes, true, timeout_ms); /* send(2) only reads */
 }
 
 int stream_receive(int socket, void *data, size_t bytes, int64_t timeout_ms)

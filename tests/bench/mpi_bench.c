@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "common/base/clock.h"
+#include "common/base/util.h"
 #include "experiments/measure/probe.h"
 #include "ps/ps.h"
 
@@ -25,7 +26,7 @@ static struct world *world;
 
 static enum status plain_open(void **self, const struct backend_env *site)
 {
-    *self = backend_self(site);
+    *self = without_const(site); /* it keeps nothing but its site, and only reads that */
     return STATUS_OK;
 }
 

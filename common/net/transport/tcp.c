@@ -26,6 +26,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/status.h"
+#include "common/base/util.h"
 #include "common/net/transport/tcp_impl.h"
 
 /* Long messages are held until the next wait, or until there are HELD_BYTES of them, and then
@@ -37,11 +38,6 @@ enum { HELD_BYTES = 128 << 10, HELD_LENGTH_LEAST = 16 << 10 };
 enum { READ_BYTES = 128 << 10 };
 
 enum { SENT_AT_ONCE = 8, QUEUE_FIRST = 16, BUFFER_ALIGNMENT = 64 };
-
-static size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
 
 /* Nothing more goes, and nothing comes but what is here already. Whoever waits for this peer finds
  * out. */
@@ -59,16 +55,13 @@ static void lose(struct tcp_peer *peer, int error)
 /* What is left of a message of which `sent` bytes have gone. Returns the number of pieces. */
 static int pieces_of(const struct tcp_send *send, size_t sent, struct iovec *pieces)
 {
-    union {
-        const uint8_t *in;
-        uint8_t *out;
-    } header = {send->header}, payload = {send->payload};
+    uint8_t *header = without_const(send->header), *payload = without_const(send->payload);
     size_t of_payload = sent > MESSAGE_HEADER_BYTES ? sent - MESSAGE_HEADER_BYTES : 0;
     int count = 0;
     if (sent < MESSAGE_HEADER_BYTES)
-        pieces[count++] = (struct iovec){header.out + sent, MESSAGE_HEADER_BYTES - sent};
+        pieces[count++] = (struct iovec){header + sent, MESSAGE_HEADER_BYTES - sent};
     if (send->length > of_payload)
-        pieces[count++] = (struct iovec){payload.out + of_payload, send->length - of_payload};
+        pieces[count++] = (struct iovec){payload + of_payload, send->length - of_payload};
     return count;
 }
 
@@ -133,7 +126,7 @@ static void transport_tcp_flush(struct tcp_peer *peer, bool *moved, bool *comple
     peer->held_bytes = 0;
     while (peer->queued > 0 && peer->lost_ns == 0) {
         struct iovec pieces[2 * SENT_AT_ONCE];
-        size_t wanted = 0, messages = smaller(peer->queued, SENT_AT_ONCE);
+        size_t wanted = 0, messages = size_smaller(peer->queued, SENT_AT_ONCE);
         int count = 0;
         for (size_t i = 0; i < messages; i++) {
             const struct tcp_send *send = &peer->queue[(peer->queue_first + i) % peer->queue_size];
@@ -234,7 +227,7 @@ static void receive(struct tcp_peer *peer, bool *moved, bool *all)
         return;
     }
     *moved = true;
-    size_t of_payload = smaller((size_t)got, left);
+    size_t of_payload = size_smaller((size_t)got, left);
     if (payload) {
         peer->into += of_payload;
         peer->left -= of_payload;
@@ -245,7 +238,7 @@ static void receive(struct tcp_peer *peer, bool *moved, bool *all)
 /* What the input has of the payload. */
 static void use_input(struct tcp_peer *peer)
 {
-    size_t bytes = smaller(input_bytes(peer), peer->left);
+    size_t bytes = size_smaller(input_bytes(peer), peer->left);
     if (peer->slot && bytes > 0) {
         memcpy(peer->into, peer->input + peer->input_from, bytes);
         peer->into += bytes;

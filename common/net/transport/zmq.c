@@ -22,6 +22,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/status.h"
+#include "common/base/util.h"
 #include "common/net/transport/zmq_impl.h"
 
 enum { RECEIVED_AT_ONCE = 256 }; /* messages, before whoever waits looks at what it waits for */
@@ -103,11 +104,8 @@ static enum status zmq_send_message(struct transport *transport, int node,
         return status;
     /* An empty payload is sent as well: its frame reports that the header has gone, and tickets
      * complete in order. ZeroMQ takes a non-const pointer but only reads. */
-    union {
-        const void *in;
-        void *out;
-    } unconst = {length ? payload : peer};
-    if (zmq_msg_init_data(&frame, unconst.out, length, on_sent, peer) != 0)
+    void *data = without_const(length ? payload : peer);
+    if (zmq_msg_init_data(&frame, data, length, on_sent, peer) != 0)
         return transport_zmq_status("sending");
     return send_frame(peer, &frame, 0);
 }
