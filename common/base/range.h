@@ -1,7 +1,7 @@
 /*
  * Ranges of time with a name: the code says once where its time goes, and who listens is told: a
  * profiler (NVTX, in builds with CUDA's toolkit, for Nsight Systems), and a listener of our own if
- * one is set (trace.h). Where nobody listens, a call is a test of a pointer.
+ * one is set (a timeline). Where nobody listens, a call is a test of a pointer.
  *
  *     range_begin("forward conv1", &(struct range_about){.kind = RANGE_COMPUTE});
  *     ...

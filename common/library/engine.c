@@ -331,8 +331,8 @@ enum status engine_new(struct engine **out, const struct psring_options *options
     TRY(start_connect(options, &engine->connection));
     engine->threaded =
         engine->connection.kind != TRANSPORT_MPI || engine->connection.world->concurrent;
-    engine->connection.world->give_up = hears_a_failure;
-    engine->connection.world->give_up_context = engine;
+    engine->connection.world->cancelled = hears_a_failure;
+    engine->connection.world->cancel_context = engine;
     TRY(add_world(engine));
     *out = engine;
     return STATUS_OK;

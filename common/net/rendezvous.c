@@ -35,9 +35,9 @@ enum status rendezvous_parse(const char *text, struct rendezvous *rendezvous)
     return STATUS_OK;
 }
 
-static bool given_up(const struct rendezvous *rendezvous)
+static bool is_cancelled(const struct rendezvous *rendezvous)
 {
-    return rendezvous->give_up && rendezvous->give_up(rendezvous->give_up_context);
+    return rendezvous->cancelled && rendezvous->cancelled(rendezvous->cancel_context);
 }
 
 struct hello rendezvous_hello(const struct rendezvous *rendezvous)
@@ -59,11 +59,11 @@ static int await_answer(const struct rendezvous *rendezvous, int socket, int64_t
 {
     struct pollfd coming = {.fd = socket, .events = POLLIN};
     int64_t begun_ns = clock_now_ns();
-    while (rendezvous->give_up) {
+    while (rendezvous->cancelled) {
         int ready = poll(&coming, 1, RENDEZVOUS_LOOK_MS);
         if (ready > 0 || (ready < 0 && errno != EINTR))
             break;
-        if (given_up(rendezvous))
+        if (is_cancelled(rendezvous))
             return ECANCELED;
         if (timeout_ms > 0 && clock_now_ns() - begun_ns >= timeout_ms * NS_PER_MS)
             return ETIMEDOUT;
@@ -153,7 +153,7 @@ static enum status join(const struct rendezvous *rendezvous, int *socket)
             log_error("%s", answer.text);
             return (enum status)answer.status;
         }
-        if (given_up(rendezvous))
+        if (is_cancelled(rendezvous))
             return STATUS_TRANSPORT;
         if (rendezvous->timeout_ms > 0 && clock_now_ns() + pause_ms * NS_PER_MS >= deadline_ns)
             return nobody_there(rendezvous, error, known ? NULL : unknown);
@@ -365,10 +365,10 @@ static enum status wait_for_all(struct gathering *g)
         struct hello hello;
         int socket;
         size_t rank;
-        if (given_up(r))
+        if (is_cancelled(r))
             return STATUS_TRANSPORT;
         int64_t look_ns = clock_now_ns() + RENDEZVOUS_LOOK_MS * NS_PER_MS;
-        bool looks = r->give_up && (deadline_ns == 0 || look_ns < deadline_ns);
+        bool looks = r->cancelled && (deadline_ns == 0 || look_ns < deadline_ns);
         switch (listener_wait(&g->listener, looks ? look_ns : deadline_ns, g->sockets,
                               (size_t)r->world_size, &hello, &socket, &rank)) {
         case LISTENER_HELLO:

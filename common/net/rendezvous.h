@@ -21,9 +21,9 @@ struct rendezvous {
     const char *name;     /* of this host, for the others' messages; borrowed */
     int64_t timeout_ms;   /* until all are there; 0: none */
     int listening;        /* rank 0: a socket that listens there already, taken; 0: none */
-    bool (*give_up)(void *context); /* asked now and then while waiting, which ends once it says so
-                                     * (STATUS_TRANSPORT, not logged); NULL: never */
-    void *give_up_context;
+    bool (*cancelled)(void *context); /* asked now and then while waiting, which ends once it says
+                                       * so (STATUS_TRANSPORT, not logged); NULL: never */
+    void *cancel_context;
 };
 
 /* Fills host and port from "tcp://HOST:PORT". STATUS_USAGE is logged. */

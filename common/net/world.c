@@ -37,21 +37,22 @@ void backoff_wait(struct backoff *backoff, bool crowded)
 
 /* -------- giving up --------------------------------------------------------------------------- */
 
-bool world_given_up(const struct world *world)
+bool world_cancelled(const struct world *world)
 {
-    return world->give_up && world->give_up(world->give_up_context);
+    return world->cancelled && world->cancelled(world->cancel_context);
 }
 
 int world_let_in(const struct world *world, struct listener *listener, int *sockets, int count)
 {
     int64_t begun_ns = clock_now_ns(), waited_ms = 0, timeout_ms = world->timeout_ms;
     int missing;
-    if (!world->give_up)
+    if (!world->cancelled)
         return listener_let_in(listener, world->run_id, timeout_ms, sockets, count);
     do {
         missing = listener_let_in(listener, world->run_id, WORLD_LOOK_MS, sockets, count);
         waited_ms = (clock_now_ns() - begun_ns) / NS_PER_MS;
-    } while (missing >= 0 && !world_given_up(world) && (timeout_ms == 0 || waited_ms < timeout_ms));
+    } while (missing >= 0 && !world_cancelled(world) &&
+             (timeout_ms == 0 || waited_ms < timeout_ms));
     return missing;
 }
 

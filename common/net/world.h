@@ -42,8 +42,8 @@ struct world {
     int64_t timeout_ms;
     bool failed;              /* world_fail was called */
     int64_t stall_warning_ms; /* where no watchdog watches, such a wait is warned of; 0: is not */
-    bool (*give_up)(void *context); /* of world_options */
-    void *give_up_context;
+    bool (*cancelled)(void *context); /* of world_options */
+    void *cancel_context;
     struct activity *activity; /* what this process is doing; NULL: nobody asks (../watchdog), and
                                 * calls time out by themselves */
     const struct world_ops *ops;
@@ -59,20 +59,20 @@ struct world_options {
     uint64_t token;             /* with `rendezvous`: of the job, alike on all ranks */
     int rank, size;             /* of this process, of the world; with `rendezvous` only */
     int listening;              /* rank 0: a socket that listens at `rendezvous`, taken; 0: none */
-    bool (*give_up)(void *context); /* with `rendezvous`: asked now and then, while nothing comes
-                                     * from another rank, whether to wait no longer
-                                     * (STATUS_TRANSPORT, not logged); NULL: no */
-    void *give_up_context;
+    bool (*cancelled)(void *context); /* with `rendezvous`: asked now and then, while nothing comes
+                                       * from another rank, whether to wait no longer
+                                       * (STATUS_TRANSPORT, not logged); NULL: no */
+    void *cancel_context;
     bool embedded;        /* libpsring: sets no environment variable of its host */
     bool alone;           /* neither: a world of one */
     const void *mpi_comm; /* by MPI: an MPI_Comm, whose ranks are the world; NULL: all */
 };
 
 /* Whether whoever waits for other ranks is to wait no longer. */
-bool world_given_up(const struct world *world);
+bool world_cancelled(const struct world *world);
 
 /* listener_let_in of this world's ranks (sockets: (count)), within its time-out; asks
- * world_given_up meanwhile. */
+ * world_cancelled meanwhile. */
 struct listener;
 int world_let_in(const struct world *world, struct listener *listener, int *sockets, int count);
 

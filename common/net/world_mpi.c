@@ -90,9 +90,9 @@ static enum status wait_politely(const struct world *world, int code, struct col
         if (done)
             return STATUS_OK;
         now_ns = clock_now_ns();
-        if (world->give_up && now_ns - look_ns >= WORLD_LOOK_MS * NS_PER_MS) {
+        if (world->cancelled && now_ns - look_ns >= WORLD_LOOK_MS * NS_PER_MS) {
             look_ns = now_ns;
-            if (world_given_up(world))
+            if (world_cancelled(world))
                 return STATUS_TRANSPORT;
         }
         if (world_patience_ms(world) > 0 && now_ns >= deadline_ns) {

@@ -133,7 +133,7 @@ static enum status failed(const struct exchange *e, int error, int index, bool c
 {
     enum status status = error == ETIMEDOUT ? STATUS_TIMEOUT : STATUS_TRANSPORT;
     /* A rank that fails says why before it closes its connections. */
-    if (error == ECANCELED || (error != ETIMEDOUT && world_given_up(e->world)))
+    if (error == ECANCELED || (error != ETIMEDOUT && world_cancelled(e->world)))
         return status;
     const char *call = call_names[e->frame.call];
     char who[240], text[TEXT_BYTES];
@@ -207,12 +207,12 @@ static int await_frame(const struct exchange *e, int index, struct frame *frame,
     int64_t begun_ns = clock_now_ns(), waited_ms = 0;
     char who[240];
     bool warns = world->stall_warning_ms > 0 && !world->activity, warned = false;
-    while (warns || world->give_up) {
+    while (warns || world->cancelled) {
         int ready = poll(&coming, 1, WORLD_LOOK_MS);
         if (ready > 0 || (ready < 0 && errno != EINTR))
             break;
         waited_ms = (clock_now_ns() - begun_ns) / NS_PER_MS;
-        if (world_given_up(world))
+        if (world_cancelled(world))
             return ECANCELED;
         if (timeout_ms > 0 && waited_ms >= timeout_ms)
             return ETIMEDOUT;
@@ -443,7 +443,7 @@ static enum status accept_members(struct world *world, struct listener *listener
     int missing = world_let_in(world, listener, world->impl->sockets, world->size);
     if (missing < 0)
         return STATUS_OK;
-    if (world_given_up(world))
+    if (world_cancelled(world))
         return STATUS_TRANSPORT;
     log_error("world: rank %d on %s did not connect to rank %d on %s, the first of its group, "
               "within %g s; are all hosts reachable from each other?",
@@ -583,15 +583,15 @@ enum status world_rendezvous_open(struct world *world, const struct world_option
                                     .name = world->host,
                                     .timeout_ms = options->startup_timeout_ms,
                                     .listening = options->listening,
-                                    .give_up = options->give_up,
-                                    .give_up_context = options->give_up_context};
+                                    .cancelled = options->cancelled,
+                                    .cancel_context = options->cancel_context};
     if (options->rendezvous)
         TRY(rendezvous_parse(options->rendezvous, &rendezvous));
     if (options->size > 1)
         TRY(check_descriptors(options->size));
     world->ops = &rendezvous_ops;
-    world->give_up = options->give_up;
-    world->give_up_context = options->give_up_context;
+    world->cancelled = options->cancelled;
+    world->cancel_context = options->cancel_context;
     world->rank = options->rank;
     world->size = options->size;
     struct world_impl *impl = world->impl = calloc(1, sizeof *impl);

@@ -42,8 +42,8 @@ enum status elastic_generation(const struct config *job, struct generation *gene
                        .listening = place->listening,
                        .rank = place->rank,
                        .size = place->workers + place->servers,
-                       .give_up = is_over,
-                       .give_up_context = generation->member,
+                       .cancelled = is_over,
+                       .cancel_context = generation->member,
                    }));
     TRY(config_resolve(&config, world));
     status = train_generation(&config, world, generation);

@@ -263,8 +263,8 @@ Test(rendezvous, waiting_can_be_given_up)
                                         .world_size = 2,
                                         .name = "here",
                                         .timeout_ms = 3600000,
-                                        .give_up = third_time,
-                                        .give_up_context = &asked};
+                                        .cancelled = third_time,
+                                        .cancel_context = &asked};
         cr_assert_eq(rendezvous_meet(&rendezvous, sockets), STATUS_TRANSPORT);
         cr_assert_eq(asked, 3);
     }
@@ -283,8 +283,8 @@ Test(rendezvous, waiting_for_an_answer_can_be_given_up)
                                     .world_size = 2,
                                     .name = "here",
                                     .timeout_ms = 1000L * 600,
-                                    .give_up = third_time,
-                                    .give_up_context = &asked};
+                                    .cancelled = third_time,
+                                    .cancel_context = &asked};
     alarm(RANKS_LIMIT_S);
     be_interrupted();
     cr_assert_eq(rendezvous_meet(&rendezvous, sockets), STATUS_TRANSPORT);
@@ -438,8 +438,8 @@ static int one_gives_up(struct world *world)
     int asked = 0;
     if (world->rank == 1) {
         be_interrupted();
-        world->give_up = third_time;
-        world->give_up_context = &asked;
+        world->cancelled = third_time;
+        world->cancel_context = &asked;
         return world_barrier(world, NULL) == STATUS_TRANSPORT ? 5 : 1;
     }
     struct pollfd other = {.fd = -1};

@@ -167,7 +167,7 @@ static enum status let_in(struct opening *opening, struct transport *transport, 
     }
     if (missing < 0)
         return STATUS_OK;
-    if (world_given_up(opening->world))
+    if (world_cancelled(opening->world))
         return STATUS_TRANSPORT;
     char name[64];
     log_error("tcp: %s has not connected within %g s; is its host reachable by the network in use "

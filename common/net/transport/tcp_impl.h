@@ -76,8 +76,6 @@ static inline struct tcp_endpoint *endpoint_of(struct transport *transport)
     return (struct tcp_endpoint *)transport;
 }
 
-/* stream.c. All return at once. */
-
 /* tcp.c: all but opening. */
 extern const struct transport_ops transport_tcp_ops;
 

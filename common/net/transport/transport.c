@@ -80,8 +80,6 @@ static void unexpected_fini(struct unexpected_queue *queue)
     *queue = (struct unexpected_queue){0};
 }
 
-/* What a timeline is told of messages. */
-
 /* Between two nodes messages arrive in order, so a number tells which is which on both sides. */
 static struct range_about about_message(const struct transport *transport, enum range_kind kind,
                                         int peer, uint64_t number, const struct message *message)
@@ -96,8 +94,8 @@ static struct range_about about_message(const struct transport *transport, enum 
 
 /* For a timeline: begins the range of a send, the caller ends it; a message has come
  * into its slot. */
-static void transport_tell_send(struct transport *transport, int peer,
-                                const struct message *message)
+static void transport_trace_send(struct transport *transport, int peer,
+                                 const struct message *message)
 {
     if (!range_listens())
         return;
@@ -107,8 +105,8 @@ static void transport_tell_send(struct transport *transport, int peer,
     range_detail_begin("send", &about);
 }
 
-static void transport_tell_arrival(const struct transport *transport,
-                                   const struct transport_slot *slot)
+static void transport_trace_arrival(const struct transport *transport,
+                                    const struct transport_slot *slot)
 {
     if (!range_listens())
         return;
@@ -171,9 +169,9 @@ bool transport_base_init(struct transport *transport, const struct transport_ops
 
 void transport_base_fini(struct transport *transport)
 {
-    if (transport->strangers.messages > 0)
+    if (transport->rejected.messages > 0)
         log_debug("%" PRIu64 " messages of strangers were dropped, the last one: %s",
-                  transport->strangers.messages, transport->strangers.reason);
+                  transport->rejected.messages, transport->rejected.reason);
     for (uint32_t node = 0; node < transport->limits.nodes; node++)
         unexpected_fini(&transport->peers[node].unexpected);
     free(transport->peers);
@@ -289,7 +287,7 @@ enum status transport_send(struct transport *transport, int peer, const struct m
     CHECK(filled.length <= transport->limits.length_max);
     uint8_t header[MESSAGE_HEADER_BYTES];
     message_encode(&filled, header);
-    transport_tell_send(transport, peer, &filled);
+    transport_trace_send(transport, peer, &filled);
     enum status status =
         transport->ops->send(transport, peer, header, payload, (size_t)filled.length);
     range_detail_end();
@@ -369,9 +367,9 @@ enum status transport_post(struct transport *transport, struct transport_slot *s
     slot->number = peer->posts++;
     if (transport->ops->post)
         return transport->ops->post(transport, slot);
-    struct unexpected_message early;
-    if (unexpected_pop(&peer->unexpected, &early))
-        return fill_slot(transport, slot, &early.message, early.payload);
+    struct unexpected_message unexpected;
+    if (unexpected_pop(&peer->unexpected, &unexpected))
+        return fill_slot(transport, slot, &unexpected.message, unexpected.payload);
     slot->next_posted = NULL;
     *peer->last = slot;
     peer->last = &slot->next_posted;
@@ -406,8 +404,8 @@ enum status transport_accept(struct transport *transport, const uint8_t *header,
         status = STATUS_PROTOCOL;
     }
     if (status == STATUS_INPUT && peer < 0) {
-        transport->strangers.messages++;
-        transport->strangers.reason = reason;
+        transport->rejected.messages++;
+        transport->rejected.reason = reason;
     } else if (status != STATUS_OK) {
         log_error("a message of %zu header bytes was refused: %s; does every host run the same "
                   "psring?",
@@ -642,7 +640,7 @@ enum status transport_complete(struct transport *transport, struct transport_slo
     slot->payload = payload;
     slot->done = true;
     transport->peers[slot->peer].arrived++;
-    transport_tell_arrival(transport, slot);
+    transport_trace_arrival(transport, slot);
     if (!transport->peers[slot->peer].local) {
         transport->counters.received_bytes += message->length;
         transport->counters.received_header_bytes += MESSAGE_HEADER_BYTES;

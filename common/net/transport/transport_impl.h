@@ -118,7 +118,7 @@ struct transport {
     struct {
         uint64_t messages;
         const char *reason; /* why the last one was not of this run */
-    } strangers;
+    } rejected;
     bool embedded;
     struct message_call call; /* embedded: what is under way */
     uint64_t calls;           /* so far */

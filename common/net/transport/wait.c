@@ -9,7 +9,7 @@
 #include "common/base/range.h"
 
 /* One wait: for a message in any of `slots`, or for a send to `peer` to complete. */
-struct patience {
+struct wait_state {
     struct transport_slot *const *slots; /* NULL: for a send */
     size_t slot_count;
     int peer;
@@ -34,15 +34,15 @@ static bool is_awaited(const struct transport_slot *slot)
 
 /* The first and the last of the ranks that are waited for, and the offset of the awaited message if
  * it is known which one. */
-static void find_awaited(const struct transport *transport, const struct patience *patience,
+static void find_awaited(const struct transport *transport, const struct wait_state *wait,
                          int *first, int *last, uint64_t *offset)
 {
-    *offset = patience->slots ? ACTIVITY_NO_OFFSET : ACTIVITY_SENDS;
+    *offset = wait->slots ? ACTIVITY_NO_OFFSET : ACTIVITY_SENDS;
     *first = *last = ACTIVITY_NOBODY;
-    if (!patience->slots)
-        *first = *last = topology_rank(&transport->topology, patience->peer);
-    for (size_t i = 0; patience->slots && i < patience->slot_count; i++) {
-        const struct transport_slot *slot = patience->slots[i];
+    if (!wait->slots)
+        *first = *last = topology_rank(&transport->topology, wait->peer);
+    for (size_t i = 0; wait->slots && i < wait->slot_count; i++) {
+        const struct transport_slot *slot = wait->slots[i];
         if (!is_awaited(slot))
             continue;
         int rank = topology_rank(&transport->topology, slot->peer);
@@ -54,13 +54,13 @@ static void find_awaited(const struct transport *transport, const struct patienc
 }
 
 /* "worker 2 (rank 2): segment of step 17, ...; worker 3 (rank 3)" into `text`, as many as fit. */
-static void describe_awaited(const struct transport *transport, const struct patience *patience,
+static void describe_awaited(const struct transport *transport, const struct wait_state *wait,
                              char *text, size_t size)
 {
     char name[64], message[128];
     size_t used = 0;
-    for (size_t i = 0; i < patience->slot_count && used < size; i++) {
-        const struct transport_slot *slot = patience->slots[i];
+    for (size_t i = 0; i < wait->slot_count && used < size; i++) {
+        const struct transport_slot *slot = wait->slots[i];
         if (!is_awaited(slot))
             continue;
         bool known = slot->expected.kind != 0;
@@ -72,52 +72,51 @@ static void describe_awaited(const struct transport *transport, const struct pat
 }
 
 /* "waiting for worker 2 (rank 2): ..." */
-static const char *describe_wait(const struct transport *transport, const struct patience *patience,
+static const char *describe_wait(const struct transport *transport, const struct wait_state *wait,
                                  char *text, size_t size)
 {
-    int used = snprintf(text, size, "%s ", patience->slots ? "waiting for" : "sending to");
-    if (patience->slots)
-        describe_awaited(transport, patience, text + used, size - (size_t)used);
+    int used = snprintf(text, size, "%s ", wait->slots ? "waiting for" : "sending to");
+    if (wait->slots)
+        describe_awaited(transport, wait, text + used, size - (size_t)used);
     else
-        transport_describe(transport, patience->peer, text + used, size - (size_t)used);
+        transport_describe(transport, wait->peer, text + used, size - (size_t)used);
     return text;
 }
 
-static void warn_of_stall(const struct transport *transport, struct patience *patience,
+static void warn_of_stall(const struct transport *transport, struct wait_state *wait,
                           int64_t now_ns)
 {
     char awaited[512];
-    int64_t since_ns = patience->deadline_ns - transport->timeout_ns;
-    if (transport->stall_ns <= 0 || patience->stalled_ns > 0 ||
-        now_ns - since_ns < transport->stall_ns)
+    int64_t since_ns = wait->deadline_ns - transport->timeout_ns;
+    if (transport->stall_ns <= 0 || wait->stalled_ns > 0 || now_ns - since_ns < transport->stall_ns)
         return;
-    patience->stalled_ns = since_ns;
+    wait->stalled_ns = since_ns;
     log_warn("nothing for %lld s while %s; after %g s it is lost (--timeout)",
              (long long)((now_ns - since_ns) / NS_PER_S),
-             describe_wait(transport, patience, awaited, sizeof awaited),
+             describe_wait(transport, wait, awaited, sizeof awaited),
              (double)transport->timeout_ns / (double)NS_PER_S);
 }
 
-static void tell_end_of_stall(struct patience *patience)
+static void tell_end_of_stall(struct wait_state *wait)
 {
-    if (patience->stalled_ns > 0)
+    if (wait->stalled_ns > 0)
         log_info("went on after %lld s",
-                 (long long)((clock_now_ns() - patience->stalled_ns) / NS_PER_S));
-    patience->stalled_ns = 0;
+                 (long long)((clock_now_ns() - wait->stalled_ns) / NS_PER_S));
+    wait->stalled_ns = 0;
 }
 
-static enum status timed_out(const struct transport *transport, const struct patience *patience)
+static enum status timed_out(const struct transport *transport, const struct wait_state *wait)
 {
     char awaited[512];
     log_error("nothing for %g s while %s; is its process alive, and its host reachable by the "
               "network in use (see --subnet)? A slower network or longer steps need a larger "
               "--timeout",
               (double)transport->timeout_ns / (double)NS_PER_S,
-              describe_wait(transport, patience, awaited, sizeof awaited));
-    if (transport->strangers.messages > 0)
+              describe_wait(transport, wait, awaited, sizeof awaited));
+    if (transport->rejected.messages > 0)
         log_error("%" PRIu64 " messages were dropped because they are not of this run, the last "
                   "one: %s; does every host run the same psring?",
-                  transport->strangers.messages, transport->strangers.reason);
+                  transport->rejected.messages, transport->rejected.reason);
     return STATUS_TIMEOUT;
 }
 
@@ -126,14 +125,14 @@ static enum status timed_out(const struct transport *transport, const struct pat
 /* A rank that is already in a later call of the communicator has sent and received all of this one,
  * so what is missing never comes. A send may have arrived and not be reported yet, by a thread that
  * got no core: it has a while longer. */
-static enum status check_awaited(const struct transport *transport, struct patience *patience)
+static enum status check_awaited(const struct transport *transport, struct wait_state *wait)
 {
     enum { SEND_LOOKS = 20 };
     enum status status = STATUS_OK;
-    if (!patience->slots && ++patience->looks > SEND_LOOKS)
-        TRY(transport_check_ahead(transport, patience->peer));
-    for (size_t i = 0; patience->slots && i < patience->slot_count; i++) {
-        const struct transport_slot *slot = patience->slots[i];
+    if (!wait->slots && ++wait->looks > SEND_LOOKS)
+        TRY(transport_check_ahead(transport, wait->peer));
+    for (size_t i = 0; wait->slots && i < wait->slot_count; i++) {
+        const struct transport_slot *slot = wait->slots[i];
         if (is_awaited(slot))
             TRY(transport_check_ahead(transport, slot->peer));
     }
@@ -145,10 +144,10 @@ static enum status look(struct transport *transport)
 {
     enum status status = STATUS_OK;
     for (int node = 0; node < (int)transport->limits.nodes; node++) {
-        const struct message *early = unexpected_oldest(&transport->peers[node].unexpected);
+        const struct message *unexpected = unexpected_oldest(&transport->peers[node].unexpected);
         TRY(transport_check_call(transport, node, &transport->peers[node].announced));
-        if (early && !transport->peers[node].first)
-            TRY(transport_check_unread(transport, node, &early->call));
+        if (unexpected && !transport->peers[node].first)
+            TRY(transport_check_unread(transport, node, &unexpected->call));
     }
     if (transport->ops->look)
         TRY(transport->ops->look(transport));
@@ -184,24 +183,24 @@ out:
 }
 
 /* Nothing has come for LOOK_MS, or for that long again. */
-static enum status look_around(struct transport *transport, struct patience *patience, bool moved)
+static enum status look_around(struct transport *transport, struct wait_state *wait, bool moved)
 {
     enum status status = STATUS_OK;
     int64_t now_ns = clock_now_ns();
-    bool due = patience->look_ns != 0 && !moved && now_ns >= patience->look_ns;
+    bool due = wait->look_ns != 0 && !moved && now_ns >= wait->look_ns;
     if (moved)
-        patience->looks = 0;
-    if (patience->look_ns == 0 || moved || due)
-        patience->look_ns = now_ns + LOOK_MS * NS_PER_MS;
+        wait->looks = 0;
+    if (wait->look_ns == 0 || moved || due)
+        wait->look_ns = now_ns + LOOK_MS * NS_PER_MS;
     if (!due)
         return STATUS_OK;
-    TRY(check_awaited(transport, patience));
+    TRY(check_awaited(transport, wait));
     TRY(look(transport));
-    if (!patience->slots)
-        TRY(transport_announce(transport, patience->peer));
-    for (size_t i = 0; patience->slots && i < patience->slot_count; i++) {
-        if (is_awaited(patience->slots[i]))
-            TRY(transport_announce(transport, patience->slots[i]->peer));
+    if (!wait->slots)
+        TRY(transport_announce(transport, wait->peer));
+    for (size_t i = 0; wait->slots && i < wait->slot_count; i++) {
+        if (is_awaited(wait->slots[i]))
+            TRY(transport_announce(transport, wait->slots[i]->peer));
     }
 out:
     return status;
@@ -209,63 +208,63 @@ out:
 
 /* One round of waiting: progress, and an error once nothing has moved for the time-out. Where the
  * world's activity is watched, whoever watches knows better when it is too long, and why. */
-static enum status wait_round(struct transport *transport, struct patience *patience)
+static enum status wait_round(struct transport *transport, struct wait_state *wait)
 {
     bool moved = false;
     if (transport_interrupted(transport))
         return STATUS_TRANSPORT;
-    if (!patience->begun) {
-        patience->begun = true;
-        range_detail_begin(patience->slots ? "wait for a message" : "wait for sends",
+    if (!wait->begun) {
+        wait->begun = true;
+        range_detail_begin(wait->slots ? "wait for a message" : "wait for sends",
                            &(struct range_about){.kind = RANGE_WAIT});
     }
     int64_t most_ns = transport->embedded ? LOOK_MS * NS_PER_MS : NS_PER_S;
     int64_t wait_ns = transport->timeout_ns < most_ns ? transport->timeout_ns : most_ns;
-    enum status status = transport->ops->progress(transport, wait_ns, !patience->slots, &moved);
+    enum status status = transport->ops->progress(transport, wait_ns, !wait->slots, &moved);
     if (status == STATUS_OK && transport->embedded)
-        status = look_around(transport, patience, moved);
-    if (status != STATUS_OK || patience->endless)
+        status = look_around(transport, wait, moved);
+    if (status != STATUS_OK || wait->endless)
         return status;
     struct activity *activity = transport->world->activity;
-    if (activity && patience->told && moved) {
+    if (activity && wait->told && moved) {
         activity_moved(activity, thread_of(transport));
-    } else if (activity && !patience->told && !moved) {
+    } else if (activity && !wait->told && !moved) {
         int first, last;
         uint64_t offset;
-        find_awaited(transport, patience, &first, &last, &offset);
+        find_awaited(transport, wait, &first, &last, &offset);
         activity_wait(activity, thread_of(transport), first, last, offset);
-        patience->told = true;
+        wait->told = true;
     }
     if (activity)
         return STATUS_OK;
     int64_t now_ns = clock_now_ns();
     if (moved)
-        tell_end_of_stall(patience);
-    if (moved || patience->deadline_ns == 0)
-        patience->deadline_ns = now_ns + transport->timeout_ns;
-    warn_of_stall(transport, patience, now_ns);
-    return now_ns < patience->deadline_ns ? STATUS_OK : timed_out(transport, patience);
+        tell_end_of_stall(wait);
+    if (moved || wait->deadline_ns == 0)
+        wait->deadline_ns = now_ns + transport->timeout_ns;
+    warn_of_stall(transport, wait, now_ns);
+    return now_ns < wait->deadline_ns ? STATUS_OK : timed_out(transport, wait);
 }
 
-static enum status end_wait(struct transport *transport, struct patience *patience,
+static enum status end_wait(struct transport *transport, struct wait_state *wait,
                             enum status status)
 {
-    if (patience->begun)
+    if (wait->begun)
         range_detail_end();
     if (status == STATUS_OK)
-        tell_end_of_stall(patience);
-    if (patience->told)
+        tell_end_of_stall(wait);
+    if (wait->told)
         activity_go_on(transport->world->activity, thread_of(transport));
     return status;
 }
 
 enum status transport_wait_sent(struct transport *transport, int peer, uint64_t ticket)
 {
-    struct patience patience = {.peer = peer};
+    struct wait_state wait = {.peer = peer};
     enum status status = STATUS_OK;
     while (status == STATUS_OK && !transport_sent(transport, peer, ticket))
-        status = wait_round(transport, &patience);
-    return end_wait(transport, &patience, status);
+        status = wait_round(transport, &wait);
+    return end_wait(transport, &wait, status);
 }
 
 enum status transport_flush(struct transport *transport)
@@ -284,11 +283,11 @@ enum status transport_flush(struct transport *transport)
 enum status transport_wait(struct transport *transport, struct transport_slot *slot)
 {
     CHECK(slot->posted);
-    struct patience patience = {.slots = &slot, .slot_count = 1};
+    struct wait_state wait = {.slots = &slot, .slot_count = 1};
     enum status status = STATUS_OK;
     while (status == STATUS_OK && !slot->done)
-        status = wait_round(transport, &patience);
-    return end_wait(transport, &patience, status);
+        status = wait_round(transport, &wait);
+    return end_wait(transport, &wait, status);
 }
 
 static bool find_done(struct transport *transport, struct transport_slot *const *slots,
@@ -308,9 +307,9 @@ static bool find_done(struct transport *transport, struct transport_slot *const 
 enum status transport_wait_any(struct transport *transport, struct transport_slot *const *slots,
                                size_t count, bool patient, size_t *which)
 {
-    struct patience patience = {.slots = slots, .slot_count = count, .endless = patient};
+    struct wait_state wait = {.slots = slots, .slot_count = count, .endless = patient};
     enum status status = STATUS_OK;
     while (status == STATUS_OK && !find_done(transport, slots, count, which))
-        status = wait_round(transport, &patience);
-    return end_wait(transport, &patience, status);
+        status = wait_round(transport, &wait);
+    return end_wait(transport, &wait, status);
 }
