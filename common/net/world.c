@@ -228,38 +228,41 @@ void world_group_free(struct group **group, struct world *world)
 
 /* -------- collective calls -------------------------------------------------------------------- */
 
-enum status world_barrier(struct world *world, const struct group *group)
+static enum status collective(struct world *world, const struct group *group, enum world_call call,
+                              const void *in, void *out, size_t bytes)
 {
     wait_for_all(world, group, ACTIVITY_MAIN);
-    return passed(world, ACTIVITY_MAIN, world->ops->barrier(world, group));
+    return passed(world, ACTIVITY_MAIN, world->ops->call(world, group, call, in, out, bytes));
+}
+
+enum status world_barrier(struct world *world, const struct group *group)
+{
+    unsigned char nothing = 0;
+    return collective(world, group, WORLD_BARRIER, &nothing, &nothing, 0);
 }
 
 enum status world_broadcast(struct world *world, const struct group *group, void *data,
                             size_t bytes)
 {
-    wait_for_all(world, group, ACTIVITY_MAIN);
-    return passed(world, ACTIVITY_MAIN, world->ops->broadcast(world, group, data, bytes));
+    return collective(world, group, WORLD_BROADCAST, data, data, bytes);
 }
 
 enum status world_gather(struct world *world, const struct group *group, const void *mine,
                          size_t bytes, void *all)
 {
-    wait_for_all(world, group, ACTIVITY_MAIN);
-    return passed(world, ACTIVITY_MAIN, world->ops->gather(world, group, mine, bytes, all));
+    return collective(world, group, WORLD_GATHER, mine, all, bytes);
 }
 
 enum status world_collect(struct world *world, const struct group *group, const void *mine,
                           size_t bytes, void *all)
 {
-    wait_for_all(world, group, ACTIVITY_MAIN);
-    return passed(world, ACTIVITY_MAIN, world->ops->collect(world, group, mine, bytes, all));
+    return collective(world, group, WORLD_COLLECT, mine, all, bytes);
 }
 
 enum status world_scatter(struct world *world, const struct group *group, const void *all,
                           size_t bytes, void *mine)
 {
-    wait_for_all(world, group, ACTIVITY_MAIN);
-    return passed(world, ACTIVITY_MAIN, world->ops->scatter(world, group, all, bytes, mine));
+    return collective(world, group, WORLD_SCATTER, all, mine, bytes);
 }
 
 enum status world_check_descriptors(struct world *world, int more)

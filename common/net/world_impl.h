@@ -7,19 +7,21 @@
 
 #include "common/net/world.h"
 
+/* A collective call: what each rank gives (`in`) and gets (`out`), `bytes` bytes unless stated. */
+enum world_call {
+    WORLD_BARRIER,   /* nothing */
+    WORLD_BROADCAST, /* the root's `in`; `in` and `out` are the same */
+    WORLD_GATHER,    /* all get all, by index */
+    WORLD_COLLECT,   /* the root gets all, by index */
+    WORLD_SCATTER,   /* the root gives to all, by index */
+};
+
 /* All but close and abort are collective over `group` (NULL: the world) and bounded by
  * world_patience_ms. Errors are logged, with the rank that is missing where that is known. */
 struct world_ops {
     bool in_one_process; /* all ranks are, and have no sockets: a simulation */
-    enum status (*barrier)(struct world *world, const struct group *group);
-    enum status (*broadcast)(struct world *world, const struct group *group, void *data,
-                             size_t bytes);
-    enum status (*gather)(struct world *world, const struct group *group, const void *mine,
-                          size_t bytes, void *all);
-    enum status (*collect)(struct world *world, const struct group *group, const void *mine,
-                           size_t bytes, void *all);
-    enum status (*scatter)(struct world *world, const struct group *group, const void *all,
-                           size_t bytes, void *mine);
+    enum status (*call)(struct world *world, const struct group *group, enum world_call call,
+                        const void *in, void *out, size_t bytes);
     /* (optional) MPI_Allreduce. */
     enum status (*allreduce_float)(struct world *world, const struct group *group, float *data,
                                    size_t count);

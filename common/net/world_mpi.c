@@ -44,39 +44,10 @@ enum status status_from_mpi(int code, const char *what)
     return STATUS_TRANSPORT;
 }
 
-static MPI_Comm group_comm(const struct world *world, const struct group *group)
-{
-    return group ? group->impl->comm : world->impl->comm;
-}
-
-/* A collective call under way. MPI cannot take one back, so each call has memory for MPI to use. If
- * the call fails, that memory is never freed. */
-struct collective {
-    const char *name;
-    MPI_Request request;
-    unsigned char *mine, *all;
-};
-
-/* Makes room for `bytes` of this rank, filled from `mine` unless that is NULL, and for `all_bytes`
- * of all ranks. */
-static enum status collective_begin(struct collective *call, const char *name, const void *mine,
-                                    size_t bytes, size_t all_bytes)
-{
-    CHECK(bytes <= INT_MAX);
-    *call = (struct collective){.name = name, .mine = malloc(bytes + all_bytes + 1)};
-    if (!call->mine) {
-        log_error("%s: no memory for %zu bytes", name, bytes + all_bytes);
-        return STATUS_NO_MEMORY;
-    }
-    call->all = call->mine + bytes;
-    if (mine && bytes > 0)
-        memcpy(call->mine, mine, bytes);
-    return STATUS_OK;
-}
-
 /* Waits for what `code` says has begun, without burning the CPU that slower ranks need, and not for
  * ever. */
-static enum status wait_politely(const struct world *world, int code, struct collective *call)
+static enum status wait_politely(const struct world *world, int code, const char *name,
+                                 MPI_Request *request)
 {
     struct backoff backoff = {0};
     int64_t now_ns = clock_now_ns(), look_ns = now_ns;
@@ -84,9 +55,9 @@ static enum status wait_politely(const struct world *world, int code, struct col
     for (;;) {
         int done = 0;
         if (code == MPI_SUCCESS)
-            code = MPI_Test(&call->request, &done, MPI_STATUS_IGNORE);
+            code = MPI_Test(request, &done, MPI_STATUS_IGNORE);
         if (code != MPI_SUCCESS)
-            return status_from_mpi(code, call->name);
+            return status_from_mpi(code, name);
         if (done)
             return STATUS_OK;
         now_ns = clock_now_ns();
@@ -98,96 +69,66 @@ static enum status wait_politely(const struct world *world, int code, struct col
         if (world_patience_ms(world) > 0 && now_ns >= deadline_ns) {
             log_error("%s: some rank has not come to it within %g s; are all processes alive and "
                       "all hosts reachable? Uneven ranks need a larger --timeout",
-                      call->name, (double)world->timeout_ms / 1000);
+                      name, (double)world->timeout_ms / 1000);
             return STATUS_TIMEOUT;
         }
         backoff_wait(&backoff, world_crowded(world, 1));
     }
 }
 
-/* The same, and what has come from `from` into `into` (NULL: nothing). */
-static enum status collective_end(const struct world *world, int code, struct collective *call,
-                                  void *into, const void *from, size_t bytes)
+/* MPI cannot take a call back, so each has memory for MPI to use. If it fails, that memory is never
+ * freed. */
+static enum status mpi_call(struct world *world, const struct group *group, enum world_call call,
+                            const void *in, void *out, size_t bytes)
 {
-    enum status status = wait_politely(world, code, call);
+    static const char *const names[] = {
+        [WORLD_BARRIER] = "MPI_Ibarrier",  [WORLD_BROADCAST] = "MPI_Ibcast",
+        [WORLD_GATHER] = "MPI_Iallgather", [WORLD_COLLECT] = "MPI_Igather",
+        [WORLD_SCATTER] = "MPI_Iscatter",
+    };
+    MPI_Comm comm = group ? group->impl->comm : world->impl->comm;
+    MPI_Request request;
+    bool root = (group ? group->rank : world->rank) == 0;
+    size_t all = bytes * (size_t)(group ? group->size : world->size);
+    size_t in_bytes = call != WORLD_SCATTER ? bytes : root ? all : 0;
+    size_t out_bytes = call == WORLD_SCATTER                                     ? bytes
+                       : call == WORLD_GATHER || (call == WORLD_COLLECT && root) ? all
+                                                                                 : 0;
+    int code = MPI_SUCCESS, count = (int)bytes;
+    CHECK(bytes <= INT_MAX);
+    unsigned char *given = malloc(in_bytes + out_bytes + 1), *taken = given + in_bytes;
+    if (!given) {
+        log_error("%s: no memory for %zu bytes", names[call], in_bytes + out_bytes);
+        return STATUS_NO_MEMORY;
+    }
+    if (in_bytes > 0)
+        memcpy(given, in, in_bytes);
+    switch (call) {
+    case WORLD_BARRIER:
+        code = MPI_Ibarrier(comm, &request);
+        break;
+    case WORLD_BROADCAST:
+        code = MPI_Ibcast(given, count, MPI_BYTE, 0, comm, &request);
+        taken = given;
+        out_bytes = bytes;
+        break;
+    case WORLD_GATHER:
+        code = MPI_Iallgather(given, count, MPI_BYTE, taken, count, MPI_BYTE, comm, &request);
+        break;
+    case WORLD_COLLECT:
+        code = MPI_Igather(given, count, MPI_BYTE, taken, count, MPI_BYTE, 0, comm, &request);
+        break;
+    case WORLD_SCATTER:
+        code = MPI_Iscatter(given, count, MPI_BYTE, taken, count, MPI_BYTE, 0, comm, &request);
+        break;
+    }
+    enum status status = wait_politely(world, code, names[call], &request);
     if (status != STATUS_OK)
         return status;
-    if (into && bytes > 0)
-        memcpy(into, from, bytes);
-    free(call->mine);
+    if (out_bytes > 0)
+        memcpy(out, taken, out_bytes);
+    free(given);
     return STATUS_OK;
-}
-
-/* -------- collective calls -------------------------------------------------------------------- */
-
-static size_t members(const struct world *world, const struct group *group)
-{
-    return (size_t)(group ? group->size : world->size);
-}
-
-static bool is_root(const struct world *world, const struct group *group)
-{
-    return (group ? group->rank : world->rank) == 0;
-}
-
-static enum status mpi_barrier(struct world *world, const struct group *group)
-{
-    struct collective call = {.name = "MPI_Ibarrier"};
-    int code = MPI_Ibarrier(group_comm(world, group), &call.request);
-    return wait_politely(world, code, &call);
-}
-
-static enum status mpi_broadcast(struct world *world, const struct group *group, void *data,
-                                 size_t bytes)
-{
-    struct collective call;
-    enum status status = collective_begin(&call, "MPI_Ibcast", data, bytes, 0);
-    if (status != STATUS_OK)
-        return status;
-    int code =
-        MPI_Ibcast(call.mine, (int)bytes, MPI_BYTE, 0, group_comm(world, group), &call.request);
-    return collective_end(world, code, &call, data, call.mine, bytes);
-}
-
-static enum status mpi_gather(struct world *world, const struct group *group, const void *mine,
-                              size_t bytes, void *all)
-{
-    struct collective call;
-    size_t total = bytes * members(world, group);
-    enum status status = collective_begin(&call, "MPI_Iallgather", mine, bytes, total);
-    if (status != STATUS_OK)
-        return status;
-    int code = MPI_Iallgather(call.mine, (int)bytes, MPI_BYTE, call.all, (int)bytes, MPI_BYTE,
-                              group_comm(world, group), &call.request);
-    return collective_end(world, code, &call, all, call.all, total);
-}
-
-static enum status mpi_collect(struct world *world, const struct group *group, const void *mine,
-                               size_t bytes, void *all)
-{
-    struct collective call;
-    size_t total = is_root(world, group) ? bytes * members(world, group) : 0;
-    enum status status = collective_begin(&call, "MPI_Igather", mine, bytes, total);
-    if (status != STATUS_OK)
-        return status;
-    int code = MPI_Igather(call.mine, (int)bytes, MPI_BYTE, call.all, (int)bytes, MPI_BYTE, 0,
-                           group_comm(world, group), &call.request);
-    return collective_end(world, code, &call, all, call.all, total);
-}
-
-static enum status mpi_scatter(struct world *world, const struct group *group, const void *all,
-                               size_t bytes, void *mine)
-{
-    struct collective call;
-    size_t total = is_root(world, group) ? bytes * members(world, group) : 0;
-    enum status status = collective_begin(&call, "MPI_Iscatter", NULL, bytes, total);
-    if (status != STATUS_OK)
-        return status;
-    if (total > 0)
-        memcpy(call.all, all, total);
-    int code = MPI_Iscatter(call.all, (int)bytes, MPI_BYTE, call.mine, (int)bytes, MPI_BYTE, 0,
-                            group_comm(world, group), &call.request);
-    return collective_end(world, code, &call, mine, call.mine, bytes);
 }
 
 static enum status mpi_allreduce_float(struct world *world, const struct group *group, float *data,
@@ -297,11 +238,7 @@ static void mpi_abort(struct world *world, int exit_code)
 }
 
 static const struct world_ops mpi_ops = {
-    .barrier = mpi_barrier,
-    .broadcast = mpi_broadcast,
-    .gather = mpi_gather,
-    .collect = mpi_collect,
-    .scatter = mpi_scatter,
+    .call = mpi_call,
     .allreduce_float = mpi_allreduce_float,
     .group_open = mpi_group_open,
     .group_close = mpi_group_close,

@@ -25,7 +25,7 @@
 
 /* In front of every message; numbers in the machine's order (listener.h). */
 struct frame {
-    uint32_t call;  /* enum call; CALL_FAILED: the root has given up, and why follows as text */
+    uint32_t call;  /* enum world_call, or CALL_FAILED: the root gave up, and why follows as text */
     uint32_t group; /* number of the group in this world */
     uint64_t turn;  /* number of the call in the group */
     uint64_t bytes; /* that follow */
@@ -43,11 +43,11 @@ struct group_impl {
     uint64_t turn;   /* of its next call */
 };
 
-enum call { CALL_BARRIER, CALL_BROADCAST, CALL_GATHER, CALL_COLLECT, CALL_SCATTER, CALL_FAILED };
+enum { CALL_FAILED = WORLD_SCATTER + 1 };
 
 static const char *const call_names[] = {
-    [CALL_BARRIER] = "barrier", [CALL_BROADCAST] = "broadcast", [CALL_GATHER] = "gather",
-    [CALL_COLLECT] = "collect", [CALL_SCATTER] = "scatter",     [CALL_FAILED] = "failure",
+    [WORLD_BARRIER] = "barrier", [WORLD_BROADCAST] = "broadcast", [WORLD_GATHER] = "gather",
+    [WORLD_COLLECT] = "collect", [WORLD_SCATTER] = "scatter",     [CALL_FAILED] = "failure",
 };
 
 enum {
@@ -62,21 +62,6 @@ struct exchange {
     const struct group *group;
     struct frame frame; /* that this rank expects of the others, and sends */
 };
-
-static struct exchange exchange_begin(struct world *world, const struct group *group,
-                                      enum call call, size_t bytes)
-{
-    if (!group)
-        group = world->impl->all;
-    CHECK(group->rank >= 0);
-    return (struct exchange){
-        world, group, {call, group->impl->number, group->impl->turn++, bytes, 0}};
-}
-
-static bool is_root(const struct exchange *e)
-{
-    return e->group->rank == 0;
-}
 
 static int socket_of(const struct exchange *e, int index)
 {
@@ -253,20 +238,6 @@ static enum status collect(const struct exchange *e, unsigned char *all, size_t 
     return STATUS_OK;
 }
 
-/* Root: the same to every other member. */
-static enum status deliver(const struct exchange *e, const void *data, size_t bytes)
-{
-    unsigned char *message = message_of(e, data, bytes);
-    int error = 0, i;
-    if (!message)
-        return STATUS_NO_MEMORY;
-    for (i = 1; i < e->group->size && error == 0; i++)
-        error = stream_send(socket_of(e, i), message, sizeof e->frame + bytes,
-                            world_patience_ms(e->world));
-    free(message);
-    return error == 0 ? STATUS_OK : failed(e, error, i - 1, false);
-}
-
 /* To one other member. */
 static enum status send_to(const struct exchange *e, int index, const void *data, size_t bytes)
 {
@@ -306,66 +277,32 @@ static enum status receive_answer(const struct exchange *e, void *data, size_t b
 
 /* -------- collective calls -------------------------------------------------------------------- */
 
-static enum status gather_as(struct world *world, const struct group *group, enum call call,
-                             const void *mine, size_t bytes, void *all)
-{
-    enum status status;
-    struct exchange e = exchange_begin(world, group, call, bytes);
-    size_t total = bytes * (size_t)e.group->size;
-    if (is_root(&e)) {
-        if (bytes > 0)
-            memcpy(all, mine, bytes);
-        TRY(collect(&e, all, bytes));
-        TRY(deliver(&e, all, total));
-    } else {
-        TRY(send_to(&e, 0, mine, bytes));
-        TRY(receive_answer(&e, all, total));
-    }
-out:
-    return status;
-}
-
-static enum status world_rendezvous_gather(struct world *world, const struct group *group,
-                                           const void *mine, size_t bytes, void *all)
-{
-    return gather_as(world, group, CALL_GATHER, mine, bytes, all);
-}
-
-static enum status world_rendezvous_barrier(struct world *world, const struct group *group)
-{
-    unsigned char nothing = 0;
-    return gather_as(world, group, CALL_BARRIER, &nothing, 0, &nothing);
-}
-
-static enum status world_rendezvous_broadcast(struct world *world, const struct group *group,
-                                              void *data, size_t bytes)
-{
-    struct exchange e = exchange_begin(world, group, CALL_BROADCAST, bytes);
-    return is_root(&e) ? deliver(&e, data, bytes) : receive_answer(&e, data, bytes);
-}
-
-static enum status world_rendezvous_collect(struct world *world, const struct group *group,
-                                            const void *mine, size_t bytes, void *all)
-{
-    struct exchange e = exchange_begin(world, group, CALL_COLLECT, bytes);
-    if (!is_root(&e))
-        return send_to(&e, 0, mine, bytes);
-    if (bytes > 0)
-        memcpy(all, mine, bytes);
-    return collect(&e, all, bytes);
-}
-
-static enum status world_rendezvous_scatter(struct world *world, const struct group *group,
-                                            const void *all, size_t bytes, void *mine)
+static enum status rendezvous_call(struct world *world, const struct group *group,
+                                   enum world_call call, const void *in, void *out, size_t bytes)
 {
     enum status status = STATUS_OK;
-    struct exchange e = exchange_begin(world, group, CALL_SCATTER, bytes);
-    if (!is_root(&e))
-        return receive_answer(&e, mine, bytes);
-    if (bytes > 0)
-        memcpy(mine, all, bytes);
-    for (int i = 1; i < e.group->size && status == STATUS_OK; i++)
-        status = send_to(&e, i, (const unsigned char *)all + (size_t)i * bytes, bytes);
+    if (!group)
+        group = world->impl->all;
+    CHECK(group->rank >= 0);
+    const struct exchange e = {
+        world, group, {call, group->impl->number, group->impl->turn++, bytes, 0}};
+    bool gathers = call == WORLD_BARRIER || call == WORLD_GATHER || call == WORLD_COLLECT;
+    size_t answer_bytes = call == WORLD_GATHER ? bytes * (size_t)group->size : bytes;
+    if (group->rank > 0) {
+        if (gathers)
+            TRY(send_to(&e, 0, in, bytes));
+        return call == WORLD_COLLECT ? STATUS_OK : receive_answer(&e, out, answer_bytes);
+    }
+    if (call != WORLD_BROADCAST && bytes > 0)
+        memcpy(out, in, bytes);
+    if (gathers)
+        TRY(collect(&e, out, bytes));
+    for (int i = 1; i < group->size && call != WORLD_COLLECT; i++) {
+        const unsigned char *answer =
+            call == WORLD_SCATTER ? (const unsigned char *)in + (size_t)i * bytes : out;
+        TRY(send_to(&e, i, answer, answer_bytes));
+    }
+out:
     return status;
 }
 
@@ -373,7 +310,7 @@ static void world_rendezvous_fail(struct world *world, enum status status, const
 {
     struct world_impl *impl = world->impl;
     const struct exchange e = {.world = world, .group = impl->all};
-    if (is_root(&e))
+    if (world->rank == 0)
         tell_others(&e, status, why);
     for (int rank = 0; rank < world->size; rank++)
         stream_close(&impl->sockets[rank]);
@@ -538,11 +475,7 @@ static int own_address(const struct world *world, int rank, union address *addre
 }
 
 static const struct world_ops rendezvous_ops = {
-    .barrier = world_rendezvous_barrier,
-    .broadcast = world_rendezvous_broadcast,
-    .gather = world_rendezvous_gather,
-    .collect = world_rendezvous_collect,
-    .scatter = world_rendezvous_scatter,
+    .call = rendezvous_call,
     .own_address = own_address,
     .group_open = rendezvous_group_open,
     .group_close = group_impl_free,

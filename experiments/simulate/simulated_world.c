@@ -72,57 +72,23 @@ static struct simulated_place place_in(const struct world *world, const struct g
 
 /* -------- collective calls -------------------------------------------------------------------- */
 
-static enum status simulated_barrier(struct world *world, const struct group *group)
+/* All give; then each takes what the call has for it. */
+static enum status simulated_call(struct world *world, const struct group *group,
+                                  enum world_call call, const void *in, void *out, size_t bytes)
 {
-    sg_barrier_wait(place_in(world, group).meeting->barrier);
-    return STATUS_OK;
-}
-
-/* All give; whoever `takes` then gets `bytes` of each of the first `count` members into `all`. */
-static void exchange(struct simulated_place place, const void *mine, size_t bytes, void *all,
-                     int count)
-{
-    place.meeting->given[place.index] = mine;
+    struct simulated_place place = place_in(world, group);
+    bool takes_all = call == WORLD_GATHER || (call == WORLD_COLLECT && place.index == 0);
+    bool takes_one = call == WORLD_BROADCAST || call == WORLD_SCATTER;
+    size_t skipped = call == WORLD_SCATTER ? (size_t)place.index * bytes : 0;
+    place.meeting->given[place.index] = in;
     sg_barrier_wait(place.meeting->barrier);
-    for (int index = 0; index < count; index++) {
-        char *to = (char *)all + (size_t)index * bytes;
-        if (to != place.meeting->given[index])
-            memcpy(to, place.meeting->given[index], bytes);
+    for (int index = 0; index < (takes_all ? place.size : takes_one); index++) {
+        char *to = (char *)out + (size_t)index * bytes;
+        const char *from = (const char *)place.meeting->given[index] + skipped;
+        if (to != from)
+            memcpy(to, from, bytes);
     }
     sg_barrier_wait(place.meeting->barrier); /* what is given stays until all have it */
-}
-
-static enum status simulated_broadcast(struct world *world, const struct group *group, void *data,
-                                       size_t bytes)
-{
-    exchange(place_in(world, group), data, bytes, data, 1);
-    return STATUS_OK;
-}
-
-static enum status simulated_gather(struct world *world, const struct group *group,
-                                    const void *mine, size_t bytes, void *all)
-{
-    struct simulated_place place = place_in(world, group);
-    exchange(place, mine, bytes, all, place.size);
-    return STATUS_OK;
-}
-
-static enum status simulated_collect(struct world *world, const struct group *group,
-                                     const void *mine, size_t bytes, void *all)
-{
-    struct simulated_place place = place_in(world, group);
-    exchange(place, mine, bytes, all, place.index == 0 ? place.size : 0);
-    return STATUS_OK;
-}
-
-static enum status simulated_scatter(struct world *world, const struct group *group,
-                                     const void *all, size_t bytes, void *mine)
-{
-    struct simulated_place place = place_in(world, group);
-    place.meeting->given[place.index] = all;
-    sg_barrier_wait(place.meeting->barrier);
-    memcpy(mine, (const char *)place.meeting->given[0] + (size_t)place.index * bytes, bytes);
-    sg_barrier_wait(place.meeting->barrier);
     return STATUS_OK;
 }
 
@@ -182,11 +148,7 @@ static double host_number(const char *property)
 /* No abort: the process that world_abort ends is that of all ranks. */
 static const struct world_ops simulated_ops = {
     .in_one_process = true,
-    .barrier = simulated_barrier,
-    .broadcast = simulated_broadcast,
-    .gather = simulated_gather,
-    .collect = simulated_collect,
-    .scatter = simulated_scatter,
+    .call = simulated_call,
     .group_open = simulated_group_open,
     .group_close = simulated_group_close,
     .close = simulated_close,
