@@ -286,12 +286,6 @@ static enum status read_loss(struct net *net, struct net_loss *loss)
     return status;
 }
 
-static void say_passed(const struct net *net, size_t layer, bool backward)
-{
-    if (net->watch)
-        net->watch(net->watch_context, layer, backward);
-}
-
 void net_watch(struct net *net, net_pass_hook *hook, void *context)
 {
     net->watch = hook;
@@ -377,7 +371,8 @@ enum status net_forward(struct net *net, const float *images, const uint8_t *lab
         range_begin(layer->forward_range, &(struct range_about){.kind = RANGE_COMPUTE});
         layer->ops->forward(layer, &pass);
         range_end();
-        say_passed(net, i, false);
+        if (net->watch)
+            net->watch(net->watch_context, i, false);
         x = net->y[i];
     }
     range_begin("loss", &(struct range_about){.kind = RANGE_COMPUTE});
@@ -386,7 +381,8 @@ enum status net_forward(struct net *net, const float *images, const uint8_t *lab
                                             x, labels, step->training ? net->dlogits : NULL,
                                             net->sum);
     range_end();
-    say_passed(net, net->layer_count, false);
+    if (net->watch)
+        net->watch(net->watch_context, net->layer_count, false);
     return loss ? read_loss(net, loss) : STATUS_OK;
 }
 
@@ -409,7 +405,8 @@ enum status net_backward(struct net *net, net_range_hook *hook, void *context)
         range_begin(layer->backward_range, &(struct range_about){.kind = RANGE_COMPUTE});
         layer->ops->backward(layer, &pass);
         range_end();
-        say_passed(net, i, true);
+        if (net->watch)
+            net->watch(net->watch_context, i, true);
         layer_tell(pass.ranges, 0);
         dy = pass.dx;
     }

@@ -1,5 +1,7 @@
 #include "common/base/range.h"
 
+#include "common/base/clock.h"
+
 #ifdef PSRING_NVTX
 #include <nvtx3/nvToolsExt.h>
 #endif
@@ -34,6 +36,24 @@ void range_begin(const char *name, const struct range_about *about)
 void range_end(void)
 {
     range_end_at(0);
+}
+
+void range_sum_begin(struct range_sum *sum, const char *name, const struct range_about *about,
+                     bool cpu)
+{
+    sum->begin_cpu_ns = cpu ? clock_thread_ns() : -1;
+    sum->begin_ns = clock_now_ns();
+    range_begin_at(name, about, sum->begin_ns);
+}
+
+int64_t range_sum_end(struct range_sum *sum)
+{
+    if (sum->begin_cpu_ns >= 0)
+        sum->cpu_ns += clock_thread_ns() - sum->begin_cpu_ns;
+    int64_t now_ns = clock_now_ns();
+    sum->ns += now_ns - sum->begin_ns;
+    range_end_at(now_ns);
+    return now_ns;
 }
 
 void range_open(struct range *range, const char *name, const struct range_about *about)

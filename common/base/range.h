@@ -84,6 +84,21 @@ void range_end(void);
  */
 void range_begin_at(const char *name, const struct range_about *about, int64_t now_ns);
 void range_end_at(int64_t now_ns);
+
+/* The ranges of one part of a step, added up. What is recorded is what is added: both have one
+ * reading of the clock. For one thread. */
+struct range_sum {
+    int64_t ns;       /* of all ranges that have ended */
+    int64_t cpu_ns;   /* of those begun with `cpu`: what the thread ran on a processor in them */
+    int64_t begin_ns; /* of the last one */
+    int64_t begin_cpu_ns; /* the thread's processor time then; -1: it does not count */
+};
+
+void range_sum_begin(struct range_sum *sum, const char *name, const struct range_about *about,
+                     bool cpu);
+/* Returns the time of the end, by clock_now_ns. */
+int64_t range_sum_end(struct range_sum *sum);
+
 void range_open(struct range *range, const char *name, const struct range_about *about);
 void range_close(struct range *range);
 

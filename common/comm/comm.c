@@ -458,6 +458,9 @@ enum status comm_open(struct comm **out, struct world *world, const struct backe
         TRY(backend->server_open(&comm->server, &comm->server_site));
         comm->server_open = true;
     }
+    /* Until here ranks may be far apart: one reads the data for all of its host, say. */
+    world->timeout_ms = options->timeout_ms;
+    world->stall_warning_ms = options->stall_warning_ms;
     *out = comm;
     return STATUS_OK;
 out:

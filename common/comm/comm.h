@@ -45,7 +45,8 @@ struct comm_counters {
 
 enum { COMM_ALGORITHM_BYTES = 80 };
 
-/* Collective over the world. Connects. `options` is copied. */
+/* Collective over the world. Connects. `options` is copied. From then on the world's own calls wait
+ * as long as the comm's: its timeout_ms and stall_warning_ms become those of `options`. */
 enum status comm_open(struct comm **comm, struct world *world, const struct backend *backend,
                       const struct comm_options *options);
 

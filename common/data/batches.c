@@ -77,6 +77,7 @@ static enum status open_loader(struct batches *batches, const struct dataset *da
     void *images, *labels;
     if (options->loaders == 0 && !augments(&options->augmentation))
         return STATUS_OK;
+    batches->loads_here = options->loaders == 0;
     TRY(loader_new(&batches->loader,
                    &(struct loader_options){.threads = options->loaders,
                                             .depth = options->prefetch,
@@ -195,28 +196,37 @@ static size_t next_loaded(struct batches *batches)
     return batches->loaded.count;
 }
 
-void batches_upload(struct batches *batches)
+static void upload_loaded(struct batches *batches)
 {
     struct device *device = batches->device;
     const struct loader_batch *batch = &batches->loaded;
-    if (batches->loaded_images && batch->count > 0) {
-        device_upload(device, batches->loaded_images, batch->images,
-                      batch->count * DATASET_PIXELS * sizeof *batch->images);
-        device_upload(device, batches->loaded_labels, batch->labels, batch->count);
-        batches->loaded.images = batches->loaded_images;
-        batches->loaded.labels = batches->loaded_labels;
-    }
+    device_upload(device, batches->loaded_images, batch->images,
+                  batch->count * DATASET_PIXELS * sizeof *batch->images);
+    device_upload(device, batches->loaded_labels, batch->labels, batch->count);
+    batches->loaded.images = batches->loaded_images;
+    batches->loaded.labels = batches->loaded_labels;
+}
+
+static size_t next_samples(struct batches *batches, enum batches_split split)
+{
+    size_t count;
+    const uint32_t *samples = sampler_next(&batches->samplers[split], &count);
+    if (count > 0)
+        device_input_set(batches->device, batches->samples, samples, count * sizeof *samples);
+    return count;
 }
 
 size_t batches_next(struct batches *batches, enum batches_split split)
 {
-    size_t count;
-    batches->next_step += split == BATCHES_TRAIN;
-    if (batches->loader && split == BATCHES_TRAIN)
-        return next_loaded(batches);
-    const uint32_t *samples = sampler_next(&batches->samplers[split], &count);
-    if (count > 0)
-        device_input_set(batches->device, batches->samples, samples, count * sizeof *samples);
+    if (split == BATCHES_TEST)
+        return next_samples(batches, split);
+    batches->next_step++;
+    range_sum_begin(&batches->waited, "next batch", &(struct range_about){.kind = RANGE_DATA},
+                    batches->loads_here);
+    size_t count = batches->loader ? next_loaded(batches) : next_samples(batches, split);
+    range_sum_end(&batches->waited);
+    if (batches->loaded_images && count > 0)
+        upload_loaded(batches);
     return count;
 }
 
@@ -230,17 +240,28 @@ size_t batches_of_all(const struct batches *batches)
     return batches->loader ? batches->loaded.of_all : batches->samplers[BATCHES_TRAIN].of_all;
 }
 
-void batches_gather(struct batches *batches, enum batches_split split, size_t first, size_t count)
+static void gather(struct batches *batches, enum batches_split split, size_t first, size_t count)
 {
-    if (batches->loader && split == BATCHES_TRAIN) {
-        batches->images = batches->loaded.images + first * DATASET_PIXELS;
-        batches->labels = batches->loaded.labels + first;
-        return;
-    }
     device_inputs_send(batches->device);
     batches->device->ops->gather(batches->device, &batches->resident[split], count,
                                  batches->samples + first, batches->gathered,
                                  batches->gathered_labels);
     batches->images = batches->gathered;
     batches->labels = batches->gathered_labels;
+}
+
+void batches_gather(struct batches *batches, enum batches_split split, size_t first, size_t count)
+{
+    if (split == BATCHES_TEST) {
+        gather(batches, split, first, count);
+        return;
+    }
+    range_sum_begin(&batches->waited, "data", &(struct range_about){.kind = RANGE_DATA}, false);
+    if (batches->loader) {
+        batches->images = batches->loaded.images + first * DATASET_PIXELS;
+        batches->labels = batches->loaded.labels + first;
+    } else {
+        gather(batches, split, first, count);
+    }
+    range_sum_end(&batches->waited);
 }

@@ -23,6 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/base/range.h"
 #include "common/base/status.h"
 #include "common/data/augment.h"
 #include "common/data/dataset.h"
@@ -54,7 +55,12 @@ struct batches {
     float *gathered;          /* (gather_max, 28, 28, 1), device memory */
     uint8_t *gathered_labels; /* (gather_max), device memory */
 
+    /* Training: the time until a batch is there. The caller sets it to 0 where a step begins. Its
+     * processor time is that of a loader without threads, which makes the batch in batches_next. */
+    struct range_sum waited;
+
     struct loader *loader; /* NULL: the device gathers training's batches, too */
+    bool loads_here;       /* the loader has no threads */
     float *host_values;    /* (256), the loader's */
     /* The loader's batch in device memory: the loader's own, or these copies. */
     struct loader_batch loaded;
@@ -85,12 +91,10 @@ void batches_start_rest(struct batches *batches, uint64_t epoch, size_t used);
 void batches_pause(struct batches *batches);
 
 /* Sets for the device (inputs.h) which samples come next, or waits for a loader's batch; returns
- * how many samples, 0 at the epoch's end and for who has no part of a joined step. */
+ * how many samples, 0 at the epoch's end and for a rank without a part of a joined step. A device
+ * with memory of its own also gets the loader's batch. The upload may wait until the device has
+ * taken earlier ones, and that wait is not one for data. */
 size_t batches_next(struct batches *batches, enum batches_split split);
-
-/* Training: hands a loader's batch to a device that has memory of its own. May wait until that has
- * taken earlier ones. */
-void batches_upload(struct batches *batches);
 
 /* Training: the step of the epoch whose batch is next. */
 size_t batches_next_step(const struct batches *batches);

@@ -111,7 +111,6 @@ enum status bench_connect(struct bench_connection *connection, struct world *wor
         (struct bench_connection){.world = world, .backend = backend, .options = *options};
     connection->options.bucket_counts_max = count_most;
     TRY(comm_open(&connection->comm, world, backend, &connection->options));
-    world->timeout_ms = options->timeout_ms;
     if (!comm_is_server(connection->comm))
         TRY(bench_start_init(&connection->start, world, comm_group(connection->comm)));
 out:

@@ -1,4 +1,5 @@
-/* Of a step's gradients: servers that update, buckets and when they start, a step that only waits.
+/* The gradients of a step: servers that update, buckets and when they start, a step that only
+ * waits.
  */
 #include "experiments/train/gradient_sync.h"
 
@@ -163,9 +164,6 @@ enum status gradient_sync_open(struct gradient_sync *sync, const struct gradient
             comm.bucket_counts_max = sync->counts[b];
     }
     TRY(comm_open(&sync->comm, options->world, options->backend, &comm));
-    /* Until here ranks may be far apart: the first one reads the data for all, say. */
-    options->world->timeout_ms = comm.timeout_ms;
-    options->world->stall_warning_ms = comm.stall_warning_ms;
     const struct bucket *last = &sync->buckets[0]; /* complete first, it ends the arena */
     const struct comm_layout layout = {
         .memory = sync->model.gradients,
@@ -198,26 +196,21 @@ void gradient_sync_begin(struct gradient_sync *sync)
 {
     sync->started = 0;
     sync->status = STATUS_OK;
-    sync->blocked_ns = sync->averaged_ns = 0;
+    sync->exposed = (struct range_sum){0};
 }
 
 static void begin_exposed(struct gradient_sync *sync, const char *name, size_t bucket)
 {
     if (sync->watch)
         cpu_watch_start(sync->watch);
-    sync->entered_ns = clock_now_ns();
-    sync->ran_ns = comm_overlaps(sync->comm) ? 0 : clock_thread_ns();
-    range_begin_at(name, &(struct range_about){.kind = RANGE_EXPOSED, .bucket = (uint32_t)bucket},
-                   sync->entered_ns);
+    range_sum_begin(&sync->exposed, name,
+                    &(struct range_about){.kind = RANGE_EXPOSED, .bucket = (uint32_t)bucket},
+                    !comm_overlaps(sync->comm));
 }
 
 static void end_exposed(struct gradient_sync *sync)
 {
-    if (sync->ran_ns > 0)
-        sync->averaged_ns += clock_thread_ns() - sync->ran_ns;
-    int64_t now_ns = clock_now_ns();
-    sync->blocked_ns += now_ns - sync->entered_ns;
-    range_end_at(now_ns);
+    range_sum_end(&sync->exposed);
     if (sync->watch)
         cpu_watch_stop(sync->watch);
 }
@@ -347,16 +340,16 @@ static void pace_layer(struct gradient_sync *sync, const struct net_layer *layer
     size_t parts = layer->gradient_parts, end = layer->count;
     range_begin(layer->name, &(struct range_about){.kind = RANGE_COMPUTE});
     for (size_t part = parts; part-- > 0;) {
-        int64_t blocked_ns = sync->blocked_ns;
+        int64_t blocked_ns = sync->exposed.ns;
         size_t first = layer->count / parts * part;
         if (pass == FORWARD && layer->count > 0)
             gradient_sync_need(sync, layer->first + first, end - first);
-        *deadline_ns += pass_ns / (double)parts + (double)(sync->blocked_ns - blocked_ns);
+        *deadline_ns += pass_ns / (double)parts + (double)(sync->exposed.ns - blocked_ns);
         clock_sleep_until_ns((int64_t)*deadline_ns);
-        blocked_ns = sync->blocked_ns;
+        blocked_ns = sync->exposed.ns;
         if (pass == BACKWARD && layer->count > 0)
             gradient_sync_start(sync, layer->first + first, end - first);
-        *deadline_ns += (double)(sync->blocked_ns - blocked_ns); /* no computing meanwhile */
+        *deadline_ns += (double)(sync->exposed.ns - blocked_ns); /* no computing meanwhile */
         end = first;
     }
     range_end();

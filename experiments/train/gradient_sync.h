@@ -1,8 +1,25 @@
 /*
- * What a server of `psring train` does with gradients where it owns the parameters: a comm_updater
- * with an optimizer and a schedule of learning rates, those of the workers. It has arrays as long
- * as the model, of which it uses its shards, and a CPU device of its own, because it may run on a
- * thread beside a worker's.
+ * The averaging of a step's gradients: which buckets they travel in, when each one starts, and when
+ * the step waits for it. The backward pass starts buckets as it completes them. Then the step waits
+ * for all. With `may_defer` the next step waits instead, for each bucket before its forward pass
+ * reads those parameters:
+ *
+ *     compute   |forward 1|backward 1       |forward 2|backward 2       |
+ *     network             [2 ][1a ][0][1b  ]          [2 ][1a ][0][1b  ]
+ *
+ * A bucket's gradients are averaged and applied before its parameters are read, so before the
+ * backward pass overwrites them, and with the numbers that waiting for all would have given. Before
+ * anything else reads the weights, call gradient_sync_finish.
+ *
+ *     gradient_sync_begin(sync);
+ *     net_forward(...);                                            calls gradient_sync_need
+ *     net_backward(net, gradient_sync_start, sync);
+ *     gradient_sync_end(sync, lr);
+ *
+ * Where servers own the parameters (common/comm/comm_options.h), a bucket comes back as
+ * fresh parameters, which gradient_sync_end puts in place.
+ *
+ * Threads: all calls from one, which drives the device.
  */
 #ifndef PSRING_EXPERIMENTS_TRAIN_GRADIENT_SYNC_H
 #define PSRING_EXPERIMENTS_TRAIN_GRADIENT_SYNC_H
@@ -11,6 +28,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/base/range.h"
 #include "common/base/status.h"
 #include "common/comm/backend.h"
 #include "common/comm/bucket.h"
@@ -21,6 +39,12 @@
 #include "models/net.h"
 #include "models/optim.h"
 
+/*
+ * What a server of `psring train` does with gradients where it owns the parameters: a comm_updater
+ * with an optimizer and a schedule of learning rates, those of the workers. It has arrays as long
+ * as the model, of which it uses its shards, and a CPU device of its own, because it may run on a
+ * thread beside a worker's.
+ */
 struct updater {
     struct comm_updater interface;
     struct device *device;
@@ -29,7 +53,7 @@ struct updater {
     size_t count;
     struct lr_schedule lr;
     float lr_factor;              /* of the schedule's rates */
-    const struct bucket *buckets; /* borrowed: of the exchange, which sets it */
+    const struct bucket *buckets; /* borrowed: of the gradient_sync, which sets it */
 };
 
 struct updater_options {
@@ -48,30 +72,6 @@ struct updater_options {
 enum status updater_open(struct updater *updater, const struct updater_options *options);
 void updater_close(struct updater *updater);
 
-/*
- * The averaging of a step's gradients: which buckets they travel in, when each one starts, and when
- * the step waits for it. The backward pass starts buckets as it completes them. Then the step waits
- * for all; or, where the exchange defers, the next step does, for each bucket before its forward
- * pass reads those parameters:
- *
- *     compute   |forward 1|backward 1       |forward 2|backward 2       |
- *     network             [2 ][1a ][0][1b  ]          [2 ][1a ][0][1b  ]
- *
- * A bucket's gradients are averaged and applied before its parameters are read, so before the
- * backward pass overwrites them, and with the numbers that waiting for all would have given. Before
- * anything else reads the weights, call gradient_sync_finish.
- *
- *     gradient_sync_begin(exchange);
- *     net_forward(...);                                            calls gradient_sync_need
- *     net_backward(net, gradient_sync_start, exchange);
- *     gradient_sync_end(exchange, lr);
- *
- * Where servers own the parameters (common/comm/comm_options.h), a bucket comes back as
- * fresh parameters, which gradient_sync_end puts in place.
- *
- * Threads: all calls from one, which drives the device.
- */
-
 /* What is averaged: the arena of a net (net_layers, net_gradients), or one like it. Borrowed. */
 struct gradient_sync_model {
     const struct net_layer *layers; /* (layer_count), in the order of the arena */
@@ -88,7 +88,7 @@ struct gradient_sync_options {
     float scale;             /* of the sum of gradients */
     size_t bucket_bytes;     /* wanted; 0: one bucket */
     bool whole_tensors;      /* no bucket may end within one: optimizer_needs_whole_tensors */
-    bool may_defer;          /* to the next step's forward pass, if the comm overlaps */
+    bool may_defer;          /* waiting to the next step's forward pass, if the comm overlaps */
 };
 
 struct gradient_sync {
@@ -106,21 +106,19 @@ struct gradient_sync {
     float pending_lr; /* of the step that started what is pending */
 
     /* The running step. */
-    size_t started;      /* buckets handed to the comm so far */
-    enum status status;  /* of starting and needing them: hooks of the net cannot return it */
-    int64_t blocked_ns;  /* spent inside comm_start and comm_wait: what compute did not hide */
-    int64_t averaged_ns; /* of those, that this thread ran on a processor; 0 where the comm
-                            overlaps: another thread averages */
-    int64_t entered_ns, ran_ns; /* of the call that it is in */
-    struct cpu_watch *watch;    /* runs while the step is blocked; borrowed, or NULL */
+    size_t started;     /* buckets handed to the comm so far */
+    enum status status; /* of starting and needing them: hooks of the net cannot return it */
+    /* Time inside comm_start and comm_wait: what computing did not hide. Its processor time is 0
+     * where the comm overlaps, because another thread averages. */
+    struct range_sum exposed;
+    struct cpu_watch *watch; /* runs while the step is blocked; borrowed, or NULL */
 };
 
 /*
- * Collective over the world: plans the buckets and opens the comm. From then on the world waits as
- * long as the comm (timeout_ms, stall_warning_ms). Borrows `optimizer`, NULL on a
- * server and where nothing is trained. If the exchange then defers, the caller makes
+ * Collective over the world: plans the buckets and opens the comm. Borrows `optimizer`, NULL on a
+ * server and where nothing is trained. If sync->defers then holds, the caller makes
  * gradient_sync_need a hook of the forward pass (net_before_forward). A dedicated server calls
- * comm_serve(exchange->comm). Errors: logged. Needs gradient_sync_close whatever it returns.
+ * comm_serve(sync->comm). Errors: logged. Needs gradient_sync_close whatever it returns.
  */
 enum status gradient_sync_open(struct gradient_sync *sync, const struct gradient_sync_model *model,
                                struct optimizer *optimizer,
@@ -149,14 +147,14 @@ enum status gradient_sync_end(struct gradient_sync *sync, float lr);
 enum status gradient_sync_finish(struct gradient_sync *sync);
 
 /*
- * A step that waits as long as computing would take, and exchanges for real: layer by layer, in
+ * A step that waits as long as computing would take, and averages for real: layer by layer, in
  * proportion to their operations, so that buckets are complete, and needed, when they would be.
  * The gradients are those that the caller has set once: from the first average on they are the
  * same on all ranks and stay what they are, but for rounding.
  */
 
-/* One step, from gradient_sync_begin to gradient_sync_end; forward and backward together take
- * `step_ms`, and whatever the exchange adds. */
+/* One step, from gradient_sync_begin to gradient_sync_end. Forward and backward together take
+ * `step_ms`, and averaging adds to that. */
 enum status pace_step(struct gradient_sync *sync, double step_ms);
 
 #endif

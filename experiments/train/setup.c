@@ -93,7 +93,8 @@ static enum status open_batches(struct trainer *t)
                                   .prefetch = trainer_prefetch(t),
                                   .augmentation = t->config->augmentation}));
     t->steps_per_epoch = batches_steps(&t->batches, BATCHES_TRAIN);
-    TRY(loss_queue_open(&t->losses, t->device));
+    if (device_steps_ahead(t->device) > 0)
+        TRY(loss_queue_open(&t->losses, t->device));
 out:
     return status;
 }

@@ -1,12 +1,76 @@
-/* One training step of one process, from top to bottom: a real one, and one of --compute paced. */
+/*
+ * What goes with a training step (train.c): what it took, losses that the device still has to
+ * compute, a worker that computes longer; and the steps of --compute paced and --virtual-workers.
+ */
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/base/clock.h"
 #include "common/base/range.h"
 #include "common/base/status.h"
-#include "experiments/config/backends.h"
+#include "common/comm/reduce.h"
 #include "experiments/train/gradient_sync.h"
 #include "experiments/train/trainer.h"
+
+/* -------- what it took ------------------------------------------------------------------------ */
+
+enum status step_begin(struct trainer *t)
+{
+    enum status status = STATUS_OK;
+    struct interval *interval = &t->report.interval;
+    struct comm *comm = t->sync.comm;
+    if (interval->started_ns == 0 && !comm_updates_on_server(comm))
+        TRY(world_barrier(t->world, comm_group(comm))); /* struct step_times */
+    range_at_step(t->step - t->first_step);
+    t->whole = t->batches.waited = (struct range_sum){0};
+    t->comm_busy_ns = comm_busy_ns(comm);
+    range_sum_begin(&t->whole, "step", &(struct range_about){.kind = RANGE_STEP, .number = t->step},
+                    true);
+    if (interval->started_ns == 0) {
+        interval->started_ns = t->whole.begin_ns;
+        train_cpus_start(t);
+        usage_watch_take(t->report.usage_watch); /* discard samples from before the interval */
+    }
+    activity_set(t->world->activity, ACTIVITY_MAIN, ACTIVITY_COMPUTE, t->step, 0);
+
+    /* The data are those of this step; an elastic job counts them anew in each generation. */
+    CHECK(!t->dataset || t->generation ||
+          batches_next_step(&t->batches) ==
+              t->step - trainer_epoch_begin(t, trainer_epoch(t, t->step)));
+    t->step_images = trainer_step_images(t); /* as a rule */
+out:
+    return status;
+}
+
+int64_t step_end(struct trainer *t)
+{
+    t->ran_ns = clock_thread_ns() - t->whole.begin_cpu_ns - t->sync.exposed.cpu_ns -
+                t->batches.waited.cpu_ns;
+    range_moment("computed",
+                 &(struct range_about){.kind = RANGE_CPU, .number = (uint64_t)t->ran_ns});
+    return range_sum_end(&t->whole);
+}
+
+void step_note(struct trainer *t, int64_t end_ns, const struct net_loss *loss)
+{
+    struct interval *interval = &t->report.interval;
+    int64_t exposed_ns = t->sync.exposed.ns, data_ns = t->batches.waited.ns;
+    step_times_add(&t->report.times, end_ns - interval->started_ns,
+                   (int64_t[STEP_TIME_KINDS]){
+                       [STEP_TIME_ALL] = t->whole.ns,
+                       [STEP_TIME_COMPUTE] = t->whole.ns - exposed_ns - data_ns,
+                       [STEP_TIME_COMM] = comm_busy_ns(t->sync.comm) - t->comm_busy_ns,
+                       [STEP_TIME_EXPOSED] = exposed_ns,
+                       [STEP_TIME_DATA] = data_ns,
+                       [STEP_TIME_CPU] = t->ran_ns,
+                   });
+    train_cpus_wait(t);
+    interval->ended_ns = end_ns;
+    interval->steps++;
+    interval->images += t->step_images;
+    interval->loss_sum += loss->loss_sum;
+    interval->losses = interval->steps - loss_queue_length(&t->losses);
+}
 
 /* -------- losses on their way from the device ------------------------------------------------- */
 
@@ -34,8 +98,7 @@ void loss_queue_close(struct loss_queue *queue)
     *queue = (struct loss_queue){0};
 }
 
-/* Asks for the loss of the last net_forward. */
-static void loss_queue_put(struct loss_queue *queue, struct net *net)
+void loss_queue_put(struct loss_queue *queue, struct net *net)
 {
     CHECK(loss_queue_length(queue) < LOSS_QUEUE_MAX);
     uint64_t slot = queue->put++ % LOSS_QUEUE_MAX;
@@ -66,31 +129,20 @@ uint64_t loss_queue_length(const struct loss_queue *queue)
 
 void straggler_init(struct straggler *straggler, double factor, double least_ms)
 {
-    *straggler =
-        (struct straggler){.factor = factor, .least_ns = (int64_t)(least_ms * (double)NS_PER_MS)};
+    *straggler = (struct straggler){.delays = factor > 1 || least_ms > 0,
+                                    .factor = factor,
+                                    .least_ns = (int64_t)(least_ms * (double)NS_PER_MS)};
 }
 
-static bool is_none(const struct straggler *straggler)
+void straggler_begin(struct straggler *straggler)
 {
-    return straggler->factor <= 1 && straggler->least_ns == 0;
-}
-
-/* A step begins; no part of it has been blocked. */
-static void straggler_begin(struct straggler *straggler)
-{
-    if (is_none(straggler))
-        return;
     straggler->computed_ns = straggler->blocked_ns = 0;
     straggler->since_ns = clock_now_ns();
 }
 
-/* Waits for the device, then until computing would have come as far. `blocked_ns`: of the step,
- * spent waiting for others. `last`: the step has no more to compute. */
-static void straggler_delay(struct straggler *straggler, struct device *device, int64_t blocked_ns,
-                            bool last)
+void straggler_delay(struct straggler *straggler, struct device *device, int64_t blocked_ns,
+                     bool last)
 {
-    if (is_none(straggler))
-        return;
     device_sync(device); /* whatever it fails with, the step finds out */
     int64_t now_ns = clock_now_ns();
     int64_t computed_ns = now_ns - straggler->since_ns - (blocked_ns - straggler->blocked_ns);
@@ -103,116 +155,7 @@ static void straggler_delay(struct straggler *straggler, struct device *device, 
     straggler->blocked_ns = blocked_ns;
 }
 
-/* -------- the batch --------------------------------------------------------------------------- */
-
-/* What is between these two counts as waiting for data. */
-static int64_t begin_data(const char *name)
-{
-    int64_t start_ns = clock_now_ns();
-    range_begin_at(name, &(struct range_about){.kind = RANGE_DATA}, start_ns);
-    return start_ns;
-}
-
-static void end_data(struct trainer *t, int64_t start_ns)
-{
-    int64_t now_ns = clock_now_ns();
-    t->data_ns += now_ns - start_ns;
-    range_end_at(now_ns);
-}
-
-size_t train_next_batch(struct trainer *t)
-{
-    /* A look-up by the device costs less than to ask. */
-    bool loads = t->config->loaders == 0 && augments(&t->config->augmentation);
-    int64_t start_ns = begin_data("next batch"), ran_ns = loads ? clock_thread_ns() : 0;
-    size_t count = batches_next(&t->batches, BATCHES_TRAIN);
-    t->loaded_ns += loads ? clock_thread_ns() - ran_ns : 0;
-    end_data(t, start_ns);
-    /* A device that is still at earlier ones is not waited for as data. */
-    batches_upload(&t->batches);
-    return count;
-}
-
-void train_gather(struct trainer *t, size_t first, size_t count)
-{
-    int64_t start_ns = begin_data("data");
-    batches_gather(&t->batches, BATCHES_TRAIN, first, count);
-    end_data(t, start_ns);
-}
-
-/* -------- the step ---------------------------------------------------------------------------- */
-
-/* Gradients are complete in the range: of a straggler, later. The first layer's are the last. */
-static void start_buckets(void *context, size_t first, size_t count)
-{
-    struct trainer *t = context;
-    straggler_delay(&t->straggler, t->device, t->sync.blocked_ns, first == 0);
-    gradient_sync_start(&t->sync, first, count);
-}
-
-/*
- * What a step asks of the device. Nothing is uploaded and, where no other process takes part,
- * nothing waited for: so a device may record it and repeat it without calling this again. It may
- * also call it once more for the same step, after a recording that failed: so what a step leaves
- * on the host is reset here.
- */
-static enum status enqueue_step(void *context)
-{
-    enum status status = STATUS_OK;
-    struct trainer *t = context;
-    size_t batch = (size_t)t->step_images;
-    /* Of the mean of all, times the workers, of whom the exchange makes the mean. */
-    double world = t->config->unsharded ? 1 : (double)t->workers;
-    struct net_step step = {.training = true,
-                            .seed = (uint64_t)t->config->seed,
-                            .step = t->step,
-                            .rank = (uint32_t)trainer_rank(t),
-                            .divisor = (double)batches_of_all(&t->batches) / world};
-    gradient_sync_begin(&t->sync);
-    straggler_begin(&t->straggler);
-    train_gather(t, 0, batch);
-    TRY(net_forward(t->net, t->batches.images, t->batches.labels, batch, &step, NULL));
-    TRY(net_backward(t->net, start_buckets, t));
-    TRY(gradient_sync_end(&t->sync, trainer_lr(t)));
-out:
-    return status;
-}
-
-/* A step in which this worker has no image: its part of the sum is zero. */
-static enum status contribute_zero_gradient(struct trainer *t)
-{
-    enum status status = STATUS_OK;
-    size_t count = net_parameter_count(t->net);
-    TRY(gradient_sync_finish(&t->sync)); /* what the step before has deferred to a forward pass */
-    gradient_sync_begin(&t->sync);
-    memset(t->host, 0, count * sizeof *t->host);
-    device_upload(t->device, net_gradients(t->net), t->host, count * sizeof *t->host);
-    TRY(device_sync(t->device));
-    gradient_sync_start_layers(&t->sync);
-    TRY(gradient_sync_end(&t->sync, trainer_lr(t)));
-out:
-    return status;
-}
-
-enum status train_step_real(struct trainer *t, struct net_loss *loss)
-{
-    enum status status = STATUS_OK;
-    size_t count = train_next_batch(t);
-    bool whole = count == (size_t)t->config->batch;
-    CHECK(whole || trainer_joins(t));
-    t->step_images = count;
-    if (count == 0)
-        return contribute_zero_gradient(t);
-    /* The device gets these together with the batch, in one upload, and not in a recording. */
-    net_set_step(t->net, t->step);
-    optimizer_set_lr(t->optimizer, trainer_lr(t));
-    TRY(t->backend->graph_capturable && whole ? device_repeat(t->device, enqueue_step, t)
-                                              : enqueue_step(t));
-    loss_queue_put(&t->losses, t->net);
-    TRY(loss_queue_take(&t->losses, device_steps_ahead(t->device), loss));
-out:
-    return status;
-}
+/* -------- a step that only waits -------------------------------------------------------------- */
 
 /* Images are loaded, for nothing but the time, where there are any; gradients are trainer_open's.
  */
@@ -220,6 +163,85 @@ enum status train_step_paced(struct trainer *t, struct net_loss *loss)
 {
     (void)loss;
     if (t->dataset)
-        train_gather(t, 0, train_next_batch(t));
+        batches_gather(&t->batches, BATCHES_TRAIN, 0, batches_next(&t->batches, BATCHES_TRAIN));
     return pace_step(&t->sync, t->config->paced_ms * t->straggler.factor);
+}
+
+/* -------- a step of virtual workers ----------------------------------------------------------- */
+
+/*
+ * One process that plays all workers in turn: what the distributed runs must equal to the bit, with
+ * --reduce-order ring. Each worker has its slice of the batch and its stream of dropout; their
+ * gradients are kept apart and then added in the order in which the ring would have added them.
+ */
+
+enum status train_virtual_open(struct trainer *t)
+{
+    t->virtual.gradients = calloc(t->workers * net_parameter_count(t->net), sizeof(float));
+    t->virtual.sources = calloc(t->workers, sizeof *t->virtual.sources);
+    if (t->virtual.gradients && t->virtual.sources)
+        return STATUS_OK;
+    log_error("no memory for the gradients of all virtual workers");
+    return STATUS_NO_MEMORY;
+}
+
+void train_virtual_close(struct trainer *t)
+{
+    free(t->virtual.gradients);
+    free(t->virtual.sources);
+    t->virtual = (struct virtual_workers){0};
+}
+
+static enum status play_worker(struct trainer *t, size_t worker, struct net_loss *loss)
+{
+    enum status status = STATUS_OK;
+    struct net_step step = {.training = true,
+                            .seed = (uint64_t)t->config->seed,
+                            .step = t->step,
+                            .rank = (uint32_t)worker,
+                            .divisor = (double)t->step_images / (double)t->workers};
+    struct chunk part = chunk_of((size_t)t->step_images, t->workers, worker);
+    size_t parameters = net_parameter_count(t->net);
+    struct net_loss mine;
+    if (part.count == 0) {
+        memset(t->virtual.gradients + worker * parameters, 0, parameters * sizeof(float));
+        return STATUS_OK;
+    }
+    batches_gather(&t->batches, BATCHES_TRAIN, part.offset, part.count);
+    TRY(net_forward(t->net, t->batches.images, t->batches.labels, part.count, &step, &mine));
+    TRY(net_backward(t->net, NULL, NULL));
+    TRY(device_download(t->device, t->virtual.gradients + worker * parameters,
+                        net_gradients(t->net), parameters * sizeof(float)));
+    loss->loss_sum += mine.loss_sum;
+    loss->correct += mine.correct;
+out:
+    return status;
+}
+
+static void average(struct trainer *t)
+{
+    size_t parameters = net_parameter_count(t->net);
+    float scale = 1.0f / (float)t->workers;
+    for (size_t b = 0; b < t->sync.count; b++) {
+        const struct bucket *bucket = &t->sync.buckets[b];
+        for (size_t w = 0; w < t->workers; w++)
+            t->virtual.sources[w] = t->virtual.gradients + w * parameters + bucket->first;
+        reduce_in_order(t->host + bucket->first, t->virtual.sources, (int)t->workers,
+                        (struct reduce_span){.count = bucket->count, .total = bucket->count},
+                        t->config->reduce_order, scale);
+    }
+    device_upload(t->device, net_gradients(t->net), t->host, parameters * sizeof(float));
+}
+
+enum status train_step_virtual(struct trainer *t, struct net_loss *loss)
+{
+    enum status status = STATUS_OK;
+    t->step_images = batches_next(&t->batches, BATCHES_TRAIN);
+    for (size_t worker = 0; worker < t->workers; worker++)
+        TRY(play_worker(t, worker, loss));
+    average(t);
+    optimizer_step(t->optimizer, net_parameters(t->net), net_gradients(t->net), trainer_lr(t));
+    TRY(device_sync(t->device));
+out:
+    return status;
 }

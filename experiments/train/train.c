@@ -2,11 +2,12 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "common/base/clock.h"
 #include "common/base/status.h"
 #include "common/data/batches.h"
-#include "common/base/clock.h"
-#include "common/base/range.h"
+#include "experiments/train/gradient_sync.h"
 #include "experiments/train/trainer.h"
 
 static void log_diverged(const struct trainer *t, const char *of, uint64_t step)
@@ -24,75 +25,97 @@ static double mean_loss(const struct trainer *t)
     return i->losses > 0 ? i->loss_sum / (images_each * (double)i->losses) : (double)NAN;
 }
 
-/* When a step began, by the clocks that tell what it took. */
-struct step_clock {
-    int64_t start_ns;
-    int64_t ran_ns;  /* of this thread, on a processor */
-    int64_t busy_ns; /* of the comm */
+/* -------- one step ---------------------------------------------------------------------------- */
+
+/* Hook of the backward pass, whose gradients are final in the range. It delays a straggler, once a
+ * range; the first layer's range is the last. */
+static void start_buckets(void *context, size_t first, size_t count)
+{
+    struct trainer *t = context;
+    if (t->straggler.delays)
+        straggler_delay(&t->straggler, t->device, t->sync.exposed.ns, first == 0);
+    gradient_sync_start(&t->sync, first, count);
+}
+
+/* What is asked of the device for one step. */
+struct step_work {
+    struct trainer *trainer;
+    struct net_loss *loss; /* NULL: it is read later, from the queue */
 };
 
-static enum status begin_step(struct trainer *t, struct step_clock *clock)
+/*
+ * Forward, backward, average, update. Nothing is uploaded here and, where no other process takes
+ * part, nothing waited for. A device may therefore record it and repeat it without calling it
+ * again. It may also call it once more for the same step, after a recording that failed, so what a
+ * step leaves on the host is reset here.
+ */
+static enum status enqueue_step(void *context)
 {
     enum status status = STATUS_OK;
-    struct interval *interval = &t->report.interval;
-    struct comm *comm = t->sync.comm;
-    if (interval->started_ns == 0 && !comm_updates_on_server(comm))
-        TRY(world_barrier(t->world, comm_group(comm))); /* struct step_times */
-    range_at_step(t->step - t->first_step);
-    t->data_ns = t->loaded_ns = 0;
-    clock->busy_ns = comm_busy_ns(comm);
-    clock->ran_ns = clock_thread_ns();
-    clock->start_ns = clock_now_ns();
-    range_begin_at("step", &(struct range_about){.kind = RANGE_STEP, .number = t->step},
-                   clock->start_ns);
-    if (interval->started_ns == 0) {
-        interval->started_ns = clock->start_ns;
-        train_cpus_start(t);
-        usage_watch_take(t->report.usage_watch); /* what was before is no one's interval */
-    }
-    activity_set(t->world->activity, ACTIVITY_MAIN, ACTIVITY_COMPUTE, t->step, 0);
-
-    /* The data are those of this step; an elastic job counts them anew in each generation. */
-    CHECK(!t->dataset || t->generation ||
-          batches_next_step(&t->batches) ==
-              t->step - trainer_epoch_begin(t, trainer_epoch(t, t->step)));
-    t->step_images = trainer_step_images(t); /* as a rule */
+    struct step_work *work = context;
+    struct trainer *t = work->trainer;
+    size_t batch = (size_t)t->step_images;
+    /* The all-reduce averages over workers, so the divisor is (images of all) / workers. */
+    double workers = t->config->unsharded ? 1 : (double)t->workers;
+    struct net_step step = {.training = true,
+                            .seed = (uint64_t)t->config->seed,
+                            .step = t->step,
+                            .rank = (uint32_t)trainer_rank(t),
+                            .divisor = (double)batches_of_all(&t->batches) / workers};
+    gradient_sync_begin(&t->sync);
+    if (t->straggler.delays)
+        straggler_begin(&t->straggler);
+    batches_gather(&t->batches, BATCHES_TRAIN, 0, batch);
+    TRY(net_forward(t->net, t->batches.images, t->batches.labels, batch, &step, work->loss));
+    TRY(net_backward(t->net, start_buckets, t));
+    TRY(gradient_sync_end(&t->sync, trainer_lr(t)));
 out:
     return status;
 }
 
-/* Of a step that has failed, too. clock->ran_ns becomes what the step ran; returns its end. */
-static int64_t end_step(struct trainer *t, struct step_clock *clock)
+/* A step in which this worker has no image: its part of the sum is zero. */
+static enum status contribute_zero_gradient(struct trainer *t)
 {
-    int64_t ran_ns = clock_thread_ns() - clock->ran_ns - t->sync.averaged_ns - t->loaded_ns;
-    range_moment("computed", &(struct range_about){.kind = RANGE_CPU, .number = (uint64_t)ran_ns});
-    int64_t end_ns = clock_now_ns();
-    range_end_at(end_ns); /* what follows is not the step's */
-    clock->ran_ns = ran_ns;
-    return end_ns;
+    enum status status = STATUS_OK;
+    size_t count = net_parameter_count(t->net);
+    TRY(gradient_sync_finish(&t->sync)); /* what the step before has deferred to a forward pass */
+    gradient_sync_begin(&t->sync);
+    memset(t->host, 0, count * sizeof *t->host);
+    device_upload(t->device, net_gradients(t->net), t->host, count * sizeof *t->host);
+    TRY(device_sync(t->device));
+    gradient_sync_start_layers(&t->sync);
+    TRY(gradient_sync_end(&t->sync, trainer_lr(t)));
+out:
+    return status;
 }
 
-/* Adds a step that has ended, and the losses that became known in it, to the interval. */
-static void note_step(struct trainer *t, const struct step_clock *clock, int64_t end_ns,
-                      const struct net_loss *loss)
+/* A device that is behind the host gets the step's number and rate together with the batch, in one
+ * upload, before a recording. Its loss is read when it has done the step. */
+static enum status step_ahead(struct trainer *t, bool whole, struct net_loss *loss)
 {
-    struct interval *interval = &t->report.interval;
-    int64_t all_ns = end_ns - clock->start_ns, exposed_ns = t->sync.blocked_ns;
-    step_times_add(&t->report.times, end_ns - interval->started_ns,
-                   (int64_t[STEP_TIME_KINDS]){
-                       [STEP_TIME_ALL] = all_ns,
-                       [STEP_TIME_COMPUTE] = all_ns - exposed_ns - t->data_ns,
-                       [STEP_TIME_COMM] = comm_busy_ns(t->sync.comm) - clock->busy_ns,
-                       [STEP_TIME_EXPOSED] = exposed_ns,
-                       [STEP_TIME_DATA] = t->data_ns,
-                       [STEP_TIME_CPU] = clock->ran_ns,
-                   });
-    train_cpus_wait(t);
-    interval->ended_ns = end_ns;
-    interval->steps++;
-    interval->images += t->step_images;
-    interval->loss_sum += loss->loss_sum;
-    interval->losses = interval->steps - loss_queue_length(&t->losses);
+    enum status status = STATUS_OK;
+    struct step_work work = {.trainer = t};
+    net_set_step(t->net, t->step);
+    optimizer_set_lr(t->optimizer, trainer_lr(t));
+    TRY(t->backend->graph_capturable && whole ? device_repeat(t->device, enqueue_step, &work)
+                                              : enqueue_step(&work));
+    loss_queue_put(&t->losses, t->net);
+    TRY(loss_queue_take(&t->losses, device_steps_ahead(t->device), loss));
+out:
+    return status;
+}
+
+enum status train_step_real(struct trainer *t, struct net_loss *loss)
+{
+    size_t count = batches_next(&t->batches, BATCHES_TRAIN);
+    bool whole = count == (size_t)t->config->batch;
+    CHECK(whole || trainer_joins(t));
+    t->step_images = count;
+    if (count == 0)
+        return contribute_zero_gradient(t);
+    if (t->losses.device)
+        return step_ahead(t, whole, loss);
+    return enqueue_step(&(struct step_work){.trainer = t, .loss = loss});
 }
 
 /* One step on this rank's share of the data, with the times of its parts. With `finishes` the
@@ -101,14 +124,13 @@ static enum status step(struct trainer *t, bool finishes)
 {
     enum status status = STATUS_OK;
     struct net_loss loss = {0};
-    struct step_clock clock;
-    TRY(begin_step(t, &clock));
+    TRY(step_begin(t));
     status = t->step_once(t, &loss);
     if (status == STATUS_OK && finishes)
         status = gradient_sync_finish(&t->sync);
-    int64_t end_ns = end_step(t, &clock);
+    int64_t end_ns = step_end(t);
     TRY(status);
-    note_step(t, &clock, end_ns, &loss);
+    step_note(t, end_ns, &loss);
     train_go_on(t);
 
     /* Averaging spreads a NaN to all ranks within a step: it is enough that one looks. */
@@ -125,6 +147,8 @@ static enum status step(struct trainer *t, bool finishes)
 out:
     return status;
 }
+
+/* -------- where workers report, test, save and stop ------------------------------------------- */
 
 /* Waits for the steps that the device has not done; the interval then holds all their losses. The
  * device's usage is read here, before a test adds to it. */
@@ -215,6 +239,8 @@ static enum status change_workers(struct trainer *t)
 out:
     return status;
 }
+
+/* -------- epochs ------------------------------------------------------------------------------ */
 
 /* The first step after `step` that is a multiple of `steps`, if that comes before `end`. */
 static uint64_t next_multiple(uint64_t step, uint64_t steps, uint64_t end)

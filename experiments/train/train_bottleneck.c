@@ -133,7 +133,7 @@ void train_cpus_start(struct trainer *t)
 
 void train_cpus_wait(struct trainer *t)
 {
-    bool is_long = t->sync.blocked_ns >= CPU_WATCH_LONG_US * NS_PER_US;
+    bool is_long = t->sync.exposed.ns >= CPU_WATCH_LONG_US * NS_PER_US;
     t->sync.watch = is_long && cpu_share_watches(t->world) ? &t->report.cpus.waits : NULL;
 }
 

@@ -1,7 +1,7 @@
 /*
  * The parts of one training run, for the files that make up `psring train`: train.c (the loop, read
- * it first), step.c (one step), gradient_sync.c (its communication), setup.c (opening),
- * train_virtual.c (a step of several workers), train_server.c (servers that own the parameters),
+ * it first: one step, and the loops around it), step.c (what goes with a step), gradient_sync.c
+ * (its communication), setup.c (opening), train_server.c (servers that own the parameters),
  * train_checkpoint.c (test, weights' sum, checkpoints, where it stands), train_report.c (rows,
  * lines), generation.c (elastic jobs).
  */
@@ -14,6 +14,7 @@
 #include <stdio.h>
 
 #include "common/base/csv.h"
+#include "common/base/range.h"
 #include "common/base/sha256.h"
 #include "common/base/status.h"
 #include "common/checkpoint/checkpoint.h"
@@ -43,7 +44,8 @@
  */
 
 struct straggler {
-    double factor;       /* 1, and a least time of 0: no straggler, and all of this does nothing */
+    bool delays; /* false: factor 1 and no least time, so that no call is needed */
+    double factor;
     int64_t least_ns;    /* that a step computes, before it is multiplied */
     int64_t computed_ns; /* of the step */
     int64_t since_ns;    /* when the present stretch of computing began, */
@@ -51,17 +53,23 @@ struct straggler {
 };
 
 void straggler_init(struct straggler *straggler, double factor, double least_ms);
+/* A step begins; no part of it has been blocked. */
+void straggler_begin(struct straggler *straggler);
+/* Waits for the device, then until computing would have come as far. `blocked_ns`: of the step,
+ * spent waiting for others. `last`: the step has no more to compute. */
+void straggler_delay(struct straggler *straggler, struct device *device, int64_t blocked_ns,
+                     bool last);
 
 /*
- * Losses on their way from the device. The host may be some steps ahead of the device
- * (device_steps_ahead), so that the device never waits for work; the loss of a step is read when
- * the device has done the step. A CPU has when the call returns.
+ * Losses on their way from a device that is behind the host: by device_steps_ahead steps at most,
+ * so that the device never waits for work. The loss of a step is read when the device has done the
+ * step. A CPU has done it when net_forward returns, and needs no queue.
  */
 
 enum { LOSS_QUEUE_MAX = 4 };
 
 struct loss_queue {
-    struct device *device;
+    struct device *device; /* NULL: no queue is needed */
     struct loss_sum *sums; /* (LOSS_QUEUE_MAX), from device_host_alloc */
     struct device_event *done[LOSS_QUEUE_MAX];
     uint64_t put, taken; /* steps so far */
@@ -70,6 +78,9 @@ struct loss_queue {
 /* Borrows `device`. */
 enum status loss_queue_open(struct loss_queue *queue, struct device *device);
 void loss_queue_close(struct loss_queue *queue);
+
+/* Asks for the loss of the last net_forward. */
+void loss_queue_put(struct loss_queue *queue, struct net *net);
 
 /* Waits for the losses of all steps but the latest `ahead`, and adds them to *loss, oldest first.
  * Also returns a failure of the device. */
@@ -278,7 +289,7 @@ struct trainer;
  * device is behind. */
 typedef enum status train_step_function(struct trainer *t, struct net_loss *loss);
 
-/* What train_virtual.c keeps, in host memory; NULL elsewhere. */
+/* What a step of virtual workers keeps, in host memory; NULL elsewhere. */
 struct virtual_workers {
     float *gradients;     /* (workers, parameters) */
     const void **sources; /* (workers): one bucket's, of each */
@@ -316,8 +327,9 @@ struct trainer {
     uint64_t steps_per_epoch, total_steps;
     uint64_t step;                 /* done, over all epochs */
     uint64_t step_images;          /* of the running step, on this process */
-    int64_t data_ns;               /* of the running step: until its batch was there */
-    int64_t loaded_ns;             /* of those, that this thread ran, making the batch itself */
+    struct range_sum whole;        /* of the running step; its other sums: batches, sync */
+    int64_t comm_busy_ns;          /* comm_busy_ns where it began */
+    int64_t ran_ns;                /* what it computed on a processor; from step_end on */
     uint64_t first_step;           /* of this process: those before it were done by another run */
     struct position start;         /* all 0, but in a later generation of an elastic job */
     struct generation *generation; /* of an elastic job; NULL: the job is none */
@@ -357,11 +369,14 @@ uint64_t trainer_schedule_steps(const struct trainer *t);
 /* The learning rate of the step that comes next. */
 float trainer_lr(const struct trainer *t);
 
-/* step.c, train_virtual.c */
+/* train.c, step.c */
 train_step_function train_step_real, train_step_paced, train_step_virtual;
-/* As batches_next and batches_gather of training, their time added to data_ns. */
-size_t train_next_batch(struct trainer *t);
-void train_gather(struct trainer *t, size_t first, size_t count);
+/* A step begins: its times are 0. */
+enum status step_begin(struct trainer *t);
+/* It ends, also after a failure. Returns when, by clock_now_ns. */
+int64_t step_end(struct trainer *t);
+/* Adds a step that has ended, and the losses that became known in it, to the interval. */
+void step_note(struct trainer *t, int64_t end_ns, const struct net_loss *loss);
 enum status train_virtual_open(struct trainer *t);
 void train_virtual_close(struct trainer *t);
 
