@@ -38,7 +38,7 @@ static void start_buckets(void *context, size_t first, size_t count)
 }
 
 /* What is asked of the device for one step. */
-struct step_work {
+struct enqueue_context {
     struct trainer *trainer;
     struct net_loss *loss; /* NULL: it is read later, from the queue */
 };
@@ -52,7 +52,7 @@ struct step_work {
 static enum status enqueue_step(void *context)
 {
     enum status status = STATUS_OK;
-    struct step_work *work = context;
+    struct enqueue_context *work = context;
     struct trainer *t = work->trainer;
     size_t batch = (size_t)t->step_images;
     /* The all-reduce averages over workers, so the divisor is (images of all) / workers. */
@@ -94,7 +94,7 @@ out:
 static enum status step_ahead(struct trainer *t, bool whole, struct net_loss *loss)
 {
     enum status status = STATUS_OK;
-    struct step_work work = {.trainer = t};
+    struct enqueue_context work = {.trainer = t};
     net_set_step(t->net, t->step);
     optimizer_set_lr(t->optimizer, trainer_lr(t));
     TRY(t->backend->graph_capturable && whole ? device_repeat(t->device, enqueue_step, &work)
@@ -115,7 +115,7 @@ enum status train_step_real(struct trainer *t, struct net_loss *loss)
         return contribute_zero_gradient(t);
     if (t->losses.device)
         return step_ahead(t, whole, loss);
-    return enqueue_step(&(struct step_work){.trainer = t, .loss = loss});
+    return enqueue_step(&(struct enqueue_context){.trainer = t, .loss = loss});
 }
 
 /* One step on this rank's share of the data, with the times of its parts. With `finishes` the
