@@ -14,7 +14,7 @@ if(NOT PSRING_LIBRARY_MPI)
 endif()
 add_library(psring_shared SHARED
             ${library_sources}
-            common/base/clock.c common/base/descriptors.c common/base/range.c common/base/status.c common/base/thread.c
+            common/base/clock.c common/base/descriptors.c common/base/range.c common/base/status.c common/base/text.c common/base/thread.c
             common/comm/bucket.c common/comm/codec.c common/comm/compress.c common/comm/cost.c
             common/comm/reduce.c
             ${ring_sources})

@@ -10,6 +10,13 @@
 #include "common/base/rng.h"
 #include "common/net/address.h"
 
+void host_name(char *text, size_t size)
+{
+    if (gethostname(text, size) != 0 && errno != ENAMETOOLONG)
+        snprintf(text, size, "unknown");
+    text[size - 1] = '\0';
+}
+
 static uint64_t hash_text(uint64_t hash, const char *text)
 {
     for (const char *at = text; *at; at++)

@@ -17,6 +17,9 @@
 #include "common/base/status.h"
 #include "common/net/world.h"
 
+/* The name of this host, "unknown" where it has none; cut to fit. */
+void host_name(char *text, size_t size);
+
 /* Of one rank. Plain data: ranks exchange it. */
 struct host_identity {
     uint64_t host, machine; /* equal numbers: the same one */

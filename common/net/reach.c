@@ -10,8 +10,7 @@
 
 #include "common/base/clock.h"
 #include "common/net/address.h"
-#include "common/net/listener.h"
-#include "common/net/stream.h"
+#include "common/net/control.h"
 #include "common/net/world_impl.h"
 
 /* -------- by the connections of a rendezvous -------------------------------------------------- */
@@ -77,9 +76,9 @@ static enum status answer_all(struct world *world, struct listener *listener)
         int socket;
         if (listener_wait(listener, deadline_ns, NULL, 0, &hello, &socket, NULL) != LISTENER_HELLO)
             break;
-        int rank = hello.rank;
-        bool ours = hello.protocol == HELLO_PROTOCOL && hello.run_id == world->run_id && rank > 0 &&
-                    rank < world->size && world->host_numbers[rank] == rank;
+        int rank = hello.frame.value;
+        bool ours = hello_is_of(&hello, world->run_id, world->size) && rank > 0 &&
+                    world->host_numbers[rank] == rank;
         if (ours && stream_send(socket, &world->run_id, sizeof world->run_id, ANSWER_MS) == 0 &&
             !come[rank]) {
             if (address_is_loopback(world->address))

@@ -3,19 +3,14 @@
 #include "common/net/rendezvous.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/base/clock.h"
 #include "common/base/descriptors.h"
+#include "common/base/text.h"
 #include "common/net/address.h"
-#include "common/net/stream.h"
-
-enum { RENDEZVOUS_LOOK_MS = 200 }; /* between two questions whether to give up */
-
-_Static_assert(sizeof(struct rendezvous_answer) == 512, "it travels as it lies in memory");
 
 enum status rendezvous_parse(const char *text, struct rendezvous *rendezvous)
 {
@@ -35,64 +30,32 @@ enum status rendezvous_parse(const char *text, struct rendezvous *rendezvous)
     return STATUS_OK;
 }
 
-static bool is_cancelled(const struct rendezvous *rendezvous)
-{
-    return rendezvous->cancelled && rendezvous->cancelled(rendezvous->cancel_context);
-}
+/* What a rank has for its attempts to find rank 0. */
+struct visit {
+    const struct rendezvous *rendezvous;
+    int64_t answer_ms;
+    int *socket;
+    struct rendezvous_answer answer;
+};
 
-struct hello rendezvous_hello(const struct rendezvous *rendezvous)
+/* Connects to whoever listens, says hello and waits for the answer: 0 (then the socket and the
+ * answer are there) or an errno value; EPROTO: what listens is not psring; ENOMSG: it does not
+ * answer. */
+static int ask(void *self, const union address *address, int64_t connect_ms)
 {
-    struct hello hello = {
-        .magic = HELLO_MAGIC,
-        .protocol = HELLO_PROTOCOL,
-        .rank = rendezvous->rank,
-        .world_size = rendezvous->world_size,
-        .run_id = rendezvous->token,
-        .version = PSRING_VERSION,
-    };
-    snprintf(hello.host, sizeof hello.host, "%s", rendezvous->name);
-    return hello;
-}
-
-/* 0: something has come. */
-static int await_answer(const struct rendezvous *rendezvous, int socket, int64_t timeout_ms)
-{
-    struct pollfd coming = {.fd = socket, .events = POLLIN};
-    int64_t begun_ns = clock_now_ns();
-    while (rendezvous->cancelled) {
-        int ready = poll(&coming, 1, RENDEZVOUS_LOOK_MS);
-        if (ready > 0 || (ready < 0 && errno != EINTR))
-            break;
-        if (is_cancelled(rendezvous))
-            return ECANCELED;
-        if (timeout_ms > 0 && clock_now_ns() - begun_ns >= timeout_ms * NS_PER_MS)
-            return ETIMEDOUT;
-    }
-    return 0;
-}
-
-/* Connects to whoever listens, says hello and waits for the answer: 0 (then *socket and *answer are
- * there) or an errno value; EPROTO: what listens is not psring; ENOMSG: it does not answer. */
-static int ask(const struct rendezvous *rendezvous, const union address *address,
-               int64_t connect_ms, int64_t answer_ms, int *socket, struct rendezvous_answer *answer)
-{
-    struct hello hello = rendezvous_hello(rendezvous);
-    int error = stream_connect(address, connect_ms, socket);
+    struct visit *visit = self;
+    const struct rendezvous *r = visit->rendezvous;
+    struct hello hello = hello_from(r->rank, r->world_size, r->token);
+    int error = stream_connect(address, connect_ms, visit->socket);
     bool connected = error == 0;
+    visit->answer = (struct rendezvous_answer){.text = ""};
     if (error == 0)
-        error = stream_send(*socket, &hello, sizeof hello, answer_ms);
-    if (error == 0)
-        error = await_answer(rendezvous, *socket, answer_ms);
-    if (error == 0)
-        error = stream_receive(*socket, answer, sizeof answer->magic, answer_ms);
-    if (error == 0 && answer->magic != HELLO_MAGIC)
-        error = EPROTO;
-    if (error == 0)
-        error = stream_receive(*socket, (unsigned char *)answer + sizeof answer->magic,
-                               sizeof *answer - sizeof answer->magic, answer_ms);
+        error = control_send(*visit->socket, &hello, sizeof hello, NULL, 0, visit->answer_ms);
+    if (error == 0) /* the text's last byte stays 0 */
+        error = control_receive(*visit->socket, &visit->answer, sizeof visit->answer - 1,
+                                visit->answer_ms, r->cancelled, r->cancel_context);
     if (error != 0)
-        stream_close(socket);
-    answer->text[sizeof answer->text - 1] = '\0';
+        stream_close(visit->socket);
     return connected && error == ETIMEDOUT ? ENOMSG : error;
 }
 
@@ -107,6 +70,9 @@ static enum status nobody_there(const struct rendezvous *rendezvous, int error, 
         snprintf(met, sizeof met, "what listens there closes the connection");
     else if (error == EPROTO)
         snprintf(met, sizeof met, "what listens there is not psring");
+    else if (error == EPROTONOSUPPORT)
+        snprintf(met, sizeof met,
+                 "what listens there is another version of psring, and all ranks need one build");
     else if (error == ENOMSG)
         snprintf(met, sizeof met, "what listens there does not answer");
     else if (error == EMFILE || error == ENFILE)
@@ -121,47 +87,31 @@ static enum status nobody_there(const struct rendezvous *rendezvous, int error, 
 }
 
 /* Ranks are started in any order: tries until rank 0 listens. */
-static enum status join(const struct rendezvous *rendezvous, int *socket)
+static enum status join(const struct rendezvous *r, int *socket)
 {
-    enum {
-        FIRST_PAUSE_MS = 10,
-        LAST_PAUSE_MS = RENDEZVOUS_LOOK_MS,
-        GRACE_MS = 5000,
-        TURN_MS = 3000 /* of several addresses, for one */
-    };
-    int turn = 0;
-    int64_t deadline_ns = clock_now_ns() + rendezvous->timeout_ms * NS_PER_MS;
-    int64_t pause_ms = FIRST_PAUSE_MS;
+    enum { GRACE_MS = 5000 };
+    const char *unknown;
     /* Rank 0's time-out has begun before this rank could connect, so its answer comes first. */
-    int64_t answer_ms = rendezvous->timeout_ms > 0 ? rendezvous->timeout_ms + GRACE_MS : 0;
-    for (;;) {
-        union address address;
-        struct rendezvous_answer answer;
-        const char *unknown = NULL;
-        int error = 0, addresses = 1;
-        int64_t left_ms = (deadline_ns - clock_now_ns()) / NS_PER_MS;
-        int64_t connect_ms = rendezvous->timeout_ms == 0 ? 0 : left_ms > 1 ? left_ms : 1;
-        bool known = address_resolve(rendezvous->host, rendezvous->port, turn++, &address,
-                                     &addresses, &unknown);
-        if (addresses > 1 && (connect_ms == 0 || connect_ms > TURN_MS))
-            connect_ms = TURN_MS;
-        if (known)
-            error = ask(rendezvous, &address, connect_ms, answer_ms, socket, &answer);
-        if (known && error == 0) {
-            if (answer.status == STATUS_OK)
-                return STATUS_OK;
-            log_error("%s", answer.text);
-            return (enum status)answer.status;
-        }
-        if (is_cancelled(rendezvous))
-            return STATUS_TRANSPORT;
-        if (rendezvous->timeout_ms > 0 && clock_now_ns() + pause_ms * NS_PER_MS >= deadline_ns)
-            return nobody_there(rendezvous, error, known ? NULL : unknown);
-        if (known && turn % addresses != 0)
-            continue; /* at once, so that all ranks come by the first address that works */
-        clock_sleep_until_ns(clock_now_ns() + pause_ms * NS_PER_MS);
-        pause_ms = pause_ms * 2 < LAST_PAUSE_MS ? pause_ms * 2 : LAST_PAUSE_MS;
-    }
+    struct visit visit = {
+        .rendezvous = r,
+        .answer_ms = r->timeout_ms > 0 ? r->timeout_ms + GRACE_MS : 0,
+        .socket = socket,
+    };
+    int error = control_search(&(struct control_search){.host = r->host,
+                                                        .port = r->port,
+                                                        .timeout_ms = r->timeout_ms,
+                                                        .cancelled = r->cancelled,
+                                                        .context = r->cancel_context,
+                                                        .attempt = ask,
+                                                        .self = &visit},
+                               &unknown);
+    if (error == ECANCELED)
+        return STATUS_TRANSPORT;
+    if (error != 0 || unknown)
+        return nobody_there(r, error, unknown);
+    if (visit.answer.frame.value != STATUS_OK)
+        log_error("%s", visit.answer.text);
+    return (enum status)visit.answer.frame.value;
 }
 
 /*
@@ -194,13 +144,13 @@ struct gathering {
 static bool objection(const struct rendezvous *rendezvous, const struct hello *hello,
                       char (*hosts)[RENDEZVOUS_NAME_BYTES], char *text, size_t size)
 {
-    int size_here = rendezvous->world_size, rank = hello->rank;
-    if (hello->protocol != HELLO_PROTOCOL)
+    int size_here = rendezvous->world_size, rank = hello->frame.value;
+    if (hello->frame.protocol != CONTROL_PROTOCOL)
         snprintf(
             text, size,
             "rendezvous: rank %d speaks version %u of the start-up protocol, rank 0 (psring %s "
             "on %s) version %d; start all ranks from one build of psring",
-            rank, hello->protocol, PSRING_VERSION, rendezvous->name, HELLO_PROTOCOL);
+            rank, hello->frame.protocol, PSRING_VERSION, rendezvous->name, CONTROL_PROTOCOL);
     else if (strcmp(hello->version, PSRING_VERSION) != 0)
         snprintf(text, size,
                  "rendezvous: rank %d on %s is psring %s, rank 0 on %s is psring %s; start all "
@@ -231,62 +181,70 @@ void rendezvous_missing(char (*hosts)[RENDEZVOUS_NAME_BYTES], int world_size, ch
                         size_t size)
 {
     int missing = 0, named = 0;
-    size_t used = 0;
+    struct line line = line_in(text, size);
     for (int rank = 0; rank < world_size; rank++)
         missing += !hosts[rank][0];
-    used += (size_t)snprintf(text, size, missing == 1 ? "rank" : "ranks");
+    line_add(&line, missing == 1 ? "rank" : "ranks");
     for (int rank = 0; rank < world_size; rank++) {
         if (hosts[rank][0])
             continue;
-        if (used + 40 > size) { /* room for the end of the sentence */
-            snprintf(text + used, size - used, " and %d more", missing - named);
+        if (line.used + 40 > size) { /* room for the end of the sentence */
+            line_add(&line, " and %d more", missing - named);
             return;
         }
-        used += (size_t)snprintf(text + used, size - used, "%s %d",
-                                 named == 0             ? ""
-                                 : named == missing - 1 ? " and"
-                                                        : ",",
-                                 rank);
+        const char *before = named == 0 ? "" : named == missing - 1 ? " and" : ",";
+        line_add(&line, "%s %d", before, rank);
         named++;
     }
 }
 
 /* -------- telling the others ------------------------------------------------------------------ */
 
-static struct rendezvous_answer answer_of(enum status status, const char *text)
+static int answer(int socket, enum status status, const char *text)
 {
-    struct rendezvous_answer answer = {.magic = HELLO_MAGIC, .status = status};
-    snprintf(answer.text, sizeof answer.text, "%s", text);
-    return answer;
+    struct control_frame frame = {.type = CONTROL_ANSWER, .value = status};
+    return control_send(socket, &frame, sizeof frame, text, strlen(text), TELL_MS);
 }
 
-static void refuse(struct gathering *g, int socket, const struct rendezvous_answer *answer)
+/* Whoever cannot be told finds out by the closed connection. */
+static void refuse(struct gathering *g, int socket, enum status status, const char *text)
 {
-    /* One that cannot be told finds out by the closed connection. */
-    stream_send(socket, answer, sizeof *answer, TELL_MS);
+    answer(socket, status, text);
     if (g->refused_count == REFUSED_MOST)
         stream_close(&g->refused[--g->refused_count]);
     g->refused[g->refused_count++] = socket;
 }
 
+/* A rank that speaks version 1 of the protocol reads this. */
+static void answer_old(int socket, enum status status, const char *text)
+{
+    struct {
+        uint64_t magic;
+        int32_t status;
+        uint32_t unused;
+        char text[RENDEZVOUS_TEXT_BYTES];
+    } old = {.magic = CONTROL_MAGIC, .status = status};
+    snprintf(old.text, sizeof old.text, "%s", text);
+    stream_send(socket, &old, sizeof old, TELL_MS);
+}
+
 /* The start has failed: says so here and to everybody who is there or comes in the next seconds. */
 static enum status end_start(struct gathering *g, enum status status, const char *text, bool stay)
 {
-    struct rendezvous_answer answer = answer_of(status, text);
-    int64_t deadline_ns = clock_now_ns() + STAY_MS * NS_PER_MS;
+    int64_t deadline_ns = stream_deadline_ns(STAY_MS);
     struct hello hello;
     int socket;
     log_error("%s", text);
     for (int rank = 1; rank < g->rendezvous->world_size; rank++) {
         if (g->sockets[rank] >= 0)
-            refuse(g, g->sockets[rank], &answer);
+            refuse(g, g->sockets[rank], status, text);
         g->sockets[rank] = -1;
     }
     while (stay && g->there < g->rendezvous->world_size &&
            listener_wait(&g->listener, deadline_ns, NULL, 0, &hello, &socket, NULL) ==
                LISTENER_HELLO) {
-        refuse(g, socket, &answer);
-        int rank = hello.rank;
+        refuse(g, socket, status, text);
+        int rank = hello.frame.value;
         if (rank > 0 && rank < g->rendezvous->world_size && !g->hosts[rank][0]) {
             snprintf(g->hosts[rank], sizeof g->hosts[rank], "told");
             g->there++;
@@ -329,28 +287,27 @@ static enum status admit(struct gathering *g, const struct hello *hello, int soc
         snprintf(text, sizeof text,
                  "rendezvous: rank %d on %s belongs to another job than rank 0 on %s; end what an "
                  "earlier run has left, or give all ranks one --token (PSRING_TOKEN)",
-                 hello->rank, hello->host, g->rendezvous->name);
-        struct rendezvous_answer answer = answer_of(STATUS_USAGE, text);
-        refuse(g, socket, &answer);
+                 hello->frame.value, hello->host, g->rendezvous->name);
+        refuse(g, socket, STATUS_USAGE, text);
         return STATUS_OK;
     }
     if (objection(g->rendezvous, hello, g->hosts, text, sizeof text)) {
-        struct rendezvous_answer answer = answer_of(STATUS_USAGE, text);
-        refuse(g, socket, &answer);
+        if (hello->frame.protocol < CONTROL_PROTOCOL)
+            answer_old(socket, STATUS_USAGE, text);
+        refuse(g, socket, STATUS_USAGE, text);
         return end_start(g, STATUS_USAGE, text, true);
     }
-    g->sockets[hello->rank] = socket;
-    snprintf(g->hosts[hello->rank], sizeof g->hosts[hello->rank], "%s",
-             hello->host[0] ? hello->host : "unknown");
+    int rank = hello->frame.value;
+    g->sockets[rank] = socket;
+    snprintf(g->hosts[rank], sizeof g->hosts[rank], "%s", hello->host[0] ? hello->host : "unknown");
     g->there++;
     return STATUS_OK;
 }
 
 static enum status begin(struct gathering *g)
 {
-    struct rendezvous_answer answer = answer_of(STATUS_OK, "");
     for (int rank = 1; rank < g->rendezvous->world_size; rank++) {
-        if (stream_send(g->sockets[rank], &answer, sizeof answer, TELL_MS) != 0)
+        if (answer(g->sockets[rank], STATUS_OK, "") != 0)
             return has_left(g, rank);
     }
     return STATUS_OK;
@@ -360,26 +317,22 @@ static enum status wait_for_all(struct gathering *g)
 {
     enum status status = STATUS_OK;
     const struct rendezvous *r = g->rendezvous;
-    int64_t deadline_ns = r->timeout_ms > 0 ? clock_now_ns() + r->timeout_ms * NS_PER_MS : 0;
+    int64_t deadline_ns = stream_deadline_ns(r->timeout_ms);
     while (g->there < r->world_size) {
         struct hello hello;
         int socket;
         size_t rank;
-        if (is_cancelled(r))
-            return STATUS_TRANSPORT;
-        int64_t look_ns = clock_now_ns() + RENDEZVOUS_LOOK_MS * NS_PER_MS;
-        bool looks = r->cancelled && (deadline_ns == 0 || look_ns < deadline_ns);
-        switch (listener_wait(&g->listener, looks ? look_ns : deadline_ns, g->sockets,
-                              (size_t)r->world_size, &hello, &socket, &rank)) {
+        switch (listener_wait(&g->listener, deadline_ns, g->sockets, (size_t)r->world_size, &hello,
+                              &socket, &rank)) {
         case LISTENER_HELLO:
             TRY(admit(g, &hello, socket));
             break;
         case LISTENER_WATCHED: /* none of them has anything to say yet */
             return has_left(g, (int)rank);
         case LISTENER_TIMEOUT:
-            if (!looks)
-                return time_is_up(g);
-            break;
+            return time_is_up(g);
+        case LISTENER_CANCELLED:
+            return STATUS_TRANSPORT;
         }
     }
     return begin(g);
@@ -391,16 +344,18 @@ out:
 
 /* The port is taken: asks who has it. 0: another process that says it is rank 0, with what it says
  * to this one; ECONNREFUSED: nobody listens there. */
-static int ask_holder(const struct rendezvous *r, struct rendezvous_answer *answer)
+static int ask_holder(const struct rendezvous *r, struct rendezvous_answer *found)
 {
     union address address;
     const char *why;
     int socket = -1, addresses;
+    struct visit visit = {.rendezvous = r, .answer_ms = HELLO_WAIT_MS, .socket = &socket};
     if (!address_resolve(r->host, r->port, 0, &address, &addresses, &why))
         return EADDRNOTAVAIL;
-    int error = ask(r, &address, TELL_MS, HELLO_WAIT_MS, &socket, answer);
+    int error = ask(&visit, &address, TELL_MS);
+    *found = visit.answer;
     stream_close(&socket);
-    return error == 0 && answer->status == STATUS_OK ? EPROTO : error;
+    return error == 0 && found->frame.value == STATUS_OK ? EPROTO : error;
 }
 
 static enum status open_port(struct gathering *g)
@@ -408,7 +363,7 @@ static enum status open_port(struct gathering *g)
     enum { TRIES = 10, PAUSE_MS = 100 };
     const struct rendezvous *r = g->rendezvous;
     union address address;
-    struct rendezvous_answer answer;
+    struct rendezvous_answer found;
     const char *why = NULL;
     int error = EADDRINUSE, holder = ECONNREFUSED;
     if (r->listening > 0)
@@ -429,11 +384,11 @@ static enum status open_port(struct gathering *g)
             clock_sleep_until_ns(clock_now_ns() + PAUSE_MS * NS_PER_MS);
         error = listener_open(&g->listener, &address, (size_t)r->world_size);
         if (error == EADDRINUSE)
-            holder = ask_holder(r, &answer);
+            holder = ask_holder(r, &found);
     }
     if (error == EADDRINUSE && holder == 0) {
-        log_error("%s", answer.text);
-        return (enum status)answer.status;
+        log_error("%s", found.text);
+        return (enum status)found.frame.value;
     }
     if (error == 0)
         return STATUS_OK;
@@ -465,6 +420,8 @@ static enum status gather(const struct rendezvous *rendezvous, int *sockets)
     snprintf(g->hosts[0], sizeof g->hosts[0], "%s", rendezvous->name);
     if (rendezvous->world_size > 1)
         TRY(open_port(g));
+    g->listener.cancelled = rendezvous->cancelled;
+    g->listener.context = rendezvous->cancel_context;
     TRY(wait_for_all(g));
 out:
     for (int i = 0; i < g->refused_count; i++)

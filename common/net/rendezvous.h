@@ -9,20 +9,19 @@
 #include <stdint.h>
 
 #include "common/base/status.h"
-#include "common/net/listener.h"
+#include "common/net/control.h"
 
 enum { RENDEZVOUS_HOST_BYTES = 256, RENDEZVOUS_NAME_BYTES = 64, RENDEZVOUS_TEXT_BYTES = 496 };
 
 struct rendezvous {
     char host[RENDEZVOUS_HOST_BYTES]; /* a name or an address */
     int port;
-    uint64_t token;       /* of the job; a connection with another one is dropped */
-    int rank, world_size; /* as the user gave them: they may be wrong */
-    const char *name;     /* of this host, for the others' messages; borrowed */
-    int64_t timeout_ms;   /* until all are there; 0: none */
-    int listening;        /* rank 0: a socket that listens there already, taken; 0: none */
-    bool (*cancelled)(void *context); /* asked now and then while waiting, which ends once it says
-                                       * so (STATUS_TRANSPORT, not logged); NULL: never */
+    uint64_t token;            /* of the job; a connection with another one is dropped */
+    int rank, world_size;      /* as the user gave them: they may be wrong */
+    const char *name;          /* of this host, for the others' messages; borrowed */
+    int64_t timeout_ms;        /* until all are there; 0: none */
+    int listening;             /* rank 0: a socket that listens there already, taken; 0: none */
+    cancelled_call *cancelled; /* ends all waiting with STATUS_TRANSPORT, which is not logged */
     void *cancel_context;
 };
 
@@ -41,16 +40,12 @@ enum status rendezvous_parse(const char *text, struct rendezvous *rendezvous);
  */
 enum status rendezvous_meet(const struct rendezvous *rendezvous, int *sockets);
 
-/* What rank 0 says to each of the others, as it travels: begin (STATUS_OK), or why not. */
+/* What rank 0 says to each of the others. The frame's value is a status: begin (STATUS_OK), or why
+ * not. */
 struct rendezvous_answer {
-    uint64_t magic; /* HELLO_MAGIC */
-    int32_t status;
-    uint32_t unused;
+    struct control_frame frame;
     char text[RENDEZVOUS_TEXT_BYTES];
 };
-
-/* How a rank introduces itself. */
-struct hello rendezvous_hello(const struct rendezvous *rendezvous);
 
 /* "ranks 2, 3 and 7" of those whose host is "". */
 void rendezvous_missing(char (*hosts)[RENDEZVOUS_NAME_BYTES], int world_size, char *text,

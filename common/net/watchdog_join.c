@@ -9,7 +9,7 @@
 #include "common/base/descriptors.h"
 #include "common/net/address.h"
 #include "common/net/watchdog_impl.h"
-#include "common/net/listener.h"
+#include "common/net/control.h"
 
 static enum status out_of_memory(void)
 {

@@ -11,7 +11,7 @@
 #include "common/base/status.h"
 #include "common/base/clock.h"
 #include "common/base/descriptors.h"
-#include "common/net/listener.h"
+#include "common/net/control.h"
 #include "common/net/host.h"
 #include "common/net/world_impl.h"
 
@@ -44,16 +44,9 @@ bool world_cancelled(const struct world *world)
 
 int world_let_in(const struct world *world, struct listener *listener, int *sockets, int count)
 {
-    int64_t begun_ns = clock_now_ns(), waited_ms = 0, timeout_ms = world->timeout_ms;
-    int missing;
-    if (!world->cancelled)
-        return listener_let_in(listener, world->run_id, timeout_ms, sockets, count);
-    do {
-        missing = listener_let_in(listener, world->run_id, WORLD_LOOK_MS, sockets, count);
-        waited_ms = (clock_now_ns() - begun_ns) / NS_PER_MS;
-    } while (missing >= 0 && !world_cancelled(world) &&
-             (timeout_ms == 0 || waited_ms < timeout_ms));
-    return missing;
+    listener->cancelled = world->cancelled;
+    listener->context = world->cancel_context;
+    return listener_let_in(listener, world->run_id, world->timeout_ms, sockets, count);
 }
 
 /* -------- waiting for all ----------------------------------------------------------------------
@@ -128,8 +121,7 @@ enum status world_open(struct world **out, int *argc, char ***argv,
     if (!options)
         options = &defaults;
     world->timeout_ms = options->startup_timeout_ms;
-    if (gethostname(world->host, sizeof world->host - 1) != 0 && errno != ENAMETOOLONG)
-        snprintf(world->host, sizeof world->host, "unknown");
+    host_name(world->host, sizeof world->host);
     if (options->rendezvous)
         TRY(world_rendezvous_open(world, options));
     else if (options->alone)

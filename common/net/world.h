@@ -22,6 +22,7 @@
 enum { WORLD_HOST_BYTES = 64 };
 
 union address; /* common/net/address.h */
+struct listener;
 
 struct world {
     int rank;
@@ -73,7 +74,6 @@ bool world_cancelled(const struct world *world);
 
 /* listener_let_in of this world's ranks (sockets: (count)), within its time-out; asks
  * world_cancelled meanwhile. */
-struct listener;
 int world_let_in(const struct world *world, struct listener *listener, int *sockets, int count);
 
 /* Fails on all ranks alike where one of them cannot open `more` file descriptors, which its process

@@ -16,14 +16,13 @@
 #include "common/base/clock.h"
 #include "common/base/descriptors.h"
 #include "common/base/status.h"
-#include "common/net/listener.h"
+#include "common/net/control.h"
 #include "common/net/rendezvous.h"
-#include "common/net/stream.h"
 #include "common/net/world_impl.h"
 
 /* Internal to common/net: a world that has met by rendezvous, and its collective calls. */
 
-/* In front of every message; numbers in the machine's order (listener.h). */
+/* In front of every message; numbers in the machine's order (control.h). */
 struct frame {
     uint32_t call;  /* enum world_call, or CALL_FAILED: the root gave up, and why follows as text */
     uint32_t group; /* number of the group in this world */

@@ -7,7 +7,7 @@
 #include "common/base/clock.h"
 #include "common/base/rng.h"
 #include "common/net/address.h"
-#include "common/net/stream.h"
+#include "common/net/control.h"
 
 /* -------- libpsring --------------------------------------------------------------------------- */
 

@@ -10,7 +10,7 @@
 #include "common/base/clock.h"
 #include "common/base/descriptors.h"
 #include "common/net/address.h"
-#include "common/net/stream.h"
+#include "common/net/control.h"
 
 /* -------- the thread -------------------------------------------------------------------------- */
 
@@ -60,7 +60,7 @@ static void let_in(struct coordinator *c, const struct hello *hello, int socket)
     memcpy(seat->host, hello->host, sizeof seat->host);
     c->sockets[c->count] = socket;
     c->seats[c->count++] = seat;
-    if (hello->protocol != HELLO_PROTOCOL || strcmp(hello->version, PSRING_VERSION) != 0) {
+    if (hello->frame.protocol != CONTROL_PROTOCOL || strcmp(hello->version, PSRING_VERSION) != 0) {
         snprintf(text, sizeof text,
                  "it is psring %s, the server is psring %s; start all from one build of psring",
                  hello->version, PSRING_VERSION);

@@ -6,7 +6,7 @@
 
 #include "common/base/clock.h"
 #include "experiments/elastic/coordinator.h"
-#include "common/net/stream.h"
+#include "common/net/control.h"
 
 /* -------- members ------------------------------------------------------------------------------
  */

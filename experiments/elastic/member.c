@@ -16,7 +16,7 @@
 #include "common/base/status.h"
 #include "common/base/thread.h"
 #include "common/net/address.h"
-#include "common/net/stream.h"
+#include "common/net/control.h"
 
 _Static_assert(sizeof(struct membership_frame) == 80 + MEMBER_NOTE_BYTES,
                "it travels as it lies in memory");

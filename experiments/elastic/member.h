@@ -30,7 +30,7 @@
 #include <stdint.h>
 
 #include "common/base/status.h"
-#include "common/net/listener.h"
+#include "common/net/control.h"
 
 enum { MEMBER_NOTE_BYTES = 64, MEMBER_ADDRESS_BYTES = 80 };
 #define MEMBER_NO_STEP UINT64_MAX
@@ -107,7 +107,7 @@ void member_close(struct member **member);
 
 /*
  * Internal to the membership: what members and coordinator say to each other, as it travels. Every
- * connection begins with a hello (listener.h); then come frames, each with a text after it.
+ * connection begins with a hello (control.h); then come frames, each with a text after it.
  */
 
 /* "PSRember". In a hello, run_id is this number XOR the job's token. */

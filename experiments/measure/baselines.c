@@ -18,8 +18,7 @@
 #include "common/comm/reduce.h"
 #include "common/device/kernel.h"
 #include "common/net/address.h"
-#include "common/net/listener.h"
-#include "common/net/stream.h"
+#include "common/net/control.h"
 #include "experiments/measure/probe.h"
 
 /* -------- memory: how fast one core adds arrays that no cache holds --------------------------- */

@@ -10,7 +10,7 @@
 #include "common/base/clock.h"
 #include "experiments/elastic/coordinator.h"
 #include "experiments/elastic/member.h"
-#include "common/net/stream.h"
+#include "common/net/control.h"
 #include "tests/lib/capture.h"
 
 enum { MEMBERS = 4, LONG_MS = 30000, TOKEN = 4711 };

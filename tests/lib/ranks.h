@@ -13,7 +13,7 @@
 #include <criterion/criterion.h>
 
 #include "common/base/clock.h"
-#include "common/net/stream.h"
+#include "common/net/control.h"
 #include "common/net/world.h"
 
 enum { RANKS_MOST = 16, RANKS_LIMIT_S = 60 };

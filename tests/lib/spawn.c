@@ -12,7 +12,7 @@
 #include "common/base/clock.h"
 #include "common/base/text.h"
 #include "common/net/address.h"
-#include "common/net/stream.h"
+#include "common/net/control.h"
 
 enum { LIMIT_MS = 120000, LONG_LIMIT_MS = 3600000, STARTUP_TIMEOUT_MS = 60000 };
 

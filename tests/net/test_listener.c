@@ -4,8 +4,7 @@
 #include <errno.h>
 #include <sys/resource.h>
 
-#include "common/net/listener.h"
-#include "common/net/rendezvous.h"
+#include "common/net/control.h"
 #include "tests/lib/capture.h"
 #include "tests/lib/ranks.h"
 
@@ -36,12 +35,6 @@ static int64_t deadline_ms(int64_t ms)
     return clock_now_ns() + ms * NS_PER_MS;
 }
 
-static struct hello hello_of(int rank)
-{
-    struct rendezvous rendezvous = {.rank = rank, .world_size = 9, .name = "a host\n"};
-    return rendezvous_hello(&rendezvous);
-}
-
 static bool is_dropped(int socket)
 {
     char byte;
@@ -51,9 +44,10 @@ static bool is_dropped(int socket)
 Test(listener, a_hello_in_pieces)
 {
     struct listener listener;
-    struct hello hello = hello_of(4), found;
+    struct hello hello = hello_from(4, 9, 0), found;
     size_t which;
     int socket;
+    snprintf(hello.host, sizeof hello.host, "a host\n");
     open_any(&listener);
     int ours = connect_to(&listener);
     for (size_t at = 0; at < sizeof hello; at += 8) {
@@ -63,7 +57,7 @@ Test(listener, a_hello_in_pieces)
     }
     cr_assert_eq(listener_wait(&listener, deadline_ms(LONG_MS), NULL, 0, &found, &socket, &which),
                  LISTENER_HELLO);
-    cr_assert(found.rank == 4 && found.world_size == 9);
+    cr_assert(found.frame.value == 4 && found.world_size == 9);
     cr_assert_str_eq(found.host, "a?host?"); /* goes into a line of a message */
     /* What else happens is told as well: here that the one who came is gone. */
     stream_close(&ours);
@@ -122,7 +116,7 @@ Test(listener, many_silent_ones_hold_nobody_up)
 {
     struct listener listener;
     struct capture capture;
-    struct hello hello = hello_of(1), found;
+    struct hello hello = hello_from(1, 9, 0), found;
     int strangers[MANY], socket;
     size_t which;
     open_any(&listener);
@@ -137,7 +131,7 @@ Test(listener, many_silent_ones_hold_nobody_up)
     enum listener_event event =
         listener_wait(&listener, deadline_ms(LONG_MS), NULL, 0, &found, &socket, &which);
     capture_stop(&capture);
-    cr_assert(event == LISTENER_HELLO && found.rank == 1);
+    cr_assert(event == LISTENER_HELLO && found.frame.value == 1);
     cr_assert(listener.pending_count <= HELLO_PENDING);
     for (int i = 0; i < MANY; i++)
         stream_close(&strangers[i]);
@@ -151,7 +145,7 @@ Test(listener, many_silent_ones_do_not_displace_a_young_one)
 {
     struct listener listener;
     struct capture capture;
-    struct hello hello = hello_of(1), found;
+    struct hello hello = hello_from(1, 9, 0), found;
     int strangers[MANY], socket;
     size_t which;
     open_any(&listener);
@@ -166,7 +160,7 @@ Test(listener, many_silent_ones_do_not_displace_a_young_one)
     enum listener_event event =
         listener_wait(&listener, deadline_ms(LONG_MS), NULL, 0, &found, &socket, &which);
     capture_stop(&capture);
-    cr_assert(event == LISTENER_HELLO && found.rank == 1, "%s", capture.text);
+    cr_assert(event == LISTENER_HELLO && found.frame.value == 1, "%s", capture.text);
     for (int i = 0; i < MANY; i++)
         stream_close(&strangers[i]);
     stream_close(&ours);
@@ -208,7 +202,7 @@ Test(listener, a_connection_that_cannot_be_accepted_waits)
 {
     struct listener listener;
     struct capture capture;
-    struct hello hello = hello_of(1), found;
+    struct hello hello = hello_from(1, 9, 0), found;
     struct rlimit before, few;
     int socket;
     size_t which;
@@ -228,7 +222,7 @@ Test(listener, a_connection_that_cannot_be_accepted_waits)
     cr_assert_eq(event, LISTENER_TIMEOUT);
     cr_assert(lines == 1 && strstr(capture.text, strerror(EMFILE)), "%s", capture.text);
     event = listener_wait(&listener, deadline_ms(LONG_MS), NULL, 0, &found, &socket, &which);
-    cr_assert(event == LISTENER_HELLO && found.rank == 1);
+    cr_assert(event == LISTENER_HELLO && found.frame.value == 1);
     stream_close(&ours);
     stream_close(&socket);
     listener_close(&listener);

@@ -343,20 +343,32 @@ static int say_hello(const char *address, const struct hello *hello)
 
 static struct hello hello_of(int rank, int world_size)
 {
-    struct rendezvous rendezvous = {.rank = rank, .world_size = world_size, .name = "elsewhere"};
-    return rendezvous_hello(&rendezvous);
+    struct hello hello = hello_from(rank, world_size, 0);
+    snprintf(hello.host, sizeof hello.host, "elsewhere");
+    return hello;
 }
 
 static void check_refused_by_hand(const struct hello *hello, const char *words)
 {
     struct rank ranks[] = {{.number = 0, .world_size = 3}, {.number = 1, .world_size = 3}};
-    struct rendezvous_answer answer;
+    struct rendezvous_answer answer = {.text = ""};
+    struct {
+        uint64_t magic;
+        int32_t status;
+        uint32_t unused;
+        char text[496];
+    } old = {.text = ""}; /* as version 1 of the protocol reads it */
     char address[64];
     ranks_address(address);
     ranks_start(ranks, 2, address);
     int socket = say_hello(address, hello);
-    cr_assert_eq(stream_receive(socket, &answer, sizeof answer, 20000), 0);
-    cr_assert(answer.status == STATUS_USAGE && strstr(answer.text, words), "found: %s",
+    if (hello->frame.protocol == 1) {
+        cr_assert_eq(stream_receive(socket, &old, sizeof old, 20000), 0);
+        cr_assert(old.magic == CONTROL_MAGIC && old.status == STATUS_USAGE);
+        cr_assert(strstr(old.text, words), "found: %s", old.text);
+    }
+    cr_assert_eq(control_receive(socket, &answer, sizeof answer - 1, 20000, NULL, NULL), 0);
+    cr_assert(answer.frame.value == STATUS_USAGE && strstr(answer.text, words), "found: %s",
               answer.text);
     stream_close(&socket);
     ranks_wait(ranks, 2);
@@ -369,8 +381,10 @@ Test(rendezvous, other_version)
     snprintf(hello.version, sizeof hello.version, "0.0.7");
     check_refused_by_hand(&hello, "rank 2 on elsewhere is psring 0.0.7, rank 0 on ");
     hello = hello_of(2, 3);
-    hello.protocol = 99;
+    hello.frame.protocol = 99;
     check_refused_by_hand(&hello, "rank 2 speaks version 99 of the start-up protocol");
+    hello.frame.protocol = 1;
+    check_refused_by_hand(&hello, "rank 2 speaks version 1 of the start-up protocol");
 }
 
 Test(rendezvous, a_rank_that_ends_before_the_start_is_named)

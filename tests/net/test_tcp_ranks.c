@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "common/net/listener.h"
+#include "common/net/control.h"
 #include "common/net/transport/tcp_impl.h"
 #include "tests/lib/ranks.h"
 
@@ -31,7 +31,7 @@ int __wrap_listen(int fd, int backlog)
     int result = __real_listen(fd, backlog);
     struct sockaddr_in at;
     socklen_t bytes = sizeof at;
-    struct hello hello = {.magic = HELLO_MAGIC, .protocol = HELLO_PROTOCOL, .rank = 1, .run_id = 1};
+    struct hello hello = hello_from(1, 0, 1);
     if (!strangers_come || getsockname(fd, (struct sockaddr *)&at, &bytes) != 0)
         return result;
     for (int i = 0; i < STRANGERS_EACH; i++, times_called++) {

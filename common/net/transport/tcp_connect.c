@@ -2,7 +2,7 @@
  * Opening and closing the endpoints of the TCP transport.
  *
  * Every endpoint listens, all ranks learn all addresses, and of two nodes that may have something
- * to say to each other the higher one connects and says hello (common/net/listener.h):
+ * to say to each other the higher one connects and says hello (common/net/control.h):
  * magic, version, the run's id, its node. Workers talk to all servers where there are any, else to
  * all workers. Then nobody listens any more. So a stranger can come only while the ranks connect,
  * must then know the run's id within HELLO_WAIT_MS, and holds nobody up.
@@ -16,8 +16,7 @@
 
 #include "common/base/descriptors.h"
 #include "common/net/address.h"
-#include "common/net/listener.h"
-#include "common/net/stream.h"
+#include "common/net/control.h"
 #include "common/net/transport/tcp_impl.h"
 
 /* What is needed until all are connected. */

@@ -1,0 +1,514 @@
+#include "common/net/control.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "common/base/clock.h"
+#include "common/base/status.h"
+#include "common/base/util.h"
+#include "common/net/host.h"
+
+enum { LOOK_MS = 200 /* between two questions whether to wait on */, ACCEPT_AGAIN_MS = 10 };
+
+_Static_assert(sizeof(struct hello) == 144, "it travels as it lies in memory");
+
+/* -------- connections ------------------------------------------------------------------------- */
+
+int64_t stream_deadline_ns(int64_t timeout_ms)
+{
+    return timeout_ms > 0 ? clock_now_ns() + timeout_ms * NS_PER_MS : 0;
+}
+
+/* The earlier of two times; 0: none. */
+static int64_t earlier(int64_t a_ns, int64_t b_ns)
+{
+    return a_ns == 0 || (b_ns > 0 && b_ns < a_ns) ? b_ns : a_ns;
+}
+
+int stream_poll_ms(int64_t deadline_ns)
+{
+    if (deadline_ns == 0)
+        return -1;
+    int64_t left_ms = (deadline_ns - clock_now_ns() + NS_PER_MS - 1) / NS_PER_MS;
+    return left_ms < 0 ? 0 : left_ms > INT_MAX ? INT_MAX : (int)left_ms;
+}
+
+int stream_wait(int socket, short events, int64_t deadline_ns, cancelled_call *cancelled,
+                void *context)
+{
+    struct pollfd polled = {.fd = socket, .events = events};
+    for (;;) {
+        int64_t look_ns = cancelled ? clock_now_ns() + LOOK_MS * NS_PER_MS : 0;
+        int ready = poll(&polled, 1, stream_poll_ms(earlier(deadline_ns, look_ns)));
+        if (ready > 0)
+            return 0;
+        if (ready < 0 && errno != EINTR)
+            return errno;
+        if (cancelled && cancelled(context))
+            return ECANCELED;
+        if (deadline_ns > 0 && clock_now_ns() >= deadline_ns)
+            return ETIMEDOUT;
+    }
+}
+
+static int fail(int *out)
+{
+    int error = errno;
+    stream_close(out);
+    return error;
+}
+
+/* Small messages go at once: they are what ranks wait for. */
+static void send_at_once(int socket)
+{
+    int on = 1;
+    setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
+int stream_listen(const union address *address, int *out)
+{
+    int on = 1, off = 0;
+    *out = socket(address->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (*out < 0)
+        return errno;
+    /* The connections of a run that has just ended do not hold its port. */
+    setsockopt(*out, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (address->any.sa_family == AF_INET6) /* all addresses are those of IPv4, too */
+        setsockopt(*out, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+    if (bind(*out, &address->any, address_bytes(address)) != 0 || listen(*out, SOMAXCONN) != 0)
+        return fail(out);
+    return 0;
+}
+
+int stream_accept(int listening, int *out)
+{
+    do
+        *out = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    while (*out < 0 && (errno == EINTR || errno == ECONNABORTED));
+    if (*out < 0)
+        return errno == EWOULDBLOCK ? EAGAIN : errno;
+    send_at_once(*out);
+    return 0;
+}
+
+/* A socket that connects to a port of its own machine where nobody listens may be given that very
+ * port, and is then connected to itself. */
+static bool is_own(int socket)
+{
+    union address here, there;
+    return address_of_socket(socket, &here) == 0 && address_of_peer(socket, &there) == 0 &&
+           address_port(&here) == address_port(&there) && address_same_host(&here, &there);
+}
+
+int stream_connect(const union address *address, int64_t timeout_ms, int *out)
+{
+    int error = 0;
+    socklen_t error_bytes = sizeof error;
+    *out = socket(address->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (*out < 0)
+        return errno;
+    if (connect(*out, &address->any, address_bytes(address)) != 0 && errno != EINPROGRESS)
+        return fail(out);
+    errno = stream_wait(*out, POLLOUT, stream_deadline_ns(timeout_ms), NULL, NULL);
+    if (errno != 0 || getsockopt(*out, SOL_SOCKET, SO_ERROR, &error, &error_bytes) != 0)
+        return fail(out);
+    errno = error ? error : is_own(*out) ? ECONNREFUSED : 0;
+    if (errno != 0)
+        return fail(out);
+    send_at_once(*out);
+    return 0;
+}
+
+void stream_close(int *socket)
+{
+    char unread[4096];
+    if (*socket < 0)
+        return;
+    for (int i = 0; i < 64 && recv(*socket, unread, sizeof unread, MSG_DONTWAIT) > 0; i++)
+        ;
+    shutdown(*socket, SHUT_RDWR); /* a child of fork() may have it open, too */
+    close(*socket);
+    *socket = -1;
+}
+
+static int move_all(int socket, unsigned char *data, size_t bytes, bool sending, int64_t timeout_ms)
+{
+    int64_t deadline_ns = stream_deadline_ns(timeout_ms);
+    size_t done = 0;
+    while (done < bytes) {
+        ssize_t moved = sending
+                            ? send(socket, data + done, bytes - done, MSG_NOSIGNAL | MSG_DONTWAIT)
+                            : recv(socket, data + done, bytes - done, MSG_DONTWAIT);
+        if (moved > 0) {
+            done += (size_t)moved;
+            deadline_ns = stream_deadline_ns(timeout_ms);
+            continue;
+        }
+        if (moved == 0)
+            return ECONNRESET;
+        if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)
+            return errno == EPIPE ? ECONNRESET : errno;
+        int error = stream_wait(socket, sending ? POLLOUT : POLLIN, deadline_ns, NULL, NULL);
+        if (error != 0)
+            return error;
+    }
+    return 0;
+}
+
+int stream_send(int socket, const void *data, size_t bytes, int64_t timeout_ms)
+{
+    return move_all(socket, without_const(data), bytes, true, timeout_ms); /* send(2) only reads */
+}
+
+int stream_receive(int socket, void *data, size_t bytes, int64_t timeout_ms)
+{
+    return move_all(socket, data, bytes, false, timeout_ms);
+}
+
+/* -------- messages ---------------------------------------------------------------------------- */
+
+enum control_read control_read(int socket, void *message, size_t room, size_t *have)
+{
+    const struct control_frame *frame = message;
+    if (*have >= sizeof *frame && *have == sizeof *frame + frame->bytes)
+        *have = 0; /* it was the caller's until now */
+    for (;;) {
+        size_t whole = *have < CONTROL_SAME_BYTES ? CONTROL_SAME_BYTES : sizeof *frame;
+        if (*have >= CONTROL_SAME_BYTES && frame->magic != CONTROL_MAGIC)
+            return CONTROL_FOREIGN;
+        if (*have >= CONTROL_SAME_BYTES && frame->protocol != CONTROL_PROTOCOL)
+            return CONTROL_OTHER;
+        if (*have >= sizeof *frame && frame->bytes > room - sizeof *frame)
+            return CONTROL_FOREIGN;
+        if (*have >= sizeof *frame)
+            whole += frame->bytes;
+        if (*have == whole)
+            return CONTROL_MESSAGE;
+        ssize_t got = recv(socket, (unsigned char *)message + *have, whole - *have, MSG_DONTWAIT);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+            return CONTROL_NOTHING;
+        if (got <= 0)
+            return CONTROL_CLOSED;
+        *have += (size_t)got;
+    }
+}
+
+int control_receive(int socket, void *message, size_t room, int64_t timeout_ms,
+                    cancelled_call *cancelled, void *context)
+{
+    int64_t deadline_ns = stream_deadline_ns(timeout_ms);
+    size_t have = 0;
+    int error = 0;
+    while (error == 0) {
+        switch (control_read(socket, message, room, &have)) {
+        case CONTROL_MESSAGE:
+            return 0;
+        case CONTROL_OTHER:
+            return EPROTONOSUPPORT;
+        case CONTROL_FOREIGN:
+            return EPROTO;
+        case CONTROL_CLOSED:
+            return ECONNRESET;
+        case CONTROL_NOTHING:
+            error = stream_wait(socket, POLLIN, deadline_ns, cancelled, context);
+        }
+    }
+    return error;
+}
+
+int control_send(int socket, void *message, size_t size, const void *data, size_t more,
+                 int64_t timeout_ms)
+{
+    struct control_frame *frame = message;
+    struct iovec parts[2] = {{message, size},
+                             {without_const(data), more}}; /* which it only reads */
+    struct msghdr both = {.msg_iov = parts, .msg_iovlen = 2};
+    frame->magic = CONTROL_MAGIC;
+    frame->protocol = CONTROL_PROTOCOL;
+    frame->bytes = size - sizeof *frame + more;
+    ssize_t sent = sendmsg(socket, &both, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)
+        return errno == EPIPE ? ECONNRESET : errno;
+    size_t left = sent < 0 ? 0 : (size_t)sent;
+    if (timeout_ms < 0 && left < size + more)
+        return left == 0 ? EAGAIN : ETIMEDOUT;
+    for (int i = 0; i < 2; i++) {
+        size_t gone = left < parts[i].iov_len ? left : parts[i].iov_len;
+        left -= gone;
+        if (gone == parts[i].iov_len)
+            continue;
+        int error = stream_send(socket, (unsigned char *)parts[i].iov_base + gone,
+                                parts[i].iov_len - gone, timeout_ms);
+        if (error != 0)
+            return error;
+    }
+    return 0;
+}
+
+/* -------- a port ------------------------------------------------------------------------------ */
+
+int listener_adopt(struct listener *listener, int socket, size_t watched_max)
+{
+    *listener = (struct listener){.socket = socket, .watched_max = watched_max};
+    listener->polls = calloc(1 + HELLO_PENDING + watched_max, sizeof *listener->polls);
+    int error = listener->polls ? 0 : ENOMEM;
+    if (error == 0)
+        error = address_of_socket(socket, &listener->address);
+    if (error != 0)
+        listener_close(listener);
+    return error;
+}
+
+int listener_open(struct listener *listener, const union address *address, size_t watched_max)
+{
+    int socket;
+    *listener = (struct listener){.socket = -1};
+    int error = stream_listen(address, &socket);
+    return error ? error : listener_adopt(listener, socket, watched_max);
+}
+
+void listener_close(struct listener *listener)
+{
+    for (int i = 0; i < listener->pending_count; i++)
+        stream_close(&listener->pending[i].socket);
+    listener->pending_count = 0;
+    stream_close(&listener->socket);
+    free(listener->polls);
+    listener->polls = NULL;
+}
+
+/* -------- connections that have not introduced themselves ------------------------------------- */
+
+static void forget(struct listener *listener, int index)
+{
+    listener->pending_count--;
+    memmove(&listener->pending[index], &listener->pending[index + 1],
+            (size_t)(listener->pending_count - index) * sizeof listener->pending[0]);
+}
+
+static void drop(struct listener *listener, int index, const char *why)
+{
+    if (!listener->warned)
+        log_warn("start-up: dropped a connection that %s; further ones are dropped silently", why);
+    listener->warned = true;
+    stream_close(&listener->pending[index].socket);
+    forget(listener, index);
+}
+
+/* Whoever wants to connect still waits, and poll(2) would say so again and again. */
+static void put_off(struct listener *listener, int error)
+{
+    if (!listener->warned_of_accept)
+        log_warn("start-up: cannot accept a connection: %s; trying again", strerror(error));
+    listener->warned_of_accept = true;
+    clock_sleep_until_ns(clock_now_ns() + ACCEPT_AGAIN_MS * NS_PER_MS);
+}
+
+/* When the next connection may be accepted: at once, or when the oldest one has had its time. */
+static int64_t accepts_at_ns(const struct listener *listener)
+{
+    if (listener->pending_count < HELLO_PENDING)
+        return 0;
+    return listener->pending[0].until_ns - (HELLO_WAIT_MS - HELLO_YOUNG_MS) * NS_PER_MS;
+}
+
+static void accept_all(struct listener *listener)
+{
+    for (int i = 0; i < HELLO_PENDING && clock_now_ns() >= accepts_at_ns(listener); i++) {
+        int socket, error = stream_accept(listener->socket, &socket);
+        if (error != 0 && error != EAGAIN)
+            put_off(listener, error);
+        if (error != 0)
+            return;
+        if (listener->pending_count == HELLO_PENDING)
+            drop(listener, 0, "said nothing while many others came");
+        listener->pending[listener->pending_count++] = (struct pending){
+            .socket = socket, .until_ns = clock_now_ns() + HELLO_WAIT_MS * NS_PER_MS};
+    }
+}
+
+static void make_printable(char *text, size_t size)
+{
+    text[size - 1] = '\0';
+    for (; *text; text++) {
+        if (*text <= ' ' || *text > '~')
+            *text = '?';
+    }
+}
+
+/* Looks at those that poll(2) has found something on; true once one has introduced itself. */
+static bool find_hello(struct listener *listener, struct hello *hello, int *socket)
+{
+    /* From the last to the first: dropping one moves those after it. */
+    for (int i = listener->pending_count - 1; i >= 0; i--) {
+        struct pending *pending = &listener->pending[i];
+        enum control_read got = CONTROL_NOTHING;
+        if (listener->polls[1 + i].revents != 0)
+            got = control_read(pending->socket, &pending->hello, sizeof *hello, &pending->have);
+        if (got == CONTROL_OTHER ||
+            (got == CONTROL_MESSAGE && pending->hello.frame.type == CONTROL_HELLO &&
+             pending->have == sizeof *hello)) {
+            *hello = pending->hello;
+            *socket = pending->socket;
+            make_printable(hello->version, sizeof hello->version);
+            make_printable(hello->host, sizeof hello->host);
+            forget(listener, i);
+            return true;
+        }
+        if (got == CONTROL_CLOSED)
+            drop(listener, i, "closed before it introduced itself");
+        else if (got != CONTROL_NOTHING)
+            drop(listener, i, "is none of psring's");
+        else if (clock_now_ns() >= pending->until_ns)
+            drop(listener, i, "did not introduce itself in time");
+    }
+    return false;
+}
+
+/* -------- waiting ----------------------------------------------------------------------------- */
+
+enum listener_event listener_wait(struct listener *listener, int64_t deadline_ns,
+                                  const int *watched, size_t count, struct hello *hello,
+                                  int *socket, size_t *which)
+{
+    CHECK(count <= listener->watched_max);
+    int64_t look_ns = listener->cancelled ? clock_now_ns() + LOOK_MS * NS_PER_MS : 0;
+    for (;;) {
+        size_t first_watched = 1 + (size_t)listener->pending_count;
+        struct pollfd *polls = listener->polls;
+        int64_t accepts_ns = accepts_at_ns(listener);
+        bool accepts = clock_now_ns() >= accepts_ns;
+        int64_t wake_ns = earlier(deadline_ns, earlier(look_ns, accepts ? 0 : accepts_ns));
+        polls[0] = (struct pollfd){.fd = accepts ? listener->socket : -1, .events = POLLIN};
+        for (int i = 0; i < listener->pending_count; i++) {
+            polls[1 + i] = (struct pollfd){.fd = listener->pending[i].socket, .events = POLLIN};
+            wake_ns = earlier(wake_ns, listener->pending[i].until_ns);
+        }
+        for (size_t i = 0; i < count; i++)
+            polls[first_watched + i] = (struct pollfd){.fd = watched[i], .events = POLLIN};
+        int ready = poll(polls, (nfds_t)(first_watched + count), stream_poll_ms(wake_ns));
+        for (size_t i = 0; ready < 0 && i < first_watched + count; i++)
+            polls[i].revents = 0; /* interrupted */
+        if (find_hello(listener, hello, socket))
+            return LISTENER_HELLO;
+        for (size_t i = 0; i < count; i++) {
+            size_t at = (listener->next + i) % count;
+            if (polls[first_watched + at].revents == 0)
+                continue;
+            *which = at;
+            listener->next = at + 1;
+            return LISTENER_WATCHED;
+        }
+        if (polls[0].revents != 0)
+            accept_all(listener);
+        int64_t now_ns = clock_now_ns();
+        if (listener->cancelled && now_ns >= look_ns) {
+            if (listener->cancelled(listener->context))
+                return LISTENER_CANCELLED;
+            look_ns = now_ns + LOOK_MS * NS_PER_MS;
+        }
+        if (deadline_ns > 0 && now_ns >= deadline_ns)
+            return LISTENER_TIMEOUT;
+    }
+}
+
+/* -------- the ranks of a run ------------------------------------------------------------------ */
+
+static int first_awaited(const int *sockets, int world_size)
+{
+    for (int rank = 0; rank < world_size; rank++) {
+        if (sockets[rank] == LISTENER_AWAITED)
+            return rank;
+    }
+    return -1;
+}
+
+int listener_let_in(struct listener *listener, uint64_t run_id, int64_t timeout_ms, int *sockets,
+                    int world_size)
+{
+    int64_t deadline_ns = stream_deadline_ns(timeout_ms);
+    struct hello hello;
+    int missing, socket;
+    while ((missing = first_awaited(sockets, world_size)) >= 0 &&
+           listener_wait(listener, deadline_ns, NULL, 0, &hello, &socket, NULL) == LISTENER_HELLO) {
+        if (hello_is_of(&hello, run_id, world_size) &&
+            sockets[hello.frame.value] == LISTENER_AWAITED)
+            sockets[hello.frame.value] = socket;
+        else
+            stream_close(&socket);
+    }
+    return missing;
+}
+
+struct hello hello_from(int rank, int world_size, uint64_t run_id)
+{
+    struct hello hello = {
+        .frame = {.magic = CONTROL_MAGIC,
+                  .protocol = CONTROL_PROTOCOL,
+                  .value = rank,
+                  .type = CONTROL_HELLO,
+                  .bytes = sizeof hello - sizeof hello.frame},
+        .world_size = world_size,
+        .run_id = run_id,
+        .version = PSRING_VERSION,
+    };
+    host_name(hello.host, sizeof hello.host);
+    return hello;
+}
+
+bool hello_is_of(const struct hello *hello, uint64_t run_id, int world_size)
+{
+    return hello->frame.protocol == CONTROL_PROTOCOL && hello->run_id == run_id &&
+           hello->frame.value >= 0 && hello->frame.value < world_size;
+}
+
+int listener_join(const union address *address, uint64_t run_id, int rank, int64_t timeout_ms,
+                  int *socket)
+{
+    struct hello hello = hello_from(rank, 0, run_id);
+    int error = stream_connect(address, timeout_ms, socket);
+    if (error == 0)
+        error = control_send(*socket, &hello, sizeof hello, NULL, 0, timeout_ms);
+    if (error != 0)
+        stream_close(socket);
+    return error;
+}
+
+int control_search(const struct control_search *search, const char **unknown)
+{
+    enum { FIRST_PAUSE_MS = 10, TURN_MS = 3000 /* of several addresses, for one */ };
+    int64_t deadline_ns = stream_deadline_ns(search->timeout_ms), pause_ms = FIRST_PAUSE_MS;
+    for (int turn = 0;;) {
+        union address address;
+        int error = 0, addresses = 1;
+        int64_t left_ms = (deadline_ns - clock_now_ns()) / NS_PER_MS;
+        int64_t connect_ms = deadline_ns == 0 ? 0 : left_ms > 1 ? left_ms : 1;
+        bool known =
+            address_resolve(search->host, search->port, turn++, &address, &addresses, unknown);
+        if (addresses > 1 && (connect_ms == 0 || connect_ms > TURN_MS))
+            connect_ms = TURN_MS;
+        if (known) {
+            *unknown = NULL;
+            error = search->attempt(search->self, &address, connect_ms);
+            if (error == 0)
+                return 0;
+        }
+        if (error == ECANCELED || (search->cancelled && search->cancelled(search->context)))
+            return ECANCELED;
+        if (deadline_ns > 0 && clock_now_ns() + pause_ms * NS_PER_MS >= deadline_ns)
+            return error;
+        if (known && turn % addresses != 0)
+            continue; /* at once, so that all come by the first address that works */
+        clock_sleep_until_ns(clock_now_ns() + pause_ms * NS_PER_MS);
+        pause_ms = pause_ms * 2 < LOOK_MS ? pause_ms * 2 : LOOK_MS;
+    }
+}
