@@ -82,7 +82,7 @@ struct command {
 
 static enum status bench_any(struct config *config, struct world *world)
 {
-    return config->bench_compute ? bench_compute_run(config, world) : bench_run(config, world);
+    return config->bench.layers ? bench_compute_run(config, world) : bench_run(config, world);
 }
 
 static const struct command commands[] = {
@@ -233,7 +233,7 @@ static enum status meet(struct config *config, enum status usage, struct world *
                             .rendezvous = config->rendezvous,
                             .token = job,
                             .rank = (int)config->rank,
-                            .size = (int)config->world,
+                            .size = (int)config->world_size,
                             .alone = launch_alone(config),
                         });
     if (status != STATUS_OK)
@@ -255,7 +255,7 @@ static int run_on_world(const struct command *command, struct config *config, en
 {
     struct world *world = NULL;
     config->choose = auto_choose;
-    library_request(config->mpi_algorithm);
+    library_request(config->bench.mpi_algorithm);
     enum status status = open_watchdog(config);
     if (status != STATUS_OK)
         return exit_code(status);
@@ -312,7 +312,7 @@ static int run_command(const struct command *command, int argc, char **argv)
         signal(SIGINT, command->on_interrupt);
         return exit_code(command->apart(&config));
     }
-    if (status == STATUS_OK && config.server)
+    if (status == STATUS_OK && config.elastic.join)
         return exit_code(elastic_train(&config));
     return run_on_world(command, &config, status, argc, argv);
 }

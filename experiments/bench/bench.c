@@ -111,12 +111,12 @@ static enum status run_size(const struct config *config, const struct bench_link
     struct bench_row row;
     double compute_us = 0, exposed_us = 0;
     TRY(bench_measure(&measured, connection, plan));
-    if (config->overlap)
+    if (config->bench.overlap)
         TRY(measure_overlap(connection, plan, &measured, &compute_us, &exposed_us));
     verdict->wrong += measured.wrong;
     if (connection->world->rank == 0) {
         TRY(bench_describe(&row, config, link, connection, plan, &measured));
-        if (config->overlap) {
+        if (config->bench.overlap) {
             row.overlap = true;
             row.compute_us_median = compute_us;
             row.exposed_us_median = exposed_us;
@@ -124,7 +124,7 @@ static enum status run_size(const struct config *config, const struct bench_link
         verdict->rows += !plan->library; /* the same size again */
         verdict->rows_known += row.bytes_known;
         verdict->rows_differ += !bench_row_bytes_agree(&row);
-        bench_verdict_require(verdict, config->require_efficiency, &row);
+        bench_verdict_require(verdict, config->bench.require_efficiency, &row);
         TRY(outputs_add(outputs, &row, verdict->rows == 1 && !plan->library));
     }
 out:
@@ -149,9 +149,9 @@ bool bench_size(const struct config *config, size_t index, uint64_t *bytes)
             *bytes = bench_whole_bytes(config->size_list[index]);
         return index < config->size_count;
     }
-    *bytes = index == 0 ? bench_whole_bytes(config->min_bytes)
-                        : bench_next_bytes(*bytes, config->factor);
-    return *bytes <= bench_whole_bytes(config->max_bytes);
+    *bytes = index == 0 ? bench_whole_bytes(config->bench.min_bytes)
+                        : bench_next_bytes(*bytes, config->bench.factor);
+    return *bytes <= bench_whole_bytes(config->bench.max_bytes);
 }
 
 /* Sizes one after the other that one connection serves. */
@@ -197,13 +197,14 @@ static enum status run_sizes(const struct stretch *stretch, const struct bench_l
 {
     enum status status = STATUS_OK;
     const struct config *config = &stretch->config;
-    struct bench_plan plan = {
-        .iters = config->iters, .warmup = config->warmup, .skew_ms = config->skew_ms};
+    struct bench_plan plan = {.iters = config->bench.iters,
+                              .warmup = config->bench.warmup,
+                              .skew_ms = config->bench.skew_ms};
     uint64_t bytes = stretch->before;
     for (size_t index = stretch->first; index < stretch->end; index++) {
         bench_size(config, index, &bytes);
         plan.count = bytes / sizeof(float);
-        for (int library = 0; library <= config->library; library++) {
+        for (int library = 0; library <= config->bench.via_library; library++) {
             plan.library = library;
             TRY(run_size(config, link, connection, &plan, outputs, verdict));
         }
@@ -220,7 +221,7 @@ static enum status run_stretch(const struct stretch *stretch, struct world *worl
     struct bench_connection connection = {0};
     TRY(bench_connect(&connection, world, config_backend(&stretch->config), &stretch->options,
                       stretch->largest));
-    if (stretch->config.library)
+    if (stretch->config.bench.via_library)
         TRY(bench_connect_library(&connection));
     outputs->other_run = true;
     TRY(run_sizes(stretch, link, &connection, outputs, verdict));
@@ -256,7 +257,7 @@ static enum status run_model(const struct config *config, struct world *world,
         verdict->rows = 1;
         verdict->rows_known = row.bytes_known;
         verdict->rows_differ = !bench_row_bytes_agree(&row);
-        bench_verdict_require(verdict, config->require_efficiency, &row);
+        bench_verdict_require(verdict, config->bench.require_efficiency, &row);
         TRY(outputs_add(outputs, &row, true));
     }
 out:
@@ -292,24 +293,24 @@ enum status bench_run(struct config *config, struct world *world)
     struct bench_link link = {.nominal = config->link_rate / 8};
     struct comm_options options;
     struct device *device = NULL;
-    if (config->probe == CONFIG_PROBE_ONLY)
+    if (config->bench.probe == CONFIG_PROBE_ONLY)
         return probe_hosts(world, config->subnet, (int64_t)(config->timeout * 1000));
     config_comm_options(config, config_backend(config), &options);
     TRY(open_device(&device, config));
     options.device = device;
     if (world->rank == 0)
-        TRY(library_check(config->mpi_algorithm));
+        TRY(library_check(config->bench.mpi_algorithm));
     if (world->rank == 0)
         TRY(outputs_open(&outputs, config));
     if (config_probes(config, world))
         TRY(probe_link(world, config->subnet, (int64_t)(config->timeout * 1000), &link.probed));
-    if (config->limits) {
+    if (config->bench.baselines) {
         link.machine.stream_bytes_per_s = link.probed;
         TRY(limits_measure(&link.machine, world, config->subnet, (int64_t)(config->timeout * 1000),
                            link.probed <= 0));
     }
-    TRY((config->model_gradients ? run_model : sweep)(config, world, &options, &link, &outputs,
-                                                      &verdict));
+    TRY((config->bench.model_gradients ? run_model : sweep)(config, world, &options, &link,
+                                                            &outputs, &verdict));
     if (world->rank == 0)
         TRY(conclude(&verdict, &outputs));
     /* A failing rank ends all others: not before rank 0 has written everything, and knows. */

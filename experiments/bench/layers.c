@@ -417,10 +417,10 @@ static enum status open_bench(struct bench *bench, const struct config *config)
     config_device_options(config, &options);
     bench->threads = options.threads = config_threads(config, bench->world);
     bench->batch = (size_t)config->batch;
-    bench->steps = config->iters > 0 ? (size_t)config->iters : STEPS;
+    bench->steps = config->bench.iters > 0 ? (size_t)config->bench.iters : STEPS;
     TRY(device_open(&bench->device, &options));
     TRY(net_new(&bench->net, bench->device, config_model_name(config), bench->batch, 1));
-    TRY(net_optimizer_new(&bench->optimizer, bench->net, config->optimizer, NULL));
+    TRY(net_optimizer_new(&bench->optimizer, bench->net, config->learning.optimizer, NULL));
     TRY(fill_batch(bench));
     if (config->device == DEVICE_CPU)
         TRY(sgemm_new(&bench->sgemm, bench->threads));
@@ -530,7 +530,7 @@ enum status bench_compute_run(struct config *config, struct world *world)
         status = STATUS_NO_MEMORY;
         goto out;
     }
-    TRY(run_rounds(&bench, config->warmup));
+    TRY(run_rounds(&bench, config->bench.warmup));
     evaluate(&bench, &result);
     TRY(world_max(world, NULL, &result.step_ms, 1));
     result.images_per_s = (double)(result.batch * (size_t)result.ranks) / (result.step_ms * 1e-3);

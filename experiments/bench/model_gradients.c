@@ -62,7 +62,7 @@ static enum status check_memory(const struct config *config, struct world *world
         if (world->rank == 0)
             log_error("--model-gradients %s: %d ranks on the machine of %s need about %.1f GB, and "
                       "%.1f GB are free there; start fewer ranks on it, or choose a smaller model",
-                      published_names[config->model_gradients], ranks, world->hosts[rank],
+                      published_names[config->bench.model_gradients], ranks, world->hosts[rank],
                       needed * 1e-9, all[rank].available_bytes * 1e-9);
         status = STATUS_NO_MEMORY;
         goto out;
@@ -128,9 +128,12 @@ static enum status run_steps(struct bench_model *model, const struct config *con
 {
     enum status status;
     struct comm *comm = model->sync.comm;
-    int64_t least = config->iters > 0 ? config->iters : BENCH_ITERS_LEAST, iters = least;
-    int64_t warmup = config->warmup > 0 ? config->warmup : 1; /* the first one waits for nothing */
-    int64_t room = warmup + (config->iters > 0 ? config->iters : BENCH_ITERS_MOST), last_ns;
+    int64_t least = config->bench.iters > 0 ? config->bench.iters : BENCH_ITERS_LEAST,
+            iters = least;
+    int64_t warmup =
+        config->bench.warmup > 0 ? config->bench.warmup : 1; /* the first one waits for nothing */
+    int64_t room = warmup + (config->bench.iters > 0 ? config->bench.iters : BENCH_ITERS_MOST),
+            last_ns;
     double *times_us = calloc((size_t)room, sizeof *times_us);
     if (!times_us) {
         log_error("bench: no memory for the times of %lld steps", (long long)room);
@@ -141,7 +144,7 @@ static enum status run_steps(struct bench_model *model, const struct config *con
     TRY(comm_barrier(comm));
     last_ns = clock_now_ns();
     TRY(time_steps(model, config, times_us, 0, warmup + least, &last_ns));
-    if (config->iters == 0)
+    if (config->bench.iters == 0)
         iters = bench_auto_iters(mean_of(times_us + warmup, least));
     TRY(time_steps(model, config, times_us, warmup + least, warmup + iters, &last_ns));
     model->step_us = stats_median(times_us + warmup, (size_t)iters);
@@ -159,15 +162,15 @@ static enum status open_layers(struct bench_model *model, const struct config *c
 {
     enum status status;
     double forward = 0, backward = 0;
-    TRY(published_layers(config->model_gradients, &model->layers, layer_count));
+    TRY(published_layers(config->bench.model_gradients, &model->layers, layer_count));
     for (size_t l = 0; l < *layer_count; l++) {
         model->plan.count += model->layers[l].count;
         model->row.tensors += model->layers[l].count > 0;
         forward += model->layers[l].forward_flops;
         backward += model->layers[l].backward_flops;
     }
-    model->row.name = published_names[config->model_gradients];
-    model->row.input = published_input(config->model_gradients);
+    model->row.name = published_names[config->bench.model_gradients];
+    model->row.input = published_input(config->bench.model_gradients);
     model->row.backward_us = config->compute_ms * 1e3 * backward / (forward + backward);
 out:
     return status;
@@ -222,7 +225,7 @@ static enum status open_exchange(struct bench_model *model, const struct config 
                                .scale = 1.0f / (float)workers,
                                .bucket_bytes = (size_t)(config->bucket_mb * 1048576),
                                .may_defer = !connection->backend->single_process &&
-                                            !options->device && !config->no_defer,
+                                            !options->device && !config->bench.sync_step,
                            }));
     connection->comm = sync->comm;
     model->buckets = (struct bench_buckets){sync->buckets, sync->counts, sync->order, sync->count};
@@ -241,7 +244,7 @@ enum status bench_model_steps(struct bench_model *model, const struct config *co
     struct topology topology;
     *model = (struct bench_model){
         .connection = {.world = world, .backend = config_backend(config), .options = *options},
-        .plan = {.iters = config->iters, .warmup = config->warmup},
+        .plan = {.iters = config->bench.iters, .warmup = config->bench.warmup},
         .host = shared,
         .shared = shared != NULL,
     };

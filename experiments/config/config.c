@@ -22,31 +22,31 @@
 static enum config_run run_of(const struct config *config)
 {
     if (config->command == CONFIG_BENCH)
-        return config->bench_compute     ? CONFIG_RUN_LAYERS
-               : config->model_gradients ? CONFIG_RUN_MODEL
-                                         : CONFIG_RUN_SWEEP;
+        return config->bench.layers            ? CONFIG_RUN_LAYERS
+               : config->bench.model_gradients ? CONFIG_RUN_MODEL
+                                               : CONFIG_RUN_SWEEP;
     if (config->command == CONFIG_INFO)
         return CONFIG_RUN_INFO;
     if (config->command == CONFIG_SERVE)
         return CONFIG_RUN_SERVE;
     if (config->command == CONFIG_PREDICT)
         return CONFIG_RUN_PREDICT;
-    return config->paced ? CONFIG_RUN_PACED : CONFIG_RUN_REAL;
+    return config->train.paced ? CONFIG_RUN_PACED : CONFIG_RUN_REAL;
 }
 
 static void say_unused(const struct config *config, const struct config_row *row)
 {
     const char *name = row->spec.name;
-    if (config->paced)
+    if (config->train.paced)
         log_error("--%s: --compute %s trains nothing and does not use it; leave it out", name,
-                  config->compute);
-    else if (config->bench_compute)
+                  config->train.compute);
+    else if (config->bench.layers)
         log_error("--%s: --layers exchanges nothing and does not use it; leave it out", name);
-    else if (config->model_gradients)
+    else if (config->bench.model_gradients)
         log_error(
             "--%s: --model-gradients %s exchanges all gradients of the model at once and does "
             "not use it; leave it out",
-            name, published_names[config->model_gradients]);
+            name, published_names[config->bench.model_gradients]);
     else if (row->runs & CONFIG_RUN_MODEL)
         log_error("--%s: bench uses it only with --model-gradients; add that, or leave it out",
                   name);
@@ -147,9 +147,9 @@ enum status config_parse(enum config_command command, int argc, char **argv, str
     config_table_init(&table, command);
     *config = (struct config){.command = command,
                               .servers = CONFIG_SERVERS_NOT_GIVEN,
-                              .warmup_epochs = LEARNING_WARMUP_NOT_GIVEN,
+                              .learning.warmup_epochs = LEARNING_WARMUP_NOT_GIVEN,
                               .rank = CONFIG_RANK_NOT_GIVEN,
-                              .world = CONFIG_RANK_NOT_GIVEN,
+                              .world_size = CONFIG_RANK_NOT_GIVEN,
                               .data = launcher_variable("PSRING_DATA"),
                               .network = launcher_variable("PSRING_NETWORK"),
                               .subnet = launcher_variable("PSRING_BIND_SUBNET"),
@@ -163,7 +163,7 @@ enum status config_parse(enum config_command command, int argc, char **argv, str
     config->bucket_given = config_table_given(&table, "bucket-mb");
     TRY(link_rate_from_environment(config));
     TRY(config_check(config));
-    if (config->paced && !config_table_given(&table, "data"))
+    if (config->train.paced && !config_table_given(&table, "data"))
         config->data = NULL;
     TRY(learning_check(config, &table));
     TRY(launch_check(config));
@@ -295,7 +295,7 @@ static enum status choose_gpu(struct config *config, struct world *world)
     TRY(topology_init(&topology, world->size, (int)config->servers, config->placement));
     bool worker = topology_node(&topology, world->rank, NODE_WORKER) >= 0;
     status = gpus_choose(world, worker, config->share_gpu, &config->gpu);
-    if (status != STATUS_UNSUPPORTED || !config->server)
+    if (status != STATUS_UNSUPPORTED || !config->elastic.join)
         return status;
     /* An elastic job goes on with those that have one. */
     if (!worker || config->gpu >= 0)
@@ -352,7 +352,7 @@ static struct comm_library library_of(const struct config *config)
 enum status config_resolve(struct config *config, struct world *world)
 {
     enum status status;
-    if (!config->server) /* else the server has compared them before it let this process in */
+    if (!config->elastic.join) /* else the server has compared them before it let this process in */
         TRY(check_same(config, world));
     TRY(name_network(config, world));
     TRY(choose_backend(config, world));
@@ -399,8 +399,8 @@ void config_free(struct config *config)
 bool config_probes(const struct config *config, const struct world *world)
 {
     bool link = world->local_size < world->size || config->link_rate > 0;
-    return world->size > 1 &&
-           (config->probe == CONFIG_PROBE_ON || (config->probe == CONFIG_PROBE_AUTO && link));
+    return world->size > 1 && (config->bench.probe == CONFIG_PROBE_ON ||
+                               (config->bench.probe == CONFIG_PROBE_AUTO && link));
 }
 
 const struct backend *config_backend(const struct config *config)
@@ -419,8 +419,8 @@ void config_comm_options(const struct config *config, const struct backend *back
         .servers = (int)config->servers,
         .placement = config->placement,
         .reduce_order = config->reduce_order,
-        .segment_bytes = config->segment,
-        .window = (int)config->window,
+        .segment_bytes = config->segment_bytes,
+        .window = (int)config->push_window,
         .link_bytes_per_s = config->link_rate / 8,
         .compress = config->compress,
         .consistency = config->consistency,
@@ -440,7 +440,7 @@ void config_device_options(const struct config *config, struct device_options *o
         .threads = 1,
         .gpu = config->gpu,
         .graph = config->graph,
-        .conv = config->paced ? DEVICE_CONV_OWN : config->conv, /* a wait convolves nothing */
+        .conv = config->train.paced ? DEVICE_CONV_OWN : config->conv, /* a wait convolves nothing */
         .tf32 = config->tf32,
     };
 }

@@ -1,7 +1,8 @@
 /*
- * The configuration of a run: one struct, filled and validated once, from one option table that
- * also prints --help and goes, complete, into every result file. The only reader of the
- * environment: PSRING_DATA, PSRING_NETWORK, PSRING_LINK_BITS and PSRING_BIND_SUBNET are defaults of
+ * The configuration of a run: one struct, with one for each command in it, filled and validated
+ * once, from one option table that also prints --help and goes, complete, into every result file.
+ * The only reader of the environment: PSRING_DATA, PSRING_NETWORK, PSRING_LINK_BITS and
+ * PSRING_BIND_SUBNET are defaults of
  * --data, --network, --link-rate and --subnet (experiments/vcluster.sh exports the last three).
  * MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE, as torchrun sets them, stand for --rendezvous,
  * --rank and --world-size.
@@ -77,7 +78,7 @@ enum config_transport {
     CONFIG_TRANSPORT_TCP
 };
 
-enum config_last_batch { CONFIG_LAST_BATCH_DROP, CONFIG_LAST_BATCH_JOIN };
+enum config_last_batch { CONFIG_LAST_BATCH_DROP, CONFIG_LAST_BATCH_PARTIAL };
 
 enum config_late { CONFIG_LATE_SKIP, CONFIG_LATE_KEEP };
 
@@ -121,36 +122,131 @@ struct config_pick {
  */
 enum { CONFIG_SIZES_MOST = 32 };
 
-struct config {
-    enum config_command command;
+/* What one command, or one part of them, reads. */
 
-    /* Who takes part: common/net/world.h. */
-    const char *rendezvous; /* "tcp://HOST:PORT", where rank 0 listens; NULL: MPI's launcher */
-    int64_t rank, world;    /* of this process, of all; with `rendezvous` only */
-
-    const char *server; /* "tcp://HOST:PORT[,...]": an elastic job's servers; NULL: it is none */
+/* psring serve, and train --join: an elastic job. */
+struct config_elastic {
+    const char *join; /* "tcp://HOST:PORT[,...]": the job's servers; NULL: the run is no such job */
     int64_t join_after, leave_after; /* steps; 0: at once, never */
-    const char *token;  /* that the members of an elastic job share; NULL: in the user's home */
-    const char *listen; /* "tcp://HOST:PORT", where `psring serve` does */
-    int64_t workers, min_workers; /* to begin with, to go on with; predict: that average */
+    const char *listen;              /* "tcp://HOST:PORT", where `psring serve` does */
+    int64_t workers, min_workers;    /* to begin with, to go on with */
+};
 
-    /* Who averages, and how. */
-    int backend;      /* index into backend_choices(), experiments/config/backends.h */
-    int transport;    /* enum config_transport */
-    int64_t servers;  /* as given, with mixed placement the spare ones; 0 for others than ps */
-    int placement;    /* enum placement */
+struct config_train {
+    const char *compute; /* as given: "real", "real:MS" or "paced:MS" */
+    bool paced;          /* from `compute` */
+    double paced_ms;     /* forward and backward together, per step */
+    double real_ms;      /* the same, at least, of "real:MS"; else 0 */
+
+    /* Consistency. */
     const char *sync; /* as given: "bsp", "ssp:S" or "async" */
     int late_steps;   /* enum config_late */
     int64_t backup_workers;
-    struct consistency consistency; /* from these three */
-    const char *straggler;          /* "RANK:FACTOR"; NULL: none */
-    int straggler_rank;             /* from `straggler`; -1: none */
+    const char *straggler; /* "RANK:FACTOR"; NULL: none */
+    int straggler_rank;    /* from `straggler`; -1: none */
     double straggler_factor;
-    int reduce_order;       /* enum reduce_order */
-    uint64_t segment;       /* bytes; 0: chosen from the message */
-    int64_t window;         /* chunks unanswered by a server; 0: chosen */
-    int compress;           /* enum compress, common/comm/compress.h */
-    int error_feedback;     /* enum config_feedback; auto: on if something is compressed */
+
+    /* Data. */
+    int64_t data_threads, prefetch_batches; /* common/data/loader.h; prefetch 0: two for each */
+    const char *augment;                    /* as given */
+    struct augmentation augmentation;       /* from `augment` */
+    int64_t steps;
+    bool epochs_divided;     /* `epochs` are those of all workers together */
+    int last_batch;          /* enum config_last_batch */
+    bool no_shard;           /* an epoch is all the data for each worker, not its share */
+    int64_t global_batch;    /* of all workers; 0: `batch` for each */
+    int64_t virtual_workers; /* 0: not asked for */
+
+    const char *checkpoint;
+    int64_t keep_checkpoints;
+    int64_t checkpoint_steps; /* 0: one an epoch */
+    int resume;               /* enum config_resume */
+
+    const char *metrics;
+    int64_t log_steps;      /* 0: a row per epoch */
+    double target_accuracy; /* per cent; 0: none */
+    const char *timeline;
+    const char *timeline_steps;            /* "FIRST:LAST", as given */
+    uint64_t timeline_first, timeline_end; /* from that: of this run, from 0, before `end` */
+};
+
+/* How train learns, and which optimizer bench --layers times: experiments/config/learning.h. */
+struct config_learning {
+    const char *recipe; /* experiments/config/config_table.h; NULL: none */
+    int optimizer;      /* enum optimizer_kind */
+    double momentum, beta1, beta2, epsilon, lars_coefficient, weight_decay;
+    bool nesterov;
+    double lr;            /* 0: lr_default, models/lr.h */
+    int lr_scale;         /* enum lr_scale */
+    int lr_schedule;      /* enum lr_shape */
+    double warmup_epochs; /* below 0: not given */
+};
+
+struct config_bench {
+    uint64_t min_bytes, max_bytes; /* without config.sizes */
+    double factor;
+    int64_t iters; /* 0: bench_auto_iters, experiments/bench/measure.h */
+    int64_t warmup;
+    double skew_ms;            /* the most that a rank is late, experiments/bench/connect.h */
+    double require_efficiency; /* of every row; 0: nothing is required */
+    int probe;                 /* enum config_probe */
+    int model_gradients;       /* enum published, models/published.h */
+    bool sync_step;            /* such a step waits for its buckets, gradient_sync.h */
+    bool layers;               /* times layers, experiments/bench/bench.h */
+    bool overlap;      /* measures again while the caller computes, experiments/bench/bench.h */
+    bool via_library;  /* measures libpsring, too, experiments/bench/connect.h */
+    bool baselines;    /* measures those of the machine, experiments/measure/baselines.h */
+    int mpi_algorithm; /* enum library_algorithm */
+};
+
+/* experiments/predict */
+struct config_predict {
+    const char *fit;      /* bench.csv files with commas between; NULL: none */
+    const char *hold_out; /* as given: "auto", "none" or conditions */
+    int64_t workers;      /* that average; 0: nothing is predicted */
+    int64_t spare;        /* machines beside those of `workers` */
+    const char *trained;  /* train.csv files with commas between; NULL: none */
+    const char *trains;   /* --model of predict; NULL: no training is predicted */
+    double images;        /* of an epoch */
+    double cost_per_hour; /* of a machine; 0: not known */
+    double rate, latency; /* bits/s, 0: as fitted; seconds that are added to a message */
+};
+
+/* What several commands read, and the structs above. */
+struct config {
+    enum config_command command;
+    struct config_elastic elastic;
+    struct config_train train;
+    struct config_learning learning;
+    struct config_bench bench;
+    struct config_predict predict;
+
+    /* Who takes part: common/net/world.h. */
+    const char *rendezvous;   /* "tcp://HOST:PORT", where rank 0 listens; NULL: MPI's launcher */
+    int64_t rank, world_size; /* of this process, of all; with `rendezvous` only */
+    const char
+        *token; /* that the ranks of a job share; NULL in an elastic job: in the user's home */
+
+    /* Who averages, and how. */
+    int backend;     /* index into backend_choices(), experiments/config/backends.h */
+    int transport;   /* enum config_transport */
+    int64_t servers; /* as given, with mixed placement the spare ones; 0 for others than ps */
+    int placement;   /* enum placement */
+    struct consistency consistency; /* from train.sync, late_steps and backup_workers */
+    int reduce_order;               /* enum reduce_order */
+    uint64_t segment_bytes;         /* 0: chosen from the message */
+    int64_t push_window;            /* chunks unanswered by a server; 0: chosen */
+    int compress;                   /* enum compress, common/comm/compress.h */
+    int error_feedback;             /* enum config_feedback; auto: on if something is compressed */
+    double bucket_mb;
+    int nccl_algo;     /* enum config_nccl_algo */
+    int nccl_register; /* enum config_nccl_register */
+    int library_log;   /* not an option: comm_library.log; 0 until config_resolve */
+    bool placement_given, bucket_given; /* not options: whether argv has them */
+    const char *cost_model; /* model.json: of predict, written with `fit`, else read; of --backend
+                             * auto rank 0's. NULL: none */
+
+    /* The network. */
     const char *subnet;     /* --subnet: a name or a network; NULL: chosen */
     double timeout;         /* seconds */
     double startup_timeout; /* seconds; until ranks have met and connected */
@@ -159,90 +255,25 @@ struct config {
     double link_rate;       /* bits per second of one direction of a host's link; 0: unknown */
 
     /* What computes. */
-    int device;        /* enum device_kind */
-    bool tf32;         /* products at lower precision, device_options.tf32 */
-    int graph;         /* enum device_graph */
-    int conv;          /* enum device_conv */
-    bool share_gpu;    /* several processes may have one GPU; results are labelled time-slicing */
-    int gpu;           /* not an option: of this rank, -1: it uses none; config_resolve */
-    int nccl_algo;     /* enum config_nccl_algo */
-    int nccl_register; /* enum config_nccl_register */
-    int library_log;   /* not an option: comm_library.log; 0 until config_resolve */
+    int device;     /* enum device_kind */
+    bool tf32;      /* products at lower precision, device_options.tf32 */
+    int graph;      /* enum device_graph */
+    int conv;       /* enum device_conv */
+    bool share_gpu; /* several processes may have one GPU; results are labelled time-slicing */
+    int gpu;        /* not an option: of this rank, -1: it uses none; config_resolve */
     int64_t threads;
-    bool pin;            /* binds each rank to cores of its own, common/net/host.h */
-    const char *compute; /* as given: "real", "real:MS" or "paced:MS" */
-    bool paced;          /* from `compute` */
-    double paced_ms;     /* forward and backward together, per step */
-    double real_ms;      /* the same, at least, of "real:MS"; else 0 */
+    bool pin; /* binds each rank to cores of its own, common/net/host.h */
 
-    /* What is trained. */
-    int model;                 /* index into cnn_names, models/cnn.h */
-    const char *data;          /* NULL: not named; paced, that is also where only PSRING_DATA is */
-    int64_t loaders, prefetch; /* common/data/loader.h; prefetch 0: two for each */
-    const char *augment;       /* as given */
-    struct augmentation augmentation; /* from `augment` */
-    const char *recipe;               /* experiments/config/config_table.h; NULL: none */
-    int64_t epochs, steps, seed;
-    bool epochs_divided;  /* `epochs` are those of all workers together */
-    bool unsharded;       /* an epoch is all the data for each worker, not its share */
-    int64_t batch;        /* per worker; with global_batch only after config_resolve */
-    int64_t global_batch; /* of all workers; 0: `batch` for each */
-    double bucket_mb;
-    bool placement_given, bucket_given; /* not options: whether argv has them */
-
-    /* How it learns: experiments/config/learning.h. */
-    int optimizer; /* enum optimizer_kind */
-    double momentum, beta1, beta2, epsilon, trust, weight_decay;
-    bool nesterov;
-    double lr;               /* 0: lr_default, models/lr.h */
-    int lr_scale;            /* enum lr_scale */
-    int lr_schedule;         /* enum lr_shape */
-    double warmup_epochs;    /* below 0: not given */
-    int64_t virtual_workers; /* 0: not asked for */
-    const char *checkpoint;
-    int last_batch;           /* enum config_last_batch */
-    int64_t keep;             /* checkpoints */
-    int64_t checkpoint_steps; /* 0: one an epoch */
-    int resume;               /* enum config_resume */
-    const char *metrics;
-    int64_t log_steps;      /* 0: a row per epoch */
-    double target_accuracy; /* per cent; 0: none */
-    const char *timeline;
-    const char *timeline_steps;            /* "FIRST:LAST", as given */
-    uint64_t timeline_first, timeline_end; /* from that: of this run, from 0, before `end` */
-
-    /* What bench measures. */
-    uint64_t min_bytes, max_bytes;
-    double factor;
-    const char *sizes;                     /* NULL: from min_bytes to max_bytes */
+    /* What is trained, timed or predicted. */
+    int model;        /* index into cnn_names, models/cnn.h */
+    const char *data; /* NULL: not named; paced, that is also where only PSRING_DATA is */
+    int64_t epochs, seed;
+    int64_t batch;     /* per worker; with train.global_batch only after config_resolve */
+    double compute_ms; /* forward and backward of a step that bench waits for or predict predicts */
+    const char *sizes; /* of bench and predict; NULL: from bench.min_bytes to max_bytes */
     uint64_t size_list[CONFIG_SIZES_MOST]; /* what `sizes` says */
     size_t size_count;                     /* 0: `sizes` is NULL */
-    int64_t iters;                         /* 0: bench_auto_iters, experiments/bench/measure.h */
-    int64_t warmup;
-    double skew_ms;            /* the most that a rank is late, experiments/bench/connect.h */
-    double require_efficiency; /* of every row; 0: nothing is required */
-    int probe;                 /* enum config_probe */
-    int model_gradients;       /* enum published, models/published.h */
-    double compute_ms;         /* of a step with model_gradients: forward and backward together */
-    bool no_defer;             /* such a step waits for its buckets, gradient_sync.h */
-    bool bench_compute;        /* times layers, experiments/bench/bench.h */
-    bool overlap;      /* measures again while the caller computes, experiments/bench/bench.h */
-    bool library;      /* measures libpsring, too, experiments/bench/connect.h */
-    bool limits;       /* measures those of the machine, experiments/measure/baselines.h */
-    int mpi_algorithm; /* enum library_algorithm */
     const char *json, *csv;
-
-    /* What is predicted: experiments/predict. */
-    const char *fit;        /* bench.csv files with commas between; NULL: none */
-    const char *hold_out;   /* as given: "auto", "none" or conditions */
-    const char *cost_model; /* model.json: written with `fit`, else read; NULL: none. Also that of
-                             * --backend auto: rank 0's */
-    int64_t spare;          /* machines beside those of `workers` */
-    const char *trained;    /* train.csv files with commas between; NULL: none */
-    const char *trains;     /* --model of predict; NULL: no training is predicted */
-    double images;          /* of an epoch */
-    double cost_per_hour;   /* of a machine; 0: not known */
-    double rate, latency;   /* bits/s, 0: as fitted; seconds that are added to a message */
 
     /* Of --backend auto: asked in config_resolve, of all ranks, and there fills in `picks`. NULL:
      * this program cannot choose. */
@@ -284,7 +315,7 @@ bool config_is_auto(const struct config *config);
 void config_apply(struct config *config, const struct config_pick *pick);
 void config_free(struct config *config);
 
-/* The number-th address of config->server into `text`; false: there is none. */
+/* The number-th address of config->elastic.join into `text`; false: there is none. */
 bool config_server(const struct config *config, int number, char *text, size_t size);
 
 /* Whether bench measures the link's rate first; auto: where there is a link to measure, because

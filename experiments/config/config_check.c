@@ -156,9 +156,9 @@ static enum status check_conflicts(const struct config *config)
 static enum status parse_consistency(struct config *config)
 {
     enum { STALENESS_MOST = 1000, ASYNC_LATE_STEPS = 8 };
-    const char *text = config->sync, *number = text + strlen("ssp:");
+    const char *text = config->train.sync, *number = text + strlen("ssp:");
     struct consistency *consistency = &config->consistency;
-    *consistency = (struct consistency){.backup_workers = (int)config->backup_workers};
+    *consistency = (struct consistency){.backup_workers = (int)config->train.backup_workers};
     if (strcmp(text, "async") == 0) {
         consistency->kind = CONSISTENCY_ASYNC;
         consistency->late_steps = ASYNC_LATE_STEPS;
@@ -179,13 +179,13 @@ static enum status parse_consistency(struct config *config)
         log_error("--sync: found '%s', expected bsp, ssp:S (e.g. ssp:3) or async", text);
         return STATUS_USAGE;
     }
-    if (config->late_steps == CONFIG_LATE_KEEP && consistency->kind == CONSISTENCY_BSP) {
+    if (config->train.late_steps == CONFIG_LATE_KEEP && consistency->kind == CONSISTENCY_BSP) {
         log_error("--late-steps keep: with --sync bsp nobody may be late%s; leave it out, or add "
                   "--sync ssp:S or async",
-                  config->backup_workers > 0 ? ", and --backup-workers drop who is" : "");
+                  config->train.backup_workers > 0 ? ", and --backup-workers drop who is" : "");
         return STATUS_USAGE;
     }
-    if (config->late_steps == CONFIG_LATE_KEEP)
+    if (config->train.late_steps == CONFIG_LATE_KEEP)
         consistency->late_steps = 0;
     return STATUS_OK;
 }
@@ -195,36 +195,36 @@ static enum status check_consistency(const struct config *config)
 {
     if (!consistency_updates(&config->consistency))
         return STATUS_OK;
-    if (!config->paced &&
-        (config->optimizer == OPTIMIZER_ADAM || config->optimizer == OPTIMIZER_LARS)) {
+    if (!config->train.paced && (config->learning.optimizer == OPTIMIZER_ADAM ||
+                                 config->learning.optimizer == OPTIMIZER_LARS)) {
         log_error("--optimizer %s: servers that update know parts of tensors, and updates rather "
                   "than steps; with --sync %s%s use sgd, adagrad or adadelta",
-                  optimizer_kind_names[config->optimizer], config->sync,
-                  config->backup_workers > 0 ? " and --backup-workers" : "");
+                  optimizer_kind_names[config->learning.optimizer], config->train.sync,
+                  config->train.backup_workers > 0 ? " and --backup-workers" : "");
         return STATUS_USAGE;
     }
-    if (config->last_batch == CONFIG_LAST_BATCH_JOIN) {
+    if (config->train.last_batch == CONFIG_LAST_BATCH_PARTIAL) {
         log_error(
             "--last-batch partial: with --sync %s%s workers are not in one step, and not at its "
             "end together; leave it out",
-            config->sync, config->backup_workers > 0 ? " and --backup-workers" : "");
+            config->train.sync, config->train.backup_workers > 0 ? " and --backup-workers" : "");
         return STATUS_USAGE;
     }
     if (config->reduce_order == REDUCE_ORDER_ANY)
         return STATUS_OK;
     log_error("--reduce-order %s: with --sync %s%s gradients are applied as they come, in no order "
               "that could be repeated; leave it out",
-              config_reduce_order_name(config), config->sync,
-              config->backup_workers > 0 ? " and --backup-workers" : "");
+              config_reduce_order_name(config), config->train.sync,
+              config->train.backup_workers > 0 ? " and --backup-workers" : "");
     return STATUS_USAGE;
 }
 
 static enum status parse_straggler(struct config *config)
 {
-    const char *text = config->straggler;
+    const char *text = config->train.straggler;
     char *end = NULL;
-    config->straggler_rank = -1;
-    config->straggler_factor = 1;
+    config->train.straggler_rank = -1;
+    config->train.straggler_factor = 1;
     if (!text)
         return STATUS_OK;
     if (config_backend(config)->single_process) {
@@ -237,8 +237,8 @@ static enum status parse_straggler(struct config *config)
         const char *number = end + 1;
         double factor = strtod(number, &end);
         if (end != number && !*end && factor >= 1 && factor <= 1000) {
-            config->straggler_rank = (int)rank;
-            config->straggler_factor = factor;
+            config->train.straggler_rank = (int)rank;
+            config->train.straggler_factor = factor;
             return STATUS_OK;
         }
     }
@@ -269,11 +269,11 @@ static enum status check_sync_world(const struct config *config, const struct to
                   topology->workers == 1 ? "" : "s");
         return STATUS_USAGE;
     }
-    if (config->straggler_rank >= topology->workers) {
+    if (config->train.straggler_rank >= topology->workers) {
         if (topology->workers == 1)
-            log_error("--straggler %s: there is one worker, 0", config->straggler);
+            log_error("--straggler %s: there is one worker, 0", config->train.straggler);
         else
-            log_error("--straggler %s: there are %d workers, 0 to %d", config->straggler,
+            log_error("--straggler %s: there are %d workers, 0 to %d", config->train.straggler,
                       topology->workers, topology->workers - 1);
         return STATUS_USAGE;
     }
@@ -284,7 +284,7 @@ static enum status check_sync_world(const struct config *config, const struct to
 
 bool config_server(const struct config *config, int number, char *text, size_t size)
 {
-    const char *at = config->server;
+    const char *at = config->elastic.join;
     for (int i = 0; i < number && at; i++) {
         at = strchr(at, ',');
         at = at ? at + 1 : NULL;
@@ -329,9 +329,10 @@ static enum status check_elastic(struct config *config)
 {
     enum status status = STATUS_OK;
     if (config->command == CONFIG_SERVE)
-        return check_address("listen", config->listen);
+        return check_address("listen", config->elastic.listen);
     if (launcher_mpi_rank() >= 0) {
-        log_error("--join %s: start each worker by itself, without mpirun or srun", config->server);
+        log_error("--join %s: start each worker by itself, without mpirun or srun",
+                  config->elastic.join);
         return STATUS_USAGE;
     }
     TRY(check_elastic_servers(config));
@@ -363,7 +364,7 @@ static enum status check_automatic(const struct config *config)
 
 static enum status parse_compute(struct config *config)
 {
-    const char *text = config->compute;
+    const char *text = config->train.compute;
     char *end = NULL;
     bool paced = strncmp(text, "paced:", 6) == 0;
     if (strcmp(text, "real") == 0)
@@ -372,8 +373,8 @@ static enum status parse_compute(struct config *config)
         const char *number = strchr(text, ':') + 1;
         double ms = strtod(number, &end);
         if (end != number && !*end && isfinite(ms) && ms >= 0 && ms <= 3.6e6) {
-            config->paced = paced;
-            *(paced ? &config->paced_ms : &config->real_ms) = ms;
+            config->train.paced = paced;
+            *(paced ? &config->train.paced_ms : &config->train.real_ms) = ms;
             return STATUS_OK;
         }
     }
@@ -398,13 +399,13 @@ static enum status check_names(const struct config *config)
     enum status status;
     TRY(check_named("data", config->data,
                     "a folder; did the command that was to name it, e.g. get_mnist.sh, fail?"));
-    TRY(check_named("checkpoint", config->checkpoint, "a folder"));
-    TRY(check_named("metrics", config->metrics, "a file"));
-    TRY(check_named("timeline", config->timeline, "a file"));
+    TRY(check_named("checkpoint", config->train.checkpoint, "a folder"));
+    TRY(check_named("metrics", config->train.metrics, "a file"));
+    TRY(check_named("timeline", config->train.timeline, "a file"));
     TRY(check_named("csv", config->csv, "a file"));
     TRY(check_named("json", config->json, "a file"));
-    TRY(check_named("fit", config->fit, "a bench.csv, or a folder with one"));
-    TRY(check_named("train", config->trained, "a train.csv, or a folder with one"));
+    TRY(check_named("fit", config->predict.fit, "a bench.csv, or a folder with one"));
+    TRY(check_named("train", config->predict.trained, "a train.csv, or a folder with one"));
     TRY(check_named("cost-model", config->cost_model, "a file"));
 out:
     return status;
@@ -445,7 +446,7 @@ static enum status check_servers(struct config *config, const struct backend *ba
 
 static enum status parse_timeline_steps(struct config *config)
 {
-    const char *text = config->timeline_steps ? config->timeline_steps : "1:100";
+    const char *text = config->train.timeline_steps ? config->train.timeline_steps : "1:100";
     unsigned long long first = 0, last = 0;
     int length = 0;
     bool good = isdigit((unsigned char)*text) &&
@@ -456,19 +457,19 @@ static enum status parse_timeline_steps(struct config *config)
                   text);
         return STATUS_USAGE;
     }
-    if (config->timeline_steps && !config->timeline) {
+    if (config->train.timeline_steps && !config->train.timeline) {
         log_error("--timeline-steps %s: of which timeline? add --timeline FILE, or leave it out",
                   text);
         return STATUS_USAGE;
     }
-    if (config->steps > 0 && first > (uint64_t)config->steps) {
+    if (config->train.steps > 0 && first > (uint64_t)config->train.steps) {
         log_error("--timeline-steps %s: the run has %lld steps (--steps), so nothing would be "
                   "recorded; begin earlier",
-                  text, (long long)config->steps);
+                  text, (long long)config->train.steps);
         return STATUS_USAGE;
     }
-    config->timeline_first = first - 1;
-    config->timeline_end = last;
+    config->train.timeline_first = first - 1;
+    config->train.timeline_end = last;
     return STATUS_OK;
 }
 
@@ -478,33 +479,34 @@ static enum status check_training(struct config *config)
     TRY(parse_compute(config));
     TRY(check_sync(config));
     TRY(parse_timeline_steps(config));
-    TRY(augment_parse(&config->augmentation, "augment", config->augment));
+    TRY(augment_parse(&config->train.augmentation, "augment", config->train.augment));
     const struct backend *backend = config_backend(config);
-    if (config->virtual_workers > 0 && !backend->single_process) {
+    if (config->train.virtual_workers > 0 && !backend->single_process) {
         log_error("--virtual-workers %lld: one process plays all workers, so there is nothing for "
                   "--backend %s to do; add --backend none",
-                  (long long)config->virtual_workers, backend->name);
+                  (long long)config->train.virtual_workers, backend->name);
         return STATUS_USAGE;
     }
-    if (config->virtual_workers > 0 && config->paced) {
+    if (config->train.virtual_workers > 0 && config->train.paced) {
         log_error("--virtual-workers %lld: computes really, so --compute %s does not go with it",
-                  (long long)config->virtual_workers, config->compute);
+                  (long long)config->train.virtual_workers, config->train.compute);
         return STATUS_USAGE;
     }
-    if (config->real_ms > 0 && backend->single_process) {
+    if (config->train.real_ms > 0 && backend->single_process) {
         log_error("--compute %s: --backend %s has no other workers whose time would compare; use "
                   "--compute real",
-                  config->compute, backend->name);
+                  config->train.compute, backend->name);
         return STATUS_USAGE;
     }
-    if (config->target_accuracy > 0 && config->target_accuracy < 1) {
+    if (config->train.target_accuracy > 0 && config->train.target_accuracy < 1) {
         log_error("--target-accuracy %g: expected per cent of the test images, from 1 to 100, e.g. "
                   "98.5",
-                  config->target_accuracy);
+                  config->train.target_accuracy);
         return STATUS_USAGE;
     }
-    if (config->checkpoint && config->paced) {
-        log_error("--checkpoint: --compute %s trains nothing that could be saved", config->compute);
+    if (config->train.checkpoint && config->train.paced) {
+        log_error("--checkpoint: --compute %s trains nothing that could be saved",
+                  config->train.compute);
         return STATUS_USAGE;
     }
     return STATUS_OK;
@@ -538,9 +540,10 @@ static enum status check_bench(struct config *config)
         log_error("--json -: standard output is the table's; name a file");
         return STATUS_USAGE;
     }
-    if (config->max_bytes < config->min_bytes) {
+    if (config->bench.max_bytes < config->bench.min_bytes) {
         log_error("-e %llu: the last size is below the first, -b %llu; give -e at least -b",
-                  (unsigned long long)config->max_bytes, (unsigned long long)config->min_bytes);
+                  (unsigned long long)config->bench.max_bytes,
+                  (unsigned long long)config->bench.min_bytes);
         return STATUS_USAGE;
     }
     return parse_sizes(config);
@@ -548,27 +551,28 @@ static enum status check_bench(struct config *config)
 
 static enum status check_predict(struct config *config)
 {
-    if (!config->fit && !config->cost_model) {
+    if (!config->predict.fit && !config->cost_model) {
         log_error(
             "predict: from what? give --fit DIR, whose bench.csv is to be fitted, or --cost-model "
             "MODEL.JSON, what --fit has written");
         return STATUS_USAGE;
     }
-    if (config->workers == 1 ||
-        (config->workers == 0 && (config->spare > 0 || config->rate > 0 || config->latency > 0))) {
+    if (config->predict.workers == 1 ||
+        (config->predict.workers == 0 &&
+         (config->predict.spare > 0 || config->predict.rate > 0 || config->predict.latency > 0))) {
         log_error("--workers %lld: found no two that average; give --workers 2 or more, or leave "
                   "it, --spare, --rate and --latency out",
-                  (long long)config->workers);
+                  (long long)config->predict.workers);
         return STATUS_USAGE;
     }
-    if (config->trains && (config->workers == 0 || config->compute_ms <= 0)) {
+    if (config->predict.trains && (config->predict.workers == 0 || config->compute_ms <= 0)) {
         log_error(
             "--model %s: of how many workers, and how long does each compute? add --workers N "
             "and --compute-ms MS (psring bench --layers)",
-            config->trains);
+            config->predict.trains);
         return STATUS_USAGE;
     }
-    if (!config->fit && config->workers == 0 && !config->trained) {
+    if (!config->predict.fit && config->predict.workers == 0 && !config->predict.trained) {
         log_error("--cost-model %s: what is to be predicted? add --workers N, or --train TRAIN.CSV",
                   config->cost_model);
         return STATUS_USAGE;
@@ -579,7 +583,7 @@ static enum status check_predict(struct config *config)
 /* What libpsring takes of the options. */
 static enum status check_library(const struct config *config, const struct backend *backend)
 {
-    if (!config->library)
+    if (!config->bench.via_library)
         return STATUS_OK;
     if (strcmp(config_transport_name(config, backend), "mpi") == 0) {
         log_error(
@@ -588,7 +592,7 @@ static enum status check_library(const struct config *config, const struct backe
         return STATUS_USAGE;
     }
     if (config->device != DEVICE_CPU || config->compress != COMPRESS_NONE ||
-        config->reduce_order != REDUCE_ORDER_ANY || config->segment > 0) {
+        config->reduce_order != REDUCE_ORDER_ANY || config->segment_bytes > 0) {
         log_error(
             "--via-library: libpsring sums what is in host memory, uncompressed, in an order and "
             "with segments of its own; leave --device, --compress, --reduce-order and "
@@ -638,7 +642,7 @@ enum status config_check(struct config *config)
     if (config->command == CONFIG_INFO)
         return STATUS_OK;
     TRY(check_conflicts(config));
-    if (config->command == CONFIG_SERVE || config->server)
+    if (config->command == CONFIG_SERVE || config->elastic.join)
         TRY(check_elastic(config));
     if (config->command == CONFIG_SERVE)
         return STATUS_OK;
@@ -658,10 +662,10 @@ enum status config_check_world(const struct config *config, int world_size)
     struct topology topology;
     if (config->command == CONFIG_INFO)
         return STATUS_OK;
-    if (config->virtual_workers > 0 && world_size > 1) {
+    if (config->train.virtual_workers > 0 && world_size > 1) {
         log_error("--virtual-workers %lld: one process plays all workers, and %d processes were "
                   "started; start it without mpirun",
-                  (long long)config->virtual_workers, world_size);
+                  (long long)config->train.virtual_workers, world_size);
         return STATUS_USAGE;
     }
     if (config_backend(config)->single_process && world_size > 1) {

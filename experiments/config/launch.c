@@ -33,7 +33,7 @@ static enum status from_torchrun(struct config *config)
     snprintf(config->rendezvous_text, sizeof config->rendezvous_text, "%s", place.rendezvous);
     config->rendezvous = config->rendezvous_text;
     config->rank = place.rank;
-    config->world = place.size;
+    config->world_size = place.size;
 out:
     return status;
 }
@@ -77,7 +77,7 @@ void launch_warn_of_environment(const struct config *config)
 static enum status check_options(struct config *config)
 {
     bool rank = config->rank != CONFIG_RANK_NOT_GIVEN;
-    bool world = config->world != CONFIG_RANK_NOT_GIVEN;
+    bool world = config->world_size != CONFIG_RANK_NOT_GIVEN;
     if (!config->rendezvous && (rank || world)) {
         log_error(
             "--%s: says nothing without a place to meet; add --rendezvous tcp://HOST:PORT, where "
@@ -135,7 +135,7 @@ enum status launch_check(struct config *config)
     enum status status;
     struct rendezvous parsed;
     TRY(check_options(config));
-    if (!config->rendezvous && !config->server && config->command != CONFIG_SERVE &&
+    if (!config->rendezvous && !config->elastic.join && config->command != CONFIG_SERVE &&
         config->command != CONFIG_PREDICT)
         TRY(from_torchrun(config));
     if (config->rendezvous)

@@ -28,13 +28,14 @@ static const struct {
 static enum status check_optimizer(const struct config *config, const struct config_table *table)
 {
     for (size_t i = 0; i < sizeof uses / sizeof *uses; i++) {
-        if (!config_table_given(table, uses[i].option) || uses[i].kinds & (1u << config->optimizer))
+        if (!config_table_given(table, uses[i].option) ||
+            uses[i].kinds & (1u << config->learning.optimizer))
             continue;
         log_error("--%s: --optimizer %s does not use it; leave it out, or use %s", uses[i].option,
-                  optimizer_kind_names[config->optimizer], uses[i].names);
+                  optimizer_kind_names[config->learning.optimizer], uses[i].names);
         return STATUS_USAGE;
     }
-    if (config_table_given(table, "nesterov") && config->momentum == 0) {
+    if (config_table_given(table, "nesterov") && config->learning.momentum == 0) {
         log_error("--nesterov: looks ahead by the momentum, and --momentum is 0; leave it out, or "
                   "give a --momentum");
         return STATUS_USAGE;
@@ -46,7 +47,7 @@ static enum status no_end_of_warmup(const struct config *config, uint64_t epochs
 {
     log_error("--warmup-epochs %g: the run ends after %llu epoch%s, before its rate is at the "
               "highest; give fewer, or more --epochs",
-              config->warmup_epochs, (unsigned long long)epochs, epochs == 1 ? "" : "s");
+              config->learning.warmup_epochs, (unsigned long long)epochs, epochs == 1 ? "" : "s");
     return STATUS_USAGE;
 }
 
@@ -56,26 +57,26 @@ enum status learning_check(const struct config *config, const struct config_tabl
     if (config->command != CONFIG_TRAIN)
         return STATUS_OK;
     TRY(check_optimizer(config, table));
-    if (config->global_batch > 0 && config_table_given(table, "batch")) {
+    if (config->train.global_batch > 0 && config_table_given(table, "batch")) {
         log_error("--batch: --global-batch %lld is divided among the workers and says how many "
                   "images each has; leave one of the two out",
-                  (long long)config->global_batch);
+                  (long long)config->train.global_batch);
         return STATUS_USAGE;
     }
-    if (config->global_batch > 0 &&
-        (config->lr_scale == LR_SCALE_LINEAR || config->lr_scale == LR_SCALE_SQRT)) {
+    if (config->train.global_batch > 0 && (config->learning.lr_scale == LR_SCALE_LINEAR ||
+                                           config->learning.lr_scale == LR_SCALE_SQRT)) {
         log_error(
             "--lr-scale %s: with --global-batch a step has as many images whatever the number "
             "of workers, so its rate does not follow them; leave one of the two out",
-            lr_scale_names[config->lr_scale]);
+            lr_scale_names[config->learning.lr_scale]);
         return STATUS_USAGE;
     }
-    if (config->unsharded && config->virtual_workers > 0) {
+    if (config->train.no_shard && config->train.virtual_workers > 0) {
         log_error(
             "--no-shard: the process that plays all workers (--virtual-workers %lld) goes "
             "through the data once for them all; start as many processes, or leave it, or the "
             "--recipe that sets it, out",
-            (long long)config->virtual_workers);
+            (long long)config->train.virtual_workers);
         return STATUS_USAGE;
     }
     if (config_table_given(table, "epochs-divided") && config_table_given(table, "steps")) {
@@ -83,7 +84,7 @@ enum status learning_check(const struct config *config, const struct config_tabl
                   "two out");
         return STATUS_USAGE;
     }
-    if (config->steps == 0 && config->warmup_epochs >= (double)config->epochs)
+    if (config->train.steps == 0 && config->learning.warmup_epochs >= (double)config->epochs)
         return no_end_of_warmup(config, (uint64_t)config->epochs);
 out:
     return status;
@@ -95,16 +96,17 @@ enum status learning_share_batch(struct config *config, int world_size)
 {
     enum status status = STATUS_OK;
     struct topology topology;
-    if (config->global_batch == 0)
+    if (config->train.global_batch == 0)
         return STATUS_OK;
     TRY(topology_init(&topology, world_size, (int)config->servers, config->placement));
-    int64_t workers = config->virtual_workers > 0 ? config->virtual_workers : topology.workers;
-    config->batch = config->global_batch / workers;
-    if (config->global_batch % workers != 0 || config->batch > CONFIG_BATCH_MOST) {
+    int64_t workers =
+        config->train.virtual_workers > 0 ? config->train.virtual_workers : topology.workers;
+    config->batch = config->train.global_batch / workers;
+    if (config->train.global_batch % workers != 0 || config->batch > CONFIG_BATCH_MOST) {
         log_error("--global-batch %lld: found %lld worker%s, expected a multiple of that, with at "
                   "most %d images for each; the next are %lld and %lld",
-                  (long long)config->global_batch, (long long)workers, workers == 1 ? "" : "s",
-                  CONFIG_BATCH_MOST, (long long)(config->batch * workers),
+                  (long long)config->train.global_batch, (long long)workers,
+                  workers == 1 ? "" : "s", CONFIG_BATCH_MOST, (long long)(config->batch * workers),
                   (long long)((config->batch + 1) * workers));
         return STATUS_USAGE;
     }
@@ -115,19 +117,19 @@ out:
 uint64_t learning_epochs(const struct config *config, size_t workers)
 {
     uint64_t epochs = (uint64_t)config->epochs;
-    return config->epochs_divided ? (epochs + workers - 1) / workers : epochs;
+    return config->train.epochs_divided ? (epochs + workers - 1) / workers : epochs;
 }
 
 struct optimizer_parameters learning_optimizer(const struct config *config)
 {
     struct optimizer_parameters parameters = optimizer_parameters_default;
-    parameters.momentum = (float)config->momentum;
-    parameters.nesterov = config->nesterov;
-    parameters.beta1 = (float)config->beta1;
-    parameters.beta2 = (float)config->beta2;
-    parameters.epsilon = (float)config->epsilon;
-    parameters.trust = (float)config->trust;
-    parameters.weight_decay = (float)config->weight_decay;
+    parameters.momentum = (float)config->learning.momentum;
+    parameters.nesterov = config->learning.nesterov;
+    parameters.beta1 = (float)config->learning.beta1;
+    parameters.beta2 = (float)config->learning.beta2;
+    parameters.epsilon = (float)config->learning.epsilon;
+    parameters.trust = (float)config->learning.lars_coefficient;
+    parameters.weight_decay = (float)config->learning.weight_decay;
     return parameters;
 }
 
@@ -135,20 +137,23 @@ enum status learning_schedule(const struct config *config, size_t workers, uint6
                               uint64_t total_steps, struct lr_schedule *schedule)
 {
     size_t batch = (size_t)config->batch;
-    bool scales = config->lr_scale == LR_SCALE_LINEAR || config->lr_scale == LR_SCALE_SQRT;
-    size_t images = config->lr_scale == LR_SCALE_AUTO ? batch * workers : batch;
-    double one = config->lr > 0 ? config->lr : lr_default(config->optimizer, images);
+    bool scales =
+        config->learning.lr_scale == LR_SCALE_LINEAR || config->learning.lr_scale == LR_SCALE_SQRT;
+    size_t images = config->learning.lr_scale == LR_SCALE_AUTO ? batch * workers : batch;
+    double one = config->learning.lr > 0 ? config->learning.lr
+                                         : lr_default(config->learning.optimizer, images);
     *schedule = (struct lr_schedule){
-        .shape = config->lr_schedule,
+        .shape = config->learning.lr_schedule,
         .start = scales ? one : 0,
-        .peak = one * lr_scale_factor(config->lr_scale, workers),
+        .peak = one * lr_scale_factor(config->learning.lr_scale, workers),
         .warmup_steps = lr_warmup_default(total_steps),
         .total_steps = total_steps,
     };
-    if (config->warmup_epochs < 0)
+    if (config->learning.warmup_epochs < 0)
         return STATUS_OK;
-    schedule->warmup_steps = (uint64_t)llround(config->warmup_epochs * (double)steps_per_epoch);
-    if (config->steps == 0 && schedule->warmup_steps >= total_steps)
+    schedule->warmup_steps =
+        (uint64_t)llround(config->learning.warmup_epochs * (double)steps_per_epoch);
+    if (config->train.steps == 0 && schedule->warmup_steps >= total_steps)
         return no_end_of_warmup(config, total_steps / steps_per_epoch);
     return STATUS_OK;
 }

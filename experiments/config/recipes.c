@@ -105,7 +105,8 @@ static const char *spoils_rate(const struct config_table *table, const struct re
 {
     if (config_table_given(table, "lr"))
         return NULL;
-    if (strcmp(value_in(recipe, "optimizer"), optimizer_kind_names[config->optimizer]) != 0)
+    if (strcmp(value_in(recipe, "optimizer"), optimizer_kind_names[config->learning.optimizer]) !=
+        0)
         return "--optimizer";
     if (!value_in(recipe, "global-batch"))
         return NULL; /* a rate of one worker */
@@ -132,16 +133,16 @@ static enum status check_scale(const struct config_table *table, const struct re
 {
     char rate[32] = "";
     const char *batch = value_in(recipe, "batch");
-    if (config->global_batch == 0 || config->lr_scale != LR_SCALE_LINEAR ||
+    if (config->train.global_batch == 0 || config->learning.lr_scale != LR_SCALE_LINEAR ||
         config_table_given(table, "lr-scale"))
         return STATUS_OK;
     if (!config_table_given(table, "lr"))
         snprintf(rate, sizeof rate, " --lr %g",
-                 config->lr * (double)config->global_batch / strtod(batch, NULL));
+                 config->learning.lr * (double)config->train.global_batch / strtod(batch, NULL));
     log_error("--recipe %s: sets --lr-scale linear, the rate of a worker with %s images times the "
               "number of workers, which --global-batch %lld does not go with; add --lr-scale "
               "none%s",
-              recipe->name, batch, (long long)config->global_batch, rate);
+              recipe->name, batch, (long long)config->train.global_batch, rate);
     return STATUS_USAGE;
 }
 
@@ -149,19 +150,19 @@ enum status recipes_apply(const struct config_table *table, struct config *confi
 {
     enum status status = STATUS_OK;
     const struct recipe *recipe = NULL;
-    if (!config->recipe)
+    if (!config->learning.recipe)
         return STATUS_OK;
-    *listed = strcmp(config->recipe, "list") == 0;
+    *listed = strcmp(config->learning.recipe, "list") == 0;
     for (int i = 0; i < RECIPES; i++) {
         if (*listed)
             print_recipe(&recipes[i]);
-        else if (strcmp(recipes[i].name, config->recipe) == 0)
+        else if (strcmp(recipes[i].name, config->learning.recipe) == 0)
             recipe = &recipes[i];
     }
     if (*listed)
         return STATUS_OK;
     if (!recipe)
-        return not_found(config->recipe);
+        return not_found(config->learning.recipe);
     const char *spoiler = NULL;
     for (int i = 0; recipe->options[i].name; i++) {
         const char *name = recipe->options[i].name;

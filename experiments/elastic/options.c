@@ -32,7 +32,7 @@ bool elastic_options_write(const struct config *config, char *text, size_t size)
     struct config_table table;
     config_table_init(&table, config->command);
     struct lines lines = {.table = &table,
-                          .run = config->paced ? CONFIG_RUN_PACED : CONFIG_RUN_REAL,
+                          .run = config->train.paced ? CONFIG_RUN_PACED : CONFIG_RUN_REAL,
                           .text = text,
                           .size = size};
     text[0] = '\0';

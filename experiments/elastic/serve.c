@@ -50,20 +50,22 @@ enum status elastic_serve(struct config *serve)
     int64_t timeout_ms = (int64_t)(serve->timeout * 1000);
     int64_t stall_ms = (int64_t)(serve->stall_warning * 1000);
     int64_t startup_ms = (int64_t)(serve->startup_timeout * 1000);
-    int first = (int)(serve->workers > serve->min_workers ? serve->workers : serve->min_workers);
+    int first =
+        (int)(serve->elastic.workers > serve->elastic.min_workers ? serve->elastic.workers
+                                                                  : serve->elastic.min_workers);
     char options[COORDINATOR_JOB_BYTES];
     uint64_t token;
     TRY(elastic_token(serve, &token));
-    TRY(coordinator_open(&coordinator,
-                         &(struct coordinator_options){.token = token,
-                                                       .address = serve->listen,
-                                                       .workers_first = first,
-                                                       .workers_min = (int)serve->min_workers,
-                                                       .timeout_ms = timeout_ms,
-                                                       .stall_warning_ms = stall_ms,
-                                                       .startup_timeout_ms = startup_ms}));
-    printf("listens at %s; start workers: psring train --backend ps --join %s ...\n", serve->listen,
-           serve->listen);
+    TRY(coordinator_open(
+        &coordinator, &(struct coordinator_options){.token = token,
+                                                    .address = serve->elastic.listen,
+                                                    .workers_first = first,
+                                                    .workers_min = (int)serve->elastic.min_workers,
+                                                    .timeout_ms = timeout_ms,
+                                                    .stall_warning_ms = stall_ms,
+                                                    .startup_timeout_ms = startup_ms}));
+    printf("listens at %s; start workers: psring train --backend ps --join %s ...\n",
+           serve->elastic.listen, serve->elastic.listen);
     fflush(stdout);
     TRY(coordinator_wait_job(coordinator, &job));
     memcpy(options, job.options, sizeof options);

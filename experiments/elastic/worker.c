@@ -126,10 +126,11 @@ enum status elastic_train(struct config *config)
     enum { JOB_BYTES = 4000 };
     enum status status = STATUS_OK;
     char job[JOB_BYTES], address[300];
-    struct generation generation = {
-        .watch = member_watch,
-        .asked_until = member_until,
-        .leave_after = config->leave_after > 0 ? (uint64_t)config->leave_after : UINT64_MAX};
+    struct generation generation = {.watch = member_watch,
+                                    .asked_until = member_until,
+                                    .leave_after = config->elastic.leave_after > 0
+                                                       ? (uint64_t)config->elastic.leave_after
+                                                       : UINT64_MAX};
     stop_init(&generation.stop, true);
     config_server(config, 0, address, sizeof address);
     if (!elastic_options_write(config, job, sizeof job)) {
@@ -145,7 +146,7 @@ enum status elastic_train(struct config *config)
                                  .address = address,
                                  .role = MEMBER_WORKER,
                                  .job = job,
-                                 .join_after = (uint64_t)config->join_after,
+                                 .join_after = (uint64_t)config->elastic.join_after,
                                  .timeout_ms = (int64_t)(config->timeout * 1000),
                                  .startup_timeout_ms = (int64_t)(config->startup_timeout * 1000)}));
     status = take_part(config, &generation);

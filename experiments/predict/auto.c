@@ -452,9 +452,10 @@ static enum status job_of(struct auto_job *job, const struct config *config,
                              .bucket_mb = config->bucket_mb};
     if (config->command == CONFIG_TRAIN) {
         job->model = config_model_name(config);
-        job->compute_s = (config->paced ? config->paced_ms : config->real_ms) * 1e-3;
-    } else if (config->model_gradients) {
-        job->model = published_names[config->model_gradients];
+        job->compute_s =
+            (config->train.paced ? config->train.paced_ms : config->train.real_ms) * 1e-3;
+    } else if (config->bench.model_gradients) {
+        job->model = published_names[config->bench.model_gradients];
         job->compute_s = config->compute_ms * 1e-3;
     }
     /* How far a bucket hides behind computing is not known where that is not. */
@@ -546,7 +547,7 @@ static size_t count_picks(const struct config *config)
 {
     size_t count = 0;
     uint64_t bytes = 0;
-    if (config->command != CONFIG_BENCH || config->model_gradients)
+    if (config->command != CONFIG_BENCH || config->bench.model_gradients)
         return 1;
     while (bench_size(config, count, &bytes))
         count++;

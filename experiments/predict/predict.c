@@ -246,8 +246,8 @@ static enum status fit(const struct config *config, struct predict_models *model
 {
     enum status status;
     struct predict_rows rows = {0};
-    TRY(read_files(&rows, config->fit));
-    TRY(predict_models_fit(models, &rows, config->hold_out, (uint64_t)config->seed));
+    TRY(read_files(&rows, config->predict.fit));
+    TRY(predict_models_fit(models, &rows, config->predict.hold_out, (uint64_t)config->seed));
     for (size_t m = 0; m < models->count; m++)
         predict_print_constants(stdout, &models->models[m]);
     predict_print_beside(stdout, models, &rows);
@@ -265,17 +265,17 @@ static enum status forecast(const struct config *config, const struct predict_mo
 {
     enum status status = STATUS_OK;
     size_t transports = 0;
-    const struct predict_training training = {.model = config->trains,
+    const struct predict_training training = {.model = config->predict.trains,
                                               .compute_s = config->compute_ms * 1e-3,
                                               .batch = (double)config->batch,
-                                              .images = config->images,
+                                              .images = config->predict.images,
                                               .epochs = (double)config->epochs,
                                               .bucket_bytes =
                                                   (size_t)(config->bucket_mb * (1 << 20))};
-    const struct predict_cluster cluster = {.workers = (int)config->workers,
-                                            .spare = (int)config->spare,
-                                            .bytes_per_s = config->rate / 8,
-                                            .added_latency_s = config->latency};
+    const struct predict_cluster cluster = {.workers = (int)config->predict.workers,
+                                            .spare = (int)config->predict.spare,
+                                            .bytes_per_s = config->predict.rate / 8,
+                                            .added_latency_s = config->predict.latency};
     for (size_t m = 0; m < models->count; m++) {
         const struct predict_model *model = &models->models[m];
         if (!predict_is_transport(model))
@@ -283,7 +283,7 @@ static enum status forecast(const struct config *config, const struct predict_mo
         transports++;
         predict_print_forecast(stdout, model, &cluster, config->size_list, config->size_count,
                                (uint64_t)config->seed);
-        if (config->trains)
+        if (config->predict.trains)
             TRY(predict_print_training(stdout, model, &cluster, &training));
     }
     if (transports == 0) {
@@ -292,8 +292,9 @@ static enum status forecast(const struct config *config, const struct predict_mo
         status = STATUS_INPUT;
         goto out;
     }
-    if (config->trains)
-        TRY(predict_print_advice(stdout, models, &cluster, &training, config->cost_per_hour));
+    if (config->predict.trains)
+        TRY(predict_print_advice(stdout, models, &cluster, &training,
+                                 config->predict.cost_per_hour));
 out:
     return status;
 }
@@ -302,13 +303,13 @@ enum status predict_command(struct config *config)
 {
     enum status status;
     struct predict_models models = {0};
-    if (config->fit)
+    if (config->predict.fit)
         TRY(fit(config, &models));
     else
         TRY(predict_models_read(&models, config->cost_model));
-    if (config->trained)
-        TRY(predict_print_trained(stdout, &models, config->trained));
-    if (config->workers > 0)
+    if (config->predict.trained)
+        TRY(predict_print_trained(stdout, &models, config->predict.trained));
+    if (config->predict.workers > 0)
         TRY(forecast(config, &models));
 out:
     predict_models_free(&models);

@@ -46,9 +46,9 @@ static bool next_bytes(const struct config *config, size_t index, uint64_t *byte
             *bytes = bench_whole_bytes(config->size_list[index]);
         return index < config->size_count;
     }
-    *bytes = index == 0 ? bench_whole_bytes(config->min_bytes)
-                        : bench_next_bytes(*bytes, config->factor);
-    return *bytes <= bench_whole_bytes(config->max_bytes);
+    *bytes = index == 0 ? bench_whole_bytes(config->bench.min_bytes)
+                        : bench_next_bytes(*bytes, config->bench.factor);
+    return *bytes <= bench_whole_bytes(config->bench.max_bytes);
 }
 
 static enum status allocate(struct simulation *simulation, uint64_t most_bytes)
@@ -225,7 +225,7 @@ static enum status gradient_bytes(const struct config *config, uint64_t *bytes)
     enum status status;
     struct net_layer *layers = NULL;
     size_t layer_count;
-    TRY(published_layers(config->model_gradients, &layers, &layer_count));
+    TRY(published_layers(config->bench.model_gradients, &layers, &layer_count));
     *bytes = 0;
     for (size_t l = 0; l < layer_count; l++)
         *bytes += layers[l].count * sizeof(float);
@@ -243,8 +243,8 @@ static enum status run_model(struct simulation *simulation, const struct comm_op
     struct config config = *simulation->config;
     struct bench_plan plan;
     uint64_t bytes;
-    config.iters = 1;
-    config.warmup = config.no_defer ? 1 : 2;
+    config.bench.iters = 1;
+    config.bench.warmup = config.bench.sync_step ? 1 : 2;
     TRY(gradient_bytes(&config, &bytes));
     TRY(allocate(simulation, bytes));
     TRY(bench_model_steps(&model, &config, simulation->world, options, simulation->data));
@@ -267,7 +267,7 @@ static enum status run(struct simulation *simulation)
     options.transport = TRANSPORT_MPI; /* SimGrid's is in its place */
     if (simulation->world->rank == 0 && config->csv)
         TRY(bench_csv_open(&simulation->csv, config->csv));
-    TRY((config->model_gradients ? run_model : run_sizes)(simulation, &options));
+    TRY((config->bench.model_gradients ? run_model : run_sizes)(simulation, &options));
     TRY(world_broadcast(simulation->world, NULL, &simulation->verdict, sizeof simulation->verdict));
     if (simulation->world->rank == 0)
         print_cost();

@@ -40,7 +40,7 @@ enum {
 
 static bool trainer_computes(const struct trainer *t)
 {
-    return !t->is_server && !t->config->paced;
+    return !t->is_server && !t->config->train.paced;
 }
 
 size_t trainer_batch_max(const struct trainer *t)
@@ -54,26 +54,27 @@ size_t trainer_batch_max(const struct trainer *t)
 uint64_t trainer_step_images(const struct trainer *t)
 {
     uint64_t batch = (uint64_t)t->config->batch;
-    return t->config->virtual_workers > 0 ? batch * t->workers : batch;
+    return t->config->train.virtual_workers > 0 ? batch * t->workers : batch;
 }
 
 bool trainer_joins(const struct trainer *t)
 {
-    return t->config->last_batch == CONFIG_LAST_BATCH_JOIN;
+    return t->config->train.last_batch == CONFIG_LAST_BATCH_PARTIAL;
 }
 
 size_t trainer_prefetch(const struct trainer *t)
 {
     const struct config *config = t->config;
-    return (size_t)(config->prefetch > 0 ? config->prefetch : 2 * config->loaders);
+    return (size_t)(config->train.prefetch_batches > 0 ? config->train.prefetch_batches
+                                                       : 2 * config->train.data_threads);
 }
 
 static enum status open_batches(struct trainer *t)
 {
     enum status status = STATUS_OK;
-    bool virtual = t->config->virtual_workers > 0;
+    bool virtual = t->config->train.virtual_workers > 0;
     size_t world = virtual ? 1 : t->workers; /* one process draws for all virtual workers */
-    bool shares = !t->config->unsharded;
+    bool shares = !t->config->train.no_shard;
     size_t batch = (size_t)t->config->batch;
     t->dataset = t->generation ? t->generation->dataset : NULL;
     if (!t->dataset)
@@ -89,9 +90,9 @@ static enum status open_batches(struct trainer *t)
                                   .gather_max = batch > TEST_BATCH ? batch : TEST_BATCH,
                                   .seed = (uint64_t)t->config->seed,
                                   .joins = trainer_joins(t),
-                                  .loaders = (int)t->config->loaders,
+                                  .loaders = (int)t->config->train.data_threads,
                                   .prefetch = trainer_prefetch(t),
-                                  .augmentation = t->config->augmentation}));
+                                  .augmentation = t->config->train.augmentation}));
     t->steps_per_epoch = batches_steps(&t->batches, BATCHES_TRAIN);
     if (device_steps_ahead(t->device) > 0)
         TRY(loss_queue_open(&t->losses, t->device));
@@ -102,13 +103,14 @@ out:
 /* Paced, data are loaded only where they are named. */
 enum status train_check_data(const struct config *config)
 {
-    bool makes = config->loaders > 0 || augments(&config->augmentation);
-    if (config->data || (config->paced && !makes))
+    bool makes = config->train.data_threads > 0 || augments(&config->train.augmentation);
+    if (config->data || (config->train.paced && !makes))
         return STATUS_OK;
-    if (config->paced)
+    if (config->train.paced)
         log_error("--%s: --compute %s loads images only from a --data DIR; add that, or leave it "
                   "out",
-                  config->loaders > 0 ? "data-threads" : "augment", config->compute);
+                  config->train.data_threads > 0 ? "data-threads" : "augment",
+                  config->train.compute);
     else
         log_error("no data set was named: give --data DIR (or set PSRING_DATA), a folder with the "
                   "four files of MNIST; experiments/get_mnist.sh fetches them and prints it");
@@ -126,10 +128,10 @@ static enum status trainer_open_data(struct trainer *t)
     else
         t->steps_per_epoch =
             step_images < TRAINER_PACED_IMAGES ? TRAINER_PACED_IMAGES / step_images : 1;
-    t->total_steps = t->config->steps > 0
-                         ? (uint64_t)t->config->steps
+    t->total_steps = t->config->train.steps > 0
+                         ? (uint64_t)t->config->train.steps
                          : trainer_epoch_begin(t, learning_epochs(t->config, t->workers));
-    if (!t->config->paced)
+    if (!t->config->train.paced)
         TRY(learning_schedule(t->config, t->workers, t->steps_per_epoch, trainer_schedule_steps(t),
                               &t->lr));
 out:
@@ -145,8 +147,8 @@ static enum status choose_roles(struct trainer *t)
     int rank = t->world->rank;
     TRY(topology_init(&t->topology, t->world->size, (int)t->config->servers, t->config->placement));
     t->is_server = topology_node(&t->topology, rank, NODE_WORKER) < 0;
-    t->workers = t->config->virtual_workers > 0 ? (size_t)t->config->virtual_workers
-                                                : (size_t)t->topology.workers;
+    t->workers = t->config->train.virtual_workers > 0 ? (size_t)t->config->train.virtual_workers
+                                                      : (size_t)t->topology.workers;
     if (t->is_server)
         snprintf(name, sizeof name, "server %d", rank - t->topology.workers);
     else if (t->world->size > 1)
@@ -188,8 +190,8 @@ static enum status open_model(struct trainer *t)
         TRY(net_expect(t->net, (size_t)config->batch));
         TRY(expect_batches(&t->batches, t->net, trainer_batch_max(t)));
         struct optimizer_parameters optimizer = learning_optimizer(config);
-        optimizer_describe(config->optimizer, &optimizer, t->optimizer_text);
-        TRY(net_optimizer_new(&t->optimizer, t->net, config->optimizer, &optimizer));
+        optimizer_describe(config->learning.optimizer, &optimizer, t->optimizer_text);
+        TRY(net_optimizer_new(&t->optimizer, t->net, config->learning.optimizer, &optimizer));
         optimizer_state(t->optimizer, &states);
     }
     t->host = malloc((parameters > states ? parameters : states) * sizeof *t->host);
@@ -218,15 +220,15 @@ static enum status prepare_checkpoint(struct trainer *t)
 {
     enum status status = STATUS_OK;
     size_t others;
-    TRY(checkpoint_prepare(t->config->checkpoint));
-    TRY(checkpoint_count(t->config->checkpoint, config_model_name(t->config), &others));
-    if (t->config->resume)
+    TRY(checkpoint_prepare(t->config->train.checkpoint));
+    TRY(checkpoint_count(t->config->train.checkpoint, config_model_name(t->config), &others));
+    if (t->config->train.resume)
         TRY(train_load(t));
     else if (others > 0)
         log_warn(
             "--checkpoint %s: an earlier run's checkpoints are there; this run starts anew and "
             "will replace them (--resume goes on from them)",
-            t->config->checkpoint);
+            t->config->train.checkpoint);
 out:
     return status;
 }
@@ -244,21 +246,22 @@ static enum status open_local(struct trainer *t)
     TRY(open_model(t));
     if (t->is_server)
         return STATUS_OK;
-    if (t->config->virtual_workers > 0)
+    if (t->config->train.virtual_workers > 0)
         TRY(train_virtual_open(t));
-    if (t->config->paced)
+    if (t->config->train.paced)
         TRY(fill_paced_gradients(t));
     if (t->generation)
         TRY(generation_restore(t));
     uint64_t interval = t->steps_per_epoch < t->total_steps ? t->steps_per_epoch : t->total_steps;
     TRY(train_report_open(t, interval));
-    if (trainer_rank(t) == 0 && t->config->checkpoint)
+    if (trainer_rank(t) == 0 && t->config->train.checkpoint)
         TRY(prepare_checkpoint(t));
-    bool slow = (int)trainer_rank(t) == t->config->straggler_rank;
-    straggler_init(&t->straggler, slow ? t->config->straggler_factor : 1, t->config->real_ms);
-    t->step_once = t->config->virtual_workers > 0 ? train_step_virtual
-                   : t->config->paced             ? train_step_paced
-                                                  : train_step_real;
+    bool slow = (int)trainer_rank(t) == t->config->train.straggler_rank;
+    straggler_init(&t->straggler, slow ? t->config->train.straggler_factor : 1,
+                   t->config->train.real_ms);
+    t->step_once = t->config->train.virtual_workers > 0 ? train_step_virtual
+                   : t->config->train.paced             ? train_step_paced
+                                                        : train_step_real;
 out:
     return status;
 }
@@ -269,8 +272,8 @@ static enum status open_updater(struct trainer *t)
     bool alone = config->consistency.kind != CONSISTENCY_BSP; /* each push is an update */
     return updater_open(&t->updater,
                         &(struct updater_options){.count = net_parameter_count(t->net),
-                                                  .trains = !config->paced,
-                                                  .kind = config->optimizer,
+                                                  .trains = !config->train.paced,
+                                                  .kind = config->learning.optimizer,
                                                   .optimizer = learning_optimizer(config),
                                                   .lr = t->lr,
                                                   .updates = alone ? t->workers : 1});
@@ -289,18 +292,19 @@ static enum status open_exchange(struct trainer *t)
                    topology_node(&t->topology, t->world->rank, NODE_SERVER) >= 0;
     if (updates)
         TRY(open_updater(t));
-    TRY(gradient_sync_open(&t->sync, &model, t->optimizer,
-                           &(struct gradient_sync_options){
-                               .world = t->world,
-                               .backend = t->backend,
-                               .comm = &options,
-                               .updater = updates ? &t->updater : NULL,
-                               .scale = 1.0f / (float)t->workers,
-                               .bucket_bytes = (size_t)(t->config->bucket_mb * 1048576),
-                               .whole_tensors = optimizer_needs_whole_tensors(t->config->optimizer),
-                               /* A step that fails must not be done in part: see generation.h. */
-                               .may_defer = !t->backend->single_process && !t->generation &&
-                                            device_memory_is_host(t->device)}));
+    TRY(gradient_sync_open(
+        &t->sync, &model, t->optimizer,
+        &(struct gradient_sync_options){
+            .world = t->world,
+            .backend = t->backend,
+            .comm = &options,
+            .updater = updates ? &t->updater : NULL,
+            .scale = 1.0f / (float)t->workers,
+            .bucket_bytes = (size_t)(t->config->bucket_mb * 1048576),
+            .whole_tensors = optimizer_needs_whole_tensors(t->config->learning.optimizer),
+            /* A step that fails must not be done in part: see generation.h. */
+            .may_defer = !t->backend->single_process && !t->generation &&
+                         device_memory_is_host(t->device)}));
     if (t->sync.defers)
         net_before_forward(t->net, gradient_sync_need, &t->sync);
 out:
@@ -352,13 +356,13 @@ static void compare_devices(const struct trainer *t, const char *own, const char
 static enum status open_timeline(struct trainer *t)
 {
     const struct config *config = t->config;
-    if (!config->timeline)
+    if (!config->train.timeline)
         return STATUS_OK;
     return timeline_open(
         &t->timeline, t->world,
-        &(struct timeline_options){.file = config->timeline,
-                                   .first_step = config->timeline_first,
-                                   .end_step = config->timeline_end,
+        &(struct timeline_options){.file = config->train.timeline,
+                                   .first_step = config->train.timeline_first,
+                                   .end_step = config->train.timeline_end,
                                    .topology = &t->topology,
                                    .in_step = !consistency_updates(&config->consistency)});
 }
@@ -375,7 +379,7 @@ enum status trainer_open(struct trainer *t, const struct config *config, struct 
     if (generation)
         generation_start(t);
     else
-        stop_init(&t->stop, config->checkpoint != NULL);
+        stop_init(&t->stop, config->train.checkpoint != NULL);
 
     /* All open at the same time. What several cannot open rank 0 alone says, but in an elastic job,
      * where each ends by itself. */

@@ -164,7 +164,7 @@ enum status train_step_paced(struct trainer *t, struct net_loss *loss)
     (void)loss;
     if (t->dataset)
         batches_gather(&t->batches, BATCHES_TRAIN, 0, batches_next(&t->batches, BATCHES_TRAIN));
-    return pace_step(&t->sync, t->config->paced_ms * t->straggler.factor);
+    return pace_step(&t->sync, t->config->train.paced_ms * t->straggler.factor);
 }
 
 /* -------- a step of virtual workers ----------------------------------------------------------- */

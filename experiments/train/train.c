@@ -56,7 +56,7 @@ static enum status enqueue_step(void *context)
     struct trainer *t = work->trainer;
     size_t batch = (size_t)t->step_images;
     /* The all-reduce averages over workers, so the divisor is (images of all) / workers. */
-    double workers = t->config->unsharded ? 1 : (double)t->workers;
+    double workers = t->config->train.no_shard ? 1 : (double)t->workers;
     struct net_step step = {.training = true,
                             .seed = (uint64_t)t->config->seed,
                             .step = t->step,
@@ -143,7 +143,7 @@ static enum status step(struct trainer *t, bool finishes)
     }
     uint64_t epoch = trainer_epoch(t, t->step - 1);
     progress_update(&t->report.progress, end_ns, epoch, t->step - 1 - trainer_epoch_begin(t, epoch),
-                    t->config->paced ? (double)NAN : mean_loss(t));
+                    t->config->train.paced ? (double)NAN : mean_loss(t));
 out:
     return status;
 }
@@ -224,7 +224,7 @@ out:
  * which each takes its share; or, unsharded, each another one, whatever their number. */
 static uint64_t permutation_of(const struct trainer *t, uint64_t epoch)
 {
-    return t->config->unsharded ? sampler_own_epoch(epoch, trainer_rank(t)) : epoch;
+    return t->config->train.no_shard ? sampler_own_epoch(epoch, trainer_rank(t)) : epoch;
 }
 
 /* Somebody joins or leaves: this generation ends, after the same step for all. */
@@ -263,8 +263,8 @@ static void start_batches(struct trainer *t, uint64_t index)
  * epoch only. */
 static bool meets_late(const struct trainer *t)
 {
-    return t->config->checkpoint && !train_all_at_step(t, UINT64_MAX) &&
-           t->config->log_steps == 0 && t->config->checkpoint_steps == 0;
+    return t->config->train.checkpoint && !train_all_at_step(t, UINT64_MAX) &&
+           t->config->train.log_steps == 0 && t->config->train.checkpoint_steps == 0;
 }
 
 /* The worker that got the signal is the only one to know until then. */
@@ -310,7 +310,7 @@ static enum status test_and_report(struct trainer *t, struct test_result *test)
     TRY(train_meet(t));
     activity_set(t->world->activity, ACTIVITY_MAIN, ACTIVITY_TEST, t->step, 0);
     TRY(train_test(t, test));
-    if (!t->config->paced && !isfinite(test->loss)) {
+    if (!t->config->train.paced && !isfinite(test->loss)) {
         if (trainer_rank(t) == 0)
             log_diverged(t, "the test after ", t->step);
         /* The first rank that returns a failure ends all: rank 0 must have said why. */
@@ -339,8 +339,8 @@ static enum status epoch(struct trainer *t, struct test_result *test)
     enum status status = STATUS_OK;
     uint64_t index = trainer_epoch(t, t->step);
     uint64_t end = trainer_epoch_begin(t, index + 1);
-    uint64_t log_steps = (uint64_t)t->config->log_steps;
-    uint64_t save_steps = (uint64_t)t->config->checkpoint_steps;
+    uint64_t log_steps = (uint64_t)t->config->train.log_steps;
+    uint64_t save_steps = (uint64_t)t->config->train.checkpoint_steps;
     if (end > t->total_steps)
         end = t->total_steps;
     int number = 0;
@@ -354,7 +354,8 @@ static enum status epoch(struct trainer *t, struct test_result *test)
         if (t->step < end && generation_ends(t))
             return change_workers(t);
         if (t->step < end && t->step == report)
-            TRY(t->config->target_accuracy > 0 ? test_and_report(t, test) : drain_and_report(t));
+            TRY(t->config->train.target_accuracy > 0 ? test_and_report(t, test)
+                                                     : drain_and_report(t));
         else if (t->step < end)
             TRY(train_meet(t));
         if (t->on_target)
@@ -392,7 +393,7 @@ static enum status train_loop(struct trainer *t)
     /* Nothing left to do; or perhaps what was asked for has been reached. */
     if (generation_owes(t))
         TRY(close_epoch(t, &test));
-    else if (t->step >= t->total_steps || (t->step > 0 && t->config->target_accuracy > 0))
+    else if (t->step >= t->total_steps || (t->step > 0 && t->config->train.target_accuracy > 0))
         TRY(test_and_report(t, &test));
     while (t->step < t->total_steps && !t->on_target)
         TRY(epoch(t, &test));

@@ -190,8 +190,8 @@ enum status train_bottleneck(struct trainer *t)
         goto out;
     }
     int cores = t->world->cores / t->world->sharing_cpus;
-    bool computes_here =
-        !t->config->paced && t->config->real_ms == 0 && device_memory_is_host(t->device);
+    bool computes_here = !t->config->train.paced && t->config->train.real_ms == 0 &&
+                         device_memory_is_host(t->device);
     memset(&own, 0, sizeof own);
     step_times_own(&report->times, own.times);
     stop_cpus(report);
@@ -210,7 +210,7 @@ enum status train_bottleneck(struct trainer *t)
         .ranks = ranks,
         .workers = workers,
         .backend = t->backend->name,
-        .loaders = (int)t->config->loaders,
+        .loaders = (int)t->config->train.data_threads,
         .cores = cores > 1 ? cores : 1,
         .threads = computes_here ? t->threads : 0,
         .waits = !computes_here,

@@ -35,7 +35,7 @@ static uint64_t images_of(const struct trainer *t, uint64_t steps)
 /* Where the last step of an epoch is shorter: not in an elastic job. */
 static uint64_t images_of_epoch(const struct trainer *t)
 {
-    return t->dataset->train.count * (t->config->unsharded ? t->workers : 1);
+    return t->dataset->train.count * (t->config->train.no_shard ? t->workers : 1);
 }
 
 uint64_t trainer_images(const struct trainer *t)
@@ -67,8 +67,8 @@ uint64_t trainer_epoch_begin(const struct trainer *t, uint64_t epoch)
 
 uint64_t trainer_schedule_steps(const struct trainer *t)
 {
-    return t->config->steps > 0 ? t->total_steps
-                                : learning_epochs(t->config, t->workers) * t->steps_per_epoch;
+    return t->config->train.steps > 0 ? t->total_steps
+                                      : learning_epochs(t->config, t->workers) * t->steps_per_epoch;
 }
 
 /* By how much is left to do: workers that come or go change the number of steps, not that. */
@@ -98,7 +98,7 @@ enum status train_check_weights(struct trainer *t)
     enum status status = STATUS_OK;
     size_t bytes = net_parameter_count(t->net) * sizeof(float);
     int workers = comm_workers(t->sync.comm);
-    const float *data = t->config->paced ? net_gradients(t->net) : net_parameters(t->net);
+    const float *data = t->config->train.paced ? net_gradients(t->net) : net_parameters(t->net);
     char(*all)[SHA256_HEX_SIZE] = calloc((size_t)workers, sizeof *all);
     if (!all) {
         log_error("no memory for the weights' sums of %d workers", workers);
@@ -115,8 +115,8 @@ enum status train_check_weights(struct trainer *t)
             log_error("after step %llu the %s of worker %d (SHA-256 %.12s...) differ from those of "
                       "worker 0 (%.12s...): --backend %s did not give all workers the same result; "
                       "the run is of no use, please report it",
-                      (unsigned long long)t->step, t->config->paced ? "gradients" : "weights", w,
-                      all[w], all[0], t->backend->name);
+                      (unsigned long long)t->step, t->config->train.paced ? "gradients" : "weights",
+                      w, all[w], all[0], t->backend->name);
         status = STATUS_WRONG;
         break;
     }
@@ -135,7 +135,7 @@ enum status train_test(struct trainer *t, struct test_result *result)
     size_t count;
     double sums[3] = {0}; /* loss, correct, images */
     *result = (struct test_result){NAN, NAN};
-    if (t->config->paced)
+    if (t->config->train.paced)
         return STATUS_OK;
     progress_clear(&t->report.progress);
     batches_start_epoch(&t->batches, BATCHES_TEST, 0, 0);
@@ -157,7 +157,7 @@ out:
  * an image. */
 bool train_on_target(const struct trainer *t, const struct test_result *result)
 {
-    double target = t->config->target_accuracy;
+    double target = t->config->train.target_accuracy;
     return target > 0 && 100 * result->accuracy > target - 1e-9;
 }
 
@@ -184,12 +184,12 @@ enum status train_share_state(struct trainer *t)
     enum status status = STATUS_OK;
     size_t state_count;
     TRY(share(t, net_parameters(t->net), net_parameter_count(t->net)));
-    if ((!t->config->resume && !t->generation) || !t->optimizer)
+    if ((!t->config->train.resume && !t->generation) || !t->optimizer)
         return STATUS_OK;
     float *state = optimizer_state(t->optimizer, &state_count);
     TRY(share(t, state, state_count));
     TRY(world_broadcast(t->world, comm_group(t->sync.comm), &t->step, sizeof t->step));
-    if (t->config->resume)
+    if (t->config->train.resume)
         TRY(share_carried(t));
 out:
     return status;
@@ -253,7 +253,7 @@ static uint64_t step_of(const struct trainer *t, const struct checkpoint *loaded
 static bool may_extend(const struct trainer *t, const struct checkpoint *loaded)
 {
     uint64_t step = step_of(t, loaded);
-    return t->config->resume == CONFIG_RESUME_EXTEND ||
+    return t->config->train.resume == CONFIG_RESUME_EXTEND ||
            (t->lr.shape == LR_CONSTANT && step >= t->lr.warmup_steps &&
             step >= number_of(loaded, "warmup"));
 }
@@ -268,7 +268,8 @@ static void add_warmup(const struct trainer *t, const struct checkpoint *loaded,
         add_option(run, name, "%" PRIu64 " steps from %.9g", t->lr.warmup_steps, t->lr.start);
     warmup->advice = "give the --warmup-epochs and --lr-scale of that run";
     warmup->may_differ = may_differ;
-    if (saved && t->config->warmup_epochs < 0 && number_of(loaded, "steps") != t->total_steps)
+    if (saved && t->config->learning.warmup_epochs < 0 &&
+        number_of(loaded, "steps") != t->total_steps)
         warmup->value = saved;
 }
 
@@ -287,7 +288,7 @@ static void describe(const struct trainer *t, const struct checkpoint *loaded,
         config->reduce_order == REDUCE_ORDER_RING && config->compress == COMPRESS_NONE;
     run->checkpoint = (struct checkpoint){
         .model = config_model_name(config),
-        .optimizer = optimizer_kind_names[config->optimizer],
+        .optimizer = optimizer_kind_names[config->learning.optimizer],
         .seed = (uint64_t)config->seed,
         .epoch = t->step / t->steps_per_epoch,
         .step = t->step % t->steps_per_epoch,
@@ -300,16 +301,16 @@ static void describe(const struct trainer *t, const struct checkpoint *loaded,
     add_option(run, "workers", "%zu", t->workers)->may_differ = true;
     add_option(run, "batch", "%" PRId64, config->batch)->may_differ = other_world;
     add_option(run, "lr", "%.9g", t->lr.peak)->may_differ = other_world;
-    add_option(run, "sync", "%s", config->sync);
-    if (config->late_steps == CONFIG_LATE_KEEP)
+    add_option(run, "sync", "%s", config->train.sync);
+    if (config->train.late_steps == CONFIG_LATE_KEEP)
         add_option(run, "late-steps", "keep");
-    add_option(run, "backup-workers", "%" PRId64, config->backup_workers);
+    add_option(run, "backup-workers", "%" PRId64, config->train.backup_workers);
     add_option(run, "lr-schedule", "%s", lr_shape_names[t->lr.shape]);
     add_warmup(t, loaded, other_length, run);
     /* This name and the word "join" stay as they are in older checkpoints. */
-    add_option(run, "unsharded", "%s", config->unsharded ? "true" : "false")->advice =
+    add_option(run, "unsharded", "%s", config->train.no_shard ? "true" : "false")->advice =
         "give --no-shard to both or to none";
-    add_option(run, "augment", "%s", augment_text(&config->augmentation, augmentation));
+    add_option(run, "augment", "%s", augment_text(&config->train.augmentation, augmentation));
     add_option(run, "last-batch", "%s", trainer_joins(t) ? "join" : "drop")->advice =
         "give --last-batch partial to both or to none";
     add_option(run, "optimizer-options", "%s", t->optimizer_text)->advice = "give the same";
@@ -340,7 +341,7 @@ static void describe(const struct trainer *t, const struct checkpoint *loaded,
 enum status train_save(struct trainer *t)
 {
     enum status status = STATUS_OK;
-    const char *dir = t->config->checkpoint;
+    const char *dir = t->config->train.checkpoint;
     struct description run;
     struct checkpoint *checkpoint = &run.checkpoint;
     float *weights = NULL, *carried = NULL;
@@ -366,7 +367,8 @@ enum status train_save(struct trainer *t)
     checkpoint->state = checkpoint->state_count > 0 ? t->host : NULL;
     checkpoint->carried = carried;
     checkpoint->carried_count = carried_count;
-    TRY(checkpoint_save_step(dir, checkpoint->model, t->step, (size_t)t->config->keep, checkpoint));
+    TRY(checkpoint_save_step(dir, checkpoint->model, t->step,
+                             (size_t)t->config->train.keep_checkpoints, checkpoint));
 out:
     free(weights);
     free(carried);
@@ -380,7 +382,7 @@ out:
  * image is left out, and those of less than one step are seen again where that does not divide. */
 static uint64_t position_of(const struct trainer *t, const struct checkpoint *loaded)
 {
-    bool unsharded = t->config->unsharded; /* then each worker goes through all images */
+    bool unsharded = t->config->train.no_shard; /* then each worker goes through all images */
     uint64_t theirs = number_of(loaded, "batch") * (unsharded ? 1 : number_of(loaded, "workers"));
     uint64_t ours = (uint64_t)t->config->batch * (unsharded ? 1 : t->workers);
     uint64_t step = loaded->step * theirs / ours;
@@ -391,9 +393,9 @@ static uint64_t position_of(const struct trainer *t, const struct checkpoint *lo
 /* There is none: says so. */
 static enum status start_anew(const struct trainer *t)
 {
-    const char *dir = t->config->checkpoint, *model = config_model_name(t->config);
-    if (t->config->resume != CONFIG_RESUME_AUTO) {
-        const char *word = t->config->resume == CONFIG_RESUME_MUST ? "must" : "extend";
+    const char *dir = t->config->train.checkpoint, *model = config_model_name(t->config);
+    if (t->config->train.resume != CONFIG_RESUME_AUTO) {
+        const char *word = t->config->train.resume == CONFIG_RESUME_MUST ? "must" : "extend";
         log_error("--resume=%s: found no checkpoint of %s in %s; name the folder of the run to "
                   "continue, or leave =%s out",
                   word, model, dir, word);
@@ -409,7 +411,7 @@ enum status train_load(struct trainer *t)
     struct description run;
     struct checkpoint *loaded = NULL;
     char *path = NULL;
-    TRY(checkpoint_load_newest(&loaded, &path, t->config->checkpoint,
+    TRY(checkpoint_load_newest(&loaded, &path, t->config->train.checkpoint,
                                config_model_name(t->config)));
     if (!loaded)
         return start_anew(t);

@@ -332,8 +332,9 @@ static void list_progress(const struct trainer *t, struct fields *fields)
     struct comm_progress sum;
     staleness_sum(t->report.reached, t->workers, &sum);
     struct staleness staleness = staleness_of(&sum);
-    fields_text(fields, "straggler", t->config->straggler ? t->config->straggler : "none");
-    fields_uint(fields, "backup_workers", (uint64_t)t->config->backup_workers);
+    fields_text(fields, "straggler",
+                t->config->train.straggler ? t->config->train.straggler : "none");
+    fields_uint(fields, "backup_workers", (uint64_t)t->config->train.backup_workers);
     fields_double(fields, "staleness_mean", updates ? staleness.mean : (double)NAN);
     fields_uint_if(fields, "staleness_max", updates, staleness.most);
     fields_uint_if(fields, "steps_left_out", updates, sum.left_out);
@@ -349,17 +350,17 @@ static void list_fields(const struct trainer *t, double train_loss, const struct
     const struct report *report = &t->report;
     const struct usage_samples *samples = &report->usage_samples;
     const double *median_ms = report->times_median, unknown = (double)NAN;
-    bool sees = sees_communication(t), trains = !config->paced;
+    bool sees = sees_communication(t), trains = !config->train.paced;
     fields_start(fields);
     fields_text(fields, "backend", t->backend->name);
     fields_text(fields, "transport", config_transport_name(config, t->backend));
     fields_text(fields, "device", config_device_name(config));
     fields_text(fields, "network", config->network);
-    fields_text(fields, "compute", config->compute);
+    fields_text(fields, "compute", config->train.compute);
     fields_uint(fields, "workers", t->workers);
     fields_uint(fields, "servers", (uint64_t)config->servers);
     fields_text(fields, "placement", config_placement_name(config));
-    fields_text(fields, "sync", config->sync);
+    fields_text(fields, "sync", config->train.sync);
     fields_text(fields, "model", config_model_name(config));
     fields_text(fields, "dataset", t->dataset ? t->dataset->name : "none");
     fields_uint(fields, "epoch", epochs_begun(t));
@@ -376,7 +377,8 @@ static void list_fields(const struct trainer *t, double train_loss, const struct
     fields_double(fields, "test_accuracy", test ? test->accuracy : unknown);
     fields_text(fields, "weights_sha256", trains ? report->weights_sha256 : NULL);
     fields_uint(fields, "batch", (uint64_t)config->batch); /* per worker */
-    fields_text(fields, "optimizer", trains ? optimizer_kind_names[config->optimizer] : NULL);
+    fields_text(fields, "optimizer",
+                trains ? optimizer_kind_names[config->learning.optimizer] : NULL);
     fields_double(fields, "lr", trains ? t->lr.peak : unknown);
     fields_uint(fields, "seed", (uint64_t)config->seed);
     fields_text(fields, "reduce_order", config_reduce_order_name(config));
@@ -387,7 +389,7 @@ static void list_fields(const struct trainer *t, double train_loss, const struct
     fields_uint_if(fields, "gpu_memory_bytes", report->usage.memory_bytes > 0,
                    report->usage.memory_bytes);
     fields_double(fields, "gpu_utilization", report->usage.utilization);
-    fields_text(fields, "recipe", config->recipe ? config->recipe : "none");
+    fields_text(fields, "recipe", config->learning.recipe ? config->learning.recipe : "none");
     fields_text(fields, "optimizer_options", trains ? t->optimizer_text : NULL);
     fields_text(fields, "lr_schedule", trains ? lr_shape_names[t->lr.shape] : NULL);
     fields_uint_if(fields, "lr_warmup_steps", trains, t->lr.warmup_steps);
@@ -400,13 +402,14 @@ static void list_fields(const struct trainer *t, double train_loss, const struct
     fields_double(fields, "limit_ms", judged ? bottleneck->cost : unknown);
     fields_double(fields, "better_step_ms", judged ? bottleneck->better : unknown);
     list_progress(t, fields);
-    bool aims = config->target_accuracy > 0; /* at a part of the images, as test_accuracy */
-    fields_double(fields, "target_accuracy", aims ? config->target_accuracy / 100 : unknown);
+    bool aims = config->train.target_accuracy > 0; /* at a part of the images, as test_accuracy */
+    fields_double(fields, "target_accuracy", aims ? config->train.target_accuracy / 100 : unknown);
     fields_uint_if(fields, "on_target", aims && test, t->on_target);
     fields_double(fields, "gpu_utilization_mean", samples->utilization / samples->count);
     fields_double(fields, "gpu_idle_share", samples->idle / samples->count);
-    fields_text(fields, "augment", config->augment);
-    fields_uint(fields, "loaders", (uint64_t)config->loaders); /* of worker 0, as the next */
+    fields_text(fields, "augment", config->train.augment);
+    fields_uint(fields, "loaders",
+                (uint64_t)config->train.data_threads); /* of worker 0, as the next */
     fields_uint(fields, "prefetch", trainer_prefetch(t));
     fields_double(fields, "limit_step_ms", judged ? bottleneck->step : unknown);
     fields_double(fields, "nominal_link_bytes_per_s",
@@ -427,10 +430,10 @@ enum status train_report_open(struct trainer *t, uint64_t steps)
                                          .steps_per_epoch = steps,
                                          .images_per_step = (uint64_t)t->config->batch * t->workers,
                                      });
-    if (reports(t) && t->config->metrics) {
+    if (reports(t) && t->config->train.metrics) {
         struct fields fields;
         list_fields(t, 0, NULL, &fields);
-        TRY(fields_csv_open(&fields, &report->metrics, t->config->metrics));
+        TRY(fields_csv_open(&fields, &report->metrics, t->config->train.metrics));
     }
 out:
     return status;
@@ -525,7 +528,7 @@ enum status train_report(struct trainer *t, const struct test_result *test)
     TRY(find_medians(t));
     TRY(train_check_weights(t));
     TRY(count_images(t, sums[1], &seconds));
-    double train_loss = t->config->paced || sums[1] == 0 ? (double)NAN : sums[0] / sums[1];
+    double train_loss = t->config->train.paced || sums[1] == 0 ? (double)NAN : sums[0] / sums[1];
     if (reports(t))
         TRY(report_interval(t, train_loss, test));
     t->report.interval = (struct interval){0};
@@ -545,7 +548,7 @@ void train_report_start(const struct trainer *t)
     if (config->compress != COMPRESS_NONE)
         printf(" in %s, error feedback %s", compress_names[config->compress],
                config_error_feedback_name(config));
-    printf(": %zu %sworker%s", t->workers, config->virtual_workers > 0 ? "virtual " : "",
+    printf(": %zu %sworker%s", t->workers, config->train.virtual_workers > 0 ? "virtual " : "",
            t->workers == 1 ? "" : "s");
     if (config->placement == PLACEMENT_MIXED)
         printf(" with a server each + %d spare", topology_spare(&t->topology));
@@ -553,27 +556,27 @@ void train_report_start(const struct trainer *t)
         printf(" + %d %s server%s", t->topology.servers, config_placement_name(config),
                t->topology.servers == 1 ? "" : "s");
     if (consistency_updates(&config->consistency))
-        printf(", %s%s", config->sync,
-               config->late_steps == CONFIG_LATE_KEEP ? ", late steps kept" : "");
-    if (config->backup_workers > 0)
-        printf(" with %lld backup worker%s", (long long)config->backup_workers,
-               config->backup_workers == 1 ? "" : "s");
+        printf(", %s%s", config->train.sync,
+               config->train.late_steps == CONFIG_LATE_KEEP ? ", late steps kept" : "");
+    if (config->train.backup_workers > 0)
+        printf(" with %lld backup worker%s", (long long)config->train.backup_workers,
+               config->train.backup_workers == 1 ? "" : "s");
     printf(", network %s\n", config->network);
-    if (config->device == DEVICE_CUDA && !config->paced)
+    if (config->device == DEVICE_CUDA && !config->train.paced)
         printf("convolutions: %s\n", device_convolutions(t->device));
     printf("%s: %zu parameters, batch %zu x %lld", config_model_name(config),
            net_parameter_count(t->net), t->workers, (long long)config->batch);
-    if (config->paced)
-        printf(", paced at %g ms a step\n", config->paced_ms);
+    if (config->train.paced)
+        printf(", paced at %g ms a step\n", config->train.paced_ms);
     else
-        printf(", %s with lr %g, data %s\n", optimizer_kind_names[config->optimizer], t->lr.peak,
-               t->dataset->name);
-    if (!config->paced && t->lr.warmup_steps > 0)
+        printf(", %s with lr %g, data %s\n", optimizer_kind_names[config->learning.optimizer],
+               t->lr.peak, t->dataset->name);
+    if (!config->train.paced && t->lr.warmup_steps > 0)
         printf("%s; lr from %g in %llu steps, then %s\n", t->optimizer_text, t->lr.start,
                (unsigned long long)t->lr.warmup_steps, lr_shape_names[t->lr.shape]);
-    else if (!config->paced)
+    else if (!config->train.paced)
         printf("%s; lr %s\n", t->optimizer_text, lr_shape_names[t->lr.shape]);
-    if (!config->paced && t->lr.warmup_steps >= t->total_steps &&
+    if (!config->train.paced && t->lr.warmup_steps >= t->total_steps &&
         lr_at(&t->lr, t->total_steps - 1) < t->lr.peak)
         printf("the run ends in its warm-up, at a rate of %.3g; to reach %g give fewer "
                "--warmup-epochs, or more --steps\n",
@@ -597,9 +600,9 @@ void train_report_end(const struct trainer *t, const struct test_result *test)
             "no better than guessing: the test loss is %.2f, and ln %d is %.2f; a lower --lr, or a "
             "warm-up, may help\n",
             test->loss, DATASET_CLASSES, log(DATASET_CLASSES));
-    if (t->config->target_accuracy > 0)
+    if (t->config->train.target_accuracy > 0)
         printf("target accuracy %g%% %s after step %llu, %.1f s of steps\n",
-               t->config->target_accuracy, t->on_target ? "reached" : "not reached",
+               t->config->train.target_accuracy, t->on_target ? "reached" : "not reached",
                (unsigned long long)t->step, t->report.trained_s);
     if (t->report.times_median[STEP_TIME_ALL] > 0) {
         printf("step %.2f ms (median%s): compute %.2f", t->report.times_median[STEP_TIME_ALL],
@@ -620,8 +623,8 @@ void train_report_end(const struct trainer *t, const struct test_result *test)
             "no word of what limited it: workers that do not wait for each other have no step in "
             "common that one could have kept long\n");
     if (t->report.reached)
-        staleness_print(t->report.reached, t->workers, t->config->backup_workers == 0);
-    if (!t->config->paced)
+        staleness_print(t->report.reached, t->workers, t->config->train.backup_workers == 0);
+    if (!t->config->train.paced)
         printf("weights sha256 %s\n", t->report.weights_sha256);
     fflush(stdout);
 }

@@ -37,7 +37,7 @@ out:
 /* What is trained; in a paced run gradients stand for it. */
 static float *trained(const struct trainer *t)
 {
-    return t->config->paced ? net_gradients(t->net) : net_parameters(t->net);
+    return t->config->train.paced ? net_gradients(t->net) : net_parameters(t->net);
 }
 
 enum status train_store(struct trainer *t)
@@ -77,7 +77,7 @@ enum status train_fetch_state(struct trainer *t)
 {
     enum status status = STATUS_OK;
     size_t states;
-    if (!updates_on_server(t) || !t->config->checkpoint)
+    if (!updates_on_server(t) || !t->config->train.checkpoint)
         return STATUS_OK;
     if (trainer_rank(t) == 0) {
         float *state = optimizer_state(t->optimizer, &states);

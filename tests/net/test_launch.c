@@ -19,7 +19,7 @@ Test(launch, options)
     struct config config;
     accept(CONFIG_BENCH, &config, "--rendezvous tcp://node0:29500 --rank 2 --world-size 3");
     cr_assert_str_eq(config.rendezvous, "tcp://node0:29500");
-    cr_assert(config.rank == 2 && config.world == 3);
+    cr_assert(config.rank == 2 && config.world_size == 3);
     cr_assert(config.startup_timeout == 60);
     /* Out of range: it is rank 0 that says so, to all. */
     accept(CONFIG_TRAIN, &config, "--rendezvous tcp://node0:29500 --rank 3 --world-size 3");
@@ -57,7 +57,7 @@ Test(launch, torchrun)
     setenv("LOCAL_RANK", "1", 1);
     accept(CONFIG_BENCH, &config, "");
     cr_assert_str_eq(config.rendezvous, "tcp://node0:29500");
-    cr_assert(config.rank == 1 && config.world == 4);
+    cr_assert(config.rank == 1 && config.world_size == 4);
     cr_assert_eq(launch_rank(), 0); /* no launcher ends all when one ends: each speaks for itself */
     /* Where torchrun itself listens at its port. */
     setenv("TORCHELASTIC_USE_AGENT_STORE", "True", 1);
@@ -66,7 +66,7 @@ Test(launch, torchrun)
     /* What is asked for explicitly goes first. */
     accept(CONFIG_BENCH, &config, "--rendezvous tcp://other:7 --rank 0 --world-size 2");
     cr_assert_str_eq(config.rendezvous, "tcp://other:7");
-    cr_assert(config.rank == 0 && config.world == 2);
+    cr_assert(config.rank == 0 && config.world_size == 2);
 }
 
 Test(launch, mpi_goes_before_torchrun)

@@ -22,13 +22,13 @@ Test(config, defaults_of_train)
     struct config config;
     accept(CONFIG_TRAIN, &config, "");
     cr_assert(config_backend(&config) == &backend_ring && config.servers == 0);
-    cr_assert(!config.paced && config.virtual_workers == 0 && config.steps == 0);
+    cr_assert(!config.train.paced && config.train.virtual_workers == 0 && config.train.steps == 0);
     cr_assert(config.timeout == 30 && config.threads == 1 && config.link_rate == 0);
     cr_assert(config.data == NULL && config.network == NULL && config.subnet == NULL);
     cr_assert_str_eq(config_model_name(&config), "keras-cnn");
     cr_assert_str_eq(config_device_name(&config), "cpu");
     cr_assert_str_eq(config_placement_name(&config), "none");
-    cr_assert_str_eq(config.sync, "bsp");
+    cr_assert_str_eq(config.train.sync, "bsp");
 }
 
 Test(config, every_option_of_train_arrives)
@@ -48,20 +48,23 @@ Test(config, every_option_of_train_arrives)
     cr_assert(config_backend(&config) == &backend_ps && config.transport == CONFIG_TRANSPORT_MPI);
     cr_assert(config.servers == 3 && config.placement == PLACEMENT_COLOCATED);
     cr_assert(config.reduce_order == REDUCE_ORDER_RING);
-    cr_assert(config.segment == 65536 && config.window == 4);
+    cr_assert(config.segment_bytes == 65536 && config.push_window == 4);
     cr_assert_str_eq(config.subnet, "10.1.2.0/24");
     cr_assert(config.timeout == 2.5 && config.link_rate == 200e6 && config.threads == 2);
     cr_assert_str_eq(config.network, "lab");
     cr_assert_str_eq(config_model_name(&config), "mlp");
     cr_assert_str_eq(config.data, "/d");
-    cr_assert(config.epochs == 7 && config.epochs_divided && config.batch == 11);
-    cr_assert(config.momentum == 0.5 && config.nesterov && config.weight_decay == 1e-3);
-    cr_assert(config.lr_scale == LR_SCALE_SQRT && config.lr_schedule == LR_COSINE);
-    cr_assert(config.warmup_epochs == 1.5);
-    cr_assert(config.lr == 0.25 && config.seed == 13 && config.bucket_mb == 1.5);
-    cr_assert(config.resume == CONFIG_RESUME_AUTO && config.log_steps == 17 && config.verbose);
-    cr_assert_str_eq(config.checkpoint, "/c");
-    cr_assert_str_eq(config.metrics, "m.csv");
+    cr_assert(config.epochs == 7 && config.train.epochs_divided && config.batch == 11);
+    cr_assert(config.learning.momentum == 0.5 && config.learning.nesterov &&
+              config.learning.weight_decay == 1e-3);
+    cr_assert(config.learning.lr_scale == LR_SCALE_SQRT &&
+              config.learning.lr_schedule == LR_COSINE);
+    cr_assert(config.learning.warmup_epochs == 1.5);
+    cr_assert(config.learning.lr == 0.25 && config.seed == 13 && config.bucket_mb == 1.5);
+    cr_assert(config.train.resume == CONFIG_RESUME_AUTO && config.train.log_steps == 17 &&
+              config.verbose);
+    cr_assert_str_eq(config.train.checkpoint, "/c");
+    cr_assert_str_eq(config.train.metrics, "m.csv");
 }
 
 Test(config, options_of_the_optimizers_arrive)
@@ -73,7 +76,7 @@ Test(config, options_of_the_optimizers_arrive)
     accept(CONFIG_TRAIN, &config,
            "--optimizer lars --lars-coefficient 0.001 --momentum 0.8 --steps 9");
     p = learning_optimizer(&config);
-    cr_assert(p.trust == 0.001f && p.momentum == 0.8f && !p.nesterov && config.steps == 9);
+    cr_assert(p.trust == 0.001f && p.momentum == 0.8f && !p.nesterov && config.train.steps == 9);
     accept(CONFIG_TRAIN, &config, "");
     p = learning_optimizer(&config);
     cr_assert(p.momentum == optimizer_parameters_default.momentum);
@@ -122,24 +125,29 @@ Test(config, a_recipe_sets_what_is_not_given)
 {
     struct config config;
     accept(CONFIG_TRAIN, &config, "--recipe keras-horovod");
-    cr_assert(config.optimizer == OPTIMIZER_ADADELTA && config.batch == 128 && config.lr == 1);
-    cr_assert(config.lr_scale == LR_SCALE_LINEAR && config.lr_schedule == LR_CONSTANT);
-    cr_assert(config.epochs == 12 && config.epochs_divided && config.warmup_epochs == 0);
-    cr_assert(config.unsharded);
+    cr_assert(config.learning.optimizer == OPTIMIZER_ADADELTA && config.batch == 128 &&
+              config.learning.lr == 1);
+    cr_assert(config.learning.lr_scale == LR_SCALE_LINEAR &&
+              config.learning.lr_schedule == LR_CONSTANT);
+    cr_assert(config.epochs == 12 && config.train.epochs_divided &&
+              config.learning.warmup_epochs == 0);
+    cr_assert(config.train.no_shard);
     cr_assert_eq(learning_epochs(&config, 5), 3);
     accept(CONFIG_TRAIN, &config, "--lr 0.5 --recipe keras-horovod --optimizer adam --epochs 3");
-    cr_assert(config.optimizer == OPTIMIZER_ADAM && config.lr == 0.5 && config.epochs == 3);
-    cr_assert(config.batch == 128 && config.lr_scale == LR_SCALE_LINEAR);
+    cr_assert(config.learning.optimizer == OPTIMIZER_ADAM && config.learning.lr == 0.5 &&
+              config.epochs == 3);
+    cr_assert(config.batch == 128 && config.learning.lr_scale == LR_SCALE_LINEAR);
     accept(CONFIG_TRAIN, &config, "--recipe lars-8192 --batch 64"); /* not both batches */
-    cr_assert(config.batch == 64 && config.global_batch == 0 && config.momentum == 0.9);
+    cr_assert(config.batch == 64 && config.train.global_batch == 0 &&
+              config.learning.momentum == 0.9);
     accept(CONFIG_TRAIN, &config, "--recipe lars-8192 --global-batch 64");
-    cr_assert(config.global_batch == 64 && config.optimizer == OPTIMIZER_LARS);
+    cr_assert(config.train.global_batch == 64 && config.learning.optimizer == OPTIMIZER_LARS);
     accept(CONFIG_TRAIN, &config, "--recipe keras-horovod --steps 5");
-    cr_assert(config.steps == 5);
+    cr_assert(config.train.steps == 5);
     accept(CONFIG_TRAIN, &config, "--recipe large-batch --optimizer adam"); /* no momentum then */
-    cr_assert(config.optimizer == OPTIMIZER_ADAM);
+    cr_assert(config.learning.optimizer == OPTIMIZER_ADAM);
     accept(CONFIG_TRAIN, &config, "--recipe large-batch --global-batch 256 --lr-scale none");
-    cr_assert(config.global_batch == 256 && config.lr == 0.04);
+    cr_assert(config.train.global_batch == 256 && config.learning.lr == 0.04);
 }
 
 /* A rate is of an optimizer, and where it is not of one worker, of a number of images. */
@@ -173,8 +181,8 @@ Test(config, a_recipes_rate_only_for_what_it_is_of)
         cr_expect(lines == (trials[i].warning[0] != '\0') &&
                       strstr(capture.text, trials[i].warning),
                   "%s: %s", trials[i].line, capture.text);
-        cr_expect(config.lr == trials[i].lr && config.lr_scale == trials[i].scale, "%s: %g",
-                  trials[i].line, config.lr);
+        cr_expect(config.learning.lr == trials[i].lr && config.learning.lr_scale == trials[i].scale,
+                  "%s: %g", trials[i].line, config.learning.lr);
     }
 }
 
@@ -211,8 +219,9 @@ Test(config, bench_has_the_letters_of_nccl_tests)
 {
     struct config config;
     accept(CONFIG_BENCH, &config, "-b 8 -e 4m -f 3 -n 7 -w 2 --csv a.csv --json a.json");
-    cr_assert(config.min_bytes == 8 && config.max_bytes == 4 << 20 && config.factor == 3);
-    cr_assert(config.iters == 7 && config.warmup == 2);
+    cr_assert(config.bench.min_bytes == 8 && config.bench.max_bytes == 4 << 20 &&
+              config.bench.factor == 3);
+    cr_assert(config.bench.iters == 7 && config.bench.warmup == 2);
     cr_assert_str_eq(config.csv, "a.csv");
     cr_assert_str_eq(config.json, "a.json");
 }
@@ -243,12 +252,12 @@ Test(config, probe)
     }
     struct config limits;
     accept(CONFIG_BENCH, &limits, "");
-    cr_expect_not(limits.limits);
+    cr_expect_not(limits.bench.baselines);
     accept(CONFIG_BENCH, &limits, "--baselines");
-    cr_expect(limits.limits);
-    cr_expect_not(limits.overlap);
+    cr_expect(limits.bench.baselines);
+    cr_expect_not(limits.bench.overlap);
     accept(CONFIG_BENCH, &limits, "--overlap");
-    cr_expect(limits.overlap);
+    cr_expect(limits.bench.overlap);
 }
 
 Test(config, sizes_of_bench)
@@ -265,11 +274,11 @@ Test(config, bench_compute)
 {
     struct config config;
     accept(CONFIG_BENCH, &config, "--layers --model lenet --batch 64 --threads 2 -n 3");
-    cr_expect(config.bench_compute);
+    cr_expect(config.bench.layers);
     cr_expect_eq(config.batch, 64);
     cr_expect_eq(config.threads, 2);
     accept(CONFIG_TRAIN, &config, "--threads 3 --compute paced:5");
-    cr_expect_not(config.bench_compute);
+    cr_expect_not(config.bench.layers);
     cr_expect_eq(config_threads(&config, &(struct world){.cores = 8, .sharing_cpus = 2}), 3);
     accept(CONFIG_TRAIN, &config, "--threads 0");
     cr_expect_eq(config_threads(&config, &(struct world){.cores = 8, .sharing_cpus = 2}), 4);
@@ -306,9 +315,9 @@ Test(config, paced)
 {
     struct config config;
     accept(CONFIG_TRAIN, &config, "--compute paced:12.5");
-    cr_assert(config.paced && config.paced_ms == 12.5);
+    cr_assert(config.train.paced && config.train.paced_ms == 12.5);
     accept(CONFIG_TRAIN, &config, "--compute paced:0");
-    cr_assert(config.paced && config.paced_ms == 0);
+    cr_assert(config.train.paced && config.train.paced_ms == 0);
 }
 
 Test(config, compress)
@@ -368,9 +377,9 @@ Test(config, rates)
     accept(CONFIG_BENCH, &config, "--link-rate 64kbit");
     cr_assert(config.link_rate == 64e3);
     accept(CONFIG_PREDICT, &config, "--cost-model m --workers 2 --rate 200mbit");
-    cr_assert(config.rate == 2e8);
+    cr_assert(config.predict.rate == 2e8);
     accept(CONFIG_PREDICT, &config, "--cost-model m --workers 2 --rate 25e9");
-    cr_assert(config.rate == 25e9);
+    cr_assert(config.predict.rate == 25e9);
     refuse(CONFIG_BENCH, "--link-rate 25gbits", "found '25gbits', expected bits/s (or with kbit");
     refuse(CONFIG_BENCH, "--link-rate gbit", "found 'gbit'");
     refuse(CONFIG_BENCH, "--link-rate -1gbit", "found '-1gbit'");

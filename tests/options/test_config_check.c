@@ -157,10 +157,10 @@ Test(config_check, straggler)
 {
     struct config config;
     accept(CONFIG_TRAIN, &config, "--backend ring");
-    cr_assert_eq(config.straggler_rank, -1);
+    cr_assert_eq(config.train.straggler_rank, -1);
     accept(CONFIG_TRAIN, &config, "--backend ring --straggler 3:2.5");
-    cr_assert_eq(config.straggler_rank, 3);
-    cr_assert_eq(config.straggler_factor, 2.5);
+    cr_assert_eq(config.train.straggler_rank, 3);
+    cr_assert_eq(config.train.straggler_factor, 2.5);
     cr_assert(config_check_world(&config, 4) == STATUS_OK);
     assert_refused(config_check_world(&config, 3), STATUS_USAGE, "there are 3 workers, 0 to 2");
     refuse(CONFIG_TRAIN, "--backend none --straggler 0:2", "has no other workers");
@@ -184,7 +184,7 @@ Test(config_check, paced)
     }
     struct config config;
     accept(CONFIG_TRAIN, &config, "--compute real:2.5 --target-accuracy 90");
-    cr_assert(!config.paced && config.real_ms == 2.5);
+    cr_assert(!config.train.paced && config.train.real_ms == 2.5);
     refuse(CONFIG_TRAIN, "--compute real:1 --backend none", "--backend none has no other workers");
 }
 
@@ -207,7 +207,7 @@ Test(config_check, an_option_that_the_run_would_not_obey)
            "--mpi-algorithm ring: --backend ring does not use it");
     refuse(CONFIG_BENCH, "--backend mpi --mpi-algorithm tree", "--mpi-algorithm: found 'tree'");
     accept(CONFIG_BENCH, &config, "--backend mpi --mpi-algorithm rabenseifner");
-    cr_assert(config.mpi_algorithm == LIBRARY_RABENSEIFNER);
+    cr_assert(config.bench.mpi_algorithm == LIBRARY_RABENSEIFNER);
     refuse(CONFIG_BENCH, "--backend mpi --segment-bytes 64k",
            "--segment-bytes 65536: --backend mpi does not");
     refuse(CONFIG_TRAIN, "--backend ring --placement dedicated",
@@ -222,10 +222,10 @@ Test(config_check, data)
 {
     struct config config;
     accept(CONFIG_TRAIN, &config, "--data-threads 2 --augment rotate:7.5,shift:3");
-    cr_assert(config.loaders == 2 && config.prefetch == 0);
-    cr_assert(config.augmentation.shift == 3 && config.augmentation.rotate == 7.5);
+    cr_assert(config.train.data_threads == 2 && config.train.prefetch_batches == 0);
+    cr_assert(config.train.augmentation.shift == 3 && config.train.augmentation.rotate == 7.5);
     accept(CONFIG_TRAIN, &config, "--data-threads 1 --prefetch-batches 4");
-    cr_assert(config.prefetch == 4 && !augments(&config.augmentation));
+    cr_assert(config.train.prefetch_batches == 4 && !augments(&config.train.augmentation));
     refuse(CONFIG_TRAIN, "--prefetch-batches 4", "add --data-threads 1");
     refuse(CONFIG_TRAIN, "--data-threads 65", "--data-threads: found '65'");
     refuse(CONFIG_TRAIN, "--data-threads 1 --prefetch-batches 1025",
@@ -335,14 +335,14 @@ Test(config_check, virtual_workers_only_alone)
     refuse(CONFIG_TRAIN, "--virtual-workers 2 --backend ps", "add --backend none");
     refuse(CONFIG_TRAIN, "--virtual-workers 2 --backend none --compute paced:1", "paced:1");
     accept(CONFIG_TRAIN, &config, "--virtual-workers 2 --backend none");
-    cr_assert(config.virtual_workers == 2);
+    cr_assert(config.train.virtual_workers == 2);
 }
 
 Test(config_check, target_accuracy)
 {
     struct config config;
     accept(CONFIG_TRAIN, &config, "--target-accuracy 98.5 --backend ps --sync async");
-    cr_assert_eq(config.target_accuracy, 98.5);
+    cr_assert_eq(config.train.target_accuracy, 98.5);
     refuse(CONFIG_TRAIN, "--target-accuracy 100.5", "found '100.5', expected a number from 0 to 1");
     refuse(CONFIG_TRAIN, "--target-accuracy -1", "found '-1', expected a number from 0 to 100");
     refuse(CONFIG_TRAIN, "--target-accuracy high", "found 'high', expected a number from 0 to 100");
