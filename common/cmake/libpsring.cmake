@@ -9,9 +9,6 @@ file(GLOB_RECURSE library_sources CONFIGURE_DEPENDS
      ${CMAKE_SOURCE_DIR}/common/net/*.c ${CMAKE_SOURCE_DIR}/common/library/*.c)
 file(GLOB ring_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/ring/*.c)
 list(FILTER library_sources EXCLUDE REGEX "/net/watchdog[a-z_]*\\.c$") # of processes that psring has started
-if(NOT PSRING_LIBRARY_MPI)
-  list(FILTER library_sources EXCLUDE REGEX "/mpi_requests\\.c$")
-endif()
 add_library(psring_shared SHARED
             ${library_sources}
             common/base/clock.c common/base/descriptors.c common/base/range.c common/base/status.c common/base/text.c common/base/thread.c

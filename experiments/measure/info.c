@@ -118,11 +118,11 @@ static void add_parts(struct items *items)
         add(items, "backends", backend->name, backend->unavailable ? ITEM_LACK : ITEM_HAVE, "%s",
             backend->unavailable ? backend->unavailable : backend->summary);
     }
-    add(items, "transports", transport_kind_name(TRANSPORT_ZMQ), ITEM_HAVE, "ZeroMQ over TCP");
-    const char *no_mpi = transport_kind_unavailable(TRANSPORT_MPI);
-    add(items, "transports", transport_kind_name(TRANSPORT_MPI), no_mpi ? ITEM_LACK : ITEM_HAVE,
-        "%s", no_mpi ? no_mpi : "MPI point-to-point messages");
-    add(items, "transports", transport_kind_name(TRANSPORT_TCP), ITEM_HAVE, "plain TCP sockets");
+    for (enum transport_kind kind = 0; kind < TRANSPORT_KINDS; kind++) {
+        const char *reason = transport_kind_unavailable(kind);
+        add(items, "transports", transport_kind_name(kind), reason ? ITEM_LACK : ITEM_HAVE, "%s",
+            reason ? reason : transport_kind_summary(kind));
+    }
     for (int kind = 0; device_kind_names[kind]; kind++) {
         char text[DEVICE_REASON_BYTES];
         const char *reason = device_unavailable(kind, text);

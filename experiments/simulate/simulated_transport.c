@@ -53,8 +53,10 @@ struct simulated_endpoint {
     struct transport base;
     struct office *office;
     struct inbox *inbox;
-    struct lane **lanes; /* (nodes) NULL: nothing has been sent there, or nothing takes time */
-    uint64_t *completed; /* (nodes) */
+    struct simulated_peer {
+        struct lane *lane; /* NULL: nothing has been sent there, or nothing takes time */
+        uint64_t completed;
+    } peers[]; /* by node */
 };
 
 static struct simulated_endpoint *endpoint_of(struct transport *transport)
@@ -148,7 +150,7 @@ static void crossing_left(struct crossing *crossing)
     struct inbox *inbox = inbox_of(parcel, parcel->sender);
     if (inbox->closed)
         return;
-    parcel->from->completed[parcel->receiver]++;
+    parcel->from->peers[parcel->receiver].completed++;
     if (inbox->for_sends)
         ring_bell(inbox->bell, &inbox->asleep);
 }
@@ -193,7 +195,7 @@ static struct parcel *parcel_new(struct simulated_endpoint *endpoint, int receiv
 static enum status send_away(struct simulated_endpoint *endpoint, struct parcel *parcel)
 {
     enum status status;
-    struct lane **lane = &endpoint->lanes[parcel->receiver];
+    struct lane **lane = &endpoint->peers[parcel->receiver].lane;
     if (!*lane)
         TRY(network_lane_open(lane, simulated_network(endpoint->base.world), endpoint->inbox->host,
                               inbox_of(parcel, parcel->receiver)->host));
@@ -214,7 +216,7 @@ static enum status simulated_send(struct transport *transport, int peer,
     if (!parcel)
         return STATUS_NO_MEMORY;
     if (inbox_of(parcel, peer)->host == endpoint->inbox->host) {
-        endpoint->completed[peer]++;
+        endpoint->peers[peer].completed++;
         arrive(parcel);
         return STATUS_OK;
     }
@@ -226,7 +228,7 @@ static enum status simulated_send(struct transport *transport, int peer,
 
 static uint64_t simulated_completed(struct transport *transport, int peer)
 {
-    return endpoint_of(transport)->completed[peer];
+    return endpoint_of(transport)->peers[peer].completed;
 }
 
 /* -------- receiving --------------------------------------------------------------------------- */
@@ -276,45 +278,16 @@ out:
 static void simulated_close(struct transport *transport)
 {
     struct simulated_endpoint *endpoint = endpoint_of(transport);
-    for (uint32_t node = 0; endpoint->lanes && node < transport->limits.nodes; node++) {
-        if (endpoint->lanes[node])
-            network_lane_close(endpoint->lanes[node]);
+    for (uint32_t node = 0; node < transport->limits.nodes; node++) {
+        if (endpoint->peers[node].lane)
+            network_lane_close(endpoint->peers[node].lane);
     }
     if (endpoint->inbox)
         endpoint->inbox->closed = true;
-    office_leave(endpoint->office);
-    free(endpoint->lanes);
-    free(endpoint->completed);
+    if (endpoint->office)
+        office_leave(endpoint->office);
     transport_base_fini(transport);
     free(endpoint);
-}
-
-static const struct transport_ops simulated_ops = {
-    .send = simulated_send,
-    .completed = simulated_completed,
-    .progress = simulated_progress,
-    .close = simulated_close,
-};
-
-static enum status open_endpoint(struct transport **out, struct world *world,
-                                 const struct transport_options *options, enum node_role role,
-                                 struct office *office)
-{
-    struct simulated_endpoint *endpoint = calloc(1, sizeof *endpoint);
-    if (!endpoint || !transport_base_init(&endpoint->base, &simulated_ops, world, options, role)) {
-        free(endpoint);
-        return STATUS_NO_MEMORY;
-    }
-    *out = &endpoint->base;
-    endpoint->office = office;
-    office->users++;
-    endpoint->lanes = calloc((size_t)office->nodes, sizeof(void *));
-    endpoint->completed = calloc((size_t)office->nodes, sizeof *endpoint->completed);
-    if (!endpoint->lanes || !endpoint->completed)
-        return out_of_memory();
-    endpoint->inbox = &office->inboxes[endpoint->base.node];
-    endpoint->inbox->host = sg_host_self();
-    return STATUS_OK;
 }
 
 static struct office *office_new(int nodes)
@@ -330,10 +303,8 @@ static struct office *office_new(int nodes)
     return office;
 }
 
-const char *const transport_mpi_unavailable = NULL;
-
-enum status transport_mpi_open(struct transport *endpoint[2], struct world *world,
-                               const struct transport_options *options)
+static enum status simulated_open(struct transport *endpoint[2], struct world *world,
+                                  const struct transport_options *options)
 {
     enum status status;
     struct office *office = NULL;
@@ -343,10 +314,28 @@ enum status transport_mpi_open(struct transport *endpoint[2], struct world *worl
     if (!office)
         return out_of_memory();
     for (int role = 0; role < 2; role++) {
-        if (topology_node(&options->topology, world->rank, role) >= 0)
-            TRY(open_endpoint(&endpoint[role], world, options, role, office));
+        if (!endpoint[role])
+            continue;
+        struct simulated_endpoint *simulated = endpoint_of(endpoint[role]);
+        simulated->office = office;
+        office->users++;
+        simulated->inbox = &office->inboxes[endpoint[role]->node];
+        simulated->inbox->host = sg_host_self();
     }
     TRY(world_barrier(world, NULL));
 out:
     return status;
 }
+
+/* In the place of common/net/transport/mpi.c. */
+const struct transport_ops transport_mpi_ops = {
+    .name = "mpi",
+    .summary = "messages that SimGrid times",
+    .endpoint_bytes = sizeof(struct simulated_endpoint),
+    .peer_bytes = sizeof(struct simulated_peer),
+    .open = simulated_open,
+    .send = simulated_send,
+    .completed = simulated_completed,
+    .progress = simulated_progress,
+    .close = simulated_close,
+};

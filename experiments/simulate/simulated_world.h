@@ -1,6 +1,6 @@
 /*
  * In builds for simulation SimGrid stands where MPI stands in others: this folder implements
- * world_mpi_open and transport_mpi_open. All ranks are in one process and take turns, so that they
+ * world_mpi_open and transport_mpi_ops. All ranks are in one process and take turns, so that they
  * reach each other's memory.
  */
 #ifndef PSRING_EXPERIMENTS_SIMULATE_SIMULATED_WORLD_H

@@ -5,7 +5,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "common/net/transport/mpi_impl.h"
+#include "common/net/transport/transport_impl.h"
 
 enum { SERVER = 1, FLOATS = 100000 };
 

@@ -214,11 +214,12 @@ Test(tcp, faults_of_this_run_are_errors)
         make_header(header, i == 0 ? sizeof data + 4 : 8);
         if (i > 1)
             header[fields[i - 2]] ^= 0x41;
-        open_slot(&slot, NULL);
-        if (i == 1) {
-            const struct message other = {.kind = MESSAGE_PUSH, .length = 12};
+        const struct message other = {.kind = MESSAGE_PUSH, .length = 12};
+        cr_assert_eq(transport_slot_init(&slot, endpoint[NODE_SERVER], WORKER, sizeof data),
+                     STATUS_OK);
+        if (i == 1)
             transport_slot_expect(&slot, &other);
-        }
+        cr_assert_eq(transport_post(endpoint[NODE_SERVER], &slot, NULL), STATUS_OK);
         write_raw(header, sizeof header);
         enum status status = wait_for(&slot);
         cr_expect(status == STATUS_PROTOCOL || status == STATUS_INPUT, "%zu: %s", i,

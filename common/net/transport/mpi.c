@@ -14,29 +14,36 @@
  * Messages without a slot have a separate tag, and a wait probes for them every LOOK_MS.
  *
  * Waiting: MPI can only test or spin, so we test, and back off (yield, then sleep for a little)
- * while nothing moves. What is in flight: mpi_requests.c.
+ * while nothing moves.
  *
- * Where the build has no MPI and does not define PSRING_HAVE_MPI, the same names say so: they are
- * after #else.
+ * Where the build has no MPI and does not define PSRING_HAVE_MPI, what is after #else says so.
  */
 #include "common/net/transport/transport_impl.h"
 
 #ifdef PSRING_HAVE_MPI
 
 #include <limits.h>
+#include <mpi.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/base/clock.h"
-#include "common/net/transport/mpi_impl.h"
+#include "common/base/util.h"
 #include "common/net/world_impl.h"
 
 enum mpi_part { PART_HEADER, PART_PAYLOAD };
 
 enum {
-    TAG_TOLD = 8,        /* beyond those of tag_of */
+    TAG_NOTICE = 8,      /* beyond those of tag_of */
     TAG_PAYLOADS = 9,    /* embedded: the first tag of payloads, */
     PAYLOAD_TAGS = 4096, /* of which there are so many; MPI has tags up to 32767 */
+};
+
+/* Two MPI requests that complete together: a send, or a slot's receive. */
+struct transfer {
+    int pending;
+    int64_t received_bytes;      /* header and payload */
+    struct transport_slot *slot; /* NULL: a send */
 };
 
 struct transport_slot_impl {
@@ -45,6 +52,58 @@ struct transport_slot_impl {
     bool awaits_header; /* embedded: and the payload's receive has not begun */
     void *staging;      /* slot->capacity bytes, made at the first borrowed post */
 };
+
+struct send {
+    struct transfer transfer;
+    uint8_t header[MESSAGE_HEADER_BYTES];
+    void *copy; /* embedded: of the payload; `size` bytes */
+    size_t size;
+    struct send *next; /* in flight to this peer, oldest first; or in the pool of free ones */
+};
+
+/* A message without a slot: header and payload in one. */
+struct notice {
+    MPI_Request request;
+    struct notice *next;
+    uint8_t bytes[MESSAGE_HEADER_BYTES + TRANSPORT_WORDS_BYTES];
+};
+
+/* All that is in flight: parallel arrays of `active` entries, room for `size`, in order of
+ * starting. */
+struct requests {
+    MPI_Request *requests;
+    struct transfer **transfers;
+    int *indices; /* what MPI_Testsome fills, with statuses */
+    MPI_Status *statuses;
+    int active, size;
+};
+
+struct mpi_peer {
+    struct send *first, **last; /* in flight, oldest first */
+    uint64_t completed;
+};
+
+/* One communicator for both endpoints of a process; freed with the last. Main thread only. */
+struct mpi_shared {
+    MPI_Comm comm;
+    int users;
+    bool abandoned; /* after an error messages are under way: the communicator stays */
+};
+
+struct mpi_endpoint {
+    struct transport base;
+    struct mpi_shared *shared;
+    struct send *pool;
+    struct notice *notices; /* not known to have left */
+    struct requests requests;
+    struct backoff backoff;
+    struct mpi_peer peers[]; /* by node */
+};
+
+static struct mpi_endpoint *endpoint_of(struct transport *transport)
+{
+    return (struct mpi_endpoint *)transport;
+}
 
 static int tag_of(enum node_role from, enum node_role to, enum mpi_part part)
 {
@@ -76,13 +135,83 @@ static enum status check_length(size_t length)
     return STATUS_UNSUPPORTED;
 }
 
-/* One of the two MPI messages of `transfer` is under way, if `code` says so. */
-static enum status begun(struct mpi_endpoint *endpoint, int code, MPI_Request request,
-                         struct transfer *transfer, const char *what)
+/* -------- requests ---------------------------------------------------------------------------- */
+
+/* The array with room for `count`; as it was, and *good false, if there is no memory. */
+static void *grown(void *array, int count, size_t element_bytes, bool *good)
 {
+    void *resized = realloc(array, (size_t)count * element_bytes);
+    *good &= resized != NULL;
+    return resized ? resized : array;
+}
+
+/* Makes room for `more` of them; allocates only while the number in flight still grows. */
+static enum status requests_reserve(struct requests *requests, int more)
+{
+    enum { SIZE_FIRST = 64 };
+    if (requests->active + more <= requests->size)
+        return STATUS_OK;
+    int size = requests->size ? 2 * requests->size : SIZE_FIRST;
+    bool good = true;
+    requests->requests = grown(requests->requests, size, sizeof *requests->requests, &good);
+    requests->transfers = grown(requests->transfers, size, sizeof *requests->transfers, &good);
+    requests->indices = grown(requests->indices, size, sizeof *requests->indices, &good);
+    requests->statuses = grown(requests->statuses, size, sizeof *requests->statuses, &good);
+    if (!good) {
+        log_error("MPI transport: no memory for %d messages", size);
+        return STATUS_NO_MEMORY;
+    }
+    requests->size = size;
+    return STATUS_OK;
+}
+
+/* Takes out those that have completed (now MPI_REQUEST_NULL), keeping the order. */
+static void requests_compact(struct requests *requests)
+{
+    int kept = 0;
+    for (int i = 0; i < requests->active; i++) {
+        if (requests->requests[i] == MPI_REQUEST_NULL)
+            continue;
+        requests->requests[kept] = requests->requests[i];
+        requests->transfers[kept] = requests->transfers[i];
+        kept++;
+    }
+    requests->active = kept;
+}
+
+/* Takes out those of `transfer`, a receive. False if MPI may yet write to its memory: it cannot
+ * cancel a receive whose message has begun to arrive. */
+static bool requests_cancel(struct requests *requests, const struct transfer *transfer)
+{
+    enum { CANCEL_TESTS = 100 };
+    bool written = false;
+    for (int i = 0; i < requests->active; i++) {
+        if (requests->transfers[i] != transfer)
+            continue;
+        int done = 0;
+        MPI_Cancel(&requests->requests[i]);
+        for (int tests = 0; tests < CANCEL_TESTS && !done; tests++)
+            MPI_Test(&requests->requests[i], &done, MPI_STATUS_IGNORE);
+        written |= !done;
+        requests->requests[i] = MPI_REQUEST_NULL;
+    }
+    requests_compact(requests);
+    return !written;
+}
+
+/* Begins one of the two MPI messages of `transfer`, with `node`. requests_reserve has made room. */
+static enum status begin(struct mpi_endpoint *endpoint, struct transfer *transfer, int node,
+                         int tag, void *bytes, size_t length)
+{
+    struct requests *requests = &endpoint->requests;
+    int rank = topology_rank(&endpoint->base.topology, node);
+    MPI_Request *request = &requests->requests[requests->active];
+    MPI_Comm comm = endpoint->shared->comm;
+    int code = transfer->slot ? MPI_Irecv(bytes, (int)length, MPI_BYTE, rank, tag, comm, request)
+                              : MPI_Isend(bytes, (int)length, MPI_BYTE, rank, tag, comm, request);
     if (code == MPI_SUCCESS)
-        requests_add(&endpoint->requests, request, transfer);
-    return status_from_mpi(code, what);
+        requests->transfers[requests->active++] = transfer;
+    return status_from_mpi(code, transfer->slot ? "MPI_Irecv" : "MPI_Isend");
 }
 
 /* -------- sending ----------------------------------------------------------------------------- */
@@ -105,13 +234,11 @@ static enum status mpi_send(struct transport *transport, int node,
                             const uint8_t header[MESSAGE_HEADER_BYTES], const void *payload,
                             size_t length)
 {
+    enum status status;
     struct mpi_endpoint *endpoint = endpoint_of(transport);
     struct mpi_peer *peer = &endpoint->peers[node];
-    enum status status = check_length(length);
-    if (status == STATUS_OK)
-        status = requests_reserve(&endpoint->requests, 2);
-    if (status != STATUS_OK)
-        return status;
+    TRY(check_length(length));
+    TRY(requests_reserve(&endpoint->requests, 2));
     struct send *send = endpoint->pool;
     if (send)
         endpoint->pool = send->next;
@@ -131,18 +258,12 @@ static enum status mpi_send(struct transport *transport, int node,
     *peer->last = send;
     peer->last = &send->next;
 
-    const struct topology *topology = &transport->topology;
-    enum node_role to = topology_role(topology, node);
-    int rank = topology_rank(topology, node);
-    MPI_Comm comm = endpoint->shared->comm;
-    MPI_Request request;
-    int code = MPI_Isend(send->header, MESSAGE_HEADER_BYTES, MPI_BYTE, rank,
-                         tag_of(transport->role, to, PART_HEADER), comm, &request);
-    TRY(begun(endpoint, code, request, &send->transfer, "MPI_Isend"));
-    code = MPI_Isend(payload, (int)length, MPI_BYTE, rank,
-                     payload_tag(transport, transport->role, to, transport->peers[node].sends),
-                     comm, &request);
-    TRY(begun(endpoint, code, request, &send->transfer, "MPI_Isend"));
+    enum node_role from = transport->role, to = topology_role(&transport->topology, node);
+    TRY(begin(endpoint, &send->transfer, node, tag_of(from, to, PART_HEADER), send->header,
+              MESSAGE_HEADER_BYTES));
+    TRY(begin(endpoint, &send->transfer, node,
+              payload_tag(transport, from, to, transport->peers[node].sends),
+              without_const(payload), length));
 out:
     return status;
 }
@@ -165,65 +286,81 @@ static uint64_t mpi_completed(struct transport *transport, int node)
 
 /* -------- without a slot ---------------------------------------------------------------------- */
 
-static bool transport_mpi_free_told(struct mpi_endpoint *endpoint)
+/* Frees those that have left; true: all have. */
+static bool free_notices(struct mpi_endpoint *endpoint)
 {
-    struct mpi_told **link = &endpoint->told;
+    struct notice **link = &endpoint->notices;
     while (*link) {
-        struct mpi_told *told = *link;
+        struct notice *notice = *link;
         int left = 0;
-        if (MPI_Test(&told->request, &left, MPI_STATUS_IGNORE) == MPI_SUCCESS && !left) {
-            link = &told->next;
+        if (MPI_Test(&notice->request, &left, MPI_STATUS_IGNORE) == MPI_SUCCESS && !left) {
+            link = &notice->next;
             continue;
         }
-        *link = told->next;
-        free(told);
+        *link = notice->next;
+        free(notice);
     }
-    return endpoint->told == NULL;
+    return endpoint->notices == NULL;
 }
 
-static enum status mpi_tell(struct transport *transport, int node,
-                            const uint8_t header[MESSAGE_HEADER_BYTES], const void *payload,
-                            size_t length)
+static enum status mpi_notify(struct transport *transport, int node,
+                              const uint8_t header[MESSAGE_HEADER_BYTES], const void *payload,
+                              size_t length)
 {
     struct mpi_endpoint *endpoint = endpoint_of(transport);
-    (void)transport_mpi_free_told(endpoint);
-    struct mpi_told *told = calloc(1, sizeof *told);
-    if (!told)
+    (void)free_notices(endpoint);
+    struct notice *notice = calloc(1, sizeof *notice);
+    if (!notice)
         return out_of_memory();
-    memcpy(told->bytes, header, MESSAGE_HEADER_BYTES);
+    memcpy(notice->bytes, header, MESSAGE_HEADER_BYTES);
     if (length > 0)
-        memcpy(told->bytes + MESSAGE_HEADER_BYTES, payload, length);
-    int code = MPI_Isend(told->bytes, (int)(MESSAGE_HEADER_BYTES + length), MPI_BYTE,
-                         topology_rank(&transport->topology, node), TAG_TOLD,
-                         endpoint->shared->comm, &told->request);
+        memcpy(notice->bytes + MESSAGE_HEADER_BYTES, payload, length);
+    int code = MPI_Isend(notice->bytes, (int)(MESSAGE_HEADER_BYTES + length), MPI_BYTE,
+                         topology_rank(&transport->topology, node), TAG_NOTICE,
+                         endpoint->shared->comm, &notice->request);
     if (code != MPI_SUCCESS) {
-        free(told);
+        free(notice);
         return status_from_mpi(code, "MPI_Isend");
     }
-    told->next = endpoint->told;
-    endpoint->told = told;
+    notice->next = endpoint->notices;
+    endpoint->notices = notice;
     return STATUS_OK;
+}
+
+/* Takes a message with this tag that no receive was posted for: up to `size` bytes. *here: there
+ * was one. */
+static enum status take_unposted(struct transport *transport, int tag, uint8_t *bytes, size_t size,
+                                 struct message *message, bool *here)
+{
+    enum status status;
+    MPI_Comm comm = endpoint_of(transport)->shared->comm;
+    MPI_Status about;
+    int found = 0;
+    TRY(status_from_mpi(MPI_Iprobe(MPI_ANY_SOURCE, tag, comm, &found, &about), "MPI_Iprobe"));
+    *here = found;
+    if (!found)
+        goto out;
+    TRY(status_from_mpi(
+        MPI_Recv(bytes, (int)size, MPI_BYTE, about.MPI_SOURCE, tag, comm, MPI_STATUS_IGNORE),
+        "MPI_Recv"));
+    TRY(transport_accept(transport, bytes, MESSAGE_HEADER_BYTES,
+                         topology_node(&transport->topology, about.MPI_SOURCE, transport->role),
+                         message));
+out:
+    return status;
 }
 
 static enum status mpi_look(struct transport *transport)
 {
-    enum status status = STATUS_OK;
-    MPI_Comm comm = endpoint_of(transport)->shared->comm;
-    for (;;) {
+    enum status status;
+    for (bool here = true;;) {
         uint8_t bytes[MESSAGE_HEADER_BYTES + TRANSPORT_WORDS_BYTES];
         struct message message;
-        MPI_Status about;
-        int here = 0;
-        TRY(status_from_mpi(MPI_Iprobe(MPI_ANY_SOURCE, TAG_TOLD, comm, &here, &about),
-                            "MPI_Iprobe"));
+        TRY(take_unposted(transport, TAG_NOTICE, bytes, sizeof bytes, &message, &here));
         if (!here)
             break;
-        TRY(status_from_mpi(MPI_Recv(bytes, (int)sizeof bytes, MPI_BYTE, about.MPI_SOURCE, TAG_TOLD,
-                                     comm, MPI_STATUS_IGNORE),
-                            "MPI_Recv"));
-        int node = topology_node(&transport->topology, about.MPI_SOURCE, transport->role);
-        TRY(transport_accept(transport, bytes, MESSAGE_HEADER_BYTES, node, &message));
-        TRY(transport_hear(transport, &message, bytes + MESSAGE_HEADER_BYTES));
+        TRY(transport_deliver(transport, &message,
+                              (struct payload){.data = bytes + MESSAGE_HEADER_BYTES}));
     }
 out:
     return status;
@@ -232,29 +369,22 @@ out:
 /* A header that no receive was posted for. */
 static enum status mpi_check_end(struct transport *transport)
 {
-    enum status status = STATUS_OK;
-    MPI_Comm comm = endpoint_of(transport)->shared->comm;
-    int tag = tag_of(transport->role, transport->role, PART_HEADER), here = 0;
+    enum status status;
+    bool here;
     uint8_t header[MESSAGE_HEADER_BYTES];
     struct message message;
-    MPI_Status about;
-    TRY(status_from_mpi(MPI_Iprobe(MPI_ANY_SOURCE, tag, comm, &here, &about), "MPI_Iprobe"));
-    if (!here)
-        goto out;
-    TRY(status_from_mpi(MPI_Recv(header, MESSAGE_HEADER_BYTES, MPI_BYTE, about.MPI_SOURCE, tag,
-                                 comm, MPI_STATUS_IGNORE),
-                        "MPI_Recv"));
-    int node = topology_node(&transport->topology, about.MPI_SOURCE, transport->role);
-    TRY(transport_accept(transport, header, sizeof header, node, &message));
-    status = transport_check_unread(transport, node, &message.call);
+    TRY(take_unposted(transport, tag_of(transport->role, transport->role, PART_HEADER), header,
+                      sizeof header, &message, &here));
+    if (here)
+        TRY(transport_check_unread(transport, (int)message.sender, &message.call));
 out:
     return status;
 }
 
-static void mpi_linger(struct transport *transport, int64_t deadline_ns)
+/* Embedded, a send has its payload, and only notices may have to leave. */
+static bool mpi_is_empty(struct transport *transport)
 {
-    while (!transport_mpi_free_told(endpoint_of(transport)) && clock_now_ns() < deadline_ns)
-        clock_sleep_until_ns(clock_now_ns() + NS_PER_MS);
+    return free_notices(endpoint_of(transport));
 }
 
 /* -------- receiving --------------------------------------------------------------------------- */
@@ -276,7 +406,7 @@ static enum status mpi_slot_init(struct transport *transport, struct transport_s
  */
 static void mpi_slot_fini(struct transport *transport, struct transport_slot *slot)
 {
-    if (!requests_cancel(&endpoint_of(transport)->requests, &slot->impl->transfer))
+    if (!slot->impl || !requests_cancel(&endpoint_of(transport)->requests, &slot->impl->transfer))
         return;
     free(slot->impl->staging);
     free(slot->impl);
@@ -284,103 +414,91 @@ static void mpi_slot_fini(struct transport *transport, struct transport_slot *sl
 
 static enum status mpi_post(struct transport *transport, struct transport_slot *slot)
 {
+    enum status status;
     struct mpi_endpoint *endpoint = endpoint_of(transport);
     struct transport_slot_impl *impl = slot->impl;
-    enum status status = requests_reserve(&endpoint->requests, 2);
-    if (status != STATUS_OK)
-        return status;
-    void *buffer = transport->embedded ? NULL : slot->into;
-    if (!buffer) {
-        if (!impl->staging && slot->capacity && !(impl->staging = malloc(slot->capacity)))
-            return out_of_memory();
-        buffer = impl->staging;
-    }
+    TRY(requests_reserve(&endpoint->requests, 2));
+    bool staged = transport->embedded || !slot->into;
+    if (staged && !impl->staging && slot->capacity && !(impl->staging = malloc(slot->capacity)))
+        return out_of_memory();
     impl->transfer = (struct transfer){.pending = 2, .slot = slot};
     memset(impl->header, 0, sizeof impl->header); /* of the last message */
-    const struct topology *topology = &transport->topology;
-    enum node_role from = topology_role(topology, slot->peer);
-    int rank = topology_rank(topology, slot->peer);
-    MPI_Comm comm = endpoint->shared->comm;
-    MPI_Request request;
-    int code = MPI_Irecv(impl->header, MESSAGE_HEADER_BYTES, MPI_BYTE, rank,
-                         tag_of(from, transport->role, PART_HEADER), comm, &request);
-    TRY(begun(endpoint, code, request, &impl->transfer, "MPI_Irecv"));
+    enum node_role from = topology_role(&transport->topology, slot->peer), to = transport->role;
+    TRY(begin(endpoint, &impl->transfer, slot->peer, tag_of(from, to, PART_HEADER), impl->header,
+              MESSAGE_HEADER_BYTES));
     if (transport->embedded) {
         impl->transfer.pending = 1;
         impl->awaits_header = true;
         goto out;
     }
-    code = MPI_Irecv(buffer, (int)slot->capacity, MPI_BYTE, rank,
-                     payload_tag(transport, from, transport->role, slot->number), comm, &request);
-    TRY(begun(endpoint, code, request, &impl->transfer, "MPI_Irecv"));
+    TRY(begin(endpoint, &impl->transfer, slot->peer, payload_tag(transport, from, to, slot->number),
+              staged ? impl->staging : slot->into, slot->capacity));
 out:
     return status;
 }
 
-/* Embedded: a slot's header is here. */
+/* A slot's header is here. */
+static enum status accept_header(struct mpi_endpoint *endpoint, struct transport_slot *slot,
+                                 struct message *message)
+{
+    return transport_accept(&endpoint->base, slot->impl->header, MESSAGE_HEADER_BYTES, slot->peer,
+                            message);
+}
+
+/* Embedded: a slot's header is here, and the receive of its payload begins. */
 static enum status receive_payload(struct mpi_endpoint *endpoint, struct transfer *transfer)
 {
     enum status status;
     struct transport *transport = &endpoint->base;
     struct transport_slot *slot = transfer->slot;
     struct message message;
-    MPI_Request request;
-    TRY(transport_accept(transport, slot->impl->header, MESSAGE_HEADER_BYTES, slot->peer,
-                         &message));
-    TRY(transport_check_fit(transport, slot, &message));
+    TRY(accept_header(endpoint, slot, &message));
+    TRY(transport_claim(transport, slot, &message));
     TRY(requests_reserve(&endpoint->requests, 1));
-    enum node_role from = topology_role(&transport->topology, slot->peer);
-    int code = MPI_Irecv(slot->impl->staging, (int)message.length, MPI_BYTE,
-                         topology_rank(&transport->topology, slot->peer),
-                         payload_tag(transport, from, transport->role, slot->number),
-                         endpoint->shared->comm, &request);
     transfer->pending = 1;
     slot->impl->awaits_header = false;
-    TRY(begun(endpoint, code, request, transfer, "MPI_Irecv"));
+    enum node_role from = topology_role(&transport->topology, slot->peer);
+    TRY(begin(endpoint, transfer, slot->peer,
+              payload_tag(transport, from, transport->role, slot->number), slot->impl->staging,
+              (size_t)message.length));
 out:
     return status;
 }
 
-/* From the staging buffer to where the slot wants it, if it is what the slot expects. */
-static enum status take_copy(struct mpi_endpoint *endpoint, struct transport_slot *slot,
-                             const struct message *message)
-{
-    enum status status = transport_complete(&endpoint->base, slot, message, slot->into);
-    if (status == STATUS_OK && message->length > 0)
-        memcpy(slot->into, slot->impl->staging, (size_t)message->length);
-    return status;
-}
-
-/* Both parts of a slot's message are here. */
+/* Both parts of a slot's message are here. Embedded, receive_payload has claimed the slot. */
 static enum status receive_done(struct mpi_endpoint *endpoint, struct transfer *transfer)
 {
+    enum status status = STATUS_OK;
     struct transport_slot *slot = transfer->slot;
-    struct message message;
-    enum status status = transport_accept(&endpoint->base, slot->impl->header, MESSAGE_HEADER_BYTES,
-                                          slot->peer, &message);
-    if (status != STATUS_OK)
-        return status;
+    const bool embedded = endpoint->base.embedded;
+    struct message message = slot->message;
+    if (!embedded)
+        TRY(accept_header(endpoint, slot, &message));
     int64_t payload_bytes = transfer->received_bytes - MESSAGE_HEADER_BYTES;
     if (payload_bytes < 0 || message.length != (uint64_t)payload_bytes) {
         log_error("MPI: a payload of %lld bytes came with a header that says %llu",
                   (long long)payload_bytes, (unsigned long long)message.length);
         return STATUS_INPUT;
     }
-    const void *payload = slot->into ? slot->into : slot->impl->staging;
-    if (endpoint->base.embedded && slot->into)
-        return take_copy(endpoint, slot, &message);
-    return transport_complete(&endpoint->base, slot, &message, payload);
+    if (!embedded)
+        TRY(transport_claim(&endpoint->base, slot, &message));
+    if (!slot->into)
+        slot->held.data = slot->impl->staging;
+    else if (embedded && message.length > 0)
+        memcpy(slot->into, slot->impl->staging, (size_t)message.length);
+    transport_complete(&endpoint->base, slot);
+out:
+    return status;
 }
 
 /* A payload longer than its slot. Its header, if it is here, may say why. */
-static enum status refuse_long(struct mpi_endpoint *endpoint, const struct transport_slot *slot)
+static enum status refuse_long(struct mpi_endpoint *endpoint, struct transport_slot *slot)
 {
     static const uint8_t none[MESSAGE_HEADER_BYTES];
-    const uint8_t *header = slot->impl->header;
     enum status status = STATUS_OK;
     struct message message;
-    if (memcmp(header, none, sizeof none) != 0)
-        status = transport_accept(&endpoint->base, header, sizeof none, slot->peer, &message);
+    if (memcmp(slot->impl->header, none, sizeof none) != 0)
+        status = accept_header(endpoint, slot, &message);
     return status != STATUS_OK ? status : transport_too_long(&endpoint->base, slot);
 }
 
@@ -388,7 +506,7 @@ static enum status testsome_failed(struct mpi_endpoint *endpoint, int code, int 
 {
     enum status status = STATUS_OK;
     for (int i = 0; code == MPI_ERR_IN_STATUS && i < count && status == STATUS_OK; i++) {
-        const struct transport_slot *slot =
+        struct transport_slot *slot =
             endpoint->requests.transfers[endpoint->requests.indices[i]]->slot;
         int class = MPI_SUCCESS;
         MPI_Error_class(endpoint->requests.statuses[i].MPI_ERROR, &class);
@@ -416,7 +534,7 @@ static enum status mpi_progress(struct transport *transport, int64_t wait_ns, bo
     }
     if (count <= 0 || count == MPI_UNDEFINED) {
         if (wait_ns > 0)
-            backoff_wait(&endpoint->backoff, endpoint->crowded);
+            backoff_wait(&endpoint->backoff, transport->crowded);
         return STATUS_OK;
     }
     *moved = true;
@@ -437,8 +555,7 @@ static enum status mpi_progress(struct transport *transport, int64_t wait_ns, bo
     return status;
 }
 
-/* -------- opening and closing ------------------------------------------------------------------
- */
+/* -------- opening and closing ----------------------------------------------------------------- */
 
 static void shared_release(struct mpi_shared *shared)
 {
@@ -449,56 +566,34 @@ static void shared_release(struct mpi_shared *shared)
     free(shared);
 }
 
-/* The operation close. */
-static void transport_mpi_close(struct transport *transport)
+static void mpi_close(struct transport *transport)
 {
     struct mpi_endpoint *endpoint = endpoint_of(transport);
+    struct requests *requests = &endpoint->requests;
     /* A send still in flight (only after an error) keeps its header: MPI may yet read it. */
-    for (uint32_t node = 0; endpoint->peers && node < transport->limits.nodes; node++)
-        transport->ops->completed(transport, (int)node);
+    for (uint32_t node = 0; node < transport->limits.nodes; node++)
+        mpi_completed(transport, (int)node);
     while (endpoint->pool) {
         struct send *next = endpoint->pool->next;
         free(endpoint->pool->copy);
         free(endpoint->pool);
         endpoint->pool = next;
     }
-    (void)transport_mpi_free_told(endpoint);
-    endpoint->shared->abandoned |= transport->failed;
-    shared_release(endpoint->shared);
-    free(endpoint->peers);
-    requests_fini(&endpoint->requests);
+    (void)free_notices(endpoint);
+    if (endpoint->shared) {
+        endpoint->shared->abandoned |= transport->failed;
+        shared_release(endpoint->shared);
+    }
+    free(requests->requests);
+    free(requests->transfers);
+    free(requests->indices);
+    free(requests->statuses);
     transport_base_fini(transport);
     free(endpoint);
 }
 
-static enum status open_endpoint(struct transport **out, struct world *world,
-                                 const struct transport_options *options, enum node_role role,
-                                 struct mpi_shared *shared)
-{
-    struct mpi_endpoint *endpoint = calloc(1, sizeof *endpoint);
-    if (!endpoint ||
-        !transport_base_init(&endpoint->base, &transport_mpi_ops, world, options, role)) {
-        free(endpoint);
-        return STATUS_NO_MEMORY;
-    }
-    *out = &endpoint->base;
-    endpoint->shared = shared;
-    shared->users++;
-    bool both = topology_node(&options->topology, world->rank, !role) >= 0;
-    endpoint->crowded = world_crowded(world, 1 + both);
-    int nodes = topology_nodes(&options->topology);
-    endpoint->peers = calloc((size_t)nodes, sizeof *endpoint->peers);
-    if (!endpoint->peers)
-        return out_of_memory();
-    for (int node = 0; node < nodes; node++)
-        endpoint->peers[node].last = &endpoint->peers[node].first;
-    return STATUS_OK;
-}
-
-const char *const transport_mpi_unavailable = NULL;
-
-enum status transport_mpi_open(struct transport *endpoint[2], struct world *world,
-                               const struct transport_options *options)
+static enum status mpi_open(struct transport *endpoint[2], struct world *world,
+                            const struct transport_options *options)
 {
     enum status status = STATUS_OK;
     if (options->topology.servers > topology_spare(&options->topology) && !world->concurrent) {
@@ -510,44 +605,48 @@ enum status transport_mpi_open(struct transport *endpoint[2], struct world *worl
     if (!shared)
         return out_of_memory();
     *shared = (struct mpi_shared){.comm = MPI_COMM_NULL, .users = 1 /* this function */};
+    for (int role = 0; role < 2; role++) {
+        if (!endpoint[role])
+            continue;
+        endpoint_of(endpoint[role])->shared = shared;
+        shared->users++;
+        for (int node = 0; node < topology_nodes(&options->topology); node++) {
+            struct mpi_peer *peer = &endpoint_of(endpoint[role])->peers[node];
+            peer->last = &peer->first;
+        }
+    }
     TRY(status_from_mpi(MPI_Comm_dup(world_mpi_comm(world), &shared->comm), "MPI_Comm_dup"));
     MPI_Comm_set_errhandler(shared->comm, MPI_ERRORS_RETURN);
-    for (int role = 0; role < 2; role++) {
-        if (topology_node(&options->topology, world->rank, role) >= 0)
-            TRY(open_endpoint(&endpoint[role], world, options, role, shared));
-    }
 out:
     shared_release(shared);
     return status;
 }
 
 const struct transport_ops transport_mpi_ops = {
+    .name = "mpi",
+    .summary = "MPI point-to-point messages",
+    .endpoint_bytes = sizeof(struct mpi_endpoint),
+    .peer_bytes = sizeof(struct mpi_peer),
+    .open = mpi_open,
     .send = mpi_send,
     .completed = mpi_completed,
+    .progress = mpi_progress,
+    .close = mpi_close,
     .slot_init = mpi_slot_init,
     .slot_fini = mpi_slot_fini,
     .post = mpi_post,
-    .progress = mpi_progress,
-    .tell = mpi_tell,
+    .notify = mpi_notify,
     .look = mpi_look,
     .check_end = mpi_check_end,
-    .linger = mpi_linger,
-    .close = transport_mpi_close,
+    .is_empty = mpi_is_empty,
 };
 
 #else
 
-const char *const transport_mpi_unavailable =
-    "this build has no MPI; configure again without -DPSRING_MPI=OFF, or use --transport zmq";
-
-enum status transport_mpi_open(struct transport *endpoint[2], struct world *world,
-                               const struct transport_options *options)
-{
-    (void)endpoint;
-    (void)world;
-    (void)options;
-    log_error("--transport mpi: %s", transport_mpi_unavailable);
-    return STATUS_UNSUPPORTED;
-}
+const struct transport_ops transport_mpi_ops = {
+    .name = "mpi",
+    .unavailable =
+        "this build has no MPI; configure again without -DPSRING_MPI=OFF, or use --transport zmq",
+};
 
 #endif

@@ -37,7 +37,18 @@ enum { HELD_BYTES = 128 << 10, HELD_LENGTH_LEAST = 16 << 10 };
 /* What one look at a peer reads, unless a message is longer: as much as stays in the cache. */
 enum { READ_BYTES = 128 << 10 };
 
-enum { SENT_AT_ONCE = 8, QUEUE_FIRST = 16, BUFFER_ALIGNMENT = 64 };
+enum { SENT_AT_ONCE = 8, BUFFER_ALIGNMENT = 64 };
+
+enum { FEW = 4, EVENTS_AT_ONCE = 64, MISSED_MS = 50 /* between looks at the clock */ };
+
+/* How long a wait tries, and how much of that without offering its core: the rank that it waits for
+ * may have been put on the same one, because something else runs on the others. */
+#define SPIN_NS (50 * NS_PER_MS / 1000)
+#define SPIN_ALONE_NS (10 * NS_PER_MS / 1000)
+
+/* How long after a connection has closed its peer's end may have another name: where a watchdog
+ * watches the world, it knows better what has happened. */
+#define LOST_GRACE_NS (2 * NS_PER_S)
 
 /* Nothing more goes, and nothing comes but what is here already. Whoever waits for this peer finds
  * out. */
@@ -81,55 +92,16 @@ static size_t send_pieces(struct tcp_peer *peer, struct iovec *pieces, int count
     return 0;
 }
 
-static enum status enqueue(struct tcp_peer *peer, const struct tcp_send *send)
-{
-    if (peer->queued == peer->queue_size) {
-        size_t size = peer->queue_size ? 2 * peer->queue_size : QUEUE_FIRST;
-        struct tcp_send *queue = malloc(size * sizeof *queue);
-        if (!queue) {
-            log_error("tcp: no memory for %zu messages to be sent", size);
-            return STATUS_NO_MEMORY;
-        }
-        for (size_t i = 0; i < peer->queued; i++)
-            queue[i] = peer->queue[(peer->queue_first + i) % peer->queue_size];
-        free(peer->queue);
-        peer->queue = queue;
-        peer->queue_size = size;
-        peer->queue_first = 0;
-    }
-    peer->queue[(peer->queue_first + peer->queued++) % peer->queue_size] = *send;
-    peer->held_bytes += MESSAGE_HEADER_BYTES + send->length;
-    return STATUS_OK;
-}
-
-static void transport_tcp_flush(struct tcp_peer *peer, bool *moved, bool *completed);
-
-/* Sends a message, what the kernel takes of it, or nothing yet; the rest is queued. */
-static enum status transport_tcp_send(struct transport *transport, int node,
-                                      const uint8_t header[MESSAGE_HEADER_BYTES],
-                                      const void *payload, size_t length)
-{
-    struct tcp_peer *peer = &endpoint_of(transport)->peers[node];
-    struct tcp_send send = {.payload = payload, .length = length};
-    bool ignored = false;
-    CHECK(peer->fd >= 0);
-    memcpy(send.header, header, MESSAGE_HEADER_BYTES);
-    enum status status = enqueue(peer, &send);
-    if (status == STATUS_OK && (length < HELD_LENGTH_LEAST || peer->held_bytes >= HELD_BYTES))
-        transport_tcp_flush(peer, &ignored, &ignored);
-    return status;
-}
-
 /* Sends what is queued. *completed: a message's last byte has gone. */
-static void transport_tcp_flush(struct tcp_peer *peer, bool *moved, bool *completed)
+static void flush(struct tcp_peer *peer, bool *moved, bool *completed)
 {
     peer->held_bytes = 0;
-    while (peer->queued > 0 && peer->lost_ns == 0) {
+    while (peer->queue.count > 0 && peer->lost_ns == 0) {
         struct iovec pieces[2 * SENT_AT_ONCE];
-        size_t wanted = 0, messages = size_smaller(peer->queued, SENT_AT_ONCE);
+        size_t wanted = 0, messages = size_smaller(peer->queue.count, SENT_AT_ONCE);
         int count = 0;
         for (size_t i = 0; i < messages; i++) {
-            const struct tcp_send *send = &peer->queue[(peer->queue_first + i) % peer->queue_size];
+            const struct tcp_send *send = fifo_at(&peer->queue, sizeof *send, i);
             size_t before = i == 0 ? peer->first_sent : 0;
             count += pieces_of(send, before, &pieces[count]);
             wanted += MESSAGE_HEADER_BYTES + send->length - before;
@@ -137,12 +109,11 @@ static void transport_tcp_flush(struct tcp_peer *peer, bool *moved, bool *comple
         size_t sent = send_pieces(peer, pieces, count);
         bool all = sent == wanted;
         *moved |= sent > 0;
-        for (sent += peer->first_sent; peer->queued > 0; peer->queued--) {
-            size_t whole = MESSAGE_HEADER_BYTES + peer->queue[peer->queue_first].length;
-            if (sent < whole)
+        for (sent += peer->first_sent; peer->queue.count > 0; fifo_pop(&peer->queue)) {
+            const struct tcp_send *first = fifo_at(&peer->queue, sizeof *first, 0);
+            if (sent < MESSAGE_HEADER_BYTES + first->length)
                 break;
-            sent -= whole;
-            peer->queue_first = (peer->queue_first + 1) % peer->queue_size;
+            sent -= MESSAGE_HEADER_BYTES + first->length;
             peer->completed++;
             *completed = true;
         }
@@ -150,6 +121,33 @@ static void transport_tcp_flush(struct tcp_peer *peer, bool *moved, bool *comple
         if (!all)
             return;
     }
+}
+
+/* Sends a message, what the kernel takes of it, or nothing yet; the rest is queued. */
+static enum status tcp_send(struct transport *transport, int node,
+                            const uint8_t header[MESSAGE_HEADER_BYTES], const void *payload,
+                            size_t length)
+{
+    struct tcp_peer *peer = &endpoint_of(transport)->peers[node];
+    bool ignored = false;
+    CHECK(peer->fd >= 0);
+    struct tcp_send *send = fifo_push(&peer->queue, sizeof *send);
+    if (!send) {
+        log_error("tcp: no memory for %zu messages to be sent", peer->queue.count);
+        return STATUS_NO_MEMORY;
+    }
+    memcpy(send->header, header, MESSAGE_HEADER_BYTES);
+    send->payload = payload;
+    send->length = length;
+    peer->held_bytes += MESSAGE_HEADER_BYTES + length;
+    if (length < HELD_LENGTH_LEAST || peer->held_bytes >= HELD_BYTES)
+        flush(peer, &ignored, &ignored);
+    return STATUS_OK;
+}
+
+static uint64_t tcp_completed(struct transport *transport, int node)
+{
+    return endpoint_of(transport)->peers[node].completed;
 }
 
 /* -------- memory for borrowed payloads -------------------------------------------------------- */
@@ -186,7 +184,7 @@ static struct tcp_buffer *take_buffer(struct tcp_endpoint *endpoint, size_t size
 }
 
 /* The pool has a buffer of that size. */
-static enum status transport_tcp_slot_init(struct transport *transport, struct transport_slot *slot)
+static enum status tcp_slot_init(struct transport *transport, struct transport_slot *slot)
 {
     struct tcp_buffer *buffer = take_buffer(endpoint_of(transport), slot->capacity);
     if (!buffer)
@@ -270,7 +268,8 @@ static enum status take_header(struct tcp_endpoint *endpoint, struct tcp_peer *p
     if (transport_comes_without_slot(&peer->message)) {
         const uint8_t *payload = peer->input + peer->input_from;
         peer->input_from += (size_t)peer->message.length;
-        return transport_hear(&endpoint->base, &peer->message, payload);
+        return transport_deliver(&endpoint->base, &peer->message,
+                                 (struct payload){.data = payload});
     }
     peer->reading = TCP_PARKED;
     peer->said_bye = peer->message.kind == MESSAGE_BYE;
@@ -280,9 +279,11 @@ static enum status take_header(struct tcp_endpoint *endpoint, struct tcp_peer *p
 /* Where the payload goes, if there is a slot for it. */
 static enum status find_slot(struct tcp_endpoint *endpoint, struct tcp_peer *peer)
 {
-    struct transport_slot *slot;
-    enum status status = transport_claim(&endpoint->base, &peer->message, &slot);
-    if (status != STATUS_OK || !slot)
+    struct transport_slot *slot = endpoint->base.peers[peer->node].first;
+    if (!slot)
+        return STATUS_OK;
+    enum status status = transport_claim(&endpoint->base, slot, &peer->message);
+    if (status != STATUS_OK)
         return status;
     peer->into = slot->into;
     if (!slot->into) {
@@ -298,21 +299,18 @@ static enum status find_slot(struct tcp_endpoint *endpoint, struct tcp_peer *pee
     return STATUS_OK;
 }
 
-static enum status finish(struct tcp_endpoint *endpoint, struct tcp_peer *peer, bool *completed)
+static void finish(struct tcp_endpoint *endpoint, struct tcp_peer *peer, bool *completed)
 {
-    struct transport_slot *slot = peer->slot;
+    if (peer->slot)
+        transport_complete(&endpoint->base, peer->slot);
+    *completed |= peer->slot != NULL;
     peer->reading = TCP_HEADER;
     peer->slot = NULL;
-    if (!slot)
-        return STATUS_OK;
-    *completed = true;
-    return transport_complete(&endpoint->base, slot, &peer->message,
-                              slot->into ? slot->into : slot->held.data);
 }
 
 /* Reads until some messages are complete that slots are posted for, or there is no more. */
-static enum status transport_tcp_read(struct tcp_endpoint *endpoint, struct tcp_peer *peer,
-                                      bool *moved, bool *completed)
+static enum status read_peer(struct tcp_endpoint *endpoint, struct tcp_peer *peer, bool *moved,
+                             bool *completed)
 {
     enum status status = STATUS_OK;
     size_t taken = 0;
@@ -328,7 +326,7 @@ static enum status transport_tcp_read(struct tcp_endpoint *endpoint, struct tcp_
             use_input(peer);
             if (peer->left == 0) {
                 *moved = true;
-                TRY(finish(endpoint, peer, completed));
+                finish(endpoint, peer, completed);
                 taken += (size_t)peer->message.length;
                 /* Only a message that completes ends the look of whoever waits. */
                 if ((*completed && taken >= READ_BYTES) || !endpoint->base.peers[peer->node].first)
@@ -346,8 +344,7 @@ out:
 
 /* Embedded: reads what a peer has sent before it closed its connection, and drops what nothing is
  * posted for. Returns the error of MESSAGE_FAILED, or OK if the peer has sent none. */
-static enum status transport_tcp_hear_last_words(struct tcp_endpoint *endpoint,
-                                                 struct tcp_peer *peer)
+static enum status hear_last_words(struct tcp_endpoint *endpoint, struct tcp_peer *peer)
 {
     enum status status;
     bool moved, ignored = false;
@@ -357,32 +354,17 @@ static enum status transport_tcp_hear_last_words(struct tcp_endpoint *endpoint,
             peer->reading = TCP_PAYLOAD;
             peer->left = (size_t)peer->message.length;
         }
-        status = transport_tcp_read(endpoint, peer, &moved, &ignored);
+        status = read_peer(endpoint, peer, &moved, &ignored);
     } while (status == STATUS_OK && (moved || peer->reading == TCP_PARKED));
     return status;
 }
 
-static void transport_tcp_abandon(struct transport *transport, struct transport_slot *slot)
+/* In the middle of its payload: what is still to come of that is thrown away. */
+static void tcp_slot_fini(struct transport *transport, struct transport_slot *slot)
 {
     struct tcp_peer *peer = &endpoint_of(transport)->peers[slot->peer];
     if (peer->slot == slot)
         peer->slot = NULL;
-}
-
-enum { FEW = 4, EVENTS_AT_ONCE = 64, MISSED_MS = 50 /* between looks at the clock */ };
-
-/* How long a wait tries, and how much of that without offering its core: the rank that it waits for
- * may have been put on the same one, because something else runs on the others. */
-#define SPIN_NS (50 * NS_PER_MS / 1000)
-#define SPIN_ALONE_NS (10 * NS_PER_MS / 1000)
-
-/* How long after a connection has closed its peer's end may have another name: where a watchdog
- * watches the world, it knows better what has happened. */
-#define LOST_GRACE_NS (2 * NS_PER_S)
-
-static uint64_t tcp_completed(struct transport *transport, int node)
-{
-    return endpoint_of(transport)->peers[node].completed;
 }
 
 /* -------- who is of interest ------------------------------------------------------------------ */
@@ -396,7 +378,7 @@ static bool wants_read(const struct tcp_endpoint *endpoint, const struct tcp_pee
 static bool is_missed(const struct tcp_endpoint *endpoint, const struct tcp_peer *peer)
 {
     return peer->lost_ns != 0 &&
-           (peer->queued > 0 || (wants_read(endpoint, peer) && !peer->said_bye));
+           (peer->queue.count > 0 || (wants_read(endpoint, peer) && !peer->said_bye));
 }
 
 /* The peers that something is to be sent to or read from. */
@@ -414,8 +396,8 @@ static void find_interest(struct tcp_endpoint *endpoint, struct interest *intere
     interest->many = interest->missed = false;
     for (uint32_t node = 0; node < endpoint->base.limits.nodes; node++) {
         struct tcp_peer *peer = &endpoint->peers[node];
-        short events =
-            (short)((wants_read(endpoint, peer) ? POLLIN : 0) | (peer->queued > 0 ? POLLOUT : 0));
+        short events = (short)((wants_read(endpoint, peer) ? POLLIN : 0) |
+                               (peer->queue.count > 0 ? POLLOUT : 0));
         if (events == 0 || peer->fd < 0)
             continue;
         interest->missed |= is_missed(endpoint, peer);
@@ -436,13 +418,13 @@ static enum status move_peer(struct tcp_endpoint *endpoint, struct tcp_peer *pee
                              bool for_sends, bool *moved, bool *done)
 {
     bool sent = false;
-    if (peer->queued > 0 && (try || peer->writable))
-        transport_tcp_flush(peer, moved, &sent);
+    if (peer->queue.count > 0 && (try || peer->writable))
+        flush(peer, moved, &sent);
     *done |= sent && for_sends;
     bool buffered = peer->input_to > peer->input_from || peer->reading != TCP_HEADER;
     if (!wants_read(endpoint, peer) || !(try || peer->readable || buffered))
         return STATUS_OK;
-    return transport_tcp_read(endpoint, peer, moved, done);
+    return read_peer(endpoint, peer, moved, done);
 }
 
 static enum status move_all(struct tcp_endpoint *endpoint, const struct interest *interest,
@@ -461,31 +443,29 @@ static enum status move_all(struct tcp_endpoint *endpoint, const struct interest
     return status;
 }
 
-static enum status has_closed(const struct tcp_endpoint *endpoint, const struct tcp_peer *peer)
+static enum status has_closed(struct tcp_endpoint *endpoint, struct tcp_peer *peer)
 {
-    char name[64];
+    enum status status = STATUS_OK;
+    if (endpoint->base.embedded)
+        TRY(hear_last_words(endpoint, peer));
     log_error("%s has closed its connection%s%s",
-              transport_describe(&endpoint->base, peer->node, name, sizeof name),
-              peer->error ? ": " : "", peer->error ? strerror(peer->error) : "");
-    return STATUS_TRANSPORT;
+              transport_node_text(&endpoint->base, peer->node).text, peer->error ? ": " : "",
+              peer->error ? strerror(peer->error) : "");
+    status = STATUS_TRANSPORT;
+out:
+    return status;
 }
 
 static enum status check_missed(struct tcp_endpoint *endpoint)
 {
-    enum status status = STATUS_OK;
     int64_t grace_ns = endpoint->base.world->activity ? LOST_GRACE_NS : 0;
     int64_t now_ns = clock_now_ns();
     for (uint32_t node = 0; node < endpoint->base.limits.nodes; node++) {
         struct tcp_peer *peer = &endpoint->peers[node];
-        if (!is_missed(endpoint, peer) || now_ns - peer->lost_ns < grace_ns)
-            continue;
-        if (endpoint->base.embedded)
-            TRY(transport_tcp_hear_last_words(endpoint, peer));
-        status = has_closed(endpoint, peer);
-        goto out;
+        if (is_missed(endpoint, peer) && now_ns - peer->lost_ns >= grace_ns)
+            return has_closed(endpoint, peer);
     }
-out:
-    return status;
+    return STATUS_OK;
 }
 
 /* -------- looking around (embedded) ----------------------------------------------------------- */
@@ -506,39 +486,27 @@ static enum status tcp_look(struct transport *transport)
         if (peer->fd < 0 || wants_read(endpoint, peer))
             continue;
         bool closed = is_closed(peer);
-        TRY(transport_tcp_read(endpoint, peer, &ignored, &ignored));
+        TRY(read_peer(endpoint, peer, &ignored, &ignored));
         if (peer->reading == TCP_PARKED)
             TRY(transport_check_unread(transport, (int)node, &peer->message.call));
-        if (!closed)
-            continue;
-        TRY(transport_tcp_hear_last_words(endpoint, peer));
-        if (transport->ended)
-            continue;
-        status = has_closed(endpoint, peer);
-        goto out;
+        if (closed)
+            TRY(transport->ended ? hear_last_words(endpoint, peer) : has_closed(endpoint, peer));
     }
 out:
     return status;
 }
 
 /* Sends the queues as far as the peers take them. */
-static void tcp_linger(struct transport *transport, int64_t deadline_ns)
+static bool tcp_is_empty(struct transport *transport)
 {
-    struct tcp_endpoint *endpoint = endpoint_of(transport);
-    for (bool queued = true; queued;) {
-        queued = false;
-        for (uint32_t node = 0; node < transport->limits.nodes; node++) {
-            struct tcp_peer *peer = &endpoint->peers[node];
-            bool ignored = false;
-            if (peer->fd >= 0)
-                transport_tcp_flush(peer, &ignored, &ignored);
-            queued |= peer->queued > 0 && peer->lost_ns == 0;
-        }
-        if (clock_now_ns() >= deadline_ns)
-            return;
-        if (queued)
-            clock_sleep_until_ns(clock_now_ns() + NS_PER_MS);
+    bool empty = true, ignored = false;
+    for (uint32_t node = 0; node < transport->limits.nodes; node++) {
+        struct tcp_peer *peer = &endpoint_of(transport)->peers[node];
+        if (peer->fd >= 0)
+            flush(peer, &ignored, &ignored);
+        empty &= peer->fd < 0 || peer->queue.count == 0 || peer->lost_ns != 0;
     }
+    return empty;
 }
 
 /* -------- waiting ----------------------------------------------------------------------------- */
@@ -595,7 +563,7 @@ static enum status tcp_progress(struct transport *transport, int64_t wait_ns, bo
     enum status status = STATUS_OK;
     struct tcp_endpoint *endpoint = endpoint_of(transport);
     struct interest interest;
-    bool done = false, slept = wait_ns <= 0;
+    bool done = false, slept = wait_ns <= 0, spins = !transport->crowded;
     int64_t spin_until_ns = 0;
     *moved = false;
     find_interest(endpoint, &interest);
@@ -603,10 +571,10 @@ static enum status tcp_progress(struct transport *transport, int64_t wait_ns, bo
         TRY(move_all(endpoint, &interest, for_sends, moved, &done));
         if (done || slept)
             break;
-        int64_t now_ns = endpoint->spins ? clock_now_ns() : 0;
+        int64_t now_ns = spins ? clock_now_ns() : 0;
         if (spin_until_ns == 0)
             spin_until_ns = now_ns + SPIN_NS;
-        slept = !endpoint->spins || now_ns >= spin_until_ns;
+        slept = !spins || now_ns >= spin_until_ns;
         if (!slept && now_ns >= spin_until_ns - SPIN_NS + SPIN_ALONE_NS)
             sched_yield();
         int64_t wait_ms =
@@ -623,14 +591,20 @@ out:
 }
 
 const struct transport_ops transport_tcp_ops = {
-    .send = transport_tcp_send,
+    .name = "tcp",
+    .summary = "plain TCP sockets",
+    .descriptors = {.endpoint = 2, .peer = 1 /* a connection */},
+    .endpoint_bytes = sizeof(struct tcp_endpoint),
+    .peer_bytes = sizeof(struct tcp_peer),
+    .open = transport_tcp_open,
+    .send = tcp_send,
     .completed = tcp_completed,
-    .slot_init = transport_tcp_slot_init,
     .progress = tcp_progress,
-    .abandon = transport_tcp_abandon,
-    .look = tcp_look,
-    .linger = tcp_linger,
-    .close_in_child = transport_tcp_close_in_child,
-    .cut = transport_tcp_cut,
     .close = transport_tcp_close,
+    .slot_init = tcp_slot_init,
+    .slot_fini = tcp_slot_fini,
+    .look = tcp_look,
+    .is_empty = tcp_is_empty,
+    .cut = transport_tcp_cut,
+    .close_in_child = transport_tcp_close_in_child,
 };

@@ -34,7 +34,7 @@ struct opening {
 void transport_tcp_cut(struct transport *transport)
 {
     struct tcp_endpoint *endpoint = endpoint_of(transport);
-    for (uint32_t node = 0; endpoint->peers && node < transport->limits.nodes; node++)
+    for (uint32_t node = 0; node < transport->limits.nodes; node++)
         stream_close(&endpoint->peers[node].fd);
 }
 
@@ -51,8 +51,8 @@ void transport_tcp_close(struct transport *transport)
 {
     struct tcp_endpoint *endpoint = endpoint_of(transport);
     transport_tcp_cut(transport);
-    for (uint32_t node = 0; endpoint->peers && node < transport->limits.nodes; node++)
-        free(endpoint->peers[node].queue);
+    for (uint32_t node = 0; node < transport->limits.nodes; node++)
+        free(endpoint->peers[node].queue.entries);
     while (endpoint->free) {
         struct tcp_buffer *next = endpoint->free->next;
         free(endpoint->free->data);
@@ -61,39 +61,11 @@ void transport_tcp_close(struct transport *transport)
     }
     if (endpoint->epoll >= 0)
         close(endpoint->epoll);
-    free(endpoint->peers);
     transport_base_fini(transport);
     free(endpoint);
 }
 
 /* -------- endpoints --------------------------------------------------------------------------- */
-
-static enum status open_endpoint(struct opening *opening, const struct transport_options *options,
-                                 enum node_role role)
-{
-    struct world *world = opening->world;
-    struct tcp_endpoint *endpoint = calloc(1, sizeof *endpoint);
-    if (!endpoint ||
-        !transport_base_init(&endpoint->base, &transport_tcp_ops, world, options, role)) {
-        free(endpoint);
-        return STATUS_NO_MEMORY;
-    }
-    opening->endpoint[role] = &endpoint->base;
-    endpoint->epoll = -1;
-    bool both = topology_node(&options->topology, world->rank, !role) >= 0;
-    endpoint->spins = !world_crowded(world, 1 + both);
-    int nodes = topology_nodes(&options->topology);
-    endpoint->peers = calloc((size_t)nodes, sizeof *endpoint->peers);
-    if (!endpoint->peers) {
-        log_error("tcp: no memory for %d nodes", nodes);
-        return STATUS_NO_MEMORY;
-    }
-    for (int node = 0; node < nodes; node++) {
-        endpoint->peers[node].fd = -1;
-        endpoint->peers[node].node = node;
-    }
-    return STATUS_OK;
-}
 
 static enum status listen_at(struct opening *opening, const union address *host,
                              enum node_role role, union address *address)
@@ -143,11 +115,10 @@ static enum status connect_to(const struct opening *opening, struct transport *t
                               opening->world->timeout_ms, &endpoint_of(transport)->peers[node].fd);
     if (error == 0)
         return STATUS_OK;
-    char text[ADDRESS_URI_BYTES], name[64];
+    char text[ADDRESS_URI_BYTES];
     log_error(
-        "tcp: cannot connect to %s at %s: %s; %s",
-        transport_describe(transport, node, name, sizeof name), address_uri(address, text),
-        strerror(error),
+        "tcp: cannot connect to %s at %s: %s; %s", transport_node_text(transport, node).text,
+        address_uri(address, text), strerror(error),
         descriptors_advice(error, "is its host reachable by the network in use (see --subnet)?"));
     return error == ETIMEDOUT ? STATUS_TIMEOUT : STATUS_TRANSPORT;
 }
@@ -168,10 +139,9 @@ static enum status let_in(struct opening *opening, struct transport *transport, 
         return STATUS_OK;
     if (world_cancelled(opening->world))
         return STATUS_TRANSPORT;
-    char name[64];
     log_error("tcp: %s has not connected within %g s; is its host reachable by the network in use "
               "(see --subnet)? A slow start needs a larger --startup-timeout",
-              transport_describe(transport, missing, name, sizeof name),
+              transport_node_text(transport, missing).text,
               (double)opening->world->timeout_ms / 1000);
     return STATUS_TIMEOUT;
 }
@@ -201,38 +171,39 @@ enum status transport_tcp_open(struct transport *endpoint[2], struct world *worl
                                const struct transport_options *options)
 {
     enum status status = STATUS_OK;
+    int nodes = topology_nodes(&options->topology);
     union address host, mine[2];
     memset(mine, 0, sizeof mine);
-    struct opening *opening = calloc(1, sizeof *opening);
-    if (!opening) {
-        log_error("tcp: out of memory");
-        return STATUS_NO_MEMORY;
+    struct opening opening = {.endpoint = endpoint,
+                              .world = world,
+                              .listeners = {{.socket = -1}, {.socket = -1}},
+                              .all = calloc((size_t)world->size, sizeof *opening.all),
+                              .sockets = calloc((size_t)nodes, sizeof(int))};
+    for (int role = 0; role < 2; role++) {
+        if (endpoint[role])
+            endpoint_of(endpoint[role])->epoll = -1;
+        for (int node = 0; endpoint[role] && node < nodes; node++) {
+            endpoint_of(endpoint[role])->peers[node].fd = -1;
+            endpoint_of(endpoint[role])->peers[node].node = node;
+        }
     }
-    opening->endpoint = endpoint;
-    opening->world = world;
-    opening->listeners[0].socket = opening->listeners[1].socket = -1;
-    opening->all = calloc((size_t)world->size, sizeof *opening->all);
-    opening->sockets = calloc((size_t)topology_nodes(&options->topology), sizeof(int));
-    if (!opening->all || !opening->sockets) {
+    if (!opening.all || !opening.sockets) {
         log_error("tcp: no memory for the addresses of %d ranks", world->size);
         status = STATUS_NO_MEMORY;
         goto out;
     }
     TRY(world_choose_address(world, options->subnet, &host));
     for (enum node_role role = 0; role <= NODE_SERVER; role++) {
-        if (topology_node(&options->topology, world->rank, role) < 0)
-            continue;
-        TRY(open_endpoint(opening, options, role));
-        TRY(listen_at(opening, &host, role, &mine[role]));
+        if (endpoint[role])
+            TRY(listen_at(&opening, &host, role, &mine[role]));
     }
-    TRY(join_local(opening));
-    TRY(world_gather(world, NULL, mine, sizeof mine, opening->all));
-    TRY(connect_all(opening));
+    TRY(join_local(&opening));
+    TRY(world_gather(world, NULL, mine, sizeof mine, opening.all));
+    TRY(connect_all(&opening));
 out:
-    listener_close(&opening->listeners[0]);
-    listener_close(&opening->listeners[1]);
-    free(opening->sockets);
-    free(opening->all);
-    free(opening);
+    listener_close(&opening.listeners[0]);
+    listener_close(&opening.listeners[1]);
+    free(opening.sockets);
+    free(opening.all);
     return status;
 }

@@ -48,8 +48,7 @@ struct tcp_peer {
     int64_t lost_ns;         /* when the connection was found closed; 0: it is not */
     int error;               /* then: why, an errno value */
 
-    struct tcp_send *queue; /* a ring buffer of `queue_size`; the first may be sent in part */
-    size_t queue_first, queued, queue_size;
+    struct fifo queue; /* of struct tcp_send; the first may be sent in part */
     size_t first_sent; /* bytes of the first, with its header */
     size_t held_bytes; /* queued since the last time that we tried to send */
     uint64_t completed;
@@ -65,10 +64,9 @@ struct tcp_peer {
 
 struct tcp_endpoint {
     struct transport base;
-    bool spins;
     int epoll; /* of all peers, once more of them than a few are of interest; else -1 */
-    struct tcp_peer *peers; /* by node */
     struct tcp_buffer *free;
+    struct tcp_peer peers[]; /* by node */
 };
 
 static inline struct tcp_endpoint *endpoint_of(struct transport *transport)
@@ -76,10 +74,9 @@ static inline struct tcp_endpoint *endpoint_of(struct transport *transport)
     return (struct tcp_endpoint *)transport;
 }
 
-/* tcp.c: all but opening. */
-extern const struct transport_ops transport_tcp_ops;
-
-/* tcp_connect.c: the operations cut, close_in_child and close. */
+/* tcp_connect.c: the operations open, cut, close_in_child and close. */
+enum status transport_tcp_open(struct transport *endpoint[2], struct world *world,
+                               const struct transport_options *options);
 void transport_tcp_cut(struct transport *transport);
 void transport_tcp_close_in_child(const struct transport *transport);
 void transport_tcp_close(struct transport *transport);

@@ -10,75 +10,57 @@
 #include "common/base/status.h"
 #include "common/net/transport/transport_impl.h"
 
-enum { SIZE_FIRST = 16, SIZE_MAX_ENTRIES = 1 << 16 };
+/* -------- queues ------------------------------------------------------------------------------ */
 
-static struct unexpected_message *entry(const struct unexpected_queue *queue, size_t index)
+void *fifo_push(struct fifo *fifo, size_t entry_bytes)
 {
-    return &queue->ring[(queue->head + index) % queue->size];
-}
-
-static enum status grow(struct unexpected_queue *queue, unsigned sender)
-{
-    size_t size = queue->size ? 2 * queue->size : SIZE_FIRST;
-    if (size > SIZE_MAX_ENTRIES) {
-        log_error("node %u sends faster than it may: %zu messages wait; do all ranks run with the "
-                  "same options?",
-                  sender, queue->length);
-        return STATUS_PROTOCOL;
+    enum { SIZE_FIRST = 16 };
+    if (fifo->count == fifo->size) {
+        size_t size = fifo->size ? 2 * fifo->size : SIZE_FIRST;
+        char *grown = malloc(size * entry_bytes);
+        if (!grown)
+            return NULL;
+        for (size_t i = 0; i < fifo->count; i++)
+            memcpy(grown + i * entry_bytes, fifo_at(fifo, entry_bytes, i), entry_bytes);
+        free(fifo->entries);
+        *fifo = (struct fifo){.entries = grown, .first = 0, .count = fifo->count, .size = size};
     }
-    struct unexpected_message *ring = malloc(size * sizeof *ring);
-    if (!ring) {
-        log_error("no memory for %zu messages that wait", size);
-        return STATUS_NO_MEMORY;
-    }
-    for (size_t i = 0; i < queue->length; i++)
-        ring[i] = *entry(queue, i);
-    free(queue->ring);
-    *queue = (struct unexpected_queue){.ring = ring, .length = queue->length, .size = size};
-    return STATUS_OK;
+    return fifo_at(fifo, entry_bytes, fifo->count++);
 }
 
 /* Takes the payload, also on an error (logged): no memory, or far more messages than a peer may
  * have sent. */
-static enum status unexpected_push(struct unexpected_queue *queue, const struct message *message,
+static enum status unexpected_push(struct fifo *queue, const struct message *message,
                                    struct payload payload)
 {
-    if (queue->length == queue->size) {
-        enum status status = grow(queue, (unsigned)message->sender);
-        if (status != STATUS_OK) {
-            payload_release(&payload);
-            return status;
-        }
+    enum { UNEXPECTED_MOST = 1 << 16 };
+    bool many = queue->count == UNEXPECTED_MOST;
+    struct unexpected_message *last = many ? NULL : fifo_push(queue, sizeof *last);
+    if (last) {
+        *last = (struct unexpected_message){*message, payload};
+        return STATUS_OK;
     }
-    *entry(queue, queue->length++) = (struct unexpected_message){*message, payload};
-    return STATUS_OK;
-}
-
-/* The oldest, which stays; NULL: there is none. */
-const struct message *unexpected_oldest(const struct unexpected_queue *queue)
-{
-    return queue->length > 0 ? &entry(queue, 0)->message : NULL;
+    payload_release(&payload);
+    if (many)
+        log_error("node %u sends faster than it may: %zu messages wait; do all ranks run with the "
+                  "same options?",
+                  (unsigned)message->sender, queue->count);
+    else
+        log_error("no memory for %zu messages that wait", queue->count);
+    return many ? STATUS_PROTOCOL : STATUS_NO_MEMORY;
 }
 
 /* Takes the oldest out; false if there is none. Its payload is the caller's. */
-static bool unexpected_pop(struct unexpected_queue *queue, struct unexpected_message *oldest)
+static bool unexpected_pop(struct fifo *queue, struct unexpected_message *oldest)
 {
-    if (queue->length == 0)
+    if (queue->count == 0)
         return false;
-    *oldest = *entry(queue, 0);
-    queue->head = (queue->head + 1) % queue->size;
-    queue->length--;
+    *oldest = *(struct unexpected_message *)fifo_at(queue, sizeof *oldest, 0);
+    fifo_pop(queue);
     return true;
 }
 
-/* Releases every payload and frees the buffer. */
-static void unexpected_fini(struct unexpected_queue *queue)
-{
-    for (struct unexpected_message left; unexpected_pop(queue, &left);)
-        payload_release(&left.payload);
-    free(queue->ring);
-    *queue = (struct unexpected_queue){0};
-}
+/* -------- what a timeline hears of messages --------------------------------------------------- */
 
 /* Between two nodes messages arrive in order, so a number tells which is which on both sides. */
 static struct range_about about_message(const struct transport *transport, enum range_kind kind,
@@ -117,24 +99,25 @@ static void transport_trace_arrival(const struct transport *transport,
     range_moment("receive", &about);
 }
 
-static const struct {
-    const char *name;
-    enum status (*open)(struct transport *endpoint[2], struct world *world,
-                        const struct transport_options *options);
-} kinds[] = {
-    [TRANSPORT_ZMQ] = {"zmq", transport_zmq_open},
-    [TRANSPORT_MPI] = {"mpi", transport_mpi_open},
-    [TRANSPORT_TCP] = {"tcp", transport_tcp_open},
+static const struct transport_ops *const kinds[] = {
+    [TRANSPORT_ZMQ] = &transport_zmq_ops,
+    [TRANSPORT_MPI] = &transport_mpi_ops,
+    [TRANSPORT_TCP] = &transport_tcp_ops,
 };
 
 const char *transport_kind_name(enum transport_kind kind)
 {
-    return kinds[kind].name;
+    return kinds[kind]->name;
+}
+
+const char *transport_kind_summary(enum transport_kind kind)
+{
+    return kinds[kind]->summary;
 }
 
 const char *transport_kind_unavailable(enum transport_kind kind)
 {
-    return kind == TRANSPORT_MPI ? transport_mpi_unavailable : NULL;
+    return kinds[kind]->unavailable;
 }
 
 bool transport_base_init(struct transport *transport, const struct transport_ops *ops,
@@ -153,12 +136,12 @@ bool transport_base_init(struct transport *transport, const struct transport_ops
                                                 .dtype = options->dtype};
     transport->timeout_ns = options->timeout_ms * NS_PER_MS;
     transport->stall_ns = options->stall_warning_ms * NS_PER_MS;
+    transport->crowded =
+        world_crowded(world, 1 + (topology_node(&options->topology, world->rank, !role) >= 0));
     transport->embedded = options->embedded;
     transport->peers = calloc((size_t)nodes, sizeof *transport->peers);
-    if (!transport->peers) {
-        log_error("transport: no memory for %d nodes", nodes);
+    if (!transport->peers)
         return false;
-    }
     for (int node = 0; node < nodes; node++) {
         struct transport_peer *peer = &transport->peers[node];
         peer->local = topology_rank(&options->topology, node) == world->rank;
@@ -172,65 +155,98 @@ void transport_base_fini(struct transport *transport)
     if (transport->rejected.messages > 0)
         log_debug("%" PRIu64 " messages of strangers were dropped, the last one: %s",
                   transport->rejected.messages, transport->rejected.reason);
-    for (uint32_t node = 0; node < transport->limits.nodes; node++)
-        unexpected_fini(&transport->peers[node].unexpected);
+    for (uint32_t node = 0; node < transport->limits.nodes; node++) {
+        struct fifo *unexpected = &transport->peers[node].unexpected;
+        for (struct unexpected_message left; unexpected_pop(unexpected, &left);)
+            payload_release(&left.payload);
+        free(unexpected->entries);
+    }
     free(transport->peers);
 }
 
-const char *transport_describe(const struct transport *transport, int node, char *text, size_t size)
+struct transport_text transport_node_text(const struct transport *transport, int node)
 {
+    struct transport_text text;
     const struct topology *topology = &transport->topology;
     bool server = topology_role(topology, node) == NODE_SERVER;
-    snprintf(text, size, "%s %d (rank %d)", server ? "server" : "worker",
+    snprintf(text.text, sizeof text.text, "%s %d (rank %d)", server ? "server" : "worker",
              server ? node - topology->workers : node, topology_rank(topology, node));
     return text;
 }
 
-const char *transport_describe_message(const struct message *message, char *text, size_t size)
+struct transport_text transport_message_text(const struct message *message)
 {
     static const char *const kinds_of_message[] = {
         [MESSAGE_SEGMENT] = "segment", [MESSAGE_PUSH] = "push",   [MESSAGE_PULL] = "answer",
         [MESSAGE_BYE] = "goodbye",     [MESSAGE_PAUSE] = "pause", [MESSAGE_STORE] = "store",
         [MESSAGE_FETCH] = "fetch",     [MESSAGE_CLOCK] = "clock", [MESSAGE_CALL] = "call",
         [MESSAGE_FAILED] = "failure"};
-    static const char *const elements[MESSAGE_DTYPES] = {[MESSAGE_FP16] = " of fp16",
-                                                         [MESSAGE_BF16] = " of bf16",
-                                                         [MESSAGE_FLOAT64] = " of float64",
-                                                         [MESSAGE_INT32] = " of int32",
-                                                         [MESSAGE_INT64] = " of int64"};
-    snprintf(text, size,
+    /* By enum message_dtype. */
+    static const char *const elements[] = {
+        "", "", " of fp16", " of bf16", " of float64", " of int32", " of int64"};
+    struct transport_text text;
+    snprintf(text.text, sizeof text.text,
              "%s of step %" PRIu64 ", bucket %" PRIu32 ", offset %" PRIu64 " (%" PRIu64 " bytes%s)",
              kinds_of_message[message->kind], message->step, message->bucket, message->offset,
-             message->length, elements[message->dtype] ? elements[message->dtype] : "");
+             message->length, elements[message->dtype]);
     return text;
 }
 
 /* About how many descriptors this rank's endpoints need, with some for files, probes and strangers.
- * ZeroMQ's context has 5, its check of passwords 1; an endpoint has 6, and 3 a peer: a socket's
- * mailbox and a connection each way. A TCP endpoint has 2, and a connection a peer. */
+ */
 static int descriptors_of(const struct world *world, const struct transport_options *options)
 {
-    enum { OTHERS = 8, ZMQ_CONTEXT = 6, ZMQ_ENDPOINT = 6, ZMQ_PEER = 3, TCP_ENDPOINT = 2 };
-    int nodes = topology_nodes(&options->topology), count = OTHERS;
+    enum { OTHERS = 8 };
+    const struct transport_ops *ops = kinds[options->kind];
+    int nodes = topology_nodes(&options->topology), count = OTHERS + ops->descriptors.process;
     for (enum node_role role = 0; role <= NODE_SERVER; role++) {
         if (topology_node(&options->topology, world->rank, role) < 0)
             continue;
         int all = nodes - 1, servers = options->topology.servers;
         int peers = servers == 0 ? all : role == NODE_SERVER ? nodes - servers : servers;
-        count += options->kind == TRANSPORT_ZMQ   ? ZMQ_ENDPOINT + ZMQ_PEER * peers
-                 : options->kind == TRANSPORT_TCP ? TCP_ENDPOINT + peers
-                                                  : 0;
+        count += ops->descriptors.endpoint + ops->descriptors.peer * peers;
     }
-    return count + (options->kind == TRANSPORT_ZMQ ? ZMQ_CONTEXT : 0);
+    return count;
+}
+
+/* Out of memory: logged. */
+static struct transport *endpoint_new(const struct transport_ops *ops, struct world *world,
+                                      const struct transport_options *options, enum node_role role)
+{
+    size_t nodes = (size_t)topology_nodes(&options->topology);
+    struct transport *transport = calloc(1, ops->endpoint_bytes + nodes * ops->peer_bytes);
+    if (transport && transport_base_init(transport, ops, world, options, role))
+        return transport;
+    log_error("transport %s: no memory for an endpoint with %zu peers", ops->name, nodes);
+    free(transport);
+    return NULL;
+}
+
+/* Makes the endpoints of this process, and connects them. */
+static enum status open_endpoints(struct transport *endpoint[2], struct world *world,
+                                  const struct transport_options *options)
+{
+    const struct transport_ops *ops = kinds[options->kind];
+    for (enum node_role role = 0; role <= NODE_SERVER; role++) {
+        if (topology_node(&options->topology, world->rank, role) >= 0 &&
+            !(endpoint[role] = endpoint_new(ops, world, options, role)))
+            return STATUS_NO_MEMORY;
+    }
+    return ops->open(endpoint, world, options);
 }
 
 enum status transport_open(struct transport *endpoint[2], struct world *world,
                            const struct transport_options *options)
 {
+    const struct transport_ops *ops = kinds[options->kind];
     endpoint[NODE_WORKER] = endpoint[NODE_SERVER] = NULL;
+    if (ops->unavailable) {
+        log_error("--transport %s: %s", ops->name, ops->unavailable);
+        return STATUS_UNSUPPORTED;
+    }
     enum status status = world_check_descriptors(world, descriptors_of(world, options));
     if (status == STATUS_OK)
-        status = kinds[options->kind].open(endpoint, world, options);
+        status = open_endpoints(endpoint, world, options);
     if (status != STATUS_OK) {
         transport_close(&endpoint[NODE_WORKER]);
         transport_close(&endpoint[NODE_SERVER]);
@@ -257,6 +273,15 @@ bool transport_interrupted(const struct transport *transport)
     return atomic_load(&transport->interrupted);
 }
 
+/* Waits until all messages have left, at most `most_ms`. */
+static void linger(struct transport *transport, int64_t most_ms)
+{
+    int64_t deadline_ns = clock_now_ns() + most_ms * NS_PER_MS;
+    while (transport->ops->is_empty && !transport->ops->is_empty(transport) &&
+           clock_now_ns() < deadline_ns)
+        clock_sleep_until_ns(clock_now_ns() + NS_PER_MS);
+}
+
 void transport_stop(struct transport *endpoint[2])
 {
     for (int role = 0; role < 2; role++) {
@@ -264,8 +289,8 @@ void transport_stop(struct transport *endpoint[2])
             endpoint[role]->ops->cut(endpoint[role]);
     }
     for (int role = 0; role < 2; role++) {
-        if (endpoint[role] && endpoint[role]->ops->settle)
-            endpoint[role]->ops->settle(endpoint[role]);
+        if (endpoint[role] && endpoint[role]->ops->cut)
+            linger(endpoint[role], SETTLE_MS);
     }
 }
 
@@ -276,20 +301,27 @@ void transport_counters(const struct transport *transport, struct transport_coun
 
 /* -------- sending ----------------------------------------------------------------------------- */
 
-enum status transport_send(struct transport *transport, int peer, const struct message *message,
-                           const void *payload, uint64_t *ticket)
+/* The header of a message from this node. */
+static void encode(const struct transport *transport, const struct message *message,
+                   uint8_t header[MESSAGE_HEADER_BYTES])
 {
     struct message filled = *message;
     filled.run_id = transport->limits.run_id;
     filled.sender = (uint32_t)transport->node;
     filled.call = transport->call;
-    CHECK(peer != transport->node && (uint32_t)peer < transport->limits.nodes);
-    CHECK(filled.length <= transport->limits.length_max);
-    uint8_t header[MESSAGE_HEADER_BYTES];
     message_encode(&filled, header);
-    transport_trace_send(transport, peer, &filled);
+}
+
+enum status transport_send(struct transport *transport, int peer, const struct message *message,
+                           const void *payload, uint64_t *ticket)
+{
+    uint8_t header[MESSAGE_HEADER_BYTES];
+    CHECK(peer != transport->node && (uint32_t)peer < transport->limits.nodes);
+    CHECK(message->length <= transport->limits.length_max);
+    encode(transport, message, header);
+    transport_trace_send(transport, peer, message);
     enum status status =
-        transport->ops->send(transport, peer, header, payload, (size_t)filled.length);
+        transport->ops->send(transport, peer, header, payload, (size_t)message->length);
     range_detail_end();
     if (status != STATUS_OK)
         return status;
@@ -298,7 +330,7 @@ enum status transport_send(struct transport *transport, int peer, const struct m
         *ticket = to->sends;
     to->sends++;
     if (!to->local) {
-        transport->counters.sent_bytes += filled.length;
+        transport->counters.sent_bytes += message->length;
         transport->counters.sent_header_bytes += MESSAGE_HEADER_BYTES;
         transport->counters.sent_messages++;
     }
@@ -320,7 +352,7 @@ enum status transport_slot_init(struct transport_slot *slot, struct transport *t
     return transport->ops->slot_init ? transport->ops->slot_init(transport, slot) : STATUS_OK;
 }
 
-/* True if it was still posted: nothing has come for it. */
+/* Posted for nothing any more; false if it was not posted, or has its message. */
 static bool withdraw(struct transport *transport, const struct transport_slot *slot)
 {
     struct transport_peer *peer = &transport->peers[slot->peer];
@@ -337,43 +369,35 @@ static bool withdraw(struct transport *transport, const struct transport_slot *s
 
 void transport_slot_fini(struct transport_slot *slot, struct transport *transport)
 {
-    bool awaited = slot->posted && !slot->done;
-    bool withdrawn = slot->posted && withdraw(transport, slot);
-    if (awaited && !withdrawn && transport->ops->abandon)
-        transport->ops->abandon(transport, slot);
-    if (withdrawn || (awaited && slot->impl)) /* its message will come into another slot */
-        transport->peers[slot->peer].posts--;
+    if (slot->posted && withdraw(transport, slot))
+        transport->peers[slot->peer].posts--; /* its message will come into another slot */
     payload_release(&slot->held);
-    if (slot->impl)
+    if (transport->ops->slot_fini)
         transport->ops->slot_fini(transport, slot);
     *slot = (struct transport_slot){0};
 }
 
 void transport_slot_expect(struct transport_slot *slot, const struct message *expected)
 {
+    CHECK(!slot->posted);
     slot->expected = *expected;
 }
-
-static enum status fill_slot(struct transport *transport, struct transport_slot *slot,
-                             const struct message *message, struct payload payload);
 
 enum status transport_post(struct transport *transport, struct transport_slot *slot, void *into)
 {
     CHECK(!slot->posted);
+    struct transport_peer *peer = &transport->peers[slot->peer];
     slot->done = false;
     slot->posted = true;
     slot->into = into;
-    struct transport_peer *peer = &transport->peers[slot->peer];
     slot->number = peer->posts++;
-    if (transport->ops->post)
-        return transport->ops->post(transport, slot);
-    struct unexpected_message unexpected;
-    if (unexpected_pop(&peer->unexpected, &unexpected))
-        return fill_slot(transport, slot, &unexpected.message, unexpected.payload);
     slot->next_posted = NULL;
     *peer->last = slot;
     peer->last = &slot->next_posted;
-    return STATUS_OK;
+    struct unexpected_message waits;
+    if (unexpected_pop(&peer->unexpected, &waits)) /* where one waits, no other slot is posted */
+        return transport_deliver(transport, &waits.message, waits.payload);
+    return transport->ops->post ? transport->ops->post(transport, slot) : STATUS_OK;
 }
 
 void transport_release(struct transport *transport, struct transport_slot *slot)
@@ -417,7 +441,7 @@ enum status transport_accept(struct transport *transport, const uint8_t *header,
 /* -------- calls (embedded) -------------------------------------------------------------------- */
 
 /* "call 3 of the world, psring_broadcast of 1000 float32 from rank 0" */
-static const char *describe_call(const struct message_call *call, char *text, size_t size)
+static struct transport_text call_text(const struct message_call *call)
 {
     static const char *const names[] = {[MESSAGE_NO_CALL] = "none",
                                         [MESSAGE_ALLREDUCE] = "allreduce",
@@ -443,20 +467,19 @@ static const char *describe_call(const struct message_call *call, char *text, si
                  elements[call->dtype], call->root);
     else if (call->what == MESSAGE_ALL_GATHER)
         snprintf(about, sizeof about, " (%" PRIu64 " %s)", call->count, elements[call->dtype]);
-    snprintf(text, size, "psring_%s%s, call %u of %s", names[call->what], about, call->number,
-             group);
+    struct transport_text text;
+    snprintf(text.text, sizeof text.text, "psring_%s%s, call %u of %s", names[call->what], about,
+             call->number, group);
     return text;
 }
 
 static enum status other_call(const struct transport *transport, int peer,
                               const struct message_call *theirs)
 {
-    char name[64], texts[2][160];
     log_error("%s is in %s, and rank %d in %s; all ranks of a communicator must make the same "
               "calls in the same order",
-              transport_describe(transport, peer, name, sizeof name),
-              describe_call(theirs, texts[0], sizeof texts[0]), transport->world->rank,
-              describe_call(&transport->call, texts[1], sizeof texts[1]));
+              transport_node_text(transport, peer).text, call_text(theirs).text,
+              transport->world->rank, call_text(&transport->call).text);
     return STATUS_PROTOCOL;
 }
 
@@ -498,31 +521,26 @@ enum status transport_check_ahead(const struct transport *transport, int peer)
     return STATUS_OK;
 }
 
-/* Sends a message without a slot. */
-static enum status transport_tell(struct transport *transport, int peer,
-                                  const struct message *message, const void *payload)
+/* Sends a message that comes without a slot. */
+static enum status notify(struct transport *transport, int peer, const struct message *message,
+                          const void *payload)
 {
-    struct message filled = *message;
     uint8_t header[MESSAGE_HEADER_BYTES];
-    filled.run_id = transport->limits.run_id;
-    filled.sender = (uint32_t)transport->node;
-    filled.dtype = MESSAGE_FLOAT32;
-    filled.call = transport->call;
-    message_encode(&filled, header);
-    if (transport->ops->tell)
-        return transport->ops->tell(transport, peer, header, payload, (size_t)filled.length);
+    encode(transport, message, header);
+    if (transport->ops->notify)
+        return transport->ops->notify(transport, peer, header, payload, (size_t)message->length);
     transport->peers[peer].sends++;
-    return transport->ops->send(transport, peer, header, payload, (size_t)filled.length);
+    return transport->ops->send(transport, peer, header, payload, (size_t)message->length);
 }
 
 enum status transport_announce(struct transport *transport, int peer)
 {
-    static const struct message message = {.kind = MESSAGE_CALL};
+    static const struct message message = {.kind = MESSAGE_CALL, .dtype = MESSAGE_FLOAT32};
     struct transport_peer *to = &transport->peers[peer];
-    if (to->told == transport->calls)
+    if (to->notified == transport->calls)
         return STATUS_OK;
-    to->told = transport->calls;
-    return transport_tell(transport, peer, &message, NULL);
+    to->notified = transport->calls;
+    return notify(transport, peer, &message, NULL);
 }
 
 void transport_set_call(struct transport *transport, const struct message_call *call)
@@ -546,8 +564,8 @@ enum status transport_compare_call(const struct transport *transport, int peer,
                                                        : other_call(transport, peer, theirs);
 }
 
-enum status transport_hear(struct transport *transport, const struct message *message,
-                           const void *payload)
+static enum status hear(struct transport *transport, const struct message *message,
+                        const void *payload)
 {
     int sender = (int)message->sender;
     if (message->kind == MESSAGE_CALL) {
@@ -572,14 +590,16 @@ void transport_fail(struct transport *transport, enum status status, const char 
     if (!transport->heard)
         snprintf(transport->words, sizeof transport->words, "rank %d has failed: %s",
                  transport->world->rank, why);
-    const struct message message = {
-        .kind = MESSAGE_FAILED, .step = (uint64_t)status, .length = sizeof transport->words};
+    const struct message message = {.kind = MESSAGE_FAILED,
+                                    .step = (uint64_t)status,
+                                    .length = sizeof transport->words,
+                                    .dtype = MESSAGE_FLOAT32};
     for (int node = 0; node < (int)transport->limits.nodes; node++) {
         if (node != transport->node)
-            (void)transport_tell(transport, node, &message, transport->words);
+            (void)notify(transport, node, &message, transport->words);
     }
-    if (!transport->heard && transport->ops->linger) /* else the others hear it as this rank has */
-        transport->ops->linger(transport, clock_now_ns() + FAREWELL_MS * NS_PER_MS);
+    if (!transport->heard) /* else the others hear it as this rank has */
+        linger(transport, FAREWELL_MS);
 }
 
 void transport_close_in_child(const struct transport *transport)
@@ -604,82 +624,67 @@ static enum status check_expected(const struct transport *transport,
          found->length == expected->length &&
          (!expected->dtype || found->dtype == expected->dtype)))
         return STATUS_OK;
-    char name[64], texts[2][128];
     log_error("%s sent %s, expected %s; do all ranks run with the same options?",
-              transport_describe(transport, slot->peer, name, sizeof name),
-              transport_describe_message(found, texts[0], sizeof texts[0]),
-              transport_describe_message(expected, texts[1], sizeof texts[1]));
+              transport_node_text(transport, slot->peer).text, transport_message_text(found).text,
+              transport_message_text(expected).text);
     return STATUS_PROTOCOL;
 }
 
 enum status transport_too_long(const struct transport *transport, const struct transport_slot *slot)
 {
-    char name[64];
     log_error("%s sent more than the %zu bytes expected here; do all ranks run with the same "
               "options?",
-              transport_describe(transport, slot->peer, name, sizeof name), slot->capacity);
+              transport_node_text(transport, slot->peer).text, slot->capacity);
     return STATUS_PROTOCOL;
 }
 
-enum status transport_check_fit(const struct transport *transport,
-                                const struct transport_slot *slot, const struct message *message)
+enum status transport_claim(struct transport *transport, struct transport_slot *slot,
+                            const struct message *message)
 {
+    bool posted = withdraw(transport, slot);
+    CHECK(posted);
     enum status status = check_expected(transport, slot, message);
     if (status == STATUS_OK && message->length > slot->capacity)
         status = transport_too_long(transport, slot);
+    if (status == STATUS_OK)
+        slot->message = *message;
     return status;
 }
 
-enum status transport_complete(struct transport *transport, struct transport_slot *slot,
-                               const struct message *message, const void *payload)
+/*
+ * The message is the one that transport_claim has checked. What it was checked against cannot have
+ * changed since: transport_slot_expect refuses a posted slot, and a call that succeeds has waited
+ * for all of its slots before the next one begins (transport_set_call).
+ */
+void transport_complete(struct transport *transport, struct transport_slot *slot)
 {
-    enum status status = transport_check_fit(transport, slot, message);
-    if (status != STATUS_OK)
-        return status;
-    slot->message = *message;
-    slot->payload = payload;
+    struct transport_peer *peer = &transport->peers[slot->peer];
+    slot->payload = slot->into ? slot->into : slot->held.data;
     slot->done = true;
-    transport->peers[slot->peer].arrived++;
+    peer->arrived++;
     transport_trace_arrival(transport, slot);
-    if (!transport->peers[slot->peer].local) {
-        transport->counters.received_bytes += message->length;
+    if (!peer->local) {
+        transport->counters.received_bytes += slot->message.length;
         transport->counters.received_header_bytes += MESSAGE_HEADER_BYTES;
         transport->counters.received_messages++;
     }
-    return STATUS_OK;
 }
 
-/* Puts a message where its slot wants it, once it is known to fit; takes the payload. */
+/* Steps 2 to 4 with the payload in hand. Takes it, also on an error. */
 static enum status fill_slot(struct transport *transport, struct transport_slot *slot,
                              const struct message *message, struct payload payload)
 {
-    slot->held = payload;
-    if (!slot->into)
-        return transport_complete(transport, slot, message, payload.data);
-    enum status status = transport_check_fit(transport, slot, message);
-    if (status == STATUS_OK && message->length > 0)
-        memcpy(slot->into, payload.data, message->length);
-    payload_release(&slot->held);
-    return status == STATUS_OK ? transport_complete(transport, slot, message, slot->into) : status;
-}
-
-/* The oldest slot posted for a peer, which is so no longer; NULL: there is none. */
-static struct transport_slot *take_slot(struct transport_peer *peer)
-{
-    struct transport_slot *slot = peer->first;
-    if (!slot)
-        return NULL;
-    peer->first = slot->next_posted;
-    if (!peer->first)
-        peer->last = &peer->first;
-    return slot;
-}
-
-enum status transport_claim(struct transport *transport, const struct message *message,
-                            struct transport_slot **slot)
-{
-    *slot = take_slot(&transport->peers[message->sender]);
-    return *slot ? transport_check_fit(transport, *slot, message) : STATUS_OK;
+    enum status status = transport_claim(transport, slot, message);
+    if (status == STATUS_OK && !slot->into) {
+        slot->held = payload;
+    } else {
+        if (status == STATUS_OK && message->length > 0)
+            memcpy(slot->into, payload.data, message->length);
+        payload_release(&payload);
+    }
+    if (status == STATUS_OK)
+        transport_complete(transport, slot);
+    return status;
 }
 
 enum status transport_deliver(struct transport *transport, const struct message *message,
@@ -687,11 +692,10 @@ enum status transport_deliver(struct transport *transport, const struct message 
 {
     struct transport_peer *peer = &transport->peers[message->sender];
     if (transport_comes_without_slot(message)) {
-        enum status status = transport_hear(transport, message, payload.data);
+        enum status status = hear(transport, message, payload.data);
         payload_release(&payload);
         return status;
     }
-    struct transport_slot *slot = take_slot(peer);
-    return slot ? fill_slot(transport, slot, message, payload)
-                : unexpected_push(&peer->unexpected, message, payload);
+    return peer->first ? fill_slot(transport, peer->first, message, payload)
+                       : unexpected_push(&peer->unexpected, message, payload);
 }

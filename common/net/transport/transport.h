@@ -1,6 +1,6 @@
 /*
  * Point-to-point messages between nodes: what every topology is built on, so that topologies are
- * compared at equal transport. Each implementation has a folder: zmq, mpi, tcp.
+ * compared at equal transport. Three implementations: zmq, mpi, tcp (transport_impl.h).
  *
  * Messages from one node to another arrive complete and in order; a message is a header
  * (common/net/transport/message.h) and a payload. Sends never block: `transport_send` queues, the
@@ -198,6 +198,8 @@ void transport_release(struct transport *transport, struct transport_slot *slot)
 void transport_counters(const struct transport *transport, struct transport_counters *counters);
 
 const char *transport_kind_name(enum transport_kind kind);
+/* What moves its bytes, in a few words. */
+const char *transport_kind_summary(enum transport_kind kind);
 /* Why this build does not have it; NULL: it has. */
 const char *transport_kind_unavailable(enum transport_kind kind);
 

@@ -2,11 +2,11 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "common/base/status.h"
 #include "common/base/clock.h"
+#include "common/base/range.h"
+#include "common/base/status.h"
 #include "common/net/activity.h"
 #include "common/net/transport/transport_impl.h"
-#include "common/base/range.h"
 
 /* One wait: for a message in any of `slots`, or for a send to `peer` to complete. */
 struct wait_state {
@@ -27,9 +27,21 @@ static enum activity_thread thread_of(const struct transport *transport)
     return transport->role == NODE_SERVER ? ACTIVITY_SERVER : ACTIVITY_WORKER;
 }
 
-static bool is_awaited(const struct transport_slot *slot)
+/* The next peer that is waited for, and its slot, NULL for a send; -1: there is no further one.
+ * `*next` is 0 at first. */
+static int next_awaited(const struct wait_state *wait, size_t *next,
+                        const struct transport_slot **slot)
 {
-    return slot && slot->posted && !slot->done;
+    if (!wait->slots) {
+        *slot = NULL;
+        return (*next)++ == 0 ? wait->peer : -1;
+    }
+    while (*next < wait->slot_count) {
+        *slot = wait->slots[(*next)++];
+        if (*slot && (*slot)->posted && !(*slot)->done)
+            return (*slot)->peer;
+    }
+    return -1;
 }
 
 /* The first and the last of the ranks that are waited for, and the offset of the awaited message if
@@ -37,49 +49,36 @@ static bool is_awaited(const struct transport_slot *slot)
 static void find_awaited(const struct transport *transport, const struct wait_state *wait,
                          int *first, int *last, uint64_t *offset)
 {
+    const struct transport_slot *slot;
+    size_t next = 0;
     *offset = wait->slots ? ACTIVITY_NO_OFFSET : ACTIVITY_SENDS;
     *first = *last = ACTIVITY_NOBODY;
-    if (!wait->slots)
-        *first = *last = topology_rank(&transport->topology, wait->peer);
-    for (size_t i = 0; wait->slots && i < wait->slot_count; i++) {
-        const struct transport_slot *slot = wait->slots[i];
-        if (!is_awaited(slot))
-            continue;
-        int rank = topology_rank(&transport->topology, slot->peer);
+    for (int peer; (peer = next_awaited(wait, &next, &slot)) >= 0;) {
+        int rank = topology_rank(&transport->topology, peer);
         bool alone = *first == ACTIVITY_NOBODY;
-        *offset = alone && slot->expected.kind ? slot->expected.offset : ACTIVITY_NO_OFFSET;
+        if (slot)
+            *offset = alone && slot->expected.kind ? slot->expected.offset : ACTIVITY_NO_OFFSET;
         *first = alone || rank < *first ? rank : *first;
         *last = rank > *last ? rank : *last;
     }
 }
 
-/* "worker 2 (rank 2): segment of step 17, ...; worker 3 (rank 3)" into `text`, as many as fit. */
-static void describe_awaited(const struct transport *transport, const struct wait_state *wait,
-                             char *text, size_t size)
-{
-    char name[64], message[128];
-    size_t used = 0;
-    for (size_t i = 0; i < wait->slot_count && used < size; i++) {
-        const struct transport_slot *slot = wait->slots[i];
-        if (!is_awaited(slot))
-            continue;
-        bool known = slot->expected.kind != 0;
-        used += (size_t)snprintf(
-            text + used, size - used, "%s%s%s%s", used ? "; " : "",
-            transport_describe(transport, slot->peer, name, sizeof name), known ? ": " : "",
-            known ? transport_describe_message(&slot->expected, message, sizeof message) : "");
-    }
-}
-
-/* "waiting for worker 2 (rank 2): ..." */
+/* "waiting for worker 2 (rank 2): segment of step 17, ...; worker 3 (rank 3)" into `text`, as many
+ * as fit. Returns text. */
 static const char *describe_wait(const struct transport *transport, const struct wait_state *wait,
                                  char *text, size_t size)
 {
-    int used = snprintf(text, size, "%s ", wait->slots ? "waiting for" : "sending to");
-    if (wait->slots)
-        describe_awaited(transport, wait, text + used, size - (size_t)used);
-    else
-        transport_describe(transport, wait->peer, text + used, size - (size_t)used);
+    const struct transport_slot *slot;
+    size_t next = 0;
+    size_t used = (size_t)snprintf(text, size, "%s ", wait->slots ? "waiting for" : "sending to");
+    const char *separator = "";
+    for (int peer; used < size && (peer = next_awaited(wait, &next, &slot)) >= 0;) {
+        bool known = slot && slot->expected.kind != 0;
+        used += (size_t)snprintf(text + used, size - used, "%s%s%s%s", separator,
+                                 transport_node_text(transport, peer).text, known ? ": " : "",
+                                 known ? transport_message_text(&slot->expected).text : "");
+        separator = "; ";
+    }
     return text;
 }
 
@@ -129,13 +128,12 @@ static enum status check_awaited(const struct transport *transport, struct wait_
 {
     enum { SEND_LOOKS = 20 };
     enum status status = STATUS_OK;
-    if (!wait->slots && ++wait->looks > SEND_LOOKS)
-        TRY(transport_check_ahead(transport, wait->peer));
-    for (size_t i = 0; wait->slots && i < wait->slot_count; i++) {
-        const struct transport_slot *slot = wait->slots[i];
-        if (is_awaited(slot))
-            TRY(transport_check_ahead(transport, slot->peer));
-    }
+    const struct transport_slot *slot;
+    size_t next = 0;
+    if (!wait->slots && ++wait->looks <= SEND_LOOKS)
+        return STATUS_OK;
+    for (int peer; (peer = next_awaited(wait, &next, &slot)) >= 0;)
+        TRY(transport_check_ahead(transport, peer));
 out:
     return status;
 }
@@ -144,10 +142,13 @@ static enum status look(struct transport *transport)
 {
     enum status status = STATUS_OK;
     for (int node = 0; node < (int)transport->limits.nodes; node++) {
-        const struct message *unexpected = unexpected_oldest(&transport->peers[node].unexpected);
-        TRY(transport_check_call(transport, node, &transport->peers[node].announced));
-        if (unexpected && !transport->peers[node].first)
-            TRY(transport_check_unread(transport, node, &unexpected->call));
+        const struct transport_peer *peer = &transport->peers[node];
+        const struct unexpected_message *oldest;
+        TRY(transport_check_call(transport, node, &peer->announced));
+        if (peer->unexpected.count > 0) {
+            oldest = fifo_at(&peer->unexpected, sizeof *oldest, 0);
+            TRY(transport_check_unread(transport, node, &oldest->message.call));
+        }
     }
     if (transport->ops->look)
         TRY(transport->ops->look(transport));
@@ -196,12 +197,10 @@ static enum status look_around(struct transport *transport, struct wait_state *w
         return STATUS_OK;
     TRY(check_awaited(transport, wait));
     TRY(look(transport));
-    if (!wait->slots)
-        TRY(transport_announce(transport, wait->peer));
-    for (size_t i = 0; wait->slots && i < wait->slot_count; i++) {
-        if (is_awaited(wait->slots[i]))
-            TRY(transport_announce(transport, wait->slots[i]->peer));
-    }
+    const struct transport_slot *slot;
+    size_t next = 0;
+    for (int peer; (peer = next_awaited(wait, &next, &slot)) >= 0;)
+        TRY(transport_announce(transport, peer));
 out:
     return status;
 }

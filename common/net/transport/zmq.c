@@ -15,23 +15,57 @@
  * slot with a buffer costs one memcpy. Who may connect: zmq_auth.c.
  */
 #include <errno.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 #include <zmq.h>
 
 #include "common/base/clock.h"
 #include "common/base/status.h"
 #include "common/base/util.h"
+#include "common/net/address.h"
 #include "common/net/transport/zmq_impl.h"
 
-enum { RECEIVED_AT_ONCE = 256 }; /* messages, before whoever waits looks at what it waits for */
+enum {
+    RECEIVED_AT_ONCE = 256,  /* messages, before whoever waits looks at what it waits for */
+    LINGER_MS = 2000,        /* how long a close may spend on delivering what was sent */
+    FRAME_BYTES_LEAST = 256, /* a header, or a part of ZeroMQ's handshake */
+};
 
 enum status transport_zmq_status(const char *what)
 {
     int error = zmq_errno();
     log_error("ZeroMQ: %s: %s", what, zmq_strerror(error));
     return error == ENOMEM ? STATUS_NO_MEMORY : STATUS_TRANSPORT;
+}
+
+/* Of a node, within its process. */
+#define LOCAL_ADDRESS "inproc://node-%d"
+
+/* A socket of the endpoint's context with the options that all of ours have; NULL where ZeroMQ has
+ * none. */
+static void *transport_zmq_socket(struct zmq_endpoint *endpoint, int type)
+{
+    void *socket = zmq_socket(endpoint->shared->context, type);
+    if (!socket)
+        return NULL;
+    /* No high-water mark: it counts messages, not bytes; what is in flight is bounded above us, and
+     * only ranks of this run can send (zmq_auth.c). */
+    int none = 0;
+    int64_t frame_bytes_max = (int64_t)endpoint->base.limits.length_max;
+    if (frame_bytes_max < FRAME_BYTES_LEAST)
+        frame_bytes_max = FRAME_BYTES_LEAST;
+    int ipv6 = endpoint->shared->ipv6;
+    zmq_setsockopt(socket, ZMQ_IPV6, &ipv6, sizeof ipv6);
+    zmq_setsockopt(socket, ZMQ_SNDHWM, &none, sizeof none);
+    zmq_setsockopt(socket, ZMQ_RCVHWM, &none, sizeof none);
+    zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &frame_bytes_max, sizeof frame_bytes_max);
+    return socket;
 }
 
 /* -------- sending ----------------------------------------------------------------------------- */
@@ -53,18 +87,27 @@ static void on_sent(void *data, void *hint)
     }
 }
 
-static void *transport_zmq_socket(struct zmq_endpoint *endpoint, int type);
-
-static enum status connect_to(struct zmq_endpoint *endpoint, struct zmq_peer *peer)
+static enum status connect_to(struct zmq_endpoint *endpoint, int node)
 {
+    enum status status = STATUS_OK;
+    struct zmq_peer *peer = &endpoint->peers[node];
+    const struct topology *topology = &endpoint->base.topology;
+    char local[ZMQ_ADDRESS_BYTES];
+    const char *address =
+        endpoint->shared->addresses[topology_rank(topology, node)][topology_role(topology, node)];
+    if (endpoint->base.peers[node].local) {
+        snprintf(local, sizeof local, LOCAL_ADDRESS, node);
+        address = local;
+    }
     peer->push = transport_zmq_socket(endpoint, ZMQ_PUSH);
     if (!peer->push)
-        return transport_zmq_status("socket");
-    int ipv6 = strchr(peer->address, '[') != NULL; /* of the peer, not of this rank */
+        TRY(transport_zmq_status("socket"));
+    int ipv6 = strchr(address, '[') != NULL; /* of the peer, not of this rank */
     zmq_setsockopt(peer->push, ZMQ_IPV6, &ipv6, sizeof ipv6);
-    enum status status = transport_zmq_auth_connector(&endpoint->shared->auth, peer->push);
-    if (status == STATUS_OK && zmq_connect(peer->push, peer->address) != 0)
-        status = transport_zmq_status(peer->address);
+    TRY(transport_zmq_auth_connector(&endpoint->shared->auth, peer->push));
+    if (zmq_connect(peer->push, address) != 0)
+        TRY(transport_zmq_status(address));
+out:
     return status;
 }
 
@@ -89,17 +132,15 @@ static enum status zmq_send_message(struct transport *transport, int node,
 {
     struct zmq_endpoint *endpoint = endpoint_of(transport);
     struct zmq_peer *peer = &endpoint->peers[node];
-    if (!peer->push) {
-        enum status connected = connect_to(endpoint, peer);
-        if (connected != STATUS_OK)
-            return connected;
-    }
+    enum status status = peer->push ? STATUS_OK : connect_to(endpoint, node);
+    if (status != STATUS_OK)
+        return status;
     zmq_msg_t frame;
     if (zmq_msg_init_size(&frame, MESSAGE_HEADER_BYTES) != 0)
         return transport_zmq_status("sending");
     memcpy(zmq_msg_data(&frame), header, MESSAGE_HEADER_BYTES);
     atomic_fetch_add(&endpoint->shared->handovers, 1);
-    enum status status = send_frame(peer, &frame, ZMQ_SNDMORE);
+    status = send_frame(peer, &frame, ZMQ_SNDMORE);
     if (status != STATUS_OK)
         return status;
     /* An empty payload is sent as well: its frame reports that the header has gone, and tickets
@@ -174,52 +215,39 @@ static enum status receive_frame(struct zmq_endpoint *endpoint, zmq_msg_t *frame
     return got >= 0 ? STATUS_OK : transport_zmq_status("receiving");
 }
 
-/* Receives the frame after `header`, if there is one, and throws away any others. *complete: there
- * was exactly one. The frames of a message arrive together, so this never blocks. */
-static enum status receive_payload(struct zmq_endpoint *endpoint, zmq_msg_t *header,
-                                   zmq_msg_t *payload, bool *complete)
-{
-    *complete = zmq_msg_more(header);
-    if (!*complete)
-        return STATUS_OK;
-    enum status status = receive_frame(endpoint, payload);
-    while (status == STATUS_OK && zmq_msg_more(payload)) {
-        *complete = false;
-        status = receive_frame(endpoint, payload);
-    }
-    return status;
-}
-
 /*
  * Receives one message if one is here; with flags 0 it sleeps until one comes, or the time-out.
- * *received: one was here; *taken: and it is of this run.
+ * *received: one was here; *taken: and it is of this run. The frames of a message arrive together,
+ * so only its first one may block. Frames after the payload are thrown away.
  */
 static enum status receive_one(struct zmq_endpoint *endpoint, int flags, bool *received,
                                bool *taken)
 {
-    zmq_msg_t header;
-    *received = *taken = false;
-    zmq_msg_init(&header);
     enum status status = STATUS_OK;
-    if (zmq_msg_recv(&header, endpoint->pull, flags) < 0) {
-        if (zmq_errno() != EAGAIN && zmq_errno() != EINTR)
-            status = transport_zmq_status("receiving");
+    int frames = 1;
+    struct zmq_frame *frame = NULL;
+    zmq_msg_t header;
+    zmq_msg_init(&header);
+    *taken = false;
+    *received = zmq_msg_recv(&header, endpoint->pull, flags) >= 0;
+    if (!*received && zmq_errno() != EAGAIN && zmq_errno() != EINTR)
+        status = transport_zmq_status("receiving");
+    if (!*received)
         goto out;
-    }
-    *received = true;
     atomic_load(&endpoint->shared->handovers);
-    struct zmq_frame *frame = take_frame(endpoint);
-    if (!frame) {
+    if (!(frame = take_frame(endpoint))) {
         status = STATUS_NO_MEMORY;
         goto out;
     }
-    bool complete;
-    status = receive_payload(endpoint, &header, &frame->message, &complete);
-    if (status != STATUS_OK)
-        free_frame(frame);
-    else
-        status = deliver(endpoint, &header, frame, complete, taken);
+    for (bool more = zmq_msg_more(&header); more; frames++) {
+        TRY(receive_frame(endpoint, &frame->message));
+        more = zmq_msg_more(&frame->message);
+    }
+    status = deliver(endpoint, &header, frame, frames == 2, taken);
+    frame = NULL;
 out:
+    if (frame)
+        free_frame(frame);
     zmq_msg_close(&header);
     return status;
 }
@@ -295,52 +323,6 @@ out:
     return status;
 }
 
-/*
- * Opening and closing the endpoints of the ZeroMQ transport: sockets, addresses, the context. What
- * moves over them: zmq.c.
- */
-
-#ifdef __GLIBC__
-#include <malloc.h>
-#endif
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
-#include <zmq.h>
-
-#include "common/base/status.h"
-#include "common/base/clock.h"
-#include "common/net/address.h"
-
-enum {
-    LINGER_MS = 2000,        /* how long a close may spend on delivering what was sent */
-    FRAME_BYTES_LEAST = 256, /* a header, or a part of ZeroMQ's handshake */
-};
-
-/* A socket of the endpoint's context with the options that all of ours have; NULL where ZeroMQ has
- * none. */
-static void *transport_zmq_socket(struct zmq_endpoint *endpoint, int type)
-{
-    void *socket = zmq_socket(endpoint->shared->context, type);
-    if (!socket)
-        return NULL;
-    /* No high-water mark: it counts messages, not bytes; what is in flight is bounded above us, and
-     * only ranks of this run can send (zmq_auth.c). */
-    int none = 0, linger_ms = LINGER_MS;
-    int64_t frame_bytes_max = (int64_t)endpoint->base.limits.length_max;
-    if (frame_bytes_max < FRAME_BYTES_LEAST)
-        frame_bytes_max = FRAME_BYTES_LEAST;
-    int ipv6 = endpoint->shared->ipv6;
-    zmq_setsockopt(socket, ZMQ_IPV6, &ipv6, sizeof ipv6);
-    zmq_setsockopt(socket, ZMQ_SNDHWM, &none, sizeof none);
-    zmq_setsockopt(socket, ZMQ_RCVHWM, &none, sizeof none);
-    zmq_setsockopt(socket, ZMQ_LINGER, &linger_ms, sizeof linger_ms);
-    zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &frame_bytes_max, sizeof frame_bytes_max);
-    return socket;
-}
-
 static void endpoint_free(struct zmq_endpoint *endpoint)
 {
     if (!endpoint)
@@ -352,7 +334,6 @@ static void endpoint_free(struct zmq_endpoint *endpoint)
     }
     if (endpoint->wake_fd >= 0)
         close(endpoint->wake_fd);
-    free(endpoint->peers);
     free(endpoint);
 }
 
@@ -360,61 +341,59 @@ static void shared_release(struct zmq_shared *shared)
 {
     if (atomic_fetch_sub(&shared->users, 1) > 1)
         return;
-    transport_zmq_auth_close(&shared->auth);
-    zmq_ctx_term(shared->context); /* waits at most LINGER_MS for what was sent */
+    if (shared->context) {
+        transport_zmq_auth_close(&shared->auth);
+        zmq_ctx_term(shared->context); /* waits at most LINGER_MS for what was sent */
+    }
     for (int role = 0; role < 2; role++)
         endpoint_free(shared->endpoints[role]);
+    free(shared->addresses);
     free(shared);
 }
 
-static void close_at_once(void **socket)
+/* What has been sent is delivered for at most `linger_ms`. */
+static void close_socket(void **socket, int linger_ms)
 {
-    int none = 0;
     if (!*socket)
         return;
-    zmq_setsockopt(*socket, ZMQ_LINGER, &none, sizeof none);
+    zmq_setsockopt(*socket, ZMQ_LINGER, &linger_ms, sizeof linger_ms);
     zmq_close(*socket);
     *socket = NULL;
 }
 
-/* The operations linger, cut, settle and close. */
+static void close_sockets(struct zmq_endpoint *endpoint, int linger_ms)
+{
+    for (uint32_t node = 0; node < endpoint->base.limits.nodes; node++)
+        close_socket(&endpoint->peers[node].push, linger_ms);
+    close_socket(&endpoint->pull, linger_ms);
+}
+
 static void transport_zmq_cut(struct transport *transport)
 {
-    struct zmq_endpoint *endpoint = endpoint_of(transport);
-    for (uint32_t node = 0; node < transport->limits.nodes; node++)
-        close_at_once(&endpoint->peers[node].push);
-    close_at_once(&endpoint->pull);
+    close_sockets(endpoint_of(transport), 0);
 }
 
-static void transport_zmq_linger(struct transport *transport, int64_t deadline_ns)
+/* After a cut ZeroMQ's thread drops queued messages and calls on_sent for each. A peer inside this
+ * process gets a pointer, and ZeroMQ's thread does not read such a payload. */
+static bool transport_zmq_is_empty(struct transport *transport)
 {
-    struct zmq_endpoint *endpoint = endpoint_of(transport);
+    bool empty = true;
     for (uint32_t node = 0; node < transport->limits.nodes; node++) {
         const struct transport_peer *peer = &transport->peers[node];
-        while (!peer->local && atomic_load(&endpoint->peers[node].completed) < peer->sends &&
-               clock_now_ns() < deadline_ns)
-            clock_sleep_until_ns(clock_now_ns() + NS_PER_MS);
+        empty &= peer->local || zmq_completed(transport, (int)node) >= peer->sends;
     }
-}
-
-/* ZeroMQ's thread drops queued messages and calls on_sent for each. A peer inside this process gets
- * a pointer, and ZeroMQ's thread does not read such a payload. */
-static void transport_zmq_settle(struct transport *transport)
-{
-    transport_zmq_linger(transport, clock_now_ns() + LINGER_MS * NS_PER_MS);
+    return empty;
 }
 
 static void transport_zmq_close(struct transport *transport)
 {
     struct zmq_endpoint *endpoint = endpoint_of(transport);
-    for (uint32_t node = 0; endpoint->peers && node < transport->limits.nodes; node++) {
-        if (endpoint->peers[node].push)
-            zmq_close(endpoint->peers[node].push);
-    }
-    if (endpoint->pull)
-        zmq_close(endpoint->pull);
+    close_sockets(endpoint, LINGER_MS);
     transport_base_fini(transport);
-    shared_release(endpoint->shared); /* which frees the endpoint */
+    if (endpoint->shared)
+        shared_release(endpoint->shared); /* which frees the endpoint */
+    else
+        free(endpoint);
 }
 
 /* Binds to a port of the system's choice; `address` is what remote peers connect to. Peers inside
@@ -437,66 +416,25 @@ static enum status bind_endpoint(struct zmq_endpoint *endpoint, const union addr
     size_t size = ZMQ_ADDRESS_BYTES;
     if (zmq_getsockopt(endpoint->pull, ZMQ_LAST_ENDPOINT, address, &size) != 0)
         return transport_zmq_status(text);
-    snprintf(text, sizeof text, "inproc://node-%d", endpoint->base.node);
+    snprintf(text, sizeof text, LOCAL_ADDRESS, endpoint->base.node);
     if (zmq_bind(endpoint->pull, text) != 0)
         return transport_zmq_status(text);
     return STATUS_OK;
 }
 
-static enum status open_endpoint(struct transport **out, struct world *world,
-                                 const struct transport_options *options, enum node_role role,
-                                 struct zmq_shared *shared)
+static enum status share(struct zmq_endpoint *endpoint, struct zmq_shared *shared)
 {
-    struct zmq_endpoint *endpoint = calloc(1, sizeof *endpoint);
-    if (!endpoint ||
-        !transport_base_init(&endpoint->base, &transport_zmq_ops, world, options, role)) {
-        free(endpoint);
-        return STATUS_NO_MEMORY;
-    }
-    *out = &endpoint->base;
     endpoint->shared = shared;
-    shared->endpoints[role] = endpoint;
+    shared->endpoints[endpoint->base.role] = endpoint;
     atomic_fetch_add(&shared->users, 1);
     endpoint->receive_timeout_ms = -1; /* ZeroMQ's own default: none */
-    endpoint->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    int nodes = topology_nodes(&options->topology);
-    endpoint->peers = calloc((size_t)nodes, sizeof *endpoint->peers);
-    if (!endpoint->peers || endpoint->wake_fd < 0) {
-        log_error("ZeroMQ: cannot open an endpoint: %s", strerror(errno));
-        return STATUS_NO_MEMORY;
-    }
-    for (int node = 0; node < nodes; node++)
+    for (uint32_t node = 0; node < endpoint->base.limits.nodes; node++)
         endpoint->peers[node].owner = endpoint;
-    return STATUS_OK;
-}
-
-/* Every rank learns every node's address. */
-static enum status exchange_addresses(struct transport *endpoint[2], struct world *world,
-                                      const struct topology *topology,
-                                      char (*mine)[ZMQ_ADDRESS_BYTES])
-{
-    enum status status = STATUS_OK;
-    char(*all)[2][ZMQ_ADDRESS_BYTES] = calloc((size_t)world->size, sizeof *all);
-    if (!all) {
-        log_error("ZeroMQ: no memory for the addresses of %d ranks", world->size);
-        return STATUS_NO_MEMORY;
-    }
-    TRY(world_gather(world, NULL, mine, sizeof *all, all));
-    for (int role = 0; role < 2; role++) {
-        if (!endpoint[role])
-            continue;
-        for (int node = 0; node < topology_nodes(topology); node++) {
-            struct zmq_peer *peer = &endpoint_of(endpoint[role])->peers[node];
-            int rank = topology_rank(topology, node);
-            if (rank == world->rank)
-                snprintf(peer->address, sizeof peer->address, "inproc://node-%d", node);
-            else
-                memcpy(peer->address, all[rank][topology_role(topology, node)], ZMQ_ADDRESS_BYTES);
-        }
-    }
-out:
-    free(all);
-    return status;
+    endpoint->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (endpoint->wake_fd >= 0)
+        return STATUS_OK;
+    log_error("ZeroMQ: cannot open an endpoint: %s", strerror(errno));
+    return STATUS_NO_MEMORY;
 }
 
 /* Not for libpsring, which does not change its host's allocator.
@@ -512,44 +450,59 @@ static void keep_freed_memory(void)
 #endif
 }
 
-enum status transport_zmq_open(struct transport *endpoint[2], struct world *world,
-                               const struct transport_options *options)
+static enum status transport_zmq_open(struct transport *endpoint[2], struct world *world,
+                                      const struct transport_options *options)
 {
     enum status status = STATUS_OK;
+    union address host;
+    char mine[2][ZMQ_ADDRESS_BYTES] = {{0}};
     if (!options->embedded)
         keep_freed_memory();
-    union address host;
-    char addresses[2][ZMQ_ADDRESS_BYTES] = {{0}};
     struct zmq_shared *shared = calloc(1, sizeof *shared);
-    if (!shared || !(shared->context = zmq_ctx_new())) {
+    if (!shared) {
         log_error("ZeroMQ: out of memory");
-        free(shared);
         return STATUS_NO_MEMORY;
     }
     shared->users = 1; /* this function */
+    for (int role = 0; role < 2; role++) {
+        if (endpoint[role])
+            TRY(share(endpoint_of(endpoint[role]), shared));
+    }
+    shared->context = zmq_ctx_new();
+    shared->addresses = calloc((size_t)world->size, sizeof *shared->addresses);
+    if (!shared->context || !shared->addresses) {
+        log_error("ZeroMQ: no memory for the addresses of %d ranks", world->size);
+        status = STATUS_NO_MEMORY;
+        goto out;
+    }
     zmq_ctx_set(shared->context, ZMQ_MAX_SOCKETS, 2 * topology_nodes(&options->topology) + 64);
     TRY(transport_zmq_auth_open(&shared->auth, shared->context, world->run_id));
     TRY(world_choose_address(world, options->subnet, &host));
     shared->ipv6 = host.any.sa_family == AF_INET6;
     for (int role = 0; role < 2; role++) {
-        if (topology_node(&options->topology, world->rank, role) < 0)
-            continue;
-        TRY(open_endpoint(&endpoint[role], world, options, role, shared));
-        TRY(bind_endpoint(endpoint_of(endpoint[role]), &host, addresses[role]));
+        if (endpoint[role])
+            TRY(bind_endpoint(endpoint_of(endpoint[role]), &host, mine[role]));
     }
     TRY(transport_zmq_auth_start(&shared->auth));
-    TRY(exchange_addresses(endpoint, world, &options->topology, addresses));
+    TRY(world_gather(world, NULL, mine, sizeof mine, shared->addresses));
 out:
     shared_release(shared);
     return status;
 }
 
 const struct transport_ops transport_zmq_ops = {
+    .name = "zmq",
+    .summary = "ZeroMQ over TCP",
+    /* The context has 5, its check of passwords 1. A peer has a connection each way, and the
+     * mailbox of a socket. */
+    .descriptors = {.process = 6, .endpoint = 6, .peer = 3},
+    .endpoint_bytes = sizeof(struct zmq_endpoint),
+    .peer_bytes = sizeof(struct zmq_peer),
+    .open = transport_zmq_open,
     .send = zmq_send_message,
     .completed = zmq_completed,
     .progress = zmq_progress,
-    .linger = transport_zmq_linger,
-    .cut = transport_zmq_cut,
-    .settle = transport_zmq_settle,
     .close = transport_zmq_close,
+    .is_empty = transport_zmq_is_empty,
+    .cut = transport_zmq_cut,
 };

@@ -20,7 +20,6 @@ struct zmq_peer {
     struct zmq_endpoint *owner;
     void *push; /* NULL until the first send */
     _Atomic uint64_t completed;
-    char address[ZMQ_ADDRESS_BYTES];
 };
 
 /* A received payload. ZeroMQ's messages cannot be copied by value, so each stays where it is. */
@@ -50,7 +49,8 @@ struct zmq_auth {
  */
 struct zmq_shared {
     void *context;
-    bool ipv6; /* this rank listens at such an address */
+    bool ipv6;                               /* this rank listens at such an address */
+    char (*addresses)[2][ZMQ_ADDRESS_BYTES]; /* at which nodes listen, by rank and role */
     struct zmq_auth auth;
     struct zmq_endpoint *endpoints[2]; /* by role; NULL where there is none */
     _Atomic int users;
@@ -69,8 +69,8 @@ struct zmq_endpoint {
     _Atomic bool wants_wake;
     _Atomic uint64_t completions; /* sends that no longer need their payload, over all peers */
     uint64_t completions_seen;    /* by the owner, when it last looked */
-    struct zmq_peer *peers;       /* by node */
     struct zmq_frame *free;       /* frames that hold nothing */
+    struct zmq_peer peers[];      /* by node */
 };
 
 static inline struct zmq_endpoint *endpoint_of(struct transport *transport)
@@ -88,8 +88,5 @@ enum status transport_zmq_auth_listener(struct zmq_auth *auth, void *socket, enu
 enum status transport_zmq_auth_connector(const struct zmq_auth *auth, void *socket);
 enum status transport_zmq_auth_start(struct zmq_auth *auth);
 void transport_zmq_auth_close(struct zmq_auth *auth);
-
-/* zmq.c: all but opening. */
-extern const struct transport_ops transport_zmq_ops;
 
 #endif
