@@ -4,11 +4,13 @@
  * connection to rank 0. Under MPI the first rank of each host makes one: rank 0 offers all its
  * addresses, and the first address that leads to rank 0 counts.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/base/clock.h"
+#include "common/base/descriptors.h"
 #include "common/net/address.h"
 #include "common/net/control.h"
 #include "common/net/world_impl.h"
@@ -181,6 +183,75 @@ static enum status by_trial(struct world *world)
     firsts = *world->address;
     TRY(world_gather(world, NULL, &firsts, sizeof firsts, all));
     *world->address = all[first];
+out:
+    if (listener)
+        listener_close(listener);
+    free(listener);
+    free(all);
+    return status;
+}
+
+/* -------- connections to a root ----------------------------------------------------------------
+ */
+
+static enum status socket_failed(const char *what, const union address *address, int error)
+{
+    char host[ADDRESS_TEXT_BYTES];
+    log_error("%s %s port %d: %s; %s", what, address_text(address, host), address_port(address),
+              strerror(error),
+              descriptors_advice(error,
+                                 "is it the right network (see --subnet), and does a firewall "
+                                 "let connections between the hosts through?"));
+    return error == ETIMEDOUT ? STATUS_TIMEOUT : STATUS_TRANSPORT;
+}
+
+/* The root: lets in those that it awaits. */
+static enum status let_in_all(struct world *world, struct listener *listener, int *sockets)
+{
+    int missing = world_let_in(world, listener, sockets, world->size);
+    if (missing < 0)
+        return STATUS_OK;
+    if (world_cancelled(world))
+        return STATUS_TRANSPORT;
+    log_error("rank %d on %s has not connected to rank %d on %s within %g s; is its host reachable "
+              "over the network in use (see --subnet)? A slow start needs a larger "
+              "--startup-timeout",
+              missing, world->hosts[missing], world->rank, world->host,
+              (double)world->timeout_ms / 1000);
+    return STATUS_TIMEOUT;
+}
+
+enum status world_connect_to_root(struct world *world, int root, const union address *at,
+                                  int *sockets)
+{
+    enum status status = STATUS_OK;
+    char what[96];
+    int error = 0;
+    struct listener *listener = calloc(1, sizeof *listener);
+    union address *all = calloc((size_t)world->size, sizeof *all);
+    if (!listener || !all) {
+        log_error("world: no memory for the addresses of %d ranks", world->size);
+        status = STATUS_NO_MEMORY;
+        goto out;
+    }
+    listener->socket = -1;
+    if (at && (error = listener_open(listener, at, 0)) != 0) {
+        snprintf(what, sizeof what, "rank %d cannot listen for the other ranks on", world->rank);
+        status = socket_failed(what, at, error);
+    }
+    /* Port 0: it does not listen. Where it should, it has said why. */
+    enum status told = world_gather(world, NULL, &listener->address, sizeof listener->address, all);
+    TRY(status);
+    TRY(told);
+    if (at)
+        TRY(let_in_all(world, listener, sockets));
+    if (root < 0 || root == world->rank || sockets[root] >= 0)
+        goto out;
+    TRY(address_port(&all[root]) == 0 ? STATUS_TRANSPORT : STATUS_OK);
+    error =
+        listener_join(&all[root], world->run_id, world->rank, world->timeout_ms, &sockets[root]);
+    snprintf(what, sizeof what, "cannot connect to rank %d at", root);
+    status = error == 0 ? STATUS_OK : socket_failed(what, &all[root], error);
 out:
     if (listener)
         listener_close(listener);

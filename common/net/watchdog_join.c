@@ -6,10 +6,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/base/descriptors.h"
-#include "common/net/address.h"
-#include "common/net/watchdog_impl.h"
 #include "common/net/control.h"
+#include "common/net/watchdog_impl.h"
+#include "common/net/world_impl.h"
 
 static enum status out_of_memory(void)
 {
@@ -18,65 +17,6 @@ static enum status out_of_memory(void)
 }
 
 /* -------- the connections --------------------------------------------------------------------- */
-
-static enum status socket_failed(const char *what, const union address *address, int error)
-{
-    char host[ADDRESS_TEXT_BYTES];
-    log_error("%s %s port %d: %s; %s", what, address_text(address, host), address_port(address),
-              strerror(error),
-              descriptors_advice(error,
-                                 "is it the right network (see --subnet), and does a firewall "
-                                 "let connections between the hosts through?"));
-    return STATUS_TRANSPORT;
-}
-
-static enum status listen_for_all(const struct watchdog *watchdog, const struct world *world,
-                                  struct listener *listener)
-{
-    enum status status;
-    union address address;
-    TRY(world_choose_address(world, watchdog->options.subnet, &address));
-    int error = listener_open(listener, &address, 0);
-    if (error != 0)
-        status = socket_failed("rank 0 cannot listen for the other ranks on", &address, error);
-out:
-    return status;
-}
-
-static enum status let_in_all(struct watchdog *watchdog, const struct world *world,
-                              struct listener *listener)
-{
-    int64_t timeout_ms = watchdog->options.startup_timeout_ms;
-    int *sockets = malloc((size_t)world->size * sizeof *sockets);
-    if (!sockets)
-        return out_of_memory();
-    for (int rank = 0; rank < world->size; rank++)
-        sockets[rank] = rank == 0 ? -1 : LISTENER_AWAITED;
-    int missing = listener_let_in(listener, world->run_id, timeout_ms, sockets, world->size);
-    for (int rank = 0; rank < world->size; rank++) {
-        watchdog->links[rank].fd = sockets[rank];
-        watchdog->ranks[rank].heard_ns = clock_now_ns();
-    }
-    free(sockets);
-    if (missing < 0)
-        return STATUS_OK;
-    log_error("rank %d on %s has not connected to rank 0 within %g s; is its host reachable "
-              "over the network in use (see --subnet)? A slow start needs a larger "
-              "--startup-timeout",
-              missing, world->hosts[missing], (double)timeout_ms / 1000);
-    return STATUS_TIMEOUT;
-}
-
-static enum status connect_to_rank0(struct watchdog *watchdog, const struct world *world,
-                                    const union address *address)
-{
-    int64_t timeout_ms = watchdog->options.startup_timeout_ms;
-    int error =
-        listener_join(address, world->run_id, world->rank, timeout_ms, &watchdog->links[0].fd);
-    /* It beats once the last rank has come, for which the longer time-out is. */
-    watchdog->ranks[0].heard_ns = clock_now_ns() + timeout_ms * NS_PER_MS;
-    return error ? socket_failed("cannot connect to rank 0 at", address, error) : STATUS_OK;
-}
 
 /* -------- all of it --------------------------------------------------------------------------- */
 
@@ -106,31 +46,30 @@ static enum status allocate(struct watchdog *watchdog, const struct world *world
     return STATUS_OK;
 }
 
-/* Rank 0 tells where it listens. Now the connections. */
 static enum status connect_all(struct watchdog *watchdog, struct world *world)
 {
-    enum status status = STATUS_OK;
-    struct listener *listener = calloc(1, sizeof *listener);
-    if (!listener)
+    enum status status, found = STATUS_OK;
+    union address address;
+    int *sockets = malloc((size_t)world->size * sizeof *sockets);
+    if (!sockets)
         return out_of_memory();
-    listener->socket = -1;
-    if (world->rank == 0)
-        status = listen_for_all(watchdog, world, listener);
-    union address address = listener->address; /* port 0: it does not, and has said why */
-    enum status told = world_broadcast(world, NULL, &address, sizeof address);
-    TRY(status);
-    TRY(told);
-    TRY(address_port(&address) == 0 ? STATUS_TRANSPORT : STATUS_OK);
-    TRY(world->rank == 0 ? let_in_all(watchdog, world, listener)
-                         : connect_to_rank0(watchdog, world, &address));
     for (int rank = 0; rank < world->size; rank++)
-        watchdog->polled[rank] =
-            (struct pollfd){.fd = watchdog->links[rank].fd, .events = POLLRDHUP};
+        sockets[rank] = world->rank == 0 && rank > 0 ? LISTENER_AWAITED : -1;
+    if (world->rank == 0)
+        found = world_choose_address(world, watchdog->options.subnet, &address);
+    bool listens = world->rank == 0 && found == STATUS_OK;
+    status = world_connect_to_root(world, 0, listens ? &address : NULL, sockets);
+    for (int rank = 0; rank < world->size; rank++) {
+        watchdog->links[rank].fd = sockets[rank];
+        watchdog->ranks[rank].heard_ns = clock_now_ns();
+        watchdog->polled[rank] = (struct pollfd){.fd = sockets[rank], .events = POLLRDHUP};
+    }
+    /* Rank 0 beats once the last rank has come, for which the longer time-out is. */
+    if (world->rank > 0)
+        watchdog->ranks[0].heard_ns += watchdog->options.startup_timeout_ms * NS_PER_MS;
     watchdog->polled[world->rank] = (struct pollfd){.fd = watchdog->wake_fd, .events = POLLIN};
-out:
-    listener_close(listener);
-    free(listener);
-    return status;
+    free(sockets);
+    return found == STATUS_OK ? status : found;
 }
 
 enum status watchdog_join(struct watchdog *watchdog, struct world *world)

@@ -51,6 +51,15 @@ static inline int64_t world_patience_ms(const struct world *world)
     return world->activity ? 0 : world->timeout_ms;
 }
 
+/*
+ * Connects ranks to the first of each group (reach.c): `root` is that of this rank, or -1. A root
+ * sets sockets[rank] (by rank) of those that are to connect to LISTENER_AWAITED, and listens at
+ * `at`; NULL: nowhere. Each of the others gets sockets[root] where that is below 0. Within
+ * world->timeout_ms. Collective over the world.
+ */
+enum status world_connect_to_root(struct world *world, int root, const union address *at,
+                                  int *sockets);
+
 /* Sets world->address (reach.c). Collective. */
 enum status world_find_address(struct world *world, const char *subnet);
 

@@ -20,15 +20,10 @@
 #include "common/net/rendezvous.h"
 #include "common/net/world_impl.h"
 
-/* Internal to common/net: a world that has met by rendezvous, and its collective calls. */
-
-/* In front of every message; numbers in the machine's order (control.h). */
-struct frame {
-    uint32_t call;  /* enum world_call, or CALL_FAILED: the root gave up, and why follows as text */
-    uint32_t group; /* number of the group in this world */
-    uint64_t turn;  /* number of the call in the group */
-    uint64_t bytes; /* that follow */
-    int64_t status; /* of CALL_FAILED */
+/* In front of every message. Its type is CONTROL_WORLD + the call. */
+struct turn {
+    struct control_frame frame; /* group: its number; value: of CALL_FAILED, the status */
+    uint64_t turn;              /* number of the call in the group */
 };
 
 struct world_impl {
@@ -42,25 +37,35 @@ struct group_impl {
     uint64_t turn;   /* of its next call */
 };
 
-enum { CALL_FAILED = WORLD_SCATTER + 1 };
-
-static const char *const call_names[] = {
-    [WORLD_BARRIER] = "barrier", [WORLD_BROADCAST] = "broadcast", [WORLD_GATHER] = "gather",
-    [WORLD_COLLECT] = "collect", [WORLD_SCATTER] = "scatter",     [CALL_FAILED] = "failure",
-};
-
 enum {
+    CALL_FAILED = WORLD_SCATTER + 1, /* the root has given up, and why follows as text */
     GRACE_MS = 2000, /* the root, which knows who is missing, says so before the others give up */
     TELL_MS = 200,
     TEXT_BYTES = 480,
 };
 
+static const char *call_name(uint32_t type)
+{
+    static const char *const names[] = {
+        [WORLD_BARRIER] = "barrier", [WORLD_BROADCAST] = "broadcast", [WORLD_GATHER] = "gather",
+        [WORLD_COLLECT] = "collect", [WORLD_SCATTER] = "scatter",     [CALL_FAILED] = "failure",
+    };
+    bool known = type >= CONTROL_WORLD && type <= CONTROL_WORLD + CALL_FAILED;
+    return known ? names[type - CONTROL_WORLD] : "unknown call";
+}
+
 /* A collective call: what all functions below are about. */
 struct exchange {
     struct world *world;
     const struct group *group;
-    struct frame frame; /* that this rank expects of the others, and sends */
+    struct turn mine; /* that this rank expects of the others, and sends */
 };
+
+/* Bytes of data that the message has. */
+static size_t data_bytes(const struct turn *found)
+{
+    return (size_t)found->frame.bytes - (sizeof *found - sizeof found->frame);
+}
 
 static int socket_of(const struct exchange *e, int index)
 {
@@ -97,17 +102,13 @@ static void name_late(const struct exchange *e, int index, char *text, size_t si
 /* A root that gives up: the others hear why. */
 static void tell_others(const struct exchange *e, enum status status, const char *text)
 {
-    struct {
-        struct frame frame;
-        char text[TEXT_BYTES];
-    } failed = {.frame = e->frame};
-    failed.frame.call = CALL_FAILED;
-    failed.frame.status = status;
-    failed.frame.bytes = sizeof failed.text;
-    snprintf(failed.text, sizeof failed.text, "%s", text);
+    struct turn failed = e->mine;
+    failed.frame.type = CONTROL_WORLD + CALL_FAILED;
+    failed.frame.value = status;
     for (int i = 1; i < e->group->size; i++) {
         if (socket_of(e, i) >= 0)
-            stream_send(socket_of(e, i), &failed, sizeof failed, TELL_MS);
+            control_send(socket_of(e, i), &failed, sizeof failed, text,
+                         strnlen(text, TEXT_BYTES - 1), TELL_MS);
     }
 }
 
@@ -119,7 +120,7 @@ static enum status failed(const struct exchange *e, int error, int index, bool c
     /* A rank that fails says why before it closes its connections. */
     if (error == ECANCELED || (error != ETIMEDOUT && world_cancelled(e->world)))
         return status;
-    const char *call = call_names[e->frame.call];
+    const char *call = call_name(e->mine.frame.type);
     char who[240], text[TEXT_BYTES];
     name_rank(e, index, who, sizeof who);
     if (error != ETIMEDOUT)
@@ -141,22 +142,21 @@ static enum status failed(const struct exchange *e, int error, int index, bool c
 }
 
 /* Is this the message that the call expects? `collecting`: as for failed. */
-static enum status check_frame(const struct exchange *e, const struct frame *found, int index,
-                               size_t bytes, bool collecting)
+static enum status check_turn(const struct exchange *e, const struct turn *found, int index,
+                              size_t bytes, bool collecting)
 {
-    const struct frame *mine = &e->frame;
+    const struct turn *mine = &e->mine;
     char who[240], text[TEXT_BYTES];
-    if (found->call == mine->call && found->group == mine->group && found->turn == mine->turn &&
-        found->bytes == bytes)
+    if (found->frame.type == mine->frame.type && found->frame.group == mine->frame.group &&
+        found->turn == mine->turn && data_bytes(found) == bytes)
         return STATUS_OK;
     name_rank(e, index, who, sizeof who);
     snprintf(text, sizeof text,
-             "%s is in another collective call: %s %llu of group %u, %llu bytes, where rank %d is "
+             "%s is in another collective call: %s %llu of group %u, %zu bytes, where rank %d is "
              "in %s %llu of group %u, %zu bytes; start all ranks with the same options",
-             who, found->call <= CALL_FAILED ? call_names[found->call] : "unknown call",
-             (unsigned long long)found->turn, found->group, (unsigned long long)found->bytes,
-             e->world->rank, call_names[mine->call], (unsigned long long)mine->turn, mine->group,
-             bytes);
+             who, call_name(found->frame.type), (unsigned long long)found->turn, found->frame.group,
+             data_bytes(found), e->world->rank, call_name(mine->frame.type),
+             (unsigned long long)mine->turn, mine->frame.group, bytes);
     log_error("%s", text);
     if (collecting)
         tell_others(e, STATUS_PROTOCOL, text);
@@ -166,67 +166,44 @@ static enum status check_frame(const struct exchange *e, const struct frame *fou
 /* -------- between the root and the others ------------------------------------------------------
  */
 
-/* The frame and `bytes` bytes after it, in one piece: one packet where it fits. Caller frees. */
-static unsigned char *message_of(const struct exchange *e, const void *data, size_t bytes)
-{
-    struct frame frame = e->frame;
-    unsigned char *message = malloc(sizeof frame + bytes);
-    if (!message) {
-        log_error("world: no memory for a message of %zu bytes", bytes);
-        return NULL;
-    }
-    frame.bytes = bytes;
-    memcpy(message, &frame, sizeof frame);
-    if (bytes > 0)
-        memcpy(message + sizeof frame, data, bytes);
-    return message;
-}
-
-/* The frame of member `index`; ECANCELED: given up. Where each waits for itself, as in an elastic
- * job, it warns of what takes long, once. */
-static int await_frame(const struct exchange *e, int index, struct frame *frame, int64_t timeout_ms)
+/* The turn of member `index`, without the data; ECANCELED: given up. Where each waits for itself,
+ * as in an elastic job, it warns of what takes long, once. */
+static int await_turn(const struct exchange *e, int index, struct turn *found, int64_t deadline_ns)
 {
     const struct world *world = e->world;
-    struct pollfd coming = {.fd = socket_of(e, index), .events = POLLIN};
-    int64_t begun_ns = clock_now_ns(), waited_ms = 0;
-    char who[240];
-    bool warns = world->stall_warning_ms > 0 && !world->activity, warned = false;
-    while (warns || world->cancelled) {
-        int ready = poll(&coming, 1, WORLD_LOOK_MS);
-        if (ready > 0 || (ready < 0 && errno != EINTR))
-            break;
-        waited_ms = (clock_now_ns() - begun_ns) / NS_PER_MS;
-        if (world_cancelled(world))
-            return ECANCELED;
-        if (timeout_ms > 0 && waited_ms >= timeout_ms)
-            return ETIMEDOUT;
-        if (!warns || warned || waited_ms < world->stall_warning_ms)
-            continue;
-        warned = true;
+    int socket = socket_of(e, index), error = ETIMEDOUT;
+    int64_t begun_ns = clock_now_ns(), warn_ns = begun_ns + world->stall_warning_ms * NS_PER_MS;
+    bool warns = world->stall_warning_ms > 0 && !world->activity &&
+                 (deadline_ns == 0 || warn_ns < deadline_ns);
+    if (warns)
+        error = stream_wait(socket, POLLIN, warn_ns, world->cancelled, world->cancel_context);
+    warns = warns && error == ETIMEDOUT;
+    if (warns) {
+        char who[240];
         name_rank(e, index, who, sizeof who);
         log_warn("nothing for %.1f s while waiting for %s in a %s; after %g s it is lost "
                  "(--timeout)",
-                 (double)waited_ms / 1000, who, call_names[e->frame.call],
+                 (double)world->stall_warning_ms / 1000, who, call_name(e->mine.frame.type),
                  (double)world->timeout_ms / 1000);
     }
-    if (warned)
-        log_info("went on after %lld s", (long long)(waited_ms / 1000));
-    waited_ms = timeout_ms > 0 ? (clock_now_ns() - begun_ns) / NS_PER_MS : 0;
-    return stream_receive(coming.fd, frame, sizeof *frame,
-                          timeout_ms == 0 || timeout_ms > waited_ms ? timeout_ms - waited_ms : 1);
+    if (error == ETIMEDOUT)
+        error = stream_wait(socket, POLLIN, deadline_ns, world->cancelled, world->cancel_context);
+    if (warns && error == 0)
+        log_info("went on after %lld s", (long long)((clock_now_ns() - begun_ns) / NS_PER_S));
+    return error ? error : stream_receive(socket, found, sizeof *found, world_patience_ms(world));
 }
 
 /* Root: receives from every other member `bytes` bytes to all + index * bytes. The time-out is for
  * all of them to come, and then for the bytes of each to move. */
 static enum status collect(const struct exchange *e, unsigned char *all, size_t bytes)
 {
-    int64_t patience_ms = world_patience_ms(e->world), begun_ns = clock_now_ns();
+    int64_t patience_ms = world_patience_ms(e->world);
+    int64_t deadline_ns = stream_deadline_ns(patience_ms);
     for (int i = 1; i < e->group->size; i++) {
-        struct frame frame;
-        int64_t left_ms = patience_ms - (clock_now_ns() - begun_ns) / NS_PER_MS;
-        int error = await_frame(e, i, &frame, patience_ms == 0 ? 0 : left_ms > 0 ? left_ms : 1);
+        struct turn found;
+        int error = await_turn(e, i, &found, deadline_ns);
         if (error == 0) {
-            enum status status = check_frame(e, &frame, i, bytes, true);
+            enum status status = check_turn(e, &found, i, bytes, true);
             if (status != STATUS_OK)
                 return status;
             error = stream_receive(socket_of(e, i), all + (size_t)i * bytes, bytes, patience_ms);
@@ -240,38 +217,34 @@ static enum status collect(const struct exchange *e, unsigned char *all, size_t 
 /* To one other member. */
 static enum status send_to(const struct exchange *e, int index, const void *data, size_t bytes)
 {
-    unsigned char *message = message_of(e, data, bytes);
-    if (!message)
-        return STATUS_NO_MEMORY;
-    int error = stream_send(socket_of(e, index), message, sizeof e->frame + bytes,
-                            world_patience_ms(e->world));
-    free(message);
+    struct turn turn = e->mine;
+    int error = control_send(socket_of(e, index), &turn, sizeof turn, data, bytes,
+                             world_patience_ms(e->world));
     return error == 0 ? STATUS_OK : failed(e, error, index, false);
 }
 
 /* Another member: what the root answers, or why it cannot. */
 static enum status receive_answer(const struct exchange *e, void *data, size_t bytes)
 {
-    struct frame frame;
-    char text[TEXT_BYTES];
-    int socket = socket_of(e, 0);
+    struct turn found;
+    char text[TEXT_BYTES] = "";
     int64_t patience_ms = world_patience_ms(e->world);
     int64_t timeout_ms = patience_ms > 0 ? patience_ms + GRACE_MS : 0;
-    int error = await_frame(e, 0, &frame, timeout_ms);
-    if (error == 0 && frame.call == CALL_FAILED && frame.bytes == sizeof text) {
-        error = stream_receive(socket, text, sizeof text, timeout_ms);
-        if (error == 0) {
-            log_error("%.*s", (int)sizeof text, text);
-            return (enum status)frame.status;
-        }
-    }
-    if (error == 0) {
-        enum status status = check_frame(e, &frame, 0, bytes, false);
+    int error = await_turn(e, 0, &found, stream_deadline_ns(timeout_ms));
+    bool told = error == 0 && found.frame.type == CONTROL_WORLD + CALL_FAILED &&
+                data_bytes(&found) < sizeof text;
+    if (error == 0 && !told) {
+        enum status status = check_turn(e, &found, 0, bytes, false);
         if (status != STATUS_OK)
             return status;
-        error = stream_receive(socket, data, bytes, timeout_ms);
     }
-    return error == 0 ? STATUS_OK : failed(e, error, 0, false);
+    if (error == 0)
+        error = stream_receive(socket_of(e, 0), told ? text : data, data_bytes(&found), timeout_ms);
+    if (error != 0)
+        return failed(e, error, 0, false);
+    if (told)
+        log_error("%s", text);
+    return told ? (enum status)found.frame.value : STATUS_OK;
 }
 
 /* -------- collective calls -------------------------------------------------------------------- */
@@ -284,7 +257,10 @@ static enum status rendezvous_call(struct world *world, const struct group *grou
         group = world->impl->all;
     CHECK(group->rank >= 0);
     const struct exchange e = {
-        world, group, {call, group->impl->number, group->impl->turn++, bytes, 0}};
+        world,
+        group,
+        {{.type = CONTROL_WORLD + (uint32_t)call, .group = group->impl->number},
+         group->impl->turn++}};
     bool gathers = call == WORLD_BARRIER || call == WORLD_GATHER || call == WORLD_COLLECT;
     size_t answer_bytes = call == WORLD_GATHER ? bytes * (size_t)group->size : bytes;
     if (group->rank > 0) {
@@ -359,97 +335,30 @@ static void group_impl_free(struct group *group)
     group->impl = NULL;
 }
 
-/* Root: marks the members that it has no connection to; true if there are any. */
-static bool await_members(const struct world *world, const struct group *group)
-{
-    bool any = false;
-    for (int i = 1; i < group->size; i++) {
-        int *socket = &world->impl->sockets[group->ranks[i]];
-        if (*socket >= 0)
-            continue;
-        *socket = LISTENER_AWAITED;
-        any = true;
-    }
-    return any;
-}
-
-/* Root: takes their connections. */
-static enum status accept_members(struct world *world, struct listener *listener)
-{
-    int missing = world_let_in(world, listener, world->impl->sockets, world->size);
-    if (missing < 0)
-        return STATUS_OK;
-    if (world_cancelled(world))
-        return STATUS_TRANSPORT;
-    log_error("world: rank %d on %s did not connect to rank %d on %s, the first of its group, "
-              "within %g s; are all hosts reachable from each other?",
-              missing, world->hosts[missing], world->rank, world->host,
-              (double)world->timeout_ms / 1000);
-    return STATUS_TIMEOUT;
-}
-
-/* Another member: connects to the root. */
-static enum status connect_to_root(struct world *world, const struct group *group,
-                                   const union address *address)
-{
-    int root = group->ranks[0];
-    int error = listener_join(address, world->run_id, world->rank, world->timeout_ms,
-                              &world->impl->sockets[root]);
-    if (error == 0)
-        return STATUS_OK;
-    log_error(
-        "world: rank %d on %s cannot connect to rank %d on %s, the first of its group: %s; %s",
-        world->rank, world->host, root, world->hosts[root], strerror(error),
-        descriptors_advice(error, "are all hosts reachable from each other?"));
-    return error == ETIMEDOUT ? STATUS_TIMEOUT : STATUS_TRANSPORT;
-}
-
-/* Root: listens where others can reach it: at the address that it reached rank 0 from. */
-static enum status listen_for_members(struct world *world, struct listener *listener)
-{
-    union address address;
-    int error = address_of_socket(world->impl->sockets[0], &address);
-    address_set_port(&address, 0);
-    if (error == 0)
-        error = listener_open(listener, &address, 0);
-    if (error == 0)
-        return STATUS_OK;
-    log_error("world: rank %d on %s cannot listen for its group: %s", world->rank, world->host,
-              strerror(error));
-    return STATUS_TRANSPORT;
-}
-
 static enum status rendezvous_group_open(struct world *world, struct group *group, int color)
 {
     enum status status;
     struct world_impl *impl = world->impl;
-    struct listener *listener = calloc(1, sizeof *listener);
-    union address *addresses = calloc((size_t)world->size, sizeof *addresses);
-    bool is_root = group && group->rank == 0, listening = false;
+    union address here = address_loopback();
+    bool awaits = false;
     (void)color;
-    if (!listener || !addresses) {
-        status = out_of_memory();
-        goto out;
-    }
     /* A listener, a member's connection each, and some for strangers and files. */
     TRY(world_check_descriptors(world, (group ? group->size : 0) + 4));
-    if (is_root && await_members(world, group)) {
-        TRY(listen_for_members(world, listener));
-        listening = true;
+    for (int i = 1; group && group->rank == 0 && i < group->size; i++) {
+        int *socket = &impl->sockets[group->ranks[i]];
+        awaits = awaits || *socket < 0;
+        *socket = *socket < 0 ? LISTENER_AWAITED : *socket;
     }
-    TRY(world_gather(world, NULL, &listener->address, sizeof listener->address, addresses));
-    if (listening)
-        TRY(accept_members(world, listener));
-    else if (group && !is_root && impl->sockets[group->ranks[0]] < 0)
-        TRY(connect_to_root(world, group, &addresses[group->ranks[0]]));
+    /* The others can reach it at the address that it reached rank 0 from. */
+    if (awaits && address_of_socket(impl->sockets[0], &here) != 0)
+        here = address_loopback(); /* rank 0 has ended: the next call fails */
+    address_set_port(&here, 0);
+    TRY(world_connect_to_root(world, group ? group->ranks[0] : -1, awaits ? &here : NULL,
+                              impl->sockets));
     impl->groups++;
     if (group)
         TRY(group_impl_new(group, impl->groups));
 out:
-    if (listening)
-        listener_close(listener);
-    free(listener);
-    free(addresses);
     return status;
 }
 
