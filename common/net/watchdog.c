@@ -7,17 +7,35 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "common/base/status.h"
 #include "common/base/clock.h"
 #include "common/net/watchdog_impl.h"
+#include "common/net/world_impl.h"
 
 void watchdog_wake(struct watchdog *watchdog)
 {
     uint64_t one = 1;
     ssize_t written = write(watchdog->wake_fd, &one, sizeof one);
     (void)written;
+}
+
+void watchdog_send(struct watchdog_link *link, struct watchdog_frame *frame, bool last)
+{
+    int error = control_send(link->fd, frame, sizeof *frame, NULL, 0, -1);
+    /* A frame that went out in part would be followed by one that cannot be read: whoever has not
+     * emptied the buffer for so long is as good as gone. */
+    if (last || (error != 0 && error != EAGAIN))
+        shutdown(link->fd, SHUT_WR);
+}
+
+enum control_read watchdog_read(struct watchdog_link *link)
+{
+    enum control_read got = control_read(link->fd, &link->frame, sizeof link->frame, &link->have);
+    bool whole = got == CONTROL_MESSAGE && link->have == sizeof link->frame;
+    return whole || got == CONTROL_NOTHING ? got : CONTROL_CLOSED;
 }
 
 void watchdog_silence_output(void)
@@ -148,19 +166,19 @@ static void hear_rank0(struct watchdog *watchdog, int64_t now_ns, int64_t late_n
 {
     struct watchdog_link *link = &watchdog->links[0];
     struct watchdog_rank *rank0 = &watchdog->ranks[0];
-    enum watchdog_read got;
+    enum control_read got;
     rank0->heard_ns += late_ns;
-    while ((got = watchdog_read(link)) == WATCHDOG_READ_FRAME) {
+    while ((got = watchdog_read(link)) == CONTROL_MESSAGE) {
         rank0->heard_ns = now_ns;
         rank0->beat = link->frame.beat;
-        if (link->frame.type == WATCHDOG_END) {
+        if (link->frame.frame.type == WATCHDOG_END) {
             watchdog_silence_output();
             /* mpirun ends everything once the first process has ended: rank 0 speaks before. */
             clock_sleep_until_ns(clock_now_ns() + 2 * WATCHDOG_LINGER_NS);
-            watchdog->options.end(link->frame.exit_code);
+            watchdog->options.end(link->frame.frame.value);
         }
     }
-    bool closed = got == WATCHDOG_READ_CLOSED;
+    bool closed = got == CONTROL_CLOSED;
     if (closed)
         watchdog->polled[0].fd = -1;
     /* Rank 0, which knows more, is the first to speak of a silence between the two. */
@@ -172,10 +190,10 @@ static void hear_rank0(struct watchdog *watchdog, int64_t now_ns, int64_t late_n
 
 static void say_bye(struct watchdog *watchdog, enum watchdog_rank_state state, int exit_code)
 {
-    watchdog_send_last(&watchdog->links[0], &(struct watchdog_frame){.type = WATCHDOG_BYE,
-                                                                     .state = state,
-                                                                     .told = log_errors() > 0,
-                                                                     .exit_code = exit_code});
+    struct watchdog_frame frame = {.frame = {.type = WATCHDOG_BYE, .value = exit_code},
+                                   .state = state,
+                                   .told = log_errors() > 0};
+    watchdog_send(&watchdog->links[0], &frame, true);
 }
 
 /* An error or a signal is rank 0's to tell; it answers with an END, or does not live. */
@@ -209,9 +227,9 @@ static bool follow(struct watchdog *watchdog, int64_t now_ns, int64_t late_ns)
         return false;
     }
     if (now_ns >= watchdog->next_beat_ns) {
-        struct watchdog_frame frame = {.type = WATCHDOG_BEAT};
+        struct watchdog_frame frame = {.frame.type = WATCHDOG_BEAT};
         watchdog_sample(watchdog, now_ns, &frame.beat);
-        watchdog_send(&watchdog->links[0], &frame);
+        watchdog_send(&watchdog->links[0], &frame, false);
         watchdog->next_beat_ns = now_ns + watchdog->tick_ns;
         watchdog->ranks[watchdog->rank].beat = frame.beat;
         watchdog->ranks[watchdog->rank].heard_ns = now_ns;
@@ -316,6 +334,83 @@ out:
     return status;
 }
 
+/* -------- joining ----------------------------------------------------------------------------- */
+
+static enum status out_of_memory(void)
+{
+    log_error("watchdog: out of memory");
+    return STATUS_NO_MEMORY;
+}
+
+static enum status allocate(struct watchdog *watchdog, const struct world *world)
+{
+    size_t size = (size_t)world->size;
+    watchdog->rank = world->rank;
+    watchdog->size = world->size;
+    watchdog->ranks = calloc(size, sizeof *watchdog->ranks);
+    watchdog->links = calloc(size, sizeof *watchdog->links);
+    watchdog->polled = calloc(size, sizeof *watchdog->polled);
+    if (!watchdog->ranks || !watchdog->links || !watchdog->polled)
+        return out_of_memory();
+    watchdog->stalls = (struct stall_watch){
+        .limit_ns = watchdog->options.stall_warning_ms * NS_PER_MS,
+        .tick_ns = watchdog->tick_ns,
+        .timeout_ns = watchdog->timeout_ns,
+        .silence_only = world->rank != 0,
+    };
+    if (world->rank <= 1 &&
+        stall_watch_init(&watchdog->stalls, world->rank == 0 ? world->size : 2) != STATUS_OK)
+        return out_of_memory();
+    for (size_t rank = 0; rank < size; rank++) {
+        watchdog->links[rank].fd = watchdog->polled[rank].fd = -1;
+        memcpy(watchdog->ranks[rank].host, world->hosts[rank], WORLD_HOST_BYTES);
+    }
+    return STATUS_OK;
+}
+
+static enum status connect_all(struct watchdog *watchdog, struct world *world)
+{
+    enum status status, found = STATUS_OK;
+    union address address;
+    int *sockets = malloc((size_t)world->size * sizeof *sockets);
+    if (!sockets)
+        return out_of_memory();
+    for (int rank = 0; rank < world->size; rank++)
+        sockets[rank] = world->rank == 0 && rank > 0 ? LISTENER_AWAITED : -1;
+    if (world->rank == 0)
+        found = world_choose_address(world, watchdog->options.subnet, &address);
+    bool listens = world->rank == 0 && found == STATUS_OK;
+    status = world_connect_to_root(world, 0, listens ? &address : NULL, sockets);
+    for (int rank = 0; rank < world->size; rank++) {
+        watchdog->links[rank].fd = sockets[rank];
+        watchdog->ranks[rank].heard_ns = clock_now_ns();
+        watchdog->polled[rank] = (struct pollfd){.fd = sockets[rank], .events = POLLRDHUP};
+    }
+    /* Rank 0 beats once the last rank has come, for which the longer time-out is. */
+    if (world->rank > 0)
+        watchdog->ranks[0].heard_ns += watchdog->options.startup_timeout_ms * NS_PER_MS;
+    watchdog->polled[world->rank] = (struct pollfd){.fd = watchdog->wake_fd, .events = POLLIN};
+    free(sockets);
+    return found == STATUS_OK ? status : found;
+}
+
+enum status watchdog_join(struct watchdog *watchdog, struct world *world)
+{
+    enum status status = STATUS_OK;
+    if (world->size > 1) {
+        TRY(allocate(watchdog, world));
+        TRY(connect_all(watchdog, world));
+    }
+    world->activity = &watchdog->activity;
+    atomic_store(&watchdog->phase, world->size > 1 ? WATCHDOG_JOINED : WATCHDOG_ALONE);
+    watchdog_wake(watchdog);
+out:
+    return status;
+}
+
+/* -------- leaving ------------------------------------------------------------------------------
+ */
+
 struct activity *watchdog_activity(struct watchdog *watchdog)
 {
     return &watchdog->activity;
@@ -350,7 +445,7 @@ void watchdog_close(struct watchdog **out)
     watchdog_wake(watchdog);
     thread_join(&watchdog->thread);
     for (int rank = 0; watchdog->links && rank < watchdog->size; rank++)
-        watchdog_link_close(&watchdog->links[rank]);
+        stream_close(&watchdog->links[rank].fd);
     close(watchdog->wake_fd);
     stall_watch_fini(&watchdog->stalls);
     free(watchdog->ranks);

@@ -1,6 +1,5 @@
-/* Internal to the watchdog. watchdog.c: the interface and the thread; watchdog_join.c:
- * connections; watchdog_root.c: what only rank 0 does; watchdog_diagnosis.c: whom it blames, and
- * stalls. */
+/* Internal to the watchdog. watchdog.c: the interface and the thread; watchdog_root.c: what only
+ * rank 0 does; watchdog_diagnosis.c: whom it blames, and stalls. */
 #ifndef PSRING_COMMON_NET_WATCHDOG_IMPL_H
 #define PSRING_COMMON_NET_WATCHDOG_IMPL_H
 
@@ -16,6 +15,7 @@
 #include "common/base/thread.h"
 #include "common/net/watchdog.h"
 #include "common/net/activity.h"
+#include "common/net/control.h"
 #include "common/net/world.h"
 
 /*
@@ -93,19 +93,18 @@ void watchdog_add_names(struct line *line, const struct watchdog_rank *ranks, in
 
 /*
  * The connections of the watchdog, a star with rank 0 in the middle. Frames of one size go both
- * ways, as they lie in memory: all ranks run one program.
+ * ways.
  */
 
 enum watchdog_frame_type {
-    WATCHDOG_BEAT = 1, /* to rank 0, and from it: this rank lives, and does this */
-    WATCHDOG_BYE,      /* to rank 0: this rank's state is no longer ALIVE, it closes */
-    WATCHDOG_END,      /* from rank 0: end with exit_code */
+    WATCHDOG_BEAT = CONTROL_WATCH, /* to rank 0, and from it: this rank lives, and does this */
+    WATCHDOG_BYE,                  /* to rank 0: this rank's state is not ALIVE now, it closes */
+    WATCHDOG_END,                  /* from rank 0: end with the exit code */
 };
 
 struct watchdog_frame {
-    uint32_t magic, type;
-    int32_t exit_code;
-    uint32_t state; /* BYE: an enum watchdog_rank_state */
+    struct control_frame frame; /* value: the exit code */
+    uint32_t state;             /* BYE: an enum watchdog_rank_state */
     uint32_t told;
     struct watchdog_beat beat;
 };
@@ -116,17 +115,12 @@ struct watchdog_link {
     struct watchdog_frame frame; /* its first `have` bytes have come */
 };
 
-/* Never waits; what does not fit in the socket's buffer, or has nobody to read it, is lost. */
-void watchdog_send(struct watchdog_link *link, const struct watchdog_frame *frame);
-/* Sends the last frame: its reader wakes at once. */
-void watchdog_send_last(struct watchdog_link *link, const struct watchdog_frame *frame);
+/* Never waits; what does not fit in the socket's buffer, or has nobody to read it, is lost. After
+ * the `last` frame its reader wakes at once. */
+void watchdog_send(struct watchdog_link *link, struct watchdog_frame *frame, bool last);
 
-enum watchdog_read { WATCHDOG_READ_NOTHING, WATCHDOG_READ_FRAME, WATCHDOG_READ_CLOSED };
-
-/* The next whole frame into link->frame; anything else closes the link. */
-enum watchdog_read watchdog_read(struct watchdog_link *link);
-
-void watchdog_link_close(struct watchdog_link *link);
+/* The next frame into link->frame. Anything else is CONTROL_CLOSED. */
+enum control_read watchdog_read(struct watchdog_link *link);
 
 /*
  * Stalls: waits and silences that are longer than usual, but not yet an error. For whoever hears

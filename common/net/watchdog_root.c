@@ -8,24 +8,24 @@ static void hear_frame(struct watchdog_rank *rank, const struct watchdog_frame *
                        int64_t now_ns)
 {
     rank->heard_ns = now_ns;
-    if (frame->type == WATCHDOG_BEAT)
+    if (frame->frame.type == WATCHDOG_BEAT)
         rank->beat = frame->beat;
-    if (frame->type != WATCHDOG_BYE)
+    if (frame->frame.type != WATCHDOG_BYE)
         return;
     rank->state =
         frame->state <= WATCHDOG_GONE ? (enum watchdog_rank_state)frame->state : WATCHDOG_GONE;
     rank->told = frame->told;
-    rank->exit_code = frame->exit_code;
+    rank->exit_code = frame->frame.value;
 }
 
 static void hear(struct watchdog *watchdog, int from, int64_t now_ns)
 {
     struct watchdog_rank *rank = &watchdog->ranks[from];
     struct watchdog_link *link = &watchdog->links[from];
-    enum watchdog_read got;
-    while ((got = watchdog_read(link)) == WATCHDOG_READ_FRAME)
+    enum control_read got;
+    while ((got = watchdog_read(link)) == CONTROL_MESSAGE)
         hear_frame(rank, &link->frame, now_ns);
-    if (got != WATCHDOG_READ_CLOSED)
+    if (got != CONTROL_CLOSED)
         return;
     if (rank->state == WATCHDOG_ALIVE)
         rank->state = WATCHDOG_GONE;
@@ -81,9 +81,9 @@ static void end_all(struct watchdog *watchdog, int64_t now_ns)
     char text[700];
     int code = watchdog_blame(watchdog->ranks, watchdog->size, watchdog->trouble, now_ns,
                               watchdog_silence_ns(watchdog), text, sizeof text);
-    struct watchdog_frame frame = {.type = WATCHDOG_END, .exit_code = code};
+    struct watchdog_frame frame = {.frame = {.type = WATCHDOG_END, .value = code}};
     for (int rank = 1; rank < watchdog->size; rank++)
-        watchdog_send_last(&watchdog->links[rank], &frame);
+        watchdog_send(&watchdog->links[rank], &frame, true);
     watchdog_silence_output(); /* the others are silent, too, when this returns */
     if (text[0])
         log_error("%s", text);
@@ -125,9 +125,10 @@ bool watchdog_lead(struct watchdog *watchdog, int64_t now_ns, int64_t late_ns)
         end_all(watchdog, now_ns);
     watchdog_watch_stalls(watchdog, now_ns);
     if (now_ns >= watchdog->next_beat_ns) {
-        struct watchdog_frame frame = {.type = WATCHDOG_BEAT, .beat = watchdog->ranks[0].beat};
+        struct watchdog_frame frame = {.frame.type = WATCHDOG_BEAT,
+                                       .beat = watchdog->ranks[0].beat};
         for (int rank = 1; rank < watchdog->size; rank++)
-            watchdog_send(&watchdog->links[rank], &frame);
+            watchdog_send(&watchdog->links[rank], &frame, false);
         watchdog->next_beat_ns = now_ns + watchdog->tick_ns;
     }
     return !all_done;
