@@ -176,19 +176,19 @@ int stream_receive(int socket, void *data, size_t bytes, int64_t timeout_ms)
 
 enum control_read control_read(int socket, void *message, size_t room, size_t *have)
 {
-    const struct control_frame *frame = message;
-    if (*have >= sizeof *frame && *have == sizeof *frame + frame->bytes)
+    const struct control_head *head = message;
+    if (*have >= sizeof *head && *have == sizeof *head + head->bytes)
         *have = 0; /* it was the caller's until now */
     for (;;) {
-        size_t whole = *have < CONTROL_SAME_BYTES ? CONTROL_SAME_BYTES : sizeof *frame;
-        if (*have >= CONTROL_SAME_BYTES && frame->magic != CONTROL_MAGIC)
+        size_t whole = *have < CONTROL_SAME_BYTES ? CONTROL_SAME_BYTES : sizeof *head;
+        if (*have >= CONTROL_SAME_BYTES && head->magic != CONTROL_MAGIC)
             return CONTROL_FOREIGN;
-        if (*have >= CONTROL_SAME_BYTES && frame->protocol != CONTROL_PROTOCOL)
+        if (*have >= CONTROL_SAME_BYTES && head->protocol != CONTROL_PROTOCOL)
             return CONTROL_OTHER;
-        if (*have >= sizeof *frame && frame->bytes > room - sizeof *frame)
+        if (*have >= sizeof *head && head->bytes > room - sizeof *head)
             return CONTROL_FOREIGN;
-        if (*have >= sizeof *frame)
-            whole += frame->bytes;
+        if (*have >= sizeof *head)
+            whole += head->bytes;
         if (*have == whole)
             return CONTROL_MESSAGE;
         ssize_t got = recv(socket, (unsigned char *)message + *have, whole - *have, MSG_DONTWAIT);
@@ -228,13 +228,13 @@ int control_receive(int socket, void *message, size_t room, int64_t timeout_ms,
 int control_send(int socket, void *message, size_t size, const void *data, size_t more,
                  int64_t timeout_ms)
 {
-    struct control_frame *frame = message;
+    struct control_head *head = message;
     struct iovec parts[2] = {{message, size},
                              {without_const(data), more}}; /* which it only reads */
     struct msghdr both = {.msg_iov = parts, .msg_iovlen = 2};
-    frame->magic = CONTROL_MAGIC;
-    frame->protocol = CONTROL_PROTOCOL;
-    frame->bytes = size - sizeof *frame + more;
+    head->magic = CONTROL_MAGIC;
+    head->protocol = CONTROL_PROTOCOL;
+    head->bytes = size - sizeof *head + more;
     ssize_t sent = sendmsg(socket, &both, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)
         return errno == EPIPE ? ECONNRESET : errno;
@@ -355,7 +355,7 @@ static bool find_hello(struct listener *listener, struct hello *hello, int *sock
         if (listener->polls[1 + i].revents != 0)
             got = control_read(pending->socket, &pending->hello, sizeof *hello, &pending->have);
         if (got == CONTROL_OTHER ||
-            (got == CONTROL_MESSAGE && pending->hello.frame.type == CONTROL_HELLO &&
+            (got == CONTROL_MESSAGE && pending->hello.head.type == CONTROL_HELLO &&
              pending->have == sizeof *hello)) {
             *hello = pending->hello;
             *socket = pending->socket;
@@ -441,8 +441,8 @@ int listener_let_in(struct listener *listener, uint64_t run_id, int64_t timeout_
     while ((missing = first_awaited(sockets, world_size)) >= 0 &&
            listener_wait(listener, deadline_ns, NULL, 0, &hello, &socket, NULL) == LISTENER_HELLO) {
         if (hello_is_of(&hello, run_id, world_size) &&
-            sockets[hello.frame.value] == LISTENER_AWAITED)
-            sockets[hello.frame.value] = socket;
+            sockets[hello.head.value] == LISTENER_AWAITED)
+            sockets[hello.head.value] = socket;
         else
             stream_close(&socket);
     }
@@ -452,11 +452,11 @@ int listener_let_in(struct listener *listener, uint64_t run_id, int64_t timeout_
 struct hello hello_from(int rank, int world_size, uint64_t run_id)
 {
     struct hello hello = {
-        .frame = {.magic = CONTROL_MAGIC,
-                  .protocol = CONTROL_PROTOCOL,
-                  .value = rank,
-                  .type = CONTROL_HELLO,
-                  .bytes = sizeof hello - sizeof hello.frame},
+        .head = {.magic = CONTROL_MAGIC,
+                 .protocol = CONTROL_PROTOCOL,
+                 .value = rank,
+                 .type = CONTROL_HELLO,
+                 .bytes = sizeof hello - sizeof hello.head},
         .world_size = world_size,
         .run_id = run_id,
         .version = PSRING_VERSION,
@@ -467,8 +467,8 @@ struct hello hello_from(int rank, int world_size, uint64_t run_id)
 
 bool hello_is_of(const struct hello *hello, uint64_t run_id, int world_size)
 {
-    return hello->frame.protocol == CONTROL_PROTOCOL && hello->run_id == run_id &&
-           hello->frame.value >= 0 && hello->frame.value < world_size;
+    return hello->head.protocol == CONTROL_PROTOCOL && hello->run_id == run_id &&
+           hello->head.value >= 0 && hello->head.value < world_size;
 }
 
 int listener_join(const union address *address, uint64_t run_id, int rank, int64_t timeout_ms,

@@ -1,7 +1,7 @@
 /*
  * Control connections: how ranks meet, make collective calls and watch each other, and how members
  * join an elastic job. They are plain TCP connections on which nothing waits longer than it is told
- * to. Every message begins with a control_frame, and the first one is a hello. Anyone can connect
+ * to. Every message begins with a control_head, and the first one is a hello. Anyone can connect
  * to a port: a process that says something else, or nothing, is dropped, and holds nobody up.
  *
  * Functions return 0 or an errno value and log nothing: the caller knows who is at the other end.
@@ -74,13 +74,13 @@ enum control_type {
 };
 
 /* Every message begins with it. A message is a struct as it lies in memory, and a text or data. */
-struct control_frame {
+struct control_head {
     uint64_t magic;
     uint32_t protocol;
     int32_t value; /* by type: a rank, a status, an exit code */
     uint32_t type;
     uint32_t group; /* by type: the group of ranks or the generation of members that it is about */
-    uint64_t bytes; /* that follow this frame */
+    uint64_t bytes; /* that follow this head */
 };
 
 enum control_read {
@@ -116,9 +116,9 @@ enum {
     HELLO_YOUNG_MS = 1000, /* then the oldest is dropped for the next one */
 };
 
-/* The first message on a connection; its frame's value is the rank. */
+/* The first message on a connection; its value is the rank. */
 struct hello {
-    struct control_frame frame;
+    struct control_head head;
     int32_t world_size;
     uint32_t unused;
     uint64_t run_id; /* at the rendezvous, where there is none yet, the token */
@@ -170,7 +170,7 @@ void listener_close(struct listener *listener);
 
 /*
  * Waits until a connection has said hello (*socket and *hello are then the caller's; where its
- * protocol is another, only the frame up to `value` is known), until something happens on one of
+ * protocol is another, only the head up to `value` is known), until something happens on one of
  * the `count` watched connections (*which; those below 0 are skipped), or until deadline_ns
  * (clock_now_ns; 0: none). The strings in *hello are terminated and printable.
  */

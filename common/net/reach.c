@@ -78,7 +78,7 @@ static enum status answer_all(struct world *world, struct listener *listener)
         int socket;
         if (listener_wait(listener, deadline_ns, NULL, 0, &hello, &socket, NULL) != LISTENER_HELLO)
             break;
-        int rank = hello.frame.value;
+        int rank = hello.head.value;
         bool ours = hello_is_of(&hello, world->run_id, world->size) && rank > 0 &&
                     world->host_numbers[rank] == rank;
         if (ours && stream_send(socket, &world->run_id, sizeof world->run_id, ANSWER_MS) == 0 &&

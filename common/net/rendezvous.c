@@ -109,9 +109,9 @@ static enum status join(const struct rendezvous *r, int *socket)
         return STATUS_TRANSPORT;
     if (error != 0 || unknown)
         return nobody_there(r, error, unknown);
-    if (visit.answer.frame.value != STATUS_OK)
+    if (visit.answer.head.value != STATUS_OK)
         log_error("%s", visit.answer.text);
-    return (enum status)visit.answer.frame.value;
+    return (enum status)visit.answer.head.value;
 }
 
 /*
@@ -144,13 +144,13 @@ struct gathering {
 static bool objection(const struct rendezvous *rendezvous, const struct hello *hello,
                       char (*hosts)[RENDEZVOUS_NAME_BYTES], char *text, size_t size)
 {
-    int size_here = rendezvous->world_size, rank = hello->frame.value;
-    if (hello->frame.protocol != CONTROL_PROTOCOL)
+    int size_here = rendezvous->world_size, rank = hello->head.value;
+    if (hello->head.protocol != CONTROL_PROTOCOL)
         snprintf(
             text, size,
             "rendezvous: rank %d speaks version %u of the start-up protocol, rank 0 (psring %s "
             "on %s) version %d; start all ranks from one build of psring",
-            rank, hello->frame.protocol, PSRING_VERSION, rendezvous->name, CONTROL_PROTOCOL);
+            rank, hello->head.protocol, PSRING_VERSION, rendezvous->name, CONTROL_PROTOCOL);
     else if (strcmp(hello->version, PSRING_VERSION) != 0)
         snprintf(text, size,
                  "rendezvous: rank %d on %s is psring %s, rank 0 on %s is psring %s; start all "
@@ -202,8 +202,8 @@ void rendezvous_missing(char (*hosts)[RENDEZVOUS_NAME_BYTES], int world_size, ch
 
 static int answer(int socket, enum status status, const char *text)
 {
-    struct control_frame frame = {.type = CONTROL_ANSWER, .value = status};
-    return control_send(socket, &frame, sizeof frame, text, strlen(text), TELL_MS);
+    struct control_head head = {.type = CONTROL_ANSWER, .value = status};
+    return control_send(socket, &head, sizeof head, text, strlen(text), TELL_MS);
 }
 
 /* Whoever cannot be told finds out by the closed connection. */
@@ -244,7 +244,7 @@ static enum status end_start(struct gathering *g, enum status status, const char
            listener_wait(&g->listener, deadline_ns, NULL, 0, &hello, &socket, NULL) ==
                LISTENER_HELLO) {
         refuse(g, socket, status, text);
-        int rank = hello.frame.value;
+        int rank = hello.head.value;
         if (rank > 0 && rank < g->rendezvous->world_size && !g->hosts[rank][0]) {
             snprintf(g->hosts[rank], sizeof g->hosts[rank], "told");
             g->there++;
@@ -287,17 +287,17 @@ static enum status admit(struct gathering *g, const struct hello *hello, int soc
         snprintf(text, sizeof text,
                  "rendezvous: rank %d on %s belongs to another job than rank 0 on %s; end what an "
                  "earlier run has left, or give all ranks one --token (PSRING_TOKEN)",
-                 hello->frame.value, hello->host, g->rendezvous->name);
+                 hello->head.value, hello->host, g->rendezvous->name);
         refuse(g, socket, STATUS_USAGE, text);
         return STATUS_OK;
     }
     if (objection(g->rendezvous, hello, g->hosts, text, sizeof text)) {
-        if (hello->frame.protocol < CONTROL_PROTOCOL)
+        if (hello->head.protocol < CONTROL_PROTOCOL)
             answer_old(socket, STATUS_USAGE, text);
         refuse(g, socket, STATUS_USAGE, text);
         return end_start(g, STATUS_USAGE, text, true);
     }
-    int rank = hello->frame.value;
+    int rank = hello->head.value;
     g->sockets[rank] = socket;
     snprintf(g->hosts[rank], sizeof g->hosts[rank], "%s", hello->host[0] ? hello->host : "unknown");
     g->there++;
@@ -355,7 +355,7 @@ static int ask_holder(const struct rendezvous *r, struct rendezvous_answer *foun
     int error = ask(&visit, &address, TELL_MS);
     *found = visit.answer;
     stream_close(&socket);
-    return error == 0 && found->frame.value == STATUS_OK ? EPROTO : error;
+    return error == 0 && found->head.value == STATUS_OK ? EPROTO : error;
 }
 
 static enum status open_port(struct gathering *g)
@@ -388,7 +388,7 @@ static enum status open_port(struct gathering *g)
     }
     if (error == EADDRINUSE && holder == 0) {
         log_error("%s", found.text);
-        return (enum status)found.frame.value;
+        return (enum status)found.head.value;
     }
     if (error == 0)
         return STATUS_OK;

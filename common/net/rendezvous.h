@@ -40,10 +40,10 @@ enum status rendezvous_parse(const char *text, struct rendezvous *rendezvous);
  */
 enum status rendezvous_meet(const struct rendezvous *rendezvous, int *sockets);
 
-/* What rank 0 says to each of the others. The frame's value is a status: begin (STATUS_OK), or why
+/* What rank 0 says to each of the others. The value is a status: begin (STATUS_OK), or why
  * not. */
 struct rendezvous_answer {
-    struct control_frame frame;
+    struct control_head head;
     char text[RENDEZVOUS_TEXT_BYTES];
 };
 

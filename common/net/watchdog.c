@@ -171,11 +171,11 @@ static void hear_rank0(struct watchdog *watchdog, int64_t now_ns, int64_t late_n
     while ((got = watchdog_read(link)) == CONTROL_MESSAGE) {
         rank0->heard_ns = now_ns;
         rank0->beat = link->frame.beat;
-        if (link->frame.frame.type == WATCHDOG_END) {
+        if (link->frame.head.type == WATCHDOG_END) {
             watchdog_silence_output();
             /* mpirun ends everything once the first process has ended: rank 0 speaks before. */
             clock_sleep_until_ns(clock_now_ns() + 2 * WATCHDOG_LINGER_NS);
-            watchdog->options.end(link->frame.frame.value);
+            watchdog->options.end(link->frame.head.value);
         }
     }
     bool closed = got == CONTROL_CLOSED;
@@ -190,7 +190,7 @@ static void hear_rank0(struct watchdog *watchdog, int64_t now_ns, int64_t late_n
 
 static void say_bye(struct watchdog *watchdog, enum watchdog_rank_state state, int exit_code)
 {
-    struct watchdog_frame frame = {.frame = {.type = WATCHDOG_BYE, .value = exit_code},
+    struct watchdog_frame frame = {.head = {.type = WATCHDOG_BYE, .value = exit_code},
                                    .state = state,
                                    .told = log_errors() > 0};
     watchdog_send(&watchdog->links[0], &frame, true);
@@ -227,7 +227,7 @@ static bool follow(struct watchdog *watchdog, int64_t now_ns, int64_t late_ns)
         return false;
     }
     if (now_ns >= watchdog->next_beat_ns) {
-        struct watchdog_frame frame = {.frame.type = WATCHDOG_BEAT};
+        struct watchdog_frame frame = {.head.type = WATCHDOG_BEAT};
         watchdog_sample(watchdog, now_ns, &frame.beat);
         watchdog_send(&watchdog->links[0], &frame, false);
         watchdog->next_beat_ns = now_ns + watchdog->tick_ns;

@@ -103,8 +103,8 @@ enum watchdog_frame_type {
 };
 
 struct watchdog_frame {
-    struct control_frame frame; /* value: the exit code */
-    uint32_t state;             /* BYE: an enum watchdog_rank_state */
+    struct control_head head; /* value: the exit code */
+    uint32_t state;           /* BYE: an enum watchdog_rank_state */
     uint32_t told;
     struct watchdog_beat beat;
 };

@@ -8,14 +8,14 @@ static void hear_frame(struct watchdog_rank *rank, const struct watchdog_frame *
                        int64_t now_ns)
 {
     rank->heard_ns = now_ns;
-    if (frame->frame.type == WATCHDOG_BEAT)
+    if (frame->head.type == WATCHDOG_BEAT)
         rank->beat = frame->beat;
-    if (frame->frame.type != WATCHDOG_BYE)
+    if (frame->head.type != WATCHDOG_BYE)
         return;
     rank->state =
         frame->state <= WATCHDOG_GONE ? (enum watchdog_rank_state)frame->state : WATCHDOG_GONE;
     rank->told = frame->told;
-    rank->exit_code = frame->frame.value;
+    rank->exit_code = frame->head.value;
 }
 
 static void hear(struct watchdog *watchdog, int from, int64_t now_ns)
@@ -81,7 +81,7 @@ static void end_all(struct watchdog *watchdog, int64_t now_ns)
     char text[700];
     int code = watchdog_blame(watchdog->ranks, watchdog->size, watchdog->trouble, now_ns,
                               watchdog_silence_ns(watchdog), text, sizeof text);
-    struct watchdog_frame frame = {.frame = {.type = WATCHDOG_END, .value = code}};
+    struct watchdog_frame frame = {.head = {.type = WATCHDOG_END, .value = code}};
     for (int rank = 1; rank < watchdog->size; rank++)
         watchdog_send(&watchdog->links[rank], &frame, true);
     watchdog_silence_output(); /* the others are silent, too, when this returns */
@@ -125,8 +125,7 @@ bool watchdog_lead(struct watchdog *watchdog, int64_t now_ns, int64_t late_ns)
         end_all(watchdog, now_ns);
     watchdog_watch_stalls(watchdog, now_ns);
     if (now_ns >= watchdog->next_beat_ns) {
-        struct watchdog_frame frame = {.frame.type = WATCHDOG_BEAT,
-                                       .beat = watchdog->ranks[0].beat};
+        struct watchdog_frame frame = {.head.type = WATCHDOG_BEAT, .beat = watchdog->ranks[0].beat};
         for (int rank = 1; rank < watchdog->size; rank++)
             watchdog_send(&watchdog->links[rank], &frame, false);
         watchdog->next_beat_ns = now_ns + watchdog->tick_ns;

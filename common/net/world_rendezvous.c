@@ -22,8 +22,8 @@
 
 /* In front of every message. Its type is CONTROL_WORLD + the call. */
 struct turn {
-    struct control_frame frame; /* group: its number; value: of CALL_FAILED, the status */
-    uint64_t turn;              /* number of the call in the group */
+    struct control_head head; /* group: its number; value: of CALL_FAILED, the status */
+    uint64_t turn;            /* number of the call in the group */
 };
 
 struct world_impl {
@@ -64,7 +64,7 @@ struct exchange {
 /* Bytes of data that the message has. */
 static size_t data_bytes(const struct turn *found)
 {
-    return (size_t)found->frame.bytes - (sizeof *found - sizeof found->frame);
+    return (size_t)found->head.bytes - (sizeof *found - sizeof found->head);
 }
 
 static int socket_of(const struct exchange *e, int index)
@@ -103,8 +103,8 @@ static void name_late(const struct exchange *e, int index, char *text, size_t si
 static void tell_others(const struct exchange *e, enum status status, const char *text)
 {
     struct turn failed = e->mine;
-    failed.frame.type = CONTROL_WORLD + CALL_FAILED;
-    failed.frame.value = status;
+    failed.head.type = CONTROL_WORLD + CALL_FAILED;
+    failed.head.value = status;
     for (int i = 1; i < e->group->size; i++) {
         if (socket_of(e, i) >= 0)
             control_send(socket_of(e, i), &failed, sizeof failed, text,
@@ -120,7 +120,7 @@ static enum status failed(const struct exchange *e, int error, int index, bool c
     /* A rank that fails says why before it closes its connections. */
     if (error == ECANCELED || (error != ETIMEDOUT && world_cancelled(e->world)))
         return status;
-    const char *call = call_name(e->mine.frame.type);
+    const char *call = call_name(e->mine.head.type);
     char who[240], text[TEXT_BYTES];
     name_rank(e, index, who, sizeof who);
     if (error != ETIMEDOUT)
@@ -147,16 +147,16 @@ static enum status check_turn(const struct exchange *e, const struct turn *found
 {
     const struct turn *mine = &e->mine;
     char who[240], text[TEXT_BYTES];
-    if (found->frame.type == mine->frame.type && found->frame.group == mine->frame.group &&
+    if (found->head.type == mine->head.type && found->head.group == mine->head.group &&
         found->turn == mine->turn && data_bytes(found) == bytes)
         return STATUS_OK;
     name_rank(e, index, who, sizeof who);
     snprintf(text, sizeof text,
              "%s is in another collective call: %s %llu of group %u, %zu bytes, where rank %d is "
              "in %s %llu of group %u, %zu bytes; start all ranks with the same options",
-             who, call_name(found->frame.type), (unsigned long long)found->turn, found->frame.group,
-             data_bytes(found), e->world->rank, call_name(mine->frame.type),
-             (unsigned long long)mine->turn, mine->frame.group, bytes);
+             who, call_name(found->head.type), (unsigned long long)found->turn, found->head.group,
+             data_bytes(found), e->world->rank, call_name(mine->head.type),
+             (unsigned long long)mine->turn, mine->head.group, bytes);
     log_error("%s", text);
     if (collecting)
         tell_others(e, STATUS_PROTOCOL, text);
@@ -183,7 +183,7 @@ static int await_turn(const struct exchange *e, int index, struct turn *found, i
         name_rank(e, index, who, sizeof who);
         log_warn("nothing for %.1f s while waiting for %s in a %s; after %g s it is lost "
                  "(--timeout)",
-                 (double)world->stall_warning_ms / 1000, who, call_name(e->mine.frame.type),
+                 (double)world->stall_warning_ms / 1000, who, call_name(e->mine.head.type),
                  (double)world->timeout_ms / 1000);
     }
     if (error == ETIMEDOUT)
@@ -231,7 +231,7 @@ static enum status receive_answer(const struct exchange *e, void *data, size_t b
     int64_t patience_ms = world_patience_ms(e->world);
     int64_t timeout_ms = patience_ms > 0 ? patience_ms + GRACE_MS : 0;
     int error = await_turn(e, 0, &found, stream_deadline_ns(timeout_ms));
-    bool told = error == 0 && found.frame.type == CONTROL_WORLD + CALL_FAILED &&
+    bool told = error == 0 && found.head.type == CONTROL_WORLD + CALL_FAILED &&
                 data_bytes(&found) < sizeof text;
     if (error == 0 && !told) {
         enum status status = check_turn(e, &found, 0, bytes, false);
@@ -244,7 +244,7 @@ static enum status receive_answer(const struct exchange *e, void *data, size_t b
         return failed(e, error, 0, false);
     if (told)
         log_error("%s", text);
-    return told ? (enum status)found.frame.value : STATUS_OK;
+    return told ? (enum status)found.head.value : STATUS_OK;
 }
 
 /* -------- collective calls -------------------------------------------------------------------- */

@@ -1,7 +1,6 @@
 #include "experiments/elastic/coordinator.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,9 +16,37 @@
 /* A connection that gets no seat reads the reason. */
 static void turn_away(int socket, enum status status, const char *text)
 {
-    const struct membership_frame frame = {.type = MEMBERSHIP_END, .status = status};
-    membership_send(socket, frame, text);
+    membership_say(socket, MEMBERSHIP_END, 0, status, text);
     stream_close(&socket);
+}
+
+/* A member that speaks version 1 of the protocol reads this. */
+static void answer_old(int socket, enum status status, const char *text)
+{
+    const struct {
+        uint64_t magic;
+        uint32_t type, text_bytes, generation;
+        int32_t status;
+        unsigned char unused[120];
+    } end = {MEMBERSHIP_MAGIC, 11, (uint32_t)strlen(text), 0, status, {0}};
+    if (stream_send(socket, &end, sizeof end, MEMBERSHIP_SEND_MS) == 0)
+        stream_send(socket, text, strlen(text), MEMBERSHIP_SEND_MS);
+}
+
+/* Whether it was built with this server. */
+static bool is_of_this_build(const struct hello *hello, int socket)
+{
+    char text[200];
+    if (hello->head.protocol == CONTROL_PROTOCOL && strcmp(hello->version, PSRING_VERSION) == 0)
+        return true;
+    snprintf(text, sizeof text,
+             "it is psring %s, the server is psring %s; start all from one build of psring",
+             hello->version[0] ? hello->version : "of another version", PSRING_VERSION);
+    log_info("%s was not let in: %s", hello->host[0] ? hello->host : "a process", text);
+    if (hello->head.protocol < CONTROL_PROTOCOL)
+        answer_old(socket, STATUS_USAGE, text);
+    turn_away(socket, STATUS_USAGE, text);
+    return false;
 }
 
 static bool has_token(struct coordinator *c, const struct hello *hello, int socket)
@@ -40,7 +67,8 @@ static bool has_token(struct coordinator *c, const struct hello *hello, int sock
 static void let_in(struct coordinator *c, const struct hello *hello, int socket)
 {
     char text[300];
-    if (!has_token(c, hello, socket))
+    bool token_is_known = hello->head.protocol == CONTROL_PROTOCOL;
+    if ((token_is_known && !has_token(c, hello, socket)) || !is_of_this_build(hello, socket))
         return;
     struct seat *seat = calloc(1, sizeof *seat);
     struct membership_reader *reader = calloc(1, sizeof *reader);
@@ -60,24 +88,17 @@ static void let_in(struct coordinator *c, const struct hello *hello, int socket)
     memcpy(seat->host, hello->host, sizeof seat->host);
     c->sockets[c->count] = socket;
     c->seats[c->count++] = seat;
-    if (hello->frame.protocol != CONTROL_PROTOCOL || strcmp(hello->version, PSRING_VERSION) != 0) {
-        snprintf(text, sizeof text,
-                 "it is psring %s, the server is psring %s; start all from one build of psring",
-                 hello->version, PSRING_VERSION);
-        seat_refuse(c, seat, STATUS_USAGE, text);
-    } else if (c->ended) {
+    if (c->ended)
         seat_refuse(c, seat, STATUS_USAGE, "the job has ended");
-    }
 }
 
 /* It may only have been stopped for a while: then it reads this. */
 static void lose_silent(struct coordinator *c, struct seat *seat)
 {
-    const struct membership_frame frame = {.type = MEMBERSHIP_END, .status = STATUS_TIMEOUT};
     if (!c->ended)
-        membership_send(seat->socket, frame,
-                        "this process was silent for too long: stopped, or its host could not be "
-                        "reached; the job goes on without it, and a worker can join again");
+        membership_say(seat->socket, MEMBERSHIP_END, 0, STATUS_TIMEOUT,
+                       "this process was silent for too long: stopped, or its host could not be "
+                       "reached; the job goes on without it, and a worker can join again");
     seat_lost(c, seat, "has not given a sign of life for too long");
 }
 
@@ -113,7 +134,6 @@ static bool does_not_join(const struct seat *seat, int64_t now_ns)
 
 static void look_at_all(struct coordinator *c, int64_t now_ns)
 {
-    const struct membership_frame beat = {.type = MEMBERSHIP_BEAT};
     for (int i = c->count - 1; i >= 0; i--) {
         struct seat *seat = c->seats[i];
         if (now_ns - seat->heard_ns >= c->options.timeout_ms * NS_PER_MS && !has_spoken(seat))
@@ -123,7 +143,7 @@ static void look_at_all(struct coordinator *c, int64_t now_ns)
                         "this process connected and did not ask to take part in time");
         else {
             warn_of_silence(c, seat, now_ns);
-            membership_send(seat->socket, beat, NULL);
+            membership_say(seat->socket, MEMBERSHIP_BEAT, 0, STATUS_OK, NULL);
         }
     }
 }
@@ -243,22 +263,19 @@ void coordinator_set_servers(struct coordinator *c, int servers)
 static enum status hear_answer(int socket, struct membership_reader *reader, int64_t timeout_ms,
                                const char **why)
 {
-    int64_t deadline_ns = clock_now_ns() + timeout_ms * NS_PER_MS;
+    int64_t deadline_ns = stream_deadline_ns(timeout_ms);
+    enum control_read got;
     *why = "it does not answer";
-    while (clock_now_ns() < deadline_ns) {
-        struct pollfd polled = {.fd = socket, .events = POLLIN};
-        poll(&polled, 1, stream_poll_ms(deadline_ns));
-        enum membership_read got = membership_read(reader, socket);
-        if (got == MEMBERSHIP_READ_FRAME && reader->frame.type == MEMBERSHIP_END) {
+    while ((got = membership_read(reader, socket)) != CONTROL_CLOSED) {
+        if (got == CONTROL_MESSAGE && reader->frame.head.type == MEMBERSHIP_END) {
             *why = reader->text;
-            return (enum status)reader->frame.status;
+            return (enum status)reader->frame.head.value;
         }
-        if (got == MEMBERSHIP_READ_CLOSED) {
-            *why = "it has ended";
-            return STATUS_TRANSPORT;
-        }
+        if (got == CONTROL_NOTHING && stream_wait(socket, POLLIN, deadline_ns, NULL, NULL) != 0)
+            return STATUS_TIMEOUT;
     }
-    return STATUS_TIMEOUT;
+    *why = "it has ended";
+    return STATUS_TRANSPORT;
 }
 
 enum status coordinator_summon(struct coordinator *c, const char *address, int index,
@@ -268,7 +285,7 @@ enum status coordinator_summon(struct coordinator *c, const char *address, int i
     char text[MEMBERSHIP_TEXT_BYTES];
     const char *why = "nobody listens there";
     struct membership_reader reader = {0};
-    const struct membership_frame frame = {.type = MEMBERSHIP_SUMMON,
+    const struct membership_frame frame = {.head.type = MEMBERSHIP_SUMMON,
                                            .role = MEMBER_SERVER,
                                            .index = index,
                                            .port = (uint32_t)address_port(&c->listener.address)};

@@ -10,13 +10,6 @@
 
 enum { FAILURES_MOST = 3, TEXT_BYTES = 300 };
 
-static void send_to(const struct seat *seat, const struct membership_frame *frame, const char *text)
-{
-    membership_send(seat->socket, *frame, text); /* if it fails, the connection has closed */
-}
-
-static const struct membership_frame note = {.type = MEMBERSHIP_NOTE};
-
 static int count_in(const struct coordinator *c, enum member_role role, enum seat_state state)
 {
     int count = 0;
@@ -29,11 +22,10 @@ void generation_over(struct coordinator *c, const char *text)
 {
     if (!c->running || c->over)
         return;
-    const struct membership_frame over = {.type = MEMBERSHIP_OVER, .generation = c->generation};
     c->over = true;
     for (int i = 0; i < c->count; i++) {
         if (c->seats[i]->state == SEAT_RUNNING)
-            send_to(c->seats[i], &over, text);
+            membership_say(c->seats[i]->socket, MEMBERSHIP_OVER, c->generation, STATUS_OK, text);
     }
 }
 
@@ -121,10 +113,10 @@ static void address_of(const struct seat *seat, unsigned char packed[16])
 void generation_announce(struct coordinator *c, const struct seat *newcomer)
 {
     const struct membership_frame change = {
-        .type = MEMBERSHIP_CHANGE, .generation = c->generation, .step = newcomer->last.step};
+        .head = {.type = MEMBERSHIP_CHANGE, .group = c->generation}, .step = newcomer->last.step};
     for (int i = 0; i < c->count; i++) {
         if (c->seats[i]->state == SEAT_RUNNING)
-            send_to(c->seats[i], &change, NULL);
+            membership_send(c->seats[i]->socket, change, NULL);
     }
 }
 
@@ -139,12 +131,12 @@ static void begin(struct coordinator *c, struct seat **order, int workers)
     c->failures = first->trained && first->last.step > c->step ? 0 : c->failures;
     c->step = first->trained ? first->last.step : 0;
     c->has_weights = c->has_weights || first->trained;
-    struct membership_frame frame = {.type = MEMBERSHIP_GENERATION,
-                                     .generation = c->generation,
-                                     .workers = workers,
-                                     .servers = c->servers,
-                                     .port = first->last.port,
-                                     .step = c->step};
+    struct membership_frame frame = {
+        .head = {.type = MEMBERSHIP_GENERATION, .group = c->generation},
+        .workers = workers,
+        .servers = c->servers,
+        .port = first->last.port,
+        .step = c->step};
     address_of(first, frame.address);
     memcpy(frame.note, first->last.note, sizeof frame.note);
     log_info("generation %u: %d worker%s, after step %" PRIu64, c->generation, workers,
@@ -153,7 +145,7 @@ static void begin(struct coordinator *c, struct seat **order, int workers)
         order[rank]->state = SEAT_RUNNING;
         order[rank]->told = 0;
         order[rank]->rank = frame.index = rank;
-        send_to(order[rank], &frame, NULL);
+        membership_send(order[rank]->socket, frame, NULL);
     }
     for (int i = 0; i < c->count; i++) {
         if (c->seats[i]->state == SEAT_WAITING)
@@ -173,7 +165,7 @@ static void say_who_is_there(struct coordinator *c, enum member_role role, int c
         if (seat->state != SEAT_WAITING || !seat_is_worker(seat) || seat->told == told)
             continue;
         seat->told = told;
-        send_to(seat, &note, text);
+        membership_say(seat->socket, MEMBERSHIP_NOTE, 0, STATUS_OK, text);
     }
 }
 
@@ -214,7 +206,6 @@ static bool weights_are_lost(const struct coordinator *c)
 /* Whoever does not come out of a generation that the others have left. */
 static void lose_the_late(struct coordinator *c, int64_t now_ns)
 {
-    const struct membership_frame end = {.type = MEMBERSHIP_END, .status = STATUS_TIMEOUT};
     char name[96], how[TEXT_BYTES];
     if (c->leave_by_ns == 0 || now_ns < c->leave_by_ns)
         return;
@@ -225,9 +216,10 @@ static void lose_the_late(struct coordinator *c, int64_t now_ns)
         if (seat->state != SEAT_RUNNING)
             continue;
         log_warn("%s %s: lost", seat_name(seat, name, sizeof name), how);
-        send_to(seat, &end,
-                "this process took too long to leave a generation that is over; the job goes on "
-                "without it");
+        membership_say(
+            seat->socket, MEMBERSHIP_END, 0, STATUS_TIMEOUT,
+            "this process took too long to leave a generation that is over; the job goes on "
+            "without it");
         seat_lost(c, seat, how);
     }
 }

@@ -44,16 +44,14 @@ void coordinator_forget(struct coordinator *c, struct seat *seat)
 
 void coordinator_end_all(struct coordinator *c, enum status status, const char *text)
 {
-    const struct membership_frame frame = {.type = MEMBERSHIP_END, .status = status};
     c->ended = true;
     for (int i = c->count - 1; i >= 0; i--)
-        membership_send(c->sockets[i], frame, text);
+        membership_say(c->sockets[i], MEMBERSHIP_END, 0, status, text);
 }
 
 void seat_refuse(struct coordinator *c, struct seat *seat, enum status status, const char *text)
 {
-    const struct membership_frame frame = {.type = MEMBERSHIP_END, .status = status};
-    membership_send(seat->socket, frame, text);
+    membership_say(seat->socket, MEMBERSHIP_END, 0, status, text);
     log_info("%s was not let in: %s", seat->host, text);
     coordinator_forget(c, seat);
 }
@@ -145,8 +143,8 @@ static void hear_join(struct coordinator *c, struct seat *seat)
         uint64_t step = seat->last.step;
         if (step > 0)
             snprintf(text, sizeof text, "waits until step %" PRIu64 " is done", step);
-        membership_send(seat->socket, (struct membership_frame){.type = MEMBERSHIP_NOTE},
-                        step > 0 ? text : "waits for the end of the running step");
+        membership_say(seat->socket, MEMBERSHIP_NOTE, 0, STATUS_OK,
+                       step > 0 ? text : "waits for the end of the running step");
         generation_announce(c, seat);
     }
 }
@@ -166,7 +164,7 @@ static void hear_summon(struct coordinator *c, struct seat *seat)
         return;
     }
     address_set_port(&there, (int)(seat->last.port & 0xffff));
-    membership_send(seat->socket, (struct membership_frame){.type = MEMBERSHIP_END}, NULL);
+    membership_say(seat->socket, MEMBERSHIP_END, 0, STATUS_OK, NULL);
     job->summoned = c->has_job = true;
     job->index = seat->last.index;
     snprintf(job->options, sizeof job->options, "%s", seat->reader->text);
@@ -188,7 +186,7 @@ static void comes_out(struct coordinator *c, struct seat *seat)
     c->has_weights = c->has_weights || (seat_is_worker(seat) && trained);
     if (c->leave_by_ns == 0)
         c->leave_by_ns = clock_now_ns() + (longest_ms + MEMBERSHIP_GRACE_MS) * NS_PER_MS;
-    if (seat->last.status != STATUS_OK)
+    if (seat->last.head.value != STATUS_OK)
         generation_over(c, "a worker could not go on: all meet again");
 }
 
@@ -226,8 +224,7 @@ static void take_word(struct seat *seat, const struct membership_frame *frame)
         seat->last = *frame;
         return;
     }
-    seat->last.type = frame->type;
-    seat->last.status = frame->status;
+    seat->last.head = frame->head;
     seat->last.port = frame->port;
     seat->last.workers = frame->workers;
     seat->last.step = frame->step;
@@ -238,31 +235,31 @@ static void take_word(struct seat *seat, const struct membership_frame *frame)
 static void hear_frame(struct coordinator *c, struct seat *seat)
 {
     const struct membership_frame *frame = &seat->reader->frame;
-    bool in = seat->state == SEAT_RUNNING && frame->generation == c->generation;
-    if (frame->type == MEMBERSHIP_BEAT)
+    bool in = seat->state == SEAT_RUNNING && frame->head.group == c->generation;
+    if (frame->head.type == MEMBERSHIP_BEAT)
         return;
-    if (frame->type == MEMBERSHIP_ABORT && in && frame->status != STATUS_OK) {
+    if (frame->head.type == MEMBERSHIP_ABORT && in && frame->head.value != STATUS_OK) {
         if (!c->ended)
-            coordinator_end_all(c, (enum status)frame->status, seat->reader->text);
+            coordinator_end_all(c, (enum status)frame->head.value, seat->reader->text);
         return;
     }
     take_word(seat, frame);
-    if (frame->type == MEMBERSHIP_JOIN && seat->state == SEAT_NEW &&
+    if (frame->head.type == MEMBERSHIP_JOIN && seat->state == SEAT_NEW &&
         (frame->role == MEMBER_WORKER || frame->role == MEMBER_SERVER)) {
         hear_join(c, seat);
-    } else if (frame->type == MEMBERSHIP_SUMMON && seat->state == SEAT_NEW) {
+    } else if (frame->head.type == MEMBERSHIP_SUMMON && seat->state == SEAT_NEW) {
         hear_summon(c, seat);
-    } else if (frame->type == MEMBERSHIP_READY && in) {
+    } else if (frame->head.type == MEMBERSHIP_READY && in) {
         comes_out(c, seat);
         seat->state = SEAT_WAITING;
         if (seat_is_worker(seat))
             take_place(seat);
-    } else if (frame->type == MEMBERSHIP_DONE && in) {
+    } else if (frame->head.type == MEMBERSHIP_DONE && in) {
         comes_out(c, seat);
         seat->state = SEAT_DONE;
         c->images += frame->images;
         c->finished = true;
-    } else if (frame->type == MEMBERSHIP_LEAVE && seat->state != SEAT_NEW) {
+    } else if (frame->head.type == MEMBERSHIP_LEAVE && seat->state != SEAT_NEW) {
         leaves(c, seat, in);
     } else {
         seat_lost(c, seat, "said what it should not have");
@@ -271,15 +268,15 @@ static void hear_frame(struct coordinator *c, struct seat *seat)
 
 void seat_hear(struct coordinator *c, struct seat *seat)
 {
-    enum membership_read got = membership_read(seat->reader, seat->socket);
+    enum control_read got = membership_read(seat->reader, seat->socket);
     char name[96];
     seat->heard_ns = clock_now_ns();
-    if (seat->silent_since_ns > 0 && got != MEMBERSHIP_READ_CLOSED)
+    if (seat->silent_since_ns > 0 && got != CONTROL_CLOSED)
         log_info("%s went on after %lld s", seat_name(seat, name, sizeof name),
                  (long long)((seat->heard_ns - seat->silent_since_ns) / NS_PER_S));
     seat->silent_since_ns = 0;
-    if (got == MEMBERSHIP_READ_FRAME)
+    if (got == CONTROL_MESSAGE)
         hear_frame(c, seat);
-    else if (got == MEMBERSHIP_READ_CLOSED)
+    else if (got == CONTROL_CLOSED)
         seat_lost(c, seat, "has ended: killed, or crashed");
 }

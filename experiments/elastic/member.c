@@ -1,15 +1,12 @@
 #include "experiments/elastic/member.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "common/base/clock.h"
 #include "common/base/rng.h"
@@ -18,102 +15,77 @@
 #include "common/net/address.h"
 #include "common/net/control.h"
 
-_Static_assert(sizeof(struct membership_frame) == 80 + MEMBER_NOTE_BYTES,
-               "it travels as it lies in memory");
+_Static_assert(offsetof(struct membership_reader, text) ==
+                   offsetof(struct membership_reader, frame) + sizeof(struct membership_frame),
+               "a text comes after its frame");
 
 int membership_send(int socket, struct membership_frame frame, const char *text)
 {
-    struct {
-        struct membership_frame frame;
-        char text[MEMBERSHIP_TEXT_BYTES];
-    } message;
     size_t bytes = text ? strlen(text) : 0;
     if (bytes > MEMBERSHIP_TEXT_BYTES)
         return EMSGSIZE;
-    if (socket < 0)
-        return ECONNRESET;
-    frame.magic = MEMBERSHIP_MAGIC;
-    frame.text_bytes = (uint32_t)bytes;
-    message.frame = frame;
-    if (bytes > 0)
-        memcpy(message.text, text, bytes);
-    int error = stream_send(socket, &message, sizeof message.frame + bytes, MEMBERSHIP_SEND_MS);
+    int error = control_send(socket, &frame, sizeof frame, text, bytes, MEMBERSHIP_SEND_MS);
     if (error != 0)
         shutdown(socket, SHUT_RDWR);
     return error;
 }
 
-/* Reads up to `end` bytes of frame and text; false: they have not all come. */
-static enum membership_read read_to(struct membership_reader *reader, int socket, size_t end)
+int membership_say(int socket, enum membership_type type, uint32_t generation, enum status status,
+                   const char *text)
 {
-    size_t frame = sizeof reader->frame;
-    while (reader->have < end) {
-        char *at = reader->have < frame ? (char *)&reader->frame + reader->have
-                                        : reader->text + (reader->have - frame);
-        ssize_t got = recv(socket, at, end - reader->have, MSG_DONTWAIT);
-        if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
-            return MEMBERSHIP_READ_NOTHING;
-        if (got <= 0)
-            return MEMBERSHIP_READ_CLOSED;
-        reader->have += (size_t)got;
-    }
-    return MEMBERSHIP_READ_FRAME;
+    const struct membership_frame frame = {
+        .head = {.type = type, .group = generation, .value = status}};
+    return membership_send(socket, frame, text);
 }
 
-enum membership_read membership_read(struct membership_reader *reader, int socket)
+enum control_read membership_read(struct membership_reader *reader, int socket)
 {
-    const struct membership_frame *frame = &reader->frame;
-    size_t whole = sizeof *frame + frame->text_bytes;
-    if (reader->have >= sizeof *frame && reader->have == whole)
-        reader->have = 0; /* it was the caller's until now */
-    enum membership_read got = read_to(reader, socket, sizeof *frame);
-    if (got != MEMBERSHIP_READ_FRAME)
-        return got;
-    if (frame->magic != MEMBERSHIP_MAGIC || frame->text_bytes > MEMBERSHIP_TEXT_BYTES)
-        return MEMBERSHIP_READ_CLOSED;
-    got = read_to(reader, socket, sizeof *frame + frame->text_bytes);
-    reader->text[frame->text_bytes] = '\0';
+    size_t least = sizeof reader->frame;
+    enum control_read got =
+        control_read(socket, &reader->frame, least + MEMBERSHIP_TEXT_BYTES, &reader->have);
+    if (got != CONTROL_NOTHING && (got != CONTROL_MESSAGE || reader->have < least))
+        return CONTROL_CLOSED;
+    if (got == CONTROL_MESSAGE)
+        reader->text[reader->have - least] = '\0';
     return got;
 }
 
 /* -------- connecting -------------------------------------------------------------------------- */
 
+struct joining {
+    uint64_t token;
+    int *socket;
+};
+
+static int try_to_join(void *self, const union address *address, int64_t connect_ms)
+{
+    const struct joining *joining = self;
+    return listener_join(address, MEMBERSHIP_MAGIC ^ joining->token, 0, connect_ms,
+                         joining->socket);
+}
+
 enum status membership_connect(const char *text, uint64_t token, int64_t timeout_ms, int *socket)
 {
-    enum { PAUSE_MS = 100, TURN_MS = 3000 /* of several addresses, for one */ };
     char host[ADDRESS_HOST_BYTES];
-    int port, turn = 0;
-    int64_t deadline_ns = clock_now_ns() + timeout_ms * NS_PER_MS;
+    const char *unknown;
+    struct control_search search = {.host = host,
+                                    .timeout_ms = timeout_ms,
+                                    .attempt = try_to_join,
+                                    .self = &(struct joining){token, socket}};
     *socket = -1;
-    CHECK(address_parse(text, host, sizeof host, &port));
-    for (;;) {
-        union address address;
-        const char *why = NULL;
-        int addresses = 1;
-        int64_t left_ms = (deadline_ns - clock_now_ns()) / NS_PER_MS;
-        bool known = address_resolve(host, port, turn++, &address, &addresses, &why);
-        if (addresses > 1 && left_ms > TURN_MS)
-            left_ms = TURN_MS;
-        int error = known ? listener_join(&address, MEMBERSHIP_MAGIC ^ token, 0,
-                                          left_ms > 1 ? left_ms : 1, socket)
-                          : 0;
-        if (known && error == 0)
-            return STATUS_OK;
-        if (clock_now_ns() + PAUSE_MS * NS_PER_MS >= deadline_ns) {
-            log_error("--join %s: found no server there within %g s: %s; start it on that host: "
-                      "psring serve --listen %s",
-                      text, (double)timeout_ms / 1000, known ? strerror(error) : why, text);
-            return STATUS_TIMEOUT;
-        }
-        if (known && turn % addresses != 0)
-            continue; /* at once, so that all members come by the first address that works */
-        clock_sleep_until_ns(clock_now_ns() + PAUSE_MS * NS_PER_MS);
-    }
+    CHECK(address_parse(text, host, sizeof host, &search.port));
+    int error = control_search(&search, &unknown);
+    if (error == 0 && !unknown)
+        return STATUS_OK;
+    log_error("--join %s: found no server there within %g s: %s; start it on that host: "
+              "psring serve --listen %s",
+              text, (double)timeout_ms / 1000, unknown ? unknown : strerror(error), text);
+    return STATUS_TIMEOUT;
 }
 
 struct member {
     struct member_options options;
-    int socket, end_fd; /* an eventfd: the thread is to end */
+    int socket;
     struct thread thread;
     _Atomic uint64_t until;
     pthread_mutex_t lock;          /* guards all that follows, and sending */
@@ -152,21 +124,21 @@ static void end(struct member *member, enum status status)
 static void hear_frame(struct member *member, const struct membership_reader *reader)
 {
     const struct membership_frame *frame = &reader->frame;
-    switch (frame->type) {
+    switch (frame->head.type) {
     case MEMBERSHIP_GENERATION:
         member->frame = *frame;
-        member->generation = frame->generation;
+        member->generation = frame->head.group;
         member->begun = true;
         member->over = false;
         atomic_store(&member->until, UINT64_MAX);
         pthread_cond_broadcast(&member->changed);
         break;
     case MEMBERSHIP_CHANGE:
-        if (frame->generation == member->generation && frame->step < atomic_load(&member->until))
+        if (frame->head.group == member->generation && frame->step < atomic_load(&member->until))
             atomic_store(&member->until, frame->step);
         break;
     case MEMBERSHIP_OVER:
-        if (frame->generation != member->generation || member->over)
+        if (frame->head.group != member->generation || member->over)
             break;
         log_warn("%s", reader->text);
         member->over = true;
@@ -177,11 +149,12 @@ static void hear_frame(struct member *member, const struct membership_reader *re
         member->noted_ns = clock_now_ns();
         break;
     case MEMBERSHIP_END:
-        if (frame->status != STATUS_OK)
+        if (frame->head.value != STATUS_OK)
             log_error("%s", reader->text);
         else if (reader->text[0])
             log_info("%s", reader->text);
-        end(member, frame->status == STATUS_OK ? STATUS_STOPPED : (enum status)frame->status);
+        end(member,
+            frame->head.value == STATUS_OK ? STATUS_STOPPED : (enum status)frame->head.value);
         break;
     default:
         break;
@@ -191,16 +164,15 @@ static void hear_frame(struct member *member, const struct membership_reader *re
 /* With the lock. Returns false once there is nothing more to hear. */
 static bool hear(struct member *member, struct membership_reader *reader, int64_t *heard_ns)
 {
-    enum membership_read got;
-    while (!member->ended &&
-           (got = membership_read(reader, member->socket)) == MEMBERSHIP_READ_FRAME) {
+    enum control_read got;
+    while (!member->ended && (got = membership_read(reader, member->socket)) == CONTROL_MESSAGE) {
         *heard_ns = clock_now_ns();
         hear_frame(member, reader);
     }
     if (member->ended)
         return false;
     int64_t silent_ms = (clock_now_ns() - *heard_ns) / NS_PER_MS;
-    if (got == MEMBERSHIP_READ_CLOSED)
+    if (got == CONTROL_CLOSED)
         log_error("the server at %s, which the job depends on, has ended: killed, or crashed; "
                   "start the job again",
                   member->options.address);
@@ -222,14 +194,11 @@ static void *run(void *argument)
     int64_t heard_ns = clock_now_ns(), beat_ns = heard_ns;
     bool goes_on = reader != NULL;
     while (goes_on) {
-        struct pollfd polled[2] = {{.fd = member->socket, .events = POLLIN},
-                                   {.fd = member->end_fd, .events = POLLIN}};
-        poll(polled, 2, stream_poll_ms(beat_ns));
+        stream_wait(member->socket, POLLIN, beat_ns, NULL, NULL);
         pthread_mutex_lock(&member->lock);
-        goes_on = hear(member, reader, &heard_ns) && polled[1].revents == 0;
+        goes_on = hear(member, reader, &heard_ns);
         if (goes_on && clock_now_ns() >= beat_ns) {
-            membership_send(member->socket, (struct membership_frame){.type = MEMBERSHIP_BEAT},
-                            NULL);
+            membership_say(member->socket, MEMBERSHIP_BEAT, 0, STATUS_OK, NULL);
             beat_ns = clock_now_ns() + MEMBERSHIP_BEAT_MS * NS_PER_MS;
         }
         pthread_mutex_unlock(&member->lock);
@@ -252,7 +221,7 @@ enum status member_open(struct member **out, const struct member_options *option
         return STATUS_NO_MEMORY;
     }
     member->options = *options;
-    member->socket = member->end_fd = -1;
+    member->socket = -1;
     atomic_store(&member->until, UINT64_MAX);
     pthread_mutex_init(&member->lock, NULL);
     pthread_condattr_t monotonic;
@@ -260,12 +229,6 @@ enum status member_open(struct member **out, const struct member_options *option
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&member->changed, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    member->end_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    if (member->end_fd < 0) {
-        log_error("membership: no eventfd: %s", strerror(errno));
-        status = status_from_errno(errno);
-        goto out;
-    }
     TRY(membership_connect(options->address, options->token, options->startup_timeout_ms,
                            &member->socket));
     TRY(thread_start(&member->thread, "psring-member", run, member));
@@ -282,13 +245,12 @@ void member_close(struct member **out)
     if (!member)
         return;
     *out = NULL;
-    uint64_t one = 1;
-    if (member->thread.running && write(member->end_fd, &one, sizeof one) != sizeof one)
-        log_warn("membership: eventfd: %s", strerror(errno));
+    pthread_mutex_lock(&member->lock);
+    member->ended = true;
+    pthread_mutex_unlock(&member->lock);
+    shutdown(member->socket, SHUT_RD); /* wakes the thread */
     thread_join(&member->thread);
     stream_close(&member->socket);
-    if (member->end_fd >= 0)
-        close(member->end_fd);
     pthread_cond_destroy(&member->changed);
     pthread_mutex_destroy(&member->lock);
     free(member);
@@ -298,7 +260,7 @@ void member_close(struct member **out)
 static void tell(struct member *member, const struct member_place *place, uint32_t type, int port,
                  const char *text)
 {
-    struct membership_frame frame = {.type = type,
+    struct membership_frame frame = {.head.type = type,
                                      .role = (int32_t)member->options.role,
                                      .index = member->options.index,
                                      .step = MEMBER_NO_STEP,
@@ -307,13 +269,13 @@ static void tell(struct member *member, const struct member_place *place, uint32
         frame.step = place->step;
         frame.images = place->images;
         frame.workers = place->workers_most;
-        frame.status = place->ended;
+        frame.head.value = place->ended;
         memcpy(frame.note, place->note, sizeof frame.note);
     }
     if (type == MEMBERSHIP_JOIN)
         frame.step = member->options.join_after;
     pthread_mutex_lock(&member->lock);
-    frame.generation = member->generation;
+    frame.head.group = member->generation;
     member->begun = false;
     member->noted_ns = 0;
     if (type == MEMBERSHIP_LEAVE || type == MEMBERSHIP_DONE)
@@ -452,12 +414,12 @@ enum status member_meet(struct member *member, const struct member_place *place,
          first ? member->options.job : NULL);
     TRY(wait_for_begin(member, endless, stop));
     const struct membership_frame *frame = &member->frame;
-    *generation = (struct member_generation){.number = frame->generation,
+    *generation = (struct member_generation){.number = frame->head.group,
                                              .rank = frame->index,
                                              .workers = frame->workers,
                                              .servers = frame->servers,
                                              .step = frame->step};
-    generation->token = rng_mix64(member->options.token + frame->generation);
+    generation->token = rng_mix64(member->options.token + frame->head.group);
     memcpy(generation->note, frame->note, sizeof generation->note);
     write_address(member, generation->address);
     if (frame->index == 0) {

@@ -106,8 +106,8 @@ void member_abort(struct member *member, enum status status, const char *text);
 void member_close(struct member **member);
 
 /*
- * Internal to the membership: what members and coordinator say to each other, as it travels. Every
- * connection begins with a hello (control.h); then come frames, each with a text after it.
+ * Internal to the membership: what members and coordinator say to each other
+ * (common/net/control.h), each message with a text after it.
  */
 
 /* "PSRember". In a hello, run_id is this number XOR the job's token. */
@@ -123,12 +123,12 @@ enum {
 
 enum membership_type {
     /* From a member; SUMMON is answered by END. */
-    MEMBERSHIP_JOIN = 1, /* wants to take part; text: the job's options */
-    MEMBERSHIP_SUMMON,   /* from the first server: you are server `index` of my job */
-    MEMBERSHIP_READY,    /* its generation is over for it; waits for the next */
-    MEMBERSHIP_LEAVE,    /* its generation is over for it; takes part no more */
-    MEMBERSHIP_DONE,     /* training has ended */
-    MEMBERSHIP_ABORT,    /* the job cannot go on: text says why */
+    MEMBERSHIP_JOIN = CONTROL_MEMBERS, /* wants to take part; text: the job's options */
+    MEMBERSHIP_SUMMON,                 /* from the first server: you are server `index` of my job */
+    MEMBERSHIP_READY,                  /* its generation is over for it; waits for the next */
+    MEMBERSHIP_LEAVE,                  /* its generation is over for it; takes part no more */
+    MEMBERSHIP_DONE,                   /* training has ended */
+    MEMBERSHIP_ABORT,                  /* the job cannot go on: text says why */
     /* From the coordinator. */
     MEMBERSHIP_GENERATION, /* begins: `index` is the rank */
     MEMBERSHIP_CHANGE,     /* somebody waits for the end of this generation, at `step` */
@@ -166,11 +166,8 @@ enum membership_type {
  * A member obeys GENERATION, NOTE and END at any time, CHANGE and OVER in their generation alone.
  */
 struct membership_frame {
-    uint64_t magic;
-    uint32_t type;
-    uint32_t text_bytes;
-    uint32_t generation;       /* that it speaks of; 0: none yet */
-    int32_t status;            /* END, READY: how it ended */
+    struct control_head head;  /* group: the generation that it speaks of; 0: none yet. value: END,
+                                * READY: the status */
     int32_t role, index;       /* enum member_role, a server's number; a rank */
     int32_t workers, servers;  /* GENERATION; READY: see member_place.workers_most */
     uint32_t port, unused;     /* where rank 0 listens, at `address` */
@@ -187,19 +184,18 @@ struct membership_reader {
     char text[MEMBERSHIP_TEXT_BYTES + 1];
 };
 
-enum membership_read {
-    MEMBERSHIP_READ_FRAME,   /* reader->frame and reader->text, until the next call */
-    MEMBERSHIP_READ_NOTHING, /* more is to come */
-    MEMBERSHIP_READ_CLOSED,  /* or what came is no frame */
-};
-
-/* Fills in magic and text; one thread at a time. 0 or an errno value: then the connection closes
- * for both ends, once they have read what came before, because part of a frame may be on its way.
- */
+/* `frame` with its text, which may be NULL; one thread at a time. 0 or an errno value: then the
+ * connection closes for both ends, once they have read what came before, because part of a frame
+ * may be on its way. */
 int membership_send(int socket, struct membership_frame frame, const char *text);
 
-/* Does not wait. */
-enum membership_read membership_read(struct membership_reader *reader, int socket);
+/* The same of a message that says no more than this. */
+int membership_say(int socket, enum membership_type type, uint32_t generation, enum status status,
+                   const char *text);
+
+/* Does not wait. CONTROL_MESSAGE: reader->frame and reader->text, until the next call. Anything
+ * else that comes is CONTROL_CLOSED. */
+enum control_read membership_read(struct membership_reader *reader, int socket);
 
 /* Connects to "tcp://HOST:PORT", trying again for `timeout_ms`, and says hello with the job's
  * token. STATUS_TIMEOUT is logged. */

@@ -289,10 +289,10 @@ Test(membership, frames_that_do_not_belong_here_change_nothing)
     two_train();
     cr_assert_eq(membership_connect(coordinator_address(coordinator), TOKEN, LONG_MS, &stranger),
                  STATUS_OK);
-    say(stranger, (struct membership_frame){.type = MEMBERSHIP_ABORT}, "all is well");
+    say(stranger, (struct membership_frame){.head.type = MEMBERSHIP_ABORT}, "all is well");
     cr_assert_eq(membership_connect(coordinator_address(coordinator), TOKEN, LONG_MS, &liar),
                  STATUS_OK);
-    struct membership_frame frame = {.type = MEMBERSHIP_JOIN, .role = MEMBER_WORKER};
+    struct membership_frame frame = {.head.type = MEMBERSHIP_JOIN, .role = MEMBER_WORKER};
     say(liar, frame, "--batch=8\n");
     wait_until_known(&workers[0], 0);
     for (int i = 0; i < 2; i++)
@@ -305,8 +305,8 @@ Test(membership, frames_that_do_not_belong_here_change_nothing)
     end_meeting(&server, STATUS_OK);
 
     /* It was a worker, and says now that it is a server of a high number. */
-    frame = (struct membership_frame){.type = MEMBERSHIP_READY,
-                                      .generation = workers[0].found.number,
+    frame = (struct membership_frame){.head.type = MEMBERSHIP_READY,
+                                      .head.group = workers[0].found.number,
                                       .role = MEMBER_SERVER,
                                       .index = 1000000,
                                       .step = 4};
@@ -339,7 +339,7 @@ static int join_raw(uint64_t join_after, const char *job)
     int socket = join_nothing();
     say(socket,
         (struct membership_frame){
-            .type = MEMBERSHIP_JOIN, .role = MEMBER_WORKER, .step = join_after},
+            .head.type = MEMBERSHIP_JOIN, .role = MEMBER_WORKER, .step = join_after},
         job);
     return socket;
 }
@@ -348,20 +348,20 @@ static int join_raw(uint64_t join_after, const char *job)
 static void await_frame(int socket, enum membership_type type, enum status status)
 {
     struct membership_reader reader = {0};
-    enum membership_read got;
+    enum control_read got;
     do {
         got = membership_read(&reader, socket);
-        cr_assert_neq(got, MEMBERSHIP_READ_CLOSED);
-        if (got == MEMBERSHIP_READ_NOTHING)
+        cr_assert_neq(got, CONTROL_CLOSED);
+        if (got == CONTROL_NOTHING)
             usleep(1000);
-    } while (got != MEMBERSHIP_READ_FRAME || reader.frame.type != type);
-    cr_assert_eq(reader.frame.status, status);
+    } while (got != CONTROL_MESSAGE || reader.frame.head.type != type);
+    cr_assert_eq(reader.frame.head.value, status);
 }
 
 static void await_close(int socket)
 {
     struct membership_reader reader = {0};
-    while (membership_read(&reader, socket) != MEMBERSHIP_READ_CLOSED)
+    while (membership_read(&reader, socket) != CONTROL_CLOSED)
         usleep(1000);
 }
 
@@ -376,7 +376,8 @@ Test(membership, who_leaves_as_the_generation_begins_is_not_waited_for)
     end_meeting(&server, STATUS_OK);
     member_watch(workers[0].member, interrupt, NULL);
     await_frame(raw, MEMBERSHIP_GENERATION, STATUS_OK);
-    say(raw, (struct membership_frame){.type = MEMBERSHIP_LEAVE, .step = MEMBER_NO_STEP}, NULL);
+    say(raw, (struct membership_frame){.head.type = MEMBERSHIP_LEAVE, .step = MEMBER_NO_STEP},
+        NULL);
     while (interrupts == 0)
         usleep(1000);
     cr_assert(member_over(workers[0].member) && !member_ended(workers[0].member));
@@ -461,7 +462,7 @@ Test(membership, job_that_has_not_begun_is_forgotten_with_its_last_worker)
     int other = join_raw(0, "--batch=16\n");
     await_frame(other, MEMBERSHIP_END, STATUS_USAGE);
     stream_close(&other);
-    say(first, (struct membership_frame){.type = MEMBERSHIP_LEAVE}, NULL);
+    say(first, (struct membership_frame){.head.type = MEMBERSHIP_LEAVE}, NULL);
     await_close(first);
     stream_close(&first);
     other = join_raw(0, "--batch=16\n");
@@ -520,7 +521,7 @@ Test(membership, frame_that_cannot_leave_closes_the_connection)
     while (send(pair[0], bytes, sizeof bytes, MSG_NOSIGNAL) > 0)
         ;
     cr_assert_neq(
-        membership_send(pair[0], (struct membership_frame){.type = MEMBERSHIP_BEAT}, NULL), 0);
+        membership_send(pair[0], (struct membership_frame){.head.type = MEMBERSHIP_BEAT}, NULL), 0);
     while (recv(pair[1], bytes, sizeof bytes, 0) > 0)
         ;
     cr_assert_eq(recv(pair[1], bytes, sizeof bytes, 0), 0);
@@ -539,15 +540,15 @@ Test(membership, what_does_not_belong_in_a_state_loses_who_says_it)
         MEMBERSHIP_NOTE,  MEMBERSHIP_END,        MEMBERSHIP_LEAVE};
     two_train();
     for (size_t i = 0; i < 2 * sizeof types / sizeof *types; i++) {
-        struct membership_frame frame = {
-            .type = types[i / 2], .role = i % 2 ? MEMBER_WORKER : 9, .status = STATUS_WRONG};
+        struct membership_frame frame = {.head = {.type = types[i / 2], .value = STATUS_WRONG},
+                                         .role = i % 2 ? MEMBER_WORKER : 9};
         int socket; /* NEW, or WAITING for a step that does not come */
         if (i % 2)
             socket = join_raw(1000, "--batch=8\n");
         else
             socket = join_nothing();
         say(socket, frame, "this");
-        if (i % 2 == 0 && frame.type == MEMBERSHIP_SUMMON)
+        if (i % 2 == 0 && frame.head.type == MEMBERSHIP_SUMMON)
             await_frame(socket, MEMBERSHIP_END, STATUS_USAGE); /* it has a job */
         await_close(socket);
         stream_close(&socket);
@@ -560,22 +561,22 @@ Test(membership, what_does_not_belong_in_a_state_loses_who_says_it)
 static void await_refusal(int socket, enum status status, const char *words)
 {
     struct membership_reader reader = {0};
-    enum membership_read got;
+    enum control_read got;
     do {
         got = membership_read(&reader, socket);
-        if (got == MEMBERSHIP_READ_NOTHING)
+        if (got == CONTROL_NOTHING)
             usleep(1000);
-    } while (got == MEMBERSHIP_READ_NOTHING ||
-             (got == MEMBERSHIP_READ_FRAME && reader.frame.type != MEMBERSHIP_END));
-    cr_assert(got == MEMBERSHIP_READ_FRAME && (enum status)reader.frame.status == status &&
+    } while (got == CONTROL_NOTHING ||
+             (got == CONTROL_MESSAGE && reader.frame.head.type != MEMBERSHIP_END));
+    cr_assert(got == CONTROL_MESSAGE && (enum status)reader.frame.head.value == status &&
                   strstr(reader.text, words),
-              "no END with '%s': %s", words, got == MEMBERSHIP_READ_FRAME ? reader.text : "closed");
+              "no END with '%s': %s", words, got == CONTROL_MESSAGE ? reader.text : "closed");
 }
 
 /* An idle server, whose first word could be a stranger's. */
 Test(membership, without_the_token_no_frame_counts)
 {
-    static const struct membership_frame summon = {.type = MEMBERSHIP_SUMMON, .index = 1};
+    static const struct membership_frame summon = {.head.type = MEMBERSHIP_SUMMON, .index = 1};
     int stranger;
     begin(1);
     cr_assert_eq(
@@ -597,7 +598,7 @@ Test(membership, without_the_token_no_frame_counts)
 Test(membership, a_seat_is_held_for_a_bounded_time)
 {
     enum { SEATS = 4 };
-    static const struct membership_frame beat = {.type = MEMBERSHIP_BEAT};
+    static const struct membership_frame beat = {.head.type = MEMBERSHIP_BEAT};
     int idle[SEATS], late;
     open_job(1);
     monitor_enter(&coordinator->monitor);

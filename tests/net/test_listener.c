@@ -57,7 +57,7 @@ Test(listener, a_hello_in_pieces)
     }
     cr_assert_eq(listener_wait(&listener, deadline_ms(LONG_MS), NULL, 0, &found, &socket, &which),
                  LISTENER_HELLO);
-    cr_assert(found.frame.value == 4 && found.world_size == 9);
+    cr_assert(found.head.value == 4 && found.world_size == 9);
     cr_assert_str_eq(found.host, "a?host?"); /* goes into a line of a message */
     /* What else happens is told as well: here that the one who came is gone. */
     stream_close(&ours);
@@ -131,7 +131,7 @@ Test(listener, many_silent_ones_hold_nobody_up)
     enum listener_event event =
         listener_wait(&listener, deadline_ms(LONG_MS), NULL, 0, &found, &socket, &which);
     capture_stop(&capture);
-    cr_assert(event == LISTENER_HELLO && found.frame.value == 1);
+    cr_assert(event == LISTENER_HELLO && found.head.value == 1);
     cr_assert(listener.pending_count <= HELLO_PENDING);
     for (int i = 0; i < MANY; i++)
         stream_close(&strangers[i]);
@@ -160,7 +160,7 @@ Test(listener, many_silent_ones_do_not_displace_a_young_one)
     enum listener_event event =
         listener_wait(&listener, deadline_ms(LONG_MS), NULL, 0, &found, &socket, &which);
     capture_stop(&capture);
-    cr_assert(event == LISTENER_HELLO && found.frame.value == 1, "%s", capture.text);
+    cr_assert(event == LISTENER_HELLO && found.head.value == 1, "%s", capture.text);
     for (int i = 0; i < MANY; i++)
         stream_close(&strangers[i]);
     stream_close(&ours);
@@ -222,7 +222,7 @@ Test(listener, a_connection_that_cannot_be_accepted_waits)
     cr_assert_eq(event, LISTENER_TIMEOUT);
     cr_assert(lines == 1 && strstr(capture.text, strerror(EMFILE)), "%s", capture.text);
     event = listener_wait(&listener, deadline_ms(LONG_MS), NULL, 0, &found, &socket, &which);
-    cr_assert(event == LISTENER_HELLO && found.frame.value == 1);
+    cr_assert(event == LISTENER_HELLO && found.head.value == 1);
     stream_close(&ours);
     stream_close(&socket);
     listener_close(&listener);

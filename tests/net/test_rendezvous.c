@@ -362,13 +362,13 @@ static void check_refused_by_hand(const struct hello *hello, const char *words)
     ranks_address(address);
     ranks_start(ranks, 2, address);
     int socket = say_hello(address, hello);
-    if (hello->frame.protocol == 1) {
+    if (hello->head.protocol == 1) {
         cr_assert_eq(stream_receive(socket, &old, sizeof old, 20000), 0);
         cr_assert(old.magic == CONTROL_MAGIC && old.status == STATUS_USAGE);
         cr_assert(strstr(old.text, words), "found: %s", old.text);
     }
     cr_assert_eq(control_receive(socket, &answer, sizeof answer - 1, 20000, NULL, NULL), 0);
-    cr_assert(answer.frame.value == STATUS_USAGE && strstr(answer.text, words), "found: %s",
+    cr_assert(answer.head.value == STATUS_USAGE && strstr(answer.text, words), "found: %s",
               answer.text);
     stream_close(&socket);
     ranks_wait(ranks, 2);
@@ -381,9 +381,9 @@ Test(rendezvous, other_version)
     snprintf(hello.version, sizeof hello.version, "0.0.7");
     check_refused_by_hand(&hello, "rank 2 on elsewhere is psring 0.0.7, rank 0 on ");
     hello = hello_of(2, 3);
-    hello.frame.protocol = 99;
+    hello.head.protocol = 99;
     check_refused_by_hand(&hello, "rank 2 speaks version 99 of the start-up protocol");
-    hello.frame.protocol = 1;
+    hello.head.protocol = 1;
     check_refused_by_hand(&hello, "rank 2 speaks version 1 of the start-up protocol");
 }
 
