@@ -96,6 +96,8 @@ unsigned log_errors(void);
 
 /* A message names the thing, what was found, what was expected and what to do. */
 #define log_error(...) log_message(LOG_ERROR, __VA_ARGS__)
+/* Logs an error and gives its status: return FAIL(STATUS_USAGE, "--rank %d: ...", rank). */
+#define FAIL(status, ...) (log_error(__VA_ARGS__), (status))
 #define log_warn(...) log_message(LOG_WARN, __VA_ARGS__)
 #define log_info(...) log_message(LOG_INFO, __VA_ARGS__)
 #define log_debug(...) log_message(LOG_DEBUG, __VA_ARGS__)

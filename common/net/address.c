@@ -264,10 +264,10 @@ enum status subnet_parse(const char *text, struct subnet *subnet)
     *subnet = (struct subnet){0};
     if (slash ? parse_network(text, slash, subnet) : parse_interface(text, subnet))
         return STATUS_OK;
-    log_error("--subnet (or PSRING_BIND_SUBNET): found '%s', expected the name of an interface "
-              "or a network as ADDRESS/BITS, e.g. eth0, 10.0.0.0/24 or fd00::/64",
-              text);
-    return STATUS_USAGE;
+    return FAIL(STATUS_USAGE,
+                "--subnet (or PSRING_BIND_SUBNET): found '%s', expected the name of an interface "
+                "or a network as ADDRESS/BITS, e.g. eth0, 10.0.0.0/24 or fd00::/64",
+                text);
 }
 
 bool subnet_has(const struct subnet *subnet, const union address *address)
@@ -311,8 +311,7 @@ static enum status read_interfaces(struct ifaddrs **list)
     *list = NULL;
     if (getifaddrs(list) == 0)
         return STATUS_OK;
-    log_error("the list of network interfaces cannot be read: %s", strerror(errno));
-    return STATUS_IO;
+    return FAIL(STATUS_IO, "the list of network interfaces cannot be read: %s", strerror(errno));
 }
 
 static void log_no_address(const struct ifaddrs *list, const char *text,

@@ -102,12 +102,12 @@ static enum status read_number(const char *name, long least, long most, long *nu
         *number = strtol(text, &end, 10);
     if (text && end != text && !*end && *number >= least && *number <= most)
         return STATUS_OK;
-    log_error(
+    return FAIL(
+        STATUS_USAGE,
         "%s: found '%s', expected a whole number from %ld to %ld; RANK, WORLD_SIZE, MASTER_ADDR "
         "and MASTER_PORT together say which rank this is and where rank 0 listens: set all "
         "of them, or unset RANK and WORLD_SIZE",
         name, text ? text : "", least, most);
-    return STATUS_USAGE;
 }
 
 enum status launcher_torchrun(struct launcher_place *place)
@@ -123,24 +123,23 @@ enum status launcher_torchrun(struct launcher_place *place)
     TRY(read_number("WORLD_SIZE", 1, LAUNCHER_RANKS_MOST, &size));
     TRY(read_number("RANK", 0, size - 1, &rank));
     TRY(read_number("MASTER_PORT", 1, 65534, &port));
-    if (!address) {
-        log_error(
+    if (!address)
+        return FAIL(
+            STATUS_USAGE,
             "MASTER_ADDR: not set, expected the name or address of rank 0's host, as RANK and "
             "WORLD_SIZE are set; set it, or unset those two");
-        return STATUS_USAGE;
-    }
     if (agent && strcmp(agent, "True") == 0)
         port++; /* torchrun itself listens at MASTER_PORT then */
     char host[ADDRESS_HOST_BYTES];
     int found = 0;
     address_format(address, (int)port, place->rendezvous, sizeof place->rendezvous);
     if (!address_parse(place->rendezvous, host, sizeof host, &found) || found != port ||
-        (strchr(address, ':') && !address_is_ipv6(address))) {
-        log_error("MASTER_ADDR: found '%s', expected the name or address of rank 0's host, without "
-                  "brackets or a port, e.g. 10.0.0.1 or fd00::1",
-                  address);
-        return STATUS_USAGE;
-    }
+        (strchr(address, ':') && !address_is_ipv6(address)))
+        return FAIL(
+            STATUS_USAGE,
+            "MASTER_ADDR: found '%s', expected the name or address of rank 0's host, without "
+            "brackets or a port, e.g. 10.0.0.1 or fd00::1",
+            address);
     place->rank = (int)rank;
     place->size = (int)size;
     place->given = true;
@@ -264,10 +263,8 @@ static enum status bind_threads(const cpu_set_t *cpus)
 {
     enum status status = STATUS_OK;
     DIR *tasks = opendir("/proc/self/task");
-    if (!tasks) {
-        log_error("--pin: /proc/self/task: %s", strerror(errno));
-        return STATUS_IO;
-    }
+    if (!tasks)
+        return FAIL(STATUS_IO, "--pin: /proc/self/task: %s", strerror(errno));
     for (struct dirent *task; status == STATUS_OK && (task = readdir(tasks));) {
         pid_t id = (pid_t)strtol(task->d_name, NULL, 10);
         if (id > 0 && sched_setaffinity(id, sizeof *cpus, cpus) != 0 && errno != ESRCH) {
@@ -309,10 +306,8 @@ enum status world_pin(struct world *world)
     cpu_set_t part;
     struct host_identity mine = host_identify(world->host);
     struct host_identity *all = calloc((size_t)world->size, sizeof *all);
-    if (!all) {
-        log_error("--pin: no memory for %d ranks", world->size);
-        return STATUS_NO_MEMORY;
-    }
+    if (!all)
+        return FAIL(STATUS_NO_MEMORY, "--pin: no memory for %d ranks", world->size);
     TRY(world_gather(world, NULL, &mine, sizeof mine, all));
     TRY(check_shares(world, all));
     struct pin_share share = pin_share_of(all, world->size, world->rank);

@@ -34,10 +34,9 @@ static enum status by_connections(struct world *world)
 {
     enum status status;
     union address mine = address_loopback(), *all = calloc((size_t)world->size, sizeof *all);
-    if (!all) {
-        log_error("world: no memory for the addresses of %d ranks", world->size);
-        return STATUS_NO_MEMORY;
-    }
+    if (!all)
+        return FAIL(STATUS_NO_MEMORY, "world: no memory for the addresses of %d ranks",
+                    world->size);
     if (world->rank == 0)
         mine = reached_at(world);
     else if (world->ops->own_address(world, 0, &mine) != 0)
@@ -67,10 +66,8 @@ static enum status answer_all(struct world *world, struct listener *listener)
     int64_t deadline_ns =
         world->timeout_ms > 0 ? clock_now_ns() + world->timeout_ms * NS_PER_MS : 0;
     bool *come = calloc((size_t)world->size, sizeof *come);
-    if (!come) {
-        log_error("world: no memory for %d ranks", world->size);
-        return STATUS_NO_MEMORY;
-    }
+    if (!come)
+        return FAIL(STATUS_NO_MEMORY, "world: no memory for %d ranks", world->size);
     for (int rank = 1; rank < world->size; rank++)
         left += world->host_numbers[rank] == rank;
     while (left > 0) {
@@ -97,10 +94,10 @@ static enum status answer_all(struct world *world, struct listener *listener)
     address_set_port(world->address, 0);
     if (left == 0)
         return STATUS_OK;
-    log_error("rank %d on %s has not reached rank 0 on %s within %g s; name a network that "
-              "connects all hosts with --subnet",
-              missing, world->hosts[missing], world->host, (double)world->timeout_ms / 1000);
-    return STATUS_TIMEOUT;
+    return FAIL(STATUS_TIMEOUT,
+                "rank %d on %s has not reached rank 0 on %s within %g s; name a network that "
+                "connects all hosts with --subnet",
+                missing, world->hosts[missing], world->host, (double)world->timeout_ms / 1000);
 }
 
 /* One attempt: true if rank 0 is there, which `world->address` then can reach. */
@@ -136,20 +133,19 @@ static enum status try_all(struct world *world, const struct offer *offer)
         size_t used = strlen(tried);
         snprintf(tried + used, sizeof tried - used, " %s", address_text(&offer->at[i], text));
     }
-    log_error("rank %d on %s reached rank 0 on %s at none of its addresses (it has:%s) within "
-              "%g s; name a network that connects all hosts with --subnet",
-              world->rank, world->host, world->hosts[0], tried, (double)world->timeout_ms / 1000);
-    return STATUS_TIMEOUT;
+    return FAIL(STATUS_TIMEOUT,
+                "rank %d on %s reached rank 0 on %s at none of its addresses (it has:%s) within "
+                "%g s; name a network that connects all hosts with --subnet",
+                world->rank, world->host, world->hosts[0], tried, (double)world->timeout_ms / 1000);
 }
 
 static enum status listen_for_all(struct listener *listener, struct offer *offer)
 {
     union address any = address_any();
     int error = listener_open(listener, &any, 0);
-    if (error != 0) {
-        log_error("rank 0 cannot listen for the other ranks: %s", strerror(error));
-        return status_from_errno(error);
-    }
+    if (error != 0)
+        return FAIL(status_from_errno(error), "rank 0 cannot listen for the other ranks: %s",
+                    strerror(error));
     offer->count = address_list(offer->at, OFFERS_MOST);
     for (int i = 0; i < offer->count; i++)
         address_set_port(&offer->at[i], address_port(&listener->address));
@@ -165,11 +161,8 @@ static enum status by_trial(struct world *world)
     struct listener *listener = calloc(1, sizeof *listener);
     memset(&offer, 0, sizeof offer);
     all = calloc((size_t)world->size, sizeof *all);
-    if (!listener || !all) {
-        log_error("world: no memory for the addresses of %d ranks", world->size);
-        status = STATUS_NO_MEMORY;
-        goto out;
-    }
+    if (!listener || !all)
+        TRY(FAIL(STATUS_NO_MEMORY, "world: no memory for the addresses of %d ranks", world->size));
     listener->socket = -1;
     if (world->rank == 0)
         status = listen_for_all(listener, &offer);
@@ -197,12 +190,11 @@ out:
 static enum status socket_failed(const char *what, const union address *address, int error)
 {
     char host[ADDRESS_TEXT_BYTES];
-    log_error("%s %s port %d: %s; %s", what, address_text(address, host), address_port(address),
-              strerror(error),
-              descriptors_advice(error,
-                                 "is it the right network (see --subnet), and does a firewall "
-                                 "let connections between the hosts through?"));
-    return error == ETIMEDOUT ? STATUS_TIMEOUT : STATUS_TRANSPORT;
+    return FAIL(error == ETIMEDOUT ? STATUS_TIMEOUT : STATUS_TRANSPORT, "%s %s port %d: %s; %s",
+                what, address_text(address, host), address_port(address), strerror(error),
+                descriptors_advice(error,
+                                   "is it the right network (see --subnet), and does a firewall "
+                                   "let connections between the hosts through?"));
 }
 
 /* The root: lets in those that it awaits. */
@@ -213,12 +205,12 @@ static enum status let_in_all(struct world *world, struct listener *listener, in
         return STATUS_OK;
     if (world_cancelled(world))
         return STATUS_TRANSPORT;
-    log_error("rank %d on %s has not connected to rank %d on %s within %g s; is its host reachable "
-              "over the network in use (see --subnet)? A slow start needs a larger "
-              "--startup-timeout",
-              missing, world->hosts[missing], world->rank, world->host,
-              (double)world->timeout_ms / 1000);
-    return STATUS_TIMEOUT;
+    return FAIL(
+        STATUS_TIMEOUT,
+        "rank %d on %s has not connected to rank %d on %s within %g s; is its host reachable "
+        "over the network in use (see --subnet)? A slow start needs a larger "
+        "--startup-timeout",
+        missing, world->hosts[missing], world->rank, world->host, (double)world->timeout_ms / 1000);
 }
 
 enum status world_connect_to_root(struct world *world, int root, const union address *at,
@@ -229,11 +221,8 @@ enum status world_connect_to_root(struct world *world, int root, const union add
     int error = 0;
     struct listener *listener = calloc(1, sizeof *listener);
     union address *all = calloc((size_t)world->size, sizeof *all);
-    if (!listener || !all) {
-        log_error("world: no memory for the addresses of %d ranks", world->size);
-        status = STATUS_NO_MEMORY;
-        goto out;
-    }
+    if (!listener || !all)
+        TRY(FAIL(STATUS_NO_MEMORY, "world: no memory for the addresses of %d ranks", world->size));
     listener->socket = -1;
     if (at && (error = listener_open(listener, at, 0)) != 0) {
         snprintf(what, sizeof what, "rank %d cannot listen for the other ranks on", world->rank);
@@ -265,10 +254,8 @@ out:
 enum status world_find_address(struct world *world, const char *subnet)
 {
     world->address = malloc(sizeof *world->address);
-    if (!world->address) {
-        log_error("world: out of memory");
-        return STATUS_NO_MEMORY;
-    }
+    if (!world->address)
+        return FAIL(STATUS_NO_MEMORY, "world: out of memory");
     *world->address = address_loopback();
     if (subnet || world->local_size == world->size || world->ops->in_one_process)
         return STATUS_OK;

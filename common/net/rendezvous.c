@@ -14,19 +14,17 @@
 
 enum status rendezvous_parse(const char *text, struct rendezvous *rendezvous)
 {
-    if (!address_parse(text, rendezvous->host, sizeof rendezvous->host, &rendezvous->port)) {
-        log_error(
+    if (!address_parse(text, rendezvous->host, sizeof rendezvous->host, &rendezvous->port))
+        return FAIL(
+            STATUS_USAGE,
             "--rendezvous: found '%s', expected tcp://HOST:PORT, where HOST is rank 0's name or "
             "address, e.g. tcp://10.0.0.1:29500 or tcp://[fd00::1]:29500",
             text);
-        return STATUS_USAGE;
-    }
-    if (rendezvous->port == 0) {
-        log_error("--rendezvous %s: the other ranks could not know which port the system would "
-                  "choose for 0; name one from 1 to 65535 that is free on HOST",
-                  text);
-        return STATUS_USAGE;
-    }
+    if (rendezvous->port == 0)
+        return FAIL(STATUS_USAGE,
+                    "--rendezvous %s: the other ranks could not know which port the system would "
+                    "choose for 0; name one from 1 to 65535 that is free on HOST",
+                    text);
     return STATUS_OK;
 }
 
@@ -80,10 +78,10 @@ static enum status nobody_there(const struct rendezvous *rendezvous, int error, 
     else
         snprintf(met, sizeof met, "nothing listens there that this host can reach (%s)",
                  strerror(error));
-    log_error("rendezvous: rank %d found no rank 0 at %s within %g s: %s; start rank 0 on "
-              "that host, with the same --rendezvous and at about the same time",
-              rendezvous->rank, place, (double)rendezvous->timeout_ms / 1000, met);
-    return STATUS_TIMEOUT;
+    return FAIL(STATUS_TIMEOUT,
+                "rendezvous: rank %d found no rank 0 at %s within %g s: %s; start rank 0 on "
+                "that host, with the same --rendezvous and at about the same time",
+                rendezvous->rank, place, (double)rendezvous->timeout_ms / 1000, met);
 }
 
 /* Ranks are started in any order: tries until rank 0 listens. */
@@ -368,13 +366,12 @@ static enum status open_port(struct gathering *g)
     int error = EADDRINUSE, holder = ECONNREFUSED;
     if (r->listening > 0)
         return status_from_errno(listener_adopt(&g->listener, r->listening, (size_t)r->world_size));
-    if (!address_to_listen_at(r->host, r->port, &address, &why)) {
-        log_error(
+    if (!address_to_listen_at(r->host, r->port, &address, &why))
+        return FAIL(
+            STATUS_USAGE,
             "rendezvous: '%s', the host of rank 0, is unknown here (%s); correct --rendezvous "
             "(MASTER_ADDR), which takes a name or an address",
             r->host, why);
-        return STATUS_USAGE;
-    }
     /* A rank that has just tried to connect may have been given this very port to do it from; a run
      * that ends closes what has come to it. */
     for (int i = 0;
@@ -394,11 +391,11 @@ static enum status open_port(struct gathering *g)
         return STATUS_OK;
     char place[RENDEZVOUS_HOST_BYTES + 16];
     address_format(r->host, r->port, place, sizeof place);
-    log_error("rendezvous: rank 0 cannot listen at %s: %s; %s", place, strerror(error),
-              error == EADDRNOTAVAIL ? "HOST is the host that rank 0 runs on"
-              : error == EADDRINUSE  ? "another program has that port; choose another one"
-                                     : "choose another port");
-    return status_from_errno(error);
+    return FAIL(status_from_errno(error), "rendezvous: rank 0 cannot listen at %s: %s; %s", place,
+                strerror(error),
+                error == EADDRNOTAVAIL ? "HOST is the host that rank 0 runs on"
+                : error == EADDRINUSE  ? "another program has that port; choose another one"
+                                       : "choose another port");
 }
 
 static enum status gather(const struct rendezvous *rendezvous, int *sockets)
@@ -436,12 +433,11 @@ enum status rendezvous_meet(const struct rendezvous *rendezvous, int *sockets)
 {
     for (int rank = 0; rank < rendezvous->world_size; rank++)
         sockets[rank] = -1;
-    if (rendezvous->world_size == 1 && rendezvous->rank != 0) {
-        log_error(
+    if (rendezvous->world_size == 1 && rendezvous->rank != 0)
+        return FAIL(
+            STATUS_USAGE,
             "rendezvous: found rank %d, expected 0 with --world-size 1; correct --rank (RANK) or "
             "--world-size (WORLD_SIZE)",
             rendezvous->rank);
-        return STATUS_USAGE;
-    }
     return rendezvous->rank == 0 ? gather(rendezvous, sockets) : join(rendezvous, &sockets[0]);
 }

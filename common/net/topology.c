@@ -8,18 +8,17 @@ enum status topology_init(struct topology *topology, int world_size, int servers
                           enum placement placement)
 {
     int workers = placement == PLACEMENT_COLOCATED ? world_size : world_size - servers;
-    if (workers < 1) {
-        log_error("--servers %d: dedicated servers have processes of their own, and only %d "
-                  "process%s started; start %d (1 worker + %d), or use --placement colocated",
-                  servers, world_size, world_size == 1 ? " was" : "es were", servers + 1, servers);
-        return STATUS_USAGE;
-    }
-    if (servers > workers && placement == PLACEMENT_COLOCATED) {
-        log_error("--servers %d --placement colocated: at most one server a worker, found %d "
-                  "worker%s",
-                  servers, workers, workers == 1 ? "" : "s");
-        return STATUS_USAGE;
-    }
+    if (workers < 1)
+        return FAIL(STATUS_USAGE,
+                    "--servers %d: dedicated servers have processes of their own, and only %d "
+                    "process%s started; start %d (1 worker + %d), or use --placement colocated",
+                    servers, world_size, world_size == 1 ? " was" : "es were", servers + 1,
+                    servers);
+    if (servers > workers && placement == PLACEMENT_COLOCATED)
+        return FAIL(STATUS_USAGE,
+                    "--servers %d --placement colocated: at most one server a worker, found %d "
+                    "worker%s",
+                    servers, workers, workers == 1 ? "" : "s");
     int all = placement == PLACEMENT_MIXED ? workers + servers : servers;
     *topology = (struct topology){workers, all, placement};
     return STATUS_OK;
@@ -86,10 +85,8 @@ enum status group_from_colors(struct group **out, const int *colors, int world_s
         struct group group;
         int ranks[];
     } *list = calloc(1, sizeof *list + (size_t)size * sizeof *list->ranks);
-    if (!list) {
-        log_error("group: no memory for %d ranks", size);
-        return STATUS_NO_MEMORY;
-    }
+    if (!list)
+        return FAIL(STATUS_NO_MEMORY, "group: no memory for %d ranks", size);
     struct group *group = &list->group;
     group->ranks = list->ranks;
     for (int i = 0; i < world_size; i++) {

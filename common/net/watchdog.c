@@ -309,21 +309,16 @@ enum status watchdog_new(struct watchdog **out, const struct watchdog_options *o
     enum status status = STATUS_OK;
     *out = NULL;
     struct watchdog *watchdog = calloc(1, sizeof *watchdog);
-    if (!watchdog) {
-        log_error("watchdog: out of memory");
-        return STATUS_NO_MEMORY;
-    }
+    if (!watchdog)
+        return FAIL(STATUS_NO_MEMORY, "watchdog: out of memory");
     watchdog->options = *options;
     int64_t timeout_ns = options->timeout_ms * NS_PER_MS;
     watchdog->timeout_ns = timeout_ns > NS_PER_S ? timeout_ns : NS_PER_S;
     watchdog->tick_ns = watchdog->timeout_ns < 5 * NS_PER_S ? watchdog->timeout_ns / 5 : NS_PER_S;
     activity_init(&watchdog->activity);
     watchdog->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    if (watchdog->wake_fd < 0) {
-        log_error("watchdog: no eventfd: %s", strerror(errno));
-        status = status_from_errno(errno);
-        goto out;
-    }
+    if (watchdog->wake_fd < 0)
+        TRY(FAIL(status_from_errno(errno), "watchdog: no eventfd: %s", strerror(errno)));
     TRY(thread_start(&watchdog->thread, "psring-watchdog", run, watchdog));
     *out = watchdog;
     return STATUS_OK;
@@ -338,8 +333,7 @@ out:
 
 static enum status out_of_memory(void)
 {
-    log_error("watchdog: out of memory");
-    return STATUS_NO_MEMORY;
+    return FAIL(STATUS_NO_MEMORY, "watchdog: out of memory");
 }
 
 static enum status allocate(struct watchdog *watchdog, const struct world *world)

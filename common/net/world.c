@@ -78,11 +78,8 @@ static enum status find_neighbours(struct world *world)
     all = calloc((size_t)world->size, sizeof *all);
     world->hosts = calloc((size_t)world->size, sizeof *world->hosts);
     world->host_numbers = calloc((size_t)world->size, sizeof *world->host_numbers);
-    if (!all || !world->hosts || !world->host_numbers) {
-        log_error("world: no memory for %d ranks", world->size);
-        status = STATUS_NO_MEMORY;
-        goto out;
-    }
+    if (!all || !world->hosts || !world->host_numbers)
+        TRY(FAIL(STATUS_NO_MEMORY, "world: no memory for %d ranks", world->size));
     TRY(world_gather(world, NULL, world->host, sizeof world->host, world->hosts));
     TRY(world_gather(world, NULL, &mine, sizeof mine, all));
     struct host_place place = host_place_of(all, world->size, world->rank);
@@ -100,10 +97,8 @@ out:
 static enum status agree_on_run_id(struct world *world)
 {
     /* Random, because it is what keeps strangers out: see common/net/transport/zmq_auth.c. */
-    if (getrandom(&world->run_id, sizeof world->run_id, 0) != (ssize_t)sizeof world->run_id) {
-        log_error("world: getrandom: %s", strerror(errno));
-        return STATUS_IO;
-    }
+    if (getrandom(&world->run_id, sizeof world->run_id, 0) != (ssize_t)sizeof world->run_id)
+        return FAIL(STATUS_IO, "world: getrandom: %s", strerror(errno));
     return world_broadcast(world, NULL, &world->run_id, sizeof world->run_id);
 }
 
@@ -114,10 +109,8 @@ enum status world_open(struct world **out, int *argc, char ***argv,
     enum status status;
     *out = NULL;
     struct world *world = calloc(1, sizeof *world);
-    if (!world) {
-        log_error("world: out of memory");
-        return STATUS_NO_MEMORY;
-    }
+    if (!world)
+        return FAIL(STATUS_NO_MEMORY, "world: out of memory");
     if (!options)
         options = &defaults;
     world->timeout_ms = options->startup_timeout_ms;
@@ -194,10 +187,8 @@ enum status world_group_new(struct group **out, struct world *world, int color)
     struct group *group = NULL;
     int *colors = calloc((size_t)world->size, sizeof *colors);
     *out = NULL;
-    if (!colors) {
-        log_error("world: no memory for %d ranks", world->size);
-        return STATUS_NO_MEMORY;
-    }
+    if (!colors)
+        return FAIL(STATUS_NO_MEMORY, "world: no memory for %d ranks", world->size);
     TRY(world_gather(world, NULL, &color, sizeof color, colors));
     TRY(group_from_colors(&group, colors, world->size, world->rank));
     wait_for_all(world, NULL, ACTIVITY_MAIN);
@@ -265,10 +256,8 @@ enum status world_check_descriptors(struct world *world, int more)
     struct descriptors mine = descriptors_for(more);
     struct descriptors *all = calloc((size_t)world->size, sizeof *all);
     char who[WORLD_HOST_BYTES + 32];
-    if (!all) {
-        log_error("world: no memory for %d ranks", world->size);
-        return STATUS_NO_MEMORY;
-    }
+    if (!all)
+        return FAIL(STATUS_NO_MEMORY, "world: no memory for %d ranks", world->size);
     TRY(world_gather(world, NULL, &mine, sizeof mine, all));
     for (int rank = 0; rank < world->size && status == STATUS_OK; rank++) {
         snprintf(who, sizeof who, "rank %d on %s", rank, world->hosts[rank]);
@@ -297,10 +286,9 @@ static enum status combine(struct world *world, const struct group *group, doubl
     enum status status;
     size_t members = (size_t)(group ? group->size : world->size), bytes = count * sizeof *values;
     double *all = malloc(members * bytes + 1);
-    if (!all) {
-        log_error("world: no memory for %zu values of %zu ranks", count, members);
-        return STATUS_NO_MEMORY;
-    }
+    if (!all)
+        return FAIL(STATUS_NO_MEMORY, "world: no memory for %zu values of %zu ranks", count,
+                    members);
     TRY(world_gather(world, group, values, bytes, all));
     memcpy(values, all, bytes);
     for (size_t i = count; i < members * count; i++)

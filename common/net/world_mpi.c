@@ -40,8 +40,7 @@ enum status status_from_mpi(int code, const char *what)
     char text[MPI_MAX_ERROR_STRING];
     int length = 0;
     MPI_Error_string(code, text, &length);
-    log_error("%s: %.*s", what, length, text);
-    return STATUS_TRANSPORT;
+    return FAIL(STATUS_TRANSPORT, "%s: %.*s", what, length, text);
 }
 
 /* Waits for what `code` says has begun, without burning the CPU that slower ranks need, and not for
@@ -66,12 +65,11 @@ static enum status wait_politely(const struct world *world, int code, const char
             if (world_cancelled(world))
                 return STATUS_TRANSPORT;
         }
-        if (world_patience_ms(world) > 0 && now_ns >= deadline_ns) {
-            log_error("%s: some rank has not come to it within %g s; are all processes alive and "
-                      "all hosts reachable? Uneven ranks need a larger --timeout",
-                      name, (double)world->timeout_ms / 1000);
-            return STATUS_TIMEOUT;
-        }
+        if (world_patience_ms(world) > 0 && now_ns >= deadline_ns)
+            return FAIL(STATUS_TIMEOUT,
+                        "%s: some rank has not come to it within %g s; are all processes alive and "
+                        "all hosts reachable? Uneven ranks need a larger --timeout",
+                        name, (double)world->timeout_ms / 1000);
         backoff_wait(&backoff, world_crowded(world, 1));
     }
 }
@@ -97,10 +95,9 @@ static enum status mpi_call(struct world *world, const struct group *group, enum
     int code = MPI_SUCCESS, count = (int)bytes;
     CHECK(bytes <= INT_MAX);
     unsigned char *given = malloc(in_bytes + out_bytes + 1), *taken = given + in_bytes;
-    if (!given) {
-        log_error("%s: no memory for %zu bytes", names[call], in_bytes + out_bytes);
-        return STATUS_NO_MEMORY;
-    }
+    if (!given)
+        return FAIL(STATUS_NO_MEMORY, "%s: no memory for %zu bytes", names[call],
+                    in_bytes + out_bytes);
     if (in_bytes > 0)
         memcpy(given, in, in_bytes);
     switch (call) {
@@ -166,10 +163,8 @@ static enum status mpi_group_open(struct world *world, struct group *group, int 
 {
     enum status status;
     struct group_impl *impl = malloc(sizeof *impl);
-    if (!impl) {
-        log_error("world: out of memory");
-        return STATUS_NO_MEMORY;
-    }
+    if (!impl)
+        return FAIL(STATUS_NO_MEMORY, "world: out of memory");
     *impl = (struct group_impl){MPI_COMM_NULL, MPI_COMM_NULL};
     TRY(status_from_mpi(MPI_Comm_split(world->impl->comm, color < 0 ? MPI_UNDEFINED : color,
                                        world->rank, &impl->comm),
@@ -254,14 +249,11 @@ static enum status initialize(struct world *world, int *argc, char ***argv,
     int initialized = 0, finalized = 0, provided = MPI_THREAD_SINGLE;
     MPI_Initialized(&initialized);
     MPI_Finalized(&finalized);
-    if (finalized) {
-        log_error("MPI has been finalised, and cannot be started again in this process");
-        return STATUS_UNSUPPORTED;
-    }
-    if (options->mpi_comm && !initialized) {
-        log_error("a communicator was given, and MPI has not been initialised");
-        return STATUS_USAGE;
-    }
+    if (finalized)
+        return FAIL(STATUS_UNSUPPORTED,
+                    "MPI has been finalised, and cannot be started again in this process");
+    if (options->mpi_comm && !initialized)
+        return FAIL(STATUS_USAGE, "a communicator was given, and MPI has not been initialised");
     if (initialized) {
         MPI_Query_thread(&provided);
     } else {
@@ -283,10 +275,8 @@ enum status world_mpi_open(struct world *world, int *argc, char ***argv,
     const MPI_Comm *given = options->mpi_comm;
     world->ops = &mpi_ops;
     struct world_impl *impl = world->impl = calloc(1, sizeof *impl);
-    if (!impl) {
-        log_error("world: out of memory");
-        return STATUS_NO_MEMORY;
-    }
+    if (!impl)
+        return FAIL(STATUS_NO_MEMORY, "world: out of memory");
     impl->comm = MPI_COMM_NULL;
     TRY(initialize(world, argc, argv, options));
     TRY(status_from_mpi(MPI_Comm_dup(given ? *given : MPI_COMM_WORLD, &impl->comm),

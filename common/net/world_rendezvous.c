@@ -312,8 +312,7 @@ _Static_assert((int)WORLD_HOST_BYTES == (int)RENDEZVOUS_NAME_BYTES, "names of ho
 
 static enum status out_of_memory(void)
 {
-    log_error("world: out of memory");
-    return STATUS_NO_MEMORY;
+    return FAIL(STATUS_NO_MEMORY, "world: out of memory");
 }
 
 /* -------- groups ------------------------------------------------------------------------------ */

@@ -190,12 +190,12 @@ static enum status listen_at(struct coordinator *c)
         error = listener_open(&c->listener, &address, COORDINATOR_MEMBERS);
         why = strerror(error);
     }
-    if (error != 0) {
-        log_error("--listen %s: cannot listen there: %s; name an address of this host, and a port "
-                  "that is free",
-                  c->options.address, why);
-        return STATUS_USAGE;
-    }
+    if (error != 0)
+        return FAIL(
+            STATUS_USAGE,
+            "--listen %s: cannot listen there: %s; name an address of this host, and a port "
+            "that is free",
+            c->options.address, why);
     address = c->listener.address;
     if (address_same_host(&address, &any)) {
         any = address_loopback();
@@ -220,10 +220,8 @@ enum status coordinator_open(struct coordinator **out, const struct coordinator_
     enum status status = STATUS_OK;
     *out = NULL;
     struct coordinator *c = calloc(1, sizeof *c);
-    if (!c) {
-        log_error("coordinator: out of memory");
-        return STATUS_NO_MEMORY;
-    }
+    if (!c)
+        return FAIL(STATUS_NO_MEMORY, "coordinator: out of memory");
     c->options = *options;
     c->listener.socket = -1;
     c->seats_most = seats_most();

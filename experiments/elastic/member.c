@@ -77,10 +77,10 @@ enum status membership_connect(const char *text, uint64_t token, int64_t timeout
     int error = control_search(&search, &unknown);
     if (error == 0 && !unknown)
         return STATUS_OK;
-    log_error("--join %s: found no server there within %g s: %s; start it on that host: "
-              "psring serve --listen %s",
-              text, (double)timeout_ms / 1000, unknown ? unknown : strerror(error), text);
-    return STATUS_TIMEOUT;
+    return FAIL(STATUS_TIMEOUT,
+                "--join %s: found no server there within %g s: %s; start it on that host: "
+                "psring serve --listen %s",
+                text, (double)timeout_ms / 1000, unknown ? unknown : strerror(error), text);
 }
 
 struct member {
@@ -216,10 +216,8 @@ enum status member_open(struct member **out, const struct member_options *option
     enum status status = STATUS_OK;
     *out = NULL;
     struct member *member = calloc(1, sizeof *member);
-    if (!member) {
-        log_error("membership: out of memory");
-        return STATUS_NO_MEMORY;
-    }
+    if (!member)
+        return FAIL(STATUS_NO_MEMORY, "membership: out of memory");
     member->options = *options;
     member->socket = -1;
     atomic_store(&member->until, UINT64_MAX);
@@ -343,8 +341,8 @@ static enum status listen_anywhere(int *listening, int *port)
     *port = error == 0 ? address_port(&address) : 0;
     if (error == 0)
         return STATUS_OK;
-    log_error("membership: cannot listen for other ranks: %s", strerror(error));
-    return status_from_errno(error);
+    return FAIL(status_from_errno(error), "membership: cannot listen for other ranks: %s",
+                strerror(error));
 }
 
 static struct timespec after_ms(int64_t ms)

@@ -20,10 +20,10 @@ enum { TEXT_BYTES = 33, PATH_BYTES = 4096 };
 
 static enum status failed(const char *path, const char *what, int error)
 {
-    log_error("%s: %s the token of elastic jobs: %s; give psring serve and all workers the same "
-              "--token TEXT (or PSRING_TOKEN)",
-              path, what, strerror(error));
-    return STATUS_IO;
+    return FAIL(STATUS_IO,
+                "%s: %s the token of elastic jobs: %s; give psring serve and all workers the same "
+                "--token TEXT (or PSRING_TOKEN)",
+                path, what, strerror(error));
 }
 
 /* 0 or an errno value. */
@@ -63,13 +63,12 @@ static enum status users_token(char text[TEXT_BYTES])
 {
     char path[PATH_BYTES];
     const char *home = launcher_variable("HOME");
-    if (!home || strlen(home) + 32 > sizeof path) {
-        log_error(
+    if (!home || strlen(home) + 32 > sizeof path)
+        return FAIL(
+            STATUS_USAGE,
             "HOME is %s, expected the folder that holds the token of elastic jobs; set it, or "
             "give psring serve and all workers the same --token TEXT (or PSRING_TOKEN)",
             home ? "too long" : "not set");
-        return STATUS_USAGE;
-    }
     snprintf(path, sizeof path, "%s/.psring-token", home);
     int error = read_file(path, text);
     if (error == ENOENT) {

@@ -133,11 +133,9 @@ enum status elastic_train(struct config *config)
                                                        : UINT64_MAX};
     stop_init(&generation.stop, true);
     config_server(config, 0, address, sizeof address);
-    if (!elastic_options_write(config, job, sizeof job)) {
-        log_error("--join: the names of so many servers are too long for %d bytes", JOB_BYTES);
-        status = STATUS_USAGE;
-        goto out;
-    }
+    if (!elastic_options_write(config, job, sizeof job))
+        TRY(FAIL(STATUS_USAGE, "--join: the names of so many servers are too long for %d bytes",
+                 JOB_BYTES));
     uint64_t token;
     TRY(elastic_token(config, &token));
     TRY(member_open(
