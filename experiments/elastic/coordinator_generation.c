@@ -39,8 +39,8 @@ static uint64_t step_of(const struct coordinator *c)
     for (int i = 0; i < c->count; i++) {
         const struct seat *seat = c->seats[i];
         if (seat_is_worker(seat) && seat->state == SEAT_WAITING && seat->trained &&
-            (step == MEMBER_NO_STEP || seat->last.step > step))
-            step = seat->last.step;
+            (step == MEMBER_NO_STEP || seat->last.place.step > step))
+            step = seat->last.place.step;
     }
     return step;
 }
@@ -49,8 +49,8 @@ static uint64_t step_of(const struct coordinator *c)
 static bool takes_part(const struct seat *seat, uint64_t step)
 {
     return seat->state == SEAT_WAITING &&
-           (seat->trained || !seat_is_worker(seat) || seat->last.step == 0 ||
-            (step != MEMBER_NO_STEP && seat->last.step <= step));
+           (seat->trained || !seat_is_worker(seat) || seat->last.place.step == 0 ||
+            (step != MEMBER_NO_STEP && seat->last.place.step <= step));
 }
 
 /* Whose weights are the newest comes first; then who has been there longest. */
@@ -59,8 +59,8 @@ static int compare_seats(const void *a, const void *b)
     const struct seat *const *x = a, *const *y = b;
     if ((*x)->trained != (*y)->trained)
         return (*x)->trained ? -1 : 1;
-    if ((*x)->trained && (*x)->last.step != (*y)->last.step)
-        return (*x)->last.step > (*y)->last.step ? -1 : 1;
+    if ((*x)->trained && (*x)->last.place.step != (*y)->last.place.step)
+        return (*x)->last.place.step > (*y)->last.place.step ? -1 : 1;
     return (*x)->age < (*y)->age ? -1 : 1;
 }
 
@@ -69,7 +69,7 @@ static int compare_seats(const void *a, const void *b)
 static int refuse_too_many(struct coordinator *c, struct seat **order, int workers)
 {
     char text[TEXT_BYTES];
-    int most = workers > 0 && order[0]->trained ? order[0]->last.workers : 0;
+    int most = workers > 0 && order[0]->trained ? order[0]->last.place.workers_most : 0;
     snprintf(text, sizeof text,
              "the job has %d worker%s, and an epoch has no step for more; wait until one leaves",
              most, most == 1 ? "" : "s");
@@ -113,7 +113,8 @@ static void address_of(const struct seat *seat, unsigned char packed[16])
 void generation_announce(struct coordinator *c, const struct seat *newcomer)
 {
     const struct membership_frame change = {
-        .head = {.type = MEMBERSHIP_CHANGE, .group = c->generation}, .step = newcomer->last.step};
+        .head = {.type = MEMBERSHIP_CHANGE, .group = c->generation},
+        .place.step = newcomer->last.place.step};
     for (int i = 0; i < c->count; i++) {
         if (c->seats[i]->state == SEAT_RUNNING)
             membership_send(c->seats[i]->socket, change, NULL);
@@ -128,17 +129,17 @@ static void begin(struct coordinator *c, struct seat **order, int workers)
     c->over = false;
     c->leave_by_ns = 0;
     c->accounted = 0;
-    c->failures = first->trained && first->last.step > c->step ? 0 : c->failures;
-    c->step = first->trained ? first->last.step : 0;
+    c->failures = first->trained && first->last.place.step > c->step ? 0 : c->failures;
+    c->step = first->trained ? first->last.place.step : 0;
     c->has_weights = c->has_weights || first->trained;
     struct membership_frame frame = {
         .head = {.type = MEMBERSHIP_GENERATION, .group = c->generation},
         .workers = workers,
         .servers = c->servers,
         .port = first->last.port,
-        .step = c->step};
+        .place = first->last.place};
+    frame.place.step = c->step;
     address_of(first, frame.address);
-    memcpy(frame.note, first->last.note, sizeof frame.note);
     log_info("generation %u: %d worker%s, after step %" PRIu64, c->generation, workers,
              workers == 1 ? "" : "s", c->step);
     for (int rank = 0; rank < workers + c->servers; rank++) {

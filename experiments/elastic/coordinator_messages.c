@@ -140,7 +140,7 @@ static void hear_join(struct coordinator *c, struct seat *seat)
     seat->age = c->next_age++;
     seat->state = SEAT_WAITING;
     if (worker && c->running) {
-        uint64_t step = seat->last.step;
+        uint64_t step = seat->last.place.step;
         if (step > 0)
             snprintf(text, sizeof text, "waits until step %" PRIu64 " is done", step);
         membership_say(seat->socket, MEMBERSHIP_NOTE, 0, STATUS_OK,
@@ -181,12 +181,12 @@ static void comes_out(struct coordinator *c, struct seat *seat)
     int64_t longest_ms = options->startup_timeout_ms > options->timeout_ms
                              ? options->startup_timeout_ms
                              : options->timeout_ms;
-    bool trained = seat->last.step != MEMBER_NO_STEP;
+    bool trained = seat->last.place.step != MEMBER_NO_STEP;
     c->accounted += seat_is_worker(seat);
     c->has_weights = c->has_weights || (seat_is_worker(seat) && trained);
     if (c->leave_by_ns == 0)
         c->leave_by_ns = clock_now_ns() + (longest_ms + MEMBERSHIP_GRACE_MS) * NS_PER_MS;
-    if (seat->last.head.value != STATUS_OK)
+    if (seat->last.place.ended != STATUS_OK)
         generation_over(c, "a worker could not go on: all meet again");
 }
 
@@ -196,14 +196,14 @@ static void leaves(struct coordinator *c, struct seat *seat, bool in)
     char name[96];
     bool unaware = seat->state == SEAT_RUNNING && !in;
     seat_name(seat, name, sizeof name);
-    if (seat->last.step == MEMBER_NO_STEP)
+    if (seat->last.place.step == MEMBER_NO_STEP)
         log_info("%s leaves before its first step", name);
     else
-        log_info("%s leaves after step %" PRIu64, name, seat->last.step);
+        log_info("%s leaves after step %" PRIu64, name, seat->last.place.step);
     if (in)
         comes_out(c, seat);
     c->accounted += unaware;
-    c->images += seat->last.images;
+    c->images += seat->last.place.images;
     coordinator_forget(c, seat);
     if (unaware) /* it said so before it heard that this generation has begun, with it */
         generation_over(c, "a worker left just as the generation began: all meet again");
@@ -212,9 +212,9 @@ static void leaves(struct coordinator *c, struct seat *seat, bool in)
 /* A worker that was lost from before it had any weights is as new. */
 static void take_place(struct seat *seat)
 {
-    seat->trained = seat->last.step != MEMBER_NO_STEP;
+    seat->trained = seat->last.place.step != MEMBER_NO_STEP;
     if (!seat->trained)
-        seat->last.step = 0;
+        seat->last.place.step = 0;
 }
 
 /* Who it is, it says once; later, only where it stands. */
@@ -226,10 +226,7 @@ static void take_word(struct seat *seat, const struct membership_frame *frame)
     }
     seat->last.head = frame->head;
     seat->last.port = frame->port;
-    seat->last.workers = frame->workers;
-    seat->last.step = frame->step;
-    seat->last.images = frame->images;
-    memcpy(seat->last.note, frame->note, sizeof seat->last.note);
+    seat->last.place = frame->place;
 }
 
 static void hear_frame(struct coordinator *c, struct seat *seat)
@@ -238,9 +235,9 @@ static void hear_frame(struct coordinator *c, struct seat *seat)
     bool in = seat->state == SEAT_RUNNING && frame->head.group == c->generation;
     if (frame->head.type == MEMBERSHIP_BEAT)
         return;
-    if (frame->head.type == MEMBERSHIP_ABORT && in && frame->head.value != STATUS_OK) {
+    if (frame->head.type == MEMBERSHIP_ABORT && in && frame->place.ended != STATUS_OK) {
         if (!c->ended)
-            coordinator_end_all(c, (enum status)frame->head.value, seat->reader->text);
+            coordinator_end_all(c, (enum status)frame->place.ended, seat->reader->text);
         return;
     }
     take_word(seat, frame);
@@ -257,7 +254,7 @@ static void hear_frame(struct coordinator *c, struct seat *seat)
     } else if (frame->head.type == MEMBERSHIP_DONE && in) {
         comes_out(c, seat);
         seat->state = SEAT_DONE;
-        c->images += frame->images;
+        c->images += frame->place.images;
         c->finished = true;
     } else if (frame->head.type == MEMBERSHIP_LEAVE && seat->state != SEAT_NEW) {
         leaves(c, seat, in);

@@ -134,8 +134,9 @@ static void hear_frame(struct member *member, const struct membership_reader *re
         pthread_cond_broadcast(&member->changed);
         break;
     case MEMBERSHIP_CHANGE:
-        if (frame->head.group == member->generation && frame->step < atomic_load(&member->until))
-            atomic_store(&member->until, frame->step);
+        if (frame->head.group == member->generation &&
+            frame->place.step < atomic_load(&member->until))
+            atomic_store(&member->until, frame->place.step);
         break;
     case MEMBERSHIP_OVER:
         if (frame->head.group != member->generation || member->over)
@@ -261,17 +262,10 @@ static void tell(struct member *member, const struct member_place *place, uint32
     struct membership_frame frame = {.head.type = type,
                                      .role = (int32_t)member->options.role,
                                      .index = member->options.index,
-                                     .step = MEMBER_NO_STEP,
-                                     .port = (uint32_t)port};
-    if (place) {
-        frame.step = place->step;
-        frame.images = place->images;
-        frame.workers = place->workers_most;
-        frame.head.value = place->ended;
-        memcpy(frame.note, place->note, sizeof frame.note);
-    }
+                                     .port = (uint32_t)port,
+                                     .place = *place};
     if (type == MEMBERSHIP_JOIN)
-        frame.step = member->options.join_after;
+        frame.place.step = member->options.join_after;
     pthread_mutex_lock(&member->lock);
     frame.head.group = member->generation;
     member->begun = false;
@@ -416,9 +410,9 @@ enum status member_meet(struct member *member, const struct member_place *place,
                                              .rank = frame->index,
                                              .workers = frame->workers,
                                              .servers = frame->servers,
-                                             .step = frame->step};
+                                             .step = frame->place.step};
     generation->token = rng_mix64(member->options.token + frame->head.group);
-    memcpy(generation->note, frame->note, sizeof generation->note);
+    memcpy(generation->note, frame->place.note, sizeof generation->note);
     write_address(member, generation->address);
     if (frame->index == 0) {
         generation->listening = listening;

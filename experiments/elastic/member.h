@@ -166,15 +166,13 @@ enum membership_type {
  * A member obeys GENERATION, NOTE and END at any time, CHANGE and OVER in their generation alone.
  */
 struct membership_frame {
-    struct control_head head;  /* group: the generation that it speaks of; 0: none yet. value: END,
-                                * READY: the status */
+    struct control_head head;  /* group: the generation that it speaks of; 0: none yet. value: of
+                                * END, the status */
     int32_t role, index;       /* enum member_role, a server's number; a rank */
-    int32_t workers, servers;  /* GENERATION; READY: see member_place.workers_most */
+    int32_t workers, servers;  /* GENERATION */
     uint32_t port, unused;     /* where rank 0 listens, at `address` */
     unsigned char address[16]; /* as address_pack writes it */
-    uint64_t step;   /* done (MEMBER_NO_STEP: never trained); JOIN, CHANGE: of the change */
-    uint64_t images; /* of this member that are in the weights */
-    unsigned char note[MEMBER_NOTE_BYTES];
+    struct member_place place; /* JOIN, CHANGE: its step is that of the change */
 };
 
 /* What is read of a connection. */

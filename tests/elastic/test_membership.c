@@ -309,7 +309,7 @@ Test(membership, frames_that_do_not_belong_here_change_nothing)
                                       .head.group = workers[0].found.number,
                                       .role = MEMBER_SERVER,
                                       .index = 1000000,
-                                      .step = 4};
+                                      .place.step = 4};
     say(liar, frame, NULL);
     for (int i = 0; i < 2; i++)
         comes_back(&workers[i], 4, STATUS_OK);
@@ -339,7 +339,7 @@ static int join_raw(uint64_t join_after, const char *job)
     int socket = join_nothing();
     say(socket,
         (struct membership_frame){
-            .head.type = MEMBERSHIP_JOIN, .role = MEMBER_WORKER, .step = join_after},
+            .head.type = MEMBERSHIP_JOIN, .role = MEMBER_WORKER, .place.step = join_after},
         job);
     return socket;
 }
@@ -376,7 +376,7 @@ Test(membership, who_leaves_as_the_generation_begins_is_not_waited_for)
     end_meeting(&server, STATUS_OK);
     member_watch(workers[0].member, interrupt, NULL);
     await_frame(raw, MEMBERSHIP_GENERATION, STATUS_OK);
-    say(raw, (struct membership_frame){.head.type = MEMBERSHIP_LEAVE, .step = MEMBER_NO_STEP},
+    say(raw, (struct membership_frame){.head.type = MEMBERSHIP_LEAVE, .place.step = MEMBER_NO_STEP},
         NULL);
     while (interrupts == 0)
         usleep(1000);
