@@ -1,3 +1,4 @@
+/* The watchdog: its thread on all ranks, what rank 0 decides, and the interface. */
 #include "common/net/watchdog.h"
 
 #include <errno.h>
@@ -15,14 +16,83 @@
 #include "common/net/watchdog_impl.h"
 #include "common/net/world_impl.h"
 
-void watchdog_wake(struct watchdog *watchdog)
+/*
+ * The connections of the watchdog, a star with rank 0 in the middle. Frames of one size go both
+ * ways.
+ */
+
+enum watchdog_frame_type {
+    WATCHDOG_BEAT = CONTROL_WATCH, /* to rank 0, and from it: this rank lives, and does this */
+    WATCHDOG_BYE,                  /* to rank 0: this rank's state is not ALIVE now, it closes */
+    WATCHDOG_END,                  /* from rank 0: end with the exit code */
+};
+
+struct watchdog_frame {
+    struct control_head head; /* value: the exit code */
+    uint32_t state;           /* BYE: an enum watchdog_rank_state */
+    uint32_t told;
+    struct watchdog_beat beat;
+};
+
+struct watchdog_link {
+    int fd; /* -1: none */
+    size_t have;
+    struct watchdog_frame frame; /* its first `have` bytes have come */
+};
+
+/* What the watchdog's thread keeps. */
+
+enum watchdog_phase {
+    WATCHDOG_STARTING, /* no other rank is known */
+    WATCHDOG_ALONE,    /* there is none */
+    WATCHDOG_JOINED,
+};
+
+struct watchdog {
+    struct watchdog_options options;
+    struct activity activity;
+    struct thread thread;
+    int wake_fd; /* an eventfd: the thread is to look at what follows */
+    _Atomic int phase;
+    _Atomic bool signalled, closing;
+
+    /* Set before the phase is JOINED. */
+    int rank, size;
+    struct watchdog_rank *ranks; /* (size): on rank 0 what is known of each, else only the hosts */
+    struct watchdog_link *links; /* (size): on rank 0 to each other rank, else links[0] alone */
+    struct pollfd *polled;       /* (size): links, then wake_fd in place of the own */
+
+    /* The thread's own. */
+    int64_t tick_ns, timeout_ns; /* between beats; of silence */
+    int64_t started_ns, next_beat_ns, asked_ns /* fail or signal: since */;
+    struct {
+        uint64_t moves;
+        int64_t since_ns;
+    } seen[ACTIVITY_THREADS];
+    bool gave_up; /* has told rank 0 of its own end */
+    enum watchdog_trouble trouble;
+    int64_t trouble_ns;        /* since then */
+    struct stall_watch stalls; /* on rank 0 of all; on rank 1 of rank 0's silence */
+};
+
+enum { EXIT_FAILED = 1, EXIT_SIGNALLED = 143 };
+
+/* A line needs no longer than this from here to the user, and a frame to the other ranks. */
+#define WATCHDOG_LINGER_NS (200 * NS_PER_MS)
+
+enum { WATCHDOG_LAST_WORD_S = 5 };
+
+/* The thread is to look now. */
+static void wake(struct watchdog *watchdog)
 {
     uint64_t one = 1;
     ssize_t written = write(watchdog->wake_fd, &one, sizeof one);
     (void)written;
 }
 
-void watchdog_send(struct watchdog_link *link, struct watchdog_frame *frame, bool last)
+/* Never waits; what does not fit in the socket's buffer, or has nobody to read it, is lost. After
+ * the `last` frame its reader wakes at once. */
+static void send_frame(struct watchdog_link *link, struct watchdog_frame *frame, bool last)
 {
     int error = control_send(link->fd, frame, sizeof *frame, NULL, 0, -1);
     /* A frame that went out in part would be followed by one that cannot be read: whoever has not
@@ -31,14 +101,22 @@ void watchdog_send(struct watchdog_link *link, struct watchdog_frame *frame, boo
         shutdown(link->fd, SHUT_WR);
 }
 
-enum control_read watchdog_read(struct watchdog_link *link)
+/* The next frame into link->frame. Anything else is CONTROL_CLOSED. */
+static enum control_read read_frame(struct watchdog_link *link)
 {
     enum control_read got = control_read(link->fd, &link->frame, sizeof link->frame, &link->have);
     bool whole = got == CONTROL_MESSAGE && link->have == sizeof link->frame;
     return whole || got == CONTROL_NOTHING ? got : CONTROL_CLOSED;
 }
 
-void watchdog_silence_output(void)
+/*
+ * For the last words: from now on nobody else of this process writes to stderr or stdout. MPI
+ * complains of every connection that closes, from when one rank has ended until the last one has;
+ * and a step's line may be about to be printed. Sleeps until what had been written is with the
+ * user. WATCHDOG_LAST_WORD_S later the process ends by SIGALRM, if it has not yet: nobody may be
+ * reading what it says.
+ */
+static void silence_output(void)
 {
     alarm(WATCHDOG_LAST_WORD_S);
     log_take_over();
@@ -47,7 +125,8 @@ void watchdog_silence_output(void)
 
 /* -------- what this rank is doing ------------------------------------------------------------- */
 
-void watchdog_sample(struct watchdog *watchdog, int64_t now_ns, struct watchdog_beat *beat)
+/* What this rank would tell now. */
+static void sample(struct watchdog *watchdog, int64_t now_ns, struct watchdog_beat *beat)
 {
     bool started = atomic_load_explicit(&watchdog->activity.started, memory_order_relaxed);
     int64_t limit_ms =
@@ -73,7 +152,8 @@ static bool may_print(void)
     return poll(&errors, 1, 0) > 0;
 }
 
-void watchdog_watch_stalls(struct watchdog *watchdog, int64_t now_ns)
+/* Warns of a stall that has begun or ended, as far as this rank is to. */
+static void watch_stalls(struct watchdog *watchdog, int64_t now_ns)
 {
     char text[700];
     if (watchdog->asked_ns == 0 &&
@@ -114,6 +194,155 @@ static void watch_start(struct watchdog *watchdog, int64_t now_ns)
               "cannot be reached; a slow start needs a larger --startup-timeout",
               options->rank, doing, (double)options->meet_timeout_ms / 1000);
     options->end(EXIT_FAILED);
+}
+
+/* A rank that is silent for so long is at fault. Sooner where this process is asked to end: the
+ * launcher may have missed the same rank before we did. */
+static int64_t silence_ns(const struct watchdog *watchdog)
+{
+    return watchdog->asked_ns ? watchdog->tick_ns * 5 / 2 : watchdog->timeout_ns;
+}
+
+/* -------- the thread of rank 0: hearing ------------------------------------------------------- */
+
+static void hear_frame(struct watchdog_rank *rank, const struct watchdog_frame *frame,
+                       int64_t now_ns)
+{
+    rank->heard_ns = now_ns;
+    if (frame->head.type == WATCHDOG_BEAT)
+        rank->beat = frame->beat;
+    if (frame->head.type != WATCHDOG_BYE)
+        return;
+    rank->state =
+        frame->state <= WATCHDOG_GONE ? (enum watchdog_rank_state)frame->state : WATCHDOG_GONE;
+    rank->told = frame->told;
+    rank->exit_code = frame->head.value;
+}
+
+static void hear(struct watchdog *watchdog, int from, int64_t now_ns)
+{
+    struct watchdog_rank *rank = &watchdog->ranks[from];
+    struct watchdog_link *link = &watchdog->links[from];
+    enum control_read got;
+    while ((got = read_frame(link)) == CONTROL_MESSAGE)
+        hear_frame(rank, &link->frame, now_ns);
+    if (got != CONTROL_CLOSED)
+        return;
+    if (rank->state == WATCHDOG_ALIVE)
+        rank->state = WATCHDOG_GONE;
+    /* The others' ends stay open: what is to be told to them goes out all the same. */
+    watchdog->polled[from].fd = -1;
+}
+
+static void hear_all(struct watchdog *watchdog, int64_t now_ns)
+{
+    struct watchdog_rank *own = &watchdog->ranks[0];
+    int failed = atomic_load(&watchdog->activity.failed);
+    sample(watchdog, now_ns, &own->beat);
+    own->heard_ns = now_ns;
+    if (failed) {
+        own->state = WATCHDOG_FAILED;
+        own->exit_code = failed;
+        own->told = log_errors() > 0;
+    } else if (watchdog->asked_ns && now_ns - watchdog->asked_ns >= NS_PER_S / 2) {
+        own->state = WATCHDOG_SIGNALLED;
+        own->exit_code = EXIT_SIGNALLED;
+    }
+    for (int rank = 1; rank < watchdog->size; rank++) {
+        if (watchdog->polled[rank].fd >= 0)
+            hear(watchdog, rank, now_ns);
+    }
+}
+
+/* -------- the thread of rank 0: deciding ------------------------------------------------------ */
+
+/* How long a trouble must last before it is the one to be told: its cause may be on its way. */
+static int64_t grace_ns(const struct watchdog *watchdog, enum watchdog_trouble trouble)
+{
+    switch (trouble) {
+    case WATCHDOG_NONE:
+        return INT64_MAX / 2;
+    case WATCHDOG_OVERDUE: /* until all have told what they do since then */
+        return watchdog->tick_ns * 3 / 2;
+    case WATCHDOG_QUIET_ERROR: /* until rank 0 has met and logged it */
+        return 2 * NS_PER_S;
+    case WATCHDOG_ERROR:
+    case WATCHDOG_SIGNAL: /* another process's end may be behind it */
+        return 3 * NS_PER_S / 10;
+    case WATCHDOG_SILENT: /* others of its host */
+        return watchdog->asked_ns ? 0 : watchdog->tick_ns;
+    case WATCHDOG_ENDED:
+        return NS_PER_S / 20;
+    }
+    return 0;
+}
+
+static void end_all(struct watchdog *watchdog, int64_t now_ns)
+{
+    char text[700];
+    int code = watchdog_blame(watchdog->ranks, watchdog->size, watchdog->trouble, now_ns,
+                              silence_ns(watchdog), text, sizeof text);
+    struct watchdog_frame frame = {.head = {.type = WATCHDOG_END, .value = code}};
+    for (int rank = 1; rank < watchdog->size; rank++)
+        send_frame(&watchdog->links[rank], &frame, true);
+    silence_output(); /* the others are silent, too, when this returns */
+    if (text[0])
+        log_error("%s", text);
+    clock_sleep_until_ns(clock_now_ns() + WATCHDOG_LINGER_NS);
+    watchdog->options.end(code);
+}
+
+/* Others have given up on this rank meanwhile. Where all were stopped (a scheduler makes room, a
+ * user presses Ctrl-Z) none has, and the run goes on. */
+static void was_stopped(struct watchdog *watchdog, int64_t late_ns)
+{
+    bool left = false;
+    for (int rank = 1; rank < watchdog->size; rank++)
+        left = left || watchdog->ranks[rank].state == WATCHDOG_GONE;
+    if (!left)
+        return;
+    log_error(
+        "rank 0 on %s was stopped, or its host suspended, for %lld s: too long for the others",
+        watchdog->ranks[0].host, (long long)(late_ns / NS_PER_S));
+    watchdog->options.end(1);
+}
+
+/* One look of rank 0's thread at all ranks; ends them, and this process, if it has come to that.
+ * False once all ranks are done. `late_ns`: for so long nobody has looked, and everybody seemed
+ * silent. */
+static bool lead(struct watchdog *watchdog, int64_t now_ns, int64_t late_ns)
+{
+    bool all_done = atomic_load(&watchdog->closing);
+    for (int rank = 0; rank < watchdog->size; rank++)
+        watchdog->ranks[rank].heard_ns += late_ns;
+    hear_all(watchdog, now_ns);
+    if (late_ns >= watchdog->timeout_ns)
+        was_stopped(watchdog, late_ns);
+    for (int rank = 1; rank < watchdog->size; rank++)
+        all_done = all_done && watchdog->ranks[rank].state == WATCHDOG_DONE;
+    enum watchdog_trouble trouble =
+        watchdog_find(watchdog->ranks, watchdog->size, now_ns, silence_ns(watchdog));
+    if (trouble != watchdog->trouble)
+        watchdog->trouble_ns = now_ns;
+    watchdog->trouble = trouble;
+    if (trouble && now_ns - watchdog->trouble_ns >= grace_ns(watchdog, trouble))
+        end_all(watchdog, now_ns);
+    watch_stalls(watchdog, now_ns);
+    if (now_ns >= watchdog->next_beat_ns) {
+        struct watchdog_frame frame = {.head.type = WATCHDOG_BEAT, .beat = watchdog->ranks[0].beat};
+        for (int rank = 1; rank < watchdog->size; rank++)
+            send_frame(&watchdog->links[rank], &frame, false);
+        watchdog->next_beat_ns = now_ns + watchdog->tick_ns;
+    }
+    return !all_done;
+}
+
+/* When it should look again at the latest. */
+static int64_t lead_next_ns(const struct watchdog *watchdog)
+{
+    int64_t decides_ns = watchdog->trouble_ns + grace_ns(watchdog, watchdog->trouble);
+    bool decides = watchdog->trouble && decides_ns < watchdog->next_beat_ns;
+    return decides ? decides_ns : watchdog->next_beat_ns;
 }
 
 /* -------- the thread of all ranks but 0 ------------------------------------------------------- */
@@ -157,22 +386,17 @@ static void rank0_lost(struct watchdog *watchdog, bool closed, int64_t now_ns)
     watchdog->options.end(EXIT_FAILED);
 }
 
-int64_t watchdog_silence_ns(const struct watchdog *watchdog)
-{
-    return watchdog->asked_ns ? watchdog->tick_ns * 5 / 2 : watchdog->timeout_ns;
-}
-
 static void hear_rank0(struct watchdog *watchdog, int64_t now_ns, int64_t late_ns)
 {
     struct watchdog_link *link = &watchdog->links[0];
     struct watchdog_rank *rank0 = &watchdog->ranks[0];
     enum control_read got;
     rank0->heard_ns += late_ns;
-    while ((got = watchdog_read(link)) == CONTROL_MESSAGE) {
+    while ((got = read_frame(link)) == CONTROL_MESSAGE) {
         rank0->heard_ns = now_ns;
         rank0->beat = link->frame.beat;
         if (link->frame.head.type == WATCHDOG_END) {
-            watchdog_silence_output();
+            silence_output();
             /* mpirun ends everything once the first process has ended: rank 0 speaks before. */
             clock_sleep_until_ns(clock_now_ns() + 2 * WATCHDOG_LINGER_NS);
             watchdog->options.end(link->frame.head.value);
@@ -183,8 +407,7 @@ static void hear_rank0(struct watchdog *watchdog, int64_t now_ns, int64_t late_n
         watchdog->polled[0].fd = -1;
     /* Rank 0, which knows more, is the first to speak of a silence between the two. */
     int64_t later_ns = watchdog->asked_ns ? 0 : 2 * watchdog->tick_ns;
-    if (watchdog->trouble || closed ||
-        now_ns - rank0->heard_ns >= watchdog_silence_ns(watchdog) + later_ns)
+    if (watchdog->trouble || closed || now_ns - rank0->heard_ns >= silence_ns(watchdog) + later_ns)
         rank0_lost(watchdog, closed, now_ns);
 }
 
@@ -193,7 +416,7 @@ static void say_bye(struct watchdog *watchdog, enum watchdog_rank_state state, i
     struct watchdog_frame frame = {.head = {.type = WATCHDOG_BYE, .value = exit_code},
                                    .state = state,
                                    .told = log_errors() > 0};
-    watchdog_send(&watchdog->links[0], &frame, true);
+    send_frame(&watchdog->links[0], &frame, true);
 }
 
 /* An error or a signal is rank 0's to tell; it answers with an END, or does not live. */
@@ -228,12 +451,12 @@ static bool follow(struct watchdog *watchdog, int64_t now_ns, int64_t late_ns)
     }
     if (now_ns >= watchdog->next_beat_ns) {
         struct watchdog_frame frame = {.head.type = WATCHDOG_BEAT};
-        watchdog_sample(watchdog, now_ns, &frame.beat);
-        watchdog_send(&watchdog->links[0], &frame, false);
+        sample(watchdog, now_ns, &frame.beat);
+        send_frame(&watchdog->links[0], &frame, false);
         watchdog->next_beat_ns = now_ns + watchdog->tick_ns;
         watchdog->ranks[watchdog->rank].beat = frame.beat;
         watchdog->ranks[watchdog->rank].heard_ns = now_ns;
-        watchdog_watch_stalls(watchdog, now_ns);
+        watch_stalls(watchdog, now_ns);
     }
     return true;
 }
@@ -262,7 +485,7 @@ static int64_t next_look_ns(const struct watchdog *watchdog, int64_t now_ns)
         return now_ns + NS_PER_S / 10;
     if (!joined)
         return now_ns + NS_PER_S;
-    return watchdog->rank == 0 ? watchdog_lead_next_ns(watchdog) : watchdog->next_beat_ns;
+    return watchdog->rank == 0 ? lead_next_ns(watchdog) : watchdog->next_beat_ns;
 }
 
 static void *run(void *argument)
@@ -289,7 +512,7 @@ static void *run(void *argument)
             goes_on = !atomic_load(&watchdog->closing);
             break;
         case WATCHDOG_JOINED:
-            goes_on = watchdog->rank == 0 ? watchdog_lead(watchdog, now_ns, late_ns)
+            goes_on = watchdog->rank == 0 ? lead(watchdog, now_ns, late_ns)
                                           : follow(watchdog, now_ns, late_ns);
             break;
         default:
@@ -397,7 +620,7 @@ enum status watchdog_join(struct watchdog *watchdog, struct world *world)
     }
     world->activity = &watchdog->activity;
     atomic_store(&watchdog->phase, world->size > 1 ? WATCHDOG_JOINED : WATCHDOG_ALONE);
-    watchdog_wake(watchdog);
+    wake(watchdog);
 out:
     return status;
 }
@@ -416,14 +639,14 @@ void watchdog_fail(struct watchdog *watchdog, int exit_code)
     if (atomic_load(&watchdog->phase) != WATCHDOG_JOINED)
         return;
     atomic_store(&watchdog->activity.failed, exit_code);
-    watchdog_wake(watchdog);
+    wake(watchdog);
     thread_join(&watchdog->thread); /* it ends the process */
 }
 
 void watchdog_signalled(struct watchdog *watchdog)
 {
     atomic_store(&watchdog->signalled, true);
-    watchdog_wake(watchdog);
+    wake(watchdog);
 }
 
 void watchdog_close(struct watchdog **out)
@@ -436,7 +659,7 @@ void watchdog_close(struct watchdog **out)
         activity_wait(&watchdog->activity, ACTIVITY_MAIN, 0, watchdog->size - 1,
                       ACTIVITY_NO_OFFSET);
     atomic_store(&watchdog->closing, true);
-    watchdog_wake(watchdog);
+    wake(watchdog);
     thread_join(&watchdog->thread);
     for (int rank = 0; watchdog->links && rank < watchdog->size; rank++)
         stream_close(&watchdog->links[rank].fd);

@@ -92,37 +92,6 @@ void watchdog_add_names(struct line *line, const struct watchdog_rank *ranks, in
                         const bool *which, const char *one, const char *many);
 
 /*
- * The connections of the watchdog, a star with rank 0 in the middle. Frames of one size go both
- * ways.
- */
-
-enum watchdog_frame_type {
-    WATCHDOG_BEAT = CONTROL_WATCH, /* to rank 0, and from it: this rank lives, and does this */
-    WATCHDOG_BYE,                  /* to rank 0: this rank's state is not ALIVE now, it closes */
-    WATCHDOG_END,                  /* from rank 0: end with the exit code */
-};
-
-struct watchdog_frame {
-    struct control_head head; /* value: the exit code */
-    uint32_t state;           /* BYE: an enum watchdog_rank_state */
-    uint32_t told;
-    struct watchdog_beat beat;
-};
-
-struct watchdog_link {
-    int fd; /* -1: none */
-    size_t have;
-    struct watchdog_frame frame; /* its first `have` bytes have come */
-};
-
-/* Never waits; what does not fit in the socket's buffer, or has nobody to read it, is lost. After
- * the `last` frame its reader wakes at once. */
-void watchdog_send(struct watchdog_link *link, struct watchdog_frame *frame, bool last);
-
-/* The next frame into link->frame. Anything else is CONTROL_CLOSED. */
-enum control_read watchdog_read(struct watchdog_link *link);
-
-/*
  * Stalls: waits and silences that are longer than usual, but not yet an error. For whoever hears
  * all ranks: it says once who keeps the others waiting, for what, and what that rank was last seen
  * doing; and once that it goes on. What would end the run, at a lower limit (watchdog_blame).
@@ -160,76 +129,5 @@ void stall_watch_fini(struct stall_watch *watch);
 /* One look at all ranks (count). True: `text` is to be told, one line. */
 bool stall_watch_look(struct stall_watch *watch, const struct watchdog_rank *ranks, int64_t now_ns,
                       char *text, size_t size);
-
-/* What the watchdog's thread keeps. */
-
-enum watchdog_phase {
-    WATCHDOG_STARTING, /* no other rank is known */
-    WATCHDOG_ALONE,    /* there is none */
-    WATCHDOG_JOINED,
-};
-
-struct watchdog {
-    struct watchdog_options options;
-    struct activity activity;
-    struct thread thread;
-    int wake_fd; /* an eventfd: the thread is to look at what follows */
-    _Atomic int phase;
-    _Atomic bool signalled, closing;
-
-    /* Set before the phase is JOINED. */
-    int rank, size;
-    struct watchdog_rank *ranks; /* (size): on rank 0 what is known of each, else only the hosts */
-    struct watchdog_link *links; /* (size): on rank 0 to each other rank, else links[0] alone */
-    struct pollfd *polled;       /* (size): links, then wake_fd in place of the own */
-
-    /* The thread's own. */
-    int64_t tick_ns, timeout_ns; /* between beats; of silence */
-    int64_t started_ns, next_beat_ns, asked_ns /* fail or signal: since */;
-    struct {
-        uint64_t moves;
-        int64_t since_ns;
-    } seen[ACTIVITY_THREADS];
-    bool gave_up; /* has told rank 0 of its own end */
-    enum watchdog_trouble trouble;
-    int64_t trouble_ns;        /* since then */
-    struct stall_watch stalls; /* on rank 0 of all; on rank 1 of rank 0's silence */
-};
-
-enum { EXIT_FAILED = 1, EXIT_SIGNALLED = 143 };
-
-/* A line needs no longer than this from here to the user, and a frame to the other ranks. */
-#define WATCHDOG_LINGER_NS (200 * NS_PER_MS)
-
-enum { WATCHDOG_LAST_WORD_S = 5 };
-
-/*
- * For the last words: from now on nobody else of this process writes to stderr or stdout. MPI
- * complains of every connection that closes, from when one rank has ended until the last one has;
- * and a step's line may be about to be printed. Sleeps until what had been written is with the
- * user. WATCHDOG_LAST_WORD_S later the process ends by SIGALRM, if it has not yet: nobody may be
- * reading what it says.
- */
-void watchdog_silence_output(void);
-
-/* The thread is to look now. */
-void watchdog_wake(struct watchdog *watchdog);
-
-/* What this rank would tell now. */
-void watchdog_sample(struct watchdog *watchdog, int64_t now_ns, struct watchdog_beat *beat);
-
-/* Warns of a stall that has begun or ended, as far as this rank is to. */
-void watchdog_watch_stalls(struct watchdog *watchdog, int64_t now_ns);
-
-/* A rank that is silent for so long is at fault. Sooner where this process is asked to end: the
- * launcher may have missed the same rank before we did. */
-int64_t watchdog_silence_ns(const struct watchdog *watchdog);
-
-/* One look of rank 0's thread at all ranks; ends them, and this process, if it has come to that.
- * False once all ranks are done. `late_ns`: for so long nobody has looked, and everybody seemed
- * silent. */
-bool watchdog_lead(struct watchdog *watchdog, int64_t now_ns, int64_t late_ns);
-/* When it should look again at the latest. */
-int64_t watchdog_lead_next_ns(const struct watchdog *watchdog);
 
 #endif

@@ -66,8 +66,8 @@ void coordinator_end(struct coordinator *coordinator, enum status why, const cha
 /* Waits until all members have gone or been told, frees *coordinator and sets it to NULL. */
 void coordinator_close(struct coordinator **coordinator);
 
-/* What the coordinator's thread keeps. coordinator.c: the interface and the thread;
- * coordinator_messages.c: what members say; generation.c: who is in the next generation, and when
+/* What the coordinator's thread keeps. coordinator.c: the interface, the thread
+ * and what members say; coordinator_generation.c: who is in the next generation, and when
  * one is over. */
 
 enum seat_state {
@@ -127,8 +127,6 @@ struct coordinator {
 const char *seat_name(const struct seat *seat, char *text, size_t size);
 bool seat_is_worker(const struct seat *seat);
 
-/* Something has come from it. */
-void seat_hear(struct coordinator *c, struct seat *seat);
 /* It will not be heard of again, because it `how`; `seat` is freed, as by the next two. */
 void seat_lost(struct coordinator *c, struct seat *seat, const char *how);
 /* Tells it why it cannot take part. */
