@@ -43,15 +43,16 @@ static int ask(void *self, const union address *address, int64_t connect_ms)
 {
     struct visit *visit = self;
     const struct rendezvous *r = visit->rendezvous;
-    struct hello hello = hello_from(r->rank, r->world_size, r->token);
+    struct hello hello = hello_from(r->options->rank, r->options->size, r->options->token);
     int error = stream_connect(address, connect_ms, visit->socket);
     bool connected = error == 0;
     visit->answer = (struct rendezvous_answer){.text = ""};
     if (error == 0)
         error = control_send(*visit->socket, &hello, sizeof hello, NULL, 0, visit->answer_ms);
     if (error == 0) /* the text's last byte stays 0 */
-        error = control_receive(*visit->socket, &visit->answer, sizeof visit->answer - 1,
-                                visit->answer_ms, r->cancelled, r->cancel_context);
+        error =
+            control_receive(*visit->socket, &visit->answer, sizeof visit->answer - 1,
+                            visit->answer_ms, r->options->cancelled, r->options->cancel_context);
     if (error != 0)
         stream_close(visit->socket);
     return connected && error == ETIMEDOUT ? ENOMSG : error;
@@ -81,7 +82,8 @@ static enum status nobody_there(const struct rendezvous *rendezvous, int error, 
     return FAIL(STATUS_TIMEOUT,
                 "rendezvous: rank %d found no rank 0 at %s within %g s: %s; start rank 0 on "
                 "that host, with the same --rendezvous and at about the same time",
-                rendezvous->rank, place, (double)rendezvous->timeout_ms / 1000, met);
+                rendezvous->options->rank, place,
+                (double)rendezvous->options->startup_timeout_ms / 1000, met);
 }
 
 /* Ranks are started in any order: tries until rank 0 listens. */
@@ -92,17 +94,19 @@ static enum status join(const struct rendezvous *r, int *socket)
     /* Rank 0's time-out has begun before this rank could connect, so its answer comes first. */
     struct visit visit = {
         .rendezvous = r,
-        .answer_ms = r->timeout_ms > 0 ? r->timeout_ms + GRACE_MS : 0,
+        .answer_ms =
+            r->options->startup_timeout_ms > 0 ? r->options->startup_timeout_ms + GRACE_MS : 0,
         .socket = socket,
     };
-    int error = control_search(&(struct control_search){.host = r->host,
-                                                        .port = r->port,
-                                                        .timeout_ms = r->timeout_ms,
-                                                        .cancelled = r->cancelled,
-                                                        .context = r->cancel_context,
-                                                        .attempt = ask,
-                                                        .self = &visit},
-                               &unknown);
+    int error =
+        control_search(&(struct control_search){.host = r->host,
+                                                .port = r->port,
+                                                .timeout_ms = r->options->startup_timeout_ms,
+                                                .cancelled = r->options->cancelled,
+                                                .context = r->options->cancel_context,
+                                                .attempt = ask,
+                                                .self = &visit},
+                       &unknown);
     if (error == ECANCELED)
         return STATUS_TRANSPORT;
     if (error != 0 || unknown)
@@ -142,7 +146,7 @@ struct gathering {
 static bool objection(const struct rendezvous *rendezvous, const struct hello *hello,
                       char (*hosts)[RENDEZVOUS_NAME_BYTES], char *text, size_t size)
 {
-    int size_here = rendezvous->world_size, rank = hello->head.value;
+    int size_here = rendezvous->options->size, rank = hello->head.value;
     if (hello->head.protocol != CONTROL_PROTOCOL)
         snprintf(
             text, size,
@@ -233,17 +237,17 @@ static enum status end_start(struct gathering *g, enum status status, const char
     struct hello hello;
     int socket;
     log_error("%s", text);
-    for (int rank = 1; rank < g->rendezvous->world_size; rank++) {
+    for (int rank = 1; rank < g->rendezvous->options->size; rank++) {
         if (g->sockets[rank] >= 0)
             refuse(g, g->sockets[rank], status, text);
         g->sockets[rank] = -1;
     }
-    while (stay && g->there < g->rendezvous->world_size &&
+    while (stay && g->there < g->rendezvous->options->size &&
            listener_wait(&g->listener, deadline_ns, NULL, 0, &hello, &socket, NULL) ==
                LISTENER_HELLO) {
         refuse(g, socket, status, text);
         int rank = hello.head.value;
-        if (rank > 0 && rank < g->rendezvous->world_size && !g->hosts[rank][0]) {
+        if (rank > 0 && rank < g->rendezvous->options->size && !g->hosts[rank][0]) {
             snprintf(g->hosts[rank], sizeof g->hosts[rank], "told");
             g->there++;
         }
@@ -258,12 +262,13 @@ static enum status time_is_up(struct gathering *g)
     const struct rendezvous *r = g->rendezvous;
     char missing[160], text[RENDEZVOUS_TEXT_BYTES], place[RENDEZVOUS_HOST_BYTES + 16];
     address_format(r->host, r->port, place, sizeof place);
-    rendezvous_missing(g->hosts, r->world_size, missing, sizeof missing);
+    rendezvous_missing(g->hosts, r->options->size, missing, sizeof missing);
     snprintf(text, sizeof text,
              "rendezvous: rank 0 on %s gave up: %s of %d did not come to %.120s within %g s; "
              "start them with that --rendezvous, see that their hosts can reach it, or give a "
              "longer --startup-timeout",
-             r->name, missing, r->world_size, place, (double)r->timeout_ms / 1000);
+             r->name, missing, r->options->size, place,
+             (double)r->options->startup_timeout_ms / 1000);
     return end_start(g, STATUS_TIMEOUT, text, false);
 }
 
@@ -273,7 +278,7 @@ static enum status has_left(struct gathering *g, int rank)
     snprintf(text, sizeof text,
              "rendezvous: rank %d on %s has ended before all %d ranks were there; see what it says "
              "itself, then start all again",
-             rank, g->hosts[rank], g->rendezvous->world_size);
+             rank, g->hosts[rank], g->rendezvous->options->size);
     stream_close(&g->sockets[rank]);
     return end_start(g, STATUS_TRANSPORT, text, true);
 }
@@ -281,7 +286,7 @@ static enum status has_left(struct gathering *g, int rank)
 static enum status admit(struct gathering *g, const struct hello *hello, int socket)
 {
     char text[RENDEZVOUS_TEXT_BYTES];
-    if (hello->run_id != g->rendezvous->token) { /* the start goes on without it */
+    if (hello->run_id != g->rendezvous->options->token) { /* the start goes on without it */
         snprintf(text, sizeof text,
                  "rendezvous: rank %d on %s belongs to another job than rank 0 on %s; end what an "
                  "earlier run has left, or give all ranks one --token (PSRING_TOKEN)",
@@ -304,7 +309,7 @@ static enum status admit(struct gathering *g, const struct hello *hello, int soc
 
 static enum status begin(struct gathering *g)
 {
-    for (int rank = 1; rank < g->rendezvous->world_size; rank++) {
+    for (int rank = 1; rank < g->rendezvous->options->size; rank++) {
         if (answer(g->sockets[rank], STATUS_OK, "") != 0)
             return has_left(g, rank);
     }
@@ -315,13 +320,13 @@ static enum status wait_for_all(struct gathering *g)
 {
     enum status status = STATUS_OK;
     const struct rendezvous *r = g->rendezvous;
-    int64_t deadline_ns = stream_deadline_ns(r->timeout_ms);
-    while (g->there < r->world_size) {
+    int64_t deadline_ns = stream_deadline_ns(r->options->startup_timeout_ms);
+    while (g->there < r->options->size) {
         struct hello hello;
         int socket;
         size_t rank;
-        switch (listener_wait(&g->listener, deadline_ns, g->sockets, (size_t)r->world_size, &hello,
-                              &socket, &rank)) {
+        switch (listener_wait(&g->listener, deadline_ns, g->sockets, (size_t)r->options->size,
+                              &hello, &socket, &rank)) {
         case LISTENER_HELLO:
             TRY(admit(g, &hello, socket));
             break;
@@ -364,8 +369,9 @@ static enum status open_port(struct gathering *g)
     struct rendezvous_answer found;
     const char *why = NULL;
     int error = EADDRINUSE, holder = ECONNREFUSED;
-    if (r->listening > 0)
-        return status_from_errno(listener_adopt(&g->listener, r->listening, (size_t)r->world_size));
+    if (r->options->listening > 0)
+        return status_from_errno(
+            listener_adopt(&g->listener, r->options->listening, (size_t)r->options->size));
     if (!address_to_listen_at(r->host, r->port, &address, &why))
         return FAIL(
             STATUS_USAGE,
@@ -379,7 +385,7 @@ static enum status open_port(struct gathering *g)
          i++) {
         if (i > 0)
             clock_sleep_until_ns(clock_now_ns() + PAUSE_MS * NS_PER_MS);
-        error = listener_open(&g->listener, &address, (size_t)r->world_size);
+        error = listener_open(&g->listener, &address, (size_t)r->options->size);
         if (error == EADDRINUSE)
             holder = ask_holder(r, &found);
     }
@@ -404,10 +410,10 @@ static enum status gather(const struct rendezvous *rendezvous, int *sockets)
     struct gathering *g = calloc(1, sizeof *g);
     if (g) {
         g->listener.socket = -1;
-        g->hosts = calloc((size_t)rendezvous->world_size, sizeof *g->hosts);
+        g->hosts = calloc((size_t)rendezvous->options->size, sizeof *g->hosts);
     }
     if (!g || !g->hosts) {
-        log_error("rendezvous: no memory for %d ranks", rendezvous->world_size);
+        log_error("rendezvous: no memory for %d ranks", rendezvous->options->size);
         free(g);
         return STATUS_NO_MEMORY;
     }
@@ -415,10 +421,10 @@ static enum status gather(const struct rendezvous *rendezvous, int *sockets)
     g->sockets = sockets;
     g->there = 1;
     snprintf(g->hosts[0], sizeof g->hosts[0], "%s", rendezvous->name);
-    if (rendezvous->world_size > 1)
+    if (rendezvous->options->size > 1)
         TRY(open_port(g));
-    g->listener.cancelled = rendezvous->cancelled;
-    g->listener.context = rendezvous->cancel_context;
+    g->listener.cancelled = rendezvous->options->cancelled;
+    g->listener.context = rendezvous->options->cancel_context;
     TRY(wait_for_all(g));
 out:
     for (int i = 0; i < g->refused_count; i++)
@@ -431,13 +437,14 @@ out:
 
 enum status rendezvous_meet(const struct rendezvous *rendezvous, int *sockets)
 {
-    for (int rank = 0; rank < rendezvous->world_size; rank++)
+    for (int rank = 0; rank < rendezvous->options->size; rank++)
         sockets[rank] = -1;
-    if (rendezvous->world_size == 1 && rendezvous->rank != 0)
+    if (rendezvous->options->size == 1 && rendezvous->options->rank != 0)
         return FAIL(
             STATUS_USAGE,
             "rendezvous: found rank %d, expected 0 with --world-size 1; correct --rank (RANK) or "
             "--world-size (WORLD_SIZE)",
-            rendezvous->rank);
-    return rendezvous->rank == 0 ? gather(rendezvous, sockets) : join(rendezvous, &sockets[0]);
+            rendezvous->options->rank);
+    return rendezvous->options->rank == 0 ? gather(rendezvous, sockets)
+                                          : join(rendezvous, &sockets[0]);
 }

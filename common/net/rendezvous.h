@@ -10,19 +10,15 @@
 
 #include "common/base/status.h"
 #include "common/net/control.h"
+#include "common/net/world.h"
 
 enum { RENDEZVOUS_HOST_BYTES = 256, RENDEZVOUS_NAME_BYTES = 64, RENDEZVOUS_TEXT_BYTES = 496 };
 
 struct rendezvous {
     char host[RENDEZVOUS_HOST_BYTES]; /* a name or an address */
     int port;
-    uint64_t token;            /* of the job; a connection with another one is dropped */
-    int rank, world_size;      /* as the user gave them: they may be wrong */
-    const char *name;          /* of this host, for the others' messages; borrowed */
-    int64_t timeout_ms;        /* until all are there; 0: none */
-    int listening;             /* rank 0: a socket that listens there already, taken; 0: none */
-    cancelled_call *cancelled; /* ends all waiting with STATUS_TRANSPORT, which is not logged */
-    void *cancel_context;
+    const char *name;                    /* of this host, for the others' messages; borrowed */
+    const struct world_options *options; /* its rank and size may be wrong; borrowed */
 };
 
 /* Fills host and port from "tcp://HOST:PORT". STATUS_USAGE is logged. */

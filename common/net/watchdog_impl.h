@@ -1,5 +1,5 @@
-/* Internal to the watchdog. watchdog.c: the interface and the thread; watchdog_root.c: what only
- * rank 0 does; watchdog_diagnosis.c: whom it blames, and stalls. */
+/* Internal to the watchdog: whom watchdog_diagnosis.c blames, and which stalls it sees, of what
+ * watchdog.c has heard. */
 #ifndef PSRING_COMMON_NET_WATCHDOG_IMPL_H
 #define PSRING_COMMON_NET_WATCHDOG_IMPL_H
 

@@ -26,15 +26,16 @@ struct turn {
     uint64_t turn;            /* number of the call in the group */
 };
 
-struct world_impl {
-    int *sockets; /* by rank; below 0: no connection to that one */
-    struct group *all;
-    uint32_t groups; /* made so far */
-};
-
 struct group_impl {
     uint32_t number; /* of the group in this world */
     uint64_t turn;   /* of its next call */
+};
+
+struct world_impl {
+    struct group all; /* the world as a group */
+    struct group_impl calls;
+    uint32_t groups; /* made so far */
+    int sockets[];   /* by rank; below 0: no connection to that one. Then the ranks of `all`. */
 };
 
 enum {
@@ -254,7 +255,7 @@ static enum status rendezvous_call(struct world *world, const struct group *grou
 {
     enum status status = STATUS_OK;
     if (!group)
-        group = world->impl->all;
+        group = &world->impl->all;
     CHECK(group->rank >= 0);
     const struct exchange e = {
         world,
@@ -284,7 +285,7 @@ out:
 static void world_rendezvous_fail(struct world *world, enum status status, const char *why)
 {
     struct world_impl *impl = world->impl;
-    const struct exchange e = {.world = world, .group = impl->all};
+    const struct exchange e = {.world = world, .group = &impl->all};
     if (world->rank == 0)
         tell_others(&e, status, why);
     for (int rank = 0; rank < world->size; rank++)
@@ -310,26 +311,10 @@ static void world_rendezvous_close_in_child(const struct world *world)
 
 _Static_assert((int)WORLD_HOST_BYTES == (int)RENDEZVOUS_NAME_BYTES, "names of hosts");
 
-static enum status out_of_memory(void)
-{
-    return FAIL(STATUS_NO_MEMORY, "world: out of memory");
-}
-
 /* -------- groups ------------------------------------------------------------------------------ */
 
-static enum status group_impl_new(struct group *group, uint32_t number)
+static void rendezvous_group_close(struct group *group)
 {
-    group->impl = calloc(1, sizeof *group->impl);
-    if (!group->impl)
-        return out_of_memory();
-    group->impl->number = number;
-    return STATUS_OK;
-}
-
-static void group_impl_free(struct group *group)
-{
-    if (!group)
-        return;
     free(group->impl);
     group->impl = NULL;
 }
@@ -355,8 +340,12 @@ static enum status rendezvous_group_open(struct world *world, struct group *grou
     TRY(world_connect_to_root(world, group ? group->ranks[0] : -1, awaits ? &here : NULL,
                               impl->sockets));
     impl->groups++;
-    if (group)
-        TRY(group_impl_new(group, impl->groups));
+    if (!group)
+        return STATUS_OK;
+    group->impl = calloc(1, sizeof *group->impl);
+    if (!group->impl)
+        return FAIL(STATUS_NO_MEMORY, "world: out of memory");
+    group->impl->number = impl->groups;
 out:
     return status;
 }
@@ -365,15 +354,9 @@ out:
 
 static void rendezvous_close(struct world *world)
 {
-    struct world_impl *impl = world->impl;
-    if (!impl)
-        return;
-    for (int rank = 0; impl->sockets && rank < world->size; rank++)
-        stream_close(&impl->sockets[rank]);
-    free(impl->sockets);
-    group_impl_free(impl->all);
-    group_free(&impl->all);
-    free(impl);
+    for (int rank = 0; world->impl && rank < world->size; rank++)
+        stream_close(&world->impl->sockets[rank]);
+    free(world->impl);
 }
 
 static int own_address(const struct world *world, int rank, union address *address)
@@ -385,25 +368,11 @@ static const struct world_ops rendezvous_ops = {
     .call = rendezvous_call,
     .own_address = own_address,
     .group_open = rendezvous_group_open,
-    .group_close = group_impl_free,
+    .group_close = rendezvous_group_close,
     .fail = world_rendezvous_fail,
     .close_in_child = world_rendezvous_close_in_child,
     .close = rendezvous_close,
 };
-
-/* The world as a group. */
-static enum status group_of_all(struct world *world)
-{
-    enum status status;
-    int *colors = calloc((size_t)world->size, sizeof *colors);
-    if (!colors)
-        return out_of_memory();
-    TRY(group_from_colors(&world->impl->all, colors, world->size, world->rank));
-    TRY(group_impl_new(world->impl->all, 0));
-out:
-    free(colors);
-    return status;
-}
 
 /* Before the first connection. All ranks count the need of rank 0, so that ranks with equal limits
  * fail alike. Rank 0 has one connection to every rank here and one in a watchdog. */
@@ -417,14 +386,7 @@ static enum status check_descriptors(int size)
 enum status world_rendezvous_open(struct world *world, const struct world_options *options)
 {
     enum status status;
-    struct rendezvous rendezvous = {.token = options->token,
-                                    .rank = options->rank,
-                                    .world_size = options->size,
-                                    .name = world->host,
-                                    .timeout_ms = options->startup_timeout_ms,
-                                    .listening = options->listening,
-                                    .cancelled = options->cancelled,
-                                    .cancel_context = options->cancel_context};
+    struct rendezvous rendezvous = {.name = world->host, .options = options};
     if (options->rendezvous)
         TRY(rendezvous_parse(options->rendezvous, &rendezvous));
     if (options->size > 1)
@@ -434,16 +396,15 @@ enum status world_rendezvous_open(struct world *world, const struct world_option
     world->cancel_context = options->cancel_context;
     world->rank = options->rank;
     world->size = options->size;
-    struct world_impl *impl = world->impl = calloc(1, sizeof *impl);
+    size_t size = (size_t)options->size;
+    struct world_impl *impl = world->impl = calloc(1, sizeof *impl + 2 * size * sizeof(int));
     if (!impl)
-        return out_of_memory();
-    impl->sockets = malloc((size_t)world->size * sizeof *impl->sockets);
-    if (!impl->sockets) {
-        world->size = 0; /* no connections to close */
-        return out_of_memory();
-    }
-    TRY(rendezvous_meet(&rendezvous, impl->sockets));
-    TRY(group_of_all(world));
+        return FAIL(STATUS_NO_MEMORY, "world: out of memory");
+    int *ranks = impl->sockets + size;
+    for (int rank = 0; rank < options->size; rank++)
+        ranks[rank] = rank;
+    impl->all = (struct group){options->size, options->rank, ranks, &impl->calls};
+    status = rendezvous_meet(&rendezvous, impl->sockets);
 out:
     return status;
 }

@@ -257,14 +257,13 @@ Test(rendezvous, waiting_can_be_given_up)
 {
     for (int rank = 0; rank < 2; rank++) {
         int asked = 0, sockets[2];
-        struct rendezvous rendezvous = {.host = "127.0.0.1",
-                                        .port = ranks_free_port(),
-                                        .rank = rank,
-                                        .world_size = 2,
-                                        .name = "here",
-                                        .timeout_ms = 3600000,
-                                        .cancelled = third_time,
-                                        .cancel_context = &asked};
+        const struct world_options options = {.rank = rank,
+                                              .size = 2,
+                                              .startup_timeout_ms = 3600000,
+                                              .cancelled = third_time,
+                                              .cancel_context = &asked};
+        struct rendezvous rendezvous = {
+            .host = "127.0.0.1", .port = ranks_free_port(), .name = "here", .options = &options};
         cr_assert_eq(rendezvous_meet(&rendezvous, sockets), STATUS_TRANSPORT);
         cr_assert_eq(asked, 3);
     }
@@ -277,14 +276,13 @@ Test(rendezvous, waiting_for_an_answer_can_be_given_up)
     int listening, sockets[2], asked = 0;
     cr_assert_eq(stream_listen(&address, &listening), 0);
     cr_assert_eq(address_of_socket(listening, &address), 0);
-    struct rendezvous rendezvous = {.host = "127.0.0.1",
-                                    .port = address_port(&address),
-                                    .rank = 1,
-                                    .world_size = 2,
-                                    .name = "here",
-                                    .timeout_ms = 1000L * 600,
-                                    .cancelled = third_time,
-                                    .cancel_context = &asked};
+    const struct world_options options = {.rank = 1,
+                                          .size = 2,
+                                          .startup_timeout_ms = 1000L * 600,
+                                          .cancelled = third_time,
+                                          .cancel_context = &asked};
+    struct rendezvous rendezvous = {
+        .host = "127.0.0.1", .port = address_port(&address), .name = "here", .options = &options};
     alarm(RANKS_LIMIT_S);
     be_interrupted();
     cr_assert_eq(rendezvous_meet(&rendezvous, sockets), STATUS_TRANSPORT);
