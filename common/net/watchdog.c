@@ -277,11 +277,17 @@ static int64_t grace_ns(const struct watchdog *watchdog, enum watchdog_trouble t
     return 0;
 }
 
+static struct watchdog_scene scene_of(const struct watchdog *watchdog, int64_t now_ns)
+{
+    return (struct watchdog_scene){watchdog->ranks, watchdog->size, now_ns, silence_ns(watchdog),
+                                   watchdog->trouble};
+}
+
 static void end_all(struct watchdog *watchdog, int64_t now_ns)
 {
     char text[700];
-    int code = watchdog_blame(watchdog->ranks, watchdog->size, watchdog->trouble, now_ns,
-                              silence_ns(watchdog), text, sizeof text);
+    struct watchdog_scene scene = scene_of(watchdog, now_ns);
+    int code = watchdog_blame(&scene, text, sizeof text);
     struct watchdog_frame frame = {.head = {.type = WATCHDOG_END, .value = code}};
     for (int rank = 1; rank < watchdog->size; rank++)
         send_frame(&watchdog->links[rank], &frame, true);
@@ -320,8 +326,8 @@ static bool lead(struct watchdog *watchdog, int64_t now_ns, int64_t late_ns)
         was_stopped(watchdog, late_ns);
     for (int rank = 1; rank < watchdog->size; rank++)
         all_done = all_done && watchdog->ranks[rank].state == WATCHDOG_DONE;
-    enum watchdog_trouble trouble =
-        watchdog_find(watchdog->ranks, watchdog->size, now_ns, silence_ns(watchdog));
+    struct watchdog_scene scene = scene_of(watchdog, now_ns);
+    enum watchdog_trouble trouble = watchdog_find(&scene);
     if (trouble != watchdog->trouble)
         watchdog->trouble_ns = now_ns;
     watchdog->trouble = trouble;

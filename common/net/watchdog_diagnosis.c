@@ -10,9 +10,9 @@
 
 /* -------- what is the matter ------------------------------------------------------------------ */
 
-static bool silent(const struct watchdog_rank *rank, int64_t now_ns, int64_t timeout_ns)
+static bool silent(const struct watchdog_rank *rank, const struct watchdog_scene *s)
 {
-    return rank->state == WATCHDOG_ALIVE && now_ns - rank->heard_ns >= timeout_ns;
+    return rank->state == WATCHDOG_ALIVE && s->now_ns - rank->heard_ns >= s->limit_ns;
 }
 
 static bool overdue(const struct watchdog_rank *rank)
@@ -23,8 +23,8 @@ static bool overdue(const struct watchdog_rank *rank)
     return any && rank->state == WATCHDOG_ALIVE;
 }
 
-static enum watchdog_trouble trouble_of(const struct watchdog_rank *rank, int64_t now_ns,
-                                        int64_t timeout_ns)
+static enum watchdog_trouble trouble_of(const struct watchdog_rank *rank,
+                                        const struct watchdog_scene *s)
 {
     switch (rank->state) {
     case WATCHDOG_GONE:
@@ -38,17 +38,14 @@ static enum watchdog_trouble trouble_of(const struct watchdog_rank *rank, int64_
     case WATCHDOG_ALIVE:
         break;
     }
-    return silent(rank, now_ns, timeout_ns) ? WATCHDOG_SILENT
-           : overdue(rank)                  ? WATCHDOG_OVERDUE
-                                            : WATCHDOG_NONE;
+    return silent(rank, s) ? WATCHDOG_SILENT : overdue(rank) ? WATCHDOG_OVERDUE : WATCHDOG_NONE;
 }
 
-enum watchdog_trouble watchdog_find(const struct watchdog_rank *ranks, int count, int64_t now_ns,
-                                    int64_t timeout_ns)
+enum watchdog_trouble watchdog_find(const struct watchdog_scene *s)
 {
     enum watchdog_trouble worst = WATCHDOG_NONE;
-    for (int rank = 0; rank < count; rank++) {
-        enum watchdog_trouble trouble = trouble_of(&ranks[rank], now_ns, timeout_ns);
+    for (int rank = 0; rank < s->count; rank++) {
+        enum watchdog_trouble trouble = trouble_of(&s->ranks[rank], s);
         worst = trouble > worst ? trouble : worst;
     }
     return worst;
@@ -56,19 +53,30 @@ enum watchdog_trouble watchdog_find(const struct watchdog_rank *ranks, int count
 
 /* -------- who is to blame --------------------------------------------------------------------- */
 
+static const struct activity_view *view_of(const struct watchdog_scene *s, int rank,
+                                           enum activity_thread thread)
+{
+    return &s->ranks[rank].beat.threads[thread].view;
+}
+
 static bool waits(const struct watchdog_rank *rank, enum activity_thread thread)
 {
     return rank->beat.threads[thread].view.first != ACTIVITY_NOBODY;
 }
 
 /* A colocated server's thread waits for its own process's worker as for any other. */
-static bool waits_for(const struct watchdog_rank *ranks, int rank, enum activity_thread thread,
+static bool waits_for(const struct watchdog_scene *s, int rank, enum activity_thread thread,
                       int other)
 {
-    const struct activity_view *view = &ranks[rank].beat.threads[thread].view;
-    return ranks[rank].state == WATCHDOG_ALIVE && waits(&ranks[rank], thread) &&
+    const struct activity_view *view = view_of(s, rank, thread);
+    return s->ranks[rank].state == WATCHDOG_ALIVE && waits(&s->ranks[rank], thread) &&
            view->first <= other && other <= view->last &&
            (rank != other || thread == ACTIVITY_SERVER);
+}
+
+static unsigned still_s(const struct watchdog_scene *s, int rank, enum activity_thread thread)
+{
+    return s->ranks[rank].beat.threads[thread].still_ms / 1000;
 }
 
 /* It has something to do itself: nobody keeps it from going on. */
@@ -79,20 +87,20 @@ static bool has_the_turn(const struct watchdog_rank *rank)
 }
 
 /* Marks in `reached` whom the overdue ranks wait for, directly or through others. */
-static void follow_waits(const struct watchdog_rank *ranks, int count, bool *reached)
+static void follow_waits(const struct watchdog_scene *s, bool *reached)
 {
     bool more = true;
-    for (int rank = 0; rank < count; rank++)
+    for (int rank = 0; rank < s->count; rank++)
         reached[rank] = false;
     while (more) {
         more = false;
-        for (int rank = 0; rank < count; rank++) {
+        for (int rank = 0; rank < s->count; rank++) {
             for (int thread = 0; thread < ACTIVITY_THREADS; thread++) {
-                if (!ranks[rank].beat.threads[thread].overdue && !reached[rank])
+                if (!s->ranks[rank].beat.threads[thread].overdue && !reached[rank])
                     continue;
-                for (int other = 0; other < count; other++) {
-                    if (reached[other] || ranks[other].state != WATCHDOG_ALIVE ||
-                        !waits_for(ranks, rank, thread, other))
+                for (int other = 0; other < s->count; other++) {
+                    if (reached[other] || s->ranks[other].state != WATCHDOG_ALIVE ||
+                        !waits_for(s, rank, thread, other))
                         continue;
                     more = reached[other] = true;
                 }
@@ -103,40 +111,40 @@ static void follow_waits(const struct watchdog_rank *ranks, int count, bool *rea
 
 /* Of those who are at different steps, as with --sync ssp, the last ones keep the others waiting.
  */
-static void keep_the_last(const struct watchdog_rank *ranks, int count, bool *blamed)
+static void keep_the_last(const struct watchdog_scene *s, bool *blamed)
 {
     uint64_t last = UINT64_MAX;
-    for (int rank = 0; rank < count; rank++) {
-        uint64_t step = ranks[rank].beat.threads[ACTIVITY_MAIN].view.step;
+    for (int rank = 0; rank < s->count; rank++) {
+        uint64_t step = view_of(s, rank, ACTIVITY_MAIN)->step;
         last = blamed[rank] && step < last ? step : last;
     }
-    for (int rank = 0; rank < count; rank++)
-        blamed[rank] = blamed[rank] && ranks[rank].beat.threads[ACTIVITY_MAIN].view.step == last;
+    for (int rank = 0; rank < s->count; rank++)
+        blamed[rank] = blamed[rank] && view_of(s, rank, ACTIVITY_MAIN)->step == last;
 }
 
-static bool to_blame(const struct watchdog_rank *rank, enum watchdog_trouble trouble, bool reached,
-                     int64_t now_ns, int64_t timeout_ns)
+static bool to_blame(const struct watchdog_scene *s, const struct watchdog_rank *rank, bool reached)
 {
-    if (trouble == WATCHDOG_OVERDUE)
+    if (s->trouble == WATCHDOG_OVERDUE)
         return reached && has_the_turn(rank);
-    return trouble_of(rank, now_ns, timeout_ns) == trouble;
+    return trouble_of(rank, s) == s->trouble;
 }
 
 /* -------- saying it --------------------------------------------------------------------------- */
 
-void watchdog_add_names(struct line *line, const struct watchdog_rank *ranks, int count,
-                        const bool *blamed, const char *one, const char *many)
+/* "rank 1 on a, rank 2 on b and 3 more have": those of `blamed` (count). */
+static void add_names(struct line *line, const struct watchdog_scene *s, const bool *blamed,
+                      const char *one, const char *many)
 {
     enum { NAMES_MOST = 8 };
     int all = 0, named = 0;
-    for (int rank = 0; rank < count; rank++)
+    for (int rank = 0; rank < s->count; rank++)
         all += blamed[rank];
     int names = all > NAMES_MOST ? NAMES_MOST : all;
-    for (int rank = 0; rank < count && named < names; rank++) {
+    for (int rank = 0; rank < s->count && named < names; rank++) {
         if (!blamed[rank])
             continue;
         const char *before = named == 0 ? "" : named + 1 == all ? " and " : ", ";
-        line_add(line, "%srank %d on %s", before, rank, ranks[rank].host);
+        line_add(line, "%srank %d on %s", before, rank, s->ranks[rank].host);
         named++;
     }
     if (all > names)
@@ -145,16 +153,16 @@ void watchdog_add_names(struct line *line, const struct watchdog_rank *ranks, in
 }
 
 /* Somebody who waits for one of the blamed; best, one who waits for nobody else. */
-static int find_waiter(const struct watchdog_rank *ranks, int count, const bool *blamed,
+static int find_waiter(const struct watchdog_scene *s, const bool *blamed,
                        enum activity_thread *thread)
 {
     int found = -1, found_width = 0;
-    for (int rank = 0; rank < count; rank++) {
+    for (int rank = 0; rank < s->count; rank++) {
         for (int t = 0; t < ACTIVITY_THREADS; t++) {
-            const struct activity_view *view = &ranks[rank].beat.threads[t].view;
+            const struct activity_view *view = view_of(s, rank, t);
             bool waiting = false;
-            for (int other = 0; other < count; other++)
-                waiting = waiting || (blamed[other] && waits_for(ranks, rank, t, other));
+            for (int other = 0; other < s->count; other++)
+                waiting = waiting || (blamed[other] && waits_for(s, rank, t, other));
             if (!waiting || (blamed[rank] && t != ACTIVITY_SERVER))
                 continue;
             int width = view->last - view->first;
@@ -169,28 +177,27 @@ static int find_waiter(const struct watchdog_rank *ranks, int count, const bool 
 }
 
 /* A worker that waits for server `rank`: which bucket its server's wait is about. */
-static const struct activity_view *find_client(const struct watchdog_rank *ranks, int count,
-                                               int rank)
+static const struct activity_view *find_client(const struct watchdog_scene *s, int rank)
 {
-    for (int r = 0; r < count; r++) {
-        if (r != rank && waits_for(ranks, r, ACTIVITY_WORKER, rank))
-            return &ranks[r].beat.threads[ACTIVITY_WORKER].view;
+    for (int r = 0; r < s->count; r++) {
+        if (r != rank && waits_for(s, r, ACTIVITY_WORKER, rank))
+            return view_of(s, r, ACTIVITY_WORKER);
     }
     return NULL;
 }
 
 /* "sent bucket 0 of step 17 (from byte 4096 on)": what thread `thread` of `waiter` is to get. */
-static void add_awaited(struct line *line, const struct watchdog_rank *ranks, int count, int waiter,
+static void add_awaited(struct line *line, const struct watchdog_scene *s, int waiter,
                         enum activity_thread thread)
 {
-    const struct activity_view *view = &ranks[waiter].beat.threads[thread].view;
+    const struct activity_view *view = view_of(s, waiter, thread);
     const struct activity_view *client;
     char doing[96];
     const char *verb = view->offset == ACTIVITY_SENDS ? "taken" : "sent";
     switch (thread) {
     case ACTIVITY_SERVER:
         line_add(line, " sent what a server waits for");
-        client = find_client(ranks, count, waiter);
+        client = find_client(s, waiter);
         if (client)
             line_add(line, " (bucket %" PRIu32 " of step %" PRIu64 ")", client->bucket,
                      client->step);
@@ -216,22 +223,23 @@ static void add_larger(struct line *line, const struct watchdog_rank *waiter)
 }
 
 /* All wait, each for another: who for whom. Returns one of them. */
-static int add_circle(struct line *line, const struct watchdog_rank *ranks, int count)
+static int add_circle(struct line *line, const struct watchdog_scene *s)
 {
     enum { SHOWN_MOST = 4 };
     int shown = 0, last = 0;
     char doing[96];
     line_add(line, "the ranks wait for each other:");
-    for (int rank = 0; rank < count && shown < SHOWN_MOST; rank++) {
+    for (int rank = 0; rank < s->count && shown < SHOWN_MOST; rank++) {
         for (int thread = 0; thread < ACTIVITY_THREADS && shown < SHOWN_MOST; thread++) {
-            const struct activity_view *view = &ranks[rank].beat.threads[thread].view;
-            if (!ranks[rank].beat.threads[thread].overdue)
+            const struct activity_view *view = view_of(s, rank, thread);
+            if (!s->ranks[rank].beat.threads[thread].overdue)
                 continue;
             line_add(line, "%s rank %d on %s, %s, for rank %d", shown++ ? ";" : "", rank,
-                     ranks[rank].host, activity_describe(view, doing, sizeof doing), view->first);
+                     s->ranks[rank].host, activity_describe(view, doing, sizeof doing),
+                     view->first);
             if (view->last > view->first)
                 line_add(line, " to %d", view->last);
-            line_add(line, " for %u s", ranks[rank].beat.threads[thread].still_ms / 1000);
+            line_add(line, " for %u s", still_s(s, rank, thread));
             last = rank;
         }
     }
@@ -240,145 +248,131 @@ static int add_circle(struct line *line, const struct watchdog_rank *ranks, int 
 }
 
 /* Returns who waits. */
-static int add_overdue(struct line *line, const struct watchdog_rank *ranks, int count,
-                       const bool *blamed, int first)
+static int add_overdue(struct line *line, const struct watchdog_scene *s, const bool *blamed,
+                       int first)
 {
     enum activity_thread thread = ACTIVITY_MAIN;
     char doing[96];
-    int waiter = find_waiter(ranks, count, blamed, &thread);
+    int waiter = find_waiter(s, blamed, &thread);
     if (first < 0 || waiter < 0)
-        return add_circle(line, ranks, count);
-    watchdog_add_names(line, ranks, count, blamed, "has not", "have not");
-    add_awaited(line, ranks, count, waiter, thread);
-    line_add(line, " for %u s: rank %d waits for it",
-             ranks[waiter].beat.threads[thread].still_ms / 1000, waiter);
-    const struct activity_view *main = &ranks[first].beat.threads[ACTIVITY_MAIN].view;
+        return add_circle(line, s);
+    add_names(line, s, blamed, "has not", "have not");
+    add_awaited(line, s, waiter, thread);
+    line_add(line, " for %u s: rank %d waits for it", still_s(s, waiter, thread), waiter);
+    const struct activity_view *main = view_of(s, first, ACTIVITY_MAIN);
     line_add(line, "; rank %d has been %s for %u s", first,
-             activity_describe(main, doing, sizeof doing),
-             ranks[first].beat.threads[ACTIVITY_MAIN].still_ms / 1000);
+             activity_describe(main, doing, sizeof doing), still_s(s, first, ACTIVITY_MAIN));
     return waiter;
 }
 
-static void add_silent(struct line *line, const struct watchdog_rank *ranks, int count,
-                       const bool *blamed, int first, int64_t now_ns)
+static void add_silent(struct line *line, const struct watchdog_scene *s, const bool *blamed,
+                       int first)
 {
     enum activity_thread thread = ACTIVITY_MAIN;
     char doing[96];
-    long long silent_s = (now_ns - ranks[first].heard_ns) / NS_PER_S;
-    int waiter = find_waiter(ranks, count, blamed, &thread);
-    watchdog_add_names(line, ranks, count, blamed, "has not", "have not");
+    long long silent_s = (s->now_ns - s->ranks[first].heard_ns) / NS_PER_S;
+    int waiter = find_waiter(s, blamed, &thread);
+    add_names(line, s, blamed, "has not", "have not");
     if (waiter >= 0) {
-        add_awaited(line, ranks, count, waiter, thread);
+        add_awaited(line, s, waiter, thread);
         line_add(line, ", nor");
     }
-    const struct activity_view *seen = &ranks[first].beat.threads[ACTIVITY_MAIN].view;
+    const struct activity_view *seen = view_of(s, first, ACTIVITY_MAIN);
     line_add(
         line,
         " given a sign of life for %lld s: its process is stopped, or its host cannot be reached; "
         "last seen %s",
         silent_s, activity_describe(seen, doing, sizeof doing));
-    if (waiter >= 0 && thread == ACTIVITY_WORKER &&
-        ranks[waiter].beat.threads[thread].view.step > seen->step)
+    if (waiter >= 0 && thread == ACTIVITY_WORKER && view_of(s, waiter, thread)->step > seen->step)
         line_add(line, ", and a rank tells that about once a second only: it has come further");
 }
 
-int watchdog_find_blamed(const struct watchdog_rank *ranks, int count,
-                         enum watchdog_trouble trouble, int64_t now_ns, int64_t timeout_ns,
-                         bool *blamed)
+/* Marks in `blamed` (count) who is to blame; returns the first one, or -1: all wait for each other.
+ */
+static int find_blamed(const struct watchdog_scene *s, bool *blamed)
 {
     int first = -1;
-    if (trouble == WATCHDOG_OVERDUE)
-        follow_waits(ranks, count, blamed);
-    for (int rank = 0; rank < count; rank++)
-        blamed[rank] = to_blame(&ranks[rank], trouble, blamed[rank], now_ns, timeout_ns);
-    if (trouble == WATCHDOG_OVERDUE)
-        keep_the_last(ranks, count, blamed);
-    for (int rank = count - 1; rank >= 0; rank--)
+    if (s->trouble == WATCHDOG_OVERDUE)
+        follow_waits(s, blamed);
+    for (int rank = 0; rank < s->count; rank++)
+        blamed[rank] = to_blame(s, &s->ranks[rank], blamed[rank]);
+    if (s->trouble == WATCHDOG_OVERDUE)
+        keep_the_last(s, blamed);
+    for (int rank = s->count - 1; rank >= 0; rank--)
         first = blamed[rank] ? rank : first;
     return first;
 }
 
-void watchdog_describe_stall(const struct watchdog_rank *ranks, int count,
-                             enum watchdog_trouble trouble, int64_t now_ns, int64_t limit_ns,
-                             bool *late, struct line *line)
-{
-    int first = watchdog_find_blamed(ranks, count, trouble, now_ns, limit_ns, late);
-    if (trouble == WATCHDOG_OVERDUE)
-        add_overdue(line, ranks, count, late, first);
-    else
-        add_silent(line, ranks, count, late, first, now_ns);
-}
-
-int watchdog_blame(const struct watchdog_rank *ranks, int count, enum watchdog_trouble trouble,
-                   int64_t now_ns, int64_t timeout_ns, char *text, size_t size)
+int watchdog_blame(const struct watchdog_scene *s, char *text, size_t size)
 {
     struct line line = line_in(text, size);
     char doing[96];
-    bool *blamed = calloc((size_t)count, sizeof *blamed);
+    bool *blamed = calloc((size_t)s->count, sizeof *blamed);
     if (!blamed) {
         line_add(&line, "a rank does not go on, and there is no memory to find out which");
         return 1;
     }
-    int first = watchdog_find_blamed(ranks, count, trouble, now_ns, timeout_ns, blamed);
-    switch (trouble) {
+    int first = find_blamed(s, blamed);
+    switch (s->trouble) {
     case WATCHDOG_NONE:
         break;
     case WATCHDOG_OVERDUE:
-        add_larger(&line, &ranks[add_overdue(&line, ranks, count, blamed, first)]);
+        add_larger(&line, &s->ranks[add_overdue(&line, s, blamed, first)]);
         break;
     case WATCHDOG_QUIET_ERROR:
     case WATCHDOG_ERROR:
         if (first > 0) {
-            watchdog_add_names(&line, ranks, count, blamed, "has", "have");
+            add_names(&line, s, blamed, "has", "have");
             line_add(&line, " ended with an error%s: all ranks end",
-                     trouble == WATCHDOG_ERROR ? ", see its message" : "");
+                     s->trouble == WATCHDOG_ERROR ? ", see its message" : "");
         }
         break;
     case WATCHDOG_SIGNAL:
         if (first > 0) {
-            watchdog_add_names(&line, ranks, count, blamed, "was", "were");
+            add_names(&line, s, blamed, "was", "were");
             line_add(&line, " told to end (SIGTERM): all ranks end");
         }
         break;
     case WATCHDOG_SILENT:
-        add_silent(&line, ranks, count, blamed, first, now_ns);
+        add_silent(&line, s, blamed, first);
         break;
     case WATCHDOG_ENDED:
-        watchdog_add_names(&line, ranks, count, blamed, "has", "have");
-        line_add(
-            &line, " ended in the middle of the run: killed, or crashed; last seen %s",
-            activity_describe(&ranks[first].beat.threads[ACTIVITY_MAIN].view, doing, sizeof doing));
+        add_names(&line, s, blamed, "has", "have");
+        line_add(&line, " ended in the middle of the run: killed, or crashed; last seen %s",
+                 activity_describe(view_of(s, first, ACTIVITY_MAIN), doing, sizeof doing));
         break;
     }
     free(blamed);
-    return first >= 0 && ranks[first].exit_code > 0 ? ranks[first].exit_code : 1;
+    return first >= 0 && s->ranks[first].exit_code > 0 ? s->ranks[first].exit_code : 1;
 }
+
+/* -------- stalls ------------------------------------------------------------------------------ */
 
 enum status stall_watch_init(struct stall_watch *watch, int count)
 {
     watch->count = count;
     watch->ranks = calloc((size_t)count, sizeof *watch->ranks);
-    watch->late = calloc((size_t)count, sizeof *watch->late);
-    watch->suspects = calloc((size_t)count, sizeof *watch->suspects);
-    watch->found = calloc((size_t)count, sizeof *watch->found);
-    bool whole = watch->ranks && watch->late && watch->suspects && watch->found;
-    return whole ? STATUS_OK : STATUS_NO_MEMORY;
+    watch->late = calloc(3 * (size_t)count, sizeof *watch->late);
+    if (!watch->ranks || !watch->late)
+        return STATUS_NO_MEMORY;
+    watch->suspects = watch->late + count;
+    watch->found = watch->suspects + count;
+    return STATUS_OK;
 }
 
 void stall_watch_fini(struct stall_watch *watch)
 {
     free(watch->ranks);
     free(watch->late);
-    free(watch->suspects);
-    free(watch->found);
     *watch = (struct stall_watch){0};
 }
 
 /* What the ranks would be blamed for with this limit. Waits of the start-up, which may be long, are
  * none. */
-static enum watchdog_trouble find(struct stall_watch *watch, const struct watchdog_rank *ranks,
-                                  int64_t now_ns, int64_t limit_ns)
+static struct watchdog_scene scene_of(struct stall_watch *watch, const struct watchdog_rank *ranks,
+                                      int64_t now_ns, int64_t limit_ns)
 {
+    struct watchdog_scene s = {watch->ranks, watch->count, now_ns, limit_ns, WATCHDOG_NONE};
     memcpy(watch->ranks, ranks, (size_t)watch->count * sizeof *ranks);
     for (int rank = 0; rank < watch->count; rank++) {
         struct watchdog_beat *beat = &watch->ranks[rank].beat;
@@ -387,21 +381,24 @@ static enum watchdog_trouble find(struct stall_watch *watch, const struct watchd
                                             beat->threads[thread].view.first != ACTIVITY_NOBODY &&
                                             beat->threads[thread].still_ms * NS_PER_MS >= limit_ns;
     }
-    return watchdog_find(watch->ranks, watch->count, now_ns, limit_ns);
+    s.trouble = watchdog_find(&s);
+    return s;
+}
+
+static bool is_stall(const struct watchdog_scene *s)
+{
+    return s->trouble == WATCHDOG_OVERDUE || s->trouble == WATCHDOG_SILENT;
 }
 
 /* Notes who keeps the others waiting, and since when it has been the same ones. Their kind of
  * trouble may change: who is waited for is silent some time later. */
-static void suspect(struct stall_watch *watch, const struct watchdog_rank *ranks, int64_t now_ns,
-                    int64_t limit_ns)
+static void suspect(struct stall_watch *watch, const struct watchdog_scene *s)
 {
-    enum watchdog_trouble trouble = find(watch, ranks, now_ns, limit_ns);
-    bool had = watch->trouble, any = false, had_any = false;
-    watch->trouble = trouble == WATCHDOG_OVERDUE || trouble == WATCHDOG_SILENT;
+    bool had = watch->trouble, any = false, had_any = false, same = false;
+    watch->trouble = is_stall(s);
     if (!watch->trouble)
         return;
-    watchdog_find_blamed(watch->ranks, watch->count, trouble, now_ns, limit_ns, watch->found);
-    bool same = false;
+    find_blamed(s, watch->found);
     for (int rank = 0; rank < watch->count; rank++) {
         any = any || watch->found[rank];
         had_any = had_any || watch->suspects[rank];
@@ -410,19 +407,18 @@ static void suspect(struct stall_watch *watch, const struct watchdog_rank *ranks
     same = had && (same || (!any && !had_any));
     for (int rank = 0; rank < watch->count; rank++)
         watch->suspects[rank] = watch->found[rank] && (!same || watch->suspects[rank]);
-    watch->trouble_ns = same ? watch->trouble_ns : now_ns;
+    watch->trouble_ns = same ? watch->trouble_ns : s->now_ns;
 }
 
 /* When the longest of these waits or silences has begun. */
-static int64_t began_ns(const struct stall_watch *watch, enum watchdog_trouble trouble,
-                        int64_t now_ns)
+static int64_t began_ns(const struct stall_watch *watch, const struct watchdog_scene *s)
 {
-    int64_t began = now_ns;
+    int64_t began = s->now_ns;
     for (int rank = 0; rank < watch->count; rank++) {
         const struct watchdog_rank *r = &watch->ranks[rank];
-        if (trouble == WATCHDOG_SILENT && watch->late[rank] && r->heard_ns < began)
+        if (s->trouble == WATCHDOG_SILENT && watch->late[rank] && r->heard_ns < began)
             began = r->heard_ns;
-        for (int t = 0; trouble == WATCHDOG_OVERDUE && t < ACTIVITY_THREADS; t++) {
+        for (int t = 0; s->trouble == WATCHDOG_OVERDUE && t < ACTIVITY_THREADS; t++) {
             int64_t since_ns = r->heard_ns - r->beat.threads[t].still_ms * NS_PER_MS;
             if (r->beat.threads[t].overdue && since_ns < began)
                 began = since_ns;
@@ -431,27 +427,29 @@ static int64_t began_ns(const struct stall_watch *watch, enum watchdog_trouble t
     return began;
 }
 
-static void tell(struct stall_watch *watch, enum watchdog_trouble trouble, int64_t now_ns,
-                 int64_t limit_ns, struct line *line)
+static void tell(struct stall_watch *watch, const struct watchdog_scene *s, struct line *line)
 {
-    watchdog_describe_stall(watch->ranks, watch->count, trouble, now_ns, limit_ns, watch->late,
-                            line);
-    watch->since_ns = began_ns(watch, trouble, now_ns);
+    int first = find_blamed(s, watch->late);
+    if (s->trouble == WATCHDOG_OVERDUE)
+        add_overdue(line, s, watch->late, first);
+    else
+        add_silent(line, s, watch->late, first);
+    watch->since_ns = began_ns(watch, s);
     watch->told = true;
     line_add(line, "; --timeout ends the run after %g s",
              (double)watch->timeout_ns / (double)NS_PER_S);
 }
 
-static void tell_end(struct stall_watch *watch, int64_t now_ns, struct line *line)
+static void tell_end(struct stall_watch *watch, const struct watchdog_scene *s, struct line *line)
 {
     bool anybody = false;
     for (int rank = 0; rank < watch->count; rank++)
         anybody = anybody || watch->late[rank];
     if (anybody)
-        watchdog_add_names(line, watch->ranks, watch->count, watch->late, "went on", "went on");
+        add_names(line, s, watch->late, "went on", "went on");
     else
         line_add(line, "the ranks went on");
-    line_add(line, " after %lld s", (long long)((now_ns - watch->since_ns) / NS_PER_S));
+    line_add(line, " after %lld s", (long long)((s->now_ns - watch->since_ns) / NS_PER_S));
     watch->told = false;
 }
 
@@ -463,13 +461,12 @@ bool stall_watch_look(struct stall_watch *watch, const struct watchdog_rank *ran
     int64_t limit_ns = watch->limit_ns > 2 * patience_ns ? watch->limit_ns : 2 * patience_ns;
     if (watch->limit_ns <= 0 || !watch->found)
         return false;
-    suspect(watch, ranks, now_ns, limit_ns - patience_ns);
-    if (!watch->told && watch->trouble && now_ns - watch->trouble_ns >= patience_ns) {
-        enum watchdog_trouble trouble = find(watch, ranks, now_ns, limit_ns);
-        if (trouble == WATCHDOG_OVERDUE || trouble == WATCHDOG_SILENT)
-            tell(watch, trouble, now_ns, limit_ns, &line);
-    } else if (watch->told && find(watch, ranks, now_ns, limit_ns) == WATCHDOG_NONE) {
-        tell_end(watch, now_ns, &line);
-    }
+    struct watchdog_scene s = scene_of(watch, ranks, now_ns, limit_ns - patience_ns);
+    suspect(watch, &s);
+    s = scene_of(watch, ranks, now_ns, limit_ns);
+    if (!watch->told && watch->trouble && now_ns - watch->trouble_ns >= patience_ns && is_stall(&s))
+        tell(watch, &s, &line);
+    else if (watch->told && s.trouble == WATCHDOG_NONE)
+        tell_end(watch, &s, &line);
     return line.used > 0;
 }

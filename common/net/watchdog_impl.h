@@ -61,35 +61,23 @@ enum watchdog_trouble {
     WATCHDOG_ENDED,       /* a rank's process has ended */
 };
 
-enum watchdog_trouble watchdog_find(const struct watchdog_rank *ranks, int count, int64_t now_ns,
-                                    int64_t timeout_ns);
+/* All ranks at one moment. */
+struct watchdog_scene {
+    const struct watchdog_rank *ranks;
+    int count;
+    int64_t now_ns, limit_ns; /* so long a silence is one */
+    enum watchdog_trouble trouble;
+};
+
+/* Whatever its `trouble` is. */
+enum watchdog_trouble watchdog_find(const struct watchdog_scene *scene);
 
 /*
- * Writes who is to blame for `trouble`, as watchdog_find has found it, to `text`: one line that
+ * Writes who is to blame for the `trouble`, as watchdog_find has found it, to `text`: one line that
  * names ranks and hosts. Empty where rank 0's own message says all. Returns the exit code for all
  * ranks.
  */
-int watchdog_blame(const struct watchdog_rank *ranks, int count, enum watchdog_trouble trouble,
-                   int64_t now_ns, int64_t timeout_ns, char *text, size_t size);
-
-/* Marks in `blamed` (count) who is to blame; returns the first one, or -1: all wait for each other.
- */
-int watchdog_find_blamed(const struct watchdog_rank *ranks, int count,
-                         enum watchdog_trouble trouble, int64_t now_ns, int64_t timeout_ns,
-                         bool *blamed);
-
-/*
- * The same as watchdog_blame of what is not an error yet: adds to `line` who keeps the others
- * waiting, WATCHDOG_OVERDUE or WATCHDOG_SILENT, and what that rank was last seen doing. Marks in
- * `late` (count) who does; none: all wait for each other.
- */
-void watchdog_describe_stall(const struct watchdog_rank *ranks, int count,
-                             enum watchdog_trouble trouble, int64_t now_ns, int64_t limit_ns,
-                             bool *late, struct line *line);
-
-/* "rank 1 on a, rank 2 on b and 3 more have": those of `which` (count). */
-void watchdog_add_names(struct line *line, const struct watchdog_rank *ranks, int count,
-                        const bool *which, const char *one, const char *many);
+int watchdog_blame(const struct watchdog_scene *scene, char *text, size_t size);
 
 /*
  * Stalls: waits and silences that are longer than usual, but not yet an error. For whoever hears

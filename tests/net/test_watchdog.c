@@ -43,8 +43,11 @@ static void expect(const struct watchdog_rank *ranks, enum watchdog_trouble trou
                    const char *const *words)
 {
     char text[700];
-    cr_assert_eq(watchdog_find(ranks, RANKS, now_ns, timeout_ns), trouble);
-    int found = watchdog_blame(ranks, RANKS, trouble, now_ns, timeout_ns, text, sizeof text);
+    cr_assert_eq(
+        watchdog_find(&(struct watchdog_scene){ranks, RANKS, now_ns, timeout_ns, WATCHDOG_NONE}),
+        trouble);
+    int found = watchdog_blame(&(struct watchdog_scene){ranks, RANKS, now_ns, timeout_ns, trouble},
+                               text, sizeof text);
     cr_assert_eq(found, code, "%d: %s", found, text);
     for (; *words; words++) {
         bool wanted = **words != '!';
@@ -61,7 +64,9 @@ Test(watchdog, all_at_work)
     waits(&ranks[1], ACTIVITY_WORKER, 0, 0, false);
     ranks[3].state = WATCHDOG_DONE;
     ranks[3].heard_ns = 0;
-    cr_assert_eq(watchdog_find(ranks, RANKS, now_ns, timeout_ns), WATCHDOG_NONE);
+    cr_assert_eq(
+        watchdog_find(&(struct watchdog_scene){ranks, RANKS, now_ns, timeout_ns, WATCHDOG_NONE}),
+        WATCHDOG_NONE);
 }
 
 Test(watchdog, ended)
@@ -169,7 +174,10 @@ Test(watchdog, errors)
     /* Rank 0 has told its own error: no line of ours may come after it. */
     ranks[0] = ranks[2];
     char text[100];
-    cr_assert_eq(watchdog_blame(ranks, RANKS, WATCHDOG_ERROR, now_ns, timeout_ns, text, 100), 2);
+    cr_assert_eq(
+        watchdog_blame(&(struct watchdog_scene){ranks, RANKS, now_ns, timeout_ns, WATCHDOG_ERROR},
+                       text, 100),
+        2);
     cr_assert_str_eq(text, "");
     /* A rank whose process is gone may be why others fail. */
     ranks[3].state = WATCHDOG_GONE;
@@ -203,7 +211,8 @@ Test(watchdog, a_line_is_bounded)
         ranks[rank].beat.threads[ACTIVITY_WORKER].view.kind = 77;
     }
     char text[100];
-    watchdog_blame(ranks, RANKS, WATCHDOG_OVERDUE, now_ns, timeout_ns, text, sizeof text);
+    watchdog_blame(&(struct watchdog_scene){ranks, RANKS, now_ns, timeout_ns, WATCHDOG_OVERDUE},
+                   text, sizeof text);
     cr_assert(strlen(text) == sizeof text - 1);
 }
 
