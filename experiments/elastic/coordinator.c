@@ -41,7 +41,6 @@ void coordinator_forget(struct coordinator *c, struct seat *seat)
         c->count--;
         c->seats[i] = c->seats[c->count];
         c->sockets[i] = c->sockets[c->count];
-        free(seat->reader);
         free(seat);
         return;
     }
@@ -106,7 +105,7 @@ static bool find_difference(const char *job, const char *own, char *text, size_t
 static void take_job(struct coordinator *c, const struct seat *seat)
 {
     struct coordinator_job *job = &c->job;
-    snprintf(job->options, sizeof job->options, "%s", seat->reader->text);
+    snprintf(job->options, sizeof job->options, "%s", seat->reader.text);
     memcpy(job->address, c->address, sizeof job->address);
     c->has_job = true;
     monitor_wake(&c->monitor);
@@ -138,7 +137,7 @@ static void hear_join(struct coordinator *c, struct seat *seat)
     }
     if (worker && !c->has_job)
         take_job(c, seat);
-    else if (worker && find_difference(c->job.options, seat->reader->text, text, sizeof text)) {
+    else if (worker && find_difference(c->job.options, seat->reader.text, text, sizeof text)) {
         seat_refuse(c, seat, STATUS_USAGE, text);
         return;
     }
@@ -172,7 +171,7 @@ static void hear_summon(struct coordinator *c, struct seat *seat)
     membership_say(seat->socket, MEMBERSHIP_END, 0, STATUS_OK, NULL);
     job->summoned = c->has_job = true;
     job->index = seat->last.index;
-    snprintf(job->options, sizeof job->options, "%s", seat->reader->text);
+    snprintf(job->options, sizeof job->options, "%s", seat->reader.text);
     address_uri(&there, job->address);
     monitor_wake(&c->monitor);
     coordinator_forget(c, seat);
@@ -236,13 +235,13 @@ static void take_word(struct seat *seat, const struct membership_frame *frame)
 
 static void hear_frame(struct coordinator *c, struct seat *seat)
 {
-    const struct membership_frame *frame = &seat->reader->frame;
+    const struct membership_frame *frame = &seat->reader.frame;
     bool in = seat->state == SEAT_RUNNING && frame->head.group == c->generation;
     if (frame->head.type == MEMBERSHIP_BEAT)
         return;
     if (frame->head.type == MEMBERSHIP_ABORT && in && frame->place.ended != STATUS_OK) {
         if (!c->ended)
-            coordinator_end_all(c, (enum status)frame->place.ended, seat->reader->text);
+            coordinator_end_all(c, (enum status)frame->place.ended, seat->reader.text);
         return;
     }
     take_word(seat, frame);
@@ -270,7 +269,7 @@ static void hear_frame(struct coordinator *c, struct seat *seat)
 
 static void seat_hear(struct coordinator *c, struct seat *seat)
 {
-    enum control_read got = membership_read(seat->reader, seat->socket);
+    enum control_read got = membership_read(&seat->reader, seat->socket);
     char name[96];
     seat->heard_ns = clock_now_ns();
     if (seat->silent_since_ns > 0 && got != CONTROL_CLOSED)
@@ -343,20 +342,17 @@ static void let_in(struct coordinator *c, const struct hello *hello, int socket)
     if ((token_is_known && !has_token(c, hello, socket)) || !is_of_this_build(hello, socket))
         return;
     struct seat *seat = calloc(1, sizeof *seat);
-    struct membership_reader *reader = calloc(1, sizeof *reader);
-    if (!seat || !reader || c->count >= c->seats_most) {
+    if (!seat || c->count >= c->seats_most) {
         snprintf(text, sizeof text,
                  "the server has no seat left: %d processes are connected, at most %d can be; try "
                  "again when some have left",
                  c->count, c->seats_most);
         free(seat);
-        free(reader);
         turn_away(socket, STATUS_UNSUPPORTED, text);
         return;
     }
-    int64_t now_ns = clock_now_ns();
-    *seat =
-        (struct seat){.socket = socket, .reader = reader, .came_ns = now_ns, .heard_ns = now_ns};
+    seat->socket = socket;
+    seat->came_ns = seat->heard_ns = clock_now_ns();
     memcpy(seat->host, hello->host, sizeof seat->host);
     c->sockets[c->count] = socket;
     c->seats[c->count++] = seat;

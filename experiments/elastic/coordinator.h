@@ -81,7 +81,7 @@ enum seat_state {
 struct seat {
     int socket;
     enum seat_state state;
-    struct membership_reader *reader;
+    struct membership_reader reader;
     char host[sizeof((struct hello *)NULL)->host];
     struct membership_frame last; /* JOIN or READY: who it is and where it stands */
     bool trained;                 /* has weights of the job */

@@ -1,7 +1,6 @@
 #include "experiments/elastic/member.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,15 +87,17 @@ struct member {
     int socket;
     struct thread thread;
     _Atomic uint64_t until;
-    pthread_mutex_t lock;          /* guards all that follows, and sending */
-    pthread_cond_t changed;        /* `begun`, or `ended` */
-    bool joined;                   /* has asked to take part */
-    uint32_t generation;           /* the present one; 0: none yet */
-    bool begun, over;              /* it has begun, and cannot go on any more */
+    struct membership_reader reader;
+    struct monitor
+        monitor;         /* of all that follows and of sending; wakes: `begun`, `ended`, a beat */
+    bool joined;         /* has asked to take part */
+    uint32_t generation; /* the present one; 0: none yet */
+    bool begun, over;    /* it has begun, and cannot go on any more */
     struct membership_frame frame; /* that begins it */
     int64_t noted_ns;              /* when the coordinator last said for whom it waits; 0: never */
     bool ended;                    /* the job, or this member's part in it */
     enum status end_status;
+    bool closing;
     void (*interrupt)(void *context);
     void *context;
 };
@@ -117,12 +118,13 @@ static void end(struct member *member, enum status status)
     member->ended = true;
     member->end_status = status;
     interrupt(member);
-    pthread_cond_broadcast(&member->changed);
+    monitor_wake(&member->monitor);
 }
 
 /* With the lock. */
-static void hear_frame(struct member *member, const struct membership_reader *reader)
+static void hear_frame(struct member *member)
 {
+    const struct membership_reader *reader = &member->reader;
     const struct membership_frame *frame = &reader->frame;
     switch (frame->head.type) {
     case MEMBERSHIP_GENERATION:
@@ -131,7 +133,7 @@ static void hear_frame(struct member *member, const struct membership_reader *re
         member->begun = true;
         member->over = false;
         atomic_store(&member->until, UINT64_MAX);
-        pthread_cond_broadcast(&member->changed);
+        monitor_wake(&member->monitor);
         break;
     case MEMBERSHIP_CHANGE:
         if (frame->head.group == member->generation &&
@@ -163,14 +165,15 @@ static void hear_frame(struct member *member, const struct membership_reader *re
 }
 
 /* With the lock. Returns false once there is nothing more to hear. */
-static bool hear(struct member *member, struct membership_reader *reader, int64_t *heard_ns)
+static bool hear(struct member *member, int64_t *heard_ns)
 {
     enum control_read got;
-    while (!member->ended && (got = membership_read(reader, member->socket)) == CONTROL_MESSAGE) {
+    while (!member->ended &&
+           (got = membership_read(&member->reader, member->socket)) == CONTROL_MESSAGE) {
         *heard_ns = clock_now_ns();
-        hear_frame(member, reader);
+        hear_frame(member);
     }
-    if (member->ended)
+    if (member->ended || member->closing)
         return false;
     int64_t silent_ms = (clock_now_ns() - *heard_ns) / NS_PER_MS;
     if (got == CONTROL_CLOSED)
@@ -191,20 +194,19 @@ static bool hear(struct member *member, struct membership_reader *reader, int64_
 static void *run(void *argument)
 {
     struct member *member = argument;
-    struct membership_reader *reader = calloc(1, sizeof *reader);
     int64_t heard_ns = clock_now_ns(), beat_ns = heard_ns;
-    bool goes_on = reader != NULL;
+    bool goes_on = true;
     while (goes_on) {
         stream_wait(member->socket, POLLIN, beat_ns, NULL, NULL);
-        pthread_mutex_lock(&member->lock);
-        goes_on = hear(member, reader, &heard_ns);
+        monitor_enter(&member->monitor);
+        goes_on = hear(member, &heard_ns);
         if (goes_on && clock_now_ns() >= beat_ns) {
             membership_say(member->socket, MEMBERSHIP_BEAT, 0, STATUS_OK, NULL);
             beat_ns = clock_now_ns() + MEMBERSHIP_BEAT_MS * NS_PER_MS;
+            monitor_wake(&member->monitor);
         }
-        pthread_mutex_unlock(&member->lock);
+        monitor_leave(&member->monitor);
     }
-    free(reader);
     return NULL;
 }
 
@@ -222,12 +224,7 @@ enum status member_open(struct member **out, const struct member_options *option
     member->options = *options;
     member->socket = -1;
     atomic_store(&member->until, UINT64_MAX);
-    pthread_mutex_init(&member->lock, NULL);
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&member->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    monitor_init(&member->monitor);
     TRY(membership_connect(options->address, options->token, options->startup_timeout_ms,
                            &member->socket));
     TRY(thread_start(&member->thread, "psring-member", run, member));
@@ -244,14 +241,13 @@ void member_close(struct member **out)
     if (!member)
         return;
     *out = NULL;
-    pthread_mutex_lock(&member->lock);
-    member->ended = true;
-    pthread_mutex_unlock(&member->lock);
+    monitor_enter(&member->monitor);
+    member->closing = true;
+    monitor_leave(&member->monitor);
     shutdown(member->socket, SHUT_RD); /* wakes the thread */
     thread_join(&member->thread);
     stream_close(&member->socket);
-    pthread_cond_destroy(&member->changed);
-    pthread_mutex_destroy(&member->lock);
+    monitor_fini(&member->monitor);
     free(member);
 }
 
@@ -266,14 +262,14 @@ static void tell(struct member *member, const struct member_place *place, uint32
                                      .place = *place};
     if (type == MEMBERSHIP_JOIN)
         frame.place.step = member->options.join_after;
-    pthread_mutex_lock(&member->lock);
+    monitor_enter(&member->monitor);
     frame.head.group = member->generation;
     member->begun = false;
     member->noted_ns = 0;
     if (type == MEMBERSHIP_LEAVE || type == MEMBERSHIP_DONE)
         end(member, STATUS_STOPPED); /* whatever the coordinator does now */
     membership_send(member->socket, frame, text);
-    pthread_mutex_unlock(&member->lock);
+    monitor_leave(&member->monitor);
 }
 
 void member_leave(struct member *member, const struct member_place *place)
@@ -293,12 +289,12 @@ void member_abort(struct member *member, enum status status, const char *text)
 
 void member_watch(struct member *member, void (*call)(void *context), void *context)
 {
-    pthread_mutex_lock(&member->lock);
+    monitor_enter(&member->monitor);
     member->interrupt = call;
     member->context = context;
     if (member->over || member->ended)
         interrupt(member);
-    pthread_mutex_unlock(&member->lock);
+    monitor_leave(&member->monitor);
 }
 
 uint64_t member_until(const struct member *member)
@@ -308,17 +304,17 @@ uint64_t member_until(const struct member *member)
 
 bool member_over(struct member *member)
 {
-    pthread_mutex_lock(&member->lock);
+    monitor_enter(&member->monitor);
     bool over = member->over || member->ended;
-    pthread_mutex_unlock(&member->lock);
+    monitor_leave(&member->monitor);
     return over;
 }
 
 bool member_ended(struct member *member)
 {
-    pthread_mutex_lock(&member->lock);
+    monitor_enter(&member->monitor);
     bool ended = member->ended;
-    pthread_mutex_unlock(&member->lock);
+    monitor_leave(&member->monitor);
     return ended;
 }
 
@@ -339,24 +335,16 @@ static enum status listen_anywhere(int *listening, int *port)
                 strerror(error));
 }
 
-static struct timespec after_ms(int64_t ms)
-{
-    int64_t ns = clock_now_ns() + ms * NS_PER_MS;
-    return (struct timespec){.tv_sec = ns / NS_PER_S, .tv_nsec = ns % NS_PER_S};
-}
-
 /* Until the generation begins. The coordinator says for whom it waits, and sees to it itself that
  * all come out of the last one. A newcomer may have to wait for a step that is far away, a server
  * for its first worker. */
 static enum status wait_for_begin(struct member *member, bool endless, bool (*stop)(void))
 {
-    enum { LOOK_MS = 200 };
     enum status status = STATUS_OK;
     int64_t timeout_ms = member->options.startup_timeout_ms;
-    pthread_mutex_lock(&member->lock);
+    monitor_enter(&member->monitor);
     while (!member->begun && !member->ended && status == STATUS_OK) {
-        struct timespec look = after_ms(LOOK_MS);
-        pthread_cond_timedwait(&member->changed, &member->lock, &look);
+        monitor_wait(&member->monitor);
         if (stop && stop())
             status = STATUS_STOPPED;
         else if (!endless && member->noted_ns > 0 &&
@@ -367,7 +355,7 @@ static enum status wait_for_begin(struct member *member, bool endless, bool (*st
         status = STATUS_OK;
     else if (member->ended)
         status = member->end_status;
-    pthread_mutex_unlock(&member->lock);
+    monitor_leave(&member->monitor);
     if (status == STATUS_TIMEOUT)
         log_error("no generation has begun within %g s; start what is missing, or "
                   "give a longer --startup-timeout",

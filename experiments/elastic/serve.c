@@ -4,13 +4,6 @@
 #include "experiments/elastic/coordinator.h"
 #include "experiments/elastic/elastic.h"
 
-/* Another server's job: this one is one of its members, and nobody else is to come here. */
-static void follow(struct coordinator **coordinator, const struct coordinator_job *job)
-{
-    log_info("server %d of the job at %s", job->index, job->address);
-    coordinator_close(coordinator);
-}
-
 /* This server leads its own job: tells the others where. */
 static enum status lead(struct coordinator *coordinator, const struct coordinator_job *job,
                         const struct config *config)
@@ -70,10 +63,13 @@ enum status elastic_serve(struct config *serve)
     TRY(coordinator_wait_job(coordinator, &job));
     memcpy(options, job.options, sizeof options);
     status = elastic_options_read(&config, serve, options);
-    if (status == STATUS_OK && job.summoned)
-        follow(&coordinator, &job);
-    else if (status == STATUS_OK)
+    if (status == STATUS_OK && job.summoned) {
+        /* Nobody else is to come here: this server is a member of another one's job. */
+        log_info("server %d of the job at %s", job.index, job.address);
+        coordinator_close(&coordinator);
+    } else if (status == STATUS_OK) {
         status = lead(coordinator, &job, &config);
+    }
     if (status != STATUS_OK && coordinator)
         coordinator_end(coordinator, status,
                         "the servers cannot serve this job, see what they say");
