@@ -19,7 +19,7 @@
 #include "experiments/config/config_table.h"
 #include "experiments/config/launch.h"
 #include "experiments/elastic/elastic.h"
-#include "experiments/measure/info.h"
+#include "experiments/bench/info.h"
 #include "experiments/report/report.h"
 #include "experiments/trace/trace.h"
 #include "experiments/train/train.h"

@@ -3,7 +3,7 @@
 set datafile missing "NaN"
 set encoding utf8
 
-# The series of results_series (experiments/measure/results.h). Okabe and Ito's colours, which colour-blind readers can tell apart; the
+# The series of results_series (experiments/bench/results.h). Okabe and Ito's colours, which colour-blind readers can tell apart; the
 # shapes differ as well, open ones let others be seen. The theory of a series has its style plus 20. In a key 39 stands
 # for all theory; 40 is a limit. The page of psring report has the same colours (report/palette.css).
 

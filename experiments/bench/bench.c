@@ -8,9 +8,9 @@
 #include "experiments/bench/model_gradients.h"
 #include "experiments/bench/row.h"
 #include "experiments/config/backends.h"
-#include "experiments/measure/baselines.h"
-#include "experiments/measure/info.h"
-#include "experiments/measure/probe.h"
+#include "experiments/bench/baselines.h"
+#include "experiments/bench/info.h"
+#include "experiments/bench/probe.h"
 #include "ring/baselines/baselines.h"
 
 uint64_t bench_whole_bytes(uint64_t bytes)

@@ -16,7 +16,7 @@
 #include "common/data/dataset.h"
 #include "common/device/cpu/team.h"
 #include "common/device/device.h"
-#include "experiments/measure/info.h"
+#include "experiments/bench/info.h"
 #include "models/net.h"
 #include "models/optim.h"
 

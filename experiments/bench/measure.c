@@ -11,7 +11,7 @@
 #include "common/base/util.h"
 #include "common/base/stats.h"
 #include "common/net/address.h"
-#include "experiments/measure/cpu.h"
+#include "common/net/cpu_watch.h"
 
 /* -------- values whose sums are known --------------------------------------------------------- */
 

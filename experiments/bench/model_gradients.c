@@ -9,7 +9,7 @@
 #include "common/base/util.h"
 #include "common/base/stats.h"
 #include "experiments/bench/measure.h"
-#include "experiments/measure/info.h"
+#include "experiments/bench/info.h"
 #include "experiments/train/gradient_sync.h"
 #include "models/published.h"
 

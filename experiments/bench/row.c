@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "common/base/csv.h"
-#include "experiments/measure/cpu.h"
+#include "common/net/cpu_watch.h"
 #include "ring/baselines/baselines.h"
 
 /* -------- what follows from the measurement --------------------------------------------------- */

@@ -17,7 +17,7 @@
 #include "common/comm/cost.h"
 #include "experiments/bench/measure.h"
 #include "experiments/config/config.h"
-#include "experiments/measure/baselines.h"
+#include "experiments/bench/baselines.h"
 
 /* A step that exchanges a model's gradients (model_gradients.h). compute_us_median and
  * exposed_us_median of the row are such a step's. */

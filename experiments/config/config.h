@@ -195,7 +195,7 @@ struct config_bench {
     bool layers;               /* times layers, experiments/bench/bench.h */
     bool overlap;      /* measures again while the caller computes, experiments/bench/bench.h */
     bool via_library;  /* measures libpsring, too, experiments/bench/connect.h */
-    bool baselines;    /* measures those of the machine, experiments/measure/baselines.h */
+    bool baselines;    /* measures those of the machine, experiments/bench/baselines.h */
     int mpi_algorithm; /* enum library_algorithm */
 };
 

@@ -9,8 +9,8 @@
 
 #include "experiments/config/backends.h"
 #include "experiments/config/config_table.h"
-#include "experiments/measure/cpu.h"
-#include "experiments/measure/info.h"
+#include "common/net/cpu_watch.h"
+#include "experiments/bench/info.h"
 #include "experiments/predict/rows.h"
 
 /* -------- rows -------------------------------------------------------------------------------- */

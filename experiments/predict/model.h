@@ -139,7 +139,7 @@ enum status predict_models_fit(struct predict_models *models, struct predict_row
                                const char *hold_out, uint64_t seed);
 void predict_models_free(struct predict_models *models);
 
-/* As result_write_json (experiments/measure/info.h): an earlier file stays whole if it fails. */
+/* As result_write_json (experiments/bench/info.h): an earlier file stays whole if it fails. */
 enum status predict_models_write(const struct predict_models *models, const char *path);
 /* Errors: logged. A file that is no model.json: STATUS_INPUT. */
 enum status predict_models_read(struct predict_models *models, const char *path);

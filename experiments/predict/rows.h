@@ -9,7 +9,7 @@
 #include "common/base/csv.h"
 #include "common/base/status.h"
 #include "experiments/predict/terms.h"
-#include "experiments/measure/judge.h"
+#include "experiments/bench/judge.h"
 
 /* At a row of its file. */
 struct table_reader {

@@ -7,7 +7,7 @@
 #include "common/base/stats.h"
 #include "common/base/status.h"
 #include "experiments/config/config_table.h"
-#include "experiments/measure/cpu.h"
+#include "common/net/cpu_watch.h"
 #include "experiments/predict/predict.h"
 #include "experiments/predict/rows.h"
 #include "experiments/predict/training.h"

@@ -8,7 +8,7 @@
 #include "common/base/text.h"
 #include "experiments/report/report.h"
 #include "experiments/report/run.h"
-#include "experiments/measure/results.h"
+#include "experiments/bench/results.h"
 
 static const char *const keys[] = {
     "backend",          "transport",      "device",  "workers",

@@ -11,8 +11,8 @@
 #include "common/base/csv.h"
 #include "common/base/status.h"
 #include "experiments/report/run.h"
-#include "experiments/measure/judge.h"
-#include "experiments/measure/results.h"
+#include "experiments/bench/judge.h"
+#include "experiments/bench/results.h"
 
 /* -------- numbers and ratios as words --------------------------------------------------------- */
 

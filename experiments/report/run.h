@@ -8,7 +8,7 @@
 
 #include "common/base/csv.h"
 #include "common/base/status.h"
-#include "experiments/measure/results.h"
+#include "experiments/bench/results.h"
 
 /* All runs of one mode, one a seed. A run that did not reach its target took INFINITY. */
 struct mode {

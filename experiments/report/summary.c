@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "experiments/measure/cpu.h"
-#include "experiments/measure/results.h"
+#include "common/net/cpu_watch.h"
+#include "experiments/bench/results.h"
 
 /* -------- the head ---------------------------------------------------------------------------- */
 

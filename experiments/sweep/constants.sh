@@ -7,4 +7,4 @@ PUBLISHED_BYTES='resnet50 102228128 vgg16 553430176 gpt2 497759232 bert-large 13
 PAYLOAD_SHARE=0.9525 # of a virtual cluster's nominal rate, what TCP carries of payload: bench's probe, 190.5 of 200 Mbit/s
 BUCKET_BYTES=32768   # what a link of a virtual cluster lets through at once after a rest, up to 1 Gbit/s: cluster/hosts.sh
 HEADER_BYTES=64      # of every message between nodes: common/net/transport/message.h
-CPU_LIMITED=0.85    # with a larger share of busy CPUs they may be the limit; CPU_SHARE_LIMITED in experiments/measure/cpu.h
+CPU_LIMITED=0.85    # with a larger share of busy CPUs they may be the limit; CPU_SHARE_LIMITED in common/net/cpu_watch.h

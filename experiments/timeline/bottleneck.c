@@ -6,7 +6,7 @@
 
 #include "common/base/text.h"
 #include "common/base/stats.h"
-#include "experiments/measure/cpu.h"
+#include "common/net/cpu_watch.h"
 
 const char *const bottleneck_names[BOTTLENECK_CAUSES] = {
     [BOTTLENECK_NONE] = "unknown",  [BOTTLENECK_COMPUTATION] = "computation",

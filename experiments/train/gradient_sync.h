@@ -34,7 +34,7 @@
 #include "common/comm/bucket.h"
 #include "common/comm/comm_options.h"
 #include "common/device/device.h"
-#include "experiments/measure/cpu.h"
+#include "common/net/cpu_watch.h"
 #include "models/lr.h"
 #include "models/net.h"
 #include "models/optim.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "common/base/clock.h"
-#include "experiments/measure/cpu.h"
+#include "common/net/cpu_watch.h"
 #include "experiments/train/trainer.h"
 
 /* -------- the model of cost ------------------------------------------------------------------- */

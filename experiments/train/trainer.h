@@ -26,7 +26,7 @@
 #include "common/net/topology.h"
 #include "common/net/world.h"
 #include "experiments/config/config.h"
-#include "experiments/measure/cpu.h"
+#include "common/net/cpu_watch.h"
 #include "experiments/timeline/bottleneck.h"
 #include "experiments/timeline/timeline.h"
 #include "experiments/train/generation.h"

@@ -1,5 +1,5 @@
 // The points and words of each chart. `number` is a series of points: psring report classifies them
-// (results_series in experiments/measure/results.h).
+// (results_series in experiments/bench/results.h).
 
 const SERIES = [
   { number: 1, colour: 1, label: "1 server", shown: true },

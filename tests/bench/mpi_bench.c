@@ -15,7 +15,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/util.h"
-#include "experiments/measure/probe.h"
+#include "experiments/bench/probe.h"
 #include "ps/ps.h"
 
 enum { ITERS = 3, WARMUP = 2, OPERATIONS = ITERS + WARMUP, LATE_MS = 30 };

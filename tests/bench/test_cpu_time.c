@@ -1,5 +1,5 @@
 /* Processor time: of the caller's thread what lies in operations, of all others everything. */
-#include "experiments/measure/cpu.h"
+#include "common/net/cpu_watch.h"
 
 #include <criterion/criterion.h>
 #include <pthread.h>

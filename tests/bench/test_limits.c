@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/base/util.h"
-#include "experiments/measure/baselines.h"
+#include "experiments/bench/baselines.h"
 
 Test(limits, memory_has_a_speed)
 {

@@ -1,12 +1,12 @@
 /* The probe's arithmetic: the steady rate of a stream, and the CPUs' share from /proc/stat. */
-#include "experiments/measure/probe.h"
+#include "experiments/bench/probe.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
 #include <unistd.h>
 
 #include "common/base/clock.h"
-#include "experiments/measure/cpu.h"
+#include "common/net/cpu_watch.h"
 
 /* -------- the rate ---------------------------------------------------------------------------- */
 

@@ -1,5 +1,5 @@
 /* JSON results, and what psring info says of build and machine. */
-#include "experiments/measure/info.h"
+#include "experiments/bench/info.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -13,7 +13,7 @@ if ! "$cmake" -S "$source" -B "$source/build" -G "$generator" -DCMAKE_BUILD_TYPE
     ! "$cmake" --build "$source/build" --target psring_commit psring_base >>"$folder/log" 2>&1; then
     fail "it does not build in $source:"
 fi
-grep -q '^#define PSRING_COMMIT ' "$source/build/generated/experiments/measure/commit.h"
+grep -q '^#define PSRING_COMMIT ' "$source/build/generated/experiments/bench/commit.h"
 
 # shellcheck disable=SC2016 # the other shell's
 bash -c '. "$1/tests/lib/lib.sh" && at_end touch "$1/ended"' bash "$source"

@@ -6,7 +6,7 @@
 
 #include "common/base/rng.h"
 #include "common/base/stats.h"
-#include "experiments/measure/judge.h"
+#include "experiments/bench/judge.h"
 
 /* -------- the judge --------------------------------------------------------------------------- */
 

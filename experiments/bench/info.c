@@ -1,4 +1,4 @@
-#include "experiments/measure/info.h"
+#include "experiments/bench/info.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -22,7 +22,7 @@
 #include "common/device/device.h"
 #include "common/net/host.h"
 #include "experiments/config/backends.h"
-#include "experiments/measure/commit.h"
+#include "experiments/bench/commit.h"
 #include "ring/baselines/baselines.h"
 
 enum item_kind { ITEM_HAVE, ITEM_LACK, ITEM_FACT };

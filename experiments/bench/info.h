@@ -1,6 +1,6 @@
 /* psring info: what this build and this machine have, for people and for result files. */
-#ifndef PSRING_EXPERIMENTS_MEASURE_INFO_H
-#define PSRING_EXPERIMENTS_MEASURE_INFO_H
+#ifndef PSRING_EXPERIMENTS_BENCH_INFO_H
+#define PSRING_EXPERIMENTS_BENCH_INFO_H
 
 #include <cjson/cJSON.h>
 #include <stddef.h>

@@ -1,11 +1,11 @@
-#include "experiments/measure/judge.h"
+#include "experiments/bench/judge.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 #include "common/base/stats.h"
 #include "common/base/status.h"
-#include "experiments/measure/cpu.h"
+#include "common/net/cpu_watch.h"
 
 enum state judge_row(const struct evidence *row)
 {

@@ -1,4 +1,4 @@
-#include "experiments/measure/cpu.h"
+#include "common/net/cpu_watch.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -2,8 +2,8 @@
  * How busy the machine's CPUs are while something is measured. A link that waits for a process that
  * waits for a CPU says nothing about the link.
  */
-#ifndef PSRING_EXPERIMENTS_MEASURE_CPU_H
-#define PSRING_EXPERIMENTS_MEASURE_CPU_H
+#ifndef PSRING_COMMON_NET_CPU_WATCH_H
+#define PSRING_COMMON_NET_CPU_WATCH_H
 
 #include <stdbool.h>
 #include <stdint.h>

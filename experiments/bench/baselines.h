@@ -3,8 +3,8 @@
  * against it: how fast a core reads and writes memory, the time that a message through ZeroMQ and
  * on a plain socket takes there and back, and what plain TCP streams carry.
  */
-#ifndef PSRING_EXPERIMENTS_MEASURE_BASELINES_H
-#define PSRING_EXPERIMENTS_MEASURE_BASELINES_H
+#ifndef PSRING_EXPERIMENTS_BENCH_BASELINES_H
+#define PSRING_EXPERIMENTS_BENCH_BASELINES_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,8 +3,8 @@
  * the page, the figures, psring compare and the fit (psring predict) ask here. --backend auto does
  * so through the fitted model.
  */
-#ifndef PSRING_EXPERIMENTS_MEASURE_JUDGE_H
-#define PSRING_EXPERIMENTS_MEASURE_JUDGE_H
+#ifndef PSRING_EXPERIMENTS_BENCH_JUDGE_H
+#define PSRING_EXPERIMENTS_BENCH_JUDGE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -7,15 +7,15 @@
  * colocated K". "ps mixed K" has a server in each worker and K spare ones. The first transport that
  * a backend is seen with is its own; a row over another one, or with compression, is a variant.
  */
-#ifndef PSRING_EXPERIMENTS_MEASURE_RESULTS_H
-#define PSRING_EXPERIMENTS_MEASURE_RESULTS_H
+#ifndef PSRING_EXPERIMENTS_BENCH_RESULTS_H
+#define PSRING_EXPERIMENTS_BENCH_RESULTS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "common/base/csv.h"
 #include "common/base/status.h"
-#include "experiments/measure/judge.h"
+#include "experiments/bench/judge.h"
 
 enum part {
     PART_PLAIN,      /* one all-reduce between workers with a link each, over the backend's own

@@ -1,4 +1,4 @@
-#include "experiments/measure/probe.h"
+#include "experiments/bench/probe.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,9 +17,9 @@
 #include "common/base/status.h"
 #include "common/base/clock.h"
 #include "common/net/address.h"
-#include "experiments/measure/commit.h"
-#include "experiments/measure/cpu.h"
-#include "experiments/measure/info.h"
+#include "experiments/bench/commit.h"
+#include "common/net/cpu_watch.h"
+#include "experiments/bench/info.h"
 
 /* -------- the rate from what has arrived ------------------------------------------------------ */
 

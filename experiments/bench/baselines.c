@@ -1,4 +1,4 @@
-#include "experiments/measure/baselines.h"
+#include "experiments/bench/baselines.h"
 
 #include <errno.h>
 #include <math.h>
@@ -19,7 +19,7 @@
 #include "common/device/kernel.h"
 #include "common/net/address.h"
 #include "common/net/control.h"
-#include "experiments/measure/probe.h"
+#include "experiments/bench/probe.h"
 
 /* -------- memory: how fast one core adds arrays that no cache holds --------------------------- */
 

@@ -1,4 +1,4 @@
-#include "experiments/measure/results.h"
+#include "experiments/bench/results.h"
 
 #include <math.h>
 #include <stdio.h>

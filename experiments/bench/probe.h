@@ -12,8 +12,8 @@
  * tells too little, and what arrives after the pause at once too much. The rates of the parts of
  * its time must agree, or it is measured again, up to PROBE_ROUNDS times; the steadiest counts.
  */
-#ifndef PSRING_EXPERIMENTS_MEASURE_PROBE_H
-#define PSRING_EXPERIMENTS_MEASURE_PROBE_H
+#ifndef PSRING_EXPERIMENTS_BENCH_PROBE_H
+#define PSRING_EXPERIMENTS_BENCH_PROBE_H
 
 #include <stdint.h>
 
