@@ -13,17 +13,56 @@
 #include "common/base/text.h"
 #include "common/net/watchdog.h"
 #include "common/net/world.h"
-#include "experiments/predict/predict.h"
 #include "experiments/bench/bench.h"
+#include "experiments/bench/info.h"
 #include "experiments/config/config.h"
 #include "experiments/config/config_table.h"
 #include "experiments/config/launch.h"
-#include "experiments/elastic/elastic.h"
-#include "experiments/bench/info.h"
-#include "experiments/report/report.h"
-#include "experiments/trace/trace.h"
 #include "experiments/train/train.h"
 #include "ring/baselines/baselines.h"
+
+/* -------- satellites ---------------------------------------------------------------------------
+ *
+ * A build may leave each of them out: cmake -DPSRING_REPORT=OFF. What it leaves out is NULL here,
+ * and named nowhere else. The options of a satellite are in experiments/config/config_table.c.
+ */
+
+#if PSRING_ELASTIC
+#include "experiments/elastic/elastic.h"
+#else
+#define elastic_serve NULL
+#define elastic_train NULL
+#endif
+#if PSRING_PREDICT
+#include "experiments/predict/predict.h"
+#else
+#define auto_choose NULL
+#define predict_command NULL
+#endif
+#if PSRING_TRACE
+#include "experiments/trace/trace.h"
+#define TRACE_RECORDER &timeline_recorder
+#else
+#define replay_add NULL
+#define trace_command NULL
+#define TRACE_RECORDER NULL
+#endif
+#if PSRING_REPORT
+#include "experiments/report/report.h"
+static enum status report_alone(int argc, char **argv)
+{
+    return report_command(argc, argv, replay_add);
+}
+#else
+#define compare_command NULL
+#define report_alone NULL
+#endif
+
+/* psring train --join */
+static enum status (*const join_job)(struct config *config) = elastic_train;
+
+/* -------- interrupts ---------------------------------------------------------------------------
+ */
 
 /* For signal handlers; else only run_on_world's. */
 static struct watchdog *watchdog;
@@ -78,6 +117,7 @@ struct command {
     const char *own_options; /* of these arguments, with spaces between */
     /* In place of `run`: needs no world of ranks. */
     enum status (*apart)(struct config *config);
+    const char *satellite; /* the build's option for it; NULL: it is in every build */
 };
 
 static enum status bench_any(struct config *config, struct world *world)
@@ -100,24 +140,29 @@ static const struct command commands[] = {
      .summary = "Serve workers that join and leave (psring train --join).",
      .options = CONFIG_SERVE,
      .apart = elastic_serve,
-     .on_interrupt = interrupt_serve},
+     .on_interrupt = interrupt_serve,
+     .satellite = "PSRING_ELASTIC"},
     {.name = "predict",
      .summary = "Predict times and costs from fitted measurements.",
      .options = CONFIG_PREDICT,
      .apart = predict_command,
-     .on_interrupt = SIG_DFL},
+     .on_interrupt = SIG_DFL,
+     .satellite = "PSRING_PREDICT"},
     {.name = "trace",
      .summary = "Show where the time of a training went, from its timeline.",
      .alone = trace_command,
-     .own_options = "--step --help"},
+     .own_options = "--step --help",
+     .satellite = "PSRING_TRACE"},
     {.name = "report",
      .summary = "Write the page of a run, or print its summary: measurements, theory, a replay.",
-     .alone = report_command,
-     .own_options = "--text --unsteady --figures --help"},
+     .alone = report_alone,
+     .own_options = "--text --unsteady --figures --help",
+     .satellite = "PSRING_REPORT"},
     {.name = "compare",
      .summary = "Compare the all-reduce times of two runs, as a table and a page.",
      .alone = compare_command,
-     .own_options = "--help"},
+     .own_options = "--help",
+     .satellite = "PSRING_REPORT"},
     {.name = "info",
      .summary = "List what this build and this machine have.",
      .options = CONFIG_INFO,
@@ -127,28 +172,42 @@ static const struct command commands[] = {
 
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
+/* Whether this build has the command. */
+static bool is_built(const struct command *command)
+{
+    return command->run || command->alone || command->apart;
+}
+
 static void print_usage(FILE *out)
 {
     fprintf(out, "usage: psring COMMAND [OPTION...]\n"
                  "Parameter server against ring all-reduce, measured by training a small CNN.\n\n");
-    for (int i = 0; i < COMMANDS; i++)
-        fprintf(out, "  %-8s %s\n", commands[i].name, commands[i].summary);
-    fprintf(out, "\npsring help COMMAND lists its options, as psring COMMAND --help does. psring\n"
-                 "--version prints the version, --manual a manual page, --completion what bash\n"
-                 "completes options with.\n"
-                 "Several ranks: mpirun -n 4 psring train --backend ring --data DIR\n"
-                 "(mpirun --quiet leaves out what mpirun itself adds where psring has failed)\n"
-                 "Without mpirun: see --rendezvous in psring train --help, and psring serve\n");
+    for (int i = 0; i < COMMANDS; i++) {
+        if (is_built(&commands[i]))
+            fprintf(out, "  %-8s %s\n", commands[i].name, commands[i].summary);
+    }
+    fprintf(out,
+            "\npsring help COMMAND lists its options, as psring COMMAND --help does. psring\n"
+            "--version prints the version, --manual a manual page, --completion what bash\n"
+            "completes options with.\n"
+            "Several ranks: mpirun -n 4 psring train --backend ring --data DIR\n"
+            "(mpirun --quiet leaves out what mpirun itself adds where psring has failed)\n"
+            "Without mpirun: see --rendezvous in psring train --help%s\n",
+            join_job ? ", and psring serve" : "");
 }
 
 static void print_from_table(void (*print)(FILE *out, const struct manual_command *commands,
                                            size_t count))
 {
     struct manual_command described[COMMANDS];
-    for (int i = 0; i < COMMANDS; i++)
-        described[i] = (struct manual_command){commands[i].name, commands[i].summary,
-                                               commands[i].options, commands[i].own_options};
-    print(stdout, described, COMMANDS);
+    size_t count = 0;
+    for (int i = 0; i < COMMANDS; i++) {
+        if (is_built(&commands[i]))
+            described[count++] =
+                (struct manual_command){commands[i].name, commands[i].summary, commands[i].options,
+                                        commands[i].own_options};
+    }
+    print(stdout, described, count);
 }
 
 static const struct command *find_command(const char *name)
@@ -166,14 +225,23 @@ static enum status no_such_command(const char *name)
     char hint[64];
     bool option = name[0] == '-';
     struct nearest nearest = nearest_to(name);
-    for (int i = 0; !option && i < COMMANDS; i++)
-        nearest_offer(&nearest, commands[i].name);
+    for (int i = 0; !option && i < COMMANDS; i++) {
+        if (is_built(&commands[i]))
+            nearest_offer(&nearest, commands[i].name);
+    }
     for (size_t i = 0; option && i < sizeof options / sizeof *options; i++)
         nearest_offer(&nearest, options[i]);
     if (!option)
         nearest_offer(&nearest, "help");
     log_error("%s: no such %s%s; psring --help lists them", name, option ? "option" : "command",
               nearest_hint(&nearest, "", hint, sizeof hint));
+    return STATUS_USAGE;
+}
+
+static enum status left_out(const struct command *command)
+{
+    log_error("%s: this build has no such command, because %s is OFF; configure it with -D%s=ON",
+              command->name, command->satellite, command->satellite);
     return STATUS_USAGE;
 }
 
@@ -255,6 +323,7 @@ static int run_on_world(const struct command *command, struct config *config, en
 {
     struct world *world = NULL;
     config->choose = auto_choose;
+    config->recorder = TRACE_RECORDER;
     library_request(config->bench.mpi_algorithm);
     enum status status = open_watchdog(config);
     if (status != STATUS_OK)
@@ -293,10 +362,12 @@ static int run_command(const struct command *command, int argc, char **argv)
         log_hold();
     }
     /* Before MPI starts, so that --help and bad usage need none. */
-    if (command)
-        status = config_parse(command->options, argc, argv, &config, &helped);
-    else
+    if (!command)
         status = no_such_command(argv[0]);
+    else if (!is_built(command))
+        status = left_out(command);
+    else
+        status = config_parse(command->options, argc, argv, &config, &helped);
     /* Other ranks may be servers, which need none; at a rendezvous they would wait for this one. */
     if (status == STATUS_OK && !helped && command->options == CONFIG_TRAIN && launch_rank() == 0 &&
         !config.rendezvous)
@@ -312,8 +383,8 @@ static int run_command(const struct command *command, int argc, char **argv)
         signal(SIGINT, command->on_interrupt);
         return exit_code(command->apart(&config));
     }
-    if (status == STATUS_OK && config.elastic.join)
-        return exit_code(elastic_train(&config));
+    if (status == STATUS_OK && config.elastic.join && join_job)
+        return exit_code(join_job(&config));
     return run_on_world(command, &config, status, argc, argv);
 }
 

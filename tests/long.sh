@@ -38,6 +38,7 @@ trials=(
     'consistency     ps/test_consistency.sh'
     'timeline        trace/test_timeline.sh TIMELINE'
     'without_mpi     net/test_without_mpi.sh FOLDER -G Ninja -DCMAKE_BUILD_TYPE=Release'
+    'satellites      options/test_without_satellites.sh FOLDER -G Ninja -DCMAKE_BUILD_TYPE=Release'
     'simulate        simulate/test_simulate.sh FOLDER -DCMAKE_BUILD_TYPE=Release'
     'strangers       faults/test_strangers.sh STRANGERS'
     'wire_bytes      bench/test_wire_bytes.sh'

@@ -1,5 +1,5 @@
-# psring_test(name label COMMAND ... [PSRING target] [TIMEOUT seconds] [WAITS] [SANITIZE sanitizers]): what add_test does, with
-# what every test needs. A command NAME.sh is the script of that name, in whatever folder of tests/ it lies. PSRING and
+# psring_test(name label COMMAND ... [PSRING target] [TIMEOUT seconds] [WAITS] [SANITIZE sanitizers] [SATELLITES names]):
+# what add_test does, with what every test needs. A command NAME.sh is the script of that name, in whatever folder of tests/ it lies. PSRING and
 # MAKE_DATASET in the environment name the programs that scripts test: psring (or the target PSRING) and make_dataset. The
 # folder is a label of the test, too: `ctest -L '^ring$'` runs the tests of ring/.
 #
@@ -15,6 +15,9 @@
 # SANITIZE names the sanitizers (address, thread) under which the test runs again: it owns memory that no other such
 # test owns, or its threads share memory. Scripts that only drive launchers and shell code have none. In a build with
 # the sanitizer the test has the label `sanitized`. The target `sanitized` builds the programs that its command names.
+#
+# A test needs the satellite of its folder, such as tests/report, and those that SATELLITES names. In a build without one of
+# them (-DPSRING_REPORT=OFF) the test does not exist.
 #
 # The time-out only guards against hanging: a busy machine must not reach it. A test that lacks what it
 # needs ends with 77 and says why: tests/may_skip.txt names those that may.
@@ -40,8 +43,22 @@ function(psring_test_file variable name)
   set(${variable} ${found} PARENT_SCOPE)
 endfunction()
 
+# psring_satellites_missing(variable names...): those of the names that are a satellite which this build is without.
+function(psring_satellites_missing variable)
+  set(missing "")
+  foreach(name IN LISTS ARGN)
+    if(name MATCHES "^(elastic|predict|report|trace)$")
+      string(TOUPPER PSRING_${name} built)
+      if(NOT ${built})
+        list(APPEND missing ${name})
+      endif()
+    endif()
+  endforeach()
+  set(${variable} "${missing}" PARENT_SCOPE)
+endfunction()
+
 function(psring_test name label)
-  cmake_parse_arguments(PARSE_ARGV 2 test "WAITS" "TIMEOUT;PSRING" "COMMAND;SANITIZE")
+  cmake_parse_arguments(PARSE_ARGV 2 test "WAITS" "TIMEOUT;PSRING" "COMMAND;SANITIZE;SATELLITES")
   if(NOT DEFINED psring_timeout_${label})
     message(FATAL_ERROR "psring_test(${name}): the label '${label}' is none of quick, network, slow.")
   endif()
@@ -71,6 +88,10 @@ function(psring_test name label)
     if(source MATCHES "/tests/([a-z_]+)/")
       set(folder ${CMAKE_MATCH_1})
     endif()
+  endif()
+  psring_satellites_missing(missing ${folder} ${test_SATELLITES})
+  if(missing)
+    return()
   endif()
   add_test(NAME ${name} COMMAND ${test_COMMAND})
   set(labels ${label} ${folder})
@@ -133,10 +154,10 @@ function(psring_test_program name)
   endif()
 endfunction()
 
-# psring_link_without(target library pattern): links the library and what it links, but for what matches the pattern.
-function(psring_link_without target library pattern)
+# psring_link_without(target pattern libraries...): links the libraries and what they link, but for what matches the pattern.
+function(psring_link_without target pattern)
   set(seen "")
-  set(libraries ${library})
+  set(libraries ${ARGN})
   while(libraries)
     list(POP_FRONT libraries next)
     if(next IN_LIST seen OR next MATCHES ${pattern})

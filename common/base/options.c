@@ -166,6 +166,11 @@ static bool store(const struct option_spec *spec, const char *text, void *field)
 static enum status apply(const struct options *options, const struct option_spec *spec,
                          const char *text, void *config)
 {
+    if (spec->missing && (!spec->missing_word || strcmp(text, spec->missing_word) == 0)) {
+        log_error("--%s%s%s: %s", spec->name, spec->missing_word ? " " : "",
+                  spec->missing_word ? spec->missing_word : "", spec->missing);
+        return STATUS_USAGE;
+    }
     if (store(spec, text, field_of(spec, config)))
         return STATUS_OK;
     char expected[256], hint[HINT_BYTES];

@@ -34,6 +34,9 @@ struct option_spec {
     const char *metavar;        /* what --help shows for the value; NULL = derived */
     const char *help;           /* one sentence; NULL = not listed */
     const char *group;          /* the heading above it in --help and the manual; NULL: none */
+    const char *missing;        /* why this build has no such option, and what to do; or, with
+                                 * `missing_word`, no such word of it. NULL: it has */
+    const char *missing_word;   /* a word that `choices` is then without */
 };
 
 /* A name that the table no longer has. Where the table has `now` and not `old`, argv's `old` is an

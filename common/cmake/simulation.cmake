@@ -22,6 +22,8 @@ target_link_libraries(psring-simulate PRIVATE psring_experiments)
 target_compile_options(psring-simulate PRIVATE ${PSRING_WARNINGS})
 
 # What simulate.sh --cost-model reads a model.json by.
-add_executable(psring-links experiments/predict/links.c)
-target_link_libraries(psring-links PRIVATE psring_experiments)
-target_compile_options(psring-links PRIVATE ${PSRING_WARNINGS})
+if(PSRING_PREDICT)
+  add_executable(psring-links experiments/predict/links.c)
+  target_link_libraries(psring-links PRIVATE psring_predict)
+  target_compile_options(psring-links PRIVATE ${PSRING_WARNINGS})
+endif()

@@ -275,9 +275,11 @@ struct config {
     size_t size_count;                     /* 0: `sizes` is NULL */
     const char *json, *csv;
 
-    /* Of --backend auto: asked in config_resolve, of all ranks, and there fills in `picks`. NULL:
-     * this program cannot choose. */
+    /* What satellites do for the commands. NULL: this program has no such satellite. `choose` is
+     * asked in config_resolve, of all ranks, where --backend auto fills in `picks`. `recorder` is
+     * that of --timeline (experiments/train/train.h). */
     enum status (*choose)(struct config *config, struct world *world);
+    const struct timeline_recorder *recorder;
     struct config_pick *picks; /* (pick_count): of bench by size, else one; owned, NULL: not auto */
     size_t pick_count;
 

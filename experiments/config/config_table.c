@@ -34,6 +34,11 @@ static const char *const probe_words[] = {"auto", "on", "off", "only", NULL};
 /* Which runs obey an option: with any backend, or with those that can. */
 #define RUNS(runs) runs, 0, NULL
 #define RUNS_IF(runs, ability, neutral) runs, offsetof(struct backend, ability), neutral
+/* For an option, or a word of it, that a build without this satellite does not have. */
+#define SATELLITE(name)                                                                            \
+    .missing = PSRING_##name ? NULL                                                                \
+                             : "this build is without it, because PSRING_" #name                   \
+                               " is OFF; configure with -DPSRING_" #name "=ON, or leave it out"
 
 enum {
     REAL = CONFIG_RUN_REAL,
@@ -184,25 +189,35 @@ static const struct config_row rows[] = {
       .help = "With --rendezvous: how many ranks there are."}},
     {RUNS(TRAIN),
      {"join", 0, OPTION_STRING, FIELD(elastic.join), .metavar = "ADDRESS,...",
-      .help = "Joins the job of these servers (tcp://HOST:PORT, psring serve); for --backend ps."}},
+      .help = "Joins the job of these servers (tcp://HOST:PORT, psring serve); for --backend ps.",
+      SATELLITE(ELASTIC)}},
     {RUNS(TRAIN),
      {"join-after", 0, OPTION_INT, FIELD(elastic.join_after), "0", 0, 1e12, .metavar = "N",
-      .help = "With --join: this worker waits until N steps are done."}},
+      .help = "With --join: this worker waits until N steps are done.", SATELLITE(ELASTIC)}},
     {RUNS(TRAIN),
      {"leave-after", 0, OPTION_INT, FIELD(elastic.leave_after), "0", 0, 1e12, .metavar = "N",
-      .help = "With --join: this worker leaves when N steps are done; 0: it stays to the end."}},
+      .help = "With --join: this worker leaves when N steps are done; 0: it stays to the end.",
+      SATELLITE(ELASTIC)}},
     {RUNS(AVERAGE | SERVE),
      {"token", 0, OPTION_STRING, FIELD(token), .metavar = "TEXT",
-      .help = "Text that the ranks of one job share; ranks with another one are refused (else "
-              "PSRING_TOKEN; else, with --join and psring serve, a random text in "
-              "~/.psring-token)."}},
+      .help =
+          PSRING_ELASTIC
+              ? "Text that the ranks of one job share; ranks with another one are refused (else "
+                "PSRING_TOKEN; else, with --join and psring serve, a random text in "
+                "~/.psring-token)."
+              : "Text that the ranks of one job share; ranks with another one are refused (else "
+                "PSRING_TOKEN)."}},
     {.spec.group = "How to average"},
     {RUNS(AVERAGE),
-     {"backend", 0, OPTION_CHOICE, FIELD(backend), "ring", /* .choices: see config_table_init */
-      .help = "How gradients are averaged; auto: as the fitted model says is fastest."}},
+     {"backend", 0, OPTION_CHOICE, FIELD(backend), "ring", /* .choices: see follow_build */
+      .help = PSRING_PREDICT
+                  ? "How gradients are averaged; auto: as the fitted model says is fastest."
+                  : "How gradients are averaged.",
+      .missing_word = "auto", SATELLITE(PREDICT)}},
     {RUNS(AVERAGE),
      {"cost-model", 0, OPTION_STRING, FIELD(cost_model), .metavar = "FILE",
-      .help = "For --backend auto: the model that psring predict --fit writes; rank 0's file."}},
+      .help = "For --backend auto: the model that psring predict --fit writes; rank 0's file.",
+      SATELLITE(PREDICT)}},
     {RUNS_IF(AVERAGE, uses_transport, "auto"),
      {"transport", 0, OPTION_CHOICE, FIELD(transport), "auto", .choices = transport_words,
       .help = "What messages travel over; auto: what the backend is fastest with (psring info)."}},
@@ -430,10 +445,12 @@ static const struct config_row rows[] = {
     {RUNS(TRAIN),
      {"timeline", 0, OPTION_STRING, FIELD(train.timeline), .metavar = "FILE",
       .help = "Writes where the time of all ranks went, for https://ui.perfetto.dev and psring "
-              "trace; a run that fails leaves it empty."}},
+              "trace; a run that fails leaves it empty.",
+      SATELLITE(TRACE)}},
     {RUNS(TRAIN),
      {"timeline-steps", 0, OPTION_STRING, FIELD(train.timeline_steps), .metavar = "FIRST:LAST",
-      .help = "Which steps of this run --timeline records, counted from 1; 1:100 unless given."}},
+      .help = "Which steps of this run --timeline records, counted from 1; 1:100 unless given.",
+      SATELLITE(TRACE)}},
     {RUNS(SWEEP | MODEL),
      {"require-efficiency", 0, OPTION_DOUBLE, FIELD(bench.require_efficiency), "0", 0, 100,
       .metavar = "SHARE",
@@ -450,14 +467,17 @@ static const struct config_row rows[] = {
      {"verbose", 'v', OPTION_FLAG, FIELD(verbose), .help = "Says more on stderr."}},
 };
 
-/* What depends on the list of backends: their names, and in the help who obeys an option. */
-static void follow_backends(struct config_table *table, int at)
+/* What depends on the build: options that it is without, the names of backends, and in the help who
+ * obeys an option. */
+static void follow_build(struct config_table *table, int at)
 {
     struct option_spec *spec = &table->specs[at];
     size_t ability = table->rows[at]->ability;
     char names[64];
+    if (spec->missing && !spec->missing_word)
+        spec->help = NULL;
     if (strcmp(spec->name, "backend") == 0)
-        spec->choices = backend_choices();
+        spec->choices = spec->missing ? backend_names() : backend_choices();
     if (ability == 0)
         return;
     snprintf(table->help[at], sizeof table->help[at], "%s For %s.", spec->help,
@@ -522,7 +542,7 @@ void config_table_init(struct config_table *table, enum config_command command)
         table->rows[count] = row;
         table->specs[count] = row->spec;
         table->specs[count].group = group;
-        follow_backends(table, count++);
+        follow_build(table, count++);
     }
     table->specs[count] = (struct option_spec){0};
     memset(table->given, 0, sizeof table->given);

@@ -345,6 +345,7 @@ static enum status parts_put_figures(struct page *page, const char *dir)
 struct report_request {
     const char *dir, *figures; /* NULL: no figures are asked for */
     bool text, unsteady;
+    run_replay *replay; /* not an option; may be NULL */
 };
 
 static const char summary[] =
@@ -387,14 +388,14 @@ static enum status put_sections(struct page *page, const struct run *run, const 
     return status;
 }
 
-static enum status write_page(const struct run *run)
+static enum status write_page(const struct run *run, run_replay *replay)
 {
     enum status status;
     cJSON *data = NULL;
     struct page page = {0};
     char *path = run_data_path(run->dir, "report.html");
     TRY(path ? STATUS_OK : STATUS_NO_MEMORY);
-    TRY(run_data_make(run, &data));
+    TRY(run_data_make(run, replay, &data));
     TRY(page_put_assets(&page));
     TRY(page_put_json(&page, data));
     TRY(put_sections(&page, run, data));
@@ -423,7 +424,7 @@ static enum status report(const struct report_request *request)
     else if (request->unsteady)
         summary_print_unsteady(&run, stdout);
     else
-        TRY(write_page(&run));
+        TRY(write_page(&run, request->replay));
     if (run.state == STATE_WRONG && !request->figures && !request->unsteady) {
         log_error("%s: the results are WRONG; the first lines of the summary say what",
                   request->dir);
@@ -434,11 +435,11 @@ out:
     return status;
 }
 
-enum status report_command(int argc, char **argv)
+enum status report_command(int argc, char **argv, run_replay *replay)
 {
     enum status status;
     bool helped;
-    struct report_request request = {0};
+    struct report_request request = {.replay = replay};
     const struct options options = {
         .command = "psring report",
         .summary = summary,

@@ -10,9 +10,9 @@
 
 #include "common/base/csv.h"
 #include "common/base/status.h"
-#include "experiments/report/run.h"
 #include "experiments/bench/judge.h"
 #include "experiments/bench/results.h"
+#include "experiments/report/run.h"
 
 /* -------- numbers and ratios as words --------------------------------------------------------- */
 
@@ -154,8 +154,9 @@ struct compare {
 /* argv[0] is the command's name. Errors: logged; STATUS_USAGE among them. */
 enum status compare_command(int argc, char **argv);
 
-/* argv[0] is the command's name. Errors: logged; STATUS_USAGE among them. */
-enum status report_command(int argc, char **argv);
+/* argv[0] is the command's name. `replay`: what the page's animation is read with; may be NULL.
+ * Errors: logged; STATUS_USAGE among them. */
+enum status report_command(int argc, char **argv, run_replay *replay);
 
 /* The files of plots/report, as the build has put them into the program (common/cmake/embed.cmake).
  */

@@ -227,22 +227,26 @@ static enum status add_fit(cJSON *data, const char *dir)
     return run_data_without(dir, "model.json", damaged ? STATUS_INPUT : STATUS_OK);
 }
 
-static enum status add_replay(cJSON *replays, const char *dir, const char *name, const char *file)
+static enum status add_replay(cJSON *replays, run_replay *replay, const char *dir, const char *name,
+                              const char *file)
 {
     char *path = run_data_path(dir, file);
-    enum status status = !path         ? STATUS_NO_MEMORY
-                         : there(path) ? replay_add(replays, name, path)
-                                       : STATUS_OK;
+    enum status status = path ? STATUS_OK : STATUS_NO_MEMORY;
+    if (path && there(path) && replay)
+        status = replay(replays, name, path);
+    else if (path && there(path))
+        log_warn("%s is not on the page: this build cannot read timelines (PSRING_TRACE=OFF)",
+                 path);
     free(path);
     return run_data_without(dir, file, status);
 }
 
-static enum status add_replays(cJSON *data, const char *dir)
+static enum status add_replays(cJSON *data, run_replay *replay, const char *dir)
 {
     enum status status;
     cJSON *replays = cJSON_CreateArray();
-    TRY(add_replay(replays, dir, "ring", "trace-ring.json"));
-    TRY(add_replay(replays, dir, "one server", "trace-ps.json"));
+    TRY(add_replay(replays, replay, dir, "ring", "trace-ring.json"));
+    TRY(add_replay(replays, replay, dir, "one server", "trace-ps.json"));
 out:
     if (status == STATUS_OK && cJSON_GetArraySize(replays) > 0)
         cJSON_AddItemToObject(data, "replays", replays);
@@ -270,7 +274,7 @@ static enum status add_further(cJSON *all, const char *dir, const char *name, co
     return run_data_without(dir, file, status);
 }
 
-enum status run_data_make(const struct run *run, cJSON **data)
+enum status run_data_make(const struct run *run, run_replay *replay, cJSON **data)
 {
     enum status status;
     const char *network = run_network(run);
@@ -293,7 +297,7 @@ enum status run_data_make(const struct run *run, cJSON **data)
     TRY(add_further(all, run->dir, "predict", "predict.csv"));
     TRY(add_further(all, run->dir, "simulate", "simulate.csv"));
     TRY(add_fit(*data, run->dir));
-    TRY(add_replays(*data, run->dir));
+    TRY(add_replays(*data, replay, run->dir));
 out:
     if (status != STATUS_OK) {
         cJSON_Delete(*data);

@@ -74,6 +74,10 @@ const char *run_network(const struct run *run);
 
 /* What a run has left in its folder, as the JSON that the page's scripts draw from. */
 
+/* Adds to the array `replays` what a page can play of the timeline at `path` (experiments/trace).
+ * STATUS_INPUT (logged): no timeline. */
+typedef enum status run_replay(cJSON *replays, const char *name, const char *path);
+
 /*
  * *data, which the caller deletes:
  *
@@ -83,14 +87,14 @@ const char *run_network(const struct run *run);
  *                 "consistency": consistency.c's,
  *                 "predict", "simulate": {"columns": ["backend", ...], "rows": [["ring", 4,
  * ...]]}}, "models": [["vgg16", 553430176], ...], gradients in bytes, "model": model.json,
- * "replays": replay.c's}
+ * "replays": what `replay` adds}
  *
  * "bench" has one entry for all starts of a configuration, as struct point. A part is there where
  * its file is. A run whose state is WRONG has only "consistency" and "models", so no time of an
  * all-reduce is on its page. A damaged further file is left out, with a warning.
- * STATUS_NO_MEMORY.
+ * STATUS_NO_MEMORY. `replay` may be NULL: then timelines are left out, with a warning.
  */
-enum status run_data_make(const struct run *run, cJSON **data);
+enum status run_data_make(const struct run *run, run_replay *replay, cJSON **data);
 
 /* "DIR/NAME", for the caller to free; NULL: no memory. */
 char *run_data_path(const char *dir, const char *name);
@@ -98,23 +102,5 @@ char *run_data_path(const char *dir, const char *name);
 /* The file's text, for the caller to free; NULL: there is none, or it is empty. Its length without
  * the 0 at its end goes to *length, which may be NULL. */
 char *run_data_text(const char *dir, const char *name, size_t *length);
-
-/* A timeline's messages of one step, few enough to be played on a page. */
-
-/*
- * Adds to the array `replays` what the averaging of one of the file's steps looks like, of
- * those with the most messages the one of median length:
- *
- *     {"name": ..., "step": ..., "workers": [true, ...] by rank, "end_us": ...,
- *      "messages": [[from, to, begin_us, end_us, bytes, messages], ...]}
- *
- * The clock is 0 when its first message is handed over. A message is on its way from then, or from
- * when the one before it from the same rank to the same has arrived, if that was later, until it
- * has arrived: a link carries them in order. Neighbouring messages of a pair count as one where
- * there are more than REPLAY_MESSAGES_MOST. Nothing is added where no worker has a whole step.
- * STATUS_INPUT (logged): no timeline.
- */
-enum { REPLAY_MESSAGES_MOST = 1200 };
-enum status replay_add(cJSON *replays, const char *name, const char *path);
 
 #endif

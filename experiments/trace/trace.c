@@ -11,7 +11,7 @@
 #include "common/base/options.h"
 #include "common/base/stats.h"
 #include "common/base/status.h"
-#include "experiments/timeline/timeline.h"
+#include "experiments/trace/timeline.h"
 
 /* TRACE_PARTS: it is part of whatever it is in. */
 static enum trace_part part_of(enum range_kind kind)

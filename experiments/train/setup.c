@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/data/batches.h"
 #include "common/base/sha256.h"
 #include "common/checkpoint/checkpoint.h"
+#include "common/data/batches.h"
 #include "common/data/idx.h"
 #include "experiments/config/backends.h"
 #include "experiments/config/learning.h"
@@ -358,7 +358,7 @@ static enum status open_timeline(struct trainer *t)
     const struct config *config = t->config;
     if (!config->train.timeline)
         return STATUS_OK;
-    return timeline_open(
+    return config->recorder->open(
         &t->timeline, t->world,
         &(struct timeline_options){.file = config->train.timeline,
                                    .first_step = config->train.timeline_first,
@@ -414,7 +414,8 @@ void trainer_close(struct trainer *t)
     gradient_sync_close(&t->sync);
     updater_close(&t->updater);
     train_report_close(t); /* its thread tells the timeline */
-    timeline_close(&t->timeline);
+    if (t->timeline)
+        t->config->recorder->close(&t->timeline);
     loss_queue_close(&t->losses);
     batches_close(&t->batches);
     if (!t->generation)

@@ -415,7 +415,7 @@ enum status train_generation(struct config *config, struct world *world,
     if (trainer.timeline && (status == STATUS_OK || status == STATUS_STOPPED)) {
         const struct report *report = &trainer.report;
         enum status written =
-            timeline_write(trainer.timeline, report->ranks ? &report->facts : NULL);
+            config->recorder->write(trainer.timeline, report->ranks ? &report->facts : NULL);
         status = written == STATUS_OK ? status : written;
     }
 out:

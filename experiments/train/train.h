@@ -2,7 +2,11 @@
 #ifndef PSRING_EXPERIMENTS_TRAIN_TRAIN_H
 #define PSRING_EXPERIMENTS_TRAIN_TRAIN_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "common/base/status.h"
+#include "common/net/topology.h"
 #include "common/net/world.h"
 #include "experiments/config/config.h"
 
@@ -19,6 +23,32 @@ enum status train_run(struct config *config, struct world *world);
 
 /* That images have a folder where the run needs them. Needs no world. STATUS_USAGE: logged. */
 enum status train_check_data(const struct config *config);
+
+/*
+ * What records a timeline for the trainer (--timeline): config->recorder, which is
+ * experiments/trace where this build has it. `open` and `write` are collective over the world.
+ * Their errors are logged.
+ */
+struct timeline;
+struct bottleneck_facts;
+
+struct timeline_options {
+    const char *file;                /* on rank 0; borrowed */
+    uint64_t first_step, end_step;   /* of this run, from 0: from the one to before the other */
+    const struct topology *topology; /* borrowed */
+    bool in_step;                    /* all workers are in one step, or wait for it */
+};
+
+struct timeline_recorder {
+    /* Between steps. Empties the file, measures clocks, begins to record. */
+    enum status (*open)(struct timeline **timeline, struct world *world,
+                        const struct timeline_options *options);
+    /* Once no other thread tells of ranges. Rank 0 writes the file, and says of what there was no
+     * room for. `facts` are those of the run's bottleneck, on rank 0, or NULL. */
+    enum status (*write)(struct timeline *timeline, const struct bottleneck_facts *facts);
+    /* Ends the recording. Sets *timeline, which may be NULL, to NULL. */
+    void (*close)(struct timeline **timeline);
+};
 
 struct generation;
 

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "experiments/timeline/bottleneck.h"
+#include "experiments/train/bottleneck.h"
 
 enum { WORKERS = 4 };
 

@@ -5,7 +5,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/rng.h"
-#include "experiments/timeline/timeline.h"
+#include "experiments/trace/timeline.h"
 #include "tests/lib/spawn.h"
 
 enum { RANKS = 4, ROUNDS = 40 };

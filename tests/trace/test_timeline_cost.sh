@@ -4,7 +4,7 @@
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=../lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
-script=$root/experiments/timeline/cost.sh
+script=$root/experiments/trace/cost.sh
 
 mkdir "$folder/bin"
 cat >"$folder/bin/mpirun" <<'END'

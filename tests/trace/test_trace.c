@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <pthread.h>
 
-#include "experiments/timeline/timeline.h"
+#include "experiments/trace/timeline.h"
 
 static struct trace *trace;
 

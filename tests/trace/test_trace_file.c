@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "experiments/trace/timeline.h"
 #include "experiments/trace/trace.h"
-#include "experiments/timeline/timeline.h"
 #include "tests/lib/capture.h"
 
 #define HEAD "{\"displayTimeUnit\":\"ms\",\"otherData\":{},\"traceEvents\":[\n"

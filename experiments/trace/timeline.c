@@ -1,4 +1,4 @@
-#include "experiments/timeline/timeline.h"
+#include "experiments/trace/timeline.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -595,8 +595,8 @@ out:
 
 /* -------- a timeline's life ------------------------------------------------------------------- */
 
-enum status timeline_open(struct timeline **out, struct world *world,
-                          const struct timeline_options *options)
+static enum status open_timeline(struct timeline **out, struct world *world,
+                                 const struct timeline_options *options)
 {
     enum status status = STATUS_OK;
     struct timeline *timeline = calloc(1, sizeof *timeline);
@@ -616,7 +616,7 @@ out:
     return status;
 }
 
-enum status timeline_write(struct timeline *timeline, const struct bottleneck_facts *facts)
+static enum status write_timeline(struct timeline *timeline, const struct bottleneck_facts *facts)
 {
     enum status status = STATUS_OK;
     struct world *world = timeline->world;
@@ -651,7 +651,7 @@ out:
     return status;
 }
 
-void timeline_close(struct timeline **out)
+static void close_timeline(struct timeline **out)
 {
     struct timeline *timeline = *out;
     if (!timeline)
@@ -662,3 +662,9 @@ void timeline_close(struct timeline **out)
         fclose(timeline->file);
     free(timeline);
 }
+
+const struct timeline_recorder timeline_recorder = {
+    .open = open_timeline,
+    .write = write_timeline,
+    .close = close_timeline,
+};

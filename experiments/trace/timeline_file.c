@@ -1,4 +1,4 @@
-#include "experiments/timeline/timeline.h"
+#include "experiments/trace/timeline.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>

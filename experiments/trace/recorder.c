@@ -1,11 +1,11 @@
-#include "experiments/timeline/timeline.h"
+#include "experiments/trace/timeline.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/status.h"
 #include "common/base/clock.h"
+#include "common/base/status.h"
 
 enum {
     PAGE_BYTES = 4096,

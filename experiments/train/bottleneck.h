@@ -20,8 +20,8 @@
  * rank. The judge uses each rank's own time (data and computation, without waits for other ranks)
  * and the averaging of the rank that comes last. That rank waits for no other.
  */
-#ifndef PSRING_EXPERIMENTS_TIMELINE_BOTTLENECK_H
-#define PSRING_EXPERIMENTS_TIMELINE_BOTTLENECK_H
+#ifndef PSRING_EXPERIMENTS_TRAIN_BOTTLENECK_H
+#define PSRING_EXPERIMENTS_TRAIN_BOTTLENECK_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,11 +1,11 @@
-#include "experiments/timeline/bottleneck.h"
+#include "experiments/train/bottleneck.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "common/base/text.h"
 #include "common/base/stats.h"
+#include "common/base/text.h"
 #include "common/net/cpu_watch.h"
 
 const char *const bottleneck_names[BOTTLENECK_CAUSES] = {

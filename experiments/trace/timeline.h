@@ -12,8 +12,8 @@
  * One trace at a time in a process. Cost: two readings of the clock and 64 bytes per range,
  * some 60 ns in all where one reading takes 24.
  */
-#ifndef PSRING_EXPERIMENTS_TIMELINE_TIMELINE_H
-#define PSRING_EXPERIMENTS_TIMELINE_TIMELINE_H
+#ifndef PSRING_EXPERIMENTS_TRACE_TIMELINE_H
+#define PSRING_EXPERIMENTS_TRACE_TIMELINE_H
 
 #include <cjson/cJSON.h>
 #include <stdatomic.h>
@@ -26,7 +26,8 @@
 #include "common/base/status.h"
 #include "common/net/topology.h"
 #include "common/net/world.h"
-#include "experiments/timeline/bottleneck.h"
+#include "experiments/train/bottleneck.h"
+#include "experiments/train/train.h"
 
 enum { TRACE_THREADS = 16, TRACE_NAME_BYTES = 16, TRACE_DEPTH = 16 };
 
@@ -77,7 +78,7 @@ size_t trace_dropped(const struct trace *trace);
 void trace_free(struct trace **trace);
 
 /*
- * --timeline FILE: what all ranks recorded (experiments/timeline/timeline.h), in one file on rank
+ * --timeline FILE: what all ranks recorded (experiments/trace/timeline.h), in one file on rank
  * 0, for https://ui.perfetto.dev and `psring trace`. The format is Chrome's ("Trace Event Format",
  * Duvall and Chatterjee, as Perfetto reads it), one event a line:
  *
@@ -87,31 +88,11 @@ void trace_free(struct trace **trace);
  *     counter   bytes a second handed over and come in; messages that wait
  *
  * Times are rank 0's: the clocks' offsets are measured at the start and at the end, in between they
- * are interpolated (experiments/timeline/timeline.h); they and their errors stand in the file.
+ * are interpolated (experiments/trace/timeline.h); they and their errors stand in the file.
  */
 
-struct timeline;
-struct bottleneck_facts;
-
-struct timeline_options {
-    const char *file;                /* on rank 0; borrowed */
-    uint64_t first_step, end_step;   /* of this run, from 0: from the one to before the other */
-    const struct topology *topology; /* borrowed */
-    bool in_step;                    /* all workers are in one step, or wait for it */
-};
-
-/* Collective over the world, between steps. Empties the file, measures clocks, begins to record.
- * Errors: logged. */
-enum status timeline_open(struct timeline **timeline, struct world *world,
-                          const struct timeline_options *options);
-
-/* Collective over the world, once no other thread tells of ranges. Rank 0 writes the file, and
- * says of what there was no room for. `facts` are those of the run's bottleneck, on rank 0, or
- * NULL. Errors: logged. */
-enum status timeline_write(struct timeline *timeline, const struct bottleneck_facts *facts);
-
-/* Ends the recording. Sets *timeline to NULL. */
-void timeline_close(struct timeline **timeline);
+/* For config->recorder. */
+extern const struct timeline_recorder timeline_recorder;
 
 /*
  * How far the clocks of the ranks are apart (clock_now_ns: each host's has its own zero and rate).

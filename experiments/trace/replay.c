@@ -1,11 +1,11 @@
-#include "experiments/report/run.h"
+#include "experiments/trace/trace.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/base/clock.h"
 #include "common/base/status.h"
-#include "experiments/timeline/timeline.h"
+#include "experiments/trace/timeline.h"
 
 /* Of all workers' steps of one number, from the first's begin to the last's end. */
 struct step {
