@@ -412,10 +412,9 @@ void config_comm_options(const struct config *config, const struct backend *back
                          struct comm_options *options)
 {
     *options = (struct comm_options){
-        .transport = config->transport == CONFIG_TRANSPORT_ZMQ   ? TRANSPORT_ZMQ
-                     : config->transport == CONFIG_TRANSPORT_MPI ? TRANSPORT_MPI
-                     : config->transport == CONFIG_TRANSPORT_TCP ? TRANSPORT_TCP
-                                                                 : backend->default_transport,
+        .transport = config->transport == CONFIG_TRANSPORT_AUTO
+                         ? backend->default_transport
+                         : (enum transport_kind)(config->transport - 1),
         .servers = (int)config->servers,
         .placement = config->placement,
         .reduce_order = config->reduce_order,

@@ -17,6 +17,7 @@
 #include "common/comm/backend.h"
 #include "common/data/augment.h"
 #include "common/device/device.h"
+#include "common/net/transport/transport.h"
 #include "common/net/world.h"
 
 /*
@@ -71,12 +72,8 @@ enum config_command {
     CONFIG_PREDICT = CONFIG_RUN_PREDICT,
 };
 
-enum config_transport {
-    CONFIG_TRANSPORT_AUTO,
-    CONFIG_TRANSPORT_ZMQ,
-    CONFIG_TRANSPORT_MPI,
-    CONFIG_TRANSPORT_TCP
-};
+/* Of --transport: auto, or an enum transport_kind and 1. */
+enum config_transport { CONFIG_TRANSPORT_AUTO, CONFIG_TRANSPORT_MPI = 1 + TRANSPORT_MPI };
 
 enum config_last_batch { CONFIG_LAST_BATCH_DROP, CONFIG_LAST_BATCH_PARTIAL };
 

@@ -19,6 +19,7 @@ const char *const config_placement_words[] = {"dedicated", "colocated", "mixed",
 const char *const config_reduce_order_words[] = {"any", "ring", NULL};
 const char *const config_nccl_algo_words[] = {"ring", "tree", "auto", NULL};
 
+/* auto, then in the order of enum transport_kind. */
 static const char *const transport_words[] = {"auto", "zmq", "mpi", "tcp", NULL};
 static const char *const last_batch_words[] = {"drop", "partial",
                                                NULL};           /* enum config_last_batch */

@@ -323,11 +323,6 @@ out:
 
 enum { TEXT_BYTES = 1024 };
 
-/* By enum config_transport, but for auto. */
-static const enum transport_kind kinds[] = {[CONFIG_TRANSPORT_ZMQ] = TRANSPORT_ZMQ,
-                                            [CONFIG_TRANSPORT_MPI] = TRANSPORT_MPI,
-                                            [CONFIG_TRANSPORT_TCP] = TRANSPORT_TCP};
-
 /* -------- in words ---------------------------------------------------------------------------- */
 
 static void add_way(struct line *line, const struct auto_job *job, const struct auto_way *way)
@@ -421,7 +416,7 @@ static unsigned transports_of(const struct config *config, const struct world *w
 {
     unsigned allowed = 0;
     if (config->transport != CONFIG_TRANSPORT_AUTO)
-        return 1u << kinds[config->transport];
+        return 1u << (config->transport - 1);
     for (int kind = 0; kind < TRANSPORT_KINDS; kind++) {
         if (!transport_kind_unavailable(kind) && (kind != TRANSPORT_MPI || world_is_mpi(world)))
             allowed |= 1u << kind;
@@ -468,15 +463,11 @@ static enum status job_of(struct auto_job *job, const struct config *config,
 
 static struct config_pick pick_of(const struct auto_way *way)
 {
-    struct config_pick pick = {.backend = backend_find(way->way.backend),
-                               .servers = way->way.servers,
-                               .placement = way->way.placement,
-                               .bucket_mb = way->bucket_mb};
-    for (int t = CONFIG_TRANSPORT_ZMQ; t <= CONFIG_TRANSPORT_TCP; t++) {
-        if (kinds[t] == way->transport)
-            pick.transport = t;
-    }
-    return pick;
+    return (struct config_pick){.backend = backend_find(way->way.backend),
+                                .transport = (int)way->transport + 1,
+                                .servers = way->way.servers,
+                                .placement = way->way.placement,
+                                .bucket_mb = way->bucket_mb};
 }
 
 static enum status choose_one(struct config_pick *pick, const struct predict_models *models,

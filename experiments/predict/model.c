@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/net/transport/transport.h"
 #include "experiments/config/backends.h"
 #include "experiments/config/config_table.h"
 #include "common/net/cpu_watch.h"
@@ -140,10 +141,9 @@ bool predict_shape_of(const struct predict_row *row, int *hosts, struct predict_
 
 bool predict_is_transport(const struct predict_model *model)
 {
-    static const char *const names[] = {"zmq", "mpi", "tcp"};
     bool known = false;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        known = known || strcmp(model->transport, names[i]) == 0;
+    for (enum transport_kind kind = 0; kind < TRANSPORT_KINDS; kind++)
+        known = known || strcmp(model->transport, transport_kind_name(kind)) == 0;
     return known && model->fit.error_count > 0;
 }
 

@@ -1,7 +1,8 @@
 /*
- * The protocol between transport.c and an implementation: tcp, zmq, mpi, and that of a simulation
- * (experiments/simulate). transport.c makes and validates headers, counts, and knows which slots
- * are posted. wait.c waits, with a time-out. An implementation moves bytes between nodes, in order.
+ * The protocol between transport.c and an implementation. There are tcp, zmq and mpi, and one for a
+ * simulation (experiments/simulate). transport.c makes and validates headers, counts, and knows
+ * which slots are posted. wait.c waits, with a time-out. An implementation moves bytes between
+ * nodes, in order.
  *
  * Sending: `send` gets a header and a payload, which stays the caller's. `completed` says how many
  * sends no longer need their payload.
@@ -98,7 +99,7 @@ struct transport_ops {
 
 enum {
     LOOK_MS = 50,                 /* embedded: a wait of this long looks at what else has come */
-    FAREWELL_MS = 200,            /* a failed rank tells the others for at most this long */
+    FAREWELL_MS = 200,            /* a failed rank reports it for at most this long */
     SETTLE_MS = 2000,             /* transport_stop waits for at most this long */
     TRANSPORT_WORDS_BYTES = 1024, /* payload of MESSAGE_FAILED: a text that ends with zeros */
 };
@@ -176,9 +177,9 @@ bool transport_base_init(struct transport *transport, const struct transport_ops
 void transport_base_fini(struct transport *transport);
 
 /*
- * Step 1: decodes and validates a header. From `peer`; -1: from whoever could connect. STATUS_INPUT
- * with -1: not of this run; it is counted, nothing is logged, and the message is to be dropped.
- * Every other error is one of this run, and logged.
+ * Step 1: decodes and validates a header. It came from `peer`; -1: from any process that could
+ * connect. STATUS_INPUT with -1: not of this run; it is counted, nothing is logged, and the message
+ * is to be dropped. Every other error is one of this run, and logged.
  */
 enum status transport_accept(struct transport *transport, const uint8_t *header, size_t size,
                              int peer, struct message *message);
