@@ -66,8 +66,7 @@ static struct simulated_endpoint *endpoint_of(struct transport *transport)
 
 static enum status out_of_memory(void)
 {
-    log_error("simulated transport: out of memory");
-    return STATUS_NO_MEMORY;
+    return FAIL(STATUS_NO_MEMORY, "simulated transport: out of memory");
 }
 
 static void ring_bell(sg_sem_t bell, bool *asleep)

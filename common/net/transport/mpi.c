@@ -120,8 +120,7 @@ static int payload_tag(const struct transport *transport, enum node_role from, e
 
 static enum status out_of_memory(void)
 {
-    log_error("MPI transport: out of memory");
-    return STATUS_NO_MEMORY;
+    return FAIL(STATUS_NO_MEMORY, "MPI transport: out of memory");
 }
 
 /* MPI counts in int. */
@@ -129,10 +128,10 @@ static enum status check_length(size_t length)
 {
     if (length <= INT_MAX)
         return STATUS_OK;
-    log_error("--transport mpi: a message of up to %zu bytes, but MPI takes at most %d; use a "
-              "smaller --segment-bytes or more --servers, or --transport zmq",
-              length, INT_MAX);
-    return STATUS_UNSUPPORTED;
+    return FAIL(STATUS_UNSUPPORTED,
+                "--transport mpi: a message of up to %zu bytes, but MPI takes at most %d; use a "
+                "smaller --segment-bytes or more --servers, or --transport zmq",
+                length, INT_MAX);
 }
 
 /* -------- requests ---------------------------------------------------------------------------- */
@@ -157,10 +156,8 @@ static enum status requests_reserve(struct requests *requests, int more)
     requests->transfers = grown(requests->transfers, size, sizeof *requests->transfers, &good);
     requests->indices = grown(requests->indices, size, sizeof *requests->indices, &good);
     requests->statuses = grown(requests->statuses, size, sizeof *requests->statuses, &good);
-    if (!good) {
-        log_error("MPI transport: no memory for %d messages", size);
-        return STATUS_NO_MEMORY;
-    }
+    if (!good)
+        return FAIL(STATUS_NO_MEMORY, "MPI transport: no memory for %d messages", size);
     requests->size = size;
     return STATUS_OK;
 }
@@ -475,11 +472,9 @@ static enum status receive_done(struct mpi_endpoint *endpoint, struct transfer *
     if (!embedded)
         TRY(accept_header(endpoint, slot, &message));
     int64_t payload_bytes = transfer->received_bytes - MESSAGE_HEADER_BYTES;
-    if (payload_bytes < 0 || message.length != (uint64_t)payload_bytes) {
-        log_error("MPI: a payload of %lld bytes came with a header that says %llu",
-                  (long long)payload_bytes, (unsigned long long)message.length);
-        return STATUS_INPUT;
-    }
+    if (payload_bytes < 0 || message.length != (uint64_t)payload_bytes)
+        return FAIL(STATUS_INPUT, "MPI: a payload of %lld bytes came with a header that says %llu",
+                    (long long)payload_bytes, (unsigned long long)message.length);
     if (!embedded)
         TRY(transport_claim(&endpoint->base, slot, &message));
     if (!slot->into)
@@ -596,11 +591,10 @@ static enum status mpi_open(struct transport *endpoint[2], struct world *world,
                             const struct transport_options *options)
 {
     enum status status = STATUS_OK;
-    if (options->topology.servers > topology_spare(&options->topology) && !world->concurrent) {
-        log_error("this MPI does not let two threads call it at once, which a colocated server "
-                  "needs: use --transport zmq or --placement dedicated");
-        return STATUS_UNSUPPORTED;
-    }
+    if (options->topology.servers > topology_spare(&options->topology) && !world->concurrent)
+        return FAIL(STATUS_UNSUPPORTED,
+                    "this MPI does not let two threads call it at once, which a colocated server "
+                    "needs: use --transport zmq or --placement dedicated");
     struct mpi_shared *shared = malloc(sizeof *shared);
     if (!shared)
         return out_of_memory();

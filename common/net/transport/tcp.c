@@ -132,10 +132,9 @@ static enum status tcp_send(struct transport *transport, int node,
     bool ignored = false;
     CHECK(peer->fd >= 0);
     struct tcp_send *send = fifo_push(&peer->queue, sizeof *send);
-    if (!send) {
-        log_error("tcp: no memory for %zu messages to be sent", peer->queue.count);
-        return STATUS_NO_MEMORY;
-    }
+    if (!send)
+        return FAIL(STATUS_NO_MEMORY, "tcp: no memory for %zu messages to be sent",
+                    peer->queue.count);
     memcpy(send->header, header, MESSAGE_HEADER_BYTES);
     send->payload = payload;
     send->length = length;
@@ -530,16 +529,16 @@ static int watch_all(struct tcp_endpoint *endpoint)
 }
 
 /* Sleeps until something can be moved, in whole milliseconds; with 0 only looks. */
-static enum status sleep_many(struct tcp_endpoint *endpoint, int wait_ms)
+static enum status sleep_for(struct tcp_endpoint *endpoint, struct interest *interest, int wait_ms)
 {
     struct epoll_event events[EVENTS_AT_ONCE];
-    int error = watch_all(endpoint);
-    int count = error ? -1 : epoll_wait(endpoint->epoll, events, EVENTS_AT_ONCE, wait_ms);
-    if (count < 0 && (error || errno != EINTR)) {
-        log_error("tcp: waiting: %s", strerror(error ? error : errno));
-        return STATUS_TRANSPORT;
-    }
-    for (int i = 0; i < count; i++) {
+    int error = interest->many ? watch_all(endpoint) : 0;
+    int count = error            ? -1
+                : interest->many ? epoll_wait(endpoint->epoll, events, EVENTS_AT_ONCE, wait_ms)
+                                 : poll(interest->polls, (nfds_t)interest->count, wait_ms);
+    if (count < 0 && (error || errno != EINTR))
+        return FAIL(STATUS_TRANSPORT, "tcp: waiting: %s", strerror(error ? error : errno));
+    for (int i = 0; interest->many && i < count; i++) {
         struct tcp_peer *peer = events[i].data.ptr;
         uint32_t happened = events[i].events;
         peer->hung_up |= (happened & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
@@ -547,14 +546,6 @@ static enum status sleep_many(struct tcp_endpoint *endpoint, int wait_ms)
         peer->writable |= peer->hung_up || (happened & EPOLLOUT);
     }
     return STATUS_OK;
-}
-
-static enum status sleep_few(struct interest *interest, int wait_ms)
-{
-    if (poll(interest->polls, (nfds_t)interest->count, wait_ms) >= 0 || errno == EINTR)
-        return STATUS_OK;
-    log_error("tcp: waiting: %s", strerror(errno));
-    return STATUS_TRANSPORT;
 }
 
 static enum status tcp_progress(struct transport *transport, int64_t wait_ns, bool for_sends,
@@ -579,10 +570,8 @@ static enum status tcp_progress(struct transport *transport, int64_t wait_ns, bo
             sched_yield();
         int64_t wait_ms =
             slept ? (interest.missed ? MISSED_MS : (wait_ns + NS_PER_MS - 1) / NS_PER_MS) : 0;
-        if (interest.many)
-            TRY(sleep_many(endpoint, (int)wait_ms));
-        else if (slept)
-            TRY(sleep_few(&interest, (int)wait_ms));
+        if (interest.many || slept)
+            TRY(sleep_for(endpoint, &interest, (int)wait_ms));
     }
     if (interest.missed && !done)
         status = check_missed(endpoint);

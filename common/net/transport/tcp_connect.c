@@ -72,10 +72,9 @@ static enum status listen_at(struct opening *opening, const union address *host,
 {
     char text[ADDRESS_TEXT_BYTES];
     int error = listener_open(&opening->listeners[role], host, 0);
-    if (error != 0) {
-        log_error("tcp: cannot listen at %s: %s", address_text(host, text), strerror(error));
-        return status_from_errno(error);
-    }
+    if (error != 0)
+        return FAIL(status_from_errno(error), "tcp: cannot listen at %s: %s",
+                    address_text(host, text), strerror(error));
     *address = opening->listeners[role].address;
     return STATUS_OK;
 }
@@ -86,10 +85,8 @@ static enum status join_local(struct opening *opening)
     int sockets[2];
     if (!opening->endpoint[NODE_WORKER] || !opening->endpoint[NODE_SERVER])
         return STATUS_OK;
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, sockets) != 0) {
-        log_error("tcp: a pair of sockets: %s", strerror(errno));
-        return status_from_errno(errno);
-    }
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, sockets) != 0)
+        return FAIL(status_from_errno(errno), "tcp: a pair of sockets: %s", strerror(errno));
     for (int role = 0; role < 2; role++)
         endpoint_of(opening->endpoint[role])->peers[opening->endpoint[!role]->node].fd =
             sockets[role];
@@ -116,11 +113,11 @@ static enum status connect_to(const struct opening *opening, struct transport *t
     if (error == 0)
         return STATUS_OK;
     char text[ADDRESS_URI_BYTES];
-    log_error(
+    return FAIL(
+        error == ETIMEDOUT ? STATUS_TIMEOUT : STATUS_TRANSPORT,
         "tcp: cannot connect to %s at %s: %s; %s", transport_node_text(transport, node).text,
         address_uri(address, text), strerror(error),
         descriptors_advice(error, "is its host reachable by the network in use (see --subnet)?"));
-    return error == ETIMEDOUT ? STATUS_TIMEOUT : STATUS_TRANSPORT;
 }
 
 /* Higher nodes connect to this one. `sockets`: room for all nodes. */
@@ -139,11 +136,11 @@ static enum status let_in(struct opening *opening, struct transport *transport, 
         return STATUS_OK;
     if (world_cancelled(opening->world))
         return STATUS_TRANSPORT;
-    log_error("tcp: %s has not connected within %g s; is its host reachable by the network in use "
-              "(see --subnet)? A slow start needs a larger --startup-timeout",
-              transport_node_text(transport, missing).text,
-              (double)opening->world->timeout_ms / 1000);
-    return STATUS_TIMEOUT;
+    return FAIL(
+        STATUS_TIMEOUT,
+        "tcp: %s has not connected within %g s; is its host reachable by the network in use "
+        "(see --subnet)? A slow start needs a larger --startup-timeout",
+        transport_node_text(transport, missing).text, (double)opening->world->timeout_ms / 1000);
 }
 
 /* First everybody connects, for which nobody has to accept; then everybody accepts. One after the
@@ -187,11 +184,8 @@ enum status transport_tcp_open(struct transport *endpoint[2], struct world *worl
             endpoint_of(endpoint[role])->peers[node].node = node;
         }
     }
-    if (!opening.all || !opening.sockets) {
-        log_error("tcp: no memory for the addresses of %d ranks", world->size);
-        status = STATUS_NO_MEMORY;
-        goto out;
-    }
+    if (!opening.all || !opening.sockets)
+        TRY(FAIL(STATUS_NO_MEMORY, "tcp: no memory for the addresses of %d ranks", world->size));
     TRY(world_choose_address(world, options->subnet, &host));
     for (enum node_role role = 0; role <= NODE_SERVER; role++) {
         if (endpoint[role])

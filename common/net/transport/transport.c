@@ -240,10 +240,8 @@ enum status transport_open(struct transport *endpoint[2], struct world *world,
 {
     const struct transport_ops *ops = kinds[options->kind];
     endpoint[NODE_WORKER] = endpoint[NODE_SERVER] = NULL;
-    if (ops->unavailable) {
-        log_error("--transport %s: %s", ops->name, ops->unavailable);
-        return STATUS_UNSUPPORTED;
-    }
+    if (ops->unavailable)
+        return FAIL(STATUS_UNSUPPORTED, "--transport %s: %s", ops->name, ops->unavailable);
     enum status status = world_check_descriptors(world, descriptors_of(world, options));
     if (status == STATUS_OK)
         status = open_endpoints(endpoint, world, options);
@@ -476,11 +474,11 @@ static struct transport_text call_text(const struct message_call *call)
 static enum status other_call(const struct transport *transport, int peer,
                               const struct message_call *theirs)
 {
-    log_error("%s is in %s, and rank %d in %s; all ranks of a communicator must make the same "
-              "calls in the same order",
-              transport_node_text(transport, peer).text, call_text(theirs).text,
-              transport->world->rank, call_text(&transport->call).text);
-    return STATUS_PROTOCOL;
+    return FAIL(STATUS_PROTOCOL,
+                "%s is in %s, and rank %d in %s; all ranks of a communicator must make the same "
+                "calls in the same order",
+                transport_node_text(transport, peer).text, call_text(theirs).text,
+                transport->world->rank, call_text(&transport->call).text);
 }
 
 /* Numbers of calls wrap around after 2^32. */
@@ -624,18 +622,17 @@ static enum status check_expected(const struct transport *transport,
          found->length == expected->length &&
          (!expected->dtype || found->dtype == expected->dtype)))
         return STATUS_OK;
-    log_error("%s sent %s, expected %s; do all ranks run with the same options?",
-              transport_node_text(transport, slot->peer).text, transport_message_text(found).text,
-              transport_message_text(expected).text);
-    return STATUS_PROTOCOL;
+    return FAIL(STATUS_PROTOCOL, "%s sent %s, expected %s; do all ranks run with the same options?",
+                transport_node_text(transport, slot->peer).text, transport_message_text(found).text,
+                transport_message_text(expected).text);
 }
 
 enum status transport_too_long(const struct transport *transport, const struct transport_slot *slot)
 {
-    log_error("%s sent more than the %zu bytes expected here; do all ranks run with the same "
-              "options?",
-              transport_node_text(transport, slot->peer).text, slot->capacity);
-    return STATUS_PROTOCOL;
+    return FAIL(STATUS_PROTOCOL,
+                "%s sent more than the %zu bytes expected here; do all ranks run with the same "
+                "options?",
+                transport_node_text(transport, slot->peer).text, slot->capacity);
 }
 
 enum status transport_claim(struct transport *transport, struct transport_slot *slot,

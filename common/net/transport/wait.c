@@ -121,23 +121,6 @@ static enum status timed_out(const struct transport *transport, const struct wai
 
 /* -------- looking around (embedded) ----------------------------------------------------------- */
 
-/* A rank that is already in a later call of the communicator has sent and received all of this one,
- * so what is missing never comes. A send may have arrived and not be reported yet, by a thread that
- * got no core: it has a while longer. */
-static enum status check_awaited(const struct transport *transport, struct wait_state *wait)
-{
-    enum { SEND_LOOKS = 20 };
-    enum status status = STATUS_OK;
-    const struct transport_slot *slot;
-    size_t next = 0;
-    if (!wait->slots && ++wait->looks <= SEND_LOOKS)
-        return STATUS_OK;
-    for (int peer; (peer = next_awaited(wait, &next, &slot)) >= 0;)
-        TRY(transport_check_ahead(transport, peer));
-out:
-    return status;
-}
-
 static enum status look(struct transport *transport)
 {
     enum status status = STATUS_OK;
@@ -183,10 +166,18 @@ out:
     return status;
 }
 
-/* Nothing has come for LOOK_MS, or for that long again. */
+/*
+ * Nothing has come for LOOK_MS, or for that long again.
+ *
+ * A rank that is already in a later call of the communicator has sent and received all of this one,
+ * so what is missing never comes. A send may have arrived and not be reported yet, by a thread that
+ * got no core: it has a while longer.
+ */
 static enum status look_around(struct transport *transport, struct wait_state *wait, bool moved)
 {
+    enum { SEND_LOOKS = 20 };
     enum status status = STATUS_OK;
+    const struct transport_slot *slot;
     int64_t now_ns = clock_now_ns();
     bool due = wait->look_ns != 0 && !moved && now_ns >= wait->look_ns;
     if (moved)
@@ -195,10 +186,12 @@ static enum status look_around(struct transport *transport, struct wait_state *w
         wait->look_ns = now_ns + LOOK_MS * NS_PER_MS;
     if (!due)
         return STATUS_OK;
-    TRY(check_awaited(transport, wait));
-    TRY(look(transport));
-    const struct transport_slot *slot;
+    bool checks = wait->slots || ++wait->looks > SEND_LOOKS;
     size_t next = 0;
+    for (int peer; checks && (peer = next_awaited(wait, &next, &slot)) >= 0;)
+        TRY(transport_check_ahead(transport, peer));
+    TRY(look(transport));
+    next = 0;
     for (int peer; (peer = next_awaited(wait, &next, &slot)) >= 0;)
         TRY(transport_announce(transport, peer));
 out:

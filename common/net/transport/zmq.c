@@ -402,6 +402,7 @@ static enum status bind_endpoint(struct zmq_endpoint *endpoint, const union addr
                                  char *address)
 {
     char name[ADDRESS_TEXT_BYTES], text[ZMQ_ADDRESS_BYTES];
+    size_t size = ZMQ_ADDRESS_BYTES;
     endpoint->pull = transport_zmq_socket(endpoint, ZMQ_PULL);
     if (!endpoint->pull)
         return transport_zmq_status("socket");
@@ -411,15 +412,11 @@ static enum status bind_endpoint(struct zmq_endpoint *endpoint, const union addr
         return status;
     snprintf(text, sizeof text, endpoint->shared->ipv6 ? "tcp://[%s]:*" : "tcp://%s:*",
              address_text(host, name));
-    if (zmq_bind(endpoint->pull, text) != 0)
-        return transport_zmq_status(text);
-    size_t size = ZMQ_ADDRESS_BYTES;
-    if (zmq_getsockopt(endpoint->pull, ZMQ_LAST_ENDPOINT, address, &size) != 0)
+    if (zmq_bind(endpoint->pull, text) != 0 ||
+        zmq_getsockopt(endpoint->pull, ZMQ_LAST_ENDPOINT, address, &size) != 0)
         return transport_zmq_status(text);
     snprintf(text, sizeof text, LOCAL_ADDRESS, endpoint->base.node);
-    if (zmq_bind(endpoint->pull, text) != 0)
-        return transport_zmq_status(text);
-    return STATUS_OK;
+    return zmq_bind(endpoint->pull, text) == 0 ? STATUS_OK : transport_zmq_status(text);
 }
 
 static enum status share(struct zmq_endpoint *endpoint, struct zmq_shared *shared)
@@ -433,8 +430,7 @@ static enum status share(struct zmq_endpoint *endpoint, struct zmq_shared *share
     endpoint->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (endpoint->wake_fd >= 0)
         return STATUS_OK;
-    log_error("ZeroMQ: cannot open an endpoint: %s", strerror(errno));
-    return STATUS_NO_MEMORY;
+    return FAIL(STATUS_NO_MEMORY, "ZeroMQ: cannot open an endpoint: %s", strerror(errno));
 }
 
 /* Not for libpsring, which does not change its host's allocator.
@@ -459,10 +455,8 @@ static enum status transport_zmq_open(struct transport *endpoint[2], struct worl
     if (!options->embedded)
         keep_freed_memory();
     struct zmq_shared *shared = calloc(1, sizeof *shared);
-    if (!shared) {
-        log_error("ZeroMQ: out of memory");
-        return STATUS_NO_MEMORY;
-    }
+    if (!shared)
+        return FAIL(STATUS_NO_MEMORY, "ZeroMQ: out of memory");
     shared->users = 1; /* this function */
     for (int role = 0; role < 2; role++) {
         if (endpoint[role])
@@ -470,11 +464,8 @@ static enum status transport_zmq_open(struct transport *endpoint[2], struct worl
     }
     shared->context = zmq_ctx_new();
     shared->addresses = calloc((size_t)world->size, sizeof *shared->addresses);
-    if (!shared->context || !shared->addresses) {
-        log_error("ZeroMQ: no memory for the addresses of %d ranks", world->size);
-        status = STATUS_NO_MEMORY;
-        goto out;
-    }
+    if (!shared->context || !shared->addresses)
+        TRY(FAIL(STATUS_NO_MEMORY, "ZeroMQ: no memory for the addresses of %d ranks", world->size));
     zmq_ctx_set(shared->context, ZMQ_MAX_SOCKETS, 2 * topology_nodes(&options->topology) + 64);
     TRY(transport_zmq_auth_open(&shared->auth, shared->context, world->run_id));
     TRY(world_choose_address(world, options->subnet, &host));

@@ -72,15 +72,15 @@ static bool same_bytes(zmq_msg_t *frame, const char *expected)
 /* Sends the frames of an answer: version, the request's id, code, reason, user, metadata. */
 static bool answer(void *socket, zmq_msg_t *request_id, bool known)
 {
-    const char *const text[] = {known ? "200" : "400", known ? "" : "not of this run", "", ""};
-    if (zmq_send(socket, "1.0", 3, ZMQ_SNDMORE) < 0 ||
-        zmq_send(socket, zmq_msg_data(request_id), zmq_msg_size(request_id), ZMQ_SNDMORE) < 0)
-        return false;
-    for (int i = 0; i < 4; i++) {
-        if (zmq_send(socket, text[i], strlen(text[i]), i < 3 ? ZMQ_SNDMORE : 0) < 0)
-            return false;
-    }
-    return true;
+    enum { ANSWER_FRAMES = 6 };
+    const char *id = zmq_msg_data(request_id);
+    const char *const frames[ANSWER_FRAMES] = {
+        "1.0", id, known ? "200" : "400", known ? "" : "not of this run", "", ""};
+    bool good = true;
+    for (int i = 0; good && i < ANSWER_FRAMES; i++)
+        good = zmq_send(socket, frames[i], i == 1 ? zmq_msg_size(request_id) : strlen(frames[i]),
+                        i < ANSWER_FRAMES - 1 ? ZMQ_SNDMORE : 0) >= 0;
+    return good;
 }
 
 /* Answers one request, from ZeroMQ itself; false once the context ends. */
