@@ -63,8 +63,7 @@ struct offer {
 static enum status answer_all(struct world *world, struct listener *listener)
 {
     int left = 0, missing = 0;
-    int64_t deadline_ns =
-        world->timeout_ms > 0 ? clock_now_ns() + world->timeout_ms * NS_PER_MS : 0;
+    int64_t deadline_ns = stream_deadline_ns(world->timeout_ms);
     bool *come = calloc((size_t)world->size, sizeof *come);
     if (!come)
         return FAIL(STATUS_NO_MEMORY, "world: no memory for %d ranks", world->size);
@@ -156,30 +155,26 @@ static enum status by_trial(struct world *world)
 {
     enum status status = STATUS_OK;
     struct offer offer;
+    struct listener listener = {.socket = -1};
     int first = world->host_numbers[world->rank]; /* of this host */
-    union address firsts, *all = NULL;
-    struct listener *listener = calloc(1, sizeof *listener);
+    union address firsts, *all = calloc((size_t)world->size, sizeof *all);
     memset(&offer, 0, sizeof offer);
-    all = calloc((size_t)world->size, sizeof *all);
-    if (!listener || !all)
+    if (!all)
         TRY(FAIL(STATUS_NO_MEMORY, "world: no memory for the addresses of %d ranks", world->size));
-    listener->socket = -1;
     if (world->rank == 0)
-        status = listen_for_all(listener, &offer);
+        status = listen_for_all(&listener, &offer);
     enum status told = world_broadcast(world, NULL, &offer, sizeof offer);
     TRY(status);
     TRY(told);
     if (world->rank == 0)
-        TRY(answer_all(world, listener));
+        TRY(answer_all(world, &listener));
     else if (world->rank == first)
         TRY(try_all(world, &offer));
     firsts = *world->address;
     TRY(world_gather(world, NULL, &firsts, sizeof firsts, all));
     *world->address = all[first];
 out:
-    if (listener)
-        listener_close(listener);
-    free(listener);
+    listener_close(&listener);
     free(all);
     return status;
 }
@@ -219,21 +214,20 @@ enum status world_connect_to_root(struct world *world, int root, const union add
     enum status status = STATUS_OK;
     char what[96];
     int error = 0;
-    struct listener *listener = calloc(1, sizeof *listener);
+    struct listener listener = {.socket = -1};
     union address *all = calloc((size_t)world->size, sizeof *all);
-    if (!listener || !all)
+    if (!all)
         TRY(FAIL(STATUS_NO_MEMORY, "world: no memory for the addresses of %d ranks", world->size));
-    listener->socket = -1;
-    if (at && (error = listener_open(listener, at, 0)) != 0) {
+    if (at && (error = listener_open(&listener, at, 0)) != 0) {
         snprintf(what, sizeof what, "rank %d cannot listen for the other ranks on", world->rank);
         status = socket_failed(what, at, error);
     }
     /* Port 0: it does not listen. Where it should, it has said why. */
-    enum status told = world_gather(world, NULL, &listener->address, sizeof listener->address, all);
+    enum status told = world_gather(world, NULL, &listener.address, sizeof listener.address, all);
     TRY(status);
     TRY(told);
     if (at)
-        TRY(let_in_all(world, listener, sockets));
+        TRY(let_in_all(world, &listener, sockets));
     if (root < 0 || root == world->rank || sockets[root] >= 0)
         goto out;
     TRY(address_port(&all[root]) == 0 ? STATUS_TRANSPORT : STATUS_OK);
@@ -242,9 +236,7 @@ enum status world_connect_to_root(struct world *world, int root, const union add
     snprintf(what, sizeof what, "cannot connect to rank %d at", root);
     status = error == 0 ? STATUS_OK : socket_failed(what, &all[root], error);
 out:
-    if (listener)
-        listener_close(listener);
-    free(listener);
+    listener_close(&listener);
     free(all);
     return status;
 }

@@ -130,11 +130,11 @@ enum {
 struct gathering {
     const struct rendezvous *rendezvous;
     struct listener listener;
-    int *sockets;                         /* by rank */
-    char (*hosts)[RENDEZVOUS_NAME_BYTES]; /* by rank; "": not there yet */
-    int there;                            /* rank 0 included */
-    int refused[REFUSED_MOST];            /* told why, and not yet closed */
+    int *sockets;              /* by rank */
+    int there;                 /* rank 0 included */
+    int refused[REFUSED_MOST]; /* told why, and not yet closed */
     int refused_count;
+    char hosts[][RENDEZVOUS_NAME_BYTES]; /* by rank; "": not there yet */
 };
 
 /* -------- what can be wrong ------------------------------------------------------------------- */
@@ -407,21 +407,16 @@ static enum status open_port(struct gathering *g)
 static enum status gather(const struct rendezvous *rendezvous, int *sockets)
 {
     enum status status;
-    struct gathering *g = calloc(1, sizeof *g);
-    if (g) {
-        g->listener.socket = -1;
-        g->hosts = calloc((size_t)rendezvous->options->size, sizeof *g->hosts);
-    }
-    if (!g || !g->hosts) {
-        log_error("rendezvous: no memory for %d ranks", rendezvous->options->size);
-        free(g);
-        return STATUS_NO_MEMORY;
-    }
+    size_t size = (size_t)rendezvous->options->size;
+    struct gathering *g = calloc(1, sizeof *g + size * sizeof *g->hosts);
+    if (!g)
+        return FAIL(STATUS_NO_MEMORY, "rendezvous: no memory for %zu ranks", size);
+    g->listener.socket = -1;
     g->rendezvous = rendezvous;
     g->sockets = sockets;
     g->there = 1;
     snprintf(g->hosts[0], sizeof g->hosts[0], "%s", rendezvous->name);
-    if (rendezvous->options->size > 1)
+    if (size > 1)
         TRY(open_port(g));
     g->listener.cancelled = rendezvous->options->cancelled;
     g->listener.context = rendezvous->options->cancel_context;
@@ -430,7 +425,6 @@ out:
     for (int i = 0; i < g->refused_count; i++)
         stream_close(&g->refused[i]);
     listener_close(&g->listener);
-    free(g->hosts);
     free(g);
     return status;
 }
