@@ -98,8 +98,8 @@ int stream_accept(int listening, int *out)
     return 0;
 }
 
-/* A socket that connects to a port of its own machine where nobody listens may be given that very
- * port, and is then connected to itself. */
+/* A socket that connects to a port of its own machine can get that very port where no process
+ * listens. It is then connected to itself. */
 static bool is_own(int socket)
 {
     union address here, there;
@@ -304,7 +304,7 @@ static void drop(struct listener *listener, int index, const char *why)
     forget(listener, index);
 }
 
-/* Whoever wants to connect still waits, and poll(2) would say so again and again. */
+/* The connection still waits, so poll(2) would report it again at once. */
 static void put_off(struct listener *listener, int error)
 {
     if (!listener->warned_of_accept)

@@ -1,10 +1,10 @@
 /*
  * Control connections: how ranks meet, make collective calls and watch each other, and how members
- * join an elastic job. They are plain TCP connections on which nothing waits longer than it is told
- * to. Every message begins with a control_head, and the first one is a hello. Anyone can connect
- * to a port: a process that says something else, or nothing, is dropped, and holds nobody up.
+ * join an elastic job. They are plain TCP connections, and every wait on them has a time-out. Every
+ * message begins with a control_head, and the first one is a hello. Anyone can connect to a port. A
+ * process that sends another first message, or none, is dropped and delays no rank.
  *
- * Functions return 0 or an errno value and log nothing: the caller knows who is at the other end.
+ * Functions return 0 or an errno value and log nothing, because the caller knows the other end.
  * ETIMEDOUT: nothing moved for the time-out. ECONNRESET: the other end has closed. ECANCELED: the
  * caller's `cancelled` said so.
  */
@@ -30,8 +30,8 @@ int stream_accept(int listening, int *out);
 int stream_connect(const union address *address, int64_t timeout_ms, int *out);
 
 /*
- * Sends (or receives) all of `bytes` bytes. The time-out (0: none) counts from the call, and anew
- * whenever a part has moved. Nothing is waited for where all can move at once.
+ * Sends (or receives) all of `bytes` bytes. The time-out (0: none) counts from the call, and again
+ * from each part that has moved. The call does not wait if all can move at once.
  */
 int stream_send(int socket, const void *data, size_t bytes, int64_t timeout_ms);
 int stream_receive(int socket, void *data, size_t bytes, int64_t timeout_ms);
@@ -44,8 +44,8 @@ int stream_wait(int socket, short events, int64_t deadline_ns, cancelled_call *c
                 void *context);
 
 /* Closes *socket if it is open (>= 0) and sets it to -1. The other end gets the end of the stream
- * even if a child of fork() has the socket open. What has come and was not read is read first:
- * otherwise the system may take back what was sent last. */
+ * even if a child of fork() has the socket open. Unread data is read first, because otherwise the
+ * system may discard what was sent last. */
 void stream_close(int *socket);
 
 /* Milliseconds for poll(2) until `deadline_ns` (clock_now_ns; 0: none). */
@@ -95,8 +95,8 @@ enum control_read {
  * *have of them have come; 0 at first. */
 enum control_read control_read(int socket, void *message, size_t room, size_t *have);
 
-/* The same, waiting; `timeout_ms` counts from the call. EPROTO: CONTROL_FOREIGN; EPROTONOSUPPORT:
- * CONTROL_OTHER. */
+/* The same, waiting; `timeout_ms` counts from the call. EPROTO stands for CONTROL_FOREIGN, and
+ * EPROTONOSUPPORT for CONTROL_OTHER. */
 int control_receive(int socket, void *message, size_t room, int64_t timeout_ms,
                     cancelled_call *cancelled, void *context);
 
@@ -153,10 +153,10 @@ struct listener {
     void *context;
 };
 
-enum { LISTENER_AWAITED = -2 }; /* in place of a socket; -1: nobody is awaited */
+enum { LISTENER_AWAITED = -2 }; /* in place of a socket; -1: no connection is awaited */
 
 enum listener_event {
-    LISTENER_HELLO,   /* somebody has introduced himself */
+    LISTENER_HELLO,   /* a process has introduced itself */
     LISTENER_WATCHED, /* a watched connection has closed, or has something to read */
     LISTENER_TIMEOUT,
     LISTENER_CANCELLED,
@@ -180,13 +180,13 @@ enum listener_event listener_wait(struct listener *listener, int64_t deadline_ns
 
 /*
  * Lets in ranks of a run: each whose sockets[rank] is LISTENER_AWAITED gets its connection there,
- * until all have it or `timeout_ms` (0: none) is over. Whoever else says hello is dropped. Returns
- * the first rank that has not come; -1: all have.
+ * until all have it or `timeout_ms` (0: none) is over. Other processes that say hello are dropped.
+ * Returns the first rank that has not come; -1: all have.
  */
 int listener_let_in(struct listener *listener, uint64_t run_id, int64_t timeout_ms, int *sockets,
                     int world_size);
 
-/* Connects to whoever lets in, and says hello, within `timeout_ms` each. *socket is -1 after an
+/* Connects to a listener and says hello, within `timeout_ms` each. *socket is -1 after an
  * error. */
 int listener_join(const union address *address, uint64_t run_id, int rank, int64_t timeout_ms,
                   int *socket);

@@ -222,7 +222,7 @@ enum status world_connect_to_root(struct world *world, int root, const union add
         snprintf(what, sizeof what, "rank %d cannot listen for the other ranks on", world->rank);
         status = socket_failed(what, at, error);
     }
-    /* Port 0: it does not listen. Where it should, it has said why. */
+    /* Port 0: it does not listen, and has logged why if it should. */
     enum status told = world_gather(world, NULL, &listener.address, sizeof listener.address, all);
     TRY(status);
     TRY(told);

@@ -28,7 +28,7 @@ enum status rendezvous_parse(const char *text, struct rendezvous *rendezvous)
     return STATUS_OK;
 }
 
-/* What a rank has for its attempts to find rank 0. */
+/* A rank's attempts to find rank 0. */
 struct visit {
     const struct rendezvous *rendezvous;
     int64_t answer_ms;
@@ -36,9 +36,8 @@ struct visit {
     struct rendezvous_answer answer;
 };
 
-/* Connects to whoever listens, says hello and waits for the answer: 0 (then the socket and the
- * answer are there) or an errno value; EPROTO: what listens is not psring; ENOMSG: it does not
- * answer. */
+/* Connects, says hello and waits for the answer. 0 (then the socket and the answer are there) or an
+ * errno value. EPROTO: psring does not listen there. ENOMSG: no answer has come. */
 static int ask(void *self, const union address *address, int64_t connect_ms)
 {
     struct visit *visit = self;
@@ -132,7 +131,7 @@ struct gathering {
     struct listener listener;
     int *sockets;              /* by rank */
     int there;                 /* rank 0 included */
-    int refused[REFUSED_MOST]; /* told why, and not yet closed */
+    int refused[REFUSED_MOST]; /* has the reason, not yet closed */
     int refused_count;
     char hosts[][RENDEZVOUS_NAME_BYTES]; /* by rank; "": not there yet */
 };
@@ -208,7 +207,7 @@ static int answer(int socket, enum status status, const char *text)
     return control_send(socket, &head, sizeof head, text, strlen(text), TELL_MS);
 }
 
-/* Whoever cannot be told finds out by the closed connection. */
+/* A rank that cannot get the answer sees that the connection closes. */
 static void refuse(struct gathering *g, int socket, enum status status, const char *text)
 {
     answer(socket, status, text);
@@ -286,7 +285,7 @@ static enum status has_left(struct gathering *g, int rank)
 static enum status admit(struct gathering *g, const struct hello *hello, int socket)
 {
     char text[RENDEZVOUS_TEXT_BYTES];
-    if (hello->run_id != g->rendezvous->options->token) { /* the start goes on without it */
+    if (hello->run_id != g->rendezvous->options->token) { /* the others still start */
         snprintf(text, sizeof text,
                  "rendezvous: rank %d on %s belongs to another job than rank 0 on %s; end what an "
                  "earlier run has left, or give all ranks one --token (PSRING_TOKEN)",

@@ -36,8 +36,7 @@ enum status rendezvous_parse(const char *text, struct rendezvous *rendezvous);
  */
 enum status rendezvous_meet(const struct rendezvous *rendezvous, int *sockets);
 
-/* What rank 0 says to each of the others. The value is a status: begin (STATUS_OK), or why
- * not. */
+/* Rank 0's answer to each of the others. The value is a status: begin (STATUS_OK), or why not. */
 struct rendezvous_answer {
     struct control_head head;
     char text[RENDEZVOUS_TEXT_BYTES];

@@ -40,7 +40,7 @@ struct watchdog_link {
     struct watchdog_frame frame; /* its first `have` bytes have come */
 };
 
-/* What the watchdog's thread keeps. */
+/* The state of the watchdog's thread. */
 
 enum watchdog_phase {
     WATCHDOG_STARTING, /* no other rank is known */
@@ -69,7 +69,7 @@ struct watchdog {
         uint64_t moves;
         int64_t since_ns;
     } seen[ACTIVITY_THREADS];
-    bool gave_up; /* has told rank 0 of its own end */
+    bool gave_up; /* its BYE is sent */
     enum watchdog_trouble trouble;
     int64_t trouble_ns;        /* since then */
     struct stall_watch stalls; /* on rank 0 of all; on rank 1 of rank 0's silence */
@@ -90,13 +90,13 @@ static void wake(struct watchdog *watchdog)
     (void)written;
 }
 
-/* Never waits; what does not fit in the socket's buffer, or has nobody to read it, is lost. After
+/* Never waits. A frame that does not fit in the socket's buffer, or has no reader, is lost. After
  * the `last` frame its reader wakes at once. */
 static void send_frame(struct watchdog_link *link, struct watchdog_frame *frame, bool last)
 {
     int error = control_send(link->fd, frame, sizeof *frame, NULL, 0, -1);
-    /* A frame that went out in part would be followed by one that cannot be read: whoever has not
-     * emptied the buffer for so long is as good as gone. */
+    /* After a part of a frame the next one could not be read. A peer that has left the buffer full
+     * for this time counts as gone. */
     if (last || (error != 0 && error != EAGAIN))
         shutdown(link->fd, SHUT_WR);
 }
@@ -110,11 +110,11 @@ static enum control_read read_frame(struct watchdog_link *link)
 }
 
 /*
- * For the last words: from now on nobody else of this process writes to stderr or stdout. MPI
- * complains of every connection that closes, from when one rank has ended until the last one has;
- * and a step's line may be about to be printed. Sleeps until what had been written is with the
- * user. WATCHDOG_LAST_WORD_S later the process ends by SIGALRM, if it has not yet: nobody may be
- * reading what it says.
+ * Before the last message: from now on no other thread of this process writes to stderr or stdout.
+ * MPI complains of every connection that closes, from when one rank has ended until the last one
+ * has; and a step's line may be about to be printed. Sleeps until what had been written is with the
+ * user. WATCHDOG_LAST_WORD_S later the process ends by SIGALRM at the latest, because stderr may
+ * have no reader.
  */
 static void silence_output(void)
 {
@@ -125,7 +125,7 @@ static void silence_output(void)
 
 /* -------- what this rank is doing ------------------------------------------------------------- */
 
-/* What this rank would tell now. */
+/* The beat that this rank would send now. */
 static void sample(struct watchdog *watchdog, int64_t now_ns, struct watchdog_beat *beat)
 {
     bool started = atomic_load_explicit(&watchdog->activity.started, memory_order_relaxed);
@@ -196,7 +196,7 @@ static void watch_start(struct watchdog *watchdog, int64_t now_ns)
     options->end(EXIT_FAILED);
 }
 
-/* A rank that is silent for so long is at fault. Sooner where this process is asked to end: the
+/* A rank that is silent for this time is at fault. Sooner where this process is asked to end: the
  * launcher may have missed the same rank before we did. */
 static int64_t silence_ns(const struct watchdog *watchdog)
 {
@@ -230,7 +230,7 @@ static void hear(struct watchdog *watchdog, int from, int64_t now_ns)
         return;
     if (rank->state == WATCHDOG_ALIVE)
         rank->state = WATCHDOG_GONE;
-    /* The others' ends stay open: what is to be told to them goes out all the same. */
+    /* The other ends stay open, because an END may still have to reach them. */
     watchdog->polled[from].fd = -1;
 }
 
@@ -256,13 +256,14 @@ static void hear_all(struct watchdog *watchdog, int64_t now_ns)
 
 /* -------- the thread of rank 0: deciding ------------------------------------------------------ */
 
-/* How long a trouble must last before it is the one to be told: its cause may be on its way. */
+/* How long a trouble must last before it is reported: a message about its cause may be on its way.
+ */
 static int64_t grace_ns(const struct watchdog *watchdog, enum watchdog_trouble trouble)
 {
     switch (trouble) {
     case WATCHDOG_NONE:
         return INT64_MAX / 2;
-    case WATCHDOG_OVERDUE: /* until all have told what they do since then */
+    case WATCHDOG_OVERDUE: /* until beats that are newer than that have come */
         return watchdog->tick_ns * 3 / 2;
     case WATCHDOG_QUIET_ERROR: /* until rank 0 has met and logged it */
         return 2 * NS_PER_S;
@@ -298,8 +299,8 @@ static void end_all(struct watchdog *watchdog, int64_t now_ns)
     watchdog->options.end(code);
 }
 
-/* Others have given up on this rank meanwhile. Where all were stopped (a scheduler makes room, a
- * user presses Ctrl-Z) none has, and the run goes on. */
+/* Others have given up on this rank meanwhile. If all were stopped (by a scheduler, or by Ctrl-Z)
+ * none has, and the run continues. */
 static void was_stopped(struct watchdog *watchdog, int64_t late_ns)
 {
     bool left = false;
@@ -314,8 +315,8 @@ static void was_stopped(struct watchdog *watchdog, int64_t late_ns)
 }
 
 /* One look of rank 0's thread at all ranks; ends them, and this process, if it has come to that.
- * False once all ranks are done. `late_ns`: for so long nobody has looked, and everybody seemed
- * silent. */
+ * False once all ranks are done. `late_ns`: this thread did not look for this time, so all
+ * ranks seem silent. */
 static bool lead(struct watchdog *watchdog, int64_t now_ns, int64_t late_ns)
 {
     bool all_done = atomic_load(&watchdog->closing);

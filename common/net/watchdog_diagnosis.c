@@ -287,8 +287,8 @@ static void add_silent(struct line *line, const struct watchdog_scene *s, const 
         line_add(line, ", and a rank tells that about once a second only: it has come further");
 }
 
-/* Marks in `blamed` (count) who is to blame; returns the first one, or -1: all wait for each other.
- */
+/* Marks the ranks at fault in `blamed` (count). Returns the first one, or -1: all wait for each
+ * other. */
 static int find_blamed(const struct watchdog_scene *s, bool *blamed)
 {
     int first = -1;

@@ -65,17 +65,17 @@ enum watchdog_trouble {
 struct watchdog_scene {
     const struct watchdog_rank *ranks;
     int count;
-    int64_t now_ns, limit_ns; /* so long a silence is one */
+    int64_t now_ns, limit_ns; /* a silence of this length is one */
     enum watchdog_trouble trouble;
 };
 
-/* Whatever its `trouble` is. */
+/* Does not read `trouble`. */
 enum watchdog_trouble watchdog_find(const struct watchdog_scene *scene);
 
 /*
- * Writes who is to blame for the `trouble`, as watchdog_find has found it, to `text`: one line that
- * names ranks and hosts. Empty where rank 0's own message says all. Returns the exit code for all
- * ranks.
+ * Writes a line to `text` that names the ranks and hosts at fault for the `trouble`, as
+ * watchdog_find has found it. Empty where rank 0's own message says all. Returns the exit code for
+ * all ranks.
  */
 int watchdog_blame(const struct watchdog_scene *scene, char *text, size_t size);
 

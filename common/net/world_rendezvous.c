@@ -22,7 +22,7 @@
 
 /* In front of every message. Its type is CONTROL_WORLD + the call. */
 struct turn {
-    struct control_head head; /* group: its number; value: of CALL_FAILED, the status */
+    struct control_head head; /* with the group's number, and the status of CALL_FAILED */
     uint64_t turn;            /* number of the call in the group */
 };
 
@@ -167,8 +167,8 @@ static enum status check_turn(const struct exchange *e, const struct turn *found
 /* -------- between the root and the others ------------------------------------------------------
  */
 
-/* The turn of member `index`, without the data; ECANCELED: given up. Where each waits for itself,
- * as in an elastic job, it warns of what takes long, once. */
+/* The turn of member `index`, without the data; ECANCELED: the caller gave up. Without a
+ * watchdog, as in an elastic job, it warns once about a long wait. */
 static int await_turn(const struct exchange *e, int index, struct turn *found, int64_t deadline_ns)
 {
     const struct world *world = e->world;

@@ -60,7 +60,7 @@ void seat_refuse(struct coordinator *c, struct seat *seat, enum status status, c
     coordinator_forget(c, seat);
 }
 
-/* What has become of a member that will not be heard of again. */
+/* Handles a member that will send no more. */
 void seat_lost(struct coordinator *c, struct seat *seat, const char *how)
 {
     char name[96], text[300];
@@ -177,8 +177,8 @@ static void hear_summon(struct coordinator *c, struct seat *seat)
     coordinator_forget(c, seat);
 }
 
-/* Its generation is over for this member. The others may still be in the midst of a step, or wait
- * for it where they set up. */
+/* Its generation is over for this member. The others may still compute a step, or wait for it in
+ * their set-up. */
 static void comes_out(struct coordinator *c, struct seat *seat)
 {
     const struct coordinator_options *options = &c->options;
@@ -221,7 +221,7 @@ static void take_place(struct seat *seat)
         seat->last.place.step = 0;
 }
 
-/* Who it is, it says once; later, only where it stands. */
+/* A member names itself once, and later sends only its place. */
 static void take_word(struct seat *seat, const struct membership_frame *frame)
 {
     if (seat->state == SEAT_NEW) {

@@ -63,12 +63,12 @@ enum status coordinator_summon(struct coordinator *coordinator, const char *addr
 /* Ends the job, if it has not ended. */
 void coordinator_end(struct coordinator *coordinator, enum status why, const char *text);
 
-/* Waits until all members have gone or been told, frees *coordinator and sets it to NULL. */
+/* Waits until all members have gone or have the reason, frees *coordinator and sets it to NULL. */
 void coordinator_close(struct coordinator **coordinator);
 
-/* What the coordinator's thread keeps. coordinator.c: the interface, the thread
- * and what members say; coordinator_generation.c: who is in the next generation, and when
- * one is over. */
+/* The state of the coordinator's thread. coordinator.c has the interface, the thread and what
+ * members say. coordinator_generation.c decides who is in the next generation, and when one is
+ * over. */
 
 enum seat_state {
     SEAT_NEW,     /* has said hello */

@@ -92,7 +92,7 @@ struct member {
         monitor;         /* of all that follows and of sending; wakes: `begun`, `ended`, a beat */
     bool joined;         /* has asked to take part */
     uint32_t generation; /* the present one; 0: none yet */
-    bool begun, over;    /* it has begun, and cannot go on any more */
+    bool begun, over;    /* it has begun, and cannot continue */
     struct membership_frame frame; /* that begins it */
     int64_t noted_ns;              /* when the coordinator last said for whom it waits; 0: never */
     bool ended;                    /* the job, or this member's part in it */

@@ -128,7 +128,7 @@ enum membership_type {
     MEMBERSHIP_READY,                  /* its generation is over for it; waits for the next */
     MEMBERSHIP_LEAVE,                  /* its generation is over for it; takes part no more */
     MEMBERSHIP_DONE,                   /* training has ended */
-    MEMBERSHIP_ABORT,                  /* the job cannot go on: text says why */
+    MEMBERSHIP_ABORT,                  /* the job cannot continue: the text has the reason */
     /* From the coordinator. */
     MEMBERSHIP_GENERATION, /* begins: `index` is the rank */
     MEMBERSHIP_CHANGE,     /* somebody waits for the end of this generation, at `step` */
@@ -166,8 +166,7 @@ enum membership_type {
  * A member obeys GENERATION, NOTE and END at any time, CHANGE and OVER in their generation alone.
  */
 struct membership_frame {
-    struct control_head head;  /* group: the generation that it speaks of; 0: none yet. value: of
-                                * END, the status */
+    struct control_head head;  /* with the generation (0: none yet), and the status of END */
     int32_t role, index;       /* enum member_role, a server's number; a rank */
     int32_t workers, servers;  /* GENERATION */
     uint32_t port, unused;     /* where rank 0 listens, at `address` */
@@ -182,9 +181,8 @@ struct membership_reader {
     char text[MEMBERSHIP_TEXT_BYTES + 1];
 };
 
-/* `frame` with its text, which may be NULL; one thread at a time. 0 or an errno value: then the
- * connection closes for both ends, once they have read what came before, because part of a frame
- * may be on its way. */
+/* Sends `frame` with its text, which may be NULL. One thread at a time. 0 or an errno value. After
+ * an error the connection closes for both ends once they have read what came before. */
 int membership_send(int socket, struct membership_frame frame, const char *text);
 
 /* The same of a message that says no more than this. */

@@ -64,7 +64,7 @@ enum status elastic_serve(struct config *serve)
     memcpy(options, job.options, sizeof options);
     status = elastic_options_read(&config, serve, options);
     if (status == STATUS_OK && job.summoned) {
-        /* Nobody else is to come here: this server is a member of another one's job. */
+        /* It joins another server's job, so it needs no coordinator. */
         log_info("server %d of the job at %s", job.index, job.address);
         coordinator_close(&coordinator);
     } else if (status == STATUS_OK) {
