@@ -102,8 +102,9 @@ int control_receive(int socket, void *message, size_t room, int64_t timeout_ms,
 
 /*
  * Sends a message of `size` bytes, and `more` bytes of `data`: in one packet where they fit. Fills
- * in magic, protocol and bytes. The time-out is as of stream_send; below 0: EAGAIN where nothing
- * can leave now. After any other error part of the message may be on its way: nothing can follow.
+ * in magic, protocol and bytes. The time-out is as of stream_send. Below 0 the call does not wait:
+ * EAGAIN if nothing can leave now, ETIMEDOUT if a part has left. After any other error a part may
+ * have left, too, and no message can follow it.
  */
 int control_send(int socket, void *message, size_t size, const void *data, size_t more,
                  int64_t timeout_ms);

@@ -97,7 +97,7 @@ static void send_frame(struct watchdog_link *link, struct watchdog_frame *frame,
     int error = control_send(link->fd, frame, sizeof *frame, NULL, 0, -1);
     /* After a part of a frame the next one could not be read. A peer that has left the buffer full
      * for this time counts as gone. */
-    if (last || (error != 0 && error != EAGAIN))
+    if (last || error == ETIMEDOUT)
         shutdown(link->fd, SHUT_WR);
 }
 
