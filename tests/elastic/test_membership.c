@@ -593,6 +593,41 @@ Test(membership, without_the_token_no_frame_counts)
     end();
 }
 
+/* A member of version 1 of the protocol reads why in its own form. */
+Test(membership, a_member_of_an_older_version_is_refused)
+{
+    struct {
+        uint64_t magic;
+        uint32_t protocol;
+        int32_t rank;
+        unsigned char others[112];
+    } hello = {.magic = CONTROL_MAGIC, .protocol = 1};
+    struct {
+        uint64_t magic;
+        uint32_t type, text_bytes, generation;
+        int32_t status;
+        unsigned char others[120];
+    } last;
+    char text[MEMBERSHIP_TEXT_BYTES] = "", host[ADDRESS_HOST_BYTES];
+    union address address;
+    const char *why;
+    int port, count, old;
+    begin(1);
+    cr_assert(address_parse(coordinator_address(coordinator), host, sizeof host, &port));
+    cr_assert(address_resolve(host, port, 0, &address, &count, &why));
+    cr_assert_eq(stream_connect(&address, LONG_MS, &old), 0);
+    cr_assert_eq(stream_send(old, &hello, sizeof hello, LONG_MS), 0);
+    cr_assert_eq(stream_receive(old, &last, sizeof last, LONG_MS), 0);
+    cr_assert(last.magic == MEMBERSHIP_MAGIC && last.type == 11 && last.status == STATUS_USAGE);
+    cr_assert(last.text_bytes < sizeof text);
+    cr_assert_eq(stream_receive(old, text, last.text_bytes, LONG_MS), 0);
+    cr_assert(strstr(text, "start all from one build of psring"), "%s", text);
+    stream_close(&old);
+    coordinator_end(coordinator, STATUS_USAGE, "");
+    end_meeting(&server, STATUS_USAGE);
+    end();
+}
+
 /* Connections that send beats and never join hold all seats. A further connection reads the reason,
  * and later the seats are free again. */
 Test(membership, a_seat_is_held_for_a_bounded_time)

@@ -92,6 +92,53 @@ Test(listener, foreign_bytes_are_dropped_at_once_and_told_once)
     listener_close(&listener);
 }
 
+/* The first 16 bytes are the same in every version, so that the listener can name it. */
+Test(listener, a_hello_of_another_version_is_known_by_its_beginning)
+{
+    struct listener listener;
+    struct hello hello = hello_from(3, 9, 0), found;
+    size_t which;
+    int socket;
+    hello.head.protocol = CONTROL_PROTOCOL - 1;
+    open_any(&listener);
+    int ours = connect_to(&listener);
+    cr_assert_eq(stream_send(ours, &hello, CONTROL_SAME_BYTES, LONG_MS), 0);
+    cr_assert_eq(listener_wait(&listener, deadline_ms(LONG_MS), NULL, 0, &found, &socket, &which),
+                 LISTENER_HELLO);
+    cr_assert(found.head.protocol == CONTROL_PROTOCOL - 1 && found.head.value == 3);
+    cr_assert(!hello_is_of(&found, 0, 9));
+    stream_close(&ours);
+    stream_close(&socket);
+    listener_close(&listener);
+}
+
+/* A message with more bytes than the reader has room for, or of another type. */
+Test(listener, messages_that_are_no_hello_are_dropped)
+{
+    struct listener listener;
+    struct capture capture;
+    struct hello hello = hello_from(3, 9, 0), found;
+    int strangers[2], socket;
+    size_t which;
+    open_any(&listener);
+    capture_start(&capture);
+    for (int i = 0; i < 2; i++) {
+        hello.head.bytes = i ? UINT64_MAX : sizeof hello - sizeof hello.head;
+        hello.head.type = i ? CONTROL_HELLO : CONTROL_ANSWER;
+        strangers[i] = connect_to(&listener);
+        cr_assert_eq(stream_send(strangers[i], &hello, sizeof hello, LONG_MS), 0);
+    }
+    enum listener_event event =
+        listener_wait(&listener, deadline_ms(500), NULL, 0, &found, &socket, &which);
+    capture_stop(&capture);
+    cr_assert_eq(event, LISTENER_TIMEOUT);
+    for (int i = 0; i < 2; i++) {
+        cr_assert(is_dropped(strangers[i]));
+        stream_close(&strangers[i]);
+    }
+    listener_close(&listener);
+}
+
 Test(listener, silent_ones_are_dropped_in_time)
 {
     struct listener listener;
