@@ -433,11 +433,11 @@ static void hierarchical_close(void *context)
     free(self);
 }
 
-enum status hierarchical_open_in(void **out, const struct backend_env *site,
-                                 struct host_groups *groups)
+static enum status hierarchical_open(void **out, const struct backend_env *site)
 {
     enum status status;
     const struct comm_options *options = site->options;
+    struct host_groups *groups = options->host_groups;
     struct hierarchical *self = calloc(1, sizeof *self);
     if (!self) {
         log_error("hierarchical: out of memory");
@@ -448,9 +448,11 @@ enum status hierarchical_open_in(void **out, const struct backend_env *site,
                                     .workers = site->workers,
                                     .count = options->bucket_counts_max};
     self->groups = groups ? groups : &self->own;
-    if (!groups)
+    if (!groups) {
+        TRY(check_site(site));
         TRY(host_groups_open(&self->own, site, site->group,
                              options->bucket_counts_max * codec_memory_bytes(options)));
+    }
     self->host = self->groups->host;
     self->across = self->groups->across;
     self->shared = self->groups->shared;
@@ -461,15 +463,6 @@ enum status hierarchical_open_in(void **out, const struct backend_env *site,
     return STATUS_OK;
 out:
     hierarchical_close(self);
-    return status;
-}
-
-static enum status hierarchical_open(void **self, const struct backend_env *site)
-{
-    enum status status;
-    TRY(check_site(site));
-    TRY(hierarchical_open_in(self, site, NULL));
-out:
     return status;
 }
 

@@ -21,9 +21,9 @@
 extern const struct backend backend_hierarchical;
 
 /*
- * What the hierarchical all-reduces of one group of workers have in common: the two groups that a
- * worker is in, and its host's memory. `psring` has one such all-reduce; libpsring one for each
- * length and type, one at a time.
+ * The hierarchical all-reduces of one group of workers share the two groups that a worker is in,
+ * and its host's memory. `psring` has one such all-reduce. libpsring has one for each length and
+ * type, and does one at a time. They all share comm_options.host_groups.
  */
 
 /* What an all-reduce is of. No message says that between the workers of a host, so each says it
@@ -49,12 +49,6 @@ struct host_groups {
 enum status host_groups_open(struct host_groups *groups, const struct backend_env *site,
                              const struct group *callers, size_t vector_bytes);
 void host_groups_close(struct host_groups *groups);
-
-/* backend_hierarchical.open, but collective over the group only: in `groups`, opened for vectors as
- * long as the site's; borrowed, and at most one all-reduce at a time goes on in them. The table's
- * other functions then take *self. */
-enum status hierarchical_open_in(void **self, const struct backend_env *site,
-                                 struct host_groups *groups);
 
 /*
  * Where workers stand among each other: which are on one host, and which have one local number.

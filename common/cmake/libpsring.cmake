@@ -12,8 +12,8 @@ list(FILTER library_sources EXCLUDE REGEX "/net/watchdog[a-z_]*\\.c$") # of proc
 add_library(psring_shared SHARED
             ${library_sources}
             common/base/clock.c common/base/descriptors.c common/base/range.c common/base/status.c common/base/text.c common/base/thread.c
-            common/comm/bucket.c common/comm/codec.c common/comm/compress.c common/comm/cost.c
-            common/comm/reduce.c
+            common/comm/bucket.c common/comm/codec.c common/comm/comm_place.c common/comm/comm_thread.c
+            common/comm/compress.c common/comm/cost.c common/comm/reduce.c
             ${ring_sources})
 target_link_libraries(psring_shared PRIVATE psring_sys PkgConfig::ZMQ)
 if(PSRING_LIBRARY_MPI)

@@ -11,50 +11,71 @@
 #include "common/base/clock.h"
 #include "common/base/status.h"
 #include "common/base/util.h"
-#include "common/comm/codec.h"
 #include "common/comm/comm_impl.h"
 #include "common/base/range.h"
 
 /* -------- a layout of buckets ------------------------------------------------------------------
  */
 
-/* Copies `layout`, whose buckets have at most `counts_max` elements; the rest is zero. */
+/* Copies `layout`, whose buckets have at most `counts_max` elements. */
 static enum status plan_init(struct comm_plan *plan, const struct comm_layout *layout,
                              size_t counts_max)
 {
     size_t buckets = layout->buckets;
-    *plan = (struct comm_plan){.layout = *layout};
+    plan->layout = *layout;
     plan->counts = calloc(buckets + 1, sizeof *plan->counts);
     plan->order = layout->order ? calloc(buckets + 1, sizeof *plan->order) : NULL;
-    plan->started = calloc(buckets + 1, sizeof *plan->started);
-    plan->ranges = calloc(buckets + 1, sizeof *plan->ranges);
-    if (!plan->counts || (layout->order && !plan->order) || !plan->started || !plan->ranges) {
+    plan->buckets = calloc(buckets + 1, sizeof *plan->buckets);
+    if (!plan->counts || (layout->order && !plan->order) || !plan->buckets) {
         log_error("comm: no memory for %zu buckets", buckets);
         return STATUS_NO_MEMORY;
     }
     for (size_t b = 0; b < buckets; b++) {
-        struct bucket_ranges *ranges = &plan->ranges[b];
+        struct comm_bucket *bucket = &plan->buckets[b];
         CHECK(layout->counts[b] <= counts_max);
         plan->counts[b] = layout->counts[b];
         if (layout->order)
             plan->order[b] = layout->order[b];
-        snprintf(ranges->name, sizeof ranges->name, "bucket %zu", b);
-        snprintf(ranges->allreduce, sizeof ranges->allreduce, "bucket %zu allreduce", b);
+        snprintf(bucket->name, sizeof bucket->name, "bucket %zu", b);
+        snprintf(bucket->allreduce, sizeof bucket->allreduce, "bucket %zu allreduce", b);
     }
     plan->layout.counts = plan->counts;
     plan->layout.order = plan->order;
     return STATUS_OK;
 }
 
-/* Ends the thread, once it has done what was started, and the staging. Frees all; zeros `plan`. */
+/* Hands over, in the plan's order, what has been started. At the end what was not, never will be.
+ */
+static void start_in_order(struct comm_plan *plan, bool at_end)
+{
+    for (size_t i = 0; i < plan->layout.buckets; i++) {
+        struct comm_bucket *bucket = &plan->buckets[plan->order[plan->next]];
+        if (!bucket->held && !at_end)
+            break;
+        if (bucket->held)
+            (void)overlap_start(&plan->overlap, &bucket->task); /* overlap_wait says how it ends */
+        bucket->held = false;
+        plan->next = (plan->next + 1) % plan->layout.buckets;
+    }
+}
+
+/* Ends the thread, once it has done what was started. */
+static void plan_end(struct comm_plan *plan)
+{
+    if (plan->order && plan->overlap.thread.running)
+        start_in_order(plan, true);
+    overlap_end(&plan->overlap);
+}
+
+/* Ends the thread and the staging. Frees all; zeros `plan`. */
 static void plan_fini(struct comm_plan *plan)
 {
-    overlap_free(&plan->overlap);
+    plan_end(plan);
+    overlap_fini(&plan->overlap);
     staging_free(&plan->staging);
     free(plan->counts);
     free(plan->order);
-    free(plan->started);
-    free(plan->ranges);
+    free(plan->buckets);
     *plan = (struct comm_plan){0};
 }
 
@@ -63,10 +84,10 @@ static void plan_fini(struct comm_plan *plan)
 static void comm_count_since_open(const struct comm *comm, struct comm_counters *counters)
 {
     *counters = (struct comm_counters){0};
-    if (comm->endpoints[NODE_WORKER])
-        transport_counters(comm->endpoints[NODE_WORKER], &counters->worker);
-    if (comm->endpoints[NODE_SERVER])
-        transport_counters(comm->endpoints[NODE_SERVER], &counters->server);
+    if (comm->place.endpoints[NODE_WORKER])
+        transport_counters(comm->place.endpoints[NODE_WORKER], &counters->worker);
+    if (comm->place.endpoints[NODE_SERVER])
+        transport_counters(comm->place.endpoints[NODE_SERVER], &counters->server);
 }
 
 static void subtract(struct transport_counters *counters, const struct transport_counters *before)
@@ -88,8 +109,8 @@ void comm_counters(const struct comm *comm, struct comm_counters *counters)
 
 void comm_interrupt(struct comm *comm)
 {
-    transport_interrupt(comm->endpoints[NODE_WORKER]);
-    transport_interrupt(comm->endpoints[NODE_SERVER]);
+    transport_interrupt(comm->place.endpoints[NODE_WORKER]);
+    transport_interrupt(comm->place.endpoints[NODE_SERVER]);
 }
 
 /* -------- planning ---------------------------------------------------------------------------- */
@@ -99,9 +120,10 @@ void comm_interrupt(struct comm *comm)
  */
 static bool can_overlap(const struct comm *comm)
 {
-    bool uses_mpi = !comm->backend->uses_transport || comm->options.transport == TRANSPORT_MPI;
+    bool uses_mpi =
+        !comm->backend->uses_transport || comm->place.options.transport == TRANSPORT_MPI;
     return comm->plan.layout.overlap && !comm->backend->device_memory &&
-           (!uses_mpi || comm->world->concurrent);
+           (!uses_mpi || comm->place.world->concurrent);
 }
 
 /* Through host memory, unless the backend's library averages the device's own; then the device
@@ -109,7 +131,7 @@ static bool can_overlap(const struct comm *comm)
 static enum status open_staging(struct comm *comm)
 {
     const struct backend *backend = comm->backend;
-    struct device *device = comm->options.device;
+    struct device *device = comm->place.options.device;
     struct comm_plan *plan = &comm->plan;
     if (!device || device_memory_is_host(device) || backend->device_memory)
         return STATUS_OK;
@@ -131,7 +153,7 @@ static void *run_server(void *argument)
     comm->server_status = comm->backend->serve(comm->server, &paused);
     if (comm->server_status != STATUS_OK) {
         atomic_store(&comm->server_failed, true);
-        transport_interrupt(comm->endpoints[NODE_WORKER]);
+        transport_interrupt(comm->place.endpoints[NODE_WORKER]);
     }
     return NULL;
 }
@@ -147,28 +169,30 @@ static struct range_about about_bucket(const struct comm *comm, enum range_kind 
 {
     return (struct range_about){.kind = kind,
                                 .bucket = (uint32_t)bucket,
-                                .number = comm->plan.ranges[bucket].step,
+                                .number = comm->plan.buckets[bucket].step,
                                 .bytes = comm->plan.counts[bucket] * sizeof(float)};
 }
 
 static void begin_allreduce(const struct comm *comm, size_t bucket)
 {
     const struct range_about about = about_bucket(comm, RANGE_ALLREDUCE, bucket);
-    range_begin(comm->plan.ranges[bucket].allreduce, &about);
+    range_begin(comm->plan.buckets[bucket].allreduce, &about);
 }
 
-static enum status average(void *context, size_t bucket, float *data)
+static enum status average(void *context, struct overlap_task *task)
 {
     struct comm *comm = context;
+    const struct comm_bucket *bucket = (const struct comm_bucket *)task;
+    size_t b = (size_t)(bucket - comm->plan.buckets);
     enum status status = STATUS_OK;
     if (comm->plan.staging)
-        status = staging_arrive(comm->plan.staging, bucket);
+        status = staging_arrive(comm->plan.staging, b);
     if (status != STATUS_OK)
         return status;
-    activity_set(comm->world->activity, ACTIVITY_WORKER, ACTIVITY_AVERAGE,
-                 comm->plan.ranges[bucket].step, (uint32_t)bucket);
-    begin_allreduce(comm, bucket);
-    status = comm->backend->allreduce(comm->self, bucket, data);
+    activity_set(comm->place.world->activity, ACTIVITY_WORKER, ACTIVITY_AVERAGE, bucket->step,
+                 (uint32_t)b);
+    begin_allreduce(comm, b);
+    status = comm->backend->allreduce(comm->self, b, bucket->data);
     range_end();
     return comm_blame(comm, status);
 }
@@ -179,10 +203,11 @@ enum status comm_plan(struct comm *comm, const struct comm_layout *layout)
     struct comm_plan *plan = &comm->plan;
     CHECK(!plan->running && !comm->server_thread.running);
     plan_fini(plan);
-    TRY(plan_init(plan, layout, comm->options.bucket_counts_max));
+    overlap_init(&plan->overlap, average, comm);
+    TRY(plan_init(plan, layout, comm->place.options.bucket_counts_max));
     /* No message of this plan may meet a slot that a server has still posted for the last one. */
-    TRY(world_barrier(comm->world, comm->everyone));
-    activity_start_up_done(comm->world->activity);
+    TRY(world_barrier(comm->place.world, comm->place.everyone));
+    activity_start_up_done(comm->place.world->activity);
     comm_count_since_open(comm, &plan->before);
     plan->running = true;
     if (comm_is_server(comm))
@@ -193,7 +218,7 @@ enum status comm_plan(struct comm *comm, const struct comm_layout *layout)
     if (comm->server_open)
         TRY(thread_start(&comm->server_thread, "psring-server", run_server, comm));
     if (can_overlap(comm))
-        TRY(overlap_new(&plan->overlap, average, comm, plan->layout.buckets, plan->order));
+        TRY(overlap_begin(&plan->overlap, "psring-comm"));
 out:
     return status;
 }
@@ -203,7 +228,7 @@ out:
 enum status comm_serve(struct comm *comm)
 {
     CHECK(comm_is_server(comm) && comm->plan.running);
-    activity_set(comm->world->activity, ACTIVITY_MAIN, ACTIVITY_SERVE, 0, 0);
+    activity_set(comm->place.world->activity, ACTIVITY_MAIN, ACTIVITY_SERVE, 0, 0);
     enum status status;
     bool paused = false;
     do {
@@ -224,26 +249,24 @@ static enum status enqueue(struct comm *comm, size_t bucket, float *data)
     return status;
 }
 
-enum status comm_start(struct comm *comm, size_t bucket, float *data)
+enum status comm_start(struct comm *comm, size_t b, float *data)
 {
     struct comm_plan *plan = &comm->plan;
-    CHECK(plan->running && bucket < plan->layout.buckets && !plan->started[bucket]);
-    plan->started[bucket] = true;
-    plan->ranges[bucket].step = activity_step(comm->world->activity);
-    const struct range_about about = about_bucket(comm, RANGE_BUCKET, bucket);
-    range_open(&plan->ranges[bucket].open, plan->ranges[bucket].name, &about);
+    CHECK(plan->running && b < plan->layout.buckets && !plan->buckets[b].started);
+    struct comm_bucket *bucket = &plan->buckets[b];
+    bucket->started = true;
+    bucket->step = activity_step(comm->place.world->activity);
+    const struct range_about about = about_bucket(comm, RANGE_BUCKET, b);
+    range_open(&bucket->open, bucket->name, &about);
     if (comm->backend->device_memory)
-        return enqueue(comm, bucket, data);
-    if (plan->staging)
-        data = staging_down(plan->staging, bucket, data);
-    if (plan->overlap) {
-        overlap_start(plan->overlap, bucket, data);
-        return STATUS_OK;
-    }
-    int64_t start_ns = clock_now_ns();
-    enum status status = average(comm, bucket, data);
-    plan->busy_ns += clock_now_ns() - start_ns;
-    return status;
+        return enqueue(comm, b, data);
+    bucket->data = plan->staging ? staging_down(plan->staging, b, data) : data;
+    if (!comm_overlaps(comm) || !plan->order)
+        return overlap_start(&plan->overlap, &bucket->task);
+    bucket->task.done = false;
+    bucket->held = true;
+    start_in_order(plan, false);
+    return STATUS_OK;
 }
 
 enum status comm_flush(struct comm *comm)
@@ -251,26 +274,27 @@ enum status comm_flush(struct comm *comm)
     return comm->backend->flush ? comm->backend->flush(comm->self) : STATUS_OK;
 }
 
-enum status comm_wait(struct comm *comm, size_t bucket)
+enum status comm_wait(struct comm *comm, size_t b)
 {
     struct comm_plan *plan = &comm->plan;
-    CHECK(bucket < plan->layout.buckets && plan->started[bucket]);
-    plan->started[bucket] = false;
+    CHECK(b < plan->layout.buckets && plan->buckets[b].started);
+    struct comm_bucket *bucket = &plan->buckets[b];
+    bucket->started = false;
     enum status status = comm_flush(comm);
-    if (status == STATUS_OK && comm->backend->device_memory)
-        status = comm->backend->wait(comm->self, bucket);
-    else if (plan->overlap)
-        status = overlap_wait(plan->overlap, bucket);
+    if (!comm->backend->device_memory)
+        status = overlap_wait(&plan->overlap, &bucket->task);
+    else if (status == STATUS_OK)
+        status = comm->backend->wait(comm->self, b);
     if (status == STATUS_OK && plan->staging)
-        staging_up(plan->staging, bucket);
-    range_close(&plan->ranges[bucket].open);
+        staging_up(plan->staging, b);
+    range_close(&bucket->open);
     return status;
 }
 
 bool comm_has_phases(const struct comm *comm)
 {
-    return comm->backend->reduce_scatter && !comm->plan.overlap &&
-           comm->options.compress == COMPRESS_NONE;
+    return comm->backend->reduce_scatter && !comm_overlaps(comm) &&
+           comm->place.options.compress == COMPRESS_NONE;
 }
 
 enum status comm_reduce_scatter(struct comm *comm, size_t bucket, float *data)
@@ -291,21 +315,21 @@ struct chunk comm_part(const struct comm *comm, size_t bucket)
     return comm->backend->part(comm->self, bucket);
 }
 
-int64_t comm_busy_ns(const struct comm *comm)
+int64_t comm_busy_ns(struct comm *comm)
 {
-    const struct comm_plan *plan = &comm->plan;
-    int64_t busy_ns = plan->overlap ? overlap_busy_ns(plan->overlap) : plan->busy_ns;
-    return busy_ns - (plan->staging ? staging_waited_ns(plan->staging) : 0);
+    struct comm_plan *plan = &comm->plan;
+    return overlap_busy_ns(&plan->overlap) - (plan->staging ? staging_waited_ns(plan->staging) : 0);
 }
 
 enum status comm_broadcast(struct comm *comm, float *data, size_t count)
 {
-    return world_broadcast(comm->world, comm->options.group, data, count * sizeof *data);
+    return world_broadcast(comm->place.world, comm->place.options.group, data,
+                           count * sizeof *data);
 }
 
 enum status comm_barrier(struct comm *comm)
 {
-    return world_barrier(comm->world, comm->options.group);
+    return world_barrier(comm->place.world, comm->place.options.group);
 }
 
 /* -------- pausing and finishing ----------------------------------------------------------------
@@ -313,7 +337,7 @@ enum status comm_barrier(struct comm *comm)
 
 static enum status join_server(struct comm *comm)
 {
-    struct activity *activity = comm->world->activity;
+    struct activity *activity = comm->place.world->activity;
     if (!comm->server_thread.running)
         return STATUS_OK;
     activity_wait(activity, ACTIVITY_MAIN, 0, comm_workers(comm) - 1, ACTIVITY_NO_OFFSET);
@@ -342,8 +366,8 @@ enum status comm_finish(struct comm *comm)
 {
     enum status status = STATUS_OK;
     CHECK(comm->plan.running);
-    activity_set(comm->world->activity, ACTIVITY_MAIN, ACTIVITY_FINISH, 0, 0);
-    overlap_free(&comm->plan.overlap); /* from here on, this thread owns the transport */
+    activity_set(comm->place.world->activity, ACTIVITY_MAIN, ACTIVITY_FINISH, 0, 0);
+    plan_end(&comm->plan); /* from here on, this thread owns the transport */
     if (comm->backend->finish)
         status = comm->backend->finish(comm->self);
     if (status != STATUS_OK)
@@ -354,80 +378,10 @@ enum status comm_finish(struct comm *comm)
 
 /* -------- opening ----------------------------------------------------------------------------- */
 
-static struct backend_env site_of(const struct comm *comm, enum node_role role,
-                                  const struct topology *topology)
-{
-    int node = topology_node(topology, comm->world->rank, role);
-    const struct group *group = comm->options.group;
-    return (struct backend_env){
-        .world = comm->world,
-        .group = group,
-        .transport = comm->endpoints[role],
-        .topology = *topology,
-        .workers = group ? group->size : topology->workers,
-        .index = node < 0              ? -1
-                 : role == NODE_SERVER ? node - topology->workers
-                                       : group->rank,
-        .hosts = comm->hosts,
-        .options = &comm->options,
-        .layout = &comm->plan.layout,
-    };
-}
-
-/* The workers that average. A dedicated server belongs to none of their groups. */
-static enum status choose_group(struct comm *comm, const struct topology *topology)
-{
-    bool worker = comm->world->rank < topology->workers;
-    if (comm->options.group && topology->servers > 0) {
-        log_error("comm: servers serve all workers, not a group of %d of them",
-                  comm->options.group->size);
-        return STATUS_UNSUPPORTED;
-    }
-    comm->everyone = comm->options.group;
-    if (comm->options.group)
-        return STATUS_OK;
-    enum status status = world_group_new(&comm->own_group, comm->world, worker ? 0 : GROUP_NONE);
-    comm->options.group = comm->own_group;
-    return status;
-}
-
-static enum status find_hosts(struct comm *comm)
-{
-    const struct group *group = comm->everyone;
-    int ranks = group ? group->size : comm->world->size;
-    comm->hosts = calloc((size_t)ranks, sizeof *comm->hosts);
-    if (!comm->hosts) {
-        log_error("comm: no memory for %d ranks", ranks);
-        return STATUS_NO_MEMORY;
-    }
-    for (int rank = 0; rank < ranks; rank++)
-        comm->hosts[rank] = comm->world->host_numbers[group ? group->ranks[rank] : rank];
-    return STATUS_OK;
-}
-
-static enum status open_transport(struct comm *comm, const struct topology *topology)
-{
-    const struct comm_options *options = &comm->options;
-    size_t elements = options->bucket_counts_max > 0 ? options->bucket_counts_max : 1;
-    struct transport_options transport = {
-        .kind = options->transport,
-        .topology = *topology,
-        .payload_bytes_max = elements * sizeof(float), /* a whole bucket */
-        /* Parameters are never rounded on their way. */
-        .dtype = consistency_updates(&options->consistency) ? MESSAGE_ANY_DTYPE
-                                                            : codec_dtype(options->compress),
-        .subnet = options->subnet,
-        .timeout_ms = options->timeout_ms,
-        .stall_warning_ms = options->stall_warning_ms,
-    };
-    return transport_open(comm->endpoints, comm->world, &transport);
-}
-
 enum status comm_open(struct comm **out, struct world *world, const struct backend *backend,
                       const struct comm_options *options)
 {
-    enum status status = STATUS_OK;
-    struct topology topology;
+    enum status status;
     *out = NULL;
     struct comm *comm = calloc(1, sizeof *comm);
     if (!comm) {
@@ -435,22 +389,16 @@ enum status comm_open(struct comm **out, struct world *world, const struct backe
         return STATUS_NO_MEMORY;
     }
     comm->backend = backend;
-    comm->world = world;
-    comm->options = *options;
     activity_set(world->activity, ACTIVITY_MAIN, ACTIVITY_CONNECT, 0, 0);
     if (backend->unavailable) {
         log_error("--backend %s: %s", backend->name, backend->unavailable);
         status = STATUS_UNSUPPORTED;
         goto out;
     }
-    TRY(topology_init(&topology, world->size, backend->uses_servers ? options->servers : 0,
-                      options->placement));
-    TRY(choose_group(comm, &topology));
-    TRY(find_hosts(comm));
-    if (backend->uses_transport)
-        TRY(open_transport(comm, &topology));
-    comm->worker_site = site_of(comm, NODE_WORKER, &topology);
-    comm->server_site = site_of(comm, NODE_SERVER, &topology);
+    TRY(comm_place_open(&comm->place, world, backend, options));
+    comm->worker_site = comm_place_env(&comm->place, NODE_WORKER);
+    comm->server_site = comm_place_env(&comm->place, NODE_SERVER);
+    comm->worker_site.layout = comm->server_site.layout = &comm->plan.layout;
     if (comm->worker_site.index >= 0) {
         TRY(backend->open(&comm->self, &comm->worker_site));
         comm->self_open = true;
@@ -488,7 +436,7 @@ int comm_workers(const struct comm *comm)
 
 bool comm_overlaps(const struct comm *comm)
 {
-    return comm->plan.overlap != NULL;
+    return comm->plan.overlap.thread.running;
 }
 
 const struct topology *comm_topology(const struct comm *comm)
@@ -498,12 +446,12 @@ const struct topology *comm_topology(const struct comm *comm)
 
 const struct group *comm_group(const struct comm *comm)
 {
-    return comm->options.group;
+    return comm->place.options.group;
 }
 
 const int *comm_hosts(const struct comm *comm)
 {
-    return comm->hosts;
+    return comm->place.hosts;
 }
 
 void comm_algorithm(const struct comm *comm, char text[COMM_ALGORITHM_BYTES])
@@ -528,31 +476,29 @@ void comm_close(struct comm **out)
     *out = NULL;
     /* After an error: others may not answer any more what a bucket waits for. */
     if (comm->plan.running) {
-        activity_fail(comm->world->activity);
-        if (comm->endpoints[NODE_WORKER])
-            transport_interrupt(comm->endpoints[NODE_WORKER]);
+        activity_fail(comm->place.world->activity);
+        if (comm->place.endpoints[NODE_WORKER])
+            transport_interrupt(comm->place.endpoints[NODE_WORKER]);
     }
-    overlap_free(&comm->plan.overlap);
+    plan_end(&comm->plan);
     if (comm->server_thread.running) {
-        transport_interrupt(comm->endpoints[NODE_SERVER]);
+        transport_interrupt(comm->place.endpoints[NODE_SERVER]);
         thread_join(&comm->server_thread);
     }
-    transport_stop(comm->endpoints);
+    transport_stop(comm->place.endpoints);
     if (comm->self_open && comm->backend->close)
         comm->backend->close(comm->self);
     if (comm->server_open)
         comm->backend->server_close(comm->server);
     plan_fini(&comm->plan);
-    transport_close(&comm->endpoints[NODE_WORKER]);
-    transport_close(&comm->endpoints[NODE_SERVER]);
-    world_group_free(&comm->own_group, comm->world);
-    free(comm->hosts);
+    comm_place_close(&comm->place);
     free(comm);
 }
 
 bool comm_updates_on_server(const struct comm *comm)
 {
-    return comm->backend->updates_on_server && consistency_updates(&comm->options.consistency);
+    return comm->backend->updates_on_server &&
+           consistency_updates(&comm->place.options.consistency);
 }
 
 /* Where servers update, and no bucket is on its way: the averaging thread, if there is one, then

@@ -89,7 +89,7 @@ struct chunk comm_part(const struct comm *comm, size_t bucket);
 
 /* Time spent averaging since comm_plan, in ns, on whichever thread; 0 for a backend that averages
  * device memory, which the host does not see. Call it between steps. */
-int64_t comm_busy_ns(const struct comm *comm);
+int64_t comm_busy_ns(struct comm *comm);
 
 /* Worker 0's data to all workers / all workers have arrived. Not counted as gradient bytes. */
 enum status comm_broadcast(struct comm *comm, float *data, size_t count);

@@ -21,6 +21,7 @@
 #include "common/base/thread.h"
 #include "common/comm/backend.h"
 #include "common/comm/comm.h"
+#include "common/comm/comm_parts.h"
 #include "common/device/device.h"
 #include "common/base/range.h"
 
@@ -54,39 +55,14 @@ void staging_up(struct staging *staging, size_t bucket);
 /* Time spent in staging_arrive so far, in ns; for the thread that calls it, or between steps. */
 int64_t staging_waited_ns(const struct staging *staging);
 
-/*
- * Averaging on a thread of its own, so that buckets travel while the caller computes the next ones.
- * The thread does one bucket at a time, since their bytes share one link: in the order of
- * overlap_start, or in one that was given, because all ranks must take the same.
- */
-
-struct overlap;
-
-/* What the thread does with a bucket. */
-typedef enum status overlap_function(void *context, size_t bucket, float *data);
-
-/* Starts the thread. At most `buckets` buckets, numbered from 0, are under way at a time. `order`:
- * all of them as they are to be done, round after round, whenever they are started; copied. NULL:
- * as started. */
-enum status overlap_new(struct overlap **overlap, overlap_function *work, void *context,
-                        size_t buckets, const size_t *order);
-
-/* Hands a bucket over; returns at once. Its memory is the thread's until overlap_wait. */
-void overlap_start(struct overlap *overlap, size_t bucket, float *data);
-
-/* Returns once the bucket is done, with its status. After a failure no further bucket is begun. */
-enum status overlap_wait(struct overlap *overlap, size_t bucket);
-
-/* Time that the thread has spent working since overlap_new, in ns. Call it between steps. */
-int64_t overlap_busy_ns(struct overlap *overlap);
-
-/* Ends the thread once it has done what was started. Frees *overlap, sets it to NULL. */
-void overlap_free(struct overlap **overlap);
-
 /* What a comm keeps for one layout of buckets, from one comm_plan to the next. */
 
-/* What profilers and timelines call a bucket on its way, and its averaging. */
-struct bucket_ranges {
+/* A bucket, and what profilers and timelines call it on its way, and its averaging. */
+struct comm_bucket {
+    struct overlap_task task; /* first */
+    float *data;              /* for the averaging thread */
+    bool started;             /* between start and wait */
+    bool held;                /* started, but others go first (comm_layout.order) */
     char name[32], allreduce[48];
     struct range open; /* between start and wait */
     uint64_t step;     /* the caller's, at the start */
@@ -95,11 +71,10 @@ struct bucket_ranges {
 struct comm_plan {
     struct comm_layout layout; /* our copy, with the scale that is left to the backend */
     size_t *counts, *order;
-    bool *started; /* by bucket: between start and wait */
-    struct bucket_ranges *ranges;
-    struct overlap *overlap; /* NULL: comm_start does the work */
-    struct staging *staging; /* NULL: buckets are averaged where they are */
-    int64_t busy_ns;         /* without overlap */
+    size_t next;                 /* (with order) which entry of it is averaged next */
+    struct comm_bucket *buckets; /* (layout.buckets) */
+    struct overlap overlap;      /* its tasks are the buckets */
+    struct staging *staging;     /* NULL: buckets are averaged where they are */
     struct comm_counters before;
     bool running; /* not finished */
 };
@@ -108,12 +83,7 @@ struct comm_plan {
 
 struct comm {
     const struct backend *backend;
-    struct comm_options options; /* final before the backend sees them */
-    struct world *world;
-    struct group *own_group;        /* all workers, where the caller named none */
-    const struct group *everyone;   /* who plans together: NULL is the world */
-    int *hosts;                     /* see comm_hosts */
-    struct transport *endpoints[2]; /* by enum node_role; NULL where this process hosts none */
+    struct comm_place place;
     struct backend_env worker_site, server_site;
     void *self, *server;         /* the backend's two sides, */
     bool self_open, server_open; /* where this process has them */

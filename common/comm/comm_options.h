@@ -73,6 +73,8 @@ struct comm_progress {
  * for its whole life, and the layout of a plan, which can be replaced by another one.
  */
 
+struct host_groups; /* ring/hierarchical.h */
+
 /* How a backend uses the library that it brings. The same on all ranks but for `log`. */
 struct comm_library {
     bool share_gpu;        /* several ranks may have one GPU */
@@ -111,6 +113,12 @@ struct comm_options {
     /* What a host's link is said to carry each way; 0: not known. Bounds what is on the
      * way (ps/shard). The same on all ranks. */
     double link_bytes_per_s;
+    /* libpsring: in a program that lives on after an error (transport.h). Elements are of any type.
+     */
+    bool embedded;
+    /* (hierarchical) The groups of its plans, of which one at a time averages, opened for vectors
+     * as long as theirs. NULL: its own. Borrowed. */
+    struct host_groups *host_groups;
 };
 
 /* What is averaged: the same on all ranks of a comm. */

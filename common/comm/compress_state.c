@@ -81,7 +81,8 @@ static void parts_fini(struct state_parts *parts)
 
 static enum status parts_init(struct state_parts *parts, const struct comm *comm)
 {
-    size_t ranks = (size_t)(comm->everyone ? comm->everyone->size : comm->world->size);
+    size_t ranks =
+        (size_t)(comm->place.everyone ? comm->place.everyone->size : comm->place.world->size);
     uint64_t own = own_count(comm);
     *parts = (struct state_parts){
         .ranks = ranks,
@@ -93,7 +94,8 @@ static enum status parts_init(struct state_parts *parts, const struct comm *comm
         log_error("comm: no memory for the state of %zu ranks", ranks);
         return STATUS_NO_MEMORY;
     }
-    enum status status = world_gather(comm->world, comm->everyone, &own, sizeof own, parts->counts);
+    enum status status =
+        world_gather(comm->place.world, comm->place.everyone, &own, sizeof own, parts->counts);
     for (size_t rank = 0; status == STATUS_OK && rank < ranks; rank++) {
         parts->sum += parts->counts[rank];
         parts->most = parts->counts[rank] > parts->most ? parts->counts[rank] : parts->most;
@@ -116,8 +118,8 @@ static enum status collect_all(struct comm *comm, const struct state_parts *part
     enum status status = STATUS_OK;
     for (uint64_t offset = 0; offset < parts->most; offset += PIECE_FLOATS) {
         copy_piece(comm, offset, parts->mine, false);
-        TRY(world_collect(comm->world, comm->everyone, parts->mine, PIECE_FLOATS * sizeof *state,
-                          parts->all));
+        TRY(world_collect(comm->place.world, comm->place.everyone, parts->mine,
+                          PIECE_FLOATS * sizeof *state, parts->all));
         for (size_t rank = 0; state && rank < parts->ranks; rank++) {
             struct chunk piece = piece_of(parts, rank, offset);
             if (piece.count > 0)
@@ -140,8 +142,8 @@ static enum status scatter_all(struct comm *comm, const struct state_parts *part
                 memcpy(parts->all + rank * PIECE_FLOATS, state + piece.offset,
                        piece.count * sizeof *state);
         }
-        TRY(world_scatter(comm->world, comm->everyone, parts->all, PIECE_FLOATS * sizeof *state,
-                          parts->mine));
+        TRY(world_scatter(comm->place.world, comm->place.everyone, parts->all,
+                          PIECE_FLOATS * sizeof *state, parts->mine));
         copy_piece(comm, offset, parts->mine, true);
     }
 out:
@@ -153,14 +155,14 @@ out:
 static bool carries(const struct comm *comm)
 {
     CHECK(comm->plan.running && !comm_is_server(comm));
-    return comm->backend->state && comm->options.error_feedback;
+    return comm->backend->state && comm->place.options.error_feedback;
 }
 
 /* Worker 0 says what it wants; then all know who carries how much. */
 static enum status agree(struct comm *comm, struct request *request, struct state_parts *parts)
 {
     enum status status = STATUS_OK;
-    TRY(world_broadcast(comm->world, comm->everyone, request, sizeof *request));
+    TRY(world_broadcast(comm->place.world, comm->place.everyone, request, sizeof *request));
     TRY(parts_init(parts, comm));
 out:
     return status;

@@ -1,110 +1,182 @@
-/* The library's collective operations, blocking and by handle. */
+/* The library's collective operations, blocking and by handle; and a gradient in pieces. */
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "common/base/thread.h"
+#include "common/base/util.h"
 #include "common/comm/bucket.h"
 #include "common/library/library.h"
 
-/* Blocking, or by handle where there is a place for one. */
-static enum psring_status perform(const char *call, struct psring *comm, enum message_what what,
-                                  const struct arguments *arguments)
+/* Checks what the caller gave. If `data` is (size, count), count becomes that of all blocks. */
+static enum psring_status check_operation(const char *call, const struct psring *comm,
+                                          struct operation *operation)
 {
-    struct operation operation;
-    enum psring_status status = check_operation(call, comm, arguments, &operation);
+    enum psring_status status = check_communicator(call, comm);
     if (status != PSRING_OK)
         return status;
-    operation.what = what;
-    return engine_run(comm->engine, comm, &operation);
+    size_t count = operation->count, size = (size_t)comm->group->size;
+    bool blocks =
+        operation->what == MESSAGE_REDUCE_SCATTER || operation->what == MESSAGE_ALL_GATHER;
+    if ((unsigned)operation->type > PSRING_INT64)
+        return errors_set(PSRING_ERROR_USAGE, "%s: %u is no type", call, (unsigned)operation->type);
+    if ((unsigned)operation->op > PSRING_MAX)
+        return errors_set(PSRING_ERROR_USAGE, "%s: %u is no operation", call,
+                          (unsigned)operation->op);
+    if (operation->root < 0 || operation->root >= comm->group->size)
+        return errors_set(PSRING_ERROR_USAGE, "%s: root %d, expected 0 to %d", call,
+                          operation->root, comm->group->size - 1);
+    size_t element_bytes = operation_element_bytes(operation->type);
+    operation->count *= blocks ? size : 1;
+    if (count > SIZE_MAX / 2 / element_bytes / (blocks ? size : 1))
+        return errors_set(PSRING_ERROR_USAGE, "%s: %zu elements are more than memory can hold",
+                          call, count);
+    if (!operation->data && count > 0)
+        return errors_set(PSRING_ERROR_USAGE, "%s: no data (NULL) for %zu elements", call, count);
+    if ((uintptr_t)operation->data % element_bytes != 0)
+        return errors_set(PSRING_ERROR_USAGE,
+                          "%s: data is not aligned to its elements of %zu bytes", call,
+                          element_bytes);
+    return PSRING_OK;
 }
 
-static enum psring_status start(const char *call, struct psring *comm, enum message_what what,
-                                const struct arguments *arguments, struct psring_handle **handle)
+/* Blocking. */
+static enum psring_status run_checked(struct psring *comm, const struct operation *operation)
 {
-    struct operation operation;
-    if (!handle)
+    struct engine *engine = comm->engine;
+    struct psring_handle call = {.comm = comm, .operation = *operation};
+    return errors_explain(overlap_run(&engine->overlap, &call.task), engine->why);
+}
+
+static enum psring_status run(const char *call, struct psring *comm, struct operation operation)
+{
+    enum psring_status status = check_operation(call, comm, &operation);
+    return status == PSRING_OK ? run_checked(comm, &operation) : status;
+}
+
+/* By handle, which is the engine's until psring_wait. */
+static enum psring_status start(const char *call, struct psring *comm, struct operation operation,
+                                struct psring_handle **out)
+{
+    enum status status = STATUS_OK;
+    if (!out)
         return errors_set(PSRING_ERROR_USAGE, "%s: no place for the handle", call);
-    *handle = NULL;
-    enum psring_status status = check_operation(call, comm, arguments, &operation);
-    if (status != PSRING_OK)
-        return status;
-    operation.what = what;
-    return engine_start(comm->engine, comm, &operation, handle);
+    *out = NULL;
+    enum psring_status checked = check_operation(call, comm, &operation);
+    if (checked != PSRING_OK)
+        return checked;
+    struct engine *engine = comm->engine;
+    bool threaded = engine->place.options.transport != TRANSPORT_MPI || engine->world->concurrent;
+    struct psring_handle *handle = calloc(1, sizeof *handle);
+    if (!handle)
+        return errors_set(PSRING_ERROR_NO_MEMORY, "no memory for a handle");
+    *handle = (struct psring_handle){.engine = engine, .comm = comm, .operation = operation};
+    if (threaded)
+        status = overlap_begin(&engine->overlap, "psring-library");
+    if (status != STATUS_OK) {
+        free(handle);
+        return errors_return(status);
+    }
+    monitor_enter(&engine->overlap.monitor);
+    handle->next = engine->handles;
+    handle->previous = &engine->handles;
+    if (handle->next)
+        handle->next->previous = &handle->next;
+    engine->handles = handle;
+    monitor_leave(&engine->overlap.monitor);
+    (void)overlap_start(&engine->overlap, &handle->task); /* psring_wait says how it ends */
+    *out = handle;
+    return PSRING_OK;
 }
 
-/* -------- all-reduce -------------------------------------------------------------------------- */
+/* -------- the operations ---------------------------------------------------------------------- */
+
+static struct operation reduction(enum message_what what, void *data, size_t count,
+                                  enum psring_type type, enum psring_op op)
+{
+    return (struct operation){.what = what, .data = data, .count = count, .type = type, .op = op};
+}
+
+static struct operation broadcast(void *data, size_t count, enum psring_type type, int root)
+{
+    return (struct operation){
+        .what = MESSAGE_BROADCAST, .data = data, .count = count, .type = type, .root = root};
+}
 
 enum psring_status psring_allreduce(struct psring *comm, void *data, size_t count,
                                     enum psring_type type, enum psring_op op)
 {
-    const struct arguments arguments = {.data = data, .count = count, .type = type, .op = op};
-    return perform(__func__, comm, MESSAGE_ALLREDUCE, &arguments);
+    return run(__func__, comm, reduction(MESSAGE_ALLREDUCE, data, count, type, op));
 }
 
 enum psring_status psring_allreduce_start(struct psring *comm, void *data, size_t count,
                                           enum psring_type type, enum psring_op op,
                                           struct psring_handle **handle)
 {
-    const struct arguments arguments = {.data = data, .count = count, .type = type, .op = op};
-    return start(__func__, comm, MESSAGE_ALLREDUCE, &arguments, handle);
+    return start(__func__, comm, reduction(MESSAGE_ALLREDUCE, data, count, type, op), handle);
 }
-
-/* -------- its two phases ---------------------------------------------------------------------- */
 
 enum psring_status psring_reduce_scatter(struct psring *comm, void *data, size_t count,
                                          enum psring_type type, enum psring_op op)
 {
-    const struct arguments arguments = {
-        .data = data, .count = count, .blocks = true, .type = type, .op = op};
-    return perform(__func__, comm, MESSAGE_REDUCE_SCATTER, &arguments);
+    return run(__func__, comm, reduction(MESSAGE_REDUCE_SCATTER, data, count, type, op));
 }
 
 enum psring_status psring_reduce_scatter_start(struct psring *comm, void *data, size_t count,
                                                enum psring_type type, enum psring_op op,
                                                struct psring_handle **handle)
 {
-    const struct arguments arguments = {
-        .data = data, .count = count, .blocks = true, .type = type, .op = op};
-    return start(__func__, comm, MESSAGE_REDUCE_SCATTER, &arguments, handle);
+    return start(__func__, comm, reduction(MESSAGE_REDUCE_SCATTER, data, count, type, op), handle);
 }
 
 enum psring_status psring_all_gather(struct psring *comm, void *data, size_t count,
                                      enum psring_type type)
 {
-    const struct arguments arguments = {.data = data, .count = count, .blocks = true, .type = type};
-    return perform(__func__, comm, MESSAGE_ALL_GATHER, &arguments);
+    return run(__func__, comm, reduction(MESSAGE_ALL_GATHER, data, count, type, PSRING_SUM));
 }
 
 enum psring_status psring_all_gather_start(struct psring *comm, void *data, size_t count,
                                            enum psring_type type, struct psring_handle **handle)
 {
-    const struct arguments arguments = {.data = data, .count = count, .blocks = true, .type = type};
-    return start(__func__, comm, MESSAGE_ALL_GATHER, &arguments, handle);
+    return start(__func__, comm, reduction(MESSAGE_ALL_GATHER, data, count, type, PSRING_SUM),
+                 handle);
 }
-
-/* -------- broadcast, barrier ------------------------------------------------------------------ */
 
 enum psring_status psring_broadcast(struct psring *comm, void *data, size_t count,
                                     enum psring_type type, int root)
 {
-    const struct arguments arguments = {.data = data, .count = count, .type = type, .root = root};
-    return perform(__func__, comm, MESSAGE_BROADCAST, &arguments);
+    return run(__func__, comm, broadcast(data, count, type, root));
 }
 
 enum psring_status psring_broadcast_start(struct psring *comm, void *data, size_t count,
                                           enum psring_type type, int root,
                                           struct psring_handle **handle)
 {
-    const struct arguments arguments = {.data = data, .count = count, .type = type, .root = root};
-    return start(__func__, comm, MESSAGE_BROADCAST, &arguments, handle);
+    return start(__func__, comm, broadcast(data, count, type, root), handle);
 }
 
 /* A sum that no rank has before every rank has given its part. */
 enum psring_status psring_barrier(struct psring *comm)
 {
     int32_t nothing = 0;
-    const struct arguments arguments = {.data = &nothing, .count = 1, .type = PSRING_INT32};
-    return perform(__func__, comm, MESSAGE_BARRIER, &arguments);
+    return run(__func__, comm, reduction(MESSAGE_BARRIER, &nothing, 1, PSRING_INT32, PSRING_SUM));
+}
+
+enum psring_status psring_split(struct psring *world, int color, struct psring **group)
+{
+    enum psring_status status = check_world(__func__, world);
+    if (!group)
+        return errors_set(PSRING_ERROR_USAGE, "psring_split: no place for the group");
+    *group = NULL;
+    if (status != PSRING_OK)
+        return status;
+    size_t size = (size_t)world->group->size;
+    int *colors = calloc(size, sizeof *colors); /* operation_run says if there is no memory */
+    struct operation split = reduction(MESSAGE_SPLIT, colors, size, PSRING_INT32, PSRING_SUM);
+    split.group = group;
+    if (colors)
+        colors[world->group->rank] = color;
+    status = run_checked(world, &split);
+    free(colors);
+    return status;
 }
 
 /* -------- handles ----------------------------------------------------------------------------- */
@@ -122,30 +194,35 @@ enum psring_status psring_test(struct psring_handle *handle, int *done)
     if (status == PSRING_OK && !done)
         return errors_set(PSRING_ERROR_USAGE, "%s: no place for the answer", __func__);
     if (status == PSRING_OK)
-        *done = engine_done(handle);
+        *done = overlap_done(&handle->engine->overlap, &handle->task);
     return status;
 }
 
-enum psring_status psring_wait(struct psring_handle **handle)
+enum psring_status psring_wait(struct psring_handle **out)
 {
-    enum psring_status status = check_handle(__func__, handle ? *handle : NULL);
-    if (status == PSRING_OK) {
-        status = engine_wait(*handle);
-        *handle = NULL;
-    }
+    struct psring_handle *handle = out ? *out : NULL;
+    enum psring_status status = check_handle(__func__, handle);
+    if (status != PSRING_OK)
+        return status;
+    struct engine *engine = handle->engine;
+    status = errors_explain(overlap_wait(&engine->overlap, &handle->task), engine->why);
+    monitor_enter(&engine->overlap.monitor);
+    *handle->previous = handle->next;
+    if (handle->next)
+        handle->next->previous = handle->previous;
+    monitor_leave(&engine->overlap.monitor);
+    free(handle);
+    *out = NULL;
     return status;
 }
 
-/* A gradient in buckets: bookkeeping over operations by handle. */
+/* -------- a gradient in buckets ----------------------------------------------------------------
+ *
+ * Bookkeeping over operations by handle. Buckets begin at the last elements, which a backward pass
+ * computes first, so they become complete one after the other.
+ */
 
 enum { BUCKET_BYTES = 25 << 20 };
-
-/* One of them, which begins as part of a tensor and ends as part of another. */
-struct psring_part {
-    struct bucket range;          /* of elements */
-    size_t missing;               /* elements that are not ready */
-    struct psring_handle *handle; /* started and not waited for */
-};
 
 struct psring_buckets {
     struct psring *comm; /* borrowed */
@@ -155,54 +232,51 @@ struct psring_buckets {
     size_t element_bytes;
     size_t tensors, *first; /* (tensors + 1): where each begins */
     size_t count;
+    struct bucket *ranges; /* (count): their elements; the last elements first */
     /* Any thread may call: what follows is read and written inside the monitor. */
     struct monitor monitor;
-    bool *ready; /* (tensors) */
-    size_t started;
-    struct psring_part *parts; /* (count): the last elements first */
+    bool *ready;                    /* (tensors) */
+    size_t complete;                /* from this tensor on all are ready, or empty */
+    size_t started;                 /* buckets */
+    struct psring_handle **handles; /* (count): of those */
 };
-
-/* -------- making ------------------------------------------------------------------------------ */
 
 static void free_memory(struct psring_buckets *buckets)
 {
     free(buckets->first);
     free(buckets->ready);
-    free(buckets->parts);
+    free(buckets->ranges);
+    free(buckets->handles);
     monitor_fini(&buckets->monitor);
     free(buckets);
 }
 
-/* Limits in terms of bucket_plan's elements, which are floats. */
-static struct bucket_limits limits_of(const struct psring_buckets *buckets, size_t bucket_bytes)
-{
-    size_t elements = (bucket_bytes > 0 ? bucket_bytes : BUCKET_BYTES) / buckets->element_bytes;
-    return (struct bucket_limits){.bytes = (elements > 0 ? elements : 1) * sizeof(float),
-                                  .cut = true};
-}
-
+/* False: out of memory. */
 static bool cut(struct psring_buckets *buckets, const size_t *counts, size_t bucket_bytes)
 {
-    const struct bucket_limits limits = limits_of(buckets, bucket_bytes);
-    buckets->count = bucket_plan(counts, buckets->tensors, &limits, NULL);
-    struct bucket *ranges = calloc(buckets->count, sizeof *ranges);
-    buckets->parts = calloc(buckets->count, sizeof *buckets->parts);
-    if (ranges && buckets->parts) {
-        bucket_plan(counts, buckets->tensors, &limits, ranges);
-        for (size_t b = 0; b < buckets->count; b++)
-            buckets->parts[b] =
-                (struct psring_part){.range = ranges[b], .missing = ranges[b].count};
-    }
-    bool complete = ranges && buckets->parts;
-    free(ranges);
-    return complete;
+    size_t tensors = buckets->tensors;
+    size_t elements = (bucket_bytes > 0 ? bucket_bytes : BUCKET_BYTES) / buckets->element_bytes;
+    /* In terms of bucket_plan's elements, which are floats. */
+    const struct bucket_limits limits = {.bytes = size_larger(elements, 1) * sizeof(float),
+                                         .cut = true};
+    buckets->count = bucket_plan(counts, tensors, &limits, NULL);
+    buckets->first = calloc(tensors + 1, sizeof *buckets->first);
+    buckets->ready = calloc(tensors + 1, sizeof *buckets->ready);
+    buckets->ranges = calloc(buckets->count, sizeof *buckets->ranges);
+    buckets->handles = calloc(buckets->count, sizeof(struct psring_handle *));
+    if (!buckets->first || !buckets->ready || !buckets->ranges || !buckets->handles)
+        return false;
+    bucket_plan(counts, tensors, &limits, buckets->ranges);
+    for (size_t t = 0; t < tensors; t++)
+        buckets->first[t + 1] = buckets->first[t] + counts[t];
+    buckets->complete = tensors;
+    return true;
 }
 
 enum psring_status psring_buckets_new(struct psring_buckets **out, struct psring *comm, void *data,
                                       const size_t *counts, size_t tensors, size_t bucket_bytes,
                                       enum psring_type type, enum psring_op op)
 {
-    struct operation operation;
     size_t total = 0;
     if (!out || (!counts && tensors > 0))
         return errors_set(PSRING_ERROR_USAGE, "%s: no %s (NULL)", __func__,
@@ -213,8 +287,8 @@ enum psring_status psring_buckets_new(struct psring_buckets **out, struct psring
             return errors_set(PSRING_ERROR_USAGE, "%s: the counts are too large", __func__);
         total += counts[t];
     }
-    const struct arguments arguments = {.data = data, .count = total, .type = type, .op = op};
-    enum psring_status status = check_operation(__func__, comm, &arguments, &operation);
+    struct operation whole = reduction(MESSAGE_ALLREDUCE, data, total, type, op);
+    enum psring_status status = check_operation(__func__, comm, &whole);
     if (status != PSRING_OK)
         return status;
     struct psring_buckets *buckets = calloc(1, sizeof *buckets);
@@ -224,18 +298,14 @@ enum psring_status psring_buckets_new(struct psring_buckets **out, struct psring
                                        .data = data,
                                        .type = type,
                                        .op = op,
-                                       .element_bytes = message_element_bytes(operation.dtype),
+                                       .element_bytes = operation_element_bytes(type),
                                        .tensors = tensors};
     monitor_init(&buckets->monitor);
-    buckets->first = calloc(tensors + 1, sizeof *buckets->first);
-    buckets->ready = calloc(tensors + 1, sizeof *buckets->ready);
-    if (!buckets->first || !buckets->ready || !cut(buckets, counts, bucket_bytes)) {
+    if (!cut(buckets, counts, bucket_bytes)) {
         free_memory(buckets);
         return errors_set(PSRING_ERROR_NO_MEMORY, "%s: no memory for %zu tensors", __func__,
                           tensors);
     }
-    for (size_t t = 0; t < tensors; t++)
-        buckets->first[t + 1] = buckets->first[t] + counts[t];
     *out = buckets;
     return PSRING_OK;
 }
@@ -247,45 +317,27 @@ size_t psring_buckets_count(const struct psring_buckets *buckets)
 
 /* -------- a step ------------------------------------------------------------------------------ */
 
-/* How many of the elements from `first` to before `end` are in the range. */
-static size_t overlap(struct bucket range, size_t first, size_t end)
+static bool is_empty(const struct psring_buckets *buckets, size_t tensor)
 {
-    size_t from = range.first > first ? range.first : first;
-    size_t range_end = range.first + range.count, to = range_end < end ? range_end : end;
-    return from < to ? to - from : 0;
+    return buckets->first[tensor] == buckets->first[tensor + 1];
 }
 
 /* Inside the monitor, so that all ranks start buckets in the same order. */
 static enum psring_status start_complete(struct psring_buckets *buckets)
 {
     enum psring_status status = PSRING_OK;
-    while (status == PSRING_OK && buckets->started < buckets->count &&
-           buckets->parts[buckets->started].missing == 0) {
-        struct psring_part *part = &buckets->parts[buckets->started];
-        void *data =
-            buckets->data ? buckets->data + part->range.first * buckets->element_bytes : NULL;
-        status = psring_allreduce_start(buckets->comm, data, part->range.count, buckets->type,
-                                        buckets->op, &part->handle);
-        if (status == PSRING_OK)
-            buckets->started++;
+    size_t *tensor = &buckets->complete, *b = &buckets->started;
+    while (*tensor > 0 && (buckets->ready[*tensor - 1] || is_empty(buckets, *tensor - 1)))
+        --*tensor;
+    while (status == PSRING_OK && *b < buckets->count &&
+           buckets->ranges[*b].first >= buckets->first[*tensor]) {
+        const struct bucket *range = &buckets->ranges[*b];
+        void *data = buckets->data ? buckets->data + range->first * buckets->element_bytes : NULL;
+        status = psring_allreduce_start(buckets->comm, data, range->count, buckets->type,
+                                        buckets->op, &buckets->handles[*b]);
+        *b += status == PSRING_OK;
     }
     return status;
-}
-
-/* Inside the monitor. */
-static enum psring_status mark_ready(const char *call, struct psring_buckets *buckets,
-                                     size_t tensor)
-{
-    if (buckets->ready[tensor])
-        return errors_set(PSRING_ERROR_USAGE,
-                          "%s: tensor %zu was ready before; psring_buckets_wait ends a step", call,
-                          tensor);
-    buckets->ready[tensor] = true;
-    for (size_t b = 0; b < buckets->count; b++) {
-        struct psring_part *part = &buckets->parts[b];
-        part->missing -= overlap(part->range, buckets->first[tensor], buckets->first[tensor + 1]);
-    }
-    return start_complete(buckets);
 }
 
 enum psring_status psring_buckets_ready(struct psring_buckets *buckets, size_t tensor)
@@ -296,7 +348,14 @@ enum psring_status psring_buckets_ready(struct psring_buckets *buckets, size_t t
     if (status != PSRING_OK) /* a child of fork() might wait for the monitor for ever */
         return status;
     monitor_enter(&buckets->monitor);
-    status = mark_ready(__func__, buckets, tensor);
+    if (buckets->ready[tensor])
+        status = errors_set(PSRING_ERROR_USAGE,
+                            "%s: tensor %zu was ready before; psring_buckets_wait ends a step",
+                            __func__, tensor);
+    else
+        buckets->ready[tensor] = true;
+    if (status == PSRING_OK)
+        status = start_complete(buckets);
     monitor_leave(&buckets->monitor);
     return status;
 }
@@ -306,9 +365,10 @@ static enum psring_status wait_for_started(struct psring_buckets *buckets)
 {
     enum psring_status first = PSRING_OK;
     for (size_t b = 0; b < buckets->started; b++) {
-        enum psring_status status = psring_wait(&buckets->parts[b].handle);
+        enum psring_status status = psring_wait(&buckets->handles[b]);
         first = first == PSRING_OK ? status : first;
     }
+    buckets->started = 0;
     return first;
 }
 
@@ -316,7 +376,7 @@ static enum psring_status wait_for_started(struct psring_buckets *buckets)
 static enum psring_status end_step(const char *call, struct psring_buckets *buckets)
 {
     for (size_t t = 0; t < buckets->tensors; t++) {
-        if (!buckets->ready[t] && buckets->first[t + 1] > buckets->first[t])
+        if (!buckets->ready[t] && !is_empty(buckets, t))
             return errors_set(PSRING_ERROR_USAGE,
                               "%s: tensor %zu is not ready; call psring_buckets_ready for it first",
                               call, t);
@@ -324,9 +384,7 @@ static enum psring_status end_step(const char *call, struct psring_buckets *buck
     enum psring_status started = start_complete(buckets);
     size_t count = buckets->started;
     enum psring_status status = wait_for_started(buckets);
-    buckets->started = 0;
-    for (size_t b = 0; b < buckets->count; b++)
-        buckets->parts[b].missing = buckets->parts[b].range.count;
+    buckets->complete = buckets->tensors;
     for (size_t t = 0; t < buckets->tensors; t++)
         buckets->ready[t] = false;
     if (started == PSRING_OK && status == PSRING_OK && count < buckets->count)

@@ -1,172 +1,126 @@
+/* A communicator: which backend does an operation, with which plan; and the broadcast, the one
+ * algorithm of the library's own. */
 #include <stdlib.h>
 
 #include "common/base/util.h"
+#include "common/comm/reduce.h"
 #include "common/library/library.h"
-#include "ring/hierarchical.h"
 #include "ring/ring.h"
 
-static void shape_close(struct library_shape *shape)
+static const enum message_dtype dtypes[] = {
+    [PSRING_FLOAT32] = MESSAGE_FLOAT32, [PSRING_FLOAT64] = MESSAGE_FLOAT64,
+    [PSRING_FLOAT16] = MESSAGE_FP16,    [PSRING_BFLOAT16] = MESSAGE_BF16,
+    [PSRING_INT32] = MESSAGE_INT32,     [PSRING_INT64] = MESSAGE_INT64,
+};
+
+static const enum reduce_op ops[] = {
+    [PSRING_SUM] = REDUCE_SUM,
+    [PSRING_AVERAGE] = REDUCE_AVERAGE,
+    [PSRING_MIN] = REDUCE_MIN,
+    [PSRING_MAX] = REDUCE_MAX,
+};
+
+size_t operation_element_bytes(enum psring_type type)
 {
-    if (shape->self && shape->backend->close)
-        shape->backend->close(shape->self);
-    *shape = (struct library_shape){0};
+    return message_element_bytes(dtypes[type]);
 }
 
-static enum status shape_open(struct library_shape *shape, const struct library_shapes *shapes,
-                              const struct backend *backend, const struct group *group,
-                              const struct reduction *reduction, size_t count)
-{
-    enum status status = STATUS_OK;
-    *shape = (struct library_shape){
-        .backend = backend, .group = group, .reduction = reduction, .count = count};
-    shape->options =
-        (struct comm_options){.group = group, .reduction = reduction, .bucket_counts_max = count};
-    shape->layout = (struct comm_layout){.counts = &shape->count, .buckets = 1, .scale = 1.0f};
-    shape->site = (struct backend_env){.world = shapes->world,
-                                       .group = group,
-                                       .transport = shapes->transport,
-                                       .topology = {.workers = shapes->world->size},
-                                       .workers = group->size,
-                                       .index = group->rank,
-                                       .hosts = shapes->hosts,
-                                       .options = &shape->options,
-                                       .layout = &shape->layout};
-    if (backend == &backend_hierarchical) /* its memory is the communicator's */
-        TRY(hierarchical_open_in(&shape->self, &shape->site, shapes->groups));
-    else
-        TRY(backend->open(&shape->self, &shape->site));
-    TRY(backend->plan(shape->self));
-    return STATUS_OK;
-out:
-    shape_close(shape);
-    return status;
-}
-
-/* The shape of `count` elements in `group` (borrowed), prepared if it is not yet. On the
- * transport's thread. Errors: logged. */
-static enum status shapes_get(struct library_shapes *shapes, const struct backend *backend,
-                              const struct group *group, const struct reduction *reduction,
-                              size_t count, struct library_shape **found)
-{
-    struct library_shape *oldest = &shapes->list[0];
-    for (int i = 0; i < SHAPES_KEPT; i++) {
-        struct library_shape *shape = &shapes->list[i];
-        if (shape->backend == backend && shape->group == group && shape->count == count &&
-            shape->reduction == reduction) {
-            shape->used = ++shapes->uses;
-            *found = shape;
-            return STATUS_OK;
-        }
-        if (shape->used < oldest->used)
-            oldest = shape;
-    }
-    shape_close(oldest);
-    enum status status = shape_open(oldest, shapes, backend, group, reduction, count);
-    if (status == STATUS_OK)
-        oldest->used = ++shapes->uses;
-    *found = oldest;
-    return status;
-}
-
-/* Frees all; before the transport is closed. */
-static void shapes_fini(struct library_shapes *shapes)
-{
-    for (int i = 0; i < SHAPES_KEPT; i++)
-        shape_close(&shapes->list[i]);
-}
+/* -------- broadcast ----------------------------------------------------------------------------
+ *
+ * From any rank of a group to all others, along the ring. The root's right neighbour gets the data
+ * in segments and passes each on as soon as it has come. The last rank is the root's left
+ * neighbour.
+ *
+ *     root          [0][1][2][3]
+ *     root + 1         [0][1][2][3]
+ *     root + 2            [0][1][2][3]        time ->
+ *
+ * Bytes: every rank but the last sends all once. Time: M/B and N-2 segments more. Every rank
+ * receives from the left, so the slots are the same for every root.
+ */
 
 enum { SEGMENT_BYTES = 256 << 10 };
 
-/* Borrows `transport` until broadcast_close, which may be called without. Errors: logged. */
-static enum status broadcast_open(struct broadcast *broadcast, struct transport *transport,
-                                  const struct group *group)
-{
-    enum status status = STATUS_OK;
-    int size = group->size;
-    *broadcast = (struct broadcast){.transport = transport,
-                                    .size = size,
-                                    .rank = group->rank,
-                                    .next = group->ranks[(group->rank + 1) % size],
-                                    .previous = group->ranks[(group->rank + size - 1) % size]};
-    for (int i = 0; i < BROADCAST_SLOTS; i++)
-        TRY(transport_slot_init(&broadcast->slots[i], transport, broadcast->previous,
-                                SEGMENT_BYTES));
-out:
-    return status;
-}
-
-static void broadcast_close(struct broadcast *broadcast)
-{
-    for (int i = 0; broadcast->transport && i < BROADCAST_SLOTS; i++)
-        transport_slot_fini(&broadcast->slots[i], broadcast->transport);
-    *broadcast = (struct broadcast){0};
-}
-
-/* One operation, in segments. */
-struct operation_state {
-    struct broadcast *broadcast;
-    char *data;
+/* One broadcast, in segments. */
+struct broadcast {
+    struct psring *comm;
+    struct transport *transport;
+    const struct operation *operation;
     size_t bytes, segments;
-    enum message_dtype dtype;
 };
 
-static struct message segment_of(const struct operation_state *run, size_t segment)
+static struct message segment_of(const struct broadcast *run, size_t segment)
 {
     size_t offset = segment * SEGMENT_BYTES;
     return (struct message){.kind = MESSAGE_SEGMENT,
-                            .step = run->broadcast->step,
+                            .step = run->comm->broadcasts,
                             .offset = offset,
                             .length = size_smaller(run->bytes - offset, SEGMENT_BYTES),
-                            .dtype = run->dtype};
+                            .dtype = dtypes[run->operation->type]};
 }
 
-static enum status post(const struct operation_state *run, size_t segment)
+static enum status post(const struct broadcast *run, size_t segment)
 {
-    struct transport_slot *slot = &run->broadcast->slots[segment % BROADCAST_SLOTS];
+    struct transport_slot *slot = &run->comm->slots[segment % BROADCAST_SLOTS];
     struct message expected = segment_of(run, segment);
     transport_slot_expect(slot, &expected);
-    return transport_post(run->broadcast->transport, slot, run->data + expected.offset);
+    return transport_post(run->transport, slot, (char *)run->operation->data + expected.offset);
 }
 
-static enum status receive(const struct operation_state *run, size_t segment)
+static enum status receive(const struct broadcast *run, size_t segment)
 {
     enum status status = STATUS_OK;
-    struct transport *transport = run->broadcast->transport;
-    struct transport_slot *slot = &run->broadcast->slots[segment % BROADCAST_SLOTS];
-    TRY(transport_wait(transport, slot));
-    transport_release(transport, slot);
+    struct transport_slot *slot = &run->comm->slots[segment % BROADCAST_SLOTS];
+    TRY(transport_wait(run->transport, slot));
+    transport_release(run->transport, slot);
     if (segment + BROADCAST_SLOTS < run->segments)
         TRY(post(run, segment + BROADCAST_SLOTS));
 out:
     return status;
 }
 
-/* `count` elements at `data`, root's to all. On the transport's thread. Errors: logged. */
-static enum status broadcast_run(struct broadcast *broadcast, void *data, size_t count,
-                                 enum message_dtype dtype, int root)
+static enum status open_slots(struct psring *comm, int previous)
 {
     enum status status = STATUS_OK;
-    int position = (broadcast->rank - root + broadcast->size) % broadcast->size;
-    struct operation_state run = {.broadcast = broadcast,
-                                  .data = data,
-                                  .bytes = count * message_element_bytes(dtype),
-                                  .dtype = dtype};
-    run.segments = size_divide_up(run.bytes, SEGMENT_BYTES);
-    for (size_t i = 0; position > 0 && i < run.segments && i < BROADCAST_SLOTS; i++)
-        TRY(post(&run, i));
-    for (size_t i = 0; i < run.segments; i++) {
-        struct message message = segment_of(&run, i);
-        if (position > 0)
-            TRY(receive(&run, i));
-        if (position < broadcast->size - 1)
-            TRY(transport_send(broadcast->transport, broadcast->next, &message,
-                               run.data + message.offset, NULL));
-    }
-    TRY(transport_flush(broadcast->transport));
-    broadcast->step++;
+    comm->slots_open = true;
+    for (int i = 0; i < BROADCAST_SLOTS; i++)
+        TRY(transport_slot_init(&comm->slots[i], comm->place.endpoints[NODE_WORKER], previous,
+                                SEGMENT_BYTES));
 out:
     return status;
 }
+
+static enum status broadcast(struct psring *comm, const struct operation *operation)
+{
+    enum status status = STATUS_OK;
+    int size = comm->group->size, rank = comm->group->rank;
+    int place = (rank - operation->root + size) % size; /* in the row that begins with the root */
+    int next = comm->group->ranks[(rank + 1) % size];
+    struct broadcast run = {.comm = comm,
+                            .transport = comm->place.endpoints[NODE_WORKER],
+                            .operation = operation,
+                            .bytes = operation->count * operation_element_bytes(operation->type)};
+    run.segments = size_divide_up(run.bytes, SEGMENT_BYTES);
+    if (!comm->slots_open)
+        TRY(open_slots(comm, comm->group->ranks[(rank + size - 1) % size]));
+    for (size_t i = 0; place > 0 && i < run.segments && i < BROADCAST_SLOTS; i++)
+        TRY(post(&run, i));
+    for (size_t i = 0; i < run.segments; i++) {
+        struct message message = segment_of(&run, i);
+        if (place > 0)
+            TRY(receive(&run, i));
+        if (place < size - 1)
+            TRY(transport_send(run.transport, next, &message,
+                               (char *)operation->data + message.offset, NULL));
+    }
+    TRY(transport_flush(run.transport));
+    comm->broadcasts++;
+out:
+    return status;
+}
+
+/* -------- a communicator's life ----------------------------------------------------------------
+ */
 
 /* A list of the group's ranks that ends with its first one. */
 static struct group *shift(const struct group *group)
@@ -185,87 +139,30 @@ static struct group *shift(const struct group *group)
     return &shifted->group;
 }
 
-static int *hosts_of(const struct group *group, const struct world *world)
+/* Takes `group`. */
+static enum status communicator_new(struct psring **out, struct engine *engine, struct group *group)
 {
-    int *hosts = calloc((size_t)group->size, sizeof *hosts);
-    for (int i = 0; hosts && i < group->size; i++)
-        hosts[i] = world->host_numbers[group->ranks[i]];
-    return hosts;
-}
-
-enum status communicator_new(struct psring **out, struct engine *engine, struct group *group,
-                             uint16_t number)
-{
+    enum status status;
     struct psring *comm = calloc(1, sizeof *comm);
-    struct group *shifted = shift(group);
-    int *hosts = hosts_of(group, engine->connection.world);
     *out = comm;
-    if (!comm || !shifted || !hosts) {
+    if (!comm) {
         log_error("no memory for a communicator of %d ranks", group->size);
-        free(comm);
-        free(hosts);
-        group_free(&shifted);
         group_free(&group);
-        *out = NULL;
         return STATUS_NO_MEMORY;
     }
-    *comm = (struct psring){
-        .engine = engine,
-        .number = number,
-        .group = group,
-        .shifted = shifted,
-        .hosts = hosts,
-        .shapes = {.world = engine->connection.world,
-                   .transport = engine->connection.endpoint[NODE_WORKER],
-                   .hosts = hosts,
-                   .groups = &comm->host_groups},
-    };
-    return STATUS_OK;
-}
-
-/* -------- memory that the ranks of a host share ----------------------------------------------- */
-
-/* Of each rank's vector there: longer ones go through it in pieces. */
-enum { SHARED_BYTES = 4 << 20 };
-
-/* As for the world (psring.c); a group on one host needs it only if asked for. */
-static bool suits(const struct psring *comm, const struct connection *connection)
-{
-    int locals = hosts_locals(comm->hosts, comm->group->size, 0);
-    return hosts_uneven(comm->hosts, comm->group->size) < 0 &&
-           (connection->backend || (locals > 1 && locals < comm->group->size));
-}
-
-enum status communicator_share(struct psring *comm, const struct connection *connection)
-{
-    struct host_groups none, *groups = comm ? &comm->host_groups : &none;
-    bool takes_part = comm && suits(comm, connection);
-    const struct comm_options options = {.timeout_ms = connection->world->timeout_ms};
-    const struct backend_env site = {
-        .world = connection->world,
-        .group = takes_part ? comm->group : NULL,
-        .transport = connection->endpoint[NODE_WORKER],
-        .workers = takes_part ? comm->group->size : 0,
-        .hosts = takes_part ? comm->hosts : NULL,
-        .options = &options,
-    };
-    enum status status = host_groups_open(groups, &site, NULL, SHARED_BYTES);
-    if (status == STATUS_OK && comm)
-        comm->hierarchical = takes_part;
-    bool unheard = status == STATUS_TIMEOUT || status == STATUS_TRANSPORT ||
-                   status == STATUS_PROTOCOL; /* then ranks may not know the same */
-    if (status == STATUS_OK || connection->backend || unheard)
-        return status;
-    char why[ERROR_BYTES];
-    errors_take(why);
-    log_warn("%s; all-reduces go over the ring instead", why);
-    return STATUS_OK;
-}
-
-void communicator_fail(struct psring *comm)
-{
-    if (comm->host_groups.shared)
-        shared_fail(comm->host_groups.shared);
+    comm->engine = engine;
+    comm->number = engine->splits;
+    comm->group = group;
+    TRY(comm_place_share(&comm->place, &engine->place, group));
+    comm->place.options.host_groups = &comm->host_groups;
+    comm->shifted = shift(group);
+    if (comm->shifted)
+        return STATUS_OK;
+    log_error("no memory for a communicator of %d ranks", group->size);
+    status = STATUS_NO_MEMORY;
+out:
+    communicator_free(out);
+    return status;
 }
 
 void communicator_free(struct psring **out)
@@ -274,13 +171,64 @@ void communicator_free(struct psring **out)
     if (!comm)
         return;
     *out = NULL;
-    shapes_fini(&comm->shapes);
-    broadcast_close(&comm->broadcast);
+    comm_vectors_close(&comm->vectors);
+    for (int i = 0; comm->slots_open && i < BROADCAST_SLOTS; i++)
+        transport_slot_fini(&comm->slots[i], comm->place.endpoints[NODE_WORKER]);
     host_groups_close(&comm->host_groups);
-    free(comm->hosts);
+    comm_place_close(&comm->place);
     group_free(&comm->shifted);
     group_free(&comm->group);
     free(comm);
+}
+
+/* Each rank's part of the memory that the ranks of a host share. Longer vectors go through it in
+ * pieces. */
+enum { SHARED_BYTES = 4 << 20 };
+
+/* As for the world (psring.c); a group on one host needs it only if asked for. */
+static bool suits(const struct psring *comm)
+{
+    const int *hosts = comm->place.hosts;
+    int size = comm->group->size, locals = hosts_locals(hosts, size, 0);
+    return hosts_uneven(hosts, size) < 0 &&
+           (comm->engine->backend || (locals > 1 && locals < size));
+}
+
+/* Collective over the world; NULL: of no communicator. Makes a communicator ready for hierarchical
+ * all-reduces, where its hosts suit. A rank unheard of is an error. */
+static enum status share_memory(const struct engine *engine, struct psring *comm)
+{
+    struct host_groups none, *groups = comm ? &comm->host_groups : &none;
+    struct backend_env env = comm_place_env(comm ? &comm->place : &engine->all->place, NODE_WORKER);
+    if (!comm || !suits(comm))
+        env.group = NULL;
+    enum status status = host_groups_open(groups, &env, NULL, SHARED_BYTES);
+    bool unheard = status == STATUS_TIMEOUT || status == STATUS_TRANSPORT ||
+                   status == STATUS_PROTOCOL; /* then ranks may not know the same */
+    if (status == STATUS_OK || engine->backend || unheard)
+        return status;
+    char why[ERROR_BYTES];
+    errors_take(why);
+    log_warn("%s; all-reduces go over the ring instead", why);
+    return STATUS_OK;
+}
+
+enum status communicator_add(struct engine *engine, const int *colors, struct psring **out)
+{
+    enum status status;
+    struct group *group;
+    struct psring *comm = NULL;
+    TRY(group_from_colors(&group, colors, engine->world->size, engine->world->rank));
+    if (group) {
+        TRY(communicator_new(&comm, engine, group));
+        comm->next = engine->communicators;
+        engine->communicators = comm;
+    }
+    if (engine->shares_memory)
+        TRY(share_memory(engine, comm));
+    *out = comm;
+out:
+    return status;
 }
 
 /* -------- one operation ----------------------------------------------------------------------- */
@@ -292,65 +240,57 @@ enum { SHORT_BYTES = 64 << 10 };
 
 static const struct backend *backend_for(const struct psring *comm, size_t bytes)
 {
-    const struct backend *asked = comm->engine->connection.backend;
+    const struct backend *asked = comm->engine->backend;
     if (asked && asked != &backend_hierarchical)
         return asked;
     if (!asked && comm->group->size > 2 && bytes <= SHORT_BYTES)
         return &backend_rhd;
-    return comm->hierarchical ? &backend_hierarchical : &backend_ring;
+    return comm->host_groups.host ? &backend_hierarchical : &backend_ring;
 }
 
 static enum status allreduce(struct psring *comm, const struct operation *operation)
 {
     enum status status = STATUS_OK;
-    size_t element_bytes = message_element_bytes(operation->dtype), piece = operation->count;
-    const struct backend *backend = backend_for(comm, operation->count * element_bytes);
-    if (backend == &backend_hierarchical && piece > SHARED_BYTES / element_bytes) {
-        piece = SHARED_BYTES / element_bytes;
-        piece -= piece % (size_t)comm->group->size; /* the bytes are those of one all-reduce */
+    size_t element_bytes = operation_element_bytes(operation->type), most = operation->count;
+    struct comm_vector vector = {.backend = backend_for(comm, operation->count * element_bytes),
+                                 .group = comm->group,
+                                 .reduction =
+                                     reduction_of(dtypes[operation->type], ops[operation->op])};
+    if (vector.backend == &backend_hierarchical && most > SHARED_BYTES / element_bytes) {
+        most = SHARED_BYTES / element_bytes;
+        most -= most % (size_t)comm->group->size; /* the bytes are those of one all-reduce */
     }
-    for (size_t done = 0; done < operation->count; done += piece) {
-        struct library_shape *shape;
-        if (piece > operation->count - done)
-            piece = operation->count - done;
-        TRY(shapes_get(&comm->shapes, backend, comm->group,
-                       reduction_of(operation->dtype, operation->op), piece, &shape));
-        TRY(shape->backend->allreduce(shape->self, 0,
-                                      (char *)operation->data + done * element_bytes));
+    for (size_t done = 0; done < operation->count; done += vector.count) {
+        void *self;
+        vector.count = size_smaller(most, operation->count - done);
+        TRY(comm_vectors_plan(&comm->vectors, &comm->place, &vector, &self));
+        TRY(vector.backend->allreduce(self, 0, (char *)operation->data + done * element_bytes));
     }
 out:
     return status;
 }
 
-/* The two phases of the ring. An all-gather is one whatever its reduction is: the sum's, so that it
- * shares its shape with a reduce-scatter. */
+/* The two phases of the ring. An all-gather needs no reduction. It names the sum, and so shares its
+ * plan with a reduce-scatter. */
 static enum status phase(struct psring *comm, const struct operation *operation)
 {
     enum status status;
-    struct library_shape *shape;
-    bool gathers = operation->what != MESSAGE_REDUCE_SCATTER;
-    TRY(shapes_get(&comm->shapes, &backend_ring, comm->shifted,
-                   reduction_of(operation->dtype, gathers ? REDUCE_SUM : operation->op),
-                   operation->count, &shape));
-    status = gathers ? shape->backend->all_gather(shape->self, 0, operation->data)
-                     : shape->backend->reduce_scatter(shape->self, 0, operation->data);
+    void *self;
+    bool reduces = operation->what == MESSAGE_REDUCE_SCATTER;
+    const struct comm_vector vector = {
+        .backend = &backend_ring,
+        .group = comm->shifted,
+        .reduction =
+            reduction_of(dtypes[operation->type], reduces ? ops[operation->op] : REDUCE_SUM),
+        .count = operation->count};
+    TRY(comm_vectors_plan(&comm->vectors, &comm->place, &vector, &self));
+    status = reduces ? backend_ring.reduce_scatter(self, 0, operation->data)
+                     : backend_ring.all_gather(self, 0, operation->data);
 out:
     return status;
 }
 
-static enum status broadcast(struct psring *comm, const struct operation *operation)
-{
-    enum status status;
-    if (!comm->broadcast.transport)
-        TRY(broadcast_open(&comm->broadcast, comm->engine->connection.endpoint[NODE_WORKER],
-                           comm->group));
-    status = broadcast_run(&comm->broadcast, operation->data, operation->count, operation->dtype,
-                           operation->root);
-out:
-    return status;
-}
-
-enum status operation_run(struct psring *comm, const struct operation *operation)
+static enum status exchange(struct psring *comm, const struct operation *operation)
 {
     uint32_t number = ++comm->calls; /* also where nothing is sent: others may call otherwise */
     if (comm->group->size == 1 || operation->count == 0)
@@ -358,11 +298,11 @@ enum status operation_run(struct psring *comm, const struct operation *operation
     const struct message_call call = {.what = operation->what,
                                       .group = comm->number,
                                       .number = number,
-                                      .op = (uint8_t)operation->op,
-                                      .dtype = operation->dtype,
+                                      .op = (uint8_t)ops[operation->op],
+                                      .dtype = dtypes[operation->type],
                                       .root = (uint16_t)operation->root,
                                       .count = operation->count & MESSAGE_COUNT_MOST};
-    transport_set_call(comm->engine->connection.endpoint[NODE_WORKER], &call);
+    transport_set_call(comm->place.endpoints[NODE_WORKER], &call);
     switch (operation->what) {
     case MESSAGE_REDUCE_SCATTER:
     case MESSAGE_ALL_GATHER:
@@ -377,4 +317,20 @@ enum status operation_run(struct psring *comm, const struct operation *operation
         break;
     }
     return allreduce(comm, operation);
+}
+
+enum status operation_run(struct psring *comm, const struct operation *operation)
+{
+    enum status status;
+    if (operation->what != MESSAGE_SPLIT)
+        return exchange(comm, operation);
+    if (!operation->data) {
+        log_error("no memory for %d ranks", comm->group->size);
+        return STATUS_NO_MEMORY;
+    }
+    comm->engine->splits++;
+    TRY(exchange(comm, operation));
+    TRY(communicator_add(comm->engine, operation->data, operation->group));
+out:
+    return status;
 }

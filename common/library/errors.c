@@ -91,42 +91,35 @@ enum psring_status errors_set(enum psring_status status, const char *format, ...
     return status;
 }
 
-enum psring_status errors_return(enum status status)
+static enum psring_status status_of(enum status status)
 {
-    char text[ERROR_BYTES];
-    if (status == STATUS_OK)
-        return PSRING_OK;
-    errors_take(text);
-    return errors_set(errors_status(status), "%s", text[0] ? text : status_name(status));
+    static const enum psring_status statuses[] = {
+        [-STATUS_USAGE] = PSRING_ERROR_USAGE,
+        [-STATUS_INPUT] = PSRING_ERROR_PROTOCOL,
+        [-STATUS_NO_MEMORY] = PSRING_ERROR_NO_MEMORY,
+        [-STATUS_TIMEOUT] = PSRING_ERROR_TIMEOUT,
+        [-STATUS_PROTOCOL] = PSRING_ERROR_PROTOCOL,
+        [-STATUS_TRANSPORT] = PSRING_ERROR_TRANSPORT,
+        [-STATUS_UNSUPPORTED] = PSRING_ERROR_UNSUPPORTED,
+    };
+    size_t index = (size_t)-status;
+    bool listed = index < sizeof statuses / sizeof *statuses && statuses[index] != PSRING_OK;
+    return listed ? statuses[index] : PSRING_ERROR_SYSTEM;
 }
 
-enum psring_status errors_status(enum status status)
+enum psring_status errors_explain(enum status status, const char *text)
 {
-    switch (status) {
-    case STATUS_OK:
+    if (status == STATUS_OK)
         return PSRING_OK;
-    case STATUS_USAGE:
-        return PSRING_ERROR_USAGE;
-    case STATUS_INPUT:
-    case STATUS_PROTOCOL:
-        return PSRING_ERROR_PROTOCOL;
-    case STATUS_NO_MEMORY:
-        return PSRING_ERROR_NO_MEMORY;
-    case STATUS_TIMEOUT:
-        return PSRING_ERROR_TIMEOUT;
-    case STATUS_TRANSPORT:
-        return PSRING_ERROR_TRANSPORT;
-    case STATUS_UNSUPPORTED:
-        return PSRING_ERROR_UNSUPPORTED;
-    case STATUS_IO:
-    case STATUS_DEVICE:
-    case STATUS_DIVERGED:
-    case STATUS_STOPPED:
-    case STATUS_WRONG:
-    case STATUS_MISSED:
-        break;
-    }
-    return PSRING_ERROR_SYSTEM;
+    return errors_set(status_of(status), "%s", text[0] ? text : status_name(status));
+}
+
+enum psring_status errors_return(enum status status)
+{
+    char text[ERROR_BYTES] = "";
+    if (status != STATUS_OK)
+        errors_take(text);
+    return errors_explain(status, text);
 }
 
 const char *psring_error(void)

@@ -1,17 +1,23 @@
+/* The library's beginning and end: options and environment, meeting and connecting, and the engine,
+ * which decides which thread uses the connections when. */
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "common/base/clock.h"
 #include "common/library/library.h"
 #include "common/net/host.h"
-#include "common/psring.h"
-#include "ring/hierarchical.h"
 #include "ring/ring.h"
+
+/* -------- children of fork() -------------------------------------------------------------------
+ *
+ * A child inherits the connections. While it has them open, no rank sees the end of this process,
+ * so the child closes them.
+ */
 
 static struct {
     pthread_mutex_t lock; /* held from before to after a fork */
@@ -19,20 +25,23 @@ static struct {
     const struct engine *engine;
 } forks = {.lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT};
 
-void forks_hold(void)
+/* Between the two no fork() happens: a child must not see a descriptor that is half closed. */
+static void forks_hold(void)
 {
     pthread_mutex_lock(&forks.lock);
 }
 
-void forks_release(void)
+static void forks_release(void)
 {
     pthread_mutex_unlock(&forks.lock);
 }
 
 static void in_child(void)
 {
-    if (forks.engine)
-        engine_close_in_child(forks.engine);
+    if (forks.engine) {
+        transport_close_in_child(forks.engine->place.endpoints[NODE_WORKER]);
+        world_close_in_child(forks.engine->world);
+    }
     forks.engine = NULL;
     forks_release();
 }
@@ -191,17 +200,17 @@ out:
 
 /* Where it is not asked for, the hierarchical all-reduce is for hosts that share the same links:
  * several, with as many ranks each. */
-static enum status choose_sharing(struct connection *connection)
+static enum status choose_sharing(struct engine *engine)
 {
-    const struct world *world = connection->world;
+    const struct world *world = engine->world;
     const int *hosts = world->host_numbers;
     int uneven = hosts_uneven(hosts, world->size), locals = hosts_locals(hosts, world->size, 0);
-    if (connection->backend != &backend_hierarchical) {
-        connection->shares_memory =
-            !connection->backend && uneven < 0 && locals > 1 && locals < world->size;
+    if (engine->backend != &backend_hierarchical) {
+        engine->shares_memory =
+            !engine->backend && uneven < 0 && locals > 1 && locals < world->size;
         return STATUS_OK;
     }
-    connection->shares_memory = true;
+    engine->shares_memory = true;
     if (uneven < 0)
         return STATUS_OK;
     log_error(
@@ -213,36 +222,174 @@ static enum status choose_sharing(struct connection *connection)
 
 /* -------- connecting -------------------------------------------------------------------------- */
 
-enum status start_connect(const struct psring_options *options, struct connection *connection)
+/* Collective. Errors: logged; the caller closes what there is then, too. */
+static enum status connect_ranks(struct engine *engine, const struct psring_options *options)
 {
     enum status status;
-    int64_t startup_ms, timeout_ms;
-    TRY(find_backend(options->backend, &connection->backend));
-    TRY(find_transport(options->transport, &connection->kind));
+    int64_t startup_ms;
+    struct comm_options comm = {.subnet = options->network,
+                                .bucket_counts_max = PAYLOAD_BYTES_MOST / sizeof(float),
+                                .embedded = true};
+    TRY(find_backend(options->backend, &engine->backend));
+    TRY(find_transport(options->transport, &comm.transport));
     TRY(find_timeout("startup_timeout_s", options->startup_timeout_s, STARTUP_TIMEOUT_S,
                      &startup_ms));
-    TRY(find_timeout("timeout_s", options->timeout_s, TIMEOUT_S, &timeout_ms));
-    TRY(meet(options, startup_ms, &connection->world));
-    if (connection->kind == TRANSPORT_MPI && !world_is_mpi(connection->world)) {
+    TRY(find_timeout("timeout_s", options->timeout_s, TIMEOUT_S, &comm.timeout_ms));
+    TRY(meet(options, startup_ms, &engine->world));
+    if (comm.transport == TRANSPORT_MPI && !world_is_mpi(engine->world)) {
         log_error("transport 'mpi': the ranks were not brought together by MPI");
         status = STATUS_USAGE;
         goto out;
     }
-    TRY(choose_sharing(connection));
-    if (connection->world->size > 1)
-        TRY(transport_open(connection->endpoint, connection->world,
-                           &(struct transport_options){
-                               .kind = connection->kind,
-                               .topology = {.workers = connection->world->size},
-                               .payload_bytes_max = PAYLOAD_BYTES_MOST,
-                               .dtype = MESSAGE_ANY_DTYPE,
-                               .subnet = options->network,
-                               .timeout_ms = timeout_ms,
-                               .embedded = true,
-                           }));
-    connection->world->timeout_ms = timeout_ms;
+    TRY(choose_sharing(engine));
+    TRY(comm_place_open(&engine->place, engine->world, NULL, &comm));
+    engine->world->timeout_ms = comm.timeout_ms;
 out:
     return status;
+}
+
+/* -------- operations ---------------------------------------------------------------------------
+ */
+
+/* The first failure. Reports it to all other ranks, and cuts the connections, so that the data is
+ * the caller's. On the thread that has the connections. */
+static void cut(struct engine *engine, enum status status)
+{
+    errors_take(engine->why);
+    const char *why = engine->why[0] ? engine->why : status_name(status);
+    transport_fail(engine->place.endpoints[NODE_WORKER], status, why);
+    for (struct psring *comm = engine->communicators; comm; comm = comm->next) {
+        if (comm->host_groups.shared) /* ranks that would wait for this one there need not */
+            shared_fail(comm->host_groups.shared);
+    }
+    forks_hold();
+    transport_stop(engine->place.endpoints);
+    if (engine->world)
+        world_fail(engine->world, status, why);
+    forks_release();
+}
+
+static enum status run(void *context, struct overlap_task *task)
+{
+    struct engine *engine = context;
+    const struct psring_handle *handle = (const struct psring_handle *)task;
+    struct transport_counters counted = {0};
+    enum status status = operation_run(handle->comm, &handle->operation);
+    if (engine->heard != STATUS_OK)
+        status = engine->heard;
+    if (status != STATUS_OK)
+        cut(engine, status);
+    if (engine->place.endpoints[NODE_WORKER])
+        transport_counters(engine->place.endpoints[NODE_WORKER], &counted);
+    monitor_enter(&engine->overlap.monitor);
+    engine->counted = counted;
+    monitor_leave(&engine->overlap.monitor);
+    return status;
+}
+
+/* -------- the engine's life --------------------------------------------------------------------
+ */
+
+/* Asked by the world while it waits for ranks, on the thread that has the connections. */
+static bool hears_a_failure(void *context)
+{
+    struct engine *engine = context;
+    if (engine->heard == STATUS_OK)
+        engine->heard = transport_listen(engine->place.endpoints[NODE_WORKER], -1);
+    return engine->heard != STATUS_OK;
+}
+
+/* At the beginning or the end. `cut` takes the text, so it is logged again, for errors_return. */
+static enum status fail(struct engine *engine, enum status status)
+{
+    if (engine->heard != STATUS_OK)
+        status = engine->heard;
+    cut(engine, status);
+    log_error("%s", engine->why[0] ? engine->why : status_name(status));
+    return status;
+}
+
+/* After a failure it waits for no rank. */
+static void engine_free(struct engine *engine)
+{
+    overlap_fini(&engine->overlap);
+    transport_stop(engine->place.endpoints);
+    while (engine->communicators) {
+        struct psring *comm = engine->communicators;
+        engine->communicators = comm->next;
+        communicator_free(&comm);
+    }
+    comm_place_close(&engine->place);
+    if (engine->world)
+        world_close(&engine->world);
+    while (engine->handles) {
+        struct psring_handle *handle = engine->handles;
+        engine->handles = handle->next;
+        free(handle);
+    }
+    free(engine);
+}
+
+/* Brings the ranks together, and makes their communicator. Errors: logged. */
+static enum status engine_new(struct engine **out, const struct psring_options *options)
+{
+    enum status status;
+    int *colors = NULL;
+    struct engine *engine = calloc(1, sizeof *engine);
+    if (!engine) {
+        log_error("out of memory");
+        return STATUS_NO_MEMORY;
+    }
+    overlap_init(&engine->overlap, run, engine);
+    engine->process = getpid();
+    TRY(connect_ranks(engine, options));
+    engine->world->cancelled = hears_a_failure;
+    engine->world->cancel_context = engine;
+    colors = calloc((size_t)engine->world->size, sizeof *colors); /* all of one */
+    TRY(colors ? communicator_add(engine, colors, &engine->all) : STATUS_NO_MEMORY);
+    *out = engine;
+out:
+    free(colors);
+    if (status != STATUS_OK) {
+        status = fail(engine, status);
+        engine_free(engine);
+    }
+    return status;
+}
+
+/* Waits until all ranks have come to the end. The transport sees ranks in other calls. The barrier
+ * of the world comes after it, because a closed connection is an error until transport_check_end.
+ */
+static enum status meet_at_the_end(struct engine *engine)
+{
+    enum status status;
+    int32_t nothing = 0;
+    const struct operation end = {
+        .what = MESSAGE_FINALIZE, .data = &nothing, .count = 1, .type = PSRING_INT32};
+    TRY(operation_run(engine->all, &end));
+    TRY(transport_check_end(engine->place.endpoints[NODE_WORKER]));
+    TRY(world_barrier(engine->world, NULL));
+out:
+    return status == STATUS_OK ? status : fail(engine, status);
+}
+
+/* -------- the library's interface --------------------------------------------------------------
+ *
+ * Arguments are checked here and in collective.c, and nothing below is asked for what it could not
+ * do.
+ */
+
+#define TEXT_OF(number) #number
+#define VERSION_TEXT(major, minor, patch) TEXT_OF(major) "." TEXT_OF(minor) "." TEXT_OF(patch)
+
+int psring_version(void)
+{
+    return PSRING_VERSION_NUMBER;
+}
+
+const char *psring_version_text(void)
+{
+    return VERSION_TEXT(PSRING_VERSION_MAJOR, PSRING_VERSION_MINOR, PSRING_VERSION_PATCH);
 }
 
 enum psring_status check_process(const char *call, const struct engine *engine)
@@ -262,79 +409,14 @@ enum psring_status check_communicator(const char *call, const struct psring *com
     return check_process(call, comm->engine);
 }
 
-static enum psring_status check_world(const char *call, const struct psring *comm)
+enum psring_status check_world(const char *call, const struct psring *comm)
 {
     enum psring_status status = check_communicator(call, comm);
-    if (status == PSRING_OK && !comm->is_world)
+    if (status == PSRING_OK && comm != comm->engine->all)
         return errors_set(PSRING_ERROR_USAGE, "%s: needs the world, not a group of its ranks",
                           call);
     return status;
 }
-
-static const enum message_dtype dtypes[] = {
-    [PSRING_FLOAT32] = MESSAGE_FLOAT32, [PSRING_FLOAT64] = MESSAGE_FLOAT64,
-    [PSRING_FLOAT16] = MESSAGE_FP16,    [PSRING_BFLOAT16] = MESSAGE_BF16,
-    [PSRING_INT32] = MESSAGE_INT32,     [PSRING_INT64] = MESSAGE_INT64,
-};
-
-static const enum reduce_op ops[] = {
-    [PSRING_SUM] = REDUCE_SUM,
-    [PSRING_AVERAGE] = REDUCE_AVERAGE,
-    [PSRING_MIN] = REDUCE_MIN,
-    [PSRING_MAX] = REDUCE_MAX,
-};
-
-enum psring_status check_operation(const char *call, const struct psring *comm,
-                                   const struct arguments *arguments, struct operation *operation)
-{
-    enum psring_status status = check_communicator(call, comm);
-    if (status != PSRING_OK)
-        return status;
-    unsigned type = (unsigned)arguments->type, op = (unsigned)arguments->op;
-    size_t size = (size_t)comm->group->size, blocks = arguments->blocks ? size : 1;
-    if (type >= sizeof dtypes / sizeof *dtypes)
-        return errors_set(PSRING_ERROR_USAGE, "%s: %u is no type", call, type);
-    if (op >= sizeof ops / sizeof *ops)
-        return errors_set(PSRING_ERROR_USAGE, "%s: %u is no operation", call, op);
-    if (arguments->root < 0 || arguments->root >= comm->group->size)
-        return errors_set(PSRING_ERROR_USAGE, "%s: root %d, expected 0 to %d", call,
-                          arguments->root, comm->group->size - 1);
-    size_t element_bytes = message_element_bytes(dtypes[type]);
-    if (arguments->count > SIZE_MAX / 2 / element_bytes / blocks)
-        return errors_set(PSRING_ERROR_USAGE, "%s: %zu elements are more than memory can hold",
-                          call, arguments->count);
-    if (!arguments->data && arguments->count > 0)
-        return errors_set(PSRING_ERROR_USAGE, "%s: no data (NULL) for %zu elements", call,
-                          arguments->count);
-    if ((uintptr_t)arguments->data % element_bytes != 0)
-        return errors_set(PSRING_ERROR_USAGE,
-                          "%s: data is not aligned to its elements of %zu bytes", call,
-                          element_bytes);
-    *operation = (struct operation){.data = arguments->data,
-                                    .count = arguments->count * blocks,
-                                    .dtype = dtypes[type],
-                                    .op = ops[op],
-                                    .root = arguments->root};
-    return PSRING_OK;
-}
-
-/* The library's interface: arguments are checked here, and nothing below is asked for what it could
- * not do. */
-
-#define TEXT_OF(number) #number
-#define VERSION_TEXT(major, minor, patch) TEXT_OF(major) "." TEXT_OF(minor) "." TEXT_OF(patch)
-
-int psring_version(void)
-{
-    return PSRING_VERSION_NUMBER;
-}
-
-const char *psring_version_text(void)
-{
-    return VERSION_TEXT(PSRING_VERSION_MAJOR, PSRING_VERSION_MINOR, PSRING_VERSION_PATCH);
-}
-
-/* -------- beginning and end ------------------------------------------------------------------- */
 
 static _Atomic int owner; /* the process that has a world; 0: none has */
 
@@ -355,25 +437,24 @@ static enum psring_status become_owner(void)
 enum psring_status psring_init(struct psring **world, const struct psring_options *options)
 {
     static const struct psring_options defaults;
-    enum status status;
     struct engine *engine = NULL;
     if (!world)
         return errors_set(PSRING_ERROR_USAGE, "psring_init: no place for the world");
     *world = NULL;
-    enum psring_status owned = become_owner();
-    if (owned != PSRING_OK)
-        return owned;
+    enum psring_status status = become_owner();
+    if (status != PSRING_OK)
+        return status;
     if (!options)
         options = &defaults;
     errors_collect(options->log, options->log_context);
-    TRY(engine_new(&engine, options));
+    status = errors_return(engine_new(&engine, options));
+    if (status != PSRING_OK) {
+        atomic_store(&owner, 0);
+        return status;
+    }
     forks_watch(engine);
-    *world = engine->communicators;
+    *world = engine->all;
     return PSRING_OK;
-out:
-    owned = errors_return(status);
-    atomic_store(&owner, 0);
-    return owned;
 }
 
 enum psring_status psring_finalize(struct psring **world)
@@ -384,12 +465,14 @@ enum psring_status psring_finalize(struct psring **world)
     struct engine *engine = (*world)->engine;
     *world = NULL;
     forks_watch(NULL);
-    status = errors_return(engine_free(&engine));
+    overlap_end(&engine->overlap);
+    enum status ended =
+        engine->overlap.status == STATUS_OK ? meet_at_the_end(engine) : STATUS_OK; /* in vain */
+    engine_free(engine);
+    status = errors_return(ended);
     atomic_store(&owner, 0);
     return status;
 }
-
-/* -------- who takes part ---------------------------------------------------------------------- */
 
 int psring_rank(const struct psring *comm)
 {
@@ -403,23 +486,12 @@ int psring_size(const struct psring *comm)
 
 int psring_local_rank(const struct psring *comm)
 {
-    return comm->engine->connection.world->local_rank;
+    return comm->engine->world->local_rank;
 }
 
 int psring_local_size(const struct psring *comm)
 {
-    return comm->engine->connection.world->local_size;
-}
-
-enum psring_status psring_split(struct psring *world, int color, struct psring **group)
-{
-    enum psring_status status = check_world(__func__, world);
-    if (!group)
-        return errors_set(PSRING_ERROR_USAGE, "psring_split: no place for the group");
-    *group = NULL;
-    if (status != PSRING_OK)
-        return status;
-    return engine_split(world->engine, color, group);
+    return comm->engine->world->local_size;
 }
 
 enum psring_status psring_free(struct psring **group)
@@ -429,10 +501,17 @@ enum psring_status psring_free(struct psring **group)
     enum psring_status status = check_communicator(__func__, *group);
     if (status != PSRING_OK)
         return status;
-    if ((*group)->is_world)
+    struct engine *engine = (*group)->engine;
+    if (*group == engine->all)
         return errors_set(PSRING_ERROR_USAGE,
                           "psring_free: this is the world, which psring_finalize ends");
-    engine_drop((*group)->engine, group);
+    overlap_take(&engine->overlap);
+    struct psring **link = &engine->communicators;
+    while (*link != *group)
+        link = &(*link)->next;
+    *link = (*group)->next;
+    communicator_free(group);
+    overlap_leave(&engine->overlap);
     return PSRING_OK;
 }
 
@@ -442,7 +521,19 @@ enum psring_status psring_get_statistics(const struct psring *comm,
     enum psring_status status = check_communicator(__func__, comm);
     if (status == PSRING_OK && !statistics)
         return errors_set(PSRING_ERROR_USAGE, "psring_get_statistics: no place for them");
-    if (status == PSRING_OK)
-        engine_statistics(comm->engine, statistics);
-    return status;
+    if (status != PSRING_OK)
+        return status;
+    struct engine *engine = comm->engine;
+    const struct transport_counters *counted = &engine->counted;
+    monitor_enter(&engine->overlap.monitor);
+    *statistics = (struct psring_statistics){
+        .operations = engine->overlap.ended,
+        .sent_bytes = counted->sent_bytes,
+        .received_bytes = counted->received_bytes,
+        .sent_messages = counted->sent_messages,
+        .received_messages = counted->received_messages,
+        .seconds = (double)engine->overlap.busy_ns / (double)NS_PER_S,
+    };
+    monitor_leave(&engine->overlap.monitor);
+    return PSRING_OK;
 }

@@ -112,7 +112,7 @@ static void watch_endpoint(struct transport *transport)
 void send_memory_watch(struct comm *comm)
 {
     for (int role = 0; role < 2; role++) {
-        if (comm->endpoints[role])
-            watch_endpoint(comm->endpoints[role]);
+        if (comm->place.endpoints[role])
+            watch_endpoint(comm->place.endpoints[role]);
     }
 }
