@@ -312,7 +312,7 @@ static enum status add_field(struct csv_reader *reader, char *field)
 {
     if (reader->count == reader->room) {
         size_t room = reader->room ? 2 * reader->room : FIELDS_FIRST;
-        char **grown = realloc(reader->table->names, room * sizeof *grown);
+        const char **grown = realloc(reader->table->names, room * sizeof *grown);
         if (!grown) {
             log_error("%s: no memory for %zu fields", reader->path, room);
             return STATUS_NO_MEMORY;

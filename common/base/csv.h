@@ -83,9 +83,9 @@ enum status fields_csv_write(const struct fields *fields, struct csv *csv);
 
 struct csv_table {
     size_t columns, rows;
-    char **names;  /* columns */
-    char **fields; /* rows * columns, row-major; "" where nothing is known */
-    char *text;    /* what these point into */
+    const char **names;  /* columns; a caller may give one another name */
+    const char **fields; /* rows * columns, row-major; "" where nothing is known */
+    char *text;          /* what these point into */
 };
 
 /* STATUS_INPUT (logged with the line): not to be read, empty, or a row of another number of fields.

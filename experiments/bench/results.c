@@ -167,14 +167,14 @@ static struct result_row read_row(const struct csv_table *table, size_t row)
         .placement = csv_table_field(table, row, "placement"),
         .algorithm = csv_table_field(table, row, "mpi_algorithm"),
         .compress = csv_table_field(table, row, "compress"),
-        .api = csv_table_field(table, row, "api"),
+        .interface = csv_table_field(table, row, "interface"),
         .model = csv_table_field(table, row, "model_gradients"),
         .nccl = csv_table_field(table, row, "nccl_algorithm"),
         .link_source = csv_table_field(table, row, "link_source"),
         .workers = count_of(table, row, "workers"),
         .servers = count_of(table, row, "servers"),
         .hosts = count_of(table, row, "hosts"),
-        .neighbours_apart = count_of(table, row, "neighbours_apart"),
+        .inter_host_hops = count_of(table, row, "inter_host_hops"),
         .bytes = bytes > 0 && bytes < 1e18 ? (uint64_t)bytes : 0,
         .iters = number_of(table, row, "iters"),
         .median_us = start.median_us,
@@ -212,7 +212,7 @@ static enum part part_of(const struct result_row *row, const char *network)
         return PART_SHARED_GPU;
     if (row->skew_ms > 0)
         return PART_SKEWED;
-    if (strcmp(row->api, "library") == 0)
+    if (strcmp(row->interface, "library") == 0)
         return PART_LEFT_OUT;
     if (strcmp(row->device, "cuda") == 0)
         return PART_GPU;
@@ -285,10 +285,10 @@ static void name_row(const struct result_row *row, struct point *point)
         return;
     line_add(&line, ", %d on %d hosts", row->workers, row->hosts);
     /* In the order of hosts, as many neighbours are on two hosts as there are hosts. */
-    if (row->neighbours_apart > row->hosts && row->neighbours_apart == row->workers)
+    if (row->inter_host_hops > row->hosts && row->inter_host_hops == row->workers)
         line_add(&line, ", worst order");
-    else if (row->neighbours_apart > row->hosts)
-        line_add(&line, ", %d neighbours apart", row->neighbours_apart);
+    else if (row->inter_host_hops > row->hosts)
+        line_add(&line, ", %d neighbours apart", row->inter_host_hops);
 }
 
 const char *results_transport(const struct results *results, const char *backend)
@@ -504,12 +504,32 @@ static void widen_all(struct results *results)
     }
 }
 
+enum status results_read_table(struct csv_table *table, const char *path)
+{
+    static const char *const renamed[][2] = {{"neighbours_apart", "inter_host_hops"},
+                                             {"rest_us_median", "link_idle_us_median"},
+                                             {"api", "interface"},
+                                             {"limit", "bottleneck"},
+                                             {"limit_rank", "bottleneck_rank"},
+                                             {"limit_ms", "bottleneck_ms"},
+                                             {"limit_step_ms", "judged_step_ms"},
+                                             {"better_step_ms", "improved_step_ms"},
+                                             {"steps_left_out", "steps_skipped"},
+                                             {"on_target", "target_reached"}};
+    enum status status = csv_table_read(table, path);
+    for (size_t c = 0; c < table->columns; c++)
+        for (size_t i = 0; i < sizeof renamed / sizeof *renamed; i++)
+            if (strcmp(table->names[c], renamed[i][0]) == 0)
+                table->names[c] = renamed[i][1];
+    return status;
+}
+
 /* The network of the first row that is neither a GPU's nor the library's. */
 static const char *network_of(const struct results *results)
 {
     for (size_t r = 0; r < results->row_count; r++) {
         const struct result_row *row = &results->rows[r];
-        if (strcmp(row->network, "time-slicing") != 0 && strcmp(row->api, "library") != 0 &&
+        if (strcmp(row->network, "time-slicing") != 0 && strcmp(row->interface, "library") != 0 &&
             strcmp(row->device, "cuda") != 0)
             return row->network;
     }
@@ -521,7 +541,7 @@ enum status results_read(struct results *results, const char *path)
     enum status status;
     struct start *starts = NULL;
     *results = (struct results){.network = "", .rate = (double)NAN, .last_rate = (double)NAN};
-    TRY(csv_table_read(&results->table, path));
+    TRY(results_read_table(&results->table, path));
     const size_t room = results->table.rows + 1;
     results->rows = calloc(room, sizeof *results->rows);
     results->points = calloc(room, sizeof *results->points);
@@ -696,9 +716,9 @@ static struct training read_training(const struct csv_table *table, size_t row)
         training.kind == TRAINING_PACED ? strtod(compute + sizeof paced - 1, NULL) : (double)NAN;
     if (isnan(training.batch)) /* earlier versions had no such column */
         training.batch = training.images / number_of(table, row, "step") / training.workers;
-    const char *rank = csv_table_field(table, row, "limit_rank");
-    snprintf(training.limit, sizeof training.limit, "%s%s%s", csv_table_field(table, row, "limit"),
-             *rank ? " " : "", rank);
+    const char *rank = csv_table_field(table, row, "bottleneck_rank");
+    snprintf(training.limit, sizeof training.limit, "%s%s%s",
+             csv_table_field(table, row, "bottleneck"), *rank ? " " : "", rank);
     return training;
 }
 
@@ -718,7 +738,7 @@ enum status trainings_read(struct trainings *trainings, const char *path)
 {
     enum status status;
     *trainings = (struct trainings){0};
-    TRY(csv_table_read(&trainings->table, path));
+    TRY(results_read_table(&trainings->table, path));
     trainings->list = calloc(trainings->table.rows + 1, sizeof *trainings->list);
     if (!trainings->list) {
         log_error("%s: out of memory for %zu rows", path, trainings->table.rows);

@@ -31,9 +31,10 @@ enum part {
 
 /* A row. Texts are the table's; a number that is not known is NAN. */
 struct result_row {
-    const char *backend, *transport, *device, *network, *placement, *algorithm, *compress, *api;
+    const char *backend, *transport, *device, *network, *placement, *algorithm, *compress,
+        *interface;
     const char *model, *nccl, *link_source;
-    int workers, servers, hosts, neighbours_apart; /* 0: not known */
+    int workers, servers, hosts, inter_host_hops; /* 0: not known */
     uint64_t bytes;
     double iters, median_us, low_us, high_us, theory_us, efficiency, link, nominal_link;
     double cpu_busy, cpu_other, cpu_s_per_gb, wrong;
@@ -84,6 +85,10 @@ struct results {
     uint64_t *sizes;              /* (size_count) of PART_PLAIN, ascending */
     size_t worker_count, size_count;
 };
+
+/* csv_table_read of bench.csv or train.csv. Columns that earlier versions named otherwise get their
+ * present names. */
+enum status results_read_table(struct csv_table *table, const char *path);
 
 /* Reads `path`. STATUS_INPUT and STATUS_NO_MEMORY are logged. Needs results_free, also after an
  * error. O(rows x points). */

@@ -122,9 +122,9 @@ static void list_fields(const struct bench_row *row, struct fields *fields)
     fields_text(fields, "nccl_algorithm", row->nccl_algorithm);
     fields_double(fields, "memory_add_bytes_per_s", known_rate(row->limits.add_bytes_per_s));
     fields_double(fields, "memory_reduce_bytes_per_s", known_rate(row->limits.reduce_bytes_per_s));
-    fields_double(fields, "raw_round_trip_us",
+    fields_double(fields, "zmq_rtt_us",
                   row->limits.round_trip_us > 0 ? row->limits.round_trip_us : (double)NAN);
-    fields_double(fields, "socket_round_trip_us",
+    fields_double(fields, "tcp_rtt_us",
                   row->limits.socket_trip_us > 0 ? row->limits.socket_trip_us : (double)NAN);
     fields_double(fields, "stream_bytes_per_s", known_rate(row->limits.stream_bytes_per_s));
     fields_uint_if(fields, "rank_sent_bytes", known, row->rank.sent_bytes);
@@ -134,17 +134,17 @@ static void list_fields(const struct bench_row *row, struct fields *fields)
     fields_double(fields, "compute_us_median", row->compute_us_median);
     fields_double(fields, "exposed_us_median", row->exposed_us_median);
     fields_uint_if(fields, "hosts", row->hosts > 0, (uint64_t)row->hosts);
-    fields_uint_if(fields, "neighbours_apart", row->hosts > 0, (uint64_t)row->neighbours_apart);
+    fields_uint_if(fields, "inter_host_hops", row->hosts > 0, (uint64_t)row->inter_host_hops);
     fields_double(fields, "cpu_s_per_gb", bench_row_cpu_s_per_gb(row));
-    fields_text(fields, "api", row->library ? "library" : "comm");
+    fields_text(fields, "interface", row->library ? "library" : "comm");
     fields_text(fields, "model_gradients", row->model.name);
     fields_uint_if(fields, "buckets", row->model.name, row->model.buckets);
     fields_double(fields, "backward_us", row->model.name ? row->model.backward_us : (double)NAN);
     fields_double(fields, "scaling_efficiency", bench_row_scaling(row));
     bool watched = row->cpu_busy >= 0 && row->cpu_other >= 0;
     fields_double(fields, "cpu_other", watched ? row->cpu_other : (double)NAN);
-    fields_double(fields, "rest_us_median",
-                  row->rest_us_median > 0 ? row->rest_us_median : (double)NAN);
+    fields_double(fields, "link_idle_us_median",
+                  row->link_idle_us_median > 0 ? row->link_idle_us_median : (double)NAN);
     fields_double(fields, "time_us_p99", row->time_us.p99);
     fields_double(fields, "skew_ms", row->skew_ms);
 }
@@ -250,7 +250,7 @@ enum status bench_describe(struct bench_row *row, const struct config *config,
         .workers = shapes->topology.workers,
         .servers = (int)config->servers,
         .hosts = cost_hosts(shapes),
-        .neighbours_apart = cost_neighbours_apart(shapes),
+        .inter_host_hops = cost_neighbours_apart(shapes),
         .bytes = plan->count * sizeof(float),
         .iters = (uint64_t)measured->iters,
         .warmup = (uint64_t)plan->warmup,
@@ -261,7 +261,7 @@ enum status bench_describe(struct bench_row *row, const struct config *config,
                                            : NULL,
         .cpu_busy = measured->cpu_busy,
         .cpu_other = measured->cpu_other,
-        .rest_us_median = measured->rest_us,
+        .link_idle_us_median = measured->rest_us,
         .skew_ms = plan->skew_ms,
         .cpu_s = measured->cpu_s,
         .bytes_known = backend->counts_bytes && cost_bytes_known(formula),
@@ -361,7 +361,7 @@ void bench_table_run(FILE *out, const struct bench_row *row)
             row->workers == 1 ? "" : "s");
     if (row->hosts > 1 && row->hosts < row->workers)
         fprintf(out, " on %d hosts, %d of %d neighbours on different ones", row->hosts,
-                row->neighbours_apart, row->workers);
+                row->inter_host_hops, row->workers);
     fprintf(out, ", network %s", row->network);
     fprintf(out, ", %" PRIu64 " iterations to warm up\n", row->warmup);
 }

@@ -31,7 +31,7 @@ struct bench_row {
     const char *backend, *transport, *device, *network, *placement;
     int workers, servers;
     int hosts;                  /* that the workers are on; 0: not known, as if each had its own */
-    int neighbours_apart;       /* of them around the ring, on different hosts */
+    int inter_host_hops;        /* of them around the ring, on different hosts */
     uint64_t bytes;             /* of the message, as float32 */
     const char *compress;       /* "none", "fp16", "bf16" */
     const char *error_feedback; /* "on", "off"; "none" uncompressed */
@@ -55,8 +55,8 @@ struct bench_row {
     struct cost_traffic theory_worker, theory_server;
     struct cost_traffic rank, theory_rank; /* worker and colocated server together */
 
-    double rest_us_median; /* between operations: how long the links rested; 0: not known */
-    double skew_ms;        /* ranks started up to so much apart (connect.h); 0: together */
+    double link_idle_us_median; /* between operations: how long the links rested; 0: not known */
+    double skew_ms;             /* ranks started up to so much apart (connect.h); 0: together */
 
     bool wire_known;              /* not on loopback */
     uint64_t wire_sent_bytes_max; /* per operation and host, by the kernel's count */

@@ -41,7 +41,7 @@ static void place(const struct predict_row *row, int spare, int *hosts)
 {
     int each = row->workers / row->hosts;
     for (int w = 0; w < row->workers; w++)
-        hosts[w] = row->neighbours_apart == row->workers ? w % row->hosts : w / each;
+        hosts[w] = row->inter_host_hops == row->workers ? w % row->hosts : w / each;
     for (int s = 0; s < spare; s++)
         hosts[row->workers + s] = row->hosts + s;
 }
@@ -93,7 +93,7 @@ bool predict_shape_of(const struct predict_row *row, int *hosts, struct predict_
         *why = "nothing is averaged";
     else if (predict_row_state(row) == STATE_WRONG)
         *why = "its sums are wrong";
-    else if (*row->model || strcmp(row->api, "library") == 0)
+    else if (*row->model || strcmp(row->interface, "library") == 0)
         *why = "it is not one vector by psring itself";
     else if (row->skew_ms > 0)
         *why = "its ranks started apart";

@@ -10,6 +10,7 @@
 
 #include "common/base/stats.h"
 #include "common/base/status.h"
+#include "experiments/measure/results.h"
 
 const char *table_field(const struct table_reader *table, const char *name)
 {
@@ -79,7 +80,7 @@ enum status table_read(const char *path, const char *name, const char *expected,
     char *whole = path_of_table(path, name);
     struct table_reader table = {.path = whole, .file = &file};
     TRY(whole ? STATUS_OK : STATUS_NO_MEMORY);
-    TRY(csv_table_read(&file, whole));
+    TRY(results_read_table(&file, whole));
     for (; *needed; needed++) {
         if (!csv_table_has(&file, *needed)) {
             log_error("%s: no column %s; expected %s", whole, *needed, expected);
@@ -112,7 +113,7 @@ static enum status read_times(const struct table_reader *table, struct predict_r
     TRY(table_number(table, "time_us_median_low", 0, 0, &low));
     TRY(table_number(table, "time_us_median_high", 0, 0, &high));
     double spread = fmax(p95 - least, 0) / (4 * sqrt(iters));
-    TRY(table_number(table, "rest_us_median", 0, 0, &rest));
+    TRY(table_number(table, "link_idle_us_median", 0, 0, &rest));
     row->median_s = median * 1e-6;
     row->rest_s = rest * 1e-6;
     row->noise_s = (high > low ? (high - low) / (2 * 1.96) : spread) * 1e-6;
@@ -132,7 +133,7 @@ static enum status read_words(const struct table_reader *table, struct predict_r
     TRY(table_word(table, "mpi_algorithm", row->algorithm, sizeof row->algorithm));
     TRY(table_word(table, "nccl_algorithm", row->nccl, sizeof row->nccl));
     TRY(table_word(table, "compress", row->compress, sizeof row->compress));
-    TRY(table_word(table, "api", row->api, sizeof row->api));
+    TRY(table_word(table, "interface", row->interface, sizeof row->interface));
     TRY(table_word(table, "model_gradients", row->model, sizeof row->model));
 out:
     return status;
@@ -148,7 +149,7 @@ static enum status read_row(const struct table_reader *table, struct predict_row
     TRY(table_count(table, "workers", 1, most, 0, &row->workers));
     TRY(table_count(table, "servers", 0, most, 0, &row->servers));
     TRY(table_count(table, "hosts", 1, most, 0, &row->hosts));
-    TRY(table_count(table, "neighbours_apart", 0, most, 0, &row->neighbours_apart));
+    TRY(table_count(table, "inter_host_hops", 0, most, 0, &row->inter_host_hops));
     TRY(table_number(table, "bytes", 0, 0, &bytes));
     TRY(table_number(table, "wrong", 0, 0, &wrong));
     TRY(table_number(table, "skew_ms", 0, 0, &row->skew_ms));
@@ -371,7 +372,7 @@ static bool is_same_point(const struct predict_row *a, const struct predict_row 
                  {a->placement, b->placement},
                  {a->algorithm, b->algorithm},
                  {a->compress, b->compress},
-                 {a->api, b->api},
+                 {a->interface, b->interface},
                  {a->model, b->model},
                  {a->nccl, b->nccl},
                  {a->device, b->device},
@@ -381,7 +382,7 @@ static bool is_same_point(const struct predict_row *a, const struct predict_row 
             return false;
     }
     return a->workers == b->workers && a->servers == b->servers && a->hosts == b->hosts &&
-           a->neighbours_apart == b->neighbours_apart && a->bytes == b->bytes &&
+           a->inter_host_hops == b->inter_host_hops && a->bytes == b->bytes &&
            a->nominal_bytes_per_s == b->nominal_bytes_per_s;
 }
 

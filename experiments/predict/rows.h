@@ -62,17 +62,17 @@ struct predict_row {
     char backend[PREDICT_WORD], transport[PREDICT_WORD], network[PREDICT_WORD];
     char device[PREDICT_WORD], error_feedback[PREDICT_WORD];
     char placement[PREDICT_WORD], algorithm[PREDICT_WORD], compress[PREDICT_WORD];
-    char api[PREDICT_WORD], model[PREDICT_WORD];
+    char interface[PREDICT_WORD], model[PREDICT_WORD];
     char nccl[PREDICT_WORD]; /* NCCL's algorithm, "ring/simple"; empty: another's row, or not known
                               */
     int workers, servers;    /* as --servers: with mixed placement the spare ones */
-    int hosts, neighbours_apart; /* 0: each worker has its own host */
-    uint64_t bytes;              /* of the message, as float32 */
-    double median_s, noise_s;    /* the median, and its standard error */
-    double rest_s;               /* between operations (median); 0: not known */
-    int runs;                    /* of which it is the median (below); 1: it is one run's */
-    double run_spread;           /* their standard deviation, as a share of it; 0: one run */
-    double nominal_bytes_per_s;  /* that the run was told; 0: not known */
+    int hosts, inter_host_hops; /* 0: each worker has its own host */
+    uint64_t bytes;             /* of the message, as float32 */
+    double median_s, noise_s;   /* the median, and its standard error */
+    double rest_s;              /* between operations (median); 0: not known */
+    int runs;                   /* of which it is the median (below); 1: it is one run's */
+    double run_spread;          /* their standard deviation, as a share of it; 0: one run */
+    double nominal_bytes_per_s; /* that the run was told; 0: not known */
     uint64_t wrong;
     double skew_ms;   /* its ranks started up to so much apart */
     double cpu_busy;  /* share of the machine's CPUs; 0: not known */

@@ -331,7 +331,7 @@ static bool is_candidate(const struct predict_models *models, const struct predi
 static bool same_but_machines(const struct predict_row *a, const struct predict_row *b)
 {
     return a->workers == b->workers && a->bytes == b->bytes && a->hosts == b->hosts &&
-           a->neighbours_apart == b->neighbours_apart &&
+           a->inter_host_hops == b->inter_host_hops &&
            a->nominal_bytes_per_s == b->nominal_bytes_per_s &&
            strcmp(a->network, b->network) == 0 && strcmp(a->compress, b->compress) == 0;
 }

@@ -11,10 +11,9 @@
 #include "experiments/bench/results.h"
 
 static const char *const keys[] = {
-    "backend",          "transport",      "device",  "workers",
-    "servers",          "placement",      "bytes",   "mpi_algorithm",
-    "compress",         "hosts",          "api",     "model_gradients",
-    "neighbours_apart", "nccl_algorithm", "skew_ms", "network"};
+    "backend",         "transport",      "device",   "workers", "servers",   "placement",
+    "bytes",           "mpi_algorithm",  "compress", "hosts",   "interface", "model_gradients",
+    "inter_host_hops", "nccl_algorithm", "skew_ms",  "network"};
 enum { KEYS = sizeof keys / sizeof *keys, SHARED_KEYS = KEYS - 1 }; /* all but the network */
 
 /* -------- what rows are of -------------------------------------------------------------------- */
@@ -222,7 +221,7 @@ out:
 static enum status read_bench(struct csv_table *table, const char *dir)
 {
     char *path = run_data_path(dir, "bench.csv");
-    enum status status = path ? csv_table_read(table, path) : STATUS_NO_MEMORY;
+    enum status status = path ? results_read_table(table, path) : STATUS_NO_MEMORY;
     free(path);
     return status;
 }
@@ -304,7 +303,7 @@ static void add_hosts(struct line *line, const struct csv_table *table, size_t r
 {
     const char *hosts = csv_table_field(table, row, "hosts");
     const char *workers = csv_table_field(table, row, "workers");
-    const char *apart = csv_table_field(table, row, "neighbours_apart");
+    const char *apart = csv_table_field(table, row, "inter_host_hops");
     if (!*hosts || strcmp(hosts, workers) == 0)
         return;
     line_add(line, ", %s host%s", hosts, strcmp(hosts, "1") == 0 ? "" : "s");
@@ -328,7 +327,7 @@ static void compare_name(const struct compare *compare, const struct compare_pai
                          size_t size)
 {
     static const char *const further[] = {"mpi_algorithm", "compress", "model_gradients",
-                                          "api",           "device",   "nccl_algorithm"};
+                                          "interface",     "device",   "nccl_algorithm"};
     static const char *const usual[] = {"", "none", "", "comm", "cpu", "ring/simple"};
     const struct csv_table *table = &compare->after;
     struct line line = line_in(text, size);

@@ -53,7 +53,7 @@ static double lost_of(const struct csv_table *table, const struct mode *mode, do
 {
     size_t count = 0;
     for (size_t row = 0; row < table->rows; row++) {
-        double left = number_of(table, row, "steps_left_out");
+        double left = number_of(table, row, "steps_skipped");
         double dropped = number_of(table, row, "steps_dropped");
         double steps = number_of(table, row, "step") * number_of(table, row, "workers");
         if (is_of(table, row, mode) && steps > 0)
@@ -71,7 +71,7 @@ static enum status fill_mode(struct mode *mode, const struct csv_table *table, d
         if (!is_of(table, row, mode))
             continue;
         double seconds = number_of(table, row, "seconds");
-        bool reached = number_of(table, row, "on_target") == 1 && !isnan(seconds);
+        bool reached = number_of(table, row, "target_reached") == 1 && !isnan(seconds);
         mode->seconds[mode->runs++] = reached ? seconds : (double)INFINITY;
         mode->reached += reached;
     }
@@ -89,7 +89,7 @@ enum status consistency_read(struct consistency_run *consistency, const char *pa
     enum status status;
     double *values = NULL;
     *consistency = (struct consistency_run){.compute_ms = (double)NAN};
-    TRY(csv_table_read(&consistency->table, path));
+    TRY(results_read_table(&consistency->table, path));
     const struct csv_table *table = &consistency->table;
     consistency->modes = calloc(table->rows + 1, sizeof *consistency->modes);
     values = malloc((table->rows + 1) * sizeof *values);

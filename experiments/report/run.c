@@ -263,7 +263,7 @@ static enum status add_further(cJSON *all, const char *dir, const char *name, co
     char *path = run_data_path(dir, file);
     if (!path)
         return STATUS_NO_MEMORY;
-    if (there(path) && (status = csv_table_read(&table, path)) == STATUS_OK) {
+    if (there(path) && (status = results_read_table(&table, path)) == STATUS_OK) {
         if (strcmp(name, "simulate") == 0)
             add_simulated(all, &table);
         else

@@ -37,7 +37,7 @@ FNR == 1 {
         next
     if (("hosts" in column) && $column["hosts"] != $column["workers"])
         next
-    if (("compress" in column) && $column["compress"] != "none" || ("api" in column) && $column["api"] == "library")
+    if (("compress" in column) && $column["compress"] != "none" || ("interface" in column) && $column["interface"] == "library")
         next
     if (("model_gradients" in column) && $column["model_gradients"] != "")
         next

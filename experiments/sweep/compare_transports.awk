@@ -8,7 +8,7 @@ FNR == 1 {
     next
 }
 FILENAME == ARGV[1] {
-    trips = trips " " $column["socket_round_trip_us"]
+    trips = trips " " $column["tcp_rtt_us"]
     streams = streams " " $column["stream_bytes_per_s"]
     next
 }

@@ -4,8 +4,8 @@
 NR == 1 {
     for (i = 1; i <= NF; i++)
         at[$i] = i
-    count = split("straggler,seed,workers,model,batch,compute,network,target_accuracy,on_target,seconds,step,images," \
-        "test_accuracy,staleness_mean,staleness_max,steps_left_out,steps_dropped", columns, ",")
+    count = split("straggler,seed,workers,model,batch,compute,network,target_accuracy,target_reached,seconds,step,images," \
+        "test_accuracy,staleness_mean,staleness_max,steps_skipped,steps_dropped", columns, ",")
     next
 }
 

@@ -317,7 +317,7 @@ static enum status test_and_report(struct trainer *t, struct test_result *test)
         TRY(comm_barrier(t->sync.comm));
         return STATUS_DIVERGED;
     }
-    t->on_target = train_on_target(t, test);
+    t->target_reached = train_on_target(t, test);
     TRY(train_report(t, test));
 out:
     return status;
@@ -358,15 +358,15 @@ static enum status epoch(struct trainer *t, struct test_result *test)
                                                      : drain_and_report(t));
         else if (t->step < end)
             TRY(train_meet(t));
-        if (t->on_target)
+        if (t->target_reached)
             break;
         if (t->step < end && t->step == save_at)
             TRY(save(t));
     }
-    if (t->on_target)
+    if (t->target_reached)
         return save(t);
     TRY(close_epoch(t, test));
-    if (number != 0 && !t->on_target)
+    if (number != 0 && !t->target_reached)
         return stop_saved(t, number);
     if (t->step < t->total_steps && generation_ends(t))
         return change_workers(t);
@@ -395,7 +395,7 @@ static enum status train_loop(struct trainer *t)
         TRY(close_epoch(t, &test));
     else if (t->step >= t->total_steps || (t->step > 0 && t->config->train.target_accuracy > 0))
         TRY(test_and_report(t, &test));
-    while (t->step < t->total_steps && !t->on_target)
+    while (t->step < t->total_steps && !t->target_reached)
         TRY(epoch(t, &test));
     TRY(comm_finish(t->sync.comm));
     train_report_end(t, &test);

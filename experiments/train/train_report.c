@@ -337,7 +337,7 @@ static void list_progress(const struct trainer *t, struct fields *fields)
     fields_uint(fields, "backup_workers", (uint64_t)t->config->train.backup_workers);
     fields_double(fields, "staleness_mean", updates ? staleness.mean : (double)NAN);
     fields_uint_if(fields, "staleness_max", updates, staleness.most);
-    fields_uint_if(fields, "steps_left_out", updates, sum.left_out);
+    fields_uint_if(fields, "steps_skipped", updates, sum.left_out);
     fields_double(fields, "steps_dropped", updates ? sum.dropped : (double)NAN);
 }
 
@@ -396,22 +396,22 @@ static void list_fields(const struct trainer *t, double train_loss, const struct
     fields_double(fields, "data_ms_median", t->dataset ? median_ms[STEP_TIME_DATA] : unknown);
     const struct bottleneck *bottleneck = &report->bottleneck; /* of the interval, as the next */
     bool judged = bottleneck->cause != BOTTLENECK_NONE;
-    fields_text(fields, "limit", judged ? bottleneck_names[bottleneck->cause] : NULL);
-    fields_uint_if(fields, "limit_rank", bottleneck->cause == BOTTLENECK_RANK,
+    fields_text(fields, "bottleneck", judged ? bottleneck_names[bottleneck->cause] : NULL);
+    fields_uint_if(fields, "bottleneck_rank", bottleneck->cause == BOTTLENECK_RANK,
                    (uint64_t)bottleneck->rank);
-    fields_double(fields, "limit_ms", judged ? bottleneck->cost : unknown);
-    fields_double(fields, "better_step_ms", judged ? bottleneck->better : unknown);
+    fields_double(fields, "bottleneck_ms", judged ? bottleneck->cost : unknown);
+    fields_double(fields, "improved_step_ms", judged ? bottleneck->better : unknown);
     list_progress(t, fields);
     bool aims = config->train.target_accuracy > 0; /* at a part of the images, as test_accuracy */
     fields_double(fields, "target_accuracy", aims ? config->train.target_accuracy / 100 : unknown);
-    fields_uint_if(fields, "on_target", aims && test, t->on_target);
+    fields_uint_if(fields, "target_reached", aims && test, t->target_reached);
     fields_double(fields, "gpu_utilization_mean", samples->utilization / samples->count);
     fields_double(fields, "gpu_idle_share", samples->idle / samples->count);
     fields_text(fields, "augment", config->train.augment);
-    fields_uint(fields, "loaders",
+    fields_uint(fields, "data_threads",
                 (uint64_t)config->train.data_threads); /* of worker 0, as the next */
-    fields_uint(fields, "prefetch", trainer_prefetch(t));
-    fields_double(fields, "limit_step_ms", judged ? bottleneck->step : unknown);
+    fields_uint(fields, "prefetch_batches", trainer_prefetch(t));
+    fields_double(fields, "judged_step_ms", judged ? bottleneck->step : unknown);
     fields_double(fields, "nominal_link_bytes_per_s",
                   config->link_rate > 0 ? config->link_rate / 8 : unknown);
     fields_text(fields, "convolutions", trains ? device_convolutions(t->device) : NULL);
@@ -602,7 +602,7 @@ void train_report_end(const struct trainer *t, const struct test_result *test)
             test->loss, DATASET_CLASSES, log(DATASET_CLASSES));
     if (t->config->train.target_accuracy > 0)
         printf("target accuracy %g%% %s after step %llu, %.1f s of steps\n",
-               t->config->train.target_accuracy, t->on_target ? "reached" : "not reached",
+               t->config->train.target_accuracy, t->target_reached ? "reached" : "not reached",
                (unsigned long long)t->step, t->report.trained_s);
     if (t->report.times_median[STEP_TIME_ALL] > 0) {
         printf("step %.2f ms (median%s): compute %.2f", t->report.times_median[STEP_TIME_ALL],

@@ -333,7 +333,7 @@ struct trainer {
     struct position start;         /* all 0, but in a later generation of an elastic job */
     struct generation *generation; /* of an elastic job; NULL: the job is none */
     struct checkpoint *resumed;    /* rank 0, from train_load to train_share_state */
-    bool on_target;                /* the last test reached --target-accuracy */
+    bool target_reached;           /* the last test reached --target-accuracy */
     struct stop stop;
     bool stop_said; /* when this worker will stop, where that is not at once */
     struct report report;

@@ -85,8 +85,8 @@ says out "DEALER to ROUTER and back"
 says out "on a plain socket, there and back"
 says out "# plain TCP"
 limits=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }
-    { print ($c["memory_add_bytes_per_s"] > 0) ($c["memory_reduce_bytes_per_s"] > 0) ($c["raw_round_trip_us"] > 0) \
-        ($c["socket_round_trip_us"] > 0) ($c["stream_bytes_per_s"] > 0) ($c["link_bytes_per_s"] == "") }' "$folder/l.csv" | tr '\n' ' ')
+    { print ($c["memory_add_bytes_per_s"] > 0) ($c["memory_reduce_bytes_per_s"] > 0) ($c["zmq_rtt_us"] > 0) \
+        ($c["tcp_rtt_us"] > 0) ($c["stream_bytes_per_s"] > 0) ($c["link_bytes_per_s"] == "") }' "$folder/l.csv" | tr '\n' ' ')
 [[ $limits == "111111 111111 " ]] || fail "limits of l.csv: $limits"
 
 # column FILE NAME: the column's cells, one after the other.
@@ -157,7 +157,7 @@ done
 ends 0 "$lib/ranks.sh" 2 "$psring" bench --backend ring --transport zmq -b 4k -e 4k -n 5 --via-library --overlap --csv "$folder/y.csv"
 apis=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }
     { row = $c["backend"] $c["transport"] $c["bytes"] "/" $c["worker_sent_bytes"]
-      if ($c["api"] == "comm") was = row; else if ($c["api"] == "library" && row == was) pairs++; else bad++ }
+      if ($c["interface"] == "comm") was = row; else if ($c["interface"] == "library" && row == was) pairs++; else bad++ }
     END { print pairs, bad + 0 }' "$folder/y.csv")
 [[ $apis == "10 0" ]] || fail "rows of libpsring in y.csv: $apis"
 ends 2 "$psring" bench --backend ps --servers 1 --via-library

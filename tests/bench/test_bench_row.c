@@ -27,7 +27,7 @@ static struct bench_row example(void)
         .workers = 4,
         .servers = 1,
         .hosts = 4,
-        .neighbours_apart = 4,
+        .inter_host_hops = 4,
         .bytes = 24000000,
         .iters = 3,
         .warmup = 2,
@@ -40,7 +40,7 @@ static struct bench_row example(void)
         .link_source = "probe",
         .cpu_busy = 0.375,
         .cpu_other = 0.125,
-        .rest_us_median = 250,
+        .link_idle_us_median = 250,
         .cpu_s = 0.09,
         .bytes_known = true,
         .worker = {24000000, 24000000},
@@ -215,11 +215,12 @@ static const char contract[] =
     "theory_worker_sent_bytes,theory_server_sent_bytes,wire_tx_bytes_max,wrong,"
     "time_us_median_low,time_us_median_high,warmup,theory_worker_recv_bytes,"
     "theory_server_recv_bytes,theory_time_us,nominal_link_bytes_per_s,link_source,cpu_busy,mpi_"
-    "algorithm,nccl_algorithm,memory_add_bytes_per_s,memory_reduce_bytes_per_s,raw_round_trip_us,"
-    "socket_round_trip_us,stream_bytes_per_s,rank_sent_bytes,theory_rank_sent_bytes,compress,error_"
+    "algorithm,nccl_algorithm,memory_add_bytes_per_s,memory_reduce_bytes_per_s,zmq_rtt_us,"
+    "tcp_rtt_us,stream_bytes_per_s,rank_sent_bytes,theory_rank_sent_bytes,compress,error_"
     "feedback,"
-    "compute_us_median,exposed_us_median,hosts,neighbours_apart,cpu_s_per_gb,api,model_gradients,"
-    "buckets,backward_us,scaling_efficiency,cpu_other,rest_us_median,time_us_p99,skew_ms\n";
+    "compute_us_median,exposed_us_median,hosts,inter_host_hops,cpu_s_per_gb,interface,model_"
+    "gradients,"
+    "buckets,backward_us,scaling_efficiency,cpu_other,link_idle_us_median,time_us_p99,skew_ms\n";
 
 static void write_row(const char *path, const struct bench_row *row)
 {
@@ -254,7 +255,7 @@ Test(bench_row, csv)
     row.library = true;
     row.skew_ms = 12.5;
     write_row(path, &row); /* appended, without a second header */
-    row.rest_us_median = 0;
+    row.link_idle_us_median = 0;
     row.model = (struct bench_row_model){
         .name = "vgg16", .input = "an image", .buckets = 35, .tensors = 32, .backward_us = 600000};
     write_row(path, &row);

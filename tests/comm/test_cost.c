@@ -34,12 +34,12 @@ Test(cost, hosts_and_neighbours)
 {
     static const struct {
         const int *hosts;
-        int count, neighbours_apart;
+        int count, inter_host_hops;
     } cases[] = {{two_by_two, 2, 2}, {apart, 2, 4}, {one_host, 1, 0}, {uneven, 2, 2}, {NULL, 4, 4}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct cost_shape shape = hierarchical(4, cases[i].hosts, REDUCE_ORDER_ANY, 0).shape;
         cr_expect_eq(cost_hosts(&shape), cases[i].count);
-        cr_expect_eq(cost_neighbours_apart(&shape), cases[i].neighbours_apart);
+        cr_expect_eq(cost_neighbours_apart(&shape), cases[i].inter_host_hops);
     }
 }
 

@@ -57,7 +57,7 @@ done
 images=(--epochs 2 --sync async --straggler 1:6 --lr 0.02 --checkpoint "$folder/images" --metrics "$folder/train.csv")
 train 3 "${common[@]}" "${images[@]}"
 before=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i } NR == 2 { print $at["images"] }' "$folder/train.csv")
-((before < 2000 && $(column steps_left_out) > 0)) || fail "nothing was left out, of 2000 images $before were not:"
+((before < 2000 && $(column steps_skipped) > 0)) || fail "nothing was left out, of 2000 images $before were not:"
 rm "$(printf '%s\n' "$folder"/images/*.checkpoint | tail -n 1)" # of the second epoch
 train 3 "${common[@]}" "${images[@]}" --resume=must
 steps=$(sed -nE 's/^worker [0-9]+: ([0-9]+) steps, mean.*/\1/p' "$folder/log" | paste -s -d +)

@@ -29,9 +29,10 @@ static void read_rows(struct consistency_run *consistency, const char *const *ro
     snprintf(path, sizeof path, "%s/consistency.csv", dir);
     FILE *file = fopen(path, "w");
     cr_assert(file);
-    fprintf(file, "mode,straggler,seed,on_target,seconds,test_accuracy,workers,model,batch,compute,"
-                  "network,target_accuracy,step,images,staleness_mean,staleness_max,"
-                  "steps_left_out,steps_dropped,images_per_s,compute_ms\n");
+    fprintf(file,
+            "mode,straggler,seed,target_reached,seconds,test_accuracy,workers,model,batch,compute,"
+            "network,target_accuracy,step,images,staleness_mean,staleness_max,"
+            "steps_skipped,steps_dropped,images_per_s,compute_ms\n");
     for (; *rows; rows++)
         fprintf(file, "%s,4,lenet,32,real:40,loopback,0.985,100,12800,,,,,320,41\n", *rows);
     cr_assert(fclose(file) == 0);

@@ -41,7 +41,7 @@ write_results()
         echo "ring,$network,cpu,paced:50,4,0,none,9,2304,1969,64"
         echo "ps,$network,cpu,paced:50,4,1,dedicated,9,2304,900,64"
     } >"$dir/train.csv"
-    printf '%s\n' 'mode,straggler,seed,workers,model,batch,compute,network,target_accuracy,on_target,seconds,images_per_s' \
+    printf '%s\n' 'mode,straggler,seed,workers,model,batch,compute,network,target_accuracy,target_reached,seconds,images_per_s' \
         "bsp,none,1,4,lenet,32,real:40,$network,0.985,1,45,320" "bsp,3:4,1,4,lenet,32,real:40,$network,0.985,0,90,90" \
         "async,3:4,1,4,lenet,32,real:40,$network,0.985,1,40,320" >"$dir/consistency.csv"
 }

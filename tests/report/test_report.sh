@@ -72,7 +72,7 @@ awk -F , -v OFS=, -v network="\"$network\"" 'NR > 1 { $4 = network } 1' "$folder
 in_json=${odd//\"/\\\"}
 printf '{"command": "%s", "cores": 2, "list": [1]}\n' "$in_json" >"$dir/provenance.json"
 echo '<svg xmlns="http://www.w3.org/2000/svg" id="x"></svg>' >"$dir/time_vs_workers.svg"
-printf 'mode,straggler,seconds,on_target\n%s,none,45,1\n' "</script>" >"$dir/consistency.csv"
+printf 'mode,straggler,seconds,target_reached\n%s,none,45,1\n' "</script>" >"$dir/consistency.csv"
 printf 'backend,use,error\nring,fitted,0.01\n' >"$dir/predict.csv"
 printf 'backend,network,workers\nring,simulated:flat,1024\n' >"$dir/simulate.csv"
 echo '{"models": [{"transport": "tcp"}]}' >"$dir/model.json"
@@ -204,7 +204,7 @@ expect 'two folders are needed' same_folder_only
 # Two networks; neighbours in two orders; a difference that three digits would not show. Then the first run's order is
 # not known: which of the other's two rows is the same?
 mkdir "$folder/one" "$folder/two"
-ordered=$header,hosts,neighbours_apart,network
+ordered=$header,hosts,inter_host_hops,network
 runs "$folder/one" "$ordered" '' 'ring,tcp,8,0,none,1000,7,1000,999.9,1000.1,4,4,net-a' 'ring,tcp,8,0,none,1000,7,2000,1990,2010,4,8,net-a' \
     'ring,tcp,4,0,none,1000,7,500,490,510,4,4,net-a'
 runs "$folder/two" "$ordered" '' 'ring,tcp,8,0,none,1000,7,1010,1008,1012,4,4,net-b' 'ring,tcp,8,0,none,1000,7,2200,2190,2210,4,8,net-b' \

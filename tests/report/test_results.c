@@ -32,11 +32,12 @@ static const char bench_header[] =
     "network,backend,transport,device,workers,servers,placement,bytes,further,iters,"
     "time_us_median,time_us_median_low,time_us_median_high,theory_time_us,efficiency,"
     "link_bytes_per_s,link_source,worker_sent_bytes,theory_worker_sent_bytes,server_sent_bytes,"
-    "theory_server_sent_bytes,wrong,cpu_busy,cpu_other,mpi_algorithm,hosts,neighbours_apart,"
-    "compress,api,model_gradients,cpu_s_per_gb,skew_ms";
+    "theory_server_sent_bytes,wrong,cpu_busy,cpu_other,mpi_algorithm,hosts,inter_host_hops,"
+    "compress,interface,model_gradients,cpu_s_per_gb,skew_ms";
 
 struct made {
-    const char *backend, *transport, *placement, *algorithm, *compress, *network, *api, *device;
+    const char *backend, *transport, *placement, *algorithm, *compress, *network, *interface,
+        *device;
     int workers, servers, iters, hosts, apart;
     double bytes, us, half, theory_us, rate, wrong, busy, other, skew;
 };
@@ -58,7 +59,7 @@ static void fill(struct made *row)
     row->algorithm = row->algorithm ? row->algorithm : "";
     row->compress = row->compress ? row->compress : "none";
     row->network = row->network ? row->network : "vcluster:800mbit";
-    row->api = row->api ? row->api : "comm";
+    row->interface = row->interface ? row->interface : "comm";
     row->device = row->device ? row->device : "cpu";
     row->workers = row->workers > 0 ? row->workers : 4;
     row->iters = row->iters > 0 ? row->iters : 7;
@@ -100,8 +101,8 @@ static void add(struct made *row)
              row->placement, row->bytes, row->iters, row->us, row->us * (1 - row->half),
              row->us * (1 + row->half), row->theory_us, 0.75, row->rate, row->bytes, row->bytes,
              row->servers > 0 ? row->bytes : 0, row->servers > 0 ? row->bytes : 0, row->wrong,
-             row->busy, row->other, row->algorithm, hosts, apart, row->compress, row->api, 1.25,
-             row->skew);
+             row->busy, row->other, row->algorithm, hosts, apart, row->compress, row->interface,
+             1.25, row->skew);
 }
 
 /* Two starts that differ by 0.2%. */
@@ -163,7 +164,7 @@ Test(results, rows_alike_are_starts_of_one_configuration)
     add(ROW(.us = 40000, .transport = "zmq", .compress = "fp16"));
     add(ROW(.us = 171000, .workers = 8, .hosts = 4, .apart = 8));
     add(ROW(.us = 90000, .workers = 5, .hosts = 2, .apart = 4));
-    add(ROW(.us = 7, .api = "library"));
+    add(ROW(.us = 7, .interface = "library"));
     add(ROW(.us = 7, .network = "time-slicing"));
     add(ROW(.us = 7, .network = "another"));
     read_results(&results);
@@ -378,8 +379,22 @@ Test(results, a_run_with_wrong_sums_shows_no_time)
 Test(results, wrong_sums_through_the_library_count)
 {
     add_ring_and_server(MODEL, 80000, 240000);
-    add(ROW(.us = 25000, .api = "library", .wrong = 1));
+    add(ROW(.us = 25000, .interface = "library", .wrong = 1));
     says(summary(), "WRONG: 1 element differs");
+}
+
+Test(results, columns_of_earlier_versions_have_their_present_names)
+{
+    struct csv_table table;
+    char path[128];
+    add_text("old.csv", "neighbours_apart,api,limit,wrong\n3,library,rank,0\n");
+    snprintf(path, sizeof path, "%s/old.csv", dir);
+    cr_assert(results_read_table(&table, path) == STATUS_OK);
+    cr_expect_str_eq(csv_table_field(&table, 0, "inter_host_hops"), "3");
+    cr_expect_str_eq(csv_table_field(&table, 0, "interface"), "library");
+    cr_expect_str_eq(csv_table_field(&table, 0, "bottleneck"), "rank");
+    cr_expect_str_eq(csv_table_field(&table, 0, "wrong"), "0");
+    csv_table_free(&table);
 }
 
 /* -------- trainings --------------------------------------------------------------------------- */
@@ -394,7 +409,7 @@ static void add_training(const char *backend, const char *compute, long images, 
         add_text("train.csv",
                  "backend,network,device,compute,workers,servers,placement,model,dataset,step,"
                  "images,seconds,images_per_s,test_loss,test_accuracy,weights_sha256,batch,seed,"
-                 "reduce_order,limit,limit_rank\n");
+                 "reduce_order,bottleneck,bottleneck_rank\n");
     add_text("train.csv",
              "%s,vcluster:800mbit,cpu,%s,4,%d,%s,keras-cnn,mnist,%ld,%ld,90,284,0.05,0.9853,%s,64,"
              "1,%s,rank,2\n",

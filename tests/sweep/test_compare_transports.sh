@@ -34,7 +34,7 @@ refuses()
     grep -q -- "$pattern" "$folder/said" || fail "$*: expected '$pattern' in: $(cat "$folder/said")"
 }
 
-printf '%s\n' socket_round_trip_us,stream_bytes_per_s 20,2e9 16,1e9 17,3e9 >"$folder/limits.csv"
+printf '%s\n' tcp_rtt_us,stream_bytes_per_s 20,2e9 16,1e9 17,3e9 >"$folder/limits.csv"
 echo backend,transport,placement,servers,workers,bytes,time_us_median,mpi_algorithm >"$folder/rows.csv"
 for time in 30 10 20; do
     row ring tcp '' 4 "$time"

@@ -18,7 +18,7 @@ stage()
         --timeline "$folder/timeline.json" "$@" >"$folder/log" 2>&1 || fail "$what: psring train failed:"
     said=$(sed -n 's/^limited by //p' "$folder/log")
     [[ $said =~ ^$words ]] || fail "$what: limited by $said"
-    in_row limit "$cause"
+    in_row bottleneck "$cause"
     "$psring" trace "$folder/timeline.json" >"$folder/trace" 2>&1 || fail "$what: psring trace failed"
     traced=$(sed -n 's/^limited by \([^:]*\):.*/\1/p' "$folder/trace")
     [[ $traced == "${said%%:*}" ]] || fail "$what: psring train is limited by ${said%%:*}, psring trace by $traced"
@@ -29,7 +29,7 @@ stage()
 names_nothing()
 {
     [[ $said != *would* && $said != *--compress* ]] || fail "a saving without evidence: $said"
-    in_row better_step_ms ""
+    in_row improved_step_ms ""
 }
 
 # in_row COLUMN PATTERN: in the last row the column matches, as a whole.
@@ -74,7 +74,7 @@ if (($(nproc) <= 8)); then
 fi
 stage "a slow rank" rank "rank 2: the other ranks wait for it for .* of a step" 4 --backend ring --model lenet --steps 5 \
     --compute paced:20 --straggler 2:4
-in_row limit_rank 2
+in_row bottleneck_rank 2
 stage "computation" computation "computation: " 4 --backend ring --model lenet --steps 5 --compute paced:200
 "$make_dataset" "$folder" 8000 300 # as for a fast GPU: one thread makes its batches
 stage "a slow loader" loader "the loader: ranks wait for the next batch for .* of a step" 1 --backend ring --model lenet \

@@ -139,7 +139,7 @@ target=(--epochs 20 --log-steps 5 --target-accuracy 60 --metrics "$folder/train.
 good_enough() # WHAT
 {
     awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
-        { rows++; last = $at["test_accuracy"]; early += last >= 0.6; on += $at["on_target"] }
+        { rows++; last = $at["test_accuracy"]; early += last >= 0.6; on += $at["target_reached"] }
         END { exit !(rows > 0 && last >= 0.6 && early == 1 && on == 1 && $at["step"] < 260 &&
             $at["target_accuracy"] == 0.6) }' "$folder/train.csv" || fail "$1 ended with $(tail -n 1 "$folder/train.csv")"
     grep -q "^target accuracy 60% reached after step $(column step | awk '{ print $NF }')," "$folder/log" ||
@@ -165,7 +165,7 @@ whole=$weights
 rm -f "$folder/train.csv"
 train 0 "${common[@]}" --backend none --steps 12 --log-steps 5 --target-accuracy 100 --metrics "$folder/train.csv"
 [[ $weights == "$whole" ]] || fail "with tests in between: $weights, expected $whole"
-expect on_target '0 0 0'
+expect target_reached '0 0 0'
 grep -q '^target accuracy 100% not reached after step 12,' "$folder/log" || fail "no word of the target in:"
 
 # Rows: two epochs, each with an interval inside; the columns by name; the accuracy of something learnt.
@@ -177,11 +177,11 @@ expected_header+=,comm_ms_median,exposed_comm_ms_median,train_loss,test_loss,tes
 expected_header+=,weights_sha256,batch,optimizer,lr,seed,reduce_order,bucket_mb,threads,compress
 expected_header+=,error_feedback,gpu_memory_bytes,gpu_utilization
 expected_header+=,recipe,optimizer_options,lr_schedule,lr_warmup_steps
-expected_header+=,data_ms_median,limit,limit_rank,limit_ms,better_step_ms,straggler,backup_workers
-expected_header+=,staleness_mean,staleness_max,steps_left_out,steps_dropped
-expected_header+=,target_accuracy,on_target
+expected_header+=,data_ms_median,bottleneck,bottleneck_rank,bottleneck_ms,improved_step_ms,straggler,backup_workers
+expected_header+=,staleness_mean,staleness_max,steps_skipped,steps_dropped
+expected_header+=,target_accuracy,target_reached
 expected_header+=,gpu_utilization_mean,gpu_idle_share
-expected_header+=,augment,loaders,prefetch,limit_step_ms,nominal_link_bytes_per_s
+expected_header+=,augment,data_threads,prefetch_batches,judged_step_ms,nominal_link_bytes_per_s
 expected_header+=,convolutions
 [[ $(head -1 "$folder/train.csv") == "$expected_header" ]] ||
     fail "train.csv begins with $(head -1 "$folder/train.csv")"
