@@ -76,7 +76,7 @@ static void on_terminate(int number)
 
 /* Ctrl-C (mpirun passes it on as another signal, and prints nothing any more): says what is left,
  * then ends as without a handler. */
-static void say_and_end(int number, const char *text, size_t length)
+static void write_and_exit(int number, const char *text, size_t length)
 {
     ssize_t written = write(STDERR_FILENO, text, length);
     (void)written;
@@ -89,20 +89,20 @@ static void interrupt_train(int number)
     static const char text[] =
         "\npsring: interrupted; rows written so far are whole, and a run that was started with "
         "--checkpoint DIR goes on with --resume\n";
-    say_and_end(number, text, sizeof text - 1);
+    write_and_exit(number, text, sizeof text - 1);
 }
 
 static void interrupt_bench(int number)
 {
     static const char text[] = "\npsring: interrupted; rows written so far are whole\n";
-    say_and_end(number, text, sizeof text - 1);
+    write_and_exit(number, text, sizeof text - 1);
 }
 
 static void interrupt_serve(int number)
 {
     static const char text[] =
         "\npsring: told to end: a job that this server has ends with it, and its workers say so\n";
-    say_and_end(number, text, sizeof text - 1);
+    write_and_exit(number, text, sizeof text - 1);
 }
 
 struct command {

@@ -38,7 +38,7 @@ static void dense_forward(struct layer *layer, const struct layer_pass *pass)
     const struct dense *dense = &layer->of.dense;
     for (size_t end = dense->inputs; end > 0;) {
         struct dense_rows rows = rows_before(layer, pass, end);
-        layer_tell(pass->ranges, rows.first * dense->outputs);
+        layer_notify(pass->ranges, rows.first * dense->outputs);
         layer->device->ops->dense_forward(layer->device, dense, pass->batch, rows, pass->x,
                                           layer->parameters[0], layer->parameters[1], pass->y);
         end = rows.first;
@@ -58,7 +58,7 @@ static void dense_backward(struct layer *layer, const struct layer_pass *pass)
     for (size_t end = dense->inputs; end > 0;) {
         struct dense_rows rows = rows_before(layer, pass, end);
         layer->device->ops->dense_backward(layer->device, dense, pass->batch, rows, &backward);
-        layer_tell(pass->ranges, rows.first * dense->outputs);
+        layer_notify(pass->ranges, rows.first * dense->outputs);
         end = rows.first;
     }
 }

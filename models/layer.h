@@ -66,7 +66,7 @@ struct layer_ranges {
  * know them: forward, before they are read; backward, once they are final. A layer of several
  * dw_parts does so itself, from its last elements to its first; for the others the net does.
  */
-void layer_tell(struct layer_ranges *ranges, size_t first);
+void layer_notify(struct layer_ranges *ranges, size_t first);
 
 /* One batch through one layer; pointers to device memory. */
 struct layer_pass {

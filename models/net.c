@@ -328,7 +328,7 @@ static struct layer_ranges ranges_of(const struct net_layer *layer, net_range_ho
 
 /* The weight is a layer's first tensor, so its elements are numbered as the layer's are; what comes
  * after it, the bias, goes with what is told first. */
-void layer_tell(struct layer_ranges *ranges, size_t first)
+void layer_notify(struct layer_ranges *ranges, size_t first)
 {
     if (!ranges || ranges->first + first >= ranges->end)
         return;
@@ -367,7 +367,7 @@ enum status net_forward(struct net *net, const float *images, const uint8_t *lab
                                   .y = net->y[i],
                                   .ranges = needs ? &ranges : NULL};
         if (layer->dw_parts == 1)
-            layer_tell(pass.ranges, 0);
+            layer_notify(pass.ranges, 0);
         range_begin(layer->forward_range, &(struct range_about){.kind = RANGE_COMPUTE});
         layer->ops->forward(layer, &pass);
         range_end();
@@ -407,7 +407,7 @@ enum status net_backward(struct net *net, net_range_hook *hook, void *context)
         range_end();
         if (net->watch)
             net->watch(net->watch_context, i, true);
-        layer_tell(pass.ranges, 0);
+        layer_notify(pass.ranges, 0);
         dy = pass.dx;
     }
     return STATUS_OK;

@@ -64,7 +64,7 @@ static void adadelta_step(struct optimizer *o, size_t first, size_t count, float
                                 .rho = o->parameters.rho,
                                 .epsilon = o->parameters.epsilon,
                                 .weight_decay = o->parameters.weight_decay,
-                                .apart = o->count};
+                                .stride = o->count};
     o->device->ops->adadelta(o->device, &adadelta, count, parameters + first, gradients + first,
                              o->state + first);
 }
@@ -78,7 +78,7 @@ static struct adam adam_of(const struct optimizer *o)
                          .weight_decay = o->parameters.weight_decay,
                          .step = o->state + 2 * o->count,
                          .correction = o->correction,
-                         .apart = o->count};
+                         .stride = o->count};
 }
 
 static void adam_begin(struct optimizer *o)

@@ -449,7 +449,7 @@ static enum status set_clock(struct async *u, int worker, uint64_t clock)
 
 /* A timeline goes by the steps of a process's worker, where it has one: others may be ahead of
  * that. */
-static void tell_step(const struct async *u, uint64_t step)
+static void notify_step(const struct async *u, uint64_t step)
 {
     const struct backend_env *site = u->site;
     int rank = topology_rank(&site->topology, site->workers + site->index);
@@ -462,7 +462,7 @@ static enum status take(struct async *u, int worker, const struct message *messa
 {
     switch (message->kind) {
     case MESSAGE_PUSH:
-        tell_step(u, message->step);
+        notify_step(u, message->step);
         return take_push(u, worker, message, payload);
     case MESSAGE_STORE:
     case MESSAGE_FETCH:

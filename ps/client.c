@@ -208,7 +208,7 @@ out:
 /* -------- steps ------------------------------------------------------------------------------- */
 
 /* A message without payload to every server. */
-static enum status tell_servers(struct ps_client *client, enum message_kind kind)
+static enum status notify_servers(struct ps_client *client, enum message_kind kind)
 {
     const struct message message = {.kind = kind,
                                     .dtype = codec_dtype(client->site->options->compress),
@@ -235,7 +235,7 @@ static enum status client_allreduce(void *self, size_t bucket, void *data)
         uint64_t next = client->step + 1;
         client->step = async_steps_next(&client->steps, &client->site->options->consistency);
         if (client->step > next)
-            TRY(tell_servers(client, MESSAGE_CLOCK));
+            TRY(notify_servers(client, MESSAGE_CLOCK));
     }
 out:
     return status;
@@ -246,7 +246,7 @@ static enum status client_begin_steps(void *self, uint64_t step, uint64_t end)
     struct ps_client *client = self;
     client->step = step;
     async_steps_begin(&client->steps, step, end);
-    return tell_servers(client, MESSAGE_CLOCK);
+    return notify_servers(client, MESSAGE_CLOCK);
 }
 
 static const struct comm_progress *client_progress(const void *self)
@@ -267,12 +267,12 @@ static enum status client_fetch(void *self, size_t bucket, size_t array, float *
 
 static enum status client_pause(void *self)
 {
-    return tell_servers(self, MESSAGE_PAUSE);
+    return notify_servers(self, MESSAGE_PAUSE);
 }
 
 static enum status client_finish(void *self)
 {
-    return tell_servers(self, MESSAGE_BYE);
+    return notify_servers(self, MESSAGE_BYE);
 }
 
 static float *client_state(void *self, size_t index, size_t *count)

@@ -223,14 +223,14 @@ static enum status allreduce_with_others(struct hierarchical *self, size_t bucke
     uint32_t operation = ++self->groups->operation;
     show_vector(self, bucket, data);
     show_content(self, bucket);
-    shared_tell(self->shared, SHARED_FILLED, operation);
+    shared_notify(self->shared, SHARED_FILLED, operation);
     TRY(wait_for_others(self, SHARED_FILLED));
     TRY(check_contents(self));
     if (self->ring)
         TRY(backend_ring.allreduce(self->ring, bucket, data));
     else
         sum_alone(self, bucket, data);
-    shared_tell(self->shared, SHARED_DONE, operation);
+    shared_notify(self->shared, SHARED_DONE, operation);
     TRY(wait_for_others(self, SHARED_DONE));
     take_sums(self, bucket, data);
     return STATUS_OK;

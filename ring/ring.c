@@ -201,7 +201,7 @@ out:
 }
 
 /* For a timeline: the step that the next item is of begins, if it is the first one of it. */
-static void tell_of_step(const struct ring_run *run)
+static void trace_step(const struct ring_run *run)
 {
     const struct schedule *schedule = run->schedule;
     if (!range_listens() || run->received % schedule->segments != 0)
@@ -233,7 +233,7 @@ static enum status ring_run(struct ring *ring, size_t bucket, void *data, size_t
     while (run.sent < first + segments)
         TRY(send_next(&run));
     while (run.received < run.end) {
-        tell_of_step(&run);
+        trace_step(&run);
         TRY(receive_next(&run));
         if (run.sent < run.end)
             TRY(send_next(&run));

@@ -290,7 +290,7 @@ static void tell(struct shared *shared, enum shared_event event, uint32_t what)
     syscall(SYS_futex, told, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-void shared_tell(struct shared *shared, enum shared_event event, uint32_t operation)
+void shared_notify(struct shared *shared, enum shared_event event, uint32_t operation)
 {
     tell(shared, event, operation << 1);
 }

@@ -6,9 +6,9 @@
  *
  * An operation of a worker, the n-th, whatever the length of its vector:
  *
- *     writes its vector;  shared_tell(SHARED_FILLED, n)
+ *     writes its vector;  shared_notify(SHARED_FILLED, n)
  *     shared_wait(SHARED_FILLED, other, n), reads the other's vector;   for every other
- *     writes its part of the sums;  shared_tell(SHARED_DONE, n)
+ *     writes its part of the sums;  shared_notify(SHARED_DONE, n)
  *     shared_wait(SHARED_DONE, other, n), reads the other's part;   for every other
  *
  * Nobody writes what another may still read: who has seen all others DONE with n knows that they
@@ -54,7 +54,7 @@ void *shared_vector(const struct shared *shared, int index);
 void *shared_sums(const struct shared *shared);
 
 /* What this worker has written is there for all who wait for it. */
-void shared_tell(struct shared *shared, enum shared_event event, uint32_t operation);
+void shared_notify(struct shared *shared, enum shared_event event, uint32_t operation);
 
 /* Nothing to tell yet, but this worker has come on: who waits for it is patient. Costs a store. */
 void shared_moved(struct shared *shared);

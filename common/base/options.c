@@ -297,7 +297,7 @@ static void print_help(const struct options *options)
 
 /* getopt has just gone past a long option that there is not, or that takes no value and was given
  * one, or found a letter that there is not. */
-static void say_no_such_option(const struct options *options, const char *found)
+static void log_no_such_option(const struct options *options, const char *found)
 {
     char letter[] = {'-', (char)optopt, '\0'}, name[HINT_BYTES], hint[HINT_BYTES];
     snprintf(name, sizeof name, "%.*s", (int)strcspn(found, "="), found);
@@ -316,7 +316,7 @@ static void say_no_such_option(const struct options *options, const char *found)
 }
 
 /* What stands where only options may: perhaps the value of one that takes it after '=' only. */
-static void say_not_an_option(const struct options *options, const char *found)
+static void log_not_an_option(const struct options *options, const char *found)
 {
     for (const struct option_spec *spec = options->specs; spec->name; spec++) {
         int word;
@@ -369,7 +369,7 @@ enum status options_parse(const struct options *options, int argc, char **argv, 
             return STATUS_USAGE;
         }
         if (code == '?') {
-            say_no_such_option(options, argv[optind - 1]);
+            log_no_such_option(options, argv[optind - 1]);
             return STATUS_USAGE;
         }
         const struct option_spec *spec = find_spec(options, code);
@@ -395,7 +395,7 @@ enum status options_parse(const struct options *options, int argc, char **argv, 
         return STATUS_USAGE;
     }
     if (optind < argc) {
-        say_not_an_option(options, argv[optind]);
+        log_not_an_option(options, argv[optind]);
         return STATUS_USAGE;
     }
     return STATUS_OK;

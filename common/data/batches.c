@@ -235,9 +235,10 @@ size_t batches_next_step(const struct batches *batches)
     return batches->next_step;
 }
 
-size_t batches_of_all(const struct batches *batches)
+size_t batches_global_count(const struct batches *batches)
 {
-    return batches->loader ? batches->loaded.of_all : batches->samplers[BATCHES_TRAIN].of_all;
+    return batches->loader ? batches->loaded.global_count
+                           : batches->samplers[BATCHES_TRAIN].global_count;
 }
 
 static void gather(struct batches *batches, enum batches_split split, size_t first, size_t count)

@@ -100,7 +100,7 @@ size_t batches_next(struct batches *batches, enum batches_split split);
 size_t batches_next_step(const struct batches *batches);
 
 /* Training: the images of all ranks in the step that batches_next has given. */
-size_t batches_of_all(const struct batches *batches);
+size_t batches_global_count(const struct batches *batches);
 
 /* An operation of the device, if any: batches->images and labels become samples [first, first +
  * count) of the batch named last. */

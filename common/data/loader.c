@@ -13,7 +13,7 @@
 
 enum { ALIGNMENT = 64, TOLD = 6 }; /* a timeline has rows for so many loaders */
 
-struct room {
+struct loader_slot {
     struct loader_batch batch; /* points to the next two */
     float *images;
     uint8_t *labels;
@@ -23,19 +23,19 @@ struct room {
 
 struct loader {
     struct loader_options options;
-    struct room *rooms; /* (room_count) */
-    size_t room_count;
+    struct loader_slot *slots; /* (slot_count) */
+    size_t slot_count;
     struct thread *threads; /* (started) */
     int started;
     _Atomic int numbered; /* threads that have begun */
     uint64_t epoch;
 
-    pthread_mutex_t mutex;   /* of the rest, of each room's `ready`, and of the sampler */
-    pthread_cond_t may_make; /* a room is free, or the threads are to end */
+    pthread_mutex_t mutex;   /* of the rest, of each slot's `ready`, and of the sampler */
+    pthread_cond_t may_make; /* a slot is free, or the threads are to end */
     pthread_cond_t made;     /* a batch is ready, or there is none any more */
     uint64_t begun;          /* batches that somebody has begun to make, in this epoch */
     uint64_t asked;          /* batches that the caller has asked for */
-    int making;              /* threads that are in a room */
+    int making;              /* threads that are in a slot */
     bool running;            /* between loader_start and loader_pause */
     bool over;               /* the sampler has no more */
     bool ends;
@@ -57,33 +57,33 @@ static void make_image(const struct loader *loader, uint32_t sample, float *to)
         to[p] = options->values[from[p]];
 }
 
-static void make(const struct loader *loader, struct room *room, bool tells)
+static void make(const struct loader *loader, struct loader_slot *slot, bool tells)
 {
     if (tells)
         range_begin("load", &(struct range_about){.kind = RANGE_DATA});
-    for (size_t i = 0; i < room->batch.count; i++) {
-        make_image(loader, room->samples[i], room->images + i * DATASET_PIXELS);
-        room->labels[i] = loader->options.split.labels[room->samples[i]];
+    for (size_t i = 0; i < slot->batch.count; i++) {
+        make_image(loader, slot->samples[i], slot->images + i * DATASET_PIXELS);
+        slot->labels[i] = loader->options.split.labels[slot->samples[i]];
     }
     if (tells)
         range_end();
 }
 
-/* With the mutex: the next room, for the sampler's next batch; NULL: there is none. */
-static struct room *begin(struct loader *loader)
+/* With the mutex: the next slot, for the sampler's next batch; NULL: there is none. */
+static struct loader_slot *begin(struct loader *loader)
 {
     struct sampler *sampler = loader->options.sampler;
-    struct room *room = &loader->rooms[loader->begun % loader->room_count];
-    room->samples = sampler_next(sampler, &room->batch.count);
-    room->batch.of_all = sampler->of_all;
-    room->ready = false;
-    if (!room->samples) {
+    struct loader_slot *slot = &loader->slots[loader->begun % loader->slot_count];
+    slot->samples = sampler_next(sampler, &slot->batch.count);
+    slot->batch.global_count = sampler->global_count;
+    slot->ready = false;
+    if (!slot->samples) {
         loader->over = true;
         return NULL;
     }
-    CHECK(room->batch.count <= loader->options.batch);
+    CHECK(slot->batch.count <= loader->options.batch);
     loader->begun++;
-    return room;
+    return slot;
 }
 
 /* -------- the threads ------------------------------------------------------------------------- */
@@ -104,13 +104,13 @@ static void *run(void *argument)
             pthread_cond_wait(&loader->may_make, &loader->mutex);
             continue;
         }
-        struct room *room = begin(loader);
-        if (room) {
+        struct loader_slot *slot = begin(loader);
+        if (slot) {
             loader->making++;
             pthread_mutex_unlock(&loader->mutex);
-            make(loader, room, tells);
+            make(loader, slot, tells);
             pthread_mutex_lock(&loader->mutex);
-            room->ready = true;
+            slot->ready = true;
             loader->making--;
         }
         pthread_cond_signal(&loader->made);
@@ -122,13 +122,13 @@ static void *run(void *argument)
 /* -------- the caller -------------------------------------------------------------------------- */
 
 /* A thread has made it, or will. */
-static struct room *wait_for(struct loader *loader, uint64_t number)
+static struct loader_slot *wait_for(struct loader *loader, uint64_t number)
 {
-    struct room *room = &loader->rooms[number % loader->room_count];
+    struct loader_slot *slot = &loader->slots[number % loader->slot_count];
     pthread_cond_broadcast(&loader->may_make);
-    while (number >= loader->begun ? !loader->over : !room->ready)
+    while (number >= loader->begun ? !loader->over : !slot->ready)
         pthread_cond_wait(&loader->made, &loader->mutex);
-    return number < loader->begun ? room : NULL;
+    return number < loader->begun ? slot : NULL;
 }
 
 const struct loader_batch *loader_next(struct loader *loader)
@@ -136,11 +136,11 @@ const struct loader_batch *loader_next(struct loader *loader)
     CHECK(loader->running);
     pthread_mutex_lock(&loader->mutex);
     uint64_t number = loader->asked++;
-    struct room *room = loader->started > 0 ? wait_for(loader, number) : begin(loader);
+    struct loader_slot *slot = loader->started > 0 ? wait_for(loader, number) : begin(loader);
     pthread_mutex_unlock(&loader->mutex);
-    if (room && loader->started == 0)
-        make(loader, room, true);
-    return room ? &room->batch : NULL;
+    if (slot && loader->started == 0)
+        make(loader, slot, true);
+    return slot ? &slot->batch : NULL;
 }
 
 void loader_pause(struct loader *loader)
@@ -171,25 +171,25 @@ static enum status allocate(struct loader *loader)
 {
     const struct loader_options *options = &loader->options;
     size_t image_bytes = DATASET_PIXELS * sizeof(float); /* a multiple of the alignment */
-    _Static_assert(DATASET_PIXELS * sizeof(float) % ALIGNMENT == 0, "rooms' images are aligned");
-    loader->rooms = calloc(loader->room_count, sizeof *loader->rooms);
+    _Static_assert(DATASET_PIXELS * sizeof(float) % ALIGNMENT == 0, "slots' images are aligned");
+    loader->slots = calloc(loader->slot_count, sizeof *loader->slots);
     loader->threads = calloc((size_t)options->threads + 1, sizeof *loader->threads);
-    bool whole = loader->rooms && loader->threads;
-    for (size_t i = 0; whole && i < loader->room_count; i++) {
-        struct room *room = &loader->rooms[i];
-        room->images = aligned_alloc(ALIGNMENT, options->batch * image_bytes);
-        room->labels = malloc(options->batch);
-        whole = room->images && room->labels;
+    bool whole = loader->slots && loader->threads;
+    for (size_t i = 0; whole && i < loader->slot_count; i++) {
+        struct loader_slot *slot = &loader->slots[i];
+        slot->images = aligned_alloc(ALIGNMENT, options->batch * image_bytes);
+        slot->labels = malloc(options->batch);
+        whole = slot->images && slot->labels;
         if (whole)
-            memset(room->images, 0, options->batch * image_bytes);
-        room->batch.images = room->images;
-        room->batch.labels = room->labels;
+            memset(slot->images, 0, options->batch * image_bytes);
+        slot->batch.images = slot->images;
+        slot->batch.labels = slot->labels;
     }
     if (whole)
         return STATUS_OK;
     log_error("no memory for %zu batches of %zu images that are loaded ahead; use a smaller "
               "--prefetch-batches or --batch",
-              loader->room_count, options->batch);
+              loader->slot_count, options->batch);
     return STATUS_NO_MEMORY;
 }
 
@@ -204,7 +204,7 @@ enum status loader_new(struct loader **out, const struct loader_options *options
         return STATUS_NO_MEMORY;
     }
     loader->options = *options;
-    loader->room_count = options->threads > 0 ? options->depth + 1 : 1;
+    loader->slot_count = options->threads > 0 ? options->depth + 1 : 1;
     pthread_mutex_init(&loader->mutex, NULL);
     pthread_cond_init(&loader->may_make, NULL);
     pthread_cond_init(&loader->made, NULL);
@@ -233,14 +233,14 @@ void loader_free(struct loader **out)
     pthread_mutex_unlock(&loader->mutex);
     for (int i = 0; i < loader->started; i++)
         thread_join(&loader->threads[i]);
-    for (size_t i = 0; loader->rooms && i < loader->room_count; i++) {
-        free(loader->rooms[i].images);
-        free(loader->rooms[i].labels);
+    for (size_t i = 0; loader->slots && i < loader->slot_count; i++) {
+        free(loader->slots[i].images);
+        free(loader->slots[i].labels);
     }
     pthread_cond_destroy(&loader->may_make);
     pthread_cond_destroy(&loader->made);
     pthread_mutex_destroy(&loader->mutex);
-    free(loader->rooms);
+    free(loader->slots);
     free(loader->threads);
     free(loader);
 }

@@ -7,17 +7,17 @@
  *     while ((batch = loader_next(loader)))    train on batch->images, which stays until the next
  *     loader_free(&loader)
  *
- * Batches are made in rooms, `depth` + 1 of them in a circle: one for the batch that the caller
+ * Batches are made in slots, `depth` + 1 of them in a circle: one for the batch that the caller
  * has, the others for those that follow it. A thread takes the sampler's next batch and the next
- * room together, so batch k is in room k mod (depth + 1) whoever makes it, and the caller waits for
- * room after room. What is in a batch is a function of its samples, the seed and the epoch. So the
+ * slot together, so batch k is in slot k mod (depth + 1) whoever makes it, and the caller waits for
+ * slot after slot. What is in a batch is a function of its samples, the seed and the epoch. So the
  * number of threads and the depth change when a batch is there, and nothing of what is in it.
  *
- *     depth 2, two threads          room 0      room 1      room 2
+ *     depth 2, two threads          slot 0      slot 1      slot 2
  *     the caller has batch 3        3           4 ready     5 being made
  *     the caller asks again         6 is taken  4           5
  *
- * Between loader_pause and loader_start no thread touches sampler or rooms. Threads end with
+ * Between loader_pause and loader_start no thread touches sampler or slots. Threads end with
  * loader_free, which waits for the batches that are being made, one a thread at most, as
  * loader_pause does.
  */
@@ -49,12 +49,12 @@ struct loader_batch {
     const float *images;   /* (count, 28, 28), host memory, aligned to 64 bytes */
     const uint8_t *labels; /* (count) */
     size_t count;          /* 0: who has no part of a joined step */
-    size_t of_all;         /* samples of all ranks in it */
+    size_t global_count;   /* samples of all ranks in it */
 };
 
 struct loader;
 
-/* Allocates all rooms and starts the threads, which wait for loader_start. Errors, logged:
+/* Allocates all slots and starts the threads, which wait for loader_start. Errors, logged:
  * STATUS_NO_MEMORY, or why a thread cannot be started. */
 enum status loader_new(struct loader **loader, const struct loader_options *options);
 void loader_free(struct loader **loader);

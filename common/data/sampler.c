@@ -137,7 +137,7 @@ const uint32_t *sampler_next(struct sampler *sampler, size_t *count)
     const struct sampler_options *options = &sampler->options;
     bool joined = options->joins && sampler->next == whole_steps(options);
     size_t whole = options->world * options->batch;
-    sampler->of_all = joined ? options->samples - sampler->next * whole : whole;
+    sampler->global_count = joined ? options->samples - sampler->next * whole : whole;
     struct chunk range = range_of(sampler, sampler->next++);
     *count = range.count;
     return sampler->order + range.offset;

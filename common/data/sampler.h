@@ -15,7 +15,7 @@
  * weighs every sample alike and all ranks take the same number of steps; another epoch's
  * permutation leaves out other samples. Or it is *joined*: one more step takes what is left over, W
  * parts whose lengths differ by at most one and may be zero. All ranks still take the same number
- * of steps; who averages must weigh parts by their lengths (sampler->of_all).
+ * of steps; who averages must weigh parts by their lengths (sampler->global_count).
  *
  * Testing: contiguous ranges, one a rank, which cover every sample exactly once.
  */
@@ -69,12 +69,12 @@ struct sampler_options {
 
 struct sampler {
     struct sampler_options options;
-    uint32_t *order;    /* (options.samples): the epoch's */
-    struct chunk share; /* SAMPLER_SEQUENTIAL */
-    size_t steps;       /* in an epoch; 0 is possible for an empty share of SAMPLER_SEQUENTIAL */
-    size_t of_all;      /* SAMPLER_SHUFFLED: samples of all ranks in the batch given last */
-    size_t used;        /* samples before step 0 of the running epoch */
-    size_t next, end;   /* step; the end of the running epoch, or none was started */
+    uint32_t *order;     /* (options.samples): the epoch's */
+    struct chunk share;  /* SAMPLER_SEQUENTIAL */
+    size_t steps;        /* in an epoch; 0 is possible for an empty share of SAMPLER_SEQUENTIAL */
+    size_t global_count; /* SAMPLER_SHUFFLED: samples of all ranks in the batch given last */
+    size_t used;         /* samples before step 0 of the running epoch */
+    size_t next, end;    /* step; the end of the running epoch, or none was started */
 };
 
 /* STATUS_USAGE (logged) if a training epoch has not one whole step, STATUS_NO_MEMORY. */

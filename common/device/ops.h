@@ -86,7 +86,7 @@ struct loss_sum {
 
 /*
  * Steps of optimizers. In all of them g = gradient + weight_decay parameter, and lr_at is device
- * memory, read as dropout.step_at. `apart`: elements from a parameter's first number in the state
+ * memory, read as dropout.step_at. `stride`: elements from a parameter's first number in the state
  * to its second one.
  */
 
@@ -117,7 +117,7 @@ struct adadelta {
     float rho, epsilon;
     float weight_decay;
     const float *lr_at;
-    size_t apart;
+    size_t stride;
 };
 
 /*
@@ -131,7 +131,7 @@ struct adam {
     const float *lr_at;
     float *step;       /* device memory: how many adam_count has begun */
     float *correction; /* (2), device memory */
-    size_t apart;
+    size_t stride;
 };
 
 /*

@@ -34,7 +34,7 @@ static enum config_run run_of(const struct config *config)
     return config->train.paced ? CONFIG_RUN_PACED : CONFIG_RUN_REAL;
 }
 
-static void say_unused(const struct config *config, const struct config_row *row)
+static void log_unused(const struct config *config, const struct config_row *row)
 {
     const char *name = row->spec.name;
     if (config->train.paced)
@@ -73,7 +73,7 @@ static void check_obeyed(void *context, const char *name, const char *value)
     if (!given || obeyed->status != STATUS_OK)
         return;
     if (!(row->runs & (unsigned)run_of(obeyed->config))) {
-        say_unused(obeyed->config, row);
+        log_unused(obeyed->config, row);
         obeyed->status = STATUS_USAGE;
     } else if (row->ability && asks && !backend_can(backend, row->ability)) {
         log_error("--%s %s: --backend %s does not use it; leave it out, or use one that does (%s)",

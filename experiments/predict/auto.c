@@ -487,7 +487,7 @@ out:
 }
 
 /* How right such choices were where it is known: of rows that the model was not fitted to. */
-static void say_held_out(const struct predict_held_out *choice, const char *start)
+static void print_held_out(const struct predict_held_out *choice, const char *start)
 {
     if (choice->cases > 0)
         printf("%sauto: in %zu cases held out of the fit its choices were %.1f%% slower than the "
@@ -527,7 +527,7 @@ static enum status choose_all(struct config *config, const struct world *world)
     if (job.workers == 1 && job.spare == 0)
         printf("%sauto: one worker, which has nothing to average\n", job.model ? "" : "# ");
     else
-        say_held_out(&models.choice, job.model ? "" : "# ");
+        print_held_out(&models.choice, job.model ? "" : "# ");
     fflush(stdout);
 out:
     predict_models_free(&models);

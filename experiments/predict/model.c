@@ -298,7 +298,7 @@ out:
     return status;
 }
 
-static void say_too_few(const struct predict_rows *rows)
+static void log_too_few(const struct predict_rows *rows)
 {
     size_t usable = 0, held = 0;
     const char *why = NULL;
@@ -335,7 +335,7 @@ enum status predict_models_fit(struct predict_models *models, struct predict_row
         fitted += models->models[m].fit.error_count > 0;
     }
     if (fitted == 0) {
-        say_too_few(rows);
+        log_too_few(rows);
         status = STATUS_INPUT;
     }
 out:

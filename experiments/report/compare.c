@@ -369,7 +369,7 @@ static bool is_wrong(const struct compare_pair *pair)
 }
 
 /* "0.800 (0.782 to 0.818), faster; CPU-limited" */
-static void say_ratio(const struct compare_pair *pair, char *text, size_t size)
+static void format_ratio(const struct compare_pair *pair, char *text, size_t size)
 {
     const struct comparison *found = &pair->found;
     struct line line = line_in(text, size);
@@ -394,7 +394,7 @@ static void say_ratio(const struct compare_pair *pair, char *text, size_t size)
 }
 
 /* "12 all-reduces are in both: 3 faster, ..." */
-static void say_all(const struct compare *compare, char *text, size_t size)
+static void format_all(const struct compare *compare, char *text, size_t size)
 {
     double logs = 0;
     size_t counts[VERDICT_SLOWER + 1] = {0}, known = 0;
@@ -444,7 +444,7 @@ static void print_table(const struct compare *compare, FILE *out)
         const struct compare_pair *pair = &compare->pairs[p];
         char starts[32];
         compare_name(compare, pair, name, sizeof name);
-        say_ratio(pair, ratio, sizeof ratio);
+        format_ratio(pair, ratio, sizeof ratio);
         snprintf(starts, sizeof starts, "%d, %d", pair->time_before.starts,
                  pair->time_after.starts);
         fprintf(out, "%-40s %7s %12s %6s %12s %12s   %s\n", name,
@@ -473,7 +473,7 @@ static cJSON *data_of(const struct compare *compare)
         const bool verdict = known && pair->found.verdict > VERDICT_NONE;
         cJSON *object = cJSON_CreateObject();
         compare_name(compare, pair, name, sizeof name);
-        say_ratio(pair, ratio, sizeof ratio);
+        format_ratio(pair, ratio, sizeof ratio);
         cJSON_AddItemToArray(pairs, object);
         cJSON_AddStringToObject(object, "name", name);
         cJSON_AddStringToObject(object, "words", ratio);
@@ -509,7 +509,7 @@ static enum status put_words(struct page *page, const struct compare *compare,
     }
     TRY(page_end(page));
     TRY((out = page_begin(page, "claim")) ? STATUS_OK : STATUS_NO_MEMORY);
-    say_all(compare, text, sizeof text);
+    format_all(compare, text, sizeof text);
     page_put_text(out, text);
     TRY(page_end(page));
     char *table = NULL;
@@ -569,7 +569,7 @@ enum status compare_command(int argc, char **argv)
     if (compare_networks(&compare, text, sizeof text))
         printf("%s\n\n", text);
     print_table(&compare, stdout);
-    say_all(&compare, text, sizeof text);
+    format_all(&compare, text, sizeof text);
     printf("\n%s\n", text);
     TRY(write_page(&compare, dirs[0], dirs[1]));
     if (compare.wrong > 0) {

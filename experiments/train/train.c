@@ -61,7 +61,7 @@ static enum status enqueue_step(void *context)
                             .seed = (uint64_t)t->config->seed,
                             .step = t->step,
                             .rank = (uint32_t)trainer_rank(t),
-                            .divisor = (double)batches_of_all(&t->batches) / workers};
+                            .divisor = (double)batches_global_count(&t->batches) / workers};
     gradient_sync_begin(&t->sync);
     if (t->straggler.delays)
         straggler_begin(&t->straggler);
@@ -268,7 +268,7 @@ static bool meets_late(const struct trainer *t)
 }
 
 /* The worker that got the signal is the only one to know until then. */
-static void say_when_it_stops(struct trainer *t, uint64_t end)
+static void log_stop_step(struct trainer *t, uint64_t end)
 {
     int number = stop_signal();
     if (t->stop_said || number == 0 || !t->stop.saves || train_all_at_step(t, end))
@@ -292,7 +292,7 @@ static enum status steps(struct trainer *t, uint64_t end, int *number)
         TRY(step(t, next == end));
         if (t->step > next && t->step < trainer_epoch_begin(t, index + 1))
             start_batches(t, index);
-        say_when_it_stops(t, end);
+        log_stop_step(t, end);
         if (t->step < t->total_steps && train_all_at_step(t, end))
             TRY(t->generation
                     ? generation_agree(t)

@@ -83,7 +83,7 @@ static void expect(const struct loader_batch *batch, const struct augmentation *
     if (drawn != epoch)
         sampler_permute(5, epoch, order, SAMPLES);
     drawn = epoch;
-    cr_assert(batch && batch->count == count && batch->of_all == count);
+    cr_assert(batch && batch->count == count && batch->global_count == count);
     for (size_t i = 0; i < count; i++) {
         uint32_t sample = order[step * BATCH + i];
         struct augment_move move = augment_draw(augmentation, 5, epoch, sample);

@@ -213,7 +213,7 @@ Test(sampler, a_joined_last_step_takes_the_rest)
                 sum += counts[rank];
             }
             for (size_t rank = 0; rank < WORLD; rank++) {
-                cr_assert_eq(samplers[rank].of_all, sum);
+                cr_assert_eq(samplers[rank].global_count, sum);
                 cr_assert(counts[rank] == sum / WORLD || counts[rank] == sum / WORLD + 1);
             }
             cr_assert(step + 1 == steps || sum == WORLD * BATCH);

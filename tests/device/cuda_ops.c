@@ -313,7 +313,7 @@ static void check_optimizers(void)
     expect_same("adagrad: parameters", &x);
     expect_same("adagrad: state", &state);
     struct adadelta adadelta = {
-        .rho = 0.95f, .epsilon = 1e-7f, .weight_decay = decay, .lr_at = &lr, .apart = COUNT};
+        .rho = 0.95f, .epsilon = 1e-7f, .weight_decay = decay, .lr_at = &lr, .stride = COUNT};
     cpu->ops->adadelta(cpu, &adadelta, COUNT, x.host, gradients.host, state.host);
     adadelta.lr_at = lr_at;
     cuda->ops->adadelta(cuda, &adadelta, COUNT, x.dev, gradients.dev, state.dev);
@@ -326,7 +326,7 @@ static void check_optimizers(void)
                         .lr_at = &lr,
                         .step = count.host,
                         .correction = count.host + 1,
-                        .apart = COUNT};
+                        .stride = COUNT};
     for (int step = 0; step < 3; step++)
         cpu->ops->adam_count(cpu, &adam);
     cpu->ops->adam(cpu, &adam, COUNT, x.host, gradients.host, state.host);

@@ -152,7 +152,7 @@ static void *operate(void *argument)
     float *own = shared_vector(self->shared, mine), *sums = shared_sums(self->shared);
     for (uint32_t n = 1; n <= OPERATIONS; n++) {
         float sum = own[0] = (float)(n + (uint32_t)mine);
-        shared_tell(self->shared, SHARED_FILLED, n);
+        shared_notify(self->shared, SHARED_FILLED, n);
         for (int r = 0; r < RANKS; r++) {
             if (r == mine)
                 continue;
@@ -161,7 +161,7 @@ static void *operate(void *argument)
         }
         cr_assert_eq(sum, (float)(3 * n + 3));
         sums[VECTOR_COUNT - RANKS + mine] = sum;
-        shared_tell(self->shared, SHARED_DONE, n);
+        shared_notify(self->shared, SHARED_DONE, n);
         for (int r = 0; r < RANKS; r++) {
             if (r == mine)
                 continue;
@@ -315,7 +315,7 @@ Test(shared, a_neighbour_that_comes_on)
     }
     cr_expect_neq(view.moves, before.moves);
     cr_expect_eq(view.first, 1);
-    shared_tell(ranks[1].shared, SHARED_DONE, 1);
+    shared_notify(ranks[1].shared, SHARED_DONE, 1);
     pthread_join(ranks[0].thread, NULL);
     cr_expect_eq(ranks[0].status, STATUS_OK);
     close_all();

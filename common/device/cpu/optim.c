@@ -114,7 +114,7 @@ static void adadelta_item(const struct step_work *w, size_t at, size_t count)
 {
     const struct adadelta *adadelta = w->step;
     adadelta_block(adadelta, count, w->parameters + at, w->gradients + at, w->state + at,
-                   w->state + adadelta->apart + at);
+                   w->state + adadelta->stride + at);
 }
 
 void cpu_adadelta(struct device *device, const struct adadelta *adadelta, size_t count,
@@ -151,7 +151,7 @@ static void adam_item(const struct step_work *w, size_t at, size_t count)
 {
     const struct adam *adam = w->step;
     adam_block(adam, count, w->parameters + at, w->gradients + at, w->state + at,
-               w->state + adam->apart + at);
+               w->state + adam->stride + at);
 }
 
 void cpu_adam(struct device *device, const struct adam *adam, size_t count, float *parameters,

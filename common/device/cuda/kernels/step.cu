@@ -123,7 +123,7 @@ int kernel_adadelta(struct CUstream_st *stream, const struct adadelta *adadelta,
                     float *parameters, const float *gradients, float *state)
 {
     LAUNCH(adadelta_step, count, stream, *adadelta, count, parameters, gradients, state,
-           state + adadelta->apart);
+           state + adadelta->stride);
     return (int)cudaGetLastError();
 }
 
@@ -162,7 +162,7 @@ int kernel_adam(struct CUstream_st *stream, const struct adam *adam, size_t coun
                 float *parameters, const float *gradients, float *state)
 {
     LAUNCH(adam_step, count, stream, *adam, count, parameters, gradients, state,
-           state + adam->apart);
+           state + adam->stride);
     return (int)cudaGetLastError();
 }
 
