@@ -34,15 +34,10 @@ heed_interrupts "$@"
 rounds=3 hosts=4,8 rate=200mbit sizes=65536,262144,1048576,4799528 iterations=5 only='' out='' programs=()
 while (($#)); do
     case $1 in
-    --rounds | --hosts | --rate | --sizes | --iterations | --only | --out)
-        take_value "$@"
+    -*)
+        take_option "--rounds --hosts --rate --sizes --iterations --only --out" "$@"
         shift
         ;;
-    -h | --help)
-        usage
-        exit 0
-        ;;
-    -*) die "unknown option '$1'; see --help" 2 ;;
     *) programs+=("$1") ;;
     esac
     shift

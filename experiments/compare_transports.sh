@@ -34,20 +34,15 @@ rate=none hosts=2,4 rounds=5 iterations=0 only='' pin='' psring=$here/../build/p
 sizes=4,1024,16384,65536,262144,1048576,4799528,26214400,67108864
 while (($#)); do
     case $1 in
-    --rate | --hosts | --rounds | --sizes | --iterations | --only | --psring | --out)
-        take_value "$@"
+    --pin) pin=yes ;;
+    *)
+        take_option "--rate --hosts --rounds --sizes --iterations --only --psring --out" "$@"
         shift
         ;;
-    --pin) pin=yes ;;
-    -h | --help)
-        usage
-        exit 0
-        ;;
-    *) die "unknown argument '$1'; see --help" 2 ;;
     esac
     shift
 done
-[[ -x $psring && ! -d $psring ]] || die "'$psring' is not a program; build it first (README.md), or name one with --psring" 2
+need_program
 [[ $rounds =~ ^[1-9][0-9]{0,2}$ && $iterations =~ ^[0-9]{1,4}$ ]] ||
     die "--rounds '$rounds' --iterations '$iterations': expected 1 to 999, and 0 to 9999" 2
 [[ $hosts =~ ^[1-9][0-9]{0,2}(,[1-9][0-9]{0,2})*$ && ! ,$hosts, == *,1,* && $sizes =~ ^[0-9]+(,[0-9]+)*$ ]] ||
@@ -64,7 +59,6 @@ if [[ $only ]]; then
     IFS=, read -ra compared <<<"$only"
 fi
 
-psring=$(realpath "$psring")
 largest=$(tr ',' '\n' <<<"$hosts" | sort -n | tail -n 1)
 ((largest <= 199)) || die "--hosts '$hosts': expected at most 199, because the cluster has 200 hosts at most" 2
 turns_begin $((largest + 1)) rows.csv limits.csv

@@ -50,15 +50,10 @@ parse_arguments()
     while (($#)); do
         case $1 in
         --quick) quick=1 workers=2 target=60 seeds=1 epochs=1 batch=10 step_ms=4 test_steps=10 steps=30 limit=120 ;;
-        --out | --workers | --factor | --target | --seeds | --model | --epochs | --batch | --lr | --momentum | --step-ms | --test-steps | --data | --psring | --limit)
-            take_value "$@"
+        *)
+            take_option "--out --workers --factor --target --seeds --model --epochs --batch --lr --momentum --step-ms --test-steps --data --psring --limit" "$@"
             shift
             ;;
-        -h | --help)
-            usage
-            exit 0
-            ;;
-        *) die "unknown argument '$1'; see --help" 2 ;;
         esac
         shift
     done
@@ -72,8 +67,7 @@ parse_arguments()
     ((workers >= 2 && workers <= 99)) || die "--workers '$workers': expected 2 to 99, as somebody must wait for somebody" 2
     [[ $seeds =~ ^[0-9]{1,9}(,[0-9]{1,9})*$ ]] || die "--seeds '$seeds': expected numbers with commas between" 2
     [[ -z $(tr , '\n' <<<"$seeds" | sort | uniq -d) ]] || die "--seeds '$seeds': one is there twice" 2
-    [[ -x $psring && ! -d $psring ]] || die "'$psring' is not a program; build it first (README.md), or name one with --psring" 2
-    psring=$(realpath "$psring")
+    need_program
 }
 
 # shellcheck disable=SC2317  # called by a trap

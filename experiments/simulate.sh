@@ -52,17 +52,11 @@ parse_arguments()
     while (($#)); do
         case $1 in
         --quick) workers=16 shape_workers=8 ;;
-        --out | --workers | --shape-workers | --bytes | --rate | --latency | --racks | --oversubscribed | --slow | --against | --build | \
-            --cost-model | --link)
-            take_value "$@"
+        *)
+            take_option "--out --workers --shape-workers --bytes --rate --latency --racks --oversubscribed --slow --against --build --cost-model --link" "$@"
             given+=" $1"
             shift
             ;;
-        -h | --help)
-            usage
-            exit 0
-            ;;
-        *) die "unknown argument '$1'; see --help" 2 ;;
         esac
         shift
     done

@@ -43,19 +43,14 @@ out=model
 sizes=65536,262144,1048576,4799528,25600000 step_rates=100mbit,200mbit,400mbit models=lenet,mlp,keras-cnn
 while (($#)); do
     case $1 in
-    --minutes | --step-minutes | --step-rates | --models | --workers | --servers | --transports | --sizes | --runs | --rate | --psring | --out)
-        take_value "$@"
+    *)
+        take_option "--minutes --step-minutes --step-rates --models --workers --servers --transports --sizes --runs --rate --psring --out" "$@"
         shift
         ;;
-    -h | --help)
-        usage
-        exit 0
-        ;;
-    *) die "unknown argument '$1'; see --help" 2 ;;
     esac
     shift
 done
-[[ -x $psring && ! -d $psring ]] || die "'$psring' is not a program; build it first (README.md), or name one with --psring" 2
+need_program
 [[ $minutes =~ ^[1-9][0-9]{0,3}$ && $step_minutes =~ ^[0-9]{1,4}$ && ($servers == all || $servers == some) ]] ||
     die "--minutes '$minutes' --step-minutes '$step_minutes' --servers '$servers': expected 1 to 9999, 0 to 9999, and all or some" 2
 [[ $runs =~ ^[1-9][0-9]?$ ]] || die "--runs '$runs': expected 1 to 99" 2
@@ -70,7 +65,6 @@ for one in "$rate" "${rates[@]}"; do
     "$here/vcluster.sh" rate "$one" >/dev/null || die "--rate '$rate' --step-rates '$step_rates': expected rates such as 100mbit, with commas between" 2
 done
 
-psring=$(realpath "$psring")
 largest=$(tr ',' '\n' <<<"$workers" | sort -n | tail -n 1)
 turns_begin $((2 * largest)) bench.csv train.csv model.json predict.csv predict.txt # W workers and W servers of their own
 mapfile -t plan < <(points)

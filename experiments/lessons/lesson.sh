@@ -40,21 +40,16 @@ parse_arguments()
             [[ ! $lesson ]] || die "one lesson at a time; found $lesson and $1" 2
             lesson=$1
             ;;
-        --data | --psring | --out)
-            take_value "$@"
+        [!-]*) die "found '$1', expected a lesson from 1 to 6; see --help" 2 ;;
+        *)
+            take_option "--data --psring --out" "$@"
             shift
             ;;
-        -h | --help)
-            usage
-            exit 0
-            ;;
-        *) die "unknown argument '$1', expected a lesson from 1 to 6; see --help" 2 ;;
         esac
         shift
     done
     [[ $lesson ]] || die "expected a lesson from 1 to 6; see --help" 2
-    [[ -x $psring && ! -d $psring ]] || die "'$psring' is not a program; build it first (README.md), or name one with --psring" 2
-    psring=$(realpath "$psring")
+    need_program
 }
 
 # shellcheck disable=SC2317  # called by a trap

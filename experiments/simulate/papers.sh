@@ -13,15 +13,10 @@ papers_arguments()
     while (($#)); do
         case $1 in
         --quick) quick=yes ;;
-        --out | --build | --tcp-rate | --rdma-rate | --slow-rate | --tcp-latency | --rdma-latency | --v100)
-            take_value "$@"
+        *)
+            take_option "--out --build --tcp-rate --rdma-rate --slow-rate --tcp-latency --rdma-latency --v100" "$@"
             shift
             ;;
-        -h | --help)
-            usage
-            exit 0
-            ;;
-        *) die "unknown argument '$1'; see --help" 2 ;;
         esac
         shift
     done

@@ -20,12 +20,27 @@ usage()
     awk 'NR > 1 && !/^#/ { exit } NR > 1 { sub(/^# ?/, ""); print }' "$0"
 }
 
-# take_value "$@": of --some-name VALUE..., into $some_name. Which names there are, the caller knows.
-take_value()
+# take_option NAMES "$@": prints --help and ends, or puts the value of --some-name VALUE... into $some_name. NAMES: the names
+# that have a value. The caller shifts the value, and then the name.
+take_option()
 {
-    (($# >= 2)) || die "$1 needs a value; see --help" 2
-    local name=${1#--}
-    declare -g "${name//-/_}=$2"
+    case $2 in
+    -h | --help)
+        usage
+        exit 0
+        ;;
+    esac
+    [[ " $1 " == *" $2 "* ]] || die "unknown argument '$2'; see --help" 2
+    (($# >= 3)) || die "$2 needs a value; see --help" 2
+    local name=${2#--}
+    declare -g "${name//-/_}=$3"
+}
+
+# need_program: $psring is one; makes its path absolute.
+need_program()
+{
+    [[ -x $psring && ! -d $psring ]] || die "'$psring' is not a program; build it first (README.md), or name one with --psring" 2
+    psring=$(realpath "$psring")
 }
 
 # need_above_zero NAME...: each of these variables is a number above 0, or the script ends.
