@@ -276,16 +276,6 @@ void net_free(struct net **net)
 
 /* A net's steps: forward, backward, and what others read of it. */
 
-/* Of the last forward pass; waits for the device. */
-static enum status read_loss(struct net *net, struct net_loss *loss)
-{
-    struct loss_sum sum;
-    enum status status = device_download(net->device, &sum, net->sum, sizeof sum);
-    if (status == STATUS_OK)
-        *loss = (struct net_loss){.loss_sum = sum.loss, .correct = sum.correct};
-    return status;
-}
-
 void net_watch(struct net *net, net_pass_hook *hook, void *context)
 {
     net->watch = hook;
@@ -383,7 +373,13 @@ enum status net_forward(struct net *net, const float *images, const uint8_t *lab
     range_end();
     if (net->watch)
         net->watch(net->watch_context, net->layer_count, false);
-    return loss ? read_loss(net, loss) : STATUS_OK;
+    if (!loss)
+        return STATUS_OK;
+    struct loss_sum sum;
+    enum status status = device_download(net->device, &sum, net->sum, sizeof sum);
+    if (status == STATUS_OK)
+        *loss = (struct net_loss){.loss_sum = sum.loss, .correct = sum.correct};
+    return status;
 }
 
 enum status net_backward(struct net *net, net_range_hook *hook, void *context)

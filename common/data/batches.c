@@ -207,25 +207,25 @@ static void upload_loaded(struct batches *batches)
     batches->loaded.labels = batches->loaded_labels;
 }
 
-static size_t next_samples(struct batches *batches, enum batches_split split)
-{
-    size_t count;
-    const uint32_t *samples = sampler_next(&batches->samplers[split], &count);
-    if (count > 0)
-        device_input_set(batches->device, batches->samples, samples, count * sizeof *samples);
-    return count;
-}
-
 size_t batches_next(struct batches *batches, enum batches_split split)
 {
-    if (split == BATCHES_TEST)
-        return next_samples(batches, split);
-    batches->next_step++;
-    range_sum_begin(&batches->waited, "next batch", &(struct range_about){.kind = RANGE_DATA},
-                    batches->loads_here);
-    size_t count = batches->loader ? next_loaded(batches) : next_samples(batches, split);
-    range_sum_end(&batches->waited);
-    if (batches->loaded_images && count > 0)
+    const bool training = split == BATCHES_TRAIN;
+    size_t count;
+    if (training) {
+        batches->next_step++;
+        range_sum_begin(&batches->waited, "next batch", &(struct range_about){.kind = RANGE_DATA},
+                        batches->loads_here);
+    }
+    if (training && batches->loader) {
+        count = next_loaded(batches);
+    } else {
+        const uint32_t *samples = sampler_next(&batches->samplers[split], &count);
+        if (count > 0)
+            device_input_set(batches->device, batches->samples, samples, count * sizeof *samples);
+    }
+    if (training)
+        range_sum_end(&batches->waited);
+    if (training && batches->loaded_images && count > 0)
         upload_loaded(batches);
     return count;
 }
@@ -241,28 +241,22 @@ size_t batches_global_count(const struct batches *batches)
                            : batches->samplers[BATCHES_TRAIN].global_count;
 }
 
-static void gather(struct batches *batches, enum batches_split split, size_t first, size_t count)
-{
-    device_inputs_send(batches->device);
-    batches->device->ops->gather(batches->device, &batches->resident[split], count,
-                                 batches->samples + first, batches->gathered,
-                                 batches->gathered_labels);
-    batches->images = batches->gathered;
-    batches->labels = batches->gathered_labels;
-}
-
 void batches_gather(struct batches *batches, enum batches_split split, size_t first, size_t count)
 {
-    if (split == BATCHES_TEST) {
-        gather(batches, split, first, count);
-        return;
-    }
-    range_sum_begin(&batches->waited, "data", &(struct range_about){.kind = RANGE_DATA}, false);
-    if (batches->loader) {
+    const bool training = split == BATCHES_TRAIN;
+    if (training)
+        range_sum_begin(&batches->waited, "data", &(struct range_about){.kind = RANGE_DATA}, false);
+    if (training && batches->loader) {
         batches->images = batches->loaded.images + first * DATASET_PIXELS;
         batches->labels = batches->loaded.labels + first;
     } else {
-        gather(batches, split, first, count);
+        device_inputs_send(batches->device);
+        batches->device->ops->gather(batches->device, &batches->resident[split], count,
+                                     batches->samples + first, batches->gathered,
+                                     batches->gathered_labels);
+        batches->images = batches->gathered;
+        batches->labels = batches->gathered_labels;
     }
-    range_sum_end(&batches->waited);
+    if (training)
+        range_sum_end(&batches->waited);
 }

@@ -42,19 +42,16 @@ out:
     return status;
 }
 
-int64_t step_end(struct trainer *t)
-{
-    t->ran_ns = clock_thread_ns() - t->whole.begin_cpu_ns - t->sync.exposed.cpu_ns -
-                t->batches.waited.cpu_ns;
-    range_moment("computed",
-                 &(struct range_about){.kind = RANGE_CPU, .number = (uint64_t)t->ran_ns});
-    return range_sum_end(&t->whole);
-}
-
-void step_note(struct trainer *t, int64_t end_ns, const struct net_loss *loss)
+int64_t step_end(struct trainer *t, const struct net_loss *loss)
 {
     struct interval *interval = &t->report.interval;
     int64_t exposed_ns = t->sync.exposed.ns, data_ns = t->batches.waited.ns;
+    int64_t ran_ns = clock_thread_ns() - t->whole.begin_cpu_ns - t->sync.exposed.cpu_ns -
+                     t->batches.waited.cpu_ns;
+    range_moment("computed", &(struct range_about){.kind = RANGE_CPU, .number = (uint64_t)ran_ns});
+    int64_t end_ns = range_sum_end(&t->whole);
+    if (!loss)
+        return end_ns;
     step_times_add(&t->report.times, end_ns - interval->started_ns,
                    (int64_t[STEP_TIME_KINDS]){
                        [STEP_TIME_ALL] = t->whole.ns,
@@ -62,7 +59,7 @@ void step_note(struct trainer *t, int64_t end_ns, const struct net_loss *loss)
                        [STEP_TIME_COMM] = comm_busy_ns(t->sync.comm) - t->comm_busy_ns,
                        [STEP_TIME_EXPOSED] = exposed_ns,
                        [STEP_TIME_DATA] = data_ns,
-                       [STEP_TIME_CPU] = t->ran_ns,
+                       [STEP_TIME_CPU] = ran_ns,
                    });
     train_cpus_wait(t);
     interval->ended_ns = end_ns;
@@ -70,6 +67,7 @@ void step_note(struct trainer *t, int64_t end_ns, const struct net_loss *loss)
     interval->images += t->step_images;
     interval->loss_sum += loss->loss_sum;
     interval->losses = interval->steps - loss_queue_length(&t->losses);
+    return end_ns;
 }
 
 /* -------- losses on their way from the device ------------------------------------------------- */

@@ -128,9 +128,8 @@ static enum status step(struct trainer *t, bool finishes)
     status = t->step_once(t, &loss);
     if (status == STATUS_OK && finishes)
         status = gradient_sync_finish(&t->sync);
-    int64_t end_ns = step_end(t);
+    int64_t end_ns = step_end(t, status == STATUS_OK ? &loss : NULL);
     TRY(status);
-    step_note(t, end_ns, &loss);
     train_go_on(t);
 
     /* Averaging spreads a NaN to all ranks within a step: it is enough that one looks. */

@@ -328,7 +328,6 @@ struct trainer {
     uint64_t step_images;          /* of the running step, on this process */
     struct range_sum whole;        /* of the running step; its other sums: batches, sync */
     int64_t comm_busy_ns;          /* comm_busy_ns where it began */
-    int64_t ran_ns;                /* what it computed on a processor; from step_end on */
     uint64_t first_step;           /* of this process: those before it were done by another run */
     struct position start;         /* all 0, but in a later generation of an elastic job */
     struct generation *generation; /* of an elastic job; NULL: the job is none */
@@ -372,10 +371,9 @@ float trainer_lr(const struct trainer *t);
 train_step_function train_step_real, train_step_paced, train_step_virtual;
 /* A step begins: its times are 0. */
 enum status step_begin(struct trainer *t);
-/* It ends, also after a failure. Returns when, by clock_now_ns. */
-int64_t step_end(struct trainer *t);
-/* Adds a step that has ended, and the losses that became known in it, to the interval. */
-void step_note(struct trainer *t, int64_t end_ns, const struct net_loss *loss);
+/* It ends. Adds it, and `loss`, what became known of losses in it, to the interval; with NULL it
+ * has failed, and is in none. Returns when it ended, by clock_now_ns. */
+int64_t step_end(struct trainer *t, const struct net_loss *loss);
 enum status train_virtual_open(struct trainer *t);
 void train_virtual_close(struct trainer *t);
 
