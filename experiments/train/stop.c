@@ -57,12 +57,13 @@ void stop_init(struct stop *stop, bool saves)
     }
 }
 
-/* A request that has been met may still come once more: it must not spoil the exit code. */
+/* A request that has been met may still come once more, or come late to a worker that others have
+ * made stop: it must not spoil the exit code. */
 void stop_fini(struct stop *stop)
 {
     const struct sigaction ignore = {.sa_handler = SIG_IGN};
     for (int i = 0; i < STOP_SIGNALS; i++)
-        sigaction(numbers[i], requested ? &ignore : &stop->before[i], NULL);
+        sigaction(numbers[i], requested || stop->agreed ? &ignore : &stop->before[i], NULL);
 }
 
 /* After how many steps the ranks ask each other again, if each takes `step_ns`. */
@@ -106,6 +107,7 @@ enum status stop_agree(struct stop *stop, struct world *world, const struct grou
     if (world->size > 1)
         TRY(stop_ask(stop, world, group, step, &largest));
     *number = largest > 0 ? (int)largest : 0;
+    stop->agreed = *number > 0;
 out:
     return status;
 }

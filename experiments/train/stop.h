@@ -28,6 +28,7 @@ enum { STOP_INTERVAL_MS = 250, STOP_TWICE_MS = 500, STOP_SIGNALS = 3 };
 
 struct stop {
     bool saves;
+    bool agreed; /* all ranks end now, whichever of them got the signal */
     struct sigaction before[STOP_SIGNALS];
     uint64_t asked_step; /* after which the ranks last asked each other */
     int64_t asked_ns;    /* and when; 0: not yet */
