@@ -10,7 +10,7 @@
 
 #include "common/base/stats.h"
 #include "common/base/status.h"
-#include "experiments/measure/results.h"
+#include "experiments/bench/results.h"
 
 const char *table_field(const struct table_reader *table, const char *name)
 {
