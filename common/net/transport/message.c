@@ -79,7 +79,7 @@ void message_encode(const struct message *message, uint8_t bytes[MESSAGE_HEADER_
     put_le(bytes + 60, message->late, 2);
 }
 
-/* NULL if this is a header of run `run_id`, whatever else it says; else why not. */
+/* NULL if this is a header of run `run_id`, right or wrong; else why not. */
 static const char *find_stranger(const uint8_t *bytes, size_t size, uint64_t run_id)
 {
     if (size != MESSAGE_HEADER_BYTES)

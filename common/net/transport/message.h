@@ -32,10 +32,10 @@ enum message_kind {
     MESSAGE_PULL = 3,    /* server to worker: the reduced chunk, or fresh parameters */
     MESSAGE_BYE = 4,     /* worker to server: nothing more will come; no payload */
     MESSAGE_PAUSE = 5,   /* worker to server: nothing more, until they have met; no payload */
-    /* Of servers that own the parameters (common/comm/comm_options.h): */
+    /* For servers that own the parameters (common/comm/comm_options.h): */
     MESSAGE_STORE = 6, /* worker to server: a chunk of an array; `step` is which one */
     MESSAGE_FETCH = 7, /* worker to server: asks for a chunk of one; no payload */
-    MESSAGE_CLOCK = 8, /* worker to server: it goes on with `step`; no payload */
+    MESSAGE_CLOCK = 8, /* worker to server: it continues with `step`; no payload */
     /* Between ranks that call libpsring, without a slot: */
     MESSAGE_CALL = 9,    /* this rank waits in its call for the receiver; no payload */
     MESSAGE_FAILED = 10, /* this rank has failed with the status `step`; the payload says why */
@@ -93,17 +93,17 @@ struct message {
     uint64_t offset;
     uint64_t length;
     enum message_dtype dtype;
-    /* Of an answer with fresh parameters: so many of the slowest other worker's steps they lack; so
-     * many steps the first worker is ahead of the one that pushed; and whether its push was late,
-     * and not used. */
+    /* Answers with fresh parameters have these. staleness: the steps of the slowest other worker
+     * that they lack. ahead: the steps that the first worker is ahead of the one that pushed. late:
+     * its push came too late, and was not used. */
     uint16_t staleness, ahead;
     bool late;
     struct message_call call; /* of segments, MESSAGE_CALL and MESSAGE_FAILED */
 };
 
-/* What a receiver knows before it reads: anything else is refused. */
+/* A receiver knows this before it reads, and refuses anything else. */
 struct message_limits {
-    uint64_t run_id;          /* random: who does not know it cannot make a header of this run */
+    uint64_t run_id;          /* random: without it no process can make a header of this run */
     uint32_t nodes;           /* senders are 0..nodes-1 */
     uint64_t length_max;      /* payload bytes */
     enum message_dtype dtype; /* MESSAGE_ANY_DTYPE: all are accepted */

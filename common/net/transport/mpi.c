@@ -16,7 +16,7 @@
  * Waiting: MPI can only test or spin, so we test, and back off (yield, then sleep for a little)
  * while nothing moves.
  *
- * Where the build has no MPI and does not define PSRING_HAVE_MPI, what is after #else says so.
+ * A build without MPI does not define PSRING_HAVE_MPI. It has only the table after #else.
  */
 #include "common/net/transport/transport_impl.h"
 
@@ -36,7 +36,7 @@ enum mpi_part { PART_HEADER, PART_PAYLOAD };
 enum {
     TAG_NOTICE = 8,      /* beyond those of tag_of */
     TAG_PAYLOADS = 9,    /* embedded: the first tag of payloads, */
-    PAYLOAD_TAGS = 4096, /* of which there are so many; MPI has tags up to 32767 */
+    PAYLOAD_TAGS = 4096, /* their number; MPI has tags up to 32767 */
 };
 
 /* Two MPI requests that complete together: a send, or a slot's receive. */
@@ -110,7 +110,7 @@ static int tag_of(enum node_role from, enum node_role to, enum mpi_part part)
     return ((int)from * 2 + (int)to) * 2 + part;
 }
 
-/* Of a payload; `number`: of the message, among those from one rank to the other. */
+/* The tag of a payload. `number`: of the message, among those from one rank to the other. */
 static int payload_tag(const struct transport *transport, enum node_role from, enum node_role to,
                        uint64_t number)
 {

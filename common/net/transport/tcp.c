@@ -3,16 +3,17 @@
  * and carries messages both ways: header, payload, header, payload. Two nodes of one process have a
  * socketpair(2) in its place.
  *
- * There is no thread between the algorithm and the kernel. A send hands header and payload to the
- * kernel, several messages in one call where there are several, and remembers what it did not take
- * (by pointer: the payload is the caller's). A receive reads no further than what slots are posted
- * for: the payload goes from the kernel to where the slot wants it, or into one of a few buffers
- * that stay in the processor's cache; what has come early stays with the kernel, whose window then
- * stops the sender. So a peer that sends what nobody here expects costs no memory.
+ * There is no thread between the algorithm and the kernel. A send gives header and payload to the
+ * kernel, several messages in one call if there are several. It remembers what the kernel did not
+ * take, by pointer, because the payload is the caller's.
  *
- * Waiting: at first for SPIN_NS by trying again and again, where every thread that waits so can
- * have a core, and soon offering it to others; a message that comes meanwhile costs no sleep and no
- * wake-up. Then in poll(2), or in epoll(7) where more than a FEW peers are of interest.
+ * A receive reads only what slots are posted for. The payload goes from the kernel to where the
+ * slot wants it, or into one of a few buffers that stay in the processor's cache. An unexpected
+ * message stays in the kernel, whose window then stops the sender. It costs no memory here.
+ *
+ * A wait tries again and again for SPIN_NS if every thread that waits can have a core, and soon
+ * offers its core to other threads. A message that comes meanwhile costs no sleep and no wake-up.
+ * Then it sleeps in poll(2), or in epoll(7) if more than a FEW peers are of interest.
  * Connections: tcp_connect.c.
  */
 #include <errno.h>
@@ -29,29 +30,27 @@
 #include "common/base/util.h"
 #include "common/net/transport/tcp_impl.h"
 
-/* Long messages are held until the next wait, or until there are HELD_BYTES of them, and then
- * handed to the kernel together: it makes fewer and longer packets of them. Shorter ones go at
- * once. */
+/* Long messages are held until the next wait, or until there are HELD_BYTES of them. Then the
+ * kernel gets them together, and makes fewer and longer packets of them. Shorter ones go at once.
+ */
 enum { HELD_BYTES = 128 << 10, HELD_LENGTH_LEAST = 16 << 10 };
 
-/* What one look at a peer reads, unless a message is longer: as much as stays in the cache. */
+/* One look at a peer reads this much, unless a message is longer: it stays in the cache. */
 enum { READ_BYTES = 128 << 10 };
 
 enum { SENT_AT_ONCE = 8, BUFFER_ALIGNMENT = 64 };
 
 enum { FEW = 4, EVENTS_AT_ONCE = 64, MISSED_MS = 50 /* between looks at the clock */ };
 
-/* How long a wait tries, and how much of that without offering its core: the rank that it waits for
- * may have been put on the same one, because something else runs on the others. */
+/* How long a wait tries, and how much of that without offering its core. The rank that it waits for
+ * may be on the same core, because other programs run on the others. */
 #define SPIN_NS (50 * NS_PER_MS / 1000)
 #define SPIN_ALONE_NS (10 * NS_PER_MS / 1000)
 
-/* How long after a connection has closed its peer's end may have another name: where a watchdog
- * watches the world, it knows better what has happened. */
+/* A watchdog of the world has this long to name the cause why a connection has closed. */
 #define LOST_GRACE_NS (2 * NS_PER_S)
 
-/* Nothing more goes, and nothing comes but what is here already. Whoever waits for this peer finds
- * out. */
+/* Nothing more goes, and nothing comes but what is here already. A wait for this peer finds out. */
 static void lose(struct tcp_peer *peer, int error)
 {
     peer->readable = peer->hung_up = true;
@@ -63,7 +62,7 @@ static void lose(struct tcp_peer *peer, int error)
 
 /* -------- sending ----------------------------------------------------------------------------- */
 
-/* What is left of a message of which `sent` bytes have gone. Returns the number of pieces. */
+/* The remainder of a message after its first `sent` bytes. Returns the number of pieces. */
 static int pieces_of(const struct tcp_send *send, size_t sent, struct iovec *pieces)
 {
     uint8_t *header = without_const(send->header), *payload = without_const(send->payload);
@@ -232,7 +231,7 @@ static void receive(struct tcp_peer *peer, bool *moved, bool *all)
     peer->input_to += (size_t)got - of_payload;
 }
 
-/* What the input has of the payload. */
+/* Takes the part of the payload that the input has. */
 static void use_input(struct tcp_peer *peer)
 {
     size_t bytes = size_smaller(input_bytes(peer), peer->left);
@@ -255,8 +254,8 @@ static bool has_header(const struct tcp_peer *peer)
     return have >= needed;
 }
 
-/* A header is in the input: finds out what it is. A bad one stays there: what comes after it cannot
- * be told apart any more. */
+/* A header is in the input: finds out what it is. A bad one stays there, because the
+ * next message cannot be found any more. */
 static enum status take_header(struct tcp_endpoint *endpoint, struct tcp_peer *peer)
 {
     enum status status = transport_accept(&endpoint->base, peer->input + peer->input_from,
@@ -275,7 +274,7 @@ static enum status take_header(struct tcp_endpoint *endpoint, struct tcp_peer *p
     return STATUS_OK;
 }
 
-/* Where the payload goes, if there is a slot for it. */
+/* Finds a slot for the payload, and memory for it. */
 static enum status find_slot(struct tcp_endpoint *endpoint, struct tcp_peer *peer)
 {
     struct transport_slot *slot = endpoint->base.peers[peer->node].first;
@@ -327,7 +326,7 @@ static enum status read_peer(struct tcp_endpoint *endpoint, struct tcp_peer *pee
                 *moved = true;
                 finish(endpoint, peer, completed);
                 taken += (size_t)peer->message.length;
-                /* Only a message that completes ends the look of whoever waits. */
+                /* Only a message that completes ends this look. */
                 if ((*completed && taken >= READ_BYTES) || !endpoint->base.peers[peer->node].first)
                     break;
                 continue;
@@ -366,7 +365,7 @@ static void tcp_slot_fini(struct transport *transport, struct transport_slot *sl
         peer->slot = NULL;
 }
 
-/* -------- who is of interest ------------------------------------------------------------------ */
+/* -------- peers of interest ------------------------------------------------------------------- */
 
 static bool wants_read(const struct tcp_endpoint *endpoint, const struct tcp_peer *peer)
 {

@@ -1,11 +1,11 @@
 /*
  * Opening and closing the endpoints of the TCP transport.
  *
- * Every endpoint listens, all ranks learn all addresses, and of two nodes that may have something
- * to say to each other the higher one connects and says hello (common/net/control.h):
- * magic, version, the run's id, its node. Workers talk to all servers where there are any, else to
- * all workers. Then nobody listens any more. So a stranger can come only while the ranks connect,
- * must then know the run's id within HELLO_WAIT_MS, and holds nobody up.
+ * Every endpoint listens, and all ranks learn all addresses. For each pair of nodes that may
+ * exchange messages, the higher node connects and says hello (common/net/control.h): magic,
+ * version, the run's id, its node. Workers need all servers; without servers they need all workers.
+ * Then no endpoint listens any more. A stranger can come only while the ranks connect. It must know
+ * the run's id within HELLO_WAIT_MS, and delays no rank.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@
 #include "common/net/control.h"
 #include "common/net/transport/tcp_impl.h"
 
-/* What is needed until all are connected. */
+/* Needed until all are connected. */
 struct opening {
     struct transport **endpoint; /* by role */
     struct world *world;
@@ -30,7 +30,7 @@ struct opening {
 
 /* -------- closing ----------------------------------------------------------------------------- */
 
-/* What the peer has not taken yet it still gets, then the end. */
+/* The peer still gets what it has not taken yet, then the end. */
 void transport_tcp_cut(struct transport *transport)
 {
     struct tcp_endpoint *endpoint = endpoint_of(transport);
@@ -120,10 +120,10 @@ static enum status connect_to(const struct opening *opening, struct transport *t
         descriptors_advice(error, "is its host reachable by the network in use (see --subnet)?"));
 }
 
-/* Higher nodes connect to this one. `sockets`: room for all nodes. */
-static enum status let_in(struct opening *opening, struct transport *transport, int *sockets)
+/* Higher nodes connect to this one. */
+static enum status let_in(struct opening *opening, struct transport *transport)
 {
-    int nodes = (int)transport->limits.nodes;
+    int nodes = (int)transport->limits.nodes, *sockets = opening->sockets;
     for (int node = 0; node < nodes; node++)
         sockets[node] = node > transport->node && talks_to(transport, node) ? LISTENER_AWAITED : -1;
     int missing =
@@ -143,9 +143,8 @@ static enum status let_in(struct opening *opening, struct transport *transport, 
         transport_node_text(transport, missing).text, (double)opening->world->timeout_ms / 1000);
 }
 
-/* First everybody connects, for which nobody has to accept; then everybody accepts. One after the
- * other, and each node from its own place on, so that a listener's room for those who have not said
- * hello suffices. */
+/* First every node connects, which needs no accept. Then every node accepts. A node connects to one
+ * after the other, from its own place on. A listener then has few connections without a hello. */
 static enum status connect_all(struct opening *opening)
 {
     enum status status = STATUS_OK;
@@ -158,7 +157,7 @@ static enum status connect_all(struct opening *opening)
     }
     for (int role = 0; role < 2; role++) {
         if (opening->endpoint[role])
-            TRY(let_in(opening, opening->endpoint[role], opening->sockets));
+            TRY(let_in(opening, opening->endpoint[role]));
     }
 out:
     return status;

@@ -1,6 +1,6 @@
 /*
- * What the files of the TCP transport share: tcp.c moves messages and waits, and
- * tcp_connect.c connects and closes.
+ * Shared by the files of the TCP transport: tcp.c moves messages and waits, and tcp_connect.c
+ * connects and closes.
  */
 #ifndef PSRING_COMMON_NET_TRANSPORT_TCP_IMPL_H
 #define PSRING_COMMON_NET_TRANSPORT_TCP_IMPL_H
@@ -11,7 +11,7 @@
 
 #include "common/net/transport/transport_impl.h"
 
-/* What may be read beyond the end of a payload: the next header, and short payloads whole. */
+/* A read may go this far beyond the end of a payload: the next header, and short payloads whole. */
 enum { TCP_INPUT_BYTES = 4096 };
 _Static_assert((int)TCP_INPUT_BYTES > (int)MESSAGE_HEADER_BYTES + (int)TRANSPORT_WORDS_BYTES,
                "the words of a rank that has failed are read as a header is");
@@ -64,7 +64,7 @@ struct tcp_peer {
 
 struct tcp_endpoint {
     struct transport base;
-    int epoll; /* of all peers, once more of them than a few are of interest; else -1 */
+    int epoll; /* of all peers, once more than a few are of interest; else -1 */
     struct tcp_buffer *free;
     struct tcp_peer peers[]; /* by node */
 };

@@ -62,7 +62,7 @@ static bool unexpected_pop(struct fifo *queue, struct unexpected_message *oldest
 
 /* -------- what a timeline hears of messages --------------------------------------------------- */
 
-/* Between two nodes messages arrive in order, so a number tells which is which on both sides. */
+/* Between two nodes messages arrive in order, so a number identifies each on both sides. */
 static struct range_about about_message(const struct transport *transport, enum range_kind kind,
                                         int peer, uint64_t number, const struct message *message)
 {
@@ -176,19 +176,16 @@ struct transport_text transport_node_text(const struct transport *transport, int
 
 struct transport_text transport_message_text(const struct message *message)
 {
-    static const char *const kinds_of_message[] = {
-        [MESSAGE_SEGMENT] = "segment", [MESSAGE_PUSH] = "push",   [MESSAGE_PULL] = "answer",
-        [MESSAGE_BYE] = "goodbye",     [MESSAGE_PAUSE] = "pause", [MESSAGE_STORE] = "store",
-        [MESSAGE_FETCH] = "fetch",     [MESSAGE_CLOCK] = "clock", [MESSAGE_CALL] = "call",
-        [MESSAGE_FAILED] = "failure"};
-    /* By enum message_dtype. */
-    static const char *const elements[] = {
+    /* By enum message_kind and message_dtype. */
+    static const char *const names[] = {"",      "segment", "push",  "answer", "goodbye", "pause",
+                                        "store", "fetch",   "clock", "call",   "failure"};
+    static const char *const elements[MESSAGE_DTYPES] = {
         "", "", " of fp16", " of bf16", " of float64", " of int32", " of int64"};
     struct transport_text text;
     snprintf(text.text, sizeof text.text,
              "%s of step %" PRIu64 ", bucket %" PRIu32 ", offset %" PRIu64 " (%" PRIu64 " bytes%s)",
-             kinds_of_message[message->kind], message->step, message->bucket, message->offset,
-             message->length, elements[message->dtype]);
+             names[message->kind], message->step, message->bucket, message->offset, message->length,
+             elements[message->dtype]);
     return text;
 }
 
@@ -441,18 +438,12 @@ enum status transport_accept(struct transport *transport, const uint8_t *header,
 /* "call 3 of the world, psring_broadcast of 1000 float32 from rank 0" */
 static struct transport_text call_text(const struct message_call *call)
 {
-    static const char *const names[] = {[MESSAGE_NO_CALL] = "none",
-                                        [MESSAGE_ALLREDUCE] = "allreduce",
-                                        [MESSAGE_REDUCE_SCATTER] = "reduce_scatter",
-                                        [MESSAGE_ALL_GATHER] = "all_gather",
-                                        [MESSAGE_BROADCAST] = "broadcast",
-                                        [MESSAGE_BARRIER] = "barrier",
-                                        [MESSAGE_SPLIT] = "split",
-                                        [MESSAGE_FINALIZE] = "finalize"};
+    /* By enum message_what, reduce_op and message_dtype. */
+    static const char *const names[] = {"none",      "allreduce", "reduce_scatter", "all_gather",
+                                        "broadcast", "barrier",   "split",          "finalize"};
     static const char *const ops[] = {"sum", "average", "minimum", "maximum"};
     static const char *const elements[MESSAGE_DTYPES] = {
-        [MESSAGE_FLOAT32] = "float32", [MESSAGE_FP16] = "float16", [MESSAGE_BF16] = "bfloat16",
-        [MESSAGE_FLOAT64] = "float64", [MESSAGE_INT32] = "int32",  [MESSAGE_INT64] = "int64"};
+        "", "float32", "float16", "bfloat16", "float64", "int32", "int64"};
     char group[32] = "the world", about[64] = "";
     bool reduces = call->what == MESSAGE_ALLREDUCE || call->what == MESSAGE_REDUCE_SCATTER;
     if (call->group > 0)
@@ -649,9 +640,9 @@ enum status transport_claim(struct transport *transport, struct transport_slot *
 }
 
 /*
- * The message is the one that transport_claim has checked. What it was checked against cannot have
- * changed since: transport_slot_expect refuses a posted slot, and a call that succeeds has waited
- * for all of its slots before the next one begins (transport_set_call).
+ * The message is the one that transport_claim has checked, and the check still holds. The expected
+ * message is the same, because transport_slot_expect refuses a posted slot. The call is the same,
+ * because a call that succeeds has waited for all of its slots before the next transport_set_call.
  */
 void transport_complete(struct transport *transport, struct transport_slot *slot)
 {

@@ -29,11 +29,13 @@
  *   - After LOOK_MS of waiting a rank sends its call to the ranks that it waits for (MESSAGE_CALL),
  *     once a call. Counters do not include it.
  *   - Over MPI payloads travel through memory that the transport owns, for a copy at each end. If
- *     MPI still uses it after an error, it is abandoned, not freed. Not embedded, messages move
- * from and to the caller's memory, and after an error MPI may use that until the process ends.
+ *     MPI still uses it after an error, it is abandoned, not freed.
  *
- * Errors: STATUS_TIMEOUT names the silent peer (not where a watchdog watches the world: that ends
- * the run itself), STATUS_PROTOCOL a peer that sends what does not belong here; all are logged.
+ * Not embedded, messages over MPI move from and to the caller's memory. After an error MPI may use
+ * that until the process ends.
+ *
+ * Errors, all logged: STATUS_TIMEOUT names the silent peer. A watchdog, if there is one, ends the
+ * run itself in its place. STATUS_PROTOCOL names a peer that sends what does not belong here.
  */
 #ifndef PSRING_COMMON_NET_TRANSPORT_TRANSPORT_H
 #define PSRING_COMMON_NET_TRANSPORT_TRANSPORT_H
@@ -53,7 +55,7 @@
 struct payload {
     const void *data;
     void (*release)(void *holder); /* NULL: nothing is held */
-    void *holder;                  /* the transport's own: whatever owns `data` */
+    void *holder;                  /* the transport's own: the owner of `data` */
 };
 
 static inline void payload_release(struct payload *payload)
@@ -92,7 +94,7 @@ struct transport_slot {
     struct message message; /* validated */
     const void *payload;    /* message.length bytes */
     /* The transport's own: */
-    struct message expected; /* kind 0: whatever comes */
+    struct message expected; /* kind 0: any message */
     void *into;
     bool posted;
     uint64_t number; /* which of all messages from the peer it is posted for */
@@ -103,7 +105,7 @@ struct transport_slot {
 
 /*
  * Opens this process's endpoints: [NODE_WORKER] and [NODE_SERVER], NULL where it hosts none.
- * Collective over the world: addresses are exchanged, nobody returns before everybody can be
+ * Collective over the world: addresses are exchanged, and no rank returns before all can be
  * reached.
  */
 enum status transport_open(struct transport *endpoint[2], struct world *world,
@@ -113,9 +115,9 @@ enum status transport_open(struct transport *endpoint[2], struct world *world,
 void transport_close(struct transport **transport);
 
 /* Any thread: every wait of the endpoint, also one under way, ends with STATUS_TRANSPORT within a
- * second, for the rest of its life. Its owner is told nothing else: whoever calls this says why. */
+ * second, for the rest of its life. The log has nothing of it: the caller says why. */
 void transport_interrupt(struct transport *transport);
-/* For whoever waits for something else on the endpoint's thread. */
+/* For a wait for something else on the endpoint's thread. */
 bool transport_interrupted(const struct transport *transport);
 
 /* Embedded: what follows belongs to this call. */
@@ -150,7 +152,7 @@ void transport_close_in_child(const struct transport *transport);
 /*
  * Both endpoints of a process (NULL where it has none), after an error: cuts their connections.
  * Nothing of the caller's memory is read or written any more once this returns (over MPI only if
- * embedded), and only transport_slot_fini and transport_close may follow. Where all sends were
+ * embedded), and only transport_slot_fini and transport_close may follow. If all sends were
  * flushed it costs nothing.
  */
 void transport_stop(struct transport *endpoint[2]);
@@ -170,24 +172,24 @@ enum status transport_flush(struct transport *transport);
 /*
  * Slots come and go while their transport stays open. A slot that is still posted is withdrawn by
  * fini; what has come into it is lost. A message that comes when no slot is posted for its sender
- * waits for one. So where one set of slots replaces another, no node may send for the new set
- * before every node has let go of the old one.
+ * waits for one. When one set of slots replaces another, no node may send for the new set before
+ * every node has let go of the old one.
  */
 enum status transport_slot_init(struct transport_slot *slot, struct transport *transport, int peer,
                                 size_t capacity);
 void transport_slot_fini(struct transport_slot *slot, struct transport *transport);
 /*
- * Before a post: what the schedule says must come into the slot. Another kind, step, bucket,
- * offset, length or element type (if `expected` has one) is STATUS_PROTOCOL (logged, naming both: a
- * peer has other options), and a wait that ends without it says what was missing. Holds until the
- * next time.
+ * Before a post: what the schedule says must come into the slot, until the next time. Another kind,
+ * step, bucket, offset, length or element type (if `expected` has one) is STATUS_PROTOCOL. The log
+ * names both messages, because a peer has other options. A wait that ends without the message names
+ * it, too.
  */
 void transport_slot_expect(struct transport_slot *slot, const struct message *expected);
 enum status transport_post(struct transport *transport, struct transport_slot *slot, void *into);
 enum status transport_wait(struct transport *transport, struct transport_slot *slot);
 /*
  * Waits for any of the posted slots that `slots` points to (NULL entries are skipped). They are
- * looked at in turn, so that none starves. Where several slots have one peer, name the oldest:
+ * looked at in turn, so that none starves. If several slots have one peer, name the oldest:
  * messages are in order only per peer. `patient`: wait however long it takes (a server between
  * steps), not just the time-out.
  */
@@ -198,7 +200,7 @@ void transport_release(struct transport *transport, struct transport_slot *slot)
 void transport_counters(const struct transport *transport, struct transport_counters *counters);
 
 const char *transport_kind_name(enum transport_kind kind);
-/* What moves its bytes, in a few words. */
+/* A few words on how it moves bytes. */
 const char *transport_kind_summary(enum transport_kind kind);
 /* Why this build does not have it; NULL: it has. */
 const char *transport_kind_unavailable(enum transport_kind kind);

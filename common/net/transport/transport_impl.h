@@ -1,6 +1,6 @@
 /*
- * The protocol between transport.c and an implementation. There are tcp, zmq and mpi, and one for a
- * simulation (experiments/simulate). transport.c makes and validates headers, counts, and knows
+ * The protocol between transport.c and an implementation: tcp, zmq or mpi, or that of a simulation.
+ * transport.c makes and validates headers, counts, and knows
  * which slots are posted. wait.c waits, with a time-out. An implementation moves bytes between
  * nodes, in order.
  *

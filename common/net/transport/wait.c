@@ -15,7 +15,7 @@ struct wait_state {
     int peer;
     bool endless;
     bool begun;          /* the range of it */
-    bool told;           /* the activity says for whom */
+    bool reported;       /* the activity says for whom */
     int64_t deadline_ns; /* 0: not started */
     int looks;           /* embedded: since something moved */
     int64_t look_ns;     /* embedded: when to look around, or 0 */
@@ -96,7 +96,7 @@ static void warn_of_stall(const struct transport *transport, struct wait_state *
              (double)transport->timeout_ns / (double)NS_PER_S);
 }
 
-static void tell_end_of_stall(struct wait_state *wait)
+static void log_end_of_stall(struct wait_state *wait)
 {
     if (wait->stalled_ns > 0)
         log_info("went on after %lld s",
@@ -198,8 +198,8 @@ out:
     return status;
 }
 
-/* One round of waiting: progress, and an error once nothing has moved for the time-out. Where the
- * world's activity is watched, whoever watches knows better when it is too long, and why. */
+/* One round of waiting: progress, and an error once nothing has moved for the time-out. If a
+ * watchdog watches the world's activity, it knows better when a wait is too long, and why. */
 static enum status wait_round(struct transport *transport, struct wait_state *wait)
 {
     bool moved = false;
@@ -218,20 +218,20 @@ static enum status wait_round(struct transport *transport, struct wait_state *wa
     if (status != STATUS_OK || wait->endless)
         return status;
     struct activity *activity = transport->world->activity;
-    if (activity && wait->told && moved) {
+    if (activity && wait->reported && moved) {
         activity_moved(activity, thread_of(transport));
-    } else if (activity && !wait->told && !moved) {
+    } else if (activity && !wait->reported && !moved) {
         int first, last;
         uint64_t offset;
         find_awaited(transport, wait, &first, &last, &offset);
         activity_wait(activity, thread_of(transport), first, last, offset);
-        wait->told = true;
+        wait->reported = true;
     }
     if (activity)
         return STATUS_OK;
     int64_t now_ns = clock_now_ns();
     if (moved)
-        tell_end_of_stall(wait);
+        log_end_of_stall(wait);
     if (moved || wait->deadline_ns == 0)
         wait->deadline_ns = now_ns + transport->timeout_ns;
     warn_of_stall(transport, wait, now_ns);
@@ -244,8 +244,8 @@ static enum status end_wait(struct transport *transport, struct wait_state *wait
     if (wait->begun)
         range_detail_end();
     if (status == STATUS_OK)
-        tell_end_of_stall(wait);
-    if (wait->told)
+        log_end_of_stall(wait);
+    if (wait->reported)
         activity_go_on(transport->world->activity, thread_of(transport));
     return status;
 }

@@ -3,16 +3,16 @@
  * PUSH socket to each peer that it sends to. A message is two frames: header, payload (which may be
  * empty).
  *
- * Why PUSH and PULL: a message goes one way and neither end may drop it; ROUTER drops what it
- * cannot route unless told otherwise, and its identities would only repeat the header's sender.
+ * Why PUSH and PULL: a message goes one way and neither end may drop it. By default ROUTER drops
+ * what it cannot route, and its identities would only repeat the header's sender.
  *
- * Sends are zero-copy: a payload frame refers to the caller's memory, and ZeroMQ's I/O thread tells
- * us (on_sent) when it has handed the last byte to the kernel. A peer in the same process gets the
- * frame itself, and on_sent comes when it releases it. Either way on_sent touches nothing but
- * atomic counters, and an eventfd if the owner is asleep waiting for it.
+ * Sends are zero-copy: a payload frame refers to the caller's memory. ZeroMQ's I/O thread calls
+ * on_sent when it has given the last byte to the kernel. A peer in the same process gets the frame
+ * itself, and on_sent comes when it releases it. Either way on_sent touches nothing but atomic
+ * counters, and an eventfd if the owner is asleep waiting for it.
  *
- * Receives: a frame's memory is the transport's; a borrowed slot keeps the frame until release, a
- * slot with a buffer costs one memcpy. Who may connect: zmq_auth.c.
+ * Receives: a frame's memory is the transport's. A borrowed slot keeps the frame until release, a
+ * slot with a buffer costs one memcpy. zmq_auth.c decides which processes may connect.
  */
 #include <errno.h>
 #ifdef __GLIBC__
@@ -32,7 +32,7 @@
 #include "common/net/transport/zmq_impl.h"
 
 enum {
-    RECEIVED_AT_ONCE = 256,  /* messages, before whoever waits looks at what it waits for */
+    RECEIVED_AT_ONCE = 256,  /* messages, before a wait looks at its slots */
     LINGER_MS = 2000,        /* how long a close may spend on delivering what was sent */
     FRAME_BYTES_LEAST = 256, /* a header, or a part of ZeroMQ's handshake */
 };
@@ -44,7 +44,7 @@ enum status transport_zmq_status(const char *what)
     return error == ENOMEM ? STATUS_NO_MEMORY : STATUS_TRANSPORT;
 }
 
-/* Of a node, within its process. */
+/* The address of a node within its process. */
 #define LOCAL_ADDRESS "inproc://node-%d"
 
 /* A socket of the endpoint's context with the options that all of ours have; NULL where ZeroMQ has
@@ -216,9 +216,9 @@ static enum status receive_frame(struct zmq_endpoint *endpoint, zmq_msg_t *frame
 }
 
 /*
- * Receives one message if one is here; with flags 0 it sleeps until one comes, or the time-out.
- * *received: one was here; *taken: and it is of this run. The frames of a message arrive together,
- * so only its first one may block. Frames after the payload are thrown away.
+ * Receives one message if one is here. With flags 0 it sleeps until one comes, or the time-out.
+ * *received: one was here. *taken: it is of this run. The frames of a message arrive together, so
+ * only its first one may block. Frames after the payload are thrown away.
  */
 static enum status receive_one(struct zmq_endpoint *endpoint, int flags, bool *received,
                                bool *taken)
@@ -294,9 +294,9 @@ static enum status sleep_for_either(struct zmq_endpoint *endpoint, int64_t wait_
 
 /*
  * A wait for a message sleeps in ZeroMQ's receive. That takes fewer system calls than its poll, and
- * our own sends do not end it when they complete: where ranks share cores, such wake-ups take the
- * core from a rank that has something to do. Those completions are noticed at the next call, which
- * is soon enough for a long send to count as movement.
+ * our own sends do not end it when they complete. If ranks share cores, such wake-ups take the core
+ * from a rank that has something to do. The next call notices those completions, which is soon
+ * enough for a long send to count as movement.
  */
 static enum status zmq_progress(struct transport *transport, int64_t wait_ns, bool for_sends,
                                 bool *moved)
@@ -351,7 +351,7 @@ static void shared_release(struct zmq_shared *shared)
     free(shared);
 }
 
-/* What has been sent is delivered for at most `linger_ms`. */
+/* ZeroMQ still delivers what was sent, for at most `linger_ms`. */
 static void close_socket(void **socket, int linger_ms)
 {
     if (!*socket)

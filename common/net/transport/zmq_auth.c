@@ -1,13 +1,15 @@
 /*
- * Who may connect. A socket that listens has a port that anybody can find, and whatever connects
- * can fill memory: ZeroMQ counts a message only once it is whole, so no limit of its own bounds one
- * that never ends. So strangers are kept out before they can send anything: every connection must
- * know the run's password, which is its run id, in ZeroMQ's PLAIN handshake. ZeroMQ asks us about
- * each by its protocol ZAP (https://rfc.zeromq.org/spec/27), over inproc, and closes those that we
- * refuse, that use another handshake or none, and that do not finish it within 30 s. Until then a
- * connection holds no more than one frame of the longest size that ZMQ_MAXMSGSIZE lets through.
+ * Decides which processes may connect. Any process can find the port of a socket that listens, and
+ * can fill memory: ZeroMQ counts a message only once it is whole, so no limit bounds one that never
+ * ends. This check keeps strangers out before they can send anything. Every connection must know
+ * the run's password, which is its run id, in ZeroMQ's PLAIN handshake.
  *
- * The password is sent in the clear, as everything is: it keeps out whoever does not see the
+ * ZeroMQ asks us about each connection by its protocol ZAP (https://rfc.zeromq.org/spec/27), over
+ * inproc. It closes those that we refuse, that use another handshake or none, or that do not finish
+ * it within 30 s. Until then a connection holds at most one frame of the size that ZMQ_MAXMSGSIZE
+ * lets through.
+ *
+ * The password is sent in the clear, like all messages. It keeps out processes that do not see the
  * traffic. Later messages cost nothing more.
  *
  * The thread sleeps but for connections; it ends with the context.
@@ -105,8 +107,8 @@ static bool answer_one(struct zmq_auth *auth)
     return good;
 }
 
-/* A failed handshake on a socket of ours, as ZeroMQ tells it: a frame that says what, and one that
- * says where. */
+/* Counts a failed handshake on a socket of ours. ZeroMQ reports it in two frames: what, and where.
+ */
 static bool note_stranger(struct zmq_auth *auth, void *monitor)
 {
     zmq_msg_t frame;

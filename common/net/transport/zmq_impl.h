@@ -1,6 +1,6 @@
 /*
- * What the files of the ZeroMQ transport share: zmq.c moves messages, opens and closes the
- * sockets, and zmq_auth.c keeps strangers out.
+ * Shared by the files of the ZeroMQ transport: zmq.c moves messages, opens and closes the sockets,
+ * and zmq_auth.c keeps strangers out.
  */
 #ifndef PSRING_COMMON_NET_TRANSPORT_ZMQ_IMPL_H
 #define PSRING_COMMON_NET_TRANSPORT_ZMQ_IMPL_H
@@ -31,21 +31,21 @@ struct zmq_frame {
 
 enum { ZMQ_PASSWORD_BYTES = 17 }; /* 64 bits in hexadecimal, and the end */
 
-/* Who may connect to this process. The thread owns the sockets and the count while it runs. */
+/* The check of passwords. Its thread owns the sockets and the count while it runs. */
 struct zmq_auth {
     void *context;     /* borrowed */
     void *zap;         /* where ZeroMQ asks */
-    void *monitors[2]; /* where it tells of failed handshakes, by role */
+    void *monitors[2]; /* where it reports failed handshakes, by role */
     struct thread thread;
     uint64_t refused;
     char password[ZMQ_PASSWORD_BYTES];
 };
 
 /*
- * What the two endpoints of a process share, and what outlives the first of them to close. They
- * share the context, because inproc works only within one. A message that one endpoint has sent to
- * the other refers to its sender until it is released, on whatever thread: so the memory of both is
- * freed when both are closed and the context has ended.
+ * Shared by the two endpoints of a process; it outlives the first of them to close. They share the
+ * context, because inproc works only within one. A message that one endpoint has sent to the other
+ * refers to its sender until it is released, on any thread. The memory of both is freed when both
+ * are closed and the context has ended.
  */
 struct zmq_shared {
     void *context;
@@ -81,8 +81,9 @@ static inline struct zmq_endpoint *endpoint_of(struct transport *transport)
 /* Logs ZeroMQ's own message for its last error. */
 enum status transport_zmq_status(const char *what);
 
-/* zmq_auth.c. Open it before any socket, start it once all listen, close it before the context. A
- * listener is told before it is bound, a connector before it connects. Errors are logged. */
+/* zmq_auth.c. Open it before any socket, start it once all listen, close it before the context.
+ * Give it a listener before that is bound, and a connector before it connects. Errors are logged.
+ */
 enum status transport_zmq_auth_open(struct zmq_auth *auth, void *context, uint64_t run_id);
 enum status transport_zmq_auth_listener(struct zmq_auth *auth, void *socket, enum node_role role);
 enum status transport_zmq_auth_connector(const struct zmq_auth *auth, void *socket);
