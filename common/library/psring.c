@@ -92,11 +92,7 @@ static enum status find_backend(const char *name, const struct backend **backend
 
 static enum status find_transport(const char *name, enum transport_kind *kind)
 {
-    *kind = is_auto(name) ? TRANSPORT_TCP : TRANSPORT_KINDS;
-    for (enum transport_kind k = 0; !is_auto(name) && k < TRANSPORT_KINDS; k++) {
-        if (strcmp(transport_kind_name(k), name) == 0)
-            *kind = k;
-    }
+    *kind = is_auto(name) ? TRANSPORT_TCP : transport_kind_find(name);
     if (*kind == TRANSPORT_KINDS) {
         log_error("transport '%s': there is auto, tcp, zmq and mpi", name);
         return STATUS_USAGE;

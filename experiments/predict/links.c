@@ -5,20 +5,9 @@
  *     NETWORK/TRANSPORT   payload bytes/s of a link each way   seconds a message
  */
 #include <stdio.h>
-#include <string.h>
 
 #include "common/net/transport/transport.h"
 #include "experiments/predict/model.h"
-
-/* MPI_Allreduce's messages ("mpi-ring") are not. */
-static bool is_ours(const char *transport)
-{
-    for (enum transport_kind kind = 0; kind < TRANSPORT_KINDS; kind++) {
-        if (strcmp(transport_kind_name(kind), transport) == 0)
-            return true;
-    }
-    return false;
-}
 
 static int print_links(const struct predict_models *models)
 {
@@ -26,7 +15,8 @@ static int print_links(const struct predict_models *models)
     for (size_t m = 0; m < models->count; m++) {
         const struct predict_model *model = &models->models[m];
         double s_per_byte = model->fit.constants.of[TERM_LINK];
-        if (s_per_byte <= 0 || !is_ours(model->transport))
+        /* MPI_Allreduce's messages ("mpi-ring") are not ours. */
+        if (s_per_byte <= 0 || transport_kind_find(model->transport) == TRANSPORT_KINDS)
             continue;
         printf("%s/%s\t%.17g\t%.17g\n", model->network, model->transport, 1 / s_per_byte,
                model->fit.constants.of[TERM_LATENCY]);

@@ -141,10 +141,7 @@ bool predict_shape_of(const struct predict_row *row, int *hosts, struct predict_
 
 bool predict_is_transport(const struct predict_model *model)
 {
-    bool known = false;
-    for (enum transport_kind kind = 0; kind < TRANSPORT_KINDS; kind++)
-        known = known || strcmp(model->transport, transport_kind_name(kind)) == 0;
-    return known && model->fit.error_count > 0;
+    return transport_kind_find(model->transport) < TRANSPORT_KINDS && model->fit.error_count > 0;
 }
 
 /* MPI_Allreduce's without a word of its algorithm are not those over the transport mpi. */

@@ -110,6 +110,14 @@ const char *transport_kind_name(enum transport_kind kind)
     return kinds[kind]->name;
 }
 
+enum transport_kind transport_kind_find(const char *name)
+{
+    enum transport_kind kind = 0;
+    while (kind < TRANSPORT_KINDS && strcmp(kinds[kind]->name, name) != 0)
+        kind++;
+    return kind;
+}
+
 const char *transport_kind_summary(enum transport_kind kind)
 {
     return kinds[kind]->summary;

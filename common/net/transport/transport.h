@@ -200,6 +200,8 @@ void transport_release(struct transport *transport, struct transport_slot *slot)
 void transport_counters(const struct transport *transport, struct transport_counters *counters);
 
 const char *transport_kind_name(enum transport_kind kind);
+/* TRANSPORT_KINDS: none has this name. */
+enum transport_kind transport_kind_find(const char *name);
 /* A few words on how it moves bytes. */
 const char *transport_kind_summary(enum transport_kind kind);
 /* Why this build does not have it; NULL: it has. */
