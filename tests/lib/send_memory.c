@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/base/status.h"
+#include "common/base/util.h"
 #include "common/comm/comm_impl.h"
 #include "common/net/transport/transport_impl.h"
 
@@ -27,11 +28,7 @@ struct watch {
 
 static struct watch *watch_of(const struct transport *transport)
 {
-    union {
-        const struct transport_ops *ops;
-        struct watch *watch;
-    } of = {transport->ops};
-    return of.watch;
+    return without_const(transport->ops);
 }
 
 static void compare(const struct transport *transport, const struct watched *send)

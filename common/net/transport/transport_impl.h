@@ -106,14 +106,14 @@ enum {
 
 /* A queue of entries of one size, oldest first, in a ring buffer that grows and never shrinks. */
 struct fifo {
-    void *entries; /* free() frees them */
-    size_t first, count, size;
+    void *entries;             /* free() frees them */
+    size_t first, count, size; /* `size` is 0 or a power of two */
 };
 
 /* Entry `index` from the oldest one on. */
 static inline void *fifo_at(const struct fifo *fifo, size_t entry_bytes, size_t index)
 {
-    return (char *)fifo->entries + (fifo->first + index) % fifo->size * entry_bytes;
+    return (char *)fifo->entries + ((fifo->first + index) & (fifo->size - 1)) * entry_bytes;
 }
 
 /* A further entry, to be filled in; NULL: out of memory, not logged. */
@@ -122,7 +122,7 @@ void *fifo_push(struct fifo *fifo, size_t entry_bytes);
 /* Drops the oldest of some. */
 static inline void fifo_pop(struct fifo *fifo)
 {
-    fifo->first = (fifo->first + 1) % fifo->size;
+    fifo->first = (fifo->first + 1) & (fifo->size - 1);
     fifo->count--;
 }
 
