@@ -9,11 +9,12 @@ check_timeline=$1
 steps=6
 timeline=$folder/timeline.json
 
-# check WHAT: the file that has just been written is right; what is in it: $folder/counts.
+# check WHAT [LOOSE]: the file that has just been written is right; what is in it: $folder/counts. LOOSE: how many messages may
+# have one end only.
 check()
 {
     "$check_timeline" "$timeline" >"$folder/counts" || { tail -n 1 "$folder/counts" && fail "$1"; }
-    there "all loose 0"
+    there "all loose ${2:-0}"
 }
 
 # there LINE...: the file has so many of those: "RANK CATEGORY COUNT", COUNT + for any.
@@ -53,7 +54,8 @@ for transport in tcp zmq mpi; do
     there "0 shard +" "0 server +" "1 server +"
 done
 train 3 --model lenet --batch 8 --steps $steps --bucket-mb 0.05 --timeline "$timeline" --backend ps --sync async
-check "ps --sync async"
+# A recording ends with the last step. Without a common step, a worker's last message may be on its way then.
+check "ps --sync async" '[0-2]'
 there "0 shard +" "2 server +" "2 message +"
 "$psring" trace "$timeline" >"$folder/log" || fail "psring trace, async:"
 ! grep -qE '^(limited by|busiest rank)' "$folder/log" || fail "async: workers that do not wait for each other are judged as if they did:"
