@@ -233,9 +233,14 @@ static enum status open_endpoints(struct transport *endpoint[2], struct world *w
 {
     const struct transport_ops *ops = kinds[options->kind];
     for (enum node_role role = 0; role <= NODE_SERVER; role++) {
-        if (topology_node(&options->topology, world->rank, role) >= 0 &&
-            !(endpoint[role] = endpoint_new(ops, world, options, role)))
-            return STATUS_NO_MEMORY;
+        if (topology_node(&options->topology, world->rank, role) < 0 ||
+            (endpoint[role] = endpoint_new(ops, world, options, role)))
+            continue;
+        if (endpoint[!role]) /* not for `close`: `open` has not seen it */
+            transport_base_fini(endpoint[!role]);
+        free(endpoint[!role]);
+        endpoint[!role] = NULL;
+        return STATUS_NO_MEMORY;
     }
     return ops->open(endpoint, world, options);
 }
