@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "common/base/status.h"
+#include "common/base/util.h"
 
 struct csv {
     char *path;
@@ -278,8 +279,6 @@ enum status fields_csv_write(const struct fields *fields, struct csv *csv)
     return csv_end_row(csv);
 }
 
-enum { FIELDS_FIRST = 1024 };
-
 struct csv_reader {
     const char *path;
     struct csv_table *table;
@@ -310,16 +309,11 @@ static enum status read_text(struct csv_table *table, const char *path)
 
 static enum status add_field(struct csv_reader *reader, char *field)
 {
-    if (reader->count == reader->room) {
-        size_t room = reader->room ? 2 * reader->room : FIELDS_FIRST;
-        const char **grown = realloc(reader->table->names, room * sizeof *grown);
-        if (!grown) {
-            log_error("%s: no memory for %zu fields", reader->path, room);
-            return STATUS_NO_MEMORY;
-        }
-        reader->table->names = grown;
-        reader->room = room;
-    }
+    const char **grown = memory_grow(reader->table->names, &reader->room, reader->count,
+                                     sizeof *grown, "fields of a table");
+    if (!grown)
+        return STATUS_NO_MEMORY;
+    reader->table->names = grown;
     reader->table->names[reader->count++] = field;
     return STATUS_OK;
 }
@@ -413,4 +407,12 @@ const char *csv_table_field(const struct csv_table *table, size_t row, const cha
             return table->fields[row * table->columns + c];
     }
     return "";
+}
+
+double csv_table_number(const struct csv_table *table, size_t row, const char *name)
+{
+    const char *field = csv_table_field(table, row, name);
+    char *end;
+    double number = strtod(field, &end);
+    return *field && *end == 0 && isfinite(number) ? number : (double)NAN;
 }

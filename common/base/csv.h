@@ -98,4 +98,7 @@ bool csv_table_has(const struct csv_table *table, const char *name);
 /* The field of the column `name` in row `row`; "" if there is no such column. */
 const char *csv_table_field(const struct csv_table *table, size_t row, const char *name);
 
+/* The same as a number; NAN: it is none, or not finite. */
+double csv_table_number(const struct csv_table *table, size_t row, const char *name);
+
 #endif

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/base/status.h"
@@ -12,6 +13,23 @@ struct line line_in(char *text, size_t size)
     CHECK(size > 0);
     text[0] = '\0';
     return (struct line){text, size, 0};
+}
+
+char *text_of_file(const char *path, size_t *length)
+{
+    char *text = NULL;
+    size_t room = 0;
+    FILE *file = fopen(path, "r");
+    ssize_t read = file ? getdelim(&text, &room, '\0', file) : -1;
+    if (file)
+        fclose(file);
+    if (read <= 0) {
+        free(text);
+        return NULL;
+    }
+    if (length)
+        *length = (size_t)read;
+    return text;
 }
 
 void line_add(struct line *line, const char *format, ...)

@@ -12,6 +12,10 @@ struct line {
 /* Empty, in `text` of `size` > 0 bytes. */
 struct line line_in(char *text, size_t size);
 
+/* The file up to a byte 0, for the caller to free; NULL: it cannot be read (errno), or is empty.
+ * Its length goes to *length, which may be NULL. */
+char *text_of_file(const char *path, size_t *length);
+
 /* Adds to its end what still fits. */
 __attribute__((format(printf, 2, 3))) void line_add(struct line *line, const char *format, ...);
 

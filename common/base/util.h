@@ -67,4 +67,11 @@ void *memory_array(size_t bytes);
 
 enum { MEMORY_HUGE_BYTES = 2 << 20 };
 
+/*
+ * `array`, which has room for *room elements of `each` bytes, with room for more than `count`: as
+ * it is, or moved and twice as long. NULL: out of memory (logged, with `what` they are), and
+ * `array` is as before.
+ */
+void *memory_grow(void *array, size_t *room, size_t count, size_t each, const char *what);
+
 #endif

@@ -117,39 +117,31 @@ static enum status rates_settle(struct results *results)
 
 /* -------- rows of bench.csv ------------------------------------------------------------------- */
 
-static double number_of(const struct csv_table *table, size_t row, const char *name)
-{
-    const char *field = csv_table_field(table, row, name);
-    char *end;
-    double number = strtod(field, &end);
-    return *field && *end == 0 && isfinite(number) ? number : (double)NAN;
-}
-
 static int count_of(const struct csv_table *table, size_t row, const char *name)
 {
     const double most = 1e6;
-    double number = number_of(table, row, name);
+    double number = csv_table_number(table, row, name);
     return number > 0 && number <= most ? (int)number : 0;
 }
 
 struct evidence results_evidence(const struct csv_table *table, size_t row)
 {
     return (struct evidence){
-        .wrong = number_of(table, row, "wrong"),
-        .time_us = number_of(table, row, "time_us_median"),
-        .cpu_busy = number_of(table, row, "cpu_busy"),
-        .cpu_other = number_of(table, row, "cpu_other"),
+        .wrong = csv_table_number(table, row, "wrong"),
+        .time_us = csv_table_number(table, row, "time_us_median"),
+        .cpu_busy = csv_table_number(table, row, "cpu_busy"),
+        .cpu_other = csv_table_number(table, row, "cpu_other"),
         .starts = 1,
     };
 }
 
 struct start results_start(const struct csv_table *table, size_t row)
 {
-    struct start start = {number_of(table, row, "time_us_median"),
-                          number_of(table, row, "time_us_median_low"),
-                          number_of(table, row, "time_us_median_high")};
+    struct start start = {csv_table_number(table, row, "time_us_median"),
+                          csv_table_number(table, row, "time_us_median_low"),
+                          csv_table_number(table, row, "time_us_median_high")};
     /* Earlier versions wrote an interval of any number of iterations. */
-    if (number_of(table, row, "iters") < STATS_INTERVAL_LEAST)
+    if (csv_table_number(table, row, "iters") < STATS_INTERVAL_LEAST)
         start.low_us = start.high_us = (double)NAN;
     return start;
 }
@@ -158,7 +150,7 @@ static struct result_row read_row(const struct csv_table *table, size_t row)
 {
     const struct evidence evidence = results_evidence(table, row);
     const struct start start = results_start(table, row);
-    double bytes = number_of(table, row, "bytes");
+    double bytes = csv_table_number(table, row, "bytes");
     return (struct result_row){
         .backend = csv_table_field(table, row, "backend"),
         .transport = csv_table_field(table, row, "transport"),
@@ -176,27 +168,27 @@ static struct result_row read_row(const struct csv_table *table, size_t row)
         .hosts = count_of(table, row, "hosts"),
         .inter_host_hops = count_of(table, row, "inter_host_hops"),
         .bytes = bytes > 0 && bytes < 1e18 ? (uint64_t)bytes : 0,
-        .iters = number_of(table, row, "iters"),
+        .iters = csv_table_number(table, row, "iters"),
         .median_us = start.median_us,
         .low_us = start.low_us,
         .high_us = start.high_us,
-        .theory_us = number_of(table, row, "theory_time_us"),
-        .efficiency = number_of(table, row, "efficiency"),
-        .link = number_of(table, row, "link_bytes_per_s"),
-        .nominal_link = number_of(table, row, "nominal_link_bytes_per_s"),
+        .theory_us = csv_table_number(table, row, "theory_time_us"),
+        .efficiency = csv_table_number(table, row, "efficiency"),
+        .link = csv_table_number(table, row, "link_bytes_per_s"),
+        .nominal_link = csv_table_number(table, row, "nominal_link_bytes_per_s"),
         .cpu_busy = evidence.cpu_busy,
         .cpu_other = evidence.cpu_other,
-        .cpu_s_per_gb = number_of(table, row, "cpu_s_per_gb"),
+        .cpu_s_per_gb = csv_table_number(table, row, "cpu_s_per_gb"),
         .wrong = evidence.wrong,
-        .worker_sent = number_of(table, row, "worker_sent_bytes"),
-        .worker_theory = number_of(table, row, "theory_worker_sent_bytes"),
-        .server_sent = number_of(table, row, "server_sent_bytes"),
-        .server_theory = number_of(table, row, "theory_server_sent_bytes"),
-        .buckets = number_of(table, row, "buckets"),
-        .compute_us = number_of(table, row, "compute_us_median"),
-        .exposed_us = number_of(table, row, "exposed_us_median"),
-        .scaling = number_of(table, row, "scaling_efficiency"),
-        .skew_ms = number_of(table, row, "skew_ms"),
+        .worker_sent = csv_table_number(table, row, "worker_sent_bytes"),
+        .worker_theory = csv_table_number(table, row, "theory_worker_sent_bytes"),
+        .server_sent = csv_table_number(table, row, "server_sent_bytes"),
+        .server_theory = csv_table_number(table, row, "theory_server_sent_bytes"),
+        .buckets = csv_table_number(table, row, "buckets"),
+        .compute_us = csv_table_number(table, row, "compute_us_median"),
+        .exposed_us = csv_table_number(table, row, "exposed_us_median"),
+        .scaling = csv_table_number(table, row, "scaling_efficiency"),
+        .skew_ms = csv_table_number(table, row, "skew_ms"),
         .state = judge_row(&evidence),
     };
 }
@@ -693,19 +685,19 @@ static enum training_kind kind_of(const struct csv_table *table, size_t row)
 
 static struct training read_training(const struct csv_table *table, size_t row)
 {
-    const double workers = number_of(table, row, "workers");
-    const double servers = number_of(table, row, "servers"), most = 1e6;
+    const double workers = csv_table_number(table, row, "workers");
+    const double servers = csv_table_number(table, row, "servers"), most = 1e6;
     const char *compute = csv_table_field(table, row, "compute");
     struct training training = {
         .kind = kind_of(table, row),
         .row = row,
         .workers = workers > 0 && workers <= most ? (int)workers : 0,
-        .images = number_of(table, row, "images"),
-        .seconds = number_of(table, row, "seconds"),
-        .images_per_s = number_of(table, row, "images_per_s"),
-        .accuracy = number_of(table, row, "test_accuracy"),
-        .loss = number_of(table, row, "test_loss"),
-        .batch = number_of(table, row, "batch"),
+        .images = csv_table_number(table, row, "images"),
+        .seconds = csv_table_number(table, row, "seconds"),
+        .images_per_s = csv_table_number(table, row, "images_per_s"),
+        .accuracy = csv_table_number(table, row, "test_accuracy"),
+        .loss = csv_table_number(table, row, "test_loss"),
+        .batch = csv_table_number(table, row, "batch"),
     };
     const char *backend = csv_table_field(table, row, "backend");
     const char *placement = csv_table_field(table, row, "placement");
@@ -715,7 +707,7 @@ static struct training read_training(const struct csv_table *table, size_t row)
     training.paced_ms =
         training.kind == TRAINING_PACED ? strtod(compute + sizeof paced - 1, NULL) : (double)NAN;
     if (isnan(training.batch)) /* earlier versions had no such column */
-        training.batch = training.images / number_of(table, row, "step") / training.workers;
+        training.batch = training.images / csv_table_number(table, row, "step") / training.workers;
     const char *rank = csv_table_field(table, row, "bottleneck_rank");
     snprintf(training.limit, sizeof training.limit, "%s%s%s",
              csv_table_field(table, row, "bottleneck"), *rank ? " " : "", rank);

@@ -13,8 +13,6 @@
 #include "experiments/predict/training.h"
 #include "models/published.h"
 
-static const double bucket_sizes_mb[] = {1, 2, 4, 8, 16, 25, 0};
-
 /* Ways to average that differ in more than numbers. */
 enum kind { RING, RHD, HIERARCHICAL, DEDICATED, COLOCATED, MIXED, KINDS };
 
@@ -66,10 +64,7 @@ static enum status no_model(const struct predict_models *models, const char *net
     char known[256] = "";
     struct line line = line_in(known, sizeof known);
     for (size_t m = 0; m < models->count; m++) {
-        size_t first = 0;
-        while (strcmp(models->models[first].network, models->models[m].network) != 0)
-            first++;
-        if (first == m)
+        if (predict_is_first(models, m))
             line_add(&line, "%s%s", m > 0 ? ", " : "", models->models[m].network);
     }
     log_error("--backend auto: the fitted model knows no transport over the network %s, only over "
@@ -104,166 +99,107 @@ static bool several_slots(const struct auto_job *job)
     return shared && apart;
 }
 
-static bool terms_of(const struct auto_search *search, const struct predict_way *way, size_t count,
-                     struct predict_terms *terms)
-{
-    const struct auto_job *job = search->job;
-    struct predict_shape shape = {.backend = backend_get((size_t)backend_find(way->backend)),
-                                  .topology = {job->workers, way->servers, way->placement},
-                                  .count = count,
-                                  .hosts = job->hosts,
-                                  .nominal_bytes_per_s = search->there->nominal_bytes_per_s,
-                                  .compress = job->compress,
-                                  .one_machine = search->there->one_machine};
-    if (way->placement == PLACEMENT_MIXED)
-        shape.topology.servers += job->workers;
-    return predict_terms_of(&shape, terms);
-}
-
-/* *known: there is a formula. */
-static enum status time_step(const struct auto_search *search, const struct predict_way *way,
-                             struct predict_interval *seconds, bool *known)
-{
-    enum status status = STATUS_OK;
-    const struct predict_step *step = search->step;
-    struct predict_terms *terms = malloc(step->bucket_count * sizeof *terms);
-    TRY(terms ? STATUS_OK : STATUS_NO_MEMORY);
-    *known = true;
-    for (size_t b = 0; *known && b < step->bucket_count; b++) {
-        if (b > 0 && step->buckets[b].count == step->buckets[b - 1].count)
-            terms[b] = terms[b - 1];
-        else
-            *known = terms_of(search, way, step->buckets[b].count, &terms[b]);
-    }
-    if (*known)
-        TRY(predict_buckets_step(&search->there->fit, step, terms, search->job->compute_s,
-                                 seconds));
-out:
-    free(terms);
-    return status;
-}
-
 static void keep(struct auto_way *kept, const struct auto_way *way)
 {
     if (!kept->model || way->seconds.seconds < kept->seconds.seconds)
         *kept = *way;
 }
 
-static uint64_t longest_bytes(const struct auto_search *search)
+static void try_way(const struct auto_search *search, struct auto_way *kept, struct predict_way way)
 {
-    size_t most = search->job->count;
-    for (size_t b = 0; search->step && b < search->step->bucket_count; b++)
-        most = search->step->buckets[b].count > most ? search->step->buckets[b].count : most;
-    return most * sizeof(float);
-}
-
-static enum status try_way(struct auto_search *search, struct auto_way *kept,
-                           struct predict_way way)
-{
-    enum status status = STATUS_OK;
-    const struct backend *backend = backend_get((size_t)backend_find(way.backend));
+    const struct auto_job *job = search->job;
+    const struct predict_model *there = search->there;
+    const struct backend *backend = predict_backend(way.backend);
+    const struct predict_training training = {.compute_s = job->compute_s,
+                                              .compress = job->compress};
     struct auto_way tried = {.way = way,
                              .transport = search->transport,
                              .bucket_mb = search->bucket_mb,
                              .buckets = search->step ? search->step->bucket_count : 1,
-                             .bytes = longest_bytes(search),
+                             .bytes = search->step ? predict_step_most(search->step)
+                                                   : job->count * sizeof(float),
                              .model = search->model};
     struct predict_terms terms;
-    bool known = false;
-    if ((search->job->ordered && !backend->obeys_reduce_order) ||
-        (search->job->compress != COMPRESS_NONE && !backend->compresses))
-        return STATUS_OK;
+    bool known;
+    if ((job->ordered && !backend->obeys_reduce_order) ||
+        (job->compress != COMPRESS_NONE && !backend->compresses))
+        return;
     if (search->step)
-        TRY(time_step(search, &way, &tried.seconds, &known));
-    else if ((known = terms_of(search, &way, search->job->count, &terms)))
-        tried.seconds = predict_time(&search->there->fit, &terms);
+        known = predict_training_step(there, &way, job->workers, job->hosts, search->step,
+                                      &training, &tried.seconds);
+    else if ((known = predict_way_terms(there, &way, job->workers, job->hosts, job->count,
+                                        job->compress, &terms)))
+        tried.seconds = predict_time(&there->fit, &terms);
     if (known)
         keep(kept, &tried);
-out:
-    return status;
 }
 
 /* One, two, four and so on, half as many as workers, and as many. */
-static enum status try_colocated(struct auto_search *search)
+static void try_colocated(struct auto_search *search)
 {
-    enum status status = STATUS_OK;
     const struct auto_job *job = search->job;
     int most = job->colocated > 0 ? job->colocated : job->workers;
     for (int servers = job->colocated > 0 ? most : 1; servers <= most; servers++) {
         bool power = (servers & (servers - 1)) == 0;
         if (power || servers == most || servers == job->workers / 2)
-            TRY(try_way(search, &search->best[COLOCATED],
-                        (struct predict_way){"ps", PLACEMENT_COLOCATED, servers}));
+            try_way(search, &search->best[COLOCATED],
+                    (struct predict_way){"ps", PLACEMENT_COLOCATED, servers});
     }
-out:
-    return status;
 }
 
 /* Without servers: `kept` by kind, or one for all. */
-static enum status try_without(struct auto_search *search, struct auto_way *kept, int stride)
+static void try_without(struct auto_search *search, struct auto_way *kept, int stride)
 {
     static const char *const names[] = {
         [RING] = "ring", [RHD] = "rhd", [HIERARCHICAL] = "hierarchical"};
-    enum status status = STATUS_OK;
     for (int kind = RING; search->job->workers > 1 && kind <= HIERARCHICAL; kind++) {
         if (kind != HIERARCHICAL || several_slots(search->job))
-            TRY(try_way(search, kept + kind * stride,
-                        (struct predict_way){.backend = names[kind]}));
+            try_way(search, kept + kind * stride, (struct predict_way){.backend = names[kind]});
     }
-out:
-    return status;
 }
 
-static enum status try_all(struct auto_search *search)
+static void try_over(struct auto_search *search, enum transport_kind kind,
+                     const struct predict_model *model)
 {
-    enum status status = STATUS_OK;
     const struct auto_job *job = search->job;
-    if (job->spare == 0)
-        TRY(try_without(search, search->best, 1));
-    else
-        TRY(try_without(search, &search->alone, 0));
-    if (job->spare > 0 && job->placements >> PLACEMENT_DEDICATED & 1)
-        TRY(try_way(search, &search->best[DEDICATED],
-                    (struct predict_way){"ps", PLACEMENT_DEDICATED, job->spare}));
-    if (job->workers > 1 && job->placements >> PLACEMENT_MIXED & 1)
-        TRY(try_way(search, &search->best[MIXED],
-                    (struct predict_way){"ps", PLACEMENT_MIXED, job->spare}));
-    if (job->spare == 0 && job->placements >> PLACEMENT_COLOCATED & 1)
-        TRY(try_colocated(search));
-out:
-    return status;
-}
-
-static enum status try_over(struct auto_search *search, enum transport_kind kind,
-                            const struct predict_model *model)
-{
-    const struct predict_model there = model_there(model, search->job);
+    const struct predict_model there = model_there(model, job);
     search->transport = kind;
     search->model = model;
     search->there = &there;
-    return try_all(search);
+    if (job->spare == 0)
+        try_without(search, search->best, 1);
+    else
+        try_without(search, &search->alone, 0);
+    if (job->spare > 0 && job->placements >> PLACEMENT_DEDICATED & 1)
+        try_way(search, &search->best[DEDICATED],
+                (struct predict_way){"ps", PLACEMENT_DEDICATED, job->spare});
+    if (job->workers > 1 && job->placements >> PLACEMENT_MIXED & 1)
+        try_way(search, &search->best[MIXED],
+                (struct predict_way){"ps", PLACEMENT_MIXED, job->spare});
+    if (job->spare == 0 && job->placements >> PLACEMENT_COLOCATED & 1)
+        try_colocated(search);
 }
 
-/* Over each transport that it may use and that was fitted, or, if none was, one as the nearest. */
-static enum status try_transports(struct auto_search *search, const struct predict_models *models,
-                                  bool *stands_in)
+/* Over each transport that it may use and that was fitted, or, if none was, one as the nearest.
+ * Returns whether the nearest stands in. */
+static bool try_transports(struct auto_search *search, const struct predict_models *models)
 {
-    enum status status = STATUS_OK;
     const struct auto_job *job = search->job;
-    *stands_in = true;
+    bool stands_in = true;
     for (int kind = 0; kind < TRANSPORT_KINDS; kind++) {
         const struct predict_model *model = model_over(models, job->network, kind);
         if (!model || !(job->transports >> kind & 1))
             continue;
-        TRY(try_over(search, kind, model));
-        *stands_in = false;
+        try_over(search, kind, model);
+        stands_in = false;
     }
-    for (int kind = TRANSPORT_KINDS; *stands_in && kind-- > 0;) {
-        if (job->transports >> kind & 1)
-            return try_over(search, kind, nearest_model(models, job->network));
+    for (int kind = TRANSPORT_KINDS; stands_in && kind-- > 0;) {
+        if (job->transports >> kind & 1) {
+            try_over(search, kind, nearest_model(models, job->network));
+            break;
+        }
     }
-out:
-    return status;
+    return stands_in;
 }
 
 static enum status try_buckets(struct auto_search *search, const struct predict_models *models,
@@ -274,7 +210,7 @@ static enum status try_buckets(struct auto_search *search, const struct predict_
     TRY(predict_step_open(&step, search->job->model, (size_t)(bucket_mb * 1048576)));
     search->step = &step;
     search->bucket_mb = bucket_mb;
-    TRY(try_transports(search, models, stands_in));
+    *stands_in = try_transports(search, models);
 out:
     predict_step_free(&step);
     search->step = NULL;
@@ -309,13 +245,11 @@ enum status auto_choose_way(const struct predict_models *models, const struct au
     if (!nearest_model(models, job->network))
         return no_model(models, job->network);
     if (!job->model)
-        TRY(try_transports(&search, models, &choice->stands_in));
+        choice->stands_in = try_transports(&search, models);
     else if (job->bucket_mb >= 0)
         TRY(try_buckets(&search, models, job->bucket_mb, &choice->stands_in));
-    for (size_t b = 0;
-         job->model && job->bucket_mb < 0 && b < sizeof bucket_sizes_mb / sizeof *bucket_sizes_mb;
-         b++)
-        TRY(try_buckets(&search, models, bucket_sizes_mb[b], &choice->stands_in));
+    for (size_t b = 0; job->model && job->bucket_mb < 0 && b < PREDICT_BUCKET_SIZES; b++)
+        TRY(try_buckets(&search, models, predict_bucket_mb[b], &choice->stands_in));
     find_best(&search, choice);
 out:
     return status;
@@ -343,7 +277,8 @@ static void add_basis(struct line *line, const struct auto_job *job,
     const struct auto_way *best = &choice->best;
     const struct predict_cluster cluster = {.workers = job->workers,
                                             .bytes_per_s = job->bytes_per_s};
-    predict_outside(best->model, &cluster, best->way.servers, best->bytes, outside, sizeof outside);
+    predict_outside(best->model, &cluster, best->way.servers, best->bytes, best->bytes, outside,
+                    sizeof outside);
     line_add(line, "; rests on %zu rows over %s and %s", best->model->fitted, best->model->network,
              best->model->transport);
     if (choice->stands_in)

@@ -157,8 +157,9 @@ static void cross_by_size(FILE *out, const struct predict_model *model, int work
     for (double octave = 0; octave <= 24 && curves.count < PREDICT_POINTS_MOST; octave += step) {
         size_t count = (size_t)(least * exp2(octave)) / sizeof(float), at = curves.count;
         curves.x[at] = (double)(count * sizeof(float));
-        if (predict_way_terms(model, &one_server, workers, count, COMPRESS_NONE, &curves.one[at]) &&
-            predict_way_terms(model, &ring, workers, count, COMPRESS_NONE, &curves.other[at]))
+        if (predict_way_terms(model, &one_server, workers, NULL, count, COMPRESS_NONE,
+                              &curves.one[at]) &&
+            predict_way_terms(model, &ring, workers, NULL, count, COMPRESS_NONE, &curves.other[at]))
             curves.count++;
     }
     fprintf(out, "one server on a spare machine and the ring, sizes ");
@@ -174,9 +175,9 @@ static void cross_by_servers(FILE *out, const struct predict_model *model, int w
         const struct predict_way way = {"ps", placement, servers};
         size_t at = curves.count;
         curves.x[at] = servers;
-        if (predict_way_terms(model, &way, workers, bytes / sizeof(float), COMPRESS_NONE,
+        if (predict_way_terms(model, &way, workers, NULL, bytes / sizeof(float), COMPRESS_NONE,
                               &curves.one[at]) &&
-            predict_way_terms(model, &ring, workers, bytes / sizeof(float), COMPRESS_NONE,
+            predict_way_terms(model, &ring, workers, NULL, bytes / sizeof(float), COMPRESS_NONE,
                               &curves.other[at]))
             curves.count++;
     }
@@ -213,7 +214,8 @@ static void print_rate(FILE *out, const struct predict_model *model, int workers
 {
     double factor[PREDICT_TERMS][PREDICT_TERMS] = {{0}}, values[DRAWS];
     struct predict_terms terms;
-    if (!predict_way_terms(model, &ring, workers, bytes / sizeof(float), COMPRESS_NONE, &terms))
+    if (!predict_way_terms(model, &ring, workers, NULL, bytes / sizeof(float), COMPRESS_NONE,
+                           &terms))
         return;
     decompose(&model->fit, factor);
     for (uint64_t draw = 0; draw < DRAWS; draw++) {
@@ -281,19 +283,14 @@ void predict_way_words(const struct predict_way *way, char *text, size_t size)
         snprintf(text, size, "%s", way->backend);
 }
 
-static const struct backend *backend_named(const char *name)
-{
-    int index = backend_find(name);
-    return index >= 0 ? backend_get((size_t)index) : NULL;
-}
-
 bool predict_way_terms(const struct predict_model *model, const struct predict_way *way,
-                       int workers, size_t count, enum compress compress,
+                       int workers, const int *hosts, size_t count, enum compress compress,
                        struct predict_terms *terms)
 {
-    struct predict_shape shape = {.backend = backend_named(way->backend),
+    struct predict_shape shape = {.backend = predict_backend(way->backend),
                                   .topology = {workers, way->servers, way->placement},
                                   .count = count,
+                                  .hosts = hosts,
                                   .nominal_bytes_per_s = model->nominal_bytes_per_s,
                                   .compress = compress,
                                   .one_machine = model->one_machine};
@@ -350,14 +347,7 @@ static void add_outside(struct line *line, const char *what, struct predict_rang
 }
 
 void predict_outside(const struct predict_model *model, const struct predict_cluster *cluster,
-                     int servers, uint64_t bytes, char *text, size_t size)
-{
-    predict_outside_between(model, cluster, servers, bytes, bytes, text, size);
-}
-
-void predict_outside_between(const struct predict_model *model,
-                             const struct predict_cluster *cluster, int servers, uint64_t least,
-                             uint64_t most, char *text, size_t size)
+                     int servers, uint64_t least, uint64_t most, char *text, size_t size)
 {
     struct line line = line_in(text, size);
     const struct predict_range any = {0, model->servers.most};
@@ -386,7 +376,7 @@ static void print_size(FILE *out, const struct predict_model *model,
     for (size_t w = 0; w < count; w++) {
         struct predict_terms terms;
         times[w] = (struct predict_interval){.seconds = INFINITY, .low = INFINITY};
-        if (predict_way_terms(there, &ways[w], cluster->workers, bytes / sizeof(float),
+        if (predict_way_terms(there, &ways[w], cluster->workers, NULL, bytes / sizeof(float),
                               COMPRESS_NONE, &terms))
             times[w] = predict_time(&there->fit, &terms);
         best = times[w].seconds < times[best].seconds ? w : best;
@@ -397,7 +387,7 @@ static void print_size(FILE *out, const struct predict_model *model,
         char words[32], outside[256], between[PREDICT_INTERVAL_BYTES];
         const char *mark = near > 1 ? "  among the fastest (intervals overlap)" : "  fastest";
         predict_way_words(&ways[w], words, sizeof words);
-        predict_outside(model, cluster, ways[w].servers, bytes, outside, sizeof outside);
+        predict_outside(model, cluster, ways[w].servers, bytes, bytes, outside, sizeof outside);
         if (isfinite(times[w].seconds))
             fprintf(out, "%12" PRIu64 "  %-20s %12.3f  %s%s%s%s%s\n", bytes, words,
                     times[w].seconds * 1e3, predict_interval_text(times[w], 1e3, 3, between),

@@ -40,19 +40,16 @@ void predict_way_words(const struct predict_way *way, char *text, size_t size);
 struct predict_model predict_model_on(const struct predict_model *model,
                                       const struct predict_cluster *cluster);
 
-/* The terms of an all-reduce; false: it cannot be, such as more colocated servers than workers. */
+/* The terms of an all-reduce. `hosts`: cost_shape.hosts, or NULL: one each. false: it cannot be,
+ * such as more colocated servers than workers. */
 bool predict_way_terms(const struct predict_model *model, const struct predict_way *way,
-                       int workers, size_t count, enum compress compress,
+                       int workers, const int *hosts, size_t count, enum compress compress,
                        struct predict_terms *terms);
 
-/* Where the model was not fitted, in words: "4.0 times the most workers (8)"; "" inside. */
+/* Where the model was not fitted, in words: "4.0 times the most workers (8)"; "" inside. Of
+ * all-reduces of `least` to `most` bytes. */
 void predict_outside(const struct predict_model *model, const struct predict_cluster *cluster,
-                     int servers, uint64_t bytes, char *text, size_t size);
-
-/* The same of several all-reduces, of `least` to `most` bytes. */
-void predict_outside_between(const struct predict_model *model,
-                             const struct predict_cluster *cluster, int servers, uint64_t least,
-                             uint64_t most, char *text, size_t size);
+                     int servers, uint64_t least, uint64_t most, char *text, size_t size);
 
 /* A table: each way at each size, and the crossovers. One way is the fastest only if its interval
  * lies below all others. Otherwise each way whose interval overlaps that of the shortest is marked.

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/text.h"
 #include "common/net/transport/transport.h"
 #include "experiments/config/backends.h"
 #include "experiments/config/config_table.h"
@@ -16,14 +17,19 @@
 
 /* -------- rows -------------------------------------------------------------------------------- */
 
+const struct backend *predict_backend(const char *name)
+{
+    int index = backend_find(name);
+    return index >= 0 ? backend_get((size_t)index) : NULL;
+}
+
 /* The backend whose formula describes a row: of MPI_Allreduce the one of the same algorithm. */
 static const struct backend *backend_of(const struct predict_row *row)
 {
     const char *name = row->backend;
     if (strcmp(name, "mpi") == 0)
         name = strcmp(row->algorithm, "rabenseifner") == 0 ? "rhd" : "ring";
-    int index = backend_find(name);
-    return index >= 0 ? backend_get((size_t)index) : NULL;
+    return predict_backend(name);
 }
 
 static int word_number(const char *const *words, const char *word)
@@ -142,6 +148,14 @@ bool predict_shape_of(const struct predict_row *row, int *hosts, struct predict_
 bool predict_is_transport(const struct predict_model *model)
 {
     return transport_kind_find(model->transport) < TRANSPORT_KINDS && model->fit.error_count > 0;
+}
+
+bool predict_is_first(const struct predict_models *models, size_t index)
+{
+    size_t first = 0;
+    while (strcmp(models->models[first].network, models->models[index].network) != 0)
+        first++;
+    return first == index;
 }
 
 /* MPI_Allreduce's without a word of its algorithm are not those over the transport mpi. */
@@ -443,6 +457,11 @@ static double number(const cJSON *item)
     return good ? item->valuedouble : (double)NAN;
 }
 
+static double member(const cJSON *object, const char *name)
+{
+    return number(cJSON_GetObjectItemCaseSensitive(object, name));
+}
+
 static bool read_range(const cJSON *object, const char *name, struct predict_range *range)
 {
     const cJSON *list = cJSON_GetObjectItemCaseSensitive(object, name);
@@ -459,9 +478,9 @@ static bool read_constants(const cJSON *object, struct predict_fit *fit)
     for (int t = 0; t < PREDICT_TERMS; t++) {
         const cJSON *constant = cJSON_GetObjectItemCaseSensitive(constants, predict_term_names[t]);
         const cJSON *row = cJSON_GetObjectItemCaseSensitive(constant, "covariance");
-        fit->constants.of[t] = number(cJSON_GetObjectItemCaseSensitive(constant, "value"));
-        fit->low.of[t] = number(cJSON_GetObjectItemCaseSensitive(constant, "low"));
-        fit->high.of[t] = number(cJSON_GetObjectItemCaseSensitive(constant, "high"));
+        fit->constants.of[t] = member(constant, "value");
+        fit->low.of[t] = member(constant, "low");
+        fit->high.of[t] = member(constant, "high");
         if (isnan(fit->constants.of[t] + fit->low.of[t] + fit->high.of[t]) ||
             cJSON_GetArraySize(row) != PREDICT_TERMS)
             return false;
@@ -498,16 +517,15 @@ static bool read_model(const cJSON *object, struct predict_model *model)
 {
     const cJSON *network = cJSON_GetObjectItemCaseSensitive(object, "network");
     const cJSON *transport = cJSON_GetObjectItemCaseSensitive(object, "transport");
-    double fitted = number(cJSON_GetObjectItemCaseSensitive(object, "rows_fitted"));
-    double held_out = number(cJSON_GetObjectItemCaseSensitive(object, "rows_held_out"));
+    double fitted = member(object, "rows_fitted");
+    double held_out = member(object, "rows_held_out");
     if (!cJSON_IsString(network) || !cJSON_IsString(transport) || !(fitted < 1e9) ||
         !(held_out < 1e9) || strlen(network->valuestring) >= sizeof model->network ||
         strlen(transport->valuestring) >= sizeof model->transport)
         return false;
     snprintf(model->network, sizeof model->network, "%s", network->valuestring);
     snprintf(model->transport, sizeof model->transport, "%s", transport->valuestring);
-    model->nominal_bytes_per_s =
-        number(cJSON_GetObjectItemCaseSensitive(object, "nominal_link_bytes_per_s"));
+    model->nominal_bytes_per_s = member(object, "nominal_link_bytes_per_s");
     model->one_machine = predict_one_machine(model->network);
     model->fitted = (size_t)fitted;
     model->held_out = (size_t)held_out;
@@ -520,9 +538,9 @@ static bool read_model(const cJSON *object, struct predict_model *model)
 /* Files of earlier versions have none. */
 static bool read_choice(const cJSON *object, struct predict_held_out *choice)
 {
-    double cases = number(cJSON_GetObjectItemCaseSensitive(object, "cases"));
-    choice->mean = number(cJSON_GetObjectItemCaseSensitive(object, "slower_mean"));
-    choice->worst = number(cJSON_GetObjectItemCaseSensitive(object, "slower_worst"));
+    double cases = member(object, "cases");
+    choice->mean = member(object, "slower_mean");
+    choice->worst = member(object, "slower_worst");
     if (!object)
         *choice = (struct predict_held_out){0};
     else if (!(cases < 1e9) || isnan(choice->mean + choice->worst))
@@ -551,35 +569,14 @@ static enum status read_models(struct predict_models *models, const cJSON *root,
     return models->count > 0 ? STATUS_OK : refuse(path, "no model in it");
 }
 
-/* The caller frees; NULL: errno says why. */
-static char *read_text(const char *path)
-{
-    enum { TEXT_MOST = 64 << 20 };
-    FILE *file = fopen(path, "r");
-    size_t room = 1 << 16, used = 0;
-    char *text = file ? malloc(room) : NULL;
-    while (text && !feof(file) && !ferror(file) && used < TEXT_MOST) {
-        used += fread(text + used, 1, room - 1 - used, file);
-        text[used] = 0;
-        if (used + 1 < room)
-            continue;
-        char *more = realloc(text, room *= 2);
-        if (!more)
-            free(text);
-        text = more;
-    }
-    if (file)
-        fclose(file);
-    return text;
-}
-
 enum status predict_models_read(struct predict_models *models, const char *path)
 {
     *models = (struct predict_models){0};
-    char *text = read_text(path);
-    if (!text)
+    errno = 0;
+    char *text = text_of_file(path, NULL);
+    if (!text && errno != 0)
         return refuse(path, strerror(errno));
-    cJSON *root = cJSON_Parse(text);
+    cJSON *root = text ? cJSON_Parse(text) : NULL;
     enum status status = root ? read_models(models, root, path) : refuse(path, "no JSON");
     cJSON_Delete(root);
     free(text);

@@ -116,6 +116,9 @@ struct predict_models {
     struct predict_held_out choice;
 };
 
+/* NULL: there is none. */
+const struct backend *predict_backend(const char *name);
+
 /* What a row measured. `hosts` (PREDICT_WORKERS_MOST): filled where workers share hosts, and
  * borrowed then. false: no formula of ours says what it takes; *why in words. */
 bool predict_shape_of(const struct predict_row *row, int *hosts, struct predict_shape *shape,
@@ -124,6 +127,9 @@ bool predict_shape_of(const struct predict_row *row, int *hosts, struct predict_
 /* Whether the model was fitted and says something of all of psring's ways: it is of one of psring's
  * own transports. Those of MPI_Allreduce's algorithms have the formula of one topology only. */
 bool predict_is_transport(const struct predict_model *model);
+
+/* Whether no earlier model is of the same network. */
+bool predict_is_first(const struct predict_models *models, size_t index);
 
 /* Whether both are virtual clusters without a shape, which differ in their links' rate at most. */
 bool predict_networks_alike(const char *network, const char *other);

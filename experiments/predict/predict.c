@@ -9,7 +9,7 @@
 #include "experiments/predict/model.h"
 #include "experiments/predict/training.h"
 
-static const double bucket_mb[] = {1, 2, 4, 8, 16, 25, 0};
+const double predict_bucket_mb[PREDICT_BUCKET_SIZES] = {1, 2, 4, 8, 16, 25, 0};
 static const double worth = 0.02; /* fp16 rounds gradients: less than that of a step is not */
 
 enum { TOPOLOGIES = 3 };
@@ -70,7 +70,7 @@ static void try_way(struct advice_search *search, const struct predict_model *mo
                                     .most_bytes = predict_step_most(step),
                                     .compress = training->compress,
                                     .machines = workers + (beside ? way->servers : 0)};
-    if (!predict_training_step(there, way, workers, step, training, &choice.step))
+    if (!predict_training_step(there, way, workers, NULL, step, training, &choice.step))
         return;
     choice.epoch_s = training->images / (training->batch * workers) * choice.step.seconds;
     choice.epoch_machine_s = choice.epoch_s * choice.machines;
@@ -94,9 +94,9 @@ enum status predict_advise(const struct predict_models *models, const char *netw
 {
     enum status status = STATUS_OK;
     struct advice_search search = {.cluster = cluster, .training = *training};
-    for (size_t b = 0; b < sizeof bucket_mb / sizeof *bucket_mb; b++) {
+    for (size_t b = 0; b < PREDICT_BUCKET_SIZES; b++) {
         struct predict_step step;
-        search.training.bucket_bytes = (size_t)(bucket_mb[b] * 1048576);
+        search.training.bucket_bytes = (size_t)(predict_bucket_mb[b] * 1048576);
         status = predict_step_open(&step, training->model, search.training.bucket_bytes);
         for (size_t m = 0; status == STATUS_OK && m < models->count; m++) {
             const struct predict_model *model = &models->models[m];
@@ -159,8 +159,8 @@ static void print_basis(FILE *out, const struct predict_choice *choice,
 {
     char outside[256];
     const struct predict_model *model = choice->model;
-    predict_outside_between(model, cluster, choice->way.servers, choice->least_bytes,
-                            choice->most_bytes, outside, sizeof outside);
+    predict_outside(model, cluster, choice->way.servers, choice->least_bytes, choice->most_bytes,
+                    outside, sizeof outside);
     fprintf(out, "  rests on   %zu rows over %s and %s%s%s\n", model->fitted, model->network,
             model->transport, *outside ? "; outside what was fitted: " : "", outside);
 }
@@ -199,8 +199,8 @@ static void print_advice(FILE *out, const struct predict_advice *advice, const c
     fprintf(out, "  network    %.1f%% of a step is exposed communication%s\n",
             100 * fmax(exposed, 0), exposed < worth ? ": a faster one would change nothing" : "");
     fprintf(out, "  buckets    of ");
-    for (size_t b = 0; bucket_mb[b] > 0; b++)
-        fprintf(out, "%s%g", b > 0 ? ", " : "", bucket_mb[b]);
+    for (size_t b = 0; predict_bucket_mb[b] > 0; b++)
+        fprintf(out, "%s%g", b > 0 ? ", " : "", predict_bucket_mb[b]);
     fprintf(out, " MB and one for all were tried; the table of training has --bucket-mb %g alone\n",
             (double)training->bucket_bytes / 1048576);
     print_basis(out, fastest, cluster);
@@ -216,12 +216,9 @@ static enum status predict_print_advice(FILE *out, const struct predict_models *
     enum status status = STATUS_OK;
     for (size_t m = 0; m < models->count; m++) {
         const char *network = models->models[m].network;
-        size_t first = 0;
-        while (strcmp(models->models[first].network, network) != 0)
-            first++;
-        if (first < m)
-            continue;
         struct predict_advice advice;
+        if (!predict_is_first(models, m))
+            continue;
         TRY(predict_advise(models, network, cluster, training, &advice));
         if (advice.found)
             print_advice(out, &advice, network, cluster, training, cost_per_hour);
@@ -230,23 +227,16 @@ out:
     return status;
 }
 
-static enum status read_files(struct predict_rows *rows, const char *files)
+static enum status read_rows(void *rows, const char *path)
 {
-    enum status status = STATUS_OK;
-    char *save = NULL, *list = strdup(files);
-    TRY(list ? STATUS_OK : STATUS_NO_MEMORY);
-    for (char *path = strtok_r(list, ",", &save); path; path = strtok_r(NULL, ",", &save))
-        TRY(predict_rows_read(rows, path));
-out:
-    free(list);
-    return status;
+    return predict_rows_read(rows, path);
 }
 
 static enum status fit(const struct config *config, struct predict_models *models)
 {
     enum status status;
     struct predict_rows rows = {0};
-    TRY(read_files(&rows, config->predict.fit));
+    TRY(table_each_file(config->predict.fit, read_rows, &rows));
     TRY(predict_models_fit(models, &rows, config->predict.hold_out, (uint64_t)config->seed));
     for (size_t m = 0; m < models->count; m++)
         predict_print_constants(stdout, &models->models[m]);

@@ -11,6 +11,10 @@
 #include "experiments/predict/model.h"
 #include "experiments/predict/training.h"
 
+/* The sizes of buckets that are tried, in MB; 0: one bucket. */
+enum { PREDICT_BUCKET_SIZES = 7 };
+extern const double predict_bucket_mb[PREDICT_BUCKET_SIZES];
+
 /* A way to train, and what comes of it. */
 struct predict_choice {
     const struct predict_model *model; /* its network and transport */

@@ -10,6 +10,7 @@
 
 #include "common/base/stats.h"
 #include "common/base/status.h"
+#include "common/base/util.h"
 #include "experiments/bench/results.h"
 
 const char *table_field(const struct table_reader *table, const char *name)
@@ -98,6 +99,19 @@ out:
     return status;
 }
 
+enum status table_each_file(const char *files, enum status (*take)(void *context, const char *path),
+                            void *context)
+{
+    enum status status = STATUS_OK;
+    char *save = NULL, *list = strdup(files);
+    TRY(list ? STATUS_OK : STATUS_NO_MEMORY);
+    for (char *path = strtok_r(list, ",", &save); path; path = strtok_r(NULL, ",", &save))
+        TRY(take(context, path));
+out:
+    free(list);
+    return status;
+}
+
 /* -------- a row ------------------------------------------------------------------------------- */
 
 /* The standard error of a median: from its own 95% interval where there is one, else from the
@@ -121,41 +135,56 @@ out:
     return status;
 }
 
-static enum status read_words(const struct table_reader *table, struct predict_row *row)
-{
-    enum status status;
-    TRY(table_word(table, "backend", row->backend, sizeof row->backend));
-    TRY(table_word(table, "transport", row->transport, sizeof row->transport));
-    TRY(table_word(table, "network", row->network, sizeof row->network));
-    TRY(table_word(table, "device", row->device, sizeof row->device));
-    TRY(table_word(table, "error_feedback", row->error_feedback, sizeof row->error_feedback));
-    TRY(table_word(table, "placement", row->placement, sizeof row->placement));
-    TRY(table_word(table, "mpi_algorithm", row->algorithm, sizeof row->algorithm));
-    TRY(table_word(table, "nccl_algorithm", row->nccl, sizeof row->nccl));
-    TRY(table_word(table, "compress", row->compress, sizeof row->compress));
-    TRY(table_word(table, "interface", row->interface, sizeof row->interface));
-    TRY(table_word(table, "model_gradients", row->model, sizeof row->model));
-out:
-    return status;
-}
+/* The columns that say of what a row is: rows that differ in none of them are runs of one point. */
+static const struct row_column {
+    const char *name;
+    enum { WORD, COUNT, NUMBER } kind; /* char[PREDICT_WORD], int, double */
+    size_t offset;
+    int least;    /* COUNT */
+    bool differs; /* between runs of one point */
+} columns[] = {
+#define AT(member) .offset = offsetof(struct predict_row, member)
+    {"backend", WORD, AT(backend)},
+    {"transport", WORD, AT(transport)},
+    {"network", WORD, AT(network)},
+    {"device", WORD, AT(device)},
+    {"error_feedback", WORD, AT(error_feedback)},
+    {"placement", WORD, AT(placement)},
+    {"mpi_algorithm", WORD, AT(algorithm)},
+    {"nccl_algorithm", WORD, AT(nccl)},
+    {"compress", WORD, AT(compress)},
+    {"interface", WORD, AT(interface)},
+    {"model_gradients", WORD, AT(model)},
+    {"workers", COUNT, AT(workers), .least = 1},
+    {"servers", COUNT, AT(servers)},
+    {"hosts", COUNT, AT(hosts), .least = 1},
+    {"inter_host_hops", COUNT, AT(inter_host_hops)},
+    {"skew_ms", NUMBER, AT(skew_ms), .differs = true},
+    {"nominal_link_bytes_per_s", NUMBER, AT(nominal_bytes_per_s)},
+    {"cpu_busy", NUMBER, AT(cpu_busy), .differs = true},
+    {"cpu_other", NUMBER, AT(cpu_other), .differs = true},
+};
+
+enum { ROW_COLUMNS = sizeof columns / sizeof *columns };
 
 static enum status read_row(const struct table_reader *table, struct predict_row *row)
 {
-    enum status status;
+    enum status status = STATUS_OK;
     double bytes, wrong;
-    const int most = PREDICT_WORKERS_MOST;
     *row = (struct predict_row){.runs = 1, .model_index = -1};
-    TRY(read_words(table, row));
-    TRY(table_count(table, "workers", 1, most, 0, &row->workers));
-    TRY(table_count(table, "servers", 0, most, 0, &row->servers));
-    TRY(table_count(table, "hosts", 1, most, 0, &row->hosts));
-    TRY(table_count(table, "inter_host_hops", 0, most, 0, &row->inter_host_hops));
+    for (size_t c = 0; c < ROW_COLUMNS; c++) {
+        const struct row_column *column = &columns[c];
+        void *at = (char *)row + column->offset;
+        if (column->kind == WORD)
+            status = table_word(table, column->name, at, PREDICT_WORD);
+        else if (column->kind == COUNT)
+            status = table_count(table, column->name, column->least, PREDICT_WORKERS_MOST, 0, at);
+        else
+            status = table_number(table, column->name, 0, 0, at);
+        TRY(status);
+    }
     TRY(table_number(table, "bytes", 0, 0, &bytes));
     TRY(table_number(table, "wrong", 0, 0, &wrong));
-    TRY(table_number(table, "skew_ms", 0, 0, &row->skew_ms));
-    TRY(table_number(table, "nominal_link_bytes_per_s", 0, 0, &row->nominal_bytes_per_s));
-    TRY(table_number(table, "cpu_busy", 0, 0, &row->cpu_busy));
-    TRY(table_number(table, "cpu_other", 0, 0, &row->cpu_other));
     TRY(read_times(table, row));
     if (row->workers < 1 || row->median_s <= 0) {
         log_error("%s: line %zu: workers or time_us_median is missing; the row is broken: take it "
@@ -171,16 +200,11 @@ out:
 
 static enum status add(struct predict_rows *rows, const struct predict_row *row)
 {
-    if (rows->count == rows->room) {
-        size_t room = rows->room ? 2 * rows->room : 256;
-        struct predict_row *more = realloc(rows->rows, room * sizeof *more);
-        if (!more) {
-            log_error("predict: no memory for %zu rows", room);
-            return STATUS_NO_MEMORY;
-        }
-        rows->rows = more;
-        rows->room = room;
-    }
+    struct predict_row *grown =
+        memory_grow(rows->rows, &rows->room, rows->count, sizeof *grown, "rows to predict");
+    if (!grown)
+        return STATUS_NO_MEMORY;
+    rows->rows = grown;
     rows->rows[rows->count++] = *row;
     return STATUS_OK;
 }
@@ -364,26 +388,16 @@ out:
 
 static bool is_same_point(const struct predict_row *a, const struct predict_row *b)
 {
-    const struct {
-        const char *one, *other;
-    } words[] = {{a->backend, b->backend},
-                 {a->transport, b->transport},
-                 {a->network, b->network},
-                 {a->placement, b->placement},
-                 {a->algorithm, b->algorithm},
-                 {a->compress, b->compress},
-                 {a->interface, b->interface},
-                 {a->model, b->model},
-                 {a->nccl, b->nccl},
-                 {a->device, b->device},
-                 {a->error_feedback, b->error_feedback}};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        if (strcmp(words[i].one, words[i].other) != 0)
+    for (size_t c = 0; c < ROW_COLUMNS; c++) {
+        const char *one = (const char *)a + columns[c].offset;
+        const char *other = (const char *)b + columns[c].offset;
+        bool same = columns[c].kind == WORD    ? strcmp(one, other) == 0
+                    : columns[c].kind == COUNT ? *(const int *)one == *(const int *)other
+                                               : *(const double *)one == *(const double *)other;
+        if (!same && !columns[c].differs)
             return false;
     }
-    return a->workers == b->workers && a->servers == b->servers && a->hosts == b->hosts &&
-           a->inter_host_hops == b->inter_host_hops && a->bytes == b->bytes &&
-           a->nominal_bytes_per_s == b->nominal_bytes_per_s;
+    return a->bytes == b->bytes;
 }
 
 /* The median of one field of `runs` rows, of those in which it is known (not 0); else 0. */

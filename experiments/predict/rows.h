@@ -29,6 +29,10 @@ typedef enum status table_take(void *context, const struct table_reader *table);
 enum status table_read(const char *path, const char *name, const char *expected,
                        const char *const *needed, table_take *take, void *context);
 
+/* Calls `take` for each of these files, with commas between. */
+enum status table_each_file(const char *files, enum status (*take)(void *context, const char *path),
+                            void *context);
+
 /* A field of the row; "" where there is no such column. */
 const char *table_field(const struct table_reader *table, const char *name);
 

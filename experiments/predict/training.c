@@ -217,9 +217,10 @@ static struct predict_travel travel_of(const struct predict_fit *fit,
     return travel;
 }
 
-enum status predict_buckets_step(const struct predict_fit *fit, const struct predict_step *step,
-                                 const struct predict_terms *terms, double compute_s,
-                                 struct predict_interval *seconds)
+/* Of a step whose bucket b has terms[b]. STATUS_NO_MEMORY is logged. */
+static enum status buckets_step(const struct predict_fit *fit, const struct predict_step *step,
+                                const struct predict_terms *terms, double compute_s,
+                                struct predict_interval *seconds)
 {
     struct predict_terms all = {0};
     size_t count = step->bucket_count;
@@ -256,17 +257,21 @@ out:
 }
 
 bool predict_training_step(const struct predict_model *model, const struct predict_way *way,
-                           int workers, const struct predict_step *step,
+                           int workers, const int *hosts, const struct predict_step *step,
                            const struct predict_training *training,
                            struct predict_interval *seconds)
 {
     struct predict_terms *terms = malloc(step->bucket_count * sizeof *terms);
     bool known = terms != NULL;
-    for (size_t b = 0; known && b < step->bucket_count; b++)
-        known = predict_way_terms(model, way, workers, step->buckets[b].count, training->compress,
-                                  &terms[b]);
-    known = known && predict_buckets_step(&model->fit, step, terms, training->compute_s, seconds) ==
-                         STATUS_OK;
+    for (size_t b = 0; known && b < step->bucket_count; b++) {
+        if (b > 0 && step->buckets[b].count == step->buckets[b - 1].count)
+            terms[b] = terms[b - 1];
+        else
+            known = predict_way_terms(model, way, workers, hosts, step->buckets[b].count,
+                                      training->compress, &terms[b]);
+    }
+    known =
+        known && buckets_step(&model->fit, step, terms, training->compute_s, seconds) == STATUS_OK;
     free(terms);
     return known;
 }
@@ -312,9 +317,10 @@ enum status predict_print_training(FILE *out, const struct predict_model *model,
     for (size_t w = 0; w < count; w++) {
         struct predict_interval seconds;
         char outside[256];
-        predict_outside_between(model, cluster, ways[w].servers, predict_step_least(&step),
-                                predict_step_most(&step), outside, sizeof outside);
-        if (predict_training_step(&there, &ways[w], cluster->workers, &step, training, &seconds))
+        predict_outside(model, cluster, ways[w].servers, predict_step_least(&step),
+                        predict_step_most(&step), outside, sizeof outside);
+        if (predict_training_step(&there, &ways[w], cluster->workers, NULL, &step, training,
+                                  &seconds))
             print_way(out, &ways[w], cluster, training, seconds, outside);
     }
 out:

@@ -68,16 +68,12 @@ struct predict_training {
 };
 
 /* Of a step of so many workers that average in that way; low and high where its communication is
- * as fast or as slow as its 95% interval says. false: there is no such way. */
+ * as fast or as slow as its 95% interval says. `hosts` as in predict_way_terms. false: there is no
+ * such way. */
 bool predict_training_step(const struct predict_model *model, const struct predict_way *way,
-                           int workers, const struct predict_step *step,
+                           int workers, const int *hosts, const struct predict_step *step,
                            const struct predict_training *training,
                            struct predict_interval *seconds);
-
-/* The same of a step whose bucket b has terms[b]. STATUS_NO_MEMORY is logged. */
-enum status predict_buckets_step(const struct predict_fit *fit, const struct predict_step *step,
-                                 const struct predict_terms *terms, double compute_s,
-                                 struct predict_interval *seconds);
 
 /* Each way on the cluster. STATUS_USAGE (logged): no such model. */
 enum status predict_print_training(FILE *out, const struct predict_model *model,

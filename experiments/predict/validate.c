@@ -6,6 +6,7 @@
 #include "common/base/csv.h"
 #include "common/base/stats.h"
 #include "common/base/status.h"
+#include "common/base/util.h"
 #include "experiments/config/config_table.h"
 #include "common/net/cpu_watch.h"
 #include "experiments/predict/predict.h"
@@ -325,7 +326,7 @@ static int machines_of(const struct predict_row *row)
 static bool is_candidate(const struct predict_models *models, const struct predict_row *row)
 {
     return row->model_index >= 0 && models->models[row->model_index].fit.error_count > 0 &&
-           strcmp(row->transport, "none") != 0;
+           !is_library(row);
 }
 
 static bool same_but_machines(const struct predict_row *a, const struct predict_row *b)
@@ -590,16 +591,11 @@ static bool find_way(const struct table_reader *table, int servers, struct predi
 
 static enum status add_trained(struct trained *trained, const struct step_row *row)
 {
-    if (trained->count == trained->room) {
-        size_t room = trained->room ? 2 * trained->room : 64;
-        struct step_row *more = realloc(trained->rows, room * sizeof *more);
-        if (!more) {
-            log_error("predict: no memory for %zu rows of steps", room);
-            return STATUS_NO_MEMORY;
-        }
-        trained->rows = more;
-        trained->room = room;
-    }
+    struct step_row *grown =
+        memory_grow(trained->rows, &trained->room, trained->count, sizeof *grown, "rows of steps");
+    if (!grown)
+        return STATUS_NO_MEMORY;
+    trained->rows = grown;
     trained->rows[trained->count++] = *row;
     return STATUS_OK;
 }
@@ -691,13 +687,12 @@ static enum status print_step_row(FILE *out, struct trained *trained, const stru
     const int workers = row->cluster.workers;
     char words[32], outside[256], between[PREDICT_INTERVAL_BYTES];
     TRY(predict_step_open(&step, training.model, training.bucket_bytes));
-    if (predict_training_step(&there, &row->way, workers, &step, &training, &seconds)) {
+    if (predict_training_step(&there, &row->way, workers, NULL, &step, &training, &seconds)) {
         struct predict_row measured = {.median_s = row->step_s};
         predict_score_add(score, &measured, seconds);
         predict_way_words(&row->way, words, sizeof words);
-        predict_outside_between(row->model, &row->cluster, row->way.servers,
-                                predict_step_least(&step), predict_step_most(&step), outside,
-                                sizeof outside);
+        predict_outside(row->model, &row->cluster, row->way.servers, predict_step_least(&step),
+                        predict_step_most(&step), outside, sizeof outside);
         fprintf(out, "%-20s %-4s %-18s %-10s %3d %10.2f %10.2f  %s %+6.1f%%%s%s%s\n", words,
                 row->model->transport, row->network, row->trains, workers, row->step_s * 1e3,
                 seconds.seconds * 1e3, predict_interval_text(seconds, 1e3, 2, between),
@@ -711,20 +706,22 @@ out:
     return status;
 }
 
-enum status predict_print_trained(FILE *out, const struct predict_models *models, const char *files)
+static enum status read_trained(void *trained, const char *path)
 {
     static const char *const needed[] = {"backend",        "transport", "network",   "compute",
                                          "workers",        "servers",   "placement", "model",
                                          "step_ms_median", "sync",      NULL};
-    enum status status = STATUS_OK;
+    return table_read(path, "train.csv",
+                      "a train.csv, as psring train --metrics and run_scaling.sh write it", needed,
+                      take_trained, trained);
+}
+
+enum status predict_print_trained(FILE *out, const struct predict_models *models, const char *files)
+{
+    enum status status;
     struct trained trained = {.models = models};
     struct predict_score score = {0};
-    char *save = NULL, *list = strdup(files);
-    TRY(list ? STATUS_OK : STATUS_NO_MEMORY);
-    for (char *path = strtok_r(list, ",", &save); path; path = strtok_r(NULL, ",", &save))
-        TRY(table_read(path, "train.csv",
-                       "a train.csv, as psring train --metrics and run_scaling.sh write it", needed,
-                       take_trained, &trained));
+    TRY(table_each_file(files, read_trained, &trained));
     TRY(join_runs(&trained));
     fprintf(out, "\nSteps of --compute paced\n%-20s %-4s %-18s %-10s %3s %10s %10s\n", "", "over",
             "network", "model", "W", "measured", "predicted ms, with 95% interval");
@@ -745,6 +742,5 @@ enum status predict_print_trained(FILE *out, const struct predict_models *models
                 trained.not_used);
 out:
     free(trained.rows);
-    free(list);
     return status;
 }

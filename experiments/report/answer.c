@@ -113,6 +113,24 @@ struct text text_verdict(const struct point *above, const struct point *below, i
     return text_comparison(&found, digits);
 }
 
+void text_print_point(FILE *out, const struct point *point)
+{
+    fprintf(out, "%s%s%s, %s, %s: ", point->who, *point->variant ? ", " : "", point->variant,
+            text_counted(point->workers, "worker").text, text_size((double)point->bytes).text);
+}
+
+void text_replace(char *text, char from, char to)
+{
+    while ((text = strchr(text, from)))
+        *text = to;
+}
+
+const char *text_next_entry(const char *entry)
+{
+    entry += strcspn(entry, ";");
+    return entry + (*entry == ';');
+}
+
 /* How many machines a configuration would have taken with this number of workers. 0: it was not
  * left out. */
 static int machines_for(const struct run *run, const char *who, int workers)
@@ -120,14 +138,11 @@ static int machines_for(const struct run *run, const char *who, int workers)
     char name[64], found[64];
     int found_workers, machines;
     snprintf(name, sizeof name, "%s", who);
-    for (char *space = name; (space = strchr(space, ' '));)
-        *space = '-';
-    for (const char *entry = run->left_out; *entry;) {
+    text_replace(name, ' ', '-');
+    for (const char *entry = run->left_out; *entry; entry = text_next_entry(entry)) {
         if (sscanf(entry, "%63s %d %d", found, &found_workers, &machines) == 3 &&
             strcmp(found, name) == 0 && found_workers == workers)
             return machines;
-        entry += strcspn(entry, ";");
-        entry += *entry == ';';
     }
     return 0;
 }

@@ -18,11 +18,12 @@ enum { KEYS = sizeof keys / sizeof *keys, SHARED_KEYS = KEYS - 1 }; /* all but t
 
 /* -------- what rows are of -------------------------------------------------------------------- */
 
-/* One table's rows as texts of their keys; (rows) each, owned. */
+/* One table's rows by their keys. */
 struct kinds {
-    char **shared; /* of those that both tables have: one that only one has, because the other is of
-                    * an earlier version, tells nothing */
-    char **whole;  /* of all that this table has, the network too */
+    const char *(*of)[KEYS]; /* (rows), owned; what they point to is the table's */
+    bool shared[KEYS]; /* that both tables have: one that only one has, because the other is of
+                        * an earlier version, tells nothing */
+    bool whole[KEYS];  /* all that this table has, the network too */
 };
 
 /* A row of an earlier version has no skew_ms: its ranks started together. */
@@ -32,55 +33,38 @@ static const char *field_of(const struct csv_table *table, size_t row, const cha
     return strcmp(key, "skew_ms") == 0 && !(atof(field) > 0) ? "0" : field;
 }
 
-/* The caller frees; NULL: no memory. */
-static char *kind_of(const struct csv_table *table, size_t row, const bool *counts)
-{
-    size_t size = 1;
-    for (int k = 0; k < KEYS; k++)
-        size += strlen(field_of(table, row, keys[k])) + 1;
-    char *text = malloc(size);
-    if (!text)
-        return NULL;
-    struct line line = line_in(text, size);
-    for (int k = 0; k < KEYS; k++) {
-        if (counts[k])
-            line_add(&line, "%s\n", field_of(table, row, keys[k]));
-    }
-    return text;
-}
-
 static enum status kinds_read(struct kinds *kinds, const struct csv_table *table,
                               const struct csv_table *other)
 {
-    bool shared[KEYS], own[KEYS];
+    kinds->of = calloc(table->rows + 1, sizeof *kinds->of);
+    if (!kinds->of) {
+        log_error("psring compare: out of memory");
+        return STATUS_NO_MEMORY;
+    }
     for (int k = 0; k < KEYS; k++) {
         const bool skew = strcmp(keys[k], "skew_ms") == 0; /* 0 without the column */
-        own[k] = skew || csv_table_has(table, keys[k]);
-        shared[k] = own[k] && k < SHARED_KEYS && (skew || csv_table_has(other, keys[k]));
+        kinds->whole[k] = skew || csv_table_has(table, keys[k]);
+        kinds->shared[k] =
+            kinds->whole[k] && k < SHARED_KEYS && (skew || csv_table_has(other, keys[k]));
+        for (size_t row = 0; row < table->rows; row++)
+            kinds->of[row][k] = field_of(table, row, keys[k]);
     }
-    kinds->shared = calloc(table->rows + 1, sizeof *kinds->shared);
-    kinds->whole = calloc(table->rows + 1, sizeof *kinds->whole);
-    bool good = kinds->shared && kinds->whole;
-    for (size_t row = 0; good && row < table->rows; row++) {
-        kinds->shared[row] = kind_of(table, row, shared);
-        kinds->whole[row] = kind_of(table, row, own);
-        good = kinds->shared[row] && kinds->whole[row];
-    }
-    if (!good)
-        log_error("psring compare: out of memory");
-    return good ? STATUS_OK : STATUS_NO_MEMORY;
+    return STATUS_OK;
 }
 
-static void kinds_free(struct kinds *kinds, size_t rows)
+static bool are_alike(const char *const *one, const char *const *other, const bool *counts)
 {
-    for (size_t row = 0; row < rows; row++) {
-        if (kinds->shared)
-            free(kinds->shared[row]);
-        if (kinds->whole)
-            free(kinds->whole[row]);
+    for (int k = 0; k < KEYS; k++) {
+        if (counts[k] && strcmp(one[k], other[k]) != 0)
+            return false;
     }
-    free(kinds->shared);
-    free(kinds->whole);
+    return true;
+}
+
+/* Two rows of one table. */
+static bool is_same(const struct kinds *kinds, size_t one, size_t other)
+{
+    return are_alike(kinds->of[one], kinds->of[other], kinds->whole);
 }
 
 static bool has_network(const struct csv_table *table, const char *network)
@@ -110,7 +94,7 @@ struct compare_search {
 
 static bool match(const struct compare_search *search, size_t before, size_t after)
 {
-    return strcmp(search->before.shared[before], search->after.shared[after]) == 0 &&
+    return are_alike(search->before.of[before], search->after.of[after], search->before.shared) &&
            networks_match(search->compare, before, after);
 }
 
@@ -120,11 +104,9 @@ static bool is_ambiguous(const struct compare_search *search, size_t before, siz
     const struct compare *compare = search->compare;
     bool apart = false;
     for (size_t row = 0; !apart && row < compare->before.rows; row++)
-        apart = strcmp(search->before.whole[row], search->before.whole[before]) != 0 &&
-                match(search, row, after);
+        apart = !is_same(&search->before, row, before) && match(search, row, after);
     for (size_t row = 0; !apart && row < compare->after.rows; row++)
-        apart = strcmp(search->after.whole[row], search->after.whole[after]) != 0 &&
-                match(search, before, row);
+        apart = !is_same(&search->after, row, after) && match(search, before, row);
     return apart;
 }
 
@@ -132,19 +114,19 @@ static bool is_ambiguous(const struct compare_search *search, size_t before, siz
 static bool is_repeated(const struct compare_search *search, size_t after)
 {
     size_t first = 0;
-    while (strcmp(search->after.whole[first], search->after.whole[after]) != 0)
+    while (!is_same(&search->after, first, after))
         first++;
     return first < after;
 }
 
 /* All rows that are alike to `row`, as starts of one configuration. `starts`: room for all rows. */
-static void measure(const struct csv_table *table, char *const *whole, size_t row,
+static void measure(const struct csv_table *table, const struct kinds *kinds, size_t row,
                     struct start *starts, struct measured *time)
 {
     size_t count = 0;
     enum state worst = STATE_EXACT;
     for (size_t other = row; other < table->rows; other++) {
-        if (strcmp(whole[other], whole[row]) != 0)
+        if (!is_same(kinds, other, row))
             continue;
         struct evidence evidence = results_evidence(table, other);
         enum state state = judge_row(&evidence);
@@ -197,8 +179,8 @@ static enum status find_pairs(struct compare *compare)
         if (before == compare->before.rows || is_repeated(&search, after))
             continue;
         struct compare_pair pair = {.before = before, .after = after};
-        measure(&compare->before, search.before.whole, before, starts, &pair.time_before);
-        measure(&compare->after, search.after.whole, after, starts, &pair.time_after);
+        measure(&compare->before, &search.before, before, starts, &pair.time_before);
+        measure(&compare->after, &search.after, after, starts, &pair.time_after);
         const bool wrong =
             pair.time_before.state == STATE_WRONG || pair.time_after.state == STATE_WRONG;
         if (is_ambiguous(&search, before, after)) {
@@ -210,8 +192,8 @@ static enum status find_pairs(struct compare *compare)
     }
     draw_verdicts(compare);
 out:
-    kinds_free(&search.before, compare->before.rows);
-    kinds_free(&search.after, compare->after.rows);
+    free(search.before.of);
+    free(search.after.of);
     free(starts);
     return status;
 }
@@ -313,6 +295,13 @@ static void add_hosts(struct line *line, const struct csv_table *table, size_t r
         line_add(line, ", %s neighbours apart", apart);
 }
 
+/* Of a pair's row in `after`. */
+static const char *field_in(const struct compare *compare, const struct compare_pair *pair,
+                            const char *name)
+{
+    return csv_table_field(&compare->after, pair->after, name);
+}
+
 static bool has_several_networks(const struct csv_table *table)
 {
     bool several = false;
@@ -331,22 +320,22 @@ static void compare_name(const struct compare *compare, const struct compare_pai
     static const char *const usual[] = {"", "none", "", "comm", "cpu", "ring/simple"};
     const struct csv_table *table = &compare->after;
     struct line line = line_in(text, size);
-    line_add(&line, "%s", csv_table_field(table, pair->after, "backend"));
-    if (strcmp(csv_table_field(table, pair->after, "transport"), "none") != 0)
-        line_add(&line, " over %s", csv_table_field(table, pair->after, "transport"));
-    if (strcmp(csv_table_field(table, pair->after, "placement"), "none") != 0)
-        line_add(&line, ", %s %s", csv_table_field(table, pair->after, "servers"),
-                 csv_table_field(table, pair->after, "placement"));
+    line_add(&line, "%s", field_in(compare, pair, "backend"));
+    if (strcmp(field_in(compare, pair, "transport"), "none") != 0)
+        line_add(&line, " over %s", field_in(compare, pair, "transport"));
+    if (strcmp(field_in(compare, pair, "placement"), "none") != 0)
+        line_add(&line, ", %s %s", field_in(compare, pair, "servers"),
+                 field_in(compare, pair, "placement"));
     for (size_t f = 0; f < sizeof further / sizeof *further; f++) {
-        const char *field = csv_table_field(table, pair->after, further[f]);
+        const char *field = field_in(compare, pair, further[f]);
         if (*field && strcmp(field, usual[f]) != 0)
             line_add(&line, ", %s", field);
     }
-    if (atof(csv_table_field(table, pair->after, "skew_ms")) > 0)
-        line_add(&line, ", skew %s ms", csv_table_field(table, pair->after, "skew_ms"));
+    if (atof(field_in(compare, pair, "skew_ms")) > 0)
+        line_add(&line, ", skew %s ms", field_in(compare, pair, "skew_ms"));
     add_hosts(&line, table, pair->after);
     if (has_several_networks(table))
-        line_add(&line, ", %s", csv_table_field(table, pair->after, "network"));
+        line_add(&line, ", %s", field_in(compare, pair, "network"));
 }
 
 enum { NAME_BYTES = 192, RATIO_BYTES = 160, TEXT_BYTES = 512 };
@@ -448,20 +437,13 @@ static void print_table(const struct compare *compare, FILE *out)
         snprintf(starts, sizeof starts, "%d, %d", pair->time_before.starts,
                  pair->time_after.starts);
         fprintf(out, "%-40s %7s %12s %6s %12s %12s   %s\n", name,
-                csv_table_field(&compare->after, pair->after, "workers"),
-                csv_table_field(&compare->after, pair->after, "bytes"), starts,
+                field_in(compare, pair, "workers"), field_in(compare, pair, "bytes"), starts,
                 time_of(&pair->time_before).text, time_of(&pair->time_after).text, ratio);
     }
 }
 
 /* -------- as a page -----------------------------------------------------------------------------
  */
-
-static void add_number(cJSON *object, const char *name, double value)
-{
-    cJSON_AddItemToObject(object, name,
-                          isfinite(value) ? cJSON_CreateNumber(value) : cJSON_CreateNull());
-}
 
 static cJSON *data_of(const struct compare *compare)
 {
@@ -477,16 +459,14 @@ static cJSON *data_of(const struct compare *compare)
         cJSON_AddItemToArray(pairs, object);
         cJSON_AddStringToObject(object, "name", name);
         cJSON_AddStringToObject(object, "words", ratio);
-        cJSON_AddStringToObject(object, "backend",
-                                csv_table_field(&compare->after, pair->after, "backend"));
-        add_number(object, "workers",
-                   atof(csv_table_field(&compare->after, pair->after, "workers")));
-        add_number(object, "bytes", atof(csv_table_field(&compare->after, pair->after, "bytes")));
-        add_number(object, "before_us", known ? pair->time_before.median_us : (double)NAN);
-        add_number(object, "after_us", known ? pair->time_after.median_us : (double)NAN);
-        add_number(object, "ratio", known ? pair->found.ratio : (double)NAN);
-        add_number(object, "low", verdict ? pair->found.low : (double)NAN);
-        add_number(object, "high", verdict ? pair->found.high : (double)NAN);
+        cJSON_AddStringToObject(object, "backend", field_in(compare, pair, "backend"));
+        run_add_number(object, "workers", atof(field_in(compare, pair, "workers")));
+        run_add_number(object, "bytes", atof(field_in(compare, pair, "bytes")));
+        run_add_number(object, "before_us", known ? pair->time_before.median_us : (double)NAN);
+        run_add_number(object, "after_us", known ? pair->time_after.median_us : (double)NAN);
+        run_add_number(object, "ratio", known ? pair->found.ratio : (double)NAN);
+        run_add_number(object, "low", verdict ? pair->found.low : (double)NAN);
+        run_add_number(object, "high", verdict ? pair->found.high : (double)NAN);
         cJSON_AddBoolToObject(object, "differs", verdict && pair->found.verdict != VERDICT_SAME);
     }
     return data;
@@ -496,7 +476,8 @@ static enum status put_words(struct page *page, const struct compare *compare,
                              const char *dir_before, const char *dir_after)
 {
     enum status status;
-    char text[TEXT_BYTES];
+    char text[TEXT_BYTES], *table = NULL;
+    size_t size;
     FILE *out = page_begin(page, "runs");
     TRY(out ? STATUS_OK : STATUS_NO_MEMORY);
     fputs("Before: ", out);
@@ -508,21 +489,15 @@ static enum status put_words(struct page *page, const struct compare *compare,
         page_put_text(out, text);
     }
     TRY(page_end(page));
-    TRY((out = page_begin(page, "claim")) ? STATUS_OK : STATUS_NO_MEMORY);
     format_all(compare, text, sizeof text);
-    page_put_text(out, text);
-    TRY(page_end(page));
-    char *table = NULL;
-    size_t size;
+    TRY(page_put(page, "claim", text));
     FILE *memory = open_memstream(&table, &size);
     TRY(memory ? STATUS_OK : STATUS_NO_MEMORY);
     print_table(compare, memory);
     fclose(memory);
-    if ((out = page_begin(page, "tables")) && table)
-        page_put_text(out, table);
-    free(table);
-    TRY(out ? page_end(page) : STATUS_NO_MEMORY);
+    TRY(table ? page_put(page, "tables", table) : STATUS_NO_MEMORY);
 out:
+    free(table);
     return status;
 }
 

@@ -1,6 +1,5 @@
-#include "experiments/report/run.h"
+#include "experiments/report/report.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -11,14 +10,6 @@
 #include "common/base/stats.h"
 
 /* -------- reading ----------------------------------------------------------------------------- */
-
-static double number_of(const struct csv_table *table, size_t row, const char *name)
-{
-    const char *field = csv_table_field(table, row, name);
-    char *end;
-    double number = strtod(field, &end);
-    return *field && *end == 0 && isfinite(number) ? number : (double)NAN;
-}
 
 static const char *field_of(const struct consistency_run *consistency, const char *name)
 {
@@ -38,7 +29,7 @@ static double value_of(const struct csv_table *table, const struct mode *mode, c
 {
     size_t count = 0;
     for (size_t row = 0; row < table->rows; row++) {
-        double value = number_of(table, row, name);
+        double value = csv_table_number(table, row, name);
         if (is_of(table, row, mode) && !isnan(value))
             values[count++] = value;
     }
@@ -53,9 +44,10 @@ static double lost_of(const struct csv_table *table, const struct mode *mode, do
 {
     size_t count = 0;
     for (size_t row = 0; row < table->rows; row++) {
-        double left = number_of(table, row, "steps_skipped");
-        double dropped = number_of(table, row, "steps_dropped");
-        double steps = number_of(table, row, "step") * number_of(table, row, "workers");
+        double left = csv_table_number(table, row, "steps_skipped");
+        double dropped = csv_table_number(table, row, "steps_dropped");
+        double steps =
+            csv_table_number(table, row, "step") * csv_table_number(table, row, "workers");
         if (is_of(table, row, mode) && steps > 0)
             values[count++] = ((left > 0 ? left : 0) + (dropped > 0 ? dropped : 0)) / steps;
     }
@@ -70,8 +62,8 @@ static enum status fill_mode(struct mode *mode, const struct csv_table *table, d
     for (size_t row = 0; row < table->rows; row++) {
         if (!is_of(table, row, mode))
             continue;
-        double seconds = number_of(table, row, "seconds");
-        bool reached = number_of(table, row, "target_reached") == 1 && !isnan(seconds);
+        double seconds = csv_table_number(table, row, "seconds");
+        bool reached = csv_table_number(table, row, "target_reached") == 1 && !isnan(seconds);
         mode->seconds[mode->runs++] = reached ? seconds : (double)INFINITY;
         mode->reached += reached;
     }
@@ -104,7 +96,7 @@ enum status consistency_read(struct consistency_run *consistency, const char *pa
                               .straggler = csv_table_field(table, row, "straggler")};
         if (strcmp(csv_table_field(table, row, "straggler"), "none") == 0)
             consistency->compute_ms =
-                fmax(consistency->compute_ms, number_of(table, row, "compute_ms"));
+                fmax(consistency->compute_ms, csv_table_number(table, row, "compute_ms"));
     }
     for (size_t m = 0; m < consistency->count; m++)
         TRY(fill_mode(&consistency->modes[m], table, values));
@@ -307,7 +299,7 @@ void consistency_print(const struct consistency_run *consistency, const cJSON *p
     const char *compute = field_of(consistency, "compute"), *colon = strchr(compute, ':');
     const char *step_ms = colon ? colon + 1 : compute;
     const double target = consistency->table.rows > 0
-                              ? 100 * number_of(&consistency->table, 0, "target_accuracy")
+                              ? 100 * csv_table_number(&consistency->table, 0, "target_accuracy")
                               : 0;
     const char *straggler = "none";
     bool alike = false;
@@ -385,32 +377,18 @@ struct quoted {
     char text[80];
 };
 
-static FILE *open_in(const char *dir, const char *name)
-{
-    char *path = NULL;
-    FILE *file = NULL;
-    if (asprintf(&path, "%s/%s", dir, name) < 0)
-        return NULL;
-    file = fopen(path, "w");
-    if (!file)
-        log_error("%s: cannot be written: %s", path, strerror(errno));
-    free(path);
-    return file;
-}
-
 /* A text within single quotes, which must not end them. */
 static struct quoted quoted(const char *text)
 {
     struct quoted result = {""};
     snprintf(result.text, sizeof result.text, "%s", text);
-    for (char *quote = result.text; (quote = strchr(quote, '\''));)
-        *quote = ' ';
+    text_replace(result.text, '\'', ' ');
     return result;
 }
 
 enum status consistency_write_figure(const struct consistency_run *consistency, const char *dir)
 {
-    FILE *modes = open_in(dir, "modes.txt"), *facts = open_in(dir, "consistency_facts.gp");
+    FILE *modes = run_open(dir, "modes.txt"), *facts = run_open(dir, "consistency_facts.gp");
     bool failed = !modes || !facts;
     const char *slow = "";
     for (size_t m = 0; !failed && m < consistency->count; m++) {
@@ -427,26 +405,20 @@ enum status consistency_write_figure(const struct consistency_run *consistency, 
     if (!failed) {
         const char *compute = strchr(field_of(consistency, "compute"), ':');
         /* Inside single quotes gnuplot changes no character but the quote. */
-        fprintf(facts,
-                "SLOW = '%s times as long'\nTARGET = '%g'\nFACTS = '%s, batch %s x %s, "
-                "computing for %s ms a step; network=%s'\n",
-                quoted(slow).text, 100 * number_of(&consistency->table, 0, "target_accuracy"),
-                quoted(field_of(consistency, "model")).text,
-                quoted(field_of(consistency, "workers")).text,
-                quoted(field_of(consistency, "batch")).text,
-                quoted(compute ? compute + 1 : "?").text,
-                quoted(field_of(consistency, "network")).text);
+        fprintf(
+            facts,
+            "SLOW = '%s times as long'\nTARGET = '%g'\nFACTS = '%s, batch %s x %s, "
+            "computing for %s ms a step; network=%s'\n",
+            quoted(slow).text, 100 * csv_table_number(&consistency->table, 0, "target_accuracy"),
+            quoted(field_of(consistency, "model")).text,
+            quoted(field_of(consistency, "workers")).text,
+            quoted(field_of(consistency, "batch")).text, quoted(compute ? compute + 1 : "?").text,
+            quoted(field_of(consistency, "network")).text);
     }
     failed = failed || ferror(modes) || ferror(facts);
     failed = (modes && fclose(modes) != 0) || failed;
     failed = (facts && fclose(facts) != 0) || failed;
     return failed ? STATUS_IO : STATUS_OK;
-}
-
-static void add_number(cJSON *object, const char *name, double value)
-{
-    cJSON_AddItemToObject(object, name,
-                          isfinite(value) ? cJSON_CreateNumber(value) : cJSON_CreateNull());
 }
 
 cJSON *consistency_json(const struct consistency_run *consistency)
@@ -458,11 +430,12 @@ cJSON *consistency_json(const struct consistency_run *consistency)
         cJSON_AddItemToArray(modes, object);
         cJSON_AddStringToObject(object, "mode", mode->name);
         cJSON_AddStringToObject(object, "straggler", mode->straggler);
-        add_number(object, "runs", mode->runs);
-        add_number(object, "reached", mode->reached);
-        add_number(object, "seconds", median_of(mode));
-        add_number(object, "images_per_s", mode->images_per_s);
-        add_number(object, "target", number_of(&consistency->table, 0, "target_accuracy"));
+        run_add_number(object, "runs", mode->runs);
+        run_add_number(object, "reached", mode->reached);
+        run_add_number(object, "seconds", median_of(mode));
+        run_add_number(object, "images_per_s", mode->images_per_s);
+        run_add_number(object, "target",
+                       csv_table_number(&consistency->table, 0, "target_accuracy"));
         dots = cJSON_AddArrayToObject(object, "dots");
         for (int r = 0; r < mode->reached; r++)
             cJSON_AddItemToArray(dots, cJSON_CreateNumber(mode->seconds[r]));

@@ -49,6 +49,15 @@ enum status page_end(struct page *page)
     return failed ? STATUS_NO_MEMORY : STATUS_OK;
 }
 
+enum status page_put(struct page *page, const char *name, const char *text)
+{
+    FILE *out = page_begin(page, name);
+    if (!out)
+        return STATUS_NO_MEMORY;
+    page_put_text(out, text);
+    return page_end(page);
+}
+
 void page_free(struct page *page)
 {
     if (page->open)
@@ -199,11 +208,9 @@ enum status page_write(struct page *page, const char *title, const char *templat
                        const char *path)
 {
     enum status status;
-    FILE *out = page_begin(page, "title");
+    TRY(page_put(page, "title", title));
+    FILE *out = page_begin(page, "main");
     TRY(out ? STATUS_OK : STATUS_NO_MEMORY);
-    page_put_text(out, title);
-    TRY(page_end(page));
-    TRY((out = page_begin(page, "main")) ? STATUS_OK : STATUS_NO_MEMORY);
     fill(page, asset(template_name), out);
     TRY(page_end(page));
     TRY(write_frame(page, path));

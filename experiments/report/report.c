@@ -1,6 +1,5 @@
 #include "experiments/report/report.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
@@ -12,18 +11,6 @@
 #include "common/base/options.h"
 #include "common/base/status.h"
 #include "experiments/report/run.h"
-
-static FILE *open_in(const char *dir, const char *name)
-{
-    char *path = NULL;
-    if (asprintf(&path, "%s/%s", dir, name) < 0)
-        return NULL;
-    FILE *file = fopen(path, "w");
-    if (!file)
-        log_error("%s: cannot be written: %s", path, strerror(errno));
-    free(path);
-    return file;
-}
 
 static void put(FILE *out, double value)
 {
@@ -119,7 +106,7 @@ static enum status figures_write(const struct run *run, const char *dir)
     const struct training *last = NULL;
     bool good = true;
     for (int f = 0; f < FILES; f++) {
-        files[f] = open_in(dir, names[f]);
+        files[f] = run_open(dir, names[f]);
         good = good && files[f];
     }
     if (good && run->state != STATE_WRONG) {
@@ -158,16 +145,14 @@ static enum status put_printed(struct page *page, const char *name, const struct
 {
     char *text = NULL;
     size_t size;
-    FILE *memory = open_memstream(&text, &size), *out = NULL;
+    FILE *memory = open_memstream(&text, &size);
     if (memory) {
         print(run, memory);
         fclose(memory);
     }
-    if (text && *text && (out = page_begin(page, name)))
-        page_put_text(out, text);
-    const bool empty = text && !*text;
+    enum status status = !text ? STATUS_NO_MEMORY : *text ? page_put(page, name, text) : STATUS_OK;
     free(text);
-    return empty ? STATUS_OK : out ? page_end(page) : STATUS_NO_MEMORY;
+    return status;
 }
 
 /* The ring, one server, and the first configuration that was faster than the ring. */
@@ -267,9 +252,7 @@ static enum status parts_put_provenance(struct page *page, const struct run *run
             put_fact(out, fact);
     }
     TRY(page_end(page));
-    TRY((out = page_begin(page, "provenance")) ? STATUS_OK : STATUS_NO_MEMORY);
-    page_put_text(out, text);
-    TRY(page_end(page));
+    TRY(page_put(page, "provenance", text));
 out:
     free(text);
     return status;
@@ -379,12 +362,12 @@ static enum status put_sections(struct page *page, const struct run *run, const 
     enum status status = STATUS_OK;
     for (size_t s = 0; status == STATUS_OK && s < sizeof sections / sizeof *sections; s++) {
         if (cJSON_HasObjectItem(tables, sections[s]))
-            status = page_begin(page, sections[s]) ? page_end(page) : STATUS_NO_MEMORY;
+            status = page_put(page, sections[s], "");
     }
     if (status == STATUS_OK && cJSON_HasObjectItem(data, "replays"))
-        status = page_begin(page, "replays") ? page_end(page) : STATUS_NO_MEMORY;
+        status = page_put(page, "replays", "");
     if (status == STATUS_OK && run->state != STATE_WRONG)
-        status = page_begin(page, "times") ? page_end(page) : STATUS_NO_MEMORY;
+        status = page_put(page, "times", "");
     return status;
 }
 

@@ -10,6 +10,7 @@
 
 #include "common/base/csv.h"
 #include "common/base/status.h"
+#include "common/base/text.h"
 #include "models/published.h"
 
 /* -------- files of the folder ----------------------------------------------------------------- */
@@ -29,25 +30,25 @@ char *run_data_path(const char *dir, const char *name)
 
 static bool there(const char *path)
 {
-    return path && access(path, F_OK) == 0;
+    return access(path, F_OK) == 0;
 }
 
 char *run_data_text(const char *dir, const char *name, size_t *length)
 {
-    char *path = run_data_path(dir, name), *text = NULL;
-    size_t room = 0;
-    FILE *file = path ? fopen(path, "r") : NULL;
-    ssize_t read = file ? getdelim(&text, &room, '\0', file) : -1;
-    if (file)
-        fclose(file);
+    char *path = run_data_path(dir, name);
+    char *text = path ? text_of_file(path, length) : NULL;
     free(path);
-    if (read <= 0) {
-        free(text);
-        return NULL;
-    }
-    if (length)
-        *length = (size_t)read;
     return text;
+}
+
+FILE *run_open(const char *dir, const char *name)
+{
+    char *path = run_data_path(dir, name);
+    FILE *file = path ? fopen(path, "w") : NULL;
+    if (path && !file)
+        log_error("%s: cannot be written: %s", path, strerror(errno));
+    free(path);
+    return file;
 }
 
 /* -------- tables --------------------------------------------------------------------------------
@@ -85,7 +86,7 @@ static void add_table(cJSON *json, const char *name, const struct csv_table *tab
         cJSON_AddItemToArray(rows, row_of(table, row, columns));
 }
 
-static void add_number(cJSON *object, const char *name, double value)
+void run_add_number(cJSON *object, const char *name, double value)
 {
     cJSON_AddItemToObject(object, name,
                           isfinite(value) ? cJSON_CreateNumber(value) : cJSON_CreateNull());
@@ -114,18 +115,18 @@ static void add_points(cJSON *all, const struct results *results)
         cJSON_AddStringToObject(object, "transport", point->row->transport);
         cJSON_AddStringToObject(object, "state", judge_word(point->time.state));
         add_series(object, point->series);
-        add_number(object, "workers", point->workers);
-        add_number(object, "bytes", (double)point->bytes);
-        add_number(object, "starts", point->time.starts);
-        add_number(object, "time_us_median", point->time.median_us);
-        add_number(object, "time_us_median_low", point->time.low_us);
-        add_number(object, "time_us_median_high", point->time.high_us);
-        add_number(object, "theory_time_us", point->theory_us);
-        add_number(object, "efficiency", point->efficiency);
-        add_number(object, "worker_sent_bytes", point->worker_sent);
-        add_number(object, "theory_worker_sent_bytes", point->worker_theory);
-        add_number(object, "server_sent_bytes", point->server_sent);
-        add_number(object, "theory_server_sent_bytes", point->server_theory);
+        run_add_number(object, "workers", point->workers);
+        run_add_number(object, "bytes", (double)point->bytes);
+        run_add_number(object, "starts", point->time.starts);
+        run_add_number(object, "time_us_median", point->time.median_us);
+        run_add_number(object, "time_us_median_low", point->time.low_us);
+        run_add_number(object, "time_us_median_high", point->time.high_us);
+        run_add_number(object, "theory_time_us", point->theory_us);
+        run_add_number(object, "efficiency", point->efficiency);
+        run_add_number(object, "worker_sent_bytes", point->worker_sent);
+        run_add_number(object, "theory_worker_sent_bytes", point->worker_theory);
+        run_add_number(object, "server_sent_bytes", point->server_sent);
+        run_add_number(object, "theory_server_sent_bytes", point->server_theory);
     }
 }
 
@@ -162,10 +163,10 @@ static void add_trainings(cJSON *all, const struct trainings *trainings)
             continue;
         cJSON_AddItemToArray(list, object = cJSON_CreateObject());
         add_series(object, training->series);
-        add_number(object, "workers", training->workers);
-        add_number(object, "paced_ms", training->paced_ms);
-        add_number(object, "batch", training->batch);
-        add_number(object, "images_per_s", training->images_per_s);
+        run_add_number(object, "workers", training->workers);
+        run_add_number(object, "paced_ms", training->paced_ms);
+        run_add_number(object, "batch", training->batch);
+        run_add_number(object, "images_per_s", training->images_per_s);
         for (int c = 0; columns[c]; c++)
             cJSON_AddItemToObject(
                 object, columns[c],
@@ -214,17 +215,19 @@ static enum status run_data_without(const char *dir, const char *name, enum stat
     return STATUS_OK;
 }
 
-static enum status add_fit(cJSON *data, const char *dir)
+/* DIR/NAME as an object, which the caller deletes; NULL: there is none. A damaged one is a warning.
+ */
+static cJSON *read_object(const char *dir, const char *name)
 {
-    char *text = run_data_text(dir, "model.json", NULL);
-    cJSON *model = text ? cJSON_Parse(text) : NULL;
-    bool damaged = text && !cJSON_IsObject(model);
+    char *text = run_data_text(dir, name, NULL);
+    cJSON *object = text ? cJSON_Parse(text) : NULL;
+    if (text && !cJSON_IsObject(object)) {
+        (void)run_data_without(dir, name, STATUS_INPUT);
+        cJSON_Delete(object);
+        object = NULL;
+    }
     free(text);
-    if (model && !damaged)
-        cJSON_AddItemToObject(data, "model", model);
-    else
-        cJSON_Delete(model);
-    return run_data_without(dir, "model.json", damaged ? STATUS_INPUT : STATUS_OK);
+    return object;
 }
 
 static enum status add_replay(cJSON *replays, run_replay *replay, const char *dir, const char *name,
@@ -284,7 +287,8 @@ enum status run_data_make(const struct run *run, run_replay *replay, cJSON **dat
     cJSON_AddStringToObject(*data, "state", judge_word(run->state));
     if (*network)
         cJSON_AddStringToObject(*data, "network", network);
-    add_number(*data, "link_bytes_per_s", run->has_results ? run->results.last_rate : (double)NAN);
+    run_add_number(*data, "link_bytes_per_s",
+                   run->has_results ? run->results.last_rate : (double)NAN);
     TRY(add_models(*data));
     if (run->state == STATE_WRONG) /* no time of it is shown, nor what was computed from them */
         goto out;
@@ -296,7 +300,9 @@ enum status run_data_make(const struct run *run, run_replay *replay, cJSON **dat
         add_trainings(all, &run->trainings);
     TRY(add_further(all, run->dir, "predict", "predict.csv"));
     TRY(add_further(all, run->dir, "simulate", "simulate.csv"));
-    TRY(add_fit(*data, run->dir));
+    cJSON *model = read_object(run->dir, "model.json");
+    if (model)
+        cJSON_AddItemToObject(*data, "model", model);
     TRY(add_replays(*data, replay, run->dir));
 out:
     if (status != STATUS_OK) {
@@ -308,26 +314,20 @@ out:
 
 /* -------- the run ----------------------------------------------------------------------------- */
 
-/* Whether DIR/NAME is there; its path goes to *path, for the caller to free. */
-static enum status find(const char *dir, const char *name, char **path, bool *found)
-{
-    *path = run_data_path(dir, name);
-    *found = *path && access(*path, F_OK) == 0;
-    return *path ? STATUS_OK : STATUS_NO_MEMORY;
-}
-
 static enum status read_tables(struct run *run)
 {
-    enum status status;
-    char *bench = NULL, *train = NULL, *consistency = NULL;
-    TRY(find(run->dir, "bench.csv", &bench, &run->has_results));
-    TRY(find(run->dir, "train.csv", &train, &run->has_trainings));
-    TRY(find(run->dir, "consistency.csv", &consistency, &run->has_consistency));
-    if (run->has_results)
+    enum status status = STATUS_NO_MEMORY;
+    char *bench = run_data_path(run->dir, "bench.csv");
+    char *train = run_data_path(run->dir, "train.csv");
+    char *consistency = run_data_path(run->dir, "consistency.csv");
+    if (!bench || !train || !consistency)
+        goto out;
+    status = STATUS_OK;
+    if ((run->has_results = there(bench)))
         TRY(results_read(&run->results, bench));
-    if (run->has_trainings)
+    if ((run->has_trainings = there(train)))
         TRY(trainings_read(&run->trainings, train));
-    if (run->has_consistency)
+    if ((run->has_consistency = there(consistency)))
         TRY(consistency_read(&run->consistency, consistency));
     if (!run->has_results && !run->has_trainings && !run->has_consistency) {
         log_error("%s: has no bench.csv, train.csv or consistency.csv, which a run leaves there",
@@ -355,24 +355,15 @@ static const char *text_in(const cJSON *object, const char *name)
     return cJSON_IsString(item) ? item->valuestring : "";
 }
 
-static enum status read_provenance(struct run *run)
+static void read_provenance(struct run *run)
 {
-    char *text = run_data_text(run->dir, "provenance.json", NULL);
-    cJSON *object = text ? cJSON_Parse(text) : NULL;
-    const bool damaged = text && !cJSON_IsObject(object);
-    free(text);
-    if (damaged) {
-        cJSON_Delete(object);
-        object = NULL;
-    }
-    run->provenance = object;
+    const cJSON *object = run->provenance = read_object(run->dir, "provenance.json");
     run->cores = number_in(object, "cores");
     run->failed = number_in(object, "failed_measurements") + /* of run_consistency.sh: a list */
                   cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(object, "failed"));
     run->machine_count = number_in(object, "machine_count");
     run->left_out = text_in(object, "left_out");
     run->too_long = text_in(object, "too_long");
-    return run_data_without(run->dir, "provenance.json", damaged ? STATUS_INPUT : STATUS_OK);
 }
 
 enum status run_read(struct run *run, const char *dir)
@@ -380,7 +371,7 @@ enum status run_read(struct run *run, const char *dir)
     enum status status;
     *run = (struct run){.dir = dir, .left_out = "", .too_long = ""};
     TRY(read_tables(run));
-    TRY(read_provenance(run));
+    read_provenance(run);
     run->agreement = trainings_agree(&run->trainings, &run->one, &run->two, &run->setting);
     run->state = judge_run(&(struct run_evidence){
         .worst_row = run->results.worst,

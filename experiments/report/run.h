@@ -103,4 +103,10 @@ char *run_data_path(const char *dir, const char *name);
  * the 0 at its end goes to *length, which may be NULL. */
 char *run_data_text(const char *dir, const char *name, size_t *length);
 
+/* "DIR/NAME", to be written; NULL is logged. */
+FILE *run_open(const char *dir, const char *name);
+
+/* Null for a number that is not finite. */
+void run_add_number(cJSON *object, const char *name, double value);
+
 #endif

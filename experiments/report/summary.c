@@ -46,11 +46,11 @@ static void print_wrong(const struct run *run, FILE *out)
         fprintf(out, "Do not use this run. Its times are not shown.\n");
     for (size_t p = 0; p < results->point_count; p++) {
         const struct point *point = &results->points[p];
-        if (point->wrong > 0)
-            fprintf(out, "  - %s%s%s, %s, %s: %s\n", point->who, *point->variant ? ", " : "",
-                    point->variant, text_counted(point->workers, "worker").text,
-                    text_size((double)point->bytes).text,
-                    text_counted(point->wrong, "wrong element").text);
+        if (!(point->wrong > 0))
+            continue;
+        fprintf(out, "  - ");
+        text_print_point(out, point);
+        fprintf(out, "%s\n", text_counted(point->wrong, "wrong element").text);
     }
 }
 
@@ -58,11 +58,11 @@ static void print_disturbed(const struct results *results, FILE *out)
 {
     for (size_t p = 0; p < results->point_count; p++) {
         const struct point *point = &results->points[p];
-        if (*point->unsteady)
-            fprintf(out, "Not steady: %s%s%s, %s, %s: %s\n", point->who,
-                    *point->variant ? ", " : "", point->variant,
-                    text_counted(point->workers, "worker").text,
-                    text_size((double)point->bytes).text, point->unsteady);
+        if (!*point->unsteady)
+            continue;
+        fprintf(out, "Not steady: ");
+        text_print_point(out, point);
+        fprintf(out, "%s\n", point->unsteady);
     }
 }
 
@@ -495,8 +495,7 @@ static void print_plan_name(const struct point *point, FILE *out)
 {
     char name[128];
     snprintf(name, sizeof name, "%s", point->who);
-    for (char *space = name; (space = strchr(space, ' '));)
-        *space = '-';
+    text_replace(name, ' ', '-');
     fprintf(out, "%s", name);
     for (const char *word = point->variant; *word;) {
         word += strncmp(word, "over ", 5) == 0 ? 5 : 0;

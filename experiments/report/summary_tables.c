@@ -166,17 +166,14 @@ static void print_not_measured(const struct run *run, bool memory, const char *r
 {
     char who[64], model[64], amount[32], before[64] = "";
     int workers;
-    for (const char *entry = run->too_long; *entry;) {
+    for (const char *entry = run->too_long; *entry; entry = text_next_entry(entry)) {
         const bool found = sscanf(entry, "%63s %d %63s %31[^;]", who, &workers, model, amount) == 4;
         char *gigabytes = found ? strstr(amount, "GB") : NULL;
-        entry += strcspn(entry, ";");
-        entry += *entry == ';';
         if (!found || (gigabytes != NULL) != memory)
             continue;
         if (gigabytes)
             *gigabytes = 0;
-        for (char *dash = who; (dash = strchr(dash, '-'));)
-            *dash = ' ';
+        text_replace(who, '-', ' ');
         if (strcmp(model, before) == 0)
             fprintf(out, ", ");
         else
@@ -357,14 +354,11 @@ void summary_print_left_out(const struct run *run, int *section, FILE *out)
     if (!*run->left_out)
         return;
     summary_heading(section, out, "What %d machines cannot measure", run->machine_count);
-    for (const char *entry = run->left_out; *entry;) {
+    for (const char *entry = run->left_out; *entry; entry = text_next_entry(entry)) {
         const bool found = sscanf(entry, "%63s %d %d", who, &workers, &machines) == 3;
-        entry += strcspn(entry, ";");
-        entry += *entry == ';';
         if (!found)
             continue;
-        for (char *dash = who; (dash = strchr(dash, '-'));)
-            *dash = ' ';
+        text_replace(who, '-', ' ');
         if (workers != before)
             fprintf(out, "%s  %s: %s takes %d machines", before > 0 ? "\n" : "",
                     text_counted(workers, "worker").text, who, machines);

@@ -5,6 +5,8 @@
 
 #include "common/base/clock.h"
 #include "common/base/status.h"
+#include "common/base/text.h"
+#include "common/base/util.h"
 #include "experiments/trace/trace.h"
 
 /* Goes backwards in time: at which thread it is, and when. */
@@ -136,17 +138,13 @@ static void add_stretch(struct walk *walk, struct trace_stretch stretch)
         memcpy(last->first, stretch.first, sizeof last->first);
         return;
     }
-    if (path->count == walk->room) {
-        size_t room = walk->room ? 2 * walk->room : 64;
-        struct trace_stretch *grown = realloc(path->stretches, room * sizeof *grown);
-        if (!grown) {
-            log_error("psring trace: no memory for a path of %zu stretches", room);
-            walk->status = STATUS_NO_MEMORY;
-            return;
-        }
-        path->stretches = grown;
-        walk->room = room;
+    struct trace_stretch *grown = memory_grow(path->stretches, &walk->room, path->count,
+                                              sizeof *grown, "stretches of a path");
+    if (!grown) {
+        walk->status = STATUS_NO_MEMORY;
+        return;
     }
+    path->stretches = grown;
     path->stretches[path->count++] = stretch;
 }
 
@@ -268,46 +266,28 @@ static void step_back(struct walk *walk)
         stay(walk, TRACE_PLACE_OTHER, NULL, moment.since_ns);
         return;
     }
-    switch (in->kind) {
-    case RANGE_COMPUTE:
-        stay(walk, TRACE_PLACE_COMPUTE, in, moment.since_ns);
-        break;
-    case RANGE_DATA:
-        stay(walk, TRACE_PLACE_DATA, in, moment.since_ns);
-        break;
-    case RANGE_OPTIMIZER:
-        stay(walk, TRACE_PLACE_OPTIMIZER, in, moment.since_ns);
-        break;
-    case RANGE_EXPOSED:
+    /* What a thread does in a range of such a kind; another one is something else. */
+    static const enum trace_place places[RANGE_KINDS] = {
+        [RANGE_STEP] = TRACE_PLACE_OTHER,    [RANGE_COMPUTE] = TRACE_PLACE_COMPUTE,
+        [RANGE_DATA] = TRACE_PLACE_DATA,     [RANGE_OPTIMIZER] = TRACE_PLACE_OPTIMIZER,
+        [RANGE_BUCKET] = TRACE_PLACE_OTHER,  [RANGE_ALLREDUCE] = TRACE_PLACE_ADD,
+        [RANGE_TRANSFER] = TRACE_PLACE_ADD,  [RANGE_SHARD] = TRACE_PLACE_OTHER,
+        [RANGE_SERVER] = TRACE_PLACE_SERVER, [RANGE_SEND] = TRACE_PLACE_ADD,
+        [RANGE_RECEIVE] = TRACE_PLACE_OTHER, [RANGE_GPU] = TRACE_PLACE_OTHER,
+        [RANGE_CPU] = TRACE_PLACE_OTHER};
+    bool serves = in->parent >= 0 && walk->file->ranges[in->parent].kind == RANGE_SERVER;
+    if (in->kind == RANGE_EXPOSED)
         leave_exposed(walk, in, moment.since_ns);
-        break;
-    case RANGE_ALLREDUCE:
-        if (moment.since_ns > in->begin_ns)
-            stay(walk, TRACE_PLACE_ADD, in, moment.since_ns);
-        else
-            leave_allreduce(walk, in);
-        break;
-    case RANGE_WAIT:
+    else if (in->kind == RANGE_ALLREDUCE && moment.since_ns <= in->begin_ns)
+        leave_allreduce(walk, in);
+    else if (in->kind == RANGE_WAIT)
         leave_wait(walk, in, moment.since_ns);
-        break;
-    case RANGE_WAIT_HOST:
+    else if (in->kind == RANGE_WAIT_HOST)
         leave_wait_host(walk, in, moment.since_ns);
-        break;
-    case RANGE_TRANSFER:
-        stay(walk, TRACE_PLACE_ADD, in, moment.since_ns);
-        break;
-    case RANGE_SEND: {
-        bool serves = in->parent >= 0 && walk->file->ranges[in->parent].kind == RANGE_SERVER;
-        stay(walk, serves ? TRACE_PLACE_SERVER : TRACE_PLACE_ADD, in, moment.since_ns);
-        break;
-    }
-    case RANGE_SERVER:
+    else if (in->kind == RANGE_SEND && serves)
         stay(walk, TRACE_PLACE_SERVER, in, moment.since_ns);
-        break;
-    default:
-        stay(walk, TRACE_PLACE_OTHER, in, moment.since_ns);
-        break;
-    }
+    else
+        stay(walk, places[in->kind], in, moment.since_ns);
 }
 
 enum status trace_path_find(const struct trace_file *file, size_t at, struct trace_path *path)
@@ -346,50 +326,37 @@ static double ms(int64_t ns)
 
 static void describe(const struct trace_stretch *stretch, char *text, size_t size)
 {
-    char purpose[64] = "";
-    switch (stretch->place) {
-    case TRACE_PLACE_COMPUTE:
-        if (strcmp(stretch->first, stretch->last) == 0)
-            snprintf(text, size, "rank %d computes: %s", stretch->rank, stretch->first);
-        else
-            snprintf(text, size, "rank %d computes: %s to %s", stretch->rank, stretch->first,
-                     stretch->last);
-        break;
-    case TRACE_PLACE_DATA:
-        snprintf(text, size, "rank %d gets its batch", stretch->rank);
-        break;
-    case TRACE_PLACE_OPTIMIZER:
-        snprintf(text, size, "rank %d updates its parameters", stretch->rank);
-        break;
-    case TRACE_PLACE_WAKE:
-        snprintf(text, size, "rank %d goes on to another thread", stretch->rank);
-        break;
-    case TRACE_PLACE_ADD:
-        snprintf(text, size, "rank %d adds up, sends, copies", stretch->rank);
-        break;
-    case TRACE_PLACE_SERVER:
-        snprintf(text, size, "the server of rank %d adds up and answers", stretch->rank);
-        break;
-    case TRACE_PLACE_LINK:
-        if (stretch->step >= 0)
-            snprintf(purpose, sizeof purpose, ", step %lld of bucket %d", (long long)stretch->step,
-                     stretch->bucket);
-        else if (stretch->bucket >= 0)
-            snprintf(purpose, sizeof purpose, ", bucket %d", stretch->bucket);
-        if (stretch->rank == stretch->peer)
-            snprintf(text, size, "within rank %d, to its own server or back%s", stretch->rank,
-                     purpose);
-        else
-            snprintf(text, size, "link from rank %d to rank %d%s", stretch->rank, stretch->peer,
-                     purpose);
-        break;
-    case TRACE_PLACE_SENDS:
-        snprintf(text, size, "rank %d waits until its sends are gone", stretch->rank);
-        break;
-    default:
-        snprintf(text, size, "rank %d does something else", stretch->rank);
-        break;
+    static const char *const does[TRACE_PLACES] = {
+        [TRACE_PLACE_DATA] = "gets its batch",
+        [TRACE_PLACE_OPTIMIZER] = "updates its parameters",
+        [TRACE_PLACE_WAKE] = "goes on to another thread",
+        [TRACE_PLACE_ADD] = "adds up, sends, copies",
+        [TRACE_PLACE_SENDS] = "waits until its sends are gone",
+        [TRACE_PLACE_OTHER] = "does something else",
+    };
+    struct line line = line_in(text, size);
+    if (stretch->place == TRACE_PLACE_SERVER) {
+        line_add(&line, "the server of rank %d adds up and answers", stretch->rank);
+        return;
     }
+    if (stretch->place == TRACE_PLACE_COMPUTE) {
+        bool several = strcmp(stretch->first, stretch->last) != 0;
+        line_add(&line, "rank %d computes: %s%s%s", stretch->rank, stretch->first,
+                 several ? " to " : "", several ? stretch->last : "");
+        return;
+    }
+    if (stretch->place != TRACE_PLACE_LINK) {
+        line_add(&line, "rank %d %s", stretch->rank, does[stretch->place]);
+        return;
+    }
+    if (stretch->rank == stretch->peer)
+        line_add(&line, "within rank %d, to its own server or back", stretch->rank);
+    else
+        line_add(&line, "link from rank %d to rank %d", stretch->rank, stretch->peer);
+    if (stretch->step >= 0)
+        line_add(&line, ", step %lld of bucket %d", (long long)stretch->step, stretch->bucket);
+    else if (stretch->bucket >= 0)
+        line_add(&line, ", bucket %d", stretch->bucket);
 }
 
 static void print_line(const struct trace_step *step, const struct trace_stretch *stretch,

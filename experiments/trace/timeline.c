@@ -101,7 +101,7 @@ enum {
     SHARD_LANES = 1024,  /* of --push-window the most */
 };
 
-static const char *const categories[RANGE_KINDS] = {
+const char *const trace_categories[RANGE_KINDS] = {
     [RANGE_STEP] = "step",
     [RANGE_COMPUTE] = "compute",
     [RANGE_DATA] = "data",
@@ -204,7 +204,7 @@ static void put_range(const struct timeline_writer *writer, int row,
     put_head(writer, "X", row, event->begin_ns);
     put_us(writer->out, "dur", aligned_ns(rank, event->end_ns) - aligned_ns(rank, event->begin_ns));
     fprintf(writer->out, ",\"name\":\"%s\",\"cat\":\"%s\"", event->name,
-            categories[event->about.kind]);
+            trace_categories[event->about.kind]);
     put_arguments(writer, &event->about);
     fprintf(writer->out, "},\n");
 }

@@ -147,6 +147,9 @@ int64_t clock_offset_apply(const struct clock_offset *before, const struct clock
  * ends. It is read line by line, so that memory follows what is kept and not the text.
  */
 
+/* The words for kinds of ranges in the file. A word of two kinds stands for the first. */
+extern const char *const trace_categories[RANGE_KINDS];
+
 /* The counter of how long steps have computed on a processor. */
 #define TRACE_CPU_NAME "computed on a processor"
 

@@ -10,6 +10,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/status.h"
+#include "common/base/util.h"
 
 /* Its place, as `type`. */
 #define FACT(type, name, member)                                                                   \
@@ -115,37 +116,13 @@ static const char *text(const cJSON *object, const char *key)
 
 static int kind_of(const char *category, const char *name)
 {
-    static const struct {
-        const char *category;
-        enum range_kind kind;
-    } kinds[] = {
-        {"step", RANGE_STEP},           {"compute", RANGE_COMPUTE},   {"data", RANGE_DATA},
-        {"optimizer", RANGE_OPTIMIZER}, {"exposed", RANGE_EXPOSED},   {"bucket", RANGE_BUCKET},
-        {"allreduce", RANGE_ALLREDUCE}, {"transfer", RANGE_TRANSFER}, {"shard", RANGE_SHARD},
-        {"server", RANGE_SERVER},       {"message", RANGE_SEND}};
     if (strcmp(category, "wait") == 0)
         return strstr(name, "host") ? RANGE_WAIT_HOST : RANGE_WAIT;
-    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
-        if (strcmp(category, kinds[k].category) == 0)
-            return kinds[k].kind;
+    for (int kind = 0; kind <= RANGE_SEND; kind++) {
+        if (strcmp(category, trace_categories[kind]) == 0)
+            return kind;
     }
     return -1;
-}
-
-/* Makes room for one more. */
-static enum status grow(void **array, size_t *room, size_t count, size_t each)
-{
-    if (count < *room)
-        return STATUS_OK;
-    size_t wanted = *room ? *room * 2 : 4096;
-    void *grown = realloc(*array, wanted * each);
-    if (!grown) {
-        log_error("psring trace: no memory for %zu events", wanted);
-        return STATUS_NO_MEMORY;
-    }
-    *array = grown;
-    *room = wanted;
-    return STATUS_OK;
 }
 
 static enum status find_rank(struct timeline_reader *reader, int64_t number,
@@ -198,15 +175,15 @@ static void take_facts(struct timeline_reader *reader, struct trace_rank *rank, 
 static enum status take_range(struct timeline_reader *reader, int rank, const cJSON *event,
                               int kind)
 {
-    enum status status;
     struct trace_file *file = reader->file;
     const cJSON *facts = cJSON_GetObjectItemCaseSensitive(event, "args");
-    const char *name = text(event, "name");
     if (kind < 0)
         return STATUS_OK;
-    void *ranges = file->ranges;
-    TRY(grow(&ranges, &reader->range_room, file->range_count, sizeof *file->ranges));
-    file->ranges = ranges;
+    struct trace_range *grown = memory_grow(file->ranges, &reader->range_room, file->range_count,
+                                            sizeof *grown, "ranges of a timeline");
+    if (!grown)
+        return STATUS_NO_MEMORY;
+    file->ranges = grown;
     struct trace_range *range = &file->ranges[file->range_count++];
     int64_t begin_ns = nanoseconds(event, "ts");
     int64_t peer = integer(facts, kind == RANGE_WAIT_HOST ? "for" : "from", -1);
@@ -220,19 +197,20 @@ static enum status take_range(struct timeline_reader *reader, int rank, const cJ
                                   .peer_rank = (int)peer};
     if (kind == RANGE_CPU)
         range->step = 1000 * nanoseconds(facts, "ms");
-    snprintf(range->name, sizeof range->name, "%s", name);
-out:
-    return status;
+    snprintf(range->name, sizeof range->name, "%s", text(event, "name"));
+    return STATUS_OK;
 }
 
 static enum status take_flow(struct timeline_reader *reader, int rank, const cJSON *event,
                              bool sends)
 {
-    enum status status;
     struct trace_file *file = reader->file;
-    void *messages = file->messages;
-    TRY(grow(&messages, &reader->message_room, file->message_count, sizeof *file->messages));
-    file->messages = messages;
+    struct trace_message *grown =
+        memory_grow(file->messages, &reader->message_room, file->message_count, sizeof *grown,
+                    "messages of a timeline");
+    if (!grown)
+        return STATUS_NO_MEMORY;
+    file->messages = grown;
     struct trace_message *message = &file->messages[file->message_count++];
     const cJSON *facts = cJSON_GetObjectItemCaseSensitive(event, "args");
     int row = (int)integer(event, "tid", 0);
@@ -245,8 +223,7 @@ static enum status take_flow(struct timeline_reader *reader, int rank, const cJS
                                       .sent_ns = ns,
                                       .received_ns = ns,
                                       .bytes = (uint64_t)integer(facts, "bytes", 0)};
-out:
-    return status;
+    return STATUS_OK;
 }
 
 static enum status take_event(struct timeline_reader *reader, const cJSON *event)

@@ -25,8 +25,8 @@ static double seconds_of(const struct predict_model *model, struct predict_way w
                          size_t bytes)
 {
     struct predict_terms terms;
-    cr_assert(
-        predict_way_terms(model, &way, workers, bytes / sizeof(float), COMPRESS_NONE, &terms));
+    cr_assert(predict_way_terms(model, &way, workers, NULL, bytes / sizeof(float), COMPRESS_NONE,
+                                &terms));
     return predict_time(&model->fit, &terms).seconds;
 }
 
@@ -107,9 +107,9 @@ Test(predict, says_what_is_outside)
     fit_sweep(&models, 0);
     const struct predict_cluster inside = {.workers = 8},
                                  outside = {.workers = 64, .bytes_per_s = 3.125e9};
-    predict_outside(&models.models[0], &inside, 4, 1 << 20, text, sizeof text);
+    predict_outside(&models.models[0], &inside, 4, 1 << 20, 1 << 20, text, sizeof text);
     cr_expect_str_eq(text, "");
-    predict_outside(&models.models[0], &outside, 4, 1000, text, sizeof text);
+    predict_outside(&models.models[0], &outside, 4, 1000, 1000, text, sizeof text);
     cr_expect(strstr(text, "8 times the most workers fitted (8)") &&
                   strstr(text, "below the fewest bytes fitted (65536)") &&
                   strstr(text, "125 times the rate fitted"),
@@ -132,9 +132,9 @@ Test(predict, what_is_faster_is_compared_place_by_place)
     for (int i = 0; i < PLACES; i++) {
         const struct predict_way way = {"ps", PLACEMENT_DEDICATED, servers[i]};
         curves.x[curves.count] = i + 1;
-        cr_assert(
-            predict_way_terms(model, &way, 8, 1 << 22, COMPRESS_NONE, &curves.one[curves.count]));
-        cr_assert(predict_way_terms(model, &ring, 8, 1 << 22, COMPRESS_NONE,
+        cr_assert(predict_way_terms(model, &way, 8, NULL, 1 << 22, COMPRESS_NONE,
+                                    &curves.one[curves.count]));
+        cr_assert(predict_way_terms(model, &ring, 8, NULL, 1 << 22, COMPRESS_NONE,
                                     &curves.other[curves.count++]));
     }
     cr_assert(predict_compare(&model->fit, &curves, faster));
