@@ -1,8 +1,8 @@
 /*
- * Memory that the workers of one host share: for each a vector, which it writes and the others
- * read; one more for sums, of which each writes a part; and for each a line on which it tells the
- * others how far it is. It has no name in any file system: it is gone with the last process that
- * has it, whatever way that ends.
+ * Memory that the workers of one host share. Each worker has a vector, which it writes and the
+ * others read. One more vector holds the sums, of which each worker writes a part. Each worker also
+ * has a cache line that shows how far it is. The memory has no name in any file system, so it goes
+ * with the last process that has it, however that process ends.
  *
  * An operation of a worker, the n-th, whatever the length of its vector:
  *
@@ -11,8 +11,9 @@
  *     writes its part of the sums;  shared_notify(SHARED_DONE, n)
  *     shared_wait(SHARED_DONE, other, n), reads the other's part;   for every other
  *
- * Nobody writes what another may still read: who has seen all others DONE with n knows that they
- * have read the vectors, and who has seen them FILLED with n+1 that they have read the sums.
+ * No worker writes what another may still read. A worker that has seen all others DONE with n knows
+ * that they have read the vectors. One that has seen them FILLED with n+1 knows that they have read
+ * the sums.
  *
  * Threads: of one process, the one that owns the worker's transport. Waiting sleeps in the kernel
  * (futex), after up to 50 us of trying where every rank has a core of its own.

@@ -8,7 +8,7 @@
 
 _Atomic(const struct range_listener *) range_listener;
 
-void range_begin_at(const char *name, const struct range_about *about, int64_t now_ns)
+static void range_begin_at(const char *name, const struct range_about *about, int64_t now_ns)
 {
     const struct range_listener *listener = range_listens();
 #ifdef PSRING_NVTX
@@ -18,7 +18,7 @@ void range_begin_at(const char *name, const struct range_about *about, int64_t n
         listener->begin(name, about, now_ns);
 }
 
-void range_end_at(int64_t now_ns)
+static void range_end_at(int64_t now_ns)
 {
     const struct range_listener *listener = range_listens();
 #ifdef PSRING_NVTX

@@ -1,7 +1,7 @@
 /*
- * Ranges of time with a name: the code says once where its time goes, and who listens is told: a
- * profiler (NVTX, in builds with CUDA's toolkit, for Nsight Systems), and a listener of our own if
- * one is set (a timeline). Where nobody listens, a call is a test of a pointer.
+ * Ranges of time with a name. The code states once where its time goes. A profiler hears of it
+ * (NVTX, in builds with CUDA's toolkit, for Nsight Systems), and so does a listener of psring if
+ * one is set (a timeline). Without a listener a call tests a pointer.
  *
  *     range_begin("forward conv1", &(struct range_about){.kind = RANGE_COMPUTE});
  *     ...
@@ -80,10 +80,6 @@ static inline const struct range_listener *range_listens(void)
 
 void range_begin(const char *name, const struct range_about *about);
 void range_end(void);
-/* The same of who measures, too, and so has read the clock: what is recorded is what was measured.
- */
-void range_begin_at(const char *name, const struct range_about *about, int64_t now_ns);
-void range_end_at(int64_t now_ns);
 
 /* The ranges of one part of a step, added up. What is recorded is what is added: both have one
  * reading of the clock. For one thread. */

@@ -37,7 +37,7 @@ int cost_hosts(const struct cost_shape *shape)
     return hosts;
 }
 
-int cost_neighbours_apart(const struct cost_shape *shape)
+int cost_inter_host_hops(const struct cost_shape *shape)
 {
     int workers = shape->topology.workers, apart = 0;
     for (int worker = 0; worker < workers; worker++)

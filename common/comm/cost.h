@@ -67,7 +67,7 @@ struct cost_shape cost_shape_of(const struct cost_formula *formula, const struct
 /* How many hosts the workers are on, and how many neighbours around the ring (worker w and w+1, the
  * last and the first) are on two. */
 int cost_hosts(const struct cost_shape *shape);
-int cost_neighbours_apart(const struct cost_shape *shape);
+int cost_inter_host_hops(const struct cost_shape *shape);
 
 /* Whether the bytes are known; if not, those below are zero. */
 bool cost_bytes_known(const struct cost_formula *formula);

@@ -9,9 +9,10 @@
  *
  * Batches are made in slots, `depth` + 1 of them in a circle: one for the batch that the caller
  * has, the others for those that follow it. A thread takes the sampler's next batch and the next
- * slot together, so batch k is in slot k mod (depth + 1) whoever makes it, and the caller waits for
- * slot after slot. What is in a batch is a function of its samples, the seed and the epoch. So the
- * number of threads and the depth change when a batch is there, and nothing of what is in it.
+ * slot together. Batch k is therefore in slot k mod (depth + 1), whichever thread makes it. The
+ * caller waits for slot after slot. What is in a batch is a function of its samples, the seed and
+ * the epoch. So the number of threads and the depth change when a batch is there, and nothing of
+ * what is in it.
  *
  *     depth 2, two threads          slot 0      slot 1      slot 2
  *     the caller has batch 3        3           4 ready     5 being made

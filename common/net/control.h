@@ -170,10 +170,12 @@ int listener_adopt(struct listener *listener, int socket, size_t watched_max);
 void listener_close(struct listener *listener);
 
 /*
- * Waits until a connection has said hello (*socket and *hello are then the caller's; where its
- * protocol is another, only the head up to `value` is known), until something happens on one of
- * the `count` watched connections (*which; those below 0 are skipped), or until deadline_ns
- * (clock_now_ns; 0: none). The strings in *hello are terminated and printable.
+ * Waits for the first of these:
+ *   - A connection has said hello. *socket and *hello are then the caller's. The strings in *hello
+ *     are terminated and printable. Of another protocol only the head up to `value` is known.
+ *   - Something happens on one of the `count` watched connections: *which. Those below 0 are
+ *     skipped.
+ *   - The time is deadline_ns, by clock_now_ns. 0: no deadline.
  */
 enum listener_event listener_wait(struct listener *listener, int64_t deadline_ns,
                                   const int *watched, size_t count, struct hello *hello,

@@ -66,9 +66,9 @@ void coordinator_end(struct coordinator *coordinator, enum status why, const cha
 /* Waits until all members have gone or have the reason, frees *coordinator and sets it to NULL. */
 void coordinator_close(struct coordinator **coordinator);
 
-/* The state of the coordinator's thread. coordinator.c has the interface, the thread and what
- * members say. coordinator_generation.c decides who is in the next generation, and when one is
- * over. */
+/* The state of the coordinator's thread. coordinator.c has the interface, the thread and the
+ * messages of members. coordinator_generation.c chooses the members of the next generation, and
+ * ends a generation. */
 
 enum seat_state {
     SEAT_NEW,     /* has said hello */

@@ -67,9 +67,9 @@ struct predict_training {
     enum compress compress;
 };
 
-/* Of a step of so many workers that average in that way; low and high where its communication is
- * as fast or as slow as its 95% interval says. `hosts` as in predict_way_terms. false: there is no
- * such way. */
+/* Predicts the time of a step of `workers` workers that average by `way`. Low and high: its
+ * communication is at the ends of its 95% interval. `hosts` as in predict_way_terms. false: there
+ * is no such way. */
 bool predict_training_step(const struct predict_model *model, const struct predict_way *way,
                            int workers, const int *hosts, const struct predict_step *step,
                            const struct predict_training *training,

@@ -39,7 +39,7 @@ Test(cost, hosts_and_neighbours)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct cost_shape shape = hierarchical(4, cases[i].hosts, REDUCE_ORDER_ANY, 0).shape;
         cr_expect_eq(cost_hosts(&shape), cases[i].count);
-        cr_expect_eq(cost_neighbours_apart(&shape), cases[i].inter_host_hops);
+        cr_expect_eq(cost_inter_host_hops(&shape), cases[i].inter_host_hops);
     }
 }
 
