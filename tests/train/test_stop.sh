@@ -37,16 +37,6 @@ stop()
     grep -q "^stopped by SIG$signal after step [0-9]* of" "$folder/log" || fail "no 'stopped by' in:"
 }
 
-# A scheduler signals every worker. The signal may reach one after another one has made all of them stop.
-launch "$lib/ranks.sh" 2 "$psring" train "${common[@]}" --backend ring --steps 100000 --checkpoint-steps 20 --checkpoint "$folder/checkpoint"
-within has_checkpoint || fail "a late signal:"
-mapfile -t processes < <(pgrep -s "$session" -x "$(basename "$psring")")
-kill -USR1 "${processes[0]}"
-wait_for "stopping" '^stopped by'
-kill -USR1 "${processes[1]}" 2>/dev/null || true
-expect_end "a signal after all have stopped" 75 'stopped by SIGUSR1'
-rm -rf "$folder/checkpoint"
-
 # The ranks end after the same step, whichever got the signal; the run that is continued is the run without
 # a break.
 trials=('2 1 USR1 --backend ring' '2 1 USR1 --backend mpi --bucket-mb 0.05' '0 0 USR1 --optimizer sgd'
